@@ -103,7 +103,7 @@ describe('the configuration', () => {
     expect(api).toMatch(/ SANDBOX: \$\{SANDBOX:-\}\n/)
   })
 
-  it('the service says at start which of two equal ports to change', () => {
+  it('the service, started with two equal ports, says which of them to change', () => {
     expect(() => readConfig({ DATABASE_URL, PORT: '3001' })).toThrow(
       'PORT and OPS_PORT are both 3001: give OPS_PORT another one',
     )
@@ -155,21 +155,24 @@ describe('the configuration', () => {
   it.each([
     ['WEBHOOK_ALLOWED_NETWORKS', 'webhook', 'return call'],
     ['RETURN_CALL_ALLOWED_NETWORKS', 'return call', 'webhook'],
-  ] as const)('%s may be networks, but none whose address has bits beyond its prefix', (name, kind, other) => {
-    const allowed = (list: string) => {
-      const networks = readConfig({ DATABASE_URL, [name]: list }).webhooks.allowedNetworks
-      expect(networks[other]).toEqual([])
-      return networks[kind]
-    }
-    expect(allowed('')).toEqual([])
-    expect(allowed('127.0.0.1/32, 10.1.0.0/16,fd00::/8')).toEqual(['127.0.0.1/32', '10.1.0.0/16', 'fd00::/8'])
-    const wrong = '10.1.0.0 10.1.2.3/8 10.1/16 10.0.0.0/33 10.0.0.0/ 010.0.0.0/8 fd00::1/8 fe80::%lo/10 localhost * ,'
-    for (const list of wrong.split(' ')) {
-      expect(() => allowed(list), list).toThrow(
-        `${name} must be networks such as 10.1.0.0/16, or 10.1.2.3/32 for one address, joined by commas`,
-      )
-    }
-  })
+  ] as const)(
+    '%s takes networks, and refuses a network whose address has bits beyond the prefix',
+    (name, kind, other) => {
+      const allowed = (list: string) => {
+        const networks = readConfig({ DATABASE_URL, [name]: list }).webhooks.allowedNetworks
+        expect(networks[other]).toEqual([])
+        return networks[kind]
+      }
+      expect(allowed('')).toEqual([])
+      expect(allowed('127.0.0.1/32, 10.1.0.0/16,fd00::/8')).toEqual(['127.0.0.1/32', '10.1.0.0/16', 'fd00::/8'])
+      const wrong = '10.1.0.0 10.1.2.3/8 10.1/16 10.0.0.0/33 10.0.0.0/ 010.0.0.0/8 fd00::1/8 fe80::%lo/10 localhost * ,'
+      for (const list of wrong.split(' ')) {
+        expect(() => allowed(list), list).toThrow(
+          `${name} must be networks such as 10.1.0.0/16, or 10.1.2.3/32 for one address, joined by commas`,
+        )
+      }
+    },
+  )
 
   it('PUBLIC_URL may have a path, and loses its trailing slash', () => {
     const publicUrl = (PUBLIC_URL: string) => readConfig({ DATABASE_URL, PUBLIC_URL }).publicUrl

@@ -84,7 +84,7 @@ describe('a link of an acquirer', () => {
   })
 })
 
-describe('am is compared as a decimal', () => {
+describe('the amount of a payment link', () => {
   it.each([
     ['10.00', 1_000],
     ['10.0', 1_000],

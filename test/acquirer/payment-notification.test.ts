@@ -253,7 +253,7 @@ describe('a notification that contradicts its order', () => {
   })
 })
 
-describe('a signature', () => {
+describe('the signature of a notification', () => {
   const send = (body: string | Buffer | undefined, signature: string | undefined, type = 'application/json') =>
     post(service.app, NOTIFY, body, undefined, {
       'content-type': type,
@@ -287,7 +287,7 @@ describe('a signature', () => {
     ['with a negative time', 401, () => `t=-1,v1=${'0'.repeat(64)}`],
     ['with a short v1', 401, (body, now) => sign(body, now).slice(0, -62)],
     ['of 10 kB', 401, (body, now) => sign(body, now) + `,v1=${'0'.repeat(64)}`.repeat(150)],
-  ])('a notification with a signature %s is %i', async (_name, status, signer) => {
+  ])('a notification with a signature %s is answered %i', async (_name, status, signer) => {
     const body = notification(await newOrder())
     const answer = await send(body, signer(body, service.clock.now()))
     expect(answer.body).toEqual(status === 200 ? RECORDED : UNSIGNED)
@@ -303,7 +303,7 @@ describe('a signature', () => {
   })
 })
 
-describe('400 for a notification that cannot be read', () => {
+describe('an unreadable notification', () => {
   it.each([
     [
       { orderId: undefined, status: 'MAYBE', UTR: 'x y', amount: '1e3', paidAt: 'yesterday' },

@@ -39,7 +39,7 @@ const SAYS = {
 }
 const LOCALES = Object.keys(SAYS) as (keyof typeof SAYS)[]
 
-describe.runIf(browserPath)('the pay page to the eye, the finger and the ear', () => {
+describe.runIf(browserPath)('the layout and accessibility of the pay page', () => {
   const checkout = useCheckout({ sandbox: true })
 
   it.each([
@@ -332,7 +332,7 @@ describe.runIf(browserPath)('the pay page with hostile, long or injected content
     },
   )
 
-  it('the pay page would not run an injected script, nor request an image from another host', async () => {
+  it('the pay page neither runs an injected script nor requests an image from another host', async () => {
     const tab = await checkout.openTab()
     await tab.goto((await checkout.newOrder()).payment_url)
     await tab.evaluate(`(() => {

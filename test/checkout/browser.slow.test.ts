@@ -71,12 +71,12 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
     forgiveConnections(tab)
   })
 
-  it.each(['told by an event', 'found out by asking'])(
+  it.each(['the page gets an event', 'the page requests its state'])(
     'a customer sees “Paid” and the UTR for 8 seconds before going back to the shop: %s',
     async (way) => {
       const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?read` })
       const tab = await checkout.openTab()
-      if (way === 'found out by asking') await tab.route('**/events', (route) => route.fulfill({ status: 503 }))
+      if (way === 'the page requests its state') await tab.route('**/events', (route) => route.fulfill({ status: 503 }))
       await stopTime(tab)
       await open(tab, order.payment_url)
       expect(await tab.locator('.utr').isVisible()).toBe(false)
@@ -443,7 +443,7 @@ describe.runIf(browserPath)('the sandbox', () => {
     TEST_OF_LEAVING_MS,
   )
 
-  it('the sandbox says why a simulated payment was refused', async () => {
+  it('the sandbox shows the reason why a simulated payment was refused', async () => {
     const order = await checkout.newOrder()
     const tab = await checkout.openTab()
     await open(tab, order.payment_url)

@@ -231,7 +231,7 @@ describe('the page that the service sends', () => {
     expect([qr.status, qr.body]).toEqual([410, refusal(410, GONE)])
   })
 
-  it('the page of a refunded order says so once the whole amount went back, and redirects nowhere by itself', async () => {
+  it('the page of a paid order shows the refund once the whole amount went back, and redirects nowhere by itself', async () => {
     const { page, orderId } = await newOrder()
     await notify(service, notification(orderId, { UTR: '523504870407' }))
     const refund = (paise: number, status: string) =>
@@ -303,7 +303,7 @@ describe('the page that the service sends', () => {
     ])
   })
 
-  it('the page of an order that ended unpaid says what the customer does when money is missing', async () => {
+  it('the page of an order that ended unpaid says what a customer can do whose money is missing', async () => {
     const { text } = await get((await newOrder()).page)
     const sections = [...text.matchAll(/<section class="(\w+)".*?<\/section>/gs)]
     expect(sections.flatMap(([html, of]) => (html.includes('keep the reference number (UTR)') ? [of] : []))).toEqual([
@@ -353,7 +353,7 @@ describe('addresses without a payment', () => {
     }
   })
 
-  it('a HEAD request for a page’s events is 405, since nothing would ever close it', async () => {
+  it('a HEAD request for a page’s events is 405, since nothing would close the stream', async () => {
     const { page } = await newOrder()
     const answer = await service.app.inject({ method: 'HEAD', url: `${page}/events` })
     expect([answer.statusCode, answer.headers.allow]).toEqual([405, 'GET'])
@@ -480,7 +480,7 @@ describe('a refund in the sandbox', () => {
     expect((await its.stateOf()).txnStatus).toBe('PENDING')
   })
 
-  it('the pay page offers no end of a refund that an acquirer carries out, and refuses a request for one', async () => {
+  it('a sandbox refund that an acquirer carries out cannot be ended from the pay page', async () => {
     const { mid, orderId, page, refund_id, stateOf } = await newRefund()
     await sandbox.db.query("update refunds set acquirer = 'setu' where mid = $1", [mid])
     expect(await offered(page)).toEqual([])
@@ -488,7 +488,7 @@ describe('a refund in the sandbox', () => {
     expect((await stateOf()).txnStatus).toBe('PENDING')
   })
 
-  it('a refund can be ended by nobody through the pay page where there is no sandbox', async () => {
+  it('a refund cannot be ended from the pay page outside a sandbox', async () => {
     const { mid, orderId, page } = await newOrder()
     await notify(service, notification(orderId))
     const key = await newKey(service.db, { mid }, true)

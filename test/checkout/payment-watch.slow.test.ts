@@ -125,7 +125,7 @@ describe('the watch over open pages', () => {
     expect(told).toEqual(['523504870405', 'paid', 'over', 'end'])
   })
 
-  it('the watch over pay pages survives failing look-ups: the next second brings the next try', async () => {
+  it('the watch over pay pages queries again a second after a query has failed', async () => {
     const statuses = new Map<string, Status>()
     const { watch, errors, failWith } = watchOver(statuses)
     const page = open(watch, checkoutOf('a'))
@@ -139,7 +139,7 @@ describe('the watch over open pages', () => {
     expect(page.told).toEqual(['open', '523504870405', 'paid', 'over', 'end'])
   })
 
-  it('the watch keeps connections of pay pages alive on which nothing happens', async () => {
+  it('the watch sends heartbeats on connections of pay pages without other events', async () => {
     const { watch } = watchOver(new Map())
     const page = open(watch, checkoutOf('a'))
     await vi.advanceTimersByTimeAsync(60 * TICK_MS)

@@ -157,7 +157,7 @@ describe('a QR that is refused', () => {
   })
 })
 
-describe('the memory of QR images', () => {
+describe('the cache of QR images', () => {
   const link = (order: number) => `upi://pay?tr=${order}`
 
   it('the service draws one QR in a turn of the event loop, and each QR once, so that other requests go on', async () => {

@@ -38,7 +38,7 @@ it.each([
   ],
   ['unknown', 'curl', 'curl/8.14.1'],
   ['unknown', 'nobody', undefined],
-])('the phone’s platform is %s for %s', (platform, _who, userAgent) => {
+])('the platform is %s for the User-Agent of %s', (platform, _who, userAgent) => {
   expect(platformOf(userAgent)).toBe(platform)
 })
 

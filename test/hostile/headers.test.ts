@@ -83,7 +83,7 @@ describe('a header', () => {
     )
   })
 
-  it('the Authorization header lets nobody in but the key’s owner, whatever the header holds', async () => {
+  it('the service lets in only callers with a valid key and secret, whatever the Authorization header holds', async () => {
     const { publicKey, secretKey } = target.key
     const good = `${publicKey}:${secretKey}`
     const near = fc
@@ -107,7 +107,7 @@ describe('a header', () => {
     expect((await send([])).status).toBe(200)
   })
 
-  it('no header is dropped silently: more than 100 headers are refused', async () => {
+  it('a request with more than 100 headers is refused instead of losing a header silently', async () => {
     const necessary = 5
     const fill = (count: number) => Array.from({ length: count - necessary }, (_, i) => `h${i}:`)
     expect((await send([...fill(99), `Idempotency-Key: ${unique('k')}`])).status).toBe(200)

@@ -163,7 +163,7 @@ describe('pipelined requests, sent in pieces, of which any may break off', () =>
 
   const chunked = (text: string) => `Transfer-Encoding: chunked\r\n\r\n${text.length.toString(16)}\r\n${text}\r\n`
 
-  it('pipelined requests that were read whole keep their connection, and lose it while chunks are still to come', async () => {
+  it('a connection stays open after requests that were read whole, and closes after one answered before its last chunk', async () => {
     const body = () => form(intentFields(target.mid, { order_id: unique('o') }))
     const head = `POST ${CREATE} HTTP/1.1\r\nHost: x\r\nContent-Type: ${FORM}\r\nAuthorization: ${basic(target.key)}\r\n`
     const requests = [

@@ -7,15 +7,18 @@ const readersOf = (settings: Record<string, string>) =>
 
 const basic = (credentials: string) => `Basic ${Buffer.from(credentials).toString('base64')}`
 
-describe('without a password', () => {
+describe('the operator’s page without a password', () => {
   const isOperator = createCallerCheck(readersOf({}))
 
-  it.each(['localhost', 'LocalHost:3001', '127.0.0.1:3001', '[::1]:3001'])('Host %s admits only loopback', (host) => {
-    for (const address of ['127.0.0.1', '::1', '::ffff:127.0.0.1']) expect(isOperator({ host }, address)).toBe(true)
-    for (const address of ['172.18.0.1', '::ffff:10.0.0.7', '203.0.113.9', 'fd00::1', undefined]) {
-      expect(isOperator({ host }, address)).toBe(false)
-    }
-  })
+  it.each(['localhost', 'LocalHost:3001', '127.0.0.1:3001', '[::1]:3001'])(
+    'the Host %s lets only this machine in',
+    (host) => {
+      for (const address of ['127.0.0.1', '::1', '::ffff:127.0.0.1']) expect(isOperator({ host }, address)).toBe(true)
+      for (const address of ['172.18.0.1', '::ffff:10.0.0.7', '203.0.113.9', 'fd00::1', undefined]) {
+        expect(isOperator({ host }, address)).toBe(false)
+      }
+    },
+  )
 
   it.each([
     undefined,
@@ -36,20 +39,26 @@ describe('without a password', () => {
 describe('hosts of OPS_ALLOWED_HOSTS', () => {
   const isOperator = createCallerCheck(readersOf({ OPS_ALLOWED_HOSTS: 'Api, [fd00::7],fd12::/16,172.16.0.0/12' }))
 
-  it.each(['api:3001', '172.18.0.5:3001', '[fd00::7]:3001', '[fd12:34::1]'])('OPS_ALLOWED_HOSTS allows %s', (host) => {
-    expect(isOperator({ host }, '172.18.0.9')).toBe(true)
-  })
+  it.each(['api:3001', '172.18.0.5:3001', '[fd00::7]:3001', '[fd12:34::1]'])(
+    'an allowed host is let in as %s',
+    (host) => {
+      expect(isOperator({ host }, '172.18.0.9')).toBe(true)
+    },
+  )
 
-  it.each(['172.32.0.1', '[fd00::8]', 'api.evil.example', '172.18.0.5.evil.example', 'xapi'])('exclude %s', (host) => {
-    expect(isOperator({ host }, '127.0.0.1')).toBe(false)
-  })
+  it.each(['172.32.0.1', '[fd00::8]', 'api.evil.example', '172.18.0.5.evil.example', 'xapi'])(
+    'a host not listed is refused: %s',
+    (host) => {
+      expect(isOperator({ host }, '127.0.0.1')).toBe(false)
+    },
+  )
 })
 
-describe('a password', () => {
+describe('the password of the operator’s page', () => {
   const PASSWORD = 'correct:horse:battery'
   const isOperator = createCallerCheck(readersOf({ OPS_PASSWORD: PASSWORD, OPS_ALLOWED_HOSTS: 'api' }))
 
-  it('OPS_PASSWORD lets in whoever sends it, from anywhere and with any user name', () => {
+  it('OPS_PASSWORD lets every caller in who sends the password, from any address and with any user name', () => {
     for (const name of ['', 'ops', 'प्रचालक']) {
       expect(isOperator({ host: 'pay.example', authorization: basic(`${name}:${PASSWORD}`) }, '203.0.113.9')).toBe(true)
     }
@@ -64,9 +73,12 @@ describe('a password', () => {
     basic(`ops:${PASSWORD} `),
     basic(`ops:${PASSWORD}`.toUpperCase()),
     basic('ops:'),
-  ])('OPS_PASSWORD is required of this machine and of allowed hosts too, and not met by %s', (authorization) => {
-    for (const host of ['localhost', 'api']) expect(isOperator({ host, authorization }, '127.0.0.1')).toBe(false)
-  })
+  ])(
+    'OPS_PASSWORD is required from this machine and allowed hosts too, and the header %s is refused',
+    (authorization) => {
+      for (const host of ['localhost', 'api']) expect(isOperator({ host, authorization }, '127.0.0.1')).toBe(false)
+    },
+  )
 })
 
 it.each([
@@ -74,6 +86,6 @@ it.each([
   [{ OPS_ALLOWED_HOSTS: 'api:3001' }, 'OPS_ALLOWED_HOSTS must be names'],
   [{ OPS_ALLOWED_HOSTS: '*' }, 'OPS_ALLOWED_HOSTS must be names'],
   [{ OPS_ALLOWED_HOSTS: '10.1.2.3/8' }, 'OPS_ALLOWED_HOSTS must be names'],
-])('the service does not start with the operator’s password %j', (settings, fault) => {
+])('the service does not start with the wrong setting %j', (settings, fault) => {
   expect(() => readersOf(settings as Record<string, string>)).toThrow(fault)
 })

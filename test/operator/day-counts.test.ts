@@ -46,7 +46,7 @@ describe('the orders of the last days', () => {
     expect((await read()).days.indexOf(undefined)).toBeGreaterThan(known)
   })
 
-  it('day counts are renewed, of recent days sooner than of older ones, and not while nobody reads them', async () => {
+  it('day counts are renewed only when somebody reads them, those of recent days more often', async () => {
     const { read, asked } = stage({ limits: { refreshSeconds: 2 } })
     expect((await read()).days).toEqual(ALL)
     await read()
@@ -58,7 +58,7 @@ describe('the orders of the last days', () => {
     expect(asked.slice(ALL.length)).toEqual([0, 1])
   })
 
-  it('day counts stay readable while they are renewed, and say when that failed', async () => {
+  it('day counts stay readable while new ones are counted, and say if the last counting failed', async () => {
     let isAway = false
     const { read } = stage({ limits: { refreshSeconds: 0.04 }, fails: () => isAway })
     await read()

@@ -156,7 +156,7 @@ describe('the operator’s page', () => {
     await blocked.close()
   })
 
-  it('the operator’s page is made once for all who request it within a second', async () => {
+  it('the operator’s page is made once for all readers within a second', async () => {
     const popular = await startPage(service, LIMITS)
     const read = async () => popular.inject('/')
     const all = await Promise.all(Array.from({ length: 100 }, read))
@@ -168,7 +168,7 @@ describe('the operator’s page', () => {
     await popular.close()
   })
 
-  it('the operator’s page gives way to payments while the service is late, and says so', async () => {
+  it('the operator’s page is 503 while the service is busy with payments, and says why', async () => {
     const late = await startPage(service, LIMITS, () => 101)
     const { statusCode, headers, body } = await late.inject('/')
     expect([statusCode, headers.refresh]).toEqual([503, '30'])

@@ -39,7 +39,7 @@ describe('an accepted createPaymentIntent', () => {
     expect((await create()).body.data.expiry).toBe('2026-04-01 00:14:59')
   })
 
-  it('the expiry is another one where the operator has set it', async () => {
+  it('the expiry is 60 minutes after creation if the operator has set 60 minutes', async () => {
     const { app, db, clock } = await startService({ expiryMinutes: 60 })
     clock.set('2026-06-01T10:00:00.000Z')
     const { mid, key } = await newMerchant(db)
@@ -97,7 +97,7 @@ describe('an accepted createPaymentIntent', () => {
   })
 })
 
-describe('amount is whole rupees', () => {
+describe('the amount in whole rupees', () => {
   const RULE = refusal(400, 'amount must be a whole number from 1 to 100000')
   const createJson = async (amount: unknown) => {
     const { mid, key } = await newMerchant(service.db)

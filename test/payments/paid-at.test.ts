@@ -103,7 +103,7 @@ describe('a payment whose time cannot be', () => {
   })
 })
 
-it('a failed attempt with a time in the future is one attempt, however often it is notified', async () => {
+it('a failed attempt with a time in the future is stored once, however often the acquirer reports the attempt', async () => {
   const { orderId } = await newOrder()
   const told = notification(orderId, { status: 'FAIL', UTR: undefined, paidAt: minutesFromNow(DAY) })
   for (let i = 0; i < 3; i++) {

@@ -70,7 +70,7 @@ const CLIENTS: [string, (order_id: string) => Record<string, unknown>][] = [
 ]
 
 it.each(CLIENTS)(
-  '%s gets a pay page, and an open order that becomes paid with the order’s total',
+  '%s gets a pay page and, once the customer has paid, the status paid with the order’s total',
   async (_name, fieldsOf) => {
     const order_id = `utz_${uniqid()}`
     const ask = async () => (await sendPhp(STATUS, { mid: shop.mid, order_id })).body

@@ -106,16 +106,19 @@ describe('a payment that only the day file reports, after its order was given up
       },
       ['payment.attempt_failed'],
     ],
-  ])('a payment only in the day file is a plain success for a shop %s', async (_name, happens, events) => {
-    const order = await givenUp()
-    await happens(order)
-    expect(await load(order)).toMatchObject({ recorded: 1, exceptions: { 'late payment': 0 } })
-    expect(await stored(order)).toEqual({
-      ...{ status: ['SUCCESS'], payments: ['first'], exceptions: [] },
-      events: [...events, 'payment.succeeded'],
-    })
-    expect(await ask(order)).toBe('SUCCESS')
-  })
+  ])(
+    'a payment that only the day file reports is a success without exception for a shop %s',
+    async (_name, happens, events) => {
+      const order = await givenUp()
+      await happens(order)
+      expect(await load(order)).toMatchObject({ recorded: 1, exceptions: { 'late payment': 0 } })
+      expect(await stored(order)).toEqual({
+        ...{ status: ['SUCCESS'], payments: ['first'], exceptions: [] },
+        events: [...events, 'payment.succeeded'],
+      })
+      expect(await ask(order)).toBe('SUCCESS')
+    },
+  )
 
   it.each<[string, (order: Order) => Promise<unknown>]>([
     ...[STATUS, CANCEL].map((path): [string, (order: Order) => Promise<unknown>] => [

@@ -29,10 +29,10 @@ describe('UPI links', () => {
     ['zero-width characters', 'a\u200B\u200Db', 'a b'],
     ['markup', '<b>x</b>', 'b x b'],
     ['emoji', 'thanks 🙏🏽!', 'thanks'],
-    ['Devanagari, which is kept', 'चाय का बिल', 'चाय का बिल'],
-    ['what UPI apps take as it is', 'A-1, b.c: d_e', 'A-1, b.c: d_e'],
-    ['nothing that is accepted', '!!!', 'Payment'],
-  ])('UPI links clean tn of %s', (_name, note, expected) => {
+    ['Devanagari', 'चाय का बिल', 'चाय का बिल'],
+    ['only accepted characters', 'A-1, b.c: d_e', 'A-1, b.c: d_e'],
+    ['no accepted character', '!!!', 'Payment'],
+  ])('UPI links contain a tn that apps accept, made of a note with %s', (_name, note, expected) => {
     expect(transactionNote(note)).toBe(expected)
   })
 

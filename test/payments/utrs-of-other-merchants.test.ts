@@ -60,28 +60,31 @@ describe('a UTR that pays orders of two merchants', () => {
   it.each([
     ['the first mid first', false],
     ['the first mid last', true],
-  ])('a UTR pays orders of two merchants, and is one exception, of the later one: %s', async (_name, isReversed) => {
-    const { one, other } = await neighbours()
-    const [earlier, later] = isReversed ? [other, one] : [one, other]
-    const utr = newUtr()
-    expect(await pay(earlier.orderId, utr)).toEqual(RECORDED)
-    expect(await look()).toBe(0)
-    expect(await pay(later.orderId, utr)).toEqual(RECORDED)
-    expect(await look()).toBe(1)
-    const exception = {
-      ...{ mid: later.mid, orderId: later.orderId, kind: KIND, amount: '200.00', status: 'SUCCESS' },
-      ...{ paidAt: new Date('2026-03-31T18:29:59Z'), receivedAt: service.clock.now() },
-    }
-    expect(await kept(utr)).toEqual([exception])
-    service.clock.advance(1)
-    for (const { orderId, mid, key } of [earlier, later]) {
-      expect(await pay(orderId, utr)).toEqual(RECORDED)
-      const { body } = await post(service.app, STATUS, { mid, order_id: orderId }, key)
-      expect([body.txnStatus, body.data.UTR]).toEqual(['SUCCESS', utr])
-    }
-    expect(await look()).toBe(0)
-    expect(await kept(utr)).toEqual([exception])
-  })
+  ])(
+    'a UTR that pays orders of two merchants is one exception, at the merchant paid later: %s',
+    async (_name, isReversed) => {
+      const { one, other } = await neighbours()
+      const [earlier, later] = isReversed ? [other, one] : [one, other]
+      const utr = newUtr()
+      expect(await pay(earlier.orderId, utr)).toEqual(RECORDED)
+      expect(await look()).toBe(0)
+      expect(await pay(later.orderId, utr)).toEqual(RECORDED)
+      expect(await look()).toBe(1)
+      const exception = {
+        ...{ mid: later.mid, orderId: later.orderId, kind: KIND, amount: '200.00', status: 'SUCCESS' },
+        ...{ paidAt: new Date('2026-03-31T18:29:59Z'), receivedAt: service.clock.now() },
+      }
+      expect(await kept(utr)).toEqual([exception])
+      service.clock.advance(1)
+      for (const { orderId, mid, key } of [earlier, later]) {
+        expect(await pay(orderId, utr)).toEqual(RECORDED)
+        const { body } = await post(service.app, STATUS, { mid, order_id: orderId }, key)
+        expect([body.txnStatus, body.data.UTR]).toEqual(['SUCCESS', utr])
+      }
+      expect(await look()).toBe(0)
+      expect(await kept(utr)).toEqual([exception])
+    },
+  )
 
   it('a UTR that pays two merchants’ orders at once is one exception, whatever the number of instances', async () => {
     const pairs = await Promise.all(

@@ -134,7 +134,7 @@ async function outcomesOf(endpointId: string): Promise<(string | null)[]> {
 }
 
 describe('the secret that signs webhooks', () => {
-  it('a webhook’s signing secret is shown once, and is in no log, metric, list, dump or error', async () => {
+  it('a webhook’s signing secret is shown once, and appears in no log, metric, list, dump or error', async () => {
     const taking = await startReceiver((response) => void response.end('ok'))
     const broken = await startReceiver((response, { headers }) => {
       response.writeHead(500).end(`cannot verify ${headers['webhook-signature']}`)

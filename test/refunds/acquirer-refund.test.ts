@@ -112,7 +112,7 @@ it('an acquirer’s own refund that does not name the payment is of the order’
 })
 
 it.each([
-  ['of an order that is not there', 'f'.repeat(32), 'setu'],
+  ['of an unknown order', 'f'.repeat(32), 'setu'],
   ['of an order of another acquirer', undefined, 'cashfree'],
 ])('an acquirer’s own refund %s is not stored', async (_what, other, acquirer) => {
   const { orderId, utr, hear } = await paidLate()
