@@ -5,7 +5,7 @@ import { useWebhookSettings } from './demo-webhook.ts'
 
 readEnvFile()
 if (needsCheckoutDatabase()) {
-  // A folder dist/ means an installation, whose database must be named: the command would change a new, empty database.
+  // A folder dist/ means an installation, whose database must be named: the command would run on a new, empty one.
   if (existsSync(new URL('../../dist', import.meta.url))) {
     console.error('ops: there is a build in dist/: name its database in DATABASE_URL, or remove dist/')
   } else useWebhookSettings((await useCheckoutDatabase()).directory)
