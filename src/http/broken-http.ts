@@ -5,26 +5,26 @@ import { badRequest, type Failure, headersTooLarge, methodNotAllowed, requestTim
 import { fail } from './envelope.ts'
 import type { RequestLog } from './request-log.ts'
 
-/** CONNECT and an unknown Expect, which Node.js would answer itself, get an answer with an envelope. */
+/** Answers CONNECT and an unknown Expect with the API's JSON envelope, which Node.js' own handling of them lacks. */
 export function answerAll(server: Server, requestLog: RequestLog) {
-  // Handled like any other request, so that error-handler.ts refuses it.
+  // A request with an unknown Expect is handled like any other, so that error-handler.ts refuses it.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   server.on('connect', (_request, socket) => {
-    // Node.js has removed its own listeners. Without a listener a connection reset would end the process.
+    // On CONNECT Node.js removes its own listeners. Without an error listener a reset would end the process.
     socket.on('error', () => socket.destroy())
     refuse(socket, methodNotAllowed(['GET', 'POST']), requestLog)
   })
 }
 
-/** Answers bytes that are no HTTP, and closes the connection, because the start of a next request cannot be found. */
+/** Answers bytes that are not HTTP, and closes the connection, because the next request's start cannot be found. */
 export function refuseBrokenHttp(
   error: Error & { code?: string },
   socket: Duplex & { bytesRead?: number },
   requestLog: RequestLog,
 ) {
   if (error.code === 'ECONNRESET' || socket.destroyed) return
-  // Browsers open connections in advance, and would take an answer for that of their next request. A connection without a
-  // single byte is therefore closed without an answer.
+  // A connection without a single byte is closed without an answer. Browsers open connections in advance, and would
+  // take an answer for the answer to their next request.
   if (socket.bytesRead === 0) socket.destroy()
   else refuse(socket, failureOf(error.code), requestLog)
 }
@@ -36,8 +36,8 @@ function failureOf(code: string | undefined): Failure {
 }
 
 /**
- * A proxy would take a second answer to a request for that of the next request, which may be another client's. When an answer
- * was begun, or an earlier request is not answered yet, the connection is therefore closed without an answer.
+ * Answers `failure`. When an answer has begun, or an earlier request waits for one, the connection is only closed: a
+ * proxy would take a second answer to one request for the answer to the next request, perhaps another client's.
  */
 function refuse(socket: Duplex, failure: Failure, requestLog: RequestLog) {
   const latest = requestLog.latestAnswers.get(socket)
@@ -52,7 +52,7 @@ function refuse(socket: Duplex, failure: Failure, requestLog: RequestLog) {
     connection: 'close',
   }
   if (latest && !latest.req.complete && !latest.headersSent) {
-    // setHeaders, not writeHead alone: the log reads x-request-id from the response.
+    // setHeaders, because the log reads x-request-id from the response, where writeHead alone does not store headers.
     latest
       .setHeaders(new Map(Object.entries(headers)))
       .writeHead(failure.statusCode)

@@ -1,12 +1,12 @@
 import type { Server } from 'node:http'
 import type { Limits } from '../limits.ts'
 
-/** Pause between two looks for slow connections: short, because many that are closed at once block the event loop. */
+/** Pause between two checks for slow connections: short, because closing many at once blocks the event loop. */
 const CHECK_INTERVAL_MS = 100
 
 /**
- * Fastify's options for the limits of a single connection, which Node.js' server enforces. A public address also needs HAProxy
- * in front, see balancer/haproxy.cfg: only HAProxy limits the connections of one address.
+ * Fastify's options for the limits of a single connection, which Node.js' server enforces. A public service also needs
+ * HAProxy in front (balancer/haproxy.cfg), because only HAProxy limits the connections of one client address.
  */
 export function connectionOptions(limits: Limits['connections']) {
   return {
@@ -18,13 +18,13 @@ export function connectionOptions(limits: Limits['connections']) {
       // Equal to requestTimeout, because Node.js takes the longer of the two for the whole request.
       headersTimeout: limits.requestMs,
       connectionsCheckingInterval: CHECK_INTERVAL_MS,
-      // error-handler.ts refuses a missing Host; Node.js would answer it without an envelope.
+      // Off, because error-handler.ts refuses a missing Host with an envelope; Node.js would refuse it without one.
       requireHostHeader: false,
     },
   }
 }
 
-/** Limits for which Fastify has no option. A connection beyond `connections` is closed at once. */
+/** Sets limits for which Fastify has no option. A connection beyond `connections` is closed at once. */
 export function limitConnections(server: Server, { connections }: Pick<Limits['connections'], 'connections'>) {
   server.maxConnections = connections
   // Off, because error-handler.ts counts headers. Node.js 20 would silently drop further headers, and Node.js 24 would refuse

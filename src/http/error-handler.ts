@@ -22,7 +22,7 @@ import type { RequestLog } from './request-log.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Makes a page in place of the envelope, for addresses that people open in a browser. */
+    /** Makes an HTML page in place of the JSON envelope, for routes that people open in a browser. */
     refusalPage?: (failure: Failure, request: FastifyRequest) => { headers: Record<string, string>; body: string }
     /** The route's own 503, for callers who have to do more than repeat the request. */
     unavailable?: Failure
@@ -37,13 +37,13 @@ export type ErrorHandling = {
 }
 
 /**
- * Answers errors with an envelope: thrown by handlers, for unknown addresses and methods, and Fastify's own refusals. Bytes that
- * are no request are answered in broken-http.ts. Returns the function that finds the fault of a request before its body is read.
+ * Answers errors of handlers, unknown paths and methods, and Fastify's own refusals with an envelope; broken-http.ts
+ * answers bytes that are not HTTP. Returns the function that finds the fault of a request before its body is read.
  */
 export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandling) {
   const routes: { pattern: RegExp; methods: string[] }[] = []
   app.addHook('onRoute', ({ method, url }) => {
-    // `:orderId` stands for one part of a path, without a slash.
+    // A parameter such as `:orderId` matches one segment of a path.
     const pattern = new RegExp(`^${url.replace(/[.*]/g, '\\$&').replace(/:\w+/g, '[^/]+')}$`)
     routes.push({ pattern, methods: [method].flat() })
   })
@@ -52,7 +52,7 @@ export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandl
     throw nothingHere(request.url)
   })
   return ({ raw, is404, url }: FastifyRequest): Failure | undefined => {
-    // rawHeaders contains every name and value in turn.
+    // rawHeaders contains each header as two items, its name and its value.
     const { headers } = handling.limits.connections
     if (raw.rawHeaders.length > 2 * headers) return tooManyHeaders(headers)
     if (!hasProperHost(raw)) return improperHost()
@@ -61,15 +61,15 @@ export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandl
   }
 
   function nothingHere(url: string): Failure {
-    // decodeURI cannot throw, because the router has already decoded this address. A client that takes us for a proxy sends scheme
-    // and host with the path.
+    // decodeURI cannot throw, because the router has already decoded this URL. Scheme and host are removed: a client
+    // that takes this service for a proxy sends them before the path.
     const path = decodeURI(url.replace(/^https?:\/\/[^/?#]*/i, '').split(/[?#]/, 1)[0] ?? '')
     const methods = routes.flatMap(({ pattern, methods }) => (pattern.test(path) ? methods : []))
     return methods.length > 0 ? methodNotAllowed([...new Set(methods)].sort()) : notFound()
   }
 }
 
-/** Answers addresses that the router refuses before any hook has run, such as broken percent-encoding. */
+/** Answers URLs that the router refuses before any hook has run, such as broken percent-encoding. */
 export function refuseBadUrl(error: Error, request: FastifyRequest, reply: FastifyReply, handling: ErrorHandling) {
   handling.requestLog.track(request, reply)
   // The connection is closed, because the rest of the request was not read.
@@ -80,11 +80,11 @@ export function refuseBadUrl(error: Error, request: FastifyRequest, reply: Fasti
 function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply, handling: ErrorHandling) {
   const { config } = request.routeOptions
   const failure = toFailure(error, handling)
-  // A Failure is in the request's log line already, and an AcquirerError was logged by the acquirer's client. Errors after the
-  // caller has left are too common for a line.
+  // A Failure is in the request's log line already, and an AcquirerError was logged by the acquirer's client. Errors
+  // after the caller has disconnected are too common to be logged.
   const isLogged = error === failure || error instanceof AcquirerError
   if (!isLogged && failure.statusCode >= 500 && !reply.raw.destroyed) {
-    // Only these fields, because PostgreSQL's `detail` contains the row with the customer's data.
+    // Only these fields are logged, because `detail` of a PostgreSQL error contains the row with the customer's data.
     const { name, message, stack, code } = error as Error & { code?: unknown }
     handling.log.error({ id: request.id, error: { name, message, code, stack } }, 'request failed')
   }
@@ -120,9 +120,9 @@ function toFailure(error: unknown, { isOutage, limits }: ErrorHandling): Failure
 /** A name, an IPv4 address or an IPv6 literal, and an optional port (RFC 9110, section 7.2), without userinfo or lists. */
 const HOST = /^(?:[\w.~!$&'()*+;=%-]+|\[[\da-f:.]+(?:%[\w.~%-]+)?\])(?::\d*)?$/i
 
-/** RFC 9112, section 3.2: one valid Host. HTTP/1.0, which balancers may use for health checks, needs none. */
+/** Whether there is one valid Host (RFC 9112, 3.2). HTTP/1.0, which balancers may use for health checks, needs none. */
 function hasProperHost({ url = '', rawHeaders, headers: { host }, httpVersion }: IncomingMessage): boolean {
-  // RFC 9112, section 3.2.2: an address in absolute form, for a proxy, contains a host too.
+  // A request target in absolute form, as sent to proxies, contains a host too (RFC 9112, section 3.2.2).
   const [, authority] = /^https?:\/\/([^/?#]*)/i.exec(url) ?? []
   if (authority !== undefined && !HOST.test(authority)) return false
   if (host === undefined) return httpVersion === '1.0'

@@ -40,7 +40,7 @@ export const readyz = operation({
 })
 
 export type Readiness = {
-  /** Undefined when the service is ready for requests. */
+  /** Why the service is not ready for requests; undefined when it is ready. */
   unreadyReason: () => Promise<string | undefined>
   /** Faults of the configuration that do not keep the service from working. */
   warnings: () => Promise<string[]>

@@ -18,7 +18,7 @@ type Dependencies = {
   limits: Pick<Limits, 'connections' | 'body'>
 }
 
-/** The app without features: limits of connections, request log, refusals, parsing of bodies. */
+/** The app without routes: limits of connections, request log, refusals, parsing of bodies. */
 export async function createHttpApp(dependencies: Dependencies): Promise<FastifyInstance> {
   const { log, onRequest, isOutage, isDraining, trustProxy, limits } = dependencies
   const requestLog = createRequestLog(log, onRequest)
@@ -27,7 +27,7 @@ export async function createHttpApp(dependencies: Dependencies): Promise<Fastify
     ...connectionOptions(limits.connections),
     bodyLimit: limits.body.bytes,
     trustProxy,
-    // A closing app still serves requests on open connections, without 503.
+    // False, because a closing app still serves requests on open connections, and refuses none with 503.
     return503OnClosing: false,
     genReqId: requestIdOf,
     schemaController: NO_JSON_SCHEMA,
@@ -44,20 +44,20 @@ export async function createHttpApp(dependencies: Dependencies): Promise<Fastify
   app.decorateRequest('orderId', undefined)
   app.decorateRequest('refusal', undefined)
   const faultOf = registerErrorHandling(app, errorHandling)
-  // Hooks with a callback, because an async hook costs every request a promise. Faults are answered in this early hook: before a
-  // later hook the body is read, even for an unknown address.
+  // Hooks have callbacks, because an async hook costs every request a promise. Faults are answered in this early hook,
+  // because Fastify reads the body before later hooks run, even for an unknown path.
   app.addHook('onRequest', (request, reply, done) => {
     requestLog.track(request, reply)
     reply.header('x-request-id', request.id).header('cache-control', 'no-store')
-    // A pipelined request, whose socket still belongs to the previous answer, is cut off: many at once block the event loop.
-    // Browsers and proxies send one request at a time.
+    // A pipelined request, whose socket still belongs to the previous answer, is cut off, because many pipelined
+    // requests at once block the event loop. Browsers and proxies send one request at a time.
     if (reply.raw.socket === null) request.raw.socket.destroy()
     else done(faultOf(request))
   })
-  // isDraining is called here, not in onRequest: a request may have come before the drain, and its open connection would delay
-  // the end.
-  // When the answer is sent before all of a chunked body has arrived, a fault in the rest would break the connection, which a
-  // proxy may have lent to another client by then. So the connection is closed.
+  // isDraining is called when the answer is sent, not in onRequest: a request may have come before the drain, and its
+  // open connection would delay the shutdown.
+  // An answer that is sent before all of a chunked body has arrived closes the connection: a fault in the rest of the
+  // body would break the connection later, when a proxy may use it for another client.
   app.addHook('onSend', ({ raw, headers }, reply, _payload, done) => {
     const mayBreak = headers['transfer-encoding'] !== undefined && !raw.complete
     if (isDraining() || mayBreak) reply.header('connection', 'close')

@@ -9,7 +9,7 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The bytes of the body, on routes of registerSignedJson. */
     sentBytes: Buffer | undefined
-    /** `sentBytes`, set after their signature was accepted. */
+    /** The bytes of the body, set after their signature was accepted. */
     signedBody: Buffer | undefined
   }
 }
@@ -18,8 +18,8 @@ declare module 'fastify' {
 type BodyFields = Record<string | symbol, unknown>
 
 /**
- * Makes `app` read forms and JSON. A hook parses them, because after an error of a parser Fastify closes the connection: the
- * parsers only return the text.
+ * Makes `app` read forms and JSON. Fastify closes the connection after an error of its body parser. The parsers here
+ * therefore only return the body, and a hook parses it.
  */
 export async function registerInput(app: FastifyInstance, limits: Limits['body']) {
   app.removeAllContentTypeParsers()
@@ -30,8 +30,8 @@ export async function registerInput(app: FastifyInstance, limits: Limits['body']
     else if (Buffer.isBuffer(request.body)) request.body = parseJson(request.body, limits.fields)
     done()
   })
-  // A compressed body could exceed the size limit when unpacked. preParsing runs after the check of credentials and before
-  // the body is read.
+  // A compressed body is refused, because it could exceed the size limit when unpacked. preParsing runs after the check
+  // of credentials and before the body is read.
   app.addHook('preParsing', (request, _reply, _payload, done) => {
     const { 'content-encoding': content = 'identity', 'transfer-encoding': transfer = 'chunked' } = request.headers
     const isPlain = content.toLowerCase() === 'identity' && transfer.toLowerCase() === 'chunked'
@@ -42,19 +42,19 @@ export async function registerInput(app: FastifyInstance, limits: Limits['body']
 type SignedJson = {
   fieldLimit: number
   parse: ((json: string) => unknown) | undefined
-  /** Throws to refuse a body. */
+  /** Checks the signature of a body; throws to refuse the body. */
   accept: (request: FastifyRequest, body: Buffer) => void
 }
 
 /**
- * Makes `app` read JSON of any content type, and calls `accept` with the bytes before they are parsed, because a signature is
- * over bytes. A missing body is an empty one.
+ * Makes `app` read JSON of any content type, and calls `accept` with the bytes before they are parsed, because a
+ * signature is over bytes. A missing body counts as an empty body.
  */
 export function registerSignedJson(app: FastifyInstance, { fieldLimit, parse, accept }: SignedJson) {
   app.removeAllContentTypeParsers()
   app.decorateRequest('sentBytes', undefined)
   app.decorateRequest('signedBody', undefined)
-  // Not in request.body, because the hook of registerInput would parse it before the signature is checked.
+  // sentBytes, not request.body, which the hook of registerInput would parse before the signature is checked.
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (request: FastifyRequest, body: Buffer, done) => {
     request.sentBytes = body
     done(null)
@@ -156,13 +156,13 @@ function markFaultyFields(fields: BodyFields, text: string, fieldLimit: number) 
 /** Whether JSON.parse reads `source` without rounding it: a double holds any 15 digits, and no field needs more. */
 function isExact(source: string): boolean {
   const digits = source.replace(/e.*$/i, '').replace(/\D/g, '')
-  // The lookbehind keeps this linear; /0+$/ is quadratic.
+  // The lookbehind keeps the time linear in the number of digits; /0+$/ is quadratic.
   return digits.replace(/^0+|(?<!0)0+$/g, '').length <= 15
 }
 
 /**
- * Without its compilers of JSON Schema, Fastify starts faster: zod checks bodies, and answers have no schema. A route with a JSON
- * Schema makes the start fail.
+ * Turns off Fastify's compilers of JSON Schema, which delay the start: zod checks bodies, and answers have no schema. A
+ * route with a JSON Schema makes the start fail.
  */
 export const NO_JSON_SCHEMA = {
   compilersFactory: { buildValidator: refuseJsonSchema, buildSerializer: () => refuseJsonSchema },
@@ -202,5 +202,5 @@ function describeFaults(issues: readonly z.core.$ZodIssue[], unknownRepeated: bo
   return [...faults.values(), ...(unknownRepeated ? ['every field must be sent once'] : [])].join('; ')
 }
 
-/** Not by String.trim, which also removes line breaks and tabs, nor by /\p{Zs}+$/, which is quadratic. */
+/** Removes blanks at both ends. String.trim would also remove line breaks and tabs; /\p{Zs}+$/ takes quadratic time. */
 const trimBlanks = (text: string) => text.replace(/^\p{Zs}+|(?<!\p{Zs})\p{Zs}+$/gu, '')

@@ -14,7 +14,7 @@ export type Answer<Result> = {
   /** The schema of a JSON answer. It is strict: the tests fail when an answer has a field that the schema lacks. */
   schema?: z.ZodType
   example?: unknown
-  /** The schema and parts of it, by name. Code generated from the document uses these names for its types. */
+  /** The schema and parts of it, by name. Code generated from the OpenAPI document uses these names for its types. */
   named?: Record<string, z.ZodType>
   /** Response headers of this operation, in addition to those of every answer. */
   headers?: readonly string[]
@@ -23,13 +23,13 @@ export type Answer<Result> = {
   toBody: (result: Result) => unknown
 }
 
-/** `name` is the schema's name in the document, `example` an example as a form; `jsonExample` if JSON differs. */
+/** `name` is the schema's name in the OpenAPI document, `example` a form; `jsonExample` if JSON differs. */
 type Body<Schema extends z.ZodObject> = {
   name: string
   schema: Schema
   /**
-   * The schema for a request, if it depends on the caller's settings; the output is that of `schema`. The document contains only
-   * `schema`, and describes the others in words.
+   * The schema for a request, if it depends on the caller's settings; its output has the type of `schema`. The OpenAPI
+   * document contains only `schema`, and describes the other schemas in words.
    */
   schemaFor?: (request: FastifyRequest) => z.ZodObject
   /** An optional field that is refused when it is empty; other empty fields count as absent. */
@@ -45,9 +45,9 @@ export type OperationRequest<Schema extends z.ZodObject = z.ZodObject> = Fastify
 
 export type Described = {
   name: string
-  /** POST where there is a body, else GET. */
+  /** POST for an operation with a body, else GET. */
   method: 'GET' | 'POST'
-  /** Below PUBLIC_URL; `:name` stands for a parameter. */
+  /** The path below PUBLIC_URL; `:name` stands for a parameter. */
   path: string
   tag: 'Merchant' | 'Partner' | 'Acquirer' | 'Customer' | 'Operator'
   summary: string
@@ -58,7 +58,7 @@ export type Described = {
   headers: readonly { name: string; description: string; pattern: RegExp }[]
   body: Body<z.ZodObject> | undefined
   answer: Omit<Answer<never>, 'toBody'>
-  /** The operation's own refusals. Those of its `access` are added to them. */
+  /** Refusals of this operation, besides the refusals that its `access` implies. */
   refusals: readonly Failure[]
 }
 
@@ -85,8 +85,8 @@ type Definition<Schema extends z.ZodObject, Result, Dependencies> = Pick<
   }
 
 /**
- * One operation of the service: its route and its part of the document. By default its name is the last part of its path, and a
- * caller needs a key.
+ * One operation of the service: its route and its part of the OpenAPI document. By default its name is the last part of
+ * its path, and a caller needs a key.
  */
 export function operation<Schema extends z.ZodObject, Result, Dependencies>(
   definition: Definition<Schema, Result, Dependencies>,
@@ -123,7 +123,7 @@ export function operation<Schema extends z.ZodObject, Result, Dependencies>(
 
 export const SUCCEEDED = z.literal(200).meta({ type: 'integer' })
 
-/** An answer in the envelope. The handler returns its `data`. */
+/** A successful answer in the JSON envelope, for which the handler returns only `data`. */
 export function success<Data extends z.ZodType>(
   msg: string,
   { description, name, dataName, data, example }: SuccessText<Data>,
@@ -142,7 +142,7 @@ export function success<Data extends z.ZodType>(
 
 type SuccessText<Data extends z.ZodType> = {
   description: string
-  /** Names of schemas in the document: `name` is that of the whole answer, `dataName` that of its `data`. */
+  /** Names in the OpenAPI document: `name` of the whole answer's schema, `dataName` of its `data`'s schema. */
   name: string
   dataName?: string
   data: Data

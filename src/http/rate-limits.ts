@@ -6,15 +6,15 @@ import { tooManyRequests } from '../errors.ts'
 import type { Limits } from '../limits.ts'
 
 const SECOND_MS = 1_000
-/** A limit for the memory. */
+/** Keys whose next time is stored, to limit the memory. The least recently used key is dropped first. */
 const PACED_KEYS = 10_000
 
 export type RateLimits = Awaited<ReturnType<typeof registerRateLimits>>
 
 /**
- * Limits by `request.publicKey`, counted in this process. Wrong secrets are counted by key and address: without TRUST_PROXY all
- * callers behind a balancer have one address, and no caller must be locked out by another. Unknown keys are counted by address
- * alone, since each request may send another key; known keys of the address are not refused for them.
+ * Rate limits, counted in this process. Wrong secrets are counted by key and address: without TRUST_PROXY all callers
+ * behind a balancer have one address, and no caller must be locked out by another. Unknown keys are counted by address
+ * alone, since each request may send another key; they do not cause refusals of known keys from the same address.
  */
 export async function registerRateLimits(
   app: FastifyInstance,
@@ -32,37 +32,37 @@ export async function registerRateLimits(
   }
   return {
     paceRequest: paceByKey(requestsPerSecond, elapsedMs),
-    /** Counts a wrong secret of a key; throws 429 when there were too many. Right credentials are never held up. */
+    /** Counts a wrong secret of a key; throws 429 after too many. Right credentials are never refused for it. */
     countFailure: countBy(({ publicKey, ip }) => `${publicKey} ${ip}`, wrongSecrets),
-    /** Counts a public key that nobody has; throws 429 when there were too many. Known keys are never held up. */
+    /** Counts a public key that nobody has; throws 429 after too many. Known keys are never refused for it. */
     countUnknownKey: countBy(({ ip }) => ip, unknownKeys),
   }
 }
 
 /**
- * Paces the requests of a key `1 / limit` s apart, so that one key does not delay the requests of others. Returns a promise for a
- * request that has to wait, else undefined. A tenth of a second's requests may come at once. When a second's requests wait
- * already, the promise rejects with 429. Not by the rate limit plugin, which refuses all simultaneous requests when they exceed
+ * Starts the requests of a key `1 / limit` s apart, so that one key does not delay the requests of others. Returns a
+ * promise for a request that has to wait, else undefined. Of simultaneous requests `limit / 10` need not wait, and all
+ * beyond `limit` get a promise that rejects with 429. The rate limit plugin would refuse all of them when they exceed
  * the limit by one.
  */
 function paceByKey(limit: number, elapsedMs: () => number) {
   const distanceMs = SECOND_MS / limit
   const freeMs = SECOND_MS / 10
-  /** Time of a key's next request. */
+  /** Earliest time of the next request of each key, by `elapsedMs`. */
   const times = new LRUCache<string, number>({ max: PACED_KEYS })
   return (publicKey: string) => {
     const present = elapsedMs()
     const time = Math.max(times.get(publicKey) ?? 0, present - freeMs)
-    // Waiting requests and the tenth that need not wait are together at most a second's requests.
+    // At most `limit` simultaneous requests: a tenth that need not wait, and nine tenths that wait.
     if (time - present > SECOND_MS - freeMs - distanceMs / 2) return refuseLater(limit)
     times.set(publicKey, time + distanceMs)
     return time > present ? sleep(time - present) : undefined
   }
 }
 
-/** Refuses with 429 after a pause: after an immediate 429 the next request comes at once, and other keys wait. */
+/** Refuses with 429 after a pause. After an immediate 429 the client repeats at once, and other keys wait. */
 async function refuseLater(limit: number): Promise<never> {
-  // The pause is random, so that refused requests do not come again at one moment.
+  // The pause is random, so that refused requests are not all repeated at the same moment.
   await sleep(SECOND_MS * (1 + Math.random()))
   throw tooManyRequests(limit, 'a second', 1)
 }

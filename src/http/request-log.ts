@@ -9,18 +9,18 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The orderId of a signed notification, for the log. */
     orderId: string | undefined
-    /** The `msg` of a refusal, which contains nothing that was sent. */
+    /** The `msg` of a refusal, which contains no text of the request. */
     refusal: string | undefined
   }
 }
 
-/** Addresses for servers of shops, partners and banks. Customers open other addresses, and their IP is not logged. */
+/** Paths called by servers of shops, partners and banks. Customers open others, and their IP address is not logged. */
 const CALLED_BY_SERVERS = /^(https?:\/\/[^/?#]*)?\/(v1|acquirer)\//i
 
-/** Routes that containers and balancers request all the time: every 10 s would be 8,640 useless lines a day. */
+/** Routes that containers and balancers request all the time. One request every 10 s is 8,640 log lines a day. */
 const HEALTH_CHECKS = new Set(['/livez', '/readyz'])
 
-/** nginx logs this status, which is never sent, when a client leaves before its answer. */
+/** Status in the log, as in nginx', of a request whose client left before the answer; never sent. */
 const CLIENT_GONE = 499
 
 export type RequestLog = ReturnType<typeof createRequestLog>
@@ -34,8 +34,8 @@ export function requestIdOf({ headers }: Pick<IncomingMessage, 'headers'>): stri
 }
 
 /**
- * One line and one measurement for each request. The line has the route, not the path, and contains nothing that a merchant or
- * customer wrote, and no customer's IP address. Successful health checks are logged at level debug.
+ * Writes a log line and a measurement of each request. The line has the route, not the path, no customer's IP address,
+ * and no text of a merchant or customer except x-request-id. Successful health checks are logged at level debug.
  */
 export function createRequestLog(log: Logger, onRequest: (route: string, status: number, durationMs: number) => void) {
   /** The answer to the latest request of each connection. */
@@ -48,9 +48,9 @@ export function createRequestLog(log: Logger, onRequest: (route: string, status:
     const { raw } = reply
     latestAnswers.set(request.raw.socket, raw)
     const byServer = CALLED_BY_SERVERS.test(request.url)
-    // A closed connection has no address any more.
+    // The address is read before the answer, because a closed connection has none.
     const address = byServer ? request.ip : ''
-    // Not the hook onResponse, which is not called after a client has left.
+    // The event `close`, because Fastify's hook onResponse is not called after a client has left.
     raw.once('close', () => {
       const durationMs = performance.now() - startMs
       const route = request.routeOptions.url ?? 'none'

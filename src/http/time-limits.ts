@@ -6,42 +6,42 @@ import type { Limits } from '../limits.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Requests of the route wait for a database that is briefly away, because callers take a 503 for a final answer. */
+    /** Requests of the route wait while the database is briefly away, because callers take a 503 for a final answer. */
     waitsForDatabase?: true
   }
   interface FastifyRequest {
     /** Moment of `elapsedMs` until which a request may wait for the database; 0 where its route does not wait. */
     waitsUntil: number
-    /** The timer of the 503; undefined before the handler begins, and after the 503. */
+    /** The timer that answers 503; undefined before the handler begins, and after the 503. */
     answerTimer: NodeJS.Timeout | undefined
   }
 }
 
-/** The time limit of one answer. A change ends at its deadline, so that a 503 means that nothing was changed. */
+/** The time limit of one answer. A change is given up at its deadline, so that a 503 means that nothing was changed. */
 export type Deadline = {
-  /** Throws 503 when the deadline has answered the request, so that nobody waits for the change any more. */
+  /** Throws 503 when the request was already answered 503 at its deadline, so that no caller waits for the change. */
   check: () => void
   /**
-   * Checks, then leaves `commitMs` to the commit and the look-up behind it to decide the answer. The commit must be sent in the same
-   * tick.
+   * Checks the deadline, then restarts the limit with `commitMs`, for the commit and a look-up of whether it was stored. The caller
+   * must send the commit in the same tick.
    */
   claim: () => void
-  /** Restarts the limit with `ms` on top of it, for a call of an acquirer. */
+  /** Restarts the limit, prolonged by `ms` for a call of an acquirer. */
   extend: (ms: number) => void
 }
 
 export type DeadlineOf = (request: FastifyRequest, reply: FastifyReply) => Deadline
 
 /**
- * Returns the result of `read`, which is repeated while the database is away if the route waits for it. `read` must change nothing,
- * because a failed call may have reached the database.
+ * Returns the result of `read`. On a route with `waitsForDatabase`, `read` is repeated while the database is
+ * unavailable, and must change nothing, because a failed call may have reached the database.
  */
 export type Patiently = <T>(request: FastifyRequest, read: () => Promise<T>) => Promise<T>
 
 /**
- * Answers every request to `app` within `answer.ms`, whatever its handler waits for; a request that waits for the database may take
- * `patience.ms`. The handler is not stopped: a handler that changes something checks its deadline. Fastify's handlerTimeout counts the
- * time of the body too, so that a slow sender would get 503 instead of 408.
+ * Answers every request to `app` within `answer.ms`, whatever its handler waits for; a request that waits for the
+ * database may take `patience.ms`. The handler is not stopped: a handler that changes something checks its deadline.
+ * Fastify's handlerTimeout would count the time of the body too, so that a slow sender would get 503 instead of 408.
  */
 export function registerTimeLimits(
   app: FastifyInstance,
@@ -51,7 +51,7 @@ export function registerTimeLimits(
 ): { deadlineOf: DeadlineOf; patiently: Patiently } {
   app.decorateRequest('waitsUntil', 0)
   app.decorateRequest('answerTimer', undefined)
-  // Hooks have callbacks, because an async hook costs a promise.
+  // Hooks have callbacks, because an async hook costs every request a promise.
   app.addHook('onRequest', (request, _reply, done) => {
     if (request.routeOptions.config?.waitsForDatabase) request.waitsUntil = elapsedMs() + patience.ms
     done()
@@ -59,7 +59,7 @@ export function registerTimeLimits(
   // The limit starts in preHandler, because the client decides how long its body takes.
   app.addHook('preHandler', (request, reply, done) => {
     answerWithin(Math.max(answer.ms, request.waitsUntil - elapsedMs()), request, reply)
-    // Fastify's hook onResponse would add and remove two listeners for each response.
+    // The event `close`, because Fastify's hook onResponse adds and removes two listeners for each response.
     reply.raw.once('close', () => clearTimeout(request.answerTimer))
     done()
   })
@@ -84,7 +84,7 @@ function answerWithin(ms: number, request: FastifyRequest, reply: FastifyReply) 
 
 function refuseLate(request: FastifyRequest, reply: FastifyReply) {
   request.answerTimer = undefined
-  // A long list that has begun has no deadline.
+  // A list that is already being streamed has no deadline.
   if (!reply.raw.headersSent) reply.send(unavailable())
 }
 
@@ -113,12 +113,12 @@ export function createPatience(
 }
 
 const SAMPLE_INTERVAL_MS = 1_000
-/** Interval of the measurement. Each measured delay includes it, so it is subtracted. */
+/** Interval of the measuring timer. Each measured delay includes the interval, which is therefore subtracted. */
 const RESOLUTION_MS = 10
 
 /**
- * Returns a function for the mean delay of timers in the last second, in ms, until `app` closes. @fastify/under-pressure also reads
- * the process's memory from a file each second, in a timer: without a free file descriptor that ended the process.
+ * Measures until `app` closes, and returns a function for the mean delay of timers in the last second, in ms. Without
+ * the plugin @fastify/under-pressure, which ends the process when it cannot open the file with the memory in use.
  */
 export function measureLateness(app: FastifyInstance): () => number {
   const delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS })

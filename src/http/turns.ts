@@ -1,9 +1,9 @@
 import type { Deadline } from './time-limits.ts'
 
 /**
- * Returns a function that runs changes of one key one after the other, and changes of different keys at once. Of many requests for one
- * order only the first then waits for the row's lock and holds a connection of the pool. A change whose deadline is over when its turn
- * comes is not begun. `work` hands `claim` to its transaction.
+ * Returns a function that runs changes of one key one after the other, and changes of different keys at once. Of many
+ * requests for one order only the first therefore waits for the row's lock and holds a connection of the pool. A change
+ * whose deadline has passed when its turn comes is not begun. `work` passes `claim` to its transaction.
  */
 export function createTurns() {
   const last = new Map<string, Promise<unknown>>()
