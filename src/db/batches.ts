@@ -1,9 +1,9 @@
 import type { PoolClient } from 'pg'
 
-/** Rows in memory at once. */
+/** Rows of one batch, the only rows in memory. */
 const FETCHED_ROWS = 1_000
 
-/** Yields the rows of a query in batches; no batch is empty. */
+/** Yields the rows of a query in batches, none of them empty. */
 export async function* batchesOf<Row extends object>(
   client: PoolClient,
   query: string,

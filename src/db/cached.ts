@@ -10,7 +10,7 @@ export function cached<T>(
   const cache = new LRUCache<string, { result: T }, string[]>({
     max: cachedKeys,
     ttl: cachedMs,
-    // A look-up whose key leaves the cache meanwhile still returns its result to waiting callers.
+    // A look-up whose key is evicted before its result comes still returns the result to waiting callers.
     ignoreFetchAbort: true,
     fetchMethod: async (_name, _stale, { context }) => ({ result: await lookUp(...context) }),
   })

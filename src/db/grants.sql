@@ -5,10 +5,10 @@ revoke all on all tables in schema public from upi_service;
 grant select on schema_migrations, merchants, partner_merchants, access_keys, settlements to upi_service;
 -- The service updates only the day of a key's last use: neither secret, owner nor rights.
 grant update (last_used_on) on access_keys to upi_service;
--- For the operator's page. The audit is missing: an intruder in the service must learn nothing of the operators.
+-- Tables of the operator's page. The audit is not among them: an intruder must learn nothing of operators.
 grant select on settlement_imports, settlement_versions, bank_holidays, bank_holiday_changes, difference_resolutions, ledger,
   closed_items to upi_service;
--- Who has closed a month is not for the service.
+-- The person who has closed a month, and the figures, are not for the service.
 grant select (month, closed_at) on closed_months to upi_service;
 -- An order's outcome and number of events change, its amount and payee do not. The sandbox sets expires_at, which gives no
 -- more power than setting the status. `for no key update` needs the right to update a column.

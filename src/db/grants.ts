@@ -10,8 +10,8 @@ const FILE = ['./grants.sql', '../grants.sql']
   .find((url) => existsSync(url)) as URL
 
 /**
- * Gives the service's role its rights in a migrated database, in one transaction: a running service never lacks a right in
- * between. Does nothing where the role is missing, as in the database of a checkout.
+ * Gives the service's role its rights in a migrated database, in one transaction, so that a running service never lacks
+ * a right. Does nothing where the role is missing, as in a developer's database.
  */
 export async function applyGrants(databaseUrl: string): Promise<void> {
   const client = await connectAlone(databaseUrl)

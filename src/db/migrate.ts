@@ -17,39 +17,39 @@ const TABLE = 'schema_migrations'
 const CONNECT_TIMEOUT_MS = 10_000
 
 /**
- * Longest wait of one statement for a lock. Payments wait behind it, and get 503 after about twice this time. It is below
- * PostgreSQL's deadlock_timeout of 1 s, so that in a deadlock with a payment the migration ends, not the payment.
+ * Longest wait of one statement for a lock. Payments wait behind the statement, and get 503 after about twice as long.
+ * Below PostgreSQL's deadlock_timeout of 1 s: in a deadlock with a payment the migration ends, not the payment.
  */
 const LOCK_TIMEOUT_MS = 500
-/** Pause before the next try: payments are delayed for at most a tenth of the time. */
+/** Pause before the next try, ten times as long: payments are delayed for at most a tenth of the time. */
 const LOCK_PAUSE_MS = 5_000
 
-/** The oldest PostgreSQL that the tests run on, beside the newest. */
+/** The oldest major version of PostgreSQL that the service supports. The tests run on this one and the newest. */
 const OLDEST_SERVER = 15
 
 let namesInFolder: Promise<string[]> | undefined
 
 /**
- * Brings the schema up to date and returns the names of the migrations that were applied now, in order. Throws an Error that
- * names both versions when the server is older than OLDEST_SERVER. Processes that call it at once wait for one another, and
- * each migration is applied once.
+ * Brings the schema up to date and returns the names of the migrations that were applied now, in order. Throws an Error
+ * with both versions when the server is older than OLDEST_SERVER. Simultaneous runs wait for one another, and each
+ * migration is applied once.
  *
- * While a statement waits for a lock on a table, every later query of that table waits behind it. The statement therefore waits
- * briefly; then its migration is rolled back and tried again after a pause, without end: pg_dump may hold its locks for hours,
- * and an upgrade must not stay half done. `onWait` receives a sentence for the operator, who can press Ctrl-C.
+ * While a statement waits for a lock on a table, every later query of that table waits behind it. The statement
+ * therefore waits briefly; then its migration is rolled back and tried again after a pause, without limit: pg_dump may
+ * hold its locks for hours, and an upgrade must not stay half done. `onWait` tells the operator, who may press Ctrl-C.
  */
 export async function migrate(
   databaseUrl: string,
   { folder = FOLDER, onWait }: { folder?: string; onWait?: (message: string) => void } = {},
 ): Promise<string[]> {
-  // Loaded here, because the service only needs `pendingMigrations`.
+  // node-pg-migrate is loaded here, because the service only needs `pendingMigrations`, which does without it.
   const { PG_MIGRATE_LOCK_ID, runner } = await import('node-pg-migrate')
   const client = await connectAlone(databaseUrl)
   try {
     await refuseOldServer(client)
     // The operator's limits for sessions must not end the building of an index, or the wait for another migration.
     await client.query('set statement_timeout = 0; set lock_timeout = 0; set idle_in_transaction_session_timeout = 0')
-    // The lock is not left to the runner, whose short lock_timeout must not end this wait. It is released with the session.
+    // One lock for all migrations, released with the session: the runner's own lock ends with each call of the runner.
     await client.query('select pg_advisory_lock($1)', [PG_MIGRATE_LOCK_ID])
     const { processID } = client as unknown as { processID: number }
     const applied: string[] = []
@@ -82,14 +82,14 @@ export async function migrate(
   }
 }
 
-/** A connection of its own for changes of the schema. */
+/** Connects outside the service's pools, for changes of the schema. */
 export async function connectAlone(databaseUrl: string): Promise<pg.Client> {
   const client = new pg.Client({
     connectionString: databaseUrl,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     keepAlive: true,
   })
-  // The event needs no handling: a lost connection also fails the next statement.
+  // A lost connection fails the next statement; without a listener for its error event it would end the process.
   client.on('error', silent)
   await client.connect()
   return client
@@ -97,7 +97,7 @@ export async function connectAlone(databaseUrl: string): Promise<pg.Client> {
 
 const silent = () => undefined
 
-/** Loads each file as its statements, because the runner's own loader sends a whole file in one message. */
+/** Loads each file as single statements. The runner's own loader sends a file in one message, which Citus refuses. */
 function loadFiles(files: string[]) {
   return Promise.all(
     files.map(async (file) => {
@@ -112,7 +112,7 @@ function loadFiles(files: string[]) {
   )
 }
 
-/** `server_version_num` is such as 150018, and `server_version` such as `15.18 (Debian 15.18-0+deb12u1)`. */
+/** Compares server_version_num, such as 150018; server_version is such as `15.18 (Debian 15.18-0+deb12u1)`. */
 async function refuseOldServer(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ number: number; text: string }>(
     `select current_setting('server_version_num')::int as number, current_setting('server_version') as text`,

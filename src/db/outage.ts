@@ -1,4 +1,4 @@
-/** Error codes under PostgreSQL's own names: its documentation, appendix A. */
+/** Error codes (SQLSTATE) under the names of PostgreSQL's documentation, appendix A. */
 export const INVALID_PASSWORD = '28P01'
 export const DEADLOCK_DETECTED = '40P01'
 export const FOREIGN_KEY_VIOLATION = '23503'
@@ -12,7 +12,7 @@ export function hasState(error: unknown, ...states: string[]): boolean {
   return states.includes((error as { code?: string } | null)?.code ?? '')
 }
 
-/** Classes 22 and 23: the data of a row is wrong, not the state of the database. */
+/** Whether PostgreSQL refused the data of a row (classes 22 and 23), not because of the state of the database. */
 export const isRefusedRow = (error: unknown): boolean => /^2[23]/.test(String((error as { code?: unknown }).code))
 
 /** Codes of temporary errors: the same request may succeed a moment later. */
@@ -50,15 +50,15 @@ const OUTAGE_ERRNOS = new Set([
 /** First words of Citus' warning that a node was lost during a commit. */
 export const LOST_COMMIT = 'failed to commit transaction on'
 
-// Errors of pg without a code; the last message is LOST_COMMIT.
+// Messages of pg's errors without a code; the last message is LOST_COMMIT.
 const OUTAGE_MESSAGES =
   /^(Connection terminated|Query read timeout|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|Client was closed|failed to commit transaction on)/
 
-/** Citus' messages about a node that is away. Their code, XX000, is that of any internal error. */
+/** Citus' messages about an unreachable node. Their code, XX000, is the code of every internal error. */
 const NODE_MESSAGES =
   /^(failure on connection marked as essential|server closed the connection unexpectedly|connection to the remote node .* failed|connection not open|postmaster was shut down)/
 
-/** Whether the database is away or overloaded; false for a fault of ours. */
+/** Whether the database is unreachable or overloaded; false for a fault of the service. */
 export function isOutage(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const code = 'code' in error && typeof error.code === 'string' ? error.code : ''

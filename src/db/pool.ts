@@ -7,15 +7,15 @@ import { createPreparingPool, goOnWithoutNames, sendsNames } from './prepared.ts
 
 export type Database = pg.Pool
 
-/** Connections opened for a burst are soon free for other instances. */
+/** Time after which an idle connection is closed, so that connections of a burst are soon free for other instances. */
 const IDLE_TIMEOUT_MS = 10_000
 
 /** A pool, or one client inside a transaction. */
 export type Queryable = Pick<pg.Pool, 'query'>
 
 /**
- * A pool of at most `size` connections to `url`, made when queries need them. Limits are by default those of requests; a
- * `queryTimeoutMs` of 0 means none.
+ * A pool of at most `size` connections to `url`, opened when queries need them. The limits of LIMITS.database are the
+ * default; a `queryTimeoutMs` of 0 means no limit.
  */
 export function createPool({
   url,
@@ -37,7 +37,7 @@ export function createPool({
   // Without a listener the error of a lost connection would end the process.
   const onLost = (error: Error) => log.warn({ error: error.message }, 'database connection lost')
   pool.on('error', onLost)
-  // The pool does not listen to a client that is checked out.
+  // A listener for each client, because the pool does not listen for errors of a client that is checked out.
   pool.on('connect', (client) => client.on('error', onLost))
   closeIdleOnSilence(pool)
   return pool
@@ -55,7 +55,7 @@ export function createPools(
 ): Pools {
   const pool = (size: number, of: Partial<Parameters<typeof createPool>[0]> = {}) =>
     createPool({ url, size, log, ...database, ...of })
-  // A list takes as long as its reader; a reader that is too slow is cut off elsewhere.
+  // A list takes as long as its reader takes; lists/list-operation.ts cuts off readers that are too slow.
   const unlimited = { queryTimeoutMs: 0 }
   return {
     creates: pool(pools.creates),
@@ -93,9 +93,9 @@ const isSilence = (error: unknown): error is Error => error instanceof Error && 
 const socketOf = (client: pg.PoolClient) => (client as unknown as { connection: { stream: Socket } }).connection.stream
 
 export type Ending<T> = {
-  /** Called in the tick in which `commit` is sent. Throws when the caller has an answer already: then all is rolled back. */
+  /** Called in the tick in which `commit` is sent. Throws when the caller already has an answer, to roll back. */
   claim: () => void
-  /** After the answer to `commit` was lost: queries on another connection whether `result` is stored. */
+  /** Queries on another connection whether `result` is stored, after the answer to `commit` was lost. */
   isStored: (result: T) => Promise<boolean>
 }
 
@@ -128,15 +128,15 @@ export async function inTransaction<T>(
     client.release()
   } catch (error) {
     client.release(error as Error)
-    // A missing result proves nothing: the commit may still be under way.
+    // A result that is not found proves nothing, because the commit may still be under way.
     if (!(await ending?.isStored(result).catch(() => false))) throw error
   }
   return result
 }
 
 /**
- * Throws when the outcome is unknown: Citus reports a node that was lost during the commit only by a warning, and the commit as
- * a success. A change of rows in several steps therefore has to run in `inTransaction`.
+ * Commits, and throws when the outcome is unknown: Citus reports a commit that lost a node as a success, with a
+ * warning. A change of rows in several steps therefore has to run in `inTransaction`.
  */
 async function commit(client: pg.PoolClient): Promise<void> {
   const notices: string[] = []
@@ -147,12 +147,12 @@ async function commit(client: pg.PoolClient): Promise<void> {
   if (lost !== undefined) throw new Error(lost)
 }
 
-/** Sets `settings` for the transaction. Each in its own message, because Citus sends the whole message to its nodes. */
+/** Sets `settings` for the transaction, each by its own message, because Citus sends whole messages to its nodes. */
 export async function setLocally(client: Queryable, settings: readonly string[]): Promise<void> {
   for (const setting of settings) await client.query(`set local ${setting}`)
 }
 
-/** PostgreSQL itself ends the statements after `limitMs`. A statement that only the pool gives up goes on in PostgreSQL. */
+/** Runs `read`; PostgreSQL itself ends its statements after `limitMs`. The pool's time-out would leave them running. */
 export function readBriefly<T>(db: Database, limitMs: number, read: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   return inTransaction(db, async (client) => {
     await client.query(`set local statement_timeout = ${limitMs}`)

@@ -3,9 +3,9 @@ import pg from 'pg'
 import { hasState } from './outage.ts'
 
 /**
- * A statement that PostgreSQL parses and plans once on each connection. Its text must be constant, because PostgreSQL caches each
- * text until the connection ends. The name is a hash of the text: behind PgBouncer a connection may still have the statement of
- * another version.
+ * A statement that PostgreSQL parses and plans once on each connection. Its text must be constant, because PostgreSQL
+ * caches each text until the connection ends. The name is a hash of the text, because behind PgBouncer a connection may
+ * still have the statement of another version of the service.
  */
 export function prepared(text: string): (...values: unknown[]) => pg.QueryConfig<unknown[]> {
   const name = createHash('sha256').update(text).digest('hex').slice(0, 16)
@@ -13,16 +13,16 @@ export function prepared(text: string): (...values: unknown[]) => pg.QueryConfig
 }
 
 /**
- * Pools that send names, with their `onNameless`. A pool goes on without names when its PgBouncer, which gives each transaction
- * another connection, knows no prepared statements: it is older than 1.21, or its max_prepared_statements is 0.
+ * Pools that send statement names, with their `onNameless`. A pool stops sending names when its PgBouncer, which gives
+ * each transaction another connection, knows no prepared statements: before 1.21, or with max_prepared_statements 0.
  */
 const named = new WeakMap<pg.Pool, () => void>()
 
 export const sendsNames = (pool: pg.Pool) => named.has(pool)
 
 /**
- * Ends the names of `pool` when `error` means that PgBouncer does not know them. Returns whether to repeat the statement, which
- * PostgreSQL has not carried out.
+ * Makes `pool` stop sending statement names when `error` means that PgBouncer does not know them. Returns true when the
+ * statement was not executed for this reason, and can be repeated.
  */
 export function goOnWithoutNames(pool: pg.Pool, error: unknown): boolean {
   const isUnknown =
@@ -38,7 +38,7 @@ const INVALID_SQL_STATEMENT_NAME = '26000'
 const DUPLICATE_PREPARED_STATEMENT = '42P05'
 const PROTOCOL_VIOLATION = '08P01'
 
-/** A pool for prepared statements, also behind a PgBouncer without them: then `onNameless` is called. */
+/** A pool for prepared statements. Behind a PgBouncer without them it sends no names, and calls `onNameless` once. */
 export function createPreparingPool(options: pg.PoolConfig, onNameless: () => void): pg.Pool {
   class Client extends pg.Client {
     // biome-ignore lint/suspicious/noExplicitAny: pg.Client.query has a dozen forms, of which only the name is of interest here.

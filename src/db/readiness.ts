@@ -4,12 +4,12 @@ import { isOutage } from './outage.ts'
 import type { Queryable } from './pool.ts'
 import { isWorker } from './spread.ts'
 
-/** For the operator: why the service cannot work with this database now; undefined when it can. */
+/** The reason, for the operator, why the service cannot work with this database now; undefined when it can. */
 export async function unreadyReason(db: Queryable): Promise<string | undefined> {
   try {
     const pending = await pendingMigrations(db)
     if (pending.length === 0) return undefined
-    // A worker of Citus has no table before `ops database spread`.
+    // A worker of Citus has no table until `ops database spread` has run.
     const toRun = (await isWorker(db)) ? '"ops migrate" and "ops database spread"' : '"ops migrate"'
     return `The database schema is behind: run ${toRun} (missing: ${pending.join(', ')})`
   } catch (error) {
@@ -24,7 +24,7 @@ export async function unreadyReason(db: Queryable): Promise<string | undefined> 
 /** Warnings for the operator when the service's role has more rights than it needs. */
 export async function roleWarnings(db: Queryable): Promise<string[]> {
   const { rows } = await db.query<{ role: string }>(
-    // A superuser is a member of every role.
+    // pg_has_role is true for a superuser too, who counts as a member of every role.
     `select current_user as role
        from pg_class
       where oid = to_regclass('public.refunds') and pg_has_role(relowner, 'MEMBER')`,

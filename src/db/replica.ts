@@ -10,7 +10,7 @@ export async function waitForReplica(primary: Queryable, url: string, waitMs = W
   const { rows } = await primary.query<{ lsn: string }>('select pg_current_wal_lsn()::text as lsn')
   const replica = createPool({ url, size: 1, log: { warn: () => undefined } })
   try {
-    // The loop ends by a clock, because a query of a silent replica takes long itself.
+    // The loop ends by the clock, not by a number of queries, because a query of a silent replica takes long.
     for (const until = performance.now() + waitMs; performance.now() < until; ) {
       const replayed = await replica
         .query<{ done: boolean }>('select not pg_is_in_recovery() or pg_last_wal_replay_lsn() >= $1::pg_lsn as done', [

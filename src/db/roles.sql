@@ -6,7 +6,7 @@
 -- Run this script as a superuser, in the service's database, before the first `ops migrate`; then give both roles a
 -- password. Tables of other roles in the schema `public`, such as a superuser's, become upi_owner's.
 
--- A backup or a long list may hold a lock. This script then ends after 2 s, because payments wait behind it: run it again.
+-- Behind a lock of a backup or a long list this script ends after 2 s, because payments wait behind it: run it again.
 set lock_timeout = '2s';
 
 do $$
@@ -23,7 +23,7 @@ begin
   -- Two batches of intents may deadlock. By default PostgreSQL checks after 1 s, when the service has given up the query.
   -- After 0.2 s one batch is refused in time, and stored at the second try.
   alter role upi_service set deadlock_timeout = '200ms';
-  -- Below the 0.9 s after which the service takes a connection for dead and closes the idle ones too.
+  -- Less than the 0.9 s after which the service takes a connection for dead, and closes idle connections too.
   alter role upi_service set lock_timeout = '800ms';
   -- A paused instance must not hold locks on its rows for long. Long lists lift this limit.
   alter role upi_service set idle_in_transaction_session_timeout = '10s';
@@ -61,7 +61,7 @@ begin
   for statement in
     select format('alter table %s owner to upi_owner', oid::regclass)
       from pg_class
-     -- Sequences and indexes go with their tables.
+     -- Sequences and indexes change their owner with their tables.
      where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'v', 'm') and relowner <> 'upi_owner'::regrole
        and not exists (select from pg_depend where objid = pg_class.oid and deptype = 'e')
     union all

@@ -19,7 +19,7 @@ export const REFERENCE_TABLES: readonly string[] = [
 /** The first table to be spread by `mid`. The other tables are colocated with it, so that a merchant is on one node. */
 const FIRST_TABLE = 'payment_intents'
 
-/** Settings of the database, because Citus needs them on every connection. */
+/** Settings that are stored in the database, because Citus needs them on every connection. */
 const SETTINGS: Readonly<Record<string, string>> = {
   // When on, a table that refers to a reference table stays on the coordinator.
   'citus.enable_local_reference_table_foreign_keys': 'off',
@@ -49,7 +49,7 @@ export async function spread(
   const client = await db.connect()
   try {
     await client.query('set statement_timeout = 0; set lock_timeout = 0; set client_min_messages = warning')
-    // The last table of a killed run is still being spread in the server.
+    // The lock waits for a killed run, whose last table the server may still be spreading.
     await client.query(`select pg_advisory_lock(hashtext('upi_service spread'))`)
     await changeSettings(client)
     const tables = await unspreadTables(client)
@@ -131,8 +131,8 @@ async function spreadTable(client: Queryable, table: string): Promise<void> {
 }
 
 /**
- * Removes the hidden rows that Citus leaves behind when it copies a table: forgotten customers would stay in them. The triggers
- * of append-only tables are off in this transaction, which locks the tables.
+ * Removes the hidden rows that Citus leaves behind when it copies a table: customers who are forgotten later would stay
+ * in these rows. The triggers of append-only tables are off in this transaction, which locks the tables.
  */
 async function removeLocalCopies(client: pg.PoolClient): Promise<void> {
   const { rows } = await client.query<{ table: string; holdsCopy: boolean }>(
