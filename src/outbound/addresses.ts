@@ -17,7 +17,7 @@ export function createAddressJudge(allowedNetworks: readonly string[]): (address
     networks.some(([network, bits]) => network.kind() === address.kind() && address.match(network, bits))
 
   return (text) => {
-    // ipaddr.js also accepts 0177.0.0.1 and 127.1, to which no name resolves.
+    // Unusual spellings are refused: ipaddr.js also accepts 0177.0.0.1 and 127.1, to which no name resolves.
     if (isIP(text) === 0) return 'refused'
     const written = ipaddr.parse(text)
     const reached = withoutIPv6Around(written)

@@ -15,7 +15,7 @@ export type CallKind = 'webhook' | 'return call'
 export type AllowedNetworks = Readonly<Record<CallKind, readonly string[]>>
 
 export type HttpRequest = {
-  /** An acquirer's address comes from the operator: it is not judged, and its connection serves further calls. */
+  /** An acquirer's address comes from the operator: no check of the address, and one connection for several calls. */
   kind: CallKind | 'acquirer'
   url: string
   /** By default POST for a webhook, GET for others. */
@@ -28,7 +28,7 @@ export type HttpRequest = {
   signal?: AbortSignal | undefined
 }
 
-/** An answer, with a body cut at a limit. A redirect is not followed: it is an answer like any other. */
+/** An answer, with a body cut at a limit. A redirect is returned like any other answer, not followed. */
 export type HttpAnswer = {
   /** 200 to 999: a stranger's server may send numbers that HTTP does not define. */
   status: number
@@ -41,10 +41,10 @@ export type HttpAnswer = {
   body?: Buffer
 }
 
-/** With `not allowed` no connection was made, because of the URL or its address. Any other call may have arrived. */
+/** `not allowed`: no connection was made, because of the URL or its address. Other failed calls may have arrived. */
 export type HttpFailure = {
   failure: 'not allowed' | 'connection failed' | 'timed out' | 'broken answer'
-  /** Our own text, without the address of a name and without anything from the answer. */
+  /** A text of the service, without the IP address of the receiver and without text of its answer. */
   text: string
   /** True for a call to an acquirer when no byte of its body can have been sent, so that nothing was done. */
   isUnsent?: true
@@ -54,24 +54,24 @@ export type HttpClient = ReturnType<typeof createOutboundClient>
 
 /** Time until a name's next address is tried. Node.js' default of 250 ms is too short for another continent. */
 const CONNECT_ATTEMPT_MS = 2_000
-/** A shop's own page answers return calls, with headers as large as any website's. */
+/** Longest headers of an answer. A web page of the shop answers return calls, with headers as large as any website. */
 const HEADERS_BYTES = 16 * 1024
-/** Longest body read from a merchant: then the connection is closed, and the status counts. */
+/** Longest body read from a merchant. A longer body is cut by closing the connection, and the status counts. */
 const MERCHANT_BYTES = 8 * 1024
 /**
  * Bytes read from a merchant's connection: twice as many as headers, interim answers and a body in chunks of one byte can have.
  * undici has no limit for a reason phrase or for the extension of a chunk.
  */
 const CONNECTION_BYTES = 512 * 1024
-/** Usual answers of acquirers have 2 kB. A longer answer is cut, and then is no JSON. */
+/** Longest body read from an acquirer; usual ones have 2 kB. A longer body is cut, and then is not valid JSON. */
 const ACQUIRER_BYTES = 64 * 1024
-/** Interim answers (status 1xx). A usual server sends one at most. */
+/** Most interim answers (status 1xx) to one call. A usual server sends one at most. */
 const INTERIM_ANSWERS = 10
 
 /**
- * Makes every outbound call. Merchants choose addresses, but must not reach private servers through us: a call to a merchant
- * resolves the name, judges every address, and connects only to the judged addresses, by a connection of its own. No call
- * follows a redirect or uses a proxy of the environment.
+ * Makes every outbound call. Merchants choose addresses, but must not reach private servers through the service: a call
+ * to a merchant resolves the name, checks every address, and connects only to the checked addresses, by a connection of
+ * its own. No call follows a redirect or uses a proxy of the environment.
  */
 export function createOutboundClient({
   allowedNetworks,
@@ -132,7 +132,7 @@ export function createOutboundClient({
     const addresses = await addressesOf(url, end.signal)
     refuseUnlessAllowed(addresses, url, kind)
     const judged = addresses.map((address) => ({ address, family: isIP(address) }))
-    // undici calls `lookup` for host names only. An IP address in the URL was judged above too.
+    // undici calls `lookup` for host names only. An IP address in the URL was checked above too.
     const lookup: LookupFunction = (_name, _options, done) => done(null, judged)
     const options = connectionOptions(ms, lookup)
     const open = buildConnector(options.connect)
@@ -254,8 +254,8 @@ function failureOf(error: unknown): HttpFailure {
 const OF_NO_HTTP = ['HTTPParserError', 'HeadersOverflowError']
 
 /**
- * The error's code, such as ` (ECONNREFUSED)`, for the operator to search for. Messages may contain the address, except those
- * of these errors of undici.
+ * The error's code, such as ` (ECONNREFUSED)`, for the operator to search for. Messages may contain the receiver's
+ * address, except those of undici's parser and of SocketError.
  */
 function wordOf(error: unknown): string {
   const { name, code, message } = error as NodeJS.ErrnoException

@@ -11,9 +11,9 @@ export type Resolve = (name: string, signal: AbortSignal) => Promise<string[]>
  * servers would block every other look-up, such as the database's name.
  */
 export const resolve: Resolve = async (name, signal) => {
-  // RFC 6761: localhost is not queried. A call needs both addresses to be allowed.
+  // localhost is not looked up (RFC 6761). A call is made only when both addresses are allowed.
   if (/(^|\.)localhost\.?$/.test(name)) return ['127.0.0.1', '::1']
-  // A resolver of its own for each name can be cancelled without the others. Making one is cheap.
+  // Each name gets a resolver of its own, which can be cancelled without the others. Making a resolver is cheap.
   const resolver = new Resolver({ timeout: TRY_MS, tries: 2 })
   signal.addEventListener('abort', () => resolver.cancel())
   const [ipv4, ipv6] = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)])

@@ -6,9 +6,9 @@ import { startRepeating } from '../repeat.ts'
 
 /** A source of due jobs, such as the refunds of an acquirer. */
 export type JobSource = {
-  /** For the log. */
+  /** Name of the source in the log. */
   name: string
-  /** Returns the queues with due jobs. It takes no locks. */
+  /** Returns the queues with due jobs, without locking rows. */
   findQueues: () => Promise<Queue[]>
   /** Most jobs under way in this instance. */
   atOnce: { ofQueue: number; ofGroup: number }
@@ -37,7 +37,7 @@ export function startScheduler(
   { log, limits }: { log: Pick<Logger, 'warn'>; limits: Pick<Limits['webhooks'], 'lookIntervalMs' | 'stopMs'> },
 ) {
   const giveUp = new AbortController()
-  // Every call under way adds a listener to this signal. Without the limit 0 Node.js would warn of a leak.
+  // 0 means no limit. Every call under way adds a listener to this signal; above a limit Node.js warns of a leak.
   setMaxListeners(0, giveUp.signal)
   /** Number of jobs under way or about to begin, by the key of their queue and by their group. */
   const counts = new Map<string, number>()
@@ -71,7 +71,7 @@ export function startScheduler(
   async function finish(source: JobSource, queue: Queue, job: Job): Promise<void> {
     const goesOn = await orElse(source, queue, () => job(giveUp.signal), false)
     count(queue, -1)
-    // When the group was full, its free slot is left to the next look, which finds all waiting queues.
+    // In a group that was full, the slot that is now free is left to the next look, which finds all waiting queues.
     if (goesOn && countOf(queue.group) < source.atOnce.ofGroup - 1) serve(source, queue)
   }
 
@@ -90,7 +90,7 @@ export function startScheduler(
     void job.finally(() => underWay.delete(job))
   }
 
-  /** The result of `work`. An error of `work` is logged, and the result is `otherwise`. */
+  /** Returns the result of `work`. An error of `work` is logged, and `otherwise` is returned. */
   async function orElse<T>({ name }: JobSource, { key }: Queue, work: () => Promise<T>, otherwise: T): Promise<T> {
     try {
       return await work()
@@ -106,7 +106,7 @@ export function startScheduler(
   }
 
   return {
-    /** Waits up to `stopMs` for jobs under way, then cancels them: another instance repeats them. */
+    /** Waits up to `stopMs` for jobs under way, then cancels the jobs, which another instance repeats. */
     async stop() {
       isStopped = true
       await Promise.all(loops.map((loop) => loop.stop()))
