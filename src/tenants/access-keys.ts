@@ -44,9 +44,9 @@ const FIND = prepared(
     where k.public_key = $1 and k.revoked_at is null`,
 )
 
-/** The keys. Of a secret only the SHA-256 is stored. */
+/** The API keys in the database, which stores only the SHA-256 of a secret. */
 export function createAccessKeys(db: Queryable) {
-  /** A select, not `returning`: Citus refuses to_char there. */
+  /** The stored key, by a select, because Citus refuses to_char in `returning`. */
   async function show(publicKey: string): Promise<AccessKeyListing | undefined> {
     const { rows } = await db.query<AccessKeyListing>(`select ${LISTING} from access_keys where public_key = $1`, [
       publicKey,
@@ -95,7 +95,7 @@ export function createAccessKeys(db: Queryable) {
       return rows
     },
 
-    /** Revokes a key. A repeat keeps the first time. Undefined when the key is unknown. */
+    /** Revokes a key. A repeat keeps the time of the first call. Undefined when the key is unknown. */
     async revoke(publicKey: string, now: Date): Promise<AccessKeyListing | undefined> {
       await db.query('update access_keys set revoked_at = coalesce(revoked_at, $2) where public_key = $1', [
         publicKey,

@@ -11,14 +11,14 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The owner of the key; set on every route under /v1 before its body is read. */
     caller: Caller
-    /** The public key of the request, if it has our form; for the rate limits and the log. */
+    /** The public key of the request, if its form is that of a public key; for the rate limits and the log. */
     publicKey: string | undefined
     /** The merchant of the request, once the caller may act for it; for the log. */
     mid: string | undefined
   }
 }
 
-// Our public keys have this form, so anything else is refused without a query.
+// All public keys have this form, so other text is refused without a query.
 const PUBLIC_KEY = /^pk_[A-Za-z0-9]{1,61}$/
 
 type Authentication = {
@@ -29,7 +29,7 @@ type Authentication = {
   now: () => Date
 }
 
-/** Checks Basic credentials before the body is parsed: 401, 429, or `request.caller` is set. */
+/** Checks Basic credentials before the body is parsed: refuses with 401 or 429, or sets `request.caller`. */
 export async function registerAuthentication(
   app: FastifyInstance,
   { findKey, noteUse, limits, patiently, now }: Authentication,
@@ -48,7 +48,7 @@ export async function registerAuthentication(
         throw unauthorized()
       }
       noteDay(key)
-      // Most requests need not wait, and get no promise to await.
+      // paceRequest returns undefined for most requests, which need not wait.
       const paced = limits.paceRequest(publicKey)
       if (paced) await paced
       request.caller = key.caller
@@ -69,7 +69,7 @@ export async function registerAuthentication(
     noteUse(key.publicKey, toIstDay(moment)).catch(() => undefined)
   }
 
-  // The plugin answers 401 to an error without a status, and an outage of the database is no fault of the caller: 500.
+  // The plugin would answer 401 to an error without a status, but an outage of the database is no fault of the caller.
   function failedLookUp(error: Error): never {
     throw Object.assign(error, { statusCode: 500 })
   }

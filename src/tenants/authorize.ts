@@ -3,14 +3,14 @@ import type { Caller } from './access-keys.ts'
 import type { Merchant } from './merchants.ts'
 import type { Partners } from './partners.ts'
 
-/** The merchant of the key, if it is `mid` and not disabled; else throws 403. */
+/** Returns the merchant of the key if its mid is `mid` and it is not disabled; else throws 403. */
 export function authorizeMerchant(caller: Caller, mid: string): Merchant {
   if (caller.kind !== 'merchant' || caller.merchant.mid !== mid || caller.merchant.disabledAt !== null)
     throw forbidden()
   return caller.merchant
 }
 
-/** The merchant of a key that may refund; else throws 403. */
+/** Returns the merchant like authorizeMerchant, if the key may refund; else throws 403. */
 export function authorizeRefunds(caller: Caller, mid: string): Merchant {
   const merchant = authorizeMerchant(caller, mid)
   if (caller.kind !== 'merchant' || !caller.mayRefund) throw mayNotRefund()

@@ -10,13 +10,13 @@ export type Merchant = {
   /** Merchant category code, 4 digits. */
   mcc: string
   dynamicQr: 'link' | 'image'
-  /** A name of acquirer/acquirers.ts. */
+  /** Name of an acquirer in acquirer/acquirers.ts. */
   acquirer: string
   /** The merchant's identifier at the acquirer. */
   acquirerMerchantId: string | null
   /** Form of amounts and telephone numbers in requests: to the letter of the interface, or as shops write them. */
   input: 'strict' | 'shop'
-  /** Time to pay an intent; null for the setting of the service. */
+  /** Time to pay an intent; null means the setting of the service. */
   expiryMinutes: number | null
   /** Largest amount of an intent, in whole rupees. */
   maxAmount: number
@@ -26,13 +26,13 @@ export type Merchant = {
 
 const columnOf = (field: string) => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
-/** A `Merchant`, selected from `merchants m`. */
+/** SQL columns of a `Merchant`, from `merchants m`. */
 export const MERCHANT = `
   m.mid, m.name, m.vpa, m.payees, m.mcc, m.dynamic_qr as "dynamicQr", m.acquirer,
   m.acquirer_merchant_id as "acquirerMerchantId", m.input, m.expiry_minutes as "expiryMinutes",
   m.max_amount as "maxAmount", m.created_at as "createdAt", m.disabled_at as "disabledAt"`
 
-/** Fields that the operator may change; an absent one stays. */
+/** Fields that the operator may change; an absent field stays unchanged. */
 type MerchantChanges = {
   [K in keyof Omit<Merchant, 'mid' | 'createdAt' | 'disabledAt'>]?: Merchant[K] | undefined
 }
@@ -67,7 +67,7 @@ export function createMerchants(db: Queryable) {
       return rows[0]
     },
 
-    /** Undefined when the mid is unknown. */
+    /** The merchant; undefined when the mid is unknown. */
     async find(mid: string): Promise<Merchant | undefined> {
       const { rows } = await db.query<Merchant>(`select ${MERCHANT} from merchants m where m.mid = $1`, [mid])
       return rows[0]
@@ -93,7 +93,7 @@ export function createMerchants(db: Queryable) {
       return rows.map(({ acquirer }) => acquirer)
     },
 
-    /** Stops a merchant taking payments. A repeat keeps the first moment. Undefined when the mid is unknown. */
+    /** Stops a merchant taking payments. A repeat keeps the first time. Undefined when the mid is unknown. */
     disable: (mid: string, now: Date) => change(mid, 'disabled_at = coalesce(m.disabled_at, $2)', [now]),
 
     /** Lets a merchant take payments again. Undefined when the mid is unknown. */

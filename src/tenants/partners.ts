@@ -9,7 +9,7 @@ export type Partner = {
   mids: string[]
 }
 
-/** Result of a link or its end; `unchanged` after a repeat. */
+/** Result of linking or unlinking; `unchanged` after a repeat. */
 type LinkOutcome = 'changed' | 'unchanged' | 'unknown pid' | 'unknown mid'
 
 const FIND_LINK = prepared('select from partner_merchants where pid = $1 and mid = $2')
@@ -17,7 +17,7 @@ const FIND_LINK = prepared('select from partner_merchants where pid = $1 and mid
 export function createPartners(db: Queryable) {
   async function change(pid: string, mid: string, statement: string): Promise<LinkOutcome> {
     const { rows } = await db.query<{ pid: boolean; mid: boolean; changed: boolean }>(
-      // Each `exists` selects a column: without one Citus cannot read it.
+      // Each `exists` selects a column, because Citus cannot read a select without columns.
       `with changed as (${statement} returning pid)
        select exists (select 1 from partners where pid = $1) as pid, exists (select 1 from merchants where mid = $2) as mid,
               exists (select 1 from changed) as changed`,
@@ -63,7 +63,7 @@ export function createPartners(db: Queryable) {
 
     unlink: (pid: string, mid: string) => change(pid, mid, 'delete from partner_merchants where pid = $1 and mid = $2'),
 
-    /** False for an unknown partner or merchant. */
+    /** Whether the partner is linked to the merchant; false for an unknown partner or merchant. */
     async isLinked(pid: string, mid: string): Promise<boolean> {
       const { rowCount } = await db.query(FIND_LINK(pid, mid))
       return rowCount === 1

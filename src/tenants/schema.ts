@@ -14,7 +14,7 @@ const vpa = matching(VPA, 'must be a UPI address such as shop@bank')
 
 const PAYEES_LIMIT = 20
 const PAYEES_RULE = `must be a UPI address, or at least 3 of a-z 0-9 . - with one * before the @, such as shop.*@bank; at most ${PAYEES_LIMIT} of them, or default alone`
-/** Three characters at least stand before `*`: fewer would allow nearly every payee of a bank. */
+/** At least three characters stand before `*`: fewer would allow nearly every payee of a bank. */
 const PAYEE_PREFIX = /^[a-z0-9.-]{3,255}\*@[a-z0-9.-]{1,64}$/i
 
 /** Payees of `Merchant`. `default` means the UPI address of the merchant, and becomes an empty list. */
@@ -54,7 +54,7 @@ const MerchantFields = z.object({
   input: z.enum(['strict', 'shop'], errorText('must be strict or shop')),
   expiryMinutes,
   maxAmount,
-  /** The service calls the redirect_url of a paid order by itself. */
+  /** Whether the service itself calls the redirect_url of a paid order. */
   returnCall: z.enum(['on', 'off'], errorText('must be on or off')),
 })
 
@@ -82,7 +82,7 @@ export const OneLink = z.object({ pid: identifier, mid: identifier })
 const UNAMBIGUOUS = '23456789ABCDEFGHJKMNPQRSTVWXYZ'
 const ASSIGNED_LENGTH = 10
 
-/** A mid for a merchant without one: `M` and 10 random characters, 49 bits. */
+/** Makes a mid for a merchant that is added without one: `M` and 10 random characters, 49 bits. */
 function assignMid(): string {
   return `M${Array.from({ length: ASSIGNED_LENGTH }, () => UNAMBIGUOUS[randomInt(UNAMBIGUOUS.length)]).join('')}`
 }

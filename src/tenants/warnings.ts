@@ -15,7 +15,7 @@ const HANDLES_OF_WALLETS = {
 }
 const PRIVATE_HANDLES = new Set(Object.values(HANDLES_OF_WALLETS).flat())
 
-/** PhonePe and Paytm begin the addresses of shops under these handles so. */
+/** UPI addresses that PhonePe and Paytm give to shops under the handles of private persons. */
 const SHOP_UNDER_PRIVATE_HANDLE = /^(?:q\d+@ybl|paytmqr\w+@|paytm[.-])/
 
 /** An Indian mobile number as UPI address, with or without country code, or a suffix such as `-2`. */
@@ -23,7 +23,7 @@ const MOBILE_NUMBER = /^(?:91)?[6-9]\d{9}(?:-\w+)?@/
 
 export function merchantWarnings({ mcc, vpa, acquirer }: Pick<Merchant, 'mcc' | 'vpa' | 'acquirer'>) {
   const warnings: MerchantWarning[] = []
-  // The category matters for `direct` only: the other acquirers write their own into links.
+  // The category matters for `direct` only: other acquirers write a category of their own into links.
   if (acquirer === 'direct' && mcc === UNCLASSIFIED_MCC) warnings.push('no category')
   if (looksPrivate(vpa.toLowerCase())) warnings.push('private address')
   return warnings

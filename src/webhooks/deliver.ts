@@ -79,8 +79,8 @@ export function dueDeliveries({ deliveries, http, sealingKey, log, metrics, now,
   }
 
   /**
-   * Resolves to true when the outcome is stored. A delivery without a stored outcome is made again, and so would be the next
-   * ones of the queue: false keeps them from being claimed at once.
+   * Resolves to true when the outcome is stored. Without a stored outcome a delivery is made again, and the next
+   * deliveries of the queue would be made again too: false keeps them from being claimed at once.
    */
   async function deliver(delivery: Delivery, signal: AbortSignal): Promise<boolean> {
     const secrets = secretsOf(delivery)
@@ -108,8 +108,8 @@ export function dueDeliveries({ deliveries, http, sealingKey, log, metrics, now,
     metrics.delivery(kind, delivered ? 'delivered' : refused ? 'refused address' : 'failed')
     const mayAskForPause = !failed && (result.status === 429 || result.status === 503)
     const pauseSeconds = mayAskForPause ? result.retryAfterSeconds : undefined
-    // A shop redirects a return call even when its checkPaymentStatus failed, so an answer does not end the return call.
-    // A refused address ends it: the shop does not leave a private network within three days.
+    // A shop redirects a return call even when its checkPaymentStatus failed, so an answer does not end the return
+    // call. A refused address ends it, because a shop does not leave a private network within the days of the schedule.
     const isLast = kind === 'webhook' ? delivered : refused
     return {
       delivery,
@@ -123,5 +123,5 @@ export function dueDeliveries({ deliveries, http, sealingKey, log, metrics, now,
   }
 }
 
-/** Whether a return call succeeded: a shop may redirect it like its customer's browser. */
+/** Whether a return call succeeded. A redirect counts: a shop may redirect the call like a customer's browser. */
 const isThanked = (status: number) => status >= 200 && status < 400

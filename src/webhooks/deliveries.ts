@@ -34,12 +34,12 @@ export type Attempt = {
 
 export type SwitchedOff = 'answered 410' | 'failed for 5 days'
 
-/** Due deliveries, shared by any number of instances. Every statement but the first names one mid. */
+/** Due deliveries, shared by any number of instances. Every statement but that of findDue names one mid. */
 export function createDeliveries(db: Database) {
   return {
     /**
-     * Endpoints with due deliveries: failing ones last, otherwise in random order. In the order of due times, an endpoint
-     * with a long queue would always come first.
+     * Endpoints with due deliveries: failing endpoints last, otherwise in random order. In the order of due times, an
+     * endpoint with a long queue would always come first.
      */
     async findDue(limit: number, now: Date): Promise<DueEndpoint[]> {
       const { rows } = await db.query<DueEndpoint>(

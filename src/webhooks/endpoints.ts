@@ -15,7 +15,7 @@ export type EndpointRecord = Named & {
   failingSince: Date | null
   /** Number of deliveries that wait. */
   waiting: number
-  /** When the oldest of them became due. */
+  /** When the oldest waiting delivery became due. */
   dueSince: Date | null
 }
 
@@ -77,7 +77,7 @@ export function createEndpoints(db: Queryable) {
       return rows
     },
 
-    /** A repeat does not change the stored moment. */
+    /** Switches a webhook off. A repeat keeps the time of the first call. */
     async disable(endpointId: string, now: Date): Promise<void> {
       await db.query(
         `update webhook_endpoints
@@ -87,7 +87,7 @@ export function createEndpoints(db: Queryable) {
       )
     },
 
-    /** Deliveries that waited for the webhook are made from now on. */
+    /** Switches a webhook on. Deliveries that waited for the webhook are made from now on. */
     async enable(endpointId: string): Promise<void> {
       await db.query(
         `update webhook_endpoints set disabled_at = null, disabled_reason = null, failing_since = null

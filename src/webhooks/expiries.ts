@@ -43,7 +43,7 @@ export function dueExpiries({ db, now, limits }: Dependencies): JobSource {
 
   return {
     name: 'expired orders',
-    // The number of connections is the real limit of the group.
+    // The number of connections in the pool is the real limit of the group.
     atOnce: { ofQueue: 1, ofGroup: lookedAt },
     async findQueues() {
       await saveNewOrders()
@@ -106,7 +106,7 @@ function writeExpired(db: Database, mid: string, limit: number, now: Date): Prom
   })
 }
 
-/** Saves the open orders of a merchant that gets its webhook now. */
+/** Saves the open orders of a merchant to whom a webhook is added now. */
 export function watchOpenOrders(db: Queryable, mid: string, now: Date): Promise<void> {
   const from = minutes(now, -FINAL_AFTER_MINUTES.atMost)
   return saveOpenOrders(db, { from, to: now, only: { mid, expiringAfter: givenUpUntil(now) } })
@@ -142,10 +142,10 @@ async function saveOpenOrders(
   )
 }
 
-/** SQL of whether the event of the expired order `i` is written. */
+/** SQL condition: the event payment.expired of the order `i` is written. */
 const IS_WRITTEN = `exists (${writtenExpiries('i.mid', 'i.order_id')})`
 
-/** SQL of orderIdsBegin in payments/intent.ts. */
+/** SQL of the first 12 digits of an orderId from `moment`, as in orderIdsBegin of payments/intent.ts. */
 const orderIdsFrom = (moment: string) => `lpad(to_hex((extract(epoch from ${moment}) * 1000)::bigint), 12, '0')`
 
 const minutes = (moment: Date, more: number) => new Date(moment.getTime() + more * 60_000)

@@ -9,16 +9,16 @@ export type PaymentEvent = {
   mid: string
   orderId: string
   merchantOrderId: string
-  /** 1, 2, … of an order's changes, in the order in which they were stored. */
+  /** Number of the change within its order: 1, 2, … in the order in which changes were stored. */
   sequence: number
   type: EventType
-  /** The status in checkPaymentStatus from then on; a refund's own status. */
+  /** The status that checkPaymentStatus answers after the event; for a refund, the status of the refund. */
   txnStatus: 'PENDING' | FinalStatus
-  /** In paise. */
+  /** Amount in paise. */
   amount: number
   /** The UTR of a payment, the reference of a refund. */
   utr: string | null
-  /** Our name of the refund and the merchant's; null for an event of a payment. */
+  /** The service's identifier of the refund, then the merchant's; null for an event of a payment. */
   ourRefundId: string | null
   refundId: string | null
   /** Why a refund has failed. */
@@ -30,8 +30,8 @@ export type PaymentEvent = {
 type Message = { id: string; body: string }
 
 /**
- * Every attempt has the same bytes, because a receiver may compare them. A message contains no customer's data. The amount is
- * text, as createPaymentIntent answers it, because JSON readers turn numbers into floats.
+ * Makes the message of an event: the same bytes for every attempt, because a receiver may compare them, and no data of
+ * the customer. The amount is text, as createPaymentIntent answers it, because JSON readers turn numbers into floats.
  */
 export function toMessage(event: PaymentEvent): Message {
   const { type, occurredAt, mid, orderId, ourRefundId, refundId, reason, txnStatus, utr, sequence } = event

@@ -1,4 +1,4 @@
-/** Pauses after failed attempts: ten attempts within three days. */
+/** Pauses after failed attempts: ten attempts in a little more than three days. */
 const PAUSES_SECONDS = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]
 
 /** Days without a single success after which an endpoint is switched off. */

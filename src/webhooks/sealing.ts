@@ -5,7 +5,7 @@ const ALGORITHM = 'aes-256-gcm'
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-/** Error for sealed bytes that do not open. Its message has two causes, because GCM cannot tell them apart. */
+/** Error for sealed bytes that do not open. The message names two causes, because GCM cannot tell them apart. */
 export class SealError extends Error {
   override name = 'SealError'
   constructor() {
