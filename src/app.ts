@@ -42,7 +42,7 @@ export type Dependencies = {
   limits?: Limits
 }
 
-/** The table of contents of all routes and jobs. The returned service is ready to listen. */
+/** Builds the service with all its routes and jobs, ready to listen. */
 export async function buildApp(dependencies: Dependencies): Promise<FastifyInstance> {
   const { config, pools, log, metrics, now, elapsedMs = () => performance.now() } = dependencies
   const { isDraining = () => false, limits = LIMITS } = dependencies
@@ -92,7 +92,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   await app.register(async (v1) => {
     refuseWhileLate(v1, latenessMs, limits.lateness.operationsMs)
     const rateLimits = await registerRateLimits(v1, config.rateLimitPerSecond, limits.rates, elapsedMs)
-    // The use of a key is stored by the connections of jobs, so that no look-up of a key waits for it.
+    // The use of a key is stored through the pool of jobs, so that no look-up of a key waits for the write.
     const { noteUse } = createAccessKeys(pools.due)
     await registerAuthentication(v1, { findKey, noteUse, limits: rateLimits, patiently, now })
     const isLinked = cached(createPartners(pools.keys).isLinked, limits.lookUps)

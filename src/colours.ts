@@ -1,4 +1,4 @@
-/** The colours of pay page, guides and operator's page. Text on its ground has a contrast of at least 4.5 to 1. */
+/** The colours of pay page, guides and operator's page. Text has a contrast to its background of at least 4.5 to 1. */
 export const COLOURS = `:root {
   color-scheme: light dark;
   --ground: #fff;

@@ -61,7 +61,7 @@ const hosts = listOf(
   (host) => isNetwork(host) || /^(?:[\w-]+(?:\.[\w-]+)*|\[[\da-f:.]+\])$/i.test(host),
 ).transform((list) => list.map((host) => host.toLowerCase()))
 
-/** Variables of the operator's commands, without the service's own: a fault in one of those must stop no command. */
+/** Variables of the operator's commands, without variables of the service alone, whose faults must stop no command. */
 const OperatorVariables = z.object({
   DATABASE_URL: postgresUrl,
   DATABASE_MIGRATE_URL: postgresUrl.optional(),
@@ -90,7 +90,7 @@ const Variables = OperatorVariables.extend({
     .optional(),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   INTENT_EXPIRY_MINUTES: wholeNumber(1, 1_440).default(15),
-  // Two parties share these secrets for long; shorter ones could be guessed.
+  // A minimum length, because secrets that two parties share for long could otherwise be guessed.
   ACQUIRER_SECRETS: listOf(
     `must be one or several secrets of at least ${SECRET_MIN_CHARACTERS} characters each`,
     (secret) => secret.length >= SECRET_MIN_CHARACTERS,
@@ -115,7 +115,7 @@ const PLAIN_HTTP =
 export type DatabaseConfig = ReturnType<typeof readDatabaseConfig>
 export type Config = ReturnType<typeof readConfig>
 
-/** The settings of the app; all others are for the process. */
+/** The settings of the app; all other settings are for the process. */
 export type AppConfig = Pick<
   Config,
   | 'publicUrl'

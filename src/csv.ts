@@ -70,7 +70,7 @@ export async function storeBatches(
     for await (const batch of readBatches(csv, format, onWarning)) {
       await storing
       storing = storeNext(batch)
-      // `storing` is awaited one batch later; an error until then would be an unhandled rejection.
+      // `storing` is awaited one batch later. Without this handler an earlier error would be an unhandled rejection.
       storing.catch(() => undefined)
     }
   } finally {
@@ -82,7 +82,7 @@ export async function storeBatches(
 /** Receives a sentence about something doubtful that the operator should check. */
 export type OnWarning = ((text: string) => void) | undefined
 
-/** Throws a CsvFileError when the file has no usable header. */
+/** Yields the lines of the file in batches. Throws a CsvFileError when the file has no usable header. */
 async function* readBatches(csv: Readable, format: CsvFormat, onWarning: OnWarning): AsyncGenerator<Batch> {
   let check: ((record: readonly string[]) => Checked<string>) | undefined
   let batch = emptyBatch()
@@ -95,7 +95,7 @@ async function* readBatches(csv: Readable, format: CsvFormat, onWarning: OnWarni
     for await (const record of records) {
       let lineCount = 1
       if (check === undefined) {
-        // `sep=,` names the separator to Excel. The columns follow in the next line.
+        // A first line `sep=,` names the separator to Excel. The columns follow in the next line.
         if (line > 1 || record.join(',').toLowerCase() !== 'sep=,') {
           const { value, faults } = readHeader(record, format)
           if (faults) throw new CsvFileError([{ line, text: faults.join(', ') }], 1)
@@ -169,10 +169,10 @@ const OTHER_LINE_END =
   'a line break is inside a field, or lines do not all end as line 1 does (CRLF, LF or CR): save the file with one kind'
 const BROKEN_CSV = `a quote is never closed, a line is longer than ${MAX_RECORD_BYTES} bytes, or ${OTHER_LINE_END}`
 
-/** The last byte of a chunk, or its last character. */
+/** Line ends, as the last byte of a Buffer and as the last character of a string. */
 const LINE_ENDS: readonly unknown[] = [10, 13, '\n', '\r']
 
-/** `onChunk` receives the last byte or character of each chunk. */
+/** Yields the records of the file. `onChunk` receives the last byte or character of each chunk. */
 function readRecords(csv: Readable, onChunk: (last: unknown) => void): AsyncIterable<string[]> {
   const parser = parse({
     bom: true,

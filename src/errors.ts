@@ -1,6 +1,6 @@
 /**
  * The closed set of failures that are answered to callers. Any other error is answered by `internalError()`.
- * Each `message` is for the caller: what to do next, and nothing about our insides.
+ * Each `message` tells the caller what to do next, and nothing of the service's internals.
  */
 
 const STATUS_CODE = {
@@ -95,7 +95,7 @@ export const orderIdExists = () => new Failure('conflict', 'Order ID already exi
 export const idempotencyKeyReused = () =>
   new Failure('unprocessable', 'This Idempotency-Key was used for another request; send a new key with new fields')
 
-/** 404: the merchant has no order with this id; to an acquirer: no merchant has one. */
+/** 404 to a merchant without an order of this id, and to an acquirer when no merchant has one. */
 export const orderNotFound = () => new Failure('notFound', 'Order not found')
 
 /** 409: a paid order cannot be cancelled, only refunded. */
@@ -114,11 +114,11 @@ const REFUND_REFUSALS = {
 /** 409: nothing was stored, so the refund_id can be used again. */
 export const refundRefused = (why: keyof typeof REFUND_REFUSALS) => new Failure('conflict', REFUND_REFUSALS[why])
 
-/** 401 for a notification in our own form without a valid signature: one text for every fault. */
+/** 401 for a notification in the service's own format without a valid signature: one text for every fault. */
 export const notificationUnsigned = () =>
   new Failure('unauthorized', 'Send X-Signature: t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">, within 5 minutes')
 
-/** 401 for a notification in an acquirer's own form: `how` names the header that it has to send. */
+/** 401 for a notification in an acquirer's own format: `how` names the header that the acquirer has to send. */
 export const unsigned = (how: string) => new Failure('unauthorized', how)
 
 /** 409: the notification contradicts the stored order or refund. */
@@ -181,7 +181,7 @@ export const internalError = () =>
 
 const UNAVAILABLE = 'The service is briefly unavailable; repeat the request unchanged in a moment'
 
-/** 503: the database is away or we are overloaded. */
+/** 503: the database is unreachable, or the service is overloaded. */
 export const unavailable = () => new Failure('unavailable', UNAVAILABLE, { 'retry-after': '1' })
 
 /** 503 of a create: the order may be stored without an answer, and only an Idempotency-Key finds its links again. */

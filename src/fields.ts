@@ -5,7 +5,7 @@ import * as z from 'zod'
  * The error text ends a sentence that begins with the field's name: `mid is required`.
  */
 
-/** Value of a field that was sent more than once: nobody can know which value was meant. */
+/** Replaces the value of a field that was sent more than once, because nobody can know which value was meant. */
 export const REPEATED = Symbol('sent more than once')
 
 /** The error text for a missing, repeated or wrongly typed value. */
@@ -13,7 +13,7 @@ export function errorText(rule: string) {
   return {
     error: ({ input, expected }: { input?: unknown; expected?: string }) => {
       if (input === undefined) return 'is required'
-      // A number may even have the digits of the rule.
+      // The digits of a number may obey the rule, so the error text names the missing quotes.
       if (typeof input === 'number' && expected === 'string') return `${rule}, as text in quotes`
       return input === REPEATED ? 'must be sent once' : rule
     },
@@ -21,8 +21,8 @@ export function errorText(rule: string) {
 }
 
 /**
- * Control characters and halves of surrogate pairs, for a character class of a regular expression. Ranges, because the
- * OpenAPI document has the patterns too, and Python does not know \p{Cc}.
+ * Control characters and halves of surrogate pairs, for a character class of a regular expression. Written as ranges,
+ * because the OpenAPI document contains the patterns too, and Python does not know \p{Cc}.
  */
 export const CONTROLS = '\\u0000-\\u001f\\u007f-\\u009f\\ud800-\\udfff'
 
@@ -35,7 +35,7 @@ export function text(max: number, min = 1) {
   return z.string(errorText(rule)).regex(new RegExp(`^[^${CONTROLS}]{${min},${max}}$`, 'u'), rule)
 }
 
-/** Text of a form, with the rule that its sender reads. */
+/** Text that matches `form`; `rule` is the error text for its sender. */
 export const matching = (form: RegExp, rule: string) => z.string(errorText(rule)).regex(form, rule)
 
 export const VPA = /^[A-Za-z0-9._-]{1,255}@[A-Za-z0-9.-]{1,64}$/

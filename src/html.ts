@@ -21,7 +21,7 @@ export function html(parts: TemplateStringsArray, ...values: Value[]): Html {
   return new Html(String.raw({ raw: parts }, ...values.map(toMarkup)))
 }
 
-/** Only for markup of this project: never for text that somebody has sent. */
+/** Markup that is not escaped: only markup of this project, never text that somebody has sent. */
 export const trustedHtml = (markup: string): Html => new Html(markup)
 
 function toMarkup(value: Value): string {

@@ -24,7 +24,7 @@ const inIst = (moment: Date): string => new Date(moment.getTime() + OFFSET_MS).t
 export function startOfIstDay(text: string): Date | undefined {
   const [, day, month, year] = /^(\d\d)-(\d\d)-(\d{4})$/.exec(text) ?? []
   const date = `${year}-${month}-${day}`
-  // The calendar has no year 0, which the pattern takes.
+  // The pattern accepts the year 0000, which the calendar does not have.
   if (year === '0000' || !z.regexes.date.test(date)) return undefined
   return new Date(`${date}T00:00:00${OFFSET}`)
 }
@@ -36,7 +36,7 @@ export function istDayOf(moment: Date): Date {
 
 const DAY_RULE = 'must be a day of India that exists, from 2000 to 2099: YYYY-MM-DD or dd-mm-yyyy'
 
-/** A day in either form becomes `YYYY-MM-DD`. */
+/** A day as `YYYY-MM-DD` or `dd-mm-yyyy`; becomes `YYYY-MM-DD`. */
 export const dayText = z
   .string(errorText(DAY_RULE))
   .transform((text) => text.replace(/^(\d\d)-(\d\d)-(\d{4})$/, '$3-$2-$1'))

@@ -11,15 +11,15 @@ export const LIMITS = {
   connections: {
     /** Longest time for a whole request to arrive. A slow sender gets 408; a connection without a byte is closed. */
     requestMs: 10_000,
-    /** Load balancers close an idle connection after 60 s. Ours is longer, so that the balancer closes it first. */
+    /** Load balancers close an idle connection after 60 s. This time is longer, so that the balancer closes first. */
     keepAliveMs: 75_000,
     /**
-     * Time without a byte read or written after which a connection with a request under way is closed. Node.js skips the
-     * first period if something was written before it, so closing takes 60 to 120 s. An open pay page gets a heartbeat
+     * Time without a byte read or written after which a connection with a request under way is closed. Node.js skips
+     * the first period after something was written, so closing takes 60 to 120 s. An open pay page gets a heartbeat
      * every 20 s and stays open.
      */
     stalledMs: 60_000,
-    /** 10,000 open pay pages and 2,000 others. Each takes about 20 KB and an open file, see `ulimit -n`. */
+    /** 10,000 for open pay pages, 2,000 for others. Each takes about 20 KB and an open file, see `ulimit -n`. */
     connections: 12_000,
     headersBytes: 16 * 1024,
     /**
@@ -30,22 +30,22 @@ export const LIMITS = {
   },
 
   body: {
-    /** Every field at its longest fits, unless the redirect_url is long and mostly not ASCII. */
+    /** Longest body. Every field at its longest fits, unless the redirect_url is long and mostly not ASCII. */
     bytes: 16 * 1024,
-    /** Parsing many fields blocks the event loop. */
+    /** Most fields of a body, because parsing many fields blocks the event loop. */
     fields: 100,
   },
 
   answer: {
     /**
-     * Longest time from a complete request to the first byte of its answer; after it the answer is 503. It bounds the sum
-     * of the handler's waits for a batch, a connection and queries. With the look-up of credentials, which comes
-     * before, the answer stays below 2 s.
+     * Longest time from a complete request to the first byte of its answer; after it the answer is 503. This limit
+     * bounds the sum of the handler's waits for a batch, a connection and queries. With the look-up of credentials,
+     * which comes before, the answer stays below 2 s.
      */
     ms: 1_100,
     /**
      * Longest time after `ms` for a refund or a cancellation whose commit was sent: the commit, and one look-up of
-     * whether it was stored. Each ends after `queryTimeoutMs`.
+     * whether the change was stored. Each ends after `queryTimeoutMs`.
      */
     commitMs: 1_800,
   },
@@ -59,7 +59,7 @@ export const LIMITS = {
 
   /** checkPaymentStatus waits for a database that is briefly away, since its callers take a 503 for a final answer. */
   patience: {
-    /** The public Android client waits 10 s for an answer, WooCommerce's 30 s. */
+    /** Longest wait. The public Android client waits 10 s for an answer, the client for WooCommerce 30 s. */
     ms: 8_000,
     /** Pause between two queries. */
     pauseMs: 500,
@@ -71,7 +71,7 @@ export const LIMITS = {
   rates: {
     /** Wrong secrets for one public key from one address. */
     wrongSecrets: 20,
-    /** Unknown public keys from one address. Many shops can share it behind a balancer, and some may use a revoked key. */
+    /** Unknown public keys from one address, which many shops share behind a balancer; some may use a revoked key. */
     unknownKeys: 100,
   },
 
@@ -86,11 +86,11 @@ export const LIMITS = {
   /** Every connection to the database, except those of the operator's page. */
   database: {
     /**
-     * Longest wait for a free connection, and for a new one to be made. Together with `queryTimeoutMs` it bounds how long
-     * dead connections fill the pool: a request has to succeed within a second after the database's return.
+     * Longest wait for a free connection, and for a new connection. This limit and `queryTimeoutMs` bound how long dead
+     * connections fill the pool: a request has to succeed within a second after the database's return.
      */
     connectTimeoutMs: 700,
-    /** Longest wait for a result, by our own clock: over a silently cut network no result ever comes. */
+    /** Longest wait for a result, by the service's clock: over a silently cut network no result ever comes. */
     queryTimeoutMs: 900,
   },
 
@@ -98,17 +98,17 @@ export const LIMITS = {
   pools: {
     /** Inserts of intents. One is best: while a batch is stored, the next one gathers all intents that arrive. */
     creates: 1,
-    /** Look-ups of keys and of partners' links wait behind no other request. */
+    /** Look-ups of keys and of partners' links, which must wait behind no other request. */
     keys: 2,
-    /** After an outage a bank sends hundreds of notifications at once. */
+    /** Reports of payments. After an outage a bank sends hundreds of notifications at once. */
     reports: 3,
     /** Webhooks, return calls, queries to acquirers, expiries. */
     due: 3,
     /** Customers' pages and their QR codes, which anybody can request. */
     pages: 3,
     /**
-     * Settlement lists: this many connections to the primary and, if there is one, to the replica. A slow reader holds
-     * one for as long as the list takes.
+     * Settlement lists: this many connections to the primary, and as many to the replica if there is one. A slow reader
+     * holds a connection for as long as the list takes.
      */
     lists: 6,
     /** The operator's page and `/metrics`. */
@@ -127,13 +127,13 @@ export const LIMITS = {
   /** Reports of payments by a bank, the operator or the sandbox. */
   reports: {
     /**
-     * Stored failed attempts of one order; further ones are only counted, because every report of an order reads all of
-     * them. An order's changes are numbered up to 32,767, so the limit leaves a number for its payment.
+     * Stored failed attempts of one order; further attempts are only counted, because every report of an order reads
+     * all stored ones. An order's changes are numbered up to 32,767, so the limit leaves a number for its payment.
      */
     attemptsOfOrder: 300,
     /**
-     * Stored notifications that were signed but could not be read. Without the limit, anyone who can sign could fill the
-     * disk. The first ones show a fault of the acquirer's software.
+     * Stored notifications that were signed but could not be read. The first ones show a fault of the acquirer's
+     * software; without the limit, anyone who can sign could fill the disk.
      */
     unreadableKept: 1_000,
   },
@@ -143,13 +143,13 @@ export const LIMITS = {
     /** Longest time for all calls of a request: log-in and call, and both again when the token was refused. */
     requestMs: 5_000,
     /**
-     * Calls under way to one acquirer, from one instance. One more is refused at once, so that a dead acquirer holds 64
-     * requests, not all. Queries of payments are never refused.
+     * Calls under way to one acquirer, from one instance. A further call is refused at once, so that a dead acquirer
+     * holds 64 requests, not all. Queries of payments are never refused.
      */
     callsUnderWay: 64,
     /**
      * Refunds sent or queried at once at one acquirer, from one instance, and as many queries of payments. Half of
-     * `callsUnderWay` is left to others. A merchant has a quarter, so that three with long queues leave places free.
+     * `callsUnderWay` is left to requests. A merchant has a quarter, so that three with long queues leave places free.
      */
     dueAtOnce: 16,
   },
@@ -174,9 +174,9 @@ export const LIMITS = {
     lookIntervalMs: 1_000,
     /** Calls under way to one endpoint, of one instance. */
     callsOfEndpoint: 4,
-    /** Calls under way of one instance, each a connection: half for endpoints that fail, half for the others. */
+    /** Calls under way of one instance, each with a connection: half to endpoints that fail, half to others. */
     callsAtOnce: 1_000,
-    /** Webhooks of one merchant that are on. Each costs every payment of the merchant a row. */
+    /** Webhooks of one merchant that are on. For each of them every payment of the merchant stores a row. */
     ofMerchant: 20,
     /** Endpoints that one look for due deliveries returns, and expired orders of a merchant in one statement. */
     lookedAt: 1_000,
@@ -188,18 +188,18 @@ export const LIMITS = {
 
   /** Settlements. */
   lists: {
-    /** Rows of the longest list that is sent in one piece. A caller reads longer ones one at a time. */
+    /** Rows of the longest list that is sent in one piece. A caller reads longer lists one at a time. */
     shortRows: 1_000,
     /** Longer lists that are read at once, each by another caller. The pool has more connections, for short lists. */
     longAtOnce: 4,
-    /** Longest time for one list. While it is read, PostgreSQL keeps every row deleted since it began. */
+    /** Longest time for one list, during which PostgreSQL keeps every row deleted since the list began. */
     longestMs: 60 * 60 * 1000,
     /**
-     * A reader of a long list holds a connection and a snapshot of the database. Below this average over the window the
-     * reader is cut off. The slowest mobile links in use are faster.
+     * Average speed over `readerWindowMs` below which the reader of a long list is cut off, because a reader holds a
+     * connection and a snapshot of the database. The slowest mobile links in use are faster.
      */
     slowestReaderBytesPerSecond: 16 * 1024,
-    /** Long, because TCP reports taken bytes in portions: a full buffer of 6 MB opens when a sixteenth was read. */
+    /** Long, because TCP reports the bytes read in portions: a full buffer of 6 MB opens when a sixteenth was read. */
     readerWindowMs: 60_000,
     /**
      * Pause between two checks of the reader's speed and permission. With `lookUps.cachedMs`, a reader who has lost the
@@ -220,27 +220,27 @@ export const LIMITS = {
     qrImagesBytes: 8 * 1024 * 1024,
   },
 
-  /** Connections of their own for the operator's page and `/metrics`, so that no request waits behind them. */
+  /** Connections only for the operator's page and `/metrics`, so that no request waits behind their queries. */
   operatorDatabase: {
     /** PostgreSQL itself ends a statement after this time. A day of orders is counted by one statement. */
     statementTimeoutMs: 4_000,
   },
 
-  /** The operator's page. Nothing is counted unless somebody opens it. */
+  /** The operator's page, which counts nothing until somebody opens it. */
   operatorPage: {
     days: 30,
-    /** Longest wait for counts that are not cached; the page says which are missing and loads again. */
+    /** Longest wait for counts that are not cached. The page names missing counts and loads again. */
     waitMs: 300,
-    /** Time until the page loads again; a tenth of it while a count is missing. */
+    /** Time until the page loads again; a tenth of this time while a count is missing. */
     refreshSeconds: 30,
-    /** Whether yesterday balances is cached for longer, because all payments of a merchant are read. */
+    /** Cache of the check whether yesterday's books balance. Long, because the check reads all payments of merchants. */
     balance: { cachedMs: 60_000, cachedKeys: 1 },
   },
 
   shutdown: {
     /**
-     * Longest wait for requests under way: a client may read a long list slowly. With the drain of 5 s it stays below
-     * the 30 s after which container platforms kill.
+     * Longest wait for requests under way: a client may read a long list slowly. With the drain of 5 s the shutdown
+     * stays below the 30 s after which container platforms kill a process.
      */
     closeMs: 20_000,
   },

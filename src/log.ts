@@ -2,9 +2,9 @@ import { type Logger, pino } from 'pino'
 
 /** Lines are written together, because a system call for each line is slow. */
 const BUFFER_BYTES = 8_192
-/** Longest wait of a line to be written. A killed process loses the lines of this time. */
+/** Longest time until a line is written. A killed process loses the lines of this time. */
 const FLUSH_INTERVAL_MS = 500
-/** Buffer while nothing can be written, for example on a full disk; further lines are lost. */
+/** Most bytes kept while nothing can be written, for example on a full disk. Further lines are lost. */
 const KEPT_BYTES = 1024 * 1024
 
 /** The log on standard output. When writing fails, the service goes on and writes the buffer with the next lines. */

@@ -4,7 +4,7 @@ import { LINKING_NAMES } from './acquirer/acquirers.ts'
 import { EXCEPTION_KINDS, type ExceptionKind, type FinalStatus, type ReportSource } from './payments/outcome.ts'
 import type { OpenCounts } from './reconciliation/overview.ts'
 
-/** Seconds. The p99 of a payment on a busy instance is in the middle. */
+/** Upper bounds in seconds. The p99 of a payment on a busy instance is in the middle of them. */
 const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60]
 const BATCH_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200]
 
@@ -73,8 +73,8 @@ type PoolCounts = { totalCount: number; idleCount: number; waitingCount: number 
 export type Metrics = ReturnType<typeof createMetrics>
 
 /**
- * The operator's metrics for Prometheus. `countOpen` is called at every scrape; while it fails, its metrics have no value.
- * Labels contain only our own names, never text that a caller sent.
+ * The operator's metrics for Prometheus. `countOpen` is called at every scrape; while it fails, its metrics have no
+ * value. Labels contain only names of the service, never text that a caller sent.
  */
 export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () => Promise<OpenCounts>) {
   const registry = new Registry()
@@ -99,7 +99,7 @@ export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () =
     return counter
   })
   const gauges = mapEach(GAUGES, (name, help) => new Gauge({ name, help, registers }))
-  /** Paise, because a sum of fractions would drift. */
+  /** Counted in paise, because a sum of fractions of a rupee would drift. */
   let paidPaise = 0
   new Counter({
     name: 'payments_rupees_total',

@@ -53,7 +53,7 @@ export const shopRefund = textOrNumber(
   REFUND_RULE,
 )
 
-/** Regular expression for the whole numbers from 1 to `max`, without leading zeros. It matches nothing when `max` is 0. */
+/** Regular expression for the whole numbers from 1 to `max`, without leading zeros; matches nothing when `max` is 0. */
 function oneTo(max: number): string {
   const digits = String(max)
   const shorter = digits.length > 1 ? [`[1-9][0-9]{0,${digits.length - 2}}`] : []
@@ -124,7 +124,7 @@ export const bankAmount = z
   )
   .transform((amount) => toDecimalText(toPaise(amount)))
 
-/** For banks and UPI apps: 58882 paise are `588.82`, 20000 are `200.00`. */
+/** The amount for banks and UPI apps: 58882 paise are `588.82`, 20000 are `200.00`. */
 export function toDecimalText(paise: number): string {
   return `${Math.floor(paise / 100)}.${String(paise % 100).padStart(2, '0')}`
 }
@@ -135,10 +135,10 @@ export function toSumText(paise: bigint): string {
   return `${paise < 0n ? '-' : ''}${digits.slice(0, -2)}.${digits.slice(-2)}`
 }
 
-/** For merchants: 58882 paise are `588.82`, 20000 are `200`. */
+/** The amount for merchants: 58882 paise are `588.82`, 20000 are `200`. */
 export const toPlainText = (paise: number): string => (paise % 100 === 0 ? String(paise / 100) : toDecimalText(paise))
 
-/** For JSON: the division gives the number nearest to the amount, and JSON writes that with the amount's digits. */
+/** Rupees for JSON: the division gives the number nearest to the amount, which JSON writes with the amount's digits. */
 export const toJsonNumber = (paise: number): number => paise / 100
 
 /** For people: 1234567 is `12,34,567`. Without Intl, whose first use delays the start. */

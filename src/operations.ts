@@ -10,7 +10,7 @@ import { checkRefundStatus } from './refunds/check-refund-status.ts'
 import { refundPayment } from './refunds/refund-payment.ts'
 import { fetchSettlementList } from './settlements/fetch-settlement-list.ts'
 
-/** The order is that of the documents. */
+/** All operations, in the order of the OpenAPI document. */
 export const OPERATIONS = {
   v1: [
     createPaymentIntent,
@@ -28,6 +28,6 @@ export const OPERATIONS = {
   health: [livez, readyz],
 }
 
-/** The documents leave out notifications in our own form where no bank may send them. */
+/** Operations for the documents, without notifications in the service's own format where no bank may send them. */
 export const documentedOperations = (takesNotifications: boolean) =>
   Object.values({ ...OPERATIONS, ...(!takesNotifications && { acquirer: [] }) }).flat()

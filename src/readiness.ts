@@ -18,7 +18,7 @@ export function createReadiness(
 ): Readiness {
   return {
     unreadyReason: async () => (isDraining() ? 'Shutting down' : unreadyReason(db)),
-    // Cached, because anybody may send requests at any rate, and all open refunds are read.
+    // Cached, because anybody may request /readyz at any rate, and every check reads all open refunds.
     warnings: cached(
       async () => [
         ...config.warnings,

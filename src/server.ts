@@ -18,7 +18,7 @@ import { createShutdown } from './shutdown.ts'
 
 const config = configOrExit()
 const { log, flush } = openLog(config.logLevel)
-// An uncaught error may have left work half done: the process ends, and the platform starts it anew.
+// An uncaught error may have left work half done. The process therefore ends, and the platform starts another one.
 process.on('uncaughtException', (error) => {
   log.fatal({ error: { name: error.name, message: error.message, stack: error.stack } }, 'unexpected fault')
   process.exit(1)
@@ -31,7 +31,7 @@ const operatorDb = createPool({
   url: config.databaseUrl,
   size: LIMITS.pools.operator,
   log,
-  // Later than PostgreSQL's own time-out: the pool's time-out would leave the statement running there.
+  // Later than PostgreSQL's own time-out, because the pool's time-out would leave the statement running in PostgreSQL.
   queryTimeoutMs: statementTimeoutMs + 1_000,
 })
 const now = () => new Date()
@@ -39,7 +39,7 @@ const countOpen = () =>
   readBriefly(operatorDb, statementTimeoutMs, (client) => createOverview(client).openCounts(now()))
 const metrics = createMetrics(
   { ...pools, operator: operatorDb },
-  // Prometheus may scrape more often.
+  // Cached, because Prometheus may scrape more often.
   cached(countOpen, { cachedMs: 15_000, cachedKeys: 1 }),
 )
 

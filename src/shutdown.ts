@@ -20,9 +20,9 @@ export function createShutdown({ drainSeconds, log, close, exit }: Process, { cl
     isDraining: () => stoppingSince !== undefined,
 
     /**
-     * During the drain requests are still served, but /readyz fails and every answer has `Connection: close`, so that callers
-     * go elsewhere. Then requests under way are finished, and the databases are closed. Exits with 0, or with 1 when
-     * something took too long and was cut off. A second signal ends the process at once.
+     * Stops the service. During the drain requests are served, but /readyz fails and answers have `Connection: close`,
+     * so that callers use other instances. Then requests under way are finished, and the databases are closed. Exits
+     * with 0, or with 1 when requests took too long and were cut off. A second signal ends the process at once.
      */
     async stop(signal: string) {
       if (stoppingSince !== undefined) {

@@ -1,6 +1,6 @@
 /**
- * Returns undefined when `text` is no URL. Not by `canParse` of URL: in Node.js 20, once optimised by V8, canParse refuses every
- * address with a letter such as ü.
+ * Parses `text`; returns undefined when it is not a URL. `canParse` of URL is not used: in Node.js 20, optimised by V8,
+ * it refuses every URL with a letter such as ü.
  */
 export function readUrl(text: string): URL | undefined {
   try {

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { readUrl } from './url.ts'
 
-/** Text that passes `test`. The error text is the variable's name and `rule`, never the value. */
+/** Text that passes `test`. The error text contains the variable's name and `rule`, never the value. */
 export const checked = (rule: string, test: (text: string) => boolean) => z.string().refine(test, rule)
 
 export const wholeNumber = (min: number, max: number) =>
