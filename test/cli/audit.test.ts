@@ -188,7 +188,7 @@ describe('the audit', () => {
     })
     const vpaOf = async () => (await service.db.query('select vpa from merchants where mid = $1', [mid])).rows[0].vpa
 
-    it('the audit answers who changed the payee’s address, by default with the login name', async () => {
+    it('the audit shows who changed the payee’s UPI address, by default with the login name', async () => {
       await json(['merchants', 'update', '--mid', mid, '--vpa', 'thief@examplebank'])
       const said = { mid, vpa: 'thief@examplebank' }
       expect(await json(['audit', '--mid', mid])).toMatchObject([{ person: ME, arguments: said }])
@@ -265,7 +265,7 @@ describe('the audit', () => {
       expect(await newEntries(before)).toEqual([])
     })
 
-    it('the audit takes the operator’s name from OPS_BY, where the login name is a container’s', async () => {
+    it('the audit takes the operator’s name from OPS_BY, because a container has no login name of a person', async () => {
       const settings = { ...SETTINGS, OPS_BY: 'ravi' }
       await runOps(service.databaseUrl, ['merchants', 'disable', '--mid', mid], '', settings)
       await runOps(service.databaseUrl, ['merchants', 'enable', '--mid', mid, '--by', 'meera'], '', settings)

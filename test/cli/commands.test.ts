@@ -28,7 +28,7 @@ const SETU = {
 }
 
 describe('merchants', () => {
-  it('merchants add prints the whole merchant; a mid that exists is refused, and its merchant stays unchanged', async () => {
+  it('merchants add prints the whole merchant, and refuses an existing mid without changing its merchant', async () => {
     const mid = unique('M')
     const payee = ['--vpa', 'chaipoint@examplebank', '--mcc', '5814', '--dynamic-qr', 'image']
     const add = ['merchants', 'add', '--mid', mid, ...payee]
@@ -265,7 +265,7 @@ describe('keys', () => {
     expect([code, stderr.split('\n')[0]]).toEqual([2, 'ops: --may-refund is for a key of a merchant'])
   })
 
-  it('a rotated API key has the owner, rights and label of the old one, which stays valid until revoked', async () => {
+  it('a rotated API key has the owner, rights and label of the old key, which stays valid until revoked', async () => {
     const mid = await newMerchant()
     const old = await json('keys', 'create', '--mid', mid, '--may-refund', '--label', 'web shop')
     const rotate = ['keys', 'rotate', '--public-key', old.publicKey]
@@ -302,7 +302,7 @@ describe('keys', () => {
     })
   })
 
-  it('API keys are not rotated where they are unknown or revoked', async () => {
+  it('keys rotate refuses an unknown or a revoked API key', async () => {
     const { publicKey } = await json('keys', 'create', '--mid', await newMerchant())
     await json('keys', 'revoke', '--public-key', publicKey)
     for (const one of [publicKey, 'pk_none']) {
@@ -317,7 +317,7 @@ describe('keys', () => {
     expect(await ops('keys', 'create', '--pid', 'NOBODY')).toEqual(fault('pid NOBODY is unknown'))
   })
 
-  it('API keys are revoked for good', async () => {
+  it('keys revoke, when repeated, keeps the time of the first revocation, and refuses an unknown key', async () => {
     const { publicKey } = await json('keys', 'create', '--mid', await newMerchant())
     const { revokedAt } = await json('keys', 'revoke', '--public-key', publicKey)
     expect(revokedAt).toMatch(/Z$/)

@@ -15,7 +15,7 @@ afterAll(() => database.drop())
 
 const auditOf = async () => JSON.parse((await runOps(database.url, ['audit', '--json'])).stdout)
 
-it.skipIf(ON_CITUS)('database spread without Citus says so, changes nothing, and is in the audit', async () => {
+it.skipIf(ON_CITUS)('database spread without Citus says why it changes nothing, and is in the audit', async () => {
   const refusal = 'this database has no Citus: only a cluster of Citus can hold a database on several servers'
   const outcome = await runOps(database.url, ['database', 'spread', '--by', 'meera'])
   expect(outcome).toEqual({ code: 1, stdout: '', stderr: `ops: ${refusal}\n` })
@@ -24,7 +24,7 @@ it.skipIf(ON_CITUS)('database spread without Citus says so, changes nothing, and
   ])
 })
 
-it.skipIf(!ON_CITUS)('database spread spreads the tables of later migrations, and none twice', async () => {
+it.skipIf(!ON_CITUS)('database spread spreads the tables of later migrations, and no table twice', async () => {
   const spreadAgain = async () =>
     JSON.parse((await runOps(database.url, ['database', 'spread', '--json'])).stdout).spread
   expect(await spreadAgain()).toEqual([])
@@ -74,7 +74,7 @@ function workerUrl(url: string): string {
 }
 
 it.skipIf(!ON_CITUS)(
-  'database spread finishes what a killed run of it began, and leaves no copy of a row behind',
+  'database spread finishes what a killed run began, and leaves no copy of a row behind',
   { timeout: 60_000 },
   async () => {
     const { url, drop } = await createTestDatabase({ empty: true })

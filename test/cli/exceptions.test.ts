@@ -34,7 +34,7 @@ const resolve = (exception: string, reason: string, ...more: string[]) => [
 const REASON = 'refunded at the bank, RRN 523504870777'
 
 describe('payments resolve', () => {
-  it('payments resolve stores who, when and why; the exception stays listed, but no longer as open', async () => {
+  it('payments resolve stores who, when and why; the exception stays in the list, but not among the open ones', async () => {
     const { mid, orderId, second, id } = await paidTwice()
     expect(id).toMatch(/^[0-9a-f]{12}$/)
     const done = await json(...resolve(id.toUpperCase(), REASON, '--by', 'meera'))

@@ -123,7 +123,7 @@ describe('payments find', () => {
     expect(idsOf(ofOne)).toEqual([of.heard.orderId])
   })
 
-  it('payments find by a payment’s UTR shows its settlement to another merchant too', async () => {
+  it('payments find by the UTR of a payment shows a settlement of the UTR to another merchant too', async () => {
     const [paid, wrong] = [await newOrder(), await newMerchant(service.db)]
     const utr = `HDFC${newUtr()}`
     await notify(service, notification(paid.orderId, { UTR: utr }))

@@ -87,7 +87,7 @@ describe('payments forget-customers', () => {
     expect((await ops('--older-than-days', '9')).stdout).toBe('the customers of 1 intents are forgotten\n')
   })
 
-  it('forget-customers leaves order guard and history as they are; the Idempotency-Key is 422 from then on', async () => {
+  it('forget-customers keeps order_ids taken and history unchanged; a repeat with the Idempotency-Key is then 422', async () => {
     const merchant = await newMerchant(service.db)
     const fields = { order_id: '1001' }
     const once = { 'idempotency-key': 'retry-1001' }
@@ -122,7 +122,7 @@ describe('payments forget-customers', () => {
     expect(await guessMobile(orderId)).toBeUndefined()
   })
 
-  it('forget-customers removes, once, a forgotten customer’s fingerprint that an earlier version stored', async () => {
+  it('forget-customers removes, once, the fingerprint of a forgotten customer that an earlier version stored', async () => {
     const merchant = await newMerchant(service.db)
     const { body } = await create(merchant, 3 * DAY_MS, {}, { 'idempotency-key': 'retry-1003' })
     const { orderId } = body.data
@@ -136,7 +136,7 @@ describe('payments forget-customers', () => {
     expect(await forget(2)).toEqual({ forgotten: 0 })
   })
 
-  it('forget-customers empties the notes of refunds too, also of later ones; a repeated refund is answered as before', async () => {
+  it('forget-customers empties the notes of refunds, even later refunds; a repeated refund is answered as before', async () => {
     const merchant = await newMerchant(service.db)
     const key = await newKey(service.db, merchant, true)
     const [mine, other] = ['9812340001', '9812340002']

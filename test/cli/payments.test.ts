@@ -92,7 +92,7 @@ describe('payments confirm', () => {
     ])
   })
 
-  it('payments confirm prints one line to refuse a UTR that has paid another order, and stores an exception', async () => {
+  it('payments confirm refuses a UTR that has paid another order in one line, and stores an exception', async () => {
     const { mid, key, orderId } = await newOrder()
     await json(...confirm(orderId, 'TEL2'))
     const other = (await post(service.app, CREATE, intentFields(mid), key)).body.data.orderId
@@ -132,7 +132,7 @@ describe('payments confirm', () => {
   })
 })
 
-it('payments show says that there is no such order', async () => {
+it('payments show says that an unknown order does not exist', async () => {
   expect((await ops('show', '--order-id', '0'.repeat(32))).stderr).toBe('ops: there is no such order\n')
 })
 

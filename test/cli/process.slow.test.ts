@@ -59,7 +59,7 @@ describe('the database that a command works on', () => {
     expect(stdout + stderr).not.toContain(PASSWORD)
   })
 
-  it('ops works on DATABASE_MIGRATE_URL where it is set, since the service’s role may not do what operators do', async () => {
+  it('ops prefers DATABASE_MIGRATE_URL to DATABASE_URL, whose role may not do what operators do', async () => {
     const env = {
       ...environment,
       DATABASE_URL: 'postgres://service@127.0.0.1:1/away',
@@ -87,7 +87,7 @@ describe('the database that a command works on', () => {
         true,
         'ops: there is a build in dist/: name its database in DATABASE_URL, or remove dist/\n',
       ],
-    ])('the database of ops is not guessed %s: the command is refused', async (_name, variables, built, hint) => {
+    ])('ops without DATABASE_URL %s refuses to guess the database', async (_name, variables, built, hint) => {
       if (built) mkdirSync(join(server, 'dist'))
       const env = { ...environment, ...variables }
       const refused = await runProgram('src/dev/ops.ts', ['merchants', 'list'], { env, root: server })

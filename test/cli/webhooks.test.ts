@@ -86,7 +86,7 @@ describe('webhooks add', () => {
   )
 })
 
-describe('an operator whose merchant hears nothing', () => {
+describe('an operator whose merchant receives no webhooks', () => {
   it('webhooks ping sends a ping, and prints the receiver’s answer', async () => {
     const { id } = await add()
     expect(await json('ping', '--endpoint', id)).toEqual({ id, outcome: '200', answer: 'thanks' })
@@ -151,7 +151,7 @@ describe('an operator whose merchant hears nothing', () => {
     expect(receiver.to(path)[0]?.body).toContain(orderId)
   })
 
-  it('webhooks rotate-secret hands out another secret, which signs beside the earlier one', async () => {
+  it('webhooks rotate-secret prints a new secret, which signs beside the earlier secret', async () => {
     const { id, secret } = await add()
     const rotated = await json('rotate-secret', '--endpoint', id)
     expect(rotated).toEqual({ id, mid, url: url(), label: null, secret: expect.stringMatching(EVERY_SECRET) })
@@ -167,7 +167,7 @@ describe('an operator whose merchant hears nothing', () => {
     ['rotate-secret', '--endpoint', 'ep_0'],
     ['ping', '--endpoint', 'ep_0'],
     ['resend', '--delivery', `ep_0.${'0'.repeat(32)}.1`],
-  ])('ops webhooks says that there is no such webhook or delivery: %s', async (...args) => {
+  ])('ops webhooks says that an unknown webhook or delivery does not exist: %s', async (...args) => {
     expect(await ops(...args)).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(/^ops: there is no (such|webhook) /),

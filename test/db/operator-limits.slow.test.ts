@@ -69,8 +69,8 @@ describe('limits that the operator has set by the role or the database', () => {
   })
 
   it.each([
-    ['holds the last of it still, since it is more than', 100_000],
-    ['has sent all of it, since it is less than', 5_000],
+    ['still holds the end of the list, which is longer than what', 100_000],
+    ['has sent the whole list, which is shorter than what', 5_000],
   ])(
     'a time-out set by the operator ends no long list with a slow reader, while PostgreSQL %s the sockets hold',
     async (_when, size) => {

@@ -47,7 +47,7 @@ it('a transaction whose connection is silent closes the idle connections too, so
   }
 })
 
-it('a transaction that waits for a lock for too long ends as an outage, and the idle connections stay', async () => {
+it('a transaction that waits for a lock too long ends as an outage, and the idle connections stay open', async () => {
   const database = await createTestDatabase()
   // As src/db/roles.sql sets it for the service, and less than what a query may take.
   const url = `${database.url}?options=-clock_timeout=200ms`
@@ -66,7 +66,7 @@ it('a transaction that waits for a lock for too long ends as an outage, and the 
   }
 })
 
-it('a transaction is an outage when its process stands still until PostgreSQL ends it', async () => {
+it('a transaction ends as an outage when the process stood still until PostgreSQL ended the transaction', async () => {
   const database = await createTestDatabase()
   const url = `${database.url}?options=-cidle_in_transaction_session_timeout=100ms`
   const pool = createPool({ url, size: 1, log: { warn: () => undefined } })

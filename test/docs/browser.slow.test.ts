@@ -173,7 +173,7 @@ describe.runIf(browserPath)('the guides, in a real browser, behind a proxy under
     },
   )
 
-  it.each([390, 1280])('the guides list at %d pixels no heading in their contents without its own', async (width) => {
+  it.each([390, 1280])('the contents at %d pixels list no heading of a guide without its parent', async (width) => {
     const tab = await checkout.openTab({ viewport: { width, height: 844 } })
     for (const page of PAGES) {
       await tab.goto(addressOf(page))
@@ -191,7 +191,7 @@ describe.runIf(browserPath)('the guides, in a real browser, behind a proxy under
     }
   })
 
-  it('the guides lead from one to another, by links that all work', { timeout: SLOW_MS }, async () => {
+  it('every link works in the guides and in the pages that the guides link to', { timeout: SLOW_MS }, async () => {
     const tab = await checkout.openTab()
     const seen = new Set<string>()
     const ours = [new URL(checkout.publicUrl).origin, operatorsUrl]
@@ -221,7 +221,7 @@ describe.runIf(browserPath)('the guides, in a real browser, behind a proxy under
     expect(seen.size).toBeGreaterThan(7)
   })
 
-  it('the guides copy a sample at the press of a button, of a terminal only what is typed', async () => {
+  it('the guides copy a sample at the press of a button, and from a terminal’s sample only the commands', async () => {
     const tab = await checkout.openTab({ permissions: ['clipboard-read', 'clipboard-write'] })
     const copied = async (text: string) => {
       const block = tab.locator('.code', { hasText: text }).first()
@@ -238,7 +238,7 @@ describe.runIf(browserPath)('the guides, in a real browser, behind a proxy under
     expect(await copied('2 inserted')).toBe(`${again.replace('- <', '--rows 2 --total 2,449.50 - <')}${again}`)
   })
 
-  it('the guides can be read and walked without JavaScript, and then have no buttons that do nothing', async () => {
+  it('the guides can be read and navigated without JavaScript, and then show no buttons', async () => {
     const tab = await checkout.openTab({ ...PHONE, javaScriptEnabled: false })
     await tab.goto(addressOf('docs/merchant'))
     expect(await tab.getByRole('button').count()).toBe(0)

@@ -8,7 +8,7 @@ const DEFAULTS = readConfig({ DATABASE_URL: 'postgres://localhost/any' })
 const { connections, answer, lookUps, database, inserts, lateness, lists, pages, shutdown } = LIMITS
 
 describe('the limits', () => {
-  it('the default limits give the header size that the refusal of larger headers names', () => {
+  it('the default limit of the header size is the size that the refusal of larger headers names', () => {
     expect(headersTooLarge().message).toContain(`at most ${connections.headersBytes / 1024} KiB `)
   })
 

@@ -132,7 +132,7 @@ describe('the examples of the document', () => {
     expect(paid.body).toEqual(POSTS[path]?.responses['200']?.content?.[JSON_TYPE]?.example)
   })
 
-  it('the OpenAPI document’s examples show the very words of a refusal', async () => {
+  it('the OpenAPI document’s examples of refusals have the text that the service answers', async () => {
     const path = '/v1/payments/createPaymentIntent'
     const shown = (status: string) => POSTS[path]?.responses[status]?.content?.[JSON_TYPE]?.example
     const wrong = { ...example(path, FORM), amount: '0', customer_mobile: '12345' }
@@ -206,7 +206,7 @@ describe('the pages below /docs', () => {
   it.each([
     ['https://pay.example.in', '/docs'],
     ['https://example.in/upi', '/upi/docs'],
-  ])('/ redirects a browser to the docs with the PUBLIC_URL %s, whatever Host it sends', async (publicUrl, docs) => {
+  ])('a GET or HEAD of / redirects to the docs below the PUBLIC_URL %s, whatever the Host', async (publicUrl, docs) => {
     const { app } = await startService({ publicUrl })
     for (const method of ['GET', 'HEAD'] as const) {
       const { statusCode, headers } = await app.inject({ method, url: '/' })
@@ -269,7 +269,7 @@ describe('the guides', () => {
     },
   )
 
-  it('the guide sends a sandbox’s customer to a page with the shop’s next call, and escapes its input', async () => {
+  it('the guide sends a sandbox’s customer to a page with the shop’s next call, and escapes input in the page', async () => {
     const { app } = await startService({ sandbox: true })
     expect((await app.inject('/docs/merchant')).payload).toContain(`${PUBLIC_URL}/docs/thanks?order_id=$ORDER`)
     const { payload, headers } = await app.inject('/docs/thanks?order_id=1001')

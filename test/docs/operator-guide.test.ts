@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { createTestDatabase } from '../support/database.ts'
 import { startServerProcess } from '../support/server-process.ts'
 
-it('the guide of the operator is at /docs of the port for operators, and nowhere on the public one', async () => {
+it('the operator’s guide is at /docs of the operator’s port, and nowhere on the public port', async () => {
   const { url, drop } = await createTestDatabase()
   const server = await startServerProcess(url, { PUBLIC_URL: 'https://pay.example.in/upi' })
   try {

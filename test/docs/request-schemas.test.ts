@@ -172,7 +172,7 @@ function resolved(schema: { $ref?: string }): object {
   return name === undefined ? schema : (DOCUMENT.components.schemas[name] as object)
 }
 
-it('redirect_url may hold letters such as ü, also after 20,000 requests', () => {
+it('redirect_url may contain letters such as ü, even after 20,000 requests', () => {
   const body = {
     mid: 'M1',
     amount: '1',

@@ -182,7 +182,7 @@ describe('an installation without Docker, by the guide', () => {
   )
 
   it.runIf(has('caddy', { mustHave: false }))(
-    'an installation by the guide knows its callers behind the proxy, and loses no request while it restarts',
+    'an installation by the guide logs callers’ addresses behind the proxy, and loses no request during a restart',
     { timeout: TIMEOUT_MS },
     async () => {
       const [port, securePort] = [await freePort(), await freePort()]

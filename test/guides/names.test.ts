@@ -133,7 +133,7 @@ const READMES = [
   ...['attacks', 'bench', 'deployment', 'faults'].map((name) => `test/${name}/README.md`),
 ]
 
-describe.each(READMES)('%s names only what exists', (file) => {
+describe.each(READMES)('%s names only paths, files, links and scripts that exist', (file) => {
   const readme = fileText(file)
 
   it.each(linksOf(readme))('the README’s link %s leads to an existing file and heading', (target) => {

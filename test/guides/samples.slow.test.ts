@@ -144,7 +144,7 @@ console.log(JSON.stringify(await call('createOrderRequest', fields, order)))`,
 }
 
 describe.concurrent("the merchant's refund", { timeout: TIMEOUT_MS }, () => {
-  it('the guide’s refund is made once, whichever language requests it, and all get one answer', async ({ expect }) => {
+  it('the guide’s samples in all languages request one refund, which is made once', async ({ expect }) => {
     const { service, url, merchantKey: key } = await startDemoService()
     const fields = intentFields('DEMO_MERCHANT', { order_id: '1001' })
     const { orderId } = (await post(service.app, CREATE, fields, key)).body.data

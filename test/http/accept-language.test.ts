@@ -22,7 +22,7 @@ it.each([
   [undefined, 'en'],
   ['__proto__, hi;q=0.3', 'hi'],
   [';;;,,,q=1', 'en'],
-])('Accept-Language %s prefers %s', (header, language) => {
+])('the header Accept-Language “%s” selects the language %s', (header, language) => {
   expect(preferredLanguage(header, ['en', 'hi'])).toBe(language)
 })
 

@@ -95,14 +95,14 @@ describe('503 before the deadline while the database is silent', () => {
       async () => answerOf(await service.app.inject(`/pay/${orderId}/events`)),
       UNAVAILABLE,
     ],
-  ])('a silent database means 503 before the deadline, for %s', async (_name, part, send, refused) => {
+  ])('503 is answered before the deadline while the database is silent: %s', async (_name, part, send, refused) => {
     const silent = silence(part)
     const answer = await send()
     silent.release()
     expect([answer.status, answer.body, answer.headers['retry-after']]).toEqual([503, refused, '1'])
   })
 
-  it('a silent database means 503 before the deadline for a pay page, as HTML', async () => {
+  it('a pay page is answered 503 as HTML before the deadline while the database is silent', async () => {
     const silent = silence('join merchants')
     const answer = answerOf(await service.app.inject(`/pay/${orderId}`))
     silent.release()
@@ -111,11 +111,11 @@ describe('503 before the deadline while the database is silent', () => {
   })
 })
 
-describe('503 for checkPaymentStatus at the end of its patience, while the database is silent', () => {
+describe('503 for checkPaymentStatus at the end of its longest wait, while the database is silent', () => {
   it.each([
     ['in its own query', 'merchant_order_id = $2'],
     ['in the look-up of its key', 'access_keys'],
-  ])('checkPaymentStatus is 503 after its patience while the database is silent %s', async (_name, part) => {
+  ])('checkPaymentStatus is 503 after its longest wait while the database is silent %s', async (_name, part) => {
     const caller = part === 'access_keys' ? await newKey(service.db, { mid }) : key
     const silent = silence(part)
     const startedAt = performance.now()

@@ -41,14 +41,14 @@ describe.skipIf(!hasHaproxy())('HAProxy’s own refusals are envelopes', () => {
   const headersOf = ({ headers }: Answer) =>
     (['content-type', 'cache-control', 'retry-after'] as const).map((name) => headers[name])
 
-  it('HAProxy answers a 502 envelope when the instance died, saying that the request may have been done', async () => {
+  it('HAProxy answers 502 in an envelope, which says that the request may have been done, when the instance died', async () => {
     const answer = await create()
     const msg = 'The answer was lost; send the same request again, or look up whether it was done'
     expect([answer.status, JSON.parse(answer.text)]).toEqual([502, refusal(502, msg)])
     expect(headersOf(answer)).toEqual(['application/json', 'no-store', undefined])
   })
 
-  it('HAProxy answers a 503 envelope with Retry-After where no instance is ready', async () => {
+  it('HAProxy answers 503 in an envelope with Retry-After while no instance is ready', async () => {
     instance.close()
     instance.closeAllConnections()
     await expect.poll(async () => (await create()).status, { timeout: 10_000 }).toBe(503)

@@ -29,7 +29,7 @@ function open(port: number): { socket: Socket; text: () => string } {
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`
 
-it('the service closes connections beyond its limit, until another one ends', async () => {
+it('the service closes new connections beyond its limit, until an open connection ends', async () => {
   const connections = 20
   const crowded = await startService({ limits: { connections: { connections } } })
   const port = await listen(crowded)
@@ -42,7 +42,7 @@ it('the service closes connections beyond its limit, until another one ends', as
     .toBe(200)
 })
 
-it('the service closes a connection that sends a request before the last one is answered', async () => {
+it('the service closes a connection that sends a request before the previous request is answered', async () => {
   const { socket, text } = open(port)
   socket.write(get('/readyz').repeat(1_000))
   await once(socket, 'close')

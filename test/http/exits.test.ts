@@ -152,7 +152,7 @@ describe('input that never becomes a request of Fastify', () => {
       'The request headers are too large; send at most 16 KiB of them',
       () => `GET /livez HTTP/1.1\r\nHost: x\r\nX-Fill: ${'x'.repeat(20_000)}\r\n\r\n`,
     ],
-  ])('malformed HTTP gets an envelope, and its connection is closed: %s is %i', async (_name, status, msg, bytes) => {
+  ])('malformed HTTP is answered and its connection closed: %s is %i', async (_name, status, msg, bytes) => {
     const { head, body } = await raw(bytes())
     expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
     expect(head).toMatch(/connection: close/i)
@@ -201,7 +201,7 @@ describe('input that never becomes a request of Fastify', () => {
     '[::1]:3000',
     '[2001:db8::7%25eth0]:3000',
     '[::ffff:10.0.0.1]',
-  ])('200 is answered for what clients and proxies send as Host: %s', async (host) => {
+  ])('200 is answered for a request with the header Host: %s', async (host) => {
     const { head } = await raw(`GET /livez HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
     expect(head).toMatch(/^HTTP\/1.1 200 /)
   })
@@ -242,7 +242,7 @@ describe('the order of checks', () => {
     expect((await post(service.app, url, body, caller(), { 'content-type': type })).status).toBe(status)
   })
 
-  it('the service checks the fields before the owner, and the owner before the order guard', async () => {
+  it('the service checks the fields before the key’s merchant, and the merchant before a repeated order_id', async () => {
     const other = await newMerchant(service.db)
     await post(service.app, CREATE, intentFields(mid, { order_id: 'taken' }), key)
     expect((await post(service.app, CREATE, intentFields(mid, { amount: '0' }), other.key)).status).toBe(400)

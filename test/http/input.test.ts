@@ -39,7 +39,7 @@ describe('a body', () => {
   it.each([
     [['mid', 'note'], 'mid must be sent once; note must be sent once'],
     [['SENT'], 'every field must be sent once'],
-  ])('a body with the fields %j sent twice is refused, and names fields of the interface only', async (names, msg) => {
+  ])('a body with %j sent twice is refused by naming fields of the interface only', async (names, msg) => {
     const twice = [...names, ...names].map((name) => `${name}=x`).join('&')
     expect((await send(`${form(intentFields(mid))}&${twice}`)).body).toEqual(refusal(400, msg))
     const members = [...names, ...names].map((name) => `"${name}":"x"`).join()
@@ -58,7 +58,7 @@ describe('a body', () => {
     },
   )
 
-  it('a body has at most 100 fields', async () => {
+  it('a body with more than 100 fields is refused', async () => {
     const names = Array.from({ length: 101 }, (_, i) => `f${i}`)
     const tooMany = refusal(400, 'The body must have at most 100 fields')
     expect((await send(names.join('=&'))).body).toEqual(tooMany)
@@ -86,7 +86,7 @@ describe('a body', () => {
     ['bytes that are not UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])],
     ['UTF-16', Buffer.from('{"mid":"M1"}', 'utf16le')],
     ['a nest 16,000 deep', '['.repeat(16_000)],
-  ])('a body is no JSON object when it is %s', async (_name, body) => {
+  ])('a JSON body is refused unless it is one JSON object in UTF-8: %s', async (_name, body) => {
     expect((await send(body, JSON_TYPE)).body).toEqual(refusal(400, MALFORMED_JSON))
   })
 

@@ -9,7 +9,7 @@ const ROUNDS = 20
 const AT_ONCE = 250
 
 describe.each(CHANGING)('%s', (operation) => {
-  it('a change answered 200 is stored, and one answered 503 can be repeated, whichever statement loses its connection', async () => {
+  it('a change answered 200 is stored, and a change answered 503 can be repeated, whichever statement loses its connection', async () => {
     const { service, changes, untilQuiet } = await startChanges({})
     const endBackends = () =>
       service.db.query(

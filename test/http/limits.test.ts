@@ -31,7 +31,7 @@ async function statuses(count: number, send: () => Promise<{ status: number }>):
 }
 
 describe('429 for too many requests', () => {
-  it('an API key over its limit for the second is answered 429 with Retry-After and RateLimit headers, alone', async () => {
+  it('an API key over its limit per second is answered 429 with Retry-After and RateLimit headers; other keys are not', async () => {
     const busy = await newMerchant(service.db)
     const answers = await Promise.all(Array.from({ length: REQUESTS_PER_SECOND + 1 }, () => create(busy.mid, busy.key)))
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(REQUESTS_PER_SECOND)
@@ -47,7 +47,7 @@ describe('429 for too many requests', () => {
     expect((await create(other.mid, other.key)).status).toBe(200)
   })
 
-  it('too many wrong secrets of one public key are answered 429, and its owner is let in all the while', async () => {
+  it('too many wrong secrets of one public key are answered 429, while the right secret is accepted all the time', async () => {
     const { mid, key } = await newMerchant(service.db)
     const guess = () => create(mid, { ...key, secretKey: 'sk_guess' })
     expect(new Set(await statuses(FAILURES_PER_MINUTE, guess))).toEqual(new Set([401]))
@@ -74,7 +74,7 @@ describe('429 for too many requests', () => {
     expect(statusCode).toBe(401)
   })
 
-  it('random public keys of one address are answered 429, and every good key is let in all the while', async () => {
+  it('random public keys from one address are answered 429, while every valid key is accepted all the time', async () => {
     const [used, fresh] = [await newMerchant(service.db), await newMerchant(service.db)]
     expect((await create(used.mid, used.key)).status).toBe(200)
     const guess = async () => (await create(used.mid, { publicKey: unique('pk_'), secretKey: 'sk_guess' })).status

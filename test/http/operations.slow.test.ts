@@ -94,7 +94,7 @@ describe('what an instance tells its operator', () => {
     },
   )
 
-  it('metrics are shown on OPS_HOST alone, however open HOST is', async () => {
+  it('metrics are served on OPS_HOST alone, even when HOST is open to the network', async () => {
     const server = await startServerProcess(url, { HOST: '0.0.0.0' })
     const outer = Object.values(networkInterfaces()).flatMap((all = []) =>
       all.filter(({ internal, family }) => !internal && family === 'IPv4'),
@@ -115,7 +115,7 @@ describe('what an instance tells its operator', () => {
     await server.stop()
   })
 
-  it('an instance says that its database is not migrated, and is alive meanwhile', async () => {
+  it('/readyz says that the database is not migrated, while /livez answers 200', async () => {
     const empty = await createTestDatabase({ empty: true })
     const server = await startServerProcess(empty.url)
     const ready = await fetch(`${server.url}/readyz`)
@@ -128,7 +128,7 @@ describe('what an instance tells its operator', () => {
     await empty.drop()
   })
 
-  it.skipIf(!ON_CITUS)('an instance on a worker of Citus says that the database has to be spread too', async () => {
+  it.skipIf(!ON_CITUS)('/readyz on a worker of Citus says that the database has to be spread too', async () => {
     const empty = await createTestDatabase({ empty: true })
     await migrate(empty.url)
     const worker = databaseUrl(inject('adminUrls')[1] as string, new URL(empty.url).pathname.slice(1))

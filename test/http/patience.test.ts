@@ -26,17 +26,17 @@ function backAfter(times: number, error: Error = AWAY) {
   }
 }
 
-it('a request that may wait queries the database again until it is back', async () => {
+it('a request that may wait queries the database again until the database is back', async () => {
   const { patiently, request } = newPatience()
   expect(await patiently(request, backAfter(20))).toBe(21)
 })
 
-it('a request that may wait gives up when its time is over, with the last error', async () => {
+it('a request that may wait for the database gives up with the last error when its time is over', async () => {
   const { patiently, request } = newPatience()
   await expect(patiently(request, backAfter(100))).rejects.toBe(AWAY)
 })
 
-it('a request that may not wait queries the database once', async () => {
+it('a request that may not wait for the database queries it once', async () => {
   const { patiently, request } = newPatience()
   await expect(patiently({ ...request, waitsUntil: 0 } as FastifyRequest, backAfter(1))).rejects.toBe(AWAY)
 })

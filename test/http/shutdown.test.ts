@@ -14,7 +14,7 @@ function begin(close: () => Promise<void>, closeMs = 500) {
   return { shutdown, codes, messages: () => lines.map(({ msg }) => msg) }
 }
 
-it('the service ends in its time, with exit code 1, however slowly somebody reads a list', async () => {
+it('a stopped service ends within its time limit, with exit code 1, however slowly somebody reads a list', async () => {
   const service = await startService()
   const { mid } = await newMerchant(service.db)
   const { pid, key } = await newPartner(service.db, mid)
@@ -46,7 +46,7 @@ it('the service ends in its time, with exit code 1, however slowly somebody read
   await expect.poll(() => closed, { timeout: 10_000 }).toBe(true)
 })
 
-it('a service with nothing under way ends with exit code 0', async () => {
+it('a stopped service with no request under way ends with exit code 0', async () => {
   const { shutdown, codes, messages } = begin(async () => undefined)
   expect(shutdown.isDraining()).toBe(false)
   const stopping = shutdown.stop('SIGTERM')

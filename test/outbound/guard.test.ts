@@ -185,7 +185,7 @@ describe('a call reaches a listener in an allowed network', () => {
     ['http://2130706433:PORT/', '127.0.0.1/32'],
     ['http://１２７.０.０.１:PORT/', '127.0.0.1/32'],
     ['http://0.0.0.0:PORT/', '0.0.0.0/32'],
-  ])('an outbound call to %s is made when %s is allowed, over http too', async (url, network) => {
+  ])('an outbound call to %s, although over http, is made when the network %s is allowed', async (url, network) => {
     const inside = await listen(answerOk, '::')
     const outcome = await callUrl(url, inside.port, { allowedNetworks: [network], kind: 'webhook' as const })
     expect([outcome, inside.connections]).toEqual([{ status: 200, retryAfterSeconds: undefined, text: 'ok' }, 1])
@@ -199,7 +199,7 @@ describe('a call reaches a listener in an allowed network', () => {
     }
   })
 
-  it('an outbound call to a host name keeps the name in the Host header', async () => {
+  it('an outbound call to a host name sends the name in the Host header', async () => {
     const inside = await listen(answerOk)
     const options = { allowedNetworks: ['127.0.0.1/32'], resolve: resolvesTo('127.0.0.1') }
     expect(await callUrl('http://shop.example:PORT/a?b=c', inside.port, options)).toMatchObject({ status: 200 })
@@ -256,7 +256,7 @@ describe('an address', () => {
   })
 })
 
-it('the fault of a malformed URL is known before the call', () => {
+it('faultOfUrl accepts http and https URLs, and names the fault of a malformed URL', () => {
   expect(['https://shop.example/hook?a=b#c', 'http://10.0.0.1/', 'https://shop.example:8443'].map(faultOfUrl)).toEqual(
     Array(3).fill(undefined),
   )

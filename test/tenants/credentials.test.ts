@@ -54,7 +54,7 @@ describe('401 for a credential that is missing, malformed, unknown, wrong or rev
     ['the secret in other case', () => basic({ ...key, secretKey: key.secretKey.toUpperCase() })],
     ['a NUL in the secret', () => `Basic ${b64(`${key.publicKey}:${key.secretKey}\u0000`)}`],
     ['SQL in the public key', () => basic({ publicKey: `pk_' or '1'='1`, secretKey: 'x' })],
-  ])('401 has one text for credentials with %s, and WWW-Authenticate', async (_name, authorization) => {
+  ])('401 is answered with one text and WWW-Authenticate for credentials with %s', async (_name, authorization) => {
     const header = authorization()
     const headers: Record<string, string> = header === undefined ? {} : { authorization: header }
     const answer = await post(service.app, CREATE, intentFields(mid), undefined, headers)
@@ -62,7 +62,7 @@ describe('401 for a credential that is missing, malformed, unknown, wrong or rev
     expect(answer.headers['www-authenticate']).toBe('Basic realm="UPI payments", charset="UTF-8"')
   })
 
-  it('a revoked key is 401, while its owner’s other key goes on', async () => {
+  it('a revoked key is answered 401, while another key of its owner is accepted', async () => {
     const second = await newKey(service.db, { mid })
     expect((await post(service.app, CREATE, intentFields(mid), second)).status).toBe(200)
     await createAccessKeys(service.db).revoke(second.publicKey, new Date())
@@ -134,7 +134,7 @@ describe('403 for a good key that may not act for the merchant', () => {
     expect((await post(service.app, LIST, { pid: partner.pid, mid, ...range }, partner.key)).status).toBe(200)
   })
 
-  it('a partner’s key is 403 within 5 seconds after the operator has unlinked the merchant', async () => {
+  it('a partner’s key is answered 403 within 5 seconds after the operator has unlinked the merchant', async () => {
     const partner = await newPartner(service.db, mid)
     const fields = { pid: partner.pid, mid, s_date: '01-04-2026', e_date: '30-04-2026' }
     const list = async () => (await post(service.app, LIST, fields, partner.key)).status
@@ -143,7 +143,7 @@ describe('403 for a good key that may not act for the merchant', () => {
     await expect.poll(list, { timeout: 5_000 }).toBe(403)
   })
 
-  it('a merchant’s key is 403 within 5 seconds after it is disabled, and 200 again once it is enabled', async () => {
+  it('a merchant’s key is answered 403 within 5 seconds after the merchant is disabled, and 200 once enabled again', async () => {
     const merchant = await newMerchant(service.db)
     const create = async () => (await post(service.app, CREATE, intentFields(merchant.mid), merchant.key)).status
     expect(await create()).toBe(200)
@@ -153,7 +153,7 @@ describe('403 for a good key that may not act for the merchant', () => {
     await expect.poll(create, { timeout: 5_000 }).toBe(200)
   })
 
-  it('partners of a disabled merchant still read its settlements', async () => {
+  it('partners of a disabled merchant can still read the settlements of the merchant', async () => {
     const merchant = await newMerchant(service.db)
     const partner = await newPartner(service.db, merchant.mid)
     await createMerchants(service.db).disable(merchant.mid, new Date())

@@ -29,7 +29,7 @@ const lastUsed = async ({ publicKey }: Key = key): Promise<string | null> =>
   (await json('list')).find((one: { publicKey: string }) => one.publicKey === publicKey).lastUsedOn
 
 describe('the day on which a key was last used', () => {
-  it('a key’s day of last use is a day of India, for merchants and partners, and stays when the key is revoked', async () => {
+  it('the day of last use of a merchant’s or partner’s key is a day of India, and stays when the key is revoked', async () => {
     const partner = await newPartner(service.db, mid)
     expect([await lastUsed(), await lastUsed(partner.key)]).toEqual([null, null])
     service.clock.set('2026-03-31T18:29:59Z')

@@ -99,7 +99,7 @@ describe('a webhook', () => {
     expect(await deliveryOf(orderId)).toMatchObject({ due_at: null, outcome: '200', answer: 'thanks' })
   })
 
-  it('a webhook is repeated by the schedule with one id and body, each time signed anew, and given up after the tenth', async () => {
+  it('a webhook is repeated by the schedule with one id and body, each time signed anew, until the tenth attempt', async () => {
     await addWebhook()
     receiver.answers.set(path, (response) => response.writeHead(500).end('broken\u0000 here'))
     const orderId = await newOrder()
@@ -128,7 +128,7 @@ describe('a webhook', () => {
     ['503 that asks for a week, which is a day', 503, { 'retry-after': '604800' }, DAY_SECONDS],
     ['503 that asks for a second', 503, { 'retry-after': '1' }, 5],
     ['another status that asks for a day', 404, { 'retry-after': '86400' }, 5],
-  ])('a webhook is sent again after %s', async (_, status, headers, seconds) => {
+  ])('a webhook is sent again after the answer: %s', async (_, status, headers, seconds) => {
     await addWebhook()
     receiver.answers.set(path, (response) => response.writeHead(status, { location: receiver.url, ...headers }).end())
     const orderId = await newOrder()
@@ -159,7 +159,7 @@ describe('a webhook', () => {
     expect(await service.metrics()).toContain('webhook_endpoints_switched_off_total{reason="answered 410"} 1')
   })
 
-  it('a webhook is switched off after 5 days of failures, unless one delivery succeeded meanwhile', async () => {
+  it('a webhook is switched off after 5 days of failures, unless a delivery succeeded meanwhile', async () => {
     const { endpointId } = await addWebhook()
     let broken = true
     receiver.answers.set(path, (response) => response.writeHead(broken ? 500 : 200).end())
@@ -357,7 +357,7 @@ describe('a return call', () => {
     expect(receiver.to(path)).toEqual([])
   })
 
-  it('a return call is not made once it is switched off, nor for merchants that did not request return calls', async () => {
+  it('a return call is not made for merchants who have switched return calls off, or never on', async () => {
     await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
     await createEndpoints(service.db).setReturnCall(mid, false, service.clock.now())
     const orderId = await newOrder({ redirect_url: shop() })
@@ -366,7 +366,7 @@ describe('a return call', () => {
   })
 })
 
-it('a delivery that a killed instance had taken is made by another instance after a while', async () => {
+it('a delivery that a killed instance had claimed is made by another instance after the visibility time', async () => {
   await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
   const orderId = await newOrder({ redirect_url: `${receiver.url}${path}` })
   await pay(orderId)

@@ -206,11 +206,11 @@ describe('beside 100,000 orders a statement of the worker reads only what waits'
       await db.query('analyze')
       await makeWait()
     }, 60_000)
-    it.each(Object.keys(STATEMENTS))('beside 100,000 orders and with old statistics, only due rows are read: %s', judge)
+    it.each(Object.keys(STATEMENTS))('with old statistics “%s” reads only due rows beside 100,000 orders', judge)
   })
 
   describe('with current statistics', () => {
     beforeAll(async () => void (await db.query('analyze')), 60_000)
-    it.each(Object.keys(STATEMENTS))('beside 100,000 orders and with new statistics, only due rows are read: %s', judge)
+    it.each(Object.keys(STATEMENTS))('with current statistics “%s” reads only due rows beside 100,000 orders', judge)
   })
 })

@@ -81,7 +81,7 @@ it('a webhook that is resent while its call is under way is sent again afterward
   ends[1]?.()
 })
 
-it('a late failure does not undo what another instance has stored of the same delivery', async () => {
+it('the late failure of one instance does not change the outcome that another instance has stored', async () => {
   const merchant = await newMerchant(service.db)
   await createEndpoints(service.db).setReturnCall(merchant.mid, true, service.clock.now())
   const orderId = await paidOrder(merchant)
@@ -97,7 +97,7 @@ it('a late failure does not undo what another instance has stored of the same de
   expect(await deliveryOf(orderId)).toMatchObject({ due_at: null, outcome: 'not allowed' })
 })
 
-it('a webhook is delivered once, even if its due time is finer than a Date, as when set by hand', async () => {
+it('a webhook is delivered once, even if its due time in the database has microseconds, which a Date cuts off', async () => {
   const merchant = await newMerchant(service.db)
   await addWebhook(merchant.mid, '/fine')
   let hold = true
@@ -127,7 +127,7 @@ it('a return call can be resent by its id, for whichever merchant', async () => 
   }
 })
 
-it('a disabled endpoint gets no call but the calls that are under way', async () => {
+it('a disabled endpoint receives no calls except those already under way', async () => {
   const merchant = await newMerchant(service.db)
   const endpointId = await addWebhook(merchant.mid, '/off')
   receiver.answers.set('/off', (response) => void setTimeout(() => response.end(), 300))
