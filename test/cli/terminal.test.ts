@@ -101,6 +101,8 @@ describe('text from strangers never controls the operator’s terminal', () => {
   it('harmless characters reach the operator’s terminal: the joiners of a Hindi name, the lines of a table', async () => {
     const { stdout } = await ops(['merchants', 'list'])
     expect(stdout).toMatch(/श्री\u200d .*fdp.* क्\u200cष/u)
-    expect((await ops(['today'])).stdout).toMatch(/^settlements .*क्\u200cष was imported .*\nbooks .*\ndifferences .*\nschema .*\n$/mu)
+    expect((await ops(['today'])).stdout).toMatch(
+      /^settlements .*क्\u200cष was imported .*\nbooks .*\ndifferences .*\nschema .*\n$/mu,
+    )
   })
 })
