@@ -55,13 +55,17 @@ export async function* toText(findings: Findings, period: Days): AsyncGenerator<
 /** Rupees are grouped in free text too, such as a reason. */
 export const line = (text: string) => `  ${toOneLine(groupRupees(text))}\n`
 
-/** Each line adds up: brought forward + paid - settled - refunded + resolved = carried forward. */
+/** Each line adds up: brought forward + paid - settled - refunded + both resolved = carried forward. */
 const COLUMNS =
-  'day, brought forward, paid, settled, refunded, resolved, carried forward, fee, tax, net, payments, by day file, settlements, open, differences'
+  'day, brought forward, paid, settled, refunded, resolved +, resolved -, carried forward, fee, tax, net, payments, by day file, settlements, awaited, differences'
 
 const cells = (sums: Sums & Balance) => {
-  const { broughtForward, carriedForward, fromDayFile, openExceptions: _, ...rest } = forPeople(spellSums(sums))
-  return { ...rest, 'brought forward': broughtForward, 'carried forward': carriedForward, 'by day file': fromDayFile }
+  const { broughtForward, carriedForward, fromDayFile, resolvedPlus, resolvedMinus, ...rest } = forPeople(
+    spellSums(sums),
+  )
+  const resolved = { 'resolved +': resolvedPlus, 'resolved -': resolvedMinus }
+  const carried = { 'brought forward': broughtForward, 'carried forward': carriedForward }
+  return { ...rest, ...resolved, ...carried, 'by day file': fromDayFile }
 }
 
 /** `2026-11-03 settled twice 261103…: order 019a…, UTR 5235…, settlement N12, paid 200.00, settled 200.00: settlement N11 has paid it before` */
@@ -179,7 +183,7 @@ export function toCsv(findings: Findings, { from, to }: Days): AsyncIterable<str
 /** A CSV file of these columns, with a header in snake_case. */
 export function spreadsheet(
   columns: readonly string[],
-  rows: AsyncIterable<Record<string, unknown>>,
+  rows: AsyncIterable<Record<string, unknown>> | Iterable<Record<string, unknown>>,
 ): AsyncIterable<string> {
   const csv = stringify({
     header: true,
@@ -189,7 +193,7 @@ export function spreadsheet(
     })),
     // Free text, such as a resolution, must not be a formula for a spreadsheet.
     escape_formulas: true,
-    cast: { bigint: toSumText, string: keepDigits },
+    cast: { bigint: toSumText, date: toIstTime, string: keepDigits },
   })
   // An error of the pipeline reaches the reader of `csv`, so it is not handled here.
   pipeline(rows, csv, () => undefined)
@@ -210,8 +214,8 @@ const NAMES = ['utr', 'settlementUtr', 'differenceId', 'exceptionId', 'orderId']
 
 const CSV_COLUMNS = (
   'type, mid, day, kind, differenceId, orderId, utr, settlementUtr, exceptionId, payments, broughtForward, paid, ' +
-  'fromDayFile, settlements, settled, fee, tax, net, refunded, resolved, carriedForward, open, differences, ' +
-  'openExceptions, owed, cause'
+  'fromDayFile, settlements, settled, fee, tax, net, refunded, resolved, resolvedPlus, resolvedMinus, carriedForward, ' +
+  'awaited, open, differences, openExceptions, owed, cause'
 ).split(', ')
 
 async function* csvRows(findings: Findings, days: string): AsyncGenerator<Record<string, unknown>> {

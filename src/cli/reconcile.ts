@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import type { Database, Queryable } from '../db/pool.ts'
-import { identifier, matching, text } from '../fields.ts'
+import { errorText, identifier, matching, text } from '../fields.ts'
 import { dayText, nextDay, startOfDay, toIstDay, toIstTime } from '../ist.ts'
 import { addDays, countDays } from '../ledger/bank-days.ts'
 import { groupRupees, toSumText } from '../money.ts'
@@ -17,14 +17,14 @@ import { type OpenDifference, openDifferences } from '../reconciliation/open-dif
 import { faultsText } from '../reconciliation/operator-texts.ts'
 import { findPayout, type Payout, type PayoutRow } from '../reconciliation/payout.ts'
 import { type Asked, findDifference, reconcile } from '../reconciliation/reconcile.ts'
-import { enterResolution } from '../reconciliation/resolutions.ts'
+import { enterResolution, listResolutions, WRITTEN_OFF_AS } from '../reconciliation/resolutions.ts'
 import { createMerchants } from '../tenants/merchants.ts'
 import { createPartners } from '../tenants/partners.ts'
 import { changingCommand, command } from './command.ts'
 import { CommandError, UsageError } from './errors.ts'
 import { writeOpen } from './open-differences.ts'
 import { forPeople, type Output, table } from './output.ts'
-import { toCsv, toJson, toText, wireDifference } from './reconcile-report.ts'
+import { spreadsheet, toCsv, toJson, toText, wireDifference } from './reconcile-report.ts'
 import { lockedAt } from './settlements.ts'
 
 /** Days of one run: the days of a merchant are in memory until they are printed. */
@@ -33,6 +33,8 @@ const LONGEST_DAYS = 366
 const OLDER_THAN_RULE = 'must be a whole number of days, 1 to 9999'
 const DIFFERENCE_RULE = 'must be the id of a difference, 16 hex digits, as ops reconcile shows it'
 const MONTH_RULE = 'must be a month that is over: YYYY-MM'
+
+const RESOLUTIONS = 'resolvedAt, resolvedBy, mid, day, kind, differenceId, orderId, as, amount, reason'
 
 const Report = z
   .object({
@@ -55,22 +57,23 @@ const Report = z
 
 export const reconcileCommands = [
   changingCommand('reconcile resolve', 'End a difference that no file will end', {
-    usage: '--difference ID --reason "paid out by hand, UTR 523504870777"',
+    usage: `--difference ID --reason "paid out by hand, UTR 523504870777" [--as ${WRITTEN_OFF_AS.join('|')}]`,
     schema: z.object({
       difference: matching(/^[0-9]{6}[0-9a-f]{10}$/, DIFFERENCE_RULE),
       reason: text(255),
+      as: z.enum(WRITTEN_OFF_AS, errorText(`must be ${WRITTEN_OFF_AS.join(', ')}`)).optional(),
     }),
-    async run({ difference: id, reason }, { db, change, now, person }) {
+    async run({ difference: id, reason, as }, { db, change, now, person }) {
       const found = await findDifference(db, id, now)
       if (!found) throw new CommandError(`there is no difference ${id}: see ops reconcile of its day`)
       if (found.resolution !== null) throw new CommandError(`${id} was resolved already: ${found.resolution}`)
       return change(async (client) => {
-        if (!(await enterResolution(client, found, { reason, by: person, now }))) {
+        if (!(await enterResolution(client, found, { reason, as, by: person, now }))) {
           throw new CommandError(`somebody else has just resolved ${id}: see ops reconcile of its day`)
         }
         return {
-          json: { ...wireDifference(found), resolution: reason, resolvedBy: person, resolvedAt: now },
-          text: `${id}, ${found.kind} of ${groupRupees(toSumText(found.owed))}, is resolved`,
+          json: { ...wireDifference(found), resolution: reason, as: as ?? null, resolvedBy: person, resolvedAt: now },
+          text: `${id}, ${found.kind} of ${groupRupees(toSumText(found.owed))}, is resolved${as ? ` as ${as}` : ''}`,
           made: { mid: found.mid },
         }
       })
@@ -92,6 +95,27 @@ export const reconcileCommands = [
       const to = addDays(toIstDay(now), -olderThan)
       const differences = openDifferences(db, { mid, to, now })
       return { chunks: writeOpen(differences, now, csv ? 'csv' : asJson ? 'json' : 'text'), forSpreadsheets: csv }
+    },
+  }),
+
+  command('reconcile resolutions', 'List what persons have entered to end differences', {
+    usage: '[--from D --to D] [--mid M1] [--csv]   (days of India on which it was entered, both included)',
+    schema: z
+      .object({
+        from: dayText.optional(),
+        to: dayText.optional(),
+        mid: identifier.optional(),
+        csv: z.literal(true).optional(),
+      })
+      .refine(({ from, to }) => (from === undefined) === (to === undefined), 'give both --from and --to, or neither')
+      .refine(({ from = '', to = from }) => from <= to, '--from must not be after --to'),
+    async run({ from, to, mid, csv }, { db, asJson }) {
+      if (csv && asJson) throw new UsageError('give --json or --csv, not both')
+      await requireMerchant(db, mid)
+      const days = from && to ? { from: startOfDay(from), until: nextDay(startOfDay(to)) } : {}
+      const entries = await listResolutions(db, { mid, ...days })
+      if (csv) return { chunks: spreadsheet(RESOLUTIONS.split(', '), entries), forSpreadsheets: true }
+      return { json: entries, text: table(RESOLUTIONS, entries.map(forPeople), 'nothing was resolved') }
     },
   }),
 

@@ -7,7 +7,7 @@ import { boundsOf, CARRIED_UTR } from '../ledger/sql.ts'
 import { orderIdsBegin } from '../payments/intent.ts'
 import { spellSums, type Totals, totalsFrom } from './sums.ts'
 
-export type Figures = Readonly<Omit<ReturnType<typeof spellSums>, 'open'>>
+export type Figures = Readonly<Omit<ReturnType<typeof spellSums>, (typeof NOT_KEPT)[number]>>
 
 /** Figures of all merchants together, beside those of each mid. */
 export const ALL = '*'
@@ -36,10 +36,13 @@ export function daysOfMonth(month: string): Days {
   return { from: `${month}-01`, to: addDays(`${next}-01`, -1) }
 }
 
-/** The figures of a month that are kept. What is open on its days changes with every later payout, and is left out. */
+/** Figures that are not kept: what is awaited changes with every later payout, and both parts of `resolved` are in it. */
+const NOT_KEPT = ['awaited', 'open', 'resolvedPlus', 'resolvedMinus'] as const
+
+/** The figures of a month that are kept. */
 export function figuresOf(totals: Totals): Figures {
-  const { open: _, ...figures } = spellSums(totals)
-  return figures
+  const isKept = (name: string) => !NOT_KEPT.some((other) => other === name)
+  return Object.fromEntries(Object.entries(spellSums(totals)).filter(([name]) => isKept(name))) as Figures
 }
 
 const COLUMNS = 'month, closed_at as "closedAt", closed_by as "closedBy", sha256, figures'

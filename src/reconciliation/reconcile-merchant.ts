@@ -16,7 +16,7 @@ import {
   overdueRefunds,
   readEntries,
 } from './read-open.ts'
-import { addSums, type Balance, carriedBy, noSums, type Sums, type Totals, totalsFrom } from './sums.ts'
+import { addResolved, addSums, type Balance, carriedBy, noSums, type Sums, type Totals, totalsFrom } from './sums.ts'
 
 type FileForm = PayoutForm | 'by payment and by sums'
 
@@ -48,7 +48,7 @@ export async function* reconcileMerchant(ledger: Ledger, days: Days): AsyncGener
     if (finding.type === 'exception') total.openExceptions += 1
     else if (finding.type === 'difference' && finding.resolution === null) at(byDay, finding.day).differences += 1
     // What no entry has ended was accounted for by the resolution of its exception.
-    else if (finding.type === 'difference') at(byDay, finding.day).resolved -= finding.owed
+    else if (finding.type === 'difference') addResolved(at(byDay, finding.day), -finding.owed)
     yield finding
   }
   if (!told && byDay.size === 0 && brought === 0n) return
@@ -88,12 +88,12 @@ async function readBooks(ledger: Ledger, days: Days) {
     const sums = at(byDay, day)
     sums.paidCount += count
     sums.paid += sum
-    if (settledDay === null && isAwaited(account, bankDays.nextBankDay(day), day)) sums.open += sum
+    if (settledDay === null && isAwaited(account, bankDays.nextBankDay(day), day)) sums.awaited += sum
   }
   // Nothing is awaited of what went back before it was settled.
   for (const { paidOn: day, account, amount, isSettled } of undeducted) {
     if (isAsked({ day }) && !isSettled && isAwaited(account, bankDays.nextBankDay(day), day))
-      at(byDay, day).open -= amount
+      at(byDay, day).awaited -= amount
   }
   for (const [day, count] of await ledger.learnedFromDayFile(days)) at(byDay, day).fromDayFile += count
   for (const { day, settledCount, gross, fee, tax, net } of settled.filter(isAsked)) {
@@ -101,7 +101,7 @@ async function readBooks(ledger: Ledger, days: Days) {
     addSums(sums, { ...noSums(), settledCount, gross, fee, tax, net })
   }
   for (const { day, amount } of counted.filter(isAsked)) at(byDay, day).refunded += amount
-  for (const { day, amount } of entries) at(byDay, day).resolved += amount
+  for (const { day, amount } of entries) addResolved(at(byDay, day), amount)
   const sums = await compareSums(ledger, judged.payouts, undeducted, days)
   const found = inOrderOfDays(sums, judgeEach(ledger, items, judging), days)
   return { byDay, found: nameEach(ledger.mid, found, entries), file: formsOf(judged.payouts, days, bankDays) }

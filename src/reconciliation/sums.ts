@@ -22,8 +22,10 @@ export const AMOUNTS = [
   'refunded',
   /** What the bank owes more by the differences that a person has ended; negative where it owes less. */
   'resolved',
+  /** Of `resolved` what the bank owes more. */
+  'resolvedPlus',
   /** Paid on these days and not settled yet. Where the bank's file has sums only: paid, and not due yet. */
-  'open',
+  'awaited',
 ] as const
 
 export type Sums = Record<(typeof COUNTS)[number], number> & Record<(typeof AMOUNTS)[number], bigint>
@@ -43,6 +45,12 @@ export const totalsFrom = (brought: bigint): Totals => ({ ...noSums(), openExcep
 
 export const carriedBy = (brought: bigint, { paid, gross, refunded, resolved }: Sums): bigint =>
   brought + paid - gross - refunded + resolved
+
+/** Enters what the bank owes more by a resolution; less where it is negative. */
+export function addResolved(sums: Sums, paise: bigint): void {
+  sums.resolved += paise
+  if (paise > 0n) sums.resolvedPlus += paise
+}
 
 /** Adds the counts and amounts of `sums`. */
 export function addSums(total: Sums, sums: Sums): void {
@@ -71,8 +79,12 @@ export const spellSums = (sums: Sums & Balance & { openExceptions?: number }) =>
   net: toSumText(sums.net),
   refunded: toSumText(sums.refunded),
   resolved: toSumText(sums.resolved),
+  resolvedPlus: toSumText(sums.resolvedPlus),
+  resolvedMinus: toSumText(sums.resolved - sums.resolvedPlus),
   carriedForward: toSumText(sums.carried),
-  open: toSumText(sums.open),
+  awaited: toSumText(sums.awaited),
+  // The name of `awaited` in the version before.
+  open: toSumText(sums.awaited),
   differences: sums.differences,
   openExceptions: sums.openExceptions,
 })

@@ -398,6 +398,50 @@ describe('a difference that a person has ended', () => {
     expect(total).toMatchObject({ resolved: '0.00', differences: 1, carriedForward: '-200.00' })
   })
 
+  it('a resolved difference says what it was written off as, in the list of resolutions and apart in the report', async () => {
+    const orderId = await pay('R1', '2026-10-05')
+    await settle('2026-10-06', 'R0', { paymentUtr: 'RP0' })
+    const open = await differencesOn('2026-10-08')
+    const idOf = (kind: string) => open.find((one) => one.kind === kind)?.id as string
+    const resolve = (kind: string, as: string) =>
+      opsOn(
+        '2026-10-08',
+        'resolve',
+        '--difference',
+        idOf(kind),
+        '--reason',
+        `seen: ${kind}`,
+        '--as',
+        as,
+        '--by',
+        'asha',
+      )
+    expect((await resolve('not settled', 'theft')).stderr).toContain(
+      '--as must be chargeback, charge, write-off, bank-error',
+    )
+    expect((await resolve('not settled', 'write-off')).stdout).toContain('200.00, is resolved as write-off\n')
+    expect((await resolve('no known payment', 'bank-error')).code).toBe(0)
+    const resolutions = await jsonOn('2026-10-09', 'resolutions', '--mid', mid)
+    const common = { mid, resolvedBy: 'asha', resolvedAt: at('2026-10-08').toISOString() }
+    expect(resolutions).toEqual([
+      {
+        ...{ ...common, day: '2026-10-05', kind: 'not settled', differenceId: idOf('not settled'), orderId },
+        ...{ as: 'write-off', amount: '-200.00', reason: 'seen: not settled' },
+      },
+      {
+        ...{ ...common, day: '2026-10-06', kind: 'no known payment', differenceId: idOf('no known payment') },
+        ...{ orderId: null, as: 'bank-error', amount: '200.00', reason: 'seen: no known payment' },
+      },
+    ])
+    expect(await jsonOn('2026-10-09', 'resolutions', '--from', '2026-10-09', '--to', '2026-10-09')).toEqual([])
+    const csv = (await opsOn('2026-10-09', 'resolutions', '--csv')).stdout.split('\n')
+    expect(csv[0]).toBe('resolved_at,resolved_by,mid,day,kind,difference_id,order_id,as,amount,reason')
+    expect(csv[1]).toContain(',write-off,-200.00,seen: not settled')
+    expect((await bookOn('2026-10-09', OCTOBER)).total).toMatchObject({
+      ...{ resolved: '0.00', resolvedPlus: '200.00', resolvedMinus: '-200.00', carriedForward: '0.00' },
+    })
+  })
+
   it('of several persons who resolve one difference at once exactly one succeeds', async () => {
     await settle('2026-10-06', 'I1', { paymentUtr: 'IP1' })
     const [open] = await differencesOn('2026-10-08')

@@ -70,7 +70,8 @@ const { ops, json } = opsOn(() => url, ['reconcile'])
 const monthOf = ({ from, to }: (typeof MONTHS)[number]) => ['--from', from, '--to', to]
 
 const spelt = ({ payments, fromDayFile, settlements, ...paise }: Day) => ({
-  ...{ payments, fromDayFile, settlements, refunded: '0.00', resolved: '0.00' },
+  ...{ payments, fromDayFile, settlements, refunded: '0.00' },
+  ...{ resolved: '0.00', resolvedPlus: '0.00', resolvedMinus: '0.00' },
   ...Object.fromEntries(Object.entries(paise).map(([name, sum]) => [name, rupees(sum)])),
   net: rupees(paise.settled - paise.fee - paise.tax),
 })
@@ -86,13 +87,16 @@ const broughtTo = (ledgers: readonly Ledger[], from: string) => {
 const exceptionsIn = ({ exceptions }: Ledger, { from, to }: { from: string; to: string }) =>
   exceptions.filter(({ day, madeOn }) => [day, madeOn].some((one) => one >= from && one <= to))
 
+/** Under both names of this version. */
+const awaitedOf = (paise: number) => ({ awaited: rupees(paise), open: rupees(paise) })
+
 const totalOf = (ledgers: readonly Ledger[], days: { from: string; to: string }) => {
   const sums = sumOf(ledgers, days.from, days.to)
   const brought = broughtTo(ledgers, days.from)
   return {
     ...spelt(sums),
     ...{ broughtForward: rupees(brought), carriedForward: rupees(brought + sums.paid - sums.settled) },
-    open: rupees(ledgers.reduce((sum, ledger) => sum + openOf(ledger, days.from, days.to), 0)),
+    ...awaitedOf(ledgers.reduce((sum, ledger) => sum + openOf(ledger, days.from, days.to), 0)),
     differences: ledgers.flatMap(({ differences }) => inDays(differences, days)).length,
     openExceptions: ledgers.flatMap((ledger) => exceptionsIn(ledger, days)).length,
   }
@@ -102,7 +106,7 @@ const daysOf = (ledger: Ledger, { from, to }: { from: string; to: string }) => {
   const differing = inDays(ledger.differences, { from, to }).map(({ day }) => day)
   const days = [...new Set([...ledger.days.keys(), ...differing])].filter((day) => day >= from && day <= to).sort()
   return days.map((day) => {
-    const { openExceptions: _, open: __, ...sums } = totalOf([ledger], { from: day, to: day })
+    const { openExceptions: _, open: __, awaited: ___, ...sums } = totalOf([ledger], { from: day, to: day })
     return { day, ...sums }
   })
 }
@@ -156,7 +160,7 @@ describe('the reports of three months of nine merchants', () => {
           ),
         )
         expect(
-          book.days.map(({ open, ...day }) => day),
+          book.days.map(({ open, awaited, ...day }) => day),
           book.mid,
         ).toEqual(daysOf(ledger, days))
         expect(book.days.reduce((sum, { open }) => sum + BigInt((open as string).replace('.', '')), 0n)).toBe(
@@ -223,13 +227,23 @@ describe('the forms of a report', () => {
     const names = (lines[head] as string).split(/ {2,}/)
     const cellsOf = (line: string) => Object.fromEntries(line.split(/ {2,}/).map((cell, at) => [names[at], cell]))
     const table = lines.slice(head + 1, head + 2 + book.days.length).map(cellsOf)
-    const inTable = ({ day, broughtForward, carriedForward, fromDayFile, openExceptions, ...rest }: Named) =>
-      Object.fromEntries(
+    const inTable = (sums: Named) => {
+      const { day, broughtForward, carriedForward, fromDayFile, openExceptions, resolved, open, ...others } = sums
+      const { resolvedPlus, resolvedMinus, ...rest } = others
+      return Object.fromEntries(
         Object.entries({
-          ...{ ...rest, day, 'brought forward': broughtForward, 'carried forward': carriedForward },
+          ...{
+            ...rest,
+            day,
+            'resolved +': resolvedPlus,
+            'resolved -': resolvedMinus,
+            'brought forward': broughtForward,
+            'carried forward': carriedForward,
+          },
           'by day file': fromDayFile,
         }).map(([name, sum]) => [name, grouped(String(sum))]),
       )
+    }
     expect(table).toEqual([...book.days, { ...book.total, day: 'total' }].map((one) => inTable(one as Named)))
     for (const { id, day, kind, cause } of book.differences) {
       expect(
@@ -251,7 +265,8 @@ describe('the forms of a report', () => {
     expect(csv.subarray(0, 8).toString('hex')).toBe(`efbbbf${Buffer.from('type,').toString('hex')}`)
     const records: Named[] = parse(csv, { bom: true, columns: true })
     // An apostrophe before an amount would make it a text, which is in no sum.
-    const amounts = 'brought_forward paid settled fee tax net refunded resolved carried_forward open owed'.split(' ')
+    const amounts =
+      'brought_forward paid settled fee tax net refunded resolved carried_forward awaited open owed'.split(' ')
     for (const record of records) {
       for (const name of amounts) expect(record[name]).toMatch(/^(-?\d+\.\d\d)?$/)
       for (const name of ['utr', 'settlement_utr']) expect(record[name]).not.toMatch(/^\d+$/)

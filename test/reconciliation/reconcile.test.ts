@@ -85,10 +85,10 @@ describe('a payment', () => {
     // Due on Monday, since Saturday is the second of its month.
     for (const today of ['2026-11-13', '2026-11-14', MONDAY]) {
       const findings = await find('2026-11-13', '2026-11-13', today)
-      expect(endOf(findings)).toMatchObject({ balances: true, sums: { open: 200_00n, differences: 0 } })
+      expect(endOf(findings)).toMatchObject({ balances: true, sums: { awaited: 200_00n, differences: 0 } })
     }
     const findings = await find('2026-11-13', '2026-11-13', '2026-11-17')
-    expect(endOf(findings)).toMatchObject({ balances: false, sums: { open: 200_00n, differences: 1 } })
+    expect(endOf(findings)).toMatchObject({ balances: false, sums: { awaited: 200_00n, differences: 1 } })
     expect(await differencesOf('2026-11-13', '2026-11-13', '2026-11-17')).toEqual([
       {
         ...{ type: 'difference', mid, day: '2026-11-13', kind: 'not settled', orderId, utr: 'P1', settlementUtr: null },
@@ -178,7 +178,7 @@ describe('a payment', () => {
     expect(await differencesOf('2026-11-01', '2026-11-30')).toMatchObject([{ ...found, resolution: null }])
     await resolve(exceptionId)
     expect(await differencesOf('2026-11-01', '2026-11-30')).toMatchObject([{ ...found, resolution: 'refunded, RRN 1' }])
-    expect(endOf(await find('2026-11-01', '2026-11-30'))).toMatchObject({ balances: true, sums: { open: 200_00n } })
+    expect(endOf(await find('2026-11-01', '2026-11-30'))).toMatchObject({ balances: true, sums: { awaited: 200_00n } })
   })
 
   it('a payment counts on the day that the bank told, else on the day of its report, as in the list of transactions', async () => {
@@ -287,7 +287,7 @@ describe('a settlement file of sums', () => {
     expect(await differencesOf(MONDAY)).toMatchObject([{ day: MONDAY, paid: 600_00n, settled: 599_99n }])
     // And on Monday itself the bank may still pay.
     expect(endOf(await find('2026-11-13', MONDAY, MONDAY))).toMatchObject({
-      ...{ balances: true, sums: { open: 600_00n, differences: 0 } },
+      ...{ balances: true, sums: { awaited: 600_00n, differences: 0 } },
     })
   })
 
@@ -312,7 +312,7 @@ describe('a settlement file of sums', () => {
     await pay('S2', at('2026-11-30'))
     await settle('OUT1', at('2026-11-30'))
     expect(endOf(await find('2026-11-01', '2026-11-30'))).toMatchObject({
-      ...{ balances: true, sums: { paid: 400_00n, open: 200_00n, differences: 0 } },
+      ...{ balances: true, sums: { paid: 400_00n, awaited: 200_00n, differences: 0 } },
     })
     expect(await differencesOf('2026-12-01', '2026-12-10')).toMatchObject([{ day: '2026-12-01', paid: 200_00n }])
   })
@@ -498,7 +498,7 @@ describe('ops reconcile', () => {
     ])
     const { stdout } = await ops(...days, '--csv')
     expect(stdout).toContain(
-      `exception,,2026-08-01,unknown order,,"'=1+1,""x""\ufffd",UX,,${exceptionId},,,200.00,,,,,,,,,,,,,,\n`,
+      `exception,,2026-08-01,unknown order,,"'=1+1,""x""\ufffd",UX,,${exceptionId},,,200.00,,,,,,,,,,,,,,,,,\n`,
     )
     const unreadable = /^ {2}open exception \w{12}: unreadable, received 2026-08-01 12:00:00 IST$/m
     const text = (await ops(...days)).stdout
