@@ -207,8 +207,8 @@ function judgeUndeducted(
   back: bigint,
   { isJudged, formOf, nextBankDay }: Judging,
 ): Unnamed[] {
-  if (payment === undefined || settled.length === 0) return []
-  if (settled.some(({ gross }) => gross === payment.amount - back)) return []
+  const [first] = settled
+  if (payment === undefined || first === undefined || first.gross === payment.amount - back) return []
   const days = [...new Set(undeducted.map(({ day }) => day))].filter(
     (day) => isJudged(day) && formOf(payment.account, nextBankDay(day)) === 'by payment',
   )

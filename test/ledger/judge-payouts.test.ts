@@ -1,0 +1,98 @@
+import { describe, expect, it } from 'vitest'
+import { createBankDays } from '../../src/ledger/bank-days.ts'
+import { differingPayouts, judgePayouts, type PaidOn, type SettledOn } from '../../src/ledger/judge-payouts.ts'
+
+const bankDays = createBankDays(new Set())
+/** Bank days from Monday to Friday; Saturday the 21st is one too, the third of its month. */
+const [MONDAY, TUESDAY, WEDNESDAY, THURSDAY] = ['2026-11-16', '2026-11-17', '2026-11-18', '2026-11-19'] as const
+
+const paid = (day: string, rupees: number, more: Partial<PaidOn> = {}): PaidOn => ({
+  ...{ account: 'direct', day, settledDay: null, count: rupees / 100, paid: BigInt(rupees * 100) },
+  ...more,
+})
+
+/** Rows of one day: of the sum of those that name nothing, and how many others there are. */
+const settled = (day: string, unnamed: number, named = 0, account: string | null = null): SettledOn => ({
+  ...{ account, day, settledCount: named + 1, gross: 0n, fee: 0n, tax: 0n, net: 0n },
+  ...{ paidOut: named + (unnamed > 0 ? 1 : 0), unnamedRows: unnamed > 0 ? 1 : 0, unnamed: BigInt(unnamed * 100) },
+})
+
+const refund = (day: string, rupees: number) => ({
+  refundId: 'R',
+  account: 'direct',
+  day,
+  amount: BigInt(rupees * 100),
+})
+
+type Facts = { paid: PaidOn[]; settled: SettledOn[]; undeducted?: ReturnType<typeof refund>[] }
+
+const formsOf = ({ undeducted = [], ...facts }: Facts) =>
+  judgePayouts({ ...facts, undeducted }, bankDays, 'by payment').payouts.map(({ day, account, form }) => [
+    ...[day, account, form],
+  ])
+
+const differing = ({ undeducted = [], ...facts }: Facts) => {
+  const { payouts } = judgePayouts({ ...facts, undeducted }, bankDays, 'by sums')
+  return differingPayouts(payouts, undeducted, () => 0n, bankDays).map(({ day, account, paid, settled }) => [
+    ...[day, account, Number(paid) / 100, Number(settled) / 100],
+  ])
+}
+
+describe('the form of a payout', () => {
+  it('a payout is one sum where fewer rows name a payment than payments are left out', () => {
+    expect(formsOf({ paid: [paid(MONDAY, 300)], settled: [settled(TUESDAY, 300, 2)] })).toEqual([
+      [TUESDAY, null, 'by sums'],
+    ])
+    expect(formsOf({ paid: [paid(MONDAY, 200)], settled: [settled(TUESDAY, 200, 2)] })).toEqual([
+      [TUESDAY, null, 'by payment'],
+    ])
+  })
+
+  it('a payment that a later row names does not turn the sum that paid it into a payout by payment', () => {
+    const late = paid(MONDAY, 100, { settledDay: THURSDAY })
+    expect(formsOf({ paid: [paid(MONDAY, 100), late], settled: [settled(TUESDAY, 200, 1)] })).toEqual([
+      [TUESDAY, null, 'by sums'],
+    ])
+    expect(differing({ paid: [paid(MONDAY, 100), late], settled: [settled(TUESDAY, 200, 1)] })).toEqual([])
+    expect(differing({ paid: [paid(MONDAY, 100), late], settled: [settled(TUESDAY, 100, 1)] })).toEqual([])
+  })
+
+  it('a payout without rows has the form of the payout before it', () => {
+    const rows = [settled(TUESDAY, 100)]
+    expect(formsOf({ paid: [paid(MONDAY, 100), paid(TUESDAY, 100)], settled: rows })).toEqual([
+      [TUESDAY, null, 'by sums'],
+      [WEDNESDAY, null, 'by sums'],
+    ])
+  })
+})
+
+describe('the sum of a payout', () => {
+  it('a merchant with two acquirer accounts has two payouts a day, each for its own payments', () => {
+    const ofSetu = { account: 'setu' }
+    const rows = [settled(TUESDAY, 100, 0, 'setu'), settled(TUESDAY, 300)]
+    const both = [paid(MONDAY, 100, ofSetu), paid(MONDAY, 300)]
+    expect(differing({ paid: both, settled: rows })).toEqual([])
+    expect(differing({ paid: [paid(MONDAY, 200, ofSetu), paid(MONDAY, 200)], settled: rows })).toEqual([
+      [TUESDAY, null, 200, 300],
+      [TUESDAY, 'setu', 200, 100],
+    ])
+  })
+
+  it('a payout is less by the refunds of its days, or the next one is', () => {
+    const facts = { paid: [paid(MONDAY, 300), paid(TUESDAY, 200)], undeducted: [refund(MONDAY, 50)] }
+    expect(differing({ ...facts, settled: [settled(TUESDAY, 250), settled(WEDNESDAY, 200)] })).toEqual([])
+    expect(differing({ ...facts, settled: [settled(TUESDAY, 300), settled(WEDNESDAY, 150)] })).toEqual([])
+    expect(differing({ ...facts, settled: [settled(TUESDAY, 300), settled(WEDNESDAY, 149)] })).toEqual([
+      [TUESDAY, null, 250, 300],
+      [WEDNESDAY, null, 200, 149],
+    ])
+  })
+
+  it('a sum that is more and a next sum that is less differ both where no refund is of that amount', () => {
+    const facts = { paid: [paid(MONDAY, 300), paid(TUESDAY, 200)], undeducted: [refund(MONDAY, 40)] }
+    expect(differing({ ...facts, settled: [settled(TUESDAY, 310), settled(WEDNESDAY, 150)] })).toEqual([
+      [TUESDAY, null, 260, 310],
+      [WEDNESDAY, null, 200, 150],
+    ])
+  })
+})

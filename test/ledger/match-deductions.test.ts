@@ -1,0 +1,80 @@
+import { describe, expect, it } from 'vitest'
+import { createBankDays } from '../../src/ledger/bank-days.ts'
+import { type Deduction, matchDeductions, type SuccessfulRefund } from '../../src/ledger/match-deductions.ts'
+
+const bankDays = createBankDays(new Set())
+/** Bank days from Monday to Friday. */
+const [MONDAY, TUESDAY, WEDNESDAY, FRIDAY] = ['2026-11-16', '2026-11-17', '2026-11-18', '2026-11-20'] as const
+
+const refund = (refundId: string, rupees: number, more: Partial<SuccessfulRefund> = {}): SuccessfulRefund => ({
+  ...{ refundId, orderId: `O${refundId}`, utr: `P${refundId}`, account: 'direct', paidOn: MONDAY, day: MONDAY },
+  ...{ amount: BigInt(rupees * 100), reference: '', isOfSecond: false, isSettled: true },
+  ...more,
+})
+
+const row = (utr: string, rupees: number, more: Partial<Deduction> = {}): Deduction => ({
+  ...{ utr, item: utr, day: WEDNESDAY, gross: BigInt(rupees * -100), references: [utr], isNamed: false },
+  ...more,
+})
+
+/** The refunds of each row, by their ids. */
+function match(refunds: SuccessfulRefund[], rows: Deduction[]): Record<string, string[]> {
+  const { refundsOf, rowOf } = matchDeductions(refunds, rows, bankDays)
+  const found = [...refundsOf].map(([utr, of]) => [utr, of.map(({ refundId }) => refundId)] as const)
+  for (const [utr, ids] of found) for (const id of ids) expect(rowOf.get(id)?.utr).toBe(utr)
+  return Object.fromEntries(found)
+}
+
+describe('the refunds that a row of the bank deducts', () => {
+  it.each<[string, SuccessfulRefund[], Deduction[], Record<string, string[]>]>([
+    [
+      'the refund of its reference comes before an older one of its payment and amount',
+      [refund('A', 50, { utr: 'P' }), refund('B', 50, { utr: 'P', reference: 'ARN' })],
+      [row('ARN', 50, { item: 'P', isNamed: true })],
+      { ARN: ['B'] },
+    ],
+    [
+      'all refunds of one reference belong to the row of their sum',
+      [refund('A', 50, { reference: 'ARN' }), refund('B', 30, { reference: 'ARN' })],
+      [row('E1', 80, { references: ['E1', 'ARN'] })],
+      { E1: ['A', 'B'] },
+    ],
+    [
+      'the oldest refund of its payment and amount',
+      [refund('A', 50, { utr: 'P' }), refund('B', 50, { utr: 'P' })],
+      [row('PR1', 50, { item: 'P', isNamed: true })],
+      { PR1: ['A'] },
+    ],
+    [
+      'all refunds of its payment that add up to it',
+      [refund('A', 50, { utr: 'P' }), refund('B', 30, { utr: 'P' }), refund('C', 80)],
+      [row('PR1', 80, { item: 'P', isNamed: true })],
+      { PR1: ['A', 'B'] },
+    ],
+    ['the one refund of its amount', [refund('A', 50), refund('B', 30)], [row('D', 30)], { D: ['B'] }],
+    ['none of two refunds of its amount', [refund('A', 50), refund('B', 50)], [row('D', 50)], {}],
+    [
+      'all refunds of one bank day and of the Sunday before it',
+      [refund('A', 50, { day: '2026-11-21' }), refund('B', 30, { day: '2026-11-22' }), refund('C', 45)],
+      [row('D', 80, { day: '2026-11-24' })],
+      { D: ['A', 'B'] },
+    ],
+    [
+      'none where the refunds of two bank days add up to it',
+      [refund('A', 50), refund('B', 30), refund('C', 60, { day: TUESDAY }), refund('D', 20, { day: TUESDAY })],
+      [row('R', 80)],
+      {},
+    ],
+    [
+      'all refunds that are left',
+      [refund('A', 50), refund('B', 30, { day: TUESDAY }), refund('C', 45, { reference: 'ARN' })],
+      [row('D', 80), row('ARN', 45)],
+      { D: ['A', 'B'], ARN: ['C'] },
+    ],
+    ['no refund where the row names another payment', [refund('A', 50)], [row('D', 50, { isNamed: true })], {}],
+    ['no refund that succeeded days after the row', [refund('A', 50, { day: FRIDAY })], [row('D', 50)], {}],
+    ['no refund of another amount', [refund('A', 50)], [row('D', 51)], {}],
+  ])('a row deducts %s', (_what, refunds, rows, expected) => {
+    expect(match(refunds, rows)).toEqual(expected)
+  })
+})
