@@ -23,7 +23,7 @@ export async function* toText(findings: Findings, period: Days): AsyncGenerator<
       case 'merchant':
         merchants += 1
         days = []
-        yield finding.mid === '' ? 'orders that nobody knows\n' : `${finding.mid}, settled ${finding.file}\n`
+        yield finding.mid === '' ? 'orders that nobody knows\n' : `${finding.mid}, paid out ${FORMS[finding.file]}\n`
         break
       case 'difference':
         yield line(spellDifference(finding))
@@ -50,6 +50,13 @@ export async function* toText(findings: Findings, period: Days): AsyncGenerator<
         yield `${spellEnd(finding, period)}\n`
     }
   }
+}
+
+/** How the rows of the bank speak of payments, in the words of finance. */
+const FORMS = {
+  'by payment': 'payment by payment',
+  'by sums': 'in daily totals',
+  'by payment and by sums': 'payment by payment and in daily totals',
 }
 
 /** Rupees are grouped in free text too, such as a reason. */

@@ -119,7 +119,7 @@ function judgeUnsettled({ payment, rows, failure, ...item }: Item, back: bigint,
     if (isTakenBack) return `settlement ${tried.utr} of ${tried.day} was SUCCESS and is FAILED`
     if (failure) return `exception ${failure.exceptionId}: ${failure.kind}`
     if (tried) return `settlement ${tried.utr} of ${tried.day} is ${tried.status}`
-    return `no settlement carries it; it was due on ${judging.nextBankDay(day)}`
+    return `no payout row shows its UTR; it was due on ${judging.nextBankDay(day)}`
   }
 }
 

@@ -298,17 +298,17 @@ function makeMerchant(ledger: Ledger, { facts, neighbour, count, random }: Makin
         const tried = [undefined, 'FAILED', 'PENDING'][Math.floor(k / 100) % 3]
         if (tried) settle({ ...own, status: tried })
         isUnsettled(
-          tried ? `settlement ${own.utr} of ${due} is ${tried}` : `no settlement carries it; it was due on ${due}`,
+          tried ? `settlement ${own.utr} of ${due} is ${tried}` : `no payout row shows its UTR; it was due on ${due}`,
         )
         break
       }
       case 'left out':
-        isUnsettled(`no settlement carries it; it was due on ${due}`)
+        isUnsettled(`no payout row shows its UTR; it was due on ${due}`)
         break
       case 'of the neighbour': {
         settle({ ...own, mid: neighbour.mid }, { owner: neighbour })
         isUnsettled(
-          `no settlement carries it; it was due on ${due}; settlement ${own.utr} of merchant ${neighbour.mid} carries it`,
+          `no payout row shows its UTR; it was due on ${due}; settlement ${own.utr} of merchant ${neighbour.mid} carries it`,
         )
         const cause = `no order and no exception of this merchant carries its UTR; order ${orderId} of merchant ${mid} carries its UTR`
         const names = { orderId: null, utr, settlementUtr: own.utr, paid: null, settled: amount }

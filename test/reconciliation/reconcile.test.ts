@@ -95,7 +95,7 @@ describe('a payment', () => {
         ...{ paid: 200_00n, settled: null, owed: 200_00n, exceptionId: null, resolution: null, entries: 0 },
         ...{
           id: expect.stringMatching(/^261113[0-9a-f]{10}$/),
-          cause: `no settlement carries it; it was due on ${MONDAY}`,
+          cause: `no payout row shows its UTR; it was due on ${MONDAY}`,
         },
       },
     ])
