@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import ipaddr from 'ipaddr.js'
 import * as z from 'zod'
 import { ACCOUNT_VARIABLES, type AcquirerSettings, readAccounts } from './acquirer/accounts.ts'
-import { readUrl } from './url.ts'
+import { readUrl } from './fields.ts'
 import { checked, listOf, wholeNumber, withoutTrailingSlash } from './variables.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>

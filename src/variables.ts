@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { readUrl } from './url.ts'
+import { readUrl } from './fields.ts'
 
 /** Text that passes `test`. The error text contains the variable's name and `rule`, never the value. */
 export const checked = (rule: string, test: (text: string) => boolean) => z.string().refine(test, rule)

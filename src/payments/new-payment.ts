@@ -1,10 +1,9 @@
 import type { FastifyRequest } from 'fastify'
 import * as z from 'zod'
 import { badRequest } from '../errors.ts'
-import { CONTROLS, errorText, identifier, mobileAsWritten, text, textRule } from '../fields.ts'
+import { CONTROLS, errorText, identifier, mobileAsWritten, readUrl, text, textRule } from '../fields.ts'
 import { orderAmount, shopAmount, USUAL_MAX_RUPEES } from '../money.ts'
 import type { Merchant } from '../tenants/merchants.ts'
-import { readUrl } from '../url.ts'
 
 const MOBILE_RULE = 'must be 10 digits'
 const REDIRECT_RULE = 'must be an absolute http or https address of at most 2048 characters, without user and password'

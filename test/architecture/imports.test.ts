@@ -21,14 +21,14 @@ const FOLDERS: Record<string, RegExp> = {
   tenants: /^npm:(zod|@fastify\/basic-auth)$|^(errors|fields|ist|money)\.ts$|^(db|tenants)\//,
   operator: /^npm:lru-cache$|^(html|ist|money)\.ts$|^tenants\/credentials\.ts$|^(db|ledger|operator|reconciliation)\//,
   payments:
-    /^npm:(zod|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money|url)\.ts$|^http\/operation\.ts$|^tenants\/authorize\.ts$|^lists\/list(-operation)?\.ts$|^(db|payments)\//,
+    /^npm:(zod|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money)\.ts$|^http\/operation\.ts$|^tenants\/authorize\.ts$|^lists\/list(-operation)?\.ts$|^(db|payments)\//,
   refunds:
     /^npm:zod$|^(errors|fields|ist|limits|money|printable)\.ts$|^http\/operation\.ts$|^tenants\/authorize\.ts$|^(db|payments|refunds)\//,
   settlements:
     /^npm:(zod|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money)\.ts$|^lists\/list(-operation)?\.ts$|^(db|settlements)\//,
   lists:
     /^npm:(zod|pg|pg-copy-streams)$|^(errors|fields|ist)\.ts$|^http\/(operation|envelope)\.ts$|^tenants\/authorize\.ts$|^(db|lists)\//,
-  outbound: /^npm:(ipaddr\.js|undici)$|^(printable|url)\.ts$|^outbound\//,
+  outbound: /^npm:(ipaddr\.js|undici)$|^(fields|printable)\.ts$|^outbound\//,
   webhooks: /^npm:lru-cache$|^(limits|money)\.ts$|^payments\/(answered|outbox|outcome)\.ts$|^(db|webhooks)\//,
 }
 
@@ -39,7 +39,7 @@ const FILES: Record<string, RegExp> = {
   'jobs.ts': /^(?!cli\/|dev\/)/,
   'operations.ts': /^(?!cli\/|dev\/)/,
   'readiness.ts': /^(?!cli\/|dev\/)/,
-  'config.ts': /^npm:(zod|ipaddr\.js)$|^(url|variables)\.ts$|^acquirer\/accounts\.ts$/,
+  'config.ts': /^npm:(zod|ipaddr\.js)$|^(fields|variables)\.ts$|^acquirer\/accounts\.ts$/,
   'colours.ts': /^(?!.)/,
   'csv.ts': /^npm:csv-parse$/,
   'errors.ts': /^(?!.)/,
@@ -53,8 +53,7 @@ const FILES: Record<string, RegExp> = {
   'printable.ts': /^(?!.)/,
   'repeat.ts': /^(?!.)/,
   'shutdown.ts': /^(?!.)/,
-  'url.ts': /^(?!.)/,
-  'variables.ts': /^npm:zod$|^url\.ts$/,
+  'variables.ts': /^npm:zod$|^fields\.ts$/,
 }
 
 /** The concerns of a file, recognised by its text and its imports. One file must not mix two that exclude each other. */
