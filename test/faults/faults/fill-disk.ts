@@ -21,7 +21,7 @@ export async function fillDisk({ directory }: Stage): Promise<Finding[]> {
   mkdirSync(disk)
   const refusal = mount(disk)
   if (refusal !== undefined) return [{ fault: FAULT, notes: [], broken: [], leftOut: refusal }]
-  const unmount = () => void spawnSync('umount', [disk])
+  const unmount = () => void spawnSync('umount', ['--lazy', disk])
   process.prependListener('exit', unmount)
   const postgres = await startPostgresServer(disk, SETTINGS)
   try {
