@@ -41,7 +41,7 @@ export type SettledEvent = {
 type SettledLine = {
   orderId: string | undefined
   utr: string | undefined
-  /** The `utr` under which an import may have stored the line before the acquirer reported the present `utr`. */
+  /** An older UTR of this line: an earlier import may have stored the line under it, before the acquirer changed it to `utr`. */
   earlierUtr?: string | undefined
   paymentUtr: string | undefined
   /** The UTR of the payout; undefined until the money is paid out. */

@@ -97,7 +97,7 @@ async function recordRefund(
 }
 
 /**
- * The route of notifications in an acquirer's own form, which our documents do not describe. `read` returns undefined
+ * The route that receives notifications in an acquirer's own format. Our API documents leave it out. `read` returns undefined
  * for a notification that changes nothing, and throws 400 for an unreadable one.
  */
 export function routeOfOwnForm(

@@ -59,7 +59,7 @@ const FORMS = {
   'by payment and by sums': 'payment by payment and in daily totals',
 }
 
-/** Rupees are grouped in free text too, such as a reason. */
+/** An indented line of the report. The digits of rupee amounts are grouped, also inside free text such as a reason. */
 export const line = (text: string) => `  ${toOneLine(groupRupees(text))}\n`
 
 /** Each line adds up: brought forward + paid - settled - refunded + both resolved = carried forward. */

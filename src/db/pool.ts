@@ -147,7 +147,7 @@ async function commit(client: pg.PoolClient): Promise<void> {
   if (lost !== undefined) throw new Error(lost)
 }
 
-/** Sets `settings` for the transaction, each by its own message, because Citus sends whole messages to its nodes. */
+/** Sets `settings` for the transaction, each in a query of its own: Citus sends a query with all its statements to each node. */
 export async function setLocally(client: Queryable, settings: readonly string[]): Promise<void> {
   for (const setting of settings) await client.query(`set local ${setting}`)
 }

@@ -67,6 +67,6 @@ export function dayOfDifference(id: string): string | undefined {
   return dayText.safeParse(`20${year}-${month}-${day}`).data
 }
 
-/** A second settlement of a payment is too much as a whole. */
+/** What the bank owes by a difference, in paise: of a payment that is settled twice it owes less by the whole second settlement. */
 export const owedBy = ({ kind, paid, settled }: Pick<Difference, 'kind' | 'paid' | 'settled'>): bigint =>
   (kind === 'settled twice' ? 0n : (paid ?? 0n)) - (settled ?? 0n)

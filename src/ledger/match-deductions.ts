@@ -25,7 +25,7 @@ export type Deduction = {
   item: string
   day: string
   gross: bigint
-  /** In upper case: its own UTR and the bank's reference of it. */
+  /** The row's own UTR and the bank's reference of the row, in upper case. */
   references: readonly string[]
   /** Whether it names a payment, known or not, or an exception. */
   isNamed: boolean

@@ -22,7 +22,7 @@ export type Counted = { begins: Date; counts: OrderCounts | undefined }
 
 type PageOfToday = {
   now: Date
-  /** The hours of today so far, and the last days with today; both oldest first. */
+  /** Counts of each hour of today so far, oldest first; and of each of the last days, today included. */
   hours: readonly Counted[]
   days: readonly Counted[]
   /** Whether the last counting of orders has failed. The next reload of the page counts again. */

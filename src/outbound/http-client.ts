@@ -59,8 +59,8 @@ const HEADERS_BYTES = 16 * 1024
 /** Longest body read from a merchant. A longer body is cut by closing the connection, and the status counts. */
 const MERCHANT_BYTES = 8 * 1024
 /**
- * Bytes read from a merchant's connection: twice as many as headers, interim answers and a body in chunks of one byte can have.
- * undici has no limit for a reason phrase or for the extension of a chunk.
+ * Most bytes read from one connection to a merchant: twice the longest answer that the other limits allow, with interim answers and
+ * a body in chunks of one byte. undici limits neither the reason phrase nor the extension of a chunk.
  */
 const CONNECTION_BYTES = 512 * 1024
 /** Longest body read from an acquirer; usual ones have 2 kB. A longer body is cut, and then is not valid JSON. */

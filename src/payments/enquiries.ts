@@ -8,7 +8,7 @@ import type { Intent, PaymentLink } from './intent.ts'
  */
 const AFTER_EXPIRY_SECONDS = [90, 8 * 60, 2 * 60 * 60] as const
 
-/** Shortest pause between two enquiries about an intent, when the first one was late. */
+/** Shortest pause before the next enquiry about an intent, where the enquiry before was made later than planned. */
 const PAUSE_SECONDS = 60
 
 /** A query of an order's payment at its acquirer. `enquiries` is the query's number, 1 to 3. */

@@ -182,7 +182,7 @@ export async function findMerchant(db: Queryable, orderId: string): Promise<stri
 
 const FIND_MERCHANT = prepared('select mid from payment_intents where order_id = $1')
 
-/** Locks the intent of a report. Undefined if the order is unknown, or if another acquirer than its own reports. */
+/** Locks the intent that a report is about. Undefined for an unknown order, and for a report by an acquirer that is not the order's. */
 async function lockIntent(
   db: Queryable,
   mid: string,

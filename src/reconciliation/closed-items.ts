@@ -46,7 +46,7 @@ export async function sumsUntil(db: Queryable, to: string, known: Date): Promise
   return new Map(rows.map(({ mid, sum }) => [mid, BigInt(sum)]))
 }
 
-/** The newest month that ended before `day`, was closed until `known`, and whose items were kept. */
+/** The newest month that ended before `day`, had been closed by the time `known`, and whose items are stored. */
 export async function readClosedBase(client: PoolClient, known: Date, day: string): Promise<ClosedBase | undefined> {
   const { rows } = await client.query<{ month: string; closedAt: Date }>(
     `select month, closed_at as "closedAt"

@@ -24,7 +24,7 @@ export type PaymentException = {
   resolvedAt: Date | null
 }
 
-/** Limits of a list, each of which may be left out. Exceptions are received from `from` until before `until`. */
+/** Filters of a list of exceptions, each optional: exceptions received at or after `from`, and before `until`. */
 type Wanted = {
   open: boolean
   kind?: ExceptionKind | undefined

@@ -133,8 +133,8 @@ export function createOverview(db: Queryable) {
   }
 
   /**
-   * Return calls that were given up. Without orders that checkPaymentStatus has told as paid since: their merchant
-   * knows.
+   * Return calls that were given up, without orders that checkPaymentStatus has since answered as paid: their merchants
+   * know already.
    */
   async function returnCallsGivenUp(now: Date): Promise<Overview['returnCalls']> {
     const { rows } = await db.query<ReturnCallGivenUp & { givenUp: number }>(

@@ -81,7 +81,7 @@ async function readBooks(ledger: Ledger, days: Days) {
   const judging = { ...matched, ...bankDays, ...judged, isJudged: isJudgedBy(ledger) }
   const byDay = new Map<string, Sums>()
   const isAsked = ({ day }: { day: string }) => day >= days.from && day <= days.to
-  // Payments whose payout comes after the days are awaited: that payout is judged with its own days.
+  // A payment is awaited, too, if its payout is due after the reported days: a later report judges that payout.
   const isAwaited = (account: string | null, due: string, day: string) =>
     due > days.to || !judging.isJudged(day) || judging.formOf(account, due) === 'by payment'
   for (const { day, settledDay, account, count, paid: sum } of paid.filter(isAsked)) {

@@ -21,7 +21,7 @@ export type Delivery = Endpoint &
 
 export type Attempt = {
   delivery: Delivery
-  /** Whether the answer was a success. A success ends the delivery of a webhook, but not of a return call. */
+  /** Whether the answer was a success. A webhook is not sent again after a success; a return call to a shop's redirect_url is. */
   delivered: boolean
   /** The HTTP status, or why the call failed. */
   outcome: string

@@ -9,7 +9,7 @@ export type PaymentEvent = {
   mid: string
   orderId: string
   merchantOrderId: string
-  /** Number of the change within its order: 1, 2, … in the order in which changes were stored. */
+  /** Number of the change among the changes of its payment order: 1, 2, … as they were stored. */
   sequence: number
   type: EventType
   /** The status that checkPaymentStatus answers after the event; for a refund, the status of the refund. */

@@ -219,16 +219,19 @@ describe('a notification of Setu', () => {
     ['txnTs', 'yesterday', 'txnTs must be a time in ISO 8601 with its zone'],
     ['productInstanceId', undefined, 'productInstanceId is required'],
     ['productInstanceId', '../x', 'productInstanceId must be an identifier of Setu'],
-  ])('Setu’s report of a success with %s %j is 400, and stored without its customer', async (field, value, msg) => {
-    const orderId = await newOrder()
-    const body = JSON.stringify(event(orderId, 'payment.success', { [field]: value }))
-    const signature = createHmac('sha256', SETU_SECRETS[0] ?? '').update(body)
-    expect((await send(body, signature.digest('base64'))).body).toEqual(refusal(400, msg))
-    const { rows } = await service.db.query("select body from payment_exceptions where kind = 'unreadable'")
-    const kept = rows.map((row) => row.body).filter((text) => text.includes(orderId))
-    expect(kept).toHaveLength(1)
-    expect(kept[0]).not.toContain('customer')
-  })
+  ])(
+    'Setu’s report of a success with %s %j is answered 400, and stored without the customer’s data',
+    async (field, value, msg) => {
+      const orderId = await newOrder()
+      const body = JSON.stringify(event(orderId, 'payment.success', { [field]: value }))
+      const signature = createHmac('sha256', SETU_SECRETS[0] ?? '').update(body)
+      expect((await send(body, signature.digest('base64'))).body).toEqual(refusal(400, msg))
+      const { rows } = await service.db.query("select body from payment_exceptions where kind = 'unreadable'")
+      const kept = rows.map((row) => row.body).filter((text) => text.includes(orderId))
+      expect(kept).toHaveLength(1)
+      expect(kept[0]).not.toContain('customer')
+    },
+  )
 })
 
 describe('an enquiry to Setu', () => {

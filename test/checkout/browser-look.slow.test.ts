@@ -64,7 +64,7 @@ describe.runIf(browserPath)('the layout and accessibility of the pay page', () =
     },
     { phone: 'another phone', options: PHONE, names: WALLETS, schemes: ['upi', 'tez', 'phonepe', 'paytmmp'] },
   ])(
-    'the pay page on $phone shows wallet links in a size for fingers, all of one payment, and the QR on request',
+    'the pay page on $phone shows wallet links large enough for touch, all of one payment, and the QR on request',
     async ({ options, names, schemes, locale = 'en-IN' as const }) => {
       const tab = await checkout.openTab({ ...options, locale })
       const asked: string[] = []
@@ -199,7 +199,7 @@ describe.runIf(browserPath)('the layout and accessibility of the pay page', () =
   })
 
   it.each(['light', 'dark'] as const)(
-    'the pay page shows open refunds without an axe violation, in a size for fingers, when the system is %s',
+    'the pay page with open refunds has no axe violation and controls large enough for touch, in the colours of a %s system',
     async (colorScheme) => {
       const { order } = await checkout.newPaidOrder(2)
       const tab = await checkout.openTab({ ...PHONE, colorScheme })

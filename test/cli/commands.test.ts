@@ -161,7 +161,7 @@ describe('merchants', () => {
     expect([code, stderr.split('\n')[0]]).toEqual([2, `ops: ${message}`])
   })
 
-  it('merchants add and update warn of a payee that wallets take for a private person, with the remedy', async () => {
+  it('the commands merchants add and merchants update warn of a payee that wallets take for a private person, and say the remedy', async () => {
     const mid = unique('M')
     const add = ['merchants', 'add', '--mid', mid, '--name', 'Chai Point', '--vpa', '9876543210@ybl']
     const added = await ops(...add)

@@ -58,7 +58,7 @@ describe('npm start on a busy port', () => {
     }
   })
 
-  it('npm start names the operator’s busy port too, and the command that was typed', async () => {
+  it('where the operator’s port is busy, npm start names that port and the command that was typed', async () => {
     const [port, opsPort] = [await busyPort(), await busyPort()]
     const dev = await start({ PORT: '0', OPS_PORT: String(opsPort), npm_lifecycle_event: 'dev' })
     expect(dev.stderr).toMatch(`Port ${opsPort} is in use by another program: run PORT=`)

@@ -105,7 +105,7 @@ const CREATES: Sample[] = [
 
 describe.concurrent.each(CREATES)("the merchant's create in $name", { timeout: TIMEOUT_MS }, (sample) => {
   it.runIf(sample.there)(
-    'the merchant’s sample creates an order once, with its number as Idempotency-Key, and shows a refusal',
+    'the guide’s sample for merchants creates an order once, with the order number as Idempotency-Key, and shows a refusal',
     async ({ expect }) => {
       const demo = await startDemoService()
       const start = (key: typeof demo.merchantKey) =>

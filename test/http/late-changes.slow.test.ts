@@ -66,7 +66,7 @@ describe.each(CHANGING)('%s', (operation) => {
   }, 120_000)
 })
 
-it(`none of the 503s of ${ROUNDS} × ${AT_ONCE} simultaneous refunds of one order over two instances is stored`, async () => {
+it(`of ${ROUNDS} × ${AT_ONCE} simultaneous refunds of one order over two instances, no refund that was answered 503 is stored`, async () => {
   const { service, mid, key, paidOrder } = await startChanges({})
   const instances = await Promise.all([1, 2].map(() => startServerProcess(service.databaseUrl)))
   const client = createHttpClient({ maxSockets: AT_ONCE })

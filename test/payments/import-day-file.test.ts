@@ -104,7 +104,7 @@ async function faultsOf(lines: string[], header?: string): Promise<CsvFileError>
 }
 
 describe('a day file', () => {
-  it('a day file stores what the same notifications one after the other would have stored, with the same counts', {
+  it('an acquirer’s file of one day stores what the same notifications, sent one after the other, would have stored, with the same counts', {
     timeout: 60_000,
   }, async () => {
     // Always the same numbers, so that a failure can be repeated.

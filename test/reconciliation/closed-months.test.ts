@@ -477,7 +477,7 @@ describe('the form of a payout', () => {
     return kinds
   }
 
-  it('a payout without rows is judged as sums or payments like the payout before it, whatever days are asked for', async () => {
+  it('a payout without rows is compared by its total or by payment as the payout before it, even where the report’s days leave that one out', async () => {
     // Sums, of which one names a payment.
     for (const utr of ['J1', 'J2', 'J3']) await pay(utr, '2026-10-05')
     await importRows(

@@ -92,7 +92,7 @@ describe('a refund that the bank deducts by a row', () => {
     ['of its reference alone', 'arn1', {}, 'ARN1'],
     ['with its reference as the bank’s', 'E1', { brn: 'ARN1' }, 'ARN1'],
     ['of its payment and amount', 'P1R1', { paymentUtr: 'P1' }, ''],
-  ])('a refund that the bank deducts by a row is no difference: the row is %s', async (_what, utr, row, reference) => {
+  ])('a refund is no difference where the bank deducts it by a negative row %s', async (_what, utr, row, reference) => {
     const orderId = await pay('P1', at(WEDNESDAY))
     await settle('P1', at(THURSDAY))
     await refund({ orderId, utr: 'P1', rupees: 50, reference }, at(THURSDAY), at(THURSDAY))

@@ -56,7 +56,7 @@ it.each([
   expect(merchantWarnings({ ...DIRECT, mcc: '5814', vpa })).toEqual([])
 })
 
-it('the operator is not warned of a missing category where the acquirer makes the links', () => {
+it('the operator is not warned of a missing merchant category code where the acquirer makes the payment links', () => {
   const setu = { acquirer: 'setu', mcc: '0000' }
   expect(merchantWarnings({ ...setu, vpa: 'chaipoint@examplebank' })).toEqual([])
   expect(merchantWarnings({ ...setu, vpa: '9876543210@upi' })).toEqual(['private address'])
