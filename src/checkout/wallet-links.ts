@@ -7,15 +7,15 @@ export type Platform = 'android' | 'ios' | 'unknown'
 export type WalletLink = { app: 'any' | 'Google Pay' | 'PhonePe' | 'Paytm' | 'BHIM' | 'CRED'; href: string }
 
 /**
- * The wallets, those with most payments first. Sources, read in November 2026: Google, "Integrate Google Pay for
+ * The wallets, those with most payments first. Paytm's app on an iPhone opens by another prefix than on Android. Sources, read in November 2026: Google, "Integrate Google Pay for
  * in-app payments" for iOS and Android; Juspay, "UPI Package Names"; Razorpay, "List of Supported UPI Apps".
  */
 const WALLETS = [
-  { app: 'Google Pay', iosScheme: 'gpay', androidPackage: 'com.google.android.apps.nbu.paisa.user' },
-  { app: 'PhonePe', iosScheme: 'phonepe', androidPackage: 'com.phonepe.app' },
-  { app: 'Paytm', iosScheme: 'paytmmp', androidPackage: 'net.one97.paytm' },
-  { app: 'BHIM', iosScheme: 'bhim', androidPackage: 'in.org.npci.upiapp' },
-  { app: 'CRED', iosScheme: 'credpay', androidPackage: 'com.dreamplug.androidapp' },
+  { app: 'Google Pay', iosPrefix: 'gpay://upi/pay?', androidPackage: 'com.google.android.apps.nbu.paisa.user' },
+  { app: 'PhonePe', iosPrefix: 'phonepe://pay?', androidPackage: 'com.phonepe.app' },
+  { app: 'Paytm', iosPrefix: 'paytmmp://upi/pay?', androidPackage: 'net.one97.paytm' },
+  { app: 'BHIM', iosPrefix: 'bhim://upi/pay?', androidPackage: 'in.org.npci.upiapp' },
+  { app: 'CRED', iosPrefix: 'credpay://upi/pay?', androidPackage: 'com.dreamplug.androidapp' },
 ] as const
 
 /**
@@ -37,7 +37,7 @@ export function walletLinks(query: string, platform: Platform): WalletLink[] {
     case 'ios':
       // iOS itself chooses the app for the scheme `upi`, so this link comes last, for customers of other apps.
       return [
-        ...WALLETS.map(({ app, iosScheme }) => ({ app, href: `${iosScheme}://upi/pay?${query}` })),
+        ...WALLETS.map(({ app, iosPrefix }) => ({ app, href: `${iosPrefix}${query}` })),
         { app: 'any', href: intent },
       ]
     case 'unknown':

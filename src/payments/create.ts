@@ -54,8 +54,8 @@ const link = (scheme: string, app: string) =>
 
 const PaymentIntent = z.strictObject({
   intent: link('upi:\\/\\/pay', 'any UPI app'),
-  phonepe: link('phonepe:\\/\\/upi\\/pay', 'PhonePe'),
-  paytm: link('paytmmp:\\/\\/upi\\/pay', 'Paytm'),
+  phonepe: link('phonepe:\\/\\/pay', 'PhonePe'),
+  paytm: link('paytmmp:\\/\\/pay', 'Paytm'),
   gpay: link('tez:\\/\\/upi\\/pay', 'Google Pay'),
   dynamicQR: z
     .string()
@@ -86,7 +86,7 @@ const PaymentIntent = z.strictObject({
 
 const UPI_QUERY =
   'ver=01&mode=04&pa=demo@not-a-bank.invalid&pn=Demo%20Merchant&mc=5814&tr=019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3' +
-  '&tn=Two%20cups%20of%20masala%20chai&am=200.00&cu=INR&qrMedium=02'
+  '&tn=Two%20cups%20of%20masala%20chai&am=200.00&cu=INR&QRexpire=2026-11-21T15%3A45%3A00%2B05%3A30'
 
 export const createPaymentIntent = operation({
   path: '/v1/payments/createPaymentIntent',
@@ -102,8 +102,8 @@ export const createPaymentIntent = operation({
     data: PaymentIntent,
     example: {
       intent: `upi://pay?${UPI_QUERY}`,
-      phonepe: `phonepe://upi/pay?${UPI_QUERY}`,
-      paytm: `paytmmp://upi/pay?${UPI_QUERY}`,
+      phonepe: `phonepe://pay?${UPI_QUERY}`,
+      paytm: `paytmmp://pay?${UPI_QUERY}`,
       gpay: `tez://upi/pay?${UPI_QUERY}`,
       dynamicQR: 'http://localhost:3000/pay/019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3/qr.png',
       expiry: '2026-11-21 15:45:00',

@@ -9,23 +9,29 @@ const NOTE_LIMIT = 50
  * The fields of a UPI link. Source: NPCI, UPI Linking Specification 1.6, "Parameters". Every value is percent-encoded,
  * so that a merchant's text cannot add or change a parameter.
  */
-export type Payment = Pick<Intent, 'orderId' | 'amount' | 'note' | 'payee' | 'paymentLink'>
+export type Payment = Pick<Intent, 'orderId' | 'amount' | 'note' | 'payee' | 'paymentLink' | 'expiresAt'>
 
 /** The start of a link that any UPI app opens. The rest of an acquirer's link is never changed. */
 export const UPI_PREFIX = 'upi://pay?'
 
-/** Returns the query of a payment's link, the part after the `?`. */
+/** The initiation modes of NPCI: a link that opens an app, and a QR that is made online for one payment. */
+const [LINK_MODE, QR_MODE] = ['04', '22']
+
+/**
+ * Returns the query of a payment's link, the part after the `?`. Our link contains its expiry, so that the payer's app refuses an
+ * expired one.
+ */
 export function upiLinkQuery(payment: Payment): string {
   if (payment.paymentLink) return payment.paymentLink.link.slice(UPI_PREFIX.length)
-  return upiQuery(payment, { mode: '04', qrMedium: '02', note: transactionNote(payment.note) })
+  return `${upiQuery(payment, LINK_MODE, transactionNote(payment.note))}&QRexpire=${encode(toIstIso(payment.expiresAt))}`
 }
 
 /** Links with the same query: `intent` opens any UPI app, each other link opens one wallet. */
 export function upiLinks(query: string) {
   return {
     intent: `${UPI_PREFIX}${query}`,
-    phonepe: `phonepe://upi/pay?${query}`,
-    paytm: `paytmmp://upi/pay?${query}`,
+    phonepe: `phonepe://pay?${query}`,
+    paytm: `paytmmp://pay?${query}`,
     gpay: `tez://upi/pay?${query}`,
   }
 }
@@ -41,25 +47,22 @@ export function linksOf(payment: Payment): ReturnType<typeof upiLinks> {
 }
 
 /**
- * The link inside the QR: the acquirer's own, or ours. Our link contains its expiry, so that the payer's app refuses an
- * expired one. Our link has no note unless the note is ASCII: 50 percent-encoded characters of Devanagari make 93
- * modules a side instead of 61, too small for many cameras to read from a screen.
+ * The link inside the QR: the acquirer's own, or ours. Our link has no note unless the note is ASCII: 50 percent-encoded characters
+ * of Devanagari make 93 modules a side instead of 61, too small for many cameras to read from a screen.
  */
-export function upiQrLink(payment: Payment & Pick<Intent, 'createdAt' | 'expiresAt'>): string {
+export function upiQrLink(payment: Payment & Pick<Intent, 'createdAt'>): string {
   if (payment.paymentLink) return payment.paymentLink.link
   const note = transactionNote(payment.note)
-  const query = upiQuery(payment, { mode: '15', qrMedium: '06', note: isAscii(note) ? note : undefined })
-  return `${UPI_PREFIX}${query}&QRts=${encode(toIstIso(payment.createdAt))}&QRexpire=${encode(toIstIso(payment.expiresAt))}`
+  const query = upiQuery(payment, QR_MODE, isAscii(note) ? note : undefined)
+  const times = `QRts=${encode(toIstIso(payment.createdAt))}&QRexpire=${encode(toIstIso(payment.expiresAt))}`
+  return `${UPI_PREFIX}${query}&qrMedium=06&${times}`
 }
 
-function upiQuery(
-  { orderId, amount, payee }: Payment,
-  { mode, qrMedium, note }: { mode: string; qrMedium: string; note: string | undefined },
-) {
+function upiQuery({ orderId, amount, payee }: Payment, mode: string, note: string | undefined) {
   // The @ of the payee's UPI address stays literal, because some apps do not decode %40.
   const pa = encode(payee.vpa).replace('%40', '@')
   const tn = note === undefined ? '' : `&tn=${encode(note)}`
-  return `ver=01&mode=${mode}&pa=${pa}&pn=${encode(payee.name)}&mc=${payee.mcc}&tr=${orderId}${tn}&am=${toDecimalText(amount)}&cu=INR&qrMedium=${qrMedium}`
+  return `ver=01&mode=${mode}&pa=${pa}&pn=${encode(payee.name)}&mc=${payee.mcc}&tr=${orderId}${tn}&am=${toDecimalText(amount)}&cu=INR`
 }
 
 const isAscii = (text: string) => /^[ -~]*$/.test(text)

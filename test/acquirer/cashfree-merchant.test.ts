@@ -51,8 +51,8 @@ it('a merchant of Cashfree is paid, refunds in part, and its books balance', asy
   const query = link.slice('upi://pay?'.length)
   expect({ intent, phonepe, paytm, gpay }).toEqual({
     intent: link,
-    phonepe: `phonepe://upi/pay?${query}`,
-    paytm: `paytmmp://upi/pay?${query}`,
+    phonepe: `phonepe://pay?${query}`,
+    paytm: `paytmmp://pay?${query}`,
     gpay: `tez://upi/pay?${query}`,
   })
   const png = await service.app.inject(dynamicQR.slice(PUBLIC_URL.length))

@@ -46,7 +46,7 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
       await open(tab, order.payment_url)
       const qr = tab.getByRole('img', { name: 'QR code to pay ₹200 with a UPI app' })
       expect(decodePng(await qr.screenshot())).toMatch(
-        new RegExp(`^upi://pay\\?ver=01&mode=15&pa=chaipoint@examplebank&.*tr=${order.orderId}&.*am=200\\.00&`),
+        new RegExp(`^upi://pay\\?ver=01&mode=22&pa=chaipoint@examplebank&.*tr=${order.orderId}&.*am=200\\.00&`),
       )
       await mark(tab)
       await checkout.pay(order.orderId)

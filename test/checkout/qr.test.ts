@@ -74,7 +74,9 @@ describe('dynamicQR', () => {
   it('dynamicQR is a link under PUBLIC_URL whose PNG and SVG an independent decoder reads as the very UPI link', async () => {
     service.clock.set('2026-06-01T10:00:00.000Z')
     const intent = await newIntent({ note: 'Chai & 100% "x"' }, { name: 'Café Zoë' })
-    const link = `${intent.intent.replace('mode=04', 'mode=15').replace('qrMedium=02', 'qrMedium=06')}&QRts=${ist('2026-06-01T15:30:00')}&QRexpire=${ist('2026-06-01T15:45:00')}`
+    const ofQr = `&qrMedium=06&QRts=${ist('2026-06-01T15:30:00')}&QRexpire=`
+    const link = intent.intent.replace('mode=04', 'mode=22').replace('&QRexpire=', ofQr)
+    expect(link).toContain(`${ofQr}${ist('2026-06-01T15:45:00')}`)
     const path = intent.dynamicQR.slice(PUBLIC_URL.length)
     const png = await get(path)
     expect([png.status, png.headers['content-type']]).toEqual([200, 'image/png'])
@@ -105,7 +107,7 @@ describe('dynamicQR', () => {
   it('dynamicQR is the image itself for a merchant set to image, and decodes to the QR’s UPI link', async () => {
     const { dynamicQR, orderId } = await newIntent({}, { dynamicQr: 'image' })
     const inline = Buffer.from(dynamicQR.slice('data:image/png;base64,'.length), 'base64')
-    expect(decodePng(inline)).toMatch(new RegExp(`^upi://pay\\?ver=01&mode=15&.*tr=${orderId}&`))
+    expect(decodePng(inline)).toMatch(new RegExp(`^upi://pay\\?ver=01&mode=22&.*tr=${orderId}&`))
     expect((await get(`/pay/${orderId}/qr.png`)).bytes).toEqual(inline)
   })
 

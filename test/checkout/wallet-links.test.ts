@@ -60,7 +60,7 @@ describe('the wallet links of a page', () => {
       'ios',
       [
         ['Google Pay', 'gpay://upi/pay?QUERY'],
-        ['PhonePe', 'phonepe://upi/pay?QUERY'],
+        ['PhonePe', 'phonepe://pay?QUERY'],
         ['Paytm', 'paytmmp://upi/pay?QUERY'],
         ['BHIM', 'bhim://upi/pay?QUERY'],
         ['CRED', 'credpay://upi/pay?QUERY'],
@@ -72,8 +72,8 @@ describe('the wallet links of a page', () => {
       [
         ['any', 'upi://pay?QUERY'],
         ['Google Pay', 'tez://upi/pay?QUERY'],
-        ['PhonePe', 'phonepe://upi/pay?QUERY'],
-        ['Paytm', 'paytmmp://upi/pay?QUERY'],
+        ['PhonePe', 'phonepe://pay?QUERY'],
+        ['Paytm', 'paytmmp://pay?QUERY'],
       ],
     ],
   ] as const)('the wallet links open each app by the scheme of %s, all with equal queries', (platform, expected) => {

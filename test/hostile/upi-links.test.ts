@@ -43,24 +43,25 @@ const anyPayment = fc.record({
 
 const PREFIXES = {
   intent: 'upi://pay?',
-  phonepe: 'phonepe://upi/pay?',
-  paytm: 'paytmmp://upi/pay?',
+  phonepe: 'phonepe://pay?',
+  paytm: 'paytmmp://pay?',
   gpay: 'tez://upi/pay?',
 }
 
 describe('generated UPI links', () => {
   it('UPI links hold each parameter once, as it was given, whatever the note and the names', () => {
     fc.assert(
-      fc.property(anyPayment, ({ minutes, ...payment }) => {
-        const expiresAt = new Date(payment.createdAt.getTime() + minutes * 60_000)
+      fc.property(anyPayment, ({ minutes, ...made }) => {
+        const expiresAt = new Date(made.createdAt.getTime() + minutes * 60_000)
+        const payment = { ...made, expiresAt }
         const forApps = upiLinks(upiLinkQuery(payment))
         const query = forApps.intent.slice(PREFIXES.intent.length)
         for (const [app, prefix] of Object.entries(PREFIXES))
           same(forApps[app as keyof typeof PREFIXES], prefix + query)
-        const note = hold(forApps.intent, payment, { mode: '04', qrMedium: '02' })
-        const forQr = upiQrLink({ ...payment, expiresAt })
+        const note = hold(forApps.intent, payment, { mode: '04', QRexpire: inIndia(expiresAt) })
+        const forQr = upiQrLink(payment)
         const times = { QRts: inIndia(payment.createdAt), QRexpire: inIndia(expiresAt) }
-        const noteInQr = hold(forQr, payment, { mode: '15', qrMedium: '06', ...times })
+        const noteInQr = hold(forQr, payment, { mode: '22', qrMedium: '06', ...times })
         // A note that is not ASCII would make the QR too fine.
         same(noteInQr ?? 'none', /^[ -~]+$/.test(note ?? '') ? (note ?? '') : 'none')
       }),
@@ -89,7 +90,7 @@ function hold(
   same(JSON.stringify([...url.searchParams]), JSON.stringify(split))
   same(url.hash, '')
 
-  const { mode = '', qrMedium = '', ...times } = rest
+  const { mode = '', ...others } = rest
   const tn = split.find(([name]) => name === 'tn')?.[1]
   if (tn === undefined && mode === '04') throw new Error(`no note: ${link}`)
   const expected = {
@@ -102,8 +103,7 @@ function hold(
     ...(tn === undefined ? {} : { tn }),
     am: (amount / 100).toFixed(2),
     cu: 'INR',
-    qrMedium,
-    ...times,
+    ...others,
   }
   same(JSON.stringify(split), JSON.stringify(Object.entries(expected)))
   if (tn !== undefined) holdNote(tn, note)

@@ -26,10 +26,10 @@ describe('an accepted createPaymentIntent', () => {
     const { text, body } = await create()
     const { orderId } = body.data
     expect(orderId).toMatch(/^[A-Za-z0-9_-]{1,35}$/)
-    const query = `ver=01&mode=04&pa=chaipoint@examplebank&pn=Chai%20Point&mc=5814&tr=${orderId}&tn=Order%201001&am=200.00&cu=INR&qrMedium=02`
+    const query = `ver=01&mode=04&pa=chaipoint@examplebank&pn=Chai%20Point&mc=5814&tr=${orderId}&tn=Order%201001&am=200.00&cu=INR&QRexpire=2026-04-01T00%3A14%3A59%2B05%3A30`
     expect(text).toBe(
       `{"status":true,"statusCode":200,"msg":"Payment intent created successfully","data":{"intent":"upi://pay?${query}",` +
-        `"phonepe":"phonepe://upi/pay?${query}","paytm":"paytmmp://upi/pay?${query}","gpay":"tez://upi/pay?${query}",` +
+        `"phonepe":"phonepe://pay?${query}","paytm":"paytmmp://pay?${query}","gpay":"tez://upi/pay?${query}",` +
         `"dynamicQR":"${PUBLIC_URL}/pay/${orderId}/qr.png","expiry":"2026-04-01 00:14:59","amount":"200","orderId":"${orderId}"}}`,
     )
   })

@@ -8,13 +8,14 @@ const payment: Payment = {
   amount: 20_000,
   note: 'Order 1001',
   payee: { vpa: 'chai.point-1@examplebank', name: 'Chai & Point (Pune)', mcc: '5814' },
+  expiresAt: new Date('2026-03-31T18:29:59Z'),
 }
-const times = { createdAt: new Date('2026-03-31T18:14:59Z'), expiresAt: new Date('2026-03-31T18:29:59Z') }
+const createdAt = new Date('2026-03-31T18:14:59Z')
 
 describe('UPI links', () => {
   it('UPI links percent-encode every value, spaces as %20, and leave only the @ of pa literal', () => {
     expect(upiLinks(upiLinkQuery(payment)).intent).toBe(
-      'upi://pay?ver=01&mode=04&pa=chai.point-1@examplebank&pn=Chai%20%26%20Point%20%28Pune%29&mc=5814&tr=019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3&tn=Order%201001&am=200.00&cu=INR&qrMedium=02',
+      'upi://pay?ver=01&mode=04&pa=chai.point-1@examplebank&pn=Chai%20%26%20Point%20%28Pune%29&mc=5814&tr=019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3&tn=Order%201001&am=200.00&cu=INR&QRexpire=2026-03-31T23%3A59%3A59%2B05%3A30',
     )
   })
 
@@ -58,7 +59,7 @@ describe('UPI links', () => {
           .slice('upi://pay?'.length)
           .split('&')
           .map((pair) => pair.split('='))
-        expect(parameters.map(([key]) => key).join()).toBe('ver,mode,pa,pn,mc,tr,tn,am,cu,qrMedium')
+        expect(parameters.map(([key]) => key).join()).toBe('ver,mode,pa,pn,mc,tr,tn,am,cu,QRexpire')
         const values = Object.fromEntries(parameters.map(([key = '', value = '']) => [key, decodeURIComponent(value)]))
         expect(values).toMatchObject({
           pa,
@@ -76,9 +77,9 @@ describe('UPI links', () => {
 })
 
 describe('the link inside the QR', () => {
-  it('the link inside the QR has mode 15, qrMedium 06, and its time of creation and expiry in IST', () => {
-    expect(upiQrLink({ ...payment, ...times })).toBe(
-      `${upiLinks(upiLinkQuery(payment)).intent.replace('mode=04', 'mode=15').replace('qrMedium=02', 'qrMedium=06')}&QRts=2026-03-31T23%3A44%3A59%2B05%3A30&QRexpire=2026-03-31T23%3A59%3A59%2B05%3A30`,
+  it('the link inside the QR has mode 22, qrMedium 06, and its time of creation and expiry in IST', () => {
+    expect(upiQrLink({ ...payment, createdAt })).toBe(
+      'upi://pay?ver=01&mode=22&pa=chai.point-1@examplebank&pn=Chai%20%26%20Point%20%28Pune%29&mc=5814&tr=019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3&tn=Order%201001&am=200.00&cu=INR&qrMedium=06&QRts=2026-03-31T23%3A44%3A59%2B05%3A30&QRexpire=2026-03-31T23%3A59%3A59%2B05%3A30',
     )
   })
 })

@@ -45,8 +45,8 @@ export const LINKS: Case[] = [
       const query = link.slice('upi://pay?'.length)
       expect({ intent, phonepe, paytm, gpay }).toEqual({
         intent: link,
-        phonepe: `phonepe://upi/pay?${query}`,
-        paytm: `paytmmp://upi/pay?${query}`,
+        phonepe: `phonepe://pay?${query}`,
+        paytm: `paytmmp://pay?${query}`,
         gpay: `tez://upi/pay?${query}`,
       })
       const qr = await stage.service.app.inject({ url: `/pay/${orderId}/qr.png` })
