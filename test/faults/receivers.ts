@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import { Webhook } from 'standardwebhooks'
 
 /** The longest call of the service, which may begin when the last event has arrived, and 2 s in which its connection is closed. */
-const SETTLE_MS = 12_000
+const SETTLE_MS = 17_000
 
 /** How an endpoint answers. `call` counts the calls of this webhook-id, from 1; `isHealed` once its shop has mended it. */
 export type Conduct = (response: ServerResponse, call: number, isHealed: boolean) => void
