@@ -14,20 +14,16 @@ const WITHOUT_AN_END_AFTER_MS = 5 * 24 * HOUR_MS
 
 type Refunding = Pick<Required<AcquirerClient>, 'refund' | 'getRefund'> & Pick<AcquirerClient, 'repeatsRefunds'>
 
-/** Returns a job source for each acquirer, which sends new refunds and queries refunds that are under way. */
-export function dueRefunds({
-  due,
-  updates,
-  clients,
-  now,
-  limits: { dueAtOnce },
-}: {
+type Dependencies = {
   due: DueRefunds
   updates: RefundUpdates
   clients: ReadonlyMap<string, AcquirerClient>
   now: () => Date
   limits: Pick<Limits['acquirers'], 'dueAtOnce'>
-}): JobSource[] {
+}
+
+/** Returns a job source for each acquirer, which sends new refunds and queries refunds that are under way. */
+export function dueRefunds({ due, updates, clients, now, limits: { dueAtOnce } }: Dependencies): JobSource[] {
   async function carryOut(refund: DueRefund, client: Refunding): Promise<void> {
     const isToSend = refund.acquirerRefundId === null && (refund.sentAt === null || client.repeatsRefunds === true)
     await (isToSend ? send(refund, client) : ask(refund, client)).catch(ignoreAcquirerError)

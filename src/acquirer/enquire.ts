@@ -7,7 +7,8 @@ import type { JobSource } from '../scheduler/scheduler.ts'
 import { acquirerQueues, ignoreAcquirerError } from './acquirer-queues.ts'
 import type { AcquirerClient, LinkedOrder } from './client.ts'
 
-type Enquiring = { client: AcquirerClient; reports: Reports; now: () => Date }
+type Recording = { reports: Reports; now: () => Date }
+type Clients = ReadonlyMap<string, AcquirerClient>
 
 /**
  * Queries the payment of an order at its acquirer, and records the report. Undefined if the acquirer knows no payment
@@ -15,7 +16,7 @@ type Enquiring = { client: AcquirerClient; reports: Reports; now: () => Date }
  */
 export async function enquire(
   { orderId, paymentLink }: LinkedOrder,
-  { client, reports, now }: Enquiring,
+  { client, reports, now }: Recording & { client: AcquirerClient },
 ): Promise<Recorded | undefined> {
   const report = await client.getPayment({ orderId, paymentLink })
   return report && reports.record(report, { source: 'enquiry', now })
@@ -27,20 +28,14 @@ export async function enquire(
  */
 export function createLinkCloser({
   clients,
-  reports,
-  now,
   log,
-}: {
-  clients: ReadonlyMap<string, AcquirerClient>
-  reports: Reports
-  now: () => Date
-  log: Pick<Logger, 'error'>
-}) {
+  ...recording
+}: Recording & { clients: Clients; log: Pick<Logger, 'error'> }) {
   return async (order: LinkedOrder): Promise<void> => {
     const client = clients.get(order.paymentLink.acquirer)
     try {
       if ((await client?.closeLink(order.paymentLink)) !== 'refused') return
-      await enquire(order, { client: client as AcquirerClient, reports, now })
+      await enquire(order, { client: client as AcquirerClient, ...recording })
     } catch (err) {
       // The client has logged the AcquirerError. A link that stays open expires by itself, then its payment is queried.
       if (err instanceof AcquirerError) return
@@ -53,22 +48,16 @@ export function createLinkCloser({
 }
 
 /** Returns a job source for each acquirer, which queries the payments of orders whose outcome was not reported. */
-export function dueEnquiries({
-  enquiries,
-  clients,
-  reports,
-  now,
-  limits: { dueAtOnce },
-}: {
-  enquiries: Pick<Enquiries, 'findDue' | 'claimDue'>
-  clients: ReadonlyMap<string, AcquirerClient>
-  reports: Reports
-  now: () => Date
-  limits: Pick<Limits['acquirers'], 'dueAtOnce'>
-}): JobSource[] {
+export function dueEnquiries({ enquiries, clients, limits: { dueAtOnce }, ...recording }: DueEnquiries): JobSource[] {
   return [...clients].map(([acquirer, client]) =>
-    acquirerQueues(`questions to ${acquirer}`, acquirer, enquiries, { dueAtOnce, now }, (enquiry) =>
-      enquire(enquiry, { client, reports, now }).catch(ignoreAcquirerError),
+    acquirerQueues(`questions to ${acquirer}`, acquirer, enquiries, { dueAtOnce, now: recording.now }, (enquiry) =>
+      enquire(enquiry, { client, ...recording }).catch(ignoreAcquirerError),
     ),
   )
+}
+
+type DueEnquiries = Recording & {
+  enquiries: Pick<Enquiries, 'findDue' | 'claimDue'>
+  clients: Clients
+  limits: Pick<Limits['acquirers'], 'dueAtOnce'>
 }

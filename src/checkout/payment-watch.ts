@@ -16,21 +16,18 @@ const COME_BACK_TO_MS = 4_000
 
 type Page = { checkout: Checkout; shown: PageState | undefined; events: Readable }
 
-/**
- * Sends the states of payments to open pay pages by server-sent events. An instance makes one query a second for all
- * its open pages together, and none without open pages.
- */
-export function createPaymentWatch({
-  intents,
-  now,
-  limits,
-  onError,
-}: {
+type Dependencies = {
   intents: Pick<Intents, 'findStates'>
   now: () => Date
   limits: Limits['pages']
   onError: (error: Error) => void
-}) {
+}
+
+/**
+ * Sends the states of payments to open pay pages by server-sent events. An instance makes one query a second for all
+ * its open pages together, and none without open pages.
+ */
+export function createPaymentWatch({ intents, now, limits, onError }: Dependencies) {
   const heartbeat = `event: heartbeat\ndata: ${HEARTBEAT_LOOK_UPS * limits.lookUpIntervalMs}\n\n`
   const pagesOf = new Map<string, Set<Page>>()
   let openPages = 0

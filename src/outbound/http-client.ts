@@ -68,22 +68,19 @@ const ACQUIRER_BYTES = 64 * 1024
 /** Most interim answers (status 1xx) to one call. A usual server sends one at most. */
 const INTERIM_ANSWERS = 10
 
+type Dependencies = {
+  allowedNetworks: AllowedNetworks
+  limits: Limits['outbound']
+  now: () => Date
+  resolve?: Resolve
+}
+
 /**
  * Makes every outbound call. Merchants choose addresses, but must not reach private servers through the service: a call
  * to a merchant resolves the name, checks every address, and connects only to the checked addresses, by a connection of
  * its own. No call follows a redirect or uses a proxy of the environment.
  */
-export function createOutboundClient({
-  allowedNetworks,
-  limits,
-  now,
-  resolve = resolveByDns,
-}: {
-  allowedNetworks: AllowedNetworks
-  limits: Limits['outbound']
-  now: () => Date
-  resolve?: Resolve
-}) {
+export function createOutboundClient({ allowedNetworks, limits, now, resolve = resolveByDns }: Dependencies) {
   const judges = {
     webhook: createAddressJudge(allowedNetworks.webhook),
     'return call': createAddressJudge(allowedNetworks['return call']),

@@ -33,12 +33,7 @@ export type DayFileResult = {
 export async function importDayFile(
   db: Database,
   csv: Readable,
-  {
-    now,
-    onChecked,
-    onRecorded,
-    onWarning,
-  }: { now: () => Date; onChecked?: OnProgress; onRecorded?: OnProgress; onWarning?: OnWarning },
+  { now, onChecked, onRecorded, onWarning }: Importing,
 ): Promise<DayFileResult> {
   const client = await db.connect()
   try {
@@ -82,6 +77,8 @@ export async function importDayFile(
 
 /** A callback for progress, called with the number of lines so far. */
 type OnProgress = ((lines: number) => void) | undefined
+
+type Importing = { now: () => Date; onChecked?: OnProgress; onRecorded?: OnProgress; onWarning?: OnWarning }
 
 /**
  * Checks the whole file and saves its lines in a temporary table. No transaction is used, because during a transaction
