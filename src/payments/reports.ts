@@ -49,17 +49,10 @@ type Listeners = {
 /** Largest number of bytes that are stored of an unreadable notification. Readable notifications are shorter. */
 const UNREADABLE_BYTES = 2_048
 
-const nobody = () => undefined
-
 /** Creates the recorder of reports. A report changes its intent; a report that contradicts it becomes an exception. */
 export function createReports(
   db: Database,
-  {
-    onException = nobody,
-    onPayment = nobody,
-    onSurplusAttempt = nobody,
-    onImpossibleTime = nobody,
-  }: Partial<Listeners> = {},
+  listeners: Partial<Listeners> = {},
   { attemptsOfOrder, unreadableKept }: Limits['reports'] = LIMITS.reports,
 ) {
   /** Judges a report of the locked intent `stored`, which is undefined for an unknown order, and stores the result. */
@@ -132,10 +125,10 @@ export function createReports(
         return { ...result, isImpossibleTime: paidAt !== report.paidAt }
       })
       // The callbacks are called after the transaction, because a report that was rolled back has changed nothing.
-      if (isSurplus) onSurplusAttempt()
-      if (isImpossibleTime) onImpossibleTime()
-      if (paise !== undefined) onPayment(report.status, reporting.source, paise)
-      if (saved !== undefined) onException(saved)
+      if (isSurplus) listeners.onSurplusAttempt?.()
+      if (isImpossibleTime) listeners.onImpossibleTime?.()
+      if (paise !== undefined) listeners.onPayment?.(report.status, reporting.source, paise)
+      if (saved !== undefined) listeners.onException?.(saved)
       return recorded
     },
 
@@ -158,7 +151,7 @@ export function createReports(
          select room, (select count(*) from saved)::integer as saved from stock`,
         [unreadableKept, createHash('sha256').update(body).digest('hex'), toPlainText(body, UNREADABLE_BYTES), now],
       )
-      if (rows[0]?.saved === 1 || rows[0]?.room === false) onException('unreadable')
+      if (rows[0]?.saved === 1 || rows[0]?.room === false) listeners.onException?.('unreadable')
     },
   }
 }

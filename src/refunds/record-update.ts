@@ -21,11 +21,9 @@ export type RefundListeners = {
 
 const UNKNOWN_STATUS = 'the state of a refund is not known: if it lasts, ask the acquirer'
 
-const nobody = () => undefined
-
 export type RefundUpdates = ReturnType<typeof createRefundUpdates>
 
-export function createRefundUpdates(db: Database, { onException = nobody, log }: Partial<RefundListeners> = {}) {
+export function createRefundUpdates(db: Database, { onException, log }: Partial<RefundListeners> = {}) {
   /**
    * Judges an update and stores the result: the refund's end, its webhook event, and exceptions that the end closes or
    * opens. A success is never undone. The order's row is locked first, so that simultaneous equal updates change the
@@ -48,7 +46,7 @@ export function createRefundUpdates(db: Database, { onException = nobody, log }:
       const refund = await findRefund(client, mid, { ourRefundId })
       return refund && judge(client, refund, update, source, now)
     })
-    if (recorded?.exception && recorded.isNew) onException(recorded.exception)
+    if (recorded?.exception && recorded.isNew) onException?.(recorded.exception)
     if (recorded && update.unknownStatus !== undefined) {
       const { acquirer, orderId } = recorded.refund
       log?.error({ acquirer, source, ourRefundId, orderId, status: update.unknownStatus }, UNKNOWN_STATUS)
@@ -87,7 +85,7 @@ export function createRefundUpdates(db: Database, { onException = nobody, log }:
         )
         return rowCount === 1 && saveRefundException(client, kind, refund, { source: 'enquiry' }, now)
       })
-      if (isNew) onException(kind)
+      if (isNew) onException?.(kind)
     },
   }
 }
