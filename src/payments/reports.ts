@@ -78,18 +78,8 @@ export function createReports(
       case 'surplus attempt':
         return { changed: false, late: false, isSurplus: true }
       case 'failed attempt': {
-        const { status, utr, paidAt } = report
-        const addAttempt = ADD_ATTEMPT(
-          intent.mid,
-          intent.orderId,
-          status,
-          attempt,
-          utr,
-          paidAt,
-          source,
-          now,
-          judged.over,
-        )
+        const { orderId, status, utr, paidAt } = report
+        const addAttempt = ADD_ATTEMPT(intent.mid, orderId, status, attempt, utr, paidAt, source, now, judged.over)
         const isNew = await returnsRow(db, addAttempt)
         return { changed: isNew, late: false, paise: isNew ? intent.amount : undefined }
       }

@@ -53,28 +53,16 @@ export async function createRefund(
     const { mid, refundId = ourRefundId, orderId, amount: requested, note, exceptionId, madeBy } = request
     const amount = requested ?? payment.left
     if (amount < 1 || amount > payment.left) return { refused: 'exceeds' }
+    const named = [mid, refundId, ourRefundId, orderId, payment.utr]
+    const { acquirer, acquirerMerchantId } = order
+    const dueAt = acquirer === 'direct' ? null : now
     const { rowCount } = await client.query(
       `insert into refunds
          (mid, refund_id, our_refund_id, order_id, utr, amount_paise, asked_paise, note, exception_id, acquirer,
           acquirer_merchant_id, made_by, made_at, status, due_at)
        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 'PENDING', $14)
        on conflict do nothing`,
-      [
-        mid,
-        refundId,
-        ourRefundId,
-        orderId,
-        payment.utr,
-        amount,
-        requested,
-        note,
-        exceptionId,
-        order.acquirer,
-        order.acquirerMerchantId,
-        madeBy,
-        now,
-        order.acquirer === 'direct' ? null : now,
-      ],
+      [...named, amount, requested, note, exceptionId, acquirer, acquirerMerchantId, madeBy, now, dueAt],
     )
     // No row: a simultaneous refund of another order, which has its own lock, has taken this refund_id.
     if (rowCount === 0) return { refused: 'refund_id exists' }

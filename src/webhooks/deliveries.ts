@@ -98,6 +98,8 @@ export function createDeliveries(db: Database) {
      */
     async settle({ delivery, delivered, outcome, answer, at, next }: Attempt): Promise<SwitchedOff | null> {
       const { mid, endpointId, orderId, sequence, attempts, dueAgainAt } = delivery
+      const named = [mid, endpointId, orderId, sequence]
+      const lastGoodDay = new Date(at.getTime() - FAILING_DAYS * 86_400_000)
       const deliveredAt = delivered && endpointId !== RETURN_CALL ? at : undefined
       const { rows } = await db.query<{ switchedOff: SwitchedOff | null }>(
         `with settled as (
@@ -111,21 +113,7 @@ export function createDeliveries(db: Database) {
                 disabled_reason = coalesce(disabled_reason, ${REASON})
           where mid = $1 and endpoint_id = $2 and not ($12 and failing_since is null)
          returning ${REASON} as "switchedOff"`,
-        [
-          mid,
-          endpointId,
-          orderId,
-          sequence,
-          attempts + 1,
-          next,
-          deliveredAt,
-          at,
-          outcome,
-          answer,
-          dueAgainAt,
-          delivered,
-          new Date(at.getTime() - FAILING_DAYS * 86_400_000),
-        ],
+        [...named, attempts + 1, next, deliveredAt, at, outcome, answer, dueAgainAt, delivered, lastGoodDay],
       )
       return rows[0]?.switchedOff ?? null
     },
