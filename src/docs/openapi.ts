@@ -19,7 +19,9 @@ export type DocumentOptions = { publicUrl: string; operations: readonly Describe
 
 /** OpenAPI 3.1 document of `operations`, made from the schemas that check requests and the refusals in errors.ts. */
 export function openApiDocument({ publicUrl, operations }: DocumentOptions) {
-  const bodies = operations.flatMap(({ body }) => body ?? [])
+  const bodySchemas = operations
+    .flatMap(({ body }) => body ?? [])
+    .map(({ name, schema, example, jsonExample = example }) => [name, toJsonBodySchema(schema, jsonExample)])
   const isSigned = operations.some(({ access }) => access === 'signature')
   return {
     openapi: '3.1.0',
@@ -30,12 +32,7 @@ export function openApiDocument({ publicUrl, operations }: DocumentOptions) {
     paths: Object.fromEntries(operations.map((operation) => [templateOf(operation), pathItem(operation)])),
     components: {
       schemas: {
-        ...Object.fromEntries(
-          bodies.map(({ name, schema, example, jsonExample = example }) => [
-            name,
-            toJsonBodySchema(schema, jsonExample),
-          ]),
-        ),
+        ...Object.fromEntries(bodySchemas),
         ...toAnswerSchemas(Object.assign({ Refusal }, ...operations.map(({ answer }) => answer.named))),
       },
       headers: HEADERS,

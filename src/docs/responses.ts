@@ -47,10 +47,8 @@ export function responsesOf(
   failures: readonly Failure[],
   { challenges }: { challenges: boolean },
 ): Record<string, ResponseObject> {
-  const headers = headerRefs(...(answer.headers ?? []))
-  const responses: Record<string, ResponseObject> = {
-    '200': toResponse(answer, { ...headerRefs('x-request-id'), ...headers }),
-  }
+  const headers = headerRefs('x-request-id', ...(answer.headers ?? []))
+  const responses: Record<string, ResponseObject> = { '200': toResponse(answer, headers) }
   // An operation whose answer is HTML also has HTML refusals.
   const type = answer.type === 'text/html' ? answer.type : 'application/json'
   for (const status of new Set(failures.map(({ statusCode }) => String(statusCode)))) {
@@ -58,10 +56,7 @@ export function responsesOf(
     responses[status] = refusal(status, those, type, status === '401' && challenges ? ['www-authenticate'] : [])
   }
   responses['4XX'] = refusal('4XX', NO_PROPER_REQUEST, 'application/json', [])
-  if (answer.mayBeHeld) {
-    const description = 'The copy that you have is good.'
-    responses['304'] = { description, headers: { ...headerRefs('x-request-id'), ...headers } }
-  }
+  if (answer.mayBeHeld) responses['304'] = { description: 'The copy that you have is good.', headers }
   return responses
 }
 

@@ -129,15 +129,9 @@ export function success<Data extends z.ZodType>(
   { description, name, dataName, data, example }: SuccessText<Data>,
 ): Answer<z.output<Data>> {
   const schema = z.strictObject({ status: z.literal(true), statusCode: SUCCEEDED, msg: z.literal(msg), data })
-  return {
-    ...jsonAnswer({
-      description,
-      named: { [name]: schema, ...(dataName && { [dataName]: data }) },
-      schema,
-      example: ok(msg, example),
-    }),
-    toBody: (result) => ok(msg, result),
-  }
+  const named = { [name]: schema, ...(dataName && { [dataName]: data }) }
+  const toBody = (result: z.output<Data>) => ok(msg, result)
+  return { type: 'application/json', description, named, schema, example: ok(msg, example), toBody }
 }
 
 type SuccessText<Data extends z.ZodType> = {
