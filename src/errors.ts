@@ -182,15 +182,10 @@ export const internalError = () =>
 const UNAVAILABLE = 'The service is briefly unavailable; repeat the request unchanged in a moment'
 
 /** 503: the database is unreachable, or the service is overloaded. */
-export const unavailable = () => new Failure('unavailable', UNAVAILABLE, { 'retry-after': '1' })
+export const unavailable = (message = UNAVAILABLE) => new Failure('unavailable', message, { 'retry-after': '1' })
 
 /** 503 of a create: the order may be stored without an answer, and only an Idempotency-Key finds its links again. */
 export const createUnavailable = () =>
-  new Failure(
-    'unavailable',
+  unavailable(
     `${UNAVAILABLE}. If it had no Idempotency-Key and is 409 then, the order was stored: cancel that order and create another`,
-    { 'retry-after': '1' },
   )
-
-/** 503 of the readiness check, for the operator. */
-export const notReady = (reason: string) => new Failure('unavailable', reason, { 'retry-after': '1' })

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { internalError, notReady } from '../errors.ts'
+import { internalError, unavailable } from '../errors.ts'
 import { operation, success } from './operation.ts'
 
 export const livez = operation({
@@ -19,7 +19,7 @@ export const readyz = operation({
   summary: 'Whether the service can serve',
   description: 'For load balancers: send nothing here while it is 503.',
   access: 'anyone',
-  refusals: [notReady('The database does not answer'), notReady('Shutting down'), internalError()],
+  refusals: [unavailable('The database does not answer'), unavailable('Shutting down'), internalError()],
   answer: success('Ready', {
     description: 'It can.',
     name: 'Ready',
@@ -33,7 +33,7 @@ export const readyz = operation({
   handle: ({ unreadyReason, warnings }: Readiness) => {
     return async () => {
       const reason = await unreadyReason()
-      if (reason !== undefined) throw notReady(reason)
+      if (reason !== undefined) throw unavailable(reason)
       return { warnings: await warnings() }
     }
   },
