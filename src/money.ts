@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { errorText } from './fields.ts'
+import { errorText, matching } from './fields.ts'
 
 /**
  * Parses and formats every amount. The amount of an intent is a whole number of paise, 100 to 50,000,000; an amount from a
@@ -66,7 +66,7 @@ function oneTo(max: number): string {
 }
 
 function textInPaise(pattern: RegExp, rule: string) {
-  return z.string(errorText(rule)).regex(pattern, rule).transform(toPaise)
+  return matching(pattern, rule).transform(toPaise)
 }
 
 /** A number is converted by its digits, never by arithmetic. */
@@ -101,13 +101,10 @@ const TOTAL_RULE = 'must be rupees such as 1234567.00 or 12,34,567.00'
 const TOTAL = /^-?(?:[0-9]{1,18}|[0-9]{1,3}(?:,[0-9]{2,3}){0,8},[0-9]{3})(?:\.[0-9]{1,2})?$/
 
 /** A sum of rupees as a person copies it, with or without commas; becomes a bigint of paise. */
-export const totalText = z
-  .string(errorText(TOTAL_RULE))
-  .regex(TOTAL, TOTAL_RULE)
-  .transform((rupees) => {
-    const [whole = '', decimals = ''] = rupees.replaceAll(',', '').split('.')
-    return BigInt(whole + decimals.padEnd(2, '0'))
-  })
+export const totalText = matching(TOTAL, TOTAL_RULE).transform((rupees) => {
+  const [whole = '', decimals = ''] = rupees.replaceAll(',', '').split('.')
+  return BigInt(whole + decimals.padEnd(2, '0'))
+})
 
 /** Rupees as a number or as text; becomes decimal text with two decimals. */
 export const bankAmount = z

@@ -1,11 +1,10 @@
 import type { FastifyRequest } from 'fastify'
 import * as z from 'zod'
 import { badRequest } from '../errors.ts'
-import { CONTROLS, errorText, identifier, mobileAsWritten, readUrl, text, textRule } from '../fields.ts'
+import { CONTROLS, errorText, identifier, matching, mobileAsWritten, readUrl, text, textRule } from '../fields.ts'
 import { orderAmount, shopAmount, USUAL_MAX_RUPEES } from '../money.ts'
 import type { Merchant } from '../tenants/merchants.ts'
 
-const MOBILE_RULE = 'must be 10 digits'
 const REDIRECT_RULE = 'must be an absolute http or https address of at most 2048 characters, without user and password'
 
 /** The longest host with port: the DNS allows 253 characters, and its form of a non-ASCII name is never shorter. */
@@ -70,10 +69,9 @@ export const NewPayment = z.object({
   note: note(255).meta({ description: 'What the payment is for. Line breaks become blanks.' }),
   customer_name: text(100).meta({ description: 'Full name.' }),
   customer_email: z.email(errorText('must be a valid e-mail address')).max(254, 'must be at most 254 characters'),
-  customer_mobile: z
-    .string(errorText(MOBILE_RULE))
-    .regex(/^[0-9]{10}$/, MOBILE_RULE)
-    .meta({ description: '10 digits. With input `shop` also as people write them, such as `+91 98765-43210`.' }),
+  customer_mobile: matching(/^[0-9]{10}$/, 'must be 10 digits').meta({
+    description: '10 digits. With input `shop` also as people write them, such as `+91 98765-43210`.',
+  }),
 })
 
 export type NewPayment = z.output<typeof NewPayment>

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import type { Pools } from '../db/pool.ts'
 import { badRequest, refundNotFound } from '../errors.ts'
-import { errorText, text } from '../fields.ts'
+import { matching, text } from '../fields.ts'
 import { jsonAnswer, operation, SUCCEEDED } from '../http/operation.ts'
 import { HIGHEST_MAX_RUPEES } from '../money.ts'
 import { mid, orderId } from '../payments/new-payment.ts'
@@ -12,10 +12,9 @@ import { findRefund } from './store.ts'
 const REFUND_ID = /^[A-Za-z0-9_-]{1,40}$/
 const REFUND_ID_RULE = 'must be 1 to 40 characters of A-Z a-z 0-9 _ -'
 
-export const refundId = z
-  .string(errorText(REFUND_ID_RULE))
-  .regex(REFUND_ID, REFUND_ID_RULE)
-  .meta({ description: 'Your own identifier of the refund, unique among yours.' })
+export const refundId = matching(REFUND_ID, REFUND_ID_RULE).meta({
+  description: 'Your own identifier of the refund, unique among yours.',
+})
 
 export const RefundData = z.strictObject({
   refundId: z
@@ -88,12 +87,8 @@ export const checkRefundStatus = operation({
       const { mid } = authorizeMerchant(caller, body.mid)
       const refund = await findRefund(pools.requests, mid, { refundId: body.refund_id })
       if (!refund) throw refundNotFound()
-      return {
-        status: true as const,
-        statusCode: 200 as const,
-        msg: MESSAGES[refund.status],
-        data: toRefundData(refund),
-      }
+      const msg = MESSAGES[refund.status]
+      return { status: true as const, statusCode: 200 as const, msg, data: toRefundData(refund) }
     }
   },
 })
