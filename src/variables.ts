@@ -28,10 +28,7 @@ export const secureUrl = checked(
  * The credentials of an acquirer; undefined when none is set. Throws when only some are set: payments could then not be made,
  * or their notifications not be checked.
  */
-export function allOrNone<T extends Record<string, unknown>>(
-  acquirer: string,
-  credentials: T,
-): { [K in keyof T]: NonNullable<T[K]> } | undefined {
+export function allOrNone<T extends Record<string, unknown>>(acquirer: string, credentials: T) {
   const missing = Object.keys(credentials).filter((name) => !credentials[name])
   if (missing.length === 0) return credentials as { [K in keyof T]: NonNullable<T[K]> }
   if (missing.length === Object.keys(credentials).length) return undefined

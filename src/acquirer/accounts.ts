@@ -51,18 +51,13 @@ export const readAccounts = (variables: Variables, service?: Service): Omit<Acqu
   cashfree: cashfreeAccount(variables, service),
 })
 
-function setuAccount({
-  SETU_API_URL: apiUrl,
-  SETU_LOGIN_URL: loginUrl,
-  SETU_CLIENT_ID,
-  SETU_CLIENT_SECRET,
-  SETU_NOTIFICATION_SECRETS,
-}: Variables): SetuSettings | undefined {
+function setuAccount(variables: Variables): SetuSettings | undefined {
+  const { SETU_CLIENT_ID, SETU_CLIENT_SECRET, SETU_NOTIFICATION_SECRETS } = variables
   const account = allOrNone('Setu', { SETU_CLIENT_ID, SETU_CLIENT_SECRET, SETU_NOTIFICATION_SECRETS })
   return (
     account && {
-      apiUrl,
-      loginUrl,
+      apiUrl: variables.SETU_API_URL,
+      loginUrl: variables.SETU_LOGIN_URL,
       clientId: account.SETU_CLIENT_ID,
       clientSecret: account.SETU_CLIENT_SECRET,
       notificationSecrets: account.SETU_NOTIFICATION_SECRETS,

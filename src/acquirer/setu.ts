@@ -100,9 +100,7 @@ export function setuClient(
   ): Promise<JsonAnswer> {
     const url = `${apiUrl}/api/v1/merchants/${path}`
     const send = async () => {
-      const { value, renew } = await token.get(signal).catch((error) => {
-        throw undone(error)
-      })
+      const { value, renew } = await token.get(signal).catch(throwUndone)
       const headers = { authorization: `Bearer ${value}`, merchantId }
       return { ...(await requestJson({ method, url, headers, body, signal })), renew }
     }
@@ -176,11 +174,7 @@ export function setuClient(
     async refund(order, signal) {
       const { ourRefundId, amount, note, paymentLink } = order
       // Without the payment's identifiers no refund is sent, so the error is marked: the call has changed nothing.
-      const payment =
-        order.payment ??
-        (await namesOfPayment(order, signal).catch((error) => {
-          throw undone(error)
-        }))
+      const payment = order.payment ?? (await namesOfPayment(order, signal).catch(throwUndone))
       const remarks = transactionNote(note)
       const body = { paymentId: payment.id, amount, referenceId: ourRefundId, remarks, type: 'online' }
       const expected = [201, ...REFUSED]
@@ -207,6 +201,10 @@ export function setuClient(
       return update && { ...update, payment }
     },
   }
+}
+
+function throwUndone(error: unknown): never {
+  throw undone(error)
 }
 
 function updateOf({ status, ...refund }: z.output<typeof RefundAnswer>): RefundUpdate {
