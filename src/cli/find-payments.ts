@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import type { Database } from '../db/pool.ts'
 import { errorText, identifier, text, utrAsWritten } from '../fields.ts'
 import { dayText, nextDay, startOfDay } from '../ist.ts'
 import { shopAmountText, toIndianText, toJsonNumber } from '../money.ts'
@@ -66,12 +67,17 @@ export const findPaymentCommands = [
     usage: '--order-id ID',
     schema: z.object({ orderId: ourOrderId }),
     async run({ orderId }, { db, now }) {
-      const found = await createPaymentHistory(db).find(orderId)
-      if (!found) throw new CommandError('there is no such order')
+      const found = await findOrder(db, orderId)
       return { json: toJson(found, now), text: describe(found, now) }
     },
   }),
 ]
+
+export async function findOrder(db: Database, orderId: string): Promise<PaymentHistory> {
+  const found = await createPaymentHistory(db).find(orderId)
+  if (!found) throw new CommandError('there is no such order')
+  return found
+}
 
 function toSought({ utr, orderId, merchantOrderId, amount, on }: z.output<typeof Search>): Sought {
   if (utr !== undefined) return { utr }

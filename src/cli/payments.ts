@@ -17,7 +17,7 @@ import { createPaymentHistory } from '../reconciliation/payment-history.ts'
 import { changingCommand, withhold } from './command.ts'
 import { CommandError } from './errors.ts'
 import { FILE, readFile } from './file.ts'
-import { ourOrderId } from './find-payments.ts'
+import { findOrder, ourOrderId } from './find-payments.ts'
 import { withProgress } from './output.ts'
 
 /** At least one day, because younger intents may still be paid: INTENT_EXPIRY_MINUTES is at most one day. */
@@ -81,10 +81,9 @@ export const paymentCommands = [
       const { allowedNetworks } = config.webhooks
       const http = createOutboundClient({ allowedNetworks, limits: LIMITS.outbound, now: () => now })
       const { clients } = createAcquirers(config.acquirers, http, ACQUIRER_OPTIONS)
-      const history = await createPaymentHistory(db).find(orderId)
-      if (!history) throw new CommandError(REFUSED['unknown order'])
-      const client = clients.get(history.acquirer)
-      if (!client) throw new CommandError(`its acquirer, ${history.acquirer}, cannot be asked here: is it set up?`)
+      const { acquirer } = await findOrder(db, orderId)
+      const client = clients.get(acquirer)
+      if (!client) throw new CommandError(`its acquirer, ${acquirer}, cannot be asked here: is it set up?`)
       const enquiry = await createEnquiries(db).take(orderId)
       if (enquiry === undefined)
         throw new CommandError('its acquirer was asked three times, which is all that it allows')

@@ -4,7 +4,6 @@ import { identifier, matching, text, utrAsWritten } from '../fields.ts'
 import { toIstTime } from '../ist.ts'
 import { shopRefund, toIndianText } from '../money.ts'
 import { createExceptions } from '../reconciliation/exceptions.ts'
-import { createPaymentHistory } from '../reconciliation/payment-history.ts'
 import { createRefund, type RefundResult } from '../refunds/create-refund.ts'
 import { retryRefund } from '../refunds/due-refunds.ts'
 import { createRefundUpdates } from '../refunds/record-update.ts'
@@ -13,7 +12,7 @@ import { isLeftToPerson, listRefunds } from '../refunds/store.ts'
 import { type ChangingContext, changingCommand, command, withhold } from './command.ts'
 import { CommandError } from './errors.ts'
 import { exceptionId } from './exceptions.ts'
-import { ourOrderId } from './find-payments.ts'
+import { findOrder, ourOrderId } from './find-payments.ts'
 import { type Output, record, table } from './output.ts'
 
 const Which = z.object({
@@ -61,7 +60,7 @@ export const refundCommands = [
     async run({ orderId = '', exception, amount, note }, { db, now, person }) {
       const request =
         exception === undefined
-          ? { mid: await ownerOf(db, orderId), orderId, note: note as string, amount }
+          ? { mid: (await findOrder(db, orderId)).mid, orderId, note: note as string, amount }
           : await ofException(db, exception, note)
       const made = await createRefund(db, { ...request, madeBy: person }, now)
       if ('refused' in made) throw new CommandError(REFUSED[made.refused])
@@ -103,12 +102,6 @@ export const refundCommands = [
     run: ({ refund, reason }, context) => endByPerson(refund, { status: 'FAIL', reference: '', reason }, context),
   }),
 ]
-
-async function ownerOf(db: Database, orderId: string): Promise<string> {
-  const order = await createPaymentHistory(db).find(orderId)
-  if (order === undefined) throw new CommandError(REFUSED['unknown order'])
-  return order.mid
-}
 
 async function findRefund(db: Database, id: string): Promise<Refund> {
   const [refund] = await listRefunds(db, { ourRefundId: id })
