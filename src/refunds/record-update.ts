@@ -106,26 +106,21 @@ async function judge(
   source: string,
   now: Date,
 ): Promise<RecordedUpdate> {
-  const refuse = async (exception: ExceptionKind) => {
+  const except = async (exception: ExceptionKind) => {
     const isNew = await saveRefundException(db, exception, refund, { source, reason: update.reason }, now)
     return { changed: false, refund, exception, isNew }
   }
-  if (differs(update, refund)) return refuse('refund differs')
+  if (differs(update, refund)) return except('refund differs')
   if (update.status === 'PENDING') {
     if (refund.status === 'PENDING') await saveArrival(db, refund, update, source, now)
     return { changed: false, refund }
   }
   if (update.status === refund.status) return { changed: false, refund }
-  if (refund.status === 'SUCCESS') return refuse('refund failed after success')
+  if (refund.status === 'SUCCESS') return except('refund failed after success')
   await saveEnd(db, refund, update, source, now)
   const ended = { changed: true, refund: (await findRefund(db, refund.mid, refund)) as Refund }
   if (update.status === 'FAIL' || !(await isAboveWhatWasPaid(db, refund))) return ended
-  const exception = 'refunded above what was paid'
-  return {
-    ...ended,
-    exception,
-    isNew: await saveRefundException(db, exception, refund, { source, reason: update.reason }, now),
-  }
+  return { ...(await except('refunded above what was paid')), ...ended }
 }
 
 /**
