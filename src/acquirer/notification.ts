@@ -67,10 +67,7 @@ export const NOTIFICATION_REFUSALS = [
 ]
 
 /** Records an acquirer's payment report. Throws 404 for an unknown order, 409 for a contradiction to our records. */
-export async function recordNotification(
-  { reports, now }: Pick<NotificationDependencies, 'reports' | 'now'>,
-  report: PaymentReport,
-) {
+export async function recordNotification({ reports, now }: NotificationDependencies, report: PaymentReport) {
   const recorded = await reports.record(report, { source: 'notification', now })
   if (!('exception' in recorded)) return {}
   switch (recorded.exception) {
@@ -85,11 +82,7 @@ export async function recordNotification(
 }
 
 /** Records an acquirer's refund update. Throws 404 for an unknown refund, 409 for an update about another refund. */
-async function recordRefund(
-  acquirer: string,
-  { refunds, now }: Pick<NotificationDependencies, 'refunds' | 'now'>,
-  update: RefundUpdate,
-) {
+async function recordRefund(acquirer: string, { refunds, now }: NotificationDependencies, update: RefundUpdate) {
   const recorded = await refunds.recordNotification(acquirer, update, now())
   if (recorded === undefined) throw orderNotFound()
   if (recorded.exception === 'refund differs') throw notificationRefused('refund differs')
