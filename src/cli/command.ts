@@ -94,13 +94,10 @@ export function atomicCommand<S extends z.ZodObject>(
   return changingCommand(name, summary, { ...definition, run: inTransaction })
 }
 
+type NamedCommand<S extends z.ZodObject> = Pick<Command, 'name' | 'summary'> & Omit<CommandDefinition<S>, 'run'>
+
 function define<S extends z.ZodObject>(
-  {
-    usage = '',
-    schema = z.object({}) as unknown as S,
-    argument,
-    ...named
-  }: Omit<CommandDefinition<S>, 'run'> & Pick<Command, 'name' | 'summary'>,
+  { usage = '', schema = z.object({}) as unknown as S, argument, ...named }: NamedCommand<S>,
   changes: boolean,
   toRun: (input: z.output<S>, typed: Readonly<Record<string, unknown>>) => PreparedCommand['run'],
 ): Command {

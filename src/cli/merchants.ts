@@ -1,3 +1,4 @@
+import type { AcquirerMerchant } from '../acquirer/acquirer.ts'
 import { ACQUIRER_NAMES, acquirerFault } from '../acquirer/acquirers.ts'
 import type { DatabaseConfig } from '../config.ts'
 import type { Queryable } from '../db/pool.ts'
@@ -64,12 +65,11 @@ export const merchantCommands = [
   ),
 ]
 
+type Served = AcquirerMerchant & Pick<Merchant, 'acquirer'>
+
 /** Refuses a merchant whom its acquirer cannot serve, since the merchant could take no payments. */
-function refuseFaultyAcquirer(
-  { acquirer, ...merchant }: Pick<Merchant, 'vpa' | 'acquirer'> & { acquirerMerchantId?: string | null | undefined },
-  config: Pick<DatabaseConfig, 'acquirers'>,
-) {
-  const fault = acquirerFault(acquirer, merchant, config.acquirers)
+function refuseFaultyAcquirer({ acquirer, ...merchant }: Served, { acquirers }: DatabaseConfig) {
+  const fault = acquirerFault(acquirer, merchant, acquirers)
   if (fault !== undefined) throw new CommandError(fault)
 }
 

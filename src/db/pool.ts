@@ -13,16 +13,13 @@ const IDLE_TIMEOUT_MS = 10_000
 /** A pool, or one client inside a transaction. */
 export type Queryable = Pick<pg.Pool, 'query'>
 
+type PoolOptions = { url: string; size: number; log: Pick<Logger, 'warn'> } & Partial<Limits['database']>
+
 /**
  * A pool of at most `size` connections to `url`, opened when queries need them. The limits of LIMITS.database are the
  * default; a `queryTimeoutMs` of 0 means no limit.
  */
-export function createPool({
-  url,
-  size,
-  log,
-  ...limits
-}: { url: string; size: number; log: Pick<Logger, 'warn'> } & Partial<Limits['database']>): Database {
+export function createPool({ url, size, log, ...limits }: PoolOptions): Database {
   const { connectTimeoutMs, queryTimeoutMs } = { ...LIMITS.database, ...limits }
   const options = {
     connectionString: url,
@@ -53,8 +50,7 @@ export function createPools(
   log: Pick<Logger, 'warn'>,
   { database, pools }: Pick<Limits, 'database' | 'pools'> = LIMITS,
 ): Pools {
-  const pool = (size: number, of: Partial<Parameters<typeof createPool>[0]> = {}) =>
-    createPool({ url, size, log, ...database, ...of })
+  const pool = (size: number, of: Partial<PoolOptions> = {}) => createPool({ url, size, log, ...database, ...of })
   // A list takes as long as its reader takes; lists/list-operation.ts cuts off readers that are too slow.
   const unlimited = { queryTimeoutMs: 0 }
   return {

@@ -185,12 +185,8 @@ const code = (text: string) => html`<code>${text}</code>`
 type Open = Pick<PageOfToday, 'overview' | 'balance' | 'warnings'>
 
 function needs({ overview, balance, warnings }: Open, now: Date): Html {
-  const {
-    exceptions: { open, amount, oldest },
-    refunds,
-    webhooks,
-    returnCalls,
-  } = overview
+  const { refunds, webhooks, returnCalls } = overview
+  const { open, amount, oldest } = overview.exceptions
   const count = countOpen(open)
   const differs = balance !== undefined && (!balance.balances || balance.open.count > 0)
   if (count + refunds.open + webhooks.behind + returnCalls.givenUp + warnings.length === 0 && !differs) {
