@@ -34,7 +34,7 @@ export const payPage = operation({
       const checkout = await findCheckout(params.orderId)
       const moment = now()
       const texts = textsFor(headers['accept-language'])
-      const refunds = sandbox && checkout.status === 'SUCCESS' ? await refundsInSandbox(pools, checkout) : []
+      const refunds = sandbox && checkout.status === 'SUCCESS' ? await refundsInSandbox(pools.pages, checkout) : []
       // The page's script requests the x-payment headers by HEAD while the page gets no events.
       reply.headers({
         ...pageHeaders(texts),

@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import * as z from 'zod'
 import type { AcquirerClient } from '../acquirer/client.ts'
-import type { Pools } from '../db/pool.ts'
+import type { Pools, Queryable } from '../db/pool.ts'
 import { badRequest, refundNotFound } from '../errors.ts'
 import { bodyCheck } from '../http/input.ts'
 import { toDecimalText } from '../money.ts'
@@ -21,10 +21,8 @@ export const Simulation = z.object({
 })
 
 /** The refunds that our sandbox may end: those at `direct`. Other refunds end in the sandbox of their acquirer. */
-export const refundsInSandbox = (
-  { pages }: Pick<Pools, 'pages'>,
-  { mid, orderId }: Pick<Checkout, 'mid' | 'orderId'>,
-) => listRefunds(pages, { mid, orderId, acquirer: 'direct' })
+export const refundsInSandbox = (db: Queryable, { mid, orderId }: Pick<Checkout, 'mid' | 'orderId'>) =>
+  listRefunds(db, { mid, orderId, acquirer: 'direct' })
 
 /** Minutes since expiry in the simulation of a late payment, more than the 10 in which a payment is still on time. */
 const LATE_BY_MINUTES = 60
@@ -90,7 +88,7 @@ async function simulate(
 
   async function endRefund(): Promise<void> {
     if (status !== 'SUCCESS' && status !== 'FAIL') throw badRequest('status of a refund must be SUCCESS or FAIL')
-    const refund = (await refundsInSandbox(pools, { mid, orderId })).find(({ refundId }) => refundId === name)
+    const refund = (await refundsInSandbox(pools.pages, { mid, orderId })).find(({ refundId }) => refundId === name)
     if (!refund) throw refundNotFound()
     const end = { status, reference: status === 'SUCCESS' ? newReference() : '', reason: 'played in the sandbox' }
     await refunds.record(refund, end, 'notification', now())

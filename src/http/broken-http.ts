@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { type Server, STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import type { ConnectionError } from 'fastify'
 import { badRequest, type Failure, headersTooLarge, methodNotAllowed, requestTimeout } from '../errors.ts'
 import { fail } from './envelope.ts'
 import type { RequestLog } from './request-log.ts'
@@ -17,11 +19,7 @@ export function answerAll(server: Server, requestLog: RequestLog) {
 }
 
 /** Answers bytes that are not HTTP, and closes the connection, because the next request's start cannot be found. */
-export function refuseBrokenHttp(
-  error: Error & { code?: string },
-  socket: Duplex & { bytesRead?: number },
-  requestLog: RequestLog,
-) {
+export function refuseBrokenHttp(error: ConnectionError, socket: Socket, requestLog: RequestLog) {
   if (error.code === 'ECONNRESET' || socket.destroyed) return
   // A connection without a single byte is closed without an answer. Browsers open connections in advance, and would
   // take an answer for the answer to their next request.

@@ -82,6 +82,4 @@ export function orderIdsBegin(moment: Date): string {
 
 const ORDER_ID = /^[0-9a-f]{32}$/
 
-export function isOrderId(text: string): boolean {
-  return ORDER_ID.test(text)
-}
+export const isOrderId = (text: string): boolean => ORDER_ID.test(text)

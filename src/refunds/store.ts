@@ -56,10 +56,7 @@ export async function listRefunds(
  * Whether a person has to find out how an open refund ends, because the service does not query the refund, as with
  * `direct`, or because the acquirer has not reported an end in time.
  */
-export async function isLeftToPerson(
-  db: Queryable,
-  { mid, orderId, ourRefundId, dueAt }: Pick<Refund, 'mid' | 'orderId' | 'ourRefundId' | 'dueAt'>,
-): Promise<boolean> {
+export async function isLeftToPerson(db: Queryable, { mid, orderId, ourRefundId, dueAt }: Refund): Promise<boolean> {
   if (dueAt === null) return true
   const { rowCount } = await db.query(
     `select from payment_exceptions e
