@@ -11,12 +11,10 @@ export const writtenExpiries = (mid: string, orderId: string) => `
               join webhook_deliveries d on d.mid = e.mid and d.endpoint_id = e.endpoint_id and d.order_id = ${orderId}
              where e.mid = ${mid} and d.type = 'payment.expired'`
 
+export type Answered = { mid: string; orderId: string; isFailed: boolean }
+
 /** Stores that an answer has told the merchant of an order's failure, or of its payment, which ends the return call. */
-export async function saveAnswered(
-  db: Queryable,
-  { mid, orderId, isFailed }: { mid: string; orderId: string; isFailed: boolean },
-  now: Date,
-): Promise<void> {
+export async function saveAnswered(db: Queryable, { mid, orderId, isFailed }: Answered, now: Date): Promise<void> {
   await db.query(
     isFailed
       ? 'update payment_intents set fail_told_at = $3 where mid = $1 and order_id = $2 and fail_told_at is null'

@@ -1,7 +1,7 @@
 import { inTransaction, type Pools, type Queryable } from '../db/pool.ts'
 import { prepared } from '../db/prepared.ts'
 import { LIMITS, type Limits } from '../limits.ts'
-import { FAIL_TOLD, saveAnswered } from './answered.ts'
+import { type Answered, FAIL_TOLD, saveAnswered } from './answered.ts'
 import { createInsert } from './insert-intents.ts'
 import { type Intent, isOrderId, type PaymentLink } from './intent.ts'
 import { RETURN_CALL, writeDeliveries } from './outbox.ts'
@@ -138,7 +138,7 @@ export function createIntents(
     /** Finds an order of the merchant whose order_id or, if there is none, whose orderId is `orderId`. */
     findStatus: (mid: string, orderId: string) => lookUpStatus(requests, mid, orderId),
 
-    saveAnswered: (answered: Parameters<typeof saveAnswered>[1], now: Date) => saveAnswered(requests, answered, now),
+    saveAnswered: (answered: Answered, now: Date) => saveAnswered(requests, answered, now),
   }
 }
 
