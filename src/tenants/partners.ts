@@ -12,6 +12,9 @@ export type Partner = {
 /** Result of linking or unlinking; `unchanged` after a repeat. */
 type LinkOutcome = 'changed' | 'unchanged' | 'unknown pid' | 'unknown mid'
 
+const LINK = `insert into partner_merchants (pid, mid)
+  select p.pid, m.mid from partners p, merchants m where p.pid = $1 and m.mid = $2 on conflict (pid, mid) do nothing`
+
 const FIND_LINK = prepared('select from partner_merchants where pid = $1 and mid = $2')
 
 export function createPartners(db: Queryable) {
@@ -52,14 +55,7 @@ export function createPartners(db: Queryable) {
       return rows
     },
 
-    link: (pid: string, mid: string) =>
-      change(
-        pid,
-        mid,
-        `insert into partner_merchants (pid, mid)
-         select p.pid, m.mid from partners p, merchants m where p.pid = $1 and m.mid = $2
-         on conflict (pid, mid) do nothing`,
-      ),
+    link: (pid: string, mid: string) => change(pid, mid, LINK),
 
     unlink: (pid: string, mid: string) => change(pid, mid, 'delete from partner_merchants where pid = $1 and mid = $2'),
 
