@@ -178,11 +178,10 @@ export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () =
   }
 }
 
-const mapEach = <Name extends string, T, R>(each: Record<Name, T>, map: (name: Name, value: T) => R) =>
-  Object.fromEntries(Object.entries(each).map(([name, value]) => [name, map(name as Name, value as T)])) as Record<
-    Name,
-    R
-  >
+function mapEach<Name extends string, T, R>(each: Record<Name, T>, map: (name: Name, value: T) => R) {
+  const mapped = Object.entries<T>(each).map(([name, value]) => [name, map(name as Name, value)])
+  return Object.fromEntries(mapped) as Record<Name, R>
+}
 
 /** Every combination of one value for each label. */
 const combinationsOf = (labels: Labels): Record<string, string | number>[] =>

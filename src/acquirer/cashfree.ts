@@ -127,10 +127,8 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
       if (isSecond) return { status: 'FAIL', reference: '', reason: ONLY_ITS_OWN }
       const refund = { refund_id: ourRefundId, refund_amount: toJsonNumber(amount), refund_speed: 'STANDARD' }
       const body = { ...refund, refund_note: noteOf(note, 100) }
-      const answer = await request({ method: 'POST', path: `orders/${orderId}/refunds`, body }, signal, [
-        200,
-        ...REFUSED,
-      ])
+      const path = `orders/${orderId}/refunds`
+      const answer = await request({ method: 'POST', path, body }, signal, [200, ...REFUSED])
       if (answer.status === 200) return updateOf(answer, order)
       // Cashfree may refuse a repeated request because the first request has created the refund.
       const known = await getRefund(order, signal)
