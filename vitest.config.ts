@@ -13,6 +13,7 @@ const GENERATED = [
   'test/docs/request-schemas.test.ts',
   'test/reconciliation/reconcile-months.test.ts',
   'test/reconciliation/closed-months.test.ts',
+  'test/reconciliation/planted-faults.test.ts',
   'test/acquirer/histories.test.ts',
 ]
 
