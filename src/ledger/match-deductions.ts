@@ -76,16 +76,22 @@ export function matchDeductions(
     const ofPayment = left(byPayment.get(item))
     return sumOf(ofPayment) === -gross ? ofPayment : []
   })
-  assign(({ isNamed, day, gross }) => {
-    if (isNamed) return []
-    // Our day of a refund may be the one after the bank's: its success is asked for every few hours.
-    const open = left(refunds).filter((refund) => refund.day <= addDays(day, 1))
-    const exact = open.filter(({ amount }) => amount === -gross)
-    if (exact.length > 0) return exact.length === 1 ? exact : []
+  // Our day of a refund may be the one after the bank's: its success is asked for every few hours.
+  const openTo = ({ isNamed, day }: Deduction) =>
+    isNamed ? [] : left(refunds).filter((refund) => refund.day <= addDays(day, 1))
+  const exactTo = (row: Deduction) => openTo(row).filter(({ amount }) => amount === -row.gross)
+  // Before all sums, which a refund with a row of its own would falsify.
+  assign((row) => {
+    const exact = exactTo(row)
+    return exact.length === 1 ? exact : []
+  })
+  assign((row) => {
+    if (exactTo(row).length > 0) return []
+    const open = openTo(row)
     const ofBankDays = [...groupBy(open, (refund) => nextBankDay(refund.day)).values()]
-    const fitting = ofBankDays.filter((refunds) => sumOf(refunds) === -gross)
+    const fitting = ofBankDays.filter((refunds) => sumOf(refunds) === -row.gross)
     if (fitting.length > 0) return fitting.length === 1 ? (fitting[0] as SuccessfulRefund[]) : []
-    return sumOf(open) === -gross ? open : []
+    return sumOf(open) === -row.gross ? open : []
   })
   return { rowOf, refundsOf }
 }

@@ -177,6 +177,24 @@ describe('a deduction that names nothing', () => {
   })
 })
 
+describe('refunds deducted by rows that name nothing', () => {
+  const refunds = async (...amounts: number[]) => {
+    for (const [index, rupees] of amounts.entries()) {
+      const utr = `P${index}`
+      const orderId = await pay(utr, at(WEDNESDAY))
+      await settle(utr, at(THURSDAY))
+      await refund({ orderId, utr, rupees }, at(THURSDAY), at(THURSDAY))
+    }
+  }
+
+  it('one row for the refunds of a bank day and one for another refund are no difference, in whatever order they come', async () => {
+    await refunds(50, 60, 70)
+    await settle('N1', at(FRIDAY, '10:00:00'), { amount: '-110' })
+    await settle('N2', at(FRIDAY, '11:00:00'), { amount: '-70' })
+    expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0n } })
+  })
+})
+
 describe('a refund that no row deducts', () => {
   it('a refund that no row deducts is a difference once its payout was due, and a person may resolve it', async () => {
     const orderId = await pay('P1', at(WEDNESDAY))
