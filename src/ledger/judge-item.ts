@@ -80,13 +80,15 @@ export function judgeItem(item: Item, judging: Judging): Unnamed[] {
 function judgeRows(item: Item, judging: Judging): Unnamed[] {
   const successful = item.rows.filter(({ status }) => status === 'SUCCESS')
   const settled = successful.filter(({ isDeduction }) => !isDeduction)
-  const undeducted = item.refunds.filter(({ refundId }) => !judging.rowOf.has(refundId))
-  const back = undeducted.reduce((sum, { amount }) => sum + amount, 0n)
+  const withoutRow = item.refunds.filter(({ refundId }) => !judging.rowOf.has(refundId))
+  const netted = sumOf(withoutRow.filter(({ refundId }) => judging.netted.has(refundId)))
+  const undeducted = withoutRow.filter(({ refundId }) => !judging.netted.has(refundId))
+  const back = sumOf(undeducted)
   const faults: Fault[] = []
   for (const row of successful) {
     const fault = row.isDeduction
       ? judgeDeduction(item, row, judging)
-      : judgeSettlement(item, row, settled, back, judging)
+      : judgeSettlement(item, row, settled, { netted, back }, judging)
     if (fault === undefined) continue
     const ended = faults.findLastIndex(
       (open) => open.resolution === null && fault.resolution === null && owedBy(open) === -owedBy(fault),
@@ -99,7 +101,7 @@ function judgeRows(item: Item, judging: Judging): Unnamed[] {
   return [
     ...(settled.length === 0 ? judgeUnsettled(item, back, judging) : []),
     ...faults.map(({ row: _, ...fault }) => ({ ...fault, cause: `${fault.cause}${history}` })),
-    ...judgeUndeducted(item, settled, undeducted, back, judging),
+    ...judgeUndeducted(item, settled, undeducted, judging),
   ]
 }
 
@@ -128,7 +130,7 @@ function judgeSettlement(
   { payment, exception, ...item }: Item,
   row: ItemRow,
   settled: readonly ItemRow[],
-  back: bigint,
+  { netted, back }: { netted: bigint; back: bigint },
   { bankDayFrom, formOf }: Judging,
 ): Unnamed | undefined {
   const { day, utr: settlementUtr, gross, fee, tax, account } = row
@@ -144,7 +146,7 @@ function judgeSettlement(
     ...differenceOf(item, { day, orderId: payment?.orderId ?? told?.orderId ?? null, exception: told }),
     ...{ settlementUtr, paid: payment?.amount ?? null, settled: gross },
   }
-  const went = spellBack(payment === undefined ? 0n : back)
+  const went = spellBack(payment === undefined ? 0n : netted + back)
   if (first !== undefined && first !== row) {
     const cause = `settlement ${first.utr} of ${first.day} has paid it before`
     return { ...about, kind: 'settled twice', resolution: null, cause: `${cause}${went}` }
@@ -159,7 +161,7 @@ function judgeSettlement(
       cause: spellTold(told),
     }
   }
-  if (gross === payment.amount || gross === payment.amount - back) return undefined
+  if (gross === payment.amount - netted) return undefined
   const [kind, cause]: [DifferenceKind, string] =
     fee === null && tax === null
       ? ['amount differs', 'the amount is not what was paid, and the file states no fee and tax']
@@ -178,7 +180,7 @@ function judgeDeduction(
 ): Unnamed | undefined {
   const refunds = refundsOf.get(settlementUtr) ?? []
   const [refund] = refunds
-  const amount = refunds.reduce((sum, one) => sum + one.amount, 0n)
+  const amount = sumOf(refunds)
   const ids = refunds.map(({ refundId }) => refundId).join(', ')
   const about = {
     ...differenceOf(item, { day, orderId: payment?.orderId ?? refund?.orderId ?? null, exception: undefined }),
@@ -186,7 +188,7 @@ function judgeDeduction(
   }
   if (refund?.isOfSecond) {
     // The settlement of the second payment has ended with its exception.
-    const resolution = amount === -gross && refund.isSettled ? `refund ${ids}` : null
+    const resolution = amount === -gross && refund.settled !== null ? `refund ${ids}` : null
     return { ...about, resolution, cause: `refund ${ids} of a double payment` }
   }
   if (refund !== undefined) {
@@ -199,16 +201,14 @@ function judgeDeduction(
   return { ...about, cause }
 }
 
-/** Refunds that no row deducts, where the payment was not settled with less by them. */
+/** Refunds that no row deducts. */
 function judgeUndeducted(
   { payment, ...item }: Item,
   settled: readonly ItemRow[],
   undeducted: readonly SuccessfulRefund[],
-  back: bigint,
   { isJudged, formOf, nextBankDay }: Judging,
 ): Unnamed[] {
-  const [first] = settled
-  if (payment === undefined || first === undefined || first.gross === payment.amount - back) return []
+  if (payment === undefined || settled.length === 0) return []
   const days = [...new Set(undeducted.map(({ day }) => day))].filter(
     (day) => isJudged(day) && formOf(payment.account, nextBankDay(day)) === 'by payment',
   )
@@ -217,7 +217,7 @@ function judgeUndeducted(
     const ids = refunds.map(({ refundId }) => refundId).sort()
     return {
       ...differenceOf(item, { day, orderId: payment.orderId, exception: undefined }),
-      ...{ kind: 'refund not deducted' as const, settled: refunds.reduce((sum, { amount }) => sum + amount, 0n) },
+      ...{ kind: 'refund not deducted' as const, settled: sumOf(refunds) },
       cause: `refund ${ids.join(', ')}: the payment was settled in full, and no row deducts what went back`,
     }
   })
@@ -231,6 +231,8 @@ const differenceOf = ({ mid, utr }: Pick<Item, 'mid' | 'utr'>, { day, orderId, e
   exceptionId: exception?.exceptionId ?? null,
   resolution: exception?.resolution ?? null,
 })
+
+const sumOf = (refunds: readonly SuccessfulRefund[]) => refunds.reduce((sum, { amount }) => sum + amount, 0n)
 
 const spellBack = (back: bigint) => (back === 0n ? '' : `; ${toSumText(back)} of it went back`)
 

@@ -14,8 +14,9 @@ export type SuccessfulRefund = {
   reference: string
   /** A refund of a second payment, whose money never counted as paid. */
   isOfSecond: boolean
-  /** Whether the bank has paid out the payment. */
-  isSettled: boolean
+  /** Of the payment, and of the row that has paid it out; null where none has. */
+  paid: bigint
+  settled: bigint | null
 }
 
 /** A row by which the bank takes money back; `gross` is in paise, and negative. */
@@ -36,13 +37,15 @@ export type MatchedDeductions = {
   rowOf: ReadonlyMap<string, Deduction>
   /** The refunds that a row deducts, by its UTR. */
   refundsOf: ReadonlyMap<string, readonly SuccessfulRefund[]>
+  /** The refundIds of those by which the payment's own row is less: no other row deducts them. */
+  netted: ReadonlySet<string>
 }
 
 /**
  * Finds the refunds that each row deducts. A row belongs to the refund whose reference it carries; else to the oldest refund
- * of its payment and amount, or to all refunds of its payment that add up to it. A row that names nothing belongs to the one
- * refund of its amount, else to all refunds of one bank day, else to all that are left; and only where one choice fits.
- * Refunds and rows come oldest first.
+ * of its payment and amount, or to all refunds of its payment that add up to it. What is left may be netted: the payment's own
+ * row is less by it. A row that names nothing belongs to the one refund of its amount, else to all refunds of one bank day, else
+ * to all that are left; and only where one choice fits. Refunds and rows come oldest first.
  */
 export function matchDeductions(
   refunds: readonly SuccessfulRefund[],
@@ -53,7 +56,9 @@ export function matchDeductions(
   const refundsOf = new Map<string, readonly SuccessfulRefund[]>()
   const byReference = groupBy(refunds, ({ reference }) => reference)
   const byPayment = groupBy(refunds, ({ utr }) => utr)
-  const left = (of: readonly SuccessfulRefund[] = []) => of.filter(({ refundId }) => !rowOf.has(refundId))
+  const netted = new Set<string>()
+  const left = (of: readonly SuccessfulRefund[] = []) =>
+    of.filter(({ refundId }) => !rowOf.has(refundId) && !netted.has(refundId))
   const assign = (choose: (row: Deduction) => readonly SuccessfulRefund[]) => {
     for (const row of rows) {
       const chosen = refundsOf.has(row.utr) ? [] : choose(row)
@@ -76,6 +81,7 @@ export function matchDeductions(
     const ofPayment = left(byPayment.get(item))
     return sumOf(ofPayment) === -gross ? ofPayment : []
   })
+  for (const ofPayment of byPayment.values()) for (const { refundId } of nettedOf(left(ofPayment))) netted.add(refundId)
   // Our day of a refund may be the one after the bank's: its success is asked for every few hours.
   const openTo = ({ isNamed, day }: Deduction) =>
     isNamed ? [] : left(refunds).filter((refund) => refund.day <= addDays(day, 1))
@@ -93,7 +99,17 @@ export function matchDeductions(
     if (fitting.length > 0) return fitting.length === 1 ? (fitting[0] as SuccessfulRefund[]) : []
     return sumOf(open) === -row.gross ? open : []
   })
-  return { rowOf, refundsOf }
+  return { rowOf, refundsOf, netted }
+}
+
+/** Of the refunds of one payment those by which it was paid out with less: the oldest ones, else the one of that amount. */
+function nettedOf(refunds: readonly SuccessfulRefund[]): readonly SuccessfulRefund[] {
+  const [first] = refunds
+  if (first === undefined || first.settled === null) return []
+  const less = first.paid - first.settled
+  const oldest = refunds.map((_, index) => refunds.slice(0, index + 1)).find((some) => sumOf(some) === less)
+  const ofAmount = refunds.filter(({ amount }) => amount === less)
+  return oldest ?? (ofAmount.length === 1 ? ofAmount : [])
 }
 
 const sumOf = (refunds: readonly SuccessfulRefund[]) => refunds.reduce((sum, { amount }) => sum + amount, 0n)

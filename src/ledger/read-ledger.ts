@@ -207,7 +207,7 @@ export function createLedger(snapshot: Snapshot, mid: string) {
         order by at, utr`,
       [mid, known, [...noOrder.keys()]],
     )
-    const successful = refunds.rows.map((row) => withPaise<SuccessfulRefund>(row, 'amount'))
+    const successful = refunds.rows.map((row) => withPaise<SuccessfulRefund>(row, 'amount', 'paid', 'settled'))
     const rows = deductions.rows.map((row) => withPaise<Deduction>(row, 'gross'))
     const refundsOfPayment = groupBy(successful, ({ utr }) => utr)
     return { refunds: successful, refundsOfPayment, ...matchDeductions(successful, rows, bankDays) }
@@ -329,9 +329,15 @@ const DAYS = `
 const REFUNDS = `
   select r.our_refund_id as "refundId", r.order_id as "orderId", p.utr, p.acquirer as account, r.amount_paise::text as amount,
          ${textOf(dayOf('coalesce(p.paid_at, p.heard_at)'))} as "paidOn", ${textOf(dayOf('r.ended_at'))} as day,
-         upper(r.reference) as reference, p.kind = 'second' as "isOfSecond",
-         exists (${settlementsKnown(`${CARRIED_UTR} = p.utr and ${PAID_OUT}`)}) as "isSettled"
+         upper(r.reference) as reference, p.kind = 'second' as "isOfSecond", p.amount_paise::text as paid,
+         ${paiseOf('s.gross')} as settled
     from refunds r
     join payments p on p.mid = $1 and p.utr = r.utr and p.order_id = r.order_id
+    left join lateral (
+      select gross
+        from (${settlementsKnown(`${CARRIED_UTR} = p.utr and ${PAID_OUT}`)}) of_payment
+       where at >= coalesce(p.paid_at, p.heard_at) - interval '1 day'
+       order by at, utr
+       limit 1) s on true
    where r.mid = $1 and r.status = 'SUCCESS' and r.ended_at <= $2
    order by r.ended_at, r.our_refund_id`

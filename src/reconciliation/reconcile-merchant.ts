@@ -76,7 +76,7 @@ async function readBooks(ledger: Ledger, days: Days) {
   const entries = await readEntries(ledger, days)
   const { paid, settled, items } = await ledger.readDays(window, days)
   const counted = refunds.filter(({ isOfSecond }) => !isOfSecond)
-  const undeducted = counted.filter(({ refundId }) => !matched.rowOf.has(refundId))
+  const undeducted = counted.filter(({ refundId }) => !matched.rowOf.has(refundId) && !matched.netted.has(refundId))
   const judged = await judgeWindow(ledger, window, { paid, settled, undeducted })
   const judging = { ...matched, ...bankDays, ...judged, isJudged: isJudgedBy(ledger) }
   const byDay = new Map<string, Sums>()
@@ -91,8 +91,8 @@ async function readBooks(ledger: Ledger, days: Days) {
     if (settledDay === null && isAwaited(account, bankDays.nextBankDay(day), day)) sums.awaited += sum
   }
   // Nothing is awaited of what went back before it was settled.
-  for (const { paidOn: day, account, amount, isSettled } of undeducted) {
-    if (isAsked({ day }) && !isSettled && isAwaited(account, bankDays.nextBankDay(day), day))
+  for (const { paidOn: day, account, amount, settled: row } of undeducted) {
+    if (isAsked({ day }) && row === null && isAwaited(account, bankDays.nextBankDay(day), day))
       at(byDay, day).awaited -= amount
   }
   for (const [day, count] of await ledger.learnedFromDayFile(days)) at(byDay, day).fromDayFile += count

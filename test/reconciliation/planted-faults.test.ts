@@ -45,7 +45,7 @@ beforeAll(async () => {
   db = testPool(url, 3)
   const seed = isSlow() ? Date.now() % 100_000 : 3
   if (isSlow()) console.log(`the planted faults of seed ${seed}`)
-  planted = plantFaults({ ...(isSlow() ? { sets: 3, perDay: 40 } : { sets: 1, perDay: 8 }), seed })
+  planted = plantFaults({ ...(isSlow() ? { sets: 3, perDay: 40 } : { sets: 1, perDay: 7 }), seed })
   await storePlanted(db, planted, async (day) => {
     if (BETWEEN.includes(day)) made.set(day, await reportsAsOf(day))
   })

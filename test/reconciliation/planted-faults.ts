@@ -149,16 +149,24 @@ const withFees = (gross: number) => {
   return { amount: gross - fee - tax, fee, tax }
 }
 
-/** Makes the quarter of `sets` times four merchants, each with `perDay` payments a day, of which two have a plant. */
+const FORMS = ['named', 'own', 'sums', 'mixed', 'sums', 'mixed'] as const
+
+/** Makes the quarter of `sets` times six merchants, each with `perDay` payments a day, of which two have a plant. */
 export function plantFaults({ sets, perDay, seed }: { sets: number; perDay: number; seed: number }): Planted {
   const planted: Planted = { books: [], facts: new Map(), files: new Map(), plants: new Map() }
+  const turns = new Map<Form, number>()
+  // Merchants of one form go on where the last one has ended, so that every plant has its turn.
+  const nextPlant = (form: Form) => {
+    turns.set(form, (turns.get(form) ?? seed) + 1)
+    return turns.get(form) as number
+  }
   for (let set = 0; set < sets; set++) {
-    for (const [index, form] of (['named', 'own', 'sums', 'mixed'] as const).entries()) {
-      const number = set * 4 + index
+    for (const [index, form] of FORMS.entries()) {
+      const number = set * FORMS.length + index
       const mid = `Q${String(number).padStart(2, '0')}_${form.toUpperCase()}`
       const book: Book = { mid, form, movements: [], differences: [], exceptions: [], spans: [] }
       planted.books.push(book)
-      const making = { planted, book, number, random: randomFrom(seed + 7 * number) }
+      const making = { planted, book, number, nextPlant: () => nextPlant(form), random: randomFrom(seed + 7 * number) }
       if (form === 'named' || form === 'own') plantByPayment(makerOf(making), perDay)
       else plantBySums(makerOf(making), perDay)
     }
@@ -166,11 +174,18 @@ export function plantFaults({ sets, perDay, seed }: { sets: number; perDay: numb
   return planted
 }
 
-type Making = { planted: Planted; book: Book; number: number; random: (below: number) => number }
+type Making = {
+  planted: Planted
+  book: Book
+  number: number
+  random: (below: number) => number
+  /** A number that is one more than the last one of a merchant of this form. */
+  nextPlant: () => number
+}
 type Maker = ReturnType<typeof makerOf>
 
 /** What a plant is made of: each writes the facts that the service learns, and the own ledger. */
-function makerOf({ planted, book, number, random }: Making) {
+function makerOf({ planted, book, number, random, nextPlant }: Making) {
   const { mid, form } = book
   let count = 0
   const factsOf = (day: string) => {
@@ -211,7 +226,7 @@ function makerOf({ planted, book, number, random }: Making) {
   }
 
   return {
-    ...{ book, random, form, mid },
+    ...{ book, random, nextPlant, form, mid },
     plants: (name: string) => planted.plants.set(name, (planted.plants.get(name) ?? 0) + 1),
 
     /** A payment, told on `heardOn` by the day file unless it is told at once. */
@@ -747,16 +762,14 @@ function plantsByPayment(maker: Maker) {
 /** Each day has two plants and else plain payments, so that a payout always names more payments than it leaves out. */
 function plantByPayment(maker: Maker, perDay: number): void {
   const { plants, settle, notSettled, own } = plantsByPayment(maker)
-  const { pay, row, span, random } = maker
+  const { pay, row, span, nextPlant } = maker
   const names = Object.keys(plants)
-  let next = random(names.length)
   for (const day of daysOf(QUARTER.from, QUARTER.to)) {
     for (let index = 0; index < perDay; index++) {
       const order = pay(day)
       const isCalm = !isUnsettled(day) && order.due !== PARTIAL
       if (index < 2 && isCalm) {
-        const name = names[next % names.length] as string
-        next += 1
+        const name = names[nextPlant() % names.length] as string
         maker.plants(name)
         ;(plants[name] as Plant)(order)
         continue
@@ -1173,7 +1186,7 @@ function plantsBySums(maker: Maker) {
 /** Every third payout has a plant, since a plant may change the next two. */
 function plantBySums(maker: Maker, perDay: number): void {
   const { plants, sumsDiffer, own } = plantsBySums(maker)
-  const { pay, row, span, random, form, mid } = maker
+  const { pay, row, span, nextPlant, form, mid } = maker
   const byDue = new Map<string, Order[]>()
   for (const day of daysOf(QUARTER.from, QUARTER.to)) {
     for (let index = 0; index < perDay; index++) {
@@ -1183,12 +1196,11 @@ function plantBySums(maker: Maker, perDay: number): void {
   }
   const dues = [...byDue.keys()].sort()
   const names = Object.keys(plants).filter((name) => form === 'mixed' || !(plants[name] as SumPlant).isMixedOnly)
-  const first = random(names.length)
   const slots = dues.map((_, index) => {
     const days = dues.slice(index, index + 3)
     // The payments of a payout begin with the bank day before.
     const isCalm = days.length === 3 && !days.some((day) => isUnsettled(day) || isUnsettled(before(day)))
-    return index % 3 === 0 && isCalm ? names[(first + index / 3) % names.length] : undefined
+    return index % 3 === 0 && isCalm ? names[nextPlant() % names.length] : undefined
   })
   const payouts = dues.map((day, index): Payout => {
     const all = byDue.get(day) as Order[]

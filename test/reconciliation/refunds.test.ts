@@ -193,6 +193,15 @@ describe('refunds deducted by rows that name nothing', () => {
     await settle('N2', at(FRIDAY, '11:00:00'), { amount: '-70' })
     expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0n } })
   })
+
+  it('a refund that is netted in its payment’s own row is no part of what a row deducts for a bank day', async () => {
+    await refunds(50, 60)
+    const orderId = await pay('P9', at(THURSDAY))
+    await refund({ orderId, utr: 'P9', rupees: 70 }, at(THURSDAY), at(THURSDAY))
+    await settle('P9', at(FRIDAY), { amount: '130' })
+    await settle('N1', at(FRIDAY), { amount: '-110' })
+    expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0n } })
+  })
 })
 
 describe('a refund that no row deducts', () => {
@@ -214,6 +223,19 @@ describe('a refund that no row deducts', () => {
     const orderId = await pay('P1', at(WEDNESDAY))
     await refund({ orderId, utr: 'P1', rupees: 50 }, at(WEDNESDAY), at(WEDNESDAY))
     await settle('P1', at(THURSDAY), { amount: '150' })
+    expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0n } })
+  })
+
+  it('a refund that is netted in the payment’s own row stays so whatever becomes of a later refund', async () => {
+    const orderId = await pay('P1', at(WEDNESDAY))
+    await refund({ orderId, utr: 'P1', rupees: 50 }, at(WEDNESDAY), at(WEDNESDAY))
+    await settle('P1', at(THURSDAY), { amount: '150' })
+    await refund({ orderId, utr: 'P1', rupees: 30 }, at(THURSDAY), at(THURSDAY))
+    expect((await report(WEDNESDAY, THURSDAY, THURSDAY)).differences).toEqual([])
+    const { differences, owed, sums } = await report()
+    expect(differences).toMatchObject([{ kind: 'refund not deducted', day: THURSDAY, owed: -30_00n }])
+    expect([owed, sums.carried]).toEqual([-30_00n, -30_00n])
+    await settle('P1R1', at(FRIDAY), { amount: '-30', paymentUtr: 'P1' })
     expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0n } })
   })
 
@@ -245,6 +267,15 @@ describe('a payout by sums', () => {
     const orderId = await pay('P3', at(WEDNESDAY))
     await refund({ orderId, utr: 'P3', rupees: 50 }, at(WEDNESDAY), at(WEDNESDAY, '23:59:59'))
     await settle('N1', at(THURSDAY), { amount: '550' })
+    expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0n } })
+  })
+
+  it('a payout of a sum is not less by a refund that is netted in the row of its payment', async () => {
+    for (const utr of ['P1', 'P2']) await pay(utr, at(WEDNESDAY))
+    const orderId = await pay('P3', at(WEDNESDAY))
+    await refund({ orderId, utr: 'P3', rupees: 50 }, at(WEDNESDAY), at(WEDNESDAY))
+    await settle('N1', at(THURSDAY), { amount: '400' })
+    await settle('N3', at(THURSDAY), { amount: '150', paymentUtr: 'P3' })
     expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0n } })
   })
 
