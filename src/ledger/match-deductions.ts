@@ -95,7 +95,11 @@ export function matchDeductions(
     if (exactTo(row).length > 0) return []
     const open = openTo(row)
     const ofBankDays = [...groupBy(open, (refund) => nextBankDay(refund.day)).values()]
-    const fitting = ofBankDays.filter((refunds) => sumOf(refunds) === -row.gross)
+    const fitting = ofBankDays.flatMap((refunds) => {
+      // Of a payment that was never paid out there may be nothing to take back.
+      const choices = [refunds, refunds.filter(({ settled }) => settled !== null)]
+      return choices.filter((some) => sumOf(some) === -row.gross).slice(0, 1)
+    })
     if (fitting.length > 0) return fitting.length === 1 ? (fitting[0] as SuccessfulRefund[]) : []
     return sumOf(open) === -row.gross ? open : []
   })

@@ -194,6 +194,16 @@ describe('refunds deducted by rows that name nothing', () => {
     expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0n } })
   })
 
+  it('a refund of a payment that was never paid out is no part of what a row deducts for a bank day', async () => {
+    await refunds(50, 60)
+    const orderId = await pay('P9', at(WEDNESDAY))
+    await payTwice('PX', orderId, at(WEDNESDAY))
+    await settle('P9', at(THURSDAY))
+    await refund({ orderId, utr: 'PX' }, at(THURSDAY), at(THURSDAY))
+    await settle('N1', at(FRIDAY), { amount: '-110' })
+    expect(await report()).toMatchObject({ differences: [], sums: { carried: 0n } })
+  })
+
   it('a refund that is netted in its payment’s own row is no part of what a row deducts for a bank day', async () => {
     await refunds(50, 60)
     const orderId = await pay('P9', at(THURSDAY))
