@@ -262,9 +262,11 @@ export async function broughtForward(ledger: Ledger, day: string): Promise<bigin
   const resolved = [
     ...[...ofUtr.values()].filter(({ resolution }) => resolution !== null),
     ...(await ledger.failedPayments()),
-    ...[...refundsOf.values()].flat().filter(({ isOfSecond }) => isOfSecond),
   ].map(({ utr }) => utr)
-  const utrs = [...new Set([...resolved, ...(ledger.settledOfNoOrder.get(ledger.mid) ?? [])])]
+  const ofSecond = [...refundsOf.values()].flat().filter(({ isOfSecond }) => isOfSecond)
+  // A row that carries a refund's reference alone is an item of its own.
+  const deducted = ofSecond.flatMap(({ refundId }) => matched.rowOf.get(refundId)?.item ?? [])
+  const utrs = [...new Set([...resolved, ...deducted, ...(ledger.settledOfNoOrder.get(ledger.mid) ?? [])])]
   if (utrs.length === 0) return sum
   const judging = { ...matched, refundsOf, ...ledger.bankDays, isJudged: isJudgedBy(ledger), formOf: () => BY_SUMS }
   const explained: Difference[] = []

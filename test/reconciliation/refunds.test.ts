@@ -372,6 +372,8 @@ describe('a double payment', () => {
         cause: `refund ${made.refundId} of a double payment`,
       },
     ])
+    // And what is carried forward is what the next day begins with.
+    expect((await report('2026-11-23', '2026-11-23', '2099-01-01')).sums).toMatchObject({ brought: 0n, carried: 0n })
   })
 
   it('a double payment is refunded at most once, and not once its exception was resolved', async () => {
