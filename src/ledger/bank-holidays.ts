@@ -48,7 +48,16 @@ export function createBankHolidays(db: Queryable) {
   }
 }
 
-/** Every bank holiday, as `YYYY-MM-DD`. */
-export async function holidaysOf(db: Queryable): Promise<ReadonlySet<string>> {
-  return new Set((await createBankHolidays(db).list()).map(({ day }) => day))
+/** Every bank holiday that was known, as `YYYY-MM-DD`. */
+export async function holidaysOf(db: Queryable, known: Date): Promise<ReadonlySet<string>> {
+  const { rows } = await db.query<{ day: string }>(
+    `select ${DAY} as day
+       from (select distinct on (day) day, name
+               from bank_holiday_changes
+              where changed_at <= $1
+              order by day, change desc) newest
+      where name is not null`,
+    [known],
+  )
+  return new Set(rows.map(({ day }) => day))
 }

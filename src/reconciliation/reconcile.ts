@@ -117,7 +117,7 @@ export async function snapshotOf(client: PoolClient, known: Date): Promise<Snaps
     [resolved, known],
   )
   const settledOfNoOrder = new Map(rows.map(({ mid, utrs }) => [mid, utrs]))
-  return { client, known, bankDays: createBankDays(await holidaysOf(client)), noOrder, settledOfNoOrder }
+  return { client, known, bankDays: createBankDays(await holidaysOf(client, known)), noOrder, settledOfNoOrder }
 }
 
 /** Every mid, and at last an empty one, which stands for orders that nobody knows; or those that are asked for. */

@@ -31,7 +31,7 @@ const refund = (amount: bigint, number: number, more: Partial<SuccessfulRefund> 
     amount,
     day: day(number),
   },
-  ...{ reference: '', isOfSecond: false, isSettled: true },
+  ...{ reference: '', isOfSecond: false, paid: 200_00n, settled: null },
   ...more,
 })
 
@@ -53,7 +53,9 @@ function judge(
   const deductions = whole.rows
     .filter(({ isDeduction }) => isDeduction)
     .map(({ utr, day, gross }) => ({ utr, item: 'P1', day, gross, references: [utr], isNamed: true }))
-  const matched = matchDeductions(whole.refunds, deductions, bankDays)
+  const settled = whole.rows.find(({ isDeduction }) => !isDeduction)?.gross ?? null
+  const refunds = whole.refunds.map((one) => ({ ...one, settled }))
+  const matched = matchDeductions(refunds, deductions, bankDays)
   const judging: Judging = { ...matched, ...bankDays, isJudged: () => isJudged, formOf: () => form }
   return judgeItem(whole, judging)
 }

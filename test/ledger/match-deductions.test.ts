@@ -8,7 +8,7 @@ const [MONDAY, TUESDAY, WEDNESDAY, FRIDAY] = ['2026-11-16', '2026-11-17', '2026-
 
 const refund = (refundId: string, rupees: number, more: Partial<SuccessfulRefund> = {}): SuccessfulRefund => ({
   ...{ refundId, orderId: `O${refundId}`, utr: `P${refundId}`, account: 'direct', paidOn: MONDAY, day: MONDAY },
-  ...{ amount: BigInt(rupees * 100), reference: '', isOfSecond: false, isSettled: true },
+  ...{ amount: BigInt(rupees * 100), reference: '', isOfSecond: false, paid: 200_00n, settled: 200_00n },
   ...more,
 })
 
@@ -73,6 +73,18 @@ describe('the refunds that a row of the bank deducts', () => {
     ],
     ['no refund where the row names another payment', [refund('A', 50)], [row('D', 50, { isNamed: true })], {}],
     ['no refund that succeeded days after the row', [refund('A', 50, { day: FRIDAY })], [row('D', 50)], {}],
+    [
+      'the one refund of its amount, although an earlier row deducts all refunds of the bank day but that one',
+      [refund('A', 50), refund('B', 60), refund('C', 70)],
+      [row('D', 110), row('E', 70)],
+      { D: ['A', 'B'], E: ['C'] },
+    ],
+    [
+      'no refund by which the row of the payment itself is less',
+      [refund('A', 50, { settled: 150_00n }), refund('B', 30), refund('C', 20)],
+      [row('D', 50)],
+      { D: ['B', 'C'] },
+    ],
     ['no refund of another amount', [refund('A', 50)], [row('D', 51)], {}],
   ])('a row deducts %s', (_what, refunds, rows, expected) => {
     expect(match(refunds, rows)).toEqual(expected)

@@ -559,6 +559,20 @@ it('a report as of a day ignores payments, exceptions, imports and undos of late
   expect(causes.join()).toContain(`settlement LN2 of merchant ${neighbour.mid} carries it`)
 })
 
+it('a report as of a past day ignores bank holidays of which the operator heard later', async () => {
+  await settle('2026-10-06', 'NN0', { paymentUtr: 'NP0' })
+  await pay('NP0', '2026-10-05')
+  await pay('NP1', '2026-10-06')
+  // Tuesday's payment was due on Wednesday, which turns out to be a holiday.
+  const read = async () => (await bookOn('2026-10-12', [...OCTOBER, '--as-of', '2026-10-08'])).differences
+  const made = await read()
+  expect(made).toMatchObject([{ kind: 'not settled', utr: 'NP1' }])
+  await db.query(`insert into bank_holiday_changes values ('2026-10-07', 1, 'closed', 'Asha', $1)`, [at('2026-10-09')])
+  expect(await read()).toEqual(made)
+  const { differences } = (await jsonOn('2026-10-12', ...OCTOBER, '--as-of', '2026-10-09', '--mid', mid)).merchants[0]
+  expect(differences).toMatchObject([{ cause: 'no payout row shows its UTR; it was due on 2026-10-08' }])
+})
+
 it('a report as of a past day equals the report that was made on that day', {
   timeout: 240_000,
 }, async () => {

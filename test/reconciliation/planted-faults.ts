@@ -356,7 +356,7 @@ function plantsByPayment(maker: Maker) {
   const notSettled = (order: Order, more: Partial<Difference> = {}) =>
     differ({
       ...{ ...named(order), settled: null, day: order.day, kind: 'not settled', from: dayAfter(order.due) },
-      ...{ cause: `no settlement carries it; it was due on ${order.due}`, ...more },
+      ...{ cause: `no payout row shows its UTR; it was due on ${order.due}`, ...more },
     })
   const takenBack = (order: Order, settlementUtr: string, day: string, more: Partial<Difference> = {}) =>
     differ({
@@ -612,7 +612,7 @@ function plantsByPayment(maker: Maker) {
     'partly refunded before it was settled, and never settled'(order) {
       const amount = refundAmount()
       refund(order, amount, order.day)
-      const cause = `no settlement carries it; it was due on ${order.due}; ${rupees(amount)} of it went back`
+      const cause = `no payout row shows its UTR; it was due on ${order.due}; ${rupees(amount)} of it went back`
       notSettled(order, { paid: order.amount - amount, cause })
     },
     'row that never comes'(order) {
@@ -792,7 +792,7 @@ function plantByPayment(maker: Maker, perDay: number): void {
       const due = later(day, 1, isBankDayUntold)
       const toldOn = LATE_HOLIDAYS.find(({ days }) => days.includes(due))?.toldOn
       const until = [order.due, toldOn ?? ''].sort()[0] as string
-      const cause = `no settlement carries it; it was due on ${due}`
+      const cause = `no payout row shows its UTR; it was due on ${due}`
       if (due !== order.due) notSettled(order, { cause, from: dayAfter(due), until })
     }
   }
