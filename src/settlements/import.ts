@@ -12,20 +12,21 @@ import { lockSettlements, nextImportId, storeImport } from './imports.ts'
 
 /**
  * The number of the import, by which it can be undone, and counts of rows: `inserted` are new, `unchanged` were stored
- * already, `updated` have a new status, or a fee, tax or payment UTR that earlier files did not have. `amount` is the sum
- * of all rows in paise, `insertedAmount` that of new ones.
+ * already, `updated` have a new status, or something that earlier imports left open, such as a fee. `amount` is the sum of
+ * all rows in paise, `insertedAmount` that of new ones.
  */
 export type ImportResult = { import: number } & Counts
 type Counts = { inserted: number; unchanged: number; updated: number; amount: bigint; insertedAmount: bigint }
 
 /**
- * `person` imports the file of this name, without its folder; `onProgress` is told how many lines have been read,
- * `onWarning` what is doubtful in the file.
+ * `person` imports the file of this name, without its folder, whose rows the acquirer `account` has paid out;
+ * `onProgress` is told how many lines have been read, `onWarning` what is doubtful in the file.
  */
 export type Importing = {
   now: Date
   person: string
   file: string
+  account?: string | undefined
   onProgress?: ((linesRead: number) => void) | undefined
   onWarning?: OnWarning
 }
@@ -46,7 +47,8 @@ export async function importSettlements(
   await lockSettlements(client)
   const counts: Counts = { inserted: 0, unchanged: 0, updated: 0, amount: 0n, insertedAmount: 0n }
   const importId = await nextImportId(client)
-  const running: Running = { importId, now: importing.now, bases: new Set(), counts, deductions: 0 }
+  const { now, account = null } = importing
+  const running: Running = { importId, now, account, bases: new Set(), counts, deductions: 0 }
   await prepare(client)
   const sha256 = createHash('sha256')
   const store = async (batch: Batch) => {
@@ -82,7 +84,8 @@ async function prepare(client: Queryable): Promise<void> {
       created_at timestamptz,
       fee numeric(14, 2),
       tax numeric(14, 2),
-      payment_utr text collate "C"
+      payment_utr text collate "C",
+      value_date date
     ) on commit drop`)
   await prepareDeductions(client)
 }
@@ -129,16 +132,16 @@ async function storeIncoming(client: Queryable, rowCount: number, running: Runni
  * PostgreSQL 26 s of processor time, and 31 s in the order of the file. mid is sorted by its bytes, because the order
  * of a locale is slow to compare.
  */
-async function insertNew(client: Queryable, { importId, now }: Running): Promise<Inserted> {
+async function insertNew(client: Queryable, { importId, now, account }: Running): Promise<Inserted> {
   const { rows } = await client.query<Inserted>(
     // The statement counts its rows itself, because Citus returns a wrong row count when some rows conflict with
     // others.
     `with inserted as (
        insert into settlements
-         (mid, utr, amount, bank_reference_number, status, initiated_at, created_at, fee, tax, payment_utr, import_id,
-          known_at)
+         (mid, utr, amount, bank_reference_number, status, initiated_at, created_at, fee, tax, payment_utr, value_date,
+          account, import_id, known_at)
        select i.mid, i.utr, i.amount, i.bank_reference_number, i.status, i.initiated_at, coalesce(i.created_at, $1),
-              i.fee, i.tax, i.payment_utr, $2, $1
+              i.fee, i.tax, i.payment_utr, i.value_date, $3, $2, $1
          from incoming i
         where exists (select from merchants m where m.mid = i.mid)
         order by i.mid collate "C", i.utr, i.line
@@ -146,7 +149,7 @@ async function insertNew(client: Queryable, { importId, now }: Running): Promise
        returning amount
      )
      select count(*)::integer as inserted, trunc(coalesce(sum(amount), 0) * 100)::text as "insertedPaise" from inserted`,
-    [now, importId],
+    [now, importId, account],
   )
   return rows[0] as Inserted
 }

@@ -48,7 +48,7 @@ export async function lockSettlements(client: Queryable): Promise<void> {
 }
 
 const VERSION =
-  'mid utr amount bank_reference_number status initiated_at created_at fee tax payment_utr import_id known_at'.split(
+  'mid utr amount bank_reference_number status initiated_at created_at fee tax payment_utr account value_date import_id known_at'.split(
     ' ',
   )
 
@@ -121,8 +121,8 @@ export async function undoImport(
   // Restoring comes before removing, because it gives changed settlements the number of their earlier import back.
   const restored = await client.query(
     `update settlements s
-        set status = v.status, fee = v.fee, tax = v.tax, payment_utr = v.payment_utr, import_id = v.import_id,
-            known_at = greatest(s.known_at, $2)
+        set status = v.status, fee = v.fee, tax = v.tax, payment_utr = v.payment_utr, account = v.account,
+            value_date = v.value_date, import_id = v.import_id, known_at = greatest(s.known_at, $2)
        from settlement_versions v
       where v.replaced_by = $1 and not v.undone and s.mid = v.mid and s.utr = v.utr`,
     [importId, now],

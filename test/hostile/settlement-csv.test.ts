@@ -9,7 +9,7 @@ import { runs } from '../support/generated.ts'
 import { importFile } from '../support/settlements.ts'
 
 const REQUIRED = ['mid', 'amount', 'utr', 'bank_reference_number', 'status', 'initiation_date'] as const
-const OPTIONAL = ['created_at', 'fee', 'tax', 'payment_utr'] as const
+const OPTIONAL = ['created_at', 'fee', 'tax', 'payment_utr', 'value_date'] as const
 const COLUMNS = [...REQUIRED, ...OPTIONAL] as const
 const NOW = new Date('2026-02-01T00:00:00Z')
 /** A field that no column takes. */
@@ -35,6 +35,12 @@ const moment = fc
     const [day, time] = date.toISOString().slice(0, 19).split('T')
     return fc.constantFrom(`${day} ${time}`, `${day}T${time}Z`, `${day}T${time}.123456+05:30`, `${day}T${time}-0800`)
   })
+const anyDay = fc
+  .date({ min: new Date('2000-01-01T00:00:00Z'), max: new Date('2099-12-31T23:59:59Z'), noInvalidDate: true })
+  .chain((date) => {
+    const [year, month, day] = date.toISOString().slice(0, 10).split('-')
+    return fc.constantFrom(`${year}-${month}-${day}`, `${day}-${month}-${year}`)
+  })
 const anyAmount = fc
   .tuple(fc.integer({ min: 0, max: 999_999_999_999 }), fc.constantFrom('', '.5', '.05', '.99'))
   .map((parts) => parts.join(''))
@@ -50,10 +56,11 @@ const anyRow: fc.Arbitrary<Row> = fc.record({
   fee: fc.oneof(fc.constant(''), anyAmount),
   tax: fc.oneof(fc.constant(''), anyAmount),
   payment_utr: fc.oneof(fc.constant(''), anyUtr),
+  value_date: fc.oneof(fc.constant(''), anyDay),
 })
 const anyRows = fc.uniqueArray(anyRow, { selector: ({ mid, utr }) => `${mid} ${utr}`, maxLength: 25 })
 const anyStyle: fc.Arbitrary<Style> = fc.record({
-  quoted: fc.array(fc.boolean(), { minLength: 1, maxLength: 11 }),
+  quoted: fc.array(fc.boolean(), { minLength: 1, maxLength: 12 }),
   eol: fc.constantFrom('\n', '\r\n'),
   bom: fc.boolean(),
   blankEvery: fc.nat({ max: 4 }),
@@ -138,7 +145,7 @@ describe('a generated settlement file', () => {
   async function stored(): Promise<unknown[]> {
     const { rows } = await db.query(
       `select mid, utr, amount::text, bank_reference_number, status, initiated_at, created_at, fee::text, tax::text,
-              payment_utr
+              payment_utr, value_date::text
          from settlements order by mid collate "C", utr`,
     )
     return rows
@@ -148,6 +155,7 @@ describe('a generated settlement file', () => {
     const [whole = '', decimals = ''] = text.split('.')
     return `${whole}.${decimals.padEnd(2, '0')}`
   }
+  const dayOf = (text: string) => (text === '' ? null : text.replace(/^(..)-(..)-(....)$/, '$3-$2-$1'))
   const momentOf = (text: string) =>
     new Date(text.includes('T') ? text.replace('-0800', '-08:00') : `${text.replace(' ', 'T')}+05:30`)
 
@@ -184,6 +192,7 @@ describe('a generated settlement file', () => {
             fee: row.fee === '' ? null : moneyOf(row.fee),
             tax: row.tax === '' ? null : moneyOf(row.tax),
             payment_utr: row.payment_utr === '' ? null : row.payment_utr.toUpperCase(),
+            value_date: dayOf(row.value_date),
           })),
         )
         const { file: again } = write(all, { ...style, bom: !style.bom, quoted: [true] })

@@ -6,7 +6,7 @@ import { createTestDatabase, testPool } from '../support/database.ts'
 import { newMerchant } from '../support/service.ts'
 import { importFile } from '../support/settlements.ts'
 
-const HEADER = 'mid,amount,utr,bank_reference_number,status,initiation_date,created_at,fee,tax,payment_utr'
+const HEADER = 'mid,amount,utr,bank_reference_number,status,initiation_date,created_at,fee,tax,payment_utr,value_date'
 const NOW = new Date('2026-02-01T00:00:00Z')
 
 let db: Database
@@ -25,17 +25,17 @@ afterAll(async () => {
 
 const newMid = async () => (await newMerchant(db)).mid
 
-const load = (csv: string, onProgress?: (linesRead: number) => void) =>
-  importFile(db, Readable.from([Buffer.from(csv)]), { now: NOW, onProgress })
+const load = (csv: string, importing: Partial<Parameters<typeof importFile>[2]> = {}) =>
+  importFile(db, Readable.from([Buffer.from(csv)]), { now: NOW, ...importing })
 
 const file = (...lines: string[]) => [HEADER, ...lines, ''].join('\n')
 
 /** The columns but mid and utr; what is not said is as the bank says it of most rows. */
 type Said = Record<'amount' | 'bank_reference_number' | 'status' | 'initiation_date', string> &
-  Record<'created_at' | 'fee' | 'tax' | 'payment_utr', string>
+  Record<'created_at' | 'fee' | 'tax' | 'payment_utr' | 'value_date', string>
 const USUAL: Said = {
   ...{ amount: '10.00', bank_reference_number: 'B1', status: 'SUCCESS', initiation_date: '2026-01-01 09:00:00' },
-  ...{ created_at: '', fee: '', tax: '', payment_utr: '' },
+  ...{ created_at: '', fee: '', tax: '', payment_utr: '', value_date: '' },
 }
 
 const line = (mid: string, utr: string, said: Partial<Said> = {}) => {
@@ -56,13 +56,13 @@ async function stored(mid: string) {
 
 /** As it is stored at `NOW`. */
 const settlement = (said: Partial<Said>) => {
-  const { initiation_date: _, ...all } = { ...USUAL, ...said }
+  const { initiation_date: _, value_date: __, ...all } = { ...USUAL, ...said }
   const times = { initiated_at: new Date('2026-01-01T03:30:00Z'), created_at: NOW }
   return { ...all, ...times, fee: all.fee || null, tax: all.tax || null, payment_utr: all.payment_utr || null }
 }
 
-async function faultsOf(csv: string): Promise<CsvFileError> {
-  const error = await load(csv).then(
+async function faultsOf(csv: string, importing = {}): Promise<CsvFileError> {
+  const error = await load(csv, importing).then(
     () => undefined,
     (error: unknown) => error,
   )
@@ -136,6 +136,124 @@ describe('a line about a known settlement', () => {
     const again = [...said, { status: 'PENDING' }].map((one) => line(mid, 'U2', one))
     const { faults } = await faultsOf(file(...again))
     expect(faults).toEqual([{ line: 6, text: noWay('SUCCESS to PENDING') }])
+  })
+})
+
+describe('the value date of a settlement', () => {
+  // The 31st at Greenwich, and the 1st in India.
+  const now = new Date('2026-01-31T20:00:00Z')
+  const TODAY = '2026-02-01'
+  const [VALUE, OTHER] = [{ value_date: '2026-01-03' }, { value_date: '2026-01-04' }]
+  const [PENDING, FAILED] = [{ status: 'PENDING' }, { status: 'FAILED' }]
+  // The day before at Greenwich.
+  const AT_NIGHT = { initiation_date: '2026-01-03 00:30:00' }
+
+  async function valueDates(mid: string) {
+    const { rows } = await db.query<{ day: string | null }>(
+      'select value_date::text as day from settlements where mid = $1 order by utr',
+      [mid],
+    )
+    return rows.map(({ day }) => day)
+  }
+
+  it.each<[Partial<Said>, Partial<Said>, 'unchanged' | 'updated' | 'fault', string | null]>([
+    [{}, {}, 'unchanged', null],
+    [{ value_date: '03-01-2026' }, VALUE, 'unchanged', '2026-01-03'],
+    [VALUE, {}, 'unchanged', '2026-01-03'],
+    [PENDING, {}, 'updated', TODAY],
+    [PENDING, VALUE, 'updated', '2026-01-03'],
+    [{ ...PENDING, ...VALUE }, {}, 'updated', '2026-01-03'],
+    // Nothing counts yet, or any more.
+    [PENDING, { ...PENDING, ...VALUE }, 'unchanged', null],
+    [PENDING, { ...FAILED, ...VALUE }, 'updated', null],
+    [{}, { ...FAILED, ...VALUE }, 'updated', null],
+    [AT_NIGHT, { ...AT_NIGHT, ...FAILED, ...VALUE }, 'updated', null],
+    [VALUE, FAILED, 'updated', '2026-01-03'],
+    // The day on which it counts already.
+    [AT_NIGHT, { ...AT_NIGHT, ...VALUE }, 'updated', '2026-01-03'],
+    [AT_NIGHT, { ...AT_NIGHT, ...OTHER }, 'fault', null],
+    [VALUE, OTHER, 'fault', '2026-01-03'],
+    [VALUE, { ...FAILED, ...OTHER }, 'fault', '2026-01-03'],
+    [{ ...PENDING, ...VALUE }, OTHER, 'fault', '2026-01-03'],
+  ])(
+    'of a settlement reported as %j, a line that says %j is %j, and its value date is %j',
+    async (first, second, outcome, day) => {
+      for (const earlier of [1, 0]) {
+        const mid = await newMid()
+        if (earlier) await load(file(line(mid, 'U1', first)), { now })
+        const lines = [line(mid, 'U1', first), line(mid, 'U1', second)].slice(earlier)
+        if (outcome === 'fault') {
+          const fault = { line: lines.length + 1, text: known('value_date') }
+          expect((await faultsOf(file(...lines), { now })).faults).toEqual([fault])
+          expect(await valueDates(mid)).toEqual([day].slice(0, earlier))
+          continue
+        }
+        const counts = { inserted: 1 - earlier, unchanged: 0, updated: 0, [outcome]: 1 }
+        expect(await load(file(...lines), { now })).toEqual(counts)
+        expect(await valueDates(mid)).toEqual([day])
+        // A later import of the same line changes nothing.
+        const again = await load(file(line(mid, 'U1', second)))
+        expect(again).toEqual({ inserted: 0, unchanged: 1, updated: 0 })
+        expect(await valueDates(mid)).toEqual([day])
+      }
+    },
+  )
+
+  it('the ledger counts a settlement on its value date, else on the day in India on which it was initiated', async () => {
+    const mid = await newMid()
+    const rows = ['U1', 'U2', 'U3', 'U4'].map((utr) => line(mid, utr, PENDING))
+    await load(file(...rows, line(mid, 'U5', AT_NIGHT), line(mid, 'U6', { ...AT_NIGHT, ...OTHER })), { now })
+    await load(file(line(mid, 'U1', VALUE), line(mid, 'U2'), line(mid, 'U3', { ...FAILED, ...VALUE })), { now })
+    const { rows: counted } = await db.query<{ row: string }>(
+      `select concat_ws(' ', name, day, replaced_at = 'infinity') as row from ledger
+        where kind = 'settlement' and mid = $1 order by name`,
+      [mid],
+    )
+    expect(counted.map(({ row }) => row)).toEqual([
+      ...['U1 2026-01-03 t', `U2 ${TODAY} t`, 'U5 2026-01-03 t', 'U6 2026-01-04 t'],
+    ])
+  })
+})
+
+describe('the acquirer account of a settlement', () => {
+  const ANOTHER = 'this mid and utr are known of another acquirer account'
+
+  async function accounts(mid: string) {
+    const { rows } = await db.query<{ row: string }>(
+      `select utr || coalesce(' ' || account, '') as row from settlements where mid = $1 order by utr`,
+      [mid],
+    )
+    return rows.map(({ row }) => row)
+  }
+
+  it('each new row of an import has the account of the import, a negative one too, and later repeats keep it', async () => {
+    const mid = await newMid()
+    const csv = file(line(mid, 'U1'), line(mid, 'U1', { amount: '-5.00' }))
+    await load(csv, { account: 'setu:acme' })
+    for (const account of ['setu:acme', undefined]) {
+      expect(await load(csv, { account })).toEqual({ inserted: 0, unchanged: 2, updated: 0 })
+      expect(await accounts(mid)).toEqual(['U1 setu:acme', 'U1R1 setu:acme'])
+    }
+    await load(file(line(mid, 'U1', { status: 'FAILED' }), line(mid, 'U2')))
+    expect(await accounts(mid)).toEqual(['U1 setu:acme', 'U1R1 setu:acme', 'U2'])
+  })
+
+  it('a settlement without an account gets that of the next import that repeats it, once', async () => {
+    const mid = await newMid()
+    await load(file(line(mid, 'U1'), line(mid, 'U2')))
+    const again = file(line(mid, 'U1'), line(mid, 'U1'), line(mid, 'U3'))
+    expect(await load(again, { account: 'setu' })).toEqual({ inserted: 1, unchanged: 1, updated: 1 })
+    expect(await accounts(mid)).toEqual(['U1 setu', 'U2', 'U3 setu'])
+    expect(await load(again, { account: 'setu' })).toEqual({ inserted: 0, unchanged: 3, updated: 0 })
+  })
+
+  it('a line of one account’s file that repeats or changes a settlement of another account is a fault', async () => {
+    const mid = await newMid()
+    await load(file(line(mid, 'U1'), line(mid, 'U2', { status: 'PENDING' }), line(mid, 'U3')), { account: 'setu' })
+    const later = [line(mid, 'U4'), line(mid, 'U1'), line(mid, 'U2'), line(mid, 'U3', { amount: '9' })]
+    const { faults } = await faultsOf(file(...later), { account: 'setu:acme' })
+    expect(faults).toEqual([3, 4, 5].map((line) => ({ line, text: ANOTHER })))
+    expect(await accounts(mid)).toEqual(['U1 setu', 'U2 setu', 'U3 setu'])
   })
 })
 
@@ -266,12 +384,12 @@ describe('a bad file', () => {
       'column bank_reference_number is missing, column "gst" is unknown, column mid appears twice',
     ],
     ['a stray quote before it', file(line('M1', 'U"1'), line('M1', 'U1', { amount: 'x' })), 3, /^amount must/],
-    ['an unquoted comma', file(line('M1', 'U1', { amount: '1,000.00' })), 2, 'has 11 fields, not 10'],
+    ['an unquoted comma', file(line('M1', 'U1', { amount: '1,000.00' })), 2, 'has 12 fields, not 11'],
     [
       'every field wrong',
-      file('M 1,x,,,done,,yesterday,x,x,-').replace('M1', ''),
+      file('M 1,x,,,done,,yesterday,x,x,-,x').replace('M1', ''),
       2,
-      /^mid must.*, amount must.*, utr must.*, bank_ref.* must.*, status must be PENDING, SUCCESS or FAILED, initiation_date must.*, created_at must.*, fee must.*, tax must.*, payment_utr must/,
+      /^mid must.*, amount must.*, utr must.*, bank_ref.* must.*, status must be PENDING, SUCCESS or FAILED, initiation_date must.*, created_at must.*, fee must.*, tax must.*, payment_utr must.*, value_date must/,
     ],
     [
       'a line break in a field',
@@ -343,6 +461,21 @@ describe('a bad file', () => {
     ['fee', RUPEES, NO_RUPEES],
     ['tax', RUPEES, NO_RUPEES],
     ['payment_utr', UTR, NO_UTR],
+    [
+      'value_date',
+      'must be a day of India that exists, from 2000 to 2099: YYYY-MM-DD or dd-mm-yyyy',
+      [
+        '31-02-2026',
+        '2026-02-31',
+        '2026-1-1',
+        '1999-12-31',
+        '2100-01-01',
+        '01-02-26',
+        '2026-01-01 09:00:00',
+        '\\N',
+        ' ',
+      ],
+    ],
   ])('a settlement file’s wrong %s %s: each line is named, and nothing of it repeated', async (column, rule, wrong) => {
     const lines = wrong.map((text) => {
       const { mid = 'M1', utr = 'U1', ...said }: Record<string, string> = { [column]: `"${text}"` }
@@ -386,7 +519,9 @@ describe('files larger than a batch', () => {
     }
     const progress: number[] = []
     let done = false
-    const importing = load(file(...manyLines(mid, 25_000)), (linesRead) => progress.push(linesRead)).finally(() => {
+    const importing = load(file(...manyLines(mid, 25_000)), {
+      onProgress: (linesRead) => progress.push(linesRead),
+    }).finally(() => {
       done = true
     })
     const seen = new Set<number | undefined>()

@@ -16,11 +16,10 @@ const LONG_LIST_ROWS = 3_000
 export async function importFile(
   db: Database,
   csv: Readable,
-  { now, onProgress }: Pick<Importing, 'now' | 'onProgress'>,
+  importing: Pick<Importing, 'now' | 'onProgress' | 'account'>,
 ): Promise<Pick<ImportResult, 'inserted' | 'unchanged' | 'updated'>> {
-  const importing = { now, person: 'test', file: '-', onProgress }
   const { inserted, unchanged, updated } = await inTransaction(db, (client) =>
-    importSettlements(client, csv, importing),
+    importSettlements(client, csv, { person: 'test', file: '-', ...importing }),
   )
   return { inserted, unchanged, updated }
 }
