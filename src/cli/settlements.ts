@@ -2,12 +2,12 @@ import { basename } from 'node:path'
 import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import * as z from 'zod'
-import { adviceOn, SETTLED_NAMES, settledReader } from '../acquirer/acquirers.ts'
+import { ACQUIRER_NAMES, adviceOn, SETTLED_NAMES, settledReader } from '../acquirer/acquirers.ts'
 import { CsvFileError } from '../csv.ts'
 import type { Queryable } from '../db/pool.ts'
 import { waitForReplica } from '../db/replica.ts'
 import { AcquirerError } from '../errors.ts'
-import { errorText, matching } from '../fields.ts'
+import { errorText, IDENTIFIER, IDENTIFIER_RULE, matching } from '../fields.ts'
 import { dayText, startOfDay, toIstDay, toIstTime } from '../ist.ts'
 import { LIMITS } from '../limits.ts'
 import { toIndianRupees, toSumText, totalText } from '../money.ts'
@@ -21,28 +21,35 @@ import { FILE, readFile, refusedLines } from './file.ts'
 import { type Output, printNote, table, toOneLine, withProgress } from './output.ts'
 
 const NUMBER_RULE = 'must be the number of an import, as ops settlements imports shows it'
+const ACCOUNT_RULE = `must be one of ${ACQUIRER_NAMES.join(', ')}, or one with :ACCOUNT behind it, which ${IDENTIFIER_RULE}`
 const ACQUIRER_RULE = `must be ${SETTLED_NAMES.join(' or ')}: of any other, import the bank's file, by ops settlements import`
+
+/** An acquirer, or one of our accounts with it, such as `setu:acme`. */
+const acquirerAccount = z.string(errorText(ACCOUNT_RULE)).refine((typed) => {
+  const [name = '', account = name, ...more] = typed.split(':')
+  return ACQUIRER_NAMES.includes(name) && IDENTIFIER.test(account) && more.length === 0
+}, ACCOUNT_RULE)
 
 export const settlementCommands = [
   changingCommand('settlements import', 'Import the bank’s file of settlements', {
-    usage:
-      'FILE|- [--rows N] [--total RUPEES]   (CSV: mid,amount,utr,bank_reference_number,status,initiation_date[,created_at][,fee][,tax][,payment_utr])',
+    usage: `FILE|- [--acquirer ${ACQUIRER_NAMES.join('|')}[:ACCOUNT]] [--rows N] [--total RUPEES]   (CSV: mid,amount,utr,bank_reference_number,status,initiation_date[,created_at][,fee][,tax][,payment_utr][,value_date])`,
     schema: z.object({
       file: FILE,
+      acquirer: acquirerAccount.optional(),
       rows: matching(/^[0-9]{1,9}$/, 'must be a number of rows')
         .transform(Number)
         .optional(),
       total: totalText.optional(),
     }),
     argument: 'file',
-    async run({ file, ...trailer }, context) {
+    async run({ file, acquirer: account, ...trailer }, context) {
       const warnings: string[] = []
       const onWarning = (text: string) =>
         warnings.push(`${text}; --rows and --total hold it against the bank's trailer`)
       // The maker of a file chooses its name, perhaps with control characters.
       const name = toOneLine(basename(file))
       const output = await readFile(file, context.terminal, (csv, progress) =>
-        importFrom(context, csv, { file: name, onProgress: progress('lines'), onWarning }, (result) => {
+        importFrom(context, csv, { file: name, account, onProgress: progress('lines'), onWarning }, (result) => {
           compare(trailer, result)
           return { warnings }
         }),
@@ -68,7 +75,7 @@ export const settlementCommands = [
       const output = await withProgress(terminal, async (progress) => {
         const pages = await readPages(read({ from, to }, sleep), progress('events'))
         const lines = toSettlementFile(db, pages, { acquirer, ...pulled })
-        const importing = { file: `${acquirer} ${from}..${to}` }
+        const importing = { file: `${acquirer} ${from}..${to}`, account: acquirer }
         return importFrom(context, Readable.from(lines), importing, () => tellNotStored(pulled.notStored))
       }).catch((error) => {
         throw explainPull(error, pulled.orders)

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Database, inTransaction } from '../../src/db/pool.ts'
+import { toIstDay } from '../../src/ist.ts'
 import { importSettlements } from '../../src/settlements/import.ts'
 import { listImports, undoImport } from '../../src/settlements/imports.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
@@ -225,6 +226,28 @@ describe('ops settlements import', () => {
     expect(await stored()).toHaveLength(code === 0 ? 3 : 0)
   })
 
+  it.each(['direct', 'setu', 'cashfree', 'setu:acme', 'setu:A_b-1'])(
+    'settlements import --acquirer %s stores the account of new rows as it was typed',
+    async (account) => {
+      expect(await typed(csv(), '--acquirer', account)).toMatchObject({ code: 0 })
+      const { rows } = await db.query('select distinct account from settlements')
+      expect(rows).toEqual([{ account }])
+    },
+  )
+
+  it.each(['', 'paytm', 'Setu', 'setu:', ':acme', 'setu:a b', 'setu:a:b', `setu:${'a'.repeat(65)}`])(
+    'settlements import refuses --acquirer %j and says what it must be',
+    async (account) => {
+      const { code, stderr } = await typed(csv(), `--acquirer=${account}`)
+      expect({ code, stderr: stderr.split('\n')[0] }).toEqual({
+        code: 2,
+        stderr:
+          'ops: --acquirer must be one of direct, setu, cashfree, or one with :ACCOUNT behind it, which must be 1 to 64 characters of A-Z a-z 0-9 _ -',
+      })
+      expect(await stored()).toEqual([])
+    },
+  )
+
   it('settlements import warns of a last line without a line end, which may be cut, and imports it', async () => {
     const cut = csv().slice(0, -1)
     expect(await typed(cut)).toMatchObject({
@@ -271,6 +294,29 @@ describe('undoing an import', () => {
     ])
     // And may be imported again.
     expect(await load(file(...changes))).toEqual({ import: 3, inserted: 1, unchanged: 0, updated: 4 })
+  })
+
+  it('settlements undo gives a settlement the acquirer account and value date of before back, and keeps what it takes', async () => {
+    const csv = file(line('U1', { status: 'PENDING' }), line('U2'), line('U3'))
+    const accounts = async (table: string, columns = '') => {
+      const { rows } = await db.query<{ row: string }>(
+        `select concat_ws(' ', utr, account, value_date${columns}) as row from ${table} order by known_at, utr`,
+      )
+      return rows.map(({ row }) => row)
+    }
+    const importAs = (account: string) =>
+      runOps(url, ['settlements', 'import', '-', '--acquirer', account], csv.replace('PENDING', 'SUCCESS'))
+    await load(csv)
+    const day = toIstDay(new Date())
+    expect((await importAs('setu:acme')).stdout).toBe('0 inserted, 0 unchanged, 3 updated: import 2\n')
+    expect(await accounts('settlements')).toEqual([`U1 setu:acme ${day}`, 'U2 setu:acme', 'U3 setu:acme'])
+    expect(await undo(2)).toEqual({ removed: 0, restored: 3 })
+    expect(await accounts('settlements')).toEqual(['U1', 'U2', 'U3'])
+    expect(await accounts('settlement_versions', ', undone')).toEqual([
+      ...['U1 f', 'U2 f', 'U3 f', `U1 setu:acme ${day} t`, 'U2 setu:acme t', 'U3 setu:acme t'],
+    ])
+    expect((await importAs('cashfree')).stdout).toBe('0 inserted, 0 unchanged, 3 updated: import 3\n')
+    expect(await accounts('settlements')).toEqual([`U1 cashfree ${day}`, 'U2 cashfree', 'U3 cashfree'])
   })
 
   it('settlements undo happens once: of several at once one undoes the import, and the others say when and by whom', async () => {

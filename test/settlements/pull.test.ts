@@ -92,7 +92,7 @@ const arn = (refund_arn: unknown) => ({ refund_details: { refund_arn } })
 
 async function stored() {
   const { rows } = await db.query(
-    `select utr, amount::text, fee::text, tax::text, payment_utr, bank_reference_number as brn, status, initiated_at, created_at
+    `select utr, amount::text, fee::text, tax::text, payment_utr, bank_reference_number as brn, status, initiated_at, created_at, account
        from settlements where mid = $1 order by utr`,
     [mid],
   )
@@ -104,7 +104,7 @@ const lastOfAudit = async () => JSON.parse((await ops(['audit', '--json'])).stdo
 const counts = { inserted: 0, unchanged: 0, updated: 0 }
 
 describe('ops settlements pull', () => {
-  it('settlements pull stores a line for each payment and deduction of our orders, as an import with its source', async () => {
+  it('settlements pull stores a line for each payment and deduction of our orders, as an import with its source and acquirer', async () => {
     const [first, second] = [await payOrder(), await payOrder()]
     const document = await pullPages(
       [of(first, 'PAYMENT', net('197.64', '2', '0.36')), of(second, 'PAYMENT')],
@@ -117,7 +117,7 @@ describe('ops settlements pull', () => {
       ...{ import: 1, inserted: 4, unchanged: 0, updated: 0, insertedAmount: '147.64', amount: '147.64' },
       ...{ warnings: [], notStored: [] },
     })
-    const line = { brn: 'PGI45406', status: 'SUCCESS', fee: '0.00', tax: '0.00' }
+    const line = { brn: 'PGI45406', status: 'SUCCESS', fee: '0.00', tax: '0.00', account: 'cashfree' }
     const dated = { initiated_at: new Date(`${THURSDAY}T04:30:00Z`), created_at: new Date(`${THURSDAY}T13:03:51Z`) }
     expect(await stored()).toEqual([
       { utr: first.utr, amount: '197.64', ...line, fee: '2.00', tax: '0.36', payment_utr: first.utr, ...dated },
