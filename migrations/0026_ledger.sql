@@ -44,6 +44,7 @@ create trigger closed_items_append_only before update or delete or truncate on c
 -- What the acquirers owe each merchant, as open items. A row is a movement of an item, which is named by the UTR of a payment; it
 -- counts on `day`, India's, and was known from recorded_at until replaced_at. Positive amounts are owed to the merchant. The sum of
 -- an item's movements is what is left of it; the sum of all movements of the days until a day is carried forward from that day.
+-- Payments know their acquirer and not yet its account, so that settlements count by the acquirer too.
 create view ledger
   (mid, item, kind, name, order_id, account, at, day, amount_paise, fee_paise, tax_paise, names_payment, recorded_at, replaced_at) as
 select p.mid, p.utr, 'payment', p.utr, p.order_id, p.acquirer, coalesce(p.paid_at, p.heard_at),
@@ -53,7 +54,7 @@ select p.mid, p.utr, 'payment', p.utr, p.order_id, p.acquirer, coalesce(p.paid_a
  where p.kind <> 'second'
  union all
 select s.mid, upper(coalesce(s.payment_utr, s.utr)), case when s.amount < 0 then 'deduction' else 'settlement' end, s.utr,
-       null, s.account, s.at, (s.at at time zone interval '330 minutes')::date,
+       null, split_part(s.account, ':', 1), s.at, (s.at at time zone interval '330 minutes')::date,
        -((s.amount + coalesce(s.fee, 0) + coalesce(s.tax, 0)) * 100)::bigint, (coalesce(s.fee, 0) * 100)::bigint,
        (coalesce(s.tax, 0) * 100)::bigint, s.payment_utr is not null, s.known_at, s.replaced_at
   from (select mid, utr, payment_utr, amount, fee, tax, account, known_at, status, initiated_at as at,

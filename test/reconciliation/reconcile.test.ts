@@ -307,6 +307,31 @@ describe('a settlement file of sums', () => {
     expect(await differencesOf('2026-11-13')).toEqual([])
   })
 
+  it('a merchant with two acquirers has two payouts a day, each compared with the payments by its own acquirer', async () => {
+    for (const [utr, acquirer] of [
+      ['A1', 'setu'],
+      ['A2', 'direct'],
+      ['A3', 'direct'],
+    ]) {
+      await pay(utr as string, at('2026-11-12'))
+      await db.query(`alter table payments disable trigger user`)
+      await db.query('update payments set acquirer = $3 where mid = $1 and utr = $2', [mid, utr, acquirer])
+      await db.query(`alter table payments enable trigger user`)
+    }
+    await settle('OUT1', at('2026-11-13'))
+    await settle('OUT2', at('2026-11-13'), { amount: '390' })
+    await db.query(`update settlements set account = 'setu:acme' where mid = $1 and utr = 'OUT1'`, [mid])
+    expect(await differencesOf('2026-11-13')).toMatchObject([
+      { kind: 'sums differ', paid: 400_00n, settled: 390_00n, cause: '10.00 less than the payments of 2026-11-12' },
+    ])
+    await db.query(`update settlements set amount = 195 where mid = $1 and utr = 'OUT1'`, [mid])
+    const [ofDirect, ofSetu] = await differencesOf('2026-11-13')
+    expect(ofDirect).toMatchObject({ owed: 10_00n })
+    expect(ofSetu).toMatchObject({ owed: 5_00n, account: 'setu' })
+    expect(ofSetu?.cause).toBe('5.00 less than the payments of 2026-11-12 by setu')
+    expect(ofSetu?.id).not.toBe(ofDirect?.id)
+  })
+
   it('payments whose payout falls after the days of the report are open, and no difference', async () => {
     await pay('S1', at('2026-11-29'))
     await pay('S2', at('2026-11-30'))
