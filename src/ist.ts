@@ -34,7 +34,7 @@ export function istDayOf(moment: Date): Date {
   return new Date(Math.floor((moment.getTime() + OFFSET_MS) / DAY_MS) * DAY_MS - OFFSET_MS)
 }
 
-const DAY_RULE = 'must be a day of India that exists, from 2000 to 2099: YYYY-MM-DD or dd-mm-yyyy'
+export const DAY_RULE = 'must be a day of India that exists, from 2000 to 2099: YYYY-MM-DD or dd-mm-yyyy'
 
 /** A day as `YYYY-MM-DD` or `dd-mm-yyyy`; becomes `YYYY-MM-DD`. */
 export const dayText = z

@@ -1,6 +1,6 @@
 import type { CsvFormat } from '../csv.ts'
 import { IDENTIFIER, IDENTIFIER_RULE, UTR, UTR_RULE } from '../fields.ts'
-import { dayText, MOMENT_RULE, readMoment } from '../ist.ts'
+import { DAY_RULE, dayText, MOMENT_RULE, readMoment } from '../ist.ts'
 import { SETTLED_AMOUNT } from '../money.ts'
 
 /** One column of the bank's file: what its field becomes in PostgreSQL, undefined for a wrong one, and the rule for people. */
@@ -31,7 +31,7 @@ const COLUMNS: Readonly<Record<string, Column>> = {
   payment_utr: { read: (field) => matching(UTR)(field)?.toUpperCase(), rule: UTR_RULE, optional: true },
   value_date: {
     read: (field) => dayText.safeParse(field).data,
-    rule: 'must be a day of India that exists, from 2000 to 2099: YYYY-MM-DD or dd-mm-yyyy',
+    rule: DAY_RULE,
     optional: true,
   },
 }

@@ -36,8 +36,11 @@ const RIGHTS: Record<string, string[]> = {
   audit_outcomes: [],
   bank_holidays: ['SELECT'],
   bank_holiday_changes: ['SELECT'],
+  closed_items: ['SELECT'],
+  // Without their figures, and without who has closed them.
   closed_months: [],
   difference_resolutions: ['SELECT'],
+  ledger: ['SELECT'],
   merchants: ['SELECT'],
   partner_merchants: ['SELECT'],
   partners: [],
