@@ -230,7 +230,8 @@ function makerOf({ planted, book, number, random, nextPlant }: Making) {
 
   return {
     ...{ book, random, nextPlant, form, mid },
-    plants: (name: string) => planted.plants.set(name, (planted.plants.get(name) ?? 0) + 1),
+    /** Counts one more of the plant of this name, or none yet. */
+    count: (name: string, more = 1) => planted.plants.set(name, (planted.plants.get(name) ?? 0) + more),
 
     /** A payment, told on `heardOn` by the day file unless it is told at once. */
     pay(day: string, { heardOn, madeOn = day }: { heardOn?: string; madeOn?: string } = {}): Order {
@@ -770,13 +771,14 @@ function plantByPayment(maker: Maker, perDay: number): void {
   const { plants, settle, notSettled, own } = plantsByPayment(maker)
   const { pay, row, span, nextPlant } = maker
   const names = Object.keys(plants)
+  for (const name of names) maker.count(name, 0)
   for (const day of daysOf(QUARTER.from, QUARTER.to)) {
     for (let index = 0; index < perDay; index++) {
       const order = pay(day)
       const isCalm = !isUnsettled(day) && order.due !== PARTIAL
       if (index < 2 && isCalm) {
         const name = names[nextPlant() % names.length] as string
-        maker.plants(name)
+        maker.count(name)
         ;(plants[name] as Plant)(order)
         continue
       }
@@ -1135,8 +1137,7 @@ function plantsBySums(maker: Maker) {
     },
     'payment of the sum that is settled again by its name': {
       isMissed: true,
-      plant(payout, [next, third]) {
-        void next
+      plant(payout, [, third]) {
         const { orderId, utr, amount } = orderOf(payout)
         const again = more(orderOf(payout), 'Z', amount, third.day)
         row(again)
@@ -1207,6 +1208,7 @@ function plantBySums(maker: Maker, perDay: number, only?: string): void {
   const dues = [...byDue.keys()].sort()
   const isOfForm = ({ isMixedOnly, isMissed }: SumPlant) => !isMissed && (form === 'mixed' || !isMixedOnly)
   const names = only === undefined ? Object.keys(plants).filter((name) => isOfForm(plants[name] as SumPlant)) : [only]
+  for (const name of names) maker.count(name, 0)
   const slots = dues.map((_, index) => {
     const days = dues.slice(index, index + 3)
     // The payments of a payout begin with the bank day before.
@@ -1230,7 +1232,7 @@ function plantBySums(maker: Maker, perDay: number, only?: string): void {
     const [next, third] = [payouts[index + 1] as Payout, payouts[index + 2] as Payout]
     let story: SumStory = {}
     if (name !== undefined) {
-      maker.plants(name)
+      maker.count(name)
       const told = (plants[name] as SumPlant).plant(payout, [next, third])
       if (told !== undefined) story = told.story
     }
