@@ -45,11 +45,13 @@ create trigger closed_items_append_only before update or delete or truncate on c
 -- counts on `day`, India's, and was known from recorded_at until replaced_at. Positive amounts are owed to the merchant. The sum of
 -- an item's movements is what is left of it; the sum of all movements of the days until a day is carried forward from that day.
 -- Payments know their acquirer and not yet its account, so that settlements count by the acquirer too.
-create view ledger
-  (mid, item, kind, name, order_id, account, at, day, amount_paise, fee_paise, tax_paise, names_payment, recorded_at, replaced_at) as
-select p.mid, p.utr, 'payment', p.utr, p.order_id, p.acquirer, coalesce(p.paid_at, p.heard_at),
-       (coalesce(p.paid_at, p.heard_at) at time zone interval '330 minutes')::date, p.amount_paise::bigint, 0::bigint, 0::bigint,
-       true, p.heard_at, 'infinity'::timestamptz
+create view ledger as
+-- Citus takes the names of the columns from this first part.
+select p.mid, p.utr as item, 'payment' as kind, p.utr as name, p.order_id, p.acquirer as account,
+       coalesce(p.paid_at, p.heard_at) as at,
+       (coalesce(p.paid_at, p.heard_at) at time zone interval '330 minutes')::date as day, p.amount_paise::bigint as amount_paise,
+       0::bigint as fee_paise, 0::bigint as tax_paise, true as names_payment, p.heard_at as recorded_at,
+       'infinity'::timestamptz as replaced_at
   from payments p
  where p.kind <> 'second'
  union all
