@@ -55,6 +55,8 @@ export type Judging = MatchedDeductions &
     /** Whether the bank had to pay out by now what was paid on the day. */
     isJudged: (day: string) => boolean
     formOf: (account: string | null, bankDay: string) => PayoutForm
+    /** Whether the sum that was paid out on the bank day has paid, too, what a later row names. */
+    isPaidInSum: (account: string | null, bankDay: string) => boolean
   }
 
 /** How the rows of one bank day speak of payments: each names its own, or one row is the sum of many. */
@@ -131,7 +133,7 @@ function judgeSettlement(
   row: ItemRow,
   settled: readonly ItemRow[],
   { netted, back }: { netted: bigint; back: bigint },
-  { bankDayFrom, formOf }: Judging,
+  { bankDayFrom, nextBankDay, formOf, isPaidInSum }: Judging,
 ): Unnamed | undefined {
   const { day, utr: settlementUtr, gross, fee, tax, account } = row
   const [first] = settled
@@ -147,9 +149,11 @@ function judgeSettlement(
     ...{ settlementUtr, paid: payment?.amount ?? null, settled: gross },
   }
   const went = spellBack(payment === undefined ? 0n : netted + back)
-  if (first !== undefined && first !== row) {
-    const cause = `settlement ${first.utr} of ${first.day} has paid it before`
-    return { ...about, kind: 'settled twice', resolution: null, cause: `${cause}${went}` }
+  const due = payment && nextBankDay(payment.day)
+  const isAgain = due !== undefined && bankDayFrom(day) > due && isPaidInSum(payment?.account ?? null, due)
+  if (isAgain || (first !== undefined && first !== row)) {
+    const cause = isAgain ? `the sum of ${due}` : `settlement ${first?.utr} of ${first?.day}`
+    return { ...about, kind: 'settled twice', resolution: null, cause: `${cause} has paid it before${went}` }
   }
   if (payment === undefined) {
     // A resolution covers the money of its exception once.

@@ -96,6 +96,15 @@ export function judgePayouts(
   const byKey = new Map(judged)
   return {
     payouts: [...byKey.values()],
+    /** Whether the payout of the bank day has paid, in its sum, payments too that a later settlement names. */
+    isPaidInSum(account: string | null, day: string): boolean {
+      const payout = byKey.get(keyOf(accountOf(account), day))
+      return (
+        payout?.form === 'by sums' &&
+        payout.leftPaid !== payout.stillLeftPaid &&
+        payout.unnamed === payout.leftPaid - payout.refunded
+      )
+    },
     formOf: (account: string | null, day: string): PayoutForm =>
       byKey.get(keyOf(accountOf(account), day))?.form ?? 'by sums',
   }

@@ -14,16 +14,16 @@ import {
   withPaise,
 } from './sql.ts'
 
-/** The differences of these items of one merchant. At most some hundred UTRs at once. */
-export async function differencesOf(ledger: Ledger, utrs: readonly string[], judging: Judging): Promise<Unnamed[]> {
-  const items = await readItems(ledger, utrs)
+/** The differences of these items of one merchant. */
+export function judgeItems(ledger: Ledger, items: readonly Item[], judging: Judging): Promise<Unnamed[]> {
   return tellElsewhere(
     ledger,
     items.flatMap((item) => judgeItem(item, judging)),
   )
 }
 
-async function readItems(ledger: Ledger, utrs: readonly string[]): Promise<Item[]> {
+/** All that is known of these items of one merchant. At most some hundred UTRs at once. */
+export async function readItems(ledger: Ledger, utrs: readonly string[]): Promise<Item[]> {
   const payments = await readPayments(ledger, utrs)
   const rows = await readRows(ledger, utrs)
   const { refundsOfPayment } = await ledger.matched()

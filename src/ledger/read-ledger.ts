@@ -1,7 +1,7 @@
 import type { PoolClient } from 'pg'
 import { batchesOf } from '../db/batches.ts'
 import { startOfDay } from '../ist.ts'
-import { addDays, type BankDays, type Days } from './bank-days.ts'
+import { addDays, type BankDays, countDays, type Days } from './bank-days.ts'
 import type { ItemException } from './judge-item.ts'
 import type { PaidOn, SettledOn } from './judge-payouts.ts'
 import { type Deduction, groupBy, matchDeductions, type SuccessfulRefund } from './match-deductions.ts'
@@ -70,11 +70,12 @@ export function createLedger(snapshot: Snapshot, mid: string) {
 
     /**
      * What was paid and settled on each of the days of `window`; and the items that are uneven and have moved on `asked`, in the
-     * order of their days. The items have to be read to their end before the next such call.
+     * order of their days.
      */
     async readDays(window: Days, asked: Days) {
+      const days = Array.from({ length: countDays(window.from, window.to) }, (_, at) => addDays(window.from, at))
       const values = [mid, known, ...boundsOf(window), [...noOrder.keys()], asked.from, asked.to]
-      const batches = batchesOf<Part>(client, DAYS, values)
+      const batches = batchesOf<Part>(client, DAYS, [...values, days, days.map(bankDays.nextBankDay)])
       const paid: PaidOn[] = []
       const settled = new Map<string, SettledOn>()
       const first: UnevenItem[] = []
@@ -268,8 +269,8 @@ const namesNothing = (
 /**
  * The days from $3 until before $4 of merchant $1 in one statement, as they were known at $2: sums of payments by the day of
  * their first settlement, sums of settlements, those of them that name nothing; and items that are more than a payment and one
- * settlement of its amount, or a payment without one, which have moved on the days from $6 to $7. $5 are UTRs of exceptions of
- * no known order.
+ * settlement of its amount until its payout was due, or a payment without one, which have moved on the days from $6 to $7. $5 are
+ * UTRs of exceptions of no known order, $8 the days and $9 the bank day on which the payments of each are due.
  */
 const DAYS = `
   with moved as materialized (
@@ -317,8 +318,10 @@ const DAYS = `
      union all
     select 'uneven', item, null, day, null, 0, 0, 0, 0, 0, 0
       from item
+      left join unnest($8::date[], $9::date[]) as calendar (paid_day, due) using (paid_day)
      where day is not null and (movements > 1 or paid_at is null)
-       and (movements = 2 and balance = 0 and settled_at >= paid_at - interval '1 day') is not true
+       and (movements = 2 and balance = 0 and settled_at >= paid_at - interval '1 day'
+            and ${dayOf('settled_at')} <= due) is not true
   )
   select part, item, account, ${textOf('day')} as day, ${textOf('settled_day')} as "settledDay", count, rows,
          gross::text, fee::text, tax::text, net::text

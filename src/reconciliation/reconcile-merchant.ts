@@ -1,10 +1,10 @@
 import { toIstDay } from '../ist.ts'
 import { addDays, type BankDays, type Days } from '../ledger/bank-days.ts'
 import { type Difference, differenceId, owedBy, type Unnamed } from '../ledger/differences.ts'
-import type { Judging, PayoutForm } from '../ledger/judge-item.ts'
+import type { Item, Judging, PayoutForm } from '../ledger/judge-item.ts'
 import { daysOfPayouts, type JudgedPayout, judgePayouts } from '../ledger/judge-payouts.ts'
 import { groupBy } from '../ledger/match-deductions.ts'
-import { differencesOf } from '../ledger/read-items.ts'
+import { judgeItems, readItems } from '../ledger/read-items.ts'
 import type { Ledger, UnevenItem } from '../ledger/read-ledger.ts'
 import { toSumText } from '../money.ts'
 import { compareSums } from './compare-sums.ts'
@@ -103,7 +103,8 @@ async function readBooks(ledger: Ledger, days: Days) {
   for (const { day, amount } of counted.filter(isAsked)) at(byDay, day).refunded += amount
   for (const { day, amount } of entries) addResolved(at(byDay, day), amount)
   const sums = await compareSums(ledger, judged.payouts, undeducted, days)
-  const found = inOrderOfDays(sums, judgeEach(ledger, items, judging), days)
+  const isPaidInSum = withEarlierPayouts(ledger, judged, window.from, undeducted)
+  const found = inOrderOfDays(sums, judgeEach(ledger, items, judging, isPaidInSum), days)
   return { byDay, found: nameEach(ledger.mid, found, entries), file: formsOf(judged.payouts, days, bankDays) }
 }
 
@@ -120,58 +121,90 @@ const isJudgedBy = ({ known, bankDays }: Ledger) => {
   return (day: string) => bankDays.nextBankDay(day) < today
 }
 
-/** Judges the payouts of a window. Those of its first bank day are left out, since the window begins amid their payments. */
-async function judgeWindow(ledger: Ledger, window: Days, facts: Omit<Parameters<typeof judgePayouts>[0], 'failed'>) {
-  const { bankDays } = ledger
-  const first = bankDays.nextBankDay(window.from)
+type PayoutFacts = Parameters<typeof judgePayouts>[0]
+
+/** The facts that decide the payouts of the bank days after `after` and until `to`, without payments whose failure was resolved. */
+async function factsWithin(ledger: Ledger, facts: PayoutFacts, { after, to }: { after: string; to: string }) {
   const failed = (await ledger.failedPayments()).map(({ account, day, amount }) => {
     return { account, day, settledDay: null, count: -1, paid: -amount }
   })
-  const within = <T extends { day: string }>(all: readonly T[], after: string) =>
-    all.filter(({ day }) => day >= after && day <= window.to)
-  const inWindow = {
-    paid: within([...facts.paid, ...failed], window.from),
-    settled: within(facts.settled, addDays(window.from, 1)),
-    undeducted: within(facts.undeducted, window.from),
+  const within = <T extends { day: string }>(all: readonly T[]) => all.filter(({ day }) => day >= after && day <= to)
+  return {
+    paid: within([...facts.paid, ...failed]),
+    // The payout of the day `after` itself is for payments before it.
+    settled: within(facts.settled).filter(({ day }) => day > after),
+    undeducted: within(facts.undeducted),
   }
+}
+
+async function judgeWindow(ledger: Ledger, window: Days, facts: PayoutFacts) {
+  const { bankDays } = ledger
+  const inWindow = await factsWithin(ledger, facts, { after: window.from, to: window.to })
+  const first = bankDays.nextBankDay(window.from)
   const hasRows = inWindow.settled.some(({ day, paidOut }) => paidOut > 0 && bankDays.bankDayFrom(day) === first)
   const formBefore = hasRows ? 'by payment' : await formOfPayoutBefore(ledger, addDays(window.from, 1))
   return judgePayouts(inWindow, bankDays, formBefore)
 }
 
+/** Judges the payout of one bank day. */
+async function judgePayoutOf(ledger: Ledger, bankDay: string, undeducted: PayoutFacts['undeducted']) {
+  const window = { from: ledger.bankDays.previousBankDay(bankDay), to: bankDay }
+  const { paid, settled } = await ledger.readDays(window, NO_DAYS)
+  const facts = await factsWithin(ledger, { paid, settled, undeducted }, { after: window.from, to: bankDay })
+  return judgePayouts({ ...facts, paid: facts.paid.filter(({ day }) => day < bankDay) }, ledger.bankDays, 'by sums')
+}
+
 /** The form of the last payout with rows before `day`, else of the first after it; sums where there is none. */
 async function formOfPayoutBefore(ledger: Ledger, day: string): Promise<PayoutForm> {
-  const { bankDayFrom, previousBankDay } = ledger.bankDays
   const nearest = await ledger.nearestSettledDay(day)
   if (nearest === undefined) return 'by sums'
-  const payoutDay = bankDayFrom(nearest)
-  const window = { from: previousBankDay(payoutDay), to: payoutDay }
-  const { paid, settled } = await ledger.readDays(window, NO_DAYS)
-  const within = {
-    paid: paid.filter(({ day }) => day >= window.from && day < payoutDay),
-    settled: settled.filter(({ day }) => day > window.from),
-  }
-  const { payouts } = judgePayouts({ ...within, undeducted: [] }, ledger.bankDays, 'by sums')
-  return payouts.find(({ day, rows }) => day === payoutDay && rows > 0)?.form ?? 'by sums'
+  const payoutDay = ledger.bankDays.bankDayFrom(nearest)
+  const { payouts } = await judgePayoutOf(ledger, payoutDay, [])
+  return payouts.find((payout) => payout.day === payoutDay && payout.rows > 0)?.form ?? 'by sums'
 }
 
 /** Days that nobody asks for. */
 const NO_DAYS = { from: '2000-01-02', to: '2000-01-01' }
 
+/**
+ * Judges which sums have paid what later rows name, for payments that were due until the bank day `until` too: their payouts are
+ * before those that were judged, and each is read once.
+ */
+function withEarlierPayouts(
+  ledger: Ledger,
+  judged: Pick<Judging, 'isPaidInSum'>,
+  until: string,
+  undeducted: PayoutFacts['undeducted'],
+) {
+  const { bankDayFrom, nextBankDay } = ledger.bankDays
+  const earlier = new Map<string, Pick<Judging, 'isPaidInSum'>>()
+  return async (items: readonly Item[]): Promise<Judging['isPaidInSum']> => {
+    for (const { payment, rows } of items) {
+      const due = payment && nextBankDay(payment.day)
+      if (due === undefined || due > until || earlier.has(due)) continue
+      if (rows.some(({ day, isDeduction }) => !isDeduction && bankDayFrom(day) > due))
+        earlier.set(due, await judgePayoutOf(ledger, due, undeducted))
+    }
+    return (account, day) => (earlier.get(day) ?? judged).isPaidInSum(account, day)
+  }
+}
+
 async function* judgeEach(
   ledger: Ledger,
   batches: AsyncIterable<UnevenItem[]>,
   judging: Judging,
+  isPaidInSum: ReturnType<typeof withEarlierPayouts>,
 ): AsyncGenerator<{ differences: Unnamed[]; until: string }> {
   const failed = new Set((await ledger.failedPayments()).map(({ utr }) => utr))
   const isJudged = ({ utr, day, waitsOn }: UnevenItem) => {
     if (waitsOn === undefined || failed.has(utr)) return true
     return judging.isJudged(day) && judging.formOf(waitsOn, judging.nextBankDay(day)) === 'by payment'
   }
-  for await (const items of batches) {
-    const utrs = items.filter(isJudged).map(({ utr }) => utr)
-    const differences = utrs.length === 0 ? [] : await differencesOf(ledger, utrs, judging)
-    yield { differences, until: (items.at(-1) as UnevenItem).day }
+  for await (const uneven of batches) {
+    const utrs = uneven.filter(isJudged).map(({ utr }) => utr)
+    const items = utrs.length === 0 ? [] : await readItems(ledger, utrs)
+    const differences = await judgeItems(ledger, items, { ...judging, isPaidInSum: await isPaidInSum(items) })
+    yield { differences, until: (uneven.at(-1) as UnevenItem).day }
   }
 }
 
@@ -268,10 +301,11 @@ export async function broughtForward(ledger: Ledger, day: string): Promise<bigin
   const deducted = ofSecond.flatMap(({ refundId }) => matched.rowOf.get(refundId)?.item ?? [])
   const utrs = [...new Set([...resolved, ...deducted, ...(ledger.settledOfNoOrder.get(ledger.mid) ?? [])])]
   if (utrs.length === 0) return sum
-  const judging = { ...matched, refundsOf, ...ledger.bankDays, isJudged: isJudgedBy(ledger), formOf: () => BY_SUMS }
+  const judging = { ...matched, refundsOf, ...ledger.bankDays, isJudged: isJudgedBy(ledger), ...UNKNOWN_PAYOUTS }
   const explained: Difference[] = []
   for (let at = 0; at < utrs.length; at += ITEMS_READ) {
-    const differences = await differencesOf(ledger, utrs.slice(at, at + ITEMS_READ), judging)
+    const items = await readItems(ledger, utrs.slice(at, at + ITEMS_READ))
+    const differences = await judgeItems(ledger, items, judging)
     explained.push(...differences.filter((one) => one.resolution !== null && one.day < day).map(withName))
   }
   if (explained.length === 0) return sum
@@ -282,7 +316,8 @@ export async function broughtForward(ledger: Ledger, day: string): Promise<bigin
   return explained.reduce((left, one) => left - endedBy(entries.get(one.id), one).owed, sum)
 }
 
-const BY_SUMS: PayoutForm = 'by sums'
+/** What the resolution of an exception accounts for is the same whatever the form of the payout. */
+const UNKNOWN_PAYOUTS: Pick<Judging, 'formOf' | 'isPaidInSum'> = { formOf: () => 'by sums', isPaidInSum: () => false }
 /** Items that are read at once. */
 const ITEMS_READ = 1_000
 

@@ -38,7 +38,11 @@ const refund = (amount: bigint, number: number, more: Partial<SuccessfulRefund> 
 /** Judges an item of which every day is over, with rows for each payment unless `form` says otherwise. */
 function judge(
   item: Partial<Item>,
-  { form = 'by payment' as const, isJudged = true }: { form?: 'by payment' | 'by sums'; isJudged?: boolean } = {},
+  {
+    form = 'by payment' as const,
+    isJudged = true,
+    isPaidInSum = false,
+  }: { form?: 'by payment' | 'by sums'; isJudged?: boolean; isPaidInSum?: boolean } = {},
 ) {
   const whole = {
     mid: 'M1',
@@ -56,7 +60,13 @@ function judge(
   const settled = whole.rows.find(({ isDeduction }) => !isDeduction)?.gross ?? null
   const refunds = whole.refunds.map((one) => ({ ...one, settled }))
   const matched = matchDeductions(refunds, deductions, bankDays)
-  const judging: Judging = { ...matched, ...bankDays, isJudged: () => isJudged, formOf: () => form }
+  const judging: Judging = {
+    ...matched,
+    ...bankDays,
+    isJudged: () => isJudged,
+    formOf: () => form,
+    isPaidInSum: () => isPaidInSum,
+  }
   return judgeItem(whole, judging)
 }
 
@@ -126,6 +136,13 @@ describe('the differences of an item', () => {
     expect(
       kindsOf({ payment: undefined, rows: [row(200_00n, 1, { namesPayment: false })] }, { form: 'by sums' }),
     ).toEqual([])
+  })
+
+  it('a row that pays a payment which the sum of its payout has paid is a second settlement, and ends a chargeback', () => {
+    const inSum = { form: 'by sums', isPaidInSum: true } as const
+    expect(kindsOf({ rows: [row(200_00n, 3)] }, inSum)).toEqual([['settled twice', day(3), -200_00n]])
+    expect(kindsOf({ rows: [row(200_00n, 1)] }, inSum)).toEqual([])
+    expect(kindsOf({ rows: [row(-200_00n, 2), row(200_00n, 3)] }, inSum)).toEqual([])
   })
 
   it('a payment whose failure a person has resolved is accounted for, in a payout of one sum too', () => {

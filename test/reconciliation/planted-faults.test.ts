@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
 import { openDifferences } from '../../src/reconciliation/open-differences.ts'
 import { type Finding, reconcile } from '../../src/reconciliation/reconcile.ts'
@@ -12,7 +12,6 @@ import {
   type Difference,
   isKnown,
   LAST_WORD,
-  MISSED,
   MONTHS,
   owedAsItShould,
   type Planted,
@@ -246,21 +245,4 @@ describe('the reports of a quarter with planted faults', () => {
       brought = new Map(totals.map(({ mid, sums }) => [mid, sums.carried]))
     }
   })
-})
-
-// Each needs to be known of a payout of any day, while reports read the payouts of their own days.
-it.fails.each(MISSED)('a payout by sums does not tell yet of a %s', async (only) => {
-  const { url, drop } = await createTestDatabase()
-  const other = testPool(url, 1)
-  onTestFinished(async () => {
-    await other.end()
-    await drop()
-  })
-  const { books, ...rest } = plantFaults({ sets: 1, perDay: 2, seed: 1, only })
-  await storePlanted(other, { books, ...rest }, async () => undefined)
-  const found: string[] = []
-  const asked = { from: QUARTER.from, to: MONTHS[3].to, now: istMoment(AT_LAST, '23:59:59') }
-  for await (const one of reconcile(other, asked)) if (one.type === 'difference') found.push(`${one.day} ${one.owed}`)
-  const expected = (books[0] as Book).differences.filter((one) => isKnown(one, AT_LAST))
-  expect(found.sort()).toEqual(expected.map(({ day, owed }) => `${day} ${owed}`).sort())
 })

@@ -149,13 +149,12 @@ const withFees = (gross: number) => {
   return { amount: gross - fee - tax, fee, tax }
 }
 
-/** `only` is a plant of sums that is planted alone. */
-type Planting = { sets: number; perDay: number; seed: number; only?: string }
+type Planting = { sets: number; perDay: number; seed: number }
 
 const FORMS = ['named', 'own', 'sums', 'mixed', 'sums', 'mixed'] as const
 
 /** Makes the quarter of `sets` times six merchants, each with `perDay` payments a day, of which two have a plant. */
-export function plantFaults({ sets, perDay, seed, only }: Planting): Planted {
+export function plantFaults({ sets, perDay, seed }: Planting): Planted {
   const planted: Planted = { books: [], facts: new Map(), files: new Map(), plants: new Map() }
   const turns = new Map<Form, number>()
   // Merchants of one form go on where the last one has ended, so that every plant has its turn.
@@ -164,14 +163,14 @@ export function plantFaults({ sets, perDay, seed, only }: Planting): Planted {
     return turns.get(form) as number
   }
   for (let set = 0; set < sets; set++) {
-    for (const [index, form] of (only === undefined ? FORMS : (['sums'] as const)).entries()) {
+    for (const [index, form] of FORMS.entries()) {
       const number = set * FORMS.length + index
       const mid = `Q${String(number).padStart(2, '0')}_${form.toUpperCase()}`
       const book: Book = { mid, form, movements: [], differences: [], exceptions: [], spans: [] }
       planted.books.push(book)
       const making = { planted, book, number, nextPlant: () => nextPlant(form), random: randomFrom(seed + 7 * number) }
       if (form === 'named' || form === 'own') plantByPayment(makerOf(making), perDay)
-      else plantBySums(makerOf(making), perDay, only)
+      else plantBySums(makerOf(making), perDay)
     }
   }
   return planted
@@ -809,7 +808,6 @@ type SumPlant = {
   isSumAlone?: boolean
   isMixedOnly?: boolean
   /** A fault that the reports do not tell as they should. */
-  isMissed?: boolean
   plant: (payout: Payout, next: readonly [Payout, Payout]) => { story: SumStory } | undefined
 }
 
@@ -1129,14 +1127,12 @@ function plantsBySums(maker: Maker) {
       },
     },
     'chargeback of a payment of the sum that is won': {
-      isMissed: true,
       plant(payout, [, third]) {
         chargeback(orderOf(payout), third.day, later(third.day, 6))
         return asPaid()
       },
     },
     'payment of the sum that is settled again by its name': {
-      isMissed: true,
       plant(payout, [, third]) {
         const { orderId, utr, amount } = orderOf(payout)
         const again = more(orderOf(payout), 'Z', amount, third.day)
@@ -1195,7 +1191,7 @@ function plantsBySums(maker: Maker) {
 }
 
 /** Every third payout has a plant, since a plant may change the next two. */
-function plantBySums(maker: Maker, perDay: number, only?: string): void {
+function plantBySums(maker: Maker, perDay: number): void {
   const { plants, sumsDiffer, own } = plantsBySums(maker)
   const { pay, row, span, nextPlant, form, mid } = maker
   const byDue = new Map<string, Order[]>()
@@ -1206,8 +1202,8 @@ function plantBySums(maker: Maker, perDay: number, only?: string): void {
     }
   }
   const dues = [...byDue.keys()].sort()
-  const isOfForm = ({ isMixedOnly, isMissed }: SumPlant) => !isMissed && (form === 'mixed' || !isMixedOnly)
-  const names = only === undefined ? Object.keys(plants).filter((name) => isOfForm(plants[name] as SumPlant)) : [only]
+  const isOfForm = ({ isMixedOnly }: SumPlant) => form === 'mixed' || !isMixedOnly
+  const names = Object.keys(plants).filter((name) => isOfForm(plants[name] as SumPlant))
   for (const name of names) maker.count(name, 0)
   const slots = dues.map((_, index) => {
     const days = dues.slice(index, index + 3)
@@ -1263,12 +1259,6 @@ function seemUntold(payouts: readonly Payout[], sumsDiffer: ReturnType<typeof pl
     }
   }
 }
-
-/** Plants of sums that the reports do not tell as they should. */
-export const MISSED = [
-  'chargeback of a payment of the sum that is won',
-  'payment of the sum that is settled again by its name',
-]
 
 /** Stores the facts day by day, as the service and the operator's commands would; `atEnd` runs when a day is over. */
 export async function storePlanted(
