@@ -27,15 +27,17 @@ export function dueComparisons(db: Queryable, now: () => Date, onException: (kin
   return {
     name: 'UTRs of other merchants',
     atOnce: { ofQueue: 1, ofGroup: 1 },
-    async findQueues() {
+    async findQueues(isStopped = () => false) {
       const until = now().getTime()
       // The absolute difference is compared, because the clock may have been set back.
       if (Math.abs(until - comparedUntil) < MINUTE_MS) return []
       let from = Math.max(Math.min(comparedUntil, until) - AGAIN_MS, until - HOUR_MS)
       for (; from < until; from += MINUTE_MS) {
+        if (isStopped()) return []
         const heard = { from: new Date(from), until: new Date(from + MINUTE_MS) }
         for (const { amount, ...payment } of await findLater(db, heard)) {
-          // Each exception takes a statement, because Citus cannot insert rows of several merchants by a select.
+          if (isStopped()) return []
+          // One statement for each: Citus stores no rows of several merchants by a select.
           const exception = { ...payment, amount: toDecimalText(amount), status: 'SUCCESS' as const }
           if (await saveException(db, KIND, exception, now())) onException(KIND)
         }

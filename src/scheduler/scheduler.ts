@@ -8,8 +8,11 @@ import { startRepeating } from '../repeat.ts'
 export type JobSource = {
   /** Name of the source in the log. */
   name: string
-  /** Returns the queues with due jobs, without locking rows. */
-  findQueues: () => Promise<Queue[]>
+  /**
+   * Returns the queues with due jobs. It takes no locks. A search of many statements ends before its next one once `isStopped`
+   * returns true: a stopping instance waits for it.
+   */
+  findQueues: (isStopped?: () => boolean) => Promise<Queue[]>
   /** Most jobs under way in this instance. */
   atOnce: { ofQueue: number; ofGroup: number }
 }
@@ -46,7 +49,7 @@ export function startScheduler(
 
   const loops = sources.map((source) => {
     const look = async () => {
-      for (const queue of await source.findQueues()) serve(source, queue)
+      for (const queue of await source.findQueues(() => isStopped)) serve(source, queue)
     }
     return startRepeating(look, limits.lookIntervalMs, (error) => {
       log.warn({ work: source.name, error: error.message }, 'what is due was not looked up')

@@ -30,10 +30,10 @@ export function dueExpiries({ db, now, limits }: Dependencies): JobSource {
   const { lookedAt } = limits
   let writtenUntil: Date | undefined
 
-  async function saveNewOrders() {
+  async function saveNewOrders(isStopped: () => boolean) {
     const until = minutes(now(), STATEMENT_MINUTES.atLeast + 1 - FINAL_AFTER_MINUTES.atLeast)
     let from = writtenUntil ?? minutes(now(), -FINAL_AFTER_MINUTES.atMost)
-    while (minutes(from, STATEMENT_MINUTES.atLeast) <= until) {
+    while (minutes(from, STATEMENT_MINUTES.atLeast) <= until && !isStopped()) {
       const to = new Date(Math.min(until.getTime(), minutes(from, STATEMENT_MINUTES.atMost).getTime()))
       await saveOpenOrders(db, { from, to })
       from = to
@@ -45,8 +45,8 @@ export function dueExpiries({ db, now, limits }: Dependencies): JobSource {
     name: 'expired orders',
     // The number of connections in the pool is the real limit of the group.
     atOnce: { ofQueue: 1, ofGroup: lookedAt },
-    async findQueues() {
-      await saveNewOrders()
+    async findQueues(isStopped = () => false) {
+      await saveNewOrders(isStopped)
       const { rows } = await db.query<{ mid: string }>(
         `select distinct mid
            from (select mid from webhook_expiries where final_at <= $1 order by final_at limit $2) due`,

@@ -204,6 +204,18 @@ describe('the search for UTRs of two merchants', () => {
     )
   })
 
+  it('the search for UTRs of two merchants ends with the statement under way when its instance is stopped', async () => {
+    const stored = newUtr()
+    const payments = ['M1', 'M2', 'M3'].map((mid) => ({ mid, orderId: mid, utr: stored, amount: 100, paidAt: null }))
+    const sent: string[] = []
+    const db = { query: async (text: string) => ({ rows: sent.push(text) < 3 ? [] : payments, rowCount: 1 }) }
+    const { findQueues } = dueComparisons(db as never, service.clock.now, () => undefined)
+    await findQueues(() => sent.length >= 2)
+    expect(sent).toHaveLength(2)
+    await findQueues(() => sent.length >= 4)
+    expect(sent).toHaveLength(4)
+  })
+
   it('the search for UTRs of two merchants comes every minute, also after the clock was set back', async () => {
     service.clock.set('2027-08-01T12:00:00Z')
     const lookAgain = startLooking()

@@ -1,18 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it } from 'vitest'
-import { type Job, type Queue, startScheduler } from '../../src/scheduler/scheduler.ts'
+import { type Job, type JobSource, type Queue, startScheduler } from '../../src/scheduler/scheduler.ts'
 import { until } from '../support/wait.ts'
 
 const LIMITS = { lookIntervalMs: 10, stopMs: 50 }
 const AT_ONCE = { ofQueue: 4, ofGroup: 8 }
 
 /** A scheduler over one source, of which each queue always has more jobs, with the looks that it made and its warnings. */
-function startOver(queues: Queue[], find = async () => queues) {
+function startOver(queues: Queue[], find: JobSource['findQueues'] = async () => queues) {
   const warnings: string[] = []
   const looks = { count: 0 }
-  const counted = async () => {
+  const counted = async (isStopped?: () => boolean) => {
     looks.count++
-    return find()
+    return find(isStopped)
   }
   const log = { warn: (_facts: object, message: string) => void warnings.push(message) } as never
   const { stop } = startScheduler([{ name: 'work', findQueues: counted, atOnce: AT_ONCE }], { log, limits: LIMITS })
@@ -104,6 +104,16 @@ it('the scheduler does the jobs of one source while the search for due jobs of a
   const stopping = stop()
   isOver([])
   await stopping
+})
+
+it('the scheduler, when stopped, ends a search for due jobs that consists of many statements', async () => {
+  const { stop, looks } = startOver([], async (isStopped = () => false) => {
+    while (!isStopped()) await sleep(1)
+    return []
+  })
+  await until('it is searching', () => looks.count > 0)
+  await stop()
+  expect(looks.count).toBe(1)
 })
 
 it('the scheduler, when stopped, begins no new job, and waits a while for the jobs under way', async () => {

@@ -214,6 +214,15 @@ describe('payment.expired', () => {
     expect(await eventsOf(before)).toEqual([])
   })
 
+  it('the search for expired orders ends with the statement under way when its instance is stopped', async () => {
+    const sent: string[] = []
+    const db = { query: async (text: string) => ({ rows: [], length: sent.push(text) }) }
+    const { findQueues } = dueExpiries({ db: db as never, now: service.clock.now, limits: LIMITS.webhooks })
+    const inserts = () => sent.filter((text) => text.includes('insert into webhook_expiries')).length
+    await findQueues(() => inserts() === 2)
+    expect(inserts()).toBe(2)
+  })
+
   it('payment.expired is written for each order that expired while no instance ran', async () => {
     const orders = []
     for (let i = 0; i < 4; i++) {
