@@ -56,7 +56,7 @@ const OUTAGE_MESSAGES =
 
 /** Citus' messages about an unreachable node. Their code, XX000, is the code of every internal error. */
 const NODE_MESSAGES =
-  /^(failure on connection marked as essential|server closed the connection unexpectedly|connection to the remote node .* failed|connection not open|postmaster was shut down)/
+  /^(failure on connection marked as essential|server closed the connection unexpectedly|connection to the remote node .* failed|connection not open|postmaster was shut down|terminating connection)/
 
 /** Whether the database is unreachable or overloaded; false for a fault of the service. */
 export function isOutage(error: unknown): boolean {

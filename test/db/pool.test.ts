@@ -24,6 +24,26 @@ it('a commit that lost a node, as Citus says in a warning, is an outage and not 
   }
 })
 
+it.each([
+  [
+    'a node of Citus that was lost during a statement is an outage',
+    'terminating connection due to unexpected postmaster exit',
+    true,
+  ],
+  ['any other internal error of PostgreSQL is a fault, and no outage', 'could not find block containing chunk', false],
+])('%s', async (_name, message, outage) => {
+  const database = await createTestDatabase({ empty: true })
+  const pool = createPool({ url: database.url, size: 1, log: { warn: () => undefined } })
+  try {
+    // With the code under which Citus 13 passes a worker's last words on.
+    const failed = pool.query(`do $$ begin raise exception using errcode = 'XX000', message = '${message}'; end $$`)
+    expect(isOutage(await failed.catch((error: unknown) => error))).toBe(outage)
+  } finally {
+    await pool.end()
+    await database.drop()
+  }
+})
+
 it('a transaction whose connection is silent closes the idle connections too, so that the next one is served', async () => {
   const database = await createTestDatabase()
   const network = await startTcpProxy(Number(new URL(database.url).port))
