@@ -37,7 +37,7 @@ export function dueComparisons(db: Queryable, now: () => Date, onException: (kin
         const heard = { from: new Date(from), until: new Date(from + MINUTE_MS) }
         for (const { amount, ...payment } of await findLater(db, heard)) {
           if (isStopped()) return []
-          // One statement for each: Citus stores no rows of several merchants by a select.
+          // Each exception takes a statement, because Citus cannot insert rows of several merchants by a select.
           const exception = { ...payment, amount: toDecimalText(amount), status: 'SUCCESS' as const }
           if (await saveException(db, KIND, exception, now())) onException(KIND)
         }

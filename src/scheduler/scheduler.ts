@@ -9,8 +9,8 @@ export type JobSource = {
   /** Name of the source in the log. */
   name: string
   /**
-   * Returns the queues with due jobs. It takes no locks. A search of many statements ends before its next one once `isStopped`
-   * returns true: a stopping instance waits for it.
+   * Returns the queues with due jobs, without locking rows. A search of many statements ends before its next statement once
+   * `isStopped` returns true: a stopping instance waits for the search.
    */
   findQueues: (isStopped?: () => boolean) => Promise<Queue[]>
   /** Most jobs under way in this instance. */

@@ -1,8 +1,10 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
 import { differenceId } from '../../src/ledger/differences.ts'
 import { type Finding, reconcile } from '../../src/reconciliation/reconcile.ts'
+import { admitRoles } from '../support/citus.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
+import { ON_CITUS } from '../support/installed-postgres.ts'
 import { runOps } from '../support/ops.ts'
 import { storePaidOrder } from '../support/paid-orders.ts'
 import { newMerchant, unique } from '../support/service.ts'
@@ -412,6 +414,7 @@ describe('ops reconcile', () => {
     const database = new URL(url).pathname.slice(1)
     await db.query(`create role ${role} login password '${role}'; grant pg_read_all_data to ${role}`)
     await db.query(grants.replaceAll('%d', database).replaceAll('%r', role))
+    if (ON_CITUS) await admitRoles(inject('adminUrls'), database, { [role]: role })
     const reader = Object.assign(new URL(url), { username: role, password: role }).href
     const days = ['--from', '2026-11-12', '--to', '2026-11-17']
     for (const more of [[], ['--mid', mid, '--as-of', '2026-11-16']]) {
