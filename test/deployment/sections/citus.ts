@@ -25,6 +25,7 @@ import {
 import type { ServerProcess } from '../../support/server-process.ts'
 import { addSettlements } from '../../support/settlements.ts'
 import { newMerchant, newPartner, type Tenant, unique } from '../../support/tenants.ts'
+import { until } from '../../support/wait.ts'
 import { type Receiver, startReceiver } from '../../support/webhook-receiver.ts'
 import { newWebhook, SEALING_KEY } from '../../support/webhooks.ts'
 import { progress } from '../../support/workspace.ts'
@@ -54,6 +55,8 @@ const AWAY_MS = 6_000
 const AFTER_MS = 4_000
 const BACK_WITHIN_MS = 2_000
 const TOLD_WITHIN_MS = 30_000
+/** As the operator's guide sets it. */
+const RECOVERY = 'citus.recover_2pc_interval=5s'
 const POLL_MS = 100
 
 /** The tests that know of one server only are left out: they look at its locks and plans, or change its rows by themselves. */
@@ -108,7 +111,7 @@ async function runTests(): Promise<Check> {
 }
 
 async function setUp(deployment: Deployment): Promise<{ trial: CitusTrial; checks: Check[] }> {
-  const cluster = await startCitus(join(deployment.directory, 'citus'))
+  const cluster = await startCitus(join(deployment.directory, 'citus'), [RECOVERY])
   const { adminUrls } = cluster
   const admin = databaseUrl(adminUrls[0] as string, DATABASE)
   await createCitusDatabase(adminUrls, DATABASE)
@@ -232,6 +235,7 @@ async function workerKilled(trial: CitusTrial): Promise<Check[]> {
   const refusedAfter = after.filter(isUnsure).length
   const faults = all.flatMap((entry) => faultOfForm(entry) ?? [])
   const answers = all.flatMap(({ answer }) => answer ?? [])
+  await untilRecovered(trial.db)
   const sums = await reconcileAll(trial, tenants, loads)
   const paid = new Set(all.flatMap(({ paid }) => paid?.orderId ?? []))
   const webhooks = await countWebhooks(receiver, paid)
@@ -259,6 +263,20 @@ async function workerKilled(trial: CitusTrial): Promise<Check[]> {
         webhooks.orders === paid.size,
     },
   ]
+}
+
+/**
+ * What a worker had prepared when it was killed is neither visible nor free of locks until Citus has committed it or rolled it
+ * back: its clients repeat their requests meanwhile.
+ */
+function untilRecovered(db: Database): Promise<void> {
+  const isRecovered = async () => {
+    const { rows } = await db.query(
+      `select from run_command_on_all_nodes('select count(*) from pg_prepared_xacts') where not success or result <> '0'`,
+    )
+    return rows.length === 0
+  }
+  return until('Citus had ended every prepared transaction', isRecovered)
 }
 
 async function reconcileAll({ instances, db }: CitusTrial, tenants: Tenant[], loads: Load[]): Promise<Reconciled> {
