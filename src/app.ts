@@ -22,6 +22,7 @@ import { createLists } from './lists/lists.ts'
 import type { Metrics } from './metrics.ts'
 import { documentedOperations, OPERATIONS } from './operations.ts'
 import { createOutboundClient } from './outbound/http-client.ts'
+import { createWaiting } from './payments/enquiries.ts'
 import { createIntents } from './payments/intents.ts'
 import { createReports } from './payments/reports.ts'
 import { createReadiness } from './readiness.ts'
@@ -56,6 +57,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   const clientOptions = { log, onCall: metrics.acquirerCall, limits: limits.acquirers, elapsedMs }
   const acquirers = createAcquirers(config.acquirers, http, clientOptions)
   const { clients } = acquirers
+  const waiting = createWaiting(pools.due, acquirers.enquiryRules)
   const drawQr = createDrawQr(limits.pages)
 
   const onRequest = (route: string, status: number, durationMs: number) =>
@@ -73,7 +75,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   await app.register(async (pages) => {
     refuseWhileLate(pages, latenessMs, limits.lateness.pagesMs)
     const findCheckout = createCheckoutFinder(intents)
-    const stores = { findCheckout, intents, reports, refunds, pools }
+    const stores = { findCheckout, intents, reports, refunds, pools, waiting }
     const checkout = { ...stores, drawQr, now, log, clients, sandbox, limits: limits.pages }
     for (const operation of OPERATIONS.pages) operation.register(pages, checkout)
     pageEvents(pages, checkout)
@@ -100,7 +102,8 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
     const closeLink = createLinkCloser({ clients, reports, now, log })
     const links = { clientOf: acquirers.clientOf, closeLink, linkMs: limits.acquirers.requestMs }
     const lists = { lists: createLists(pools), listLimits: limits.lists }
-    const v1Dependencies = { ...access, ...links, ...lists, intents, pools, now, expiryMinutes, publicUrl, drawQr }
+    const stores = { intents, waiting, pools }
+    const v1Dependencies = { ...access, ...links, ...lists, ...stores, now, expiryMinutes, publicUrl, drawQr }
     for (const operation of OPERATIONS.v1) operation.register(v1, v1Dependencies)
   })
 

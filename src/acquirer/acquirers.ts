@@ -71,6 +71,8 @@ export function createAcquirers(settings: AcquirerSettings, http: HttpClient, op
     /** Clients of the acquirers that make their own links, by acquirer. */
     clients,
     notifications,
+    /** When and how often each of these acquirers may be queried about payments. */
+    enquiryRules: new Map([...clients].map(([name, { enquiryRules }]) => [name, enquiryRules])),
 
     /** The client that makes a merchant's links; undefined if we do. Throws 503 if the acquirer is not set up. */
     clientOf({ mid, acquirer }: Merchant): AcquirerClient | undefined {

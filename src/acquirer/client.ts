@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import { AcquirerError } from '../errors.ts'
 import type { Limits } from '../limits.ts'
+import type { EnquiryRules } from '../payments/enquiry-times.ts'
 import type { Intent, PaymentLink } from '../payments/intent.ts'
 import type { PaymentReport } from '../payments/outcome.ts'
 import type { DueRefund } from '../refunds/due-refunds.ts'
@@ -23,7 +24,10 @@ export type AcquirerClient = {
   ) => Promise<{ paymentLink: PaymentLink; payeeVpa: string }>
   /** Closes a link, so that nobody can pay by it. Resolves to `refused` if the order may have been paid already. */
   closeLink: (link: PaymentLink, signal?: AbortSignal) => Promise<'closed' | 'refused'>
-  /** The last payment of an order; undefined when the order has no payment, and while a payment is under way. */
+  /**
+   * The last payment of an order; undefined when the order has no payment, and while a payment is under way. Of an order
+   * that is open, a failed payment may be left out, if a query for successes alone is cheaper.
+   */
   getPayment: (order: LinkedOrder, signal?: AbortSignal) => Promise<PaymentReport | undefined>
   /** Simulates a payment of `amount` (in paise) by a link. Only the sandbox of an acquirer supports this call. */
   simulate: (
@@ -35,16 +39,19 @@ export type AcquirerClient = {
   refund?: (order: RefundOrder, signal?: AbortSignal) => Promise<RefundUpdate>
   /** The state of a refund; undefined when the acquirer does not have the refund. */
   getRefund?: (order: RefundOrder, signal?: AbortSignal) => Promise<RefundUpdate | undefined>
+  /** When and how often the acquirer may be queried about payments. */
+  enquiryRules: EnquiryRules
   /** Whether the acquirer recognises a repeated refund by its `ourRefundId`. If not, a refund is sent at most once. */
   repeatsRefunds?: boolean | undefined
 }
 
-export type LinkedOrder = { orderId: string; paymentLink: PaymentLink }
+/** `isOpen` is whether the order's time to pay has certainly not ended. */
+export type LinkedOrder = { orderId: string; paymentLink: PaymentLink; isOpen?: boolean }
 
 /** A refund to send or to query. `amount` is in paise, `utr` is that of the refunded payment. */
 export type RefundOrder = Omit<DueRefund, 'mid' | 'acquirer' | 'acquirerRefundId' | 'madeAt' | 'sentAt'>
 
-type CallName = Exclude<keyof AcquirerClient, 'repeatsRefunds'>
+type CallName = Exclude<keyof AcquirerClient, 'enquiryRules' | 'repeatsRefunds'>
 
 type CallOutcome = 'done' | 'crowded' | AcquirerError['outcome']
 
@@ -67,7 +74,7 @@ export function withLimits(
     send: (signal: AbortSignal) => Promise<T>,
     signal = AbortSignal.timeout(limits.requestMs),
   ): Promise<T> {
-    // getPayment is never refused here, because the refused query would count as one of the three that an order has.
+    // getPayment is never refused here, because the refused query would count as one of the few that an order has.
     if (underWay >= limits.callsUnderWay && callName !== 'getPayment') {
       onCall(name, callName, 'crowded')
       throw undone(new AcquirerError('unavailable', `too many calls of ${name} are under way`))
@@ -88,7 +95,7 @@ export function withLimits(
     }
   }
 
-  const { refund, getRefund, repeatsRefunds } = client
+  const { refund, getRefund, enquiryRules, repeatsRefunds } = client
   return {
     createLink: (intent, merchant, until) =>
       call('createLink', (signal) => client.createLink(intent, merchant, signal), until),
@@ -97,6 +104,7 @@ export function withLimits(
     simulate: (link, attempt, until) => call('simulate', (signal) => client.simulate(link, attempt, signal), until),
     ...(refund && { refund: (order, until) => call('refund', (signal) => refund(order, signal), until) }),
     ...(getRefund && { getRefund: (order, until) => call('getRefund', (signal) => getRefund(order, signal), until) }),
+    enquiryRules,
     repeatsRefunds,
   }
 }

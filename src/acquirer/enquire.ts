@@ -15,10 +15,10 @@ type Clients = ReadonlyMap<string, AcquirerClient>
  * that has ended. Rejects with an AcquirerError.
  */
 export async function enquire(
-  { orderId, paymentLink }: LinkedOrder,
+  order: LinkedOrder,
   { client, reports, now }: Recording & { client: AcquirerClient },
 ): Promise<Recorded | undefined> {
-  const report = await client.getPayment({ orderId, paymentLink })
+  const report = await client.getPayment(order)
   return report && reports.record(report, { source: 'enquiry', now })
 }
 
@@ -47,17 +47,40 @@ export function createLinkCloser({
   }
 }
 
-/** Returns a job source for each acquirer, which queries the payments of orders whose outcome was not reported. */
-export function dueEnquiries({ enquiries, clients, limits: { dueAtOnce }, ...recording }: DueEnquiries): JobSource[] {
-  return [...clients].map(([acquirer, client]) =>
-    acquirerQueues(`questions to ${acquirer}`, acquirer, enquiries, { dueAtOnce, now: recording.now }, (enquiry) =>
-      enquire(enquiry, { client, ...recording }).catch(ignoreAcquirerError),
-    ),
-  )
+/**
+ * Returns a job source for each acquirer, which queries the payments of orders whose outcome was not reported. All
+ * instances share the acquirer's limit of queries in a minute, so the database counts those of the last minute at each
+ * look. Instances that look at the same moment may exceed the limit by the enquiries that each then has under way.
+ */
+export function dueEnquiries({ enquiries, clients, limits, ...recording }: DueEnquiries): JobSource[] {
+  return [...clients].map(([acquirer, client]) => {
+    const { most, perMinute } = client.enquiryRules
+    let left = Number.POSITIVE_INFINITY
+    const due = {
+      async findDue(...look: Parameters<typeof enquiries.findDue>) {
+        if (perMinute !== undefined) left = perMinute - (await enquiries.countOfLastMinute(acquirer, recording.now()))
+        return enquiries.findDue(...look)
+      },
+      async claimDue(_: string, mid: string, limit: number, now: Date) {
+        const reserved = Math.max(0, Math.min(limit, left))
+        left -= reserved
+        const claimed = reserved > 0 ? await enquiries.claimDue(acquirer, mid, reserved, now, most) : []
+        left += reserved - claimed.length
+        return claimed
+      },
+    }
+    return acquirerQueues(`questions to ${acquirer}`, acquirer, due, { ...limits, now: recording.now }, (enquiry) =>
+      enquire(enquiry, { client, ...recording }).catch(async (error) => {
+        ignoreAcquirerError(error)
+        // With 429 the acquirer has not looked at the order, so the enquiry is not counted.
+        if (error.facts.status === 429) await enquiries.giveBack(enquiry, recording.now())
+      }),
+    )
+  })
 }
 
 type DueEnquiries = Recording & {
-  enquiries: Pick<Enquiries, 'findDue' | 'claimDue'>
+  enquiries: Pick<Enquiries, 'findDue' | 'countOfLastMinute' | 'claimDue' | 'giveBack'>
   clients: Clients
   limits: Pick<Limits['acquirers'], 'dueAtOnce'>
 }

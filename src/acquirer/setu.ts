@@ -1,5 +1,6 @@
 import * as z from 'zod'
 import { AcquirerError } from '../errors.ts'
+import type { EnquiryRules } from '../payments/enquiry-times.ts'
 import type { PaymentNames, PaymentReport } from '../payments/outcome.ts'
 import { transactionNote } from '../payments/upi-links.ts'
 import type { RefundUpdate } from '../refunds/refund.ts'
@@ -73,6 +74,18 @@ const REFUND_STATES = { pending: 'PENDING', initiated: 'PENDING', success: 'SUCC
 /** HTTP statuses by which Setu refuses a refund for good. Such a status from a proxy does not count as a refusal. */
 const REFUSED = [400, 404, 422]
 const RefusalAnswer = z.object({ code: z.string().min(1), detail: z.unknown() })
+
+/**
+ * NPCI's rule for members (operating circular 215 of 26 April 2025): three enquiries about a payment, the first one 90 s
+ * after it began. Setu names no limit for the account.
+ */
+const ENQUIRY_RULES: EnquiryRules = {
+  most: 3,
+  firstAfterMs: 90_000,
+  pauseMs: 60_000,
+  // The second enquiry comes at half of the time to pay: a caller who polls would otherwise use up both at once.
+  pollingPauseMs: (ageMs, timeToPayMs) => timeToPayMs / 2 - ageMs,
+}
 
 export function setuClient(
   { apiUrl, loginUrl, clientId, clientSecret }: SetuSettings,
@@ -163,6 +176,7 @@ export function setuClient(
     },
 
     getPayment,
+    enquiryRules: ENQUIRY_RULES,
 
     async simulate({ merchantId, reference }, { payeeVpa, amount, succeeds }, signal) {
       const played = { refId: reference, payeeVpa, payerVpa: SIMULATED_CUSTOMER, amount }

@@ -1,6 +1,7 @@
 import type { Pools } from '../db/pool.ts'
 import { internalError, paymentClosed, unavailable } from '../errors.ts'
 import { operation } from '../http/operation.ts'
+import type { Waiting } from '../payments/enquiries.ts'
 import { type FindCheckout, noPaymentHere, ORDER_PATH } from './find-checkout.ts'
 import { pageHeaders, pageState, payPageText, refusalPage } from './page.ts'
 import { refundsInSandbox } from './simulate.ts'
@@ -29,10 +30,15 @@ export const payPage = operation({
       done(null, payload)
     },
   },
-  handle: ({ findCheckout, pools, now, sandbox }: Dependencies) => {
-    return async ({ params, headers }, reply) => {
+  handle: ({ findCheckout, pools, waiting, now, sandbox }: Dependencies) => {
+    return async ({ params, query, headers }, reply) => {
       const checkout = await findCheckout(params.orderId)
       const moment = now()
+      // A page without JavaScript reloads itself at this address as long as somebody has it open.
+      if ('reload' in query) {
+        const orders = new Map([[checkout.orderId, undefined]])
+        reply.raw.once('finish', () => void waiting.makeDue(orders, moment).catch(() => undefined))
+      }
       const texts = textsFor(headers['accept-language'])
       const refunds = sandbox && checkout.status === 'SUCCESS' ? await refundsInSandbox(pools.pages, checkout) : []
       // The page's script requests the x-payment headers by HEAD while the page gets no events.
@@ -50,6 +56,7 @@ export const payPage = operation({
 type Dependencies = {
   findCheckout: FindCheckout
   pools: Pick<Pools, 'pages'>
+  waiting: Pick<Waiting, 'makeDue'>
   now: () => Date
   /** Whether pay pages have a form that simulates payments. */
   sandbox: boolean

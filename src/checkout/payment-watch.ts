@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { Limits } from '../limits.ts'
+import type { Waiting } from '../payments/enquiries.ts'
 import type { Checkout, Intents, PaymentState } from '../payments/intents.ts'
 import { startRepeating } from '../repeat.ts'
 import { isFinal, type PageState, pageState } from './page.ts'
@@ -14,10 +15,12 @@ const HEARTBEAT_LOOK_UPS = 20
 const COME_BACK_FROM_MS = 1_000
 const COME_BACK_TO_MS = 4_000
 
-type Page = { checkout: Checkout; shown: PageState | undefined; events: Readable }
+/** `cameBackAt` is when the customer has returned to the page from an app; undefined if the page was not left. */
+type Page = { checkout: Checkout; shown: PageState | undefined; events: Readable; cameBackAt: Date | undefined }
 
 type Dependencies = {
   intents: Pick<Intents, 'findStates'>
+  waiting: Pick<Waiting, 'makeDue'>
   now: () => Date
   limits: Limits['pages']
   onError: (error: Error) => void
@@ -25,9 +28,10 @@ type Dependencies = {
 
 /**
  * Sends the states of payments to open pay pages by server-sent events. An instance makes one query a second for all
- * its open pages together, and none without open pages.
+ * its open pages together, and none without open pages. A customer who has returned to the page from an app waits, so
+ * such a page makes enquiries at the acquirer due.
  */
-export function createPaymentWatch({ intents, now, limits, onError }: Dependencies) {
+export function createPaymentWatch({ intents, waiting, now, limits, onError }: Dependencies) {
   const heartbeat = `event: heartbeat\ndata: ${HEARTBEAT_LOOK_UPS * limits.lookUpIntervalMs}\n\n`
   const pagesOf = new Map<string, Set<Page>>()
   let openPages = 0
@@ -49,6 +53,8 @@ export function createPaymentWatch({ intents, now, limits, onError }: Dependenci
     const states = await intents.findStates([...pagesOf.keys()])
     const moment = now()
     for (const page of allPages()) update(page, states.get(page.checkout.orderId) ?? page.checkout, moment)
+    const cameBack = allPages().filter((page) => page.cameBackAt !== undefined)
+    await waiting.makeDue(new Map(cameBack.map((page) => [page.checkout.orderId, page.cameBackAt])), moment)
   }
 
   function update(page: Page, payment: PaymentState, moment: Date) {
@@ -79,15 +85,16 @@ export function createPaymentWatch({ intents, now, limits, onError }: Dependenci
 
   return {
     /** Returns a page's events, which begin with its state and end with a final one; undefined if too many are open. */
-    open(checkout: Checkout): Readable | undefined {
+    open(checkout: Checkout, cameBack = false): Readable | undefined {
       const ofOrder = pagesOf.get(checkout.orderId) ?? new Set()
       if (openPages >= limits.open || ofOrder.size >= limits.openOfOrder) return undefined
       const events = new Readable({ read() {} })
-      const page: Page = { checkout, shown: undefined, events }
+      const page: Page = { checkout, shown: undefined, events, cameBackAt: cameBack ? now() : undefined }
       pagesOf.set(checkout.orderId, ofOrder.add(page))
       openPages++
       events.once('close', () => remove(page))
-      events.push(`retry: ${randomInt(COME_BACK_FROM_MS, COME_BACK_TO_MS)}\n\n`)
+      // The id tells a reconnection, whose request has it in Last-Event-ID, from a page that has come back.
+      events.push(`retry: ${randomInt(COME_BACK_FROM_MS, COME_BACK_TO_MS)}\nid: 1\n\n`)
       events.push(heartbeat)
       // While the instance closes, a new page's events end at once, so that its browser reconnects to another instance.
       if (closed) end(page)

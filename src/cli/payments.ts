@@ -84,18 +84,20 @@ export const paymentCommands = [
       const { acquirer } = await findOrder(db, orderId)
       const client = clients.get(acquirer)
       if (!client) throw new CommandError(`its acquirer, ${acquirer}, cannot be asked here: is it set up?`)
-      const enquiry = await createEnquiries(db).take(orderId)
-      if (enquiry === undefined)
-        throw new CommandError('its acquirer was asked three times, which is all that it allows')
-      const { enquiries } = enquiry
+      const { most } = client.enquiryRules
+      const enquiry = await createEnquiries(db).take(orderId, most, now)
+      if (enquiry === undefined) {
+        throw new CommandError(`its acquirer was asked ${most} times, which is all that may be asked about an order`)
+      }
+      const count = `question ${enquiry.enquiries} of ${most}`
       const reports = createReports(db)
       const recorded = await enquire(enquiry, { client, reports, now: () => now }).catch((error: unknown) => {
         if (!(error instanceof AcquirerError)) throw error
-        throw new CommandError(`${error.message} (question ${enquiries} of 3 is used up)`)
+        throw new CommandError(`${error.message} (${count} is used up)`)
       })
       return {
-        json: { orderId, enquiries, ...(recorded ?? { changed: false, late: false }) },
-        text: `${describeRecorded(recorded)} (question ${enquiries} of 3)`,
+        json: { orderId, enquiries: enquiry.enquiries, ...(recorded ?? { changed: false, late: false }) },
+        text: `${describeRecorded(recorded)} (${count})`,
       }
     },
   }),

@@ -14,7 +14,7 @@ grant select (month, closed_at) on closed_months to upi_service;
 -- more power than setting the status. `for no key update` needs the right to update a column.
 grant select, insert, update (status, utr, expires_at, event_sequence, fail_told_at) on payment_intents to upi_service;
 -- The enquiries change; the link and its owner stay as the acquirer gave them.
-grant select, insert, update (enquiries, enquire_at) on acquirer_intents to upi_service;
+grant select, insert, update (enquiries, enquire_at, asked_at) on acquirer_intents to upi_service;
 -- Append-only: an intruder in the service cannot change the facts of a payment. The service ends exceptions by refunds.
 -- Triggers check its inserts: a payment belongs to an order, and exceptions end in no person's name.
 grant select, insert on payment_attempts, payment_changes, payment_exceptions, payment_resolutions, payments

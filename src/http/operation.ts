@@ -41,6 +41,7 @@ type Body<Schema extends z.ZodObject> = {
 export type OperationRequest<Schema extends z.ZodObject = z.ZodObject> = FastifyRequest<{
   Body: z.output<Schema>
   Params: Record<string, string>
+  Querystring: Record<string, unknown>
 }>
 
 export type Described = {

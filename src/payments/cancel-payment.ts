@@ -30,7 +30,7 @@ export const cancelPayment = operation({
       if (payment.toClose) void closeLink({ orderId: payment.orderId, paymentLink: payment.toClose })
       if (payment.status === 'SUCCESS') throw paymentSuccessful()
       const answer = toPaymentStatus(payment, body.order_id, now())
-      saveOnceSent(reply, { intents, now }, mid, payment, answer)
+      saveOnceSent(reply, { intents, now }, payment, answer)
       return answer
     }
   },

@@ -6,6 +6,7 @@ import { jsonAnswer, operation, SUCCEEDED } from '../http/operation.ts'
 import type { Patiently } from '../http/time-limits.ts'
 import { HIGHEST_MAX_RUPEES, toJsonNumber } from '../money.ts'
 import { authorizeMerchant } from '../tenants/authorize.ts'
+import type { Waiting } from './enquiries.ts'
 import type { Intents, PaymentStatus } from './intents.ts'
 import { mid } from './new-payment.ts'
 import { FINAL_MESSAGES, FINAL_STATUSES, OPEN_MESSAGES, type Outcome, outcome } from './outcome.ts'
@@ -87,14 +88,17 @@ export const checkPaymentStatus = operation({
   answer: PAYMENT_STATUS,
   // Shop plugins take a 503 of this call for a failed payment, even when the order is paid.
   route: { config: { waitsForDatabase: true } },
-  handle: ({ intents, patiently, now }: Dependencies) => {
+  handle: ({ intents, waiting, patiently, now }: Dependencies) => {
     return async (request, reply) => {
       const { body, caller } = request
       const { mid } = authorizeMerchant(caller, body.mid)
       const payment = await patiently(request, () => intents.findStatus(mid, body.order_id))
       if (!payment) throw orderNotFound()
       const answer = toPaymentStatus(payment, body.order_id, now())
-      saveOnceSent(reply, { intents, now }, mid, payment, answer)
+      saveOnceSent(reply, { intents, now }, payment, answer)
+      // The answer does not wait for the enquiry. After an error the caller's next request makes the enquiry due.
+      const makeDue = waiting.enquiryFor(payment, now())
+      if (makeDue) reply.raw.once('finish', () => void makeDue().catch(() => undefined))
       return answer
     }
   },
@@ -102,14 +106,17 @@ export const checkPaymentStatus = operation({
 
 type Saving = { intents: Pick<Intents, 'saveAnswered'>; now: () => Date }
 
-type Dependencies = Saving & { intents: Pick<Intents, 'findStatus'>; patiently: Patiently }
+type Dependencies = Saving & {
+  intents: Pick<Intents, 'findStatus'>
+  waiting: Pick<Waiting, 'enquiryFor'>
+  patiently: Patiently
+}
 
 /** Stores, once the answer was sent, that the merchant knows of the order's end. */
 export function saveOnceSent(
   reply: FastifyReply,
   { intents, now }: Saving,
-  mid: string,
-  { orderId, returnCallWaits, failTold }: PaymentStatus,
+  { mid, orderId, returnCallWaits, failTold }: PaymentStatus,
   { txnStatus }: Pick<Outcome, 'txnStatus'>,
 ): void {
   const isFailed = txnStatus === 'FAIL' || txnStatus === 'REJECT'

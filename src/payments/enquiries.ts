@@ -1,79 +1,178 @@
 import type { Database } from '../db/pool.ts'
+import { prepared } from '../db/prepared.ts'
 import { findDueMerchants } from './due-merchants.ts'
+import { type EnquiryRules, type EnquiryState, mayEnquire } from './enquiry-times.ts'
 import type { Intent, PaymentLink } from './intent.ts'
+import { OPEN_STATUSES } from './outcome.ts'
 
 /**
- * Seconds from an intent's expiry to each query of its payment, unless an end is reported before: 90 s, 8 minutes and
- * 2 hours. NPCI allows three queries of a payment, the first one after 90 s at the earliest.
+ * Seconds from an intent's expiry to the enquiries that are made in any case, unless an end is reported before: 90 s,
+ * 8 minutes and 2 hours. NPCI allows the first enquiry after 90 s at the earliest. The last enquiry that an order may
+ * have is left for the 8 minutes, the last moment before the merchant is told of the order's end.
  */
 const AFTER_EXPIRY_SECONDS = [90, 8 * 60, 2 * 60 * 60] as const
 
-/** Shortest pause before the next enquiry about an intent, where the enquiry before was made later than planned. */
+/** Shortest pause before the next enquiry about an intent, if nobody waits for its outcome. */
 const PAUSE_SECONDS = 60
 
-/** A query of an order's payment at its acquirer. `enquiries` is the query's number, 1 to 3. */
-export type Enquiry = { orderId: string; paymentLink: PaymentLink; enquiries: number }
+/** A query of an order's payment at its acquirer. `enquiries` is the query's number among those of the order, from 1. */
+export type Enquiry = {
+  mid: string
+  orderId: string
+  paymentLink: PaymentLink
+  enquiries: number
+  /** Whether the order's time to pay has not ended. */
+  isOpen: boolean
+}
 
 export function firstEnquiry({ expiresAt }: Pick<Intent, 'expiresAt'>): Date {
   return new Date(expiresAt.getTime() + AFTER_EXPIRY_SECONDS[0] * 1000)
 }
 
-/** The queue of enquiries. Each is counted before it is sent, so that a crash or another instance causes no fourth. */
+/** The queue of enquiries. Each is counted before it is sent, so that no crash and no instance causes one too many. */
 export function createEnquiries(db: Database) {
   return {
     findDue: (acquirer: string, limit: number, now: Date) =>
       findDueMerchants(db, 'acquirer_intents', acquirer, limit, now),
 
+    /** Number of enquiries at an acquirer in the last minute, of all instances. */
+    async countOfLastMinute(acquirer: string, now: Date): Promise<number> {
+      const { rows } = await db.query<{ count: number }>(
+        'select count(*)::integer as count from acquirer_intents where acquirer = $1 and asked_at > $2',
+        [acquirer, new Date(now.getTime() - 60_000)],
+      )
+      return rows[0]?.count ?? 0
+    },
+
     /**
-     * Claims up to `limit` enquiries of a merchant that are due at an acquirer, longest due first. Enquiries about paid
-     * intents are dropped for good.
+     * Claims up to `limit` enquiries of a merchant that are due at an acquirer, those about expired intents first, then
+     * longest due first. An intent has `most` enquiries. Enquiries about paid intents are dropped for good.
      */
-    async claimDue(acquirer: string, mid: string, limit: number, now: Date): Promise<Enquiry[]> {
+    async claimDue(acquirer: string, mid: string, limit: number, now: Date, most: number): Promise<Enquiry[]> {
       const { rows } = await db.query<EnquiryRow & { paid: boolean }>(
         // The select computes the new values, because Citus does not support an interval in the `case` of an update.
         `with due as materialized (
-           select a.order_id, i.status = 'SUCCESS' as paid,
-                  case when i.status <> 'SUCCESS' and a.enquiries < 2 then
-                    greatest(i.expires_at + ($5::integer[])[a.enquiries + 2] * interval '1 second',
-                             $4::timestamptz + interval '${PAUSE_SECONDS} seconds') end as next
+           select a.order_id, i.status = 'SUCCESS' as paid, i.expires_at > $4 as is_open,
+                  case when i.status <> 'SUCCESS' and a.enquiries + 1 < $6 then (
+                    select greatest(min(i.expires_at + s * interval '1 second'),
+                                    $4::timestamptz + interval '${PAUSE_SECONDS} seconds')
+                      from unnest($5::integer[]) s
+                     where i.expires_at + s * interval '1 second' > $4
+                       and (a.enquiries + 2 < $6 or s > ${AFTER_EXPIRY_SECONDS[0]})
+                    having count(*) > 0) end as next
              from acquirer_intents a
              join payment_intents i on i.mid = $2 and i.order_id = a.order_id
             where a.mid = $2 and a.enquire_at <= $4 and a.acquirer = $1
-            order by a.enquire_at
+            order by i.expires_at > $4, a.enquire_at
             limit $3
               for update of a skip locked
          )
          update acquirer_intents a
-            set enquiries = a.enquiries + case when due.paid then 0 else 1 end, enquire_at = due.next
+            set enquiries = a.enquiries + case when due.paid then 0 else 1 end, enquire_at = due.next,
+                asked_at = case when due.paid then a.asked_at else $4 end
            from due
           where a.mid = $2 and a.order_id = due.order_id
-         returning ${ENQUIRY}, due.paid`,
-        [acquirer, mid, limit, now, AFTER_EXPIRY_SECONDS],
+         returning ${ENQUIRY}, due.is_open as "isOpen", due.paid`,
+        [acquirer, mid, limit, now, AFTER_EXPIRY_SECONDS, most],
       )
       return rows.filter(({ paid }) => !paid).map(toEnquiry)
     },
 
-    /** Claims an enquiry about one order, even before it is due. Undefined if all three were sent. */
-    async take(orderId: string): Promise<Enquiry | undefined> {
+    /** Claims an enquiry about one order, even before it is due. Undefined if all that the order may have were sent. */
+    async take(orderId: string, most: number, now: Date): Promise<Enquiry | undefined> {
       const { rows } = await db.query<EnquiryRow>(
         `update acquirer_intents a
-            set enquiries = a.enquiries + 1, enquire_at = case when a.enquiries < 2 then a.enquire_at end
-          where a.order_id = $1 and a.enquiries < 3
-         returning ${ENQUIRY}`,
-        [orderId],
+            set enquiries = a.enquiries + 1, asked_at = $3,
+                enquire_at = case when a.enquiries + 1 < $2 then a.enquire_at end
+          where a.order_id = $1 and a.enquiries < $2
+         returning ${ENQUIRY}, false as "isOpen"`,
+        [orderId, most, now],
       )
       return rows[0] && toEnquiry(rows[0])
+    },
+
+    /** Takes back the count of an enquiry that the acquirer has refused to answer now. The enquiry is made again later. */
+    async giveBack({ mid, orderId, enquiries }: Enquiry, now: Date): Promise<void> {
+      await db.query(
+        `update acquirer_intents
+            set enquiries = enquiries - 1, enquire_at = $4
+          where mid = $1 and order_id = $2 and enquiries = $3`,
+        [mid, orderId, enquiries, new Date(now.getTime() + PAUSE_SECONDS * 1000)],
+      )
     },
   }
 }
 
 export type Enquiries = ReturnType<typeof createEnquiries>
 
+/** An order for whose outcome somebody waits. `enquiry` is null if the order is not open, or if we have made its link. */
+export type WaitedFor = { mid: string; orderId: string; expiresAt: Date; enquiry: EnquiryState | null }
+
+/** SQL of the `enquiry` of the order `i`. The look-up is left out for orders that are not open. */
+export const ENQUIRY_STATE = `
+  case when i.status in ${OPEN_STATUSES} then (
+    select json_build_object(
+             'acquirer', a.acquirer, 'enquiries', a.enquiries,
+             'createdAt', extract(epoch from i.created_at) * 1000,
+             'askedAt', extract(epoch from a.asked_at) * 1000, 'dueAt', extract(epoch from a.enquire_at) * 1000)
+      from acquirer_intents a
+     where a.mid = i.mid and a.order_id = i.order_id) end`
+
+const FIND_WAITED_FOR = prepared(
+  `select i.mid, i.order_id as "orderId", i.expires_at as "expiresAt", ${ENQUIRY_STATE} as enquiry
+     from payment_intents i
+    where i.order_id = any ($1)`,
+)
+
+/** Makes the enquiry about an order due, unless another call has done so, or has made the enquiry. */
+const MAKE_DUE = prepared(
+  `update acquirer_intents
+      set enquire_at = $4
+    where mid = $1 and order_id = $2 and enquiries = $3 and enquire_at > $4`,
+)
+
+/** Makes enquiries due while somebody waits. `rules` has the rules of each acquirer that can be asked. */
+export function createWaiting(db: Database, rules: ReadonlyMap<string, EnquiryRules>) {
+  /**
+   * A function that makes an enquiry about the order due; undefined if the acquirer allows none now, so that most calls
+   * write nothing. `cameBackAt` is as for mayEnquire.
+   */
+  function enquiryFor({ mid, orderId, expiresAt, enquiry }: WaitedFor, now: Date, cameBackAt?: Date) {
+    const its = enquiry && rules.get(enquiry.acquirer)
+    if (!its || !mayEnquire(enquiry, its, expiresAt, now, cameBackAt)) return undefined
+    return async () => void (await db.query(MAKE_DUE(mid, orderId, enquiry.enquiries, now)))
+  }
+
+  return {
+    enquiryFor,
+
+    /** Makes the allowed enquiries due about orders with open pay pages: their orderIds, with `cameBackAt`. */
+    async makeDue(orders: ReadonlyMap<string, Date | undefined>, now: Date): Promise<void> {
+      if (orders.size === 0) return
+      const { rows } = await db.query<WaitedFor>(FIND_WAITED_FOR([...orders.keys()]))
+      for (const order of rows) await enquiryFor(order, now, orders.get(order.orderId))?.()
+    },
+  }
+}
+
+export type Waiting = ReturnType<typeof createWaiting>
+
 const ENQUIRY = `
-  a.order_id as "orderId", a.acquirer, a.acquirer_merchant_id as "merchantId", a.acquirer_id as id, a.reference, a.link, a.enquiries`
+  a.mid, a.order_id as "orderId", a.acquirer, a.acquirer_merchant_id as "merchantId", a.acquirer_id as id, a.reference, a.link,
+  a.enquiries`
 
-type EnquiryRow = PaymentLink & { orderId: string; enquiries: number }
+type EnquiryRow = PaymentLink & Omit<Enquiry, 'paymentLink'>
 
-function toEnquiry({ orderId, enquiries, acquirer, merchantId, id, reference, link }: EnquiryRow): Enquiry {
-  return { orderId, enquiries, paymentLink: { acquirer, merchantId, id, reference, link } }
+function toEnquiry({
+  mid,
+  orderId,
+  enquiries,
+  isOpen,
+  acquirer,
+  merchantId,
+  id,
+  reference,
+  link,
+}: EnquiryRow): Enquiry {
+  return { mid, orderId, enquiries, isOpen, paymentLink: { acquirer, merchantId, id, reference, link } }
 }

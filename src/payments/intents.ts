@@ -2,6 +2,7 @@ import { inTransaction, type Pools, type Queryable } from '../db/pool.ts'
 import { prepared } from '../db/prepared.ts'
 import { LIMITS, type Limits } from '../limits.ts'
 import { type Answered, FAIL_TOLD, saveAnswered } from './answered.ts'
+import { ENQUIRY_STATE, type WaitedFor } from './enquiries.ts'
 import { createInsert } from './insert-intents.ts'
 import { type Intent, isOrderId, type PaymentLink } from './intent.ts'
 import { RETURN_CALL, writeDeliveries } from './outbox.ts'
@@ -23,10 +24,10 @@ export type Checkout = StoredIntent & {
 /** A payment's state for its open pay page. `utr` is null until the order is paid. */
 export type PaymentState = Pick<Checkout, 'status' | 'utr' | 'expiresAt'>
 
-export type PaymentStatus = Pick<Intent, 'amount' | 'expiresAt'> & {
+export type PaymentStatus = WaitedFor & {
+  amount: number
   status: Status
   utr: string | null
-  orderId: string
   /** Whether the order is paid and has an undelivered return call, as long as no answer has reported the payment. */
   returnCallWaits: boolean
   /** Whether the merchant has got an answer that the order has failed for good. */
@@ -187,12 +188,12 @@ const INTENT = `
   case when a.order_id is not null then ${PAYMENT_LINK} end as "paymentLink"`
 
 const statusBy = (column: string) => `
-  select order_id as "orderId", amount * 100 + paise as amount, status, utr, expires_at as "expiresAt",
+  select mid, order_id as "orderId", amount * 100 + paise as amount, status, utr, expires_at as "expiresAt",
          status = 'SUCCESS' and exists (
            select from webhook_deliveries d
             where d.mid = $1 and d.endpoint_id = '${RETURN_CALL}' and d.order_id = i.order_id
               and d.delivered_at is null) as "returnCallWaits",
-         ${FAIL_TOLD} as "failTold"
+         ${FAIL_TOLD} as "failTold", ${ENQUIRY_STATE} as enquiry
     from payment_intents i
    where mid = $1 and ${column} = $2`
 

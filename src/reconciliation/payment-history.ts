@@ -14,7 +14,7 @@ export type PaymentHistory = Pick<
   utr: string | null
   acquirer: string
   /**
-   * The acquirer's identifier, the `tr` of its link, and how many of three enquiries were made; null where we make the
+   * The acquirer's identifier, the `tr` of its link, and how many enquiries were made; null where we make the
    * links.
    */
   acquirerId: string | null

@@ -1,12 +1,15 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { withLimits } from '../../src/acquirer/client.ts'
 import { dueEnquiries } from '../../src/acquirer/enquire.ts'
+import { AcquirerError } from '../../src/errors.ts'
 import { LIMITS } from '../../src/limits.ts'
-import { createEnquiries } from '../../src/payments/enquiries.ts'
+import { createEnquiries, createWaiting } from '../../src/payments/enquiries.ts'
+import { mayEnquire } from '../../src/payments/enquiry-times.ts'
 import { buildIntent } from '../../src/payments/intent.ts'
 import { createIntents, type Intents } from '../../src/payments/intents.ts'
 import { createReports } from '../../src/payments/reports.ts'
 import { startScheduler } from '../../src/scheduler/scheduler.ts'
+import { doWhatIsDue } from '../support/due-jobs.ts'
 import { intentFields, newMerchant, startService, type TestService } from '../support/service.ts'
 import { until } from '../support/wait.ts'
 
@@ -27,7 +30,7 @@ beforeAll(async () => {
   intents = createIntents(service.pools, () => undefined, { inserts: { ...LIMITS.inserts, waitingMs: 30_000 } })
 })
 beforeEach(async () => {
-  await service.db.query('update acquirer_intents set enquire_at = null')
+  await service.db.query('update acquirer_intents set enquire_at = null, asked_at = null')
 })
 
 /** An order with a link of an acquirer, which expires at EXPIRES_AT. */
@@ -43,7 +46,7 @@ async function newOrderWithLink(number = 0): Promise<string> {
 const afterExpiry = (seconds: number) => new Date(EXPIRES_AT.getTime() + seconds * 1000)
 const findDue = (now: Date) => enquiries.findDue(SETU, 10, now)
 const take = async (now: Date, limit = 10) =>
-  (await enquiries.claimDue(SETU, mid, limit, now)).map(({ orderId, enquiries }) => [orderId, enquiries])
+  (await enquiries.claimDue(SETU, mid, limit, now, 3)).map(({ orderId, enquiries }) => [orderId, enquiries])
 
 describe('enquiries to an acquirer about an unpaid order', () => {
   it('enquiries about an unpaid order are made 90 seconds, 8 minutes and 2 hours after its expiry, then never again', async () => {
@@ -56,15 +59,19 @@ describe('enquiries to an acquirer about an unpaid order', () => {
     }
     expect(await findDue(afterExpiry(1_000_000))).toEqual([])
     expect(await take(afterExpiry(1_000_000))).toEqual([])
-    expect(await enquiries.take(orderId)).toBeUndefined()
+    expect(await enquiries.take(orderId, 3, afterExpiry(1_000_000))).toBeUndefined()
   })
 
-  it('overdue enquiries about an unpaid order are made a minute apart', async () => {
-    const orderId = await newOrderWithLink()
-    expect(await take(afterExpiry(10_000))).toEqual([[orderId, 1]])
-    expect(await take(afterExpiry(10_059))).toEqual([])
-    expect(await take(afterExpiry(10_060))).toEqual([[orderId, 2]])
-    expect(await take(afterExpiry(10_120))).toEqual([[orderId, 3]])
+  it('an overdue enquiry about an unpaid order replaces those planned before, and the next one comes a minute later', async () => {
+    const [minutes, hours] = [await newOrderWithLink(), await newOrderWithLink()]
+    expect(await take(afterExpiry(470), 1)).toEqual([[minutes, 1]])
+    expect((await take(afterExpiry(10_000))).toSorted()).toEqual(
+      [
+        [minutes, 2],
+        [hours, 1],
+      ].toSorted(),
+    )
+    expect(await take(afterExpiry(1_000_000))).toEqual([])
   })
 
   it('enquiries end when their order is paid, and go on after a failed attempt', async () => {
@@ -79,15 +86,16 @@ describe('enquiries to an acquirer about an unpaid order', () => {
   it('no enquiry is made through an acquirer that is not set up', async () => {
     await newOrderWithLink()
     expect(await enquiries.findDue('other', 10, afterExpiry(90))).toEqual([])
-    expect(await enquiries.claimDue('other', mid, 10, afterExpiry(90))).toEqual([])
+    expect(await enquiries.claimDue('other', mid, 10, afterExpiry(90), 3)).toEqual([])
   })
 
   it('an unpaid order has three enquiries in all, including the operator’s, who may enquire at any time', async () => {
     const orderId = await newOrderWithLink()
-    expect(await enquiries.take(orderId)).toMatchObject({ orderId, enquiries: 1 })
+    const byOperator = () => enquiries.take(orderId, 3, afterExpiry(90))
+    expect(await byOperator()).toMatchObject({ orderId, enquiries: 1 })
     expect(await take(afterExpiry(90))).toEqual([[orderId, 2]])
-    expect(await enquiries.take(orderId)).toMatchObject({ enquiries: 3 })
-    expect(await enquiries.take(orderId)).toBeUndefined()
+    expect(await byOperator()).toMatchObject({ enquiries: 3 })
+    expect(await byOperator()).toBeUndefined()
     expect(await take(afterExpiry(480))).toEqual([])
   })
 })
@@ -108,11 +116,118 @@ it(`8 instances together make each of ${MANY} enquiries exactly once`, async () 
   expect(asked.sort()).toEqual(orderIds.sort())
 })
 
+describe('enquiries while somebody waits', () => {
+  const rules = { most: 3, firstAfterMs: 90_000, pauseMs: 60_000, pollingPauseMs: () => 360_000 }
+  const created = new Date(EXPIRES_AT.getTime() - 15 * 60_000)
+  const atAge = (seconds: number) => new Date(created.getTime() + seconds * 1000)
+  const state = (changes: object) => ({
+    acquirer: SETU,
+    enquiries: 0,
+    createdAt: created.getTime(),
+    askedAt: null,
+    dueAt: afterExpiry(90).getTime(),
+    ...changes,
+  })
+  const may = (seconds: number, changes: object = {}, cameBackAt?: Date) =>
+    mayEnquire(state(changes), rules, EXPIRES_AT, atAge(seconds), cameBackAt)
+  const asked = { enquiries: 1, askedAt: atAge(90).getTime() }
+
+  it('the first enquiry is allowed at the acquirer’s first moment, whoever waits', () => {
+    expect([may(89), may(90), may(89, {}, atAge(60)), may(90, {}, atAge(60))]).toEqual([false, true, false, true])
+  })
+
+  it('a further enquiry is allowed after the pause for callers who poll, and after a shorter one when the customer comes back', () => {
+    expect([may(449, asked), may(450, asked)]).toEqual([false, true])
+    expect([may(149, asked, atAge(120)), may(150, asked, atAge(120))]).toEqual([false, true])
+    // The customer came back before the last enquiry, which was made for this reason.
+    expect(may(150, asked, atAge(80))).toBe(false)
+  })
+
+  it('no enquiry is allowed while one is due, after the last but one, and after the end of the order', () => {
+    expect(may(450, { ...asked, dueAt: atAge(450).getTime() })).toBe(false)
+    expect(may(450, { ...asked, enquiries: 2 })).toBe(false)
+    expect(may(900 + 600, asked)).toBe(false)
+  })
+
+  it('an order that is waited for is enquired about once, and then as if nobody waited', async () => {
+    const [waitedFor, other] = [await newOrderWithLink(1), await newOrderWithLink(2)]
+    const waiting = createWaiting(service.db, new Map([[SETU, rules]]))
+    const orders = new Map([[waitedFor, undefined]])
+    await Promise.all([waiting.makeDue(orders, atAge(90)), waiting.makeDue(orders, atAge(90))])
+    expect(await take(atAge(91))).toEqual([[waitedFor, 1]])
+    await waiting.makeDue(orders, atAge(92))
+    expect(await take(atAge(92))).toEqual([])
+    expect(await take(afterExpiry(90))).toHaveLength(2)
+    // The last enquiry that the order may have is left for the last moment before its end is told.
+    expect(await take(afterExpiry(480))).toEqual(expect.arrayContaining([[waitedFor, 3]]))
+    expect(await take(afterExpiry(7_200))).toEqual([[other, 3]])
+  })
+
+  it('enquiries about expired orders come first', async () => {
+    const [open, expired] = [await newOrderWithLink(1), await newOrderWithLink(2)]
+    await service.db.query(
+      `update payment_intents set expires_at = expires_at + interval '1 hour' where order_id = $1`,
+      [open],
+    )
+    await service.db.query('update acquirer_intents set enquire_at = $2 where order_id = $1', [open, atAge(100)])
+    expect(await take(afterExpiry(90), 1)).toEqual([[expired, 1]])
+    expect(await take(afterExpiry(90), 1)).toEqual([[open, 1]])
+  })
+})
+
+it('instances that share an account make no more enquiries in a minute than the acquirer takes', async () => {
+  const orderIds = await Promise.all(Array.from({ length: 12 }, (_, number) => newOrderWithLink(number)))
+  const asked: string[] = []
+  const client = {
+    enquiryRules: { most: 3, perMinute: 5 },
+    getPayment: async ({ orderId }: { orderId: string }) => void asked.push(orderId),
+  }
+  service.clock.set(afterExpiry(90).toISOString())
+  const instance = () =>
+    dueEnquiries({
+      enquiries,
+      clients: new Map([[SETU, client as never]]),
+      reports: createReports(service.db),
+      now: service.clock.now,
+      limits: LIMITS.acquirers,
+    })
+  for (let i = 0; i < 3; i++) await doWhatIsDue(...instance(), ...instance())
+  expect(asked).toHaveLength(5)
+  service.clock.advance(60)
+  for (let i = 0; i < 3; i++) await doWhatIsDue(...instance(), ...instance())
+  expect(new Set(asked).size).toBe(10)
+  expect(orderIds).toEqual(expect.arrayContaining(asked))
+})
+
+it('an enquiry that the acquirer answers with 429 is not counted, and is made again', async () => {
+  const orderId = await newOrderWithLink()
+  let isCrowded = true
+  const client = {
+    enquiryRules: { most: 3 },
+    async getPayment() {
+      if (isCrowded) throw new AcquirerError('unavailable', 'too many calls', { status: 429 })
+    },
+  }
+  const clients = new Map([[SETU, client as never]])
+  const recording = { reports: createReports(service.db), now: service.clock.now }
+  const look = () => doWhatIsDue(...dueEnquiries({ enquiries, clients, limits: LIMITS.acquirers, ...recording }))
+  const stored = async () =>
+    (await service.db.query('select enquiries, enquire_at from acquirer_intents where order_id = $1', [orderId])).rows
+  service.clock.set(afterExpiry(90).toISOString())
+  await look()
+  expect(await stored()).toEqual([{ enquiries: 0, enquire_at: afterExpiry(150) }])
+  isCrowded = false
+  service.clock.set(afterExpiry(150).toISOString())
+  await look()
+  expect(await stored()).toEqual([{ enquiries: 1, enquire_at: afterExpiry(480) }])
+})
+
 it('an enquiry whose result cannot be stored does not stop the others, and is logged', async () => {
   const [first, second] = [await newOrderWithLink(1), await newOrderWithLink(2)]
   service.clock.set('2026-04-01T00:16:30Z')
   const asked: string[] = []
   const client = {
+    enquiryRules: { most: 3 },
     async getPayment({ paymentLink }: { paymentLink: { reference: string } }) {
       asked.push(paymentLink.reference)
       if (asked.length === 1) throw new Error('the database is away')
@@ -142,7 +257,13 @@ it('an enquiry whose result cannot be stored does not stop the others, and is lo
 
 it('an enquiry is made even when the acquirer’s limit of simultaneous calls is reached', async () => {
   const hangs = () => new Promise<never>(() => undefined)
-  const calls = { createLink: hangs, closeLink: hangs, simulate: hangs, getPayment: async () => undefined }
+  const calls = {
+    createLink: hangs,
+    closeLink: hangs,
+    simulate: hangs,
+    getPayment: async () => undefined,
+    enquiryRules: {} as never,
+  }
   const log = { warn: () => undefined, error: () => undefined }
   const outcomes: string[] = []
   const onCall = (_acquirer: string, call: string, outcome: string) => void outcomes.push(`${call} ${outcome}`)

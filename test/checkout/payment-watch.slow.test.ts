@@ -47,6 +47,7 @@ function watchOver(statuses: Map<string, Status>) {
         )
       },
     },
+    waiting: { makeDue: async () => undefined },
     now: () => new Date(),
     limits: LIMITS.pages,
     onError: (error) => errors.push(error),
@@ -211,7 +212,7 @@ describe('open pages on real connections', () => {
     const lookUps = looksUp(service)
     const pages = orderIds.map((orderId) => connect(`${address}/pay/${orderId}/events`))
     await expect.poll(() => pages.filter(({ text }) => text.includes('data: open\n\n')).length, SOON).toBe(CONNECTIONS)
-    expect(pages[0]?.text).toMatch(/^retry: [1-3]\d{3}\n\nevent: heartbeat\ndata: 20000\n\ndata: open\n\n$/)
+    expect(pages[0]?.text).toMatch(/^retry: [1-3]\d{3}\nid: 1\n\nevent: heartbeat\ndata: 20000\n\ndata: open\n\n$/)
 
     const before = lookUps()
     const since = performance.now()

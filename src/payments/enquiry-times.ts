@@ -1,0 +1,48 @@
+import { isGivenUp } from './outcome.ts'
+
+/** An acquirer's limits of enquiries, which are queries of an order's payment. */
+export type EnquiryRules = {
+  /** Enquiries about one order, those after its expiry and those of the operator included. */
+  most: number
+  /** Enquiries about all orders of the account in a minute: half of what the acquirer takes. Absent if it names no limit. */
+  perMinute?: number
+  /** Time from an order's creation to its first enquiry, while somebody waits. */
+  firstAfterMs: number
+  /** Shortest time between two enquiries about one order, while somebody waits. */
+  pauseMs: number
+  /**
+   * Time between two enquiries for a caller who waits all the time, so that the enquiries last until the order expires.
+   * `ageMs` is the order's age at the earlier of the two enquiries, `timeToPayMs` its age at its expiry.
+   */
+  pollingPauseMs: (ageMs: number, timeToPayMs: number) => number
+}
+
+/** An open order with a link of an acquirer. Times are in milliseconds since 1970; `askedAt` is null before an enquiry. */
+export type EnquiryState = {
+  acquirer: string
+  enquiries: number
+  createdAt: number
+  askedAt: number | null
+  /** When the next enquiry is due in any case; null if there is none. */
+  dueAt: number | null
+}
+
+/**
+ * Whether an enquiry may be made now because somebody waits for the order's outcome. `cameBackAt` is when its customer
+ * returned from an app to the pay page: a return after the last enquiry waits for no more than the acquirer's pause. The
+ * last enquiry is left for the time after the order's expiry.
+ */
+export function mayEnquire(
+  { enquiries, createdAt, askedAt, dueAt }: EnquiryState,
+  { most, firstAfterMs, pauseMs, pollingPauseMs }: EnquiryRules,
+  expiresAt: Date,
+  now: Date,
+  cameBackAt?: Date,
+): boolean {
+  const moment = now.getTime()
+  if (enquiries >= most - 1 || dueAt === null || dueAt <= moment || isGivenUp(expiresAt, now)) return false
+  if (askedAt === null) return moment >= createdAt + firstAfterMs
+  const isNewReturn = cameBackAt !== undefined && cameBackAt.getTime() > askedAt
+  const polling = isNewReturn ? 0 : pollingPauseMs(askedAt - createdAt, expiresAt.getTime() - createdAt)
+  return moment >= askedAt + Math.max(pauseMs, polling)
+}

@@ -1,0 +1,194 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { createAcquirers } from '../../src/acquirer/acquirers.ts'
+import { dueEnquiries } from '../../src/acquirer/enquire.ts'
+import { LIMITS } from '../../src/limits.ts'
+import { createOutboundClient } from '../../src/outbound/http-client.ts'
+import { createEnquiries, createWaiting } from '../../src/payments/enquiries.ts'
+import { createReports } from '../../src/payments/reports.ts'
+import type { JobSource } from '../../src/scheduler/scheduler.ts'
+import { seeded } from '../support/bank-faults.ts'
+import type { FakeCashfree } from '../support/cashfree-bank.ts'
+import { CASHFREE, newCashfreeMerchant } from '../support/fake-cashfree.ts'
+import { newSetuMerchant, SETU } from '../support/fake-setu.ts'
+import { createOrder } from '../support/orders.ts'
+import { post, STATUS, startService, type TestService, unique } from '../support/service.ts'
+import { startBank } from '../support/service-with-bank.ts'
+import type { FakeSetu } from '../support/setu-bank.ts'
+import type { NewMerchant } from '../support/tenants.ts'
+import { allow } from '../support/webhooks.ts'
+
+// Two acquirers whose notifications are all lost, and an hour of their orders, second by second on a clock of the test.
+
+const ORDERS = 1_000
+const CREATED_WITHIN_SECONDS = 300
+const TO_PAY_SECONDS = 15 * 60
+const HOUR_SECONDS = 3_600
+const POLL_SECONDS = 3
+const KNOWN_WITHIN_SECONDS = 100
+
+type Bank = FakeSetu | FakeCashfree
+
+/** An order; times are in seconds from its creation. `way` is who waits for the outcome. */
+type Order = {
+  acquirer: 'setu' | 'cashfree'
+  way: 'page' | 'polling' | 'nobody'
+  merchant: NewMerchant
+  orderId: string
+  createdAt: number
+  paidAt: number
+  cameBackAt: number
+  knownAt?: number
+}
+
+let service: TestService
+let setu: FakeSetu
+let cashfree: FakeCashfree
+beforeAll(async () => {
+  const clock = { now: () => new Date() }
+  setu = await startBank(SETU, () => clock.now())
+  cashfree = await startBank(CASHFREE, () => clock.now())
+  const acquirers = { ...SETU.settings(setu), ...CASHFREE.settings(cashfree) }
+  // The test itself does what is due, so that no timer of the service does.
+  service = await startService({ asServiceRole: true, acquirers, limits: { webhooks: { lookIntervalMs: 3_600_000 } } })
+  clock.now = service.clock.now
+})
+
+const bankOf = ({ acquirer }: Pick<Order, 'acquirer'>): Bank => (acquirer === 'setu' ? setu : cashfree)
+
+/** The acquirers of one instance, with an HTTP client of its own. */
+function startInstance() {
+  const { db, clock } = service
+  const log = { warn: () => undefined, error: () => undefined }
+  const http = createOutboundClient({ allowedNetworks: allow(), limits: LIMITS.outbound, now: clock.now })
+  const settings = { direct: [], ...SETU.settings(setu), ...CASHFREE.settings(cashfree) }
+  const options = { log, onCall: () => undefined, limits: LIMITS.acquirers, elapsedMs: clock.elapsedMs }
+  const { clients, enquiryRules } = createAcquirers(settings, http, options)
+  const recording = { reports: createReports(db), now: clock.now }
+  const enquiries = createEnquiries(db)
+  return { enquiryRules, due: dueEnquiries({ enquiries, clients, limits: LIMITS.acquirers, ...recording }) }
+}
+
+/** What the scheduler does in a second: each queue goes on until nothing of it is due. A killed job is never done. */
+async function lookAndDo(sources: JobSource[], isKilled: () => boolean) {
+  const never = new AbortController().signal
+  for (const { findQueues, atOnce } of sources) {
+    for (const { claim } of await findQueues()) {
+      for (let jobs = await claim(atOnce.ofQueue); jobs.length > 0; jobs = await claim(atOnce.ofQueue)) {
+        await Promise.all(jobs.map((job) => isKilled() || job(never)))
+      }
+    }
+  }
+}
+
+/** Orders with random times, made by one merchant at each acquirer; `ways` take turns. */
+async function newOrders(count: number, random: () => number, ways: readonly Order['way'][]): Promise<Order[]> {
+  const merchants = { setu: await newSetuMerchant(service), cashfree: await newCashfreeMerchant(service) }
+  return Array.from({ length: count }, (_, i) => {
+    const acquirer = i % 2 ? ('setu' as const) : ('cashfree' as const)
+    const paidAt = 5 + random() * (TO_PAY_SECONDS - 10)
+    return {
+      acquirer,
+      way: ways[Math.floor(i / 2) % ways.length] as Order['way'],
+      merchant: merchants[acquirer],
+      orderId: '',
+      createdAt: Math.floor(random() * CREATED_WITHIN_SECONDS),
+      paidAt,
+      cameBackAt: paidAt + 2 + random() * 18,
+    }
+  })
+}
+
+/** Plays an hour, with two instances in turns, and notes when the payment of each order is known. */
+async function play(orders: Order[], random: () => number, killedShare = 0) {
+  const { pools, clock, app, db } = service
+  const instances = [startInstance(), startInstance()]
+  const waiting = createWaiting(pools.due, instances[0]?.enquiryRules ?? new Map())
+  const start = clock.now().getTime()
+  const at = (second: number) => new Date(start + second * 1000)
+  let open = orders
+  for (let second = 0; second < HOUR_SECONDS && open.length > 0; second++) {
+    clock.set(at(second).toISOString())
+    const ageOf = ({ createdAt }: Order) => second - createdAt
+    for (const order of open) {
+      if (ageOf(order) === 0) order.orderId = await createOrder(service, order.merchant, { order_id: unique('O') })
+      if (ageOf(order) === Math.floor(order.paidAt)) await bankOf(order).pay(order.orderId, { faults: { lost: 1 } })
+    }
+    const made = open.filter((order) => ageOf(order) > 0)
+    const pages = made.filter((order) => order.way === 'page' && ageOf(order) >= order.cameBackAt)
+    const cameBackAt = (order: Order) => at(order.createdAt + order.cameBackAt)
+    await waiting.makeDue(new Map(pages.map((order) => [order.orderId, cameBackAt(order)])), clock.now())
+    for (const order of made.filter(({ way }) => way === 'polling')) {
+      if (ageOf(order) % POLL_SECONDS > 0) continue
+      const { mid, key } = order.merchant
+      const { body } = await post(app, STATUS, { mid, order_id: order.orderId }, key)
+      if (body.txnStatus === 'SUCCESS') order.knownAt = ageOf(order)
+    }
+    await lookAndDo(instances[second % 2]?.due ?? [], () => random() < killedShare)
+    const { rows } = await db.query(
+      `select order_id as "orderId" from payment_intents where order_id = any ($1) and status = 'SUCCESS'`,
+      [made.filter(({ way }) => way !== 'polling').map(({ orderId }) => orderId)],
+    )
+    const known = new Set(rows.map(({ orderId }) => orderId))
+    for (const order of made) if (known.has(order.orderId)) order.knownAt = ageOf(order)
+    open = open.filter(({ knownAt }) => knownAt === undefined)
+  }
+}
+
+const isInTime = ({ knownAt = Number.POSITIVE_INFINITY, paidAt }: Order) => knownAt - paidAt <= KNOWN_WITHIN_SECONDS
+const shareOf = (orders: readonly Order[]) => orders.filter(isInTime).length / orders.length
+
+/** The largest number of enquiries about one order that have come to a bank. */
+function mostEnquiries(orders: readonly Order[]): number {
+  const counts = orders.map((order) => {
+    const name = order.acquirer === 'setu' ? setu.find(order.orderId)?.id : order.orderId
+    return bankOf(order).requests.filter(
+      ({ path }) => path.endsWith(`/${name}/last`) || path.endsWith(`/orders/${name}`),
+    ).length
+  })
+  return Math.max(...counts)
+}
+
+describe('payments whose notifications are lost', () => {
+  it(`of ${ORDERS} orders, the payment is known within ${KNOWN_WITHIN_SECONDS} s while a page has come back or a shop polls`, {
+    timeout: 600_000,
+  }, async () => {
+    const random = seeded(20261125)
+    const orders = await newOrders(ORDERS, random, ['page', 'polling'])
+    await play(orders, random)
+    const of = (acquirer: Order['acquirer'], way: Order['way']) =>
+      orders.filter((order) => order.acquirer === acquirer && order.way === way)
+    const shares = {
+      setuPage: shareOf(of('setu', 'page')),
+      setuPolling: shareOf(of('setu', 'polling')),
+      setuPollingEarly: shareOf(of('setu', 'polling').filter(({ paidAt }) => paidAt <= 80)),
+      cashfreePage: shareOf(of('cashfree', 'page')),
+      cashfreePolling: shareOf(of('cashfree', 'polling')),
+    }
+    console.info('known in time, by acquirer and who waits:', shares)
+    expect(shares).toMatchObject({ setuPage: 1, setuPollingEarly: 1, cashfreePage: 1, cashfreePolling: 1 })
+    expect(orders.every(({ knownAt }) => knownAt !== undefined)).toBe(true)
+  })
+
+  it('no order has more enquiries than its acquirer allows, though a tenth of the enquiries is killed', {
+    timeout: 300_000,
+  }, async () => {
+    for (const bank of [setu, cashfree]) bank.requests.length = 0
+    const random = seeded(815)
+    const orders = await newOrders(240, random, ['page', 'polling', 'nobody'])
+    await play(orders, random, 0.1)
+    const of = (acquirer: Order['acquirer']) => orders.filter((order) => order.acquirer === acquirer)
+    expect(mostEnquiries(of('setu'))).toBeLessThanOrEqual(3)
+    expect(mostEnquiries(of('cashfree'))).toBeLessThanOrEqual(12)
+    const { rows } = await service.db.query(
+      'select acquirer, max(enquiries) from acquirer_intents group by 1 order by 1',
+    )
+    expect(rows).toEqual([
+      { acquirer: 'cashfree', max: expect.any(Number) },
+      { acquirer: 'setu', max: 3 },
+    ])
+    expect(rows[0].max).toBeLessThanOrEqual(12)
+    // Nobody waited for these: the first enquiry is the one of 90 s after the expiry, unless a kill has cost it.
+    const early = orders.filter(({ way, knownAt = 0 }) => way === 'nobody' && knownAt < TO_PAY_SECONDS + 90)
+    expect(early).toEqual([])
+  })
+})
