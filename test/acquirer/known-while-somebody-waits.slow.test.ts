@@ -4,6 +4,7 @@ import { dueEnquiries } from '../../src/acquirer/enquire.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { createOutboundClient } from '../../src/outbound/http-client.ts'
 import { createEnquiries, createWaiting } from '../../src/payments/enquiries.ts'
+import { createIntents } from '../../src/payments/intents.ts'
 import { createReports } from '../../src/payments/reports.ts'
 import type { JobSource } from '../../src/scheduler/scheduler.ts'
 import { seeded } from '../support/bank-faults.ts'
@@ -24,6 +25,7 @@ const CREATED_WITHIN_SECONDS = 300
 const TO_PAY_SECONDS = 15 * 60
 const HOUR_SECONDS = 3_600
 const POLL_SECONDS = 3
+const POLLED_ORDERS = 20_000
 const KNOWN_WITHIN_SECONDS = 100
 
 type Bank = FakeSetu | FakeCashfree
@@ -190,5 +192,58 @@ describe('payments whose notifications are lost', () => {
     // Nobody waited for these: the first enquiry is the one of 90 s after the expiry, unless a kill has cost it.
     const early = orders.filter(({ way, knownAt = 0 }) => way === 'nobody' && knownAt < TO_PAY_SECONDS + 90)
     expect(early).toEqual([])
+  })
+
+  it(`at most one call in five writes while shops poll ${POLLED_ORDERS} open orders of Cashfree every ${POLL_SECONDS} s`, {
+    timeout: 300_000,
+  }, async () => {
+    const { db, clock, pools } = service
+    const { mid } = await newCashfreeMerchant(service)
+    const made = clock.now()
+    await db.query(
+      `with orders as (
+         insert into payment_intents (mid, order_id, merchant_order_id, amount, paise, redirect_url, note, payee_vpa,
+                                      payee_name, payee_mcc, created_at, expires_at, customer_name, customer_email, customer_mobile)
+         select $1, lpad(to_hex(number), 32, '0'), number::text, 200, 0, 'https://shop.example/', 'Tea', 'a@b', 'A', '5814',
+                $2, $3, '', '', ''
+           from generate_series(1, ${POLLED_ORDERS}) number
+         returning mid, order_id
+       )
+       insert into acquirer_intents (mid, order_id, acquirer, acquirer_merchant_id, acquirer_id, reference, link, enquiries,
+                                     enquire_at)
+       select mid, order_id, 'cashfree', 'CF', order_id, order_id, 'upi://pay?', 0, $4 from orders`,
+      [mid, made, new Date(made.getTime() + 900_000), new Date(made.getTime() + 990_000)],
+    )
+    const instance = startInstance()
+    const waiting = createWaiting(pools.due, instance.enquiryRules)
+    const intents = createIntents(pools, () => undefined)
+    clock.advance(20)
+    let [calls, writes] = [0, 0]
+    const poll = async (orderIds: IterableIterator<number>) => {
+      for (const number of orderIds) {
+        const payment = await intents.findStatus(mid, String(number + 1))
+        const makeDue = payment && waiting.enquiryFor(payment, clock.now())
+        calls++
+        if (!makeDue) continue
+        writes++
+        await makeDue()
+      }
+    }
+    for (let round = 0; round < 10; round++) {
+      const orderIds = Array.from({ length: POLLED_ORDERS }).keys()
+      await Promise.all(Array.from({ length: 8 }, () => poll(orderIds)))
+      for (let second = 0; second < POLL_SECONDS; second++) {
+        clock.advance(1)
+        await lookAndDo(instance.due, () => true)
+      }
+    }
+    console.info(`${writes} of ${calls} calls wrote`)
+    expect(calls).toBe(10 * POLLED_ORDERS)
+    expect(writes).toBeLessThanOrEqual(calls / 5)
+    // The enquiries of 30 s are within the limit of a minute.
+    const { rows } = await db.query('select sum(enquiries)::integer as count from acquirer_intents where mid = $1', [
+      mid,
+    ])
+    expect(rows[0].count).toBe(200)
   })
 })
