@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import { LINKING_NAMES } from './acquirer/acquirers.ts'
+import { ACQUIRER_NAMES, LINKING_NAMES } from './acquirer/acquirers.ts'
+import { FAILURE_REASONS, type FailureReason } from './payments/failure-reasons.ts'
 import { EXCEPTION_KINDS, type ExceptionKind, type FinalStatus, type ReportSource } from './payments/outcome.ts'
 import type { OpenCounts } from './reconciliation/overview.ts'
 
@@ -37,6 +38,10 @@ const COUNTERS = {
   payments_total: [
     'Payments that this instance recorded, by status and by who reported them; repeats are not counted',
     { status: ['SUCCESS', 'FAIL', 'REJECT'], source: SOURCES },
+  ],
+  payment_failures_total: [
+    'Failed attempts to pay that this instance recorded, by reason and acquirer; repeats are not counted',
+    { reason: FAILURE_REASONS, acquirer: ACQUIRER_NAMES },
   ],
   payment_attempts_surplus_total: [
     'Failed attempts that were only counted, since so many of their order are stored already; repeats are counted too',
@@ -159,6 +164,7 @@ export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () =
         counters.payments_total.inc({ status, source })
         if (status === 'SUCCESS') paidPaise += paise
       },
+      onFailure: (reason: FailureReason, acquirer: string) => counters.payment_failures_total.inc({ reason, acquirer }),
       onSurplusAttempt: () => counters.payment_attempts_surplus_total.inc(),
     },
     acquirerCall: (acquirer: string, call: string, outcome: string) =>

@@ -2,6 +2,7 @@ import * as z from 'zod'
 import { errorText, text } from '../fields.ts'
 import { bankAmount, toPaise } from '../money.ts'
 import type { HttpClient, HttpRequest } from '../outbound/http-client.ts'
+import { readFailure } from '../payments/failure-reasons.ts'
 import type { FinalStatus, PaymentReport } from '../payments/outcome.ts'
 import type { RefundStatus, RefundUpdate } from '../refunds/refund.ts'
 import type { CashfreeSettings } from './accounts.ts'
@@ -64,25 +65,39 @@ export const paymentFields = {
   bank_reference: bankReference,
   payment_time: orAbsent(isoTime).catch(undefined),
   cf_payment_id: cashfreeId.optional().catch(undefined),
+  payment_message: z.unknown().optional(),
+  error_details: z.unknown().optional(),
 }
 
+type Payment = z.output<z.ZodObject<typeof paymentFields>>
+
 /** Returns undefined while the payment is under way. `orderId` is the order that the caller expects. */
-export function toPaymentReport(
-  orderId: string,
-  payment: z.output<z.ZodObject<typeof paymentFields>>,
-): PaymentReport | undefined {
+export function toPaymentReport(orderId: string, payment: Payment): PaymentReport | undefined {
   const status = PAYMENT_ENDS.get(payment.payment_status)
-  return (
-    status && {
-      orderId,
-      status,
-      utr: payment.bank_reference,
-      amount: payment.payment_amount,
-      paidAt: payment.payment_time,
-      acquirer: { name: NAME, id: payment.order_id },
-      names: payment.cf_payment_id === undefined ? undefined : { id: payment.cf_payment_id },
-    }
-  )
+  const failure = status === 'FAIL' ? failureOf(payment) : undefined
+  if (status === undefined || failure === 'under way') return undefined
+  return {
+    orderId,
+    status,
+    utr: payment.bank_reference,
+    amount: payment.payment_amount,
+    paidAt: payment.payment_time,
+    acquirer: { name: NAME, id: payment.order_id },
+    names: payment.cf_payment_id === undefined ? undefined : { id: payment.cf_payment_id },
+    failure,
+  }
+}
+
+/**
+ * NPCI's code stands in `error_code_raw`, or at the begin of the message: `ZM::…`. There `01` is not NPCI's code of a
+ * payment under way, since Cashfree's document has `01::REJECTED`. `error_reason` auth_declined says nothing of a cause.
+ */
+function failureOf({ payment_status: status, payment_message: message, error_details: details }: Payment) {
+  const { error_code_raw: code, error_reason: reason } = (details ?? {}) as Record<string, unknown>
+  const [, begin] = /^(?!01)([A-Z0-9]{2,3})::/.exec(String(message)) ?? []
+  const isLeft = status === 'USER_DROPPED' || status === 'CANCELLED'
+  const byBank = reason === 'bank_rejected' ? 'bank_unavailable' : undefined
+  return readFailure([code, begin], isLeft ? 'not_authorised_in_time' : byBank)
 }
 
 const REFUND_STATES = new Map<string, RefundStatus>([

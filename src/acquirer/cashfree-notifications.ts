@@ -35,14 +35,14 @@ const RefundEvent = z.object({
 const checkPayment = bodyCheck(PaymentEvent)
 const checkRefund = bodyCheck(RefundEvent)
 
-type Event = { data?: Partial<Record<'order' | 'payment' | 'refund' | 'auto_refund', Fields>> }
+type Event = { data?: Partial<Record<'order' | 'payment' | 'refund' | 'auto_refund' | 'error_details', Fields>> }
 
 /** Returns undefined for an event that changes nothing; the fields of such an event are not checked. */
 function readEvent({ data }: Event): Notification | undefined {
   const refund = data?.refund ?? data?.auto_refund
   if (refund) return { refund: readRefund(refund, data?.auto_refund !== undefined) }
   if (!PAYMENT_ENDS.has(data?.payment?.payment_status)) return undefined
-  const event = checkPayment({ ...data?.payment, order_id: data?.order?.order_id })
+  const event = checkPayment({ ...data?.payment, order_id: data?.order?.order_id, error_details: data?.error_details })
   const payment = toPaymentReport(event.order_id, event)
   return payment && { payment }
 }
@@ -64,11 +64,11 @@ const AMOUNT_RULE = `refund_amount must be rupees from 0.01 to ${HIGHEST_MAX_RUP
 const SIGNATURE =
   'Send x-webhook-signature: base64 of the HMAC-SHA256 of x-webhook-timestamp and the body, nothing between them'
 
-/** The fields of an unreadable notification that are stored. Other fields may hold customer data. */
+/** The fields of an unreadable notification that are stored. Other fields, and the message, may hold customer data. */
 const KEPT = [
   ...['type', 'event_time', 'data', 'order', 'payment', 'refund', 'auto_refund', 'order_amount'],
-  ...[...Object.keys(PaymentEvent.shape), ...Object.keys(RefundEvent.shape)],
-]
+  ...[...Object.keys(PaymentEvent.shape), ...Object.keys(RefundEvent.shape), 'error_code_raw', 'error_reason'],
+].filter((name) => name !== 'payment_message')
 
 export const cashfreeNotifications = ({ notificationSecrets }: CashfreeSettings): Notifications => ({
   parse: parseExact,

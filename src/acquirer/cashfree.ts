@@ -135,7 +135,7 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
       const payments = await paymentsOf(orderId, signal)
       const isPaid = ({ payment_status: status }: z.output<typeof PaymentAnswer>) => status === 'SUCCESS'
       // A payment under way may still succeed, so a failed payment is reported only when no payment is under way.
-      const hasEnded = payments.every(({ payment_status: status }) => PAYMENT_ENDS.has(status))
+      const hasEnded = payments.every((payment) => toPaymentReport(orderId, payment) !== undefined)
       const last = payments.find(isPaid) ?? (hasEnded ? payments.at(-1) : undefined)
       return last && toPaymentReport(orderId, last)
     },

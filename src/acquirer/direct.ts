@@ -4,6 +4,7 @@ import { badRequest, notificationUnsigned } from '../errors.ts'
 import { errorText, text, utr } from '../fields.ts'
 import { operation } from '../http/operation.ts'
 import { bankAmount } from '../money.ts'
+import { failureFields, failureIn } from '../payments/failure-reasons.ts'
 import type { Acquirer } from './acquirer.ts'
 import {
   isoTime,
@@ -30,6 +31,7 @@ export const PaymentNotification = z
         description: 'When the money moved, or the attempt failed, in ISO 8601 with its zone; needed with SUCCESS.',
       })
       .optional(),
+    ...failureFields,
   })
   .superRefine(requiredWithSuccess('status', 'SUCCESS', ['UTR', 'paidAt']))
   // The rule of requiredWithSuccess as JSON Schema: UTR and paidAt are required unless the status is FAIL or REJECT.
@@ -59,7 +61,17 @@ export const paymentNotification = operation({
   handle: (dependencies: NotificationDependencies) => {
     return async ({ body }) => {
       const { orderId, status, UTR: utr, amount, paidAt } = body
-      return recordNotification(dependencies, { orderId, status, utr, amount, paidAt, acquirer: { name: 'direct' } })
+      const failure = failureIn(body)
+      if (failure === 'under way') return {}
+      return recordNotification(dependencies, {
+        orderId,
+        status,
+        utr,
+        amount,
+        paidAt,
+        acquirer: { name: 'direct' },
+        failure,
+      })
     }
   },
 })

@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import { errorText } from '../fields.ts'
 import { toDecimalText } from '../money.ts'
+import { readFailure } from '../payments/failure-reasons.ts'
 import type { FinalStatus, PaymentNames, PaymentReport } from '../payments/outcome.ts'
 import type { RefundUpdate } from '../refunds/refund.ts'
 import { orAbsent, shortText } from './json-request.ts'
@@ -34,19 +35,32 @@ export const paymentFields = {
   txnTs: orAbsent(moment),
   id: paymentId,
   txnId: paymentId,
+  reason: z.unknown().optional(),
 }
 
 type Payment = z.output<z.ZodObject<typeof paymentFields>>
 
-export const toPaymentReport = (orderId: string, status: FinalStatus, payment: Payment): PaymentReport => ({
-  orderId,
-  status,
-  utr: payment.rrn,
-  amount: toDecimalText(payment.amount),
-  paidAt: payment.txnTs,
-  acquirer: { name: NAME, id: payment.productInstanceId },
-  names: namesOf(payment),
-})
+/** Returns undefined while the payment is under way. */
+export function toPaymentReport(orderId: string, status: FinalStatus, payment: Payment): PaymentReport | undefined {
+  const failure = status === 'SUCCESS' ? undefined : failureOf(payment.reason)
+  if (failure === 'under way') return undefined
+  return {
+    orderId,
+    status,
+    utr: payment.rrn,
+    amount: toDecimalText(payment.amount),
+    paidAt: payment.txnTs,
+    acquirer: { name: NAME, id: payment.productInstanceId },
+    names: namesOf(payment),
+    failure,
+  }
+}
+
+/** Setu's document requires no field of a reason. NPCI's category TD is a technical failure of a bank. */
+function failureOf(reason: unknown) {
+  const { npciRespCode, npciErrCode, npciErrCategory } = (reason ?? {}) as Record<string, unknown>
+  return readFailure([npciRespCode, npciErrCode], npciErrCategory === 'TD' ? 'bank_unavailable' : undefined)
+}
 
 /** The payment's identifiers; undefined unless both are known, because a refund needs both. */
 function namesOf({ id, txnId }: Payment): PaymentNames | undefined {

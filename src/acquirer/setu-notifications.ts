@@ -46,7 +46,8 @@ function readEvent(fields: Fields): Notification | undefined {
   }
   if (typeof fields.eventType === 'string' && !Object.hasOwn(PAYMENT_EVENTS, type)) return undefined
   const { eventType, merchantReferenceId, ...payment } = checkPayment(fields)
-  return { payment: toPaymentReport(merchantReferenceId, PAYMENT_EVENTS[eventType], payment) }
+  const report = toPaymentReport(merchantReferenceId, PAYMENT_EVENTS[eventType], payment)
+  return report && { payment: report }
 }
 
 const SIGNATURE = 'Send x-setu-signature: base64 of the HMAC-SHA256 of the body'

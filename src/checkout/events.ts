@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import { unavailable } from '../errors.ts'
 import { type FindCheckout, ORDER_PATH } from './find-checkout.ts'
 import { createPaymentWatch } from './payment-watch.ts'
+import { textsFor } from './texts.ts'
 
 type Dependencies = Omit<Parameters<typeof createPaymentWatch>[0], 'onError'> & {
   findCheckout: FindCheckout
@@ -23,7 +24,7 @@ export function pageEvents(app: FastifyInstance, { findCheckout, log, ...watched
     const checkout = await findCheckout(params.orderId)
     // No stream is opened after a 503 of the deadline or after the client has left, because nothing would close it.
     if (reply.sent || reply.raw.destroyed) return reply
-    const events = watch.open(checkout, cameBack)
+    const events = watch.open(checkout, textsFor(headers['accept-language']), cameBack)
     if (events === undefined) throw unavailable()
     // Without this header nginx holds the events back until its buffer is full.
     return reply.headers({ 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' }).send(events)

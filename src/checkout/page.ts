@@ -6,6 +6,7 @@ import type { Failure } from '../errors.ts'
 import { type Html, html, trustedHtml } from '../html.ts'
 import { toIstText } from '../ist.ts'
 import { toIndianText } from '../money.ts'
+import { FAILURE_REASONS } from '../payments/failure-reasons.ts'
 import type { Checkout } from '../payments/intents.ts'
 import { isGivenUp } from '../payments/outcome.ts'
 import { sandboxAddress, upiLinkQuery } from '../payments/upi-links.ts'
@@ -85,7 +86,7 @@ type Drawing = { now: Date; sandbox: boolean; refunds: readonly Refund[]; platfo
 /** The HTML of a pay page, without customer data. Its links to the service are relative to /pay/. */
 export function payPageText(checkout: Checkout, drawing: Drawing): string {
   const { now, sandbox, refunds, texts } = drawing
-  const { orderId, merchantOrderId, payee, amount, note, redirectUrl, expiresAt, utr } = checkout
+  const { orderId, merchantOrderId, payee, amount, note, redirectUrl, expiresAt, utr, failureReason } = checkout
   const state = pageState(checkout, now)
   const name = html`<bdi>${payee.name}</bdi>`
   // Our orderId has 32 digits: where the line is too short, `<wbr>` breaks the orderId in its middle.
@@ -112,7 +113,7 @@ export function payPageText(checkout: Checkout, drawing: Drawing): string {
 <div><dt>${texts.orderNumber}</dt><dd><bdi>${merchantOrderId === orderId ? ours : merchantOrderId}</bdi></dd></div>
 </dl>
 </div>
-<div role="status"><p class="attempt"${hiddenIf(state !== 'attemptFailed')}>${texts.attemptFailed}</p>
+<div role="status"><p class="attempt"${hiddenIf(state !== 'attemptFailed')}>${texts[failureReason ?? 'other']}</p>
 <p class="lost" hidden>${texts.lost}</p></div>
 ${
   // The section to pay is left out once nothing can be paid, because no state leads back to it. The script shows and
@@ -190,7 +191,7 @@ function sandboxForm(orderId: string, texts: PageTexts): Html {
 <p><strong>${texts.sandbox}</strong> · ${texts.noMoney}</p>
 ${button('SUCCESS')}<details><summary>${texts.otherOutcomes}</summary>
 <div class="outcomes">
-${OTHER_OUTCOMES.map(button)}</div>
+${OTHER_OUTCOMES.map(button)}<label>${texts.simulatedReason} <select name="reason">${FAILURE_REASONS.map((reason) => html`<option>${reason}</option>`)}</select></label></div>
 </details>
 </form>`
 }

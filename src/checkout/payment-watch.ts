@@ -5,6 +5,7 @@ import type { Waiting } from '../payments/enquiries.ts'
 import type { Checkout, Intents, PaymentState } from '../payments/intents.ts'
 import { startRepeating } from '../repeat.ts'
 import { isFinal, type PageState, pageState } from './page.ts'
+import type { PageTexts } from './texts.ts'
 
 /** Look-ups per heartbeat. Heartbeats keep proxies from closing quiet connections, and let pages detect dead ones. */
 const HEARTBEAT_LOOK_UPS = 20
@@ -15,8 +16,16 @@ const HEARTBEAT_LOOK_UPS = 20
 const COME_BACK_FROM_MS = 1_000
 const COME_BACK_TO_MS = 4_000
 
-/** `cameBackAt` is when the customer has returned to the page from an app; undefined if the page was not left. */
-type Page = { checkout: Checkout; shown: PageState | undefined; events: Readable; cameBackAt: Date | undefined }
+type Page = {
+  checkout: Checkout
+  texts: PageTexts
+  shown: PageState | undefined
+  /** Why the last attempt failed, as the page says it. */
+  failure?: string
+  events: Readable
+  /** When the customer has returned to the page from an app; undefined if the page was not left. */
+  cameBackAt: Date | undefined
+}
 
 type Dependencies = {
   intents: Pick<Intents, 'findStates'>
@@ -59,6 +68,9 @@ export function createPaymentWatch({ intents, waiting, now, limits, onError }: D
 
   function update(page: Page, payment: PaymentState, moment: Date) {
     const state = pageState(payment, moment)
+    const failure = page.texts[payment.failureReason ?? 'other']
+    if (payment.failureReason && failure !== page.failure) page.events.push(`event: attempt\ndata: ${failure}\n\n`)
+    page.failure = failure
     if (state !== page.shown && payment.utr !== null) page.events.push(`event: utr\ndata: ${payment.utr}\n\n`)
     if (state !== page.shown) page.events.push(`data: ${state}\n\n`)
     page.shown = state
@@ -85,11 +97,12 @@ export function createPaymentWatch({ intents, waiting, now, limits, onError }: D
 
   return {
     /** Returns a page's events, which begin with its state and end with a final one; undefined if too many are open. */
-    open(checkout: Checkout, cameBack = false): Readable | undefined {
+    open(checkout: Checkout, texts: PageTexts, cameBack = false): Readable | undefined {
       const ofOrder = pagesOf.get(checkout.orderId) ?? new Set()
       if (openPages >= limits.open || ofOrder.size >= limits.openOfOrder) return undefined
       const events = new Readable({ read() {} })
-      const page: Page = { checkout, shown: undefined, events, cameBackAt: cameBack ? now() : undefined }
+      const cameBackAt = cameBack ? now() : undefined
+      const page: Page = { checkout, texts, shown: undefined, events, cameBackAt }
       pagesOf.set(checkout.orderId, ofOrder.add(page))
       openPages++
       events.once('close', () => remove(page))

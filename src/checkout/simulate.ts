@@ -6,6 +6,7 @@ import type { Pools, Queryable } from '../db/pool.ts'
 import { badRequest, refundNotFound } from '../errors.ts'
 import { bodyCheck } from '../http/input.ts'
 import { toDecimalText } from '../money.ts'
+import { FAILURE_REASONS } from '../payments/failure-reasons.ts'
 import type { Checkout, Intents } from '../payments/intents.ts'
 import type { FinalStatus } from '../payments/outcome.ts'
 import type { Reports } from '../payments/reports.ts'
@@ -17,6 +18,8 @@ import { type FindCheckout, ORDER_PATH } from './find-checkout.ts'
 /** A request to simulate the outcome of a payment or, with `refund_id`, of a refund. */
 export const Simulation = z.object({
   status: z.enum(['SUCCESS', 'FAIL', 'REJECT', 'EXPIRE', 'LATE', 'TWICE', 'OTHER_AMOUNT']),
+  /** Why a simulated attempt fails. */
+  reason: z.enum(FAILURE_REASONS).optional(),
   refund_id: refundId.optional(),
 })
 
@@ -55,7 +58,7 @@ type Dependencies = {
 /** Simulates a customer's payment and the bank's report of it. A simulated report is judged like a real one. */
 async function simulate(
   { mid, orderId, amount, payee, paymentLink }: Checkout,
-  { status, refund_id: name }: z.output<typeof Simulation>,
+  { status, reason, refund_id: name }: z.output<typeof Simulation>,
   { intents, reports, refunds, pools, now, clients }: Dependencies,
 ): Promise<void> {
   if (name !== undefined) return endRefund()
@@ -82,7 +85,9 @@ async function simulate(
     if (client) {
       return client.simulate(paymentLink, { payeeVpa: payee.vpa, amount: paise, succeeds: outcome === 'SUCCESS' })
     }
-    const played = { orderId, status: outcome, utr: newReference(), amount: toDecimalText(paise), paidAt: now() }
+    const failure = reason && outcome !== 'SUCCESS' ? { reason } : undefined
+    const amountText = toDecimalText(paise)
+    const played = { orderId, status: outcome, utr: newReference(), amount: amountText, paidAt: now(), failure }
     await reports.record(played, { source: 'sandbox', now })
   }
 

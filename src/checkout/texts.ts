@@ -1,4 +1,5 @@
 import { preferredLanguage } from '../http/accept-language.ts'
+import type { FailureReason } from '../payments/failure-reasons.ts'
 
 /** Languages of the pay page. The first one is the default. */
 const LANGUAGES = ['en', 'hi'] as const
@@ -27,7 +28,45 @@ export const TEXTS = {
   back: { en: 'Back to {name}', hi: '{name} पर वापस जाएँ' },
   backUnpaid: { en: 'Back without paying', hi: 'भुगतान किए बिना वापस जाएँ' },
 
-  attemptFailed: {
+  // Why the last attempt failed. Where money may be on its way, the text never asks to try again: people would pay twice.
+  wrong_pin: { en: 'The UPI PIN was wrong. Try again.', hi: 'UPI पिन ग़लत था। फिर से कोशिश करें।' },
+  pin_tries_exceeded: {
+    en: 'The PIN was wrong too often, so UPI is locked for this account. Use another account, or reset the PIN.',
+    hi: 'पिन कई बार ग़लत डाला गया, इसलिए इस खाते पर UPI बंद है। दूसरा खाता चुनें या पिन रीसेट करें।',
+  },
+  insufficient_funds: {
+    en: 'There is too little money in the account. Use another account.',
+    hi: 'खाते में पैसे कम हैं। दूसरा खाता चुनें।',
+  },
+  limit_exceeded: {
+    en: 'The limit of the bank or of UPI is reached. Use another account, or try tomorrow.',
+    hi: 'बैंक या UPI की सीमा पूरी हो गई है। दूसरा खाता चुनें या कल कोशिश करें।',
+  },
+  bank_unavailable: {
+    en: 'A bank or UPI did not work. If money has left your account, do not pay again: it comes back by itself within 5 days. Otherwise use another account.',
+    hi: 'कोई बैंक या UPI काम नहीं कर रहा था। अगर आपके खाते से पैसे कट गए हैं, तो दोबारा भुगतान न करें: वे 5 दिनों में अपने-आप वापस आ जाएँगे। नहीं तो दूसरा खाता चुनें।',
+  },
+  declined_by_customer: {
+    en: 'The payment was cancelled in the app. You can still pay here.',
+    hi: 'भुगतान ऐप में रद्द किया गया। आप अब भी यहीं भुगतान कर सकते हैं।',
+  },
+  not_authorised_in_time: {
+    en: 'The payment was not confirmed in time. If money has left your account, do not pay again: it comes back by itself within 5 days.',
+    hi: 'भुगतान समय पर मंज़ूर नहीं हुआ। अगर आपके खाते से पैसे कट गए हैं, तो दोबारा भुगतान न करें: वे 5 दिनों में अपने-आप वापस आ जाएँगे।',
+  },
+  risk_declined: {
+    en: 'The bank stopped the payment for safety, as it does for a new phone or payee. Ask your bank, or use another account.',
+    hi: 'बैंक ने सुरक्षा के लिए भुगतान रोका, जैसे नए फ़ोन या नए प्राप्तकर्ता पर। अपने बैंक से पूछें या दूसरा खाता चुनें।',
+  },
+  account_problem: {
+    en: 'This account cannot pay by UPI now. Use another account, or register this one again in your app.',
+    hi: 'यह खाता अभी UPI से भुगतान नहीं कर सकता। दूसरा खाता चुनें या इसे अपने ऐप में फिर से जोड़ें।',
+  },
+  payee_not_allowed: {
+    en: 'The merchant cannot be paid in this way now. Please tell the merchant.',
+    hi: 'विक्रेता को अभी इस तरह भुगतान नहीं किया जा सकता। कृपया विक्रेता को बताएँ।',
+  },
+  other: {
     en: 'Your last attempt did not go through. You can try again here.',
     hi: 'आपकी पिछली कोशिश पूरी नहीं हुई। आप यहीं फिर से भुगतान कर सकते हैं।',
   },
@@ -92,6 +131,7 @@ export const TEXTS = {
   simulateSUCCESS: { en: 'Simulate payment', hi: 'नकली भुगतान करें' },
   simulateFAIL: { en: 'Attempt fails', hi: 'कोशिश नाकाम हो' },
   simulateREJECT: { en: 'Attempt is rejected', hi: 'कोशिश अस्वीकार हो' },
+  simulatedReason: { en: 'Reason', hi: 'वजह' },
   simulateEXPIRE: { en: 'Time is up', hi: 'समय समाप्त हो' },
   simulateLATE: { en: 'Pay too late', hi: 'देर से भुगतान करें' },
   simulateTWICE: { en: 'Pay twice', hi: 'दो बार भुगतान करें' },
@@ -99,7 +139,7 @@ export const TEXTS = {
   refundOf: { en: 'Refund {refund} of {amount}', hi: 'वापसी {refund}, {amount}' },
   refundSUCCESS: { en: 'Succeeds', hi: 'सफल हो' },
   refundFAIL: { en: 'Fails', hi: 'नाकाम हो' },
-} satisfies Record<string, Record<Language, string>>
+} satisfies Record<FailureReason, Record<Language, string>> & Record<string, Record<Language, string>>
 
 /** All texts in one language. */
 export type PageTexts = { language: Language } & Record<keyof typeof TEXTS, string>

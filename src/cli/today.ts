@@ -10,6 +10,7 @@ import { toIndianDigits, toIndianRupees, toIndianText, toJsonNumber, toSumText }
 import { add, conversionOf, createOrderCounts, NO_ORDERS, type OrderCounts } from '../reconciliation/day.ts'
 import {
   agesText,
+  countsText,
   importText,
   openDifferencesText,
   recentBalanceText,
@@ -98,7 +99,7 @@ async function readToday(db: Database, now: Date) {
 }
 
 function toJson({ now, all, hours, merchants, overview, balance }: Today, byMerchant: boolean) {
-  const { exceptions, refunds, webhooks, returnCalls, settlementImport = null, migration = null } = overview
+  const { exceptions, refunds, failures, webhooks, returnCalls, settlementImport = null, migration = null } = overview
   return {
     day: toIstDay(now),
     at: now,
@@ -107,6 +108,7 @@ function toJson({ now, all, hours, merchants, overview, balance }: Today, byMerc
     ...(byMerchant && { merchants: merchants.map(countsToJson) }),
     refunds: { ...refunds, amount: toJsonNumber(refunds.amount), oldest: refunds.oldest.map(inRupees) },
     exceptions,
+    failures,
     webhooks,
     returnCalls,
     settlementImport,
@@ -138,6 +140,7 @@ function toText({ now, all, hours, merchants, overview, balance }: Today, byMerc
       ? `${toIndianDigits(openCount)} open, ${toIndianRupees(amount)}: ${agesText(open)}; the oldest: ${oldest[0]?.kind}`
       : 'none open',
     refunds: refundsText(overview.refunds),
+    'failed tries': countsText(Object.fromEntries(overview.failures.map(({ reason, count }) => [reason, count]))),
     webhooks: worst
       ? `${toIndianDigits(behind)} behind; the longest: ${worst.mid} ${worst.endpointId} ${webhookText(worst, now)}`
       : 'none behind',

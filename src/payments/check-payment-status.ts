@@ -7,15 +7,22 @@ import type { Patiently } from '../http/time-limits.ts'
 import { HIGHEST_MAX_RUPEES, toJsonNumber } from '../money.ts'
 import { authorizeMerchant } from '../tenants/authorize.ts'
 import type { Waiting } from './enquiries.ts'
+import { FAILURE_REASONS } from './failure-reasons.ts'
 import type { Intents, PaymentStatus } from './intents.ts'
 import { mid } from './new-payment.ts'
 import { FINAL_MESSAGES, FINAL_STATUSES, OPEN_MESSAGES, type Outcome, outcome } from './outcome.ts'
+
+const reason = z
+  .enum(FAILURE_REASONS)
+  .meta({ description: 'Why the last attempt failed; absent unless an attempt is the last that is known.' })
+  .optional()
 
 const PaymentFinal = z.strictObject({
   status: z.literal(true).meta({ description: 'It is final, which says nothing of paid: see `txnStatus`.' }),
   statusCode: SUCCEEDED,
   txnStatus: z.enum(FINAL_STATUSES).meta({ description: 'Only `SUCCESS` is paid.' }),
   msg: z.enum(FINAL_MESSAGES),
+  reason,
   data: z.strictObject({
     amount: z
       .number()
@@ -32,6 +39,7 @@ const PaymentPending = z.strictObject({
   statusCode: SUCCEEDED,
   txnStatus: z.literal('PENDING'),
   msg: z.enum(OPEN_MESSAGES),
+  reason,
 })
 
 const PaymentStatusAnswer = z.union([PaymentFinal, PaymentPending])
@@ -67,9 +75,10 @@ export function toPaymentStatus(
   now: Date,
 ): z.output<typeof PaymentStatusAnswer> {
   const { txnStatus, msg } = outcome(payment, now)
-  if (txnStatus === 'PENDING') return { status: false, statusCode: 200, txnStatus, msg }
+  const reason = payment.failureReason && { reason: payment.failureReason }
+  if (txnStatus === 'PENDING') return { status: false, statusCode: 200, txnStatus, msg, ...reason }
   const data = { amount: toJsonNumber(payment.amount), UTR: payment.utr ?? '', order_id: orderId }
-  return { status: true, statusCode: 200, txnStatus, msg, data }
+  return { status: true, statusCode: 200, txnStatus, msg, ...reason, data }
 }
 
 export const checkPaymentStatus = operation({

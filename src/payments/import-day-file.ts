@@ -8,7 +8,8 @@ import type { Database, Queryable } from '../db/pool.ts'
 import { errorText, text, utr } from '../fields.ts'
 import { momentText } from '../ist.ts'
 import { bankAmount, toDecimalText } from '../money.ts'
-import { type ExceptionKind, FINAL_STATUSES, type PaymentReport } from './outcome.ts'
+import { type FailureReason, failureFields, failureIn } from './failure-reasons.ts'
+import { type ExceptionKind, FINAL_STATUSES, type FinalStatus, type PaymentReport } from './outcome.ts'
 import { createReports, type Recorded, type Reports } from './reports.ts'
 
 /** Lines that one query reads from the temporary table. */
@@ -100,7 +101,9 @@ async function saveLines(
       status text not null,
       utr text,
       amount text not null,
-      paid_at timestamptz
+      paid_at timestamptz,
+      reason text,
+      code text
     )`)
   let checked = 0
   await storeBatches(
@@ -119,16 +122,24 @@ async function saveLines(
   await client.query('analyze day_file')
 }
 
-type Line = PaymentReport & { line: number }
+/** `isUnderWay` is whether the code of a failed attempt says that the attempt may still succeed. */
+type Line = PaymentReport & { line: number; isUnderWay: boolean }
+
+type StoredLine = { [Column in keyof Line]: Line[Column] | null } & {
+  status: FinalStatus
+  reference: string | null
+  reason: FailureReason | null
+  code: string | null
+}
 
 /**
  * Returns the next lines after line number `after`. A line without order_id belongs to the intent whose link has the
  * line's acquirer_reference. A reference of no intent or of several intents is kept as an orderId, which is unknown.
  */
 async function readLines(client: PoolClient, after: number): Promise<Line[]> {
-  const { rows } = await client.query<{ [Column in keyof Line]: Line[Column] | null } & { reference: string | null }>(
+  const { rows } = await client.query<StoredLine>(
     `select line::float8 as line, status, utr, amount, paid_at as "paidAt", order_id as "orderId",
-            acquirer_reference as reference
+            acquirer_reference as reference, reason, code
        from day_file
       where line > $1
       order by line
@@ -139,15 +150,18 @@ async function readLines(client: PoolClient, after: number): Promise<Line[]> {
     orderId === null && reference !== null ? [reference] : [],
   )
   const orders = await findByReference(client, references)
-  return rows.map(
-    ({ utr, paidAt, orderId, reference, ...line }) =>
-      ({
-        ...line,
-        orderId: orderId ?? orders.get(reference ?? '') ?? reference,
-        utr: utr ?? undefined,
-        paidAt: paidAt ?? undefined,
-      }) as Line,
-  )
+  return rows.map(({ utr, paidAt, orderId, reference, reason, code, ...line }) => {
+    const failure = failureIn({ status: line.status, reason: reason ?? undefined, code: code ?? undefined })
+    const isUnderWay = failure === 'under way'
+    return {
+      ...line,
+      orderId: orderId ?? orders.get(reference ?? '') ?? reference,
+      utr: utr ?? undefined,
+      paidAt: paidAt ?? undefined,
+      failure: isUnderWay ? undefined : failure,
+      isUnderWay,
+    } as Line
+  })
 }
 
 /** Maps references of acquirers' links to orderIds, except references that several intents share. */
@@ -164,7 +178,7 @@ async function findByReference(db: Queryable, references: string[]): Promise<Map
   return new Map(rows.map(({ reference, orderId }) => [reference, orderId]))
 }
 
-/** Returns the lines whose payment is not recorded yet, or is recorded with other facts. */
+/** Returns the lines of ended payments that are not recorded yet, or are recorded with other facts. */
 async function withoutRecorded(db: Queryable, lines: readonly Line[]): Promise<Line[]> {
   const { rows } = await db.query<{ orderId: string; utr: string; amount: number }>(
     `select order_id as "orderId", utr, amount * 100 + paise as amount
@@ -173,10 +187,10 @@ async function withoutRecorded(db: Queryable, lines: readonly Line[]): Promise<L
     [lines.map(({ orderId }) => orderId)],
   )
   const paid = new Map(rows.map((row) => [row.orderId, row]))
-  return lines.filter(({ orderId, status, utr, amount }) => {
+  return lines.filter(({ orderId, status, utr, amount, isUnderWay }) => {
     const payment = paid.get(orderId)
     const isSame = payment !== undefined && payment.utr === utr && toDecimalText(payment.amount) === amount
-    return status !== 'SUCCESS' || !isSame
+    return status === 'SUCCESS' ? !isSame : !isUnderWay
   })
 }
 
@@ -205,7 +219,7 @@ function countOf<T>(values: readonly T[]): Map<T, number> {
   return counts
 }
 
-const COLUMNS = ['order_id', 'acquirer_reference', 'status', 'utr', 'amount', 'paid_at'] as const
+const COLUMNS = ['order_id', 'acquirer_reference', 'status', 'utr', 'amount', 'paid_at', 'reason', 'code'] as const
 /** A line of the file, checked by the rules of a notification. Empty fields become undefined. */
 const CsvLine = z
   .object({
@@ -216,6 +230,7 @@ const CsvLine = z
     amount: bankAmount,
     // The time is cut to milliseconds as in a notification, because the time identifies a repeated failed attempt.
     paid_at: momentText.transform((moment) => moment.toISOString()).optional(),
+    ...failureFields,
   })
   .superRefine((line, context) => {
     const require = (path: keyof typeof line, message: string) => {

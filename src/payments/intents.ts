@@ -1,8 +1,9 @@
 import { inTransaction, type Pools, type Queryable } from '../db/pool.ts'
 import { prepared } from '../db/prepared.ts'
 import { LIMITS, type Limits } from '../limits.ts'
-import { type Answered, FAIL_TOLD, saveAnswered } from './answered.ts'
+import { type Answered, FAIL_TOLD, FAILURE_REASON, saveAnswered } from './answered.ts'
 import { ENQUIRY_STATE, type WaitedFor } from './enquiries.ts'
+import type { FailureReason } from './failure-reasons.ts'
 import { createInsert } from './insert-intents.ts'
 import { type Intent, isOrderId, type PaymentLink } from './intent.ts'
 import { RETURN_CALL, writeDeliveries } from './outbox.ts'
@@ -16,17 +17,20 @@ export type InsertOutcome =
 export type Checkout = StoredIntent & {
   status: Status
   utr: string | null
+  /** Why the last attempt failed; null unless the order's last report is of a failed attempt. */
+  failureReason: FailureReason | null
   /** Whether the whole payment was refunded. */
   refunded: boolean
   merchantDisabled: boolean
 }
 
 /** A payment's state for its open pay page. `utr` is null until the order is paid. */
-export type PaymentState = Pick<Checkout, 'status' | 'utr' | 'expiresAt'>
+export type PaymentState = Pick<Checkout, 'status' | 'utr' | 'expiresAt' | 'failureReason'>
 
 export type PaymentStatus = WaitedFor & {
   amount: number
   status: Status
+  failureReason: FailureReason | null
   utr: string | null
   /** Whether the order is paid and has an undelivered return call, as long as no answer has reported the payment. */
   returnCallWaits: boolean
@@ -125,7 +129,7 @@ export function createIntents(
         requests,
         async (client) => {
           const closed = await close(client, mid, found.orderId, now)
-          if (closed) return { ...found, status: 'CANCELLED' as const, failTold: true, ...closed }
+          if (closed) return { ...found, status: 'CANCELLED' as const, failureReason: null, failTold: true, ...closed }
           // Nothing was cancelled, because a payment was stored after the first query.
           return lookUpStatus(client, mid, merchantOrderId)
         },
@@ -193,7 +197,7 @@ const statusBy = (column: string) => `
            select from webhook_deliveries d
             where d.mid = $1 and d.endpoint_id = '${RETURN_CALL}' and d.order_id = i.order_id
               and d.delivered_at is null) as "returnCallWaits",
-         ${FAIL_TOLD} as "failTold", ${ENQUIRY_STATE} as enquiry
+         ${FAIL_TOLD} as "failTold", ${ENQUIRY_STATE} as enquiry, ${FAILURE_REASON} as "failureReason"
     from payment_intents i
    where mid = $1 and ${column} = $2`
 
@@ -201,7 +205,7 @@ const statusBy = (column: string) => `
 const FIND_STATUS = prepared(`${statusBy('merchant_order_id')} union all ${statusBy('order_id')} limit 1`)
 
 const FIND_CHECKOUT = prepared(
-  `select ${INTENT}, i.status, i.utr, m.disabled_at is not null as "merchantDisabled",
+  `select ${INTENT}, i.status, i.utr, ${FAILURE_REASON} as "failureReason", m.disabled_at is not null as "merchantDisabled",
           i.utr is not null and i.amount * 100 + i.paise <= (
             select coalesce(sum(r.amount_paise), 0)
               from refunds r
@@ -214,7 +218,7 @@ const FIND_CHECKOUT = prepared(
 )
 
 const FIND_STATES = prepared(
-  `select order_id as "orderId", status, utr, expires_at as "expiresAt"
-     from payment_intents
+  `select order_id as "orderId", status, utr, expires_at as "expiresAt", ${FAILURE_REASON} as "failureReason"
+     from payment_intents i
     where order_id = any ($1)`,
 )

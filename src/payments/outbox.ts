@@ -19,6 +19,8 @@ type Event = {
   utr?: string | undefined
   ourRefundId?: string
   occurredAt: Date
+  /** Why the last attempt to pay failed. */
+  failureReason?: string | null
 }
 
 /**
@@ -33,8 +35,9 @@ export async function writeDeliveries(
   events: readonly Event[],
 ): Promise<void> {
   if (events.length === 0) return
-  const given = `unnest($2::text[], $3::smallint[], $4::text[], $5::text[], $6::text[], $7::timestamptz[])
-                   as c (order_id, sequence, txn_status, utr, our_refund_id, occurred_at)`
+  const given = `unnest($2::text[], $3::smallint[], $4::text[], $5::text[], $6::text[], $7::timestamptz[],
+                        $8::text[])
+                   as c (order_id, sequence, txn_status, utr, our_refund_id, occurred_at, failure_reason)`
   await db.query(insertDeliveries(type, '$1', given), [
     mid,
     events.map(({ orderId }) => orderId),
@@ -43,17 +46,20 @@ export async function writeDeliveries(
     events.map(({ utr }) => utr),
     events.map(({ ourRefundId }) => ourRefundId),
     events.map(({ occurredAt }) => occurredAt),
+    events.map(({ failureReason }) => failureReason),
   ])
 }
 
 /**
  * The SQL of `writeDeliveries`. `events` is SQL for a relation `c` of order_id, sequence, txn_status, utr,
- * our_refund_id and occurred_at. `mid` is SQL for the merchant of these events.
+ * our_refund_id, occurred_at and failure_reason. `mid` is SQL for the merchant of these events.
  */
 export const insertDeliveries = (type: EventType, mid: string, events: string) => `
   insert into webhook_deliveries
-    (mid, endpoint_id, order_id, sequence, type, txn_status, utr, our_refund_id, occurred_at, due_at)
+    (mid, endpoint_id, order_id, sequence, type, txn_status, utr, our_refund_id, occurred_at, failure_reason,
+     due_at)
   select e.mid, e.endpoint_id, c.order_id, c.sequence, '${type}', c.txn_status, c.utr, c.our_refund_id, c.occurred_at,
+         c.failure_reason,
          ${type === 'payment.succeeded' ? DUE_AT : 'c.occurred_at'}
     from ${events}
     join webhook_endpoints e on e.mid = ${mid}

@@ -1,4 +1,5 @@
 import { toDecimalText } from '../money.ts'
+import type { PaymentFailure } from './failure-reasons.ts'
 import type { Intent } from './intent.ts'
 
 /** The status of a payment, as the bank reports it. */
@@ -23,6 +24,8 @@ export type PaymentReport = {
   /** The acquirer that sent the report: it must be the order's own. `id` is the acquirer's identifier of the order. */
   acquirer?: { name: string; id?: string | undefined } | undefined
   names?: PaymentNames | undefined
+  /** Why the attempt failed, if the report says so. */
+  failure?: PaymentFailure | undefined
 }
 
 export type ReportSource = 'notification' | 'enquiry' | 'day file' | 'operator' | 'sandbox'

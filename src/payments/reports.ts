@@ -5,6 +5,7 @@ import { prepared } from '../db/prepared.ts'
 import { LIMITS, type Limits } from '../limits.ts'
 import { FAIL_TOLD, writtenExpiries } from './answered.ts'
 import { saveException } from './exceptions.ts'
+import type { FailureReason } from './failure-reasons.ts'
 import { insertDeliveries } from './outbox.ts'
 import {
   type Contradiction,
@@ -35,13 +36,14 @@ export type Recorded = { changed: boolean; late: boolean } | { exception: Contra
 export type Reports = ReturnType<typeof createReports>
 
 /**
- * Callbacks for metrics, called after the report is stored. Repeats do not call `onException` and `onPayment`. Repeats
- * of a surplus attempt do call `onSurplusAttempt`, because surplus attempts are not stored and so not recognised.
+ * Callbacks for metrics, called after the report is stored. Repeats do not call `onException`, `onPayment` and
+ * `onFailure`. Repeats of a surplus attempt do call `onSurplusAttempt`, because surplus attempts are not stored and so not recognised.
  * `onImpossibleTime` is called when a payment's time is ignored.
  */
 type Listeners = {
   onException: (kind: ExceptionKind) => void
   onPayment: (status: FinalStatus, source: ReportSource, paise: number) => void
+  onFailure: (reason: FailureReason, acquirer: string) => void
   onSurplusAttempt: () => void
   onImpossibleTime: () => void
 }
@@ -74,14 +76,17 @@ export function createReports(
     const judged = judge(intent, report, source, now)
     switch (judged.verdict) {
       case 'repeat':
+        if (report.failure) await db.query(ADD_FAILURE(intent.mid, report, attempt))
         return { changed: false, late: false }
       case 'surplus attempt':
         return { changed: false, late: false, isSurplus: true }
       case 'failed attempt': {
         const { orderId, status, utr, paidAt } = report
-        const addAttempt = ADD_ATTEMPT(intent.mid, orderId, status, attempt, utr, paidAt, source, now, judged.over)
-        const isNew = await returnsRow(db, addAttempt)
-        return { changed: isNew, late: false, paise: isNew ? intent.amount : undefined }
+        const { reason, code } = report.failure ?? {}
+        const { mid, acquirer, amount } = intent
+        const facts = [mid, orderId, status, attempt, utr, paidAt, source, now, judged.over, reason, code]
+        if (!(await returnsRow(db, ADD_ATTEMPT(...facts)))) return { changed: false, late: false }
+        return { changed: true, late: false, paise: amount, failure: { reason: reason ?? 'other', acquirer } }
       }
       case 'success': {
         const { late } = judged
@@ -105,19 +110,23 @@ export function createReports(
      */
     async record(report: PaymentReport, reporting: Reporting): Promise<Recorded> {
       const mid = await findMerchant(db, report.orderId)
-      const { saved, paise, isSurplus, isImpossibleTime, ...recorded } = await inTransaction(db, async (client) => {
-        const stored = mid === undefined ? undefined : await lockIntent(client, mid, report)
-        // The clock is read under the lock, because a report that waited for the lock may be late after the wait.
-        const now = reporting.now()
-        const paidAt = possibleTime(report.paidAt, now, stored?.createdAt)
-        const received = { ...reporting, now, attempt: nameAttempt(report) }
-        const result = await store(client, stored, { ...report, paidAt }, received)
-        return { ...result, isImpossibleTime: paidAt !== report.paidAt }
-      })
+      const { saved, paise, failure, isSurplus, isImpossibleTime, ...recorded } = await inTransaction(
+        db,
+        async (client) => {
+          const stored = mid === undefined ? undefined : await lockIntent(client, mid, report)
+          // The clock is read under the lock, because a report that waited for the lock may be late after the wait.
+          const now = reporting.now()
+          const paidAt = possibleTime(report.paidAt, now, stored?.createdAt)
+          const received = { ...reporting, now, attempt: nameAttempt(report) }
+          const result = await store(client, stored, { ...report, paidAt }, received)
+          return { ...result, isImpossibleTime: paidAt !== report.paidAt }
+        },
+      )
       // The callbacks are called after the transaction, because a report that was rolled back has changed nothing.
       if (isSurplus) listeners.onSurplusAttempt?.()
       if (isImpossibleTime) listeners.onImpossibleTime?.()
       if (paise !== undefined) listeners.onPayment?.(report.status, reporting.source, paise)
+      if (failure) listeners.onFailure?.(failure.reason, failure.acquirer)
       if (saved !== undefined) listeners.onException?.(saved)
       return recorded
     },
@@ -149,8 +158,16 @@ export function createReports(
 /** A report's source and time. `now` is the moment under the lock. `attempt` is the name of a failed attempt. */
 type Received = Omit<Reporting, 'now'> & { now: Date; attempt: string }
 
-/** The result, with facts for callbacks: `saved` is a new exception, `paise` the amount of a new payment or attempt. */
-type Stored = Recorded & { saved?: ExceptionKind | undefined; paise?: number | undefined; isSurplus?: true }
+/**
+ * The result, with facts for callbacks: `saved` is a new exception, `paise` the amount of a new payment or attempt,
+ * `failure` is that of a new attempt.
+ */
+type Stored = Recorded & {
+  saved?: ExceptionKind | undefined
+  paise?: number | undefined
+  failure?: { reason: FailureReason; acquirer: string }
+  isSurplus?: true
+}
 
 type StoredIntent = Omit<ReportedIntent, 'utrOfAnother' | 'attemptKnown' | 'attemptsFull'> & {
   acquirer: string
@@ -256,7 +273,7 @@ const PAY = prepared(
         set status = 'SUCCESS', utr = $2, event_sequence = event_sequence + 1
       where mid = $1 and order_id = $3 and exists (select 1 from taken)
      returning order_id, event_sequence as sequence, status as txn_status, utr, null::text as our_refund_id,
-               $6::timestamptz as occurred_at
+               $6::timestamptz as occurred_at, null::text as failure_reason
    ), delivered as (${insertDeliveries('payment.succeeded', '$1', 'paid c')})
    select from taken`,
 )
@@ -267,8 +284,9 @@ const PAY = prepared(
  */
 const ADD_ATTEMPT = prepared(
   `with added as (
-     insert into payment_attempts (mid, order_id, status, attempt, utr, paid_at, reason, reported_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8)
+     insert into payment_attempts (mid, order_id, status, attempt, utr, paid_at, reason, reported_at, failure_reason,
+                                   failure_code)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $10, $11)
          on conflict do nothing
      returning order_id
    ), failed as (
@@ -276,10 +294,18 @@ const ADD_ATTEMPT = prepared(
         set status = $3, utr = null, event_sequence = event_sequence + 1
       where mid = $1 and order_id = $2 and not $9::boolean and exists (select 1 from added)
      returning order_id, event_sequence as sequence, 'PENDING' as txn_status, $5::text as utr, null::text as our_refund_id,
-               $8::timestamptz as occurred_at
+               $8::timestamptz as occurred_at, coalesce($10, 'other') as failure_reason
    ), delivered as (${insertDeliveries('payment.attempt_failed', '$1', 'failed c')})
    select from added`,
 )
+
+/** Adds why a known attempt failed, unless the attempt has a reason. */
+const ADD_FAILURE = (mid: string, { orderId, status, failure }: PaymentReport, attempt: string) => ({
+  text: `update payment_attempts
+            set failure_reason = $5, failure_code = $6
+          where mid = $1 and order_id = $2 and status = $3 and attempt = $4 and failure_reason is null`,
+  values: [mid, orderId, status, attempt, failure?.reason, failure?.code],
+})
 
 /** Names a failed attempt within its order by the reported UTR and time, so that a repeat gets the same name. */
 function nameAttempt({ utr, paidAt }: Pick<PaymentReport, 'utr' | 'paidAt'>): string {

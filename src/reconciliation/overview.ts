@@ -1,5 +1,8 @@
 import { appliedMigrations } from '../db/migrate.ts'
 import type { Queryable } from '../db/pool.ts'
+import { istDayOf } from '../ist.ts'
+import type { FailureReason } from '../payments/failure-reasons.ts'
+import { orderIdsBegin } from '../payments/intent.ts'
 import { RETURN_CALL } from '../payments/outbox.ts'
 import type { ExceptionKind } from '../payments/outcome.ts'
 import { overdueBefore } from '../refunds/store.ts'
@@ -56,6 +59,8 @@ export type Overview = {
   exceptions: { open: Record<Age, number>; amount: string; oldest: OldestException[] }
   /** `overdue` are older than T+5 days; `amount` is that of all open ones, in paise. */
   refunds: { open: number; overdue: number; amount: number; oldest: OpenRefund[] }
+  /** Failed attempts to pay orders that were made today (IST), by reason, the most frequent first. */
+  failures: { reason: FailureReason; count: number }[]
   webhooks: { behind: number; longest: WebhookBehind[] }
   /** Of the last 7 days; the newest come first. */
   returnCalls: { givenUp: number; newest: ReturnCallGivenUp[] }
@@ -107,6 +112,18 @@ export function createOverview(db: Queryable) {
     )
     const { open, overdue, sum } = rows[0] ?? { open: 0, overdue: 0, sum: 0 }
     return { open, overdue, amount: sum, oldest: rows.map(({ open, overdue, sum, ...refund }) => refund) }
+  }
+
+  async function failures(now: Date): Promise<Overview['failures']> {
+    const { rows } = await db.query<Overview['failures'][number]>(
+      `select coalesce(t.failure_reason, 'other') as reason, count(*)::integer as count
+         from merchants m
+         join payment_attempts t on t.mid = m.mid and t.order_id >= $1
+        group by 1
+        order by 2 desc, 1`,
+      [orderIdsBegin(istDayOf(now))],
+    )
+    return rows
   }
 
   async function webhooksBehind(now: Date): Promise<Overview['webhooks']> {
@@ -173,6 +190,7 @@ export function createOverview(db: Queryable) {
       return {
         exceptions: await exceptions(now),
         refunds: await refunds(now),
+        failures: await failures(now),
         webhooks: await webhooksBehind(now),
         returnCalls: await returnCallsGivenUp(now),
         settlementImport: await lastSettlementImport(),

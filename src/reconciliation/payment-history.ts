@@ -35,6 +35,9 @@ export type PaymentChange = {
   reason: ReportSource | 'merchant'
   toldBy: string | null
   note: string | null
+  /** Why a failed attempt failed, and the bank's code; null if nobody has said so. */
+  failureReason: string | null
+  failureCode: string | null
   changedAt: Date
 }
 
@@ -94,11 +97,12 @@ export function createPaymentHistory(db: Database) {
       if (intent === undefined) return undefined
       const { mid } = intent
       const changes = await db.query<PaymentChange>(
-        `select status, utr, paid_at as "paidAt", reason, told_by as "toldBy", note, changed_at as "changedAt"
+        `select status, utr, paid_at as "paidAt", reason, told_by as "toldBy", note, null as "failureReason",
+                null as "failureCode", changed_at as "changedAt"
            from payment_changes
           where mid = $1 and order_id = $2
          union all
-         select status, utr, paid_at, reason, null, null, reported_at
+         select status, utr, paid_at, reason, null, null, failure_reason, failure_code, reported_at
            from payment_attempts
           where mid = $1 and order_id = $2
           order by "changedAt"`,

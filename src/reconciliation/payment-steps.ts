@@ -28,8 +28,12 @@ export function stepsOf(history: PaymentHistory, now: Date): Step[] {
   return steps.sort((a, b) => a.at.getTime() - b.at.getTime())
 }
 
-function ofChange({ status, utr, paidAt, reason, toldBy, note, changedAt }: PaymentChange): Step {
-  const facts = [utr && `UTR ${utr}`, paidAt && `at the bank ${toIstTime(paidAt)}`, note].filter((fact) => fact)
+function ofChange(change: PaymentChange): Step {
+  const { status, utr, paidAt, reason, toldBy, note, failureReason, failureCode, changedAt } = change
+  const failure = failureCode ? `${failureReason} (${failureCode})` : failureReason
+  const facts = [failure, utr && `UTR ${utr}`, paidAt && `at the bank ${toIstTime(paidAt)}`, note].filter(
+    (fact) => fact,
+  )
   const by = toldBy ?? reason
   if (status === 'CANCELLED') return { at: changedAt, what: 'cancelled', by }
   const what = status === 'SUCCESS' ? 'paid' : `an attempt failed: ${status}`

@@ -1,6 +1,6 @@
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import type { Limits } from '../limits.ts'
-import { writtenExpiries } from '../payments/answered.ts'
+import { FAILURE_REASON, writtenExpiries } from '../payments/answered.ts'
 import { writeDeliveries } from '../payments/outbox.ts'
 import {
   EXPIRY_GRACE_MINUTES,
@@ -87,24 +87,26 @@ function writeExpired(db: Database, mid: string, limit: number, now: Date): Prom
     )
     const finalAt = new Map(held.map((row) => [row.orderId, row.finalAt]))
     // The update is a second statement, so that it sees the events that another instance wrote before it released an order.
-    const { rows: expired } = await client.query<{ orderId: string; sequence: number; status: Status }>(
+    const { rows: expired } = await client.query<Expired>(
       `with looked as (
          delete from webhook_expiries where mid = $1 and order_id = any ($2)
        )
        update payment_intents i
           set event_sequence = event_sequence + 1
         where mid = $1 and order_id = any ($2) and status in ${OPEN_STATUSES} and not ${IS_WRITTEN}
-       returning order_id as "orderId", event_sequence as sequence, status`,
+       returning order_id as "orderId", event_sequence as sequence, status, ${FAILURE_REASON} as "failureReason"`,
       [mid, [...finalAt.keys()]],
     )
-    const events = expired.map(({ orderId, sequence, status }) => {
+    const events = expired.map(({ orderId, sequence, status, failureReason }) => {
       const txnStatus = status === 'REJECT' ? 'REJECT' : 'FAIL'
-      return { orderId, sequence, txnStatus, occurredAt: finalAt.get(orderId) as Date }
+      return { orderId, sequence, failureReason, txnStatus, occurredAt: finalAt.get(orderId) as Date }
     })
     await writeDeliveries(client, 'payment.expired', mid, events)
     return held.length
   })
 }
+
+type Expired = { orderId: string; sequence: number; status: Status; failureReason: string | null }
 
 /** Saves the open orders of a merchant to whom a webhook is added now. */
 export function watchOpenOrders(db: Queryable, mid: string, now: Date): Promise<void> {

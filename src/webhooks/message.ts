@@ -21,7 +21,7 @@ export type PaymentEvent = {
   /** The service's identifier of the refund, then the merchant's; null for an event of a payment. */
   ourRefundId: string | null
   refundId: string | null
-  /** Why a refund has failed. */
+  /** Why a refund, or the last attempt to pay, has failed. */
   reason: string | null
   occurredAt: Date
 }
@@ -40,7 +40,7 @@ export function toMessage(event: PaymentEvent): Message {
   const refund = { refundId: ourRefundId, refund_id: refundId }
   const data =
     ourRefundId === null
-      ? { ...order, ...outcome, UTR: utr, sequence }
+      ? { ...order, ...outcome, UTR: utr, ...(reason !== null && { reason }), sequence }
       : { ...order, ...refund, ...outcome, reference: utr ?? '', reason: reason ?? '', sequence }
   return {
     id: `msg_${orderId}_${sequence}`,

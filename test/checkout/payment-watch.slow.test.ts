@@ -2,6 +2,7 @@ import { request } from 'node:http'
 import { connect as connectSocket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createPaymentWatch } from '../../src/checkout/payment-watch.ts'
+import { textsFor } from '../../src/checkout/texts.ts'
 import { LIMITS } from '../../src/limits.ts'
 import type { Checkout } from '../../src/payments/intents.ts'
 import type { Status } from '../../src/payments/outcome.ts'
@@ -25,6 +26,7 @@ const checkoutOf = (orderId: string): Checkout => ({
   expiresAt: new Date(OPENED.getTime() + EXPIRY_MS),
   status: 'PENDING',
   utr: null,
+  failureReason: null,
   refunded: false,
   merchantDisabled: false,
 })
@@ -57,7 +59,7 @@ function watchOver(statuses: Map<string, Status>) {
 
 /** Opens a page, and returns its events and, in words, what they have told it; heartbeats are counted. */
 function open(watch: ReturnType<typeof createPaymentWatch>, checkout: Checkout) {
-  const page = { told: [] as string[], heartbeats: 0, events: watch.open(checkout) }
+  const page = { told: [] as string[], heartbeats: 0, events: watch.open(checkout, textsFor(undefined)) }
   page.events?.setEncoding('utf8').on('data', (text: string) => {
     for (const [, event, data = ''] of text.matchAll(/(?:event: (\w+)\n)?data:(.*)\n\n/g)) {
       if (event === 'heartbeat') page.heartbeats++

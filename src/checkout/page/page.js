@@ -138,7 +138,10 @@ function listen() {
   mine.onopen = hideLost
   mine.addEventListener('heartbeat', ({ data }) => expectHeartbeat(Number(data)))
   mine.onmessage = ({ data }) => show(data)
-  // The UTR arrives before the state `paid`, which shows it.
+  // The UTR and the reason arrive before the state that shows them.
+  mine.addEventListener('attempt', ({ data }) => {
+    attempt.textContent = data
+  })
   mine.addEventListener('utr', ({ data }) => showUtr(data))
   mine.addEventListener('over', () => {
     over = true
@@ -173,7 +176,7 @@ if (!over) {
   // The script sends the sandbox's form, so that the page stays and gets a simulated payment by events like a real one.
   document.querySelector('.sandbox')?.addEventListener('submit', async (event) => {
     event.preventDefault()
-    const body = new URLSearchParams({ status: event.submitter.value })
+    const body = new URLSearchParams(new FormData(event.target, event.submitter))
     const answer = await fetch(event.target.action, { method: 'POST', redirect: 'manual', body })
     if (answer.type !== 'opaqueredirect') alert(await answer.text())
   })
