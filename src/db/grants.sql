@@ -19,6 +19,8 @@ grant select, insert, update (enquiries, enquire_at, asked_at) on acquirer_inten
 -- Triggers check its inserts: a payment belongs to an order, and exceptions end in no person's name.
 grant select, insert on payment_attempts, payment_changes, payment_exceptions, payment_resolutions, payments
   to upi_service;
+-- Why an attempt failed may be told later, once; a trigger of the table refuses any other change.
+grant update (failure_reason, failure_code) on payment_attempts to upi_service;
 -- The acquirer's names of a payment may arrive later, once; triggers of the table refuse any other change.
 grant update (acquirer_payment_id, acquirer_txn_id) on payments to upi_service;
 -- A refund's progress changes; its payment and amount do not. Triggers check new refunds, and that an ended refund is not sent

@@ -137,7 +137,8 @@ describe('the role of the service', () => {
     )
     expect(Object.fromEntries(rows.map(({ table, columns }) => [table, columns.join(' ')]))).toEqual({
       access_keys: 'last_used_on',
-      acquirer_intents: 'enquire_at enquiries',
+      acquirer_intents: 'asked_at enquire_at enquiries',
+      payment_attempts: 'failure_code failure_reason',
       payment_intents: 'event_sequence expires_at fail_told_at status utr',
       payments: 'acquirer_payment_id acquirer_txn_id',
       refunds: 'acquirer_refund_id attempts due_at ended_at reason reference sent_at status',

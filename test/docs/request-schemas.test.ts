@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type * as z from 'zod'
 import { OPERATIONS } from '../../src/operations.ts'
+import { FAILURE_REASONS } from '../../src/payments/failure-reasons.ts'
 import { NewPayment } from '../../src/payments/new-payment.ts'
 import { runs } from '../support/generated.ts'
 import { DOCUMENT, POSTS } from '../support/openapi.ts'
@@ -143,6 +144,8 @@ const BODIES: Record<string, Values> = {
     UTR: fc.constantFrom('523504870405', 'A'.repeat(35)),
     amount: fc.constantFrom<unknown>('200', '200.5', '0.00', '999999999999.99', 200, 200.1, 0.07, 999_999_999_999.99),
     paidAt: fc.constantFrom('2026-11-21T15:40:12+05:30', '2024-02-29T00:00:00Z', '2026-11-21T15:40:12.123456Z'),
+    reason: fc.constantFrom(...FAILURE_REASONS),
+    code: fc.constantFrom('ZM', '!', '~'.repeat(64)),
   },
 }
 
