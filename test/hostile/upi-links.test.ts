@@ -1,7 +1,10 @@
 import fc from 'fast-check'
-import { describe, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { type Payment, upiLinkQuery, upiLinks, upiQrLink } from '../../src/payments/upi-links.ts'
+import { decodePng } from '../support/decode-png.ts'
 import { runs } from '../support/generated.ts'
+import { answerOf, CREATE, intentFields, newMerchant, PUBLIC_URL, post, startService } from '../support/service.ts'
+import { readUpiLink, readUpiQr } from '../support/upi-link-reader.ts'
 
 /** Of both kinds together: each run makes the links of one payment and the one inside its QR. */
 const RUNS = runs(50_000, 2_000)
@@ -41,12 +44,53 @@ const anyPayment = fc.record({
   minutes: fc.integer({ min: 1, max: 1_440 }),
 })
 
+/** Words that a shop may send in a name or a note, with what could end a value or begin another parameter. */
+const words = (maxLength: number) =>
+  fc
+    .array(
+      fc.constantFrom(...'&=%+#?;/:"\'<>()!*', ' ', 'Chai', 'é', 'क्षि', 'चाय', '🙏🏽', '𝒳', '%20', '&am=1.00', '+91'),
+      { minLength: 1, maxLength: 30 },
+    )
+    .map((parts) => [...parts.join('')].slice(0, maxLength).join('').trim())
+    .filter((made) => made !== '')
+
+const anyOrder = fc.record({
+  name: words(99),
+  note: words(255),
+  amount: fc.integer({ min: 100, max: 50_000_000 }),
+  mcc: fc.constantFrom('0000', '5814', '9999'),
+  minutes: fc.integer({ min: 1, max: 1_440 }),
+})
+
+/** One second before a day of India ends, and with it a month. */
+const MADE_AT = '2028-02-29T18:29:59.000Z'
+
 const PREFIXES = {
   intent: 'upi://pay?',
   phonepe: 'phonepe://pay?',
   paytm: 'paytmmp://pay?',
   gpay: 'tez://upi/pay?',
 }
+
+/** What the wallet links of the pay page open on each system: a package of Android, or the app of a prefix. */
+const PHONES = [
+  [
+    'Mozilla/5.0 (Linux; Android 10; K) Chrome/142.0.0.0 Mobile Safari/537.36',
+    [
+      'upi://pay?',
+      'com.google.android.apps.nbu.paisa.user',
+      'com.phonepe.app',
+      'net.one97.paytm',
+      'in.org.npci.upiapp',
+      'com.dreamplug.androidapp',
+    ],
+  ],
+  [
+    'Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) Version/26.0 Mobile/15E148 Safari/604.1',
+    ['gpay://upi/pay?', 'phonepe://pay?', 'paytmmp://upi/pay?', 'bhim://upi/pay?', 'credpay://upi/pay?', 'upi://pay?'],
+  ],
+  ['Mozilla/5.0 (X11; Linux x86_64)', ['upi://pay?', 'tez://upi/pay?', 'phonepe://pay?', 'paytmmp://pay?']],
+] as const
 
 describe('generated UPI links', () => {
   it('UPI links hold each parameter once, as it was given, whatever the note and the names', () => {
@@ -68,6 +112,57 @@ describe('generated UPI links', () => {
       { numRuns: RUNS },
     )
   }, 60_000)
+
+  it('the app of a payer reads every link and the QR of any order, and finds the payee and the order in each', async () => {
+    const service = await startService()
+    service.clock.set(MADE_AT)
+    await fc.assert(
+      fc.asyncProperty(anyOrder, async ({ name, note, amount, mcc, minutes }) => {
+        const payee = { name, mcc, vpa: 'chai.point-1@examplebank' }
+        const settings = { ...payee, expiryMinutes: minutes, maxAmount: 500_000, input: 'shop' } as const
+        const { mid, key } = await newMerchant(service.db, settings)
+        const fields = intentFields(mid, { note, amount: (amount / 100).toFixed(2) })
+        const { status, body } = await post(service.app, CREATE, fields, key)
+        expect(status).toBe(200)
+        const { orderId, dynamicQR } = body.data as Record<string, string>
+        const get = async (url: string, headers = {}) => {
+          const response = await service.app.inject({ method: 'GET', url, headers })
+          expect(response.statusCode).toBe(200)
+          return response
+        }
+        const expected = {
+          payeeAddress: payee.vpa,
+          payeeName: name,
+          merchantCategory: mcc,
+          amount,
+          reference: orderId,
+          qrExpiresAt: new Date(Date.parse(MADE_AT) + minutes * 60_000),
+        }
+
+        const links = Object.keys(PREFIXES).map((app) => readUpiLink(body.data[app]))
+        expect(links.map(({ prefix }) => prefix)).toEqual(Object.values(PREFIXES))
+        for (const [userAgent, opened] of PHONES) {
+          const page = answerOf(await get(`/pay/${orderId}`, { 'user-agent': userAgent })).text
+          const shown = [...page.matchAll(/<a class="button(?: first)?" href="([^"]*)"/g)].map(([, href = '']) =>
+            readUpiLink(href.replaceAll('&#38;', '&')),
+          )
+          expect(shown.map(({ prefix, androidPackage }) => androidPackage ?? prefix)).toEqual(opened)
+          links.push(...shown)
+        }
+        for (const link of links) {
+          expect(link).toMatchObject({ ...expected, mode: '04', qrMadeAt: undefined, note: links[0]?.note })
+        }
+        const tn = links[0]?.note ?? ''
+        holdNote(tn, note)
+
+        const qr = readUpiQr(decodePng((await get(dynamicQR?.slice(PUBLIC_URL.length) ?? '')).rawPayload) ?? '')
+        expect(qr).toMatchObject({ ...expected, mode: '22', qrMedium: '06', qrMadeAt: new Date(MADE_AT) })
+        // A note that is not ASCII would make the QR too fine.
+        expect(qr.note).toBe(/^[ -~]+$/.test(tn) ? tn : undefined)
+      }),
+      { numRuns: runs(300, 10) },
+    )
+  }, 300_000)
 })
 
 /**

@@ -48,7 +48,8 @@ const PREFIXES = [
 
 /** The form of each parameter after decoding. Lengths count characters, as the XML schemas of UPI do. */
 const FORMS: Record<string, RegExp> = {
-  pa: /^(?=.{5,255}$)[A-Za-z0-9][A-Za-z0-9._-]*@[A-Za-z][A-Za-z0-9]+$/,
+  // A handle has dots only in an address of an account or of an Aadhaar number, as 5010@hdfc0000001.ifsc.npci.
+  pa: /^(?=.{5,255}$)[A-Za-z0-9][A-Za-z0-9._-]*@[A-Za-z][A-Za-z0-9]+(\.ifsc\.npci|\.npci)?$/,
   pn: /^.{1,99}$/u,
   mc: /^\d{4}$/,
   tid: /^[A-Za-z0-9]{1,35}$/,
