@@ -5,7 +5,7 @@ import type { Queryable } from '../db/pool.ts'
 import { toIndianDigits } from '../money.ts'
 import { createMerchants, type Merchant } from '../tenants/merchants.ts'
 import { ChangedMerchant, NewMerchant, OneMerchant } from '../tenants/schema.ts'
-import { type MerchantWarning, merchantWarnings } from '../tenants/warnings.ts'
+import { CATEGORY_RULE_DATE, categoryMaxRupees, type MerchantWarning, merchantWarnings } from '../tenants/warnings.ts'
 import { createEndpoints } from '../webhooks/endpoints.ts'
 import { atomicCommand, command } from './command.ts'
 import { CommandError } from './errors.ts'
@@ -101,4 +101,8 @@ const ADVICE: Record<MerchantWarning, (merchant: Merchant) => string> = {
     `mcc ${mcc} makes wallets take the payee for a private person, and limit or refuse payments; set the one that the bank gave: ops merchants update --mid ${mid} --mcc 5814`,
   'private address': ({ mid, vpa }) =>
     `${vpa} looks like a private person's address, to which wallets limit or refuse payments; set the one that the bank gave the business: ops merchants update --mid ${mid} --vpa shop@bank`,
+  'QR-only address': ({ mid, vpa }) =>
+    `${vpa} is the address of a small shop, which is paid by QR only: wallets refuse links to it; ask the bank for the address of an online merchant: ops merchants update --mid ${mid} --vpa shop@bank`,
+  'high max amount': ({ mid, mcc, maxAmount }) =>
+    `the max amount ${toIndianDigits(maxAmount)} is above the ${toIndianDigits(categoryMaxRupees(mcc))} rupees that NPCI allows mcc ${mcc} since ${CATEGORY_RULE_DATE}, and wallets refuse larger payments; unless the bank has confirmed more: ops merchants update --mid ${mid} --max-amount ${categoryMaxRupees(mcc)}`,
 }

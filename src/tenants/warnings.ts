@@ -1,8 +1,9 @@
+import { HIGHEST_MAX_RUPEES, USUAL_MAX_RUPEES } from '../money.ts'
 import type { Merchant } from './merchants.ts'
 import { UNCLASSIFIED_MCC } from './schema.ts'
 
-/** A setting that is allowed, yet makes wallets take the merchant for a private person. */
-export type MerchantWarning = 'no category' | 'private address'
+/** A setting that is allowed, yet makes wallets refuse payments: most take the merchant for a private person. */
+export type MerchantWarning = 'no category' | 'private address' | 'QR-only address' | 'high max amount'
 
 /** Handles that wallets give to private persons. Shops may have the same handle: a reason to warn, never to refuse. */
 const HANDLES_OF_WALLETS = {
@@ -15,17 +16,37 @@ const HANDLES_OF_WALLETS = {
 }
 const PRIVATE_HANDLES = new Set(Object.values(HANDLES_OF_WALLETS).flat())
 
-/** UPI addresses that PhonePe and Paytm give to shops under the handles of private persons. */
-const SHOP_UNDER_PRIVATE_HANDLE = /^(?:q\d+@ybl|paytmqr\w+@|paytm[.-])/
+/** UPI addresses that Paytm gives to online shops under the handles of private persons. */
+const SHOP_UNDER_PRIVATE_HANDLE = /^paytm[.-]/
+
+/** UPI addresses that PhonePe and Paytm give to small shops for the QR at their counter. Source: NPCI, circular OC 76C. */
+const QR_ONLY = /^(?:q\d+@ybl|paytmqr\w+@)/
 
 /** An Indian mobile number as UPI address, with or without country code, or a suffix such as `-2`. */
 const MOBILE_NUMBER = /^(?:91)?[6-9]\d{9}(?:-\w+)?@/
 
-export function merchantWarnings({ mcc, vpa, acquirer }: Pick<Merchant, 'mcc' | 'vpa' | 'acquirer'>) {
+/** The day from which the maximums by category are in force. Source: NPCI's limits for payments to verified merchants. */
+export const CATEGORY_RULE_DATE = '15 September 2025'
+
+/** Categories with another maximum than the usual one: insurance, capital market, travel, government; then jewellery. */
+const CATEGORY_MAX_RUPEES = new Map([
+  ...'5960 6300 6381 6012 6211 4511 4722 7011 9311 9399'.split(' ').map((mcc) => [mcc, HIGHEST_MAX_RUPEES] as const),
+  ...['5094', '5944'].map((mcc) => [mcc, 200_000] as const),
+])
+
+/** Largest payment that wallets let a verified merchant of the category take, in whole rupees. */
+export const categoryMaxRupees = (mcc: string): number => CATEGORY_MAX_RUPEES.get(mcc) ?? USUAL_MAX_RUPEES
+
+type Warned = Pick<Merchant, 'mcc' | 'vpa' | 'acquirer' | 'maxAmount'>
+
+export function merchantWarnings({ mcc, vpa, acquirer, maxAmount }: Warned) {
   const warnings: MerchantWarning[] = []
   // The category matters for `direct` only: other acquirers write a category of their own into links.
-  if (acquirer === 'direct' && mcc === UNCLASSIFIED_MCC) warnings.push('no category')
-  if (looksPrivate(vpa.toLowerCase())) warnings.push('private address')
+  const isDirect = acquirer === 'direct'
+  if (isDirect && mcc === UNCLASSIFIED_MCC) warnings.push('no category')
+  if (QR_ONLY.test(vpa.toLowerCase())) warnings.push('QR-only address')
+  else if (looksPrivate(vpa.toLowerCase())) warnings.push('private address')
+  if (isDirect && maxAmount > categoryMaxRupees(mcc)) warnings.push('high max amount')
   return warnings
 }
 

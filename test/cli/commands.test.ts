@@ -183,6 +183,33 @@ describe('merchants', () => {
     expect([mended.code, mended.stderr]).toEqual([0, ''])
   })
 
+  it('the commands merchants add and merchants update warn of a counter’s address and of a high max amount, and change the merchant', async () => {
+    const mid = unique('M')
+    const add = ['merchants', 'add', '--mid', mid, '--name', 'Chai Point', '--vpa', 'Q123456789@ybl', '--mcc', '5944']
+    const added = await ops(...add, '--max-amount', '200001')
+    expect([added.code, added.stderr.trimEnd().split('\n')]).toEqual([
+      0,
+      [
+        expect.stringMatching(/^ops: warning: Q123456789@ybl .* by QR only.* online merchant: .* --vpa shop@bank$/),
+        expect.stringMatching(
+          /^ops: warning: the max amount 2,00,001 .* 2,00,000 .* mcc 5944 since 15 September 2025.*: ops merchants update --mid \w+ --max-amount 200000$/,
+        ),
+      ],
+    ])
+    const listed = await json('merchants', 'list')
+    expect(listed).toContainEqual(
+      expect.objectContaining({
+        mid,
+        maxAmount: 200_001,
+        warnings: ['QR-only address', 'high max amount'],
+      }),
+    )
+    const half = await ops('merchants', 'update', '--mid', mid, '--max-amount', '200000')
+    expect(half.stderr).toMatch(/^ops: warning: Q123456789@ybl [^\n]*\n$/)
+    const mended = await ops('merchants', 'update', '--mid', mid, '--vpa', 'chaipoint@examplebank')
+    expect([mended.code, mended.stderr]).toEqual([0, ''])
+  })
+
   it('merchants enable undoes disable; a repeated disable keeps the time of the first', async () => {
     const mid = await newMerchant()
     const { disabledAt } = await json('merchants', 'disable', '--mid', mid)

@@ -1,7 +1,8 @@
+import { readFile } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
-import { merchantWarnings } from '../../src/tenants/warnings.ts'
+import { CATEGORY_RULE_DATE, categoryMaxRupees, merchantWarnings } from '../../src/tenants/warnings.ts'
 
-const DIRECT = { acquirer: 'direct' }
+const DIRECT = { acquirer: 'direct', maxAmount: 100_000 }
 
 describe('the operator is warned of a merchant', () => {
   it('the operator is warned of a merchant without a category', () => {
@@ -30,6 +31,39 @@ describe('the operator is warned of a merchant', () => {
     expect(merchantWarnings({ ...DIRECT, mcc: '5814', vpa })).toEqual(['private address'])
   })
 
+  it.each(['Q123456789@ybl', 'q1@ybl', 'paytmqr1abc2def@paytm', 'paytmqr5abcde@ptys', 'PAYTMQR1abc@ptyes'])(
+    'the operator is warned of a merchant whose address was given for the QR of a counter: %s',
+    (vpa) => {
+      expect(merchantWarnings({ ...DIRECT, mcc: '5814', vpa })).toEqual(['QR-only address'])
+    },
+  )
+
+  it.each([
+    ['5814', 100_000],
+    ['0000', 100_000],
+    ['6051', 100_000],
+    ['5094', 200_000],
+    ['5944', 200_000],
+    ...'5960 6300 6381 6012 6211 4511 4722 7011 9311 9399'.split(' ').map((mcc): [string, number] => [mcc, 500_000]),
+  ])('the operator is warned of a max amount above what NPCI allows mcc %s: %i rupees', (mcc, maxRupees) => {
+    const warned = (maxAmount: number) =>
+      merchantWarnings({ ...DIRECT, mcc, vpa: 'chaipoint@examplebank', maxAmount }).includes('high max amount')
+    expect([1, 100_000, maxRupees, maxRupees + 1].map(warned)).toEqual([false, false, false, true])
+  })
+
+  it('the operator’s guide gives the categories with another maximum, and the day of the rule', async () => {
+    const guide = await readFile('src/docs/guides/operator.md', 'utf8')
+    const [, rule = ''] = /limits of (\d+ \w+ \d{4}, .*?) for every other/s.exec(guide) ?? []
+    expect(rule).toContain(CATEGORY_RULE_DATE)
+    const named = [...rule.matchAll(/₹([\d,]+) for .*?\((.*?)\)/gs)].flatMap(([, rupees = '', codes = '']) =>
+      (codes.match(/\b\d{4}\b/g) ?? []).map((mcc) => [mcc, Number(rupees.replaceAll(',', ''))]),
+    )
+    const higher = Array.from({ length: 10_000 }, (_, code) => String(code).padStart(4, '0'))
+      .map((mcc) => [mcc, categoryMaxRupees(mcc)] as const)
+      .filter(([, rupees]) => rupees !== 100_000)
+    expect(new Map(named as [string, number][])).toEqual(new Map(higher))
+  })
+
   it('the operator is warned of both a missing category and the address of a private person', () => {
     expect(merchantWarnings({ ...DIRECT, mcc: '0000', vpa: '9876543210@upi' })).toEqual([
       'no category',
@@ -44,10 +78,10 @@ it.each([
   'demo@not-a-bank.invalid',
   'chaipoint@okbizaxis',
   'chaipoint.rzp@axisbank',
-  // The shop QR codes of PhonePe and Paytm.
-  'Q123456789@ybl',
-  'paytmqr1abc2def@paytm',
+  // Online shops of Paytm.
   'paytm.s1abc2d@pty',
+  'paytm-12345@paytm',
+  'paytm.s1abc2d@ptsbi',
   // Numbers that are no mobile numbers of India.
   '1234567890@examplebank',
   '98765432101@examplebank',
@@ -56,8 +90,8 @@ it.each([
   expect(merchantWarnings({ ...DIRECT, mcc: '5814', vpa })).toEqual([])
 })
 
-it('the operator is not warned of a missing merchant category code where the acquirer makes the payment links', () => {
-  const setu = { acquirer: 'setu', mcc: '0000' }
+it('the operator is not warned of a missing merchant category code or a high amount where the acquirer makes the payment links', () => {
+  const setu = { acquirer: 'setu', mcc: '0000', maxAmount: 500_000 }
   expect(merchantWarnings({ ...setu, vpa: 'chaipoint@examplebank' })).toEqual([])
   expect(merchantWarnings({ ...setu, vpa: '9876543210@upi' })).toEqual(['private address'])
 })
