@@ -76,7 +76,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
     refuseWhileLate(pages, latenessMs, limits.lateness.pagesMs)
     const findCheckout = createCheckoutFinder(intents)
     const stores = { findCheckout, intents, reports, refunds, pools, waiting }
-    const checkout = { ...stores, drawQr, now, log, clients, sandbox, limits: limits.pages }
+    const checkout = { ...stores, drawQr, now, log, clients, sandbox, publicUrl, limits: limits.pages }
     for (const operation of OPERATIONS.pages) operation.register(pages, checkout)
     pageEvents(pages, checkout)
     if (sandbox) simulation(pages, checkout)

@@ -13,7 +13,7 @@ import { sandboxAddress, upiLinkQuery } from '../payments/upi-links.ts'
 import type { Refund } from '../refunds/refund.ts'
 import type { Simulation } from './simulate.ts'
 import { type PageTexts, TEXTS, textsFor } from './texts.ts'
-import { type Platform, type WalletLink, walletLinks } from './wallet-links.ts'
+import { browserLink, type Platform, type WalletLink, walletLinks } from './wallet-links.ts'
 
 /**
  * The state that a page shows. In `open` and `attemptFailed` the intent can be paid. In `timeUp` the intent has
@@ -81,7 +81,10 @@ export const pageHeaders = ({ language }: PageTexts) => ({ ...PAGE_HEADERS, 'con
 const RELOAD_SECONDS: { [state in PageState]?: number } = { open: 5, attemptFailed: 5, timeUp: 15 }
 
 /** What a page depends on beside its checkout. `refunds` are the refunds that a sandbox may end. */
-type Drawing = { now: Date; sandbox: boolean; refunds: readonly Refund[]; platform: Platform; texts: PageTexts }
+type Drawing = { now: Date; sandbox: boolean; refunds: readonly Refund[]; device: Device; texts: PageTexts }
+
+/** `browserAddress` is the page's own address, and is set if an app that opens no UPI app shows the page. */
+type Device = { platform: Platform; browserAddress: string | undefined }
 
 /** The HTML of a pay page, without customer data. Its links to the service are relative to /pay/. */
 export function payPageText(checkout: Checkout, drawing: Drawing): string {
@@ -92,7 +95,9 @@ export function payPageText(checkout: Checkout, drawing: Drawing): string {
   // Our orderId has 32 digits: where the line is too short, `<wbr>` breaks the orderId in its middle.
   const ours = html`${orderId.slice(0, 16)}<wbr>${orderId.slice(16)}`
   const reload = RELOAD_SECONDS[state]
-  const refresh = reload ? html`<noscript><meta http-equiv="refresh" content="${reload}"></noscript>` : undefined
+  // By `?reload` the service tells a page without JavaScript from a customer who reloads a page.
+  const content = `${reload}; url=?reload`
+  const refresh = reload ? html`<noscript><meta http-equiv="refresh" content="${content}"></noscript>` : undefined
   const outcome = (of: EndState, more?: Html) => {
     const { sign, moneyMayBeMissing } = OUTCOMES[of]
     // The text of `paid` announces the return to the shop, so it is hidden until the script starts the return.
@@ -114,7 +119,8 @@ export function payPageText(checkout: Checkout, drawing: Drawing): string {
 </dl>
 </div>
 <div role="status"><p class="attempt"${hiddenIf(state !== 'attemptFailed')}>${texts[failureReason ?? 'other']}</p>
-<p class="lost" hidden>${texts.lost}</p></div>
+<p class="lost" hidden>${texts.lost}</p>
+<p class="hint" data-waiting="${texts.waiting}" data-nothing-opened="${texts.nothingOpened}" hidden></p></div>
 ${
   // The section to pay is left out once nothing can be paid, because no state leads back to it. The script shows and
   // hides the other sections.
@@ -122,7 +128,7 @@ ${
 }
 ${outcome(
   'paid',
-  html`<p${hiddenIf(utr === null)}>UTR <strong class="utr">${utr ?? ''}</strong> <button class="button copy" data-copied="${texts.copied}" hidden>${texts.copy}</button></p>`,
+  html`<p${hiddenIf(utr === null)}>UTR <strong class="utr">${utr ?? ''}</strong> ${copyButton(texts)}</p>`,
 )}
 ${state === 'refunded' ? outcome('refunded') : undefined}
 ${outcome('failed')}
@@ -156,26 +162,39 @@ const OUTCOMES: Record<EndState, { sign: string; moneyMayBeMissing: boolean }> =
 }
 
 /** The section to pay: a QR for another device, and wallet links for this device. page.css shows one or both. */
-function openSection(checkout: Checkout, { now, platform, texts }: Drawing): Html {
+function openSection(checkout: Checkout, { now, device: { platform, browserAddress }, texts }: Drawing): Html {
   const { orderId, amount, expiresAt } = checkout
   const address = sandboxAddress(checkout)
   const links = address ? [{ app: 'any' as const, href: address }] : walletLinks(upiLinkQuery(checkout), platform)
   // loading=lazy, because a browser then does not load a QR that page.css hides.
   const qr = html`<img class="qr" src="${orderId}/qr.svg" alt="${fill(texts.qrCode, { amount: toIndianText(amount) })}" width="320" height="320" loading="lazy">`
   const link = ({ app, href }: WalletLink, index: number) => {
-    const isFirst = app === 'any' && index === 0
-    const text = app === 'any' ? (isFirst ? texts.anyApp : texts.anotherApp) : app
-    return html`<li><a class="${isFirst ? 'button first' : 'button'}" href="${href}">${text}</a></li>\n`
+    const letters = html`<span aria-hidden="true" data-letters="${app.slice(0, 2)}"></span>`
+    const text = app === 'any' ? (index === 0 ? texts.anyApp : texts.anotherApp) : html`${letters}${app}`
+    return html`<li><a class="${index === 0 ? 'button first' : 'button'}" href="${href}">${text}</a></li>\n`
   }
-  return html`<section class="open" data-state="open attemptFailed">
-<div class="on-desktop">${qr}<p>${texts.scan}</p></div>
+  const ways = html`<div class="on-desktop">${qr}<p>${texts.scan}</p></div>
 <ul class="apps" aria-label="${texts.apps}">
 ${links.map(link)}</ul>
-<details class="on-phone"><summary>${texts.showQr}</summary>${qr}</details>
+<details class="on-phone"><summary>${texts.showQr}</summary>${qr}</details>`
+  return html`<section class="open" data-state="open attemptFailed">
+${browserAddress ? html`${wayToBrowser(browserAddress, platform, texts)}${qr}<p>${texts.scanElsewhere}</p>` : ways}
 <p class="quiet left" role="timer" data-time-left="${texts.timeLeft}" data-hours-left="${texts.hoursLeft}">${fill(texts.payBefore, { time: html`<time>${istTime(expiresAt, now)}</time>` })}</p>
 <p class="quiet">${texts.tells}</p>
 </section>`
 }
+
+/** The way out of an app's own browser: a link where the system has one, the app's menu, and the address to copy. */
+function wayToBrowser(address: string, platform: Platform, texts: PageTexts): Html {
+  const link = html`<a class="button first" href="${browserLink(address)}">${texts.openBrowser}</a>`
+  return html`${platform === 'android' ? link : html`<p><strong>${texts.openBrowser}</strong></p>`}
+<p>${fill(texts.browserMenu, { browser: platform === 'android' ? 'Chrome' : 'Safari' })}</p>
+<p><bdi class="address">${address}</bdi> ${copyButton(texts)}</p>`
+}
+
+/** The script shows the button. The button copies the element before it. */
+const copyButton = ({ copy, copied }: PageTexts) =>
+  html`<button class="button copy" data-copied="${copied}" hidden>${copy}</button>`
 
 const attributeIf = (condition: boolean, name: string) => (condition ? html` ${name}` : undefined)
 const hiddenIf = (hidden: boolean) => attributeIf(hidden, 'hidden')

@@ -6,7 +6,7 @@ import { type FindCheckout, noPaymentHere, ORDER_PATH } from './find-checkout.ts
 import { pageHeaders, pageState, payPageText, refusalPage } from './page.ts'
 import { refundsInSandbox } from './simulate.ts'
 import { textsFor } from './texts.ts'
-import { platformOf } from './wallet-links.ts'
+import { isInAppBrowser, platformOf } from './wallet-links.ts'
 
 /** Seconds after which a browser reloads a page that was refused with 503. */
 const REFUSED_PAGE_RELOAD_SECONDS = 5
@@ -30,7 +30,7 @@ export const payPage = operation({
       done(null, payload)
     },
   },
-  handle: ({ findCheckout, pools, waiting, now, sandbox }: Dependencies) => {
+  handle: ({ findCheckout, pools, waiting, now, sandbox, publicUrl }: Dependencies) => {
     return async ({ params, query, headers }, reply) => {
       const checkout = await findCheckout(params.orderId)
       const moment = now()
@@ -48,7 +48,9 @@ export const payPage = operation({
         'x-payment-utr': checkout.utr ?? '',
       })
       const platform = platformOf(headers['user-agent'])
-      return payPageText(checkout, { now: moment, sandbox, refunds, platform, texts })
+      const isInApp = platform !== 'unknown' && isInAppBrowser(headers['user-agent'])
+      const device = { platform, browserAddress: isInApp ? `${publicUrl}/pay/${checkout.orderId}` : undefined }
+      return payPageText(checkout, { now: moment, sandbox, refunds, device, texts })
     }
   },
 })
@@ -60,4 +62,5 @@ type Dependencies = {
   now: () => Date
   /** Whether pay pages have a form that simulates payments. */
   sandbox: boolean
+  publicUrl: string
 }

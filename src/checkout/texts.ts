@@ -21,6 +21,23 @@ export const TEXTS = {
   apps: { en: 'Pay with an app on this device', hi: 'इस डिवाइस के किसी ऐप से भुगतान करें' },
   anyApp: { en: 'Pay with a UPI app', hi: 'UPI ऐप से भुगतान करें' },
   anotherApp: { en: 'Another UPI app', hi: 'कोई दूसरा UPI ऐप' },
+  openBrowser: { en: 'Open in your browser', hi: 'अपने ब्राउज़र में खोलें' },
+  browserMenu: {
+    en: 'This app cannot open a UPI app. Touch the three dots in a corner of the screen and choose to open this page in {browser} or in an external browser. Or copy its address:',
+    hi: 'यह ऐप किसी UPI ऐप को नहीं खोल सकता। स्क्रीन के कोने में तीन बिंदुओं को छूकर यह पेज {browser} या किसी बाहरी ब्राउज़र में खोलें। या इसका पता कॉपी करें:',
+  },
+  scanElsewhere: {
+    en: 'Or scan this code with another phone, or open a screenshot of it in your UPI app.',
+    hi: 'या यह कोड किसी दूसरे फ़ोन से स्कैन करें, या इसका स्क्रीनशॉट अपने UPI ऐप में खोलें।',
+  },
+  waiting: {
+    en: 'Waiting for your bank. If you have not paid yet, choose an app again.',
+    hi: 'आपके बैंक के जवाब का इंतज़ार है। अगर आपने अभी तक भुगतान नहीं किया है, तो फिर से कोई ऐप चुनें।',
+  },
+  nothingOpened: {
+    en: 'Nothing opened? Choose another app, or show the QR code.',
+    hi: 'कुछ नहीं खुला? कोई दूसरा ऐप चुनें, या QR कोड दिखाएँ।',
+  },
   payBefore: { en: 'Pay before {time} Indian time', hi: 'भारतीय समय के अनुसार {time} से पहले भुगतान करें' },
   timeLeft: { en: '{time} left to pay', hi: 'भुगतान के लिए {time} बाकी' },
   hoursLeft: { en: '{hours} h {minutes} min left to pay', hi: 'भुगतान के लिए {hours} घं {minutes} मि बाकी' },

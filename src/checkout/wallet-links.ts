@@ -51,6 +51,20 @@ export function walletLinks(query: string, platform: Platform): WalletLink[] {
 }
 
 /**
+ * Browsers of apps that open no other app. `FBAN/` and the like are Facebook, `Barcelona` is Threads, `musical_ly` TikTok. A
+ * plain WebView of Android (`wv`) is none of them, because a shop's own app may show the page in one and open UPI apps itself.
+ */
+export const isInAppBrowser = (userAgent = '') =>
+  /\b(?:FB\w+\/|MetaIAB|Instagram|Barcelona|LinkedInApp|Snapchat|Twitter|Line\/|musical_ly|Bytedance)/.test(userAgent)
+
+/** A link by which Android opens the web page at `address` in the customer's browser instead of an app's own one. */
+export function browserLink(address: string): string {
+  const { protocol, host, pathname } = new URL(address)
+  const extras = `action=android.intent.action.VIEW;S.browser_fallback_url=${encodeURIComponent(address)}`
+  return `intent://${host}${pathname}#Intent;scheme=${protocol.slice(0, -1)};${extras};end`
+}
+
+/**
  * The system in a User-Agent, which the service reads so that links work without JavaScript. An iPad claims to be a Mac
  * and is `unknown`: a UPI app needs the SIM of a phone, so a customer with an iPad scans the QR.
  */

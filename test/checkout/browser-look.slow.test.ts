@@ -1,23 +1,18 @@
 import { describe, expect, it } from 'vitest'
 import { browserPath, SOON, useCheckout, violations } from '../support/browser.ts'
+import { decodePng } from '../support/decode-png.ts'
+import { USER_AGENTS } from '../support/user-agents.ts'
 
 const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true }
-const ANDROID = {
-  ...PHONE,
-  userAgent:
-    'Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Mobile Safari/537.36',
-}
-const IPHONE = {
-  ...PHONE,
-  userAgent:
-    'Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/26.0 Mobile/15E148 Safari/604.1',
-}
+const ANDROID = { ...PHONE, userAgent: USER_AGENTS.chromeOnAndroid }
+const IPHONE = { ...PHONE, userAgent: USER_AGENTS.safariOnIphone }
+const INSTAGRAM = { ...PHONE, userAgent: USER_AGENTS.instagramOnAndroid }
 const APPS = ['Google Pay', 'PhonePe', 'Paytm', 'BHIM', 'CRED']
 const WALLETS = ['Pay with a UPI app', 'Google Pay', 'PhonePe', 'Paytm']
 /** WCAG 2.2, target size (enhanced), in CSS pixels. */
 const TARGET_PX = 44
-const FINGERS_PX = 250
-const PAGE_LIMIT_BYTES = 17_500
+const FINGERS_PX = 140
+const PAGE_LIMIT_BYTES = 20_500
 /** What the bars of a browser leave of a screen of 1280×800. */
 const BARS_LEAVE_PX = 650
 
@@ -104,6 +99,117 @@ describe.runIf(browserPath)('the layout and accessibility of the pay page', () =
     },
   )
 
+  const MENU = {
+    'en-IN': (browser: string) =>
+      `This app cannot open a UPI app. Touch the three dots in a corner of the screen and choose to open this page in ${browser} or in an external browser. Or copy its address:`,
+    'hi-IN': (browser: string) =>
+      `यह ऐप किसी UPI ऐप को नहीं खोल सकता। स्क्रीन के कोने में तीन बिंदुओं को छूकर यह पेज ${browser} या किसी बाहरी ब्राउज़र में खोलें। या इसका पता कॉपी करें:`,
+  }
+  const OPEN = { 'en-IN': 'Open in your browser', 'hi-IN': 'अपने ब्राउज़र में खोलें' }
+
+  it.each(
+    (['instagramOnAndroid', 'facebookOnAndroid', 'instagramOnIphone', 'facebookOnIphone'] as const).flatMap((browser) =>
+      LOCALES.flatMap((locale) => [true, false].map((javaScriptEnabled) => ({ browser, locale, javaScriptEnabled }))),
+    ),
+  )(
+    'the pay page in $browser offers the way to a browser and the QR, and no UPI app, in $locale (JavaScript: $javaScriptEnabled)',
+    async ({ browser, locale, javaScriptEnabled }) => {
+      const permissions = ['clipboard-read', 'clipboard-write']
+      const tab = await checkout.openTab({
+        ...PHONE,
+        userAgent: USER_AGENTS[browser],
+        locale,
+        javaScriptEnabled,
+        permissions,
+      })
+      const { orderId, payment_url } = await checkout.newOrder()
+      await tab.goto(payment_url)
+      const section = tab.locator('section.open')
+      const isAndroid = browser.endsWith('Android')
+      const links = await section.getByRole('link').evaluateAll((all) => all.map((link) => link.getAttribute('href')))
+      const { host, pathname } = new URL(payment_url)
+      const intent = `intent://${host}${pathname}#Intent;scheme=http;action=android.intent.action.VIEW;S.browser_fallback_url=${encodeURIComponent(payment_url)};end`
+      expect(links).toEqual(isAndroid ? [intent] : [])
+      expect(await section.getByText(OPEN[locale]).isVisible()).toBe(true)
+      expect(await section.getByText(MENU[locale](isAndroid ? 'Chrome' : 'Safari')).isVisible()).toBe(true)
+      const address = section.getByText(payment_url)
+      expect(await address.isVisible()).toBe(true)
+      // One touch selects the whole address, where the browser has no clipboard or the page no JavaScript.
+      expect(await tab.evaluate("getComputedStyle(document.querySelector('.address')).userSelect")).toBe('all')
+      expect(await section.locator('img.qr:visible').count()).toBe(1)
+      expect(decodePng(await section.locator('img.qr').screenshot())).toContain(`tr=${orderId}`)
+      expect(await section.locator('.apps, summary').count()).toBe(0)
+      expect(await section.getByRole('button').count()).toBe(javaScriptEnabled ? 1 : 0)
+      if (!javaScriptEnabled) return
+      await section.getByRole('button').tap()
+      await section.getByText(locale === 'en-IN' ? 'Copied' : 'कॉपी हो गया').waitFor(SOON)
+      expect(await tab.evaluate('navigator.clipboard.readText()')).toBe(payment_url)
+      expect(await violations(tab)).toEqual([])
+    },
+    60_000,
+  )
+
+  it('the pay page lets a customer of Instagram on Android follow the link to the browser: its policy allows that', async () => {
+    const tab = await checkout.openTab(INSTAGRAM)
+    const { payment_url } = await checkout.newOrder()
+    await tab.goto(payment_url)
+    const intent = payment_url.replace('http:', 'intent:')
+    const followed = tab.waitForEvent('request', { predicate: (request) => request.url() === intent, ...SOON })
+    await tab.getByRole('link', { name: 'Open in your browser' }).tap()
+    await followed
+    expect(tab.faults).toEqual([`request to ${intent}`])
+    tab.faults.length = 0
+  })
+
+  it('the pay page is the usual one on an iPad whose browser calls itself a Mac, and on a desktop', async () => {
+    const mac =
+      'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/26.0 Instagram 424.1'
+    const tab = await checkout.openTab({ userAgent: mac })
+    await tab.goto((await checkout.newOrder()).payment_url)
+    expect(await tab.getByText('Scan with any UPI app').isVisible()).toBe(true)
+  })
+
+  it.each([
+    { phone: 'Android', options: ANDROID, letters: ['Go', 'Ph', 'Pa', 'BH', 'CR'], rows: [1, 2, 2, 1] },
+    { phone: 'iPhone', options: IPHONE, letters: ['Go', 'Ph', 'Pa', 'BH', 'CR'], rows: [1, 2, 2, 1] },
+    { phone: 'unknown', options: PHONE, letters: ['Go', 'Ph', 'Pa'], rows: [1, 2, 1] },
+  ])(
+    'the pay page shows the apps in two columns with a monogram each, the first one as the main button: $phone',
+    async ({ options, letters, rows }) => {
+      for (const width of [320, 360, 390, 430]) {
+        const tab = await checkout.openTab({ ...options, viewport: { width, height: 800 } })
+        await tab.goto((await checkout.newOrder()).payment_url)
+        const boxes = await Promise.all((await tab.locator('.apps a').all()).map((link) => link.boundingBox()))
+        const perRow = new Map<number, number>()
+        for (const box of boxes) perRow.set(box?.y ?? NaN, (perRow.get(box?.y ?? NaN) ?? 0) + 1)
+        expect([...perRow.values()], `${width} pixels`).toEqual(rows)
+        expect(new Set(boxes.slice(1, -1).map((box) => `${box?.width}×${box?.height}`)).size).toBe(1)
+        expect(boxes[0]?.width).toBe(boxes.at(-1)?.width)
+        expect(await tab.locator('.apps a.first').count()).toBe(1)
+        expect(await tab.locator('.apps a').first().getAttribute('class')).toBe('button first')
+        const marks = "[...document.querySelectorAll('.apps [aria-hidden=true]')]"
+        const drawn = await tab.evaluate(`${marks}.map((mark) => getComputedStyle(mark, '::before').content)`)
+        expect(drawn).toEqual(letters.map((two) => `"${two}"`))
+      }
+    },
+  )
+
+  it.each([
+    { browser: 'Chrome on Android', options: ANDROID, locale: 'en-IN' },
+    { browser: 'Chrome on Android', options: ANDROID, locale: 'hi-IN' },
+    { browser: 'Safari on an iPhone', options: IPHONE, locale: 'hi-IN' },
+    { browser: 'Instagram', options: INSTAGRAM, locale: 'hi-IN' },
+  ])('the pay page never scrolls sideways with letters of 200 %: $browser, $locale', async ({ options, locale }) => {
+    for (const width of [320, 390]) {
+      const tab = await checkout.openTab({ ...options, locale, viewport: { width, height: 800 } })
+      await tab.goto((await checkout.newOrder()).payment_url)
+      await tab.evaluate("document.documentElement.style.fontSize = '200%'")
+      expect(await tab.evaluate('document.documentElement.scrollWidth')).toBe(width)
+      const links = "[...document.querySelectorAll('.apps a')]"
+      expect(await tab.evaluate(`${links}.every((link) => link.scrollWidth <= link.clientWidth)`)).toBe(true)
+    }
+  })
+
   it.each([
     { phone: 'Android phone', options: ANDROID },
     { phone: 'iPhone', options: IPHONE },
@@ -143,10 +249,14 @@ describe.runIf(browserPath)('the layout and accessibility of the pay page', () =
     expect(await tab.getByRole('link', { name: 'PhonePe' }).isVisible()).toBe(wallets)
   })
 
-  it.each(['light', 'dark'] as const)(
-    'the pay page has no axe violation without a connection, when the system is %s',
-    async (colorScheme) => {
-      const tab = await checkout.openTab({ ...PHONE, colorScheme })
+  it.each(
+    (['light', 'dark'] as const).flatMap((colorScheme) =>
+      [ANDROID, IPHONE, INSTAGRAM].map(({ userAgent }) => ({ colorScheme, userAgent })),
+    ),
+  )(
+    'the pay page has no axe violation without a connection, when the system is $colorScheme, in $userAgent',
+    async ({ colorScheme, userAgent }) => {
+      const tab = await checkout.openTab({ ...PHONE, colorScheme, userAgent })
       await tab.route('**/events', () => undefined)
       await tab.goto((await checkout.newOrder()).payment_url)
       await tab.evaluate("dispatchEvent(new Event('offline'))")
@@ -160,6 +270,7 @@ describe.runIf(browserPath)('the layout and accessibility of the pay page', () =
     { phone: ANDROID, locale: 'en-IN' },
     { phone: ANDROID, locale: 'hi-IN' },
     { phone: IPHONE, locale: 'hi-IN' },
+    { phone: INSTAGRAM, locale: 'en-IN' },
   ])(
     'the pay page never scrolls sideways, at 280 to 390 pixels and with the longest words and amount: $locale',
     async ({ phone, locale }) => {
@@ -245,6 +356,7 @@ describe.runIf(browserPath)('the layout and accessibility of the pay page', () =
     const tab = await checkout.openTab({ viewport: { width: 400, height: 900 } })
     await tab.goto((await checkout.newOrder()).payment_url)
     const stops = []
+    const places = []
     for (let i = 0; i < 8; i++) {
       await tab.keyboard.press('Tab')
       stops.push(
@@ -253,7 +365,12 @@ describe.runIf(browserPath)('the layout and accessibility of the pay page', () =
           return document.activeElement.textContent + ' ' + outlineStyle + ' ' + outlineWidth
         })()`),
       )
+      const place =
+        '(({ left, top }) => ({ left, top: top + scrollY }))(document.activeElement.getBoundingClientRect())'
+      places.push((await tab.evaluate(place)) as { left: number; top: number })
     }
+    // Row by row, each from left to right.
+    expect(places).toEqual(places.toSorted((a, b) => a.top - b.top || a.left - b.left))
     const names = [...WALLETS, 'Show the QR code', 'Simulate payment', 'Other outcomes', 'Back without paying']
     expect(stops).toEqual(names.map((name) => `${name} solid 3px`))
     await tab.keyboard.press('Shift+Tab')

@@ -27,6 +27,10 @@ async function stopTime(tab: OpenPage) {
 /** Marks this very document, so that a page that was loaded again is told from one that was not. */
 const mark = (tab: OpenPage) => tab.evaluate('document.marked = true')
 const isMarked = (tab: OpenPage) => tab.evaluate('document.marked === true')
+/** As the phone does when another app comes in front of the page, and when the page comes back into sight. */
+const setHidden = (tab: OpenPage, hidden: boolean) =>
+  tab.evaluate(`Object.defineProperty(document, 'hidden', { value: ${hidden}, configurable: true });
+    document.dispatchEvent(new Event('visibilitychange', { bubbles: true }))`)
 /** A connection that fails is written to the console whatever a page does. */
 const forgiveConnections = (tab: OpenPage) => {
   expect(tab.faults.filter((fault) => !fault.startsWith('console: Failed to load resource'))).toEqual([])
@@ -129,15 +133,12 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
     const tab = await checkout.openTab()
     await stopTime(tab)
     await open(tab, order.payment_url)
-    const setHidden = (hidden: boolean) =>
-      tab.evaluate(`Object.defineProperty(document, 'hidden', { value: ${hidden}, configurable: true });
-        document.dispatchEvent(new Event('visibilitychange'))`)
-    await setHidden(true)
+    await setHidden(tab, true)
     await checkout.pay(order.orderId)
     await tab.getByRole('heading', { name: 'Paid' }).waitFor(SOON)
     await tab.clock.runFor(60_000)
     expect(tab.url()).toBe(order.payment_url)
-    await setHidden(false)
+    await setHidden(tab, false)
     // The window gets the focus, which is not moved by that.
     await tab.evaluate("document.querySelector('.paid h2').dispatchEvent(new FocusEvent('focusin', { bubbles: true }))")
     await tab.clock.runFor(7_800)
@@ -241,6 +242,9 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
     await open(tab, order.payment_url)
     expect(decodePng(await tab.locator('.on-desktop img').screenshot())).toContain(`tr=${order.orderId}`)
     expect(await tab.locator('.left').textContent()).toMatch(/^Pay before (\d{4}-\d\d-\d\d )?\d\d:\d\d Indian time$/)
+    // The reloaded page has an address of its own, and works as the first one.
+    await tab.waitForURL(`${order.payment_url}?reload`, SOON)
+    expect(decodePng(await tab.locator('.on-desktop img').screenshot())).toContain(`tr=${order.orderId}`)
     await tab.setViewportSize({ width: 390, height: 800 })
     expect(await tab.getByRole('link', { name: 'Google Pay' }).getAttribute('href')).toMatch(
       /^tez:\/\/upi\/pay\?ver=01/,
@@ -278,6 +282,176 @@ describe.runIf(browserPath)('a customer whose browser prefers Hindi', () => {
     },
     TEST_OF_LEAVING_MS,
   )
+})
+
+describe.runIf(browserPath)('a customer who pays with an app on the phone', () => {
+  const checkout = useCheckout()
+  const WAITING = 'Waiting for your bank. If you have not paid yet, choose an app again.'
+  const NOTHING_OPENED = 'Nothing opened? Choose another app, or show the QR code.'
+  const status = (tab: OpenPage) => tab.getByRole('status').innerText()
+
+  /** The page of an order on a phone, with the addresses of its events in the order in which it asks for them. */
+  async function openPhone(options: Parameters<typeof checkout.openTab>[0] = {}) {
+    const order = await checkout.newOrder()
+    const tab = await checkout.openTab({ viewport: { width: 390, height: 844 }, hasTouch: true, ...options })
+    const events: string[] = []
+    tab.on('request', (request) => {
+      const { pathname, search } = new URL(request.url())
+      if (pathname.endsWith('/events')) events.push(`/events${search}`)
+    })
+    return { order, tab, events }
+  }
+
+  /** Presses the first app. No app is here to open: the browser asks for the link and stays. */
+  async function press(tab: OpenPage) {
+    await tab.locator('.apps a').first().click()
+    await expect.poll(() => tab.faults.length, SOON).toBe(1)
+    expect(tab.faults.pop()).toMatch(/^request to upi:/)
+  }
+
+  it.each([
+    ['en-IN', WAITING],
+    ['hi-IN', 'आपके बैंक के जवाब का इंतज़ार है। अगर आपने अभी तक भुगतान नहीं किया है, तो फिर से कोई ऐप चुनें।'],
+  ])('a customer who comes back from an app reads that the bank is awaited, in %s', async (locale, text) => {
+    const { order, tab } = await openPhone({ locale })
+    await tab.goto(order.payment_url)
+    await press(tab)
+    await setHidden(tab, true)
+    expect(await status(tab)).toBe('')
+    await setHidden(tab, false)
+    expect(await status(tab)).toBe(text)
+    expect(await violations(tab)).toEqual([])
+    await checkout.pay(order.orderId)
+    await tab.locator('section.paid').waitFor(SOON)
+    expect(await status(tab)).toBe('')
+  })
+
+  it('a customer’s page tells the service of each return from an app, once, and of no other connection', async () => {
+    const { order, tab, events } = await openPhone()
+    await tab.goto(order.payment_url)
+    await expect.poll(() => events, SOON).toEqual(['/events'])
+    // The page was out of sight before any app was pressed.
+    await setHidden(tab, true)
+    await setHidden(tab, false)
+    await expect.poll(() => events, SOON).toEqual(['/events', '/events'])
+    await press(tab)
+    for (let returns = 1; returns <= 2; returns++) {
+      events.length = 0
+      await setHidden(tab, true)
+      const opened = tab.waitForResponse('**/events?back')
+      await setHidden(tab, false)
+      await opened
+      // The page has to learn that the service has got it.
+      await expect.poll(() => tab.evaluate('returned'), SOON).toBe('')
+      for (let reconnections = 1; reconnections <= 2; reconnections++) {
+        await tab.evaluate("dispatchEvent(new Event('online'))")
+        await expect.poll(() => events.length, SOON).toBe(1 + reconnections)
+      }
+      expect(events).toEqual(['/events?back', '/events', '/events'])
+    }
+  })
+
+  it('a customer’s page tells the service of a return by a second connection when the first one was refused', async () => {
+    const { order, tab, events } = await openPhone()
+    await tab.goto(order.payment_url)
+    await press(tab)
+    await tab.route('**/events?back', (route) => route.fulfill({ status: 503 }), { times: 1 })
+    events.length = 0
+    await setHidden(tab, true)
+    await setHidden(tab, false)
+    await expect.poll(() => events, SOON).toEqual(['/events?back', '/events?back'])
+    forgiveConnections(tab)
+  })
+
+  it('a customer’s page that the phone has discarded meanwhile counts as come back when the phone loads it again', async () => {
+    const { order, tab, events } = await openPhone()
+    await tab.goto(order.payment_url)
+    await press(tab)
+    events.length = 0
+    await tab.reload()
+    expect(await status(tab)).toBe(WAITING)
+    await expect.poll(() => events, SOON).toEqual(['/events?back'])
+    // The order has been attempted meanwhile, so that the bank has answered.
+    await checkout.pay(order.orderId, { status: 'FAIL', UTR: undefined })
+    await tab.getByText('You can try again here.').waitFor(SOON)
+    await tab.reload()
+    expect(await status(tab)).toBe('Your last attempt did not go through. You can try again here.')
+    await expect.poll(() => events.at(-1), SOON).toBe('/events?back')
+    // Another visit is no return.
+    const { payment_url } = await checkout.newOrder()
+    await tab.goto(payment_url)
+    await expect.poll(() => events.at(-1), SOON).toBe('/events')
+    expect(await status(tab)).toBe('')
+  })
+
+  it('a customer whose bank refuses after the return reads of the attempt, and no longer that the bank is awaited', async () => {
+    const { order, tab } = await openPhone()
+    await tab.goto(order.payment_url)
+    await press(tab)
+    await setHidden(tab, true)
+    await setHidden(tab, false)
+    expect(await status(tab)).toBe(WAITING)
+    await checkout.pay(order.orderId, { status: 'FAIL', UTR: undefined })
+    await tab.getByText('You can try again here.').waitFor(SOON)
+    expect(await status(tab)).toBe('Your last attempt did not go through. You can try again here.')
+  })
+
+  it.each([
+    ['en-IN', NOTHING_OPENED],
+    ['hi-IN', 'कुछ नहीं खुला? कोई दूसरा ऐप चुनें, या QR कोड दिखाएँ।'],
+  ])(
+    'a customer reads what to try 2 seconds after an app that did not open, until the next press, in %s',
+    async (locale, text) => {
+      const { order, tab } = await openPhone({ locale })
+      await stopTime(tab)
+      await tab.goto(order.payment_url)
+      for (let presses = 1; presses <= 2; presses++) {
+        await press(tab)
+        await tab.clock.runFor(1_900)
+        expect(await status(tab)).toBe('')
+        await tab.clock.runFor(200)
+        expect(await status(tab)).toBe(text)
+      }
+      expect(await tab.getByRole('status').locator('p:visible').count()).toBe(1)
+    },
+  )
+
+  it.each([
+    ['an app is in front of the page', (tab: OpenPage) => setHidden(tab, true)],
+    ['the system’s list of apps has the focus', (tab: OpenPage) => tab.evaluate("dispatchEvent(new Event('blur'))")],
+    ['the page is left', (tab: OpenPage) => tab.evaluate("dispatchEvent(new Event('pagehide'))")],
+  ])('a customer is not told that nothing opened when %s', async (_what, act) => {
+    const { order, tab } = await openPhone()
+    await stopTime(tab)
+    await tab.goto(order.payment_url)
+    await press(tab)
+    await act(tab)
+    await tab.clock.runFor(5_000)
+    expect(await status(tab)).toBe('')
+  })
+
+  it('a customer is not told that nothing opened once the order is paid', async () => {
+    const { order, tab } = await openPhone()
+    await stopTime(tab)
+    await tab.goto(order.payment_url)
+    await press(tab)
+    await checkout.pay(order.orderId)
+    await tab.locator('section.paid').waitFor(SOON)
+    await tab.clock.runFor(3_000)
+    expect(await status(tab)).toBe('')
+  })
+
+  it('a page whose address says that it was reloaded without JavaScript works with it, and never asks so again', async () => {
+    const { order, tab } = await openPhone()
+    const heads: string[] = []
+    tab.on('request', (request) => request.method() === 'HEAD' && heads.push(request.url()))
+    await tab.route('**/events', (route) => route.fulfill({ status: 503 }), { times: 1 })
+    await tab.goto(`${order.payment_url}?reload`)
+    await expect.poll(() => heads, SOON).toEqual([order.payment_url])
+    await checkout.pay(order.orderId)
+    await tab.locator('section.paid').waitFor(SOON)
+    forgiveConnections(tab)
+  })
 })
 
 describe.runIf(browserPath)('an open pay page', () => {

@@ -18,6 +18,7 @@ import {
   type TestService,
   unique,
 } from '../support/service.ts'
+import { USER_AGENTS } from '../support/user-agents.ts'
 import { newWebhook } from '../support/webhooks.ts'
 
 let service: TestService
@@ -25,8 +26,8 @@ beforeAll(async () => {
   service = await startService()
 })
 
-async function get(url: string, { app } = service) {
-  return answerOf(await app.inject({ method: 'GET', url }))
+async function get(url: string, { app } = service, headers: Record<string, string> = {}) {
+  return answerOf(await app.inject({ method: 'GET', url, headers }))
 }
 
 async function newOrder(changes: Record<string, string> = {}, name = 'Chai Point', { app, db } = service) {
@@ -124,6 +125,25 @@ describe('the pay page as it is sent', () => {
     ])
   })
 
+  it.each([
+    ['https://pay.example', 'https'],
+    ['http://localhost:3000/upi', 'http'],
+  ])('the pay page in an app’s own browser gives its address below PUBLIC_URL, %s', async (publicUrl, scheme) => {
+    const behind = await startService({ publicUrl })
+    const { page, orderId } = await newOrder({}, 'Chai Point', behind)
+    const address = `${publicUrl}/pay/${orderId}`
+    const android = await get(`${page}?igsh=1`, behind, { 'user-agent': USER_AGENTS.instagramOnAndroid })
+    const links = [...android.text.matchAll(/ href="(intent:[^"]*)"/g)].map(([, link]) => link)
+    expect(links).toEqual([
+      `intent://${address.slice(scheme.length + 3)}#Intent;scheme=${scheme};action=android.intent.action.VIEW;S.browser_fallback_url=${encodeURIComponent(address)};end`,
+    ])
+    const iphone = await get(page, behind, { 'user-agent': USER_AGENTS.facebookOnIphone })
+    for (const { text } of [android, iphone]) {
+      expect(text).toContain(`<bdi class="address">${address}</bdi>`)
+      expect(text).not.toMatch(/(?:upi|tez|gpay|phonepe|paytmmp|bhim|credpay):\/\/|scheme=upi/)
+    }
+  })
+
   it('the pay page leaves redirect_url unchanged, and escapes a merchant’s markup once wherever it stands', async () => {
     const hostile = `"'><script>alert(1)</script>&amp;`
     const redirectUrl = `https://shop.example.in/thanks?q=${hostile}`
@@ -145,8 +165,8 @@ describe('the pay page as it is sent', () => {
 })
 
 describe('the language of a page', () => {
-  const inHindi = async (url: string, { app } = service) =>
-    answerOf(await app.inject({ method: 'GET', url, headers: { 'accept-language': 'hi-IN,hi;q=0.9,en;q=0.8' } }))
+  const inHindi = (url: string, on = service, userAgent = '') =>
+    get(url, on, { 'accept-language': 'hi-IN,hi;q=0.9,en;q=0.8', 'user-agent': userAgent })
 
   it('the pay page is in English, or in Hindi where the browser prefers Hindi; caches keep the languages apart', async () => {
     const { page } = await newOrder()
@@ -173,15 +193,17 @@ describe('the language of a page', () => {
       const { page, orderId } = await newOrder({ note: '1' }, '1', sandbox)
       if (status) await notify(sandbox, notification(orderId, { status }))
       sandbox.clock.advance(seconds)
-      pages.push((await inHindi(page, sandbox)).text)
+      for (const userAgent of ['', ...Object.values(USER_AGENTS)]) {
+        pages.push((await inHindi(page, sandbox, userAgent)).text)
+      }
     }
     const names =
-      /Google Pay|PhonePe|Paytm|BHIM|CRED|UPI|UTR|QR|chaipoint@examplebank|\b[0-9a-fA-F]{32}\b|\b[A-Z0-9]{10,}\b/g
+      /Google Pay|PhonePe|Paytm|BHIM|CRED|Chrome|Safari|UPI|UTR|QR|https:[/.\w]+|chaipoint@examplebank|\b[0-9a-fA-F]{32}\b|\b[A-Z0-9]{10,}\b/g
     for (const page of pages) {
       const body = page.replace(/<(style|script)>.*?<\/\1>|<wbr>/gs, '')
       const shown = [
         ...body.matchAll(/>([^<]+)</g),
-        ...body.matchAll(/ (?:alt|aria-label|data-\w+-left)="([^"]*)"/g),
+        ...body.matchAll(/ (?:alt|aria-label|data-(?:\w+-left|waiting|nothing-opened|copied))="([^"]*)"/g),
       ].map(([, text = '']) => text.replace(/\{\w+\}/g, '').replace(names, ''))
       expect(shown.filter((text) => /[A-Za-z]/.test(text))).toEqual([])
     }
@@ -212,7 +234,7 @@ describe('the page that the service sends', () => {
     const { text } = await get((await newOrder()).page)
     expect([shown(text), refresh(text)]).toEqual([
       { visible: ['open'], back: PLAIN_LINK, attempt: false, utr: undefined },
-      '5',
+      '5; url=?reload',
     ])
     expect(text).toContain('<title>Pay · Chai Point</title>')
   })
@@ -268,7 +290,7 @@ describe('the page that the service sends', () => {
       const { text } = await get(page)
       expect([shown(text), refresh(text)]).toEqual([
         { visible: ['open'], back: PLAIN_LINK, attempt: true, utr: undefined },
-        '5',
+        '5; url=?reload',
       ])
       expect(text).toContain('Your last attempt did not go through. You can try again here.')
       expect(text).toContain('upi://pay?')
@@ -291,7 +313,7 @@ describe('the page that the service sends', () => {
       const { text } = await get(page)
       expect([shown(text), refresh(text)]).toEqual([
         { visible: ['timeUp'], back: PLAIN_LINK, attempt: false, utr: undefined },
-        '15',
+        '15; url=?reload',
       ])
       expect(text).not.toMatch(/upi:|qr\.svg/)
     }

@@ -9,6 +9,7 @@ const ASK_AGAIN_SPREAD_MS = 2000
 const LOST_AFTER_MS = 6000
 // After two missed heartbeats the connection counts as dead, even if the browser reports it as open.
 const HEARTBEATS_MISSED = 2.5
+const APP_OPENS_WITHIN_MS = 2000
 
 // Milliseconds by which the customer's clock is ahead of the service's, because the service's clock decides.
 const ahead = Date.now() - Number(now)
@@ -17,7 +18,7 @@ const unpaid = document.querySelector('.unpaid')
 const attempt = document.querySelector('.attempt')
 const lost = document.querySelector('.lost')
 const utr = document.querySelector('.utr')
-const copy = document.querySelector('.copy')
+const hint = document.querySelector('.hint')
 const leaving = document.querySelector('.paid .quiet')
 const left = document.querySelector('.left')
 const sectionOf = (name) => document.querySelector(`section[data-state~="${name}"]`)
@@ -31,6 +32,9 @@ let source
 let again
 let losing
 let dying
+let opening
+// The end of the events' address, until a first heartbeat shows that the service has got it.
+let returned = ''
 
 function show(next) {
   if (next === shown) return
@@ -43,6 +47,7 @@ function show(next) {
   const before = sectionOf(shown)
   shown = next
   attempt.hidden = next !== 'attemptFailed'
+  showHint('')
   if (section === before) return
   for (const other of document.querySelectorAll('section')) other.hidden = other !== section
   over = isFinal(section)
@@ -71,12 +76,14 @@ function leave() {
   addEventListener('focusin', ({ relatedTarget }) => relatedTarget && stay())
 }
 
-// The copy button is hidden over plain http, where browsers offer no clipboard.
-copy.hidden = !navigator.clipboard
-copy.addEventListener('click', async () => {
-  await navigator.clipboard.writeText(utr.textContent)
-  copy.textContent = copy.dataset.copied
-})
+for (const copy of document.querySelectorAll('.copy')) {
+  // The copy button is hidden over plain http, where browsers offer no clipboard.
+  copy.hidden = !navigator.clipboard
+  copy.addEventListener('click', async () => {
+    await navigator.clipboard.writeText(copy.previousElementSibling.textContent)
+    copy.textContent = copy.dataset.copied
+  })
+}
 
 function showUtr(text) {
   utr.textContent = text
@@ -93,6 +100,7 @@ function sayLost() {
 }
 
 function expectHeartbeat(everyMs) {
+  returned = ''
   clearTimeout(dying)
   dying = setTimeout(listenAnew, everyMs * HEARTBEATS_MISSED)
 }
@@ -132,7 +140,7 @@ function countDown() {
 function listen() {
   if (source) source.close()
   clearTimeout(again)
-  const mine = new EventSource(events)
+  const mine = new EventSource(events + returned)
   source = mine
   expectConnection()
   mine.onopen = hideLost
@@ -157,7 +165,7 @@ function listen() {
 
 // The page requests its state by HEAD while its events are refused, which may last long.
 async function askAgain() {
-  const answer = await fetch(location.href, { method: 'HEAD' }).catch(() => undefined)
+  const answer = await fetch(location.pathname, { method: 'HEAD' }).catch(() => undefined)
   // After 404 and 410 the reloaded page says why the payment is gone. After other statuses the page does not reload,
   // because a proxy's error page could replace it.
   if (answer?.status === 404 || answer?.status === 410) return location.reload()
@@ -170,9 +178,34 @@ async function askAgain() {
   if (!over) listen()
 }
 
+function showHint(text) {
+  clearTimeout(opening)
+  hint.textContent = text
+  hint.hidden = !text
+}
+
+// history.state keeps the state in which an app was pressed, because a phone may discard the page while the app is in front.
+function press() {
+  history.replaceState(shown, '')
+  showHint('')
+  opening = setTimeout(showHint, APP_OPENS_WITHIN_MS, hint.dataset.nothingOpened)
+}
+
+// Whoever comes back from an app waits for the payment. `?back` tells the service so, once for each return.
+function comeBack() {
+  if (document.hidden || !history.state) return
+  returned = '?back'
+  // In another state the bank has already answered.
+  if (history.state === shown) showHint(hint.dataset.waiting)
+}
+
 if (!over) {
   countDown()
+  comeBack()
   listen()
+  for (const link of document.querySelectorAll('.apps a')) link.addEventListener('click', press)
+  // An app, or the system's list of apps, takes the focus from the page.
+  for (const event of ['blur', 'pagehide', 'visibilitychange']) addEventListener(event, () => clearTimeout(opening))
   // The script sends the sandbox's form, so that the page stays and gets a simulated payment by events like a real one.
   document.querySelector('.sandbox')?.addEventListener('submit', async (event) => {
     event.preventDefault()
@@ -182,6 +215,7 @@ if (!over) {
   })
   // The page reconnects when it becomes visible, because a phone drops the connection while a wallet app is in front.
   document.addEventListener('visibilitychange', () => {
+    comeBack()
     if (!document.hidden) listenAnew()
   })
   addEventListener('online', listenAnew)
