@@ -120,8 +120,9 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
     async closeLink({ id }, signal) {
       const body = { order_status: 'TERMINATED' }
       const answer = await request({ method: 'PATCH', path: `orders/${id}`, body }, signal, [200, 400, 409, 422])
-      const { data } = OrderState.safeParse(answer.body)
-      return answer.status === 200 && data?.order_status.startsWith('TERMINAT') ? 'closed' : 'refused'
+      const state = answer.status === 200 ? OrderState.safeParse(answer.body).data?.order_status : undefined
+      if (state === 'TERMINATED') return 'closed'
+      return state === 'TERMINATION_REQUESTED' ? 'unknown' : 'paid'
     },
 
     enquiryRules: ENQUIRY_RULES,

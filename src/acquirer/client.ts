@@ -22,8 +22,11 @@ export type AcquirerClient = {
     merchant: { id: string; payees: readonly string[] },
     signal?: AbortSignal,
   ) => Promise<{ paymentLink: PaymentLink; payeeVpa: string }>
-  /** Closes a link, so that nobody can pay by it. Resolves to `refused` if the order may have been paid already. */
-  closeLink: (link: PaymentLink, signal?: AbortSignal) => Promise<'closed' | 'refused'>
+  /**
+   * Closes a link, so that nobody can pay by it. Resolves to `paid` if the acquirer refuses because the order may be paid,
+   * and to `unknown` while a payment is under way that may still succeed.
+   */
+  closeLink: (link: PaymentLink, signal?: AbortSignal) => Promise<'closed' | 'paid' | 'unknown'>
   /**
    * The last payment of an order; undefined when the order has no payment, and while a payment is under way. Of an order
    * that is open, a failed payment may be left out, if a query for successes alone is cheaper.

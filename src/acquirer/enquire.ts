@@ -34,7 +34,7 @@ export function createLinkCloser({
   return async (order: LinkedOrder): Promise<void> => {
     const client = clients.get(order.paymentLink.acquirer)
     try {
-      if ((await client?.closeLink(order.paymentLink)) !== 'refused') return
+      if ((await client?.closeLink(order.paymentLink)) !== 'paid') return
       await enquire(order, { client: client as AcquirerClient, ...recording })
     } catch (err) {
       // The client has logged the AcquirerError. A link that stays open expires by itself, then its payment is queried.

@@ -172,7 +172,7 @@ export function setuClient(
     async closeLink({ id, merchantId }, signal) {
       // Setu answers 400 or 404 for a QR that was paid or has expired.
       const answer = await request({ method: 'PUT', path: `dqr/${id}/expire` }, merchantId, signal, [200, 400, 404])
-      return answer.status === 200 ? 'closed' : 'refused'
+      return answer.status === 200 ? 'closed' : 'paid'
     },
 
     getPayment,

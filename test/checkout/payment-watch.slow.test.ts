@@ -221,7 +221,7 @@ describe('open pages on real connections', () => {
     await notify(service, notification(orderIds[0] as string))
     await expect.poll(() => pages[0]?.ended, SOON).toBe(true)
     expect(pages[0]?.text).toMatch(
-      /^retry: [1-3]\d{3}\n\nevent: heartbeat\ndata: 20000\n\ndata: open\n\nevent: utr\ndata: \d{12}\n\ndata: paid\n\nevent: over\ndata:\n\n$/,
+      /^retry: [1-3]\d{3}\nid: 1\n\nevent: heartbeat\ndata: 20000\n\ndata: open\n\nevent: utr\ndata: \d{12}\n\ndata: paid\n\nevent: over\ndata:\n\n$/,
     )
     const seconds = (performance.now() - since) / 1_000
     expect(lookUps() - before).toBeLessThanOrEqual(Math.ceil(seconds) + 1)
@@ -231,7 +231,7 @@ describe('open pages on real connections', () => {
     await service.app.close()
     await expect.poll(() => last?.ended, SOON).toBe(true)
     // No "over": the browser is to come back, to another instance.
-    expect(last?.text).toMatch(/^retry: [1-3]\d{3}\n\nevent: heartbeat\ndata: 20000\n\ndata: open\n\n$/)
+    expect(last?.text).toMatch(/^retry: [1-3]\d{3}\nid: 1\n\nevent: heartbeat\ndata: 20000\n\ndata: open\n\n$/)
     const atClose = lookUps()
     await new Promise((resolve) => setTimeout(resolve, 1_500))
     expect(lookUps()).toBe(atClose)
