@@ -60,10 +60,11 @@ const anyOrder = fc.record({
   amount: fc.integer({ min: 100, max: 50_000_000 }),
   mcc: fc.constantFrom('0000', '5814', '9999'),
   minutes: fc.integer({ min: 1, max: 1_440 }),
+  input: fc.constantFrom('strict' as const, 'shop' as const),
 })
 
 /** One second before a day of India ends, and with it a month. */
-const MADE_AT = '2028-02-29T18:29:59.000Z'
+const MADE_AT = new Date('2028-02-29T18:29:59.000Z')
 
 const PREFIXES = {
   intent: 'upi://pay?',
@@ -117,13 +118,16 @@ describe('generated UPI links', () => {
     // Decoding images keeps this process so busy that the service in it would refuse requests.
     const never = Number.POSITIVE_INFINITY
     const service = await startService({ limits: { lateness: { operationsMs: never, pagesMs: never } } })
-    service.clock.set(MADE_AT)
+    service.clock.set(MADE_AT.toISOString())
     await fc.assert(
-      fc.asyncProperty(anyOrder, async ({ name, note, amount, mcc, minutes }) => {
+      fc.asyncProperty(anyOrder, async ({ name, note, mcc, minutes, input, ...made }) => {
+        // A strict merchant sends whole rupees.
+        const amount = input === 'shop' ? made.amount : Math.ceil(made.amount / 100) * 100
+        const rupees = (amount / 100).toFixed(input === 'shop' ? 2 : 0)
         const payee = { name, mcc, vpa: 'chai.point-1@examplebank' }
-        const settings = { ...payee, expiryMinutes: minutes, maxAmount: 500_000, input: 'shop' } as const
+        const settings = { ...payee, expiryMinutes: minutes, maxAmount: 500_000, input } as const
         const { mid, key } = await newMerchant(service.db, settings)
-        const fields = intentFields(mid, { note, amount: (amount / 100).toFixed(2) })
+        const fields = intentFields(mid, { note, amount: rupees })
         const { status, body } = await post(service.app, CREATE, fields, key)
         expect(status).toBe(200)
         const { orderId, dynamicQR } = body.data as Record<string, string>
@@ -132,21 +136,26 @@ describe('generated UPI links', () => {
           expect(response.statusCode).toBe(200)
           return response
         }
+        const expiresAt = new Date(MADE_AT.getTime() + minutes * 60_000)
         const expected = {
           payeeAddress: payee.vpa,
           payeeName: name,
           merchantCategory: mcc,
           amount,
           reference: orderId,
-          qrExpiresAt: new Date(Date.parse(MADE_AT) + minutes * 60_000),
+          qrExpiresAt: expiresAt,
         }
 
-        const links = Object.keys(PREFIXES).map((app) => readUpiLink(body.data[app]))
+        const readUntilExpiry = (link: string, read = readUpiLink) => {
+          expect(() => read(link, expiresAt)).toThrow('the link has expired')
+          return read(link, new Date(expiresAt.getTime() - 1))
+        }
+        const links = Object.keys(PREFIXES).map((app) => readUntilExpiry(body.data[app]))
         expect(links.map(({ prefix }) => prefix)).toEqual(Object.values(PREFIXES))
         for (const [userAgent, opened] of PHONES) {
           const page = answerOf(await get(`/pay/${orderId}`, { 'user-agent': userAgent })).text
           const shown = [...page.matchAll(/<a class="button(?: first)?" href="([^"]*)"/g)].map(([, href = '']) =>
-            readUpiLink(href.replaceAll('&#38;', '&')),
+            readUntilExpiry(href.replaceAll('&#38;', '&')),
           )
           expect(shown.map(({ prefix, androidPackage }) => androidPackage ?? prefix)).toEqual(opened)
           links.push(...shown)
@@ -157,8 +166,9 @@ describe('generated UPI links', () => {
         const tn = links[0]?.note ?? ''
         holdNote(tn, note)
 
-        const qr = readUpiQr(decodePng((await get(dynamicQR?.slice(PUBLIC_URL.length) ?? '')).rawPayload) ?? '')
-        expect(qr).toMatchObject({ ...expected, mode: '22', qrMedium: '06', qrMadeAt: new Date(MADE_AT) })
+        const image = await get(dynamicQR?.slice(PUBLIC_URL.length) ?? '')
+        const qr = readUntilExpiry(decodePng(image.rawPayload) ?? '', readUpiQr)
+        expect(qr).toMatchObject({ ...expected, mode: '22', qrMedium: '06', qrMadeAt: MADE_AT })
         // A note that is not ASCII would make the QR too fine.
         expect(qr.note).toBe(/^[ -~]+$/.test(tn) ? tn : undefined)
       }),
@@ -181,6 +191,7 @@ function hold(
   const split = query.split('&').map((pair) => {
     const [name = '', value = '', ...more] = pair.split('=')
     if (more.length > 0) throw new Error(`a second = in ${pair}`)
+    if (name !== 'pa' && value.includes('@')) throw new Error(`an @ that must be encoded: ${pair}`)
     return [name, decodeURIComponent(value)] as const
   })
   const url = new URL(link)

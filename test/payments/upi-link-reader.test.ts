@@ -4,6 +4,7 @@ import { readUpiLink, readUpiQr } from '../support/upi-link-reader.ts'
 const QUERY =
   'ver=01&mode=22&pa=chaipoint@examplebank&pn=Chai%20%E0%A4%9A%E0%A4%BE%E0%A4%AF&mc=5814&tr=order-1&tn=A%26b&am=588.82&cu=INR&qrMedium=06&QRts=2026-03-31T23%3A44%3A59%2B05%3A30&QRexpire=2026-03-31T23:59:59%2B05:30'
 const LINK = `upi://pay?${QUERY}`
+const BEFORE_EXPIRY = new Date('2026-03-31T18:29:58Z')
 const READ = {
   payeeAddress: 'chaipoint@examplebank',
   payeeName: 'Chai चाय',
@@ -23,7 +24,7 @@ it.each([
   `paytmmp://upi/pay?${QUERY}`,
   `intent://pay?${QUERY}#Intent;scheme=upi;package=com.phonepe.app;end`,
 ])('the reader of links returns what a payer sees: %s', (link) => {
-  expect(readUpiLink(link)).toMatchObject(READ)
+  expect(readUpiLink(link, BEFORE_EXPIRY)).toMatchObject(READ)
 })
 
 const changed = (from: string, to: string) => LINK.replace(from, to)
@@ -71,10 +72,15 @@ it.each([
   ['QRexpire is not of its form', changed('59%2B05:30', '59%2B05:00')],
   ['QRts is after QRexpire', changed('T23%3A44', 'T23%3A59').replace('23:59:59', '23:59:58')],
 ])('the reader of links refuses a link, because %s: %s', (reason, link) => {
-  expect(() => readUpiLink(link)).toThrow(reason)
+  expect(() => readUpiLink(link, BEFORE_EXPIRY)).toThrow(reason)
 })
 
 it('the reader of a QR refuses the link of one wallet', () => {
-  expect(readUpiQr(LINK)).toMatchObject(READ)
-  expect(() => readUpiQr(`phonepe://pay?${QUERY}`)).toThrow('a QR holds upi://pay?')
+  expect(readUpiQr(LINK, BEFORE_EXPIRY)).toMatchObject(READ)
+  expect(() => readUpiQr(`phonepe://pay?${QUERY}`, BEFORE_EXPIRY)).toThrow('a QR holds upi://pay?')
+})
+
+it('the reader of links refuses an expired link, and one from the future', () => {
+  expect(() => readUpiLink(LINK, READ.qrExpiresAt)).toThrow('the link has expired')
+  expect(() => readUpiLink(LINK, new Date(READ.qrMadeAt.getTime() - 1))).toThrow('QRts is in the future')
 })

@@ -71,9 +71,10 @@ const FORMS: Record<string, RegExp> = {
 }
 
 /**
- * Reads a link. Throws an `Error` whose message is the reason why an app would refuse the link or misread it.
+ * Reads a link at `now` by the payer's clock. Throws an `Error` whose message is the reason why an app would refuse the
+ * link or misread it.
  */
-export function readUpiLink(link: string): UpiLink {
+export function readUpiLink(link: string, now: Date): UpiLink {
   const prefix = PREFIXES.find((known) => link.startsWith(known))
   if (prefix === undefined) throw new Error(`no wallet opens ${link.slice(0, 24)}`)
   const { query, androidPackage } = withoutIntent(prefix, link.slice(prefix.length))
@@ -88,6 +89,8 @@ export function readUpiLink(link: string): UpiLink {
   const qrMadeAt = instant(parameters, 'QRts')
   const qrExpiresAt = instant(parameters, 'QRexpire')
   if (qrMadeAt && qrExpiresAt && qrMadeAt > qrExpiresAt) throw new Error('QRts is after QRexpire')
+  if (qrMadeAt && qrMadeAt > now) throw new Error('QRts is in the future')
+  if (qrExpiresAt && qrExpiresAt <= now) throw new Error('the link has expired')
   return {
     prefix,
     androidPackage,
@@ -106,9 +109,9 @@ export function readUpiLink(link: string): UpiLink {
 }
 
 /** Reads the text of a QR, which every wallet scans: only the generic form is one. Throws as `readUpiLink` does. */
-export function readUpiQr(text: string): UpiLink {
+export function readUpiQr(text: string, now: Date): UpiLink {
   if (!text.startsWith('upi://pay?')) throw new Error(`a QR holds upi://pay?, not ${text.slice(0, 24)}`)
-  return readUpiLink(text)
+  return readUpiLink(text, now)
 }
 
 /** Android takes the text after the last # for the intent; every other link has no fragment. */
