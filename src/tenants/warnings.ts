@@ -25,12 +25,20 @@ const QR_ONLY = /^(?:q\d+@ybl|paytmqr\w+@)/
 /** An Indian mobile number as UPI address, with or without country code, or a suffix such as `-2`. */
 const MOBILE_NUMBER = /^(?:91)?[6-9]\d{9}(?:-\w+)?@/
 
-/** The day from which the maximums by category are in force. Source: NPCI's limits for payments to verified merchants. */
+/** The day from which the maximums by category are in force; those of health and education are older and unchanged. */
 export const CATEGORY_RULE_DATE = '15 September 2025'
 
-/** Categories with another maximum than the usual one: insurance, capital market, travel, government; then jewellery. */
+/** Insurance, capital market, travel, government, card bills, collections; then health; then education. */
+const HIGHEST_CATEGORIES = `5960 6300 6381 6529 6012 6211 4511 4722 7011 9311 9399 5413 7322
+  0742 8011 8021 8031 8041 8042 8049 8050 8062 8071 8099
+  8211 8220 8241 8244 8249 8299`
+
+/**
+ * Categories with another maximum than the usual one; the last two are jewellery. Sources: NPCI's circular of 28 August
+ * 2025, OC 185 of December 2023 and OC 185A of August 2024, on verified merchants.
+ */
 const CATEGORY_MAX_RUPEES = new Map([
-  ...'5960 6300 6381 6012 6211 4511 4722 7011 9311 9399'.split(' ').map((mcc) => [mcc, HIGHEST_MAX_RUPEES] as const),
+  ...HIGHEST_CATEGORIES.split(/\s+/).map((mcc) => [mcc, HIGHEST_MAX_RUPEES] as const),
   ...['5094', '5944'].map((mcc) => [mcc, 200_000] as const),
 ])
 

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { CATEGORY_RULE_DATE, categoryMaxRupees, merchantWarnings } from '../../src/tenants/warnings.ts'
 
 const DIRECT = { acquirer: 'direct', maxAmount: 100_000 }
+const fiveLakh = (mcc: string): [string, number] => [mcc, 500_000]
 
 describe('the operator is warned of a merchant', () => {
   it('the operator is warned of a merchant without a category', () => {
@@ -44,7 +45,10 @@ describe('the operator is warned of a merchant', () => {
     ['6051', 100_000],
     ['5094', 200_000],
     ['5944', 200_000],
-    ...'5960 6300 6381 6012 6211 4511 4722 7011 9311 9399'.split(' ').map((mcc): [string, number] => [mcc, 500_000]),
+    // Insurance, capital market, travel, government, card bills, collections; then health; then education.
+    ...'5960 6300 6381 6529 6012 6211 4511 4722 7011 9311 9399 5413 7322'.split(' ').map(fiveLakh),
+    ...'0742 8011 8021 8031 8041 8042 8049 8050 8062 8071 8099'.split(' ').map(fiveLakh),
+    ...'8211 8220 8241 8244 8249 8299'.split(' ').map(fiveLakh),
   ])('the operator is warned of a max amount above what NPCI allows mcc %s: %i rupees', (mcc, maxRupees) => {
     const warned = (maxAmount: number) =>
       merchantWarnings({ ...DIRECT, mcc, vpa: 'chaipoint@examplebank', maxAmount }).includes('high max amount')
