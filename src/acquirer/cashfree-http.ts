@@ -65,7 +65,7 @@ export const paymentFields = {
   bank_reference: bankReference,
   payment_time: orAbsent(isoTime).catch(undefined),
   cf_payment_id: cashfreeId.optional().catch(undefined),
-  payment_message: z.unknown().optional(),
+  payment_message: z.string().optional().catch(undefined),
   error_details: z.unknown().optional(),
 }
 
@@ -94,7 +94,7 @@ export function toPaymentReport(orderId: string, payment: Payment): PaymentRepor
  */
 function failureOf({ payment_status: status, payment_message: message, error_details: details }: Payment) {
   const { error_code_raw: code, error_reason: reason } = (details ?? {}) as Record<string, unknown>
-  const [, begin] = /^(?!01)([A-Z0-9]{2,3})::/.exec(String(message)) ?? []
+  const [, begin] = /^(?!01)([A-Z0-9]{2,3})::/.exec(message ?? '') ?? []
   const isLeft = status === 'USER_DROPPED' || status === 'CANCELLED'
   const byBank = reason === 'bank_rejected' ? 'bank_unavailable' : undefined
   return readFailure([code, begin], isLeft ? 'not_authorised_in_time' : byBank)

@@ -64,11 +64,11 @@ const AMOUNT_RULE = `refund_amount must be rupees from 0.01 to ${HIGHEST_MAX_RUP
 const SIGNATURE =
   'Send x-webhook-signature: base64 of the HMAC-SHA256 of x-webhook-timestamp and the body, nothing between them'
 
-/** The fields of an unreadable notification that are stored. Other fields, and the message, may hold customer data. */
+/** The fields of an unreadable notification that are stored. Other fields, and a reason in words, may hold customer data. */
 const KEPT = [
   ...['type', 'event_time', 'data', 'order', 'payment', 'refund', 'auto_refund', 'order_amount'],
-  ...[...Object.keys(PaymentEvent.shape), ...Object.keys(RefundEvent.shape), 'error_code_raw', 'error_reason'],
-].filter((name) => name !== 'payment_message')
+  ...[...Object.keys(PaymentEvent.shape), ...Object.keys(RefundEvent.shape)],
+].filter((name) => name !== 'payment_message' && name !== 'error_details')
 
 export const cashfreeNotifications = ({ notificationSecrets }: CashfreeSettings): Notifications => ({
   parse: parseExact,

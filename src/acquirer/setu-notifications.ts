@@ -52,8 +52,16 @@ function readEvent(fields: Fields): Notification | undefined {
 
 const SIGNATURE = 'Send x-setu-signature: base64 of the HMAC-SHA256 of the body'
 
-/** The fields of an unreadable notification that are stored: Setu also sends the customer's address and account. */
-const KEPT = [...Object.keys(PaymentEvent.shape), 'eventId', 'refId', 'referenceId', 'paymentId', 'status', 'crn']
+/** The fields of an unreadable notification that are stored: other fields, and a reason in words, may hold customer data. */
+const KEPT = [
+  ...Object.keys(PaymentEvent.shape),
+  'eventId',
+  'refId',
+  'referenceId',
+  'paymentId',
+  'status',
+  'crn',
+].filter((name) => name !== 'reason')
 
 export const setuNotifications = ({ notificationSecrets }: SetuSettings): Notifications => ({
   // A copied notification stays valid for ever, because Setu's signature covers no time. Repeats change nothing.

@@ -84,8 +84,8 @@ export const TEXTS = {
     hi: 'विक्रेता को अभी इस तरह भुगतान नहीं किया जा सकता। कृपया विक्रेता को बताएँ।',
   },
   other: {
-    en: 'Your last attempt did not go through. You can try again here.',
-    hi: 'आपकी पिछली कोशिश पूरी नहीं हुई। आप यहीं फिर से भुगतान कर सकते हैं।',
+    en: 'Your last attempt did not go through. You can pay here with another app or account.',
+    hi: 'आपकी पिछली कोशिश पूरी नहीं हुई। आप यहीं किसी दूसरे ऐप या खाते से भुगतान कर सकते हैं।',
   },
   lost: {
     en: 'No connection. A payment that you have already made is not affected: this page tells you about it as soon as it is connected again.',

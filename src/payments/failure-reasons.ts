@@ -26,7 +26,7 @@ export type PaymentFailure = { reason: FailureReason; code?: string | undefined 
  * and Response Codes", as m2p prints it (version 2.5); Juspay and HDFC SmartGateway, pages of response codes. ZH, UX, ZG,
  * ZE, ZB, YG and X1 come from the step in which the payee's bank authorises, so they are about the shop.
  */
-const CODES: Record<Exclude<FailureReason, 'other'>, string> = {
+const CODES: Record<FailureReason, string> = {
   wrong_pin: 'ZM',
   pin_tries_exceeded: 'Z6',
   insufficient_funds: 'Z9 IE',
@@ -39,6 +39,7 @@ const CODES: Record<Exclude<FailureReason, 'other'>, string> = {
   risk_declined: 'U16 M16 59 K1 ZI CI XV FP',
   account_problem: 'B1 AM U66 ZF ZX YE B3 XH XJ XL XN XP XR XX YA YC 15 QU U74 MR VO VP VQ VR VZ',
   payee_not_allowed: 'ZH UX ZG ZE ZB YF ZY XI YD XW X6 XK XM XO XQ XS YB YH Z5 ZN ZO ZP PS LC MB MQ7 CA U71 U77 U95',
+  other: 'XB XC XD XE XF XG ZD B6 U17 U19 U29 U34 U39 U43 U48 U54 U96 12 52 NO 21',
 }
 
 const REASON_OF = new Map(

@@ -24,9 +24,14 @@ type Drawn = {
 }
 
 const SAYS = {
-  'en-IN': { attemptFailed: 'You can try again here.', paid: 'Paid', showQr: 'Show the QR code', qrCode: /^QR code/ },
+  'en-IN': {
+    attemptFailed: 'You can pay here with another app or account.',
+    paid: 'Paid',
+    showQr: 'Show the QR code',
+    qrCode: /^QR code/,
+  },
   'hi-IN': {
-    attemptFailed: 'आप यहीं फिर से भुगतान कर सकते हैं।',
+    attemptFailed: 'आप यहीं किसी दूसरे ऐप या खाते से भुगतान कर सकते हैं।',
     paid: 'भुगतान हो गया',
     showQr: 'QR कोड दिखाएँ',
     qrCode: /QR कोड$/,

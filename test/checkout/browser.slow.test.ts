@@ -182,7 +182,7 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
       const tab = await checkout.openTab()
       await open(tab, order.payment_url)
       await mark(tab)
-      const note = tab.getByText('Your last attempt did not go through. You can try again here.')
+      const note = tab.getByText('Your last attempt did not go through. You can pay here with another app or account.')
       expect(await note.isVisible()).toBe(false)
       await checkout.pay(order.orderId, { status: 'FAIL', UTR: undefined })
       await note.waitFor(SOON)
@@ -204,7 +204,7 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
     const [unpaid, back] = ['Back without paying', 'Back to Chai Point'].map((name) => tab.getByRole('link', { name }))
     expect(await unpaid?.getAttribute('href')).toBe(`${checkout.shopUrl}/thanks?failed`)
     await checkout.pay(order.orderId, { status: 'FAIL', UTR: undefined })
-    await tab.getByText('You can try again here.').waitFor(SOON)
+    await tab.getByText('You can pay here with another app or account.').waitFor(SOON)
     checkout.service.clock.advance(15 * 60)
     await tab.getByRole('heading', { name: 'Time is up' }).waitFor(SOON)
     expect([await unpaid?.isVisible(), await back?.isVisible()]).toEqual([true, false])
@@ -272,7 +272,7 @@ describe.runIf(browserPath)('a customer whose browser prefers Hindi', () => {
       if (javaScriptEnabled) await left.filter({ hasText: /^भुगतान के लिए 1[45]:\d\d बाकी$/ }).waitFor(SOON)
       else expect(await left.textContent()).toMatch(/^भारतीय समय के अनुसार .*\d\d:\d\d से पहले भुगतान करें$/)
       await checkout.pay(order.orderId, { status: 'FAIL', UTR: undefined })
-      await tab.getByText('आपकी पिछली कोशिश पूरी नहीं हुई। आप यहीं फिर से भुगतान कर सकते हैं।').waitFor(SOON)
+      await tab.getByText('आपकी पिछली कोशिश पूरी नहीं हुई। आप यहीं किसी दूसरे ऐप या खाते से भुगतान कर सकते हैं।').waitFor(SOON)
       if (javaScriptEnabled) expect(await violations(tab)).toEqual([])
       await checkout.pay(order.orderId)
       await tab.getByRole('heading', { name: 'भुगतान हो गया' }).waitFor(SOON)
@@ -373,9 +373,11 @@ describe.runIf(browserPath)('a customer who pays with an app on the phone', () =
     await expect.poll(() => events, SOON).toEqual(['/events?back'])
     // The order has been attempted meanwhile, so that the bank has answered.
     await checkout.pay(order.orderId, { status: 'FAIL', UTR: undefined })
-    await tab.getByText('You can try again here.').waitFor(SOON)
+    await tab.getByText('You can pay here with another app or account.').waitFor(SOON)
     await tab.reload()
-    expect(await status(tab)).toBe('Your last attempt did not go through. You can try again here.')
+    expect(await status(tab)).toBe(
+      'Your last attempt did not go through. You can pay here with another app or account.',
+    )
     await expect.poll(() => events.at(-1), SOON).toBe('/events?back')
     // Another visit is no return.
     const { payment_url } = await checkout.newOrder()
@@ -392,8 +394,10 @@ describe.runIf(browserPath)('a customer who pays with an app on the phone', () =
     await setHidden(tab, false)
     expect(await status(tab)).toBe(WAITING)
     await checkout.pay(order.orderId, { status: 'FAIL', UTR: undefined })
-    await tab.getByText('You can try again here.').waitFor(SOON)
-    expect(await status(tab)).toBe('Your last attempt did not go through. You can try again here.')
+    await tab.getByText('You can pay here with another app or account.').waitFor(SOON)
+    expect(await status(tab)).toBe(
+      'Your last attempt did not go through. You can pay here with another app or account.',
+    )
   })
 
   it.each([
@@ -546,7 +550,7 @@ describe.runIf(browserPath)('an open pay page', () => {
     await mark(tab)
     await checkout.pay(order.orderId, { status: 'FAIL', UTR: undefined })
     await tab.clock.runFor(5_000)
-    await tab.getByText('You can try again here.').waitFor(SOON)
+    await tab.getByText('You can pay here with another app or account.').waitFor(SOON)
     await checkout.pay(order.orderId)
     // Time on the page passes only when the test moves it: the 5 seconds, and some more while an answer is on its way.
     await expect

@@ -293,7 +293,7 @@ describe('the page that the service sends', () => {
         { visible: ['open'], back: PLAIN_LINK, attempt: true, utr: undefined },
         '5; url=?reload',
       ])
-      expect(text).toContain('Your last attempt did not go through. You can try again here.')
+      expect(text).toContain('Your last attempt did not go through. You can pay here with another app or account.')
       expect(text).toContain('upi://pay?')
       expect((await get(`${page}/qr.png`)).status).toBe(200)
     },

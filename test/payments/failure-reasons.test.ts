@@ -65,6 +65,16 @@ describe.each(CASES)('the code $code', ({ code, reason }) => {
   })
 })
 
+it.each(REASONS.other?.slice(0, 18) ?? [])('the code %s means other, whatever else the acquirer says', (code) => {
+  const failure = { reason: 'other', code }
+  expect(ofSetu({ npciRespCode: code, npciErrCategory: 'TD' })?.failure).toEqual(failure)
+  const told = {
+    payment_status: 'USER_DROPPED',
+    error_details: { error_code_raw: code, error_reason: 'bank_rejected' },
+  }
+  expect(ofCashfree(told)?.failure).toEqual(failure)
+})
+
 it.each(UNDER_WAY)('the code %s leaves the attempt open, though the acquirer calls it failed', (code) => {
   expect(ofSetu({ npciRespCode: code })).toBeUndefined()
   expect(ofCashfree({ error_details: details({ error_code_raw: code }) })).toBeUndefined()
@@ -117,6 +127,7 @@ describe('a reason of Cashfree', () => {
     [{ payment_message: '01::REJECTED' }, undefined],
     [{ payment_message: 'Transaction failed', error_details: null }, undefined],
     [{ error_details: 'text', payment_message: 7 }, undefined],
+    [{ payment_message: { toString: 1, valueOf: 1 } }, undefined],
     // The raw code is more reliable than the message, if NPCI's table has it.
     [
       { payment_message: 'Z9::X', error_details: details({ error_code_raw: 'ZM' }) },

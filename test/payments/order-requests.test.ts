@@ -86,6 +86,7 @@ describe('checkPaymentStatus', () => {
         statusCode: 200,
         txnStatus: 'PENDING',
         msg: 'Last attempt failed; still open',
+        reason: 'other',
       })
       service.clock.advance(seconds)
     }
@@ -94,6 +95,7 @@ describe('checkPaymentStatus', () => {
       statusCode: 200,
       txnStatus: outcome,
       msg,
+      reason: 'other',
       data: { amount: 200, UTR: '', order_id: orderId },
     })
   })
