@@ -149,6 +149,7 @@ function listen() {
   // The UTR and the reason arrive before the state that shows them.
   mine.addEventListener('attempt', ({ data }) => {
     attempt.textContent = data
+    showHint('')
   })
   mine.addEventListener('utr', ({ data }) => showUtr(data))
   mine.addEventListener('over', () => {
