@@ -89,7 +89,8 @@ export async function simulate({ app }: TestService, orderId: string, status: 'S
     method: 'POST',
     url: `/pay/${orderId}/simulate`,
     headers,
-    payload: `status=${status}`,
+    // A success ignores the reason.
+    payload: `status=${status}&reason=wrong_pin`,
   })
   if (statusCode !== 303) throw new Error(`the control of the pay page answers ${statusCode}`)
 }
