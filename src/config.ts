@@ -4,6 +4,7 @@ import ipaddr from 'ipaddr.js'
 import * as z from 'zod'
 import { ACCOUNT_VARIABLES, type AcquirerSettings, readAccounts } from './acquirer/accounts.ts'
 import { readUrl } from './fields.ts'
+import type { SealingKeys } from './sealing.ts'
 import { checked, listOf, wholeNumber, withoutTrailingSlash } from './variables.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -17,15 +18,17 @@ const postgresUrl = checked('must be a PostgreSQL URL, such as postgres://user:p
 const SEALING_KEY_BYTES = 32
 const SECRET_MIN_CHARACTERS = 16
 
-/** A KeyObject, because logs and errors do not print its bytes. */
-const sealingKey = checked(
-  `must be ${SEALING_KEY_BYTES} bytes in base64, as \`openssl rand -base64 ${SEALING_KEY_BYTES}\` makes them`,
+/** KeyObjects, because logs and errors do not print their bytes. */
+const sealingKeys = listOf(
+  `must be ${SEALING_KEY_BYTES} bytes in base64, or two such keys, as \`openssl rand -base64 ${SEALING_KEY_BYTES}\` makes them`,
   (text) => {
     // Buffer.from skips characters that are not base64, so the text is compared with its own re-encoding.
     const key = Buffer.from(text, 'base64')
     return key.length === SEALING_KEY_BYTES && key.toString('base64') === text
   },
-).transform((text) => createSecretKey(text, 'base64'))
+)
+  .refine((keys) => keys.length <= 2, 'must be at most two keys: the one that seals, and an earlier one')
+  .transform((keys): SealingKeys => keys.map((text) => createSecretKey(text, 'base64')))
 
 /** A network with bits set beyond its prefix is refused: 10.1.2.3/8 may be meant as the single address 10.1.2.3. */
 const networks = listOf('must be networks such as 10.1.0.0/16, or 10.1.2.3/32 for one address', isNetwork)
@@ -68,7 +71,7 @@ const OperatorVariables = z.object({
   DATABASE_READ_URL: postgresUrl.optional(),
   DATABASE_POOL_SIZE: wholeNumber(1, 1_000).default(6),
   ...ACCOUNT_VARIABLES,
-  WEBHOOK_SEALING_KEY: sealingKey.optional(),
+  WEBHOOK_SEALING_KEY: sealingKeys.default([]),
   WEBHOOK_ALLOWED_NETWORKS: networks.default([]),
   RETURN_CALL_ALLOWED_NETWORKS: networks.default([]),
   OPS_BY: z
@@ -185,7 +188,7 @@ function databaseConfig(variables: z.output<typeof OperatorVariables>) {
     // Commands take no notifications.
     acquirers: { ...readAccounts(variables), direct: [] },
     webhooks: {
-      sealingKey: variables.WEBHOOK_SEALING_KEY,
+      sealingKeys: variables.WEBHOOK_SEALING_KEY,
       allowedNetworks: {
         webhook: variables.WEBHOOK_ALLOWED_NETWORKS,
         'return call': variables.RETURN_CALL_ALLOWED_NETWORKS,

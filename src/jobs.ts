@@ -33,12 +33,12 @@ type Jobs = {
 
 /** Starts the due jobs: webhooks, queries to acquirers, refunds, expiries, comparisons of UTRs. */
 export function startJobs({ db, config, clients, http, reports, refundListeners, metrics, log, now, limits }: Jobs) {
-  const { sealingKey } = config.webhooks
+  const { sealingKeys } = config.webhooks
   const deliveries = createDeliveries(db)
   const updates = createRefundUpdates(db, refundListeners)
   return startScheduler(
     [
-      dueDeliveries({ deliveries, http, sealingKey, metrics: metrics.webhooks, log, now, limits: limits.webhooks }),
+      dueDeliveries({ deliveries, http, sealingKeys, metrics: metrics.webhooks, log, now, limits: limits.webhooks }),
       ...dueEnquiries({ enquiries: createEnquiries(db), reports, clients, now, limits: limits.acquirers }),
       ...dueRefunds({ due: createDueRefunds(db), updates, clients, now, limits: limits.acquirers }),
       dueExpiries({ db, now, limits: limits.webhooks }),

@@ -125,30 +125,35 @@ describe('the configuration', () => {
   it('WEBHOOK_SEALING_KEY is 32 bytes in base64, for the service and for ops; all else is refused by its name', () => {
     const key = randomBytes(32).toString('base64')
     for (const read of [readConfig, readDatabaseConfig]) {
-      expect(read({ DATABASE_URL }).webhooks.sealingKey).toBeUndefined()
-      const { sealingKey } = read({ DATABASE_URL, WEBHOOK_SEALING_KEY: key }).webhooks
-      expect(sealingKey?.export().toString('base64')).toBe(key)
+      expect(read({ DATABASE_URL }).webhooks.sealingKeys).toEqual([])
+      const { sealingKeys } = read({ DATABASE_URL, WEBHOOK_SEALING_KEY: key }).webhooks
+      expect(sealingKeys.map((one) => one.export().toString('base64'))).toEqual([key])
+      expect(read({ DATABASE_URL, WEBHOOK_SEALING_KEY: `${key}, ${key}` }).webhooks.sealingKeys).toHaveLength(2)
+      expect(() => read({ DATABASE_URL, WEBHOOK_SEALING_KEY: `${key},${key},${key}` })).toThrow('at most two keys')
       // Whatever prints the configuration prints no key.
-      const printed = inspect(sealingKey, { depth: 9, showHidden: true }) + JSON.stringify(sealingKey)
+      const printed = inspect(sealingKeys, { depth: 9, showHidden: true }) + JSON.stringify(sealingKeys)
       expect(printed).not.toContain(key.slice(0, 10))
       expect(printed).not.toContain(Buffer.from(key, 'base64').toString('hex'))
     }
     const folder = mkdtempSync(join(tmpdir(), 'config-'))
     const WEBHOOK_SEALING_KEY_FILE = join(folder, 'key')
     writeFileSync(WEBHOOK_SEALING_KEY_FILE, `${key}\n`)
-    expect(readConfig({ DATABASE_URL, WEBHOOK_SEALING_KEY_FILE }).webhooks.sealingKey?.symmetricKeySize).toBe(32)
+    expect(readConfig({ DATABASE_URL, WEBHOOK_SEALING_KEY_FILE }).webhooks.sealingKeys[0]?.symmetricKeySize).toBe(32)
     rmSync(folder, { recursive: true })
     const hex = randomBytes(32).toString('hex')
     for (const wrong of [
       hex,
       key.slice(1),
+      `${key},`,
       `${key}A`,
       `${key}\n!`,
       'a'.repeat(32),
       randomBytes(31).toString('base64'),
     ]) {
       const read = () => readConfig({ DATABASE_URL, WEBHOOK_SEALING_KEY: wrong })
-      expect(read).toThrow(/^WEBHOOK_SEALING_KEY must be 32 bytes in base64, as `openssl rand -base64 32` makes them$/)
+      expect(read).toThrow(
+        /^WEBHOOK_SEALING_KEY must be 32 bytes in base64, or two such keys, as `openssl rand -base64 32` makes them, joined by commas$/,
+      )
     }
   })
 

@@ -1,4 +1,4 @@
-import { type KeyObject, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import * as z from 'zod'
 import type { DatabaseConfig } from '../config.ts'
 import type { Queryable } from '../db/pool.ts'
@@ -7,10 +7,10 @@ import { momentText, toIstTime } from '../ist.ts'
 import { LIMITS } from '../limits.ts'
 import { createOutboundClient, faultOfUrl } from '../outbound/http-client.ts'
 import { isOrderId } from '../payments/intent.ts'
+import { ownerOf, type SealingKeys, seal, unsealAll } from '../sealing.ts'
 import { createEndpoints, type DeliveryName, type DeliveryRecord, type EndpointRecord } from '../webhooks/endpoints.ts'
 import { watchOpenOrders } from '../webhooks/expiries.ts'
 import { isTaken, toRequest } from '../webhooks/message.ts'
-import { ownerOf, seal, unsealAll } from '../webhooks/sealing.ts'
 import { newSigningSecret } from '../webhooks/signature.ts'
 import { atomicCommand, command } from './command.ts'
 import { CommandError } from './errors.ts'
@@ -106,10 +106,9 @@ export const webhookCommands = [
     schema: z.object({ endpoint }),
     async run({ endpoint }, { config, db, now }) {
       const { mid, endpointId, url } = await known(endpoint, db)
-      const { sealingKey, allowedNetworks } = config.webhooks
-      const key = requireKey(sealingKey)
+      const { allowedNetworks } = config.webhooks
       const sealed = await createEndpoints(db).secretsOf({ mid, endpointId }, now)
-      const secrets = unsealAll(key, sealed, ownerOf({ mid, endpointId }))
+      const secrets = unsealAll(requireKeys(config), sealed, ownerOf({ mid, endpointId }))
       const id = `msg_ping_${randomBytes(8).toString('hex')}`
       const body = JSON.stringify({ type: 'ping', timestamp: now.toISOString(), data: { mid } })
       const http = createOutboundClient({ allowedNetworks, limits: LIMITS.outbound, now: () => new Date() })
@@ -162,13 +161,14 @@ export const webhookCommands = [
 ]
 
 /** A new signing secret: in plain text for the merchant, and encrypted for the database. */
-function newSecret(endpoint: Pick<EndpointRecord, 'mid' | 'endpointId'>, { webhooks }: DatabaseConfig) {
+function newSecret(endpoint: Pick<EndpointRecord, 'mid' | 'endpointId'>, config: DatabaseConfig) {
   const secret = newSigningSecret()
-  return { secret, sealed: seal(requireKey(webhooks.sealingKey), secret, ownerOf(endpoint)) }
+  return { secret, sealed: seal(requireKeys(config), secret, ownerOf(endpoint)) }
 }
 
-function requireKey(key: KeyObject | undefined): KeyObject {
-  if (key) return key
+/** The keys that seal and open secrets. Throws unless WEBHOOK_SEALING_KEY is set. */
+export function requireKeys({ webhooks: { sealingKeys } }: Pick<DatabaseConfig, 'webhooks'>): SealingKeys {
+  if (sealingKeys.length > 0) return sealingKeys
   throw new CommandError(
     'set WEBHOOK_SEALING_KEY, here and for the service: secrets are kept sealed by it; make one with "openssl rand -base64 32"',
   )

@@ -1,9 +1,9 @@
-import { type KeyObject, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type pg from 'pg'
 import { readDatabaseConfig } from '../config.ts'
-import { ownerOf, seal, unseal } from '../webhooks/sealing.ts'
+import { ownerOf, type SealingKeys, seal, unseal } from '../sealing.ts'
 import { newSigningSecret } from '../webhooks/signature.ts'
 import { MID, makeForDemo } from './demo.ts'
 
@@ -38,11 +38,10 @@ function keptKey(directory: string): string {
  * two demos on one machine do not receive each other's webhooks.
  */
 export async function ensureDemoWebhook(databaseUrl: string, now: Date): Promise<DemoWebhook> {
-  // The sealing key is never undefined here, because useWebhookSettings has set it.
-  const sealingKey = readDatabaseConfig(process.env).webhooks.sealingKey as KeyObject
+  const { sealingKeys } = readDatabaseConfig(process.env).webhooks
   const port = (Number(process.env.PORT) || 3000) + 2
   return makeForDemo(databaseUrl, async (client) => {
-    const secret = (await findSecret(client, sealingKey)) ?? newSigningSecret()
+    const secret = (await findSecret(client, sealingKeys)) ?? newSigningSecret()
     await client.query(
       `insert into webhook_endpoints as e (mid, endpoint_id, kind, url, label, secret, created_at)
        values ($1, $2, 'webhook', $3, 'demo', $4, $5)
@@ -50,7 +49,7 @@ export async function ensureDemoWebhook(databaseUrl: string, now: Date): Promise
          set url = excluded.url, secret = excluded.secret, failing_since = null,
              disabled_at = case when e.disabled_reason = 'operator' then e.disabled_at end,
              disabled_reason = case when e.disabled_reason = 'operator' then e.disabled_reason end`,
-      [MID, ENDPOINT, `http://127.0.0.1:${port}/webhooks`, seal(sealingKey, secret, OWNER), now],
+      [MID, ENDPOINT, `http://127.0.0.1:${port}/webhooks`, seal(sealingKeys, secret, OWNER), now],
     )
     return { port, secret }
   })
@@ -58,13 +57,13 @@ export async function ensureDemoWebhook(databaseUrl: string, now: Date): Promise
 
 const OWNER = ownerOf({ mid: MID, endpointId: ENDPOINT })
 
-async function findSecret(client: pg.Client, sealingKey: KeyObject): Promise<string | undefined> {
+async function findSecret(client: pg.Client, sealingKeys: SealingKeys): Promise<string | undefined> {
   const { rows } = await client.query<{ secret: Buffer }>(
     'select secret from webhook_endpoints where mid = $1 and endpoint_id = $2',
     [MID, ENDPOINT],
   )
   try {
-    return rows[0] && unseal(sealingKey, rows[0].secret, OWNER)
+    return rows[0] && unseal(sealingKeys, rows[0].secret, OWNER)
   } catch {
     // The secret was encrypted with another sealing key, for example before a key was set in `.env`.
     return undefined

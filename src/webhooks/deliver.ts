@@ -1,20 +1,19 @@
-import type { KeyObject } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import type { Limits } from '../limits.ts'
 import type { Metrics } from '../metrics.ts'
 import type { HttpClient } from '../outbound/http-client.ts'
 import type { JobSource } from '../scheduler/scheduler.ts'
+import { ownerOf, type SealingKeys, unsealAll } from '../sealing.ts'
 import type { Attempt, Deliveries, Delivery, DueEndpoint, Endpoint } from './deliveries.ts'
 import { isTaken, toMessage, toRequest } from './message.ts'
 import { nextAttempt } from './schedule.ts'
-import { ownerOf, unsealAll } from './sealing.ts'
 
 type Dependencies = {
   deliveries: Deliveries
   http: HttpClient
-  /** Opens the secrets of webhooks; without the key no webhook can be signed. */
-  sealingKey: KeyObject | undefined
+  /** Open the secrets of webhooks; without a key no webhook can be signed. */
+  sealingKeys: SealingKeys
   log: Pick<Logger, 'warn' | 'error'>
   metrics: Metrics['webhooks']
   now: () => Date
@@ -22,7 +21,7 @@ type Dependencies = {
 }
 
 /** Delivers webhooks and return calls. Failing endpoints are a group of their own: each of their calls may take 15 s. */
-export function dueDeliveries({ deliveries, http, sealingKey, log, metrics, now, limits }: Dependencies): JobSource {
+export function dueDeliveries({ deliveries, http, sealingKeys, log, metrics, now, limits }: Dependencies): JobSource {
   /** Time value at which the oldest delivery became due, or at which the look for due deliveries began to fail. */
   let behindSince = Number.POSITIVE_INFINITY
   /** Endpoints logged because this instance cannot sign for them. Without the cache every look would log them again. */
@@ -64,8 +63,8 @@ export function dueDeliveries({ deliveries, http, sealingKey, log, metrics, now,
     if (endpoint.kind === 'return call') return []
     const owner = ownerOf(endpoint)
     try {
-      if (!sealingKey) throw new Error('WEBHOOK_SEALING_KEY is not set')
-      return unsealAll(sealingKey, endpoint.secrets, owner)
+      if (sealingKeys.length === 0) throw new Error('WEBHOOK_SEALING_KEY is not set')
+      return unsealAll(sealingKeys, endpoint.secrets, owner)
     } catch (error) {
       if (!logged.has(owner)) {
         log.error(

@@ -18,7 +18,7 @@ import {
 } from '../support/service.ts'
 import { startServiceBeside } from '../support/service-with-bank.ts'
 import { type Receiver, startReceiver } from '../support/webhook-receiver.ts'
-import { allow, newWebhook, SEALING_KEY } from '../support/webhooks.ts'
+import { allow, newWebhook, SEALING_KEYS } from '../support/webhooks.ts'
 
 let service: TestService
 let bank: FakeCashfree
@@ -27,7 +27,7 @@ beforeAll(async () => {
   receiver = await startReceiver()
   ;({ service, bank } = await startServiceBeside(CASHFREE, {
     asServiceRole: true,
-    webhooks: { sealingKey: SEALING_KEY, allowedNetworks: allow('127.0.0.1/32') },
+    webhooks: { sealingKeys: SEALING_KEYS, allowedNetworks: allow('127.0.0.1/32') },
     limits: { webhooks: { lookIntervalMs: 20 } },
   }))
 })

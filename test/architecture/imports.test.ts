@@ -5,13 +5,13 @@ import { describe, expect, it } from 'vitest'
 /** What a file of a folder may import at run time: paths below src, `node:` for the platform, `npm:` for libraries. */
 const FOLDERS: Record<string, RegExp> = {
   acquirer:
-    /^npm:zod$|^(errors|fields|ist|money|variables)\.ts$|^http\/(operation|input)\.ts$|^(payments|refunds|acquirer)\//,
+    /^npm:zod$|^(errors|fields|ist|money|sealing|variables)\.ts$|^http\/(operation|input)\.ts$|^(payments|refunds|acquirer)\//,
   ledger: /^npm:zod$|^(fields|ist|money)\.ts$|^(db|payments|refunds|ledger)\//,
   reconciliation:
     /^npm:zod$|^(fields|ist|limits|money|repeat)\.ts$|^(db|ledger|payments|reconciliation|refunds|settlements)\//,
   checkout:
     /^npm:(lru-cache|zod|qr)$|^(colours|errors|html|ist|money|repeat)\.ts$|^http\/(accept-language|input|operation|etag)\.ts$|^(payments|refunds|checkout)\//,
-  cli: /^npm:(csv-stringify|zod|pg)$|^\.\.\/package\.json$|^(config|csv|errors|fields|ist|limits|money)\.ts$|^(acquirer|cli|db|ledger|outbound|payments|reconciliation|refunds|settlements|tenants|webhooks)\//,
+  cli: /^npm:(csv-stringify|zod|pg)$|^\.\.\/package\.json$|^(config|csv|errors|fields|ist|limits|money|sealing)\.ts$|^(acquirer|cli|db|ledger|outbound|payments|reconciliation|refunds|settlements|tenants|webhooks)\//,
   db: /^npm:|^(limits)\.ts$|^db\//,
   dev: /./,
   scheduler: /^repeat\.ts$/,
@@ -29,7 +29,7 @@ const FOLDERS: Record<string, RegExp> = {
   lists:
     /^npm:(zod|pg|pg-copy-streams)$|^(errors|fields|ist)\.ts$|^http\/(operation|envelope)\.ts$|^tenants\/authorize\.ts$|^(db|lists)\//,
   outbound: /^npm:(ipaddr\.js|undici)$|^(fields|printable)\.ts$|^outbound\//,
-  webhooks: /^npm:lru-cache$|^(limits|money)\.ts$|^payments\/(answered|outbox|outcome)\.ts$|^(db|webhooks)\//,
+  webhooks: /^npm:lru-cache$|^(limits|money|sealing)\.ts$|^payments\/(answered|outbox|outcome)\.ts$|^(db|webhooks)\//,
 }
 
 /** The files that stand in no folder. The roots, and what app.ts is made of, may import all but cli and dev. */
@@ -52,6 +52,7 @@ const FILES: Record<string, RegExp> = {
   'money.ts': /^npm:zod$|^fields\.ts$/,
   'printable.ts': /^(?!.)/,
   'repeat.ts': /^(?!.)/,
+  'sealing.ts': /^(?!.)/,
   'shutdown.ts': /^(?!.)/,
   'variables.ts': /^npm:zod$|^fields\.ts$/,
 }

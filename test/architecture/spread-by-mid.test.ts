@@ -19,7 +19,7 @@ import {
   type TestService,
 } from '../support/service.ts'
 import { importFile } from '../support/settlements.ts'
-import { allow, newWebhook, SEALING_KEY } from '../support/webhooks.ts'
+import { allow, newWebhook, SEALING_KEYS } from '../support/webhooks.ts'
 
 // What it takes to spread the schema by mid over a distributed PostgreSQL: the operator's guide, "When one machine is not enough".
 // The services have the rights that an installation gives them, so that an operation whose rights are missing fails here.
@@ -125,7 +125,7 @@ nobody,FAIL,,200,
 async function driveWebhooks() {
   const { app, db, clock } = await startService({
     asServiceRole: true,
-    webhooks: { sealingKey: SEALING_KEY, allowedNetworks: allow() },
+    webhooks: { sealingKeys: SEALING_KEYS, allowedNetworks: allow() },
     limits: { webhooks: { lookIntervalMs: 20 } },
   })
   const { mid, key } = await newMerchant(db)

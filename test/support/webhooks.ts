@@ -1,12 +1,12 @@
 import { createSecretKey } from 'node:crypto'
 import type { Database } from '../../src/db/pool.ts'
+import { ownerOf, type SealingKeys, seal } from '../../src/sealing.ts'
 import { createEndpoints } from '../../src/webhooks/endpoints.ts'
-import { ownerOf, seal } from '../../src/webhooks/sealing.ts'
 import { newSigningSecret } from '../../src/webhooks/signature.ts'
 import { unique } from './tenants.ts'
 
 /** What the secrets of webhooks are sealed by, where a test does not say otherwise. */
-export const SEALING_KEY = createSecretKey(Buffer.alloc(32, 7))
+export const SEALING_KEYS: SealingKeys = [createSecretKey(Buffer.alloc(32, 7))]
 
 /** Allows these networks to webhooks and return calls alike. */
 export const allow = (...networks: string[]) => ({ webhook: networks, 'return call': networks })
@@ -14,14 +14,14 @@ export const allow = (...networks: string[]) => ({ webhook: networks, 'return ca
 /** A webhook of the merchant, which signs with `secret`. */
 export async function newWebhook(
   db: Database,
-  { mid, url, endpointId = unique('ep'), sealingKey = SEALING_KEY }: NewWebhook,
+  { mid, url, endpointId = unique('ep'), sealingKeys = SEALING_KEYS }: NewWebhook,
   now: Date,
 ): Promise<{ mid: string; endpointId: string; secret: string }> {
   const secret = newSigningSecret()
-  const sealed = seal(sealingKey, secret, ownerOf({ mid, endpointId }))
+  const sealed = seal(sealingKeys, secret, ownerOf({ mid, endpointId }))
   const added = await createEndpoints(db).add({ mid, endpointId, url, secret: sealed }, now)
   if (!added) throw new Error(`there is no merchant ${mid}`)
   return { mid, endpointId, secret }
 }
 
-type NewWebhook = { mid: string; url: string; endpointId?: string; sealingKey?: typeof SEALING_KEY }
+type NewWebhook = { mid: string; url: string; endpointId?: string; sealingKeys?: SealingKeys }

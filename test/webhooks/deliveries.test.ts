@@ -2,10 +2,10 @@ import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { ownerOf, seal } from '../../src/sealing.ts'
 import { createMerchants } from '../../src/tenants/merchants.ts'
 import { createDeliveries } from '../../src/webhooks/deliveries.ts'
 import { createEndpoints } from '../../src/webhooks/endpoints.ts'
-import { ownerOf, seal } from '../../src/webhooks/sealing.ts'
 import { newSigningSecret } from '../../src/webhooks/signature.ts'
 import { createOrder, reportPayment } from '../support/orders.ts'
 import {
@@ -21,14 +21,14 @@ import {
 } from '../support/service.ts'
 import { until } from '../support/wait.ts'
 import { type Received, type Receiver, startReceiver } from '../support/webhook-receiver.ts'
-import { allow, newWebhook, SEALING_KEY } from '../support/webhooks.ts'
+import { allow, newWebhook, SEALING_KEYS } from '../support/webhooks.ts'
 
 const SCHEDULE_SECONDS = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]
 const DAY_SECONDS = 86_400
 
 let service: TestService
 let receiver: Receiver
-const webhooks = { sealingKey: SEALING_KEY, allowedNetworks: allow('127.0.0.1/32') }
+const webhooks = { sealingKeys: SEALING_KEYS, allowedNetworks: allow('127.0.0.1/32') }
 beforeAll(async () => {
   receiver = await startReceiver()
   service = await startService({
@@ -206,7 +206,7 @@ describe('a webhook', () => {
     const secret = newSigningSecret()
     const name = { mid, endpointId }
     const aDayLater = new Date(service.clock.now().getTime() + DAY_SECONDS * 1000)
-    await createEndpoints(service.db).rotateSecret(name, seal(SEALING_KEY, secret, ownerOf(name)), aDayLater)
+    await createEndpoints(service.db).rotateSecret(name, seal(SEALING_KEYS, secret, ownerOf(name)), aDayLater)
     const signaturesOf = async () => {
       const orderId = await newOrder()
       await pay(orderId)
@@ -342,7 +342,7 @@ describe('a return call', () => {
 
   it('a return call does not reach WEBHOOK_ALLOWED_NETWORKS, since each order chooses its own address', async () => {
     const inward = await startService({
-      webhooks: { sealingKey: SEALING_KEY, allowedNetworks: { ...allow(), webhook: ['127.0.0.1/32'] } },
+      webhooks: { sealingKeys: SEALING_KEYS, allowedNetworks: { ...allow(), webhook: ['127.0.0.1/32'] } },
       limits: { webhooks: { lookIntervalMs: 20 } },
     })
     const merchant = await newMerchant(inward.db)

@@ -13,9 +13,9 @@ import { allow } from '../support/webhooks.ts'
 it('after the sealing key was lost, waiting webhooks arrive by a new key and a new secret', async () => {
   const [lost, found] = [randomBytes(32).toString('base64'), randomBytes(32).toString('base64')]
   const allowedNetworks = ['127.0.0.1/32']
-  const sealingKey = createSecretKey(found, 'base64')
+  const sealingKeys = [createSecretKey(found, 'base64')]
   const service = await startService({
-    webhooks: { sealingKey, allowedNetworks: allow(...allowedNetworks) },
+    webhooks: { sealingKeys, allowedNetworks: allow(...allowedNetworks) },
     limits: { webhooks: { lookIntervalMs: 50, visibilityMs: 1_000 } },
   })
   // Receivers compare the time of a webhook with their own clock.

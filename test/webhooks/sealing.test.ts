@@ -1,9 +1,9 @@
 import { createSecretKey, randomBytes } from 'node:crypto'
 import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { SealError, seal, unseal } from '../../src/webhooks/sealing.ts'
+import { SealError, seal, unseal } from '../../src/sealing.ts'
 
-const key = createSecretKey(randomBytes(32))
+const key = [createSecretKey(randomBytes(32))]
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo='
 const OWNER = 'M1/we_1'
 
@@ -22,9 +22,16 @@ describe('a sealed secret', () => {
     expect(unseal(key, seal(key, '', 'चाय'), 'चाय')).toBe('')
   })
 
+  it('the first of two keys seals a secret, and each of the two opens what it has sealed', () => {
+    const newer = [createSecretKey(randomBytes(32)), ...key]
+    expect(unseal(newer, seal(key, SECRET, OWNER), OWNER)).toBe(SECRET)
+    expect(unseal(newer, seal(newer, SECRET, OWNER), OWNER)).toBe(SECRET)
+    expect(() => unseal(key, seal(newer, SECRET, OWNER), OWNER)).toThrow(SealError)
+  })
+
   it('a sealed webhook secret does not open with another key, nor in another row', () => {
     const sealed = seal(key, SECRET, OWNER)
-    expect(() => unseal(createSecretKey(randomBytes(32)), sealed, OWNER)).toThrow(SealError)
+    expect(() => unseal([createSecretKey(randomBytes(32))], sealed, OWNER)).toThrow(SealError)
     for (const owner of ['M2/we_1', 'M1/we_2', '', 'M1/we_1 ', 'm1/we_1']) {
       expect(() => unseal(key, sealed, owner)).toThrow(SealError)
     }
@@ -56,7 +63,7 @@ describe('a sealed secret', () => {
   it('a sealed webhook secret that does not open reveals nothing: one text, without secret, key, owner or bytes', () => {
     const sealed = seal(key, SECRET, OWNER)
     const faults = [
-      faultOf(() => unseal(createSecretKey(randomBytes(32)), sealed, OWNER)),
+      faultOf(() => unseal([createSecretKey(randomBytes(32))], sealed, OWNER)),
       faultOf(() => unseal(key, sealed, 'M2/we_1')),
       faultOf(() => unseal(key, sealed.subarray(1), OWNER)),
       faultOf(() => unseal(key, sealed.subarray(0, 5), OWNER)),
@@ -70,7 +77,7 @@ describe('a sealed secret', () => {
         sealed.toString('hex'),
         sealed.toString('base64'),
         'M2/we_1',
-        key.export().toString('hex'),
+        key[0]?.export().toString('hex'),
       ]
       for (const text of hidden) expect(shown).not.toContain(text)
     }

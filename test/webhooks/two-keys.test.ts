@@ -1,16 +1,17 @@
-import { createSecretKey, type KeyObject } from 'node:crypto'
+import { createSecretKey } from 'node:crypto'
 import { beforeAll, expect, it } from 'vitest'
 import { LIMITS } from '../../src/limits.ts'
 import { createOutboundClient } from '../../src/outbound/http-client.ts'
+import type { SealingKeys } from '../../src/sealing.ts'
 import { dueDeliveries } from '../../src/webhooks/deliver.ts'
 import { createDeliveries } from '../../src/webhooks/deliveries.ts'
 import { doWhatIsDue } from '../support/due-jobs.ts'
 import { answerOk, listen } from '../support/listener.ts'
 import { createOrder, reportPayment } from '../support/orders.ts'
 import { newMerchant, startService, type TestService } from '../support/service.ts'
-import { allow, newWebhook, SEALING_KEY } from '../support/webhooks.ts'
+import { allow, newWebhook, SEALING_KEYS } from '../support/webhooks.ts'
 
-const EARLIER_KEY = createSecretKey(Buffer.alloc(32, 8))
+const OTHER_KEY = createSecretKey(Buffer.alloc(32, 8))
 
 let service: TestService
 beforeAll(async () => {
@@ -25,19 +26,19 @@ it('an instance without the sealing key leaves a webhook to an instance that has
   await reportPayment(service, await createOrder(service, merchant))
   const errors: unknown[] = []
   const limits = LIMITS.webhooks
-  const instanceWith = (sealingKey: KeyObject) =>
+  const instanceWith = (sealingKeys: SealingKeys) =>
     dueDeliveries({
       deliveries: createDeliveries(db),
       http: createOutboundClient({ allowedNetworks: allow('127.0.0.1/32'), limits: LIMITS.outbound, now: clock.now }),
-      sealingKey,
+      sealingKeys,
       log: { warn: () => undefined, error: (fault: unknown) => void errors.push(fault) },
       metrics: { delivery: () => undefined, oldestDue: () => undefined, endpointSwitchedOff: () => undefined },
       now: clock.now,
       limits,
     })
-  const earlier = instanceWith(EARLIER_KEY)
+  const earlier = instanceWith([OTHER_KEY])
   for (let look = 0; look < 3; look++) await doWhatIsDue(earlier)
   expect([errors.length, receiver.connections]).toEqual([1, 0])
-  await doWhatIsDue(instanceWith(SEALING_KEY))
+  await doWhatIsDue(instanceWith(SEALING_KEYS))
   expect(receiver.connections).toBe(1)
 })

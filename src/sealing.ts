@@ -9,15 +9,19 @@ const TAG_BYTES = 16
 export class SealError extends Error {
   override name = 'SealError'
   constructor() {
-    super('a secret does not open: WEBHOOK_SEALING_KEY is not the one that sealed it, or its row was changed')
+    super('a secret does not open: WEBHOOK_SEALING_KEY does not have the key that sealed it, or its row was changed')
   }
 }
 
+/** The keys of WEBHOOK_SEALING_KEY: the first one seals, every one opens. None if the variable is not set. */
+export type SealingKeys = readonly KeyObject[]
+
 /**
  * Encrypts a secret for the database, as nonce, tag and ciphertext. `owner` names the secret's row, such as `M1/endpoint`: a
- * secret that was moved to another row does not open.
+ * secret that was moved to another row does not open. Throws without a key.
  */
-export function seal(key: KeyObject, secret: string, owner: string): Buffer {
+export function seal([key]: SealingKeys, secret: string, owner: string): Buffer {
+  if (!key) throw new Error('WEBHOOK_SEALING_KEY is not set')
   const nonce = randomBytes(NONCE_BYTES)
   const cipher = createCipheriv(ALGORITHM, key, nonce).setAAD(Buffer.from(owner))
   const ciphertext = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final()])
@@ -26,19 +30,28 @@ export function seal(key: KeyObject, secret: string, owner: string): Buffer {
 
 export const ownerOf = ({ mid, endpointId }: { mid: string; endpointId: string }) => `${mid}/${endpointId}`
 
-/** Throws SealError when `key` or `owner` differs from the ones of `seal`, or a byte was changed. */
-export function unseal(key: KeyObject, sealed: Uint8Array, owner: string): string {
+/** Throws SealError when no key or another `owner` than that of `seal` is given, or a byte was changed. */
+export function unseal(keys: SealingKeys, sealed: Uint8Array, owner: string): string {
+  for (const key of keys) {
+    const opened = open(key, sealed, owner)
+    if (opened !== undefined) return opened
+  }
+  throw new SealError()
+}
+
+/** Undefined when the bytes do not open. */
+function open(key: KeyObject, sealed: Uint8Array, owner: string): string | undefined {
   const nonce = sealed.subarray(0, NONCE_BYTES)
   const tag = sealed.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES)
   const ciphertext = sealed.subarray(NONCE_BYTES + TAG_BYTES)
   // A shorter tag would be easier to forge.
-  if (tag.length < TAG_BYTES) throw new SealError()
+  if (tag.length < TAG_BYTES) return undefined
   const decipher = createDecipheriv(ALGORITHM, key, nonce, { authTagLength: TAG_BYTES })
   decipher.setAAD(Buffer.from(owner)).setAuthTag(tag)
   try {
     return Buffer.concat([decipher.update(ciphertext), decipher.final()]).toString('utf8')
   } catch {
-    throw new SealError()
+    return undefined
   }
 }
 
@@ -46,12 +59,12 @@ export function unseal(key: KeyObject, sealed: Uint8Array, owner: string): strin
  * Opens the secrets of an endpoint. Throws SealError when the current secret does not open. An earlier secret that does not
  * open is left out: after the key was lost, the endpoint works again as soon as it has a new secret.
  */
-export function unsealAll(key: KeyObject, [current, ...earlier]: readonly Uint8Array[], owner: string): string[] {
+export function unsealAll(keys: SealingKeys, [current, ...earlier]: readonly Uint8Array[], owner: string): string[] {
   if (!current) return []
-  const opened = [unseal(key, current, owner)]
+  const opened = [unseal(keys, current, owner)]
   for (const sealed of earlier) {
     try {
-      opened.push(unseal(key, sealed, owner))
+      opened.push(unseal(keys, sealed, owner))
     } catch (error) {
       if (!(error instanceof SealError)) throw error
     }
