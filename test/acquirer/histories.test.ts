@@ -9,8 +9,8 @@ import { createPlayer, type End } from './histories/play.ts'
 const HISTORIES = 10_000
 /** Played by `npm run test:slow`, others in each run; all 10,000 take 4 minutes. */
 const PLAYED = 1_000
-/** Orders that are made at one moment, and share the clock. */
-const OF_BATCH = 500
+/** Orders that are made at one moment, and share the clock: fewer than Cashfree may be queried about in a minute. */
+const OF_BATCH = 150
 
 const LIMITS = {
   outbound: { acquirerMs: 30_000 },
