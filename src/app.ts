@@ -1,8 +1,10 @@
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
-import { createAcquirers } from './acquirer/acquirers.ts'
+import { createAcquirers, enquiryRulesOf, LINKING_NAMES } from './acquirer/acquirers.ts'
+import { paymentNotification } from './acquirer/direct.ts'
 import { createLinkCloser } from './acquirer/enquire.ts'
-import { takeNotifications } from './acquirer/notification.ts'
+import { routesOfOwnForm, takeNotifications } from './acquirer/notification.ts'
+import { openAccounts } from './acquirer/stored-accounts.ts'
 import { pageEvents } from './checkout/events.ts'
 import { createCheckoutFinder } from './checkout/find-checkout.ts'
 import { createDrawQr } from './checkout/qr.ts'
@@ -55,9 +57,9 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   const findKey = cached(createAccessKeys(pools.keys).find, limits.lookUps)
   const http = createOutboundClient({ allowedNetworks: config.webhooks.allowedNetworks, limits: limits.outbound, now })
   const clientOptions = { log, onCall: metrics.acquirerCall, limits: limits.acquirers, elapsedMs }
-  const acquirers = createAcquirers(config.acquirers, http, clientOptions)
-  const { clients } = acquirers
-  const waiting = createWaiting(pools.due, acquirers.enquiryRules)
+  const accounts = openAccounts(pools.keys, config, limits.lookUps)
+  const { clients, clientOf, linkerOf, notificationsOf } = createAcquirers(accounts, http, clientOptions)
+  const waiting = createWaiting(pools.due, enquiryRulesOf)
   const drawQr = createDrawQr(limits.pages)
 
   const onRequest = (route: string, status: number, durationMs: number) =>
@@ -66,7 +68,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   const { deadlineOf, patiently } = registerTimeLimits(app, limits, isOutage, elapsedMs)
   const latenessMs = measureLateness(app)
 
-  const readiness = createReadiness(pools.pages, config, acquirers, isDraining, limits)
+  const readiness = createReadiness(pools.pages, config, accounts, isDraining, limits)
   app.addHook('onListen', async () => {
     for (const warning of await readiness.warnings().catch(() => config.warnings)) log.warn(warning)
   })
@@ -76,7 +78,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
     refuseWhileLate(pages, latenessMs, limits.lateness.pagesMs)
     const findCheckout = createCheckoutFinder(intents)
     const stores = { findCheckout, intents, reports, refunds, pools, waiting }
-    const checkout = { ...stores, drawQr, now, log, clients, sandbox, publicUrl, limits: limits.pages }
+    const checkout = { ...stores, drawQr, now, log, clientOf, sandbox, publicUrl, limits: limits.pages }
     for (const operation of OPERATIONS.pages) operation.register(pages, checkout)
     pageEvents(pages, checkout)
     if (sandbox) simulation(pages, checkout)
@@ -85,11 +87,13 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
     docsRoutes(pages, { publicUrl, operations, takesNotifications, sandbox })
   })
 
-  metrics.acquirersConfigured(acquirers.notifications.length)
-  const notified = { reports, refunds, now, fieldLimit: limits.body.fields }
-  for (const notifications of acquirers.notifications) {
-    await app.register(async (acquirer) => takeNotifications(acquirer, notifications, notified))
-  }
+  metrics.acquirersConfigured(accounts.countNotifying)
+  await app.register(async (acquirer) => {
+    const notified = { reports, refunds, now, fieldLimit: limits.body.fields }
+    takeNotifications(acquirer, notificationsOf, notified)
+    if (config.acquirers.direct.length > 0) paymentNotification.register(acquirer, notified)
+    for (const name of LINKING_NAMES) routesOfOwnForm(acquirer, name, notified)
+  })
 
   await app.register(async (v1) => {
     refuseWhileLate(v1, latenessMs, limits.lateness.operationsMs)
@@ -99,8 +103,8 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
     await registerAuthentication(v1, { findKey, noteUse, limits: rateLimits, patiently, now })
     const isLinked = cached(createPartners(pools.keys).isLinked, limits.lookUps)
     const access = { findKey, isLinked, deadlineOf, patiently, inTurn: createTurns() }
-    const closeLink = createLinkCloser({ clients, reports, now, log })
-    const links = { clientOf: acquirers.clientOf, closeLink, linkMs: limits.acquirers.requestMs }
+    const closeLink = createLinkCloser({ clientOf, reports, now, log })
+    const links = { linkerOf, closeLink, linkMs: limits.acquirers.requestMs }
     const lists = { lists: createLists(pools), listLimits: limits.lists }
     const stores = { intents, waiting, pools }
     const v1Dependencies = { ...access, ...links, ...lists, ...stores, now, expiryMinutes, publicUrl, drawQr }

@@ -5,9 +5,7 @@ import * as z from 'zod'
 import { ACCOUNT_VARIABLES, type AcquirerSettings, readAccounts } from './acquirer/accounts.ts'
 import { readUrl } from './fields.ts'
 import type { SealingKeys } from './sealing.ts'
-import { checked, listOf, wholeNumber, withoutTrailingSlash } from './variables.ts'
-
-type Environment = Readonly<Record<string, string | undefined>>
+import { checked, listOf, readVariables, type Variables, wholeNumber, withoutTrailingSlash } from './variables.ts'
 
 const port = wholeNumber(0, 65_535)
 
@@ -81,7 +79,7 @@ const OperatorVariables = z.object({
     .optional(),
 })
 
-const Variables = OperatorVariables.extend({
+const ServiceVariables = OperatorVariables.extend({
   NODE_ENV: z.string().default('development'),
   HOST: z.string().default('127.0.0.1'),
   PORT: port.default(3000),
@@ -108,10 +106,6 @@ const Variables = OperatorVariables.extend({
   SANDBOX: z.literal('on', 'must be on, or not be set').optional(),
 })
 
-/** A warning, not an error: a trial may intend to run without an acquirer. */
-const LEARNS_OF_NO_PAYMENT =
-  'No acquirer can tell this service of payments, so that every order stays unpaid: set ACQUIRER_SECRETS, or the credentials of an acquirer'
-
 const PLAIN_HTTP =
   'PUBLIC_URL is plain http, so that keys and payees can be read and changed on their way: put a proxy that speaks TLS before the service, and set its https address'
 
@@ -133,11 +127,12 @@ export type AppConfig = Pick<
 >
 
 /** Reads the settings of the operator's command line. Throws an Error that names every wrong variable. */
-export const readDatabaseConfig = (environment: Environment) => databaseConfig(parse(OperatorVariables, environment))
+export const readDatabaseConfig = (environment: Variables) =>
+  databaseConfig(readVariables(OperatorVariables, withFiles(environment)))
 
 /** Reads the settings of the service. Throws an Error that names every wrong variable. */
-export function readConfig(environment: Environment) {
-  const variables = parse(Variables, environment)
+export function readConfig(environment: Variables) {
+  const variables = readVariables(ServiceVariables, withFiles(environment))
   const production = variables.NODE_ENV === 'production'
   if (production && variables.PUBLIC_URL === undefined) {
     // The caller chooses the Host header, so customers' payment links must not be made from it.
@@ -155,7 +150,6 @@ export function readConfig(environment: Environment) {
   const publicUrl = variables.PUBLIC_URL ?? `http://localhost:${variables.PORT}`
   const accounts = readAccounts(variables, { production, publicUrl })
   const acquirers: AcquirerSettings = { ...accounts, direct: variables.ACQUIRER_SECRETS }
-  const hears = acquirers.direct.length > 0 || Object.values(accounts).some((account) => account !== undefined)
   return {
     ...database,
     production,
@@ -172,10 +166,7 @@ export function readConfig(environment: Environment) {
     shutdownDrainSeconds: variables.SHUTDOWN_DRAIN_SECONDS,
     acquirers,
     sandbox: variables.SANDBOX === 'on',
-    warnings: [
-      ...(production && !hears ? [LEARNS_OF_NO_PAYMENT] : []),
-      ...(production && publicUrl.startsWith('http:') ? [PLAIN_HTTP] : []),
-    ],
+    warnings: production && publicUrl.startsWith('http:') ? [PLAIN_HTTP] : [],
   }
 }
 
@@ -198,22 +189,11 @@ function databaseConfig(variables: z.output<typeof OperatorVariables>) {
   }
 }
 
-function parse<S extends z.ZodType>(schema: S, environment: Environment): z.output<S> {
-  const values = withFiles(environment)
-  const result = schema.safeParse(values)
-  if (result.success) return result.data
-  const faults = result.error.issues.map(({ path, message }) => {
-    const name = String(path[0])
-    return `${name} ${values[name] === undefined ? 'is required' : message}`
-  })
-  throw new Error(faults.join('; '))
-}
-
 /** Any variable may also come as NAME_FILE: the path of a file that holds the value, as Docker secrets do. */
-function withFiles(environment: Environment): Environment {
+function withFiles(environment: Variables): Variables {
   // An empty variable is an unset one: compose files pass `NAME=` for what the operator left out.
   const values = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''))
-  for (const name of Object.keys(Variables.shape)) {
+  for (const name of Object.keys(ServiceVariables.shape)) {
     const path = values[`${name}_FILE`]
     if (path === undefined) continue
     if (values[name] !== undefined) throw new Error(`${name} and ${name}_FILE are both set: keep one`)

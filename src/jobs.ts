@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
+import type { Clients } from './acquirer/acquirer-queues.ts'
+import { enquiryRulesOf } from './acquirer/acquirers.ts'
 import { dueRefunds } from './acquirer/carry-out-refunds.ts'
-import type { AcquirerClient } from './acquirer/client.ts'
 import { dueEnquiries } from './acquirer/enquire.ts'
 import type { Config } from './config.ts'
 import type { Database } from './db/pool.ts'
@@ -21,7 +22,7 @@ type Jobs = {
   /** The pool of jobs. */
   db: Database
   config: Pick<Config, 'webhooks'>
-  clients: ReadonlyMap<string, AcquirerClient>
+  clients: Clients
   http: HttpClient
   reports: Reports
   refundListeners: RefundListeners
@@ -39,8 +40,15 @@ export function startJobs({ db, config, clients, http, reports, refundListeners,
   return startScheduler(
     [
       dueDeliveries({ deliveries, http, sealingKeys, metrics: metrics.webhooks, log, now, limits: limits.webhooks }),
-      ...dueEnquiries({ enquiries: createEnquiries(db), reports, clients, now, limits: limits.acquirers }),
-      ...dueRefunds({ due: createDueRefunds(db), updates, clients, now, limits: limits.acquirers }),
+      dueEnquiries({
+        enquiries: createEnquiries(db),
+        reports,
+        clients,
+        rulesOf: enquiryRulesOf,
+        now,
+        limits: limits.acquirers,
+      }),
+      dueRefunds({ due: createDueRefunds(db), updates, clients, now, limits: limits.acquirers }),
       dueExpiries({ db, now, limits: limits.webhooks }),
       dueComparisons(db, now, metrics.reports.onException),
     ],

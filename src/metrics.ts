@@ -68,7 +68,6 @@ const COUNTERS = {
 const GAUGES = {
   payment_last_notification_timestamp_seconds:
     'When this instance accepted a notification of an acquirer for the last time; 0 before the first',
-  payment_acquirers_configured: 'Acquirers that can tell this service of payments; with 0 every order stays unpaid',
   webhook_oldest_due_seconds:
     'For how long the oldest delivery has been due, of endpoints that are not switched off; 0 when none is',
 }
@@ -129,6 +128,17 @@ export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () =
     })
   countByAge('payment_exceptions_open', 'Exceptions that nobody has resolved', 'exceptions')
   countByAge('payment_refunds_open', 'Refunds without an end', 'refunds')
+  let countAcquirers = async () => 0
+  new Gauge({
+    name: 'payment_acquirers_configured',
+    help: 'Accounts at acquirers that can tell this service of payments; with 0 every order stays unpaid',
+    registers,
+    async collect() {
+      const count = await countAcquirers().catch(() => undefined)
+      this.reset()
+      if (count !== undefined) this.set(count)
+    },
+  })
   new Gauge({
     name: 'database_pool_connections',
     help: 'Connections by pool and state; waiting are requests without one',
@@ -169,7 +179,9 @@ export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () =
     },
     acquirerCall: (acquirer: string, call: string, outcome: string) =>
       counters.acquirer_calls_total.inc({ acquirer, call, outcome }),
-    acquirersConfigured: (count: number) => gauges.payment_acquirers_configured.set(count),
+    acquirersConfigured: (count: () => Promise<number>) => {
+      countAcquirers = count
+    },
     webhooks: {
       delivery: (kind: 'webhook' | 'return call', outcome: 'delivered' | 'failed' | 'refused address') =>
         counters.webhook_deliveries_total.inc({ kind, outcome }),

@@ -1,4 +1,4 @@
-import { type Acquirers, refundWarnings } from './acquirer/acquirers.ts'
+import type { Accounts } from './acquirer/acquirers.ts'
 import type { Config } from './config.ts'
 import { cached } from './db/cached.ts'
 import type { Queryable } from './db/pool.ts'
@@ -8,11 +8,15 @@ import type { Limits } from './limits.ts'
 import { acquirersOfOpenRefunds } from './refunds/store.ts'
 import { createMerchants } from './tenants/merchants.ts'
 
+/** A warning, not an error: a trial may intend to run without an acquirer. */
+const LEARNS_OF_NO_PAYMENT =
+  'No acquirer can tell this service of payments, so that every order stays unpaid: set ACQUIRER_SECRETS, or the credentials of an acquirer'
+
 /** The readiness of this instance, for `/readyz`. */
 export function createReadiness(
   db: Queryable,
-  config: Pick<Config, 'acquirers' | 'production' | 'warnings'>,
-  acquirers: Acquirers,
+  config: Pick<Config, 'production' | 'warnings'>,
+  accounts: Accounts,
   isDraining: () => boolean,
   limits: Pick<Limits, 'lookUps'>,
 ): Readiness {
@@ -22,9 +26,10 @@ export function createReadiness(
     warnings: cached(
       async () => [
         ...config.warnings,
+        ...(config.production && (await accounts.countNotifying()) === 0 ? [LEARNS_OF_NO_PAYMENT] : []),
         ...(config.production ? await roleWarnings(db) : []),
-        ...acquirers.warningsOf(await createMerchants(db).acquirers()),
-        ...refundWarnings(await acquirersOfOpenRefunds(db), config.acquirers),
+        ...(await accounts.warningsOf(await createMerchants(db).acquirers())),
+        ...(await accounts.refundWarnings(await acquirersOfOpenRefunds(db))),
       ],
       limits.lookUps,
     ),

@@ -1,5 +1,5 @@
 import fastify from 'fastify'
-import { refundWarnings } from './acquirer/acquirers.ts'
+import { openAccounts } from './acquirer/stored-accounts.ts'
 import { buildApp } from './app.ts'
 import { readConfig } from './config.ts'
 import { cached } from './db/cached.ts'
@@ -55,7 +55,7 @@ metricsRoutes(opsApp, metrics)
 const latenessMs = measureLateness(opsApp)
 const readWarnings = async (db: Queryable) => [
   ...config.warnings,
-  ...refundWarnings(await acquirersOfOpenRefunds(db), config.acquirers),
+  ...(await openAccounts(db, config, LIMITS.lookUps).refundWarnings(await acquirersOfOpenRefunds(db))),
 ]
 const { publicUrl } = config
 operatorPageRoutes(opsApp, { db: operatorDb, log, now, publicUrl, readWarnings, latenessMs, limits: LIMITS })

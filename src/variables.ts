@@ -1,6 +1,20 @@
 import * as z from 'zod'
 import { readUrl } from './fields.ts'
 
+/** Values of variables, by name. */
+export type Variables = Readonly<Record<string, string | undefined>>
+
+/** Checks variables. Throws an Error for the operator that names every wrong or missing one, and no value. */
+export function readVariables<S extends z.ZodType>(schema: S, values: Variables): z.output<S> {
+  const { data, error } = schema.safeParse(values)
+  if (error === undefined) return data as z.output<S>
+  const faults = error.issues.map(({ path, message }) => {
+    const name = String(path[0])
+    return `${name} ${values[name] === undefined ? 'is required' : message}`
+  })
+  throw new Error(faults.join('; '))
+}
+
 /** Text that passes `test`. The error text contains the variable's name and `rule`, never the value. */
 export const checked = (rule: string, test: (text: string) => boolean) => z.string().refine(test, rule)
 

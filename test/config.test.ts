@@ -40,13 +40,6 @@ describe('the configuration', () => {
     expect(() => readDatabaseConfig({ DATABASE_URL: '' })).toThrow('DATABASE_URL is required')
   })
 
-  it('the service warns of production without an acquirer, and of nothing else', () => {
-    const production = { NODE_ENV: 'production', DATABASE_URL, PUBLIC_URL: 'https://pay.example.in' }
-    expect(readConfig(production).warnings).toEqual([expect.stringContaining('set ACQUIRER_SECRETS')])
-    expect(readConfig({ ...production, ACQUIRER_SECRETS: 'a-secret-of-sixteen' }).warnings).toEqual([])
-    expect(readConfig({ DATABASE_URL }).warnings).toEqual([])
-  })
-
   it('the service warns of plain http in production, where keys and payees could be changed on their way', () => {
     const plain = { DATABASE_URL, PUBLIC_URL: 'http://pay.example.in', ACQUIRER_SECRETS: 'a-secret-of-sixteen' }
     expect(readConfig({ ...plain, NODE_ENV: 'production' }).warnings).toEqual([

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { allOrNone, checked, listOf, secureUrl } from '../variables.ts'
+import { allOrNone, checked, listOf, readVariables, secureUrl } from '../variables.ts'
 
 /** Settings of the acquirers that are set up. `direct` has only the secrets with which its notifications are signed. */
 export type AcquirerSettings = {
@@ -9,6 +9,8 @@ export type AcquirerSettings = {
 }
 
 type Account = {
+  /** The name of an account in the database; undefined for the account `default`, that of the environment. */
+  account?: string | undefined
   apiUrl: string
   clientId: string
   clientSecret: string
@@ -43,7 +45,37 @@ export const ACCOUNT_VARIABLES = {
 type Variables = z.output<z.ZodObject<typeof ACCOUNT_VARIABLES>>
 
 /** Settings of the HTTP service. Commands pass none, because they take no notifications. */
-type Service = { production: boolean; publicUrl: string }
+export type Service = { production: boolean; publicUrl: string }
+
+/** An account's name, as merchants, orders and refunds carry it: `setu` for the account `default`, else `setu:acme`. */
+export const accountName = (acquirer: string, account?: string) =>
+  account === undefined || account === 'default' ? acquirer : `${acquirer}:${account}`
+
+/** The acquirer of the account `name`, and the account unless it is `default`. */
+export function splitAccountName(name: string): { acquirer: string; account: string | undefined } {
+  const [acquirer = '', account] = name.split(':')
+  return { acquirer, account }
+}
+
+/**
+ * The settings of the account `name` from the lines `NAME=value` of `text`, under the names of the environment. Throws an
+ * Error for the operator that repeats no value.
+ */
+export function readAccount(name: string, text: string, service?: Service): AcquirerSettings {
+  const { acquirer, account } = splitAccountName(name)
+  const names = Object.keys(ACCOUNT_VARIABLES).filter((one) => one.startsWith(`${acquirer.toUpperCase()}_`))
+  const lines = text.split('\n').filter((line) => line.trim() !== '' && !line.startsWith('#'))
+  const values = Object.fromEntries(
+    lines.map((line) => [line.replace(/=.*/s, '').trim(), line.replace(/^[^=]*=?/, '').trim()]),
+  )
+  if (!Object.keys(values).every((one) => names.includes(one))) {
+    throw new Error(`give one NAME=value a line, of the names ${names.join(', ')}`)
+  }
+  const accounts = readAccounts(readVariables(z.object(ACCOUNT_VARIABLES), values), service)
+  const settings = accounts[acquirer as keyof typeof accounts]
+  if (settings === undefined) throw new Error(`give the credentials of ${acquirer}, of the names ${names.join(', ')}`)
+  return { direct: [], [acquirer]: { ...settings, account } }
+}
 
 /** The accounts that are set up. Throws an Error for the operator when only some credentials of one are set. */
 export const readAccounts = (variables: Variables, service?: Service): Omit<AcquirerSettings, 'direct'> => ({

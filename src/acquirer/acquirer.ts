@@ -1,4 +1,5 @@
 import type { HttpClient } from '../outbound/http-client.ts'
+import type { EnquiryRules } from '../payments/enquiry-times.ts'
 import type { Merchant } from '../tenants/merchants.ts'
 import type { AcquirerClient } from './client.ts'
 import type { Notifications } from './notification.ts'
@@ -8,6 +9,8 @@ export type Acquirer<Settings> = {
   variables: string
   /** The reason why the acquirer cannot serve a merchant, as a text for the operator; undefined when there is none. */
   faultOf?: (merchant: AcquirerMerchant) => string | undefined
+  /** When and how often the acquirer may be queried about payments. Absent if we make the links. */
+  enquiryRules?: EnquiryRules
   /** The acquirer's notifications; undefined unless the acquirer is set up. */
   notifications: (settings: Settings) => Notifications | undefined
   /** Absent if we make the links. Returns undefined unless the acquirer is set up. `elapsedMs` is a monotonic clock. */

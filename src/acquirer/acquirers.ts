@@ -1,7 +1,8 @@
 import { unavailable } from '../errors.ts'
 import type { HttpClient } from '../outbound/http-client.ts'
+import type { EnquiryRules } from '../payments/enquiry-times.ts'
 import type { Merchant } from '../tenants/merchants.ts'
-import type { AcquirerSettings } from './accounts.ts'
+import { type AcquirerSettings, splitAccountName } from './accounts.ts'
 import type { Acquirer, AcquirerMerchant, ReadSettled } from './acquirer.ts'
 import { cashfree } from './cashfree.ts'
 import { type AcquirerClient, type ClientOptions, withLimits } from './client.ts'
@@ -20,29 +21,92 @@ export const LINKING_NAMES = ACQUIRER_NAMES.filter((name) => ACQUIRERS.get(name)
 /** Names of the acquirers that report their settlements. */
 export const SETTLED_NAMES = ACQUIRER_NAMES.filter((name) => ACQUIRERS.get(name)?.settled)
 
-/** The reader of an acquirer's settlements; undefined if the acquirer does not report settlements or is not set up. */
-export const settledReader = (name: string, settings: AcquirerSettings, http: HttpClient): ReadSettled | undefined =>
-  ACQUIRERS.get(name)?.settled?.(settings, http)
+const acquirerOf = (account: string) => ACQUIRERS.get(splitAccountName(account).acquirer)
 
-/** The reason why a merchant cannot use this acquirer, as a text for the operator; undefined when there is none. */
-export function acquirerFault(
-  name: string,
-  merchant: AcquirerMerchant,
-  settings: AcquirerSettings,
-): string | undefined {
-  const acquirer = ACQUIRERS.get(name)
-  if (acquirer === undefined) return `acquirer must be one of ${ACQUIRER_NAMES.join(', ')}`
-  if (!isSetUp(name, settings)) {
-    return `the acquirer ${name} is not set up: set ${acquirer.variables}`
-  }
-  return acquirer.faultOf?.(merchant)
+/** When and how often the acquirer of an account may be queried about payments; undefined if we make the links. */
+export const enquiryRulesOf = (account: string): EnquiryRules | undefined => acquirerOf(account)?.enquiryRules
+
+/** The reader of an account's settlements; undefined if the acquirer does not report settlements. */
+export const settledReader = ({ name, settings }: AcquirerAccount, http: HttpClient): ReadSettled | undefined =>
+  acquirerOf(name)?.settled?.(settings, http)
+
+/** An account at an acquirer. `name` is as accountName makes it; the settings of other acquirers are not in `settings`. */
+export type AcquirerAccount = {
+  name: string
+  settings: AcquirerSettings
+  /** Differs after each change of the settings. */
+  version: string
+  /** Why the account cannot be used, as a text for the operator. */
+  fault?: string | undefined
+  /** Since when the account makes no links. */
+  disabledAt: Date | null
 }
 
-/** A warning for each acquirer in `names`, those of open refunds, that is not set up and so cannot carry them out. */
-export const refundWarnings = (names: readonly string[], settings: AcquirerSettings): string[] =>
-  names
-    .filter((name) => !isSetUp(name, settings))
-    .map((name) => `Refunds of the acquirer ${name} wait: ${adviceOn(name)}`)
+export type Accounts = ReturnType<typeof createAccounts>
+
+/** The accounts at acquirers: those of the environment, in `settings`, and those in the database, which `load` reads. */
+export function createAccounts(settings: AcquirerSettings, load: () => Promise<AcquirerAccount[]> = async () => []) {
+  const ofEnvironment = ACQUIRER_NAMES.filter((name) => isSetUp(name, settings)).map(
+    (name): AcquirerAccount => ({ name, settings, version: '', disabledAt: null }),
+  )
+
+  async function find(name: string): Promise<AcquirerAccount | undefined> {
+    const accounts = name.includes(':') ? await load() : ofEnvironment
+    return accounts.find((account) => account.name === name)
+  }
+
+  /** Advice to the operator about an account that cannot be used; undefined for any other account. */
+  async function adviceOn(name: string): Promise<string | undefined> {
+    const found = await find(name)
+    if (found) return found.fault
+    const { acquirer, account } = splitAccountName(name)
+    const advice = ACQUIRERS.get(acquirer)?.variables
+    if (advice === undefined) return 'this version does not have it'
+    return account ? `ops accounts add --account ${account} --acquirer ${acquirer}` : `set ${advice}`
+  }
+
+  async function warn(names: readonly string[], text: (name: string, advice: string) => string): Promise<string[]> {
+    const warnings = names.map(async (name) => {
+      const advice = await adviceOn(name)
+      return advice === undefined ? [] : [text(name, advice)]
+    })
+    return (await Promise.all(warnings)).flat()
+  }
+
+  return {
+    find,
+    adviceOn,
+    all: async () => [...ofEnvironment, ...(await load())],
+
+    /** How many accounts can tell the service of payments. */
+    async countNotifying(): Promise<number> {
+      const stored = (await load()).filter(({ fault }) => fault === undefined)
+      return stored.length + ofEnvironment.filter(({ name }) => ACQUIRERS.get(name)?.notifications(settings)).length
+    },
+
+    /** The reason why a merchant cannot use an account, as a text for the operator; undefined when there is none. */
+    async faultOf(name: string, merchant: AcquirerMerchant): Promise<string | undefined> {
+      const acquirer = acquirerOf(name)
+      if (acquirer === undefined) return `acquirer must be one of ${ACQUIRER_NAMES.join(', ')}`
+      const advice = await adviceOn(name)
+      if (advice !== undefined) return `the acquirer ${name} is not set up: ${advice}`
+      if ((await find(name))?.disabledAt) return `the account ${name} is disabled: ops accounts enable`
+      return acquirer.faultOf?.(merchant)
+    },
+
+    /** One warning for each account that cannot be used, of the database or of `names`: those that merchants have. */
+    async warningsOf(names: readonly string[]): Promise<string[]> {
+      const faulty = (await load()).filter(({ fault }) => fault !== undefined)
+      return warn([...new Set([...names, ...faulty.map(({ name }) => name)])], notSetUp)
+    },
+
+    /** One warning for each of `names`, the accounts of open refunds, that cannot carry them out. */
+    refundWarnings: (names: readonly string[]) =>
+      warn(names, (name, advice) => `Refunds of the acquirer ${name} wait: ${advice}`),
+  }
+}
+
+const notSetUp = (name: string, advice: string) => `Merchants of the acquirer ${name} cannot take payments: ${advice}`
 
 /**
  * Whether an acquirer is set up. `direct` always is, because our own links work without notifications. An unknown
@@ -58,39 +122,51 @@ export type Acquirers = ReturnType<typeof createAcquirers>
 /** The options of all clients. `elapsedMs` is a monotonic clock. */
 type AcquirersOptions = ClientOptions & { elapsedMs: () => number }
 
-export function createAcquirers(settings: AcquirerSettings, http: HttpClient, options: AcquirersOptions) {
-  const clients = new Map<string, AcquirerClient>()
-  const notifications: Notifications[] = []
-  for (const [name, acquirer] of ACQUIRERS) {
-    const client = acquirer.client?.(settings, http, options.elapsedMs)
-    if (client) clients.set(name, withLimits(name, client, options))
-    const taken = acquirer.notifications(settings)
-    if (taken) notifications.push(taken)
-  }
-  return {
-    /** Clients of the acquirers that make their own links, by acquirer. */
-    clients,
-    notifications,
-    /** When and how often each of these acquirers may be queried about payments. */
-    enquiryRules: new Map([...clients].map(([name, { enquiryRules }]) => [name, enquiryRules])),
+/** Clients and notifications of the accounts. Each is made once, and anew after a change of its account. */
+export function createAcquirers(accounts: Accounts, http: HttpClient, options: AcquirersOptions) {
+  type Made = { version: string; client: AcquirerClient | undefined; notifications: Notifications | undefined }
+  const made = new Map<string, Made>()
 
-    /** The client that makes a merchant's links; undefined if we do. Throws 503 if the acquirer is not set up. */
-    clientOf({ mid, acquirer }: Merchant): AcquirerClient | undefined {
-      if (isSetUp(acquirer, settings)) return clients.get(acquirer)
-      options.onCall(acquirer, 'createLink', 'refused')
-      options.log.error({ mid, acquirer }, notSetUp(acquirer))
-      throw unavailable()
+  function make({ name, settings, version }: AcquirerAccount): Made {
+    const before = made.get(name)
+    if (before?.version === version) return before
+    const acquirer = acquirerOf(name)
+    const client = acquirer?.client?.(settings, http, options.elapsedMs)
+    const notifications = acquirer?.notifications(settings)
+    const account = { version, client: client && withLimits(name, client, options), notifications }
+    made.set(name, account)
+    return account
+  }
+
+  async function find(name: string): Promise<Made | undefined> {
+    const account = await accounts.find(name)
+    return account && make(account)
+  }
+
+  return {
+    /** The client of an account that makes its own links; undefined if we make the links, or the account cannot be used. */
+    clientOf: async (name: string) => (await find(name))?.client,
+
+    /** Clients of all accounts that make their own links, by account. */
+    async clients(): Promise<ReadonlyMap<string, AcquirerClient>> {
+      const all = (await accounts.all()).map((account) => [account.name, make(account).client] as const)
+      return new Map(all.flatMap(([name, client]) => (client ? [[name, client]] : [])))
     },
 
-    /** One warning for each acquirer that is not set up. `names` are the acquirers that merchants have. */
-    warningsOf: (names: readonly string[]) => names.filter((name) => !isSetUp(name, settings)).map(notSetUp),
+    /** The notifications of an account; undefined if the account cannot be used. */
+    notificationsOf: async (name: string) => (await find(name))?.notifications,
+
+    /** The client that makes a merchant's links; undefined if we do. Throws 503 if the account makes no links. */
+    async linkerOf({ mid, acquirer: name }: Merchant): Promise<AcquirerClient | undefined> {
+      if (name === 'direct') return undefined
+      const account = await accounts.find(name)
+      const client = account && !account.disabledAt ? make(account).client : undefined
+      if (client) return client
+      const { acquirer } = splitAccountName(name)
+      options.onCall(acquirer, 'createLink', 'refused')
+      const advice = (await accounts.adviceOn(name)) ?? 'the account is disabled: ops accounts enable'
+      options.log.error({ mid, acquirer: name }, notSetUp(name, advice))
+      throw unavailable()
+    },
   }
-}
-
-const notSetUp = (name: string) => `Merchants of the acquirer ${name} cannot take payments: ${adviceOn(name)}`
-
-/** Advice to the operator about an acquirer that is not set up. */
-export function adviceOn(name: string): string {
-  const advice = ACQUIRERS.get(name)?.variables
-  return advice ? `set ${advice}` : 'this version does not have it'
 }

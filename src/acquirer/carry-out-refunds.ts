@@ -4,7 +4,7 @@ import type { DueRefund, DueRefunds } from '../refunds/due-refunds.ts'
 import type { RefundUpdates } from '../refunds/record-update.ts'
 import type { RefundUpdate } from '../refunds/refund.ts'
 import type { JobSource } from '../scheduler/scheduler.ts'
-import { acquirerQueues, ignoreAcquirerError } from './acquirer-queues.ts'
+import { acquirerQueues, type Clients, ignoreAcquirerError } from './acquirer-queues.ts'
 import type { AcquirerClient } from './client.ts'
 
 const HOUR_MS = 3_600_000
@@ -17,13 +17,13 @@ type Refunding = Pick<Required<AcquirerClient>, 'refund' | 'getRefund'> & Pick<A
 type Dependencies = {
   due: DueRefunds
   updates: RefundUpdates
-  clients: ReadonlyMap<string, AcquirerClient>
+  clients: Clients
   now: () => Date
   limits: Pick<Limits['acquirers'], 'dueAtOnce'>
 }
 
-/** Returns a job source for each acquirer, which sends new refunds and queries refunds that are under way. */
-export function dueRefunds({ due, updates, clients, now, limits: { dueAtOnce } }: Dependencies): JobSource[] {
+/** The job source that sends new refunds and queries refunds that are under way. */
+export function dueRefunds({ due, updates, clients, now, limits: { dueAtOnce } }: Dependencies): JobSource {
   async function carryOut(refund: DueRefund, client: Refunding): Promise<void> {
     const isToSend = refund.acquirerRefundId === null && (refund.sentAt === null || client.repeatsRefunds === true)
     await (isToSend ? send(refund, client) : ask(refund, client)).catch(ignoreAcquirerError)
@@ -56,9 +56,8 @@ export function dueRefunds({ due, updates, clients, now, limits: { dueAtOnce } }
     if (update.payment && !refund.payment) await due.savePaymentNames(refund, update.payment)
   }
 
-  return [...clients].flatMap(([acquirer, { refund, getRefund, repeatsRefunds }]) => {
-    if (!refund || !getRefund) return []
-    const carryOutBy = (claimed: DueRefund) => carryOut(claimed, { refund, getRefund, repeatsRefunds })
-    return acquirerQueues(`refunds of ${acquirer}`, acquirer, due, { dueAtOnce, now }, carryOutBy)
-  })
+  const refunding = async () => new Map([...(await clients())].filter(([, client]) => client.refund))
+  return acquirerQueues('refunds at acquirers', refunding, due, { dueAtOnce, now }, (refund, client) =>
+    carryOut(refund, client as Refunding),
+  )
 }

@@ -71,8 +71,11 @@ export const paymentFields = {
 
 type Payment = z.output<z.ZodObject<typeof paymentFields>>
 
-/** Returns undefined while the payment is under way. `orderId` is the order that the caller expects. */
-export function toPaymentReport(orderId: string, payment: Payment): PaymentReport | undefined {
+/**
+ * Returns undefined while the payment is under way. `account` is the name of our account, `orderId` the order that the
+ * caller expects.
+ */
+export function toPaymentReport(account: string, orderId: string, payment: Payment): PaymentReport | undefined {
   const status = PAYMENT_ENDS.get(payment.payment_status)
   const failure = status === 'FAIL' ? failureOf(payment) : undefined
   if (status === undefined || failure === 'under way') return undefined
@@ -82,7 +85,7 @@ export function toPaymentReport(orderId: string, payment: Payment): PaymentRepor
     utr: payment.bank_reference,
     amount: payment.payment_amount,
     paidAt: payment.payment_time,
-    acquirer: { name: NAME, id: payment.order_id },
+    acquirer: { name: account, id: payment.order_id },
     names: payment.cf_payment_id === undefined ? undefined : { id: payment.cf_payment_id },
     failure,
   }

@@ -5,7 +5,7 @@ import { bodyCheck } from '../http/input.ts'
 import { HIGHEST_MAX_RUPEES } from '../money.ts'
 import { isOrderId } from '../payments/intent.ts'
 import type { RefundUpdate } from '../refunds/refund.ts'
-import type { CashfreeSettings } from './accounts.ts'
+import { accountName, type CashfreeSettings } from './accounts.ts'
 import { NAME, PAYMENT_ENDS, paymentFields, refundFields, toPaymentReport, toRefundUpdate } from './cashfree-http.ts'
 import { parseExact } from './exact-json.ts'
 import {
@@ -16,7 +16,6 @@ import {
   type Notifications,
   onlyFields,
   requiredWithSuccess,
-  routeOfOwnForm,
 } from './notification.ts'
 
 /** The fields that are read from a payment event. Cashfree also sends customer data, which is not read. */
@@ -38,12 +37,12 @@ const checkRefund = bodyCheck(RefundEvent)
 type Event = { data?: Partial<Record<'order' | 'payment' | 'refund' | 'auto_refund' | 'error_details', Fields>> }
 
 /** Returns undefined for an event that changes nothing; the fields of such an event are not checked. */
-function readEvent({ data }: Event): Notification | undefined {
+function readEvent(account: string, { data }: Event): Notification | undefined {
   const refund = data?.refund ?? data?.auto_refund
   if (refund) return { refund: readRefund(refund, data?.auto_refund !== undefined) }
   if (!PAYMENT_ENDS.has(data?.payment?.payment_status)) return undefined
   const event = checkPayment({ ...data?.payment, order_id: data?.order?.order_id, error_details: data?.error_details })
-  const payment = toPaymentReport(event.order_id, event)
+  const payment = toPaymentReport(account, event.order_id, event)
   return payment && { payment }
 }
 
@@ -70,10 +69,10 @@ const KEPT = [
   ...[...Object.keys(PaymentEvent.shape), ...Object.keys(RefundEvent.shape)],
 ].filter((name) => name !== 'payment_message' && name !== 'error_details')
 
-export const cashfreeNotifications = ({ notificationSecrets }: CashfreeSettings): Notifications => ({
+export const cashfreeNotifications = ({ account, notificationSecrets }: CashfreeSettings): Notifications => ({
   parse: parseExact,
   // A notification may have any age: Cashfree does not say whether a repeat has a new time, and repeats change nothing.
-  register: routeOfOwnForm(NAME, readEvent),
+  read: (fields) => readEvent(accountName(NAME, account), fields),
   requireSignature({ headers }, body) {
     const { 'x-webhook-signature': signature, 'x-webhook-timestamp': at } = headers
     if (typeof at !== 'string' || !isSigned(signature, notificationSecrets, at, body)) throw unsigned(SIGNATURE)

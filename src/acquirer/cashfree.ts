@@ -4,7 +4,7 @@ import { AcquirerError } from '../errors.ts'
 import { toJsonNumber } from '../money.ts'
 import type { EnquiryRules } from '../payments/enquiry-times.ts'
 import type { Intent } from '../payments/intent.ts'
-import type { CashfreeSettings } from './accounts.ts'
+import { accountName, type CashfreeSettings } from './accounts.ts'
 import type { Acquirer } from './acquirer.ts'
 import {
   type CashfreeRequest,
@@ -21,7 +21,7 @@ import { cashfreeNotifications } from './cashfree-notifications.ts'
 import { cashfreeSettled } from './cashfree-settlements.ts'
 import type { AcquirerClient, RefundOrder } from './client.ts'
 import { type JsonAnswer, notBelieved, readBody, shortText } from './json-request.ts'
-import { requiredWithSuccess } from './notification.ts'
+import { notificationPath, requiredWithSuccess } from './notification.ts'
 import { readPaymentLink } from './payment-link.ts'
 
 /*
@@ -58,7 +58,8 @@ const ENQUIRY_RULES: EnquiryRules = {
 }
 
 export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequest): AcquirerClient {
-  const { isSandbox = false, publicUrl = '' } = settings
+  const { isSandbox = false } = settings
+  const name = accountName(NAME, settings.account)
 
   /** Creates the order. After a 409 the existing order is read: a proxy may have repeated the request. */
   async function makeOrder(intent: Intent, signal: AbortSignal | undefined): Promise<string> {
@@ -68,7 +69,7 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
       order_amount: toJsonNumber(amount),
       order_currency: 'INR',
       customer_details: customerOf(intent),
-      order_meta: { payment_methods: 'upi', notify_url: notifyUrlBelow(publicUrl) },
+      order_meta: { payment_methods: 'upi', notify_url: notifyUrl(settings) },
       order_expiry_time: expiresAt.toISOString(),
       order_note: noteOf(intent.note, 200),
     }
@@ -109,7 +110,7 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
       // This request carries no credentials: the session authorises it.
       const answer = await request({ method: 'POST', path: 'orders/sessions', body, isOpen: true }, signal, [200])
       const link = Session.safeParse(answer.body).data?.data.payload.default ?? ''
-      const names = { acquirer: NAME, merchantId, id: orderId, link }
+      const names = { acquirer: name, merchantId, id: orderId, link }
       if (isSandbox && /^https:\/\/[!-~]+$/.test(link)) {
         return { paymentLink: { ...names, reference: orderId }, payeeVpa: intent.payee.vpa }
       }
@@ -125,7 +126,6 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
       return state === 'TERMINATION_REQUESTED' ? 'unknown' : 'paid'
     },
 
-    enquiryRules: ENQUIRY_RULES,
     async getPayment({ orderId, isOpen }, signal) {
       if (isOpen) {
         // Cashfree takes four times as many queries of orders as of payments. A payment of an ACTIVE order has not succeeded.
@@ -136,9 +136,9 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
       const payments = await paymentsOf(orderId, signal)
       const isPaid = ({ payment_status: status }: z.output<typeof PaymentAnswer>) => status === 'SUCCESS'
       // A payment under way may still succeed, so a failed payment is reported only when no payment is under way.
-      const hasEnded = payments.every((payment) => toPaymentReport(orderId, payment) !== undefined)
+      const hasEnded = payments.every((payment) => toPaymentReport(name, orderId, payment) !== undefined)
       const last = payments.find(isPaid) ?? (hasEnded ? payments.at(-1) : undefined)
-      return last && toPaymentReport(orderId, last)
+      return last && toPaymentReport(name, orderId, last)
     },
 
     async refund(order, signal) {
@@ -163,6 +163,12 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
     getRefund,
     repeatsRefunds: true,
 
+    async check(signal) {
+      // An order that does not exist: Cashfree answers 404 in its own form, and 401 to wrong credentials.
+      const answer = await request({ method: 'GET', path: 'orders/check-of-credentials' }, signal, [200, 404])
+      if (codeOf(answer) === undefined) throw notBelieved(answer, 'Cashfree answered in a form that is not its own')
+    },
+
     async simulate({ id }, { succeeds }, signal) {
       const open = (await paymentsOf(id, signal)).findLast(({ payment_status: status }) => !PAYMENT_ENDS.get(status))
       if (open === undefined) throw new AcquirerError('unavailable', 'Cashfree has no open payment of this order')
@@ -174,8 +180,8 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
 }
 
 /** Cashfree takes an https address of at most 250 characters; without one, Cashfree uses that of its dashboard. */
-function notifyUrlBelow(publicUrl: string): string | undefined {
-  const url = `${publicUrl}/acquirer/${NAME}/notification`
+function notifyUrl({ publicUrl, account }: CashfreeSettings): string | undefined {
+  const url = `${publicUrl}${notificationPath(NAME, account)}`
   return url.startsWith('https:') && url.length <= 250 ? url : undefined
 }
 
@@ -201,6 +207,7 @@ const codeOf = ({ body }: JsonAnswer) => shortText((body as { code?: unknown } |
 export const cashfree: Acquirer<{ cashfree?: CashfreeSettings | undefined }> = {
   variables: 'CASHFREE_CLIENT_ID and CASHFREE_CLIENT_SECRET',
   notifications: ({ cashfree: account }) => account && cashfreeNotifications(account),
+  enquiryRules: ENQUIRY_RULES,
   client: ({ cashfree: account }, http) => account && cashfreeClient(account, createCashfreeRequest(account, http)),
   settled: ({ cashfree: account }, http) => account && cashfreeSettled(createCashfreeRequest(account, http)),
 }

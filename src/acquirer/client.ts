@@ -1,11 +1,11 @@
 import type { Logger } from 'pino'
 import { AcquirerError } from '../errors.ts'
 import type { Limits } from '../limits.ts'
-import type { EnquiryRules } from '../payments/enquiry-times.ts'
 import type { Intent, PaymentLink } from '../payments/intent.ts'
 import type { PaymentReport } from '../payments/outcome.ts'
 import type { DueRefund } from '../refunds/due-refunds.ts'
 import type { RefundUpdate } from '../refunds/refund.ts'
+import { splitAccountName } from './accounts.ts'
 import { undone } from './json-request.ts'
 
 /**
@@ -42,8 +42,8 @@ export type AcquirerClient = {
   refund?: (order: RefundOrder, signal?: AbortSignal) => Promise<RefundUpdate>
   /** The state of a refund; undefined when the acquirer does not have the refund. */
   getRefund?: (order: RefundOrder, signal?: AbortSignal) => Promise<RefundUpdate | undefined>
-  /** When and how often the acquirer may be queried about payments. */
-  enquiryRules: EnquiryRules
+  /** Resolves if the acquirer accepts the account's credentials. Changes nothing at the acquirer. */
+  check: (signal?: AbortSignal) => Promise<void>
   /** Whether the acquirer recognises a repeated refund by its `ourRefundId`. If not, a refund is sent at most once. */
   repeatsRefunds?: boolean | undefined
 }
@@ -54,22 +54,27 @@ export type LinkedOrder = { orderId: string; paymentLink: PaymentLink; isOpen?: 
 /** A refund to send or to query. `amount` is in paise, `utr` is that of the refunded payment. */
 export type RefundOrder = Omit<DueRefund, 'mid' | 'acquirer' | 'acquirerRefundId' | 'madeAt' | 'sentAt'>
 
-type CallName = Exclude<keyof AcquirerClient, 'enquiryRules' | 'repeatsRefunds'>
+type CallName = Exclude<keyof AcquirerClient, 'repeatsRefunds'>
 
 type CallOutcome = 'done' | 'crowded' | AcquirerError['outcome']
 
 export type ClientOptions = {
   log: Pick<Logger, 'warn' | 'error'>
+  /** `acquirer` is the acquirer without the account, because a metric must not have a label for each account. */
   onCall: (acquirer: string, call: CallName, outcome: CallOutcome) => void
   limits: Pick<Limits['acquirers'], 'callsUnderWay' | 'requestMs'>
 }
 
-/** Returns `client` with limits of a call's time and of the number of simultaneous calls. Failed calls are logged. */
+/**
+ * Returns the client of the account `name` with limits of a call's time and of the number of simultaneous calls. Failed
+ * calls are logged.
+ */
 export function withLimits(
   name: string,
   client: AcquirerClient,
   { log, onCall, limits }: ClientOptions,
 ): AcquirerClient {
+  const { acquirer } = splitAccountName(name)
   let underWay = 0
 
   async function call<T>(
@@ -79,17 +84,17 @@ export function withLimits(
   ): Promise<T> {
     // getPayment is never refused here, because the refused query would count as one of the few that an order has.
     if (underWay >= limits.callsUnderWay && callName !== 'getPayment') {
-      onCall(name, callName, 'crowded')
+      onCall(acquirer, callName, 'crowded')
       throw undone(new AcquirerError('unavailable', `too many calls of ${name} are under way`))
     }
     underWay++
     try {
       const result = await send(signal)
-      onCall(name, callName, 'done')
+      onCall(acquirer, callName, 'done')
       return result
     } catch (error) {
       if (!(error instanceof AcquirerError)) throw error
-      onCall(name, callName, error.outcome)
+      onCall(acquirer, callName, error.outcome)
       const level = error.outcome === 'unavailable' ? 'warn' : 'error'
       log[level]({ acquirer: name, call: callName, outcome: error.outcome, ...error.facts }, error.message)
       throw error
@@ -98,7 +103,7 @@ export function withLimits(
     }
   }
 
-  const { refund, getRefund, enquiryRules, repeatsRefunds } = client
+  const { refund, getRefund, repeatsRefunds } = client
   return {
     createLink: (intent, merchant, until) =>
       call('createLink', (signal) => client.createLink(intent, merchant, signal), until),
@@ -107,7 +112,7 @@ export function withLimits(
     simulate: (link, attempt, until) => call('simulate', (signal) => client.simulate(link, attempt, signal), until),
     ...(refund && { refund: (order, until) => call('refund', (signal) => refund(order, signal), until) }),
     ...(getRefund && { getRefund: (order, until) => call('getRefund', (signal) => getRefund(order, signal), until) }),
-    enquiryRules,
+    check: (until) => call('check', (signal) => client.check(signal), until),
     repeatsRefunds,
   }
 }

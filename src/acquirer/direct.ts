@@ -58,6 +58,7 @@ export const paymentNotification = operation({
   },
   refusals: [badRequest('UTR is required with SUCCESS'), notificationUnsigned(), ...NOTIFICATION_REFUSALS],
   answer: NOTIFICATION_RECORDED,
+  route: { config: { acquirer: 'direct' } },
   handle: (dependencies: NotificationDependencies) => {
     return async ({ body }) => {
       const { orderId, status, UTR: utr, amount, paidAt } = body
@@ -82,7 +83,6 @@ export const direct: Acquirer<{ direct: readonly string[] }> = {
   notifications({ direct: secrets }) {
     if (secrets.length === 0) return undefined
     return {
-      register: paymentNotification.register,
       requireSignature(request, body, now) {
         if (!isSignedInTime(request.headers['x-signature'], body, secrets, now)) throw notificationUnsigned()
       },

@@ -2,13 +2,14 @@ import type { Logger } from 'pino'
 import { AcquirerError } from '../errors.ts'
 import type { Limits } from '../limits.ts'
 import type { Enquiries } from '../payments/enquiries.ts'
+import type { EnquiryRules } from '../payments/enquiry-times.ts'
 import type { Recorded, Reports } from '../payments/reports.ts'
 import type { JobSource } from '../scheduler/scheduler.ts'
-import { acquirerQueues, ignoreAcquirerError } from './acquirer-queues.ts'
+import { acquirerQueues, type Clients, ignoreAcquirerError } from './acquirer-queues.ts'
+import type { Acquirers } from './acquirers.ts'
 import type { AcquirerClient, LinkedOrder } from './client.ts'
 
 type Recording = { reports: Reports; now: () => Date }
-type Clients = ReadonlyMap<string, AcquirerClient>
 
 /**
  * Queries the payment of an order at its acquirer, and records the report. Undefined if the acquirer knows no payment
@@ -27,13 +28,13 @@ export async function enquire(
  * payment is queried. No answer waits for the closing.
  */
 export function createLinkCloser({
-  clients,
+  clientOf,
   log,
   ...recording
-}: Recording & { clients: Clients; log: Pick<Logger, 'error'> }) {
+}: Recording & { clientOf: Acquirers['clientOf']; log: Pick<Logger, 'error'> }) {
   return async (order: LinkedOrder): Promise<void> => {
-    const client = clients.get(order.paymentLink.acquirer)
     try {
+      const client = await clientOf(order.paymentLink.acquirer)
       if ((await client?.closeLink(order.paymentLink)) !== 'paid') return
       await enquire(order, { client: client as AcquirerClient, ...recording })
     } catch (err) {
@@ -48,39 +49,43 @@ export function createLinkCloser({
 }
 
 /**
- * Returns a job source for each acquirer, which queries the payments of orders whose outcome was not reported. All
- * instances share the acquirer's limit of queries in a minute, so the database counts those of the last minute at each
- * look. Instances that look at the same moment may exceed the limit by the enquiries that each then has under way.
+ * The job source that queries the payments of orders whose outcome was not reported. All instances share an account's
+ * limit of queries in a minute, so the database counts those of the last minute at each look. Instances that look at the
+ * same moment may exceed the limit by the enquiries that each then has under way.
  */
-export function dueEnquiries({ enquiries, clients, limits, ...recording }: DueEnquiries): JobSource[] {
-  return [...clients].map(([acquirer, client]) => {
-    const { most, perMinute } = client.enquiryRules
-    let left = Number.POSITIVE_INFINITY
-    const due = {
-      async findDue(...look: Parameters<typeof enquiries.findDue>) {
-        if (perMinute !== undefined) left = perMinute - (await enquiries.countOfLastMinute(acquirer, recording.now()))
-        return enquiries.findDue(...look)
-      },
-      async claimDue(_: string, mid: string, limit: number, now: Date) {
-        const reserved = Math.max(0, Math.min(limit, left))
-        left -= reserved
-        const claimed = reserved > 0 ? await enquiries.claimDue(acquirer, mid, reserved, now, most) : []
-        left += reserved - claimed.length
-        return claimed
-      },
-    }
-    return acquirerQueues(`questions to ${acquirer}`, acquirer, due, { ...limits, now: recording.now }, (enquiry) =>
-      enquire(enquiry, { client, ...recording }).catch(async (error) => {
-        ignoreAcquirerError(error)
-        // With 429 the acquirer has not looked at the order, so the enquiry is not counted.
-        if (error.facts.status === 429) await enquiries.giveBack(enquiry, recording.now())
-      }),
-    )
-  })
+export function dueEnquiries({ enquiries, clients, rulesOf, limits, ...recording }: DueEnquiries): JobSource {
+  /** How many queries each account has left until the next look. */
+  const left = new Map<string, number>()
+  const due = {
+    async findDue(account: string, ...look: [limit: number, now: Date]) {
+      const perMinute = rulesOf(account)?.perMinute
+      if (perMinute !== undefined) {
+        left.set(account, perMinute - (await enquiries.countOfLastMinute(account, recording.now())))
+      }
+      return enquiries.findDue(account, ...look)
+    },
+    async claimDue(account: string, mid: string, limit: number, now: Date) {
+      const free = left.get(account) ?? Number.POSITIVE_INFINITY
+      const reserved = Math.max(0, Math.min(limit, free))
+      left.set(account, free - reserved)
+      const most = rulesOf(account)?.most ?? 0
+      const claimed = reserved > 0 ? await enquiries.claimDue(account, mid, reserved, now, most) : []
+      left.set(account, (left.get(account) ?? 0) + reserved - claimed.length)
+      return claimed
+    },
+  }
+  return acquirerQueues('questions to acquirers', clients, due, { ...limits, now: recording.now }, (enquiry, client) =>
+    enquire(enquiry, { client, ...recording }).catch(async (error) => {
+      ignoreAcquirerError(error)
+      // With 429 the acquirer has not looked at the order, so the enquiry is not counted.
+      if (error.facts.status === 429) await enquiries.giveBack(enquiry, recording.now())
+    }),
+  )
 }
 
 type DueEnquiries = Recording & {
   enquiries: Pick<Enquiries, 'findDue' | 'countOfLastMinute' | 'claimDue' | 'giveBack'>
   clients: Clients
+  rulesOf: (account: string) => Pick<EnquiryRules, 'most' | 'perMinute'> | undefined
   limits: Pick<Limits['acquirers'], 'dueAtOnce'>
 }

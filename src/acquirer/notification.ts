@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import * as z from 'zod'
-import { Failure, notificationRefused, orderNotFound } from '../errors.ts'
+import { Failure, notFound, notificationRefused, orderNotFound } from '../errors.ts'
 import { errorText, utr } from '../fields.ts'
 import { registerSignedJson } from '../http/input.ts'
 import { success } from '../http/operation.ts'
@@ -10,6 +10,7 @@ import type { PaymentReport } from '../payments/outcome.ts'
 import type { Reports } from '../payments/reports.ts'
 import type { RefundUpdates } from '../refunds/record-update.ts'
 import type { RefundUpdate } from '../refunds/refund.ts'
+import { accountName } from './accounts.ts'
 
 export type NotificationDependencies = {
   reports: Reports
@@ -22,11 +23,15 @@ export type Notification = { payment: PaymentReport } | { refund: RefundUpdate }
 /** The fields of a notification before any check. */
 export type Fields = Record<string | symbol, unknown>
 
+/** The notifications of one account at an acquirer. */
 export type Notifications = {
   /** The parser of the body; JSON.parse by default. */
   parse?: (json: string) => unknown
-  /** Adds the acquirer's HTTP route, which is made by `operation` or by `routeOfOwnForm`. */
-  register: (app: FastifyInstance, dependencies: NotificationDependencies) => void
+  /**
+   * Reads a notification in the acquirer's own format. Returns undefined for one that changes nothing, and throws 400 for an
+   * unreadable one. Absent if the acquirer has a documented operation.
+   */
+  read?: (fields: Fields) => Notification | undefined
   /** Throws 401 unless `body` is signed. */
   requireSignature: (request: FastifyRequest, body: Buffer, now: Date) => void
   /** The orderId for the log, read before the fields are checked, because refused notifications are logged too. */
@@ -81,56 +86,83 @@ export async function recordNotification({ reports, now }: NotificationDependenc
   }
 }
 
-/** Records an acquirer's refund update. Throws 404 for an unknown refund, 409 for an update about another refund. */
-async function recordRefund(acquirer: string, { refunds, now }: NotificationDependencies, update: RefundUpdate) {
-  const recorded = await refunds.recordNotification(acquirer, update, now())
+/** Records an account's refund update. Throws 404 for an unknown refund, 409 for an update about another refund. */
+async function recordRefund(account: string, { refunds, now }: NotificationDependencies, update: RefundUpdate) {
+  const recorded = await refunds.recordNotification(account, update, now())
   if (recorded === undefined) throw orderNotFound()
   if (recorded.exception === 'refund differs') throw notificationRefused('refund differs')
   return {}
 }
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The acquirer whose notifications the route receives. */
+    acquirer?: string
+  }
+  interface FastifyRequest {
+    /** The account that a notification is for, on routes of takeNotifications. */
+    notified: Notified
+  }
+}
+
+type Notified = { account: string; notifications: Notifications }
+
+/** The path below PUBLIC_URL where an account's notifications in the acquirer's own format arrive. */
+export const notificationPath = (acquirer: string, account?: string) =>
+  `/acquirer/${acquirer}/notification${account === undefined ? '' : `/${account}`}`
+
 /**
- * The route that receives notifications in an acquirer's own format. Our API documents leave it out. `read` returns undefined
- * for a notification that changes nothing, and throws 400 for an unreadable one.
+ * The routes for notifications in the format of an acquirer: for the account `default`, and for each other account. Our API
+ * documents leave them out.
  */
-export function routeOfOwnForm(
-  acquirer: string,
-  read: (fields: Fields) => Notification | undefined,
-): Notifications['register'] {
-  return (app, dependencies) => {
-    app.post<{ Body: Fields }>(`/acquirer/${acquirer}/notification`, async ({ body }) => {
-      const notification = read(body)
+export function routesOfOwnForm(app: FastifyInstance, acquirer: string, dependencies: NotificationDependencies) {
+  for (const path of [notificationPath(acquirer), notificationPath(acquirer, ':account')]) {
+    app.post<{ Body: Fields }>(path, { config: { acquirer } }, async ({ body, notified }) => {
+      const notification = notified.notifications.read?.(body)
       if (notification === undefined) return NOTIFICATION_RECORDED.toBody({})
       return NOTIFICATION_RECORDED.toBody(
         'refund' in notification
-          ? await recordRefund(acquirer, dependencies, notification.refund)
+          ? await recordRefund(notified.account, dependencies, notification.refund)
           : await recordNotification(dependencies, notification.payment),
       )
     })
   }
 }
 
-/** Takes the signed notifications of one acquirer. `app` must be a scope of its own, because of the error handler. */
+/**
+ * Takes the signed notifications of `app`'s routes. `find` returns the notifications of an account, which is set up.
+ * `app` must be a scope of its own, because of the error handler.
+ */
 export function takeNotifications(
   app: FastifyInstance,
-  { parse, register, requireSignature, orderIdOf, keep }: Notifications,
-  { fieldLimit, ...dependencies }: NotificationDependencies & { fieldLimit: number },
+  find: (account: string) => Promise<Notifications | undefined>,
+  { reports, now, fieldLimit }: Pick<NotificationDependencies, 'reports' | 'now'> & { fieldLimit: number },
 ) {
-  const { reports, now } = dependencies
-  registerSignedJson(app, { fieldLimit, parse, accept: (request, body) => requireSignature(request, body, now()) })
+  app.decorateRequest('notified')
+  app.addHook('onRequest', async (request) => {
+    const { account: name } = request.params as { account?: string }
+    const account = accountName(request.routeOptions.config.acquirer ?? '', name)
+    const notifications = await find(account)
+    if (notifications === undefined) throw notFound()
+    request.notified = { account, notifications }
+  })
+  registerSignedJson(app, {
+    fieldLimit,
+    parse: ({ notified }, json) => (notified.notifications.parse ?? JSON.parse)(json),
+    accept: (request, body) => request.notified.notifications.requireSignature(request, body, now()),
+  })
   app.addHook('preValidation', (request, _reply, done) => {
-    const orderId = orderIdOf(request.body as Fields)
+    const orderId = request.notified.notifications.orderIdOf(request.body as Fields)
     if (typeof orderId === 'string' && isOrderId(orderId)) request.orderId = orderId
     done()
   })
   // A signed body that is refused with 400 is stored, because it may report money and may never be sent again.
-  app.setErrorHandler(async (error, { signedBody }) => {
+  app.setErrorHandler(async (error, { signedBody, notified }) => {
     if (signedBody && error instanceof Failure && error.code === 'badRequest') {
-      await reports.saveUnreadable(keep(signedBody), now())
+      await reports.saveUnreadable(notified.notifications.keep(signedBody), now())
     }
     throw error
   })
-  register(app, dependencies)
 }
 
 /** Whether `header` is the base64 of the HMAC-SHA256 of `parts` with one of `secrets`, compared in constant time. */

@@ -40,8 +40,13 @@ export const paymentFields = {
 
 type Payment = z.output<z.ZodObject<typeof paymentFields>>
 
-/** Returns undefined while the payment is under way. */
-export function toPaymentReport(orderId: string, status: FinalStatus, payment: Payment): PaymentReport | undefined {
+/** Returns undefined while the payment is under way. `account` is the name of our account. */
+export function toPaymentReport(
+  account: string,
+  orderId: string,
+  status: FinalStatus,
+  payment: Payment,
+): PaymentReport | undefined {
   const failure = status === 'SUCCESS' ? undefined : failureOf(payment.reason)
   if (failure === 'under way') return undefined
   return {
@@ -50,7 +55,7 @@ export function toPaymentReport(orderId: string, status: FinalStatus, payment: P
     utr: payment.rrn,
     amount: toDecimalText(payment.amount),
     paidAt: payment.txnTs,
-    acquirer: { name: NAME, id: payment.productInstanceId },
+    acquirer: { name: account, id: payment.productInstanceId },
     names: namesOf(payment),
     failure,
   }

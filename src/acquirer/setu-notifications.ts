@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { unsigned } from '../errors.ts'
 import { errorText, text } from '../fields.ts'
 import { bodyCheck } from '../http/input.ts'
-import type { SetuSettings } from './accounts.ts'
+import { accountName, type SetuSettings } from './accounts.ts'
 import {
   type Fields,
   isSigned,
@@ -10,7 +10,6 @@ import {
   type Notifications,
   onlyFields,
   requiredWithSuccess,
-  routeOfOwnForm,
 } from './notification.ts'
 import { acquirerId, NAME, paise, paymentFields, refundFields, toPaymentReport, toRefundUpdate } from './setu-fields.ts'
 
@@ -38,7 +37,7 @@ const checkPayment = bodyCheck(PaymentEvent)
 const checkRefund = bodyCheck(RefundEvent)
 
 /** Returns undefined for an event that changes nothing; the fields of such an event are not checked. */
-function readEvent(fields: Fields): Notification | undefined {
+function readEvent(account: string, fields: Fields): Notification | undefined {
   const type = String(fields.eventType ?? '')
   if (Object.hasOwn(REFUND_EVENTS, type)) {
     const { eventType, ...refund } = checkRefund(fields)
@@ -46,7 +45,7 @@ function readEvent(fields: Fields): Notification | undefined {
   }
   if (typeof fields.eventType === 'string' && !Object.hasOwn(PAYMENT_EVENTS, type)) return undefined
   const { eventType, merchantReferenceId, ...payment } = checkPayment(fields)
-  const report = toPaymentReport(merchantReferenceId, PAYMENT_EVENTS[eventType], payment)
+  const report = toPaymentReport(account, merchantReferenceId, PAYMENT_EVENTS[eventType], payment)
   return report && { payment: report }
 }
 
@@ -63,9 +62,9 @@ const KEPT = [
   'crn',
 ].filter((name) => name !== 'reason')
 
-export const setuNotifications = ({ notificationSecrets }: SetuSettings): Notifications => ({
+export const setuNotifications = ({ account, notificationSecrets }: SetuSettings): Notifications => ({
   // A copied notification stays valid for ever, because Setu's signature covers no time. Repeats change nothing.
-  register: routeOfOwnForm(NAME, readEvent),
+  read: (fields) => readEvent(accountName(NAME, account), fields),
   requireSignature({ headers }, body) {
     if (!isSigned(headers['x-setu-signature'], notificationSecrets, body)) throw unsigned(SIGNATURE)
   },

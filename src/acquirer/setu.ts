@@ -4,7 +4,7 @@ import type { EnquiryRules } from '../payments/enquiry-times.ts'
 import type { PaymentNames, PaymentReport } from '../payments/outcome.ts'
 import { transactionNote } from '../payments/upi-links.ts'
 import type { RefundUpdate } from '../refunds/refund.ts'
-import type { SetuSettings } from './accounts.ts'
+import { accountName, type SetuSettings } from './accounts.ts'
 import type { Acquirer } from './acquirer.ts'
 import type { AcquirerClient, LinkedOrder, RefundOrder } from './client.ts'
 import {
@@ -88,10 +88,11 @@ const ENQUIRY_RULES: EnquiryRules = {
 }
 
 export function setuClient(
-  { apiUrl, loginUrl, clientId, clientSecret }: SetuSettings,
+  { account, apiUrl, loginUrl, clientId, clientSecret }: SetuSettings,
   requestJson: JsonRequest,
   elapsedMs: () => number,
 ): AcquirerClient {
+  const name = accountName(NAME, account)
   const token = createToken(logIn, elapsedMs)
 
   async function logIn(): Promise<string> {
@@ -137,7 +138,7 @@ export function setuClient(
     if (answer.status === 404) return undefined
     const last = readBody(PaymentAnswer, answer, 'Setu told of a payment in a form that is not known')
     if (last.status !== 'success' && last.status !== 'failed') return undefined
-    return toPaymentReport(orderId, last.status === 'success' ? 'SUCCESS' : 'FAIL', last)
+    return toPaymentReport(name, orderId, last.status === 'success' ? 'SUCCESS' : 'FAIL', last)
   }
 
   /** Finds Setu's identifiers of a payment whose report had none. Setu reports only the last payment of a link. */
@@ -166,7 +167,7 @@ export function setuClient(
         throw notBelieved(answer, 'Setu made a QR that is not for this order', { orderId })
       }
       const { reference, payeeVpa } = readPaymentLink(made.intentLink, intent, payees, { requestId: answer.requestId })
-      return { paymentLink: { acquirer: NAME, merchantId, id: made.id, reference, link: made.intentLink }, payeeVpa }
+      return { paymentLink: { acquirer: name, merchantId, id: made.id, reference, link: made.intentLink }, payeeVpa }
     },
 
     async closeLink({ id, merchantId }, signal) {
@@ -176,7 +177,8 @@ export function setuClient(
     },
 
     getPayment,
-    enquiryRules: ENQUIRY_RULES,
+
+    check: async (signal) => void (await token.get(signal)),
 
     async simulate({ merchantId, reference }, { payeeVpa, amount, succeeds }, signal) {
       const played = { refId: reference, payeeVpa, payerVpa: SIMULATED_CUSTOMER, amount }
@@ -240,5 +242,6 @@ export const setu: Acquirer<{ setu?: SetuSettings | undefined }> = {
     return SETU_VPA.test(vpa) ? undefined : 'setu takes a --vpa of a-z 0-9 . - before the @ and letters behind it'
   },
   notifications: ({ setu: account }) => account && setuNotifications(account),
+  enquiryRules: ENQUIRY_RULES,
   client: ({ setu: account }, http, elapsedMs) => account && setuClient(account, createJsonRequest(http), elapsedMs),
 }

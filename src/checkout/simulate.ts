@@ -49,8 +49,8 @@ type Dependencies = {
   intents: Pick<Intents, 'expire'>
   reports: Reports
   now: () => Date
-  /** Clients of acquirers, by the acquirer's name. */
-  clients: ReadonlyMap<string, Pick<AcquirerClient, 'simulate'>>
+  /** The client of the account that has made a link. */
+  clientOf: (account: string) => Promise<Pick<AcquirerClient, 'simulate'> | undefined>
   refunds: Pick<RefundUpdates, 'record'>
   pools: Pick<Pools, 'pages'>
 }
@@ -59,10 +59,10 @@ type Dependencies = {
 async function simulate(
   { mid, orderId, amount, payee, paymentLink }: Checkout,
   { status, reason, refund_id: name }: z.output<typeof Simulation>,
-  { intents, reports, refunds, pools, now, clients }: Dependencies,
+  { intents, reports, refunds, pools, now, clientOf }: Dependencies,
 ): Promise<void> {
   if (name !== undefined) return endRefund()
-  const client = paymentLink && clients.get(paymentLink.acquirer)
+  const client = paymentLink && (await clientOf(paymentLink.acquirer))
   switch (status) {
     case 'EXPIRE':
       return intents.expire({ mid, orderId }, now())

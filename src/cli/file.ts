@@ -32,6 +32,11 @@ async function openFile(path: string): Promise<Readable> {
   return createReadStream(path)
 }
 
+/** Reads a short text whole, such as the secrets of an account. */
+export async function readText(file: string, terminal: Terminal): Promise<string> {
+  return Buffer.concat(await (file === '-' ? terminal.stdin : await openFile(file)).toArray()).toString('utf8')
+}
+
 /** The CommandError for a CSV file with wrong lines. `nameOf` turns a line number into the text for the operator. */
 export function refusedLines(
   { message, faults, count }: CsvFileError,

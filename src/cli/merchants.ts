@@ -1,7 +1,10 @@
+import { accountName, splitAccountName } from '../acquirer/accounts.ts'
 import type { AcquirerMerchant } from '../acquirer/acquirer.ts'
-import { ACQUIRER_NAMES, acquirerFault } from '../acquirer/acquirers.ts'
+import { ACQUIRER_NAMES } from '../acquirer/acquirers.ts'
+import { openAccounts } from '../acquirer/stored-accounts.ts'
 import type { DatabaseConfig } from '../config.ts'
 import type { Queryable } from '../db/pool.ts'
+import { LIMITS } from '../limits.ts'
 import { toIndianDigits } from '../money.ts'
 import { createMerchants, type Merchant } from '../tenants/merchants.ts'
 import { ChangedMerchant, NewMerchant, OneMerchant } from '../tenants/schema.ts'
@@ -11,14 +14,15 @@ import { atomicCommand, command } from './command.ts'
 import { CommandError } from './errors.ts'
 import { type Output, record, table } from './output.ts'
 
-const OPTIONAL = `[--dynamic-qr link|image] [--acquirer ${ACQUIRER_NAMES.join('|')}] [--acquirer-merchant-id ID] [--input strict|shop] [--expiry-minutes N|default] [--return-call on|off] [--payee VPA|PREFIX*@HANDLE|default]... [--max-amount N|default]`
+const OPTIONAL = `[--dynamic-qr link|image] [--acquirer ${ACQUIRER_NAMES.join('|')}] [--account acme|default] [--acquirer-merchant-id ID] [--input strict|shop] [--expiry-minutes N|default] [--return-call on|off] [--payee VPA|PREFIX*@HANDLE|default]... [--max-amount N|default]`
 
 export const merchantCommands = [
   atomicCommand('merchants add', 'Add a merchant', {
     usage: `[--mid M1] --name "Chai Point" --vpa chaipoint@examplebank [--mcc 5814] ${OPTIONAL}`,
     schema: NewMerchant,
-    async run({ returnCall, payee: payees, ...merchant }, { config, client, now }) {
-      refuseFaultyAcquirer(merchant, config)
+    async run({ returnCall, payee: payees, account, ...given }, { config, client, now }) {
+      const merchant = { ...given, acquirer: withAccount(given.acquirer, account) }
+      await refuseFaultyAcquirer(merchant, config, client)
       const added = await createMerchants(client).add({ ...merchant, payees }, now)
       if (added === undefined) throw new CommandError(`mid ${merchant.mid} is taken`)
       if (returnCall) await createEndpoints(client).setReturnCall(merchant.mid, returnCall === 'on', now)
@@ -45,12 +49,15 @@ export const merchantCommands = [
     usage: `--mid M1 [--name "Chai Point"] [--vpa chaipoint@examplebank] [--mcc 5814] ${OPTIONAL}`,
     schema: ChangedMerchant.refine(
       ({ mid: _, ...changes }) => Object.values(changes).some((value) => value !== undefined),
-      'give at least one of --name, --vpa, --mcc, --dynamic-qr, --acquirer, --acquirer-merchant-id, --input, --expiry-minutes, --return-call, --payee, --max-amount',
+      'give at least one of --name, --vpa, --mcc, --dynamic-qr, --acquirer, --account, --acquirer-merchant-id, --input, --expiry-minutes, --return-call, --payee, --max-amount',
     ),
-    async run({ mid, returnCall, payee: payees, ...changes }, { config, client, now }) {
+    async run({ mid, returnCall, payee: payees, account, ...typed }, { config, client, now }) {
       const merchants = createMerchants(client)
+      const before = known(mid, await merchants.find(mid))
+      const acquirer = withAccount(typed.acquirer ?? before.acquirer, account)
+      const changes = { ...typed, acquirer }
       const given = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined))
-      refuseFaultyAcquirer({ ...known(mid, await merchants.find(mid)), ...given }, config)
+      await refuseFaultyAcquirer({ ...before, ...given }, config, client)
       if (returnCall) await createEndpoints(client).setReturnCall(mid, returnCall === 'on', now)
       return showWithAdvice(known(mid, await merchants.update(mid, { ...changes, payees })), client)
     },
@@ -67,9 +74,13 @@ export const merchantCommands = [
 
 type Served = AcquirerMerchant & Pick<Merchant, 'acquirer'>
 
+/** The account of `--acquirer` and `--account`, which wins over an account in `acquirer`. */
+const withAccount = (acquirer: string, account: string | undefined) =>
+  account === undefined ? acquirer : accountName(splitAccountName(acquirer).acquirer, account)
+
 /** Refuses a merchant whom its acquirer cannot serve, since the merchant could take no payments. */
-function refuseFaultyAcquirer({ acquirer, ...merchant }: Served, { acquirers }: DatabaseConfig) {
-  const fault = acquirerFault(acquirer, merchant, acquirers)
+async function refuseFaultyAcquirer({ acquirer, ...merchant }: Served, config: DatabaseConfig, db: Queryable) {
+  const fault = await openAccounts(db, config, LIMITS.lookUps).faultOf(acquirer, merchant)
   if (fault !== undefined) throw new CommandError(fault)
 }
 

@@ -1,6 +1,7 @@
 import * as z from 'zod'
-import { createAcquirers } from '../acquirer/acquirers.ts'
+import { createAcquirers, enquiryRulesOf } from '../acquirer/acquirers.ts'
 import { enquire } from '../acquirer/enquire.ts'
+import { openAccounts } from '../acquirer/stored-accounts.ts'
 import { AcquirerError } from '../errors.ts'
 import { matching, mobileAsWritten, text, utr } from '../fields.ts'
 import { momentText, toIstTime } from '../ist.ts'
@@ -14,6 +15,7 @@ import { type Contradiction, possibleTime } from '../payments/outcome.ts'
 import { createReports, type Recorded } from '../payments/reports.ts'
 import { countsText } from '../reconciliation/operator-texts.ts'
 import { createPaymentHistory } from '../reconciliation/payment-history.ts'
+import { ACQUIRER_OPTIONS } from './acquirer-calls.ts'
 import { changingCommand, withhold } from './command.ts'
 import { CommandError } from './errors.ts'
 import { FILE, readFile } from './file.ts'
@@ -80,11 +82,12 @@ export const paymentCommands = [
     async run({ orderId }, { config, db, now }) {
       const { allowedNetworks } = config.webhooks
       const http = createOutboundClient({ allowedNetworks, limits: LIMITS.outbound, now: () => now })
-      const { clients } = createAcquirers(config.acquirers, http, ACQUIRER_OPTIONS)
+      const accounts = openAccounts(db, config, LIMITS.lookUps)
       const { acquirer } = await findOrder(db, orderId)
-      const client = clients.get(acquirer)
-      if (!client) throw new CommandError(`its acquirer, ${acquirer}, cannot be asked here: is it set up?`)
-      const { most } = client.enquiryRules
+      const client = await createAcquirers(accounts, http, ACQUIRER_OPTIONS).clientOf(acquirer)
+      const rules = enquiryRulesOf(acquirer)
+      if (!client || !rules) throw new CommandError(`its acquirer, ${acquirer}, cannot be asked here: is it set up?`)
+      const { most } = rules
       const enquiry = await createEnquiries(db).take(orderId, most, now)
       if (enquiry === undefined) {
         throw new CommandError(`its acquirer was asked ${most} times, which is all that may be asked about an order`)
@@ -156,14 +159,6 @@ export const paymentCommands = [
 const KEPT_DAYS = 365
 const KEEP_LONGER =
   'from 13 May 2027 the DPDP Rules 2025, 8(3), ask for such data to be kept for a year: give 365 days or more'
-
-/** No log and no metrics: a command makes one call to the acquirer, and shows the call's error to the operator. */
-const ACQUIRER_OPTIONS = {
-  log: { warn: () => undefined, error: () => undefined },
-  onCall: () => undefined,
-  limits: LIMITS.acquirers,
-  elapsedMs: () => performance.now(),
-}
 
 function describeRecorded(recorded: Recorded | undefined): string {
   if (recorded === undefined) return 'the acquirer knows of no payment that has ended'

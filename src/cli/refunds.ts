@@ -21,8 +21,8 @@ const Which = z.object({
 
 export const refundCommands = [
   command('refunds list', 'List refunds, or those without an end', {
-    usage: '[--open] [--mid M1]',
-    schema: z.object({ open: z.boolean().default(false), mid: identifier.optional() }),
+    usage: '[--open] [--mid M1] [--acquirer setu|setu:acme]',
+    schema: z.object({ open: z.boolean().default(false), mid: identifier.optional(), acquirer: text(100).optional() }),
     async run(filter, { db }) {
       const refunds = await listRefunds(db, filter)
       const rows = refunds.map((refund) => ({

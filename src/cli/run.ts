@@ -5,6 +5,7 @@ import { readDatabaseConfig } from '../config.ts'
 import { isForbiddenToRole } from '../db/grants.ts'
 import { hasState, isOutage, UNDEFINED_COLUMN, UNDEFINED_TABLE } from '../db/outage.ts'
 import { createPool } from '../db/pool.ts'
+import { accountCommands } from './accounts.ts'
 import { auditCommands } from './audit.ts'
 import { bankHolidayCommands } from './bank-holidays.ts'
 import type { Command, PreparedCommand } from './command.ts'
@@ -25,7 +26,7 @@ import { webhookCommands } from './webhooks.ts'
 
 const GROUPS: Readonly<Record<string, readonly Command[]>> = {
   'Look and install': [...todayCommands, ...databaseCommands],
-  'Merchants, partners and their keys': [...merchantCommands, ...partnerCommands, ...keyCommands],
+  'Merchants, partners and their keys': [...merchantCommands, ...partnerCommands, ...keyCommands, ...accountCommands],
   Payments: [...findPaymentCommands, ...paymentCommands, ...exceptionCommands],
   'Money that goes back': refundCommands,
   'What merchants are told': webhookCommands,

@@ -2,12 +2,14 @@ import { basename } from 'node:path'
 import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import * as z from 'zod'
-import { ACQUIRER_NAMES, adviceOn, SETTLED_NAMES, settledReader } from '../acquirer/acquirers.ts'
+import { accountName } from '../acquirer/accounts.ts'
+import { ACQUIRER_NAMES, SETTLED_NAMES, settledReader } from '../acquirer/acquirers.ts'
+import { openAccounts } from '../acquirer/stored-accounts.ts'
 import { CsvFileError } from '../csv.ts'
 import type { Queryable } from '../db/pool.ts'
 import { waitForReplica } from '../db/replica.ts'
 import { AcquirerError } from '../errors.ts'
-import { errorText, IDENTIFIER, IDENTIFIER_RULE, matching } from '../fields.ts'
+import { errorText, IDENTIFIER, IDENTIFIER_RULE, identifier, matching } from '../fields.ts'
 import { dayText, startOfDay, toIstDay, toIstTime } from '../ist.ts'
 import { LIMITS } from '../limits.ts'
 import { toIndianRupees, toSumText, totalText } from '../money.ts'
@@ -24,11 +26,14 @@ const NUMBER_RULE = 'must be the number of an import, as ops settlements imports
 const ACCOUNT_RULE = `must be one of ${ACQUIRER_NAMES.join(', ')}, or one with :ACCOUNT behind it, which ${IDENTIFIER_RULE}`
 const ACQUIRER_RULE = `must be ${SETTLED_NAMES.join(' or ')}: of any other, import the bank's file, by ops settlements import`
 
-/** An acquirer, or one of our accounts with it, such as `setu:acme`. */
-const acquirerAccount = z.string(errorText(ACCOUNT_RULE)).refine((typed) => {
-  const [name = '', account = name, ...more] = typed.split(':')
-  return ACQUIRER_NAMES.includes(name) && IDENTIFIER.test(account) && more.length === 0
-}, ACCOUNT_RULE)
+/** An acquirer, or one of our accounts with it, such as `setu:acme`. The account `default` is that of the environment. */
+const acquirerAccount = z
+  .string(errorText(ACCOUNT_RULE))
+  .refine((typed) => {
+    const [name = '', account = name, ...more] = typed.split(':')
+    return ACQUIRER_NAMES.includes(name) && IDENTIFIER.test(account) && more.length === 0
+  }, ACCOUNT_RULE)
+  .transform((typed) => typed.replace(/:default$/, ''))
 
 export const settlementCommands = [
   changingCommand('settlements import', 'Import the bank’s file of settlements', {
@@ -60,22 +65,31 @@ export const settlementCommands = [
   }),
 
   changingCommand('settlements pull', 'Import settlements from an acquirer, without a file', {
-    usage: '--acquirer NAME --from D --to D   (days of India, both included)',
+    usage: '--acquirer NAME [--account acme] --from D --to D   (days of India, both included)',
     schema: z
-      .object({ acquirer: z.enum(SETTLED_NAMES, errorText(ACQUIRER_RULE)), from: dayText, to: dayText })
+      .object({
+        acquirer: z.enum(SETTLED_NAMES, errorText(ACQUIRER_RULE)),
+        account: identifier.optional(),
+        from: dayText,
+        to: dayText,
+      })
       .refine(({ from, to }) => from <= to, '--from must not be after --to'),
-    async run({ acquirer, from, to }, context) {
+    async run({ acquirer, account, from, to }, context) {
       const { config, db, now, terminal } = context
       if (startOfDay(to) > now) throw new CommandError(`--to must not be after today, ${toIstDay(now)}`)
       const { allowedNetworks } = config.webhooks
       const http = createOutboundClient({ allowedNetworks, limits: LIMITS.outbound, now: () => now })
-      const read = settledReader(acquirer, config.acquirers, http)
-      if (!read) throw new CommandError(`the acquirer ${acquirer} is not set up: ${adviceOn(acquirer)}`)
+      const name = accountName(acquirer, account)
+      const accounts = openAccounts(db, config, LIMITS.lookUps)
+      const advice = await accounts.adviceOn(name)
+      const found = await accounts.find(name)
+      const read = found && settledReader(found, http)
+      if (!read || advice) throw new CommandError(`the acquirer ${name} is not set up: ${advice}`)
       const pulled: Pulled = { orders: [], notStored: new Map() }
       const output = await withProgress(terminal, async (progress) => {
         const pages = await readPages(read({ from, to }, sleep), progress('events'))
-        const lines = toSettlementFile(db, pages, { acquirer, ...pulled })
-        const importing = { file: `${acquirer} ${from}..${to}`, account: acquirer }
+        const lines = toSettlementFile(db, pages, { acquirer: name, ...pulled })
+        const importing = { file: `${name} ${from}..${to}`, account: name }
         return importFrom(context, Readable.from(lines), importing, () => tellNotStored(pulled.notStored))
       }).catch((error) => {
         throw explainPull(error, pulled.orders)

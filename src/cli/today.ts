@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import * as z from 'zod'
-import { refundWarnings } from '../acquirer/acquirers.ts'
+import { openAccounts } from '../acquirer/stored-accounts.ts'
 import { cached } from '../db/cached.ts'
 import { isOutage } from '../db/outage.ts'
 import type { Database } from '../db/pool.ts'
@@ -42,7 +42,8 @@ export const todayCommands = [
       )
       const show = async (moment: Date) => {
         const today = { ...(await readToday(db, moment)), balance: await readBalance() }
-        const warnings = refundWarnings(await acquirersOfOpenRefunds(db), config.acquirers)
+        const accounts = openAccounts(db, config, LIMITS.lookUps)
+        const warnings = await accounts.refundWarnings(await acquirersOfOpenRefunds(db))
         return {
           json: { ...toJson(today, byMerchant), warnings },
           text: [toText(today, byMerchant), ...warnings].join('\n'),

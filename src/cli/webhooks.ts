@@ -7,7 +7,7 @@ import { momentText, toIstTime } from '../ist.ts'
 import { LIMITS } from '../limits.ts'
 import { createOutboundClient, faultOfUrl } from '../outbound/http-client.ts'
 import { isOrderId } from '../payments/intent.ts'
-import { ownerOf, type SealingKeys, seal, unsealAll } from '../sealing.ts'
+import { ownerOf, seal, unsealAll } from '../sealing.ts'
 import { createEndpoints, type DeliveryName, type DeliveryRecord, type EndpointRecord } from '../webhooks/endpoints.ts'
 import { watchOpenOrders } from '../webhooks/expiries.ts'
 import { isTaken, toRequest } from '../webhooks/message.ts'
@@ -15,6 +15,7 @@ import { newSigningSecret } from '../webhooks/signature.ts'
 import { atomicCommand, command } from './command.ts'
 import { CommandError } from './errors.ts'
 import { listed, type Output, record, shown } from './output.ts'
+import { requireKeys } from './sealing-keys.ts'
 
 const HOUR_MS = 60 * 60_000
 /** Time in which both secrets sign, because a merchant's servers may not all get the new secret at once. */
@@ -164,14 +165,6 @@ export const webhookCommands = [
 function newSecret(endpoint: Pick<EndpointRecord, 'mid' | 'endpointId'>, config: DatabaseConfig) {
   const secret = newSigningSecret()
   return { secret, sealed: seal(requireKeys(config), secret, ownerOf(endpoint)) }
-}
-
-/** The keys that seal and open secrets. Throws unless WEBHOOK_SEALING_KEY is set. */
-export function requireKeys({ webhooks: { sealingKeys } }: Pick<DatabaseConfig, 'webhooks'>): SealingKeys {
-  if (sealingKeys.length > 0) return sealingKeys
-  throw new CommandError(
-    'set WEBHOOK_SEALING_KEY, here and for the service: secrets are kept sealed by it; make one with "openssl rand -base64 32"',
-  )
 }
 
 async function known(endpointId: string, db: Queryable): Promise<EndpointRecord> {

@@ -2,7 +2,7 @@
 -- roles.sql. The service cannot reach a table that is not named here, so a migration with a new table has to name it.
 revoke all on all tables in schema public from upi_service;
 
-grant select on schema_migrations, merchants, partner_merchants, access_keys, settlements to upi_service;
+grant select on schema_migrations, merchants, acquirer_accounts, partner_merchants, access_keys, settlements to upi_service;
 -- The service updates only the day of a key's last use: neither secret, owner nor rights.
 grant update (last_used_on) on access_keys to upi_service;
 -- Tables of the operator's page. The audit is not among them: an intruder must learn nothing of operators.

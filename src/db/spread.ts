@@ -4,6 +4,7 @@ import type { Database, Queryable } from './pool.ts'
 /** Tables with a whole copy on every node: small ones that every request reads, and tables about all merchants. */
 export const REFERENCE_TABLES: readonly string[] = [
   'merchants',
+  'acquirer_accounts',
   'partners',
   'partner_merchants',
   'access_keys',

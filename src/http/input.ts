@@ -41,7 +41,7 @@ export async function registerInput(app: FastifyInstance, limits: Limits['body']
 
 type SignedJson = {
   fieldLimit: number
-  parse: ((json: string) => unknown) | undefined
+  parse: (request: FastifyRequest, json: string) => unknown
   /** Checks the signature of a body; throws to refuse the body. */
   accept: (request: FastifyRequest, body: Buffer) => void
 }
@@ -63,7 +63,7 @@ export function registerSignedJson(app: FastifyInstance, { fieldLimit, parse, ac
     const body = request.sentBytes ?? Buffer.alloc(0)
     accept(request, body)
     request.signedBody = body
-    request.body = parseJson(body, fieldLimit, parse)
+    request.body = parseJson(body, fieldLimit, (json) => parse(request, json))
     done()
   })
 }

@@ -21,8 +21,8 @@ type Dependencies = {
   expiryMinutes: number
   publicUrl: string
   drawQr: (form: 'png', text: string) => Promise<Buffer>
-  /** The client that makes a merchant's links; undefined if we make them. Throws 503 if the acquirer is not set up. */
-  clientOf: (merchant: Merchant) => AcquirerClient | undefined
+  /** The client that makes a merchant's links; undefined if we make them. Throws 503 if the account makes no links. */
+  linkerOf: (merchant: Merchant) => Promise<AcquirerClient | undefined>
   /** Longest time for an acquirer to make a link. */
   linkMs: number
   deadlineOf: DeadlineOf
@@ -165,13 +165,13 @@ export async function storeNewPayment(
   operation: string,
   request: OperationRequest<typeof NewPayment>,
   reply: FastifyReply,
-  { intents, now, expiryMinutes, clientOf, linkMs, deadlineOf }: Omit<Dependencies, 'publicUrl' | 'drawQr'>,
+  { intents, now, expiryMinutes, linkerOf, linkMs, deadlineOf }: Omit<Dependencies, 'publicUrl' | 'drawQr'>,
 ): Promise<{ intent: Intent; merchant: Merchant }> {
   const { body, caller, headers } = request
   const merchant = authorizeMerchant(caller, body.mid)
   const idempotency = readIdempotency(headers['idempotency-key'], operation, body)
   const intent = buildIntent(body, merchant, now(), expiryMinutes, idempotency)
-  const client = clientOf(merchant)
+  const client = await linkerOf(merchant)
   if (client) deadlineOf(request, reply).extend(linkMs)
   const stored = client
     ? await insertWithLink(intent, merchant, client, intents, AbortSignal.timeout(linkMs))

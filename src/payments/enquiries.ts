@@ -131,15 +131,15 @@ const MAKE_DUE = prepared(
     where mid = $1 and order_id = $2 and enquiries = $3 and enquire_at > $4`,
 )
 
-/** Makes enquiries due while somebody waits. `rules` has the rules of each acquirer that can be asked. */
-export function createWaiting(db: Database, rules: ReadonlyMap<string, EnquiryRules>) {
+/** Makes enquiries due while somebody waits. `rulesOf` returns the rules of an account's acquirer. */
+export function createWaiting(db: Database, rulesOf: (account: string) => EnquiryRules | undefined) {
   /**
    * A function that makes an enquiry about the order due; undefined if the acquirer allows none now, so that most calls
    * write nothing. `cameBackAt` is as for mayEnquire.
    */
   function enquiryFor({ mid, orderId, expiresAt, enquiry }: WaitedFor, now: Date, cameBackAt?: Date) {
-    const its = enquiry && rules.get(enquiry.acquirer)
-    if (!its || !mayEnquire(enquiry, its, expiresAt, now, cameBackAt)) return undefined
+    const rules = enquiry && rulesOf(enquiry.acquirer)
+    if (!rules || !mayEnquire(enquiry, rules, expiresAt, now, cameBackAt)) return undefined
     return async () => void (await db.query(MAKE_DUE(mid, orderId, enquiry.enquiries, now)))
   }
 

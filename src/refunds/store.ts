@@ -31,7 +31,7 @@ type RefundFilter = {
   mid?: string | undefined
   orderId?: string
   ourRefundId?: string
-  acquirer?: string
+  acquirer?: string | undefined
 }
 
 /** Lists refunds, oldest first. */

@@ -49,7 +49,9 @@ const MerchantFields = z.object({
   payee: payees,
   mcc,
   dynamicQr: z.enum(['link', 'image'], errorText('must be link or image')),
-  acquirer: z.string(errorText('must be the name of an acquirer')),
+  acquirer: z.string(errorText('must be the name of an acquirer')).transform((name) => name.replace(/:default$/, '')),
+  /** An account at the acquirer; `default` is that of the environment. */
+  account: identifier,
   acquirerMerchantId: matching(/^[A-Za-z0-9_.-]{1,64}$/, 'must be 1 to 64 characters of A-Z a-z 0-9 _ . -'),
   input: z.enum(['strict', 'shop'], errorText('must be strict or shop')),
   expiryMinutes,

@@ -1,5 +1,6 @@
 import type { Queryable } from '../db/pool.ts'
 import { RETURN_CALL } from '../payments/outbox.ts'
+import { ownerOf } from '../sealing.ts'
 import { secretsAt } from './deliveries.ts'
 import type { PaymentEvent } from './message.ts'
 
@@ -104,6 +105,24 @@ export function createEndpoints(db: Queryable) {
           where mid = $1 and endpoint_id = $2`,
         [mid, endpointId, secret, earlierUntil],
       )
+    },
+
+    /** Replaces every sealed secret by what `reseal` returns. Returns the number of webhooks. */
+    async resealSecrets(reseal: (sealed: Buffer, owner: string) => Buffer): Promise<number> {
+      const { rows } = await db.query<Named & { secret: Buffer; earlier: Buffer | null }>(
+        `select mid, endpoint_id as "endpointId", secret, earlier_secret as earlier
+           from webhook_endpoints
+          where kind = 'webhook'`,
+      )
+      for (const { mid, endpointId, secret, earlier } of rows) {
+        const owner = ownerOf({ mid, endpointId })
+        await db.query(
+          // A secret that was rotated meanwhile stays: the newer key has sealed it.
+          `update webhook_endpoints set secret = $4, earlier_secret = $5 where mid = $1 and endpoint_id = $2 and secret = $3`,
+          [mid, endpointId, secret, reseal(secret, owner), earlier && reseal(earlier, owner)],
+        )
+      }
+      return rows.length
     },
 
     /** The sealed secrets that sign at `now`. */

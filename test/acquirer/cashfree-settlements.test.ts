@@ -22,13 +22,21 @@ beforeAll(async () => {
 })
 
 /** What is read of two days, page by page, and the pauses between the calls. */
+/** The account of the environment at the bank. */
+const accountOfBank = () => ({
+  name: 'cashfree',
+  settings: { direct: [], cashfree: cashfreeSettings(bank) },
+  version: '',
+  disabledAt: null,
+})
+
 async function read(limits: Partial<typeof LIMITS.outbound> = {}) {
   const http = createOutboundClient({
     allowedNetworks: allow(),
     limits: { ...LIMITS.outbound, ...limits },
     now: () => NOW,
   })
-  const settled = settledReader('cashfree', { direct: [], cashfree: cashfreeSettings(bank) }, http)
+  const settled = settledReader(accountOfBank(), http)
   const pages: SettledEvent[][] = []
   const pauses: number[] = []
   const pause = async (ms: number) => pauses.push(ms)
@@ -95,11 +103,7 @@ describe('the pages of Cashfree’s reconciliation', () => {
     let asked = 0
     const answer = { status: 200, retryAfterSeconds: undefined, text: '' }
     const request = async () => ({ ...answer, body: Buffer.from(JSON.stringify(page(1, `c${++asked}`))) })
-    const settled = settledReader(
-      'cashfree',
-      { direct: [], cashfree: cashfreeSettings(bank) },
-      { request },
-    ) as ReadSettled
+    const settled = settledReader(accountOfBank(), { request }) as ReadSettled
     const pages = settled({ from: '2026-01-14', to: '2026-01-15' }, async () => undefined)
     const fault = await readPages(pages, undefined).catch((fault) => fault)
     expect(fault).toMatchObject({ outcome: 'bad answer', message: expect.stringContaining('pull fewer days') })

@@ -151,7 +151,7 @@ describe('enquiries while somebody waits', () => {
 
   it('an order that is waited for is enquired about once, and then as if nobody waited', async () => {
     const [waitedFor, other] = [await newOrderWithLink(1), await newOrderWithLink(2)]
-    const waiting = createWaiting(service.db, new Map([[SETU, rules]]))
+    const waiting = createWaiting(service.db, () => rules)
     const orders = new Map([[waitedFor, undefined]])
     await Promise.all([waiting.makeDue(orders, atAge(90)), waiting.makeDue(orders, atAge(90))])
     expect(await take(atAge(91))).toEqual([[waitedFor, 1]])
@@ -179,22 +179,22 @@ it('instances that share an account make no more enquiries in a minute than the 
   const orderIds = await Promise.all(Array.from({ length: 12 }, (_, number) => newOrderWithLink(number)))
   const asked: string[] = []
   const client = {
-    enquiryRules: { most: 3, perMinute: 5 },
     getPayment: async ({ orderId }: { orderId: string }) => void asked.push(orderId),
   }
   service.clock.set(afterExpiry(90).toISOString())
   const instance = () =>
     dueEnquiries({
       enquiries,
-      clients: new Map([[SETU, client as never]]),
+      clients: async () => new Map([[SETU, client as never]]),
+      rulesOf: () => ({ most: 3, perMinute: 5 }),
       reports: createReports(service.db),
       now: service.clock.now,
       limits: LIMITS.acquirers,
     })
-  for (let i = 0; i < 3; i++) await doWhatIsDue(...instance(), ...instance())
+  for (let i = 0; i < 3; i++) await doWhatIsDue(instance(), instance())
   expect(asked).toHaveLength(5)
   service.clock.advance(60)
-  for (let i = 0; i < 3; i++) await doWhatIsDue(...instance(), ...instance())
+  for (let i = 0; i < 3; i++) await doWhatIsDue(instance(), instance())
   expect(new Set(asked).size).toBe(10)
   expect(orderIds).toEqual(expect.arrayContaining(asked))
 })
@@ -203,14 +203,14 @@ it('an enquiry that the acquirer answers with 429 is not counted, and is made ag
   const orderId = await newOrderWithLink()
   let isCrowded = true
   const client = {
-    enquiryRules: { most: 3 },
     async getPayment() {
       if (isCrowded) throw new AcquirerError('unavailable', 'too many calls', { status: 429 })
     },
   }
-  const clients = new Map([[SETU, client as never]])
+  const clients = async () => new Map([[SETU, client as never]])
+  const rulesOf = () => ({ most: 3 })
   const recording = { reports: createReports(service.db), now: service.clock.now }
-  const look = () => doWhatIsDue(...dueEnquiries({ enquiries, clients, limits: LIMITS.acquirers, ...recording }))
+  const look = () => doWhatIsDue(dueEnquiries({ enquiries, clients, rulesOf, limits: LIMITS.acquirers, ...recording }))
   const stored = async () =>
     (await service.db.query('select enquiries, enquire_at from acquirer_intents where order_id = $1', [orderId])).rows
   service.clock.set(afterExpiry(90).toISOString())
@@ -227,7 +227,6 @@ it('an enquiry whose result cannot be stored does not stop the others, and is lo
   service.clock.set('2026-04-01T00:16:30Z')
   const asked: string[] = []
   const client = {
-    enquiryRules: { most: 3 },
     async getPayment({ paymentLink }: { paymentLink: { reference: string } }) {
       asked.push(paymentLink.reference)
       if (asked.length === 1) throw new Error('the database is away')
@@ -236,9 +235,10 @@ it('an enquiry whose result cannot be stored does not stop the others, and is lo
   const warnings: unknown[] = []
   const clock = startScheduler(
     [
-      ...dueEnquiries({
+      dueEnquiries({
         enquiries,
-        clients: new Map([['setu', client as never]]),
+        clients: async () => new Map([['setu', client as never]]),
+        rulesOf: () => ({ most: 3 }),
         reports: createReports(service.db),
         now: service.clock.now,
         limits: LIMITS.acquirers,
@@ -252,7 +252,7 @@ it('an enquiry whose result cannot be stored does not stop the others, and is lo
   await until('both are asked', () => asked.length === 2)
   await clock.stop()
   expect(asked.toSorted()).toEqual([`SU${first}`, `SU${second}`].toSorted())
-  expect(warnings).toMatchObject([{ work: 'questions to setu', error: 'the database is away' }])
+  expect(warnings).toMatchObject([{ work: 'questions to acquirers', error: 'the database is away' }])
 })
 
 it('an enquiry is made even when the acquirer’s limit of simultaneous calls is reached', async () => {
@@ -262,7 +262,7 @@ it('an enquiry is made even when the acquirer’s limit of simultaneous calls is
     closeLink: hangs,
     simulate: hangs,
     getPayment: async () => undefined,
-    enquiryRules: {} as never,
+    check: hangs,
   }
   const log = { warn: () => undefined, error: () => undefined }
   const outcomes: string[] = []

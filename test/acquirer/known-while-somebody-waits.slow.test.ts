@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { createAcquirers } from '../../src/acquirer/acquirers.ts'
+import { createAccounts, createAcquirers, enquiryRulesOf } from '../../src/acquirer/acquirers.ts'
 import { dueEnquiries } from '../../src/acquirer/enquire.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { createOutboundClient } from '../../src/outbound/http-client.ts'
@@ -64,20 +64,19 @@ function startInstance() {
   const http = createOutboundClient({ allowedNetworks: allow(), limits: LIMITS.outbound, now: clock.now })
   const settings = { direct: [], ...SETU.settings(setu), ...CASHFREE.settings(cashfree) }
   const options = { log, onCall: () => undefined, limits: LIMITS.acquirers, elapsedMs: clock.elapsedMs }
-  const { clients, enquiryRules } = createAcquirers(settings, http, options)
+  const { clients } = createAcquirers(createAccounts(settings), http, options)
   const recording = { reports: createReports(db), now: clock.now }
   const enquiries = createEnquiries(db)
-  return { enquiryRules, due: dueEnquiries({ enquiries, clients, limits: LIMITS.acquirers, ...recording }) }
+  const rulesOf = enquiryRulesOf
+  return dueEnquiries({ enquiries, clients, rulesOf, limits: LIMITS.acquirers, ...recording })
 }
 
 /** What the scheduler does in a second: each queue goes on until nothing of it is due. A killed job is never done. */
-async function lookAndDo(sources: JobSource[], isKilled: () => boolean) {
+async function lookAndDo({ findQueues, atOnce }: JobSource, isKilled: () => boolean) {
   const never = new AbortController().signal
-  for (const { findQueues, atOnce } of sources) {
-    for (const { claim } of await findQueues()) {
-      for (let jobs = await claim(atOnce.ofQueue); jobs.length > 0; jobs = await claim(atOnce.ofQueue)) {
-        await Promise.all(jobs.map((job) => isKilled() || job(never)))
-      }
+  for (const { claim } of await findQueues()) {
+    for (let jobs = await claim(atOnce.ofQueue); jobs.length > 0; jobs = await claim(atOnce.ofQueue)) {
+      await Promise.all(jobs.map((job) => isKilled() || job(never)))
     }
   }
 }
@@ -103,8 +102,8 @@ async function newOrders(count: number, random: () => number, ways: readonly Ord
 /** Plays an hour, with two instances in turns, and notes when the payment of each order is known. */
 async function play(orders: Order[], random: () => number, killedShare = 0) {
   const { pools, clock, app, db } = service
-  const instances = [startInstance(), startInstance()]
-  const waiting = createWaiting(pools.due, instances[0]?.enquiryRules ?? new Map())
+  const instances = [startInstance(), startInstance()] as const
+  const waiting = createWaiting(pools.due, enquiryRulesOf)
   const start = clock.now().getTime()
   const at = (second: number) => new Date(start + second * 1000)
   let open = orders
@@ -125,7 +124,7 @@ async function play(orders: Order[], random: () => number, killedShare = 0) {
       const { body } = await post(app, STATUS, { mid, order_id: order.orderId }, key)
       if (body.txnStatus === 'SUCCESS') order.knownAt = ageOf(order)
     }
-    await lookAndDo(instances[second % 2]?.due ?? [], () => random() < killedShare)
+    await lookAndDo(instances[second % 2 === 0 ? 0 : 1], () => random() < killedShare)
     const { rows } = await db.query(
       `select order_id as "orderId" from payment_intents where order_id = any ($1) and status = 'SUCCESS'`,
       [made.filter(({ way }) => way !== 'polling').map(({ orderId }) => orderId)],
@@ -215,7 +214,7 @@ describe('payments whose notifications are lost', () => {
       [mid, made, new Date(made.getTime() + 900_000), new Date(made.getTime() + 990_000)],
     )
     const instance = startInstance()
-    const waiting = createWaiting(pools.due, instance.enquiryRules)
+    const waiting = createWaiting(pools.due, enquiryRulesOf)
     const intents = createIntents(pools, () => undefined)
     clock.advance(20)
     let [calls, writes] = [0, 0]
@@ -234,7 +233,7 @@ describe('payments whose notifications are lost', () => {
       await Promise.all(Array.from({ length: 8 }, () => poll(orderIds)))
       for (let second = 0; second < POLL_SECONDS; second++) {
         clock.advance(1)
-        await lookAndDo(instance.due, () => true)
+        await lookAndDo(instance, () => true)
       }
     }
     console.info(`${writes} of ${calls} calls wrote`)

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { createAcquirers } from '../../src/acquirer/acquirers.ts'
+import { createAccounts, createAcquirers } from '../../src/acquirer/acquirers.ts'
 import { dueRefunds } from '../../src/acquirer/carry-out-refunds.ts'
 import { AcquirerError } from '../../src/errors.ts'
 import { LIMITS } from '../../src/limits.ts'
@@ -36,12 +36,12 @@ function startInstance() {
   const log = { warn: () => undefined, error: (facts: object) => void errors.push(facts) }
   const http = createOutboundClient({ allowedNetworks: allow(), limits: { ...LIMITS.outbound, acquirerMs: 300 }, now })
   const options = { log: log as never, onCall: () => undefined, limits: LIMITS.acquirers, elapsedMs }
-  const { clients } = createAcquirers({ direct: [], setu: setuSettings(bank) }, http, options)
-  const sources = sourcesOf(clients)
-  return { errors, sources, look: () => doWhatIsDue(...sources) }
+  const { clients } = createAcquirers(createAccounts({ direct: [], setu: setuSettings(bank) }), http, options)
+  const source = sourceOf(clients)
+  return { errors, source, look: () => doWhatIsDue(source) }
 }
 
-const sourcesOf = (clients: Parameters<typeof dueRefunds>[0]['clients']) =>
+const sourceOf = (clients: Parameters<typeof dueRefunds>[0]['clients']) =>
   dueRefunds({
     due: createDueRefunds(service.pools.due),
     updates: createRefundUpdates(service.pools.due),
@@ -237,8 +237,7 @@ describe('a refund that several instances may send', () => {
 
   it('an instance that stalled before it marked a refund as sent does not repeat what another instance has sent', async () => {
     const refund = await newRefund()
-    const [source] = startInstance().sources
-    const [queue] = (await source?.findQueues()) ?? []
+    const [queue] = await startInstance().source.findQueues()
     const [job] = (await queue?.claim(1)) ?? []
     service.clock.advance(60)
     await startInstance().look()
@@ -260,7 +259,7 @@ describe('a refund that several instances may send', () => {
       },
       getRefund: async () => undefined,
     }
-    const stopped = doWhatIsDue(...sourcesOf(new Map([['setu', client as never]])))
+    const stopped = doWhatIsDue(sourceOf(async () => new Map([['setu', client as never]])))
     await expect.poll(async () => (await stored(refund)).sentAt).not.toBeNull()
     const { look } = startInstance()
     for (const seconds of [60, 540, 3_000]) {
@@ -285,10 +284,10 @@ describe('a refund that several instances may send', () => {
       },
       getRefund: async () => ({ status: 'SUCCESS', reference: 'ARN' }),
     }
-    const sources = sourcesOf(new Map([['setu', client as never]]))
+    const source = sourceOf(async () => new Map([['setu', client as never]]))
     for (const seconds of [0, 60, 540, 3_000]) {
       service.clock.advance(seconds)
-      await doWhatIsDue(...sources)
+      await doWhatIsDue(source)
     }
     expect(sent).toEqual([refund, refund, refund].map(({ ourRefundId }) => ourRefundId))
     expect(await stored(refund)).toMatchObject({ status: 'SUCCESS', reference: 'ARN', acquirerRefundId: 'THEIRS' })

@@ -31,7 +31,7 @@ async function newRequest(limits = LIMITS.acquirers) {
   }
   const closed: string[] = []
   const acquirer: AcquirerClient = {
-    enquiryRules: { most: 3, firstAfterMs: 0, pauseMs: 0, pollingPauseMs: () => 0 },
+    check: async () => undefined,
     async createLink({ orderId }, { id: merchantId }, signal) {
       await sleep(10)
       if (signal?.aborted) throw new AcquirerError('unavailable', 'the time of the request is over')
@@ -58,7 +58,7 @@ async function newRequest(limits = LIMITS.acquirers) {
         intents: using,
         now: () => new Date(),
         expiryMinutes: 15,
-        clientOf: () => client,
+        linkerOf: async () => client,
         linkMs: limits.requestMs,
         deadlineOf: () => ({ extend: () => undefined }) as never,
       },

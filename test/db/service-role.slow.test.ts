@@ -31,6 +31,7 @@ const FORBIDDEN = '42501'
 /** Every table of the schema, and what the service may do with it: a new table is decided on here and in src/db/grants.sql. */
 const RIGHTS: Record<string, string[]> = {
   access_keys: ['SELECT'],
+  acquirer_accounts: ['SELECT'],
   acquirer_intents: ['INSERT', 'SELECT'],
   audit_commands: [],
   audit_outcomes: [],

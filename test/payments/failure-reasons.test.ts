@@ -38,12 +38,12 @@ const WITHOUT_CAUSE = 'U19 U29 U30 U31 U34 U39 U43'.split(' ')
 
 function ofSetu(reason: unknown) {
   const payment = { productInstanceId: 'Q1', amount: 100, rrn: '523504870405', reason }
-  return setu.toPaymentReport('O', 'FAIL', z.object(setu.paymentFields).parse(payment))
+  return setu.toPaymentReport('setu', 'O', 'FAIL', z.object(setu.paymentFields).parse(payment))
 }
 
 function ofCashfree(changes: object) {
   const payment = { order_id: 'O', payment_status: 'FAILED', payment_amount: '1.00', bank_reference: null, ...changes }
-  return cashfree.toPaymentReport('O', z.object(cashfree.paymentFields).parse(payment))
+  return cashfree.toPaymentReport('cashfree', 'O', z.object(cashfree.paymentFields).parse(payment))
 }
 
 const details = (changes: object) => ({ error_code: 'TRANSACTION_DECLINED', error_reason: 'auth_declined', ...changes })

@@ -1,4 +1,4 @@
-import { createAcquirers } from '../../../src/acquirer/acquirers.ts'
+import { createAccounts, createAcquirers } from '../../../src/acquirer/acquirers.ts'
 import { dueRefunds } from '../../../src/acquirer/carry-out-refunds.ts'
 import type { AcquirerClient } from '../../../src/acquirer/client.ts'
 import { enquire } from '../../../src/acquirer/enquire.ts'
@@ -24,7 +24,7 @@ export function startInstance(
     limits: { ...LIMITS.outbound, acquirerMs },
     now: clock.now,
   })
-  const { clients } = createAcquirers({ direct: [], ...settings }, http, {
+  const { clients, clientOf } = createAcquirers(createAccounts({ direct: [], ...settings }), http, {
     log: log as never,
     onCall: () => undefined,
     limits: LIMITS.acquirers,
@@ -40,15 +40,16 @@ export function startInstance(
   return {
     errors,
     clients,
+    clientOf,
     /** Does what is due of refunds. */
-    look: () => doWhatIsDue(...refunds),
+    look: () => doWhatIsDue(refunds),
 
     /** Asks about an order, however often that was done, and records what is told. */
     async ask(orderId: string) {
       await db.query('update acquirer_intents set enquiries = 0 where order_id = $1', [orderId])
       const enquiry = (await createEnquiries(db).take(orderId, 1, clock.now())) as Enquiry
       return enquire(enquiry, {
-        client: clients.get(name) as AcquirerClient,
+        client: (await clientOf(name)) as AcquirerClient,
         reports: createReports(db),
         now: clock.now,
       })

@@ -1,4 +1,5 @@
 import { expect } from 'vitest'
+import { enquiryRulesOf } from '../../../src/acquirer/acquirers.ts'
 import type { AcquirerClient } from '../../../src/acquirer/client.ts'
 import { createLinkCloser, dueEnquiries, enquire } from '../../../src/acquirer/enquire.ts'
 import { LIMITS } from '../../../src/limits.ts'
@@ -33,10 +34,17 @@ export async function createPlayer(bank: Bank) {
   const { now } = clock
   const merchant = await bank.newMerchant()
   await newWebhook(db, { mid: merchant.mid, url: 'https://shop.example/hook' }, now())
-  const { clients, errors } = startInstance(bank, PATIENCE_MS)
-  const client = clients.get(bank.name) as AcquirerClient
+  const { clients, clientOf, errors } = startInstance(bank, PATIENCE_MS)
+  const client = (await clientOf(bank.name)) as AcquirerClient
   const [reports, intents] = [createReports(db), createIntents(pools, () => undefined)]
-  const questions = dueEnquiries({ enquiries: createEnquiries(db), clients, reports, now, limits: LIMITS.acquirers })
+  const questions = dueEnquiries({
+    enquiries: createEnquiries(db),
+    clients,
+    rulesOf: enquiryRulesOf,
+    reports,
+    now,
+    limits: LIMITS.acquirers,
+  })
   const expiries = dueExpiries({ db, now, limits: LIMITS.webhooks })
   let played = 0
 
@@ -60,7 +68,7 @@ export async function createPlayer(bank: Bank) {
         await forEach(orders, AT_ONCE, async ({ history, ...order }) => {
           for (const step of history.steps) if (step.at === at) order.answers.push(await take(order, step))
         })
-        if (QUESTION_SECONDS.includes(at)) for (const kind of questions) await askWhatIsDue(kind)
+        if (QUESTION_SECONDS.includes(at)) await askWhatIsDue(questions)
         faults.length = 0
       }
       const ends = await endsOf(orders)
@@ -142,8 +150,8 @@ export async function createPlayer(bank: Bank) {
     const payment = await intents.cancel(merchant.mid, orderId, now(), () => undefined)
     if (payment?.toClose) {
       const order = { orderId, paymentLink: payment.toClose }
-      const clients = new Map([[payment.toClose.acquirer, client]])
-      await createLinkCloser({ clients, reports, now, log: { error: () => undefined } })(order)
+      const clientOf = async () => client
+      await createLinkCloser({ clientOf, reports, now, log: { error: () => undefined } })(order)
       // What the service has learned of Cashfree by now is learned of the other one too.
       if (isReached && isOver && !bank.refusesToClose) await enquire(order, { client, reports, now })
     }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createAcquirers } from '../../../src/acquirer/acquirers.ts'
+import { createAccounts, createAcquirers } from '../../../src/acquirer/acquirers.ts'
 import { dueRefunds } from '../../../src/acquirer/carry-out-refunds.ts'
 import type { Database } from '../../../src/db/pool.ts'
 import { LIMITS } from '../../../src/limits.ts'
@@ -160,13 +160,13 @@ export async function killRefunds({ postgres }: Stage): Promise<Finding[]> {
       clientSecret: settings.SETU_CLIENT_SECRET as string,
       notificationSecrets: ['of0nobody0of0nobody0'],
     }
-    const { clients } = createAcquirers({ direct: [], setu }, http, {
+    const { clients } = createAcquirers(createAccounts({ direct: [], setu }), http, {
       ...{ log, onCall: () => undefined, limits: LIMITS.acquirers, elapsedMs: () => performance.now() },
     })
     const before = bank.countOf('refundsOfPayment')
     const due = createDueRefunds(db)
-    const sources = dueRefunds({ due, updates: createRefundUpdates(db), clients, now, limits: LIMITS.acquirers })
-    return { look: () => doWhatIsDue(...sources), questions: () => bank.countOf('refundsOfPayment') - before }
+    const source = dueRefunds({ due, updates: createRefundUpdates(db), clients, now, limits: LIMITS.acquirers })
+    return { look: () => doWhatIsDue(source), questions: () => bank.countOf('refundsOfPayment') - before }
   }
 
   /** Waits until at least `most` refunds are so, or for a while. */

@@ -1,0 +1,246 @@
+import { randomBytes } from 'node:crypto'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { type FakeCashfree, startFakeCashfree } from '../support/cashfree-bank.ts'
+import { departure } from '../support/cashfree-schema.ts'
+import { asRole } from '../support/database-url.ts'
+import { runOps } from '../support/ops.ts'
+import {
+  CREATE,
+  intentFields,
+  newKey,
+  newMerchant,
+  post,
+  REFUND,
+  REFUND_STATUS,
+  STATUS,
+  startService,
+  type TestService,
+  unique,
+} from '../support/service.ts'
+import { startBank } from '../support/service-with-bank.ts'
+import { allow, SEALING_KEYS } from '../support/webhooks.ts'
+
+const KEY = `${SEALING_KEYS[0]?.export().toString('base64')}`
+const SECRETS = { acme: 'secret-of-acme', other: 'secret-of-other' }
+type Account = keyof typeof SECRETS
+
+let service: TestService
+let banks: Record<Account, FakeCashfree>
+let url: string
+beforeAll(async () => {
+  service = await startService({
+    asServiceRole: true,
+    webhooks: { sealingKeys: SEALING_KEYS, allowedNetworks: allow() },
+    limits: { webhooks: { lookIntervalMs: 20 }, lookUps: { cachedMs: 20 } },
+  })
+  const start = async (account: Account) => {
+    const bank = await startBank(
+      {
+        start: (now) => startFakeCashfree({ clientId: account, clientSecret: SECRETS[account], now, check: departure }),
+      },
+      service.clock.now,
+    )
+    return bank
+  }
+  banks = { acme: await start('acme'), other: await start('other') }
+  url = await service.app.listen({ host: '127.0.0.1', port: 0 })
+  for (const account of ['acme', 'other'] as const) {
+    banks[account].notifyUrl = `${url}/acquirer/cashfree/notification/${account}`
+    expect(await ops(['accounts', 'add', ...which(account)], linesOf(account))).toMatchObject({ code: 0 })
+  }
+})
+
+const which = (account: string) => ['--account', account, '--acquirer', 'cashfree']
+const linesOf = (account: Account, secret = SECRETS[account]) =>
+  `# of the bank\nCASHFREE_API_URL=${banks[account].apiUrl}\nCASHFREE_CLIENT_ID=${account}\nCASHFREE_CLIENT_SECRET=${secret}\n`
+
+const ops = (args: string[], input = '', keys = KEY) =>
+  runOps(service.databaseUrl, [...args, '--json'], input, { WEBHOOK_SEALING_KEY: keys })
+
+async function newMerchantOf(account: Account) {
+  const { mid } = await newMerchant(service.db, {
+    acquirer: `cashfree:${account}`,
+    acquirerMerchantId: unique('CF'),
+    payees: ['cf.demo*@icici'],
+  })
+  return { mid, key: await newKey(service.db, { mid }, true) }
+}
+
+type Merchant = Awaited<ReturnType<typeof newMerchantOf>>
+
+async function create({ mid, key }: Merchant): Promise<string> {
+  let orderId = ''
+  // A change of an account counts after the cached look-up.
+  await expect
+    .poll(async () => {
+      const { status, body } = await post(service.app, CREATE, intentFields(mid), key)
+      orderId = body.data?.orderId
+      return status
+    })
+    .toBe(200)
+  return orderId
+}
+
+const statusOf = async ({ mid, key }: Merchant, orderId: string) =>
+  (await post(service.app, STATUS, { mid, order_id: orderId }, key)).body.txnStatus
+
+/** Sends what `bank` says of its order to the path of `account`, signed with `secret`. Returns the HTTP status. */
+async function notify(account: Account, order: { orderId: string }, secret: string): Promise<number> {
+  const payment = {
+    cf_payment_id: '1',
+    payment_status: 'SUCCESS',
+    payment_amount: 200,
+    payment_time: service.clock.now().toISOString(),
+    bank_reference: '523504870405',
+  }
+  const event = {
+    type: 'PAYMENT_SUCCESS_WEBHOOK',
+    data: { order: { order_id: order.orderId, order_amount: 200 }, payment },
+  }
+  const { body, headers } = banks.acme.seal(event, secret)
+  const answer = await fetch(`${url}/acquirer/cashfree/notification/${account}`, { method: 'POST', body, headers })
+  return answer.status
+}
+
+describe('two accounts at one acquirer', () => {
+  it('the orders of two merchants are made and paid at their own accounts', async () => {
+    for (const account of ['acme', 'other'] as const) {
+      const merchant = await newMerchantOf(account)
+      const orderId = await create(merchant)
+      expect(banks[account].find(orderId)).toBeDefined()
+      expect(banks[account === 'acme' ? 'other' : 'acme'].find(orderId)).toBeUndefined()
+      expect((await banks[account].pay(orderId)).answers).toEqual([200])
+      expect(await statusOf(merchant, orderId)).toBe('SUCCESS')
+      const { rows } = await service.db.query(
+        'select a.acquirer as link, p.acquirer as payment from acquirer_intents a join payments p using (mid, order_id) where order_id = $1',
+        [orderId],
+      )
+      expect(rows).toEqual([{ link: `cashfree:${account}`, payment: `cashfree:${account}` }])
+    }
+  })
+
+  it('an account that signs a notification about an order of another account changes nothing', async () => {
+    const merchant = await newMerchantOf('other')
+    const orderId = await create(merchant)
+    expect(await notify('acme', { orderId }, SECRETS.acme)).toBe(404)
+    expect(await notify('other', { orderId }, SECRETS.acme)).toBe(401)
+    expect(await statusOf(merchant, orderId)).toBe('PENDING')
+    expect(await notify('other', { orderId }, SECRETS.other)).toBe(200)
+    expect(await statusOf(merchant, orderId)).toBe('SUCCESS')
+  })
+
+  it('there is nothing at the address of an account that does not exist', async () => {
+    for (const path of ['cashfree/notification/nobody', 'cashfree/notification', 'setu/notification/acme']) {
+      const answer = await fetch(`${url}/acquirer/${path}`, { method: 'POST', body: '{}' })
+      expect(answer.status, path).toBe(404)
+    }
+  })
+
+  it('a refund, and the question about a payment, go to the account that made the order, wherever its merchant moved', async () => {
+    const merchant = await newMerchantOf('acme')
+    const orderId = await create(merchant)
+    expect((await ops(['merchants', 'update', '--mid', merchant.mid, '--account', 'other'])).code).toBe(0)
+    const later = await create(merchant)
+    expect(banks.other.find(later)).toBeDefined()
+    await banks.acme.pay(orderId, { faults: { lost: 1 } })
+    service.clock.advance(20 * 60)
+    await expect.poll(() => statusOf(merchant, orderId)).toBe('SUCCESS')
+    const refund = { mid: merchant.mid, order_id: orderId, refund_id: 'R1', note: 'sold out' }
+    expect((await post(service.app, REFUND, refund, merchant.key)).status).toBe(200)
+    const back = () => post(service.app, REFUND_STATUS, { mid: merchant.mid, refund_id: 'R1' }, merchant.key)
+    await expect.poll(async () => (await back()).body.data.txnStatus).toBe('SUCCESS')
+    expect(banks.acme.refunds.all.map((one) => one.orderId)).toContain(orderId)
+    expect(JSON.parse((await ops(['refunds', 'list', '--acquirer', 'cashfree:acme'])).stdout)).toHaveLength(1)
+    expect(JSON.parse((await ops(['refunds', 'list', '--acquirer', 'cashfree:other'])).stdout)).toEqual([])
+  })
+
+  it('while an account is rotated notifications signed with either secret count, and calls use the new one', async () => {
+    const merchant = await newMerchantOf('acme')
+    const [first, second] = [await create(merchant), await create(merchant)]
+    expect((await ops(['accounts', 'rotate', ...which('acme')], linesOf('acme', 'newer-secret'))).code).toBe(0)
+    expect((await ops(['accounts', 'rotate', ...which('acme')], linesOf('acme', 'newest-secret'))).code).toBe(1)
+    await expect.poll(() => notify('acme', { orderId: first }, 'newer-secret')).toBe(200)
+    expect(await notify('acme', { orderId: first }, SECRETS.acme)).toBe(200)
+    expect((await ops(['accounts', 'rotate', ...which('acme'), '--finish'])).code).toBe(0)
+    await expect.poll(() => notify('acme', { orderId: second }, SECRETS.acme)).toBe(401)
+    // The bank knows the first secret only, so this goes back.
+    await ops(['accounts', 'rotate', ...which('acme')], linesOf('acme'))
+    await ops(['accounts', 'rotate', ...which('acme'), '--finish'])
+    await create(merchant)
+  })
+
+  it('a disabled account makes no links, and goes on with its orders', async () => {
+    const merchant = await newMerchantOf('acme')
+    const orderId = await create(merchant)
+    expect((await ops(['accounts', 'disable', ...which('acme')])).code).toBe(0)
+    await expect
+      .poll(async () => (await post(service.app, CREATE, intentFields(merchant.mid), merchant.key)).status)
+      .toBe(503)
+    expect((await banks.acme.pay(orderId)).answers).toEqual([200])
+    expect((await ops(['accounts', 'enable', ...which('acme')])).code).toBe(0)
+    await create(merchant)
+  })
+})
+
+describe('ops accounts', () => {
+  it('ops accounts check says whether the acquirer accepts the secrets', async () => {
+    expect(await ops(['accounts', 'check', ...which('acme')])).toMatchObject({
+      code: 0,
+      stdout: `${JSON.stringify({ name: 'cashfree:acme', accepted: true })}\n`,
+    })
+    const wrong = linesOf('acme', 'a-wrong-secret').replace('CLIENT_ID=acme', 'CLIENT_ID=nobody')
+    await ops(['accounts', 'add', ...which('wrong')], wrong)
+    const checked = await ops(['accounts', 'check', ...which('wrong')])
+    expect([checked.code, checked.stderr]).toEqual([1, expect.stringContaining('401')])
+  })
+
+  it('no secret of an account is shown, audited or stored in plain text, and no text of a wrong line', async () => {
+    const outputs = [
+      await ops(['accounts', 'list']),
+      await ops(['accounts', 'add', ...which('bad')], 'CASHFREE_CLIENT_ID=x\nPASSWORD=never-shown'),
+      await ops(['accounts', 'add', ...which('bad')], 'CASHFREE_CLIENT_ID=x'),
+      await ops(['accounts', 'add', ...which('acme')], linesOf('acme')),
+      await ops(['audit']),
+    ]
+    expect(outputs.map(({ code }) => code)).toEqual([0, 1, 1, 1, 0])
+    const { rows } = await service.db.query('select a.*, secrets::text, encode(secrets, $1) from acquirer_accounts a', [
+      'escape',
+    ])
+    const all = JSON.stringify([outputs, rows])
+    for (const secret of [SECRETS.acme, SECRETS.other, 'never-shown']) expect(all).not.toContain(secret)
+  })
+
+  it('after reseal an account opens without the earlier key; an account that does not open is named by readyz', async () => {
+    const newer = randomBytes(32).toString('base64')
+    const faultsWith = async (keys: string) =>
+      JSON.parse((await ops(['accounts', 'list'], '', keys)).stdout).map(({ fault }: { fault: string | null }) => fault)
+    expect(new Set(await faultsWith(newer))).toEqual(new Set([expect.stringContaining('WEBHOOK_SEALING_KEY')]))
+    expect(JSON.parse((await ops(['accounts', 'reseal'], '', `${newer},${KEY}`)).stdout)).toMatchObject({ unopened: 0 })
+    expect(new Set(await faultsWith(newer))).toEqual(new Set([null]))
+    // The service has the earlier key alone.
+    await expect
+      .poll(async () => (await service.app.inject('/readyz')).json().data.warnings)
+      .toContainEqual(expect.stringContaining('cashfree:acme cannot take payments: a secret does not open'))
+    expect(JSON.parse((await ops(['accounts', 'reseal'], '', `${KEY},${newer}`)).stdout)).toMatchObject({ unopened: 0 })
+    await create(await newMerchantOf('acme'))
+  })
+
+  it('a merchant is refused an account that does not exist or is disabled', async () => {
+    const { mid } = await newMerchantOf('acme')
+    const update = (account: string) => ops(['merchants', 'update', '--mid', mid, '--account', account])
+    expect((await update('nobody')).stderr).toContain('ops accounts add --account nobody --acquirer cashfree')
+    expect((await update('default')).stderr).toContain('set CASHFREE_CLIENT_ID')
+    await ops(['accounts', 'disable', ...which('other')])
+    expect((await update('other')).stderr).toContain('disabled')
+    await ops(['accounts', 'enable', ...which('other')])
+    expect((await update('other')).code).toBe(0)
+  })
+
+  it('the service may read accounts, and may not change one', async () => {
+    const { Pool } = (await import('pg')).default
+    const pool = new Pool({ connectionString: asRole(service.databaseUrl, 'upi_service') })
+    await expect(pool.query('select name from acquirer_accounts')).resolves.toBeDefined()
+    await expect(pool.query('update acquirer_accounts set disabled_at = null')).rejects.toMatchObject({ code: '42501' })
+    await pool.end()
+  })
+})
