@@ -41,7 +41,7 @@ export const accountCommands = [
     },
   }),
 
-  command('accounts list', 'List accounts at acquirers and their state, without secrets', {
+  command('accounts list', 'List accounts at acquirers and their state', {
     async run(_, { config, db }) {
       const opened = openAccounts(db, config, LIMITS.lookUps)
       const rows = []
@@ -52,7 +52,7 @@ export const accountCommands = [
     },
   }),
 
-  changingCommand('accounts rotate', 'Replace the secrets of an account; old notifications count until --finish', {
+  changingCommand('accounts rotate', 'Replace the secrets of an account', {
     usage: `${WHICH} [--finish] ${FROM}`,
     schema: WithSecrets.extend({ finish: z.boolean().default(false) }),
     async run({ account, acquirer, from, finish }, { config, terminal, change }) {
@@ -66,7 +66,7 @@ export const accountCommands = [
     },
   }),
 
-  command('accounts check', 'Ask an acquirer whether it accepts the secrets of an account', {
+  command('accounts check', 'Ask whether an account’s secrets are accepted', {
     usage: `--acquirer ${LINKING_NAMES.join('|')} [--account acme]`,
     schema: z.object({ account: identifier.optional(), acquirer: Which.shape.acquirer }),
     async run({ account, acquirer }, { config, db, now }) {
@@ -97,38 +97,34 @@ export const accountCommands = [
     }),
   ),
 
-  atomicCommand(
-    'accounts reseal',
-    'Seal all secrets, also those of webhooks, with the first key of WEBHOOK_SEALING_KEY',
-    {
-      async run(_, { config, client }) {
-        const keys = requireKeys(config)
-        let unopened = 0
-        const again = (sealed: Buffer, owner: string) => {
-          try {
-            return seal(keys, unseal(keys, sealed, owner), owner)
-          } catch (error) {
-            if (!(error instanceof SealError)) throw error
-            unopened += 1
-            return sealed
-          }
+  atomicCommand('accounts reseal', 'Seal the secrets of accounts and webhooks anew', {
+    async run(_, { config, client }) {
+      const keys = requireKeys(config)
+      let unopened = 0
+      const again = (sealed: Buffer, owner: string) => {
+        try {
+          return seal(keys, unseal(keys, sealed, owner), owner)
+        } catch (error) {
+          if (!(error instanceof SealError)) throw error
+          unopened += 1
+          return sealed
         }
-        const accounts = createAcquirerAccounts(client)
-        const all = await accounts.list()
-        for (const { name, secrets, earlierSecrets } of all) {
-          const owner = ownerOfAccount(name)
-          await accounts.reseal(name, again(secrets, owner), earlierSecrets && again(earlierSecrets, owner))
-        }
-        const webhooks = await createEndpoints(client).resealSecrets(again)
-        const counts = { accounts: all.length, webhooks, unopened }
-        return {
-          json: counts,
-          text: `resealed: ${all.length} accounts, ${webhooks} webhooks; ${unopened} secrets do not open`,
-          made: counts,
-        }
-      },
+      }
+      const accounts = createAcquirerAccounts(client)
+      const all = await accounts.list()
+      for (const { name, secrets, earlierSecrets } of all) {
+        const owner = ownerOfAccount(name)
+        await accounts.reseal(name, again(secrets, owner), earlierSecrets && again(earlierSecrets, owner))
+      }
+      const webhooks = await createEndpoints(client).resealSecrets(again)
+      const counts = { accounts: all.length, webhooks, unopened }
+      return {
+        json: counts,
+        text: `resealed: ${all.length} accounts, ${webhooks} webhooks; ${unopened} secrets do not open`,
+        made: counts,
+      }
     },
-  ),
+  }),
 ]
 
 /** Seals the lines of an account's secrets. Throws a CommandError that repeats no value unless they make an account. */

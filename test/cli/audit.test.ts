@@ -64,6 +64,8 @@ async function makeUnsure(ourRefundId: string): Promise<void> {
   await saveRefundException(service.db, 'refund unsure', refund as Refund, { source: 'enquiry' }, new Date())
 }
 
+const SECRETS = 'CASHFREE_CLIENT_ID=acme\nCASHFREE_CLIENT_SECRET=whsec_of_acme'
+
 /** What each changing command is tried with, and what the audit keeps of it besides. */
 async function everyChange(): Promise<{ args: string[]; input?: string; detail?: Record<string, unknown> }[]> {
   const { mid, key } = await newMerchant(service.db)
@@ -80,6 +82,7 @@ async function everyChange(): Promise<{ args: string[]; input?: string; detail?:
   const report = await json(['reconcile', '--from', '2026-01-15', '--to', '2026-01-15', '--mid', mid])
   const [difference] = report.merchants[0].differences
   const vpa = 'audited@examplebank'
+  const account = ['--account', 'acme', '--acquirer', 'cashfree']
   return [
     { args: ['migrate'], detail: { applied: [] } },
     { args: ['merchants', 'add', '--name', 'A', '--vpa', vpa], detail: { mid: expect.stringMatching(/^M/) } },
@@ -122,6 +125,11 @@ async function everyChange(): Promise<{ args: string[]; input?: string; detail?:
       input: '2026-01-26,Republic Day',
       detail: { added: 1, unchanged: 0 },
     },
+    { args: ['accounts', 'add', ...account], input: SECRETS },
+    { args: ['accounts', 'rotate', ...account], input: SECRETS },
+    { args: ['accounts', 'disable', ...account] },
+    { args: ['accounts', 'enable', ...account] },
+    { args: ['accounts', 'reseal'], detail: { accounts: 1, webhooks: expect.any(Number), unopened: 0 } },
     { args: ['webhooks', 'resend', '--mid', mid, '--since', '2026-01-01T00:00:00Z'] },
   ]
 }
