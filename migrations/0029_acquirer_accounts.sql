@@ -53,3 +53,16 @@ select r.mid, r.utr, 'refund', r.our_refund_id, r.order_id, r.acquirer, r.ended_
 select mid, coalesce(utr, settlement_utr, '') collate "C", 'resolution', difference_id, order_id, null,
        day::timestamp at time zone interval '330 minutes', day, amount_paise, 0, 0, true, resolved_at, 'infinity'
   from difference_resolutions;
+
+-- The acquirer that is asked for a link when the first one says that it has made none.
+alter table merchants
+  add column next_acquirer text,
+  add column next_acquirer_merchant_id text;
+alter table merchants
+  add constraint merchants_next_acquirer_check check (next_acquirer ~ '^[a-z0-9-]{1,32}(:[A-Za-z0-9_-]{1,64})?$');
+alter table merchants
+  add constraint merchants_next_acquirer_merchant_id_check check (next_acquirer_merchant_id ~ '^[A-Za-z0-9_.-]{1,64}$');
+
+-- Whether the merchant's next acquirer has made the link.
+alter table acquirer_intents add column by_next boolean not null default false;
+create index acquirer_intents_by_next_idx on acquirer_intents (mid, order_id) where by_next;

@@ -58,7 +58,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   const http = createOutboundClient({ allowedNetworks: config.webhooks.allowedNetworks, limits: limits.outbound, now })
   const clientOptions = { log, onCall: metrics.acquirerCall, limits: limits.acquirers, elapsedMs }
   const accounts = openAccounts(pools.keys, config, limits.lookUps)
-  const { clients, clientOf, linkerOf, notificationsOf } = createAcquirers(accounts, http, clientOptions)
+  const { clients, clientOf, linkersOf, notificationsOf } = createAcquirers(accounts, http, clientOptions)
   const waiting = createWaiting(pools.due, enquiryRulesOf)
   const drawQr = createDrawQr(limits.pages)
 
@@ -104,7 +104,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
     const isLinked = cached(createPartners(pools.keys).isLinked, limits.lookUps)
     const access = { findKey, isLinked, deadlineOf, patiently, inTurn: createTurns() }
     const closeLink = createLinkCloser({ clientOf, reports, now, log })
-    const links = { linkerOf, closeLink, linkMs: limits.acquirers.requestMs }
+    const links = { linkersOf, closeLink, linkTimes: limits.acquirers, onNextAcquirer: metrics.madeByNextAcquirer }
     const lists = { lists: createLists(pools), listLimits: limits.lists }
     const stores = { intents, waiting, pools }
     const v1Dependencies = { ...access, ...links, ...lists, ...stores, now, expiryMinutes, publicUrl, drawQr }

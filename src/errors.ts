@@ -1,3 +1,5 @@
+import type { PaymentLink } from './payments/intent.ts'
+
 /**
  * The closed set of failures that are answered to callers. Any other error is answered by `internalError()`.
  * Each `message` tells the caller what to do next, and nothing of the service's internals.
@@ -47,8 +49,12 @@ export class Failure extends Error {
 export class AcquirerError extends Error {
   readonly outcome: 'refused' | 'bad answer' | 'unavailable'
   readonly facts: Record<string, unknown>
-  /** True when the call provably has changed nothing at the acquirer and will change nothing. */
+  /** True when the call provably has changed nothing at the acquirer, or made nothing that anybody could pay. */
   isUndone = false
+  /** True when the acquirer was not reached, or did not answer in time. */
+  isUnanswered = false
+  /** A link that a failed call may have made, and that can be closed. */
+  unsureLink: PaymentLink | undefined
 
   constructor(outcome: AcquirerError['outcome'], message: string, facts: Record<string, unknown> = {}) {
     super(message)

@@ -142,6 +142,10 @@ export const LIMITS = {
   acquirers: {
     /** Longest time for all calls of a request: log-in and call, and both again when the token was refused. */
     requestMs: 5_000,
+    /** Longest time for the first of two acquirers to make a link. */
+    firstLinkMs: 2_000,
+    /** After a call without an answer, the other one of two acquirers is asked first for this time. */
+    unreachedMs: 10_000,
     /**
      * Calls under way to one acquirer, from one instance. A further call is refused at once, so that a dead acquirer
      * holds 64 requests, not all. Queries of payments are never refused.
@@ -159,6 +163,8 @@ export const LIMITS = {
     /** Longest time for a whole call: name, connection and answer. */
     merchantMs: 15_000,
     acquirerMs: 3_000,
+    /** Longest time to connect to an acquirer. */
+    acquirerConnectMs: 1_000,
     /** Characters of the receiver's answer shown by `ops webhooks deliveries`. */
     shownCharacters: 200,
     /** Longest accepted Retry-After: a day. */

@@ -23,6 +23,10 @@ type Labels = Readonly<Record<string, readonly (string | number)[]>>
  */
 const COUNTERS = {
   payment_intents_created_total: ['Intents stored', {}],
+  payment_intents_by_next_acquirer_total: [
+    'Intents whose link the next acquirer of the merchant has made, since the first one had made none',
+    {},
+  ],
   payment_intent_conflicts_total: [
     'Intents that were not stored, since their order_id or Idempotency-Key was taken',
     {},
@@ -179,6 +183,7 @@ export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () =
     },
     acquirerCall: (acquirer: string, call: string, outcome: string) =>
       counters.acquirer_calls_total.inc({ acquirer, call, outcome }),
+    madeByNextAcquirer: () => counters.payment_intents_by_next_acquirer_total.inc(),
     acquirersConfigured: (count: () => Promise<number>) => {
       countAcquirers = count
     },

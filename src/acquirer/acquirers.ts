@@ -5,7 +5,7 @@ import type { Merchant } from '../tenants/merchants.ts'
 import { type AcquirerSettings, splitAccountName } from './accounts.ts'
 import type { Acquirer, AcquirerMerchant, ReadSettled } from './acquirer.ts'
 import { cashfree } from './cashfree.ts'
-import { type AcquirerClient, type ClientOptions, withLimits } from './client.ts'
+import { type AcquirerClient, type ClientOptions, type LimitedClient, type Linker, withLimits } from './client.ts'
 import { direct } from './direct.ts'
 import type { Notifications } from './notification.ts'
 import { setu } from './setu.ts'
@@ -119,12 +119,9 @@ function isSetUp(name: string, settings: AcquirerSettings): boolean {
 
 export type Acquirers = ReturnType<typeof createAcquirers>
 
-/** The options of all clients. `elapsedMs` is a monotonic clock. */
-type AcquirersOptions = ClientOptions & { elapsedMs: () => number }
-
 /** Clients and notifications of the accounts. Each is made once, and anew after a change of its account. */
-export function createAcquirers(accounts: Accounts, http: HttpClient, options: AcquirersOptions) {
-  type Made = { version: string; client: AcquirerClient | undefined; notifications: Notifications | undefined }
+export function createAcquirers(accounts: Accounts, http: HttpClient, options: ClientOptions) {
+  type Made = { version: string; client: LimitedClient | undefined; notifications: Notifications | undefined }
   const made = new Map<string, Made>()
 
   function make({ name, settings, version }: AcquirerAccount): Made {
@@ -156,17 +153,31 @@ export function createAcquirers(accounts: Accounts, http: HttpClient, options: A
     /** The notifications of an account; undefined if the account cannot be used. */
     notificationsOf: async (name: string) => (await find(name))?.notifications,
 
-    /** The client that makes a merchant's links; undefined if we do. Throws 503 if the account makes no links. */
-    async linkerOf({ mid, acquirer: name }: Merchant): Promise<AcquirerClient | undefined> {
-      if (name === 'direct') return undefined
-      const account = await accounts.find(name)
-      const client = account && !account.disabledAt ? make(account).client : undefined
-      if (client) return client
-      const { acquirer } = splitAccountName(name)
-      options.onCall(acquirer, 'createLink', 'refused')
-      const advice = (await accounts.adviceOn(name)) ?? 'the account is disabled: ops accounts enable'
-      options.log.error({ mid, acquirer: name }, notSetUp(name, advice))
-      throw unavailable()
+    /**
+     * The clients that make a merchant's links, in the order in which they are asked: one that did not answer lately comes
+     * last. None if we make the links. Throws 503 if no account of the merchant makes links.
+     */
+    async linkersOf(merchant: Merchant): Promise<Linker[]> {
+      const { mid, acquirer, acquirerMerchantId, nextAcquirer, nextAcquirerMerchantId } = merchant
+      if (acquirer === 'direct') return []
+      const linkers: (Linker & Pick<LimitedClient, 'isReachable'>)[] = []
+      const named: [name: string, merchantId: string | null, isNext: boolean][] = [
+        [acquirer, acquirerMerchantId, false],
+      ]
+      if (nextAcquirer) named.push([nextAcquirer, nextAcquirerMerchantId, true])
+      for (const [name, merchantId, isNext] of named) {
+        const account = await accounts.find(name)
+        const client = account && !account.disabledAt ? make(account).client : undefined
+        if (client) {
+          linkers.push({ client, merchantId: merchantId ?? '', isNext, isReachable: client.isReachable })
+          continue
+        }
+        options.onCall(splitAccountName(name).acquirer, 'createLink', 'refused')
+        const advice = (await accounts.adviceOn(name)) ?? 'the account is disabled: ops accounts enable'
+        options.log.error({ mid, acquirer: name }, notSetUp(name, advice))
+      }
+      if (linkers.length === 0) throw unavailable()
+      return linkers.sort((a, b) => Number(b.isReachable()) - Number(a.isReachable()))
     },
   }
 }

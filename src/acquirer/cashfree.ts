@@ -20,7 +20,7 @@ import {
 import { cashfreeNotifications } from './cashfree-notifications.ts'
 import { cashfreeSettled } from './cashfree-settlements.ts'
 import type { AcquirerClient, RefundOrder } from './client.ts'
-import { type JsonAnswer, notBelieved, readBody, shortText } from './json-request.ts'
+import { type JsonAnswer, notBelieved, readBody, shortText, undone } from './json-request.ts'
 import { notificationPath, requiredWithSuccess } from './notification.ts'
 import { readPaymentLink } from './payment-link.ts'
 
@@ -81,6 +81,13 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
     throw notBelieved(answer, 'Cashfree made an order that is not this one', { orderId })
   }
 
+  /** Makes the link of an order. The request carries no credentials: the session authorises it. */
+  async function requestLink(session: string, signal: AbortSignal | undefined) {
+    const body = { payment_session_id: session, payment_method: { upi: { channel: 'link' } } }
+    const answer = await request({ method: 'POST', path: 'orders/sessions', body, isOpen: true }, signal, [200])
+    return { text: Session.safeParse(answer.body).data?.data.payload.default ?? '', requestId: answer.requestId }
+  }
+
   async function paymentsOf(orderId: string, signal: AbortSignal | undefined) {
     const answer = await request({ method: 'GET', path: `orders/${orderId}/payments` }, signal, [200])
     const message = 'Cashfree told of payments in a form that is not known'
@@ -106,16 +113,22 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
   return {
     async createLink(intent, { id: merchantId, payees }, signal) {
       const { orderId } = intent
-      const body = { payment_session_id: await makeOrder(intent, signal), payment_method: { upi: { channel: 'link' } } }
-      // This request carries no credentials: the session authorises it.
-      const answer = await request({ method: 'POST', path: 'orders/sessions', body, isOpen: true }, signal, [200])
-      const link = Session.safeParse(answer.body).data?.data.payload.default ?? ''
-      const names = { acquirer: name, merchantId, id: orderId, link }
-      if (isSandbox && /^https:\/\/[!-~]+$/.test(link)) {
-        return { paymentLink: { ...names, reference: orderId }, payeeVpa: intent.payee.vpa }
+      // An order without a link cannot be paid, however its request failed.
+      const session = await makeOrder(intent, signal).catch((error) => {
+        throw undone(error)
+      })
+      const named = { acquirer: name, merchantId, id: orderId, reference: orderId }
+      try {
+        const link = await requestLink(session, signal)
+        if (isSandbox && /^https:\/\/[!-~]+$/.test(link.text)) {
+          return { paymentLink: { ...named, link: link.text }, payeeVpa: intent.payee.vpa }
+        }
+        const { reference, payeeVpa } = readPaymentLink(link.text, intent, payees, { requestId: link.requestId })
+        return { paymentLink: { ...named, reference, link: link.text }, payeeVpa }
+      } catch (error) {
+        if (error instanceof AcquirerError) error.unsureLink = { ...named, link: '' }
+        throw error
       }
-      const { reference, payeeVpa } = readPaymentLink(link, intent, payees, { requestId: answer.requestId })
-      return { paymentLink: { ...names, reference }, payeeVpa }
     },
 
     async closeLink({ id }, signal) {

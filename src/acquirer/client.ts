@@ -15,7 +15,8 @@ import { undone } from './json-request.ts'
 export type AcquirerClient = {
   /**
    * Makes a link for an intent, checked by `readPaymentLink`. The merchant's `id` is its identifier at the acquirer;
-   * the link pays one of `payees`, which is its `payeeVpa`.
+   * the link pays one of `payees`, which is its `payeeVpa`. The error of a failed call has `isUndone` if certainly no link
+   * was made, and `unsureLink` if a link may have been made that can be closed.
    */
   createLink: (
     intent: Intent,
@@ -58,11 +59,27 @@ type CallName = Exclude<keyof AcquirerClient, 'repeatsRefunds'>
 
 type CallOutcome = 'done' | 'crowded' | AcquirerError['outcome']
 
+/** The client of an account with its limits. */
+export type LimitedClient = AcquirerClient & {
+  /** Whether the account has not failed to answer lately. */
+  isReachable: () => boolean
+}
+
+/** A client that may be asked for a merchant's link, with the merchant's identifier there. */
+export type Linker = {
+  client: Pick<AcquirerClient, 'createLink' | 'closeLink'>
+  merchantId: string
+  /** Whether the account is the merchant's next one. */
+  isNext: boolean
+}
+
 export type ClientOptions = {
   log: Pick<Logger, 'warn' | 'error'>
   /** `acquirer` is the acquirer without the account, because a metric must not have a label for each account. */
   onCall: (acquirer: string, call: CallName, outcome: CallOutcome) => void
-  limits: Pick<Limits['acquirers'], 'callsUnderWay' | 'requestMs'>
+  /** A monotonic clock. */
+  elapsedMs: () => number
+  limits: Pick<Limits['acquirers'], 'callsUnderWay' | 'requestMs' | 'unreachedMs'>
 }
 
 /**
@@ -72,10 +89,11 @@ export type ClientOptions = {
 export function withLimits(
   name: string,
   client: AcquirerClient,
-  { log, onCall, limits }: ClientOptions,
-): AcquirerClient {
+  { log, onCall, elapsedMs, limits }: ClientOptions,
+): LimitedClient {
   const { acquirer } = splitAccountName(name)
   let underWay = 0
+  let reachableAgainMs = 0
 
   async function call<T>(
     callName: CallName,
@@ -90,10 +108,12 @@ export function withLimits(
     underWay++
     try {
       const result = await send(signal)
+      reachableAgainMs = 0
       onCall(acquirer, callName, 'done')
       return result
     } catch (error) {
       if (!(error instanceof AcquirerError)) throw error
+      reachableAgainMs = error.isUnanswered ? elapsedMs() + limits.unreachedMs : 0
       onCall(acquirer, callName, error.outcome)
       const level = error.outcome === 'unavailable' ? 'warn' : 'error'
       log[level]({ acquirer: name, call: callName, outcome: error.outcome, ...error.facts }, error.message)
@@ -114,5 +134,6 @@ export function withLimits(
     ...(getRefund && { getRefund: (order, until) => call('getRefund', (signal) => getRefund(order, signal), until) }),
     check: (until) => call('check', (signal) => client.check(signal), until),
     repeatsRefunds,
+    isReachable: () => elapsedMs() >= reachableAgainMs,
   }
 }

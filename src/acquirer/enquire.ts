@@ -6,7 +6,6 @@ import type { EnquiryRules } from '../payments/enquiry-times.ts'
 import type { Recorded, Reports } from '../payments/reports.ts'
 import type { JobSource } from '../scheduler/scheduler.ts'
 import { acquirerQueues, type Clients, ignoreAcquirerError } from './acquirer-queues.ts'
-import type { Acquirers } from './acquirers.ts'
 import type { AcquirerClient, LinkedOrder } from './client.ts'
 
 type Recording = { reports: Reports; now: () => Date }
@@ -31,7 +30,7 @@ export function createLinkCloser({
   clientOf,
   log,
   ...recording
-}: Recording & { clientOf: Acquirers['clientOf']; log: Pick<Logger, 'error'> }) {
+}: Recording & { clientOf: (account: string) => Promise<AcquirerClient | undefined>; log: Pick<Logger, 'error'> }) {
   return async (order: LinkedOrder): Promise<void> => {
     try {
       const client = await clientOf(order.paymentLink.acquirer)

@@ -19,6 +19,7 @@ export function createJsonRequest(http: HttpClient, parse: (json: string) => unk
     const answer = await http.request({ ...request, ...json, kind: 'acquirer' })
     if ('failure' in answer) {
       const fault = new AcquirerError('unavailable', `the acquirer cannot be reached: ${answer.text}`)
+      fault.isUnanswered = true
       throw answer.isUnsent ? undone(fault) : fault
     }
     const { requestid, 'x-request-id': requestId = requestid } = answer.headers ?? {}

@@ -43,7 +43,10 @@ export function createToken(logIn: () => Promise<string>, elapsedMs: () => numbe
 /** Settles as `promise`, or rejects when `signal` aborts first. Other calls share `promise`, so it goes on. */
 function untilAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   return new Promise((resolve, reject) => {
-    const late = () => reject(new AcquirerError('unavailable', 'the acquirer did not answer in time'))
+    const late = () =>
+      reject(
+        Object.assign(new AcquirerError('unavailable', 'the acquirer did not answer in time'), { isUnanswered: true }),
+      )
     if (signal?.aborted) late()
     signal?.addEventListener('abort', late)
     promise.then(resolve, reject)

@@ -160,7 +160,7 @@ export function setuClient(
         referenceId: orderId,
         transactionNote: transactionNote(intent.note),
       }
-      const answer = await request({ method: 'POST', path: 'dqr', body }, merchantId, signal, [201])
+      const answer = await request({ method: 'POST', path: 'dqr', body }, merchantId, signal, [201]).catch(throwUnmade)
       const { data: made } = DynamicQr.safeParse(answer.body)
       // A link of another order is refused even with equal payee and amount: it would pay the other order.
       if (!made || (made.referenceId ?? orderId) !== orderId) {
@@ -217,6 +217,13 @@ export function setuClient(
       return update && { ...update, payment }
     },
   }
+}
+
+/** A refusal in Setu's own form, and a refusal of too many calls, make no QR. */
+function throwUnmade(error: unknown): never {
+  if (!(error instanceof AcquirerError)) throw error
+  const { status, code } = error.facts
+  throw (error.outcome === 'refused' && code !== undefined) || status === 429 ? undone(error) : error
 }
 
 function throwUndone(error: unknown): never {

@@ -1,3 +1,4 @@
+import type * as z from 'zod'
 import { accountName, splitAccountName } from '../acquirer/accounts.ts'
 import type { AcquirerMerchant } from '../acquirer/acquirer.ts'
 import { ACQUIRER_NAMES } from '../acquirer/acquirers.ts'
@@ -14,15 +15,15 @@ import { atomicCommand, command } from './command.ts'
 import { CommandError } from './errors.ts'
 import { type Output, record, table } from './output.ts'
 
-const OPTIONAL = `[--dynamic-qr link|image] [--acquirer ${ACQUIRER_NAMES.join('|')}] [--account acme|default] [--acquirer-merchant-id ID] [--input strict|shop] [--expiry-minutes N|default] [--return-call on|off] [--payee VPA|PREFIX*@HANDLE|default]... [--max-amount N|default]`
+const OPTIONAL = `[--dynamic-qr link|image] [--acquirer ${ACQUIRER_NAMES.join('|')}[:ACCOUNT][/MERCHANTID][,NEXT]] [--account acme|default] [--acquirer-merchant-id ID] [--input strict|shop] [--expiry-minutes N|default] [--return-call on|off] [--payee VPA|PREFIX*@HANDLE|default]... [--max-amount N|default]`
 
 export const merchantCommands = [
   atomicCommand('merchants add', 'Add a merchant', {
     usage: `[--mid M1] --name "Chai Point" --vpa chaipoint@examplebank [--mcc 5814] ${OPTIONAL}`,
     schema: NewMerchant,
     async run({ returnCall, payee: payees, account, ...given }, { config, client, now }) {
-      const merchant = { ...given, acquirer: withAccount(given.acquirer, account) }
-      await refuseFaultyAcquirer(merchant, config, client)
+      const merchant = { ...given, ...toColumns(given.acquirer, account) }
+      await refuseFaultyAcquirers(merchant, config, client)
       const added = await createMerchants(client).add({ ...merchant, payees }, now)
       if (added === undefined) throw new CommandError(`mid ${merchant.mid} is taken`)
       if (returnCall) await createEndpoints(client).setReturnCall(merchant.mid, returnCall === 'on', now)
@@ -35,7 +36,7 @@ export const merchantCommands = [
       const returnCalls = await createEndpoints(db).returnCalls()
       const merchants = (await createMerchants(db).list()).map((merchant) => withWarnings(merchant, returnCalls))
       const columns =
-        'mid, name, vpa, payees, mcc, dynamicQr, acquirer, input, expiryMinutes, maxAmount, returnCall, createdAt, disabledAt, warnings'
+        'mid, name, vpa, payees, mcc, dynamicQr, acquirer, nextAcquirer, input, expiryMinutes, maxAmount, returnCall, createdAt, disabledAt, warnings'
       const rows = merchants.map((merchant) => ({
         ...merchant,
         maxAmount: toIndianDigits(merchant.maxAmount),
@@ -54,10 +55,11 @@ export const merchantCommands = [
     async run({ mid, returnCall, payee: payees, account, ...typed }, { config, client, now }) {
       const merchants = createMerchants(client)
       const before = known(mid, await merchants.find(mid))
-      const acquirer = withAccount(typed.acquirer ?? before.acquirer, account)
-      const changes = { ...typed, acquirer }
+      const { acquirer, ...others } = typed
+      const moved = acquirer ? toColumns(acquirer, account) : { acquirer: withAccount(before.acquirer, account) }
+      const changes = { ...others, ...moved }
       const given = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined))
-      await refuseFaultyAcquirer({ ...before, ...given }, config, client)
+      await refuseFaultyAcquirers({ ...before, ...given }, config, client)
       if (returnCall) await createEndpoints(client).setReturnCall(mid, returnCall === 'on', now)
       return showWithAdvice(known(mid, await merchants.update(mid, { ...changes, payees })), client)
     },
@@ -72,16 +74,34 @@ export const merchantCommands = [
   ),
 ]
 
-type Served = AcquirerMerchant & Pick<Merchant, 'acquirer'>
+type Served = AcquirerMerchant &
+  Pick<Merchant, 'acquirer'> &
+  Partial<Pick<Merchant, 'nextAcquirer' | 'nextAcquirerMerchantId'>>
 
-/** The account of `--acquirer` and `--account`, which wins over an account in `acquirer`. */
+/** The columns of `--acquirer`. `--account` is the account at the first one, and wins over one that is named there. */
+function toColumns({ first, next }: NonNullable<z.output<typeof ChangedMerchant>['acquirer']>, account?: string) {
+  return {
+    acquirer: withAccount(first.name, account),
+    ...(first.id !== undefined && { acquirerMerchantId: first.id }),
+    nextAcquirer: next?.name ?? null,
+    nextAcquirerMerchantId: next?.id ?? null,
+  }
+}
+
 const withAccount = (acquirer: string, account: string | undefined) =>
   account === undefined ? acquirer : accountName(splitAccountName(acquirer).acquirer, account)
 
-/** Refuses a merchant whom its acquirer cannot serve, since the merchant could take no payments. */
-async function refuseFaultyAcquirer({ acquirer, ...merchant }: Served, config: DatabaseConfig, db: Queryable) {
-  const fault = await openAccounts(db, config, LIMITS.lookUps).faultOf(acquirer, merchant)
-  if (fault !== undefined) throw new CommandError(fault)
+/** Refuses a merchant whom an acquirer of theirs cannot serve, since the merchant could take no payments. */
+async function refuseFaultyAcquirers(merchant: Served, config: DatabaseConfig, db: Queryable) {
+  const accounts = openAccounts(db, config, LIMITS.lookUps)
+  const { acquirer, nextAcquirer, nextAcquirerMerchantId } = merchant
+  const next = nextAcquirer && { ...merchant, acquirerMerchantId: nextAcquirerMerchantId }
+  const fault =
+    (await accounts.faultOf(acquirer, merchant)) ?? (next && (await accounts.faultOf(nextAcquirer, next))) ?? undefined
+  if (fault) throw new CommandError(fault)
+  if (next && [acquirer, nextAcquirer].includes('direct')) {
+    throw new CommandError('direct cannot be one of two acquirers: it never fails to make a link')
+  }
 }
 
 function known(mid: string, merchant: Merchant | undefined): Merchant {

@@ -100,7 +100,16 @@ async function readToday(db: Database, now: Date) {
 }
 
 function toJson({ now, all, hours, merchants, overview, balance }: Today, byMerchant: boolean) {
-  const { exceptions, refunds, failures, webhooks, returnCalls, settlementImport = null, migration = null } = overview
+  const {
+    exceptions,
+    refunds,
+    failures,
+    byNextAcquirer,
+    webhooks,
+    returnCalls,
+    settlementImport = null,
+    migration = null,
+  } = overview
   return {
     day: toIstDay(now),
     at: now,
@@ -110,6 +119,7 @@ function toJson({ now, all, hours, merchants, overview, balance }: Today, byMerc
     refunds: { ...refunds, amount: toJsonNumber(refunds.amount), oldest: refunds.oldest.map(inRupees) },
     exceptions,
     failures,
+    byNextAcquirer,
     webhooks,
     returnCalls,
     settlementImport,
@@ -142,6 +152,7 @@ function toText({ now, all, hours, merchants, overview, balance }: Today, byMerc
       : 'none open',
     refunds: refundsText(overview.refunds),
     'failed tries': countsText(Object.fromEntries(overview.failures.map(({ reason, count }) => [reason, count]))),
+    'next acquirer': overview.byNextAcquirer ? `made ${toIndianDigits(overview.byNextAcquirer)} orders` : 'not needed',
     webhooks: worst
       ? `${toIndianDigits(behind)} behind; the longest: ${worst.mid} ${worst.endpointId} ${webhookText(worst, now)}`
       : 'none behind',

@@ -117,7 +117,7 @@ export function createOutboundClient({ allowedNetworks, limits, now, resolve = r
 
   async function callAcquirer(request: HttpRequest, url: URL, end: AbortController, onSend: () => void) {
     const { Agent } = await loadUndici()
-    acquirers ??= new Agent(connectionOptions(limits.acquirerMs))
+    acquirers ??= new Agent(connectionOptions(Math.min(limits.acquirerConnectMs, limits.acquirerMs)))
     const { body } = request
     if (body === undefined) return exchange(acquirers, request, url, end)
     const headers = { ...request.headers, 'content-length': String(Buffer.byteLength(body)) }
@@ -153,7 +153,8 @@ export function createOutboundClient({ allowedNetworks, limits, now, resolve = r
       connect: {
         ...(lookup && { lookup }),
         autoSelectFamily: true,
-        autoSelectFamilyAttemptTimeout: CONNECT_ATTEMPT_MS,
+        // Half of a short time is left to a name's second address.
+        autoSelectFamilyAttemptTimeout: Math.min(CONNECT_ATTEMPT_MS, ms / 2),
         // Certificates are checked even if the environment says NODE_TLS_REJECT_UNAUTHORIZED=0.
         rejectUnauthorized: true,
         timeout: ms,

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import type { FastifyReply } from 'fastify'
 import * as z from 'zod'
-import type { AcquirerClient } from '../acquirer/client.ts'
+import type { Linker } from '../acquirer/client.ts'
 import { isRefusedRow } from '../db/outage.ts'
-import { badRequest, createUnavailable, idempotencyKeyReused, orderIdExists } from '../errors.ts'
+import { AcquirerError, badRequest, createUnavailable, idempotencyKeyReused, orderIdExists } from '../errors.ts'
 import { type OperationRequest, operation, success } from '../http/operation.ts'
 import type { DeadlineOf } from '../http/time-limits.ts'
 import { toIstText } from '../ist.ts'
@@ -21,10 +21,12 @@ type Dependencies = {
   expiryMinutes: number
   publicUrl: string
   drawQr: (form: 'png', text: string) => Promise<Buffer>
-  /** The client that makes a merchant's links; undefined if we make them. Throws 503 if the account makes no links. */
-  linkerOf: (merchant: Merchant) => Promise<AcquirerClient | undefined>
-  /** Longest time for an acquirer to make a link. */
-  linkMs: number
+  /** The clients to ask for a merchant's link, in this order; none if we make the link. Throws 503 if no client can. */
+  linkersOf: (merchant: Merchant) => Promise<Linker[]>
+  /** Longest time for the acquirers to make a link, and for the first of two. */
+  linkTimes: { requestMs: number; firstLinkMs: number }
+  /** Called for each order that a merchant's next acquirer has made. */
+  onNextAcquirer: () => void
   deadlineOf: DeadlineOf
 }
 
@@ -165,37 +167,42 @@ export async function storeNewPayment(
   operation: string,
   request: OperationRequest<typeof NewPayment>,
   reply: FastifyReply,
-  { intents, now, expiryMinutes, linkerOf, linkMs, deadlineOf }: Omit<Dependencies, 'publicUrl' | 'drawQr'>,
+  dependencies: Omit<Dependencies, 'publicUrl' | 'drawQr'>,
 ): Promise<{ intent: Intent; merchant: Merchant }> {
+  const { intents, now, expiryMinutes, linkersOf, linkTimes, deadlineOf } = dependencies
   const { body, caller, headers } = request
   const merchant = authorizeMerchant(caller, body.mid)
   const idempotency = readIdempotency(headers['idempotency-key'], operation, body)
   const intent = buildIntent(body, merchant, now(), expiryMinutes, idempotency)
-  const client = await linkerOf(merchant)
-  if (client) deadlineOf(request, reply).extend(linkMs)
-  const stored = client
-    ? await insertWithLink(intent, merchant, client, intents, AbortSignal.timeout(linkMs))
-    : await intents.insert(intent)
+  const linkers = await linkersOf(merchant)
+  if (linkers.length > 0) deadlineOf(request, reply).extend(linkTimes.requestMs)
+  const stored =
+    linkers.length > 0 ? await insertWithLink(intent, merchant, linkers, dependencies) : await intents.insert(intent)
   if ('intent' in stored) return { intent: stored.intent, merchant }
   throw stored.refused === 'order id exists' ? orderIdExists() : idempotencyKeyReused()
 }
 
+type Linking = Pick<Dependencies, 'intents' | 'linkTimes' | 'onNextAcquirer'>
+
 /**
- * Requests a link from the acquirer, then stores the intent with link and payee. A repeat requests no link. Throws 503
- * and stores nothing if the acquirer makes no link. A link that nobody has seen is closed if another request with the
+ * Requests a link from an acquirer, then stores the intent with link and payee. A repeat requests no link. Throws 503
+ * and stores nothing if no acquirer makes a link. A link that nobody has seen is closed if another request with the
  * same order_id was faster, or if PostgreSQL refuses the intent.
  */
 async function insertWithLink(
   intent: Intent,
-  { acquirerMerchantId, vpa, payees }: Merchant,
-  client: Pick<AcquirerClient, 'createLink' | 'closeLink'>,
-  intents: Pick<Intents, 'insert' | 'findEarlier'>,
-  signal: AbortSignal,
+  { vpa, payees }: Merchant,
+  linkers: readonly Linker[],
+  { intents, linkTimes, onNextAcquirer }: Linking,
 ): Promise<InsertOutcome> {
   const earlier = await intents.findEarlier(intent)
   if (earlier) return earlier
-  const merchant = { id: acquirerMerchantId ?? '', payees: payees.length > 0 ? payees : [vpa] }
-  const { paymentLink, payeeVpa } = await client.createLink(intent, merchant, signal)
+  const { paymentLink, payeeVpa, client } = await createLink(
+    intent,
+    payees.length > 0 ? payees : [vpa],
+    linkers,
+    linkTimes,
+  )
   // The answer does not wait for the link's closing, which is never retried: a link that stays open expires by itself.
   const close = () => void client.closeLink(paymentLink).catch(() => undefined)
   const payee = { ...intent.payee, vpa: payeeVpa }
@@ -206,7 +213,38 @@ async function insertWithLink(
   })
   const isOurs = 'intent' in stored && stored.intent.orderId === intent.orderId
   if (!isOurs) close()
+  else if (paymentLink.isByNext) onNextAcquirer()
   return stored
+}
+
+/**
+ * Requests a link from each of `linkers` in turn. The next one is asked only when the one before certainly has no open
+ * link for the intent, so that no customer can be shown two links.
+ */
+async function createLink(
+  intent: Intent,
+  payees: readonly string[],
+  linkers: readonly Linker[],
+  { requestMs, firstLinkMs }: Dependencies['linkTimes'],
+) {
+  const until = AbortSignal.timeout(requestMs)
+  for (const [index, { client, merchantId, isNext }] of linkers.entries()) {
+    const isLast = index === linkers.length - 1
+    const signal = isLast ? until : AbortSignal.any([until, AbortSignal.timeout(firstLinkMs)])
+    try {
+      const { paymentLink, payeeVpa } = await client.createLink(intent, { id: merchantId, payees }, signal)
+      return { paymentLink: { ...paymentLink, isByNext: isNext }, payeeVpa, client }
+    } catch (error) {
+      if (isLast || !(error instanceof AcquirerError) || !(await hasNoLink(error, client, until))) throw error
+    }
+  }
+  throw createUnavailable()
+}
+
+/** Whether a failed call has certainly left no open link. A link that may have been made is closed. */
+async function hasNoLink({ isUndone, unsureLink }: AcquirerError, client: Linker['client'], until: AbortSignal) {
+  if (isUndone || unsureLink === undefined) return isUndone
+  return (await client.closeLink(unsureLink, until).catch(() => 'unknown')) === 'closed'
 }
 
 /**

@@ -138,6 +138,7 @@ const LINKS = describeRows('acquirer_intents', [
   ['acquirer_id', 'text', ({ paymentLink }) => paymentLink?.id],
   ['reference', 'text', ({ paymentLink }) => paymentLink?.reference],
   ['link', 'text', ({ paymentLink }) => paymentLink?.link],
+  ['by_next', 'boolean', ({ paymentLink }) => paymentLink?.isByNext ?? false],
   ['enquiries', 'smallint', () => 0],
   ['enquire_at', 'timestamptz', firstEnquiry],
 ])

@@ -36,7 +36,15 @@ export type Intent = {
 }
 
 /** A link of an acquirer. `id` is the acquirer's identifier of the link, `reference` is the `tr` in the link. */
-export type PaymentLink = { acquirer: string; merchantId: string; id: string; reference: string; link: string }
+export type PaymentLink = {
+  acquirer: string
+  merchantId: string
+  id: string
+  reference: string
+  link: string
+  /** True if the merchant's next acquirer has made the link. Not read from the database. */
+  isByNext?: boolean
+}
 
 /** An Idempotency-Key. `fingerprint` is a SHA-256 of the request's operation and checked fields. */
 export type Idempotency = { key: string; fingerprint: Buffer }

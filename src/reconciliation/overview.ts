@@ -61,6 +61,8 @@ export type Overview = {
   refunds: { open: number; overdue: number; amount: number; oldest: OpenRefund[] }
   /** Failed attempts to pay orders that were made today (IST), by reason, the most frequent first. */
   failures: { reason: FailureReason; count: number }[]
+  /** How many orders of today the next acquirer of their merchant has made. */
+  byNextAcquirer: number
   webhooks: { behind: number; longest: WebhookBehind[] }
   /** Of the last 7 days; the newest come first. */
   returnCalls: { givenUp: number; newest: ReturnCallGivenUp[] }
@@ -124,6 +126,16 @@ export function createOverview(db: Queryable) {
       [orderIdsBegin(istDayOf(now))],
     )
     return rows
+  }
+
+  async function countByNext(now: Date): Promise<number> {
+    const { rows } = await db.query<{ count: number }>(
+      `select count(*)::integer as count
+         from merchants m
+         join acquirer_intents a on a.mid = m.mid and a.by_next and a.order_id >= $1`,
+      [orderIdsBegin(istDayOf(now))],
+    )
+    return rows[0]?.count ?? 0
   }
 
   async function webhooksBehind(now: Date): Promise<Overview['webhooks']> {
@@ -191,6 +203,7 @@ export function createOverview(db: Queryable) {
         exceptions: await exceptions(now),
         refunds: await refunds(now),
         failures: await failures(now),
+        byNextAcquirer: await countByNext(now),
         webhooks: await webhooksBehind(now),
         returnCalls: await returnCallsGivenUp(now),
         settlementImport: await lastSettlementImport(),

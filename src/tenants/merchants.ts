@@ -14,6 +14,9 @@ export type Merchant = {
   acquirer: string
   /** The merchant's identifier at the acquirer. */
   acquirerMerchantId: string | null
+  /** The account that is asked for a link when `acquirer` has certainly made none, with the merchant's identifier there. */
+  nextAcquirer: string | null
+  nextAcquirerMerchantId: string | null
   /** Form of amounts and telephone numbers in requests: to the letter of the interface, or as shops write them. */
   input: 'strict' | 'shop'
   /** Time to pay an intent; null means the setting of the service. */
@@ -29,7 +32,8 @@ const columnOf = (field: string) => field.replace(/[A-Z]/g, (letter) => `_${lett
 /** SQL columns of a `Merchant`, from `merchants m`. */
 export const MERCHANT = `
   m.mid, m.name, m.vpa, m.payees, m.mcc, m.dynamic_qr as "dynamicQr", m.acquirer,
-  m.acquirer_merchant_id as "acquirerMerchantId", m.input, m.expiry_minutes as "expiryMinutes",
+  m.acquirer_merchant_id as "acquirerMerchantId", m.next_acquirer as "nextAcquirer",
+  m.next_acquirer_merchant_id as "nextAcquirerMerchantId", m.input, m.expiry_minutes as "expiryMinutes",
   m.max_amount as "maxAmount", m.created_at as "createdAt", m.disabled_at as "disabledAt"`
 
 /** Fields that the operator may change; an absent field stays unchanged. */
@@ -85,10 +89,14 @@ export function createMerchants(db: Queryable) {
       return change(mid, columns.map((column, index) => `${column} = $${index + 1}`).join(', '), values.slice(1))
     },
 
-    /** Acquirers of merchants that are not disabled, in byte order. */
+    /** Acquirers, also next ones, of merchants that are not disabled, in byte order. */
     async acquirers(): Promise<string[]> {
       const { rows } = await db.query<{ acquirer: string }>(
-        'select distinct acquirer from merchants where disabled_at is null order by 1',
+        `select distinct a.acquirer
+           from merchants m
+          cross join unnest(array[m.acquirer, m.next_acquirer]) as a (acquirer)
+          where m.disabled_at is null and a.acquirer is not null
+          order by 1`,
       )
       return rows.map(({ acquirer }) => acquirer)
     },

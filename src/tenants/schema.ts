@@ -42,6 +42,19 @@ const maxAmount = matching(/^(?:default|[1-9]\d{0,5})$/, MAX_AMOUNT_RULE)
   .transform((text) => (text === 'default' ? USUAL_MAX_RUPEES : Number(text)))
   .refine((rupees) => rupees <= HIGHEST_MAX_RUPEES, MAX_AMOUNT_RULE)
 
+const ACQUIRERS_RULE =
+  'must be an acquirer such as setu:ACCOUNT/MERCHANTID, and perhaps a second one behind a comma, which is asked when the first makes no link'
+const NAMED_ACQUIRER = /^([a-z0-9-]{1,32}(?::[A-Za-z0-9_-]{1,64})?)(?:\/([A-Za-z0-9_.-]{1,64}))?$/
+
+/** The acquirer of a merchant, and the next one: `setu:acme/ID,cashfree`. An account and an identifier may be left out. */
+const acquirers = z.string(errorText(ACQUIRERS_RULE)).transform((typed, context) => {
+  const named = typed.split(',').map((one) => NAMED_ACQUIRER.exec(one))
+  const [first, next] = named.map((parts) => ({ name: parts?.[1]?.replace(/:default$/, '') ?? '', id: parts?.[2] }))
+  if (first && named.length <= 2 && !named.includes(null) && first.name !== next?.name) return { first, next }
+  context.addIssue(ACQUIRERS_RULE)
+  return z.NEVER
+})
+
 const MerchantFields = z.object({
   mid: identifier,
   name,
@@ -49,7 +62,7 @@ const MerchantFields = z.object({
   payee: payees,
   mcc,
   dynamicQr: z.enum(['link', 'image'], errorText('must be link or image')),
-  acquirer: z.string(errorText('must be the name of an acquirer')).transform((name) => name.replace(/:default$/, '')),
+  acquirer: acquirers,
   /** An account at the acquirer; `default` is that of the environment. */
   account: identifier,
   acquirerMerchantId: matching(/^[A-Za-z0-9_.-]{1,64}$/, 'must be 1 to 64 characters of A-Z a-z 0-9 _ . -'),
@@ -69,7 +82,7 @@ export const NewMerchant = MerchantFields.partial().extend({
   vpa,
   mcc: mcc.default(UNCLASSIFIED_MCC),
   dynamicQr: MerchantFields.shape.dynamicQr.default('link'),
-  acquirer: MerchantFields.shape.acquirer.default('direct'),
+  acquirer: MerchantFields.shape.acquirer.prefault('direct'),
 })
 
 export const ChangedMerchant = MerchantFields.partial().required({ mid: true })

@@ -267,7 +267,9 @@ it('an enquiry is made even when the acquirer’s limit of simultaneous calls is
   const log = { warn: () => undefined, error: () => undefined }
   const outcomes: string[] = []
   const onCall = (_acquirer: string, call: string, outcome: string) => void outcomes.push(`${call} ${outcome}`)
-  const client = withLimits('setu', calls, { log, onCall, limits: LIMITS.acquirers })
+  const client = withLimits('setu', calls, {
+    ...{ log, onCall, limits: LIMITS.acquirers, elapsedMs: service.clock.elapsedMs },
+  })
   for (let i = 0; i <= LIMITS.acquirers.callsUnderWay; i++) client.closeLink(LINK).catch(() => undefined)
   expect(await client.getPayment({ orderId: 'O', paymentLink: LINK })).toBeUndefined()
   expect(outcomes).toEqual(['closeLink crowded', 'getPayment done'])

@@ -28,6 +28,8 @@ async function newRequest(limits = LIMITS.acquirers) {
     input: 'strict',
     expiryMinutes: null,
     maxAmount: 100_000,
+    nextAcquirer: null,
+    nextAcquirerMerchantId: null,
   }
   const closed: string[] = []
   const acquirer: AcquirerClient = {
@@ -46,7 +48,12 @@ async function newRequest(limits = LIMITS.acquirers) {
     simulate: async () => undefined,
   }
   const log = { warn: () => undefined, error: () => undefined }
-  const client = withLimits('setu', acquirer, { log, onCall: () => undefined, limits })
+  const client = withLimits('setu', acquirer, {
+    log,
+    onCall: () => undefined,
+    limits,
+    elapsedMs: () => performance.now(),
+  })
   const body = { ...intentFields(mid), amount: 20_000 } as never
   const headers = { 'idempotency-key': unique('key') }
   const store = (using: Pick<Intents, 'insert' | 'findEarlier'>) =>
@@ -58,8 +65,9 @@ async function newRequest(limits = LIMITS.acquirers) {
         intents: using,
         now: () => new Date(),
         expiryMinutes: 15,
-        linkerOf: async () => client,
-        linkMs: limits.requestMs,
+        linkersOf: async () => [{ client, merchantId: made.acquirerMerchantId, isNext: false }],
+        linkTimes: limits,
+        onNextAcquirer: () => undefined,
         deadlineOf: () => ({ extend: () => undefined }) as never,
       },
     )

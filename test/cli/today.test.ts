@@ -51,6 +51,7 @@ describe('ops today', () => {
       exceptions: { open: { 'under 1 day': 0, '1 to 2 days': 0, 'over 2 days': 0 }, amount: '0.00', oldest: [] },
       refunds: { open: 0, overdue: 0, amount: 0, oldest: [] },
       failures: [],
+      byNextAcquirer: 0,
       webhooks: { behind: 0, longest: [] },
       returnCalls: { givenUp: 0, newest: [] },
       warnings: [],

@@ -23,6 +23,8 @@ export async function newMerchant(
     > & {
       acquirer: string
       acquirerMerchantId: string
+      nextAcquirer: string
+      nextAcquirerMerchantId: string
     }
   > = {},
 ): Promise<NewMerchant> {

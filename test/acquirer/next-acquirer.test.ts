@@ -1,0 +1,145 @@
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { FakeCashfree } from '../support/cashfree-bank.ts'
+import { CASHFREE } from '../support/fake-cashfree.ts'
+import { SETU } from '../support/fake-setu.ts'
+import { runOps } from '../support/ops.ts'
+import {
+  CREATE,
+  intentFields,
+  newKey,
+  newMerchant,
+  post,
+  STATUS,
+  startService,
+  type TestService,
+  unique,
+} from '../support/service.ts'
+import { startBank } from '../support/service-with-bank.ts'
+import type { FakeSetu } from '../support/setu-bank.ts'
+
+let service: TestService
+let setu: FakeSetu
+let cashfree: FakeCashfree
+beforeAll(async () => {
+  const clock = { now: () => new Date() }
+  ;[setu, cashfree] = [await startBank(SETU, () => clock.now()), await startBank(CASHFREE, () => clock.now())]
+  service = await startService({ acquirers: { ...SETU.settings(setu), ...CASHFREE.settings(cashfree) } })
+  clock.now = service.clock.now
+  cashfree.notifyUrl = `${await service.app.listen({ host: '127.0.0.1', port: 0 })}${CASHFREE.path}`
+})
+// An acquirer that did not answer is asked first again.
+beforeEach(() => service.clock.advance(10))
+
+/** Longer than the first of two acquirers has. */
+const HANGS = { afterMs: 2_500 }
+
+async function newMerchantOf(acquirer: string, nextAcquirer: string) {
+  const { mid } = await newMerchant(service.db, {
+    payees: ['chaipoint@examplebank', 'cf.demo*@icici'],
+    ...{ acquirer, acquirerMerchantId: unique('ID'), nextAcquirer, nextAcquirerMerchantId: unique('NEXT') },
+  })
+  return { mid, key: await newKey(service.db, { mid }) }
+}
+
+type Merchant = Awaited<ReturnType<typeof newMerchantOf>>
+
+const create = ({ mid, key }: Merchant) => post(service.app, CREATE, intentFields(mid), key)
+
+/** Which acquirer has made the link of an order, and whether as the next one. */
+async function makerOf(orderId: string) {
+  const { rows } = await service.db.query(
+    'select acquirer, by_next as "byNext" from acquirer_intents where order_id = $1',
+    [orderId],
+  )
+  return rows[0]
+}
+
+describe('the next acquirer', () => {
+  it.each([
+    ['refuses the order', { status: 400 }],
+    ['answers 429', { status: 429 }],
+    ['refuses the credentials', { status: 403 }],
+  ])('makes the link when Setu %s', async (_, fault) => {
+    setu.nextFaults.createDqr = [fault]
+    const { status, body } = await create(await newMerchantOf('setu', 'cashfree'))
+    expect(status).toBe(200)
+    expect(await makerOf(body.data.orderId)).toEqual({ acquirer: 'cashfree', byNext: true })
+  })
+
+  it.each([
+    ['answers 500', { status: 500 }],
+    ['hangs', HANGS],
+    ['ends the connection', 'no answer'],
+  ] as const)('is not asked when Setu %s, since Setu may have made a link', async (_, fault) => {
+    setu.nextFaults.createDqr = [fault]
+    const before = cashfree.countOf('createOrder')
+    expect((await create(await newMerchantOf('setu', 'cashfree'))).status).toBe(503)
+    expect(cashfree.countOf('createOrder')).toBe(before)
+  })
+
+  it.each([
+    ['hangs at the order', 'createOrder', HANGS],
+    ['answers the order with 500', 'createOrder', { status: 500 }],
+    ['hangs at the link', 'openSession', HANGS],
+    ['answers the link with 500', 'openSession', { status: 500 }],
+    ['makes a link for another payee', 'openSession', 'wrong payee'],
+  ] as const)('makes the link when Cashfree %s, and no link of Cashfree is open', async (_, call, fault) => {
+    cashfree.nextFaults[call] = [fault]
+    const merchant = await newMerchantOf('cashfree', 'setu')
+    const { status, body } = await create(merchant)
+    expect(status).toBe(200)
+    expect(await makerOf(body.data.orderId)).toEqual({ acquirer: 'setu', byNext: true })
+    const order = cashfree.find(body.data.orderId)
+    expect(order === undefined || order.links.length === 0 || order.status === 'TERMINATED').toBe(true)
+  })
+
+  it('is not asked when Cashfree may have made a link that does not close', async () => {
+    cashfree.nextFaults.openSession = ['no answer']
+    cashfree.nextFaults.terminate = [{ status: 500 }]
+    const before = setu.countOf('createDqr')
+    expect((await create(await newMerchantOf('cashfree', 'setu'))).status).toBe(503)
+    expect(setu.countOf('createDqr')).toBe(before)
+  })
+
+  it('is named by ops merchants, which refuses what cannot serve as one of two', async () => {
+    const settings = {
+      ...{ SETU_CLIENT_ID: 'a', SETU_CLIENT_SECRET: 'b', SETU_NOTIFICATION_SECRETS: 'of0nobody0of0nobody0' },
+      ...{ CASHFREE_CLIENT_ID: 'a', CASHFREE_CLIENT_SECRET: 'b' },
+    }
+    const { mid } = await newMerchant(service.db)
+    const update = (acquirer: string) =>
+      runOps(service.databaseUrl, ['merchants', 'update', '--mid', mid, '--acquirer', acquirer, '--json'], '', settings)
+    const both = JSON.parse((await update('setu/SETU1,cashfree/CF1')).stdout)
+    expect(both).toMatchObject({ acquirer: 'setu', acquirerMerchantId: 'SETU1' })
+    expect(both).toMatchObject({ nextAcquirer: 'cashfree', nextAcquirerMerchantId: 'CF1' })
+    expect(JSON.parse((await update('cashfree')).stdout)).toMatchObject({ nextAcquirer: null })
+    expect((await update('cashfree,setu')).stderr).toContain('setu needs --acquirer-merchant-id')
+    expect((await update('setu/SETU1,direct')).stderr).toContain('direct cannot be one of two')
+    for (const wrong of ['setu,setu', 'setu,', 'setu/A,cashfree,direct', 'setu:a:b']) {
+      expect((await update(wrong)).stderr, wrong).toContain('--acquirer must be')
+    }
+    expect((await update('cashfree,nobody')).stderr).toContain('acquirer must be one of')
+  })
+
+  it('makes the link when the first acquirer is away, is told of the payment, and is asked first for 10 s', async () => {
+    const merchant = await newMerchantOf('setu', 'cashfree')
+    await setu.goAway()
+    const { status, body } = await create(merchant)
+    expect(status).toBe(200)
+    expect(await makerOf(body.data.orderId)).toEqual({ acquirer: 'cashfree', byNext: true })
+    expect((await cashfree.pay(body.data.orderId)).answers).toEqual([200])
+    const paid = await post(service.app, STATUS, { mid: merchant.mid, order_id: body.data.orderId }, merchant.key)
+    expect(paid.body.txnStatus).toBe('SUCCESS')
+    const failed = () => service.log.filter((line) => JSON.parse(line).call === 'createLink').length
+    const before = failed()
+    expect((await create(merchant)).status).toBe(200)
+    expect(failed()).toBe(before)
+    service.clock.advance(10)
+    expect((await create(merchant)).status).toBe(200)
+    expect(failed()).toBe(before + 1)
+    const metrics = await service.metrics()
+    expect(metrics).toMatch(/payment_intents_by_next_acquirer_total \d/)
+    const today = await runOps(service.databaseUrl, ['today', '--json'])
+    expect(JSON.parse(today.stdout)).toHaveProperty('byNextAcquirer')
+  })
+})
