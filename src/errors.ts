@@ -1,5 +1,3 @@
-import type { PaymentLink } from './payments/intent.ts'
-
 /**
  * The closed set of failures that are answered to callers. Any other error is answered by `internalError()`.
  * Each `message` tells the caller what to do next, and nothing of the service's internals.
@@ -54,7 +52,7 @@ export class AcquirerError extends Error {
   /** True when the acquirer was not reached, or did not answer in time. */
   isUnanswered = false
   /** A link that a failed call may have made, and that can be closed. */
-  unsureLink: PaymentLink | undefined
+  unsureLink: Record<'acquirer' | 'merchantId' | 'id' | 'reference' | 'link', string> | undefined
 
   constructor(outcome: AcquirerError['outcome'], message: string, facts: Record<string, unknown> = {}) {
     super(message)

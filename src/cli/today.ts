@@ -152,7 +152,7 @@ function toText({ now, all, hours, merchants, overview, balance }: Today, byMerc
       : 'none open',
     refunds: refundsText(overview.refunds),
     'failed tries': countsText(Object.fromEntries(overview.failures.map(({ reason, count }) => [reason, count]))),
-    'next acquirer': overview.byNextAcquirer ? `made ${toIndianDigits(overview.byNextAcquirer)} orders` : 'not needed',
+    ...(overview.byNextAcquirer > 0 && { 'next acquirer': `made ${toIndianDigits(overview.byNextAcquirer)} orders` }),
     webhooks: worst
       ? `${toIndianDigits(behind)} behind; the longest: ${worst.mid} ${worst.endpointId} ${webhookText(worst, now)}`
       : 'none behind',

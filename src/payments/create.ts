@@ -195,13 +195,15 @@ async function insertWithLink(
   linkers: readonly Linker[],
   { intents, linkTimes, onNextAcquirer }: Linking,
 ): Promise<InsertOutcome> {
+  const until = AbortSignal.timeout(linkTimes.requestMs)
   const earlier = await intents.findEarlier(intent)
   if (earlier) return earlier
   const { paymentLink, payeeVpa, client } = await createLink(
     intent,
     payees.length > 0 ? payees : [vpa],
     linkers,
-    linkTimes,
+    linkTimes.firstLinkMs,
+    until,
   )
   // The answer does not wait for the link's closing, which is never retried: a link that stays open expires by itself.
   const close = () => void client.closeLink(paymentLink).catch(() => undefined)
@@ -225,9 +227,9 @@ async function createLink(
   intent: Intent,
   payees: readonly string[],
   linkers: readonly Linker[],
-  { requestMs, firstLinkMs }: Dependencies['linkTimes'],
+  firstLinkMs: number,
+  until: AbortSignal,
 ) {
-  const until = AbortSignal.timeout(requestMs)
   for (const [index, { client, merchantId, isNext }] of linkers.entries()) {
     const isLast = index === linkers.length - 1
     const signal = isLast ? until : AbortSignal.any([until, AbortSignal.timeout(firstLinkMs)])

@@ -42,6 +42,8 @@ describe('merchants', () => {
       dynamicQr: 'image',
       acquirer: 'direct',
       acquirerMerchantId: null,
+      nextAcquirer: null,
+      nextAcquirerMerchantId: null,
       input: 'strict',
       expiryMinutes: null,
       maxAmount: 100_000,
