@@ -151,7 +151,7 @@ function mostEnquiries(orders: readonly Order[]): number {
 
 describe('payments whose notifications are lost', () => {
   it(`of ${ORDERS} orders, the payment is known within ${KNOWN_WITHIN_SECONDS} s while a page has come back or a shop polls`, {
-    timeout: 600_000,
+    timeout: 900_000,
   }, async () => {
     const random = seeded(20261125)
     const orders = await newOrders(ORDERS, random, ['page', 'polling'])
@@ -171,7 +171,7 @@ describe('payments whose notifications are lost', () => {
   })
 
   it('no order has more enquiries than its acquirer allows, though a tenth of the enquiries is killed', {
-    timeout: 300_000,
+    timeout: 900_000,
   }, async () => {
     for (const bank of [setu, cashfree]) bank.requests.length = 0
     const random = seeded(815)
@@ -194,7 +194,7 @@ describe('payments whose notifications are lost', () => {
   })
 
   it(`at most one call in five writes while shops poll ${POLLED_ORDERS} open orders of Cashfree every ${POLL_SECONDS} s`, {
-    timeout: 300_000,
+    timeout: 900_000,
   }, async () => {
     const { db, clock, pools } = service
     const { mid } = await newCashfreeMerchant(service)
