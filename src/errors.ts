@@ -62,6 +62,10 @@ export class AcquirerError extends Error {
   }
 }
 
+/** The error of a call that did not reach the acquirer, or that it did not answer in time. */
+export const unanswered = (message: string) =>
+  Object.assign(new AcquirerError('unavailable', message), { isUnanswered: true })
+
 /** 400: `message` names every fault of the request at once. */
 export const badRequest = (message: string) => new Failure('badRequest', message)
 

@@ -20,7 +20,7 @@ import {
 import { cashfreeNotifications } from './cashfree-notifications.ts'
 import { cashfreeSettled } from './cashfree-settlements.ts'
 import type { AcquirerClient, RefundOrder } from './client.ts'
-import { type JsonAnswer, notBelieved, readBody, shortText, undone } from './json-request.ts'
+import { type JsonAnswer, notBelieved, readBody, shortText, throwUndone } from './json-request.ts'
 import { notificationPath, requiredWithSuccess } from './notification.ts'
 import { readPaymentLink } from './payment-link.ts'
 
@@ -114,9 +114,7 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
     async createLink(intent, { id: merchantId, payees }, signal) {
       const { orderId } = intent
       // An order without a link cannot be paid, however its request failed.
-      const session = await makeOrder(intent, signal).catch((error) => {
-        throw undone(error)
-      })
+      const session = await makeOrder(intent, signal).catch(throwUndone)
       const named = { acquirer: name, merchantId, id: orderId, reference: orderId }
       try {
         const link = await requestLink(session, signal)

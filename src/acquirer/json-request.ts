@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { AcquirerError } from '../errors.ts'
+import { AcquirerError, unanswered } from '../errors.ts'
 import type { HttpClient, HttpRequest } from '../outbound/http-client.ts'
 
 /** Sends `body` to an acquirer as JSON. Rejects with an AcquirerError when no whole answer comes. */
@@ -18,8 +18,7 @@ export function createJsonRequest(http: HttpClient, parse: (json: string) => unk
     }
     const answer = await http.request({ ...request, ...json, kind: 'acquirer' })
     if ('failure' in answer) {
-      const fault = new AcquirerError('unavailable', `the acquirer cannot be reached: ${answer.text}`)
-      fault.isUnanswered = true
+      const fault = unanswered(`the acquirer cannot be reached: ${answer.text}`)
       throw answer.isUnsent ? undone(fault) : fault
     }
     const { requestid, 'x-request-id': requestId = requestid } = answer.headers ?? {}
@@ -39,6 +38,11 @@ export function createJsonRequest(http: HttpClient, parse: (json: string) => unk
 export function undone<E>(error: E): E {
   if (error instanceof AcquirerError) error.isUndone = true
   return error
+}
+
+/** For the `catch` of a call that changes nothing at the acquirer. */
+export function throwUndone(error: unknown): never {
+  throw undone(error)
 }
 
 /** Returns `text` only if it is short and plain: a stranger sent it, and it goes into the log. */

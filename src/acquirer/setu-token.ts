@@ -1,4 +1,4 @@
-import { AcquirerError } from '../errors.ts'
+import { unanswered } from '../errors.ts'
 
 /** A token is valid for 300 s. Setu advises renewal in the 4th minute. The last 10 s are reserved for slow requests. */
 const TOKEN_FRESH_MS = 240_000
@@ -43,10 +43,7 @@ export function createToken(logIn: () => Promise<string>, elapsedMs: () => numbe
 /** Settles as `promise`, or rejects when `signal` aborts first. Other calls share `promise`, so it goes on. */
 function untilAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   return new Promise((resolve, reject) => {
-    const late = () =>
-      reject(
-        Object.assign(new AcquirerError('unavailable', 'the acquirer did not answer in time'), { isUnanswered: true }),
-      )
+    const late = () => reject(unanswered('the acquirer did not answer in time'))
     if (signal?.aborted) late()
     signal?.addEventListener('abort', late)
     promise.then(resolve, reject)

@@ -16,6 +16,7 @@ import {
   orAbsent,
   readBody,
   shortText,
+  throwUndone,
   undone,
 } from './json-request.ts'
 import { requiredWithSuccess } from './notification.ts'
@@ -224,10 +225,6 @@ function throwUnmade(error: unknown): never {
   if (!(error instanceof AcquirerError)) throw error
   const { status, code } = error.facts
   throw (error.outcome === 'refused' && code !== undefined) || status === 429 ? undone(error) : error
-}
-
-function throwUndone(error: unknown): never {
-  throw undone(error)
 }
 
 function updateOf({ status, ...refund }: z.output<typeof RefundAnswer>): RefundUpdate {

@@ -1,15 +1,14 @@
 import * as z from 'zod'
 import { accountName, readAccount } from '../acquirer/accounts.ts'
-import { createAcquirers, LINKING_NAMES } from '../acquirer/acquirers.ts'
+import { LINKING_NAMES } from '../acquirer/acquirers.ts'
 import { openAccounts, ownerOfAccount } from '../acquirer/stored-accounts.ts'
 import { AcquirerError } from '../errors.ts'
 import { errorText, identifier } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
-import { createOutboundClient } from '../outbound/http-client.ts'
 import { SealError, type SealingKeys, seal, unseal } from '../sealing.ts'
 import { createAcquirerAccounts, type StoredAccount } from '../tenants/acquirer-accounts.ts'
 import { createEndpoints } from '../webhooks/endpoints.ts'
-import { ACQUIRER_OPTIONS } from './acquirer-calls.ts'
+import { reachAccounts } from './acquirer-calls.ts'
 import { atomicCommand, changingCommand, command } from './command.ts'
 import { CommandError } from './errors.ts'
 import { FILE, readText } from './file.ts'
@@ -69,13 +68,10 @@ export const accountCommands = [
   command('accounts check', 'Ask whether an account’s secrets are accepted', {
     usage: `--acquirer ${LINKING_NAMES.join('|')} [--account acme]`,
     schema: z.object({ account: identifier.optional(), acquirer: Which.shape.acquirer }),
-    async run({ account, acquirer }, { config, db, now }) {
+    async run({ account, acquirer }, context) {
       const name = accountName(acquirer, account)
-      const accounts = openAccounts(db, config, LIMITS.lookUps)
-      const advice = await accounts.adviceOn(name)
-      const { allowedNetworks } = config.webhooks
-      const http = createOutboundClient({ allowedNetworks, limits: LIMITS.outbound, now: () => now })
-      const client = await createAcquirers(accounts, http, ACQUIRER_OPTIONS).clientOf(name)
+      const { accounts, clientOf } = reachAccounts(context)
+      const [advice, client] = [await accounts.adviceOn(name), await clientOf(name)]
       if (advice !== undefined || !client) throw new CommandError(`the account ${name} cannot be used: ${advice}`)
       await client.check().catch((error: unknown) => {
         if (!(error instanceof AcquirerError)) throw error

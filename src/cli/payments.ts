@@ -1,13 +1,10 @@
 import * as z from 'zod'
-import { createAcquirers, enquiryRulesOf } from '../acquirer/acquirers.ts'
+import { enquiryRulesOf } from '../acquirer/acquirers.ts'
 import { enquire } from '../acquirer/enquire.ts'
-import { openAccounts } from '../acquirer/stored-accounts.ts'
 import { AcquirerError } from '../errors.ts'
 import { matching, mobileAsWritten, text, utr } from '../fields.ts'
 import { momentText, toIstTime } from '../ist.ts'
-import { LIMITS } from '../limits.ts'
 import { shopAmountText, toDecimalText } from '../money.ts'
-import { createOutboundClient } from '../outbound/http-client.ts'
 import { createEnquiries } from '../payments/enquiries.ts'
 import { forgetCustomers } from '../payments/forget-customers.ts'
 import { importDayFile } from '../payments/import-day-file.ts'
@@ -15,7 +12,7 @@ import { type Contradiction, possibleTime } from '../payments/outcome.ts'
 import { createReports, type Recorded } from '../payments/reports.ts'
 import { countsText } from '../reconciliation/operator-texts.ts'
 import { createPaymentHistory } from '../reconciliation/payment-history.ts'
-import { ACQUIRER_OPTIONS } from './acquirer-calls.ts'
+import { reachAccounts } from './acquirer-calls.ts'
 import { changingCommand, withhold } from './command.ts'
 import { CommandError } from './errors.ts'
 import { FILE, readFile } from './file.ts'
@@ -79,12 +76,10 @@ export const paymentCommands = [
   changingCommand('payments enquire', 'Ask the acquirer whether an order is paid', {
     usage: '--order-id ID',
     schema: z.object({ orderId: ourOrderId }),
-    async run({ orderId }, { config, db, now }) {
-      const { allowedNetworks } = config.webhooks
-      const http = createOutboundClient({ allowedNetworks, limits: LIMITS.outbound, now: () => now })
-      const accounts = openAccounts(db, config, LIMITS.lookUps)
+    async run({ orderId }, context) {
+      const { db, now } = context
       const { acquirer } = await findOrder(db, orderId)
-      const client = await createAcquirers(accounts, http, ACQUIRER_OPTIONS).clientOf(acquirer)
+      const client = await reachAccounts(context).clientOf(acquirer)
       const rules = enquiryRulesOf(acquirer)
       if (!client || !rules) throw new CommandError(`its acquirer, ${acquirer}, cannot be asked here: is it set up?`)
       const { most } = rules

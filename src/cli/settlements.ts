@@ -4,19 +4,17 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import * as z from 'zod'
 import { accountName } from '../acquirer/accounts.ts'
 import { ACQUIRER_NAMES, SETTLED_NAMES, settledReader } from '../acquirer/acquirers.ts'
-import { openAccounts } from '../acquirer/stored-accounts.ts'
 import { CsvFileError } from '../csv.ts'
 import type { Queryable } from '../db/pool.ts'
 import { waitForReplica } from '../db/replica.ts'
 import { AcquirerError } from '../errors.ts'
 import { errorText, IDENTIFIER, IDENTIFIER_RULE, identifier, matching } from '../fields.ts'
 import { dayText, startOfDay, toIstDay, toIstTime } from '../ist.ts'
-import { LIMITS } from '../limits.ts'
 import { toIndianRupees, toSumText, totalText } from '../money.ts'
-import { createOutboundClient } from '../outbound/http-client.ts'
 import { type Importing, type ImportResult, importSettlements } from '../settlements/import.ts'
 import { listImports, lockSettlements, type NotUndone, undoImport } from '../settlements/imports.ts'
 import { type NotStored, type Pulled, readPages, toSettlementFile } from '../settlements/pull.ts'
+import { reachAccounts } from './acquirer-calls.ts'
 import { type ChangingContext, type Context, changingCommand, command } from './command.ts'
 import { CommandError } from './errors.ts'
 import { FILE, readFile, refusedLines } from './file.ts'
@@ -75,12 +73,10 @@ export const settlementCommands = [
       })
       .refine(({ from, to }) => from <= to, '--from must not be after --to'),
     async run({ acquirer, account, from, to }, context) {
-      const { config, db, now, terminal } = context
+      const { db, now, terminal } = context
       if (startOfDay(to) > now) throw new CommandError(`--to must not be after today, ${toIstDay(now)}`)
-      const { allowedNetworks } = config.webhooks
-      const http = createOutboundClient({ allowedNetworks, limits: LIMITS.outbound, now: () => now })
+      const { accounts, http } = reachAccounts(context)
       const name = accountName(acquirer, account)
-      const accounts = openAccounts(db, config, LIMITS.lookUps)
       const advice = await accounts.adviceOn(name)
       const found = await accounts.find(name)
       const read = found && settledReader(found, http)
