@@ -15,9 +15,11 @@ alter table merchants drop constraint merchants_acquirer_check;
 alter table merchants
   add constraint merchants_acquirer_check check (acquirer ~ '^[a-z0-9-]{1,32}(:[A-Za-z0-9_-]{1,64})?$');
 
--- The view of 0026, in which settlements now count by the account that has paid them out, as payments and refunds do.
+-- The view of 0026. Payments and refunds that have an account count by its acquirer, as settlements do: files named accounts before
+-- payments had any, and what they settled must not change.
 create or replace view ledger as
-select p.mid, p.utr as item, 'payment' as kind, p.utr as name, p.order_id, p.acquirer as account,
+select p.mid, p.utr as item, 'payment' as kind, p.utr as name, p.order_id,
+       split_part(p.acquirer, ':', 1) as account,
        coalesce(p.paid_at, p.heard_at) as at,
        (coalesce(p.paid_at, p.heard_at) at time zone interval '330 minutes')::date as day, p.amount_paise::bigint as amount_paise,
        0::bigint as fee_paise, 0::bigint as tax_paise, true as names_payment, p.heard_at as recorded_at,
@@ -26,7 +28,7 @@ select p.mid, p.utr as item, 'payment' as kind, p.utr as name, p.order_id, p.acq
  where p.kind <> 'second'
  union all
 select s.mid, upper(coalesce(s.payment_utr, s.utr)), case when s.amount < 0 then 'deduction' else 'settlement' end, s.utr,
-       null, s.account, s.at, (s.at at time zone interval '330 minutes')::date,
+       null, split_part(s.account, ':', 1), s.at, (s.at at time zone interval '330 minutes')::date,
        -((s.amount + coalesce(s.fee, 0) + coalesce(s.tax, 0)) * 100)::bigint, (coalesce(s.fee, 0) * 100)::bigint,
        (coalesce(s.tax, 0) * 100)::bigint, s.payment_utr is not null, s.known_at, s.replaced_at
   from (select mid, utr, payment_utr, amount, fee, tax, account, known_at, status, initiated_at as at,
@@ -44,7 +46,7 @@ select s.mid, upper(coalesce(s.payment_utr, s.utr)), case when s.amount < 0 then
           from settlement_versions) s
  where s.status = 'SUCCESS'
  union all
-select r.mid, r.utr, 'refund', r.our_refund_id, r.order_id, r.acquirer, r.ended_at,
+select r.mid, r.utr, 'refund', r.our_refund_id, r.order_id, split_part(r.acquirer, ':', 1), r.ended_at,
        (r.ended_at at time zone interval '330 minutes')::date, -r.amount_paise::bigint, 0, 0, true, r.ended_at, 'infinity'
   from refunds r
   join payments p on p.mid = r.mid and p.utr = r.utr and p.kind <> 'second'

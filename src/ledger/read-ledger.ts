@@ -330,7 +330,8 @@ const DAYS = `
 
 /** Refunds of merchant $1 that succeeded until $2. */
 const REFUNDS = `
-  select r.our_refund_id as "refundId", r.order_id as "orderId", p.utr, p.acquirer as account, r.amount_paise::text as amount,
+  select r.our_refund_id as "refundId", r.order_id as "orderId", p.utr, split_part(p.acquirer, ':', 1) as account,
+         r.amount_paise::text as amount,
          ${textOf(dayOf('coalesce(p.paid_at, p.heard_at)'))} as "paidOn", ${textOf(dayOf('r.ended_at'))} as day,
          upper(r.reference) as reference, p.kind = 'second' as "isOfSecond", p.amount_paise::text as paid,
          ${paiseOf('s.gross')} as settled

@@ -326,7 +326,8 @@ describe('the audit', () => {
       const line = (i: number) => `${mid},1.00,KILLED${i},BRN1,SUCCESS,2026-01-15T00:00:00Z\n`
       child.stdin?.on('error', () => undefined)
       child.stdin?.write(`${HEADER}\n${Array.from({ length: 25_000 }, (_, i) => line(i)).join('')}`)
-      const inserting = `select from pg_stat_activity where query like 'truncate incoming%' and state = 'idle in transaction'`
+      const inserting = `select from pg_stat_activity
+         where datname = current_database() and query like 'truncate incoming%' and state = 'idle in transaction'`
       await vi.waitFor(async () => expect((await service.db.query(inserting)).rowCount).toBe(1), PATIENCE)
       child.kill('SIGKILL')
       await once(child, 'exit')

@@ -334,6 +334,18 @@ describe('a settlement file of sums', () => {
     expect(ofSetu?.id).not.toBe(ofDirect?.id)
   })
 
+  it('payments at an account of an acquirer are compared with the settlements of that acquirer', async () => {
+    await pay('A1', at('2026-11-12'))
+    await db.query(`alter table payments disable trigger user`)
+    await db.query(`update payments set acquirer = 'setu:acme' where mid = $1`, [mid])
+    await db.query(`alter table payments enable trigger user`)
+    await settle('OUT1', at('2026-11-13'))
+    for (const account of ['setu:acme', 'setu', null]) {
+      await db.query('update settlements set account = $2 where mid = $1', [mid, account])
+      expect(await differencesOf('2026-11-13')).toEqual([])
+    }
+  })
+
   it('payments whose payout falls after the days of the report are open, and no difference', async () => {
     await pay('S1', at('2026-11-29'))
     await pay('S2', at('2026-11-30'))
