@@ -188,9 +188,18 @@ describe('payments whose notifications are lost', () => {
       { acquirer: 'setu', max: 3 },
     ])
     expect(rows[0].max).toBeLessThanOrEqual(12)
-    // Nobody waited for these: the first enquiry is the one of 90 s after the expiry, unless a kill has cost it.
-    const early = orders.filter(({ way, knownAt = 0 }) => way === 'nobody' && knownAt < TO_PAY_SECONDS + 90)
+    // Nobody waited for these: the first enquiry is the one of 90 s after the expiry.
+    const endsAt = TO_PAY_SECONDS + 90
+    const early = orders.filter(({ way, knownAt = endsAt }) => way === 'nobody' && knownAt < endsAt)
     expect(early).toEqual([])
+    // A payment that is still unknown has lost both enquiries of the hour after the expiry to kills.
+    const unknown = orders.flatMap(({ orderId, knownAt }) => (knownAt === undefined ? [orderId] : []))
+    const { rows: left } = await service.db.query(
+      'select order_id, enquiries from acquirer_intents where order_id = any ($1) and enquiries < 2',
+      [unknown],
+    )
+    expect(left).toEqual([])
+    expect(unknown.length).toBeLessThan(orders.length / 20)
   })
 
   it(`at most one call in five writes while shops poll ${POLLED_ORDERS} open orders of Cashfree every ${POLL_SECONDS} s`, {
