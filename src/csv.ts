@@ -1,5 +1,6 @@
 import { type Readable, pipeline as startPipeline } from 'node:stream'
 import { CsvError, parse } from 'csv-parse'
+import { type CheckRecord, type CsvFormat, openTable, readHeader, type Table } from './csv-header.ts'
 
 /** Reads CSV files of banks: checks each line, and returns lines for PostgreSQL's COPY, in constant memory. */
 
@@ -23,22 +24,6 @@ export class CsvFileError extends Error {
     this.faults = faults
     this.count = count
   }
-}
-
-export type Checked<T> = { value: T; faults?: never } | { value?: never; faults: string[] }
-
-/**
- * Format of one kind of file. The first line names the columns, in any order. A file has at least one column of each list
- * in `required`.
- */
-export type CsvFormat = {
-  columns: readonly string[]
-  required: readonly (readonly string[])[]
-  /**
-   * Checks the `fields` of a record: in the order of `columns`, empty where the file lacks the column. Returns them in
-   * the text format of COPY, without the line's number.
-   */
-  check: (fields: readonly string[]) => Checked<string>
 }
 
 /** Lines stored together: `rows` are `rowCount` good lines in COPY's text format. The last batch may be empty. */
@@ -84,11 +69,16 @@ export type OnWarning = ((text: string) => void) | undefined
 
 /** Yields the lines of the file in batches. Throws a CsvFileError when the file has no usable header. */
 async function* readBatches(csv: Readable, format: CsvFormat, onWarning: OnWarning): AsyncGenerator<Batch> {
-  let check: ((record: readonly string[]) => Checked<string>) | undefined
+  let check: CheckRecord | undefined
   let batch = emptyBatch()
-  let line = 1
   let isEnded = true
-  const records = readRecords(csv, (last) => {
+  const { value: table, faults: unreadable } = await openTable(csv, format.bank)
+  if (unreadable) {
+    csv.destroy()
+    throw new CsvFileError([{ line: 1, text: unreadable.join(', ') }], 1)
+  }
+  let { line } = table
+  const records = readRecords(table, (last) => {
     isEnded = LINE_ENDS.includes(last)
   })
   try {
@@ -102,13 +92,12 @@ async function* readBatches(csv: Readable, format: CsvFormat, onWarning: OnWarni
           check = value
         }
       } else if (record.length > 1 || record[0] !== '') {
-        const { value, faults } = check(record)
-        if (faults) {
-          // Fields with a line break are refused, so only a bad record spans several lines.
-          const text = record.join('')
-          batch.faults.push({ line, text: /[\r\n]/.test(text) ? OTHER_LINE_END : faults.join(', ') })
-          lineCount += text.split('\n').length - 1
-        } else {
+        const { value, faults } = check(record, line) ?? { value: '' }
+        // Fields with a line break are refused, so only a bad record spans several lines, or one of a bank's other columns.
+        const text = faults || format.bank ? record.join('') : ''
+        lineCount += text.split('\n').length - 1
+        if (faults) batch.faults.push({ line, text: /[\r\n]/.test(text) ? OTHER_LINE_END : faults.join(', ') })
+        else if (value !== '') {
           batch.rows += `${line}\t${value}\n`
           batch.rowCount += 1
         }
@@ -122,7 +111,10 @@ async function* readBatches(csv: Readable, format: CsvFormat, onWarning: OnWarni
     }
   } catch (error) {
     if (!(error instanceof CsvError)) throw error
-    batch.faults.push({ line: Number(error.lines), text: `${BROKEN_CSV}; nothing after it was checked` })
+    batch.faults.push({
+      line: table.line - 1 + Number(error.lines),
+      text: `${BROKEN_CSV}; nothing after it was checked`,
+    })
   }
   if (check === undefined && batch.faults.length === 0) {
     throw new CsvFileError([{ line: 1, text: 'the file is empty; its first line must name the columns' }], 1)
@@ -130,39 +122,6 @@ async function* readBatches(csv: Readable, format: CsvFormat, onWarning: OnWarni
   if (!isEnded)
     onWarning?.(`line ${line - 1}, the last one, has no line end: where the file was cut, its last field is cut too`)
   yield { ...batch, isLast: true }
-}
-
-/** Returns the function that checks the records below this header, or every fault of the header. */
-function readHeader(
-  header: readonly string[],
-  { columns, required, check }: CsvFormat,
-): Checked<(record: readonly string[]) => Checked<string>> {
-  const [separator] = header.length === 1 ? (/[;|\t]/.exec(header[0] ?? '') ?? []) : []
-  if (separator !== undefined) {
-    return {
-      faults: [`fields are separated by ${separator === '\t' ? 'tabs' : `'${separator}'`}: save the file with commas`],
-    }
-  }
-  const names = header.map((name) => name.trim())
-  const faults = [
-    ...required
-      .filter((oneOf) => !oneOf.some((name) => names.includes(name)))
-      .map((oneOf) => `column ${oneOf.join(' or ')} is missing`),
-    ...names
-      .filter((name) => !columns.includes(name))
-      .map((name) => `column ${JSON.stringify(name.slice(0, 40))} is unknown`),
-    ...columns
-      .filter((name) => names.indexOf(name) !== names.lastIndexOf(name))
-      .map((name) => `column ${name} appears twice`),
-  ]
-  if (faults.length > 0) return { faults }
-  const positions = columns.map((name) => names.indexOf(name))
-  return {
-    value: (record) =>
-      record.length === names.length
-        ? check(positions.map((position) => record[position] ?? ''))
-        : { faults: [`has ${record.length} fields, not ${names.length}`] },
-  }
 }
 
 const OTHER_LINE_END =
@@ -173,9 +132,11 @@ const BROKEN_CSV = `a quote is never closed, a line is longer than ${MAX_RECORD_
 const LINE_ENDS: readonly unknown[] = [10, 13, '\n', '\r']
 
 /** Yields the records of the file. `onChunk` receives the last byte or character of each chunk. */
-function readRecords(csv: Readable, onChunk: (last: unknown) => void): AsyncIterable<string[]> {
+function readRecords({ csv, delimiter, trim }: Table, onChunk: (last: unknown) => void): AsyncIterable<string[]> {
   const parser = parse({
     bom: true,
+    delimiter,
+    trim,
     // A record of another length and a stray quote are faults of their line, not the end of the file.
     relax_column_count: true,
     relax_quotes: true,

@@ -14,6 +14,7 @@ import { CommandError, UsageError } from './errors.ts'
 import { exceptionCommands } from './exceptions.ts'
 import { findPaymentCommands } from './find-payments.ts'
 import { keyCommands } from './keys.ts'
+import { layoutCommands } from './layouts.ts'
 import { merchantCommands } from './merchants.ts'
 import { print, printNote, say, type Terminal } from './output.ts'
 import { partnerCommands } from './partners.ts'
@@ -30,7 +31,13 @@ const GROUPS: Readonly<Record<string, readonly Command[]>> = {
   Payments: [...findPaymentCommands, ...paymentCommands, ...exceptionCommands],
   'Money that goes back': refundCommands,
   'What merchants are told': webhookCommands,
-  'Settlements and books': [...settlementCommands, ...reconcileCommands, ...bankHolidayCommands, ...auditCommands],
+  'Settlements and books': [
+    ...settlementCommands,
+    ...layoutCommands,
+    ...reconcileCommands,
+    ...bankHolidayCommands,
+    ...auditCommands,
+  ],
 }
 export const COMMANDS: readonly Command[] = Object.values(GROUPS).flat()
 

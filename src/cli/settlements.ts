@@ -18,6 +18,7 @@ import { reachAccounts } from './acquirer-calls.ts'
 import { type ChangingContext, type Context, changingCommand, command } from './command.ts'
 import { CommandError } from './errors.ts'
 import { FILE, readFile, refusedLines } from './file.ts'
+import { findLayout } from './layouts.ts'
 import { type Output, printNote, table, toOneLine, withProgress } from './output.ts'
 
 const NUMBER_RULE = 'must be the number of an import, as ops settlements imports shows it'
@@ -35,9 +36,10 @@ const acquirerAccount = z
 
 export const settlementCommands = [
   changingCommand('settlements import', 'Import the bank’s file of settlements', {
-    usage: `FILE|- [--acquirer ${ACQUIRER_NAMES.join('|')}[:ACCOUNT]] [--rows N] [--total RUPEES]   (CSV: mid,amount,utr,bank_reference_number,status,initiation_date[,created_at][,fee][,tax][,payment_utr][,value_date])`,
+    usage: `FILE|- [--layout hdfc] [--acquirer ${ACQUIRER_NAMES.join('|')}[:ACCOUNT]] [--rows N] [--total RUPEES]   (CSV: mid,amount,utr,bank_reference_number,status,initiation_date[,created_at][,fee][,tax][,payment_utr][,value_date])`,
     schema: z.object({
       file: FILE,
+      layout: identifier.optional(),
       acquirer: acquirerAccount.optional(),
       rows: matching(/^[0-9]{1,9}$/, 'must be a number of rows')
         .transform(Number)
@@ -45,17 +47,23 @@ export const settlementCommands = [
       total: totalText.optional(),
     }),
     argument: 'file',
-    async run({ file, acquirer: account, ...trailer }, context) {
+    async run({ file, layout: layoutName, acquirer: account, ...trailer }, context) {
+      const layout = layoutName === undefined ? undefined : await findLayout(context.db, layoutName)
       const warnings: string[] = []
       const onWarning = (text: string) =>
         warnings.push(`${text}; --rows and --total hold it against the bank's trailer`)
       // The maker of a file chooses its name, perhaps with control characters.
       const name = toOneLine(basename(file))
       const output = await readFile(file, context.terminal, (csv, progress) =>
-        importFrom(context, csv, { file: name, account, onProgress: progress('lines'), onWarning }, (result) => {
-          compare(trailer, result)
-          return { warnings }
-        }),
+        importFrom(
+          context,
+          csv,
+          { file: name, account, layout, onProgress: progress('lines'), onWarning },
+          (result) => {
+            compare(trailer, result)
+            return { warnings }
+          },
+        ),
       )
       await showToPartners(context)
       return output

@@ -15,6 +15,7 @@ export const REFERENCE_TABLES: readonly string[] = [
   'audit_outcomes',
   'bank_holiday_changes',
   'closed_months',
+  'file_layouts',
 ]
 
 /** The first table to be spread by `mid`. The other tables are colocated with it, so that a merchant is on one node. */

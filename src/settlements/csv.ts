@@ -1,18 +1,26 @@
-import type { CsvFormat } from '../csv.ts'
+import type { CsvFormat } from '../csv-header.ts'
 import { IDENTIFIER, IDENTIFIER_RULE, UTR, UTR_RULE } from '../fields.ts'
 import { DAY_RULE, dayText, MOMENT_RULE, readMoment } from '../ist.ts'
 import { SETTLED_AMOUNT } from '../money.ts'
+import { type FieldReaders, fieldReaders, type Layout } from './layouts.ts'
 
 /** One column of the bank's file: what its field becomes in PostgreSQL, undefined for a wrong one, and the rule for people. */
-type Column = { read: (field: string) => string | undefined; rule: string; optional?: boolean }
+type Column = {
+  read: (field: string) => string | undefined
+  rule: string
+  optional?: boolean
+  /** How a bank's file writes what `read` reads; as our own form if absent. */
+  written?: 'rupees' | 'time' | 'day' | 'status'
+}
 
 const matching = (pattern: RegExp) => (field: string) => (pattern.test(field) ? field : undefined)
 
 const AMOUNT = {
   read: matching(SETTLED_AMOUNT),
   rule: 'must be rupees such as 250 or -249.50, below 1000000000000',
-}
-const MOMENT = { read: readMoment, rule: MOMENT_RULE }
+  written: 'rupees',
+} as const
+const MOMENT = { read: readMoment, rule: MOMENT_RULE, written: 'time' } as const
 
 const COLUMNS: Readonly<Record<string, Column>> = {
   mid: { read: matching(IDENTIFIER), rule: IDENTIFIER_RULE },
@@ -22,7 +30,11 @@ const COLUMNS: Readonly<Record<string, Column>> = {
     read: matching(/^[A-Za-z0-9 ./_-]{1,64}$/),
     rule: 'must be 1 to 64 letters, digits, blanks or . / _ -',
   },
-  status: { read: matching(/^(?:PENDING|SUCCESS|FAILED)$/), rule: 'must be PENDING, SUCCESS or FAILED' },
+  status: {
+    read: matching(/^(?:PENDING|SUCCESS|FAILED)$/),
+    rule: 'must be PENDING, SUCCESS or FAILED',
+    written: 'status',
+  },
   initiation_date: MOMENT,
   created_at: { ...MOMENT, optional: true },
   fee: { ...AMOUNT, optional: true },
@@ -33,39 +45,70 @@ const COLUMNS: Readonly<Record<string, Column>> = {
     read: (field) => dayText.safeParse(field).data,
     rule: DAY_RULE,
     optional: true,
+    written: 'day',
   },
 }
 const CHECKS = Object.entries(COLUMNS)
 const NAMES = Object.keys(COLUMNS)
-const [AMOUNT_AT, FEE_AT, TAX_AT] = ['amount', 'fee', 'tax'].map((name) => NAMES.indexOf(name)) as [
-  number,
-  number,
-  number,
+const at = (name: string) => NAMES.indexOf(name)
+const [AMOUNT_AT, UTR_AT, DAY_AT, FEE_AT, TAX_AT] = [
+  at('amount'),
+  at('utr'),
+  at('initiation_date'),
+  at('fee'),
+  at('tax'),
 ]
 
+export const SETTLEMENT_COLUMNS = NAMES
+export const REQUIRED_COLUMNS = CHECKS.flatMap(([name, { optional }]) => (optional ? [] : [name]))
+
 /**
- * The format of the bank's list of payouts. Rows are copied in the order of COLUMNS. The error of a wrong line names
- * every fault, and repeats nothing of the line.
+ * The format of the bank's list of payouts, in our own form or by a layout. Rows are copied in the order of COLUMNS. The error
+ * of a wrong line names every fault by the file's own column, and repeats nothing of the line.
  */
-export const SETTLEMENT_FILE: CsvFormat = {
-  columns: NAMES,
-  required: CHECKS.flatMap(([name, { optional }]) => (optional ? [] : [[name]])),
-  check(fields) {
-    const faults: string[] = []
-    const copied = CHECKS.map(([name, { read, rule, optional }], index) => {
-      const field = fields[index] as string
-      if (optional && field === '') return NULL
-      const value = read(field)
-      if (value === undefined) faults.push(`${name} ${rule}`)
-      return value
-    })
-    if (copied[AMOUNT_AT]?.startsWith('-') === false) {
-      for (const at of [FEE_AT, TAX_AT])
-        if (copied[at]?.startsWith('-')) faults.push(`${NAMES[at]} must not be negative where amount is not`)
-    }
-    // Nothing needs escaping: the rules refuse every character that the text format of COPY escapes.
-    return faults.length > 0 ? { faults } : { value: copied.join('\t') }
-  },
+export function settlementFile(layout?: Layout): CsvFormat {
+  const readers = layout && fieldReaders(layout)
+  const theirs = new Map(layout?.columns)
+  const columns = CHECKS.map(([name, column]) => {
+    const called = theirs.has(name) ? `${theirs.get(name)} (${name})` : name
+    return { ...column, ...asWritten(name, column, layout, readers), called }
+  })
+  return {
+    columns: NAMES,
+    required: REQUIRED_COLUMNS.map((name) => [name]),
+    check(fields) {
+      const faults: string[] = []
+      const copied = columns.map(({ read, rule, optional, called }, index) => {
+        const field = fields[index] as string
+        if (optional && field === '') return NULL
+        const value = read(field)
+        if (value === undefined) faults.push(`${called} ${rule}`)
+        return value
+      })
+      if (copied[AMOUNT_AT]?.startsWith('-') === false) {
+        for (const at of [FEE_AT, TAX_AT])
+          if (copied[at]?.startsWith('-'))
+            faults.push(`${columns[at]?.called} must not be negative where amount is not`)
+      }
+      // Nothing needs escaping: the rules refuse every character that the text format of COPY escapes.
+      return faults.length > 0 ? { faults } : { value: copied.join('\t') }
+    },
+    ...(readers && {
+      bank: {
+        names: NAMES.map((name) => theirs.get(name)),
+        // A row of totals has neither a UTR nor a day.
+        isRow: (fields) => readers.isLikeDay(fields[DAY_AT] ?? '') || /\d/.test(fields[UTR_AT] ?? ''),
+      },
+    }),
+  }
+}
+
+/** The reader and the rule of a column in a bank's form. */
+function asWritten(name: string, { read, rule, written }: Column, layout?: Layout, readers?: FieldReaders) {
+  if (!layout || !readers) return { read, rule }
+  if (name === 'mid' && layout.mid !== null) return { read: () => layout.mid as string, rule }
+  if (written === undefined) return { read, rule }
+  return { read: (field: string) => read(readers[written](field) ?? ''), rule: readers.rules[written] }
 }
 
 const NULL = '\\N'

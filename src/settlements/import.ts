@@ -6,9 +6,10 @@ import { from as copyFrom } from 'pg-copy-streams'
 import { type Batch, type LineFault, type OnWarning, storeBatches } from '../csv.ts'
 import type { Queryable } from '../db/pool.ts'
 import { type Changing, storeChanges } from './changes.ts'
-import { SETTLEMENT_FILE } from './csv.ts'
+import { settlementFile } from './csv.ts'
 import { nameDeductions, nextDeductions, prepareDeductions, setDeductionsAside } from './deductions.ts'
 import { lockSettlements, nextImportId, storeImport } from './imports.ts'
+import type { Layout } from './layouts.ts'
 
 /**
  * The number of the import, by which it can be undone, and counts of rows: `inserted` are new, `unchanged` were stored
@@ -20,13 +21,14 @@ type Counts = { inserted: number; unchanged: number; updated: number; amount: bi
 
 /**
  * `person` imports the file of this name, without its folder, whose rows the acquirer `account` has paid out;
- * `onProgress` is told how many lines have been read, `onWarning` what is doubtful in the file.
+ * `layout` is that of a bank's own file. `onProgress` is told how many lines have been read, `onWarning` what is doubtful in the file.
  */
 export type Importing = {
   now: Date
   person: string
   file: string
   account?: string | undefined
+  layout?: Layout | undefined
   onProgress?: ((linesRead: number) => void) | undefined
   onWarning?: OnWarning
 }
@@ -42,7 +44,7 @@ export type Importing = {
 export async function importSettlements(
   client: pg.ClientBase,
   csv: Readable,
-  { onProgress, onWarning, ...importing }: Importing,
+  { onProgress, onWarning, layout, ...importing }: Importing,
 ): Promise<ImportResult> {
   await lockSettlements(client)
   const counts: Counts = { inserted: 0, unchanged: 0, updated: 0, amount: 0n, insertedAmount: 0n }
@@ -59,7 +61,8 @@ export async function importSettlements(
     return faults
   }
   let linesRead = 0
-  await storeBatches(Readable.from(hashed(csv, sha256), { objectMode: false }), SETTLEMENT_FILE, store, onWarning)
+  const hashedCsv = Readable.from(hashed(csv, sha256), { objectMode: false })
+  await storeBatches(hashedCsv, settlementFile(layout), store, onWarning)
   await storeImport(client, { ...running, ...importing, sha256: sha256.digest('hex'), ...counts })
   return { import: running.importId, ...counts }
 }

@@ -1,0 +1,158 @@
+import * as z from 'zod'
+import { CsvFileError, storeBatches } from '../csv.ts'
+import type { Database } from '../db/pool.ts'
+import { errorText, identifier } from '../fields.ts'
+import { REQUIRED_COLUMNS, SETTLEMENT_COLUMNS, settlementFile } from '../settlements/csv.ts'
+import {
+  createLayouts,
+  DATE_FORM_RULE,
+  isOfStatements,
+  type Layout,
+  STATEMENT_COLUMNS,
+  timeReader,
+} from '../settlements/layouts.ts'
+import { atomicCommand, command } from './command.ts'
+import { CommandError } from './errors.ts'
+import { FILE, readFile, refusedLines } from './file.ts'
+import { listed, type Output, record, table } from './output.ts'
+
+/** Rows that `try` shows. */
+const ROWS_SHOWN = 5
+
+const OURS = [...new Set([...SETTLEMENT_COLUMNS, ...STATEMENT_COLUMNS])]
+const COLUMN_RULE = `must be a column of ours, = and the file's name for it, such as amount="Net Amount"; ours are ${OURS.join(', ')}`
+const STATUSES = ['SUCCESS', 'PENDING', 'FAILED']
+const STATUS_RULE = `must be ${STATUSES.join(', ')}: alone where every row has it, else with the file's words, SUCCESS=Success,Settled`
+
+/** `ours=theirs`, with nothing for `theirs` where `=` is missing. */
+const pair = (ours: readonly string[], rule: string) =>
+  z
+    .string(errorText(rule))
+    .transform((typed): [string, string] => [typed.split('=', 1)[0] as string, /=(.*)/.exec(typed)?.[1]?.trim() ?? ''])
+    .refine(([name]) => ours.includes(name), rule)
+
+const Fields = z.object({
+  name: identifier,
+  column: z.array(pair(OURS, COLUMN_RULE).refine(([, theirs]) => theirs !== '', COLUMN_RULE)),
+  date: z.string(errorText(DATE_FORM_RULE)).refine((form) => timeReader(form) !== undefined, DATE_FORM_RULE),
+  status: z.array(pair(STATUSES, STATUS_RULE)).default([]),
+  mid: identifier.optional(),
+})
+
+const toLayout = ({ name, column: columns, date, status, mid }: z.output<typeof Fields>): Layout => ({
+  ...{ name, columns, date, mid: mid ?? null },
+  statuses: Object.fromEntries(status.map(([ours, words]) => [ours, words === '' ? [] : words.split(/ *, */)])),
+})
+
+/** What the layout lacks to read a file; undefined when nothing. */
+function lackOf(layout: Layout): string | undefined {
+  const ours = layout.columns.map(([name]) => name)
+  const twice = ours.find((name, index) => name !== 'reference' && ours.indexOf(name) !== index)
+  if (twice !== undefined) return `--column ${twice} is given twice`
+  const known = isOfStatements(layout) ? STATEMENT_COLUMNS : SETTLEMENT_COLUMNS
+  const foreign = ours.find((name) => !known.includes(name))
+  if (foreign !== undefined)
+    return `--column ${foreign} is for ${isOfStatements(layout) ? 'settlement files' : 'statements, which have a day'}`
+  const given = [
+    ...ours,
+    ...(layout.mid === null ? [] : ['mid']),
+    ...(Object.keys(layout.statuses).length > 0 ? ['status'] : []),
+  ]
+  const required = isOfStatements(layout)
+    ? ['reference', ...(ours.includes('credit') ? ['debit'] : ['amount', 'sign'])]
+    : REQUIRED_COLUMNS
+  const missing = required.filter((name) => !given.includes(name))
+  return missing.length > 0 ? `--column ${missing.join(', ')} is missing` : undefined
+}
+
+export const layoutCommands = [
+  atomicCommand('settlements layout add', 'Describe the files of a bank or acquirer', {
+    usage:
+      '--name hdfc --column amount="Net Amount" … --date dd/mm/yyyy [--status SUCCESS=Success,Settled …] [--mid M1]   (columns: ' +
+      `${OURS.join(', ')}; a statement has day)`,
+    schema: Fields.superRefine((fields, context) => {
+      const message = lackOf(toLayout(fields))
+      if (message !== undefined) context.addIssue({ code: 'custom', message })
+    }),
+    async run(fields, { client }) {
+      const layout = toLayout(fields)
+      if (!(await createLayouts(client).add(layout))) {
+        throw new CommandError(`there is a layout ${layout.name}: ops settlements layout remove --name ${layout.name}`)
+      }
+      return { json: layout, text: record(toShown(layout)), made: { name: layout.name } }
+    },
+  }),
+
+  command('settlements layout list', 'List the layouts of files', {
+    async run(_, { db }) {
+      const layouts = await createLayouts(db).list()
+      return {
+        ...listed('name, of, columns, date, statuses, mid', layouts.map(toShown), 'no layouts yet'),
+        json: layouts,
+      }
+    },
+  }),
+
+  atomicCommand('settlements layout remove', 'Forget a layout; what was imported by it stays', {
+    usage: '--name hdfc',
+    schema: z.object({ name: identifier }),
+    async run({ name }, { client }) {
+      if (!(await createLayouts(client).remove(name))) throw unknownLayout(name)
+      return { json: { name }, text: `the layout ${name} is removed`, made: { name } }
+    },
+  }),
+
+  command('settlements layout try', 'Show how a layout reads a file, and store nothing', {
+    usage: 'FILE|- --layout hdfc',
+    schema: z.object({ file: FILE, layout: identifier }),
+    argument: 'file',
+    run: async ({ file, layout }, { db, terminal }) => {
+      const found = await findLayout(db, layout)
+      return readFile(file, terminal, (csv) => tryLayout(csv, found))
+    },
+  }),
+]
+
+const toShown = ({ columns, statuses, ...layout }: Layout) => ({
+  ...layout,
+  of: isOfStatements({ columns }) ? 'statements' : 'settlements',
+  columns: columns.map((names) => names.join('=')),
+  statuses: Object.entries(statuses).map(([ours, words = []]) => `${ours}=${words.join()}`),
+})
+
+/** Throws a CommandError when there is none of this name. */
+export async function findLayout(db: Database, name: string): Promise<Layout> {
+  const layout = await createLayouts(db).find(name)
+  if (layout === undefined) throw unknownLayout(name)
+  return layout
+}
+
+const unknownLayout = (name: string) => new CommandError(`there is no layout ${name}: see ops settlements layout list`)
+
+async function tryLayout(csv: Parameters<typeof storeBatches>[0], layout: Layout): Promise<Output> {
+  const { columns, ...format } = settlementFile(layout)
+  const shown: string[] = []
+  let rows = 0
+  const keepFirst = async ({ rows: text, rowCount }: { rows: string; rowCount: number }) => {
+    rows += rowCount
+    if (shown.length < ROWS_SHOWN) shown.push(...text.split('\n', ROWS_SHOWN - shown.length).filter(Boolean))
+    return []
+  }
+  const refused = await storeBatches(csv, { columns, ...format }, keepFirst).then(
+    () => undefined,
+    (error: unknown) => {
+      if (error instanceof CsvFileError) return refusedLines(error)
+      throw error
+    },
+  )
+  const read = shown.map((row) => {
+    const fields = row.split('\t').map((field) => (field === '\\N' ? null : field))
+    return Object.fromEntries(['line', ...columns].map((name, index) => [name, fields[index] ?? null]))
+  })
+  const faults = refused ? [refused.message, ...refused.details] : []
+  return {
+    json: { rows, first: read, faults },
+    text: [table(['line', ...columns].join(', '), read, 'no row could be read'), `${rows} rows`].join('\n'),
+    warnings: faults,
+  }
+}

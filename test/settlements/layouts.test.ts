@@ -1,0 +1,235 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Database } from '../../src/db/pool.ts'
+import { timeReader } from '../../src/settlements/layouts.ts'
+import { createTestDatabase, testPool } from '../support/database.ts'
+import { runOps } from '../support/ops.ts'
+import { newMerchant, unique } from '../support/service.ts'
+
+let db: Database
+let url: string
+let drop: () => Promise<void>
+let mid: string
+beforeAll(async () => {
+  ;({ url, drop } = await createTestDatabase())
+  db = testPool(url, 5)
+  ;({ mid } = await newMerchant(db))
+})
+afterAll(async () => {
+  await db.end()
+  await drop()
+})
+
+const ops = (args: string[], input = '') => runOps(url, args, input)
+
+/** Adds a layout with these columns. Returns its name. */
+async function newLayout(columns: Record<string, string>, ...flags: string[]) {
+  const name = unique('layout')
+  const columnFlags = Object.entries(columns).flatMap(([ours, theirs]) => ['--column', `${ours}=${theirs}`])
+  const added = await ops(['settlements', 'layout', 'add', '--name', name, ...columnFlags, ...flags])
+  expect(added).toMatchObject({ code: 0, stderr: '' })
+  return name
+}
+
+const ACQUIRER = {
+  ...{ amount: 'Net Amount', utr: 'UPI RRN', bank_reference_number: 'Settlement UTR', fee: 'MDR', tax: 'GST' },
+  ...{ initiation_date: 'Settled On', status: 'Status' },
+}
+const acquirerLayout = () =>
+  newLayout(
+    ACQUIRER,
+    '--date',
+    'dd-mm-yyyy',
+    '--status',
+    'SUCCESS=Success,Settled',
+    '--status',
+    'FAILED=Failed',
+    '--mid',
+    mid,
+  )
+
+/** The next RRN that no row has. */
+let lastRrn = 523_000_000_000
+const newRrn = () => String(++lastRrn)
+
+const HEADER = 'Txn Amount,UPI RRN,Settlement UTR,MDR,GST,Net Amount,Settled On,Status'
+
+async function imported(layout: string, file: string) {
+  const { code, stdout, stderr } = await ops(['settlements', 'import', '-', '--layout', layout, '--json'], file)
+  return code === 0 ? JSON.parse(stdout) : { code, stderr }
+}
+
+async function stored(utr: string) {
+  const { rows } = await db.query(
+    `select mid, amount::text, bank_reference_number as reference, status, fee::text, tax::text, initiated_at as at
+       from settlements where utr = $1`,
+    [utr],
+  )
+  return rows[0]
+}
+
+describe('settlements import --layout', () => {
+  it('reads the file of an acquirer as it is: grouped rupees, its own dates, words and columns, lines around the table', async () => {
+    const [one, two] = [newRrn(), newRrn()]
+    const file = `Settlement report,,,
+Merchant: Chai "Point" & Co,,
+
+"Txn Amount", "UPI RRN",Settlement UTR ,MDR,GST,Net  Amount,Settled On,Status,Store
+"1,479.00",${one},AXISCN1169361047,24.15,4.35,"₹ 1,450.50 ",06-08-2026 10:00:00,Success,Indiranagar
+"1,00,000.00",="${two}",AXISCN1169361047,0,0.00,1,00,000.00,6-8-2026,SETTLED,
+`
+    const layout = await acquirerLayout()
+    expect(await imported(layout, file)).toEqual({
+      code: 1,
+      stderr: 'ops: 1 bad line, nothing was imported; line 6: has 11 fields, not 9\n',
+    })
+    const mended = `${file.replace('0.00,1,00,000.00', '0.00,"1,00,000.00"')},,,,,,,,
+Total,,,24.15,4.35,"1,01,450.50",,,
+`
+    expect(await imported(layout, mended)).toMatchObject({ inserted: 2, amount: '101450.50' })
+    expect(await stored(one)).toEqual({
+      ...{ mid, amount: '1450.50', reference: 'AXISCN1169361047', status: 'SUCCESS', fee: '24.15', tax: '4.35' },
+      at: new Date('2026-08-06T04:30:00Z'),
+    })
+    expect(await stored(two)).toMatchObject({ amount: '100000.00', at: new Date('2026-08-05T18:30:00Z') })
+    expect(await imported(layout, mended)).toMatchObject({ inserted: 0, unchanged: 2 })
+  })
+
+  it.each([
+    ['tabs', '\t'],
+    ['semicolons', ';'],
+    ['bars', '|'],
+  ])('reads fields that are separated by %s', async (_, separator) => {
+    const rrn = newRrn()
+    const file = `${HEADER}\n100,${rrn},B1,1,0.18,98.82,06-08-2026,Success\n`.replaceAll(',', separator)
+    expect(await imported(await acquirerLayout(), file)).toMatchObject({ inserted: 1 })
+  })
+
+  it('names a broken line by its number and the file’s own column, and stores nothing', async () => {
+    const row = (rrn: string, over: Record<number, string> = {}) =>
+      Object.values({
+        0: '100',
+        1: rrn,
+        2: 'B1',
+        3: '1',
+        4: '0.18',
+        5: '98.82',
+        6: '06-08-2026',
+        7: 'Success',
+        ...over,
+      }).join()
+    const good = newRrn()
+    const lines = [
+      'Report of August',
+      HEADER,
+      row(good),
+      row(newRrn(), { 5: '98.825' }),
+      row(newRrn(), { 6: '31-02-2026' }),
+      row(newRrn(), { 7: 'Reversed' }),
+      row('5.23E+11'),
+      row('', { 6: '2026-08-06' }),
+      'Total,,,,,98.82,,',
+      row(newRrn()),
+    ]
+    const { code, stderr } = await imported(await acquirerLayout(), lines.join('\n'))
+    expect(code).toBe(1)
+    expect(stderr.trim().split('; ')).toEqual([
+      'ops: 6 bad lines, nothing was imported',
+      'line 4: Net Amount (amount) must be rupees with at most two decimals, such as 1,450.50',
+      'line 5: Settled On (initiation_date) must be a day that exists, written dd-mm-yyyy',
+      'line 6: Status (status) must be a word of the layout: failed, success, settled',
+      'line 7: UPI RRN was made a number by a spreadsheet, and has lost digits: get the file again, and open the column as text',
+      'line 8: UPI RRN (utr) must be 1 to 35 letters and digits, Settled On (initiation_date) must be a day that exists, written dd-mm-yyyy',
+      'line 10: is a row below the table, which ends in line 9: two files in one?',
+    ])
+    expect(await stored(good)).toBeUndefined()
+  })
+
+  it.each([
+    ['an .xlsx', 'PK\u0003\u0004', /Excel workbook \(\.xlsx\): save it as CSV/],
+    ['a PDF', '%PDF-1.7\n', /a PDF: get it from the bank as CSV or text/],
+    ['a web page', '\n<html><table>', /a web page, whatever its name says/],
+    [
+      'a file of other columns',
+      'mid,amount,utr\nM1,1,2\n',
+      /no line among the first 60 names every column of the layout: Net Amount,/,
+    ],
+    ['nothing', '', /no line among the first 60/],
+  ])('refuses %s with what to do instead', async (_, file, text) => {
+    expect((await imported(await acquirerLayout(), file)).stderr).toMatch(text)
+  })
+
+  it('without a layout refuses a workbook with the way to CSV', async () => {
+    const { stderr } = await ops(['settlements', 'import', '-'], 'PK\u0003\u0004')
+    expect(stderr).toMatch(/the file is an Excel workbook \(\.xlsx\): save it as CSV/)
+  })
+})
+
+describe('settlements layout', () => {
+  it('is listed, tried without storing anything, and removed', async () => {
+    const layout = await acquirerLayout()
+    const rrn = newRrn()
+    const file = `Report\n${HEADER}\n100,${rrn},B1,1,0.18,98.82,06-08-2026,Success\n100,${newRrn()},B1,1,0.18,x,06-08-2026,Success\n`
+    const tried = await ops(['settlements', 'layout', 'try', '-', '--layout', layout, '--json'], file)
+    expect(JSON.parse(tried.stdout)).toMatchObject({
+      rows: 1,
+      first: [
+        { line: '3', mid, amount: '98.82', utr: rrn, status: 'SUCCESS', initiation_date: '2026-08-06T00:00:00+05:30' },
+      ],
+      faults: ['1 bad line, nothing was imported', expect.stringContaining('line 4: Net Amount (amount) must be')],
+    })
+    expect(await stored(rrn)).toBeUndefined()
+    const listed = JSON.parse((await ops(['settlements', 'layout', 'list', '--json'])).stdout)
+    expect(listed).toContainEqual({
+      ...{ name: layout, date: 'dd-mm-yyyy', mid, columns: Object.entries(ACQUIRER) },
+      statuses: { SUCCESS: ['Success', 'Settled'], FAILED: ['Failed'] },
+    })
+    expect(await ops(['settlements', 'layout', 'remove', '--name', layout])).toMatchObject({ code: 0 })
+    expect((await ops(['settlements', 'layout', 'remove', '--name', layout])).stderr).toMatch(/there is no layout/)
+  })
+
+  it.each([
+    ['a column that is not ours', ['--column', 'net=Net'], /must be a column of ours/],
+    ['a column without the file’s name', ['--column', 'amount='], /must be a column of ours/],
+    ['a form of days without a month', ['--date', 'dd/yyyy'], /must have dd, mm or mmm/],
+    [
+      'columns that are missing',
+      ['--column', 'amount=Net'],
+      /--column mid, utr, bank_reference_number, status, initiation_date is missing/,
+    ],
+    [
+      'a column that is given twice',
+      ['--column', 'amount=A', '--column', 'amount=B'],
+      /--column amount is given twice/,
+    ],
+    [
+      'a column of statements beside one of settlements',
+      ['--column', 'utr=A', '--column', 'balance=B'],
+      /balance is for statements/,
+    ],
+    ['a status of no kind', ['--status', 'PAID=Paid'], /must be SUCCESS, PENDING, FAILED/],
+  ])('is refused with %s', async (_, flags, text) => {
+    const date = flags[0] === '--date' ? [] : ['--date', 'dd/mm/yyyy']
+    const { code, stderr } = await ops(['settlements', 'layout', 'add', '--name', 'x', ...date, ...flags])
+    expect(code).toBe(2)
+    expect(stderr).toMatch(text)
+  })
+})
+
+describe('the form of a day', () => {
+  it.each([
+    ['dd/mm/yyyy', '06/08/2026', '2026-08-06 00:00:00'],
+    ['dd/mm/yy', '06/08/26', '2026-08-06 00:00:00'],
+    ['dd mmm yyyy', '5 Jun 2024', '2024-06-05 00:00:00'],
+    ['dd-mmm-yy', '05-June-24', '2024-06-05 00:00:00'],
+    ['yyyy-mm-dd', '2026-08-06T23:59', '2026-08-06 23:59:00'],
+    ['dd/mm/yyyy', '06/08/2026 12:05:09 AM ', undefined],
+    ['dd/mm/yyyy', '06/08/2026 12:05:09 AM', '2026-08-06 00:05:09'],
+    ['dd/mm/yyyy', '06/08/2026 01:05 pm', '2026-08-06 13:05:00'],
+    ['dd/mm/yyyy', '06-08-2026', undefined],
+    ['dd/mm/yyyy', '29/02/2025', undefined],
+    ['dd/mm/yyyy', '06/08/2026 24:00', undefined],
+    ['dd-mmm-yyyy', '06-Foo-2026', undefined],
+  ])('%s reads %s as %s', (form, text, time) => {
+    expect(timeReader(form)?.(text)).toBe(time)
+  })
+})
