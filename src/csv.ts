@@ -1,3 +1,4 @@
+import type { Hash } from 'node:crypto'
 import { type Readable, pipeline as startPipeline } from 'node:stream'
 import { CsvError, parse } from 'csv-parse'
 import { type CheckRecord, type CsvFormat, openTable, readHeader, type Table } from './csv-header.ts'
@@ -66,6 +67,14 @@ export async function storeBatches(
 
 /** Receives a sentence about something doubtful that the operator should check. */
 export type OnWarning = ((text: string) => void) | undefined
+
+/** The file, of which `hash` sees every byte. */
+export async function* hashed(csv: Readable, hash: Hash): AsyncGenerator<Buffer | string> {
+  for await (const chunk of csv) {
+    hash.update(chunk)
+    yield chunk
+  }
+}
 
 /** Yields the lines of the file in batches. Throws a CsvFileError when the file has no usable header. */
 async function* readBatches(csv: Readable, format: CsvFormat, onWarning: OnWarning): AsyncGenerator<Batch> {

@@ -101,10 +101,13 @@ const TOTAL_RULE = 'must be rupees such as 1234567.00 or 12,34,567.00'
 const TOTAL = /^-?(?:[0-9]{1,18}|[0-9]{1,3}(?:,[0-9]{2,3}){0,8},[0-9]{3})(?:\.[0-9]{1,2})?$/
 
 /** A sum of rupees as a person copies it, with or without commas; becomes a bigint of paise. */
-export const totalText = matching(TOTAL, TOTAL_RULE).transform((rupees) => {
+export const totalText = matching(TOTAL, TOTAL_RULE).transform(toSum)
+
+/** Paise of rupees with at most two decimals, with or without commas. */
+export function toSum(rupees: string): bigint {
   const [whole = '', decimals = ''] = rupees.replaceAll(',', '').split('.')
   return BigInt(whole + decimals.padEnd(2, '0'))
-})
+}
 
 /**
  * Rupees as the files of banks write them: `1,450.50`, `₹ 40000`, `Rs.12.3600`. Becomes decimal text without commas; undefined for

@@ -16,6 +16,9 @@ export const REFERENCE_TABLES: readonly string[] = [
   'bank_holiday_changes',
   'closed_months',
   'file_layouts',
+  'statement_imports',
+  'statement_lines',
+  'payout_rests',
 ]
 
 /** The first table to be spread by `mid`. The other tables are colocated with it, so that a merchant is on one node. */

@@ -1,9 +1,9 @@
-import { createHash, type Hash } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
-import { type Batch, type LineFault, type OnWarning, storeBatches } from '../csv.ts'
+import { type Batch, hashed, type LineFault, type OnWarning, storeBatches } from '../csv.ts'
 import type { Queryable } from '../db/pool.ts'
 import { type Changing, storeChanges } from './changes.ts'
 import { settlementFile } from './csv.ts'
@@ -65,13 +65,6 @@ export async function importSettlements(
   await storeBatches(hashedCsv, settlementFile(layout), store, onWarning)
   await storeImport(client, { ...running, ...importing, sha256: sha256.digest('hex'), ...counts })
   return { import: running.importId, ...counts }
-}
-
-async function* hashed(csv: Readable, hash: Hash): AsyncGenerator<Buffer | string> {
-  for await (const chunk of csv) {
-    hash.update(chunk)
-    yield chunk
-  }
 }
 
 async function prepare(client: Queryable): Promise<void> {

@@ -34,7 +34,10 @@ export type NotUndone =
  * rows in a different order would deadlock. Readers of lists do not wait, and see the change only when all of it is
  * there.
  */
-export async function lockSettlements(client: Queryable): Promise<void> {
+export const lockSettlements = (client: Queryable) => lockForImport(client, 'settlements')
+
+/** The same for the imports of another table. */
+export async function lockForImport(client: Queryable, table: 'settlements' | 'statement_imports'): Promise<void> {
   // jit is off, because compiling a batch's statement takes longer than running it. An import may wait for another
   // import, and for its file, longer than the operator lets others wait; only the wait for the file has a limit, since
   // the import holds a lock.
@@ -44,7 +47,7 @@ export async function lockSettlements(client: Queryable): Promise<void> {
     'lock_timeout = 0',
     `idle_in_transaction_session_timeout = '${FILE_TIMEOUT}'`,
   ])
-  await client.query('lock table settlements in share row exclusive mode')
+  await client.query(`lock table ${table} in share row exclusive mode`)
 }
 
 const VERSION =

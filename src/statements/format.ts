@@ -1,0 +1,64 @@
+import type { CsvFormat } from '../csv-header.ts'
+import { readRupees, toSum } from '../money.ts'
+import { fieldReaders, type Layout } from '../settlements/layouts.ts'
+import { createBalanceChain } from './balance-chain.ts'
+import { referencesIn } from './references.ts'
+
+/** What of statement `importId` is read: lines of the days `from` to `to`; of those before `matchedBefore` only what names one of `known`. */
+export type Reading = { importId: number; from: string; to: string; known: ReadonlySet<string>; matchedBefore: string }
+
+/**
+ * The format of a bank's statement by this layout. Of each line that moves money its day, its paise, negative for a debit, and its
+ * references are copied, and nothing else. `balances` is undefined for a file without a column for them.
+ */
+export function statementFile(layout: Layout, { importId, from, to, known, matchedBefore }: Reading) {
+  const readers = fieldReaders(layout)
+  const names = layout.columns.map(([, theirs]) => theirs)
+  const ours = layout.columns.map(([name]) => name)
+  const balances = ours.includes('balance') ? createBalanceChain() : undefined
+  const newest = { day: '' }
+  const called = (name: string) => `${names[ours.indexOf(name)]} (${name})`
+  const amounts = ours.filter((name) => ['credit', 'debit', 'amount', 'sign'].includes(name)).map(called)
+
+  function check(fields: readonly string[], line: number) {
+    const fieldOf = (name: string) => fields[ours.indexOf(name)] ?? ''
+    const day = readers.day(fieldOf('day'))
+    const amount = ours.includes('credit')
+      ? oneOf(fieldOf('credit'), fieldOf('debit'))
+      : signed(fieldOf('amount'), ours.includes('sign') ? fieldOf('sign') : undefined)
+    const balance = fieldOf('balance') === '' ? undefined : signed(fieldOf('balance'))
+    const faults: string[] = []
+    if (day === undefined) faults.push(`${called('day')} ${readers.rules.day}`)
+    else if (day < from || day > to) faults.push(`${called('day')} must be from ${from} to ${to}`)
+    if (amount === undefined) faults.push(`${amounts.join(' and ')} must be one amount, such as 1,450.50`)
+    if (balance === undefined && fieldOf('balance') !== '') faults.push(`${called('balance')} ${readers.rules.rupees}`)
+    if (day === undefined || amount === undefined || faults.length > 0) return { faults }
+    balances?.add(line, amount, balance)
+    if (day > newest.day) newest.day = day
+    const references = new Set(
+      fields.flatMap((field, at) => (ours[at] === 'reference' ? referencesIn(field, known) : [])),
+    )
+    const isKept = amount !== 0n && (day >= matchedBefore || [...references].some((one) => known.has(one)))
+    return { value: isKept ? `${importId}\t${day}\t${amount}\t{${[...references].sort().join()}}` : '' }
+  }
+
+  const isRow = (fields: readonly string[]) => readers.isLikeDay(fields[ours.indexOf('day')] ?? '')
+  const format: CsvFormat = { columns: names, required: [], check, bank: { names, isRow } }
+  return { format, balances, newest }
+}
+
+/** The paise of a line with a column for credits and one for debits, of which one is empty or 0; undefined for any other. */
+function oneOf(credit: string, debit: string): bigint | undefined {
+  const [credited, debited] = [signed(credit || '0'), signed(debit || '0')]
+  if (credited === undefined || debited === undefined || credited < 0n || debited < 0n) return undefined
+  return credited > 0n && debited > 0n ? undefined : credited - debited
+}
+
+/** The paise of an amount, negative for a debit: the sign stands beside it, as CR or DR, or behind it, `609894.61CR`. */
+function signed(amount: string, sign?: string): bigint | undefined {
+  const [, rupees = '', behind] = /^(.*?) *([CD]R\.?)?$/i.exec(amount) ?? []
+  const written = readRupees(rupees)
+  const word = sign ?? behind ?? 'CR'
+  if (written === undefined || !/^[CD]/i.test(word)) return undefined
+  return /^D/i.test(word) ? -toSum(written) : toSum(written)
+}

@@ -1,0 +1,186 @@
+import { createHash } from 'node:crypto'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type pg from 'pg'
+import { from as copyFrom } from 'pg-copy-streams'
+import { type Batch, hashed, type LineFault, type OnWarning, storeBatches } from '../csv.ts'
+import type { Queryable } from '../db/pool.ts'
+import { startOfDay, toIstDay } from '../ist.ts'
+import { addDays, type BankDays } from '../ledger/bank-days.ts'
+import { lockForImport } from '../settlements/imports.ts'
+import type { Layout } from '../settlements/layouts.ts'
+import { statementFile } from './format.ts'
+import { comparableSql } from './references.ts'
+
+/** Bank days after which a line that no payout has matched is deleted. */
+const KEPT_BANK_DAYS = 10
+/** A payout may be listed some days before or after its transfer. */
+const LISTED_WITHIN_DAYS = 31
+
+/**
+ * A person's statement of one bank account: of the days that the bank was asked for, both included. `mids` are the merchants who are
+ * paid to the account; `account` is the acquirer account that pays to it, null for all. `closing` is the balance in paise after the
+ * last line, as the bank's page shows it.
+ */
+export type ImportingStatement = {
+  now: Date
+  person: string
+  file: string
+  layout: Layout
+  mids: readonly string[]
+  account: string | null
+  from: string
+  to: string
+  closing?: bigint | undefined
+  bankDays: BankDays
+  onProgress?: ((linesRead: number) => void) | undefined
+  onWarning?: OnWarning
+}
+
+/**
+ * `kept` lines are stored. Days until `coversTo` are covered: a payout that should have arrived by then, and is not among the lines,
+ * has not. Null where no day is covered: the last day of a file may be cut. `closing` is the newest balance in paise.
+ */
+export type ImportedStatement = { import: number; kept: number; coversTo: string | null; closing: bigint | undefined }
+
+/**
+ * Stores what of a statement may be a payout's arrival, all or nothing; and deletes what no payout has matched in time. `client` is in
+ * a transaction. Throws a CsvFileError when a line is wrong, or the balances show that one is missing.
+ */
+export async function importStatement(
+  client: pg.ClientBase,
+  csv: Readable,
+  { now, person, file, layout, mids, account, from, to, closing, bankDays, onProgress, onWarning }: ImportingStatement,
+): Promise<ImportedStatement> {
+  await lockForImport(client, 'statement_imports')
+  const importId = await nextStatementId(client)
+  const matchedBefore = bankDaysBefore(toIstDay(now), bankDays)
+  const known = await payoutReferences(client, mids, from)
+  const { format, balances, newest } = statementFile(layout, { importId, from, to, known, matchedBefore })
+  const sha256 = createHash('sha256')
+  let [kept, linesRead, closed] = [0, 0, undefined as bigint | undefined]
+
+  const store = async (batch: Batch): Promise<LineFault[]> => {
+    linesRead += batch.lineCount
+    kept += batch.rowCount
+    onProgress?.(linesRead)
+    if (batch.rowCount > 0) await pipeline([batch.rows], client.query(copyFrom(COPY)))
+    if (!batch.isLast) return []
+    const end = balances?.end()
+    closed = end?.newest
+    return end?.text === undefined ? [] : [end]
+  }
+  await storeBatches(Readable.from(hashed(csv, sha256), { objectMode: false }), format, store, onWarning)
+  const newestCovered = closing === undefined ? newest.day && addDays(newest.day, -1) : to
+  const coversTo = newestCovered >= from ? newestCovered : null
+  await client.query(
+    `insert into statement_imports
+       (import_id, imported_at, imported_by, file, sha256, mids, account, covers_from, covers_to, kept)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+    [importId, now, person, file, sha256.digest('hex'), [...mids].sort(), account, from, coversTo, kept],
+  )
+  await deleteUnmatched(client, mids, matchedBefore, known)
+  return { import: importId, kept, coversTo, closing: closed }
+}
+
+const COPY = 'copy statement_lines (line, import_id, day, amount_paise, refs) from stdin'
+
+async function nextStatementId(client: Queryable): Promise<number> {
+  const { rows } = await client.query<{ importId: number }>(
+    'select coalesce(max(import_id), 0) + 1 as "importId" from statement_imports',
+  )
+  return (rows[0] as { importId: number }).importId
+}
+
+function bankDaysBefore(day: string, { previousBankDay }: BankDays): string {
+  return Array.from({ length: KEPT_BANK_DAYS }).reduce<string>(previousBankDay, day)
+}
+
+/** The references, comparable, of the payouts to these merchants that lines of the statement, or stored ones, may name. */
+async function payoutReferences(client: Queryable, mids: readonly string[], from: string): Promise<Set<string>> {
+  const { rows } = await client.query<{ reference: string; utr: string | null }>(
+    `select ${comparableSql('bank_reference_number')} as reference,
+            case when count(*) = 1 then ${comparableSql('min(utr)')} end as utr
+       from settlements
+      where mid = any ($1) and status = 'SUCCESS' and initiated_at >= $2
+      group by bank_reference_number`,
+    [mids, startOfDay(addDays(await oldestDay(client, mids, from), -LISTED_WITHIN_DAYS))],
+  )
+  return new Set(rows.flatMap(({ reference, utr }) => [reference, ...(utr === null ? [] : [utr])]))
+}
+
+async function oldestDay(client: Queryable, mids: readonly string[], from: string): Promise<string> {
+  const { rows } = await client.query<{ day: string }>(
+    `select to_char(least($2::date, min(day)), 'YYYY-MM-DD') as day
+       from statement_lines
+       join statement_imports using (import_id)
+      where mids = $1 and matched_payout is null`,
+    [mids, from],
+  )
+  return (rows[0] as { day: string }).day
+}
+
+async function deleteUnmatched(client: Queryable, mids: readonly string[], before: string, known: Set<string>) {
+  await client.query(
+    `delete from statement_lines l
+      using statement_imports i
+      where i.import_id = l.import_id and i.mids = $1 and l.day < $2 and l.matched_payout is null
+        and not exists (select from unnest(l.refs) r where r = any ($3))`,
+    [mids, before, [...known]],
+  )
+}
+
+/** A statement that was imported; lines of `kept` that no payout has matched are deleted later. */
+export type StoredStatement = {
+  importId: number
+  at: Date
+  person: string
+  file: string
+  sha256: string
+  mids: string[]
+  account: string | null
+  coversFrom: string
+  coversTo: string | null
+  kept: number
+  undoneAt: Date | null
+  undoneBy: string | null
+}
+
+/** Every statement, newest last. */
+export async function listStatements(db: Queryable): Promise<StoredStatement[]> {
+  const { rows } = await db.query<StoredStatement>(
+    `select import_id as "importId", imported_at as at, imported_by as person, file, sha256, mids, account,
+            to_char(covers_from, 'YYYY-MM-DD') as "coversFrom", to_char(covers_to, 'YYYY-MM-DD') as "coversTo",
+            kept::float8 as kept, undone_at as "undoneAt", undone_by as "undoneBy"
+       from statement_imports
+      order by import_id`,
+  )
+  return rows
+}
+
+/** Takes a statement back, with its lines. Returns the number of lines; undefined when there is no such statement any more. */
+export async function undoStatement(
+  client: Queryable,
+  importId: number,
+  { now, person }: { now: Date; person: string },
+): Promise<number | undefined> {
+  const { rowCount } = await client.query(
+    'update statement_imports set undone_at = $2, undone_by = $3 where import_id = $1 and undone_at is null',
+    [importId, now, person],
+  )
+  if (rowCount === 0) return undefined
+  return (await client.query('delete from statement_lines where import_id = $1', [importId])).rowCount ?? 0
+}
+
+/** Enters that a credit is the arrival of the payout with this reference, whatever the bank wrote. False without such a credit. */
+export async function matchLine(
+  client: Queryable,
+  { importId, line, payout }: { importId: number; line: number; payout: string },
+): Promise<boolean> {
+  const { rowCount } = await client.query(
+    `update statement_lines set matched_payout = ${comparableSql('$3')}
+      where import_id = $1 and line = $2 and amount_paise > 0`,
+    [importId, line, payout],
+  )
+  return rowCount === 1
+}
