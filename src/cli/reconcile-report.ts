@@ -217,7 +217,7 @@ const keepDigits = (field: string, { column }: { column?: PropertyKey }) => {
   return /^-[0-9]+\.[0-9]{2}$/.test(field) ? { value: field, escape_formulas: false } : field
 }
 
-const NAMES = ['utr', 'settlementUtr', 'differenceId', 'exceptionId', 'orderId'] as const
+const NAMES = ['utr', 'settlementUtr', 'differenceId', 'exceptionId', 'orderId', 'bankReference'] as const
 
 const CSV_COLUMNS = (
   'type, mid, day, kind, differenceId, orderId, utr, settlementUtr, exceptionId, payments, broughtForward, paid, ' +

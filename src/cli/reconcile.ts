@@ -162,7 +162,8 @@ export const reconcileCommands = [
   }),
 ]
 
-async function requireMerchant(db: Database, mid: string | undefined): Promise<void> {
+/** Refuses a mid that no merchant has. */
+export async function requireMerchant(db: Database, mid: string | undefined): Promise<void> {
   if (mid === undefined || (await createMerchants(db).find(mid))) return
   throw new CommandError(`mid ${mid} is unknown: see ops merchants list`)
 }

@@ -8,6 +8,7 @@ import { createPool } from '../db/pool.ts'
 import { accountCommands } from './accounts.ts'
 import { auditCommands } from './audit.ts'
 import { bankHolidayCommands } from './bank-holidays.ts'
+import { bookCommands } from './books.ts'
 import type { Command, PreparedCommand } from './command.ts'
 import { databaseCommands } from './database.ts'
 import { CommandError, UsageError } from './errors.ts'
@@ -30,7 +31,13 @@ const GROUPS: Readonly<Record<string, readonly Command[]>> = {
   Payments: [...findPaymentCommands, ...paymentCommands, ...exceptionCommands],
   'Money that goes back': refundCommands,
   'What merchants are told': webhookCommands,
-  'Settlements and books': [...settlementCommands, ...reconcileCommands, ...bankHolidayCommands, ...auditCommands],
+  'Settlements and books': [
+    ...settlementCommands,
+    ...bookCommands,
+    ...reconcileCommands,
+    ...bankHolidayCommands,
+    ...auditCommands,
+  ],
 }
 export const COMMANDS: readonly Command[] = Object.values(GROUPS).flat()
 
