@@ -1,27 +1,47 @@
 import * as z from 'zod'
 import { identifier } from '../fields.ts'
-import { dayText } from '../ist.ts'
+import { toIstTime } from '../ist.ts'
+import type { Days } from '../ledger/bank-days.ts'
+import { changesOfClosedMonths } from '../reconciliation/changes-of-closed-months.ts'
 import { listPayouts } from '../reconciliation/payouts.ts'
 import { command } from './command.ts'
+import { DAYS, DAYS_USAGE, daysOf, inOrder } from './days.ts'
 import { UsageError } from './errors.ts'
 import { type WrittenAs, writeList } from './long-list.ts'
 import { requireMerchant } from './reconcile.ts'
+import { line, spellSince } from './reconcile-report.ts'
 
 export const bookCommands = [
   command('reconcile payouts', 'List what has to stand in the bank statement', {
-    usage: '--from D --to D [--mid M1] [--csv]   (days of India, both included)',
+    usage: `${DAYS_USAGE} [--mid M1] [--csv]   (days of India, both included)`,
     schema: z
-      .object({ from: dayText, to: dayText, mid: identifier.optional(), csv: z.literal(true).optional() })
-      .refine(({ from, to }) => from <= to, '--from must not be after --to'),
-    async run({ csv, ...asked }, { db, now, asJson }) {
+      .object({ ...DAYS, mid: identifier.optional(), csv: z.literal(true).optional() })
+      .superRefine(inOrder)
+      .refine(({ from, to, month }) => month || (from && to), 'give --from and --to, or --month'),
+    async run({ csv, mid, ...typed }, { db, now, asJson }) {
       const form = formOf(csv, asJson)
-      await requireMerchant(db, asked.mid)
+      await requireMerchant(db, mid)
+      const asked = { ...(daysOf(typed) as Days), mid, now }
       const list = {
         name: 'payouts',
         columns: 'day, mid, account, bankReference, rows, gross, fee, tax, deductions, net',
         sums: ['gross', 'fee', 'tax', 'deductions', 'net'],
       } as const
-      return { chunks: writeList(listPayouts(db, { ...asked, now }), list, form), forSpreadsheets: csv }
+      return { chunks: writeList(listPayouts(db, asked), list, form), forSpreadsheets: csv }
+    },
+  }),
+
+  command('reconcile closed', 'List the closed months, and what has changed since', {
+    async run(_, { db, now }) {
+      const months = await changesOfClosedMonths(db, now)
+      const texts = months.map(({ month, closedAt, closedBy, sha256, changed }) =>
+        [
+          `${month} was closed by ${closedBy} at ${toIstTime(closedAt)}, sha256 ${sha256}\n`,
+          ...changed.map(({ mid, ...change }) => line(`${mid}: ${spellSince(change)}`)),
+          ...(changed.length === 0 ? [line('nothing has changed since')] : []),
+        ].join(''),
+      )
+      return { json: months, text: texts.join('').trimEnd() || 'no month was closed yet' }
     },
   }),
 ]
