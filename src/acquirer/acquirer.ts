@@ -36,6 +36,8 @@ export type SettledEvent = {
   kind: string
   /** The amount in paise; negative for a deduction. */
   amount: number
+  /** The UTR of the payout; undefined until the money is paid out. */
+  payoutUtr: string | undefined
   /** The event as a line of a settlement file; undefined unless the event is a payment or takes a payment back. */
   line?: SettledLine | undefined
 }
@@ -47,8 +49,6 @@ type SettledLine = {
   /** An older UTR of this line: an earlier import may have stored the line under it, before the acquirer changed it to `utr`. */
   earlierUtr?: string | undefined
   paymentUtr: string | undefined
-  /** The UTR of the payout; undefined until the money is paid out. */
-  payoutUtr: string | undefined
   fee: number | undefined
   tax: number | undefined
   initiatedAt: string | undefined

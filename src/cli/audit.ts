@@ -1,18 +1,25 @@
 import * as z from 'zod'
 import { identifier } from '../fields.ts'
 import { momentText } from '../ist.ts'
+import { boundsOf } from '../ledger/sql.ts'
 import { groupRupees } from '../money.ts'
 import { createAudit } from '../reconciliation/audit.ts'
+import { daysOfMonth } from '../reconciliation/closed-months.ts'
 import { countsText } from '../reconciliation/operator-texts.ts'
 import { command } from './command.ts'
+import { monthText } from './days.ts'
 import { table } from './output.ts'
 
 export const auditCommands = [
   command('audit', 'List who changed what, and when', {
-    usage: '[--since TIME] [--until TIME] [--mid M1]',
-    schema: z.object({ since: momentText.optional(), until: momentText.optional(), mid: identifier.optional() }),
-    async run(filter, { db }) {
-      const entries = await createAudit(db).list(filter)
+    usage: '[--since TIME] [--until TIME] [--month YYYY-MM] [--mid M1]',
+    schema: z
+      .object({ since: momentText.optional(), until: momentText.optional(), month: monthText.optional() })
+      .extend({ mid: identifier.optional() })
+      .refine(({ since, until, month }) => !month || !(since || until), 'give --month, or --since and --until'),
+    async run({ since, until, month, mid }, { db }) {
+      const [first, end] = month === undefined ? [since, until] : boundsOf(daysOfMonth(month))
+      const entries = await createAudit(db).list({ since: first, until: end, mid })
       const rows = entries.map((entry) => ({
         ...entry,
         arguments: spell(entry.arguments),

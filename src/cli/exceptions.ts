@@ -1,10 +1,11 @@
 import * as z from 'zod'
 import { errorText, identifier, text } from '../fields.ts'
-import { dayText, nextDay, startOfDay, toIstTime } from '../ist.ts'
+import { nextDay, startOfDay, toIstTime } from '../ist.ts'
 import { toIndianDigits, toIndianRupees, toPaise, toSumText } from '../money.ts'
 import { EXCEPTION_KINDS } from '../payments/outcome.ts'
 import { createExceptions, type PaymentException } from '../reconciliation/exceptions.ts'
 import { type ChangingContext, changingCommand, command } from './command.ts'
+import { DAYS, daysOf, inOrder } from './days.ts'
 import { CommandError } from './errors.ts'
 import { confirm, type Output, table } from './output.ts'
 
@@ -18,19 +19,16 @@ export const exceptionId = z
 const Filters = z.object({
   kind: z.enum(EXCEPTION_KINDS, `must be one of: ${EXCEPTION_KINDS.join(', ')}`).optional(),
   mid: identifier.optional(),
-  from: dayText.optional(),
-  to: dayText.optional(),
+  ...DAYS,
 })
 type Filters = z.output<typeof Filters>
 
-const FILTERS = '[--kind K] [--mid M1] [--from D] [--to D]'
-const ORDER_RULE = '--from must not be after --to'
-const inOrder = ({ from, to }: Filters) => from === undefined || to === undefined || from <= to
+const FILTERS = '[--kind K] [--mid M1] [--from D] [--to D] [--month YYYY-MM]'
 
 export const exceptionCommands = [
   command('payments exceptions', 'List what a person has to look into', {
     usage: `[--open] ${FILTERS}   (days of India, both included)`,
-    schema: Filters.extend({ open: z.boolean().default(false) }).refine(inOrder, ORDER_RULE),
+    schema: Filters.extend({ open: z.boolean().default(false) }).superRefine(inOrder),
     async run({ open, ...filters }, { db }) {
       const exceptions = await createExceptions(db).list({ open, ...toMoments(filters) })
       return { json: exceptions, text: exceptionTable(exceptions, open ? 'no open exceptions' : 'no exceptions') }
@@ -45,10 +43,10 @@ export const exceptionCommands = [
       reason: text(255),
       yes: z.boolean().default(false),
     })
-      .refine(inOrder, ORDER_RULE)
+      .superRefine(inOrder)
       .refine(
-        ({ exception, all, kind, mid, from, to }) =>
-          exception === undefined ? all : !all && [kind, mid, from, to].every((filter) => filter === undefined),
+        ({ exception, all, kind, mid, from, to, month }) =>
+          exception === undefined ? all : !all && [kind, mid, from, to, month].every((filter) => filter === undefined),
         'give --exception, or --all and what limits it',
       ),
     run: ({ exception, all: _, reason, yes, ...filters }, context) =>
@@ -96,11 +94,14 @@ async function resolveAll(
   })
 }
 
-const toMoments = ({ from, to, ...filters }: Filters) => ({
-  ...filters,
-  from: from === undefined ? undefined : startOfDay(from),
-  until: to === undefined ? undefined : nextDay(startOfDay(to)),
-})
+function toMoments({ kind, mid, ...typed }: Filters) {
+  const { from, to } = daysOf(typed)
+  return {
+    ...{ kind, mid },
+    from: from === undefined ? undefined : startOfDay(from),
+    until: to === undefined ? undefined : nextDay(startOfDay(to)),
+  }
+}
 
 /** Text such as `2 exceptions, ₹400.00`. */
 const sumText = (exceptions: PaymentException[]) =>

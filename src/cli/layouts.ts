@@ -1,5 +1,7 @@
+import type { Readable } from 'node:stream'
 import * as z from 'zod'
-import { CsvFileError, storeBatches } from '../csv.ts'
+import { type Batch, CsvFileError, storeBatches } from '../csv.ts'
+import type { CsvFormat } from '../csv-header.ts'
 import type { Database } from '../db/pool.ts'
 import { errorText, identifier } from '../fields.ts'
 import { REQUIRED_COLUMNS, SETTLEMENT_COLUMNS, settlementFile } from '../settlements/csv.ts'
@@ -11,6 +13,7 @@ import {
   STATEMENT_COLUMNS,
   timeReader,
 } from '../settlements/layouts.ts'
+import { statementFile } from '../statements/format.ts'
 import { atomicCommand, command } from './command.ts'
 import { CommandError } from './errors.ts'
 import { FILE, readFile, refusedLines } from './file.ts'
@@ -59,7 +62,7 @@ function lackOf(layout: Layout): string | undefined {
     ...(Object.keys(layout.statuses).length > 0 ? ['status'] : []),
   ]
   const required = isOfStatements(layout)
-    ? ['reference', ...(ours.includes('credit') ? ['debit'] : ['amount', 'sign'])]
+    ? ['reference', ...(ours.includes('credit') ? ['debit'] : ['amount'])]
     : REQUIRED_COLUMNS
   const missing = required.filter((name) => !given.includes(name))
   return missing.length > 0 ? `--column ${missing.join(', ')} is missing` : undefined
@@ -129,16 +132,16 @@ export async function findLayout(db: Database, name: string): Promise<Layout> {
 
 const unknownLayout = (name: string) => new CommandError(`there is no layout ${name}: see ops settlements layout list`)
 
-async function tryLayout(csv: Parameters<typeof storeBatches>[0], layout: Layout): Promise<Output> {
-  const { columns, ...format } = settlementFile(layout)
+async function tryLayout(csv: Readable, layout: Layout): Promise<Output> {
+  const { columns, format } = formatOf(layout)
   const shown: string[] = []
   let rows = 0
-  const keepFirst = async ({ rows: text, rowCount }: { rows: string; rowCount: number }) => {
-    rows += rowCount
-    if (shown.length < ROWS_SHOWN) shown.push(...text.split('\n', ROWS_SHOWN - shown.length).filter(Boolean))
+  const keepFirst = async (batch: Batch) => {
+    rows += batch.rowCount
+    if (shown.length < ROWS_SHOWN) shown.push(...batch.rows.split('\n', ROWS_SHOWN - shown.length).filter(Boolean))
     return []
   }
-  const refused = await storeBatches(csv, { columns, ...format }, keepFirst).then(
+  const refused = await storeBatches(csv, format, keepFirst).then(
     () => undefined,
     (error: unknown) => {
       if (error instanceof CsvFileError) return refusedLines(error)
@@ -147,12 +150,19 @@ async function tryLayout(csv: Parameters<typeof storeBatches>[0], layout: Layout
   )
   const read = shown.map((row) => {
     const fields = row.split('\t').map((field) => (field === '\\N' ? null : field))
-    return Object.fromEntries(['line', ...columns].map((name, index) => [name, fields[index] ?? null]))
+    return Object.fromEntries(columns.map((name, index) => [name, fields[index] ?? null]))
   })
   const faults = refused ? [refused.message, ...refused.details] : []
   return {
     json: { rows, first: read, faults },
-    text: [table(['line', ...columns].join(', '), read, 'no row could be read'), `${rows} rows`].join('\n'),
+    text: [table(columns.join(', '), read, 'no row could be read'), `${rows} rows`].join('\n'),
     warnings: faults,
   }
+}
+
+/** The format of the layout's files, and the names of what it reads. */
+function formatOf(layout: Layout): { columns: string[]; format: CsvFormat } {
+  if (!isOfStatements(layout)) return { columns: ['line', ...SETTLEMENT_COLUMNS], format: settlementFile(layout) }
+  const all = { importId: 0, from: '2000-01-01', to: '2099-12-31', known: new Set<string>(), matchedBefore: '' }
+  return { columns: ['line', 'import', 'day', 'paise', 'references'], format: statementFile(layout, all).format }
 }

@@ -34,6 +34,27 @@ export function table<C extends string>(
   return rows.length === 0 ? none : alignColumns([names, ...rows.map((row) => names.map((name) => show(row[name])))])
 }
 
+/** Records that decide the widths of a table that is too long for memory. */
+const MEASURED_ROWS = 500
+
+/** The lines of a table whose records come one by one. Cells wider than those of the first records are not aligned. */
+export async function* longTable<C extends string>(
+  columns: C,
+  rows: AsyncIterable<Record<Names<C>, CellValue>>,
+): AsyncGenerator<string> {
+  const names = columns.split(', ') as Names<C>[]
+  let held: string[][] = [names]
+  let widths: number[] | undefined
+  for await (const row of rows) {
+    held.push(names.map((name) => show(row[name])))
+    if (widths === undefined && held.length < MEASURED_ROWS) continue
+    widths ??= widthsOf(held)
+    yield `${alignColumns(held, widths)}\n`
+    held = []
+  }
+  if (held.length > 0) yield `${alignColumns(held, widths)}\n`
+}
+
 /** Groups the digits of all amounts in decimal text as in India: 100000.00 becomes 1,00,000.00. */
 export const forPeople = <T extends object>(fields: T) =>
   Object.fromEntries(
@@ -137,9 +158,10 @@ export function toOneLine(text: string): string {
   return neutralize(text).replaceAll('\n', '\ufffd')
 }
 
-function alignColumns(lines: readonly (readonly string[])[]): string {
-  const widths =
-    lines[0]?.map((_, column) => lines.reduce((width, line) => Math.max(width, line[column]?.length ?? 0), 0)) ?? []
+const widthsOf = (lines: readonly (readonly string[])[]): number[] =>
+  lines[0]?.map((_, column) => lines.reduce((width, line) => Math.max(width, line[column]?.length ?? 0), 0)) ?? []
+
+function alignColumns(lines: readonly (readonly string[])[], widths = widthsOf(lines)): string {
   const align = (line: readonly string[]) => line.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')
   return lines.map((line) => align(line).trimEnd()).join('\n')
 }

@@ -106,9 +106,13 @@ const spellFigures = (figures: MonthChange['figures']) =>
   figures.map(({ figure, was, is }) => `${figure} ${was} → ${is}`).join(', ')
 
 /** `closed by asha at 2026-11-02 10:00:00 IST; since then: settled 100.00 → 200.00; by import 14 (2)` */
-function spellChange({ closedAt, closedBy, figures, by }: MonthChange): string {
+const spellChange = ({ closedAt, closedBy, ...change }: MonthChange) =>
+  `closed by ${closedBy} at ${toIstTime(closedAt)}; since then: ${spellSince(change)}`
+
+/** `settled 100.00 → 200.00; by import 14 (2)` */
+export function spellSince({ figures, by }: Pick<MonthChange, 'figures' | 'by'>): string {
   const changed = spellFigures(figures) || 'every figure is as it was'
-  return `closed by ${closedBy} at ${toIstTime(closedAt)}; since then: ${changed}; by ${by.join(', ') || 'nobody'}`
+  return `${changed}; by ${by.join(', ') || 'nobody'}`
 }
 
 function spellEnd({ sums, newestImport }: Extract<Finding, { type: 'end' }>, { from, to }: Days): string {
@@ -217,7 +221,7 @@ const keepDigits = (field: string, { column }: { column?: PropertyKey }) => {
   return /^-[0-9]+\.[0-9]{2}$/.test(field) ? { value: field, escape_formulas: false } : field
 }
 
-const NAMES = ['utr', 'settlementUtr', 'differenceId', 'exceptionId', 'orderId'] as const
+const NAMES = ['utr', 'settlementUtr', 'differenceId', 'exceptionId', 'orderId', 'bankReference'] as const
 
 const CSV_COLUMNS = (
   'type, mid, day, kind, differenceId, orderId, utr, settlementUtr, exceptionId, payments, broughtForward, paid, ' +

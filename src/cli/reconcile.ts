@@ -2,7 +2,7 @@ import * as z from 'zod'
 import type { Database, Queryable } from '../db/pool.ts'
 import { errorText, identifier, matching, text } from '../fields.ts'
 import { dayText, nextDay, startOfDay, toIstDay, toIstTime } from '../ist.ts'
-import { addDays, countDays } from '../ledger/bank-days.ts'
+import { addDays, countDays, type Days } from '../ledger/bank-days.ts'
 import { groupRupees, toSumText } from '../money.ts'
 import { storeClosedItems, sumsUntil } from '../reconciliation/closed-items.ts'
 import {
@@ -21,6 +21,7 @@ import { enterResolution, listResolutions, WRITTEN_OFF_AS } from '../reconciliat
 import { createMerchants } from '../tenants/merchants.ts'
 import { createPartners } from '../tenants/partners.ts'
 import { changingCommand, command } from './command.ts'
+import { DAYS, DAYS_USAGE, daysOf, inOrder, monthText } from './days.ts'
 import { CommandError, UsageError } from './errors.ts'
 import { writeOpen } from './open-differences.ts'
 import { forPeople, type Output, table } from './output.ts'
@@ -38,21 +39,20 @@ const RESOLUTIONS = 'resolvedAt, resolvedBy, mid, day, kind, differenceId, order
 
 const Report = z
   .object({
-    from: dayText.optional(),
-    to: dayText.optional(),
+    ...DAYS,
     asOf: dayText.optional(),
     payout: text(64).optional(),
     mid: identifier.optional(),
     pid: identifier.optional(),
     csv: z.literal(true).optional(),
   })
+  .superRefine(inOrder)
   .refine(
-    ({ from, to, payout }) => (from && to && !payout) || (payout && !from && !to),
-    'give --from and --to, or --payout',
+    ({ from, to, month, payout }) => (payout ? !from && !to && !month : month || (from && to)),
+    'give --from and --to, --month, or --payout',
   )
   .refine(({ mid, pid }) => !(mid && pid), 'give --mid or --pid, not both')
   .refine(({ payout, csv, asOf }) => !(payout && (csv || asOf)), '--payout takes neither --csv nor --as-of')
-  .refine(({ from = '', to = from }) => from <= to, '--from must not be after --to')
   .refine(({ from, to }) => !from || !to || countDays(from, to) <= LONGEST_DAYS, `at most ${LONGEST_DAYS} days at once`)
 
 export const reconcileCommands = [
@@ -99,19 +99,15 @@ export const reconcileCommands = [
   }),
 
   command('reconcile resolutions', 'List what persons have entered to end differences', {
-    usage: '[--from D --to D] [--mid M1] [--csv]   (days of India on which it was entered, both included)',
+    usage: `[${DAYS_USAGE}] [--mid M1] [--csv]   (days of India on which it was entered, both included)`,
     schema: z
-      .object({
-        from: dayText.optional(),
-        to: dayText.optional(),
-        mid: identifier.optional(),
-        csv: z.literal(true).optional(),
-      })
-      .refine(({ from, to }) => (from === undefined) === (to === undefined), 'give both --from and --to, or neither')
-      .refine(({ from = '', to = from }) => from <= to, '--from must not be after --to'),
-    async run({ from, to, mid, csv }, { db, asJson }) {
+      .object({ ...DAYS, mid: identifier.optional(), csv: z.literal(true).optional() })
+      .superRefine(inOrder)
+      .refine(({ from, to }) => (from === undefined) === (to === undefined), 'give both --from and --to, or neither'),
+    async run({ mid, csv, ...typed }, { db, asJson }) {
       if (csv && asJson) throw new UsageError('give --json or --csv, not both')
       await requireMerchant(db, mid)
+      const { from, to } = daysOf(typed)
       const days = from && to ? { from: startOfDay(from), until: nextDay(startOfDay(to)) } : {}
       const entries = await listResolutions(db, { mid, ...days })
       if (csv) return { chunks: spreadsheet(RESOLUTIONS.split(', '), entries), forSpreadsheets: true }
@@ -121,7 +117,7 @@ export const reconcileCommands = [
 
   changingCommand('reconcile close', 'Keep the figures of a month that is over', {
     usage: '--month YYYY-MM',
-    schema: z.object({ month: matching(/^20\d\d-(0[1-9]|1[0-2])$/, MONTH_RULE) }),
+    schema: z.object({ month: monthText }),
     async run({ month }, { db, change, now, person }) {
       const days = daysOfMonth(month)
       if (nextDay(startOfDay(days.to)) > now) throw new UsageError(`--month ${MONTH_RULE}`)
@@ -144,9 +140,9 @@ export const reconcileCommands = [
 
   command('reconcile', 'Hold payments against settlements of some days', {
     usage:
-      '(--from D --to D [--as-of D] [--csv] | --payout UTR|REFERENCE) [--mid M1 | --pid P1]   (days of India, both included)',
+      '(--from D --to D | --month YYYY-MM | --payout UTR|REFERENCE) [--as-of D] [--csv] [--mid M1 | --pid P1]   (days of India, both included)',
     schema: Report,
-    async run({ csv, from, to, asOf, payout, ...merchants }, { db, now, asJson }) {
+    async run({ csv, from, to, month, asOf, payout, ...merchants }, { db, now, asJson }) {
       if (csv && asJson) throw new UsageError('give --json or --csv, not both')
       const { mid, pid } = merchants
       await requireMerchant(db, mid)
@@ -154,7 +150,7 @@ export const reconcileCommands = [
         throw new CommandError(`pid ${pid} is unknown: see ops partners list`)
       }
       if (payout !== undefined) return showPayout(await findPayout(db, { payout, ...merchants, now }), payout)
-      const days = { from: from as string, to: to as string }
+      const days = daysOf({ from, to, month }) as Days
       const write = csv ? toCsv : asJson ? toJson : toText
       const findings = reconcile(db, { ...days, ...merchants, now: knownAt(asOf, now) })
       return { chunks: write(findings, days), forSpreadsheets: csv }
@@ -162,7 +158,8 @@ export const reconcileCommands = [
   }),
 ]
 
-async function requireMerchant(db: Database, mid: string | undefined): Promise<void> {
+/** Refuses a mid that no merchant has. */
+export async function requireMerchant(db: Database, mid: string | undefined): Promise<void> {
   if (mid === undefined || (await createMerchants(db).find(mid))) return
   throw new CommandError(`mid ${mid} is unknown: see ops merchants list`)
 }

@@ -8,6 +8,7 @@ import { createPool } from '../db/pool.ts'
 import { accountCommands } from './accounts.ts'
 import { auditCommands } from './audit.ts'
 import { bankHolidayCommands } from './bank-holidays.ts'
+import { bookCommands } from './books.ts'
 import type { Command, PreparedCommand } from './command.ts'
 import { databaseCommands } from './database.ts'
 import { CommandError, UsageError } from './errors.ts'
@@ -22,6 +23,7 @@ import { paymentCommands } from './payments.ts'
 import { reconcileCommands } from './reconcile.ts'
 import { refundCommands } from './refunds.ts'
 import { settlementCommands } from './settlements.ts'
+import { statementCommands } from './statements.ts'
 import { todayCommands } from './today.ts'
 import { webhookCommands } from './webhooks.ts'
 
@@ -34,6 +36,8 @@ const GROUPS: Readonly<Record<string, readonly Command[]>> = {
   'Settlements and books': [
     ...settlementCommands,
     ...layoutCommands,
+    ...statementCommands,
+    ...bookCommands,
     ...reconcileCommands,
     ...bankHolidayCommands,
     ...auditCommands,

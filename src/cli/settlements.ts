@@ -13,7 +13,7 @@ import { dayText, startOfDay, toIstDay, toIstTime } from '../ist.ts'
 import { toIndianRupees, toSumText, totalText } from '../money.ts'
 import { type Importing, type ImportResult, importSettlements } from '../settlements/import.ts'
 import { listImports, lockSettlements, type NotUndone, undoImport } from '../settlements/imports.ts'
-import { type NotStored, type Pulled, readPages, toSettlementFile } from '../settlements/pull.ts'
+import { type NotStored, type Pulled, readPages, storeRests, toSettlementFile } from '../settlements/pull.ts'
 import { reachAccounts } from './acquirer-calls.ts'
 import { type ChangingContext, type Context, changingCommand, command } from './command.ts'
 import { CommandError } from './errors.ts'
@@ -26,7 +26,7 @@ const ACCOUNT_RULE = `must be one of ${ACQUIRER_NAMES.join(', ')}, or one with :
 const ACQUIRER_RULE = `must be ${SETTLED_NAMES.join(' or ')}: of any other, import the bank's file, by ops settlements import`
 
 /** An acquirer, or one of our accounts with it, such as `setu:acme`. The account `default` is that of the environment. */
-const acquirerAccount = z
+export const acquirerAccount = z
   .string(errorText(ACCOUNT_RULE))
   .refine((typed) => {
     const [name = '', account = name, ...more] = typed.split(':')
@@ -89,12 +89,15 @@ export const settlementCommands = [
       const found = await accounts.find(name)
       const read = found && settledReader(found, http)
       if (!read || advice) throw new CommandError(`the acquirer ${name} is not set up: ${advice}`)
-      const pulled: Pulled = { orders: [], notStored: new Map() }
+      const pulled: Pulled = { orders: [], notStored: new Map(), rests: new Map() }
       const output = await withProgress(terminal, async (progress) => {
         const pages = await readPages(read({ from, to }, sleep), progress('events'))
         const lines = toSettlementFile(db, pages, { acquirer: name, ...pulled })
         const importing = { file: `${name} ${from}..${to}`, account: name }
-        return importFrom(context, Readable.from(lines), importing, () => tellNotStored(pulled.notStored))
+        return importFrom(context, Readable.from(lines), importing, async ({ import: importId }, client) => {
+          await storeRests(client, importId, name, pulled.rests)
+          return tellNotStored(pulled.notStored)
+        })
       }).catch((error) => {
         throw explainPull(error, pulled.orders)
       })
@@ -152,16 +155,16 @@ export async function lockedAt(client: Queryable): Promise<Date> {
 /** Additions to the counts of an import: `json` for scripts, `text` for people. */
 type Told = { json?: object; text?: string; warnings?: readonly string[] }
 
-/** Imports settlements in one transaction. `judge` may throw to refuse the result. */
+/** Imports settlements in one transaction, of which `end` is the last step. It may throw to refuse the result. */
 function importFrom(
   { change, person }: ChangingContext,
   csv: Readable,
   importing: Omit<Importing, 'now' | 'person'>,
-  judge: (result: ImportResult) => Told,
+  end: (result: ImportResult, client: Queryable) => Told | Promise<Told>,
 ): Promise<Output> {
   return change(async (client) => {
     const result = await importSettlements(client, csv, { ...importing, now: await lockedAt(client), person })
-    const { json, text = '', warnings = [] } = judge(result)
+    const { json, text = '', warnings = [] } = await end(result, client)
     const { amount, insertedAmount, ...counts } = result
     const { import: importId, inserted, unchanged, updated } = counts
     const made = { ...counts, insertedAmount: toSumText(insertedAmount), amount: toSumText(amount) }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Queryable } from '../db/pool.ts'
 import { startOfDay, toIstDay } from '../ist.ts'
 import { addDays, type Days } from '../ledger/bank-days.ts'
-import type { Ledger, Snapshot } from '../ledger/read-ledger.ts'
+import type { Ledger } from '../ledger/read-ledger.ts'
 import { boundsOf, CARRIED_UTR } from '../ledger/sql.ts'
 import { orderIdsBegin } from '../payments/intent.ts'
 import { spellSums, type Totals, totalsFrom } from './sums.ts'
@@ -48,7 +48,7 @@ export function figuresOf(totals: Totals): Figures {
 const COLUMNS = 'month, closed_at as "closedAt", closed_by as "closedBy", sha256, figures'
 
 /** The months that were closed until `known`, newest first. */
-export async function readClosedMonths({ client, known }: Pick<Snapshot, 'client' | 'known'>): Promise<ClosedMonth[]> {
+export async function readClosedMonths({ client, known }: { client: Queryable; known: Date }): Promise<ClosedMonth[]> {
   const { rows } = await client.query<ClosedMonth>(
     `select ${COLUMNS} from closed_months where closed_at <= $1 order by month desc`,
     [known],

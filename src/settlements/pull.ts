@@ -5,8 +5,11 @@ import { toSumText } from '../money.ts'
 /** What of an acquirer's settlements is not stored, by what it is; `amount` is in paise. */
 export type NotStored = Map<string, { events: number; amount: bigint }>
 
-/** What was told beside the lines: the order of each line after the first, and what is not stored. */
-export type Pulled = { orders: string[]; notStored: NotStored }
+/**
+ * What was told beside the lines: the order of each line after the first, and what is not stored; `rests` is its sum in paise by the
+ * UTR of the payout whose amount it changes.
+ */
+export type Pulled = { orders: string[]; notStored: NotStored; rests: Map<string, bigint> }
 
 const COLUMNS = 'mid,amount,utr,bank_reference_number,status,initiation_date,created_at,fee,tax,payment_utr'
 
@@ -32,20 +35,21 @@ export async function readPages(
 export async function* toSettlementFile(
   db: Queryable,
   pages: readonly SettledEvent[][],
-  { acquirer, orders, notStored }: Pulled & { acquirer: string },
+  { acquirer, orders, notStored, rests }: Pulled & { acquirer: string },
 ): AsyncGenerator<string> {
   yield `${COLUMNS}\n`
   for (const events of pages) {
     const found = await findOrders(db, acquirer, events)
     let lines = ''
-    for (const [index, { kind, amount, line }] of events.entries()) {
+    for (const [index, { kind, amount, payoutUtr, line }] of events.entries()) {
       const { mid, utr = line?.utr } = found.get(index + 1) ?? {}
-      if (line?.payoutUtr === undefined || mid === undefined) {
-        leaveOut(line === undefined ? kind : line.payoutUtr === undefined ? NOT_PAID_OUT : NOT_OURS, amount)
+      if (line === undefined || payoutUtr === undefined || mid === undefined) {
+        leaveOut(line === undefined ? kind : payoutUtr === undefined ? NOT_PAID_OUT : NOT_OURS, amount)
+        if (payoutUtr !== undefined) rests.set(payoutUtr, (rests.get(payoutUtr) ?? 0n) + BigInt(amount))
         continue
       }
       orders.push(line.orderId as string)
-      const fields = [mid, rupees(amount), utr, line.payoutUtr, 'SUCCESS', line.initiatedAt, line.createdAt]
+      const fields = [mid, rupees(amount), utr, payoutUtr, 'SUCCESS', line.initiatedAt, line.createdAt]
       lines += toCsv([...fields, rupees(line.fee), rupees(line.tax), line.paymentUtr])
     }
     if (lines !== '') yield lines
@@ -80,4 +84,18 @@ async function findOrders(db: Queryable, acquirer: string, events: readonly Sett
     [events.map(({ line }) => line?.orderId), events.map(({ line }) => line?.earlierUtr), acquirer],
   )
   return new Map(rows.map(({ event, mid, utr }) => [event, { mid, ...(utr !== null && { utr }) }]))
+}
+
+/** Keeps by the import what the acquirer's payouts are more or less by, so that each can be held against the bank statement. */
+export async function storeRests(
+  db: Queryable,
+  importId: number,
+  account: string,
+  rests: Pulled['rests'],
+): Promise<void> {
+  await db.query(
+    `insert into payout_rests (import_id, account, bank_reference_number, amount_paise)
+     select $1, $2, * from unnest($3::text[], $4::bigint[])`,
+    [importId, account, [...rests.keys()], [...rests.values()].map(String)],
+  )
 }

@@ -204,6 +204,10 @@ describe('the audit', () => {
       expect(stdout).toMatch(new RegExp(`${ME} +postgres +merchants update +mid=${mid} vpa=thief@examplebank +done`))
       const lastYear = ['--since', '2025-01-01T00:00:00Z', '--until', '2026-01-01T00:00:00Z']
       expect(await json(['audit', '--mid', mid, ...lastYear])).toEqual([])
+      const [{ at }] = await json(['audit', '--mid', mid])
+      const month = new Date(Date.parse(at) + 330 * 60_000).toISOString().slice(0, 7)
+      expect(await json(['audit', '--mid', mid, '--month', month])).toHaveLength(1)
+      expect(await json(['audit', '--mid', mid, '--month', '2020-01'])).toEqual([])
     })
 
     it('the audit says in words how many lines of a day file were stored as exceptions', async () => {

@@ -84,6 +84,8 @@ describe('payments resolve', () => {
     [resolve('0123456789ab', 'x', '--all'), 'give --exception, or --all and what limits it'],
     [resolve('0123456789ab', 'x', '--mid', 'M1'), 'give --exception, or --all and what limits it'],
     [['exceptions', '--from', '2026-04-02', '--to', '2026-04-01'], '--from must not be after --to'],
+    [['exceptions', '--from', '2026-04-02', '--month', '2026-04'], 'give --month, or --from and --to'],
+    [['exceptions', '--month', '2026-13'], '--month must be a month: YYYY-MM'],
     [
       ['exceptions', '--kind', 'double'],
       '--kind must be one of: unknown order, amount differs, UTR of another order, UTR of another merchant, ' +
@@ -131,6 +133,8 @@ describe('payments exceptions', () => {
     expect(await list(...days)).toEqual([second, third, fourth])
     expect(await list(...days, '--kind', 'late payment')).toEqual([second, fourth])
     expect(await list('--from', '2026-05-04')).toEqual([fifth])
+    expect(await list('--month', '2026-05')).toEqual(ids)
+    expect(await list('--month', '2026-04')).toEqual([])
     await json(...resolve(second, REASON))
     expect(await list(...days, '--kind', 'late payment', '--open')).toEqual([fourth])
     const { stdout } = await ops('exceptions', '--mid', mid, '--from', '2026-05-04')

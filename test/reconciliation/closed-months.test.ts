@@ -231,6 +231,52 @@ describe('a closed month', () => {
     ])
   })
 
+  it('reconcile closed lists each closed month with its hash, and what has changed since of which merchant', async () => {
+    expect((await opsOn('2026-12-02', 'closed')).stdout).toBe('no month was closed yet\n')
+    await settle('2026-10-06', 'C1', { paymentUtr: 'CP1' })
+    await pay('CP1', '2026-10-05')
+    const october = await jsonOn('2026-11-05', 'close', '--month', '2026-10')
+    const november = await jsonOn('2026-12-02', 'close', '--month', '2026-11')
+    const { figures: _, ...first } = october
+    const { figures: __, ...second } = november
+    expect(await jsonOn('2026-12-02', 'closed')).toEqual([
+      { ...second, changed: [] },
+      { ...first, changed: [] },
+    ])
+    const imported = await settle('2026-10-20', 'C9', { amount: 50_00, importedOn: '2026-12-03' })
+    const [, changed] = await jsonOn('2026-12-04', 'closed')
+    expect(changed.changed).toEqual([
+      {
+        mid,
+        figures: expect.arrayContaining([{ figure: 'settled', was: '200.00', is: '250.00' }]),
+        by: [`import ${imported}`],
+      },
+    ])
+    const lines = (await opsOn('2026-12-04', 'closed')).stdout.split('\n')
+    expect(lines[0]).toMatch(/^2026-11 was closed by .* at 2026-12-02 .* IST, sha256 [0-9a-f]{64}$/)
+    expect(lines.at(-2)).toMatch(`  ${mid}: settlements 1 → 2, settled 200.00 → 250.00, `)
+    expect(lines.at(-2)).toMatch(/; by import \d+$/)
+  })
+
+  it('--month stands for the first and the last day of a month in the reports and in the list of resolutions', async () => {
+    await settle('2026-10-06', 'C1')
+    const book = await jsonOn('2026-11-02', '--month', '2026-10')
+    expect(book).toEqual(await jsonOn('2026-11-02', ...OCTOBER))
+    expect([book.from, book.to]).toEqual(['2026-10-01', '2026-10-31'])
+    await jsonOn('2026-11-02', 'resolve', '--difference', book.merchants[0].differences[0].id, '--reason', 'known')
+    expect(await jsonOn('2026-11-02', 'resolutions', '--month', '2026-11')).toHaveLength(1)
+    expect(await jsonOn('2026-11-02', 'resolutions', '--month', '2026-10')).toEqual([])
+    expect((await jsonOn('2026-11-02', 'payouts', '--month', '2026-10')).payouts).toHaveLength(1)
+    for (const refused of [
+      [...OCTOBER, '--month', '2026-10'],
+      ['--month', '2026-00'],
+      ['--payout', 'C1', '--month', '2026-10'],
+      [],
+    ]) {
+      expect(await opsOn('2026-11-02', ...refused)).toMatchObject({ code: 2, stdout: '' })
+    }
+  })
+
   it('a closed month’s report names a merchant who has nothing left in it, and the figures of all', async () => {
     const imported = await settle('2026-10-06', 'N1')
     await jsonOn('2026-11-02', 'close', '--month', '2026-10')

@@ -1,0 +1,51 @@
+import { toSumText } from '../money.ts'
+import { forPeople, longTable } from './output.ts'
+import { spreadsheet } from './reconcile-report.ts'
+
+type Cell = string | number | bigint | null
+
+/** How a list is written: its name in JSON, its columns as in `table`, and those of them that are summed up at the end. */
+type ListForm<C extends string> = { name: string; columns: string; sums: readonly C[] }
+
+export type WrittenAs = 'text' | 'json' | 'csv'
+
+/**
+ * Writes records that may be too many for memory. Amounts are bigints of paise, and become rupees. Text and JSON end with the
+ * sums; a spreadsheet makes its own.
+ */
+export function writeList<Row extends Record<keyof Row, Cell>, C extends keyof Row & string>(
+  rows: AsyncIterable<Row>,
+  { name, columns, sums }: ListForm<C>,
+  form: WrittenAs,
+): AsyncIterable<string> {
+  const total = Object.fromEntries(sums.map((column) => [column, 0n])) as Record<C, bigint>
+  let count = 0
+  const columnNames = columns.split(', ')
+  if (form === 'csv') return spreadsheet(columnNames, rows)
+  return form === 'json' ? toJson() : longTable(columns as never, withTotal())
+
+  async function* counted() {
+    for await (const row of rows) {
+      count += 1
+      for (const column of sums) total[column] += BigInt(row[column] as bigint)
+      yield inRupees(row)
+    }
+  }
+
+  async function* withTotal() {
+    for await (const row of counted()) yield forPeople(row)
+    const nothing = Object.fromEntries(columnNames.map((column) => [column, '']))
+    yield { ...nothing, [columnNames[0] as string]: count === 0 ? 'nothing' : 'total', ...forPeople(inRupees(total)) }
+  }
+
+  async function* toJson() {
+    yield `{"${name}":[`
+    for await (const row of counted()) yield `${count === 1 ? '' : ','}${JSON.stringify(row)}`
+    yield `],"total":${JSON.stringify(inRupees(total))}}\n`
+  }
+}
+
+const inRupees = (row: Record<string, Cell>) =>
+  Object.fromEntries(
+    Object.entries(row).map(([name, cell]) => [name, typeof cell === 'bigint' ? toSumText(cell) : cell]),
+  )

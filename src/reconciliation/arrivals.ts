@@ -1,0 +1,140 @@
+import type { Database } from '../db/pool.ts'
+import { toIstDay } from '../ist.ts'
+import { addDays, type Days } from '../ledger/bank-days.ts'
+import type { Snapshot } from '../ledger/read-ledger.ts'
+import { type Arrival, type ArrivalState, judgeArrivals, type StatementLine } from '../statements/judge-arrivals.ts'
+import { comparable } from '../statements/references.ts'
+import { type PayoutLine, payoutsOf } from './payouts.ts'
+import { inSnapshot, type Merchants, midsOf } from './reconcile.ts'
+
+/** A payout may be listed, or arrive, some days away from the days that were asked for. */
+const AROUND_DAYS = 31
+
+const NOT_KNOWN: Arrival = { arrival: 'not known', arrivedOn: null, credited: null, statement: null }
+
+export type ArrivedPayout = Omit<PayoutLine, 'utr'> & Arrival
+
+/** The payouts of these days, and what statements say of each: merchant after merchant, oldest first. */
+export function listArrivals(
+  db: Database,
+  { now, mid, ...days }: Days & Pick<Merchants, 'mid'> & { now: Date },
+): AsyncGenerator<ArrivedPayout> {
+  return inSnapshot(db, now, async function* (snapshot) {
+    const accounts = await readAccounts(snapshot)
+    for await (const one of midsOf(snapshot.client, { mid })) {
+      const arrivals = await Promise.all(
+        accounts.filter(({ mids }) => mids.includes(one)).map((account) => arrivalsAt(snapshot, account, days)),
+      )
+      for await (const { utr, ...payout } of payoutsOf(snapshot, one, days)) {
+        const found = arrivals.map((at) => at.get(keyOf(payout)) ?? NOT_KNOWN)
+        yield { ...payout, ...(found.find(({ arrival }) => arrival !== 'not known') ?? NOT_KNOWN) }
+      }
+    }
+  })
+}
+
+/** A bank account of which there are statements: the merchants and the acquirer account that it is for, and the days of them. */
+type BankAccount = { mids: string[]; account: string | null; covered: Days[] }
+
+async function readAccounts({ client, known }: Snapshot): Promise<BankAccount[]> {
+  const { rows } = await client.query<BankAccount>(
+    `select mids, account,
+            json_agg(json_build_object('from', covers_from, 'to', covers_to)) filter (where covers_to is not null) as covered
+       from statement_imports
+      where undone_at is null and imported_at <= $1
+      group by mids, account
+      order by mids, account`,
+    [known],
+  )
+  return rows.map((row) => ({ ...row, covered: row.covered ?? [] }))
+}
+
+/** What has arrived at the bank account of the payouts of these days, by `keyOf` a payout. */
+async function arrivalsAt(
+  snapshot: Snapshot,
+  { mids, account, covered }: BankAccount,
+  days: Days,
+): Promise<Map<string, Arrival>> {
+  const around = { from: addDays(days.from, -AROUND_DAYS), to: addDays(days.to, AROUND_DAYS) }
+  const payouts = new Map<string, { key: string; references: string[]; day: string; expected: bigint }>()
+  for (const mid of mids) {
+    for await (const { utr, ...payout } of payoutsOf(snapshot, mid, around)) {
+      if (account !== null && payout.account !== null && payout.account !== account) continue
+      const key = keyOf(payout)
+      const { expected = 0n, references = [] } = payouts.get(key) ?? {}
+      const own = [payout.bankReference, ...(utr === null ? [] : [utr])].map(comparable)
+      payouts.set(key, { key, references: [...references, ...own], day: payout.day, expected: expected + payout.net })
+    }
+  }
+  for (const { key, rest } of await readRests(snapshot)) {
+    const payout = payouts.get(key)
+    if (payout) payout.expected += rest
+  }
+  const awaited = [...payouts.values()]
+  const lines = await readLines(snapshot, { mids, account }, around, awaited)
+  return new Map(
+    [...judgeArrivals(awaited, lines, covered, snapshot.bankDays)].map(([{ key }, arrival]) => [key, arrival]),
+  )
+}
+
+/** The transfer that a payout is part of: an acquirer may pay several merchants by one. */
+const keyOf = ({ account, bankReference }: Pick<PayoutLine, 'account' | 'bankReference'>) =>
+  `${account ?? ''} ${comparable(bankReference)}`
+
+/** What acquirers have added to their payouts, or deducted from them, beside our settlements, as the newest import says. */
+async function readRests({ client, known }: Snapshot): Promise<{ key: string; rest: bigint }[]> {
+  const { rows } = await client.query<{ account: string; bankReference: string; rest: string }>(
+    `select distinct on (account, bank_reference_number) account, bank_reference_number as "bankReference", amount_paise::text as rest
+       from payout_rests
+       join settlement_imports using (import_id)
+      where undone_at is null and imported_at <= $1
+      order by account, bank_reference_number, import_id desc`,
+    [known],
+  )
+  return rows.map(({ rest, ...payout }) => ({ key: keyOf(payout), rest: BigInt(rest) }))
+}
+
+/** The lines that name one of the payouts, or have its amount. A line that several statements hold is one; true twins are two. */
+async function readLines(
+  { client, known }: Snapshot,
+  { mids, account }: Omit<BankAccount, 'covered'>,
+  days: Days,
+  payouts: readonly { references: string[]; expected: bigint }[],
+): Promise<StatementLine[]> {
+  const { rows } = await client.query<Omit<StatementLine, 'amount'> & { amount: string }>(
+    `select distinct on (day, amount_paise, refs, nth) import_id as "importId", line::float8 as line,
+            to_char(day, 'YYYY-MM-DD') as day, amount_paise::text as amount, array_remove(refs || matched_payout, null) as "references"
+       from (select l.*, row_number() over (partition by import_id, day, amount_paise, refs order by line) as nth
+               from statement_lines l
+               join statement_imports i using (import_id)
+              where i.mids = $1 and i.account is not distinct from $2 and i.imported_at <= $3 and day between $4 and $5) lines
+      where refs && $6 or matched_payout = any ($6) or amount_paise = any ($7::bigint[])
+      order by day, amount_paise, refs, nth, matched_payout, import_id`,
+    [
+      mids,
+      account,
+      known,
+      days.from,
+      days.to,
+      payouts.flatMap((one) => one.references),
+      payouts.map((one) => String(one.expected)),
+    ],
+  )
+  return rows.map(({ amount, ...line }) => ({ ...line, amount: BigInt(amount) }))
+}
+
+/** Days whose payouts `ops today` shows. */
+const RECENT_DAYS = 31
+
+/** How many payouts of the last 31 days have arrived, and how much they are in paise; undefined where there are no statements. */
+export async function countArrivals(db: Database, now: Date) {
+  const { rowCount } = await db.query('select from statement_imports where undone_at is null limit 1')
+  if (rowCount === 0) return undefined
+  const counts = new Map<ArrivalState, { payouts: number; net: bigint }>()
+  const to = toIstDay(now)
+  for await (const { arrival, net } of listArrivals(db, { from: addDays(to, -RECENT_DAYS), to, now })) {
+    const { payouts, net: sum } = counts.get(arrival) ?? { payouts: 0, net: 0n }
+    counts.set(arrival, { payouts: payouts + 1, net: sum + net })
+  }
+  return counts
+}

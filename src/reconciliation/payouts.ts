@@ -1,0 +1,44 @@
+import { batchesOf } from '../db/batches.ts'
+import type { Days } from '../ledger/bank-days.ts'
+import type { Snapshot } from '../ledger/read-ledger.ts'
+import { boundsOf, dayOf, paiseOf, settlementsKnown, type Texts, textOf, withPaise } from '../ledger/sql.ts'
+
+/** One transfer of the bank to a merchant: `gross - fee - tax + deductions = net`. Amounts are in paise. */
+export type PayoutLine = {
+  /** Of its last row: `YYYY-MM-DD`, IST. */
+  day: string
+  mid: string
+  /** The acquirer account; null where the file does not say. */
+  account: string | null
+  bankReference: string
+  /** The UTR of a payout of one row; null for others. */
+  utr: string | null
+  rows: number
+  /** Of the rows that pay something out, with fee and tax. */
+  gross: bigint
+  fee: bigint
+  tax: bigint
+  /** What other rows take back; not positive. */
+  deductions: bigint
+  /** What has to stand in the bank statement. */
+  net: bigint
+}
+
+/** The payouts of these days to one merchant, oldest first. Memory does not grow with their number. */
+export async function* payoutsOf({ client, known }: Snapshot, mid: string, days: Days): AsyncGenerator<PayoutLine> {
+  for await (const rows of batchesOf<Texts<PayoutLine>>(client, PAYOUTS, [mid, known, ...boundsOf(days)])) {
+    yield* rows.map((row) => withPaise<PayoutLine>(row, 'gross', 'fee', 'tax', 'deductions', 'net'))
+  }
+}
+
+const paidOut = (rupees: string) => paiseOf(`coalesce(sum(${rupees}) filter (where amount >= 0), 0)`)
+
+/** Payouts of merchant $1 whose last row is of the days from $3 until before $4. */
+const PAYOUTS = `
+  select ${textOf(dayOf('max(at)'))} as day, $1 as mid, account, bank_reference_number as "bankReference",
+         case when count(*) = 1 then min(utr) end as utr, count(*)::integer as rows, ${paidOut('gross')} as gross, ${paidOut('fee')} as fee, ${paidOut('tax')} as tax,
+         ${paiseOf('coalesce(sum(amount) filter (where amount < 0), 0)')} as deductions, ${paiseOf('sum(amount)')} as net
+    from (${settlementsKnown(`status = 'SUCCESS'`)}) s
+   group by account, bank_reference_number
+  having max(at) >= $3 and max(at) < $4
+   order by max(at), bank_reference_number, account`

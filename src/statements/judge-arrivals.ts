@@ -1,0 +1,101 @@
+import type { BankDays, Days } from '../ledger/bank-days.ts'
+import { addDays } from '../ledger/bank-days.ts'
+
+/** What bank statements say of a payout. Nobody counts on `perhaps`, and nothing counts on `not known`. */
+export const ARRIVAL_STATES = [
+  'arrived',
+  'amount differs',
+  'arrived twice',
+  /** The bank has credited it, and debited it again. */
+  'taken back',
+  /** One credit has its amount and its days, but another reference: a person decides. */
+  'perhaps',
+  'not arrived',
+  /** No statement covers the days in which it arrives. */
+  'not known',
+] as const
+
+export type ArrivalState = (typeof ARRIVAL_STATES)[number]
+
+/** A payout as it has to stand in the statement; its references are comparable, `expected` is in paise. */
+export type AwaitedPayout = { references: readonly string[]; day: string; expected: bigint }
+
+/** A line of a statement; its references are comparable, also the one that a person has matched. `amount` is in paise, negative for a debit. */
+export type StatementLine = {
+  importId: number
+  line: number
+  day: string
+  amount: bigint
+  references: readonly string[]
+}
+
+/** `arrivedOn` and `statement`, the import and the line, are of the last credit; `credited` is what all lines of it add up to, in paise. */
+export type Arrival = {
+  arrival: ArrivalState
+  arrivedOn: string | null
+  credited: bigint | null
+  statement: string | null
+}
+
+/** Bank days in which a transfer arrives. */
+const ARRIVES_WITHIN = 3
+
+/**
+ * Judges what has arrived of the payouts to one bank account. A line belongs to a payout whose whole reference it names: never by the
+ * amount alone, nor by a part of the reference. A line that names several payouts is their sum. `covered` are the days of which the
+ * statements hold every line.
+ */
+export function judgeArrivals<P extends AwaitedPayout>(
+  payouts: readonly P[],
+  lines: readonly StatementLine[],
+  covered: readonly Days[],
+  { nextBankDay }: BankDays,
+): Map<P, Arrival> {
+  const byReference = new Map<string, StatementLine[]>()
+  for (const line of lines)
+    for (const one of line.references) byReference.set(one, [...(byReference.get(one) ?? []), line])
+  const linesOf = new Map(
+    payouts.map((payout) => [payout, [...new Set(payout.references.flatMap((one) => byReference.get(one) ?? []))]]),
+  )
+  const payoutsOf = new Map<StatementLine, P[]>()
+  for (const [payout, named] of linesOf)
+    for (const line of named) payoutsOf.set(line, [...(payoutsOf.get(line) ?? []), payout])
+  const unnamed = lines.filter((line) => line.amount > 0n && !payoutsOf.has(line))
+  const lastDayOf = ({ day }: P) => Array.from({ length: ARRIVES_WITHIN }).reduce<string>(nextBankDay, day)
+  const likely = (payout: P) =>
+    unnamed.filter(({ day, amount }) => amount === payout.expected && day >= payout.day && day <= lastDayOf(payout))
+  const isCovered = (from: string, to: string): boolean =>
+    from > to || (covered.some((days) => days.from <= from && from <= days.to) && isCovered(addDays(from, 1), to))
+
+  function judge(payout: P): Arrival {
+    const named = linesOf.get(payout) ?? []
+    if (named.length > 0) return judgeLines(named, [...new Set(named.flatMap((line) => payoutsOf.get(line) ?? []))])
+    const nothing = { arrivedOn: null, credited: null, statement: null }
+    // What was deducted may be more than what was paid: then the bank transfers nothing.
+    if (payout.expected <= 0n) return { ...nothing, arrival: 'not known' }
+    const [candidate, ...others] = likely(payout)
+    const isOnly = payouts.every(
+      (other) =>
+        other === payout || linesOf.get(other)?.length !== 0 || !likely(other).includes(candidate as StatementLine),
+    )
+    if (candidate && others.length === 0 && isOnly)
+      return { ...nothing, arrival: 'perhaps', statement: placeOf(candidate) }
+    return { ...nothing, arrival: isCovered(payout.day, lastDayOf(payout)) ? 'not arrived' : 'not known' }
+  }
+
+  return new Map(payouts.map((payout) => [payout, judge(payout)]))
+}
+
+function judgeLines(lines: readonly StatementLine[], payouts: readonly AwaitedPayout[]): Arrival {
+  const expected = payouts.reduce((sum, one) => sum + one.expected, 0n)
+  const credited = lines.reduce((sum, { amount }) => sum + amount, 0n)
+  const credits = lines.filter(({ amount }) => amount > 0n).sort((a, b) => (a.day < b.day ? -1 : 1))
+  const last = credits.at(-1)
+  const isTwice =
+    credits.length > 1 && lines.length === credits.length && credits.every(({ amount }) => amount === expected)
+  const arrival =
+    credited === expected ? 'arrived' : credited === 0n ? 'taken back' : isTwice ? 'arrived twice' : 'amount differs'
+  return { arrival, arrivedOn: last?.day ?? null, credited, statement: last ? placeOf(last) : null }
+}
+
+const placeOf = ({ importId, line }: StatementLine) => `${importId}:${line}`

@@ -1,0 +1,100 @@
+import { parse } from 'csv-parse/sync'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { type Database, inTransaction } from '../../src/db/pool.ts'
+import { undoImport } from '../../src/settlements/imports.ts'
+import { createTestDatabase, testPool } from '../support/database.ts'
+import { opsOn } from '../support/ops.ts'
+import { newMerchant } from '../support/service.ts'
+import { importRows, istMoment, type Row } from './months.ts'
+
+let url: string
+let db: Database
+let drop: () => Promise<void>
+let [mid, other] = ['', '']
+
+/** What the bank has sent: a transfer of three rows that takes one back, one over midnight, one that failed, one of an undone file. */
+beforeAll(async () => {
+  ;({ url, drop } = await createTestDatabase())
+  db = testPool(url, 2)
+  ;[mid, other] = [(await newMerchant(db)).mid, (await newMerchant(db)).mid]
+  const row = (utr: string, day: string, amount: number, rest: Partial<Row>): Row => ({
+    ...{ mid, utr, day, amount },
+    ...rest,
+  })
+  await importRows(
+    db,
+    [
+      row('A1', '2026-10-05', 196_46, { fee: 3_00, tax: 54, reference: '523504870001' }),
+      row('A2', '2026-10-05', 98_23, { fee: 1_50, tax: 27, reference: '523504870001' }),
+      row('A3', '2026-10-05', -50_00, { reference: '523504870001' }),
+      row('A4', '2026-10-05', 77_00, { reference: '523504870001', status: 'FAILED' }),
+      row('B1', '2026-10-05', 10_00, { reference: 'NIGHT', time: '23:59:59' }),
+      row('B2', '2026-10-06', 20_00, { reference: 'NIGHT', time: '00:00:01' }),
+      row('C1', '2026-10-07', -5_00, { reference: 'BACK' }),
+      row('D1', '2026-10-06', 1_00, { mid: other, reference: 'NIGHT' }),
+    ],
+    istMoment('2026-10-08', '09:00:00'),
+  )
+  const wrong = await importRows(
+    db,
+    [row('E1', '2026-10-06', 9_00, { reference: 'NIGHT' })],
+    istMoment('2026-10-08', '10:00:00'),
+  )
+  const undone = { now: istMoment('2026-10-08', '11:00:00'), person: 'asha' }
+  await inTransaction(db, (client) => undoImport(client, wrong, undone))
+})
+afterAll(async () => {
+  await db.end()
+  await drop()
+})
+
+const { ops, json } = opsOn(() => url, ['reconcile', 'payouts'])
+const days = ['--from', '2026-10-05', '--to', '2026-10-06']
+
+const payout = (day: string, bankReference: string, [gross, fee, tax, deductions, net]: string[], rows: number) => ({
+  ...{ day, mid, account: null, bankReference, rows, gross, fee, tax, deductions, net },
+})
+const MORNING = () => payout('2026-10-05', '523504870001', ['300.00', '4.50', '0.81', '-50.00', '244.69'], 3)
+const NIGHT = () => payout('2026-10-06', 'NIGHT', ['30.00', '0.00', '0.00', '0.00', '30.00'], 2)
+
+it('a payout is the successful rows of one bank reference, on the day of the last one, and its net is gross less what was kept', async () => {
+  expect(await json(...days, '--mid', mid)).toEqual({
+    payouts: [MORNING(), NIGHT()],
+    total: { gross: '330.00', fee: '4.50', tax: '0.81', deductions: '-50.00', net: '274.69' },
+  })
+  expect((await json('--from', '2026-10-05', '--to', '2026-10-05', '--mid', mid)).payouts).toEqual([MORNING()])
+  expect((await json('--from', '2026-10-07', '--to', '2026-10-07')).payouts).toMatchObject([
+    { rows: 1, gross: '0.00', deductions: '-5.00', net: '-5.00' },
+  ])
+})
+
+it('payouts of two merchants with one bank reference are two', async () => {
+  const { payouts, total } = await json(...days)
+  expect(payouts).toHaveLength(3)
+  expect(payouts).toContainEqual(expect.objectContaining({ mid: other, bankReference: 'NIGHT', rows: 1, net: '1.00' }))
+  expect(total.net).toBe('275.69')
+})
+
+it('the text and the CSV of payouts say what the JSON says, and references of digits keep their digits', async () => {
+  const text = (await ops(...days, '--mid', mid)).stdout.trimEnd().split('\n')
+  expect(text.map((line) => line.split(/ {2,}/))).toEqual([
+    ['day', 'mid', 'account', 'bankReference', 'rows', 'gross', 'fee', 'tax', 'deductions', 'net'],
+    ['2026-10-05', mid, '-', '523504870001', '3', '300.00', '4.50', '0.81', '-50.00', '244.69'],
+    ['2026-10-06', mid, '-', 'NIGHT', '2', '30.00', '0.00', '0.00', '0.00', '30.00'],
+    ['total', '-', '-', '-', '-', '330.00', '4.50', '0.81', '-50.00', '274.69'],
+  ])
+  const csv = (await ops(...days, '--mid', mid, '--csv')).stdout
+  expect(parse(csv, { bom: true, columns: true })).toEqual(
+    [MORNING(), NIGHT()].map(({ bankReference, account: _, rows, ...one }) => ({
+      ...{ ...one, account: '', rows: String(rows) },
+      bank_reference: /^\d+$/.test(bankReference) ? `="${bankReference}"` : bankReference,
+    })),
+  )
+  expect((await ops('--from', '2020-01-01', '--to', '2020-01-01')).stdout).toMatch(/^day .*\nnothing .* 0\.00\n$/)
+})
+
+it('payouts refuses days in the wrong order, an unknown merchant, and two forms at once', async () => {
+  expect(await ops('--from', '2026-10-06', '--to', '2026-10-05')).toMatchObject({ code: 2 })
+  expect(await ops(...days, '--csv', '--json')).toMatchObject({ code: 2 })
+  expect((await ops(...days, '--mid', 'NOBODY')).stderr).toContain('mid NOBODY is unknown')
+})
