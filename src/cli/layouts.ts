@@ -36,7 +36,10 @@ const pair = (ours: readonly string[], rule: string) =>
 
 const Fields = z.object({
   name: identifier,
-  column: z.array(pair(OURS, COLUMN_RULE).refine(([, theirs]) => theirs !== '', COLUMN_RULE)),
+  column: z.array(
+    pair(OURS, COLUMN_RULE).refine(([, theirs]) => theirs !== '', COLUMN_RULE),
+    errorText(COLUMN_RULE),
+  ),
   date: z.string(errorText(DATE_FORM_RULE)).refine((form) => timeReader(form) !== undefined, DATE_FORM_RULE),
   status: z.array(pair(STATUSES, STATUS_RULE)).default([]),
   mid: identifier.optional(),
@@ -163,6 +166,12 @@ async function tryLayout(csv: Readable, layout: Layout): Promise<Output> {
 /** The format of the layout's files, and the names of what it reads. */
 function formatOf(layout: Layout): { columns: string[]; format: CsvFormat } {
   if (!isOfStatements(layout)) return { columns: ['line', ...SETTLEMENT_COLUMNS], format: settlementFile(layout) }
-  const all = { importId: 0, from: '2000-01-01', to: '2099-12-31', known: new Set<string>(), matchedBefore: '' }
+  const all = {
+    importId: 0,
+    from: '2000-01-01',
+    to: '2099-12-31',
+    known: { references: new Set<string>(), amounts: new Set<bigint>() },
+    matchedBefore: '',
+  }
   return { columns: ['line', 'import', 'day', 'paise', 'references'], format: statementFile(layout, all).format }
 }

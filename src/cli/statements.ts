@@ -1,7 +1,7 @@
 import { basename } from 'node:path'
 import * as z from 'zod'
 import { ACQUIRER_NAMES } from '../acquirer/acquirers.ts'
-import { identifier, matching, text } from '../fields.ts'
+import { errorText, identifier, matching, text } from '../fields.ts'
 import { nextDay, startOfDay, toIstTime } from '../ist.ts'
 import { createBankDays, type Days } from '../ledger/bank-days.ts'
 import { holidaysOf } from '../ledger/bank-holidays.ts'
@@ -33,7 +33,7 @@ export const statementCommands = [
       .object({
         file: FILE,
         layout: identifier,
-        mid: z.array(identifier).min(1),
+        mid: z.array(identifier, errorText('must be given for every merchant who is paid to the account')),
         ...DAYS,
         closing: totalText.optional(),
         acquirer: acquirerAccount.optional(),

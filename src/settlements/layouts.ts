@@ -21,9 +21,11 @@ export const STATEMENT_COLUMNS = ['day', 'reference', 'credit', 'debit', 'amount
 /** Whether the layout is one of an account's statements; else it is one of settlement files. */
 export const isOfStatements = ({ columns }: Pick<Layout, 'columns'>) => columns.some(([ours]) => ours === 'day')
 
-export const DATE_FORM_RULE = 'must have dd, mm or mmm, and yy or yyyy, each once, such as dd/mm/yyyy or dd-mmm-yy'
+export const DATE_FORM_RULE = 'must have d or dd, m, mm or mmm, and yy or yyyy, such as dd/mm/yyyy or d mmm yy'
 const PARTS: Readonly<Record<string, string>> = {
+  d: '(?<day>\\d{1,2})',
   dd: '(?<day>\\d{1,2})',
+  m: '(?<month>\\d{1,2})',
   mm: '(?<month>\\d{1,2})',
   mmm: '(?<monthName>[a-z]{3})[a-z]{0,6}',
   yy: '(?<year>\\d\\d)',
@@ -58,7 +60,7 @@ export function timeReader(form: string): ((text: string) => string | undefined)
 }
 
 /** A day in any form, or what is meant as one: a wrong day is a fault of its row, and not the end of the table. */
-const LIKE_A_DAY = /^\d{1,4} ?[-/., ] ?[A-Za-z0-9]{1,9} ?[-/., ] ?\d{1,4}(?!\d)/
+const LIKE_A_DAY = /^\d{1,4} ?[-/. ] ?[A-Za-z0-9]{1,9} ?[-/. ] ?\d{1,4}(?!\d)/
 
 /** How the fields of the bank's files become those of ours. Each function returns undefined for a field that breaks its rule. */
 export function fieldReaders({ date, statuses }: Layout) {

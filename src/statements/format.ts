@@ -4,8 +4,11 @@ import { fieldReaders, type Layout } from '../settlements/layouts.ts'
 import { createBalanceChain } from './balance-chain.ts'
 import { referencesIn } from './references.ts'
 
-/** What of statement `importId` is read: lines of the days `from` to `to`; of those before `matchedBefore` only what names one of `known`. */
-export type Reading = { importId: number; from: string; to: string; known: ReadonlySet<string>; matchedBefore: string }
+/** References, comparable, and amounts in paise of the payouts that lines of a statement may be. */
+export type KnownPayouts = { references: ReadonlySet<string>; amounts: ReadonlySet<bigint> }
+
+/** What of statement `importId` is read: lines of the days `from` to `to`; of those before `matchedBefore` only what may be a known payout. */
+export type Reading = { importId: number; from: string; to: string; known: KnownPayouts; matchedBefore: string }
 
 /**
  * The format of a bank's statement by this layout. Of each line that moves money its day, its paise, negative for a debit, and its
@@ -36,9 +39,11 @@ export function statementFile(layout: Layout, { importId, from, to, known, match
     balances?.add(line, amount, balance)
     if (day > newest.day) newest.day = day
     const references = new Set(
-      fields.flatMap((field, at) => (ours[at] === 'reference' ? referencesIn(field, known) : [])),
+      fields.flatMap((field, at) => (ours[at] === 'reference' ? referencesIn(field, known.references) : [])),
     )
-    const isKept = amount !== 0n && (day >= matchedBefore || [...references].some((one) => known.has(one)))
+    const isKept =
+      amount !== 0n &&
+      (day >= matchedBefore || known.amounts.has(amount) || [...references].some((one) => known.references.has(one)))
     return { value: isKept ? `${importId}\t${day}\t${amount}\t{${[...references].sort().join()}}` : '' }
   }
 

@@ -9,7 +9,7 @@ import { startOfDay, toIstDay } from '../ist.ts'
 import { addDays, type BankDays } from '../ledger/bank-days.ts'
 import { lockForImport } from '../settlements/imports.ts'
 import type { Layout } from '../settlements/layouts.ts'
-import { statementFile } from './format.ts'
+import { type KnownPayouts, statementFile } from './format.ts'
 import { comparableSql } from './references.ts'
 
 /** Bank days after which a line that no payout has matched is deleted. */
@@ -55,7 +55,7 @@ export async function importStatement(
   await lockForImport(client, 'statement_imports')
   const importId = await nextStatementId(client)
   const matchedBefore = bankDaysBefore(toIstDay(now), bankDays)
-  const known = await payoutReferences(client, mids, from)
+  const known = await knownPayouts(client, mids, from)
   const { format, balances, newest } = statementFile(layout, { importId, from, to, known, matchedBefore })
   const sha256 = createHash('sha256')
   let [kept, linesRead, closed] = [0, 0, undefined as bigint | undefined]
@@ -96,17 +96,20 @@ function bankDaysBefore(day: string, { previousBankDay }: BankDays): string {
   return Array.from({ length: KEPT_BANK_DAYS }).reduce<string>(previousBankDay, day)
 }
 
-/** The references, comparable, of the payouts to these merchants that lines of the statement, or stored ones, may name. */
-async function payoutReferences(client: Queryable, mids: readonly string[], from: string): Promise<Set<string>> {
-  const { rows } = await client.query<{ reference: string; utr: string | null }>(
-    `select ${comparableSql('bank_reference_number')} as reference,
+/** The payouts to these merchants that lines of the statement, or stored ones, may be. */
+async function knownPayouts(client: Queryable, mids: readonly string[], from: string): Promise<KnownPayouts> {
+  const { rows } = await client.query<{ reference: string; utr: string | null; amount: string }>(
+    `select ${comparableSql('bank_reference_number')} as reference, trunc(sum(amount) * 100)::text as amount,
             case when count(*) = 1 then ${comparableSql('min(utr)')} end as utr
        from settlements
       where mid = any ($1) and status = 'SUCCESS' and initiated_at >= $2
       group by bank_reference_number`,
     [mids, startOfDay(addDays(await oldestDay(client, mids, from), -LISTED_WITHIN_DAYS))],
   )
-  return new Set(rows.flatMap(({ reference, utr }) => [reference, ...(utr === null ? [] : [utr])]))
+  return {
+    references: new Set(rows.flatMap(({ reference, utr }) => [reference, ...(utr === null ? [] : [utr])])),
+    amounts: new Set(rows.map(({ amount }) => BigInt(amount))),
+  }
 }
 
 async function oldestDay(client: Queryable, mids: readonly string[], from: string): Promise<string> {
@@ -120,13 +123,13 @@ async function oldestDay(client: Queryable, mids: readonly string[], from: strin
   return (rows[0] as { day: string }).day
 }
 
-async function deleteUnmatched(client: Queryable, mids: readonly string[], before: string, known: Set<string>) {
+async function deleteUnmatched(client: Queryable, mids: readonly string[], before: string, known: KnownPayouts) {
   await client.query(
     `delete from statement_lines l
       using statement_imports i
       where i.import_id = l.import_id and i.mids = $1 and l.day < $2 and l.matched_payout is null
-        and not exists (select from unnest(l.refs) r where r = any ($3))`,
-    [mids, before, [...known]],
+        and not l.amount_paise = any ($4::bigint[]) and not exists (select from unnest(l.refs) r where r = any ($3))`,
+    [mids, before, [...known.references], [...known.amounts].map(String)],
   )
 }
 

@@ -190,7 +190,7 @@ describe('settlements layout', () => {
   it.each([
     ['a column that is not ours', ['--column', 'net=Net'], /must be a column of ours/],
     ['a column without the file’s name', ['--column', 'amount='], /must be a column of ours/],
-    ['a form of days without a month', ['--date', 'dd/yyyy'], /must have dd, mm or mmm/],
+    ['a form of days without a month', ['--date', 'dd/yyyy'], /must have d or dd/],
     [
       'columns that are missing',
       ['--column', 'amount=Net'],

@@ -1,0 +1,339 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Database } from '../../src/db/pool.ts'
+import { createTestDatabase, testPool } from '../support/database.ts'
+import { runOps } from '../support/ops.ts'
+import { newMerchant, unique } from '../support/service.ts'
+
+/**
+ * Faults of the last hop, from the acquirer's payout to the bank account, planted one by one: each is named, and nothing else is.
+ * The days are of long ago, so that lines that can be no payout are deleted at once.
+ */
+let db: Database
+let url: string
+let drop: () => Promise<void>
+beforeAll(async () => {
+  ;({ url, drop } = await createTestDatabase())
+  db = testPool(url, 5)
+  await layout('rupees', ['debit=Debit', 'credit=Credit'])
+  await layout('exchanged', ['debit=Credit', 'credit=Debit'])
+})
+afterAll(async () => {
+  await db.end()
+  await drop()
+})
+
+async function layout(name: string, amounts: string[]) {
+  const columns = ['day=Date', 'reference=Narration', 'reference=Ref No', 'balance=Balance', ...amounts]
+  const flags = columns.flatMap((column) => ['--column', column])
+  await must(['settlements', 'layout', 'add', '--name', name, '--date', 'dd/mm/yyyy', ...flags])
+}
+
+const ops = (args: string[], input = '') => runOps(url, args, input)
+
+async function must(args: string[], input = '') {
+  const { code, stdout, stderr } = await ops([...args, '--json'], input)
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  return JSON.parse(stdout)
+}
+
+/** Numbers that no reference has had. */
+let lastNumber = 12_345_678
+const newReference = () => `AXNPN2026${++lastNumber}`
+
+/** Two merchants, and payouts to the first on four bank days of August 2026, from Monday the 3rd on. */
+async function newShop() {
+  const [{ mid }, { mid: other }] = [await newMerchant(db), await newMerchant(db)]
+  const payouts = [3, 4, 5, 6].map((day) => ({ day: `2026-08-0${day}`, reference: newReference(), rupees: 1000 + day }))
+  for (const payout of payouts) await addPayout(mid, payout)
+  return { mid, other, payouts }
+}
+
+type Shop = Awaited<ReturnType<typeof newShop>>
+type Payout = Shop['payouts'][number]
+
+async function addPayout(mid: string, { day, reference, rupees }: Payout) {
+  const csv = `mid,amount,utr,bank_reference_number,status,initiation_date\n${mid},${rupees},${unique('U').replace(/\W/g, '')},${reference},SUCCESS,${day} 09:00:00\n`
+  await must(['settlements', 'import', '-'], csv)
+}
+
+type Line = { day: string; text: string; reference: string; amount: number; balance?: number }
+
+const inIndia = (day: string) => day.split('-').reverse().join('/')
+const lineOf = ({ day, reference, rupees }: Payout): Line => ({
+  ...{ day, reference, amount: rupees },
+  text: `NEFT CR-UTIB0000100-ACQUIRER-${reference}`,
+})
+
+/** A statement of these lines, whose balances begin at 10,000. Other lines are of the days around them, so that all days are covered. */
+function statement(lines: Line[]): string {
+  let balance = 10_000
+  const rent = (day: string): Line => ({ day, text: 'RENT', reference: '', amount: -1 })
+  const all = [rent('2026-08-01'), ...lines, rent('2026-08-25')]
+  return [
+    'Date,Narration,Ref No,Debit,Credit,Balance',
+    ...all.map(({ day, text, reference, amount, balance: told }) => {
+      balance += amount
+      const [debit, credit] = amount < 0 ? [-amount, ''] : ['', amount]
+      return [inIndia(day), text, reference, debit, credit, told ?? balance.toFixed(2)].join()
+    }),
+    '',
+  ].join('\n')
+}
+
+const DAYS = ['--from', '2026-08-01', '--to', '2026-08-31']
+const importArgs = (mids: string[], layoutName = 'rupees', days = DAYS) => [
+  ...['statements', 'import', '-', '--layout', layoutName, ...days],
+  ...mids.flatMap((mid) => ['--mid', mid]),
+]
+const imported = (mids: string[], file: string) => must(importArgs(mids), file)
+
+/** What is said of each payout to the merchant, in the order of the days. */
+async function arrivals(mid: string): Promise<string[]> {
+  const { payouts } = await must(['reconcile', 'payouts', '--month', '2026-08', '--mid', mid])
+  return payouts.map(({ arrival }: { arrival: string }) => arrival)
+}
+
+const ARRIVED = ['arrived', 'arrived', 'arrived', 'arrived']
+/** Every payout but the second has arrived, which is in the planted state. */
+const secondIs = (state: string) => ['arrived', state, 'arrived', 'arrived']
+
+/** The lines of the payouts, the second one changed. */
+const withSecond = ({ payouts }: Shop, change: (line: Line) => Line[]) =>
+  payouts.flatMap((payout, index) => (index === 1 ? change(lineOf(payout)) : [lineOf(payout)]))
+
+describe('a statement without faults', () => {
+  it('says that every payout has arrived, on which day, in which line', async () => {
+    const shop = await newShop()
+    const { import: number, kept, coversTo } = await imported([shop.mid], statement(shop.payouts.map(lineOf)))
+    expect({ kept, coversTo }).toEqual({ kept: 4, coversTo: '2026-08-24' })
+    const { payouts, total } = await must(['reconcile', 'payouts', '--month', '2026-08', '--mid', shop.mid])
+    expect(payouts[1]).toMatchObject({
+      net: '1004.00',
+      arrival: 'arrived',
+      arrivedOn: '2026-08-04',
+      credited: '1004.00',
+      statement: `${number}:4`,
+    })
+    expect(payouts).toHaveLength(4)
+    expect(total).toMatchObject({ net: '4018.00' })
+    expect(await arrivals(shop.mid)).toEqual(ARRIVED)
+  })
+
+  it('changes nothing when it is imported twice, and leaves nothing when it is undone', async () => {
+    const shop = await newShop()
+    const file = statement(shop.payouts.map(lineOf))
+    expect(await arrivals(shop.mid)).toEqual(Array(4).fill('not known'))
+    const [first, second] = [await imported([shop.mid], file), await imported([shop.mid], file)]
+    expect(await arrivals(shop.mid)).toEqual(ARRIVED)
+    expect(await must(['statements', 'undo', '--statement', String(first.import)])).toMatchObject({ removed: 4 })
+    expect(await arrivals(shop.mid)).toEqual(ARRIVED)
+    await must(['statements', 'undo', '--statement', String(second.import)])
+    expect(await arrivals(shop.mid)).toEqual(Array(4).fill('not known'))
+    const { rows } = await db.query('select from statement_lines where import_id in ($1, $2)', [
+      first.import,
+      second.import,
+    ])
+    expect(rows).toEqual([])
+    expect((await ops(['statements', 'undo', '--statement', String(first.import)])).stderr).toMatch(/was undone/)
+  })
+
+  it('stores of each line its day, paise, number and references, and nothing of lines that no payout has matched', async () => {
+    const shop = await newShop()
+    const salary = { day: '2026-08-05', text: 'NEFT-HDFCN52026080512345678-ASHA SALARY', reference: '', amount: -25 }
+    const { import: number } = await imported([shop.mid], statement([...shop.payouts.map(lineOf), salary]))
+    const { rows } = await db.query('select * from statement_lines where import_id = $1 order by line', [number])
+    expect(rows).toHaveLength(4)
+    expect(rows[0]).toMatchObject({
+      line: '3',
+      amount_paise: '100300',
+      refs: [shop.payouts[0]?.reference],
+      matched_payout: null,
+    })
+    const { rows: everything } = await db.query(
+      'select row_to_json(l)::text as row from statement_lines l where import_id = $1',
+      [number],
+    )
+    expect(JSON.stringify(everything)).not.toMatch(/ACQUIRER|NEFT|10000|ASHA/)
+  })
+
+  it('keeps a line of the last 10 bank days that no payout has matched, until the payout is listed', async () => {
+    const { mid } = await newMerchant(db)
+    const day = new Date(Date.now() - 3 * 24 * 60 * 60_000).toISOString().slice(0, 10)
+    const payout = { day, reference: newReference(), rupees: 50 }
+    const days = ['--from', day, '--to', day]
+    const file = `Date,Narration,Ref No,Debit,Credit,Balance\n${inIndia(day)},NEFT,${payout.reference},,50,50\n`
+    await must([...importArgs([mid], 'rupees', days), '--closing', '50'], file)
+    await addPayout(mid, payout)
+    const { payouts } = await must(['reconcile', 'payouts', ...days, '--mid', mid])
+    expect(payouts).toMatchObject([{ arrival: 'arrived' }])
+  })
+})
+
+describe('planted faults of the last hop', () => {
+  it('columns of debit and credit that are exchanged are named by the balances', async () => {
+    const shop = await newShop()
+    const { stderr } = await ops(importArgs([shop.mid], 'exchanged'), statement(shop.payouts.map(lineOf)))
+    expect(stderr).toMatch(/line 3: the balances say that debit and credit are exchanged/)
+    expect(await arrivals(shop.mid)).toEqual(Array(4).fill('not known'))
+  })
+
+  it('a line that was cut out of the middle is named by the line below it', async () => {
+    const shop = await newShop()
+    const lines = statement(shop.payouts.map(lineOf)).split('\n')
+    lines.splice(3, 1)
+    const { stderr } = await ops(importArgs([shop.mid]), lines.join('\n'))
+    expect(stderr).toMatch(/line 4: the balance does not follow from the line before: a line is missing/)
+  })
+
+  it('a file that was cut after a whole line covers no day from its last one on, and a given balance refuses it', async () => {
+    const shop = await newShop()
+    const file = statement(shop.payouts.map(lineOf)).split('\n').slice(0, 4).join('\n').concat('\n')
+    const refused = await ops([...importArgs([shop.mid]), '--closing', '14,016'], file)
+    expect(refused.stderr).toMatch(/nothing was imported: the file has the newest balance ₹12,006\.00, not ₹14,016\.00/)
+    const { coversTo, warnings } = await imported([shop.mid], file)
+    expect(coversTo).toBe('2026-08-03')
+    expect(warnings).toEqual([
+      expect.stringMatching(/may end too early: to cover all days until 2026-08-31, give --closing/),
+    ])
+    expect(await arrivals(shop.mid)).toEqual(['arrived', 'arrived', 'not known', 'not known'])
+  })
+
+  it('two files that were pasted together are refused', async () => {
+    const shop = await newShop()
+    const file = statement(shop.payouts.map(lineOf))
+    const { stderr } = await ops(importArgs([shop.mid]), `${file}${file}`)
+    expect(stderr).toMatch(/line 9: is a row below the table, which ends in line 8: two files in one\?/)
+  })
+
+  it('a day whose month and day were exchanged is refused, since the bank was not asked for it', async () => {
+    const shop = await newShop()
+    const file = statement(withSecond(shop, (line) => [{ ...line, day: '2026-04-08' }]))
+    const { stderr } = await ops(importArgs([shop.mid]), file)
+    expect(stderr).toMatch(/line 4: Date \(day\) must be from 2026-08-01 to 2026-08-31/)
+  })
+
+  it('an RRN with a zero in front that the bank has padded to 16 digits is the same reference', async () => {
+    const shop = await newShop()
+    const payout = { day: '2026-08-07', reference: '070424750347', rupees: 77 }
+    await addPayout(shop.mid, payout)
+    const line = { ...lineOf(payout), text: 'UPI', reference: '0000070424750347' }
+    await imported([shop.mid], statement([...shop.payouts.map(lineOf), line]))
+    expect(await arrivals(shop.mid)).toEqual([...ARRIVED, 'arrived'])
+  })
+
+  it('a reference that a spreadsheet made a number is named', async () => {
+    const shop = await newShop()
+    const file = statement(withSecond(shop, (line) => [{ ...line, reference: '4.26E+11' }]))
+    const { stderr } = await ops(importArgs([shop.mid]), file)
+    expect(stderr).toMatch(/line 4: Ref No was made a number by a spreadsheet/)
+  })
+
+  it('two true twins of one day are two credits, also when the file is imported twice', async () => {
+    const shop = await newShop()
+    const file = statement(withSecond(shop, (line) => [line, line]))
+    await imported([shop.mid], file)
+    await imported([shop.mid], file)
+    expect(await arrivals(shop.mid)).toEqual(secondIs('arrived twice'))
+    const { payouts } = await must(['reconcile', 'payouts', '--month', '2026-08', '--mid', shop.mid])
+    expect(payouts[1]).toMatchObject({ net: '1004.00', credited: '2008.00' })
+  })
+
+  it.each([
+    ['part of a longer one', (reference: string) => `${reference}99`],
+    ['cut', (reference: string) => reference.slice(0, 13)],
+  ])(
+    'a reference that is %s is not the payout’s: its amount is perhaps the payout, until a person says so',
+    async (_, change) => {
+      const shop = await newShop()
+      const file = statement(
+        withSecond(shop, (line) => {
+          const reference = change(line.reference)
+          return [{ ...line, reference, text: `NEFT CR-${reference}`, day: '2026-08-05' }]
+        }),
+      )
+      const { import: statementNumber } = await imported([shop.mid], file)
+      expect(await arrivals(shop.mid)).toEqual(secondIs('perhaps'))
+      const { payouts } = await must(['reconcile', 'payouts', '--month', '2026-08', '--mid', shop.mid])
+      const [number, line] = payouts[1].statement.split(':')
+      expect(number).toBe(String(statementNumber))
+      const match = ['--payout', payouts[1].bankReference, '--statement', number, '--line', line]
+      await must(['statements', 'match', ...match, '--reason', 'the bank shows other characters'])
+      expect(await arrivals(shop.mid)).toEqual(ARRIVED)
+      await imported([shop.mid], file)
+      expect(await arrivals(shop.mid)).toEqual(ARRIVED)
+      await must(['statements', 'undo', '--statement', number])
+      expect(await arrivals(shop.mid)).toEqual(secondIs('perhaps'))
+    },
+  )
+
+  it('two credits of a payout’s amount without its reference are nobody’s guess', async () => {
+    const shop = await newShop()
+    const twin = (line: Line) => ({ ...line, text: 'NEFT', reference: newReference() })
+    await imported([shop.mid], statement(withSecond(shop, (line) => [twin(line), twin(line)])))
+    expect(await arrivals(shop.mid)).toEqual(secondIs('not arrived'))
+  })
+
+  it('a payout that stands in another merchant’s statement has not arrived', async () => {
+    const shop = await newShop()
+    const [, second] = shop.payouts as [Payout, Payout]
+    await imported([shop.mid], statement(withSecond(shop, () => [])))
+    await imported([shop.other], statement([lineOf(second)]))
+    expect(await arrivals(shop.mid)).toEqual(secondIs('not arrived'))
+  })
+
+  it('a credit and its debit with the same reference are taken back', async () => {
+    const shop = await newShop()
+    await imported(
+      [shop.mid],
+      statement(withSecond(shop, (line) => [line, { ...line, amount: -line.amount, text: 'RETURN' }])),
+    )
+    expect(await arrivals(shop.mid)).toEqual(secondIs('taken back'))
+  })
+
+  it('the same paise under another UTR, after the days in which it arrives, are not the payout', async () => {
+    const shop = await newShop()
+    await imported(
+      [shop.mid],
+      statement(withSecond(shop, (line) => [{ ...line, day: '2026-08-20', text: 'NEFT', reference: newReference() }])),
+    )
+    expect(await arrivals(shop.mid)).toEqual(secondIs('not arrived'))
+  })
+
+  it('a payout that is less by what pull has not stored has arrived; one paisa more differs', async () => {
+    const shop = await newShop()
+    const [, second, third] = shop.payouts as [Payout, Payout, Payout]
+    for (const { reference } of [second, third]) {
+      await db.query(
+        `insert into payout_rests (import_id, account, bank_reference_number, amount_paise)
+         select max(import_id), 'cashfree', $1, -1250 from settlement_imports`,
+        [reference],
+      )
+    }
+    await db.query(`update settlements set account = 'cashfree' where mid = $1`, [shop.mid])
+    const lines = shop.payouts
+      .map(lineOf)
+      .map((line) =>
+        line.reference === second.reference
+          ? { ...line, amount: line.amount - 12.5 }
+          : line.reference === third.reference
+            ? { ...line, amount: line.amount - 12.49 }
+            : line,
+      )
+    await imported([shop.mid], statement(lines))
+    expect(await arrivals(shop.mid)).toEqual(['arrived', 'arrived', 'amount differs', 'arrived'])
+  })
+})
+
+describe('several merchants on one bank account', () => {
+  it('a transfer for two merchants has arrived when its one credit is the sum of both', async () => {
+    const shop = await newShop()
+    const [first] = shop.payouts as [Payout]
+    await addPayout(shop.other, { ...first, rupees: 500 })
+    const lines = shop.payouts
+      .map(lineOf)
+      .map((line, index) => (index === 0 ? { ...line, amount: line.amount + 500 } : line))
+    await imported([shop.mid, shop.other], statement(lines))
+    expect(await arrivals(shop.mid)).toEqual(ARRIVED)
+    expect(await arrivals(shop.other)).toEqual(['arrived'])
+  })
+})
