@@ -94,14 +94,16 @@ describe('the configuration', () => {
       clientId: 'client',
       clientVersion: '2',
       clientSecret: 'secret',
-      webhookUser: undefined,
       notificationSecrets: ['new', 'old'],
     })
     const sandbox = {
       PHONEPE_API_URL: 'https://api-preprod.phonepe.com/apis/pg-sandbox',
       PHONEPE_WEBHOOK_USER: 'user_1',
     }
-    expect(read(sandbox)).toMatchObject({ isSandbox: true, webhookUser: 'user_1' })
+    expect(read(sandbox)).toMatchObject({
+      isSandbox: true,
+      notificationSecrets: ['user_1:new', 'user_1:old'],
+    })
     expect(() => read({ ...sandbox, NODE_ENV: 'production' })).toThrow(/^PHONEPE_API_URL must not be the sandbox/)
     expect(() => read({ PHONEPE_WEBHOOK_PASSWORD: '' })).toThrow(
       'To take payments through PhonePe, set PHONEPE_WEBHOOK_PASSWORD too',

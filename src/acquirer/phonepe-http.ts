@@ -34,9 +34,6 @@ const LoggedIn = z
   .object({ access_token: z.string().regex(/^[\x21-\x7e]{1,8192}$/), issued_at: z.int(), expires_at: z.int() })
   .refine(({ issued_at, expires_at }) => expires_at > issued_at)
 
-/** The end of a token's life that is reserved for slow requests. */
-const TOKEN_RESERVE_MS = 10_000
-
 export function createPhonepeRequest(
   { apiUrl, loginUrl, clientId, clientVersion, clientSecret }: PhonepeSettings,
   http: HttpClient,
@@ -55,7 +52,7 @@ export function createPhonepeRequest(
     const made = readBody(LoggedIn, answer, 'PhonePe answered a log-in without a token that ends')
     // PhonePe's clock alone says how long a token lives. PhonePe's own clients renew at half of the time.
     const lifeMs = (made.expires_at - made.issued_at) * 1000
-    return { value: made.access_token, freshMs: lifeMs / 2, validMs: lifeMs - TOKEN_RESERVE_MS }
+    return { value: made.access_token, freshMs: lifeMs / 2, validMs: lifeMs }
   }
 
   return async ({ method, path, body }, signal, expected) => {

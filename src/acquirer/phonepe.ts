@@ -4,7 +4,7 @@ import type { EnquiryRules } from '../payments/enquiry-times.ts'
 import { accountName, type PhonepeSettings } from './accounts.ts'
 import type { Acquirer } from './acquirer.ts'
 import type { AcquirerClient, RefundOrder } from './client.ts'
-import { codeOf, notBelieved, readBody, undone } from './json-request.ts'
+import { codeOf, type JsonAnswer, notBelieved, readBody, undone } from './json-request.ts'
 import { readPaymentLink } from './payment-link.ts'
 import {
   createPhonepeRequest,
@@ -27,7 +27,7 @@ const SHORTEST_EXPIRY_MINUTES = 5
 /** PhonePe's answer to a create does not name our order. `qrData` is a picture of the link, and not read. */
 const Made = z.object({ orderId: phonepeId, state: z.enum(['CREATED', 'PENDING']), intentUrl: z.string().max(2_048) })
 
-/** By PhonePe's newest document 15 queries about an order, every 10 s at the most. It names no limit for the account. */
+/** PhonePe's newest document names 15 queries of an order: 12, and 3 after its expiry. It names no limit for the account. */
 const ENQUIRY_RULES: EnquiryRules = {
   // As many as are counted: webhooks, which others may send too, must not use up those after the expiry.
   most: 32_767,
@@ -41,13 +41,17 @@ const ENQUIRY_RULES: EnquiryRules = {
 export function phonepeClient(settings: PhonepeSettings, request: PhonepeRequest): AcquirerClient {
   const name = accountName(NAME, settings.account)
 
-  /** Undefined for a refund that PhonePe does not have. Only a refusal in PhonePe's own form says so. */
-  async function getRefund({ ourRefundId }: Pick<RefundOrder, 'ourRefundId'>, signal: AbortSignal | undefined) {
-    const path = `payments/v2/refund/${ourRefundId}/status`
+  /** Undefined if PhonePe does not have what `path` names. Only a refusal in PhonePe's own form says so. */
+  async function find(path: string, signal: AbortSignal | undefined): Promise<JsonAnswer | undefined> {
     const answer = await request({ method: 'GET', path }, signal, [200, ...REFUSED])
-    if (answer.status === 200) return readRefund(ourRefundId, answer)
+    if (answer.status === 200) return answer
     if (codeOf(answer) !== undefined) return undefined
-    throw notBelieved(answer, `PhonePe answered ${answer.status} in a form that is not its own`, { ourRefundId })
+    throw notBelieved(answer, `PhonePe answered ${answer.status} in a form that is not its own`, { path })
+  }
+
+  async function getRefund({ ourRefundId }: RefundOrder, signal: AbortSignal | undefined) {
+    const answer = await find(`payments/v2/refund/${ourRefundId}/status`, signal)
+    return answer && readRefund(ourRefundId, answer)
   }
 
   return {
@@ -78,8 +82,8 @@ export function phonepeClient(settings: PhonepeSettings, request: PhonepeRequest
       return readPayment(name, orderId, await request({ method: 'GET', path }, signal, [200]))
     },
 
-    // A refund that does not exist: PhonePe says so in its own form, and refuses wrong credentials in another way.
-    check: async (signal) => void (await getRefund({ ourRefundId: 'check-of-credentials' }, signal)),
+    // An order that does not exist: PhonePe refuses its name in its own form, and wrong credentials with 401.
+    check: async (signal) => void (await find('payments/v2/order/check-of-credentials/status?details=true', signal)),
 
     // PhonePe does not say what it answers to a repeated refund, so a refund is sent once.
     async refund(order, signal) {
@@ -87,8 +91,7 @@ export function phonepeClient(settings: PhonepeSettings, request: PhonepeRequest
       // PhonePe's refund names only the order.
       if (isSecond) return { status: 'FAIL', reference: '', reason: ONLY_ITS_OWN }
       const body = { merchantRefundId: ourRefundId, originalMerchantOrderId: orderId, amount }
-      const path = 'payments/v2/refund'
-      const answer = await request({ method: 'POST', path, body }, signal, [200, ...REFUSED])
+      const answer = await request({ method: 'POST', path: 'payments/v2/refund', body }, signal, [200, ...REFUSED])
       if (answer.status === 200) return readRefund(ourRefundId, answer)
       // A proxy may have repeated the request, and PhonePe may have refused only the repeat.
       const known = await getRefund(order, signal)
@@ -100,10 +103,7 @@ export function phonepeClient(settings: PhonepeSettings, request: PhonepeRequest
     getRefund,
 
     async simulate() {
-      throw new AcquirerError(
-        'unavailable',
-        'PhonePe has no call that plays the customer: pay on the page of its sandbox',
-      )
+      throw new AcquirerError('unavailable', 'PhonePe plays no customer: pay on the page of its sandbox')
     },
   }
 }

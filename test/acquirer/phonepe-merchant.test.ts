@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { decodePng } from '../support/decode-png.ts'
-import { PHONEPE, phonepeSettings } from '../support/fake-phonepe.ts'
-import { opsOn } from '../support/ops.ts'
-import type { FakePhonepe } from '../support/phonepe-bank.ts'
+import { PHONEPE, PHONEPE_SECRETS, phonepeSettings } from '../support/fake-phonepe.ts'
+import { opsOn, runOps } from '../support/ops.ts'
+import { type FakePhonepe, startFakePhonepe } from '../support/phonepe-bank.ts'
+import { departure } from '../support/phonepe-schema.ts'
 import {
   CREATE,
   intentFields,
@@ -14,7 +15,7 @@ import {
   STATUS,
   type TestService,
 } from '../support/service.ts'
-import { startServiceBeside } from '../support/service-with-bank.ts'
+import { startBank, startServiceBeside } from '../support/service-with-bank.ts'
 import { type Receiver, startReceiver } from '../support/webhook-receiver.ts'
 import { allow, newWebhook, SEALING_KEYS } from '../support/webhooks.ts'
 
@@ -26,7 +27,7 @@ beforeAll(async () => {
   ;({ service, bank } = await startServiceBeside(PHONEPE, {
     asServiceRole: true,
     webhooks: { sealingKeys: SEALING_KEYS, allowedNetworks: allow('127.0.0.1/32') },
-    limits: { webhooks: { lookIntervalMs: 20 } },
+    limits: { webhooks: { lookIntervalMs: 20 }, lookUps: { cachedMs: 20 } },
   }))
 })
 afterAll(() => receiver.close())
@@ -121,4 +122,62 @@ it('ops merchants refuses fewer than 5 minutes to pay for a merchant of PhonePe,
   expect((await ops('merchants', 'add', ...names, ...of('CHAI4', 'CHAI@ybl'))).stderr).toContain(fault)
   expect((await ops('merchants', 'update', '--mid', mid, '--expiry-minutes', '4')).stderr).toContain(fault)
   expect(await ops('merchants', 'update', '--mid', mid, '--expiry-minutes', '5')).toMatchObject({ code: 0 })
+})
+
+it('a merchant’s own account at PhonePe makes its orders; webhooks of both kinds count while one replaces the other', async () => {
+  const own = { clientId: 'acme', clientVersion: '2', clientSecret: 'secret-of-acme' }
+  const its = await startBank(
+    { start: (now) => startFakePhonepe({ ...own, webhookSecret: 'shop_1:Passw0rd1', now, check: departure }) },
+    service.clock.now,
+  )
+  its.notifyUrl = `${bank.notifyUrl}/acme`
+  const linesOf = (webhook: string) => `PHONEPE_API_URL=${its.apiUrl}
+PHONEPE_LOGIN_URL=${its.loginUrl}
+PHONEPE_CLIENT_ID=acme
+PHONEPE_CLIENT_VERSION=2
+PHONEPE_CLIENT_SECRET=${own.clientSecret}
+${webhook}`
+  const sealing = { WEBHOOK_SEALING_KEY: `${SEALING_KEYS[0]?.export().toString('base64')}` }
+  const accounts = async (command: string, lines = '', ...flags: string[]) => {
+    const args = ['accounts', command, '--account', 'acme', '--acquirer', 'phonepe', ...flags]
+    expect(await runOps(service.databaseUrl, args, lines, sealing)).toMatchObject({ code: 0 })
+  }
+  await accounts('add', linesOf('PHONEPE_WEBHOOK_USER=shop_1\nPHONEPE_WEBHOOK_PASSWORD=Passw0rd1'))
+  await accounts('check')
+
+  const { mid, key } = await newMerchantByHand()
+  const moved = await runOps(service.databaseUrl, ['merchants', 'update', '--mid', mid, '--account', 'acme'], '', {
+    ...sealing,
+  })
+  expect(moved).toMatchObject({ code: 0 })
+  await expect
+    .poll(async () => (await post(service.app, CREATE, intentFields(mid), key)).status === 200 && its.orders.size > 0)
+    .toBe(true)
+  const orderId = [...its.orders.keys()].at(-1) as string
+  expect(bank.orders.has(orderId)).toBe(false)
+
+  const send = async (secret: string, path = '/acquirer/phonepe/notification/acme') => {
+    const { body, headers } = its.seal({ event: 'pg.order.failed', payload: { merchantOrderId: orderId } }, secret)
+    return (await post(service.app, path, body, undefined, headers)).status
+  }
+  expect(await send('shop_1:Passw0rd1')).toBe(200)
+  // An account that proves itself is told nothing about an order of another one.
+  expect(await send(PHONEPE_SECRETS[0], PHONEPE.path)).toBe(404)
+  expect(await send(PHONEPE_SECRETS[0])).toBe(401)
+  for (const [webhook, secret, earlier] of [
+    ['PHONEPE_WEBHOOK_USER=shop_2\nPHONEPE_WEBHOOK_PASSWORD=Passw0rd2', 'shop_2:Passw0rd2', 'shop_1:Passw0rd1'],
+    ['PHONEPE_WEBHOOK_PASSWORD=key0of0the0kind0HMAC2', 'key0of0the0kind0HMAC2', 'shop_2:Passw0rd2'],
+  ] as const) {
+    await accounts('rotate', linesOf(webhook))
+    await expect.poll(() => send(secret)).toBe(200)
+    expect(await send(earlier)).toBe(200)
+    await accounts('rotate', '', '--finish')
+    await expect.poll(() => send(earlier)).toBe(401)
+  }
+
+  await its.pay(orderId, { faults: { lost: 1 } })
+  service.clock.advance(3)
+  expect(await send('key0of0the0kind0HMAC2')).toBe(200)
+  const status = async () => (await post(service.app, STATUS, { mid, order_id: orderId }, key)).body.txnStatus
+  await expect.poll(status).toBe('SUCCESS')
 })
