@@ -338,7 +338,7 @@ describe('a webhook of PhonePe', () => {
     expect(questionsAbout(orderId)).toBe(21)
   })
 
-  it('takes none of the three questions after the expiry away, however often somebody sends it', async () => {
+  it('takes away none of the three questions after the expiry, nor the operator’s, however often somebody sends it', async () => {
     const orderId = await newOrder()
     for (let i = 0; i < 30; i++) {
       await send(eventAbout(orderId))
@@ -352,6 +352,8 @@ describe('a webhook of PhonePe', () => {
       await askWhatIsDue()
     }
     expect(questionsAbout(orderId)).toBe(asked + 3)
+    const { most } = phonepe.enquiryRules as EnquiryRules
+    expect(await createEnquiries(service.db).take(orderId, most, service.clock.now())).toBeDefined()
   })
 
   it('about an unknown order or refund, or one of another acquirer, is 404, also before the order is stored', async () => {
