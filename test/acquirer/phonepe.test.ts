@@ -14,7 +14,7 @@ import { createRefund } from '../../src/refunds/create-refund.ts'
 import { findRefund } from '../../src/refunds/store.ts'
 import type { CallFault } from '../support/bank-faults.ts'
 import { decodePng } from '../support/decode-png.ts'
-import { doWhatIsDue } from '../support/due-jobs.ts'
+import { doAllThatIsDue } from '../support/due-jobs.ts'
 import { CUSTOMER_VPA } from '../support/fake-bank.ts'
 import { newPhonepeMerchant, PHONEPE, PHONEPE_SECRETS, phonepeSettings } from '../support/fake-phonepe.ts'
 import { newSetuMerchant, SETU } from '../support/fake-setu.ts'
@@ -54,7 +54,7 @@ beforeAll(async () => {
   look = instance.look
   const recording = { reports: createReports(db), now: clock.now, limits: LIMITS.acquirers }
   const questions = dueEnquiries({ enquiries: createEnquiries(db), clients, rulesOf: enquiryRulesOf, ...recording })
-  askWhatIsDue = () => doWhatIsDue(questions)
+  askWhatIsDue = () => doAllThatIsDue(questions)
 })
 
 const create = (changes: Record<string, string> = {}, of = merchant) =>

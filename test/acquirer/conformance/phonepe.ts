@@ -4,7 +4,7 @@ import { LIMITS } from '../../../src/limits.ts'
 import { createEnquiries } from '../../../src/payments/enquiries.ts'
 import { createReports } from '../../../src/payments/reports.ts'
 import { newUtr } from '../../support/acquirer.ts'
-import { doWhatIsDue } from '../../support/due-jobs.ts'
+import { doAllThatIsDue } from '../../support/due-jobs.ts'
 import { newPhonepeMerchant, PHONEPE, PHONEPE_SECRETS } from '../../support/fake-phonepe.ts'
 import { newMerchant, post, unique } from '../../support/service.ts'
 import { startServiceBeside } from '../../support/service-with-bank.ts'
@@ -33,7 +33,7 @@ export const phonepe: Driver = async (options) => {
   })
   async function askWhatIsDue() {
     clock.advance(3)
-    await doWhatIsDue(questions)
+    await doAllThatIsDue(questions)
     await instance.look()
   }
   const orderOf = (orderId: string) => {
