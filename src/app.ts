@@ -24,7 +24,7 @@ import { createLists } from './lists/lists.ts'
 import type { Metrics } from './metrics.ts'
 import { documentedOperations, OPERATIONS } from './operations.ts'
 import { createOutboundClient } from './outbound/http-client.ts'
-import { createWaiting } from './payments/enquiries.ts'
+import { createEnquiries, createWaiting } from './payments/enquiries.ts'
 import { createIntents } from './payments/intents.ts'
 import { createReports } from './payments/reports.ts'
 import { createReadiness } from './readiness.ts'
@@ -89,7 +89,8 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
 
   metrics.acquirersConfigured(accounts.countNotifying)
   await app.register(async (acquirer) => {
-    const notified = { reports, refunds, now, fieldLimit: limits.body.fields }
+    const enquiries = createEnquiries(pools.reports)
+    const notified = { reports, refunds, enquiries, now, fieldLimit: limits.body.fields }
     takeNotifications(acquirer, notificationsOf, notified)
     if (config.acquirers.direct.length > 0) paymentNotification.register(acquirer, notified)
     for (const name of LINKING_NAMES) routesOfOwnForm(acquirer, name, notified)

@@ -78,6 +78,40 @@ describe('the configuration', () => {
     expect(() => apiUrl('production', 'https://api.cashfree.com/pg?a=b')).toThrow(/^CASHFREE_API_URL must be .* query$/)
   })
 
+  it('the service takes an account of PhonePe with or without a user, and refuses its sandbox in production', () => {
+    const account = {
+      PHONEPE_CLIENT_ID: 'client',
+      PHONEPE_CLIENT_VERSION: '2',
+      PHONEPE_CLIENT_SECRET: 'secret',
+      PHONEPE_WEBHOOK_PASSWORD: 'new, old',
+    }
+    const read = (changes: object) =>
+      readConfig({ DATABASE_URL, PUBLIC_URL: 'https://pay.example.in', ...account, ...changes }).acquirers.phonepe
+    expect(read({ NODE_ENV: 'production' })).toEqual({
+      apiUrl: 'https://api.phonepe.com/apis/pg',
+      loginUrl: 'https://api.phonepe.com/apis/identity-manager/v1/oauth/token',
+      isSandbox: false,
+      clientId: 'client',
+      clientVersion: '2',
+      clientSecret: 'secret',
+      notificationSecrets: ['new', 'old'],
+    })
+    const sandbox = {
+      PHONEPE_API_URL: 'https://api-preprod.phonepe.com/apis/pg-sandbox',
+      PHONEPE_WEBHOOK_USER: 'user_1',
+    }
+    expect(read(sandbox)).toMatchObject({
+      isSandbox: true,
+      notificationSecrets: ['user_1:new', 'user_1:old'],
+    })
+    expect(() => read({ ...sandbox, NODE_ENV: 'production' })).toThrow(/^PHONEPE_API_URL must not be the sandbox/)
+    expect(() => read({ PHONEPE_WEBHOOK_PASSWORD: '' })).toThrow(
+      'To take payments through PhonePe, set PHONEPE_WEBHOOK_PASSWORD too',
+    )
+    expect(() => read({ PHONEPE_CLIENT_VERSION: 'v1' })).toThrow('PHONEPE_CLIENT_VERSION must be a whole number')
+    expect(() => read({ PHONEPE_WEBHOOK_USER: 'me' })).toThrow('PHONEPE_WEBHOOK_USER must be')
+  })
+
   it('the service refuses a CASHFREE_CLIENT_ID that no HTTP header can carry', () => {
     const read = (id: string) =>
       readConfig({ DATABASE_URL, CASHFREE_CLIENT_ID: id, CASHFREE_CLIENT_SECRET: 'new, old' }).acquirers.cashfree

@@ -6,6 +6,7 @@ export type AcquirerSettings = {
   direct: readonly string[]
   setu?: SetuSettings | undefined
   cashfree?: CashfreeSettings | undefined
+  phonepe?: PhonepeSettings | undefined
 }
 
 type Account = {
@@ -26,6 +27,14 @@ export type CashfreeSettings = Account & {
   publicUrl?: string | undefined
 }
 
+export type PhonepeSettings = Account & {
+  loginUrl: string
+  /** PhonePe's version of the client's credentials. */
+  clientVersion: string
+  /** Whether the account is in PhonePe's sandbox, where no money moves: a web page simulates the customer. */
+  isSandbox?: boolean
+}
+
 const isPrintable = (text: string) => /^[!-~]+$/.test(text)
 
 /** The variables that hold the accounts at acquirers. Each may also be set as `NAME_FILE`, the path of a file. */
@@ -40,6 +49,13 @@ export const ACCOUNT_VARIABLES = {
   CASHFREE_API_URL: secureUrl.default('https://api.cashfree.com/pg'),
   CASHFREE_CLIENT_ID: checked('must be letters, digits and signs of ASCII, without blanks', isPrintable).optional(),
   CASHFREE_CLIENT_SECRET: listOf('must be one or several secrets without blanks', isPrintable).optional(),
+  PHONEPE_API_URL: secureUrl.default('https://api.phonepe.com/apis/pg'),
+  PHONEPE_LOGIN_URL: secureUrl.default('https://api.phonepe.com/apis/identity-manager/v1/oauth/token'),
+  PHONEPE_CLIENT_ID: z.string().optional(),
+  PHONEPE_CLIENT_VERSION: checked('must be a whole number', (text) => /^\d{1,9}$/.test(text)).optional(),
+  PHONEPE_CLIENT_SECRET: z.string().optional(),
+  PHONEPE_WEBHOOK_USER: checked('must be 5 to 20 letters, digits and _', (text) => /^\w{5,20}$/.test(text)).optional(),
+  PHONEPE_WEBHOOK_PASSWORD: listOf('must be one or several passwords without blanks', isPrintable).optional(),
 }
 
 type Variables = z.output<z.ZodObject<typeof ACCOUNT_VARIABLES>>
@@ -81,6 +97,7 @@ export function readAccount(name: string, text: string, service?: Service): Acqu
 export const readAccounts = (variables: Variables, service?: Service): Omit<AcquirerSettings, 'direct'> => ({
   setu: setuAccount(variables),
   cashfree: cashfreeAccount(variables, service),
+  phonepe: phonepeAccount(variables, service),
 })
 
 function setuAccount(variables: Variables): SetuSettings | undefined {
@@ -102,13 +119,36 @@ function cashfreeAccount(variables: Variables, service?: Service): CashfreeSetti
   const { CASHFREE_API_URL: apiUrl, CASHFREE_CLIENT_ID, CASHFREE_CLIENT_SECRET } = variables
   const account = allOrNone('Cashfree', { CASHFREE_CLIENT_ID, CASHFREE_CLIENT_SECRET })
   if (account === undefined) return undefined
-  const isSandbox = new URL(apiUrl).hostname === 'sandbox.cashfree.com'
-  if (isSandbox && service?.production) {
-    throw new Error(
-      'CASHFREE_API_URL must not be the sandbox in production, where its page would let anybody mark an order as paid: to try things out, set NODE_ENV=development',
-    )
-  }
+  const isSandbox = isSandboxAt(apiUrl, 'sandbox.cashfree.com', 'CASHFREE_API_URL', service)
   const { CASHFREE_CLIENT_ID: clientId, CASHFREE_CLIENT_SECRET: notificationSecrets } = account
   const [clientSecret = ''] = notificationSecrets
   return { apiUrl, isSandbox, clientId, clientSecret, notificationSecrets, publicUrl: service?.publicUrl }
+}
+
+/** Webhooks of PhonePe's kind SHA have a user and a password, which are one secret; those of its kind HMAC have a key. */
+function phonepeAccount(variables: Variables, service?: Service): PhonepeSettings | undefined {
+  const { PHONEPE_CLIENT_ID, PHONEPE_CLIENT_VERSION, PHONEPE_CLIENT_SECRET, PHONEPE_WEBHOOK_PASSWORD } = variables
+  const credentials = { PHONEPE_CLIENT_ID, PHONEPE_CLIENT_VERSION, PHONEPE_CLIENT_SECRET, PHONEPE_WEBHOOK_PASSWORD }
+  const account = allOrNone('PhonePe', credentials)
+  if (account === undefined) return undefined
+  const { PHONEPE_API_URL: apiUrl, PHONEPE_LOGIN_URL: loginUrl, PHONEPE_WEBHOOK_USER: user } = variables
+  return {
+    apiUrl,
+    isSandbox: isSandboxAt(apiUrl, 'api-preprod.phonepe.com', 'PHONEPE_API_URL', service),
+    loginUrl,
+    clientId: account.PHONEPE_CLIENT_ID,
+    clientVersion: account.PHONEPE_CLIENT_VERSION,
+    clientSecret: account.PHONEPE_CLIENT_SECRET,
+    notificationSecrets: account.PHONEPE_WEBHOOK_PASSWORD.map((password) => (user ? `${user}:${password}` : password)),
+  }
+}
+
+function isSandboxAt(apiUrl: string, host: string, variable: string, service: Service | undefined): boolean {
+  const isSandbox = new URL(apiUrl).hostname === host
+  if (isSandbox && service?.production) {
+    throw new Error(
+      `${variable} must not be the sandbox in production, where its page would let anybody mark an order as paid: to try things out, set NODE_ENV=development`,
+    )
+  }
+  return isSandbox
 }

@@ -19,7 +19,10 @@ export type Acquirer<Settings> = {
   settled?: (settings: Settings, http: HttpClient) => ReadSettled | undefined
 }
 
-export type AcquirerMerchant = Pick<Merchant, 'vpa'> & { acquirerMerchantId?: string | null | undefined }
+export type AcquirerMerchant = Pick<Merchant, 'vpa'> & {
+  acquirerMerchantId?: string | null | undefined
+  expiryMinutes?: number | null | undefined
+}
 
 /**
  * Reads an acquirer's settlements of the days `from` to `to` (`YYYY-MM-DD`, IST, both included), page by page. Throws

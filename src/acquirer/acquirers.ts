@@ -8,10 +8,11 @@ import { cashfree } from './cashfree.ts'
 import { type AcquirerClient, type ClientOptions, type LimitedClient, type Linker, withLimits } from './client.ts'
 import { direct } from './direct.ts'
 import type { Notifications } from './notification.ts'
+import { phonepe } from './phonepe.ts'
 import { setu } from './setu.ts'
 
 /** Every acquirer that a merchant may have, by name. */
-const ACQUIRERS = new Map<string, Acquirer<AcquirerSettings>>(Object.entries({ direct, setu, cashfree }))
+const ACQUIRERS = new Map<string, Acquirer<AcquirerSettings>>(Object.entries({ direct, setu, cashfree, phonepe }))
 
 export const ACQUIRER_NAMES = [...ACQUIRERS.keys()]
 

@@ -20,7 +20,7 @@ import {
 import { cashfreeNotifications } from './cashfree-notifications.ts'
 import { cashfreeSettled } from './cashfree-settlements.ts'
 import type { AcquirerClient, RefundOrder } from './client.ts'
-import { type JsonAnswer, notBelieved, readBody, shortText, throwUndone } from './json-request.ts'
+import { codeOf, type JsonAnswer, notBelieved, readBody, throwUndone } from './json-request.ts'
 import { notificationPath, requiredWithSuccess } from './notification.ts'
 import { readPaymentLink } from './payment-link.ts'
 
@@ -213,7 +213,6 @@ const ONLY_ITS_OWN =
 
 /** HTTP statuses by which Cashfree may refuse a refund. Such a status from a proxy does not count as a refusal. */
 const REFUSED = [400, 404, 409, 422]
-const codeOf = ({ body }: JsonAnswer) => shortText((body as { code?: unknown } | undefined)?.code)
 
 export const cashfree: Acquirer<{ cashfree?: CashfreeSettings | undefined }> = {
   variables: 'CASHFREE_CLIENT_ID and CASHFREE_CLIENT_SECRET',

@@ -25,7 +25,7 @@ export type AcquirerClient = {
   ) => Promise<{ paymentLink: PaymentLink; payeeVpa: string }>
   /**
    * Closes a link, so that nobody can pay by it. Resolves to `paid` if the acquirer refuses because the order may be paid,
-   * and to `unknown` while a payment is under way that may still succeed.
+   * and to `unknown` while a payment is under way that may still succeed, or if the acquirer cannot close links.
    */
   closeLink: (link: PaymentLink, signal?: AbortSignal) => Promise<'closed' | 'paid' | 'unknown'>
   /**

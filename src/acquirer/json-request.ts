@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { AcquirerError, unanswered } from '../errors.ts'
 import type { HttpClient, HttpRequest } from '../outbound/http-client.ts'
 
-/** Sends `body` to an acquirer as JSON. Rejects with an AcquirerError when no whole answer comes. */
+/** Sends `body` to an acquirer as JSON, or as a form if it is URLSearchParams. Rejects with an AcquirerError when no whole answer comes. */
 export type JsonRequest = (
   request: Pick<HttpRequest, 'method' | 'url' | 'headers' | 'limit' | 'signal'> & { body?: unknown },
 ) => Promise<JsonAnswer>
@@ -12,9 +12,10 @@ export type JsonAnswer = { status: number; body: unknown; requestId: string | un
 
 export function createJsonRequest(http: HttpClient, parse: (json: string) => unknown = JSON.parse): JsonRequest {
   return async ({ body, ...request }) => {
+    const isForm = body instanceof URLSearchParams
     const json = body !== undefined && {
-      headers: { 'content-type': 'application/json', ...request.headers },
-      body: JSON.stringify(body),
+      headers: { 'content-type': `application/${isForm ? 'x-www-form-urlencoded' : 'json'}`, ...request.headers },
+      body: isForm ? String(body) : JSON.stringify(body),
     }
     const answer = await http.request({ ...request, ...json, kind: 'acquirer' })
     if ('failure' in answer) {
@@ -50,9 +51,16 @@ export function shortText(text: unknown): string | undefined {
   return typeof text === 'string' && /^[\w.:-]{1,100}$/.test(text) ? text : undefined
 }
 
+/** The acquirer's code of an error; undefined if the answer has none, as that of a proxy. */
+export function codeOf({ body }: JsonAnswer): string | undefined {
+  const { code, errorCode = code } = (body ?? {}) as Record<string, unknown>
+  return shortText(errorCode)
+}
+
 /** The error of an unexpected status; `advice` tells the operator what to check when the acquirer refuses a call. */
-export function failed(acquirer: string, { status, requestId, body }: JsonAnswer, advice: string): AcquirerError {
-  const facts = { status, requestId, code: shortText((body as { code?: unknown } | undefined)?.code) }
+export function failed(acquirer: string, answer: JsonAnswer, advice: string): AcquirerError {
+  const { status, requestId } = answer
+  const facts = { status, requestId, code: codeOf(answer) }
   const isRefused = status >= 400 && status < 500 && status !== 408 && status !== 429
   const fault = isRefused
     ? new AcquirerError('refused', `${acquirer} refused a call: ${advice}`, facts)
@@ -74,6 +82,10 @@ export function readBody<S extends z.ZodType>(
   if (data !== undefined) return data
   throw notBelieved(answer, message, facts)
 }
+
+const PAISE_RULE = 'must be whole paise'
+/** An amount in whole paise of at most 14 digits, which is also the maximum of the database and of `bankAmount`. */
+export const paise = z.int(PAISE_RULE).positive(PAISE_RULE).max(99_999_999_999_999, PAISE_RULE)
 
 /** Null and empty text count as absent: a payment that failed early may have neither reference nor time. */
 export const orAbsent = <S extends z.ZodType>(schema: S) =>

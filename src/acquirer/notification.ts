@@ -5,6 +5,7 @@ import { Failure, notFound, notificationRefused, orderNotFound } from '../errors
 import { errorText, utr } from '../fields.ts'
 import { registerSignedJson } from '../http/input.ts'
 import { success } from '../http/operation.ts'
+import type { Enquiries } from '../payments/enquiries.ts'
 import { isOrderId } from '../payments/intent.ts'
 import type { PaymentReport } from '../payments/outcome.ts'
 import type { Reports } from '../payments/reports.ts'
@@ -14,11 +15,17 @@ import { accountName } from './accounts.ts'
 
 export type NotificationDependencies = {
   reports: Reports
-  refunds: Pick<RefundUpdates, 'recordNotification'>
+  refunds: Pick<RefundUpdates, 'recordNotification' | 'makeDueSoon'>
+  enquiries: Pick<Enquiries, 'makeDueSoon'>
   now: () => Date
 }
 
-export type Notification = { payment: PaymentReport } | { refund: RefundUpdate }
+/** What a notification says. One that proves nothing only names an order or a refund of ours. */
+export type Notification =
+  | { payment: PaymentReport }
+  | { refund: RefundUpdate }
+  | { orderId: string }
+  | { ourRefundId: string }
 
 /** The fields of a notification before any check. */
 export type Fields = Record<string | symbol, unknown>
@@ -94,6 +101,19 @@ async function recordRefund(account: string, { refunds, now }: NotificationDepen
   return {}
 }
 
+/** Records what an account says. The account is queried soon about an order or a refund that is only named. */
+async function recordOwnForm(account: string, dependencies: NotificationDependencies, notification: Notification) {
+  if ('payment' in notification) return recordNotification(dependencies, notification.payment)
+  if ('refund' in notification) return recordRefund(account, dependencies, notification.refund)
+  const { enquiries, refunds, now } = dependencies
+  const isKnown =
+    'orderId' in notification
+      ? await enquiries.makeDueSoon(account, notification.orderId, now())
+      : await refunds.makeDueSoon(account, notification.ourRefundId, now())
+  if (!isKnown) throw orderNotFound()
+  return {}
+}
+
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** The acquirer whose notifications the route receives. */
@@ -119,12 +139,8 @@ export function routesOfOwnForm(app: FastifyInstance, acquirer: string, dependen
   for (const path of [notificationPath(acquirer), notificationPath(acquirer, ':account')]) {
     app.post<{ Body: Fields }>(path, { config: { acquirer } }, async ({ body, notified }) => {
       const notification = notified.notifications.read?.(body)
-      if (notification === undefined) return NOTIFICATION_RECORDED.toBody({})
-      return NOTIFICATION_RECORDED.toBody(
-        'refund' in notification
-          ? await recordRefund(notified.account, dependencies, notification.refund)
-          : await recordNotification(dependencies, notification.payment),
-      )
+      const recorded = notification ? await recordOwnForm(notified.account, dependencies, notification) : {}
+      return NOTIFICATION_RECORDED.toBody(recorded)
     })
   }
 }

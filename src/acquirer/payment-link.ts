@@ -10,14 +10,16 @@ const LINK_LIMIT_CHARACTERS = 2_048
 
 /**
  * Reads `tr` and payee of a link that an acquirer has made for an intent. Other parameters are allowed, and the link is
- * never changed, because it may be signed. `payees` are the payees that the merchant accepts, see isAccepted. Throws an
- * AcquirerError with `facts` for a link that must not be shown to a customer.
+ * never changed, because it may be signed. `payees` are the payees that the merchant accepts, see isAccepted. Without
+ * `cu` a link is in INR by the specification, which counts if `isCurrencyOptional`. Throws an AcquirerError with `facts`
+ * for a link that must not be shown to a customer.
  */
 export function readPaymentLink(
   link: string,
   { orderId, amount }: Pick<Intent, 'orderId' | 'amount'>,
   payees: readonly string[],
   facts: object,
+  isCurrencyOptional = false,
 ): { reference: string; payeeVpa: string } {
   const query = link.slice(UPI_PREFIX.length)
   const isLink = link.startsWith(UPI_PREFIX) && link.length <= LINK_LIMIT_CHARACTERS && QUERY.test(query)
@@ -34,7 +36,7 @@ export function readPaymentLink(
     isAmount(only('am')) &&
     // A `mam` (minimum amount) below the amount would let the customer pay less.
     valuesOf('mam').every(isAmount) &&
-    only('cu') === 'INR' &&
+    (only('cu') === 'INR' || (isCurrencyOptional && valuesOf('cu').length === 0)) &&
     /^[A-Za-z0-9]{1,35}$/.test(reference)
   if (!isOfOrder || !VPA.test(payeeVpa)) {
     throw new AcquirerError('bad answer', 'a link was made that is not for this order', { ...facts, orderId })

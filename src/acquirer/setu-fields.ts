@@ -4,7 +4,7 @@ import { toDecimalText } from '../money.ts'
 import { readFailure } from '../payments/failure-reasons.ts'
 import type { FinalStatus, PaymentNames, PaymentReport } from '../payments/outcome.ts'
 import type { RefundUpdate } from '../refunds/refund.ts'
-import { orAbsent, shortText } from './json-request.ts'
+import { orAbsent, paise, shortText } from './json-request.ts'
 import { bankReference, isoTime } from './notification.ts'
 
 /** The fields that Setu's answers and notifications have in common. */
@@ -14,10 +14,6 @@ export const NAME = 'setu'
 export const ACQUIRER_ID = /^[A-Za-z0-9_-]{1,64}$/
 
 export const acquirerId = z.string(errorText('must be text')).regex(ACQUIRER_ID, 'must be an identifier of Setu')
-
-const PAISE_RULE = 'must be whole paise'
-/** An amount in whole paise of at most 14 digits, which is also the maximum of the database and of `bankAmount`. */
-export const paise = z.int(PAISE_RULE).positive(PAISE_RULE).max(99_999_999_999_999, PAISE_RULE)
 
 /** A time in RFC 3339. Its zone may be written without the colon (+0530), as in the examples of Setu's guides. */
 const moment = z.preprocess(

@@ -3,6 +3,7 @@ import { unsigned } from '../errors.ts'
 import { errorText, text } from '../fields.ts'
 import { bodyCheck } from '../http/input.ts'
 import { accountName, type SetuSettings } from './accounts.ts'
+import { paise } from './json-request.ts'
 import {
   type Fields,
   isSigned,
@@ -11,7 +12,7 @@ import {
   onlyFields,
   requiredWithSuccess,
 } from './notification.ts'
-import { acquirerId, NAME, paise, paymentFields, refundFields, toPaymentReport, toRefundUpdate } from './setu-fields.ts'
+import { acquirerId, NAME, paymentFields, refundFields, toPaymentReport, toRefundUpdate } from './setu-fields.ts'
 
 const PAYMENT_EVENTS = { 'payment.success': 'SUCCESS', 'payment.failed': 'FAIL' } as const
 const REFUND_EVENTS = { 'refund.pending': 'PENDING', 'refund.successful': 'SUCCESS', 'refund.failed': 'FAIL' } as const

@@ -14,6 +14,7 @@ import {
   type JsonRequest,
   notBelieved,
   orAbsent,
+  paise,
   readBody,
   shortText,
   throwUndone,
@@ -21,17 +22,9 @@ import {
 } from './json-request.ts'
 import { requiredWithSuccess } from './notification.ts'
 import { readPaymentLink } from './payment-link.ts'
-import {
-  ACQUIRER_ID,
-  NAME,
-  paise,
-  paymentFields,
-  refundFields,
-  toPaymentReport,
-  toRefundUpdate,
-} from './setu-fields.ts'
+import { ACQUIRER_ID, NAME, paymentFields, refundFields, toPaymentReport, toRefundUpdate } from './setu-fields.ts'
 import { setuNotifications } from './setu-notifications.ts'
-import { createToken } from './setu-token.ts'
+import { createToken, type Token } from './token.ts'
 
 /*
  * Setu UMAP. Sources: Setu's published OpenAPI document (dynamic QR, payments, refunds) and guides (log-in,
@@ -46,6 +39,10 @@ const SIMULATED_CUSTOMER = 'customer@thisisnobank'
 
 /** NPCI's code for insufficient funds, with which a simulated payment fails. */
 const NO_FUNDS = 'Z9'
+
+/** A token is valid for 300 s. Setu advises renewal in the 4th minute. The last 10 s are reserved for slow requests. */
+const TOKEN_FRESH_MS = 240_000
+const TOKEN_VALID_MS = 290_000
 
 const LoggedIn = z.object({ access_token: z.string().regex(/^[\x21-\x7e]{1,8192}$/) })
 
@@ -94,16 +91,17 @@ export function setuClient(
   elapsedMs: () => number,
 ): AcquirerClient {
   const name = accountName(NAME, account)
-  const token = createToken(logIn, elapsedMs)
+  const { getToken, sendWithToken } = createToken(logIn, elapsedMs)
 
-  async function logIn(): Promise<string> {
+  async function logIn(): Promise<Token> {
     const body = { clientID: clientId, secret: clientSecret, grant_type: 'client_credentials' }
     const answer = await requestJson({ method: 'POST', url: loginUrl, headers: { client: 'bridge' }, body })
     // Any 2xx is taken: Setu's guides do not name the status of a successful log-in.
     if (answer.status < 200 || answer.status > 299) {
       throw failed('Setu', answer, 'check SETU_CLIENT_ID and SETU_CLIENT_SECRET')
     }
-    return readBody(LoggedIn, answer, 'Setu answered a log-in without a token').access_token
+    const { access_token: value } = readBody(LoggedIn, answer, 'Setu answered a log-in without a token')
+    return { value, freshMs: TOKEN_FRESH_MS, validMs: TOKEN_VALID_MS }
   }
 
   /** Throws unless the status of the answer is one of `expected`. */
@@ -114,16 +112,10 @@ export function setuClient(
     expected: readonly number[],
   ): Promise<JsonAnswer> {
     const url = `${apiUrl}/api/v1/merchants/${path}`
-    const send = async () => {
-      const { value, renew } = await token.get(signal).catch(throwUndone)
-      const headers = { authorization: `Bearer ${value}`, merchantId }
-      return { ...(await requestJson({ method, url, headers, body, signal })), renew }
-    }
-    let answer = await send()
-    if (answer.status === 401) {
-      answer.renew()
-      answer = await send()
-    }
+    const answer = await sendWithToken((token) => {
+      const headers = { authorization: `Bearer ${token}`, merchantId }
+      return requestJson({ method, url, headers, body, signal })
+    }, signal)
     if (expected.includes(answer.status)) return answer
     const advice = `check merchant ${merchantId} at Setu, its UPI address, and the rights of SETU_CLIENT_ID`
     throw failed('Setu', answer, advice)
@@ -179,7 +171,7 @@ export function setuClient(
 
     getPayment,
 
-    check: async (signal) => void (await token.get(signal)),
+    check: async (signal) => void (await getToken(signal)),
 
     async simulate({ merchantId, reference }, { payeeVpa, amount, succeeds }, signal) {
       const played = { refId: reference, payeeVpa, payerVpa: SIMULATED_CUSTOMER, amount }

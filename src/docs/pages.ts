@@ -75,7 +75,12 @@ export function guidePage(name: GuideName, fragment: string, options: DocsOption
 }
 
 /** Titles of the guides on the operator's port, where /docs is the operator's guide. */
-export const OPERATOR_GUIDES = { operator: 'For the operator', setu: 'Setu', cashfree: 'Cashfree' } as const
+export const OPERATOR_GUIDES = {
+  operator: 'For the operator',
+  setu: 'Setu',
+  cashfree: 'Cashfree',
+  phonepe: 'PhonePe',
+} as const
 
 export function operatorPage(name: keyof typeof OPERATOR_GUIDES, fragment: string, options: Addresses): string {
   return page(OPERATOR_GUIDES[name], { at: name === 'operator' ? 'docs' : name, body: filledInHtml(fragment, options) })

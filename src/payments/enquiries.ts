@@ -4,6 +4,7 @@ import { findDueMerchants } from './due-merchants.ts'
 import { type EnquiryRules, type EnquiryState, mayEnquire } from './enquiry-times.ts'
 import type { Intent, PaymentLink } from './intent.ts'
 import { OPEN_STATUSES } from './outcome.ts'
+import { findMerchant } from './reports.ts'
 
 /**
  * Seconds from an intent's expiry to the enquiries that are made in any case, unless an end is reported before: 90 s,
@@ -68,7 +69,8 @@ export function createEnquiries(db: Database) {
               for update of a skip locked
          )
          update acquirer_intents a
-            set enquiries = a.enquiries + case when due.paid then 0 else 1 end, enquire_at = due.next,
+            set enquiries = least(a.enquiries + case when due.paid then 0 else 1 end, 32767),
+                enquire_at = due.next,
                 asked_at = case when due.paid then a.asked_at else $4 end
            from due
           where a.mid = $2 and a.order_id = due.order_id
@@ -76,6 +78,29 @@ export function createEnquiries(db: Database) {
         [acquirer, mid, limit, now, AFTER_EXPIRY_SECONDS, most],
       )
       return rows.filter(({ paid }) => !paid).map(toEnquiry)
+    },
+
+    /**
+     * Makes the enquiry about an order due because of a notification that proves nothing: 3 s after the last enquiry at
+     * the earliest, or 60 s if the order has had 20. Returns false for an order that the acquirer does not have.
+     */
+    async makeDueSoon(acquirer: string, orderId: string, now: Date): Promise<boolean> {
+      const mid = await findMerchant(db, orderId)
+      const { rowCount } = await db.query(
+        // The select computes the new value, because Citus does not support an interval in the `case` of an update.
+        `with due as materialized (
+           select order_id, asked_at + make_interval(secs => case when enquiries < 20 then 3 else 60 end) as at
+             from acquirer_intents
+            where mid = $1 and order_id = $2 and acquirer = $3
+              for update
+         )
+         update acquirer_intents a
+            set enquire_at = least(a.enquire_at, greatest(due.at, $4))
+           from due
+          where a.mid = $1 and a.order_id = due.order_id`,
+        [mid, orderId, acquirer, now],
+      )
+      return rowCount === 1
     },
 
     /** Claims an enquiry about one order, even before it is due. Undefined if all that the order may have were sent. */

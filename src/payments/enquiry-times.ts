@@ -4,6 +4,8 @@ import { isGivenUp } from './outcome.ts'
 export type EnquiryRules = {
   /** Enquiries about one order, those after its expiry and those of the operator included. */
   most: number
+  /** Enquiries about one order after which none is made because somebody waits. By default one fewer than `most`. */
+  mostWhileWaiting?: number
   /** Enquiries about all orders of the account in a minute: half of what the acquirer takes. Absent if it names no limit. */
   perMinute?: number
   /** Time from an order's creation to its first enquiry, while somebody waits. */
@@ -34,13 +36,13 @@ export type EnquiryState = {
  */
 export function mayEnquire(
   { enquiries, createdAt, askedAt, dueAt }: EnquiryState,
-  { most, firstAfterMs, pauseMs, pollingPauseMs }: EnquiryRules,
+  { most, mostWhileWaiting = most - 1, firstAfterMs, pauseMs, pollingPauseMs }: EnquiryRules,
   expiresAt: Date,
   now: Date,
   cameBackAt?: Date,
 ): boolean {
   const moment = now.getTime()
-  if (enquiries >= most - 1 || dueAt === null || dueAt <= moment || isGivenUp(expiresAt, now)) return false
+  if (enquiries >= mostWhileWaiting || dueAt === null || dueAt <= moment || isGivenUp(expiresAt, now)) return false
   if (askedAt === null) return moment >= createdAt + firstAfterMs
   const isNewReturn = cameBackAt !== undefined && cameBackAt.getTime() > askedAt
   const polling = isNewReturn ? 0 : pollingPauseMs(askedAt - createdAt, expiresAt.getTime() - createdAt)

@@ -44,7 +44,8 @@ export function createDueRefunds(db: Database) {
         // The select computes the next time, because Citus does not support an interval in the `case` of an update.
         `with due as materialized (
            select r.refund_id,
-                  case when r.sent_at is null
+                  case when r.status <> 'PENDING' then null
+                    when r.sent_at is null
                     then $2::timestamptz + make_interval(secs => least(60 * 2 ^ least(r.attempts, 10), $6))
                     else (select min(r.sent_at + make_interval(secs => after)) from unnest($5::integer[]) after
                            where r.sent_at + make_interval(secs => after) > $2) end as next

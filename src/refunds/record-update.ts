@@ -66,6 +66,23 @@ export function createRefundUpdates(db: Database, { onException, log }: Partial<
     },
 
     /**
+     * Makes the query of a refund due because of a notification that proves nothing: in 3 s, or in 60 s if the refund was
+     * due 20 times. Returns false for a refund that the acquirer does not have.
+     */
+    async makeDueSoon(acquirer: string, ourRefundId: string, now: Date): Promise<boolean> {
+      const refund = await findByAcquirer(db, acquirer, ourRefundId)
+      if (refund === undefined) return false
+      const [soon, later] = [3_000, 60_000].map((ms) => new Date(now.getTime() + ms))
+      await db.query(
+        `update refunds
+            set due_at = least(due_at, case when attempts < 20 then $3::timestamptz else $4::timestamptz end)
+          where mid = $1 and our_refund_id = $2 and sent_at is not null`,
+        [refund.mid, refund.ourRefundId, soon, later],
+      )
+      return true
+    },
+
+    /**
      * Saves an exception, so that a person decides about an open refund. An unsure refund is no longer sent or queried.
      * A refund that the acquirer is known to have cannot be unsure.
      */

@@ -5,6 +5,7 @@ import type { AcquirerName, Driver, Stage } from './conformance/driver.ts'
 import { ENQUIRIES } from './conformance/enquiries.ts'
 import { LINK_FAULTS, LINKS } from './conformance/links.ts'
 import { NOTIFICATIONS } from './conformance/notifications.ts'
+import { phonepe } from './conformance/phonepe.ts'
 import { REFUNDS } from './conformance/refunds.ts'
 import { setu } from './conformance/setu.ts'
 
@@ -17,7 +18,7 @@ const PATIENT = {
 /** Short, because the cases of faults wait for it. */
 const IMPATIENT = { outbound: { acquirerMs: 1_000 }, acquirers: { requestMs: 1_500 } }
 
-const DRIVERS: Record<AcquirerName, Driver> = { direct, setu, cashfree }
+const DRIVERS: Record<AcquirerName, Driver> = { direct, setu, cashfree, phonepe }
 
 const TABLES = [
   { what: 'with a bank', limits: PATIENT, cases: [...LINKS, ...NOTIFICATIONS, ...ENQUIRIES, ...REFUNDS] },

@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import { beforeAll, expect, it } from 'vitest'
 import { runs } from '../support/generated.ts'
-import { startCashfree, startSetu } from './histories/banks.ts'
-import { expected, type History, history, inWords } from './histories/history.ts'
+import { startCashfree, startPhonepe, startSetu } from './histories/banks.ts'
+import { asAsked, expected, type History, history, inWords, questionsDue } from './histories/history.ts'
 import { createPlayer, type End } from './histories/play.ts'
 
 /** That are made: the shares below are of these. */
 const HISTORIES = 10_000
-/** Played by `npm run test:slow`, others in each run; all 10,000 take 4 minutes. */
+/** Played by `npm run test:slow`, others in each run; all 10,000 take 7 minutes. */
 const PLAYED = 1_000
 /** Orders that are made at one moment, and share the clock: fewer than Cashfree may be queried about in a minute. */
 const OF_BATCH = 150
@@ -21,32 +21,55 @@ const LIMITS = {
 
 let players: Awaited<ReturnType<typeof createPlayer>>[]
 beforeAll(async () => {
-  const banks = [await startSetu({ limits: LIMITS }), await startCashfree({ limits: LIMITS })]
-  players = await Promise.all(banks.map(createPlayer))
+  const starters = [startSetu, startCashfree, startPhonepe]
+  players = await Promise.all(starters.map(async (start) => createPlayer(await start({ limits: LIMITS }))))
 })
 
-type Ends = { setu: End; cashfree: End }
+type Ends = { setu: End; cashfree: End; phonepe: End }
 
 /** What has become of each history. */
 async function play(histories: History[]): Promise<Ends[]> {
-  const [setu = [], cashfree = []] = await Promise.all(players.map((player) => player.play(histories)))
-  return histories.map((_, index) => ({ setu: setu[index] as End, cashfree: cashfree[index] as End }))
+  const played = await Promise.all(players.map((player) => player.play(histories)))
+  return histories.map((_, index) => {
+    const [setu, cashfree, phonepe] = played.map((ends) => ends[index]) as [End, End, End]
+    return { setu, cashfree, phonepe }
+  })
 }
 
-function expectSame(history: History, { setu, cashfree }: Ends): void {
+function expectSame(history: History, { setu, cashfree, phonepe }: Ends): void {
   expect(cashfree).toEqual(setu)
   // Both could be wrong.
+  expectEnd(setu, history)
+  // PhonePe's notifications prove nothing, so it is asked at other moments, and knows only what is in its book.
+  expectEnd(phonepe, asAsked(history, phonepe.asked))
+  const paidAt = phonepe.told.startsWith('SUCCESS') ? knownSince(history, phonepe) : Number.POSITIVE_INFINITY
+  for (const at of questionsDue(history, phonepe.asked)) if (at < paidAt) expect(phonepe.asked).toContain(at)
+}
+
+function expectEnd({ told, stored, answers }: End, history: History): void {
   const { isPaid, isLate, isDouble } = expected(history)
-  const isKept = (kind: string) => setu.stored.some((line) => line.startsWith(`payment_exceptions: ${kind}`))
-  expect([setu.told.startsWith('SUCCESS'), isKept('late payment'), isKept('double payment')]).toEqual([
+  const isKept = (kind: string) => stored.some((line) => line.startsWith(`payment_exceptions: ${kind}`))
+  expect([told.startsWith('SUCCESS'), isKept('late payment'), isKept('double payment')]).toEqual([
     isPaid,
     isLate,
     isDouble,
   ])
-  expect(setu.answers, 'a notification that could not be read').not.toContain('400')
+  expect(answers, 'a notification that could not be read').not.toContain('400')
 }
 
-it('every history of an order ends in the same data at Setu and Cashfree', { timeout: 1_800_000 }, async () => {
+/** From when on PhonePe's order is known to be paid, and nothing is asked about it any more. */
+function knownSince({ steps }: History, { asked }: End): number {
+  const moments = [...new Set([...steps.map(({ at }) => at), ...asked])].sort((a, b) => a - b)
+  const isPaidAt = (until: number) => {
+    const [past, askedBefore] = [steps.filter(({ at }) => at <= until), asked.filter((at) => at <= until)]
+    return expected(asAsked({ steps: past }, askedBefore)).isPaid
+  }
+  return moments.find(isPaidAt) ?? Number.POSITIVE_INFINITY
+}
+
+it('every history of an order ends in the same data at Setu and Cashfree, and at PhonePe as its own book says', {
+  timeout: 1_800_000,
+}, async () => {
   const seed = Math.floor(Math.random() * 2 ** 31)
   const histories = fc.sample(history, { seed, numRuns: HISTORIES })
   const known = histories.map(expected)

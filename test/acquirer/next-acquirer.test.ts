@@ -1,8 +1,10 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { FakeCashfree } from '../support/cashfree-bank.ts'
 import { CASHFREE } from '../support/fake-cashfree.ts'
+import { PHONEPE } from '../support/fake-phonepe.ts'
 import { SETU } from '../support/fake-setu.ts'
 import { runOps } from '../support/ops.ts'
+import type { FakePhonepe } from '../support/phonepe-bank.ts'
 import {
   CREATE,
   intentFields,
@@ -20,10 +22,14 @@ import type { FakeSetu } from '../support/setu-bank.ts'
 let service: TestService
 let setu: FakeSetu
 let cashfree: FakeCashfree
+let phonepe: FakePhonepe
 beforeAll(async () => {
   const clock = { now: () => new Date() }
   ;[setu, cashfree] = [await startBank(SETU, () => clock.now()), await startBank(CASHFREE, () => clock.now())]
-  service = await startService({ acquirers: { ...SETU.settings(setu), ...CASHFREE.settings(cashfree) } })
+  phonepe = await startBank(PHONEPE, () => clock.now())
+  service = await startService({
+    acquirers: { ...SETU.settings(setu), ...CASHFREE.settings(cashfree), ...PHONEPE.settings(phonepe) },
+  })
   clock.now = service.clock.now
   cashfree.notifyUrl = `${await service.app.listen({ host: '127.0.0.1', port: 0 })}${CASHFREE.path}`
 })
@@ -35,7 +41,7 @@ const HANGS = { afterMs: 2_500 }
 
 async function newMerchantOf(acquirer: string, nextAcquirer: string) {
   const { mid } = await newMerchant(service.db, {
-    payees: ['chaipoint@examplebank', 'cf.demo*@icici'],
+    payees: ['chaipoint@examplebank', 'cf.demo*@icici', 'demomerchantonline@ybl'],
     ...{ acquirer, acquirerMerchantId: unique('ID'), nextAcquirer, nextAcquirerMerchantId: unique('NEXT') },
   })
   return { mid, key: await newKey(service.db, { mid }) }
@@ -91,6 +97,37 @@ describe('the next acquirer', () => {
     expect(await makerOf(body.data.orderId)).toEqual({ acquirer: 'setu', byNext: true })
     const order = cashfree.find(body.data.orderId)
     expect(order === undefined || order.links.length === 0 || order.status === 'TERMINATED').toBe(true)
+  })
+
+  it.each([
+    ['refuses the order', { status: 400 }],
+    ['answers 429', { status: 429 }],
+    ['refuses the credentials', { status: 403 }],
+  ])('makes the link when PhonePe %s', async (_, fault) => {
+    phonepe.nextFaults.createOrder = [fault]
+    const { status, body } = await create(await newMerchantOf('phonepe', 'setu'))
+    expect(status).toBe(200)
+    expect(await makerOf(body.data.orderId)).toEqual({ acquirer: 'setu', byNext: true })
+  })
+
+  it.each([
+    ['answers 500', { status: 500 }],
+    ['hangs', HANGS],
+    ['ends the connection', 'no answer'],
+    ['makes a link for another payee', 'wrong payee'],
+    ['says that it has the order already', 'sent twice'],
+  ] as const)('is not asked when PhonePe %s, since PhonePe may have made a link and closes none', async (_, fault) => {
+    phonepe.nextFaults.createOrder = [fault]
+    const before = setu.countOf('createDqr')
+    expect((await create(await newMerchantOf('phonepe', 'setu'))).status).toBe(503)
+    expect(setu.countOf('createDqr')).toBe(before)
+  })
+
+  it('is PhonePe, which makes the link when Setu refuses the order', async () => {
+    setu.nextFaults.createDqr = [{ status: 400 }]
+    const { status, body } = await create(await newMerchantOf('setu', 'phonepe'))
+    expect(status).toBe(200)
+    expect(await makerOf(body.data.orderId)).toEqual({ acquirer: 'phonepe', byNext: true })
   })
 
   it('is not asked when Cashfree may have made a link that does not close', async () => {

@@ -10,6 +10,19 @@ const read = (
   { amount = 58_880, payees = [PAYEE] as readonly string[], link = `upi://pay?${query}` } = {},
 ) => readPaymentLink(link, { orderId: 'O1', amount }, payees, { requestId: 'R1' })
 
+describe('a link of an acquirer whose links need no currency', () => {
+  const readOptional = (query: string) =>
+    readPaymentLink(`upi://pay?${query}`, { orderId: 'O1', amount: 58_880 }, [PAYEE], {}, true)
+
+  it.each([QUERY, QUERY.replace('&cu=INR', '')])('is accepted: %s', (query) => {
+    expect(readOptional(query)).toEqual({ reference: 'AB12', payeeVpa: PAYEE })
+  })
+
+  it.each(['cu=USD', 'cu=', 'cu=inr', 'cu=INR&cu=INR', 'cu=INR&CU=USD'])('is refused with %s', (cu) => {
+    expect(() => readOptional(QUERY.replace('cu=INR', cu))).toThrow(AcquirerError)
+  })
+})
+
 /** The fault for which a link is refused; undefined where it is taken. */
 function faultOf(...args: Parameters<typeof read>): AcquirerError | undefined {
   try {

@@ -62,7 +62,9 @@ describe('merchants', () => {
     const setUp = fault(
       'the acquirer setu is not set up: set SETU_CLIENT_ID, SETU_CLIENT_SECRET and SETU_NOTIFICATION_SECRETS',
     )
-    expect(await update('--acquirer', 'pigeon')).toEqual(fault('acquirer must be one of direct, setu, cashfree'))
+    expect(await update('--acquirer', 'pigeon')).toEqual(
+      fault('acquirer must be one of direct, setu, cashfree, phonepe'),
+    )
     expect(await update('--acquirer', 'setu', '--acquirer-merchant-id', '01ARZ3NDEKTSV4RRFFQ69G5FAV')).toEqual(setUp)
     Object.assign(process.env, SETU)
     try {

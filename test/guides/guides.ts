@@ -3,7 +3,7 @@ import { join } from 'node:path'
 
 export const ROOT = join(import.meta.dirname, '../..')
 
-export const GUIDES = ['merchant', 'shops', 'partner', 'acquirer', 'operator', 'setu', 'cashfree'] as const
+export const GUIDES = ['merchant', 'shops', 'partner', 'acquirer', 'operator', 'setu', 'cashfree', 'phonepe'] as const
 export type Guide = (typeof GUIDES)[number]
 
 export const guideText = (guide: Guide) => readFileSync(join(ROOT, `src/docs/guides/${guide}.md`), 'utf8')

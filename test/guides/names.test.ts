@@ -10,7 +10,7 @@ import type { EventType } from '../../src/payments/outbox.ts'
 import { GUIDES, guideText, ROOT } from './guides.ts'
 
 /** Those that lie beside one another below /docs. */
-const PUBLIC_GUIDES = GUIDES.filter((guide) => !['operator', 'setu', 'cashfree'].includes(guide))
+const PUBLIC_GUIDES = GUIDES.filter((guide) => !['operator', 'setu', 'cashfree', 'phonepe'].includes(guide))
 
 const EVENTS: Record<EventType, true> = {
   ...{ 'payment.succeeded': true, 'payment.attempt_failed': true, 'payment.cancelled': true, 'payment.expired': true },
@@ -40,7 +40,7 @@ describe.each(GUIDES)('the guide of the %s names only what exists', (guide) => {
     const beside = GUIDES.find((name) => name === page && isPublic(name) === isPublic(guide))
     if (beside) return expect(anchorsOf(guideText(beside))).toContain(anchor)
     // From the operator's port to the public one.
-    if (guide === 'operator' && /^docs\/(setu|cashfree)$/.test(page)) return
+    if (guide === 'operator' && /^docs\/(setu|cashfree|phonepe)$/.test(page)) return
     return expect(['docs', ...GUIDES.map((name) => `docs/${name}`)]).toContain(page.replace('{PUBLIC_URL}/', ''))
   })
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import * as z from 'zod'
 import * as cashfree from '../../src/acquirer/cashfree-http.ts'
+import { readPayment } from '../../src/acquirer/phonepe-http.ts'
 import * as setu from '../../src/acquirer/setu-fields.ts'
 import { FAILURE_REASONS, failureIn } from '../../src/payments/failure-reasons.ts'
 
@@ -46,6 +47,12 @@ function ofCashfree(changes: object) {
   return cashfree.toPaymentReport('cashfree', 'O', z.object(cashfree.paymentFields).parse(payment))
 }
 
+function ofPhonepe(changes: object, ofOrder: object = {}) {
+  const attempt = { state: 'FAILED', amount: 100, ...changes }
+  const body = { orderId: 'O', state: 'FAILED', amount: 100, ...ofOrder, paymentDetails: [attempt] }
+  return readPayment('phonepe', 'O', { status: 200, body, requestId: undefined })
+}
+
 const details = (changes: object) => ({ error_code: 'TRANSACTION_DECLINED', error_reason: 'auth_declined', ...changes })
 
 it('the reasons are a closed set', () => {
@@ -61,6 +68,7 @@ describe.each(CASES)('the code $code', ({ code, reason }) => {
     if (/^[A-Z0-9]{2,3}$/.test(code)) {
       expect(ofCashfree({ payment_message: `${code}::REJECTED` })?.failure).toEqual(failure)
     }
+    expect(ofPhonepe({ detailedErrorCode: code, errorCode: 'TXN_NOT_ALLOWED' })?.failure?.reason).toBe(reason)
     expect(failureIn({ status: 'FAIL', code })).toEqual(failure)
   })
 })
@@ -78,6 +86,7 @@ it.each(REASONS.other?.slice(0, 18) ?? [])('the code %s means other, whatever el
 it.each(UNDER_WAY)('the code %s leaves the attempt open, though the acquirer calls it failed', (code) => {
   expect(ofSetu({ npciRespCode: code })).toBeUndefined()
   expect(ofCashfree({ error_details: details({ error_code_raw: code }) })).toBeUndefined()
+  expect(ofPhonepe({ detailedErrorCode: code, errorCode: 'PAYMENT_ERROR' })).toBeUndefined()
   expect(failureIn({ status: 'FAIL', code })).toBe('under way')
 })
 
@@ -140,6 +149,71 @@ describe('a reason of Cashfree', () => {
   ])('of %j is %j', (payment, failure) => {
     expect(ofCashfree(payment)).toMatchObject({ status: 'FAIL' })
     expect(ofCashfree(payment)?.failure).toEqual(failure)
+  })
+})
+
+/** PhonePe's codes by reason, copied from its page of error codes by hand. */
+const OF_PHONEPE: Record<string, string[]> = {
+  wrong_pin: ['INVALID_MPIN'],
+  pin_tries_exceeded: ['MPIN_LIMIT_BREACHED'],
+  insufficient_funds: ['INSUFFICIENT_BALANCE'],
+  limit_exceeded: ['TXN_LIMIT_BREACHED', 'TXN_FREQ_LIMIT_BREACHED', 'TRANSACTION_LIMIT_EXCEEDED'],
+  bank_unavailable: [
+    ...['BANK_TECHNICAL_ISSUE', 'TECHNICAL_ISSUE', 'TECHNICAL_ISSUE_BANK', 'BANK_ERROR', 'BANK_NOT_ABLE_TO_PROCESS'],
+    ...['GENERIC_NPCI_ERROR', 'GENERIC_ERROR', 'PROCESSOR_ERROR', 'CONNECTION_TIMEOUT', 'AUTH_TIMEOUT'],
+    'INTERNAL_SERVER_ERROR',
+  ],
+  declined_by_customer: [
+    ...['TXN_CANCELLED', 'CANCELLED_BY_USER', 'ORDER_CANCELLED_BY_USER', 'REQUEST_DECLINE_BY_REQUESTEE'],
+  ],
+  not_authorised_in_time: [
+    ...['TXN_NOT_COMPLETED', 'ORDER_EXPIRED', 'TXN_AUTO_FAILED', 'REQUEST_TIME_OUT', 'TIMED_OUT'],
+    'TRANSACTION_TIME_OUT',
+  ],
+  risk_declined: ['TXN_BLOCKED', 'BUSINESS_RISK_RULES', 'INTERNAL_SECURITY_BLOCK', 'USER_BLACKLISTED'],
+  account_problem: [
+    ...['ACCOUNT_BLOCKED', 'ACCOUNT_INACTIVE', 'ACCOUNT_DOES_NOT_EXIST', 'ACCOUNT_NOT_ELIGIBLE', 'MPIN_NOT_SET'],
+    'DEVICE_FINGERPRINT_MISMATCH',
+  ],
+  payee_not_allowed: ['INVALID_VPA', 'MERCHANT_CONFIG_NOT_FOUND', 'BANK_MERCHANT_CONFIG', 'MERCHANT_ERROR'],
+  other: [
+    ...['TXN_NOT_ALLOWED', 'VALIDATION_ERROR', 'TXN_FAILED', 'PAYMENT_ERROR', 'PAYMENT_DECLINED'],
+    ...['TRANSACTION_DECLINED', 'AUTHORIZATION_ERROR', 'TXN_AMOUNT_MISMATCH', 'NEVER_SEEN'],
+  ],
+}
+
+describe('a reason of PhonePe', () => {
+  const codes = Object.entries(OF_PHONEPE).flatMap(([reason, names]) => names.map((code) => [code, reason] as const))
+  it.each(codes)('of the code %s alone is %s', (code, reason) => {
+    expect(ofPhonepe({ errorCode: code })?.failure).toEqual({ reason, code })
+    expect(ofPhonepe({}, { errorCode: code })?.failure).toEqual({ reason, code })
+  })
+
+  it.each([
+    // The part before the first _ is NPCI's, and more exact.
+    [
+      { errorCode: 'TXN_BLOCKED', detailedErrorCode: 'XP' },
+      { reason: 'account_problem', code: 'XP' },
+    ],
+    [
+      { errorCode: 'TXN_BLOCKED', detailedErrorCode: 'U16_NPCI_TXNRISK' },
+      { reason: 'risk_declined', code: 'U16' },
+    ],
+    [
+      { errorCode: 'TXN_NOT_COMPLETED', detailedErrorCode: 'TXN_AUTO_FAILED' },
+      { reason: 'not_authorised_in_time', code: 'TXN_AUTO_FAILED' },
+    ],
+    [{ errorCode: 7, detailedErrorCode: { a: 1 } }, undefined],
+    [{}, undefined],
+  ])('of %j is %j', (told, failure) => {
+    expect(ofPhonepe(told)).toMatchObject({ status: 'FAIL' })
+    expect(ofPhonepe(told)?.failure).toEqual(failure)
+  })
+
+  it('is that of the attempt, else that of its order', () => {
+    const ofOrder = { errorCode: 'TXN_NOT_COMPLETED', detailedErrorCode: 'ORDER_EXPIRED' }
+    expect(ofPhonepe({ errorCode: 'INVALID_MPIN' }, ofOrder)?.failure?.reason).toBe('wrong_pin')
+    expect(ofPhonepe({ state: 'PENDING' }, ofOrder)?.failure?.reason).toBe('not_authorised_in_time')
   })
 })
 

@@ -33,7 +33,7 @@ const SPOILT_LINKS = {
   'wrong amount': (link: string) => link.replace(/am=\d+/, '$&9'),
   'no amount': (link: string) => link.replace('am=', 'mam='),
   'lower minimum': (link: string) => `${link}&mam=1.00`,
-  'wrong currency': (link: string) => link.replace('cu=INR', 'cu=USD'),
+  'wrong currency': (link: string) => `${link.replace('&cu=INR', '')}&cu=USD`,
   'no tr': (link: string) => link.replace('tr=', 'x='),
   'other scheme': (link: string) => link.replace('upi:', 'https:'),
 }

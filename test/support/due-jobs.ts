@@ -7,3 +7,8 @@ export async function doWhatIsDue(...sources: JobSource[]): Promise<void> {
     for (const queue of await findQueues()) for (const job of await queue.claim(atOnce.ofQueue)) await job(never)
   }
 }
+
+/** The same look after look, until nothing is due: one look takes only some of many jobs, chosen at random. */
+export async function doAllThatIsDue(source: JobSource): Promise<void> {
+  while ((await source.findQueues()).length > 0) await doWhatIsDue(source)
+}

@@ -18,7 +18,7 @@ import {
  * which a bank fails, see bank-faults.ts. It keeps everything in memory, no money moves, and its customer does not exist.
  */
 
-/** A request as it came; `body` is undefined where it is not JSON. */
+/** A request as it came; `body` is undefined where it is neither JSON nor a form. */
 export type BankRequest<Call extends string> = {
   call: Call
   method: string
@@ -115,7 +115,9 @@ export async function startFakeBank<Call extends string>(options: BankOptions<Ca
     const route = speech.routes.find(([, method, pattern]) => method === request.method && pattern.test(request.path))
     if (!route) return speech.refuse(404, 'not-found', 'there is no such call')
     const [call, , pattern] = route
-    const seen = { ...request, call, body: parse(bodyText) }
+    const isForm = request.headers['content-type'] === 'application/x-www-form-urlencoded'
+    const body = isForm ? Object.fromEntries(new URLSearchParams(bodyText)) : parse(bodyText)
+    const seen = { ...request, call, body }
     bank.requests.push(seen)
     const violation = check(seen)
     if (violation !== undefined) {

@@ -41,6 +41,7 @@ export const cashfree: Driver = async (options) => {
     send: (body, { secret, signed = body } = {}) =>
       post(service.app, CASHFREE.path, body, undefined, bank.seal(signed, secret).headers),
     sendSigned,
+    toldBy: 'notification',
     secrets: CASHFREE_SECRETS,
     amountField: 'payment_amount',
     idle: (orderId) => {

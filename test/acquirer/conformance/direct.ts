@@ -22,6 +22,7 @@ export const direct: Driver = async (options) => {
     },
     send: (body, { secret, signed = body } = {}) => sendSigned(body, sign(signed, service.clock.now(), secret)),
     sendSigned,
+    toldBy: 'notification',
     secrets: ACQUIRER_SECRETS,
     amountField: 'amount',
     idle: () => [],

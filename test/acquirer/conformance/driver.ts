@@ -7,7 +7,7 @@ import type { NewMerchant } from '../../support/tenants.ts'
 
 /** How a case reaches an acquirer, whichever it is. Amounts are in paise. */
 
-export type AcquirerName = 'direct' | 'setu' | 'cashfree'
+export type AcquirerName = 'direct' | 'setu' | 'cashfree' | 'phonepe'
 
 export type Driver = (options: BesideOptions) => Promise<Stage>
 
@@ -24,6 +24,8 @@ export type Stage = {
   send: (body: string, as?: { secret?: string | undefined; signed?: string }) => Promise<Answer>
   /** Sends a body with a header for its signature, or without one. */
   sendSigned: (body: string, signature: string | undefined) => Promise<Answer>
+  /** By what a payment is stored of which a notification has come. */
+  toldBy: 'notification' | 'enquiry'
   /** All of them are valid. */
   secrets: readonly string[]
   /** The name of the amount in a notification. */
@@ -67,7 +69,7 @@ export type IssuingBank = {
   goAway: () => Promise<void>
   comeBack: () => Promise<void>
   /** Its calls, by what the service wants of it. */
-  calls: Record<'link' | 'close' | 'enquire' | 'refund' | 'findRefund', string>
+  calls: Record<'link' | 'enquire' | 'refund' | 'findRefund', string> & { close?: string }
   /** Those that a create makes, in order; the last one makes the link. */
   preparing: readonly string[]
   linkOf: (orderId: string) => string
@@ -89,3 +91,7 @@ export type Case = {
 }
 
 export const OURS = { direct: 'its links are ours: nobody is called' }
+
+export const ENDS_BY_ITSELF = { phonepe: 'no call closes its orders: they end by their expiry' }
+
+export const ONLY_ASKS = { phonepe: 'its notifications prove nothing: they make a question due, and the answer counts' }

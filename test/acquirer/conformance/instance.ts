@@ -8,7 +8,7 @@ import { createEnquiries, type Enquiry } from '../../../src/payments/enquiries.t
 import { createReports } from '../../../src/payments/reports.ts'
 import { createDueRefunds } from '../../../src/refunds/due-refunds.ts'
 import { createRefundUpdates } from '../../../src/refunds/record-update.ts'
-import { doWhatIsDue } from '../../support/due-jobs.ts'
+import { doAllThatIsDue } from '../../support/due-jobs.ts'
 import { allow } from '../../support/webhooks.ts'
 import type { Stage } from './driver.ts'
 
@@ -42,7 +42,7 @@ export function startInstance(
     clients,
     clientOf,
     /** Does what is due of refunds. */
-    look: () => doWhatIsDue(refunds),
+    look: () => doAllThatIsDue(refunds),
 
     /** Asks about an order, however often that was done, and records what is told. */
     async ask(orderId: string) {

@@ -38,6 +38,7 @@ export const setu: Driver = async (options) => {
     send: (body, { secret, signed = body } = {}) =>
       post(service.app, SETU.path, body, undefined, bank.seal(signed, secret).headers),
     sendSigned,
+    toldBy: 'notification',
     secrets: SETU_SECRETS,
     amountField: 'amount',
     idle: (orderId) =>

@@ -2,7 +2,9 @@ import type { AcquirerSettings } from '../../../src/acquirer/accounts.ts'
 import type { CallFault } from '../../support/bank-faults.ts'
 import type { CashfreePayment } from '../../support/cashfree-forms.ts'
 import { CASHFREE, newCashfreeMerchant } from '../../support/fake-cashfree.ts'
+import { newPhonepeMerchant, PHONEPE } from '../../support/fake-phonepe.ts'
 import { newSetuMerchant, SETU } from '../../support/fake-setu.ts'
+import type { PhonepePayment } from '../../support/phonepe-bank.ts'
 import type { TestService } from '../../support/service.ts'
 import { type BesideOptions, startServiceBeside } from '../../support/service-with-bank.ts'
 import type { NewMerchant } from '../../support/tenants.ts'
@@ -18,7 +20,7 @@ export type Booked = Pick<Payment, 'number' | 'status' | 'utr'> & {
 }
 
 export type Bank = {
-  name: 'setu' | 'cashfree'
+  name: 'setu' | 'cashfree' | 'phonepe'
   service: TestService
   settings: Partial<AcquirerSettings>
   newMerchant: () => Promise<NewMerchant>
@@ -34,8 +36,8 @@ export type Bank = {
   timeOf: (payment: Booked) => Date
   /** Writes a payment into the bank's book, or what has become of it. */
   book: (orderId: string, payment: Booked) => void
-  /** Its calls. */
-  calls: { close: string; enquire: string }
+  /** Its calls; PhonePe has none that closes an order. */
+  calls: { close?: string; enquire: string }
   faults: { call: string; fault: CallFault; chance: number; path?: string }[]
   /** What its calls for an order have in their path. */
   pathOf: (orderId: string) => string
@@ -44,6 +46,8 @@ export type Bank = {
    * answers such a close like any other.
    */
   refusesToClose: boolean
+  /** The orders that it was asked about since the last call. Only of a bank whose notifications prove nothing. */
+  takeAsked?: () => string[]
   /** Forgets all orders, which makes it as quick as at the beginning. */
   forget: () => void
 }
@@ -115,5 +119,39 @@ export async function startCashfree(options: BesideOptions): Promise<Bank> {
       bank.orders.clear()
       bank.requests.length = 0
     },
+  }
+}
+
+export async function startPhonepe(options: BesideOptions): Promise<Bank> {
+  const { service, bank } = await startServiceBeside(PHONEPE, options)
+  const orderOf = (orderId: string) => bank.orders.get(orderId) as NonNullable<ReturnType<typeof bank.orders.get>>
+  const states = { PENDING: 'pending', SUCCESS: 'success', FAIL: 'failed' } as const
+  const paymentOf = (orderId: string, { number, status, utr, amount, begunAt }: Booked): PhonepePayment => ({
+    id: `OM${orderId}${number}`,
+    status: states[status],
+    amount,
+    rrn: utr,
+    at: begunAt,
+  })
+  return {
+    name: 'phonepe',
+    service,
+    settings: PHONEPE.settings(bank),
+    newMerchant: () => newPhonepeMerchant(service),
+    path: PHONEPE.path,
+    notificationOf: (orderId, payment, secret) =>
+      bank.seal(bank.eventOf(orderOf(orderId), paymentOf(orderId, payment)), secret),
+    book(orderId, booked) {
+      const [order, payment] = [orderOf(orderId), paymentOf(orderId, booked)]
+      order.payments = [...order.payments.filter(({ id }) => id !== payment.id), payment]
+    },
+    timeOf: ({ begunAt }) => begunAt,
+    calls: { enquire: 'order' },
+    faults: bank.faults as Bank['faults'],
+    pathOf: (orderId) => orderId,
+    refusesToClose: false,
+    takeAsked: () =>
+      bank.requests.splice(0).flatMap(({ path }) => /\/order\/([^/]+)\/status/.exec(path)?.slice(1) ?? []),
+    forget: () => bank.orders.clear(),
   }
 }

@@ -168,6 +168,27 @@ export function expected({ steps }: History) {
   return { isClosed, isPaid: heard.size > 0, isLate, isDouble: heard.size > 1 }
 }
 
+/**
+ * The history as it is for a bank whose notifications prove nothing, and which does not close orders: only the day file
+ * and the answers to questions tell, and the bank was asked at the moments `asked`, after all else that happened then.
+ */
+export function asAsked({ steps }: History, asked: readonly number[]): History {
+  const told = steps.filter((step) => step.does !== 'question' && !(step.does === 'tell' && step.by !== 'day file'))
+  const unclosed = told.map((step) => (step.does === 'cancel' ? { ...step, isOver: false } : step))
+  const isReached = (at: number) => !steps.some((step) => step.does === 'question' && step.at === at && !step.isReached)
+  const questions = asked.map((at) => ({ at, does: 'question', isReached: isReached(at) }) as const)
+  return { steps: [...unclosed, ...questions].toSorted((a, b) => a.at - b.at) }
+}
+
+/** When a notification of a payment has to make a question follow: at once, or 3 s after the one before. */
+export function questionsDue({ steps }: History, asked: readonly number[]): number[] {
+  return steps.flatMap((step) => {
+    if (step.does !== 'tell' || step.by !== 'notification' || step.payment.status !== 'SUCCESS') return []
+    const last = asked.findLast((at) => at < step.at) ?? -3
+    return INSTANTS.find((at) => at >= Math.max(step.at, last + 3)) ?? []
+  })
+}
+
 export function inWords({ steps }: History): string {
   const lines = steps.map((step) => `${timeOf(step.at)}: ${phraseOf(step)}`)
   return ['an order is made', ...lines].map((line) => `\n  ${line}`).join('')

@@ -24,8 +24,11 @@ import { type History, hasUtr, INSTANTS, OVER_SECONDS, type Payment, QUESTION_SE
 const AT_ONCE = 32
 const PATIENCE_MS = 30_000
 
-/** What has become of an order: what the shop is told of it, what each step was answered, and what is stored. */
-export type End = { told: string; answers: string[]; stored: string[] }
+/**
+ * What has become of an order: what the shop is told of it, what each step was answered, what is stored, and when the bank was
+ * asked, if its notifications prove nothing.
+ */
+export type End = { told: string; answers: string[]; stored: string[]; asked: number[] }
 
 /** Plays histories at an acquirer, each on an order of its own, all of them at the same moments. */
 export async function createPlayer(bank: Bank) {
@@ -60,6 +63,7 @@ export async function createPlayer(bank: Bank) {
           orderId: await createOrder(service, merchant),
           utrs: `H${first + index}`,
           answers: [] as string[],
+          asked: [] as number[],
         }
       })
       for (const at of INSTANTS) {
@@ -68,7 +72,10 @@ export async function createPlayer(bank: Bank) {
         await forEach(orders, AT_ONCE, async ({ history, ...order }) => {
           for (const step of history.steps) if (step.at === at) order.answers.push(await take(order, step))
         })
-        if (QUESTION_SECONDS.includes(at)) await askWhatIsDue(questions)
+        // Of the others, questions that somebody waits for are asked later: they would learn of payments before they are told.
+        if (bank.takeAsked || QUESTION_SECONDS.includes(at)) await askWhatIsDue(questions)
+        const asked = new Set(bank.takeAsked?.())
+        for (const order of orders) if (asked.has(order.orderId)) order.asked.push(at)
         faults.length = 0
       }
       const ends = await endsOf(orders)
@@ -101,7 +108,7 @@ export async function createPlayer(bank: Bank) {
       case 'ask':
         return ask(orderId)
       case 'cancel':
-        if (!step.isReached) makeUnreachable(orderId, calls.close)
+        if (!step.isReached && calls.close) makeUnreachable(orderId, calls.close)
         return cancel(orderId, step)
       case 'question':
         if (!step.isReached) makeUnreachable(orderId, calls.enquire)
@@ -153,12 +160,12 @@ export async function createPlayer(bank: Bank) {
       const clientOf = async () => client
       await createLinkCloser({ clientOf, reports, now, log: { error: () => undefined } })(order)
       // What the service has learned of Cashfree by now is learned of the other one too.
-      if (isReached && isOver && !bank.refusesToClose) await enquire(order, { client, reports, now })
+      if (isReached && isOver && !bank.refusesToClose && !bank.takeAsked) await enquire(order, { client, reports, now })
     }
     return payment?.status ?? ''
   }
 
-  async function endsOf(orders: (Order & { answers: string[] })[]): Promise<End[]> {
+  async function endsOf(orders: (Order & Pick<End, 'answers' | 'asked'>)[]): Promise<End[]> {
     const selects = STORED.map(
       ([table, columns]) =>
         `select order_id as "orderId", concat_ws(' ', '${table}:', ${columns}) as line
@@ -171,8 +178,8 @@ export async function createPlayer(bank: Bank) {
     ])
     const stored = new Map(orderIds.map((orderId) => [orderId, [] as string[]]))
     for (const { orderId, line } of rows) stored.get(orderId)?.push(line)
-    return forEach(orders, AT_ONCE, async ({ orderId, answers }) => {
-      return { told: await ask(orderId), answers, stored: stored.get(orderId) ?? [] }
+    return forEach(orders, AT_ONCE, async ({ orderId, answers, asked }) => {
+      return { told: await ask(orderId), answers, asked, stored: stored.get(orderId) ?? [] }
     })
   }
 }

@@ -1,0 +1,105 @@
+import { enquiryRulesOf } from '../../../src/acquirer/acquirers.ts'
+import { dueEnquiries } from '../../../src/acquirer/enquire.ts'
+import { LIMITS } from '../../../src/limits.ts'
+import { createEnquiries } from '../../../src/payments/enquiries.ts'
+import { createReports } from '../../../src/payments/reports.ts'
+import { newUtr } from '../../support/acquirer.ts'
+import { doAllThatIsDue } from '../../support/due-jobs.ts'
+import { newPhonepeMerchant, PHONEPE, PHONEPE_SECRETS } from '../../support/fake-phonepe.ts'
+import { newMerchant, post, unique } from '../../support/service.ts'
+import { startServiceBeside } from '../../support/service-with-bank.ts'
+import type { Driver, IssuingBank, Stage } from './driver.ts'
+import { startInstance } from './instance.ts'
+
+const CALLS = { link: 'createOrder', enquire: 'order', refund: 'refund', findRefund: 'findRefund' }
+
+const PATIENCE_MS = 30_000
+
+/** Notifications only make questions due: a case that has sent one goes on when the questions are answered. */
+export const phonepe: Driver = async (options) => {
+  const { service, bank } = await startServiceBeside(PHONEPE, options)
+  const { clock, db } = service
+  const { pay } = bank
+  const { endLate } = bank.refunds
+  const settings = PHONEPE.settings(bank)
+  const instance = startInstance({ service, settings, name: 'phonepe' } as Stage, PATIENCE_MS)
+  const questions = dueEnquiries({
+    enquiries: createEnquiries(db),
+    clients: instance.clients,
+    rulesOf: enquiryRulesOf,
+    reports: createReports(db),
+    now: clock.now,
+    limits: LIMITS.acquirers,
+  })
+  async function askWhatIsDue() {
+    clock.advance(3)
+    await doAllThatIsDue(questions)
+    await instance.look()
+  }
+  const orderOf = (orderId: string) => {
+    const order = bank.orders.get(orderId)
+    if (order) return order
+    throw new Error(`PhonePe does not know ${orderId}`)
+  }
+  const sendSigned = (body: string, signature: string | undefined) =>
+    post(service.app, PHONEPE.path, body, undefined, {
+      'content-type': 'application/json',
+      ...(signature !== undefined && { 'x-phonepe-checksum-signature': signature }),
+    })
+  return {
+    name: 'phonepe',
+    service,
+    newMerchant: () => newPhonepeMerchant(service),
+    newStranger: () => newMerchant(service.db),
+    /** The payment is in the bank's book too, since only that counts. */
+    notification(orderId, { status = 'SUCCESS', utr, amount = 20_000, paidAt = clock.now(), about } = {}) {
+      const order = orderOf(orderId)
+      const state = status === 'SUCCESS' ? ('success' as const) : ('failed' as const)
+      const payment = { id: unique('OM'), status: state, amount, rrn: utr ?? newUtr(), at: paidAt }
+      order.payments.push(payment)
+      return bank.seal(bank.eventOf({ ...order, orderId: about ?? orderId }, payment)).body
+    },
+    async send(body, { secret, signed = body } = {}) {
+      const answer = await post(service.app, PHONEPE.path, body, undefined, bank.seal(signed, secret).headers)
+      if (answer.status === 200) await askWhatIsDue()
+      return answer
+    },
+    sendSigned,
+    toldBy: 'enquiry',
+    secrets: PHONEPE_SECRETS,
+    amountField: 'amount',
+    idle(orderId) {
+      const { event: _, ...told } = bank.eventOf(orderOf(orderId), {
+        id: '1',
+        status: 'success',
+        amount: 1,
+        rrn: '',
+        at: clock.now(),
+      })
+      const events = ['pg.transaction.failed', 'settlement.processed', 'pg.order.created', 'constructor', undefined, 7]
+      return events.flatMap((event) =>
+        [told, { payload: null }, { payload: 'text' }].map((of) => JSON.stringify({ ...of, event })),
+      )
+    },
+    settings,
+    // Its types are narrower than what a case may do to any bank.
+    bank: Object.assign(bank, {
+      calls: CALLS,
+      preparing: [CALLS.link],
+      linkOf: (orderId: string) => orderOf(orderId).link,
+      made: () => [...bank.orders.keys()],
+      isOpen: (orderId: string) => bank.stateOf(orderOf(orderId)) === 'PENDING',
+      async pay(...how: Parameters<typeof pay>) {
+        const paid = await pay(...how)
+        if (paid.answers.includes(200)) await askWhatIsDue()
+        return paid
+      },
+      refunds: Object.assign(bank.refunds, {
+        async endLate() {
+          await endLate()
+          await askWhatIsDue()
+        },
+      }),
+    }) as unknown as IssuingBank,
+  }
+}

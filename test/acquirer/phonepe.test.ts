@@ -1,0 +1,599 @@
+import { createHmac } from 'node:crypto'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { enquiryRulesOf } from '../../src/acquirer/acquirers.ts'
+import type { AcquirerClient } from '../../src/acquirer/client.ts'
+import { dueEnquiries } from '../../src/acquirer/enquire.ts'
+import { phonepe, phonepeClient } from '../../src/acquirer/phonepe.ts'
+import { createPhonepeRequest, readPayment, readRefund } from '../../src/acquirer/phonepe-http.ts'
+import { LIMITS } from '../../src/limits.ts'
+import { createOutboundClient } from '../../src/outbound/http-client.ts'
+import { createEnquiries } from '../../src/payments/enquiries.ts'
+import { type EnquiryRules, mayEnquire } from '../../src/payments/enquiry-times.ts'
+import { createReports } from '../../src/payments/reports.ts'
+import { createRefund } from '../../src/refunds/create-refund.ts'
+import { findRefund } from '../../src/refunds/store.ts'
+import type { CallFault } from '../support/bank-faults.ts'
+import { decodePng } from '../support/decode-png.ts'
+import { doAllThatIsDue } from '../support/due-jobs.ts'
+import { CUSTOMER_VPA } from '../support/fake-bank.ts'
+import { newPhonepeMerchant, PHONEPE, PHONEPE_SECRETS, phonepeSettings } from '../support/fake-phonepe.ts'
+import { newSetuMerchant, SETU } from '../support/fake-setu.ts'
+import type { FakePhonepe } from '../support/phonepe-bank.ts'
+import { CREATE, intentFields, ORDER, post, STATUS, type TestService, unique } from '../support/service.ts'
+import { startBank, startServiceBeside } from '../support/service-with-bank.ts'
+import type { NewMerchant } from '../support/tenants.ts'
+import { until } from '../support/wait.ts'
+import { allow } from '../support/webhooks.ts'
+import { startInstance } from './conformance/instance.ts'
+import { gate } from './conformance/orders.ts'
+
+/** Long, so that a busy machine does not turn a right answer into a 503. The tests look themselves for what is due. */
+const LIMITS_OF_TESTS = {
+  outbound: { acquirerMs: 30_000 },
+  acquirers: { requestMs: 30_000 },
+  webhooks: { lookIntervalMs: 3_600_000 },
+}
+
+let service: TestService
+let bank: FakePhonepe
+let merchant: NewMerchant
+let client: AcquirerClient
+let look: () => Promise<void>
+let askWhatIsDue: () => Promise<void>
+beforeAll(async () => {
+  const setu = await startBank(SETU, () => new Date())
+  ;({ service, bank } = await startServiceBeside(
+    { ...PHONEPE, settings: (started) => ({ ...PHONEPE.settings(started), ...SETU.settings(setu) }) },
+    { limits: LIMITS_OF_TESTS },
+  ))
+  merchant = await newPhonepeMerchant(service)
+  const { clock, db } = service
+  const instance = startInstance({ service, settings: PHONEPE.settings(bank), name: 'phonepe' }, 30_000)
+  const { clients } = instance
+  client = (await instance.clientOf('phonepe')) as AcquirerClient
+  look = instance.look
+  const recording = { reports: createReports(db), now: clock.now, limits: LIMITS.acquirers }
+  const questions = dueEnquiries({ enquiries: createEnquiries(db), clients, rulesOf: enquiryRulesOf, ...recording })
+  askWhatIsDue = () => doAllThatIsDue(questions)
+})
+
+const create = (changes: Record<string, string> = {}, of = merchant) =>
+  post(service.app, CREATE, intentFields(of.mid, changes), of.key)
+
+async function newOrder(of = merchant): Promise<string> {
+  const { status, text, body } = await create({}, of)
+  if (status !== 200) throw new Error(text)
+  return body.data.orderId
+}
+
+const statusOf = async (orderId: string) =>
+  (await post(service.app, STATUS, { mid: merchant.mid, order_id: orderId }, merchant.key)).body
+
+const orderOf = (orderId: string) => bank.orders.get(orderId) as NonNullable<ReturnType<typeof bank.orders.get>>
+
+const questionsAbout = (orderId: string) =>
+  bank.requests.filter(({ path }) => path.includes(`/order/${orderId}/`)).length
+
+const eventAbout = (orderId: string, event = 'pg.order.completed') =>
+  JSON.stringify({
+    event,
+    payload: { merchantOrderId: orderId, state: 'COMPLETED', amount: 20_000, paymentDetails: [] },
+  })
+
+/** Sends a webhook of the kind SHA. */
+const send = async (body: string) =>
+  (await post(service.app, PHONEPE.path, body, undefined, bank.seal(body, PHONEPE_SECRETS[1]).headers)).status
+
+const quietly = { faults: { lost: 1 } }
+
+describe('an order at PhonePe', () => {
+  it('PhonePe makes an order of our name, in paise, that ends with ours; the intent has PhonePe’s name for it', async () => {
+    const orderId = await newOrder()
+    const sent = bank.requests.findLast(({ call }) => call === 'createOrder')
+    expect(sent?.body).toEqual({
+      merchantOrderId: orderId,
+      amount: 20_000,
+      expireAfter: 900,
+      paymentFlow: { type: 'PG', paymentMode: { type: 'UPI_QR' } },
+    })
+    const { rows } = await service.db.query('select acquirer_id, reference from acquirer_intents where order_id = $1', [
+      orderId,
+    ])
+    const { id, link } = orderOf(orderId)
+    expect(rows).toEqual([{ acquirer_id: id, reference: new URL(link).searchParams.get('tr') }])
+  })
+
+  it.each<CallFault>(['no answer', 'sent twice', { status: 500 }])(
+    'a create that PhonePe has lost by %j is 503, and the next one makes an order of another name',
+    async (fault) => {
+      const { service: impatient, bank: its } = await startServiceBeside(PHONEPE, {
+        limits: { ...LIMITS_OF_TESTS, outbound: { acquirerMs: 1_000 } },
+      })
+      const of = await newPhonepeMerchant(impatient)
+      its.nextFaults.createOrder = [fault]
+      const fields = intentFields(of.mid, { order_id: unique('order') })
+      expect((await post(impatient.app, CREATE, fields, of.key)).status).toBe(503)
+      expect(its.countOf('createOrder')).toBe(1)
+      const { body } = await post(impatient.app, CREATE, fields, of.key)
+      expect([...its.orders.keys()].at(-1)).toBe(body.data.orderId)
+      const names = its.requests.flatMap(({ call, body: sent }) =>
+        call === 'createOrder' ? [(sent as { merchantOrderId: string }).merchantOrderId] : [],
+      )
+      expect(new Set(names).size).toBe(2)
+    },
+  )
+
+  it('a cancelled order is not closed at PhonePe, which has no such call, and is not asked about at once', async () => {
+    const orderId = await newOrder()
+    const calls = bank.requests.length
+    expect(await client.closeLink(linkOf(orderId))).toBe('unknown')
+    await post(service.app, '/v1/payments/cancelPayment', { mid: merchant.mid, order_id: orderId }, merchant.key)
+    expect(bank.requests.length).toBe(calls)
+  })
+
+  it('createPaymentIntent is 503 for a time to pay below 5 minutes, and the log says which command mends it', async () => {
+    const of = await newPhonepeMerchant(service)
+    await service.db.query('update merchants set expiry_minutes = 4 where mid = $1', [of.mid])
+    const calls = bank.countOf('createOrder')
+    service.log.length = 0
+    expect((await create({}, of)).status).toBe(503)
+    expect(bank.countOf('createOrder')).toBe(calls)
+    expect(service.log.map((line) => JSON.parse(line)).find(({ acquirer }) => acquirer === 'phonepe')).toMatchObject({
+      outcome: 'refused',
+      msg: expect.stringContaining('--expiry-minutes 5'),
+    })
+  })
+
+  it.each([
+    [4, 'phonepe takes orders of 5 minutes and more: set --expiry-minutes 5 or more'],
+    [5, undefined],
+    [null, undefined],
+    [undefined, undefined],
+  ])('a merchant with %j minutes to pay has the fault %j', (expiryMinutes, fault) => {
+    expect(phonepe.faultOf?.({ vpa: 'chai@bank', expiryMinutes })).toBe(fault)
+  })
+
+  it.each([
+    ['is shown on the pay page and in the QR in the sandbox', true, 200],
+    ['is refused outside the sandbox', false, 503],
+  ])('a payment link of PhonePe that begins with https %s', async (_what, isSandbox, status) => {
+    const { service: other, bank: its } = await startServiceBeside({
+      ...PHONEPE,
+      settings: (started) => ({ phonepe: { ...phonepeSettings(started), isSandbox } }),
+    })
+    its.nextFaults.createOrder = ['other scheme']
+    const { mid, key } = await newPhonepeMerchant(other)
+    const { body, status: answered } = await post(other.app, ORDER, intentFields(mid), key)
+    expect(answered).toBe(status)
+    if (!isSandbox) return
+    const png = await other.app.inject(`/pay/${body.data.orderId}/qr.png`)
+    expect(decodePng(png.rawPayload)).toBe(its.orders.get(body.data.orderId)?.link.replace('upi:', 'https:'))
+  })
+})
+
+const linkOf = (orderId: string) => {
+  const { id, link } = orderOf(orderId)
+  return { acquirer: 'phonepe', merchantId: 'PP', id, reference: 'T', link }
+}
+
+describe('a create that fails', () => {
+  const intent = { orderId: 'a1', amount: 20_000, createdAt: new Date(0), expiresAt: new Date(900_000) } as never
+  const settings = { apiUrl: 'https://api.example', loginUrl: 'https://api.example/token' } as never
+  const token = { access_token: 't', issued_at: 1, expires_at: 1_000 }
+  const json = (status: number, body: object | string) => {
+    return {
+      status,
+      retryAfterSeconds: undefined,
+      text: '',
+      headers: {},
+      body: Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)),
+    }
+  }
+  const faultOf = (made: object, loggedIn: object = json(200, token)) => {
+    const http = { request: async ({ url }: { url: string }) => (url.endsWith('/token') ? loggedIn : made) } as never
+    const its = phonepeClient(
+      settings,
+      createPhonepeRequest(settings, http, () => 0),
+    )
+    return its.createLink(intent, { id: 'PP', payees: [] }).catch(({ outcome, isUndone }) => [outcome, isUndone])
+  }
+
+  it.each([
+    ['a log-in that is refused', json(200, {}), json(401, { errorCode: 'OIM000' }), ['refused', true]],
+    ['a log-in that fails', json(200, {}), json(500, {}), ['unavailable', true]],
+    ['401 twice', json(401, { code: 'AUTHORIZATION_FAILED' }), undefined, ['refused', true]],
+    ['403', json(403, '<html>'), undefined, ['refused', true]],
+    ['a refusal in PhonePe’s form', json(400, { code: 'BAD_REQUEST' }), undefined, ['refused', true]],
+    ['a refusal with the other name of the code', json(400, { errorCode: 'PR004' }), undefined, ['refused', true]],
+    ['a refusal of a proxy', json(400, '<html>'), undefined, ['refused', false]],
+    ['a name that is known', json(417, { code: 'INVALID_TRANSACTION_ID' }), undefined, ['refused', false]],
+    ['a name that is known, as 400', json(400, { code: 'ORDER_ALREADY_EXISTS' }), undefined, ['refused', false]],
+    ['429', json(429, { code: 'TOO_MANY' }), undefined, ['unavailable', true]],
+    ['500', json(500, { code: 'INTERNAL_SERVER_ERROR' }), undefined, ['unavailable', false]],
+    ['an answer without a link', json(200, { orderId: 'OMO1', state: 'PENDING' }), undefined, ['bad answer', false]],
+  ])('by %s says whether PhonePe certainly has no order', async (_what, made, loggedIn, fault) => {
+    expect(await faultOf(made, loggedIn)).toEqual(fault)
+  })
+})
+
+describe('the log-in', () => {
+  it('one log-in to PhonePe is shared by all calls, renewed at half of its life, and kept while that fails', async () => {
+    const { service: fresh, bank: its } = await startServiceBeside(PHONEPE, { limits: LIMITS_OF_TESTS })
+    const of = await newPhonepeMerchant(fresh)
+    const createAt = async () => (await post(fresh.app, CREATE, intentFields(of.mid), of.key)).status
+    await Promise.all(Array.from({ length: 20 }, createAt))
+    fresh.clock.advance(312_000)
+    expect([await createAt(), its.countOf('logIn')]).toEqual([200, 1])
+    fresh.clock.advance(400)
+    its.faults = [{ call: 'logIn', fault: { status: 500 }, chance: 1 }]
+    for (let i = 0; i < 3; i++) expect(await createAt()).toBe(200)
+    await until('it was tried once', () => its.countOf('logIn') === 2)
+    fresh.clock.advance(11)
+    its.faults = []
+    expect(await createAt()).toBe(200)
+    await until('it is renewed', () => its.countOf('logIn') === 3)
+    fresh.clock.advance(312_000)
+    expect([await createAt(), its.countOf('logIn')]).toEqual([200, 3])
+    its.forgetTokens()
+    expect([await createAt(), its.countOf('logIn')]).toEqual([200, 4])
+  })
+
+  it.each([{ expires_at: null }, { issued_at: 2_000 }, { expires_at: '1000' }, { access_token: 'two words' }])(
+    'a log-in to PhonePe is not believed with %j',
+    async (changes) => {
+      const http = createOutboundClient({ allowedNetworks: allow(), limits: LIMITS.outbound, now: () => new Date() })
+      const body = Buffer.from(JSON.stringify({ access_token: 't', issued_at: 1, expires_at: 1_000, ...changes }))
+      const answering = {
+        ...http,
+        request: async () => ({ status: 200, retryAfterSeconds: undefined, text: '', headers: {}, body }),
+      }
+      const request = createPhonepeRequest(
+        phonepeSettings({ apiUrl: 'https://a.example', loginUrl: 'https://a.example' }),
+        answering as never,
+        () => 0,
+      )
+      await expect(request({ method: 'GET', path: 'x' }, undefined, [200])).rejects.toMatchObject({
+        outcome: 'bad answer',
+      })
+    },
+  )
+})
+
+describe('a webhook of PhonePe', () => {
+  const settings = { ...phonepeSettings({ apiUrl: 'https://a.example', loginUrl: 'https://a.example' }) }
+  const published = '08c4fb56b30a6cec4d065ec43977f7892a0f556983e85c503f1b8add47f650ca'
+  const body = '{"event":"pg.order.completed"}'
+  const check = (headers: object, changes: object = {}) => {
+    const of = phonepe.notifications({ phonepe: { ...settings, ...changes } })
+    return () => of?.requireSignature({ headers } as never, Buffer.from(body), new Date())
+  }
+  const hmac = (secret: string, text = body) => createHmac('sha256', secret).update(text).digest('hex')
+
+  it.each([
+    ['of the kind SHA', { authorization: published }],
+    ['of the kind HMAC', { 'x-phonepe-checksum-signature': hmac(PHONEPE_SECRETS[0]) }],
+    ['of the kind HMAC under its other name', { 'phonepe-checksum-signature': hmac(PHONEPE_SECRETS[0]) }],
+  ])('%s is authentic with any of the configured secrets', (_kind, headers) => {
+    expect(check(headers)).not.toThrow()
+  })
+
+  it.each([
+    ['no header', {}, {}],
+    ['the word in capitals', { authorization: published.toUpperCase() }, {}],
+    ['the word behind a scheme', { authorization: `Basic ${published}` }, {}],
+    ['the secret itself', { authorization: PHONEPE_SECRETS[1] }, {}],
+    ['the word of another user', { authorization: published }, { notificationSecrets: ['user_2:Passw0rd9'] }],
+    ['the word where no user is set', { authorization: published }, { notificationSecrets: ['Passw0rd9'] }],
+    ['the word of another password', { authorization: published }, { notificationSecrets: ['user_1:Passw0rd8'] }],
+    ['an HMAC of other bytes', { 'x-phonepe-checksum-signature': hmac(PHONEPE_SECRETS[0], `${body} `) }, {}],
+    ['an HMAC with more behind it', { 'x-phonepe-checksum-signature': `${hmac(PHONEPE_SECRETS[0])}00` }, {}],
+    ['an HMAC in the other header', { authorization: hmac(PHONEPE_SECRETS[0]) }, {}],
+    ['a list', { 'x-phonepe-checksum-signature': ['a', 'b'] }, {}],
+  ])('with %s is refused', (_what, headers, changes) => {
+    expect(check(headers, changes)).toThrow('Send Authorization')
+  })
+
+  it('pays nothing by what it says: PhonePe is asked, and only the answer counts', async () => {
+    const orderId = await newOrder()
+    expect(await send(eventAbout(orderId))).toBe(200)
+    await askWhatIsDue()
+    expect([(await statusOf(orderId)).txnStatus, questionsAbout(orderId)]).toEqual(['PENDING', 1])
+    const { payment } = await bank.pay(orderId, quietly)
+    // Even an event of a failure.
+    service.clock.advance(3)
+    expect(await send(eventAbout(orderId, 'pg.order.failed'))).toBe(200)
+    await askWhatIsDue()
+    expect(await statusOf(orderId)).toMatchObject({ txnStatus: 'SUCCESS', data: { UTR: payment.rrn } })
+    const { rows } = await service.db.query('select kind from payment_exceptions where order_id = $1', [orderId])
+    expect(rows).toEqual([])
+  })
+
+  it('makes a question due 3 s after the last one, beyond 20 questions 60 s after it, and none is lost', async () => {
+    const orderId = await newOrder()
+    let asked = 0
+    const asksAfter = async (seconds: number) => {
+      for (let i = 0; i < 3; i++) expect(await send(eventAbout(orderId))).toBe(200)
+      await askWhatIsDue()
+      expect(questionsAbout(orderId)).toBe(asked)
+      service.clock.advance(seconds)
+      await askWhatIsDue()
+      expect(questionsAbout(orderId)).toBe(++asked)
+    }
+    await send(eventAbout(orderId))
+    await askWhatIsDue()
+    expect(questionsAbout(orderId)).toBe(++asked)
+    while (asked < 20) await asksAfter(3)
+    await bank.pay(orderId, quietly)
+    await send(eventAbout(orderId))
+    service.clock.advance(59)
+    await askWhatIsDue()
+    expect(questionsAbout(orderId)).toBe(20)
+    service.clock.advance(1)
+    await askWhatIsDue()
+    expect((await statusOf(orderId)).txnStatus).toBe('SUCCESS')
+    // A paid order is asked about no more.
+    service.clock.advance(60)
+    expect(await send(eventAbout(orderId))).toBe(200)
+    await askWhatIsDue()
+    expect(questionsAbout(orderId)).toBe(21)
+  })
+
+  it('takes away none of the three questions after the expiry, nor the operator’s, however often somebody sends it', async () => {
+    const orderId = await newOrder()
+    for (let i = 0; i < 30; i++) {
+      await send(eventAbout(orderId))
+      service.clock.advance(10)
+      await askWhatIsDue()
+    }
+    const asked = questionsAbout(orderId)
+    service.clock.advance(10 * 60 + 90)
+    for (const seconds of [0, 7 * 60, 2 * 3_600]) {
+      service.clock.advance(seconds)
+      await askWhatIsDue()
+    }
+    expect(questionsAbout(orderId)).toBe(asked + 3)
+    const { most } = phonepe.enquiryRules as EnquiryRules
+    expect(await createEnquiries(service.db).take(orderId, most, service.clock.now())).toBeDefined()
+  })
+
+  it('about an unknown order or refund, or one of another acquirer, is 404, also before the order is stored', async () => {
+    const ofSetu = await newOrder(await newSetuMerchant(service))
+    const refund = { event: 'pg.refund.completed', payload: { merchantRefundId: 'a'.repeat(32) } }
+    for (const text of [eventAbout('a'.repeat(32)), eventAbout(ofSetu), JSON.stringify(refund)]) {
+      expect(await send(text)).toBe(404)
+    }
+    const stored = gate()
+    bank.nextFaults.createOrder = [{ until: stored.opens }]
+    const known = bank.orders.size
+    const creating = create()
+    await until('the bank has made the order', () => bank.orders.size > known, { pollMs: 1 })
+    const orderId = [...bank.orders.keys()].at(-1) as string
+    expect(await send(eventAbout(orderId))).toBe(404)
+    stored.open()
+    await creating
+    expect(await send(eventAbout(orderId))).toBe(200)
+  })
+
+  it.each([
+    { event: 'pg.order.completed' },
+    { event: 'pg.order.completed', payload: { merchantOrderId: 7, note: CUSTOMER_VPA } },
+    { event: 'pg.refund.failed', payload: 'text' },
+    { event: 'pg.refund.failed', payload: null },
+  ])('that names no order or refund is 400 and is stored without its customer: %j', async (event) => {
+    expect(await send(JSON.stringify(event))).toBe(400)
+    const { rows } = await service.db.query("select body from payment_exceptions where kind = 'unreadable'")
+    expect(rows.map((row) => row.body).join()).toContain(event.event)
+    expect(rows.map((row) => row.body).join()).not.toContain(CUSTOMER_VPA)
+  })
+})
+
+describe('a refund at PhonePe', () => {
+  async function newRefund() {
+    const orderId = await newOrder()
+    await bank.pay(orderId, quietly)
+    await send(eventAbout(orderId))
+    await askWhatIsDue()
+    const asked = { mid: merchant.mid, orderId, refundId: unique('R'), amount: 20_000, note: '', madeBy: 'merchant' }
+    const made = await createRefund(service.pools.due, asked, service.clock.now())
+    if ('refund' in made) return made.refund
+    throw new Error(made.refused)
+  }
+  const stored = (ourRefundId: string) => findRefund(service.db, merchant.mid, { ourRefundId })
+  const tell = (ourRefundId: string) =>
+    send(
+      JSON.stringify({ event: 'pg.refund.completed', payload: { merchantRefundId: ourRefundId, state: 'COMPLETED' } }),
+    )
+  const booked = (ourRefundId: string) => bank.refunds.all.find((one) => one.ourRefundId === ourRefundId)
+  const queries = (ourRefundId: string) =>
+    bank.requests.filter(({ call, path }) => call === 'findRefund' && path.includes(ourRefundId)).length
+
+  it('is queried 3 s after a webhook, whose word alone ends nothing', async () => {
+    const { ourRefundId } = await newRefund()
+    bank.refunds.faults = { late: 1 }
+    await look()
+    expect(await tell(ourRefundId)).toBe(200)
+    await look()
+    expect(queries(ourRefundId)).toBe(0)
+    service.clock.advance(3)
+    await look()
+    expect([queries(ourRefundId), (await stored(ourRefundId))?.status]).toEqual([1, 'PENDING'])
+    bank.refunds.faults = { lost: 1 }
+    await bank.refunds.endLate()
+    bank.refunds.faults = {}
+    for (let i = 0; i < 3; i++) expect(await tell(ourRefundId)).toBe(200)
+    service.clock.advance(3)
+    await look()
+    expect(await stored(ourRefundId)).toMatchObject({ status: 'SUCCESS', reference: booked(ourRefundId)?.reference })
+    expect(queries(ourRefundId)).toBe(2)
+  })
+
+  it('that PhonePe has refused, and then tells of as done, is asked about and succeeds', async () => {
+    const { ourRefundId, orderId } = await newRefund()
+    bank.nextFaults.refund = [{ status: 400 }]
+    await look()
+    expect(await stored(ourRefundId)).toMatchObject({ status: 'FAIL', reason: 'refused: fault' })
+    const of = { id: 'OMR1', paymentId: 'OM1', createdAt: service.clock.now().toISOString() }
+    bank.refunds.all.push({ ...of, orderId, ourRefundId, amount: 20_000, status: 'success', reference: '412345678901' })
+    expect(await tell(ourRefundId)).toBe(200)
+    service.clock.advance(3)
+    await look()
+    expect(await stored(ourRefundId)).toMatchObject({ status: 'SUCCESS', reference: '412345678901' })
+    // A webhook about an ended refund makes one more query, and none is planned after it.
+    expect(await tell(ourRefundId)).toBe(200)
+    service.clock.advance(3)
+    await look()
+    expect(queries(ourRefundId)).toBe(3)
+    service.clock.advance(86_400)
+    await look()
+    expect(queries(ourRefundId)).toBe(3)
+  })
+
+  it('that a proxy has sent twice is the one that PhonePe made of the first', async () => {
+    const { ourRefundId } = await newRefund()
+    bank.refunds.faults = { late: 1 }
+    bank.nextFaults.refund = ['sent twice']
+    await look()
+    bank.refunds.faults = {}
+    expect(await stored(ourRefundId)).toMatchObject({ status: 'PENDING', acquirerRefundId: booked(ourRefundId)?.id })
+  })
+
+  it.each([
+    [{ state: 'CONFIRMED' }, { status: 'PENDING' }],
+    [
+      { state: 'COMPLETED', splitInstruments: [{ rail: { type: 'UPI', utr: '412345678901' } }] },
+      { status: 'SUCCESS', reference: '412345678901' },
+    ],
+    [
+      { state: 'COMPLETED', paymentDetails: [{ rail: { type: 'UPI', utr: '412345678901' } }] },
+      { status: 'SUCCESS', reference: '412345678901' },
+    ],
+    [
+      { state: 'COMPLETED', paymentDetails: 'none', rail: { type: 'PG', utr: '1' } },
+      { status: 'SUCCESS', reference: '' },
+    ],
+    [
+      { state: 'FAILED', errorCode: 'A', detailedErrorCode: 'B' },
+      { status: 'FAIL', reason: 'B' },
+    ],
+    [
+      { state: 'FAILED', errorCode: 'two words' },
+      { status: 'FAIL', reason: 'FAILED' },
+    ],
+    [{ state: 'HELD' }, { status: 'PENDING', unknownStatus: 'HELD' }],
+  ])('of %j is %j', (told, update) => {
+    const answer = { status: 200, body: { refundId: 'OMR1', amount: 100, ...told }, requestId: undefined }
+    expect(readRefund('R1', answer)).toMatchObject({ id: 'OMR1', amount: 100, ...update })
+  })
+
+  it('of a second payment is refused without a call, since PhonePe’s refund names the order', async () => {
+    const order = { orderId: 'O1', ourRefundId: 'R1', amount: 100, isSecond: true } as never
+    const calls = bank.requests.length
+    expect(await client.refund?.(order)).toMatchObject({ status: 'FAIL' })
+    expect(bank.requests.length).toBe(calls)
+  })
+})
+
+describe('the answer to a question', () => {
+  const utr = '455069731511'
+  const rail = { type: 'UPI', utr, vpa: CUSTOMER_VPA }
+  const attempt = { state: 'COMPLETED', amount: 10_000, transactionId: 'OM1', timestamp: 1_774_982_400_000, rail }
+  const order = {
+    orderId: 'OMO1',
+    state: 'COMPLETED',
+    amount: 10_000,
+    paymentDetails: [attempt],
+    unknown: { of: 'us' },
+  }
+  const read = (changes: object) =>
+    readPayment('phonepe:acme', 'O1', { status: 200, body: { ...order, ...changes }, requestId: 'R' })
+  const withAttempt = (changes: object) => ({ paymentDetails: [{ ...attempt, ...changes }] })
+
+  it.each([
+    ['the rail in the attempt', {}],
+    ['the rail in the splits', withAttempt({ rail: undefined, splitInstruments: [{ rail, amount: 10_000 }] })],
+    [
+      'another rail beside it',
+      withAttempt({ rail: undefined, splitInstruments: [{ rail: { type: 'PPI_EGV' } }, { rail }] }),
+    ],
+    [
+      'an attempt that failed before',
+      { paymentDetails: [{ ...attempt, state: 'FAILED', rail: undefined, timestamp: 1 }, attempt] },
+    ],
+    [
+      'an attempt that failed at last',
+      { paymentDetails: [attempt, { ...attempt, state: 'FAILED', timestamp: 1_774_982_500_000 }] },
+    ],
+  ])('with %s tells of the payment of an order, and nothing of the customer', (_what, changes) => {
+    expect(read(changes)).toEqual({
+      orderId: 'O1',
+      status: 'SUCCESS',
+      utr,
+      amount: '100.00',
+      paidAt: new Date(1_774_982_400_000),
+      acquirer: { name: 'phonepe:acme', id: 'OMO1' },
+      names: { id: 'OM1' },
+    })
+  })
+
+  it.each([
+    ['no attempt', { paymentDetails: [] }],
+    ['no UTR', withAttempt({ rail: { type: 'UPI' } })],
+    ['a UTR of another rail', withAttempt({ rail: { type: 'PG', utr } })],
+    ['another amount of the attempt', withAttempt({ amount: 10_001 })],
+    ['an attempt that has not ended', withAttempt({ state: 'PENDING' })],
+    ['an unknown state', { state: 'REFUNDED' }],
+    ['an amount with decimals', { amount: 10_000.5 }],
+  ])('of a paid order with %s is not believed', (_what, changes) => {
+    expect(() => read(changes)).toThrow(expect.objectContaining({ outcome: 'bad answer' }))
+  })
+
+  it.each([
+    ['of an open order with a failed attempt', { state: 'PENDING', ...withAttempt({ state: 'FAILED' }) }],
+    ['of an order nobody has tried to pay', { state: 'CREATED', paymentDetails: [] }],
+    [
+      'of an expired order nobody has tried to pay',
+      { state: 'FAILED', errorCode: 'TXN_NOT_COMPLETED', paymentDetails: [] },
+    ],
+  ])('%s tells of no payment', (_what, changes) => {
+    expect(read(changes)).toBeUndefined()
+  })
+
+  it('of a failed order is that of its last attempt', () => {
+    const failed = { ...attempt, state: 'FAILED', errorCode: 'TXN_CANCELLED', detailedErrorCode: 'ZA', rail: undefined }
+    const earlier = { ...failed, transactionId: 'OM0', timestamp: 1, detailedErrorCode: 'ZM' }
+    expect(read({ state: 'FAILED', paymentDetails: [failed, earlier] })).toMatchObject({
+      status: 'FAIL',
+      utr: undefined,
+      names: { id: 'OM1' },
+      failure: { reason: 'declined_by_customer', code: 'ZA' },
+    })
+  })
+})
+
+it.each([5, 15, 24 * 60])(
+  'of an order with %d minutes to pay, PhonePe is asked at most 12 times before the expiry if somebody polls',
+  (minutes) => {
+    const [createdAt, expiresAt] = [0, new Date(minutes * 60_000)]
+    const asked: number[] = []
+    for (let at = 0; at < expiresAt.getTime(); at += 1_000) {
+      const state = {
+        acquirer: 'phonepe',
+        enquiries: asked.length,
+        createdAt,
+        askedAt: asked.at(-1) ?? null,
+        dueAt: expiresAt.getTime() + 90_000,
+      }
+      if (mayEnquire(state, phonepe.enquiryRules as EnquiryRules, expiresAt, new Date(at))) asked.push(at)
+    }
+    expect(asked[0]).toBe(20_000)
+    expect(asked.length).toBeLessThanOrEqual(12)
+    expect(asked.length).toBeGreaterThanOrEqual(8)
+    for (const [index, at] of asked.entries())
+      if (index > 0) expect(at - (asked[index - 1] as number)).toBeGreaterThanOrEqual(10_000)
+  },
+)
+
+it('nobody can play the customer at PhonePe', async () => {
+  const attempt = { payeeVpa: 'a@b', amount: 100, succeeds: true }
+  await expect(client.simulate({} as never, attempt)).rejects.toMatchObject({ outcome: 'unavailable' })
+})

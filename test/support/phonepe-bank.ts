@@ -1,0 +1,326 @@
+import { createHash, createHmac, randomBytes, randomInt } from 'node:crypto'
+import type { Answer, NotificationFaults } from './bank-faults.ts'
+import { type BookedRefund, createRefundBook } from './bank-refunds.ts'
+import { inSomeForm } from './cashfree-forms.ts'
+import { answered, type BankOptions, type BankRequest, CUSTOMER_VPA, startFakeBank } from './fake-bank.ts'
+
+/** A bank for tests: the part of PhonePe's API v2 that the service uses, as its published documents describe it. */
+
+export type PhonepeCall = 'logIn' | 'createOrder' | 'order' | 'refund' | 'findRefund'
+
+export type PhonepeRequest = BankRequest<PhonepeCall>
+
+/** One attempt to pay an order. */
+export type PhonepePayment = {
+  id: string
+  status: 'pending' | 'success' | 'failed'
+  /** In paise. */
+  amount: number
+  /** The bank's reference; empty until the attempt has ended. */
+  rrn: string
+  at: Date
+}
+
+export type PhonepeOrder = {
+  id: string
+  /** Our name for it. */
+  orderId: string
+  amount: number
+  expiresAt: Date
+  link: string
+  payments: PhonepePayment[]
+}
+
+export type PhonepeRefund = BookedRefund & { orderId: string }
+
+export type FakePhonepeOptions = BankOptions<PhonepeCall> & {
+  clientId: string
+  clientVersion: string
+  clientSecret: string
+  /** `user:password` of the kind SHA, or the key of the kind HMAC. */
+  webhookSecret: string
+  /** How long a token lives. */
+  tokenSeconds?: number
+}
+
+export type FakePhonepe = Awaited<ReturnType<typeof startFakePhonepe>>
+
+const PAYEE = 'DEMOMERCHANTONLINE@ybl'
+
+const ROUTES: [PhonepeCall, string, RegExp][] = [
+  ['logIn', 'POST', /^\/v1\/oauth\/token$/],
+  ['createOrder', 'POST', /^\/pg\/payments\/v2\/pay$/],
+  ['order', 'GET', /^\/pg\/payments\/v2\/order\/([^/]+)\/status\?details=true$/],
+  ['refund', 'POST', /^\/pg\/payments\/v2\/refund$/],
+  ['findRefund', 'GET', /^\/pg\/payments\/v2\/refund\/([^/]+)\/status$/],
+]
+
+const STATES = { pending: 'PENDING', success: 'COMPLETED', failed: 'FAILED' }
+const REFUND_STATES = { ...STATES, initiated: 'CONFIRMED', 'on hold': 'PENDING' }
+
+export async function startFakePhonepe(options: FakePhonepeOptions) {
+  const { now } = options
+  const orders = new Map<string, PhonepeOrder>()
+  const tokens = new Map<string, number>()
+  const bank = await startFakeBank<PhonepeCall>(options, {
+    routes: ROUTES,
+    answer: answerTo,
+    refuse,
+    answerFields: {
+      withLink: (body, change) => ({ ...body, intentUrl: change(body.intentUrl) }),
+      withOrder: (body, orderId) => ({ ...body, orderId }),
+    },
+    seal(event, secret = options.webhookSecret) {
+      const body = typeof event === 'string' ? event : JSON.stringify(event)
+      const proof = secret.includes(':')
+        ? { authorization: createHash('sha256').update(secret).digest('hex') }
+        : { 'x-phonepe-checksum-signature': createHmac('sha256', secret).update(body).digest('hex') }
+      return { body, headers: { 'content-type': 'application/json', ...proof } }
+    },
+  })
+  const refunds = createRefundBook<PhonepeRefund>({
+    now,
+    happens: bank.happens,
+    eventOf: (refund) => ({ event: `pg.refund.${REFUND_EVENTS[refund.status]}`, payload: refundOf(refund) }),
+    send: bank.sendSoon,
+  })
+
+  const fake = Object.assign(bank, {
+    apiUrl: `${bank.url}/pg`,
+    loginUrl: `${bank.url}/v1/oauth/token`,
+    /** By our orderId. */
+    orders,
+    refunds,
+    tokenSeconds: options.tokenSeconds ?? 624_600,
+    pay,
+    eventOf,
+    stateOf,
+
+    /** The truth: what was paid. */
+    paid: () =>
+      [...orders.values()].flatMap((order) =>
+        order.payments
+          .filter(({ status }) => status === 'success')
+          .map((payment) => ({ ...payment, order, orderId: order.orderId, utr: payment.rrn })),
+      ),
+
+    /** From now on no token is good that was given. */
+    forgetTokens: () => tokens.clear(),
+  })
+  return fake
+
+  function answerTo({ call, headers, body }: PhonepeRequest, name = ''): Answer {
+    if (call === 'logIn') return logIn(body as Record<string, unknown>)
+    const token = headers.authorization?.replace(/^O-Bearer /, '') ?? ''
+    if ((tokens.get(token) ?? 0) <= now().getTime())
+      return refuse(401, 'AUTHORIZATION_FAILED', 'the token is not valid')
+    switch (call) {
+      case 'createOrder':
+        return createOrder(body as OrderSent)
+      case 'order': {
+        const order = orders.get(name)
+        return order
+          ? answered(200, orderOf(order))
+          : refuse(400, 'INVALID_MERCHANT_ORDER_ID', 'No entry found for the merchantOrderId')
+      }
+      case 'refund':
+        return refund(body as RefundSent)
+      case 'findRefund': {
+        const found = refunds.all.find(({ ourRefundId }) => ourRefundId === name)
+        return found ? answered(200, refundOf(found)) : refuse(404, 'INVALID_MERCHANT_REFUND_ID', 'No refund found')
+      }
+    }
+  }
+
+  function logIn({ client_id, client_version, client_secret }: Record<string, unknown>): Answer {
+    const given = [client_id, client_version, client_secret]
+    if (given.join(' ') !== `${options.clientId} ${options.clientVersion} ${options.clientSecret}`) {
+      return answered(401, { errorCode: 'OIM000', code: 'INVALID_CLIENT', message: 'Bad request' })
+    }
+    const token = randomBytes(48).toString('base64url')
+    tokens.set(token, now().getTime() + fake.tokenSeconds * 1000)
+    const issued_at = Math.floor(now().getTime() / 1000)
+    return answered(200, {
+      access_token: token,
+      encrypted_access_token: token,
+      refresh_token: token,
+      expires_in: null,
+      issued_at,
+      expires_at: issued_at + fake.tokenSeconds,
+      session_expires_at: issued_at + fake.tokenSeconds,
+      token_type: 'O-Bearer',
+    })
+  }
+
+  /** As PhonePe, it refuses a name that it has already, and does not tell the link again. */
+  function createOrder({ merchantOrderId: orderId, amount, expireAfter }: OrderSent): Answer {
+    if (orders.has(orderId)) return refuse(417, 'INVALID_TRANSACTION_ID', 'merchantOrderId exists')
+    const id = `OMO${randomInt(10 ** 11, 10 ** 12)}${randomInt(10 ** 8, 10 ** 9)}`
+    // The `tr` is ours in links of the older version, and theirs in newer ones.
+    const tr = Number(id.at(-1)) % 2 ? orderId : id
+    const am = inSomeForm(amount, id)
+    const values = {
+      pn: 'Demo Merchant ',
+      am,
+      mam: am,
+      tr,
+      tn: `Payment for ${orderId}`,
+      mc: '5814',
+      mode: '04',
+      purpose: '00',
+      // Most of their links have none.
+      ...(Number(id.at(-2)) % 4 === 0 && { cu: 'INR' }),
+      utm_campaign: 'B2B_PG',
+      utm_medium: 'DEMOMERCHANTONLINE',
+      utm_source: tr,
+    }
+    const query = Object.entries(values).map(([name, value]) => `&${name}=${encodeURIComponent(value)}`)
+    const link = `upi://pay?pa=${PAYEE}${query.join('')}&mcbs=`
+    const expiresAt = new Date(now().getTime() + expireAfter * 1000)
+    orders.set(orderId, { id, orderId, amount, expiresAt, link, payments: [] })
+    const expireAt = expiresAt.getTime()
+    return answered(200, { orderId: id, state: 'PENDING', expireAt, intentUrl: link, qrData: 'data:image/png;base64,' })
+  }
+
+  /** An order whose time is over has failed, unless an attempt is under way. */
+  function stateOf({ payments, expiresAt }: PhonepeOrder) {
+    if (payments.some(({ status }) => status === 'success')) return 'COMPLETED'
+    return expiresAt <= now() && payments.at(-1)?.status !== 'pending' ? 'FAILED' : 'PENDING'
+  }
+
+  /**
+   * A customer tries to pay an order, or ends the attempt that is under way. Resolves when the notifications were sent, or
+   * are waiting: `answers` are their statuses; undefined where no answer came. Nobody can begin to pay an ended order.
+   */
+  async function pay(
+    orderId: string,
+    {
+      outcome = 'success',
+      amount,
+      rrn = String(randomInt(10 ** 11, 10 ** 12)),
+      faults = fake.notificationFaults,
+    }: { outcome?: PhonepePayment['status']; amount?: number; rrn?: string; faults?: NotificationFaults } = {},
+  ) {
+    const order = orders.get(orderId)
+    const underWay = order?.payments.find(({ status }) => status === 'pending')
+    if (!order || (!underWay && stateOf(order) !== 'PENDING')) throw new Error(`the order ${orderId} cannot be paid`)
+    const payment = underWay ?? {
+      id: `OM${randomInt(10 ** 13, 10 ** 14)}`,
+      status: outcome,
+      amount: 0,
+      rrn: '',
+      at: now(),
+    }
+    if (!underWay) order.payments.push(payment)
+    Object.assign(payment, { status: outcome, amount: amount ?? order.amount, at: now() })
+    if (outcome === 'pending') return { order, payment, answers: [] }
+    payment.rrn = rrn
+    const success = { ...payment, status: 'success' } as const
+    const answers = await bank.tell([eventOf(order, payment)], faults, {
+      contradiction: () => eventOf(order, { ...success, amount: payment.amount + 100 }),
+      forgery: () => eventOf(order, success),
+    })
+    return { order, payment, answers }
+  }
+
+  /** The notification of a payment's end. An attempt that has failed is no end of its order. */
+  function eventOf(order: PhonepeOrder, payment: PhonepePayment) {
+    const told = orderOf({ ...order, payments: [payment] })
+    const event = payment.status === 'failed' ? 'pg.transaction.failed' : 'pg.order.completed'
+    return { event, payload: { merchantId: 'DEMOMERCHANTONLINE', merchantOrderId: order.orderId, ...told } }
+  }
+
+  function orderOf(order: PhonepeOrder) {
+    const { id: orderId, amount, expiresAt, payments } = order
+    const state = stateOf(order)
+    const told = payments.find(({ status }) => status === 'success')?.amount ?? amount
+    return {
+      orderId,
+      state,
+      amount: told,
+      payableAmount: told,
+      feeAmount: 0,
+      expireAt: expiresAt.getTime(),
+      metaInfo: {},
+      ...(state === 'FAILED' && { errorCode: 'TXN_NOT_COMPLETED', detailedErrorCode: 'TXN_AUTO_FAILED' }),
+      paymentDetails: payments.map(paymentOf),
+    }
+  }
+
+  /** As PhonePe, it takes each name once, and the order must be paid. */
+  function refund({ merchantRefundId, originalMerchantOrderId, amount }: RefundSent): Answer {
+    if (refunds.all.some(({ ourRefundId }) => ourRefundId === merchantRefundId)) {
+      return refuse(400, 'DUPLICATE_TRANSACTION', 'merchantRefundId exists')
+    }
+    const payment = orders.get(originalMerchantOrderId)?.payments.find(({ status }) => status === 'success')
+    if (!payment) return refuse(400, 'BAD_REQUEST', 'the order is not paid')
+    const others = refunds.all.filter(
+      ({ orderId, status }) => orderId === originalMerchantOrderId && status !== 'failed',
+    )
+    if (others.reduce((sum, one) => sum + one.amount, amount) > payment.amount) {
+      return refuse(400, 'REFUND_AMOUNT_EXCEEDS_ORIGINAL', 'more than what was paid')
+    }
+    const made = refunds.add({
+      id: `OMR${randomInt(10 ** 13, 10 ** 14)}`,
+      ourRefundId: merchantRefundId,
+      orderId: originalMerchantOrderId,
+      paymentId: payment.id,
+      amount,
+      status: 'pending',
+      reference: '',
+      createdAt: now().toISOString(),
+    })
+    // The end of a refund is told by its notification, and by the call for its status.
+    return answered(200, { refundId: made.id, amount, state: 'PENDING' })
+  }
+}
+
+type OrderSent = { merchantOrderId: string; amount: number; expireAfter: number }
+type RefundSent = { merchantRefundId: string; originalMerchantOrderId: string; amount: number }
+
+const REFUND_EVENTS: Record<BookedRefund['status'], string> = {
+  pending: 'accepted',
+  initiated: 'accepted',
+  'on hold': 'accepted',
+  success: 'completed',
+  failed: 'failed',
+}
+
+/** PhonePe's pages have the rail of a payment in the attempt itself, or in its splits: here by its number. */
+function withRail(id: string, amount: number, utr: string) {
+  const rail = { type: 'UPI', ...(utr !== '' && { utr }), upiTransactionId: 'YBLAXL1234', vpa: CUSTOMER_VPA }
+  const parts = { rail, instrument: { type: 'ACCOUNT', maskedAccountNumber: 'XXXXXXX6024', accountType: 'SAVINGS' } }
+  return Number(id.at(-1)) % 2 ? parts : { splitInstruments: [{ amount, ...parts }] }
+}
+
+function paymentOf({ id, status, amount, rrn, at }: PhonepePayment) {
+  return {
+    transactionId: id,
+    paymentMode: 'UPI_QR',
+    timestamp: at.getTime(),
+    amount,
+    payableAmount: amount,
+    feeAmount: 0,
+    state: STATES[status] ?? String(status).toUpperCase(),
+    ...(status === 'failed' && { errorCode: 'INVALID_MPIN', detailedErrorCode: 'ZM' }),
+    ...withRail(id, amount, rrn),
+  }
+}
+
+function refundOf({ id, ourRefundId, orderId, amount, status, reference, createdAt }: PhonepeRefund) {
+  return {
+    merchantId: 'DEMOMERCHANTONLINE',
+    merchantRefundId: ourRefundId,
+    originalMerchantOrderId: orderId,
+    amount,
+    state: REFUND_STATES[status] ?? String(status).toUpperCase(),
+    timestamp: Date.parse(createdAt),
+    refundId: id,
+    ...(status === 'failed' && { errorCode: 'REFUND_BREACHED', detailedErrorCode: 'REFUND_BREACHED' }),
+    paymentDetails: [{ transactionId: id, amount, ...withRail(id, amount, reference) }],
+  }
+}
+
+function refuse(status: number, code: string, message: string): Answer {
+  return answered(status, { success: false, code, message, data: {} })
+}
