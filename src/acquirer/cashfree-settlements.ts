@@ -99,8 +99,6 @@ function readPage(answer: JsonAnswer): z.output<typeof Page> {
 /** Types of events that take a payment back and become lines with a negative amount. */
 const TAKEN_BACK = ['REFUND', 'DISPUTE', 'CHARGEBACK']
 
-const ENDED_WITHOUT_MONEY = ['FAILED', 'CANCELLED']
-
 function toSettled({ event_details: event, ...details }: z.output<typeof Event>): SettledEvent {
   const { event_type: type, event_status: status } = event
   const takesBack = TAKEN_BACK.includes(type) && event.sale_type !== 'CREDIT'
@@ -111,10 +109,10 @@ function toSettled({ event_details: event, ...details }: z.output<typeof Event>)
   const kind = status === 'SUCCESS' ? type : `${type} ${status}`
   // A pending refund or chargeback may be deducted already, so it becomes a settlement line too.
   const isLine = takesBack
-    ? amount < 0 && !ENDED_WITHOUT_MONEY.includes(status)
+    ? amount < 0 && !['FAILED', 'CANCELLED'].includes(status)
     : amount >= 0 && type === 'PAYMENT' && status === 'SUCCESS' && !isDebit
   const payout = details.settlement_details
-  const payoutUtr = ENDED_WITHOUT_MONEY.includes(status) ? undefined : payout?.utr
+  const payoutUtr = isLine || status === 'SUCCESS' ? payout?.utr : undefined
   if (!isLine) return { kind, amount, payoutUtr }
   const paymentUtr = details.payment_details?.bank_reference
   const line = {

@@ -1,5 +1,4 @@
-import type { BankDays, Days } from '../ledger/bank-days.ts'
-import { addDays } from '../ledger/bank-days.ts'
+import { addDays, type BankDays, type Days } from '../ledger/bank-days.ts'
 
 /** What bank statements say of a payout. Nobody counts on `perhaps`, and nothing counts on `not known`. */
 export const ARRIVAL_STATES = [

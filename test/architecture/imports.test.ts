@@ -8,10 +8,10 @@ const FOLDERS: Record<string, RegExp> = {
     /^npm:zod$|^(errors|fields|ist|money|sealing|variables)\.ts$|^http\/(operation|input)\.ts$|^db\/cached\.ts$|^tenants\/acquirer-accounts\.ts$|^(payments|refunds|acquirer)\//,
   ledger: /^npm:zod$|^(fields|ist|money)\.ts$|^(db|payments|refunds|ledger)\//,
   reconciliation:
-    /^npm:zod$|^(fields|ist|limits|money|repeat)\.ts$|^(db|ledger|payments|reconciliation|refunds|settlements)\//,
+    /^npm:zod$|^(fields|ist|limits|money|repeat)\.ts$|^(db|ledger|payments|reconciliation|refunds|settlements|statements)\//,
   checkout:
     /^npm:(lru-cache|zod|qr)$|^(colours|errors|html|ist|money|repeat)\.ts$|^http\/(accept-language|input|operation|etag)\.ts$|^(payments|refunds|checkout)\//,
-  cli: /^npm:(csv-stringify|zod|pg)$|^\.\.\/package\.json$|^(config|csv|errors|fields|ist|limits|money|sealing)\.ts$|^(acquirer|cli|db|ledger|outbound|payments|reconciliation|refunds|settlements|tenants|webhooks)\//,
+  cli: /^npm:(csv-stringify|zod|pg)$|^\.\.\/package\.json$|^(config|csv|errors|fields|ist|limits|money|sealing)\.ts$|^(acquirer|cli|db|ledger|outbound|payments|reconciliation|refunds|settlements|statements|tenants|webhooks)\//,
   db: /^npm:|^(limits)\.ts$|^db\//,
   dev: /./,
   scheduler: /^repeat\.ts$/,
@@ -26,6 +26,8 @@ const FOLDERS: Record<string, RegExp> = {
     /^npm:zod$|^(errors|fields|ist|limits|money|printable)\.ts$|^http\/operation\.ts$|^tenants\/authorize\.ts$|^(db|payments|refunds)\//,
   settlements:
     /^npm:(zod|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money)\.ts$|^lists\/list(-operation)?\.ts$|^(db|settlements)\//,
+  statements:
+    /^npm:pg-copy-streams$|^(csv|ist|money)\.ts$|^ledger\/bank-days\.ts$|^settlements\/(imports|layouts)\.ts$|^(db|statements)\//,
   lists:
     /^npm:(zod|pg|pg-copy-streams)$|^(errors|fields|ist)\.ts$|^http\/(operation|envelope)\.ts$|^tenants\/authorize\.ts$|^(db|lists)\//,
   outbound: /^npm:(ipaddr\.js|undici)$|^(fields|printable)\.ts$|^outbound\//,

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { userInfo } from 'node:os'
 import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { COMMANDS } from '../../src/cli/run.ts'
+import { toIstDay } from '../../src/ist.ts'
 import type { AuditEntry } from '../../src/reconciliation/audit.ts'
 import { saveRefundException } from '../../src/refunds/record-update.ts'
 import type { Refund } from '../../src/refunds/refund.ts'
@@ -83,6 +84,9 @@ async function everyChange(): Promise<{ args: string[]; input?: string; detail?:
   const [difference] = report.merchants[0].differences
   const vpa = 'audited@examplebank'
   const account = ['--account', 'acme', '--acquirer', 'cashfree']
+  const columns = ['day=Date', 'reference=Text', 'amount=Amount'].flatMap((column) => ['--column', column])
+  const layoutAdd = ['settlements', 'layout', 'add', '--name', 'audited', '--date', 'yyyy-mm-dd', ...columns]
+  const day = toIstDay(new Date(Date.now() - 24 * 60 * 60_000))
   return [
     { args: ['migrate'], detail: { applied: [] } },
     { args: ['merchants', 'add', '--name', 'A', '--vpa', vpa], detail: { mid: expect.stringMatching(/^M/) } },
@@ -125,6 +129,18 @@ async function everyChange(): Promise<{ args: string[]; input?: string; detail?:
       input: '2026-01-26,Republic Day',
       detail: { added: 1, unchanged: 0 },
     },
+    { args: layoutAdd, detail: { name: 'audited' } },
+    {
+      args: ['statements', 'import', '-', '--layout', 'audited', '--mid', mid, '--from', day, '--to', day],
+      input: `Date,Text,Amount\n${day},NEFT,7.00\n`,
+      detail: expect.objectContaining({ kept: 1 }),
+    },
+    {
+      args: ['statements', 'match', '--payout', 'B1', '--statement', '1', '--line', '2', '--reason', 'cut'],
+      detail: { payout: 'B1', statement: 1, line: 2 },
+    },
+    { args: ['statements', 'undo', '--statement', '1'], detail: { removed: 1 } },
+    { args: ['settlements', 'layout', 'remove', '--name', 'audited'], detail: { name: 'audited' } },
     { args: ['accounts', 'add', ...account], input: SECRETS },
     { args: ['accounts', 'rotate', ...account], input: SECRETS },
     { args: ['accounts', 'disable', ...account] },
@@ -135,11 +151,18 @@ async function everyChange(): Promise<{ args: string[]; input?: string; detail?:
 }
 
 /** The flags and values of a command, as the audit keeps them. */
-function argumentsOf(args: string[]): Record<string, string> {
+function argumentsOf(args: string[]): Record<string, unknown> {
   const flags = args.flatMap((arg, at) =>
     arg.startsWith('--') ? [[camelCase(arg.slice(2)), args[at + 1]?.replace(/\?token=.*/, '')]] : [],
   )
-  return { ...Object.fromEntries(flags), ...(args.includes('-') && { file: '-' }) }
+  // Flags that may be given several times.
+  const valuesOf = (name: string) => flags.filter(([flag]) => flag === name).map(([, value]) => value)
+  return {
+    ...Object.fromEntries(flags),
+    ...(args.includes('--column') && { column: valuesOf('column') }),
+    ...(args[0] === 'statements' && args.includes('--mid') && { mid: valuesOf('mid') }),
+    ...(args.includes('-') && { file: '-' }),
+  }
 }
 
 const camelCase = (flag: string) => flag.replace(/-(.)/g, (_, letter) => letter.toUpperCase())

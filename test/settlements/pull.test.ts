@@ -33,7 +33,7 @@ afterAll(async () => {
   await drop()
 })
 beforeEach(async () => {
-  await db.query('truncate settlements, settlement_versions, settlement_imports, settlement_import_bases')
+  await db.query('truncate settlements, settlement_versions, settlement_imports, settlement_import_bases, payout_rests')
   ;({ mid } = await newMerchant(db))
 })
 
@@ -156,6 +156,11 @@ describe('ops settlements pull', () => {
       { what: 'PAYMENT PENDING', events: 1, amount: '200.00' },
     ]
     expect(JSON.parse((await pull('--json')).stdout)).toMatchObject({ ...counts, notStored })
+    // What the payout is more by than its rows.
+    const { rows } = await db.query('select import_id, account, bank_reference_number, amount_paise from payout_rests')
+    expect(rows).toEqual([
+      { import_id: 1, account: 'cashfree', bank_reference_number: 'PGI45406', amount_paise: '80550' },
+    ])
     expect((await pull()).stdout).toBe(
       `0 ${NOTHING}: import 2; not stored: 2 REFUND_REVERSAL (₹212.50), 2 OTHER_ADJUSTMENT (₹193.00), 2 of orders that are not ours (₹400.00), 1 not paid out yet (₹200.00), 1 PAYMENT PENDING (₹200.00)\n`,
     )
