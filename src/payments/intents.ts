@@ -195,7 +195,7 @@ const statusBy = (column: string) => `
   select mid, order_id as "orderId", amount * 100 + paise as amount, status, utr, expires_at as "expiresAt",
          status = 'SUCCESS' and exists (
            select from webhook_deliveries d
-            where d.mid = $1 and d.endpoint_id = '${RETURN_CALL}' and d.order_id = i.order_id
+            where d.mid = i.mid and d.endpoint_id = '${RETURN_CALL}' and d.order_id = i.order_id
               and d.delivered_at is null) as "returnCallWaits",
          ${FAIL_TOLD} as "failTold", ${ENQUIRY_STATE} as enquiry, ${FAILURE_REASON} as "failureReason"
     from payment_intents i
