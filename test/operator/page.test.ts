@@ -192,6 +192,18 @@ describe('the operator’s page', () => {
     expect((await operators.inject('/')).statusCode).toBe(200)
   })
 
+  it('the operator’s page says how many orders of today the next acquirer of their merchant has made, once there is one', async () => {
+    expect(textOf((await operators.inject('/')).body)).not.toContain('Next acquirer')
+    await service.db.query(
+      `insert into acquirer_intents (mid, order_id, acquirer, acquirer_merchant_id, acquirer_id, reference, link, enquiries, by_next)
+       values ($1, $2, 'cashfree', '', $2, $2, 'upi://pay?pa=x@y', 0, true)`,
+      [made.mid, made.paidTwice],
+    )
+    await until('the page is made anew', async () =>
+      textOf((await operators.inject('/')).body).includes('Next acquirer made 1 of today’s orders'),
+    )
+  })
+
   it('the operator’s page shows markup from the database as text', async () => {
     await service.db.query(
       `insert into settlement_imports (import_id, imported_at, imported_by, file, sha256, inserted, unchanged, updated)
