@@ -79,8 +79,11 @@ const HALF_BROKEN: Record<Case['first'], Faults> = {
   ],
 }
 
-/** The answer to a shop that has reached the service. `endedAt` is a moment of performance.now(). */
-type Attempt = Pick<Answer, 'status' | 'tookMs'> & { endedAt: number }
+/**
+ * The answer to a shop that has reached the service. `endedAt` is a moment of performance.now(), `closes` whether Cashfree closed
+ * links then.
+ */
+type Attempt = Pick<Answer, 'status' | 'tookMs'> & { endedAt: number; closes: boolean }
 
 /** An order of a shop, under its order_id; `links` are those that a customer was shown. */
 type Bought = { name: string; merchant: NewMerchant; clicks: number; attempts: Attempt[]; links: Set<string> }
@@ -188,9 +191,10 @@ export async function nextAcquirer({ postgres }: Stage): Promise<Finding[]> {
   /** Returns whether a link was shown. */
   async function send({ name, merchant, attempts, links }: Bought): Promise<boolean> {
     const request = createRequest(merchant, { order_id: name, note: name })
+    const closes = !cashfree.bank.faults.some(({ call }) => call === 'terminate')
     const { status, tookMs, text, fault } = await client.send(service.url, withFields(request, {}, name))
     if (fault?.includes('ECONNREFUSED')) return false
-    attempts.push({ status, tookMs, endedAt: performance.now() })
+    attempts.push({ status, tookMs, endedAt: performance.now(), closes })
     if (status === 200) links.add(JSON.parse(text).data.intent)
     else if (status !== 503 && status !== undefined) broken.push(`${name} was answered ${status}: ${text}`)
     return status === 200
@@ -251,9 +255,9 @@ export async function nextAcquirer({ postgres }: Stage): Promise<Finding[]> {
 
   /** Whether an attempt may have left a link open that nobody has seen. */
   function leavesOpen(bank: Case['first'], { clicks }: Bought) {
-    return ({ status, endedAt }: Attempt): boolean => {
+    return ({ status, endedAt, closes }: Attempt): boolean => {
       // Setu does not name the link of a call that it has not answered.
-      if (status === 503) return bank === 'setu'
+      if (status === 503) return bank === 'setu' || !closes
       // The service was killed, perhaps while it closed the link of the second click.
       return status === undefined || (clicks > 1 && kills.some((kill) => kill > endedAt && kill < endedAt + CLOSING_MS))
     }
