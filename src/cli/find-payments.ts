@@ -104,7 +104,7 @@ function describeFound(
   now: Date,
 ): string {
   const [only, ...more] = found
-  const columns = 'createdAt, mid, orderId, merchantOrderId, amount, status, utr'
+  const columns = 'createdAt, mid, orderId, merchantOrderId, amount, status, acquirer, utr'
   const rows = found.map((history) => ({ ...history, amount: toIndianText(history.amount) }))
   const payments = only && more.length === 0 ? describe(only, now) : table(columns, rows, 'no payment found')
   const parts = [payments]

@@ -12,6 +12,7 @@ import {
   agesText,
   countsText,
   importText,
+  nextAcquirerText,
   openDifferencesText,
   recentBalanceText,
   refundsText,
@@ -152,7 +153,7 @@ function toText({ now, all, hours, merchants, overview, balance }: Today, byMerc
       : 'none open',
     refunds: refundsText(overview.refunds),
     'failed tries': countsText(Object.fromEntries(overview.failures.map(({ reason, count }) => [reason, count]))),
-    ...(overview.byNextAcquirer > 0 && { 'next acquirer': `made ${toIndianDigits(overview.byNextAcquirer)} orders` }),
+    ...(overview.byNextAcquirer > 0 && { 'next acquirer': nextAcquirerText(overview) }),
     webhooks: worst
       ? `${toIndianDigits(behind)} behind; the longest: ${worst.mid} ${worst.endpointId} ${webhookText(worst, now)}`
       : 'none behind',

@@ -6,6 +6,7 @@ import {
   agesText,
   ageText,
   importText,
+  nextAcquirerText,
   openDifferencesText,
   recentBalanceText,
   refundsText,
@@ -233,7 +234,12 @@ ${returnCalls.givenUp > 0 ? html`<p>Return calls: ${returnCallsText(returnCalls,
 
 const facts = ({ overview, balance }: Open, now: Date): Html =>
   html`<dl class="facts">
-<div><dt>Settlements</dt><dd>${importText(overview, now)}</dd></div>
+${
+  overview.byNextAcquirer > 0
+    ? html`<div><dt>Next acquirer</dt><dd>${nextAcquirerText(overview)}</dd></div>
+`
+    : undefined
+}<div><dt>Settlements</dt><dd>${importText(overview, now)}</dd></div>
 <div><dt>Books</dt><dd>${recentBalanceText(balance)}</dd></div>
 <div><dt>Differences</dt><dd>${openDifferencesText(balance)}</dd></div>
 <div><dt>Schema</dt><dd>${overview.migration ?? 'none'}</dd></div>

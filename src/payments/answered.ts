@@ -4,12 +4,15 @@ import { RETURN_CALL } from './outbox.ts'
 /** SQL condition: the merchant has got an answer that the order `i` has failed for good. */
 export const FAIL_TOLD = `(i.status = 'CANCELLED' or i.fail_told_at is not null)`
 
-/** SQL of why the last attempt to pay the order `i` failed; null if the order has another status. */
-export const FAILURE_REASON = `
+/**
+ * SQL of why the last attempt to pay the order `i` failed; null if the order has another status. `mid` is SQL: the parameter in
+ * a query of one merchant, which Citus then sends to one shard.
+ */
+export const failureReason = (mid = 'i.mid') => `
   case when i.status in ('FAIL', 'REJECT') then coalesce((
     select t.failure_reason
       from payment_attempts t
-     where t.mid = i.mid and t.order_id = i.order_id
+     where t.mid = ${mid} and t.order_id = i.order_id
      order by t.reported_at desc
      limit 1), 'other') end`
 

@@ -10,7 +10,7 @@ import { toIstText } from '../ist.ts'
 import { toPlainText } from '../money.ts'
 import { authorizeMerchant } from '../tenants/authorize.ts'
 import type { Merchant } from '../tenants/merchants.ts'
-import { buildIntent, type Idempotency, type Intent } from './intent.ts'
+import { buildIntent, type Idempotency, type Intent, type PaymentLink } from './intent.ts'
 import type { InsertOutcome, Intents } from './intents.ts'
 import { BAD_NEW_PAYMENT, NEW_PAYMENT, type NewPayment, orderId } from './new-payment.ts'
 import { linksOf, upiQrLink } from './upi-links.ts'
@@ -187,7 +187,7 @@ type Linking = Pick<Dependencies, 'intents' | 'linkTimes' | 'onNextAcquirer'>
 /**
  * Requests a link from an acquirer, then stores the intent with link and payee. A repeat requests no link. Throws 503
  * and stores nothing if no acquirer makes a link. A link that nobody has seen is closed if another request with the
- * same order_id was faster, or if PostgreSQL refuses the intent.
+ * same order_id was faster, if PostgreSQL refuses the intent, or if the link's answer did not come or is not believed.
  */
 async function insertWithLink(
   intent: Intent,
@@ -205,8 +205,7 @@ async function insertWithLink(
     linkTimes.firstLinkMs,
     until,
   )
-  // The answer does not wait for the link's closing, which is never retried: a link that stays open expires by itself.
-  const close = () => void client.closeLink(paymentLink).catch(() => undefined)
+  const close = () => closeUnseen(client, paymentLink)
   const payee = { ...intent.payee, vpa: payeeVpa }
   const stored = await intents.insert({ ...intent, payee, paymentLink }).catch((error) => {
     // The link is closed only after a refusal: after any other error the intent may be stored and be found by a repeat.
@@ -237,10 +236,20 @@ async function createLink(
       const { paymentLink, payeeVpa } = await client.createLink(intent, { id: merchantId, payees }, signal)
       return { paymentLink: { ...paymentLink, isByNext: isNext }, payeeVpa, client }
     } catch (error) {
-      if (isLast || !(error instanceof AcquirerError) || !(await hasNoLink(error, client, until))) throw error
+      if (!(error instanceof AcquirerError)) throw error
+      if (isLast && error.unsureLink) closeUnseen(client, error.unsureLink)
+      if (isLast || !(await hasNoLink(error, client, until))) throw error
     }
   }
   throw createUnavailable()
+}
+
+/**
+ * Closes a link that nobody has seen. The answer does not wait for the closing, which is never retried: a link that stays
+ * open expires by itself.
+ */
+function closeUnseen(client: Linker['client'], link: PaymentLink) {
+  client.closeLink(link).catch(() => undefined)
 }
 
 /** Whether a failed call has certainly left no open link. A link that may have been made is closed. */

@@ -134,17 +134,17 @@ export type Enquiries = ReturnType<typeof createEnquiries>
 export type WaitedFor = { mid: string; orderId: string; expiresAt: Date; enquiry: EnquiryState | null }
 
 /** SQL of the `enquiry` of the order `i`. The look-up is left out for orders that are not open. */
-export const ENQUIRY_STATE = `
+export const enquiryState = (mid = 'i.mid') => `
   case when i.status in ${OPEN_STATUSES} then (
     select json_build_object(
              'acquirer', a.acquirer, 'enquiries', a.enquiries,
              'createdAt', extract(epoch from i.created_at) * 1000,
              'askedAt', extract(epoch from a.asked_at) * 1000, 'dueAt', extract(epoch from a.enquire_at) * 1000)
       from acquirer_intents a
-     where a.mid = i.mid and a.order_id = i.order_id) end`
+     where a.mid = ${mid} and a.order_id = i.order_id) end`
 
 const FIND_WAITED_FOR = prepared(
-  `select i.mid, i.order_id as "orderId", i.expires_at as "expiresAt", ${ENQUIRY_STATE} as enquiry
+  `select i.mid, i.order_id as "orderId", i.expires_at as "expiresAt", ${enquiryState()} as enquiry
      from payment_intents i
     where i.order_id = any ($1)`,
 )

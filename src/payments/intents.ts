@@ -1,8 +1,8 @@
 import { inTransaction, type Pools, type Queryable } from '../db/pool.ts'
 import { prepared } from '../db/prepared.ts'
 import { LIMITS, type Limits } from '../limits.ts'
-import { type Answered, FAIL_TOLD, FAILURE_REASON, saveAnswered } from './answered.ts'
-import { ENQUIRY_STATE, type WaitedFor } from './enquiries.ts'
+import { type Answered, FAIL_TOLD, failureReason, saveAnswered } from './answered.ts'
+import { enquiryState, type WaitedFor } from './enquiries.ts'
 import type { FailureReason } from './failure-reasons.ts'
 import { createInsert } from './insert-intents.ts'
 import { type Intent, isOrderId, type PaymentLink } from './intent.ts'
@@ -197,7 +197,7 @@ const statusBy = (column: string) => `
            select from webhook_deliveries d
             where d.mid = $1 and d.endpoint_id = '${RETURN_CALL}' and d.order_id = i.order_id
               and d.delivered_at is null) as "returnCallWaits",
-         ${FAIL_TOLD} as "failTold", ${ENQUIRY_STATE} as enquiry, ${FAILURE_REASON} as "failureReason"
+         ${FAIL_TOLD} as "failTold", ${enquiryState('$1')} as enquiry, ${failureReason('$1')} as "failureReason"
     from payment_intents i
    where mid = $1 and ${column} = $2`
 
@@ -205,7 +205,7 @@ const statusBy = (column: string) => `
 const FIND_STATUS = prepared(`${statusBy('merchant_order_id')} union all ${statusBy('order_id')} limit 1`)
 
 const FIND_CHECKOUT = prepared(
-  `select ${INTENT}, i.status, i.utr, ${FAILURE_REASON} as "failureReason", m.disabled_at is not null as "merchantDisabled",
+  `select ${INTENT}, i.status, i.utr, ${failureReason()} as "failureReason", m.disabled_at is not null as "merchantDisabled",
           i.utr is not null and i.amount * 100 + i.paise <= (
             select coalesce(sum(r.amount_paise), 0)
               from refunds r
@@ -218,7 +218,7 @@ const FIND_CHECKOUT = prepared(
 )
 
 const FIND_STATES = prepared(
-  `select order_id as "orderId", status, utr, expires_at as "expiresAt", ${FAILURE_REASON} as "failureReason"
+  `select order_id as "orderId", status, utr, expires_at as "expiresAt", ${failureReason()} as "failureReason"
      from payment_intents i
     where order_id = any ($1)`,
 )

@@ -58,6 +58,10 @@ export function returnCallsText({ givenUp, newest }: Overview['returnCalls'], no
   return `${toIndianDigits(givenUp)} given up in 7 days; the last: ${last.mid} ${last.orderId} ${ageText(last.givenUpAt, now)} ago`
 }
 
+/** Orders of today that a merchant's next acquirer has made. */
+export const nextAcquirerText = ({ byNextAcquirer }: Pick<Overview, 'byNextAcquirer'>) =>
+  `made ${toIndianDigits(byNextAcquirer)} of today’s orders`
+
 export function importText({ settlementImport }: Pick<Overview, 'settlementImport'>, now: Date): string {
   if (settlementImport === undefined) return 'nothing was imported yet'
   return `${settlementImport.file} was imported ${ageText(settlementImport.importedAt, now)} ago`

@@ -1,6 +1,6 @@
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import type { Limits } from '../limits.ts'
-import { FAILURE_REASON, writtenExpiries } from '../payments/answered.ts'
+import { failureReason, writtenExpiries } from '../payments/answered.ts'
 import { writeDeliveries } from '../payments/outbox.ts'
 import {
   EXPIRY_GRACE_MINUTES,
@@ -94,7 +94,7 @@ function writeExpired(db: Database, mid: string, limit: number, now: Date): Prom
        update payment_intents i
           set event_sequence = event_sequence + 1
         where mid = $1 and order_id = any ($2) and status in ${OPEN_STATUSES} and not ${IS_WRITTEN}
-       returning order_id as "orderId", event_sequence as sequence, status, ${FAILURE_REASON} as "failureReason"`,
+       returning order_id as "orderId", event_sequence as sequence, status, ${failureReason()} as "failureReason"`,
       [mid, [...finalAt.keys()]],
     )
     const events = expired.map(({ orderId, sequence, status, failureReason }) => {

@@ -138,6 +138,19 @@ describe('the next acquirer', () => {
     expect(setu.countOf('createDqr')).toBe(before)
   })
 
+  it.each([
+    ['makes a link for another payee', 'wrong payee'],
+    ['hangs at the link', { afterMs: 6_000 }],
+  ] as const)('leaves no link open when it %s, and the order gets 503', async (_, fault) => {
+    setu.nextFaults.createDqr = [{ status: 400 }]
+    cashfree.nextFaults.openSession = [fault]
+    const merchant = await newMerchantOf('setu', 'cashfree')
+    expect((await create(merchant)).status).toBe(503)
+    const order = [...cashfree.orders.values()].at(-1)
+    expect(order?.links).toHaveLength(1)
+    await expect.poll(() => order?.status).toBe('TERMINATED')
+  })
+
   it('is named by ops merchants, which refuses what cannot serve as one of two', async () => {
     const settings = {
       ...{ SETU_CLIENT_ID: 'a', SETU_CLIENT_SECRET: 'b', SETU_NOTIFICATION_SECRETS: 'of0nobody0of0nobody0' },

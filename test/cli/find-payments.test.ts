@@ -78,7 +78,23 @@ describe('payments find', () => {
     expect(idsOf(await find('--order-id', one.orderId, '--mid', one.mid))).toEqual([one.orderId])
     expect(idsOf(await find('--order-id', one.orderId, '--mid', other.mid))).toEqual([])
     const { stdout } = await ops('--merchant-order-id', 'SAME-1')
-    expect(stdout.split('\n')[0]).toMatch(/^createdAt +mid +orderId +merchantOrderId +amount +status +utr$/)
+    expect(stdout.split('\n')[0]).toMatch(/^createdAt +mid +orderId +merchantOrderId +amount +status +acquirer +utr$/)
+  })
+
+  it('payments find names the account that made the link of each order', async () => {
+    const [one, other] = [await newOrder({ order_id: 'TWO-1' }), await newOrder({ order_id: 'TWO-1' })]
+    await service.db.query(
+      `insert into acquirer_intents (mid, order_id, acquirer, acquirer_merchant_id, acquirer_id, reference, link, enquiries, by_next)
+       values ($1, $2, 'cashfree:acme', '', $2, $2, 'upi://pay?pa=x@y', 0, true)`,
+      [one.mid, one.orderId],
+    )
+    const { payments } = await find('--merchant-order-id', 'TWO-1')
+    const accounts = payments.map(({ orderId, acquirer }: { orderId: string; acquirer: string }) => [orderId, acquirer])
+    expect(Object.fromEntries(accounts)).toEqual({ [one.orderId]: 'cashfree:acme', [other.orderId]: 'direct' })
+    expect((await ops('--merchant-order-id', 'TWO-1')).stdout).toMatch(
+      new RegExp(`${one.orderId} .* PENDING +cashfree:acme `),
+    )
+    expect((await ops('--order-id', one.orderId)).stdout).toMatch(/^acquirer +cashfree:acme$/m)
   })
 
   it('payments find by amount and day finds only payments of that Indian day and amount', async () => {

@@ -1,5 +1,5 @@
 import type { Database } from '../../src/db/pool.ts'
-import { startFakeCashfree } from '../support/cashfree-bank.ts'
+import { type FakeCashfree, startFakeCashfree } from '../support/cashfree-bank.ts'
 import { departure as departureOfCashfree } from '../support/cashfree-schema.ts'
 import { type FakeSetu, startFakeSetu } from '../support/setu-bank.ts'
 import { departure } from '../support/setu-schema.ts'
@@ -24,6 +24,18 @@ export async function openBank(db: Database): Promise<Opened<FakeSetu>> {
   }
   const merchant = await newMerchant(db, { acquirer: 'setu', acquirerMerchantId: '01ARZ3NDEKTSV4RRFFQ69G5FAV' })
   return { bank, merchant, settings, path: '/acquirer/setu/notification' }
+}
+
+/** A bank that plays Cashfree. */
+export async function openCashfree(db: Database): Promise<Opened<FakeCashfree>> {
+  const bank = await startFakeCashfree({ ...CREDENTIALS, now: () => new Date(), check: departureOfCashfree })
+  const settings = {
+    CASHFREE_API_URL: bank.apiUrl,
+    CASHFREE_CLIENT_ID: CREDENTIALS.clientId,
+    CASHFREE_CLIENT_SECRET: CREDENTIALS.clientSecret,
+  }
+  const merchant = await newMerchant(db, { acquirer: 'cashfree', payees: ['cf.*@icici'] })
+  return { bank, merchant, settings, path: '/acquirer/cashfree/notification' }
 }
 
 /** What a run needs of a bank, whichever acquirer it plays. */
@@ -57,17 +69,10 @@ export const BANKS: Record<'setu' | 'cashfree', OpenBank> = {
   },
 
   async cashfree(db) {
-    const bank = await startFakeCashfree({ ...CREDENTIALS, now: () => new Date(), check: departureOfCashfree })
-    const settings = {
-      CASHFREE_API_URL: bank.apiUrl,
-      CASHFREE_CLIENT_ID: CREDENTIALS.clientId,
-      CASHFREE_CLIENT_SECRET: CREDENTIALS.clientSecret,
-    }
+    const { bank, ...opened } = await openCashfree(db)
     return {
+      ...opened,
       bank,
-      merchant: await newMerchant(db, { acquirer: 'cashfree', payees: ['cf.*@icici'] }),
-      settings,
-      path: '/acquirer/cashfree/notification',
       paid: () => bank.paid().map((payment) => ({ ...payment, paidAt: payment.begunAt })),
       questions: 'payments',
       failQuestions: (chance) => bank.faults.push({ call: 'payments', fault: { status: 500 }, chance }),

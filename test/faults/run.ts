@@ -12,6 +12,7 @@ import { killRefunds } from './faults/kill-refunds.ts'
 import { killService } from './faults/kill-service.ts'
 import { leaveLists } from './faults/leave-lists.ts'
 import { loseNotifications } from './faults/lose-notifications.ts'
+import { nextAcquirer } from './faults/next-acquirer.ts'
 import { slowAcquirer } from './faults/slow-acquirer.ts'
 import { slowClients } from './faults/slow-clients.ts'
 import { tellShops } from './faults/tell-shops.ts'
@@ -32,6 +33,7 @@ const FAULTS: Record<string, (stage: Stage) => Promise<Finding[]>> = {
   acquirer: loseNotifications('setu'),
   cashfree: loseNotifications('cashfree'),
   'slow-acquirer': slowAcquirer,
+  'next-acquirer': nextAcquirer,
   webhooks: tellShops,
   refunds: killRefunds,
   queues: waitInQueues,

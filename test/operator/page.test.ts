@@ -49,6 +49,18 @@ describe('the operator’s page', () => {
     expect(text).not.toMatch(/NaN|undefined|null|Still counting/)
   })
 
+  it('the operator’s page says how many orders of today the next acquirer of their merchant has made, once there is one', async () => {
+    expect(textOf((await operators.inject('/')).body)).not.toContain('Next acquirer')
+    await service.db.query(
+      `insert into acquirer_intents (mid, order_id, acquirer, acquirer_merchant_id, acquirer_id, reference, link, enquiries, by_next)
+       values ($1, $2, 'cashfree', '', $2, $2, 'upi://pay?pa=x@y', 0, true)`,
+      [made.mid, made.paidTwice],
+    )
+    await until('the page is made anew', async () =>
+      textOf((await operators.inject('/')).body).includes('Next acquirer made 1 of today’s orders'),
+    )
+  })
+
   it('the operator’s page begins with what needs a person: warnings, books that do not balance, exceptions', async () => {
     const warning = 'Refunds of the acquirer setu wait: set <SETU_CLIENT_ID>'
     const warned = await startPage(service, FORGETFUL, () => 0, [warning])

@@ -1,0 +1,289 @@
+import { randomInt } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { CallFault } from '../../support/bank-faults.ts'
+import type { CashfreeCall, FakeCashfree } from '../../support/cashfree-bank.ts'
+import { groupBy } from '../../support/group-by.ts'
+import { type Answer, createHttpClient, tally } from '../../support/http-client.ts'
+import { createRequest, forEach, withFields } from '../../support/requests.ts'
+import type { FakeSetu, SetuCall } from '../../support/setu-bank.ts'
+import { type NewMerchant, newMerchant } from '../../support/tenants.ts'
+import { openBank, openCashfree } from '../bank.ts'
+import { type Stage, setScene, startService } from '../stage.ts'
+import { type Finding, ms } from '../verdict.ts'
+
+const CREATES_PER_SECOND = 15
+const CASE_MS = 3_000
+/** The two acquirers have 5 s; the rest is for a busy machine. */
+const ANSWER_LIMIT_MS = 6_000
+const KILLS = 25
+/** Of one service, until it is killed. */
+const SERVING_MS = [200, 1_800] as const
+/** What a shop waits before it sends an order again that got 503 or no answer. */
+const RETRY_MS = 1_000
+/** One of so many orders is sent twice at the same moment. */
+const CLICKED_TWICE = 5
+const REPEATED_AT_ONCE = 16
+/** Longest time that the closing of a link takes. */
+const CLOSING_MS = 3_000
+
+const SLOW = { afterMs: 3_000 }
+
+type Faults = [call: SetuCall | CashfreeCall, fault: CallFault, chance?: number][]
+
+/** What the first acquirer of a merchant does. Without faults it refuses connections. */
+type Case = {
+  first: 'setu' | 'cashfree'
+  does: string
+  faults?: Faults
+  /** Whether the first one may have an open link, so that the order gets 503 if the first one was asked. */
+  isUnsure?: true
+}
+
+const CASES: Case[] = [
+  { first: 'setu', does: 'refuses connections' },
+  { first: 'setu', does: 'answers 400', faults: [['createDqr', { status: 400 }]] },
+  { first: 'setu', does: 'answers 429', faults: [['createDqr', { status: 429 }]] },
+  { first: 'setu', does: 'answers after 3 s', faults: [['createDqr', SLOW]], isUnsure: true },
+  { first: 'setu', does: 'takes it and is silent', faults: [['createDqr', 'no answer']], isUnsure: true },
+  { first: 'cashfree', does: 'refuses connections' },
+  { first: 'cashfree', does: 'answers 400', faults: [['createOrder', { status: 400 }]] },
+  { first: 'cashfree', does: 'answers 429', faults: [['openSession', { status: 429 }]] },
+  { first: 'cashfree', does: 'answers after 3 s', faults: [['createOrder', SLOW]] },
+  { first: 'cashfree', does: 'makes the link and is silent', faults: [['openSession', 'no answer']] },
+  {
+    first: 'cashfree',
+    does: 'makes the link, is silent and closes nothing',
+    faults: [
+      ['openSession', 'no answer'],
+      ['terminate', { status: 500 }],
+    ],
+    isUnsure: true,
+  },
+]
+
+const NO_FAULTS: Record<Case['first'], Faults> = { setu: [], cashfree: [] }
+
+/** Of both acquirers, while the service is killed. */
+const HALF_BROKEN: Record<Case['first'], Faults> = {
+  setu: [
+    ['createDqr', { status: 400 }, 0.2],
+    ['createDqr', { status: 429 }, 0.1],
+    ['createDqr', SLOW, 0.1],
+    ['createDqr', 'no answer', 0.1],
+  ],
+  cashfree: [
+    ['createOrder', { status: 400 }, 0.1],
+    ['createOrder', SLOW, 0.1],
+    ['openSession', { status: 500 }, 0.2],
+    ['openSession', 'no answer', 0.2],
+  ],
+}
+
+/**
+ * The answer to a shop that has reached the service. `endedAt` is a moment of performance.now(), `closes` whether Cashfree closed
+ * links then.
+ */
+type Attempt = Pick<Answer, 'status' | 'tookMs'> & { endedAt: number; closes: boolean }
+
+/** An order of a shop, under its order_id; `links` are those that a customer was shown. */
+type Bought = { name: string; merchant: NewMerchant; clicks: number; attempts: Attempt[]; links: Set<string> }
+
+/** A link in the book of a bank. `name` is the shop's name of the order, `orderId` ours. */
+type BankLink = { bank: Case['first']; name: string; orderId: string; link: string; isOpen: boolean }
+
+/** Merchants with two acquirers: the first one fails in each way, then both fail in part while the service is killed. */
+export async function nextAcquirer({ postgres }: Stage): Promise<Finding[]> {
+  const { url, db } = await setScene(postgres, 'next_acquirer')
+  const [setu, cashfree] = [await openBank(db), await openCashfree(db)]
+  const banks = { setu: setu.bank, cashfree: cashfree.bank }
+  const merchants = { setu: await newMerchantOf('setu', 'cashfree'), cashfree: await newMerchantOf('cashfree', 'setu') }
+  const client = createHttpClient()
+  const bought: Bought[] = []
+  const kills: number[] = []
+  const notes: string[] = []
+  const broken: string[] = []
+  let service = await start()
+  for (const one of CASES) await tryCase(one)
+  await tryKills()
+  // Every shop asks once more, now that nothing fails.
+  await forEach(bought, REPEATED_AT_ONCE, send)
+  await judgeBooks()
+  client.close()
+  await service.stop()
+  await Promise.all([setu.bank.goAway(), cashfree.bank.goAway()])
+  await db.end()
+  return [{ fault: `one of two acquirers fails, ${KILLS} kills`, notes, broken }]
+
+  function newMerchantOf(acquirer: string, nextAcquirer: string) {
+    const ids = {
+      acquirerMerchantId: '01ARZ3NDEKTSV4RRFFQ69G5FAV',
+      nextAcquirerMerchantId: '01ARZ3NDEKTSV4RRFFQ69G5FAV',
+    }
+    return newMerchant(db, { payees: ['chaipoint@examplebank', 'cf.*@icici'], acquirer, nextAcquirer, ...ids })
+  }
+
+  function start() {
+    return startService(url, { ...setu.settings, ...cashfree.settings })
+  }
+
+  function failBy(faults: Record<Case['first'], Faults>) {
+    const toFaults = ([call, fault, chance = 1]: Faults[number]) => ({ call, fault, chance })
+    setu.bank.faults = faults.setu.map(toFaults) as FakeSetu['faults']
+    cashfree.bank.faults = faults.cashfree.map(toFaults) as FakeCashfree['faults']
+  }
+
+  async function tryCase({ first, does, faults, isUnsure }: Case) {
+    if (faults) failBy({ ...NO_FAULTS, [first]: faults })
+    else await banks[first].goAway()
+    const [before, requestsBefore] = [bought.length, banks[first].requests.length]
+    const until = performance.now() + CASE_MS
+    await buy([merchants[first]], () => performance.now() < until, send)
+    failBy(NO_FAULTS)
+    await banks[first].comeBack()
+    const asked = new Set(banks[first].requests.slice(requestsBefore).map(({ body }) => noteIn(body)))
+    const orders = bought.slice(before)
+    const wrong = orders.filter(({ name, attempts: [attempt] }) => {
+      return attempt?.status !== (isUnsure && asked.has(name) ? 503 : 200)
+    })
+    const attempts = orders.flatMap((order) => order.attempts)
+    const p99Ms = quantile(
+      attempts.map(({ tookMs }) => tookMs),
+      0.99,
+    )
+    const what = `${first} ${does}`
+    notes.push(`${what}: ${tally(attempts)}, p99 ${ms(p99Ms)}`)
+    if (wrong.length > 0) broken.push(`${what}: 200 unless it may have made a link: ${wrong.length} orders differ`)
+    if (p99Ms >= ANSWER_LIMIT_MS) broken.push(`${what}: answers within ${ANSWER_LIMIT_MS} ms: p99 is ${ms(p99Ms)}`)
+    // A service that has just started asks the first one first.
+    await service.stop()
+    service = await start()
+  }
+
+  async function tryKills() {
+    const before = bought.length
+    failBy(HALF_BROKEN)
+    const shops = buy([merchants.setu, merchants.cashfree], () => kills.length < KILLS, sendUntilTaken)
+    while (kills.length < KILLS) {
+      await sleep(randomInt(...SERVING_MS))
+      await service.killHard()
+      kills.push(performance.now())
+      service = await start()
+    }
+    await shops
+    failBy(NO_FAULTS)
+    const attempts = bought.slice(before).flatMap((order) => order.attempts)
+    notes.push(`${KILLS} kills while both fail in part: ${bought.length - before} orders, ${tally(attempts)}`)
+  }
+
+  /** Orders at a steady rate, of the merchants in turn, until `goesOn` is false and all are answered. */
+  async function buy(of: readonly NewMerchant[], goesOn: () => boolean, work: (order: Bought) => Promise<unknown>) {
+    const underWay: Promise<unknown>[] = []
+    for (let number = 0; goesOn(); number++) {
+      const merchant = of[number % of.length] as NewMerchant
+      const order = { name: `order-${bought.length}`, merchant, clicks: 1, attempts: [], links: new Set<string>() }
+      bought.push(order)
+      underWay.push(work(order))
+      await sleep(1_000 / CREATES_PER_SECOND)
+    }
+    await Promise.all(underWay)
+  }
+
+  /** Returns whether a link was shown. */
+  async function send({ name, merchant, attempts, links }: Bought): Promise<boolean> {
+    const request = createRequest(merchant, { order_id: name, note: name })
+    const closes = !cashfree.bank.faults.some(({ call }) => call === 'terminate')
+    const { status, tookMs, text, fault } = await client.send(service.url, withFields(request, {}, name))
+    if (fault?.includes('ECONNREFUSED')) return false
+    attempts.push({ status, tookMs, endedAt: performance.now(), closes })
+    if (status === 200) links.add(JSON.parse(text).data.intent)
+    else if (status !== 503 && status !== undefined) broken.push(`${name} was answered ${status}: ${text}`)
+    return status === 200
+  }
+
+  async function sendUntilTaken(order: Bought) {
+    order.clicks = randomInt(CLICKED_TWICE) === 0 ? 2 : 1
+    const click = async () => {
+      while (!(await send(order))) await sleep(RETRY_MS)
+    }
+    await Promise.all(Array.from({ length: order.clicks }, click))
+  }
+
+  /** Compares the books of both banks with the database and with what customers were shown. */
+  async function judgeBooks() {
+    const { rows } = await db.query<Stored>(
+      `select i.mid, i.merchant_order_id as name, i.order_id as "orderId", a.link, a.acquirer, a.by_next as "byNext"
+         from payment_intents i
+         left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id`,
+    )
+    const made = bankLinks(banks)
+    const open = made.filter(({ isOpen }) => isOpen)
+    const shown = new Set(bought.flatMap(({ links }) => [...links]))
+    const differ = bought.filter(({ name, links }) => {
+      const stored = rows.filter((row) => row.name === name)
+      return links.size !== 1 || stored.length !== 1 || !links.has(stored[0]?.link ?? '')
+    })
+    const ofShown = open.filter(({ link }) => shown.has(link))
+    const unseen = open.filter(({ link }) => !shown.has(link))
+    const wrongMaker = rows.filter(({ mid, acquirer, byNext, link }) => {
+      const isFirst = merchants[acquirer].mid === mid
+      return byNext === isFirst || !made.some((one) => one.bank === acquirer && one.link === link)
+    })
+    const twice = groupBy(open, ({ orderId }) => orderId).filter((links) => links.length > 1)
+    const left = bought.filter((order) =>
+      (['setu', 'cashfree'] as const).some((bank) => {
+        const links = unseen.filter((one) => one.bank === bank && one.name === order.name)
+        return links.length > order.attempts.filter(leavesOpen(bank, order)).length
+      }),
+    )
+    const violations = [...setu.bank.violations, ...cashfree.bank.violations]
+    const promises: [boolean, string][] = [
+      [differ.length === 0, `every order has one link, the one that is stored: ${differ.length} differ`],
+      [ofShown.length === bought.length, `every shown link can be paid: ${ofShown.length} of ${bought.length}`],
+      [twice.length === 0, `no order has open links at both acquirers: ${twice.length} have`],
+      [
+        left.length === 0,
+        `what nobody has seen is closed, unless a call or the service was cut: ${left.length} are not`,
+      ],
+      [wrongMaker.length === 0, `the maker of each link is stored: ${wrongMaker.length} differ`],
+      [violations.length === 0, `every request is as the acquirer documents it: ${violations[0]}`],
+    ]
+    notes.push(
+      `${made.length} links of ${bought.length} orders: ${ofShown.length} shown, ${made.length - open.length} closed, ${unseen.length} end by their expiry`,
+    )
+    broken.push(...promises.flatMap(([holds, promise]) => (holds ? [] : promise)))
+  }
+
+  /** Whether an attempt may have left a link open that nobody has seen. */
+  function leavesOpen(bank: Case['first'], { clicks }: Bought) {
+    return ({ status, endedAt, closes }: Attempt): boolean => {
+      // Setu does not name the link of a call that it has not answered.
+      if (status === 503) return bank === 'setu' || !closes
+      // The service was killed, perhaps while it closed the link of the second click.
+      return status === undefined || (clicks > 1 && kills.some((kill) => kill > endedAt && kill < endedAt + CLOSING_MS))
+    }
+  }
+}
+
+type Stored = Omit<BankLink, 'bank' | 'isOpen'> & { mid: string; acquirer: Case['first']; byNext: boolean }
+
+const quantile = (values: readonly number[], share: number) =>
+  values.toSorted((a, b) => a - b)[Math.ceil(values.length * share) - 1] ?? 0
+
+/** The shop's name of the order in a request to a bank. */
+function noteIn(body: unknown): string | undefined {
+  const { transactionNote, order_note } = (body ?? {}) as { transactionNote?: string; order_note?: string }
+  return transactionNote ?? order_note
+}
+
+function bankLinks({ setu, cashfree }: { setu: FakeSetu; cashfree: FakeCashfree }): BankLink[] {
+  const ofSetu = [...setu.qrs.values()].map(({ transactionNote, referenceId, intentLink, status }): BankLink => {
+    return { bank: 'setu', name: transactionNote, orderId: referenceId, link: intentLink, isOpen: status === 'active' }
+  })
+  const ofCashfree = [...cashfree.orders.values()].flatMap((order) =>
+    order.links.map((link): BankLink => {
+      const isOpen = cashfree.statusOf(order) === 'ACTIVE'
+      return { bank: 'cashfree', name: order.sent.order_note ?? '', orderId: order.orderId, link, isOpen }
+    }),
+  )
+  return [...ofSetu, ...ofCashfree]
+}
