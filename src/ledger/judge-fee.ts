@@ -1,12 +1,23 @@
 import { toSumText } from '../money.ts'
 import type { Unnamed } from './differences.ts'
-import type { Item, ItemRow, Judging } from './judge-item.ts'
 
 /**
  * What an acquirer may keep from the day `since` on, in hundredths of a percent: `fee` of a payment, `tax` of that fee. Null
  * where nothing is expected.
  */
 export type FeeContract = { acquirer: string; since: string; fee: number | null; tax: number | null }
+
+/** What a row of the bank says was kept, in paise; `gross` is with fee and tax. */
+type Charged = {
+  mid: string
+  utr: string
+  day: string
+  account: string | null
+  gross: bigint
+  fee: bigint | null
+  tax: bigint | null
+}
+type ChargedPayment = { utr: string; orderId: string; account: string; amount: bigint }
 
 const percentOf = (paise: bigint, hundredths: number) => (paise * BigInt(hundredths) + 5_000n) / 10_000n
 
@@ -23,12 +34,12 @@ export function lowestShare(contracts: readonly FeeContract[]): number | undefin
  * a sum has `count` of them. A row that states neither is not judged.
  */
 export function judgeFee(
-  { payment, mid, utr }: Pick<Item, 'payment' | 'mid' | 'utr'>,
-  row: ItemRow,
+  row: Charged,
+  payment: ChargedPayment | undefined,
   count: number,
-  contracts: Judging['contracts'],
+  contracts: readonly FeeContract[],
 ): Unnamed | undefined {
-  const { fee, tax, day, gross } = row
+  const { mid, fee, tax, day, gross } = row
   const contract = contractOf(row.account?.split(':')[0] ?? payment?.account, day, contracts)
   if ((fee === null && tax === null) || contract?.fee == null || contract.tax === null) return undefined
   const mayFee = percentOf(payment?.amount ?? gross, contract.fee)
@@ -38,7 +49,7 @@ export function judgeFee(
   const percents = [contract.fee, contract.tax].map((hundredths) => toSumText(BigInt(hundredths)))
   return {
     ...{ mid, day, kind: 'fee above the contract', orderId: payment?.orderId ?? null, settlementUtr: row.utr },
-    utr: payment === undefined ? null : utr,
+    utr: payment?.utr ?? null,
     ...{ paid: gross, settled: gross - (kept - may), exceptionId: null, resolution: null },
     cause: `fee and tax are ${toSumText(kept)}, and ${toSumText(may)} by the contract of ${percents[0]} % and ${percents[1]} % tax`,
   }

@@ -103,10 +103,12 @@ function judgeRows(item: Item, judging: Judging): Unnamed[] {
     if (ended >= 0) faults.splice(ended, 1)
     else faults.push({ ...fault, row })
   }
+  const { mid, utr } = item
+  const payment = item.payment && { ...item.payment, utr }
   const fees = settled.flatMap((row, at) => {
-    const isJudged = item.payment === undefined ? isPartOfSum(item, row, judging) : at === 0
-    const count = item.payment === undefined ? judging.countOf(row.account, judging.bankDayFrom(row.day)) : 1
-    return (isJudged && judgeFee(item, row, count, judging.contracts)) || []
+    const isJudged = payment === undefined ? isPartOfSum(item, row, judging) : at === 0
+    const count = payment === undefined ? judging.countOf(row.account, judging.bankDayFrom(row.day)) : 1
+    return (isJudged && judgeFee({ ...row, mid }, payment, count, judging.contracts)) || []
   })
   const history =
     successful.length > 2 && successful.some(({ isDeduction }) => isDeduction) ? `; ${spellRows(successful)}` : ''
