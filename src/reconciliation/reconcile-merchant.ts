@@ -8,6 +8,7 @@ import { judgeItems, readItems } from '../ledger/read-items.ts'
 import type { Ledger, UnevenItem } from '../ledger/read-ledger.ts'
 import { toSumText } from '../money.ts'
 import { compareSums } from './compare-sums.ts'
+import { type WithMerchantOrderId, withMerchantOrderIds } from './merchant-order-ids.ts'
 import {
   type Entry,
   type OpenException,
@@ -24,10 +25,10 @@ type FileForm = PayoutForm | 'by payment and by sums'
 export type MerchantFinding =
   /** Exceptions of no known order come under an empty `mid`. */
   | { type: 'merchant'; mid: string; file: FileForm }
-  | ({ type: 'difference' } & Difference)
-  | ({ type: 'exception' } & OpenException)
+  | ({ type: 'difference' } & WithMerchantOrderId<Difference>)
+  | ({ type: 'exception' } & WithMerchantOrderId<OpenException>)
   /** A refund older than T+5 days. It moves no money, so the books balance with it. */
-  | ({ type: 'refund' } & OverdueRefund)
+  | ({ type: 'refund' } & WithMerchantOrderId<OverdueRefund>)
   | ({ type: 'day'; mid: string; day: string } & Sums & Balance)
   | { type: 'total'; mid: string; sums: Totals }
 
@@ -42,7 +43,8 @@ export async function* reconcileMerchant(ledger: Ledger, days: Days): AsyncGener
   const merchant = { type: 'merchant', mid, file } as const
   const total = totalsFrom(brought)
   let told = false
-  for await (const finding of eachOf(found, openExceptions(ledger, days), await overdueRefunds(ledger, days))) {
+  const findings = eachOf(found, openExceptions(ledger, days), await overdueRefunds(ledger, days))
+  for await (const finding of withMerchantOrderIds(ledger, findings)) {
     if (!told) yield merchant
     told = true
     if (finding.type === 'exception') total.openExceptions += 1
@@ -335,7 +337,9 @@ async function* eachOf(
   differences: AsyncIterable<Difference>,
   exceptions: AsyncIterable<OpenException>,
   refunds: readonly OverdueRefund[],
-): AsyncGenerator<Extract<MerchantFinding, { type: 'difference' | 'exception' | 'refund' }>> {
+): AsyncGenerator<
+  ({ type: 'difference' } & Difference) | ({ type: 'exception' } & OpenException) | ({ type: 'refund' } & OverdueRefund)
+> {
   for await (const difference of differences) yield { type: 'difference', ...difference }
   for await (const exception of exceptions) yield { type: 'exception', ...exception }
   yield* refunds.map((refund) => ({ type: 'refund' as const, ...refund }))

@@ -38,6 +38,7 @@ export type Resolution = {
   kind: string
   differenceId: string
   orderId: string | null
+  merchantOrderId: string | null
   as: string | null
   amount: string
   reason: string
@@ -48,13 +49,14 @@ type Sought = { mid?: string | undefined; from?: Date | undefined; until?: Date 
 /** The entries made from `from` until before `until`, oldest first. */
 export async function listResolutions(db: Queryable, { mid, from, until }: Sought): Promise<Resolution[]> {
   const { rows } = await db.query<Resolution>(
-    `select resolved_at as "resolvedAt", resolved_by as "resolvedBy", mid, to_char(day, 'YYYY-MM-DD') as day, kind,
-            difference_id as "differenceId", order_id as "orderId", written_off_as as "as",
-            (amount_paise::numeric / 100)::numeric(20, 2)::text as amount, reason
-       from difference_resolutions
-      where ($1::text is null or mid = $1) and resolved_at >= coalesce($2::timestamptz, '-infinity')
+    `select resolved_at as "resolvedAt", resolved_by as "resolvedBy", r.mid, to_char(day, 'YYYY-MM-DD') as day, kind,
+            difference_id as "differenceId", r.order_id as "orderId", i.merchant_order_id as "merchantOrderId",
+            written_off_as as "as", (amount_paise::numeric / 100)::numeric(20, 2)::text as amount, reason
+       from difference_resolutions r
+       left join payment_intents i on i.mid = r.mid and i.order_id = r.order_id
+      where ($1::text is null or r.mid = $1) and resolved_at >= coalesce($2::timestamptz, '-infinity')
         and resolved_at < coalesce($3::timestamptz, 'infinity')
-      order by resolved_at, mid, difference_id, entry`,
+      order by resolved_at, r.mid, difference_id, entry`,
     [mid, from, until],
   )
   return rows
