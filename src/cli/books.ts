@@ -4,31 +4,65 @@ import { toIstTime } from '../ist.ts'
 import type { Days } from '../ledger/bank-days.ts'
 import { listArrivals } from '../reconciliation/arrivals.ts'
 import { changesOfClosedMonths } from '../reconciliation/changes-of-closed-months.ts'
-import { command } from './command.ts'
+import { journalOf } from '../reconciliation/journal.ts'
+import { statementOf } from '../reconciliation/statement.ts'
+import { type Context, command } from './command.ts'
 import { DAYS, DAYS_USAGE, daysOf, inOrder, requireDays } from './days.ts'
 import { UsageError } from './errors.ts'
 import { type WrittenAs, writeList } from './long-list.ts'
 import { requireMerchant } from './reconcile.ts'
 import { line, spellSince } from './reconcile-report.ts'
 
+const Asked = z
+  .object({ ...DAYS, mid: identifier.optional(), csv: z.literal(true).optional() })
+  .superRefine(inOrder)
+  .refine(...requireDays)
+
+/** What a list of `Asked` is about. */
+async function askedOf({ csv, mid, ...typed }: z.output<typeof Asked>, { db, now, asJson }: Context) {
+  if (csv && asJson) throw new UsageError('give --json or --csv, not both')
+  await requireMerchant(db, mid)
+  const form: WrittenAs = csv ? 'csv' : asJson ? 'json' : 'text'
+  return { asked: { ...(daysOf(typed) as Days), mid, now }, form, forSpreadsheets: csv }
+}
+
 export const bookCommands = [
   command('reconcile payouts', 'List payouts, and which have arrived at the bank', {
     usage: `${DAYS_USAGE} [--mid M1] [--csv]   (days of India, both included)`,
-    schema: z
-      .object({ ...DAYS, mid: identifier.optional(), csv: z.literal(true).optional() })
-      .superRefine(inOrder)
-      .refine(...requireDays),
-    async run({ csv, mid, ...typed }, { db, now, asJson }) {
-      const form = formOf(csv, asJson)
-      await requireMerchant(db, mid)
-      const asked = { ...(daysOf(typed) as Days), mid, now }
+    schema: Asked,
+    async run(typed, context) {
+      const { asked, form, forSpreadsheets } = await askedOf(typed, context)
       const list = {
         name: 'payouts',
         columns:
           'day, mid, account, bankReference, rows, gross, fee, tax, deductions, net, arrival, arrivedOn, credited, statement',
         sums: ['gross', 'fee', 'tax', 'deductions', 'net'],
       } as const
-      return { chunks: writeList(listArrivals(db, asked), list, form), forSpreadsheets: csv }
+      return { chunks: writeList(listArrivals(context.db, asked), list, form), forSpreadsheets }
+    },
+  }),
+
+  command('reconcile journal', 'Write the movements of a month in double entry', {
+    usage: `${DAYS_USAGE} [--mid M1] [--csv]   (days of India, both included)`,
+    schema: Asked,
+    async run(typed, context) {
+      const { asked, form, forSpreadsheets } = await askedOf(typed, context)
+      const columns = 'date, voucher, mid, ledger, debit, credit'
+      const list = { name: 'postings', columns, sums: ['debit', 'credit'] } as const
+      return { chunks: writeList(journalOf(context.db, asked), list, form), forSpreadsheets }
+    },
+  }),
+
+  command('reconcile statement', 'Write what moved between acquirer and merchant', {
+    usage: `--mid M1 ${DAYS_USAGE} [--csv]   (days of India, both included)`,
+    schema: Asked,
+    async run(typed, context) {
+      const { asked, form, forSpreadsheets } = await askedOf(typed, context)
+      const { mid } = asked
+      if (mid === undefined) throw new UsageError('--mid is required')
+      const columns = 'day, kind, orderId, merchantOrderId, reference, amount, balance'
+      const list = { name: 'lines', columns, sums: [] } as const
+      return { chunks: writeList(statementOf(context.db, { ...asked, mid }), list, form), forSpreadsheets }
     },
   }),
 
@@ -46,8 +80,3 @@ export const bookCommands = [
     },
   }),
 ]
-
-function formOf(csv: true | undefined, asJson: boolean): WrittenAs {
-  if (csv && asJson) throw new UsageError('give --json or --csv, not both')
-  return csv ? 'csv' : asJson ? 'json' : 'text'
-}

@@ -11,7 +11,7 @@ export type WrittenAs = 'text' | 'json' | 'csv'
 
 /**
  * Writes records that may be too many for memory. Amounts are bigints of paise, and become rupees. Text and JSON end with the
- * sums; a spreadsheet makes its own.
+ * sums, if any; a spreadsheet makes its own.
  */
 export function writeList<Row extends Record<keyof Row, Cell>, C extends keyof Row & string>(
   rows: AsyncIterable<Row>,
@@ -34,6 +34,7 @@ export function writeList<Row extends Record<keyof Row, Cell>, C extends keyof R
 
   async function* withTotal() {
     for await (const row of counted()) yield forPeople(row)
+    if (sums.length === 0) return
     const nothing = Object.fromEntries(columnNames.map((column) => [column, '']))
     yield { ...nothing, [columnNames[0] as string]: count === 0 ? 'nothing' : 'total', ...forPeople(inRupees(total)) }
   }
@@ -41,7 +42,7 @@ export function writeList<Row extends Record<keyof Row, Cell>, C extends keyof R
   async function* toJson() {
     yield `{"${name}":[`
     for await (const row of counted()) yield `${count === 1 ? '' : ','}${JSON.stringify(row)}`
-    yield `],"total":${JSON.stringify(inRupees(total))}}\n`
+    yield sums.length === 0 ? ']}\n' : `],"total":${JSON.stringify(inRupees(total))}}\n`
   }
 }
 

@@ -7,25 +7,27 @@ import type { DatabaseConfig } from '../config.ts'
 import type { Queryable } from '../db/pool.ts'
 import { LIMITS } from '../limits.ts'
 import { toIndianDigits } from '../money.ts'
+import { type MerchantFee, newestFees, saveFees } from '../tenants/merchant-fees.ts'
 import { createMerchants, type Merchant } from '../tenants/merchants.ts'
 import { ChangedMerchant, NewMerchant, OneMerchant } from '../tenants/schema.ts'
 import { CATEGORY_RULE_DATE, categoryMaxRupees, type MerchantWarning, merchantWarnings } from '../tenants/warnings.ts'
 import { createEndpoints } from '../webhooks/endpoints.ts'
 import { atomicCommand, command } from './command.ts'
-import { CommandError } from './errors.ts'
+import { CommandError, UsageError } from './errors.ts'
 import { type Output, record, table } from './output.ts'
 
-const OPTIONAL = `[--dynamic-qr link|image] [--acquirer ${ACQUIRER_NAMES.join('|')}[:ACCOUNT][/MERCHANTID][,NEXT]] [--account acme|default] [--acquirer-merchant-id ID] [--input strict|shop] [--expiry-minutes N|default] [--return-call on|off] [--payee VPA|PREFIX*@HANDLE|default]... [--max-amount N|default]`
+const OPTIONAL = `[--dynamic-qr link|image] [--acquirer ${ACQUIRER_NAMES.join('|')}[:ACCOUNT][/MERCHANTID][,NEXT]] [--account acme|default] [--acquirer-merchant-id ID] [--input strict|shop] [--expiry-minutes N|default] [--return-call on|off] [--payee VPA|PREFIX*@HANDLE|default]... [--max-amount N|default] [--fee PERCENT[,NEXT] --tax PERCENT[,NEXT] | --fee none]`
 
 export const merchantCommands = [
   atomicCommand('merchants add', 'Add a merchant', {
     usage: `[--mid M1] --name "Chai Point" --vpa chaipoint@examplebank [--mcc 5814] ${OPTIONAL}`,
     schema: NewMerchant,
-    async run({ returnCall, payee: payees, account, ...given }, { config, client, now }) {
+    async run({ returnCall, payee: payees, account, fee, tax, ...given }, { config, client, now }) {
       const merchant = { ...given, ...toColumns(given.acquirer, account) }
       await refuseFaultyAcquirers(merchant, config, client)
       const added = await createMerchants(client).add({ ...merchant, payees }, now)
       if (added === undefined) throw new CommandError(`mid ${merchant.mid} is taken`)
+      await saveFees(client, merchant.mid, toFees(added, fee, tax), now)
       if (returnCall) await createEndpoints(client).setReturnCall(merchant.mid, returnCall === 'on', now)
       return { ...(await showWithAdvice(added, client)), made: { mid: merchant.mid } }
     },
@@ -33,13 +35,14 @@ export const merchantCommands = [
 
   command('merchants list', 'List merchants, their settings and their warnings', {
     async run(_, { db }) {
-      const returnCalls = await createEndpoints(db).returnCalls()
-      const merchants = (await createMerchants(db).list()).map((merchant) => withWarnings(merchant, returnCalls))
+      const more = await readMore(db)
+      const merchants = (await createMerchants(db).list()).map((merchant) => withMore(merchant, more))
       const columns =
-        'mid, name, vpa, payees, mcc, dynamicQr, acquirer, nextAcquirer, input, expiryMinutes, maxAmount, returnCall, createdAt, disabledAt, warnings'
+        'mid, name, vpa, payees, mcc, dynamicQr, acquirer, nextAcquirer, input, expiryMinutes, maxAmount, fees, returnCall, createdAt, disabledAt, warnings'
       const rows = merchants.map((merchant) => ({
         ...merchant,
         maxAmount: toIndianDigits(merchant.maxAmount),
+        fees: spellFees(merchant.fees),
         warnings: merchant.warnings.join(', '),
       }))
       return { json: merchants, text: table(columns, rows, 'no merchants') }
@@ -50,9 +53,9 @@ export const merchantCommands = [
     usage: `--mid M1 [--name "Chai Point"] [--vpa chaipoint@examplebank] [--mcc 5814] ${OPTIONAL}`,
     schema: ChangedMerchant.refine(
       ({ mid: _, ...changes }) => Object.values(changes).some((value) => value !== undefined),
-      'give at least one of --name, --vpa, --mcc, --dynamic-qr, --acquirer, --account, --acquirer-merchant-id, --input, --expiry-minutes, --return-call, --payee, --max-amount',
+      'give at least one of --name, --vpa, --mcc, --dynamic-qr, --acquirer, --account, --acquirer-merchant-id, --input, --expiry-minutes, --return-call, --payee, --max-amount, --fee',
     ),
-    async run({ mid, returnCall, payee: payees, account, ...typed }, { config, client, now }) {
+    async run({ mid, returnCall, payee: payees, account, fee, tax, ...typed }, { config, client, now }) {
       const merchants = createMerchants(client)
       const before = known(mid, await merchants.find(mid))
       const { acquirer, ...others } = typed
@@ -61,7 +64,9 @@ export const merchantCommands = [
       const given = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined))
       await refuseFaultyAcquirers({ ...before, ...given }, config, client)
       if (returnCall) await createEndpoints(client).setReturnCall(mid, returnCall === 'on', now)
-      return showWithAdvice(known(mid, await merchants.update(mid, { ...changes, payees })), client)
+      const changed = known(mid, await merchants.update(mid, { ...changes, payees }))
+      await saveFees(client, mid, toFees(changed, fee, tax), now)
+      return showWithAdvice(changed, client)
     },
   }),
 
@@ -109,16 +114,41 @@ function known(mid: string, merchant: Merchant | undefined): Merchant {
   return merchant
 }
 
-const withWarnings = (merchant: Merchant, returnCalls: ReadonlySet<string>) => ({
+/** The fees of `--fee` and `--tax`: one of each for all acquirers of the merchant, or one for each of them. */
+function toFees({ acquirer, nextAcquirer }: Merchant, fee?: string[], tax?: string[]): Omit<MerchantFee, 'since'>[] {
+  if (fee === undefined && tax === undefined) return []
+  const names = [acquirer, ...(nextAcquirer === null ? [] : [nextAcquirer])]
+  const acquirers = [...new Set(names.map((name) => splitAccountName(name).acquirer))]
+  if (fee?.length === 0 && !tax?.length) return acquirers.map((one) => ({ acquirer: one, fee: null, tax: null }))
+  const fit = [fee, tax].every((given) => given?.length === 1 || given?.length === acquirers.length)
+  if (!fit)
+    throw new UsageError(`give --fee and --tax together, one of each or one for each of ${acquirers.join(', ')}`)
+  const at = (given: string[] | undefined, index: number) => given?.[index] ?? given?.[0] ?? null
+  return acquirers.map((one, index) => ({ acquirer: one, fee: at(fee, index), tax: at(tax, index) }))
+}
+
+/** `setu 1.80 % and 18.00 % tax since 2026-11-01` */
+const spellFees = (fees: readonly MerchantFee[]) =>
+  fees.map(({ acquirer, fee, tax, since }) => `${acquirer} ${fee} % and ${tax} % tax since ${since}`).join(', ')
+
+/** What stands in other tables of merchants. */
+const readMore = async (db: Queryable) => ({
+  returnCalls: await createEndpoints(db).returnCalls(),
+  fees: await newestFees(db),
+})
+
+const withMore = (merchant: Merchant, { returnCalls, fees }: Awaited<ReturnType<typeof readMore>>) => ({
   ...merchant,
+  fees: fees.get(merchant.mid) ?? [],
   returnCall: returnCalls.has(merchant.mid) ? 'on' : 'off',
   warnings: merchantWarnings(merchant),
 })
 
 async function show(merchant: Merchant, db: Queryable): Promise<Output> {
-  const shown = withWarnings(merchant, await createEndpoints(db).returnCalls())
-  const { warnings: _, ...fields } = shown
-  return { json: shown, text: record({ ...fields, maxAmount: toIndianDigits(fields.maxAmount) }) }
+  const shown = withMore(merchant, await readMore(db))
+  const { warnings: _, fees, ...fields } = shown
+  const text = record({ ...fields, maxAmount: toIndianDigits(fields.maxAmount), fees: spellFees(fees) })
+  return { json: shown, text }
 }
 
 /** The merchant with a warning for each wrong setting. A warning names the command that corrects the setting. */

@@ -1,7 +1,8 @@
 import { toIstDay } from '../ist.ts'
 import { countDays } from '../ledger/bank-days.ts'
+import type { Difference } from '../ledger/differences.ts'
 import { toSumText } from '../money.ts'
-import type { OpenDifference } from '../reconciliation/open-differences.ts'
+import type { WithMerchantOrderId } from '../reconciliation/merchant-order-ids.ts'
 import { line, spellDifference, spreadsheet, wireDifference } from './reconcile-report.ts'
 
 const COLUMNS =
@@ -11,7 +12,7 @@ const COLUMNS =
 
 /** The open differences for people, scripts or spreadsheets, and what they add up to. Ages are in days of India. */
 export function writeOpen(
-  differences: AsyncIterable<OpenDifference>,
+  differences: AsyncIterable<WithMerchantOrderId<Difference>>,
   now: Date,
   form: 'text' | 'json' | 'csv',
 ): AsyncIterable<string> {
@@ -20,9 +21,9 @@ export function writeOpen(
   return form === 'json' ? toJson(withAges) : toText(withAges)
 }
 
-type Aged = OpenDifference & { ageDays: number }
+type Aged = WithMerchantOrderId<Difference> & { ageDays: number }
 
-async function* aged(differences: AsyncIterable<OpenDifference>, today: string): AsyncGenerator<Aged> {
+async function* aged(differences: AsyncIterable<WithMerchantOrderId<Difference>>, today: string): AsyncGenerator<Aged> {
   for await (const one of differences) yield { ...one, ageDays: countDays(one.day, today) - 1 }
 }
 
@@ -33,8 +34,7 @@ async function* toText(differences: AsyncIterable<Aged>): AsyncGenerator<string>
     mid = one.mid
     count += 1
     owed += one.owed
-    const order = one.merchantOrderId === null ? '' : `, the shop's order ${one.merchantOrderId}`
-    yield line(`${one.ageDays} days${order}: ${spellDifference(one)}`)
+    yield line(`${one.ageDays} days: ${spellDifference(one)}`)
   }
   yield count === 0 ? 'nothing is open\n' : line(`${count} open, together ${toSumText(owed)}`).trimStart()
 }

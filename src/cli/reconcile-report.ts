@@ -5,6 +5,7 @@ import type { Days } from '../ledger/bank-days.ts'
 import type { Difference } from '../ledger/differences.ts'
 import { groupRupees, toSumText } from '../money.ts'
 import type { MonthChange } from '../reconciliation/closed-months.ts'
+import type { WithMerchantOrderId } from '../reconciliation/merchant-order-ids.ts'
 import { balanceText } from '../reconciliation/operator-texts.ts'
 import type { OpenException, OverdueRefund } from '../reconciliation/read-open.ts'
 import type { Finding } from '../reconciliation/reconcile.ts'
@@ -75,11 +76,17 @@ const cells = (sums: Sums & Balance) => {
   return { ...rest, ...resolved, ...carried, 'by day file': fromDayFile }
 }
 
-/** `2026-11-03 settled twice 261103…: order 019a…, UTR 5235…, settlement N12, paid 200.00, settled 200.00: settlement N11 has paid it before` */
-export function spellDifference(difference: Difference): string {
-  const { id, day, kind, orderId, utr, settlementUtr, paid, settled } = difference
+/** `019a…, the shop's 1001`; the shop may have given it no number of its own. */
+function spellOrder({ orderId, merchantOrderId }: WithMerchantOrderId<{ orderId: string | null }>): string | null {
+  const isOwn = merchantOrderId !== null && merchantOrderId !== orderId
+  return isOwn ? `${orderId}, the shop's ${merchantOrderId}` : orderId || null
+}
+
+/** `2026-11-03 settled twice 261103…: order 019a…, the shop's 1001, UTR 5235…, settlement N12, paid 200.00, settled 200.00: settlement N11 has paid it before` */
+export function spellDifference(difference: WithMerchantOrderId<Difference>): string {
+  const { id, day, kind, utr, settlementUtr, paid, settled } = difference
   const facts = {
-    order: orderId,
+    order: spellOrder(difference),
     UTR: utr,
     settlement: settlementUtr === utr ? null : settlementUtr,
     paid: orNull(paid),
@@ -93,14 +100,16 @@ const spellCause = ({ cause, resolution }: Pick<Difference, 'cause' | 'resolutio
   resolution === null ? cause : `${cause}; resolved: ${resolution}`
 
 /** `open exception 5f0c…: double payment, order 019a…, UTR 5235…, 200.00, received 2026-11-03 09:30:00 IST` */
-function spellException({ exceptionId, kind, orderId, utr, amount, receivedAt }: OpenException): string {
-  const facts = [kind, orderId && `order ${orderId}`, utr && `UTR ${utr}`, orNull(amount)].filter(Boolean)
+function spellException(exception: WithMerchantOrderId<OpenException>): string {
+  const { exceptionId, kind, utr, amount, receivedAt } = exception
+  const order = spellOrder(exception)
+  const facts = [kind, order && `order ${order}`, utr && `UTR ${utr}`, orNull(amount)].filter(Boolean)
   return `open exception ${exceptionId}: ${facts.join(', ')}, received ${toIstTime(receivedAt)}`
 }
 
 /** `open refund 0199…: order 019a…, 50.00 by setu, made 2026-11-03 09:30:00 IST, more than T+5 days ago` */
-const spellRefund = ({ refundId, orderId, acquirer, amount, madeAt }: OverdueRefund) =>
-  `open refund ${refundId}: order ${orderId}, ${toSumText(amount)} by ${acquirer}, made ${toIstTime(madeAt)}, more than T+5 days ago`
+const spellRefund = ({ refundId, acquirer, amount, madeAt, ...order }: WithMerchantOrderId<OverdueRefund>) =>
+  `open refund ${refundId}: order ${spellOrder(order)}, ${toSumText(amount)} by ${acquirer}, made ${toIstTime(madeAt)}, more than T+5 days ago`
 
 const spellFigures = (figures: MonthChange['figures']) =>
   figures.map(({ figure, was, is }) => `${figure} ${was} → ${is}`).join(', ')
@@ -221,10 +230,20 @@ const keepDigits = (field: string, { column }: { column?: PropertyKey }) => {
   return /^-[0-9]+\.[0-9]{2}$/.test(field) ? { value: field, escape_formulas: false } : field
 }
 
-const NAMES = ['utr', 'settlementUtr', 'differenceId', 'exceptionId', 'orderId', 'bankReference'] as const
+const NAMES = [
+  'utr',
+  'settlementUtr',
+  'differenceId',
+  'exceptionId',
+  'orderId',
+  'bankReference',
+  'merchantOrderId',
+  'reference',
+  'voucher',
+] as const
 
 const CSV_COLUMNS = (
-  'type, mid, day, kind, differenceId, orderId, utr, settlementUtr, exceptionId, payments, broughtForward, paid, ' +
+  'type, mid, day, kind, differenceId, orderId, merchantOrderId, utr, settlementUtr, exceptionId, payments, broughtForward, paid, ' +
   'fromDayFile, settlements, settled, fee, tax, net, refunded, resolved, resolvedPlus, resolvedMinus, carriedForward, ' +
   'awaited, open, differences, openExceptions, owed, cause'
 ).split(', ')

@@ -3,6 +3,7 @@ import type { Database, Queryable } from '../db/pool.ts'
 import { errorText, identifier, matching, text } from '../fields.ts'
 import { dayText, nextDay, startOfDay, toIstDay, toIstTime } from '../ist.ts'
 import { addDays, countDays, type Days } from '../ledger/bank-days.ts'
+import type { Difference } from '../ledger/differences.ts'
 import { groupRupees, toSumText } from '../money.ts'
 import { storeClosedItems, sumsUntil } from '../reconciliation/closed-items.ts'
 import {
@@ -13,7 +14,7 @@ import {
   type Figures,
   figuresOf,
 } from '../reconciliation/closed-months.ts'
-import { type OpenDifference, openDifferences } from '../reconciliation/open-differences.ts'
+import { openDifferences } from '../reconciliation/open-differences.ts'
 import { faultsText } from '../reconciliation/operator-texts.ts'
 import { findPayout, type Payout, type PayoutRow } from '../reconciliation/payout.ts'
 import { type Asked, findDifference, reconcile } from '../reconciliation/reconcile.ts'
@@ -35,7 +36,7 @@ const OLDER_THAN_RULE = 'must be a whole number of days, 1 to 9999'
 const DIFFERENCE_RULE = 'must be the id of a difference, 16 hex digits, as ops reconcile shows it'
 const MONTH_RULE = 'must be a month that is over: YYYY-MM'
 
-const RESOLUTIONS = 'resolvedAt, resolvedBy, mid, day, kind, differenceId, orderId, as, amount, reason'
+const RESOLUTIONS = 'resolvedAt, resolvedBy, mid, day, kind, differenceId, orderId, merchantOrderId, as, amount, reason'
 
 const Report = z
   .object({
@@ -182,7 +183,7 @@ async function readFigures(db: Database, days: Asked): Promise<Record<string, Fi
 
 /** Keeps what is carried forward from the month, item by item. */
 async function keepItems(db: Database, client: Queryable, { month, to, closedAt }: Closing): Promise<void> {
-  const open: OpenDifference[] = []
+  const open: Difference[] = []
   for await (const difference of openDifferences(db, { to, now: closedAt })) open.push(difference)
   await storeClosedItems(client, month, open, await sumsUntil(db, to, closedAt))
 }
@@ -209,7 +210,7 @@ function showPayout({ rows, payments }: Payout, payout: string): Output {
   const text = [table(PAYOUT_COLUMNS, [...carried, total].map(forPeople), '')]
   if (payments.length > 0) {
     text.push(`rows that name no payment are for these ${payments.length}, together ${groupRupees(toSumText(due))}:`)
-    text.push(table('mid, day, orderId, utr, paid', ofSums.map(forPeople), ''))
+    text.push(table('mid, day, orderId, merchantOrderId, utr, paid', ofSums.map(forPeople), ''))
   }
   if (rows.length === 0) text.splice(0, 1, `no settlement has the UTR or the bank reference ${payout}`)
   return {
@@ -218,8 +219,8 @@ function showPayout({ rows, payments }: Payout, payout: string): Output {
   }
 }
 
-const PAYOUT_COLUMNS = 'mid, day, orderId, utr, settlementUtr, status, paid, gross, fee, tax, net'
-const NO_ROW = { day: '', orderId: '', utr: '', settlementUtr: '', status: '' }
+const PAYOUT_COLUMNS = 'mid, day, orderId, merchantOrderId, utr, settlementUtr, status, paid, gross, fee, tax, net'
+const NO_ROW = { day: '', orderId: '', merchantOrderId: '', utr: '', settlementUtr: '', status: '' }
 const AMOUNTS = ['paid', 'gross', 'fee', 'tax', 'net'] as const
 
 const inRupees = (row: PayoutRow) =>

@@ -7,7 +7,7 @@ grant select on schema_migrations, merchants, acquirer_accounts, partner_merchan
 grant update (last_used_on) on access_keys to upi_service;
 -- Tables of the operator's page. The audit is not among them: an intruder must learn nothing of operators.
 grant select on settlement_imports, settlement_versions, bank_holidays, bank_holiday_changes, difference_resolutions, ledger,
-  closed_items to upi_service;
+  closed_items, merchant_fees to upi_service;
 -- The person who has closed a month, and the figures, are not for the service.
 grant select (month, closed_at) on closed_months to upi_service;
 -- An order's outcome and number of events change, its amount and payee do not. The sandbox sets expires_at, which gives no

@@ -10,6 +10,7 @@ export type DifferenceKind =
   | 'sums differ'
   | 'taken back'
   | 'refund not deducted'
+  | 'fee above the contract'
 
 /**
  * What is left of an open item although its day has come: money that came in and was not paid out, or the reverse. Amounts are
@@ -50,6 +51,12 @@ export type Difference = {
 
 /** A difference before a person's word on it is known. */
 export type Unnamed = Omit<Difference, 'id' | 'owed' | 'entries'>
+
+/**
+ * Whether a difference is a claim beside the ledger: amount, fee and tax have settled the payment, so the bank owes nothing by
+ * these, and what a person says of it moves nothing.
+ */
+export const isBesideLedger = ({ kind }: Pick<Difference, 'kind'>): boolean => kind === 'fee above the contract'
 
 /**
  * Names a difference by 16 hex digits: its day as yymmdd, and ten of a hash of what it is about. The same difference has the

@@ -1,6 +1,7 @@
 import { toSumText } from '../money.ts'
 import type { BankDays } from './bank-days.ts'
 import { type DifferenceKind, owedBy, type Unnamed } from './differences.ts'
+import { type FeeContract, judgeFee } from './judge-fee.ts'
 import type { MatchedDeductions, SuccessfulRefund } from './match-deductions.ts'
 
 /** Time by which a settlement may seem to come before its payment: it may be dated by its day alone. */
@@ -57,6 +58,10 @@ export type Judging = MatchedDeductions &
     formOf: (account: string | null, bankDay: string) => PayoutForm
     /** Whether the sum that was paid out on the bank day has paid, too, what a later row names. */
     isPaidInSum: (account: string | null, bankDay: string) => boolean
+    /** How many payments the sum of a payout is for. */
+    countOf: (account: string | null, bankDay: string) => number
+    /** Newest first. */
+    contracts: readonly FeeContract[]
   }
 
 /** How the rows of one bank day speak of payments: each names its own, or one row is the sum of many. */
@@ -98,11 +103,19 @@ function judgeRows(item: Item, judging: Judging): Unnamed[] {
     if (ended >= 0) faults.splice(ended, 1)
     else faults.push({ ...fault, row })
   }
+  const { mid, utr } = item
+  const payment = item.payment && { ...item.payment, utr }
+  const fees = settled.flatMap((row, at) => {
+    const isJudged = payment === undefined ? isPartOfSum(item, row, judging) : at === 0
+    const count = payment === undefined ? judging.countOf(row.account, judging.bankDayFrom(row.day)) : 1
+    return (isJudged && judgeFee({ ...row, mid }, payment, count, judging.contracts)) || []
+  })
   const history =
     successful.length > 2 && successful.some(({ isDeduction }) => isDeduction) ? `; ${spellRows(successful)}` : ''
   return [
     ...(settled.length === 0 ? judgeUnsettled(item, back, judging) : []),
     ...faults.map(({ row: _, ...fault }) => ({ ...fault, cause: `${fault.cause}${history}` })),
+    ...fees,
     ...judgeUndeducted(item, settled, undeducted, judging),
   ]
 }
@@ -129,20 +142,17 @@ function judgeUnsettled({ payment, rows, failure, ...item }: Item, back: bigint,
 
 /** A row that pays out: the first one of `settled` settles the item, and any other is too much as a whole. */
 function judgeSettlement(
-  { payment, exception, ...item }: Item,
+  whole: Item,
   row: ItemRow,
   settled: readonly ItemRow[],
   { netted, back }: { netted: bigint; back: bigint },
-  { bankDayFrom, nextBankDay, formOf, isPaidInSum }: Judging,
+  judging: Judging,
 ): Unnamed | undefined {
-  const { day, utr: settlementUtr, gross, fee, tax, account } = row
+  if (isPartOfSum(whole, row, judging)) return undefined
+  const { bankDayFrom, nextBankDay, isPaidInSum } = judging
+  const { payment, exception, ...item } = whole
+  const { day, utr: settlementUtr, gross, fee, tax } = row
   const [first] = settled
-  const isPartOfSum =
-    payment === undefined &&
-    !row.namesPayment &&
-    exception === undefined &&
-    formOf(account, bankDayFrom(day)) === 'by sums'
-  if (isPartOfSum) return undefined
   const told = payment === undefined ? exception : undefined
   const about = {
     ...differenceOf(item, { day, orderId: payment?.orderId ?? told?.orderId ?? null, exception: told }),
@@ -175,6 +185,12 @@ function judgeSettlement(
         ]
   return { ...about, kind, cause: `${cause}${went}` }
 }
+
+const isPartOfSum = ({ payment, exception }: Item, row: ItemRow, { bankDayFrom, formOf }: Judging) =>
+  payment === undefined &&
+  !row.namesPayment &&
+  exception === undefined &&
+  formOf(row.account, bankDayFrom(row.day)) === 'by sums'
 
 /** A row that takes money back. The refunds that it deducts are right by their whole amount. */
 function judgeDeduction(

@@ -2,6 +2,7 @@ import type { PoolClient } from 'pg'
 import { batchesOf } from '../db/batches.ts'
 import { startOfDay } from '../ist.ts'
 import { addDays, type BankDays, countDays, type Days } from './bank-days.ts'
+import { type FeeContract, lowestShare } from './judge-fee.ts'
 import type { ItemException } from './judge-item.ts'
 import type { PaidOn, SettledOn } from './judge-payouts.ts'
 import { type Deduction, groupBy, matchDeductions, type SuccessfulRefund } from './match-deductions.ts'
@@ -63,6 +64,7 @@ export function createLedger(snapshot: Snapshot, mid: string) {
   let matched: ReturnType<typeof readMatched> | undefined
   let exceptions: ReturnType<typeof readExceptions> | undefined
   let failed: ReturnType<typeof readFailed> | undefined
+  let contracts: ReturnType<typeof readContracts> | undefined
 
   return {
     ...snapshot,
@@ -75,7 +77,8 @@ export function createLedger(snapshot: Snapshot, mid: string) {
     async readDays(window: Days, asked: Days) {
       const days = Array.from({ length: countDays(window.from, window.to) }, (_, at) => addDays(window.from, at))
       const values = [mid, known, ...boundsOf(window), [...noOrder.keys()], asked.from, asked.to]
-      const batches = batchesOf<Part>(client, DAYS, [...values, days, days.map(bankDays.nextBankDay)])
+      const share = lowestShare(await this.contracts())
+      const batches = batchesOf<Part>(client, DAYS, [...values, days, days.map(bankDays.nextBankDay), share])
       const paid: PaidOn[] = []
       const settled = new Map<string, SettledOn>()
       const first: UnevenItem[] = []
@@ -158,6 +161,12 @@ export function createLedger(snapshot: Snapshot, mid: string) {
       return failed
     },
 
+    /** What the merchant's acquirers may keep, newest first. */
+    contracts() {
+      contracts ??= readContracts()
+      return contracts
+    },
+
     /** Settlements of these days that carry no known payment, and were SUCCESS before they were FAILED. */
     async takenBackRows(days: Days): Promise<TakenBackRow[]> {
       const { rows } = await client.query<Texts<TakenBackRow>>(
@@ -196,6 +205,17 @@ export function createLedger(snapshot: Snapshot, mid: string) {
       [mid, known],
     )
     return rows.map((row) => withPaise<FailedPayment>(row, 'amount'))
+  }
+
+  async function readContracts(): Promise<FeeContract[]> {
+    const { rows } = await client.query<FeeContract>(
+      `select acquirer, ${textOf('since')} as since, (fee * 100)::integer as fee, (tax * 100)::integer as tax
+         from merchant_fees
+        where mid = $1 and since <= ${dayOf('$2::timestamptz')}
+        order by merchant_fees.since desc`,
+      [mid, known],
+    )
+    return rows
   }
 
   async function readMatched() {
@@ -270,7 +290,8 @@ const namesNothing = (
  * The days from $3 until before $4 of merchant $1 in one statement, as they were known at $2: sums of payments by the day of
  * their first settlement, sums of settlements, those of them that name nothing; and items that are more than a payment and one
  * settlement of its amount until its payout was due, or a payment without one, which have moved on the days from $6 to $7. $5 are
- * UTRs of exceptions of no known order, $8 the days and $9 the bank day on which the payments of each are due.
+ * UTRs of exceptions of no known order, $8 the days and $9 the bank day on which the payments of each are due. A settlement that
+ * keeps more than $10, in hundredths of a percent, makes an item uneven.
  */
 const DAYS = `
   with moved as materialized (
@@ -282,7 +303,8 @@ const DAYS = `
            min(account) filter (where kind = 'payment') as account,
            sum(amount_paise) filter (where kind = 'payment') as paid,
            min(at) filter (where kind = 'settlement') as settled_at, count(*) as movements, sum(amount_paise) as balance,
-           min(day) filter (where day >= $6::date and day <= $7::date) as day
+           min(day) filter (where day >= $6::date and day <= $7::date) as day,
+           bool_or(kind = 'settlement' and (fee_paise + tax_paise) * 10000 > -amount_paise * $10::bigint) is true as is_above
       from moved
      group by item
   ), payment as materialized (
@@ -320,7 +342,7 @@ const DAYS = `
       from item
       left join unnest($8::date[], $9::date[]) as calendar (paid_day, due) using (paid_day)
      where day is not null and (movements > 1 or paid_at is null)
-       and (movements = 2 and balance = 0 and settled_at >= paid_at - interval '1 day'
+       and (not is_above and movements = 2 and balance = 0 and settled_at >= paid_at - interval '1 day'
             and ${dayOf('settled_at')} <= due) is not true
   )
   select part, item, account, ${textOf('day')} as day, ${textOf('settled_day')} as "settledDay", count, rows,

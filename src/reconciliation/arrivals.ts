@@ -2,7 +2,7 @@ import type { Database } from '../db/pool.ts'
 import { toIstDay } from '../ist.ts'
 import { addDays, type Days } from '../ledger/bank-days.ts'
 import type { Snapshot } from '../ledger/read-ledger.ts'
-import { type Arrival, type ArrivalState, judgeArrivals, type StatementLine } from '../statements/judge-arrivals.ts'
+import { type Arrival, type ArrivalState, type BankLine, judgeArrivals } from '../statements/judge-arrivals.ts'
 import { comparable } from '../statements/references.ts'
 import { type PayoutLine, payoutsOf } from './payouts.ts'
 import { inSnapshot, type Merchants, midsOf } from './reconcile.ts'
@@ -100,8 +100,8 @@ async function readLines(
   { mids, account }: Omit<BankAccount, 'covered'>,
   days: Days,
   payouts: readonly { references: string[]; expected: bigint }[],
-): Promise<StatementLine[]> {
-  const { rows } = await client.query<Omit<StatementLine, 'amount'> & { amount: string }>(
+): Promise<BankLine[]> {
+  const { rows } = await client.query<Omit<BankLine, 'amount'> & { amount: string }>(
     `select distinct on (day, amount_paise, refs, nth) import_id as "importId", line::float8 as line,
             to_char(day, 'YYYY-MM-DD') as day, amount_paise::text as amount, array_remove(refs || matched_payout, null) as "references"
        from (select l.*, row_number() over (partition by import_id, day, amount_paise, refs order by line) as nth

@@ -2,7 +2,7 @@ import type { PoolClient } from 'pg'
 import type { Queryable } from '../db/pool.ts'
 import { toIstDay } from '../ist.ts'
 import { addDays, type Days } from '../ledger/bank-days.ts'
-import type { Difference } from '../ledger/differences.ts'
+import { type Difference, isBesideLedger } from '../ledger/differences.ts'
 import type { Ledger } from '../ledger/read-ledger.ts'
 import { boundsOf, KNOWN, textOf } from '../ledger/sql.ts'
 import { daysOfMonth } from './closed-months.ts'
@@ -17,14 +17,15 @@ export type ClosedBase = { month: string; closedAt: Date; to: string; sums: Read
 export async function storeClosedItems(
   db: Queryable,
   month: string,
-  open: readonly Pick<Difference, 'mid' | 'id' | 'day' | 'owed'>[],
+  open: readonly Pick<Difference, 'mid' | 'id' | 'day' | 'owed' | 'kind'>[],
   sums: ReadonlyMap<string, bigint>,
 ): Promise<void> {
   const rest = new Map(sums)
-  for (const { mid, owed } of open) rest.set(mid, (rest.get(mid) ?? 0n) - owed)
+  const balances = open.map((one) => ({ ...one, owed: isBesideLedger(one) ? 0n : one.owed }))
+  for (const { mid, owed } of balances) rest.set(mid, (rest.get(mid) ?? 0n) - owed)
   const { to } = daysOfMonth(month)
   const items = [
-    ...open.map(({ mid, id, day, owed }) => ({ mid, item: id, day, balance: String(owed) })),
+    ...balances.map(({ mid, id, day, owed }) => ({ mid, item: id, day, balance: String(owed) })),
     ...[...rest]
       .filter(([, sum]) => sum !== 0n)
       .map(([mid, sum]) => ({ mid, item: '', day: to, balance: String(sum) })),

@@ -10,6 +10,7 @@ export type PayoutRow = {
   day: string
   /** Null where it carries no known payment: a sum, perhaps. */
   orderId: string | null
+  merchantOrderId: string | null
   /** UTR of the payment. */
   utr: string
   settlementUtr: string
@@ -23,7 +24,14 @@ export type PayoutRow = {
 }
 
 /** A payment that a payout by sums is for, since no settlement carries it by name. */
-export type PaymentOfSum = { mid: string; day: string; orderId: string; utr: string; paid: bigint }
+export type PaymentOfSum = {
+  mid: string
+  day: string
+  orderId: string
+  merchantOrderId: string | null
+  utr: string
+  paid: bigint
+}
 
 export type Payout = { rows: PayoutRow[]; payments: PaymentOfSum[] }
 
@@ -61,7 +69,7 @@ async function* readPayout(snapshot: Snapshot, { payout, mid, pid }: Sought): As
 }
 
 const ROWS = `
-  select s.mid, ${textOf(dayOf('s.at'))} as day, i.order_id as "orderId", s.key as utr, s.utr as "settlementUtr",
+  select s.mid, ${textOf(dayOf('s.at'))} as day, i.order_id as "orderId", i.merchant_order_id as "merchantOrderId", s.key as utr, s.utr as "settlementUtr",
          s.status, i.amount * 100 + i.paise as paid, ${paiseOf('s.gross')} as gross,
          ${paiseOf('coalesce(s.fee, 0)')} as fee, ${paiseOf('coalesce(s.tax, 0)')} as tax, ${paiseOf('s.amount')} as net
     from (${settlementsOfAll(`(bank_reference_number = $1 or utr in ($1, upper($1), lower($1)))
@@ -72,7 +80,9 @@ const ROWS = `
 
 /** Payments by their UTRs. */
 const UNSETTLED = `
-  select mid, ${textOf('p.day')} as day, order_id as "orderId", item as utr, amount_paise::text as paid
+  select p.mid, ${textOf('p.day')} as day, p.order_id as "orderId", i.merchant_order_id as "merchantOrderId", item as utr,
+         amount_paise::text as paid
     from ledger p
-   where mid = $1 and kind = 'payment' and item = any ($2)
-   order by p.day, order_id`
+    left join payment_intents i on i.mid = $1 and i.order_id = p.order_id
+   where p.mid = $1 and kind = 'payment' and item = any ($2)
+   order by p.day, p.order_id`

@@ -1,6 +1,6 @@
 import { toIstDay } from '../ist.ts'
 import { addDays, type BankDays, type Days } from '../ledger/bank-days.ts'
-import { type Difference, differenceId, owedBy, type Unnamed } from '../ledger/differences.ts'
+import { type Difference, differenceId, isBesideLedger, owedBy, type Unnamed } from '../ledger/differences.ts'
 import type { Item, Judging, PayoutForm } from '../ledger/judge-item.ts'
 import { daysOfPayouts, type JudgedPayout, judgePayouts } from '../ledger/judge-payouts.ts'
 import { groupBy } from '../ledger/match-deductions.ts'
@@ -8,6 +8,7 @@ import { judgeItems, readItems } from '../ledger/read-items.ts'
 import type { Ledger, UnevenItem } from '../ledger/read-ledger.ts'
 import { toSumText } from '../money.ts'
 import { compareSums } from './compare-sums.ts'
+import { type WithMerchantOrderId, withMerchantOrderIds } from './merchant-order-ids.ts'
 import {
   type Entry,
   type OpenException,
@@ -24,10 +25,10 @@ type FileForm = PayoutForm | 'by payment and by sums'
 export type MerchantFinding =
   /** Exceptions of no known order come under an empty `mid`. */
   | { type: 'merchant'; mid: string; file: FileForm }
-  | ({ type: 'difference' } & Difference)
-  | ({ type: 'exception' } & OpenException)
+  | ({ type: 'difference' } & WithMerchantOrderId<Difference>)
+  | ({ type: 'exception' } & WithMerchantOrderId<OpenException>)
   /** A refund older than T+5 days. It moves no money, so the books balance with it. */
-  | ({ type: 'refund' } & OverdueRefund)
+  | ({ type: 'refund' } & WithMerchantOrderId<OverdueRefund>)
   | ({ type: 'day'; mid: string; day: string } & Sums & Balance)
   | { type: 'total'; mid: string; sums: Totals }
 
@@ -42,7 +43,8 @@ export async function* reconcileMerchant(ledger: Ledger, days: Days): AsyncGener
   const merchant = { type: 'merchant', mid, file } as const
   const total = totalsFrom(brought)
   let told = false
-  for await (const finding of eachOf(found, openExceptions(ledger, days), await overdueRefunds(ledger, days))) {
+  const findings = eachOf(found, openExceptions(ledger, days), await overdueRefunds(ledger, days))
+  for await (const finding of withMerchantOrderIds(ledger, findings)) {
     if (!told) yield merchant
     told = true
     if (finding.type === 'exception') total.openExceptions += 1
@@ -78,7 +80,8 @@ async function readBooks(ledger: Ledger, days: Days) {
   const counted = refunds.filter(({ isOfSecond }) => !isOfSecond)
   const undeducted = counted.filter(({ refundId }) => !matched.rowOf.has(refundId) && !matched.netted.has(refundId))
   const judged = await judgeWindow(ledger, window, { paid, settled, undeducted })
-  const judging = { ...matched, ...bankDays, ...judged, isJudged: isJudgedBy(ledger) }
+  const contracts = await ledger.contracts()
+  const judging = { ...matched, ...bankDays, ...judged, isJudged: isJudgedBy(ledger), contracts }
   const byDay = new Map<string, Sums>()
   const isAsked = ({ day }: { day: string }) => day >= days.from && day <= days.to
   // A payment is awaited, too, if its payout is due after the reported days: a later report judges that payout.
@@ -277,7 +280,7 @@ function endedBy(entries: readonly Entry[] = [], difference: Difference): Differ
   const last = entries.at(-1)
   if (last === undefined) return difference
   const ended = entries.reduce((sum, { amount }) => sum + amount, 0n)
-  const owed = difference.owed + ended
+  const owed = isBesideLedger(difference) ? 0n : difference.owed + ended
   const known = { ...difference, owed, entries: entries.length }
   if (owed === 0n) return { ...known, resolution: last.reason }
   const before = `${toSumText(-ended)} of it was resolved: ${last.reason}`
@@ -317,7 +320,10 @@ export async function broughtForward(ledger: Ledger, day: string): Promise<bigin
 }
 
 /** What the resolution of an exception accounts for is the same whatever the form of the payout. */
-const UNKNOWN_PAYOUTS: Pick<Judging, 'formOf' | 'isPaidInSum'> = { formOf: () => 'by sums', isPaidInSum: () => false }
+const UNKNOWN_PAYOUTS: Pick<Judging, 'formOf' | 'isPaidInSum' | 'countOf' | 'contracts'> = {
+  ...{ formOf: () => 'by sums', isPaidInSum: () => false },
+  ...{ countOf: () => 0, contracts: [] },
+}
 /** Items that are read at once. */
 const ITEMS_READ = 1_000
 
@@ -331,7 +337,9 @@ async function* eachOf(
   differences: AsyncIterable<Difference>,
   exceptions: AsyncIterable<OpenException>,
   refunds: readonly OverdueRefund[],
-): AsyncGenerator<Extract<MerchantFinding, { type: 'difference' | 'exception' | 'refund' }>> {
+): AsyncGenerator<
+  ({ type: 'difference' } & Difference) | ({ type: 'exception' } & OpenException) | ({ type: 'refund' } & OverdueRefund)
+> {
   for await (const difference of differences) yield { type: 'difference', ...difference }
   for await (const exception of exceptions) yield { type: 'exception', ...exception }
   yield* refunds.map((refund) => ({ type: 'refund' as const, ...refund }))

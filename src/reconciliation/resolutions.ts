@@ -1,5 +1,5 @@
 import type { Queryable } from '../db/pool.ts'
-import type { Difference } from '../ledger/differences.ts'
+import { type Difference, isBesideLedger } from '../ledger/differences.ts'
 
 /** What a difference is written off as, in the words of the accountant. */
 export const WRITTEN_OFF_AS = ['chargeback', 'charge', 'write-off', 'bank-error'] as const
@@ -12,9 +12,11 @@ type Ending = { reason: string; as?: (typeof WRITTEN_OFF_AS)[number] | undefined
  */
 export async function enterResolution(
   db: Queryable,
-  { id, mid, day, kind, orderId, utr, settlementUtr, owed, entries }: Difference,
+  difference: Difference,
   { reason, as, by, now }: Ending,
 ): Promise<boolean> {
+  const { id, mid, day, kind, orderId, utr, settlementUtr, entries } = difference
+  const moved = isBesideLedger(difference) ? 0n : -difference.owed
   const { rows } = await db.query(
     `insert into difference_resolutions
        (mid, difference_id, entry, day, kind, order_id, utr, settlement_utr, amount_paise, reason, resolved_by, resolved_at,
@@ -22,7 +24,7 @@ export async function enterResolution(
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
      on conflict do nothing
      returning 1`,
-    [mid, id, entries + 1, day, kind, orderId, utr, settlementUtr, String(-owed), reason, by, now, as],
+    [mid, id, entries + 1, day, kind, orderId, utr, settlementUtr, String(moved), reason, by, now, as],
   )
   return rows.length === 1
 }
@@ -36,6 +38,7 @@ export type Resolution = {
   kind: string
   differenceId: string
   orderId: string | null
+  merchantOrderId: string | null
   as: string | null
   amount: string
   reason: string
@@ -46,13 +49,14 @@ type Sought = { mid?: string | undefined; from?: Date | undefined; until?: Date 
 /** The entries made from `from` until before `until`, oldest first. */
 export async function listResolutions(db: Queryable, { mid, from, until }: Sought): Promise<Resolution[]> {
   const { rows } = await db.query<Resolution>(
-    `select resolved_at as "resolvedAt", resolved_by as "resolvedBy", mid, to_char(day, 'YYYY-MM-DD') as day, kind,
-            difference_id as "differenceId", order_id as "orderId", written_off_as as "as",
-            (amount_paise::numeric / 100)::numeric(20, 2)::text as amount, reason
-       from difference_resolutions
-      where ($1::text is null or mid = $1) and resolved_at >= coalesce($2::timestamptz, '-infinity')
+    `select resolved_at as "resolvedAt", resolved_by as "resolvedBy", r.mid, to_char(day, 'YYYY-MM-DD') as day, kind,
+            difference_id as "differenceId", r.order_id as "orderId", i.merchant_order_id as "merchantOrderId",
+            written_off_as as "as", (amount_paise::numeric / 100)::numeric(20, 2)::text as amount, reason
+       from difference_resolutions r
+       left join payment_intents i on i.mid = r.mid and i.order_id = r.order_id
+      where ($1::text is null or r.mid = $1) and resolved_at >= coalesce($2::timestamptz, '-infinity')
         and resolved_at < coalesce($3::timestamptz, 'infinity')
-      order by resolved_at, mid, difference_id, entry`,
+      order by resolved_at, r.mid, difference_id, entry`,
     [mid, from, until],
   )
   return rows

@@ -20,7 +20,7 @@ export type ArrivalState = (typeof ARRIVAL_STATES)[number]
 export type AwaitedPayout = { references: readonly string[]; day: string; expected: bigint }
 
 /** A line of a statement; its references are comparable, also the one that a person has matched. `amount` is in paise, negative for a debit. */
-export type StatementLine = {
+export type BankLine = {
   importId: number
   line: number
   day: string
@@ -46,17 +46,17 @@ const ARRIVES_WITHIN = 3
  */
 export function judgeArrivals<P extends AwaitedPayout>(
   payouts: readonly P[],
-  lines: readonly StatementLine[],
+  lines: readonly BankLine[],
   covered: readonly Days[],
   { nextBankDay }: BankDays,
 ): Map<P, Arrival> {
-  const byReference = new Map<string, StatementLine[]>()
+  const byReference = new Map<string, BankLine[]>()
   for (const line of lines)
     for (const one of line.references) byReference.set(one, [...(byReference.get(one) ?? []), line])
   const linesOf = new Map(
     payouts.map((payout) => [payout, [...new Set(payout.references.flatMap((one) => byReference.get(one) ?? []))]]),
   )
-  const payoutsOf = new Map<StatementLine, P[]>()
+  const payoutsOf = new Map<BankLine, P[]>()
   for (const [payout, named] of linesOf)
     for (const line of named) payoutsOf.set(line, [...(payoutsOf.get(line) ?? []), payout])
   const unnamed = lines.filter((line) => line.amount > 0n && !payoutsOf.has(line))
@@ -74,8 +74,7 @@ export function judgeArrivals<P extends AwaitedPayout>(
     if (payout.expected <= 0n) return { ...nothing, arrival: 'not known' }
     const [candidate, ...others] = likely(payout)
     const isOnly = payouts.every(
-      (other) =>
-        other === payout || linesOf.get(other)?.length !== 0 || !likely(other).includes(candidate as StatementLine),
+      (other) => other === payout || linesOf.get(other)?.length !== 0 || !likely(other).includes(candidate as BankLine),
     )
     if (candidate && others.length === 0 && isOnly)
       return { ...nothing, arrival: 'perhaps', statement: placeOf(candidate) }
@@ -85,7 +84,7 @@ export function judgeArrivals<P extends AwaitedPayout>(
   return new Map(payouts.map((payout) => [payout, judge(payout)]))
 }
 
-function judgeLines(lines: readonly StatementLine[], payouts: readonly AwaitedPayout[]): Arrival {
+function judgeLines(lines: readonly BankLine[], payouts: readonly AwaitedPayout[]): Arrival {
   const expected = payouts.reduce((sum, one) => sum + one.expected, 0n)
   const credited = lines.reduce((sum, { amount }) => sum + amount, 0n)
   const credits = lines.filter(({ amount }) => amount > 0n).sort((a, b) => (a.day < b.day ? -1 : 1))
@@ -97,4 +96,4 @@ function judgeLines(lines: readonly StatementLine[], payouts: readonly AwaitedPa
   return { arrival, arrivedOn: last?.day ?? null, credited, statement: last ? placeOf(last) : null }
 }
 
-const placeOf = ({ importId, line }: StatementLine) => `${importId}:${line}`
+const placeOf = ({ importId, line }: BankLine) => `${importId}:${line}`

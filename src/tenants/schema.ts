@@ -42,6 +42,15 @@ const maxAmount = matching(/^(?:default|[1-9]\d{0,5})$/, MAX_AMOUNT_RULE)
   .transform((text) => (text === 'default' ? USUAL_MAX_RUPEES : Number(text)))
   .refine((rupees) => rupees <= HIGHEST_MAX_RUPEES, MAX_AMOUNT_RULE)
 
+const PERCENTS_RULE =
+  'must be percent with at most two decimals, such as 1.8, perhaps another for the next acquirer behind a comma, or none'
+const PERCENT = '[0-9]{1,2}(?:\\.[0-9]{1,2})?'
+
+/** What an acquirer may keep: one for all of the merchant's, or one for each. `none` becomes an empty list. */
+const percents = matching(new RegExp(`^(?:none|${PERCENT}(?:,${PERCENT})?)$`), PERCENTS_RULE).transform((typed) =>
+  typed === 'none' ? [] : typed.split(','),
+)
+
 const ACQUIRERS_RULE =
   'must be an acquirer such as setu:ACCOUNT/MERCHANTID, and perhaps a second one behind a comma, which is asked when the first makes no link'
 const NAMED_ACQUIRER = /^([a-z0-9-]{1,32}(?::[A-Za-z0-9_-]{1,64})?)(?:\/([A-Za-z0-9_.-]{1,64}))?$/
@@ -69,6 +78,8 @@ const MerchantFields = z.object({
   input: z.enum(['strict', 'shop'], errorText('must be strict or shop')),
   expiryMinutes,
   maxAmount,
+  fee: percents,
+  tax: percents,
   /** Whether the service itself calls the redirect_url of a paid order. */
   returnCall: z.enum(['on', 'off'], errorText('must be on or off')),
 })

@@ -47,6 +47,7 @@ describe('merchants', () => {
       input: 'strict',
       expiryMinutes: null,
       maxAmount: 100_000,
+      fees: [],
       returnCall: 'off',
       createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
       disabledAt: null,

@@ -28,7 +28,7 @@ describe('a mistyped command exits with 2, short help and nothing on stdout', ()
     [
       'no change',
       ['merchants', 'update', '--mid', 'M1'],
-      'give at least one of --name, --vpa, --mcc, --dynamic-qr, --acquirer, --account, --acquirer-merchant-id, --input, --expiry-minutes, --return-call, --payee, --max-amount',
+      'give at least one of --name, --vpa, --mcc, --dynamic-qr, --acquirer, --account, --acquirer-merchant-id, --input, --expiry-minutes, --return-call, --payee, --max-amount, --fee',
     ],
     [
       'every wrong value',

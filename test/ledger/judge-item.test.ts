@@ -66,6 +66,8 @@ function judge(
     isJudged: () => isJudged,
     formOf: () => form,
     isPaidInSum: () => isPaidInSum,
+    countOf: () => 0,
+    contracts: [],
   }
   return judgeItem(whole, judging)
 }

@@ -294,7 +294,8 @@ describe('a closed month', () => {
   })
 
   it('reconcile differences lists what is open of all months with its age, the shop’s order and the sum', async () => {
-    await pay('O1', '2026-10-05')
+    const orderId = await pay('O1', '2026-10-05')
+    await db.query(`update payment_intents set merchant_order_id = 'A-17' where order_id = $1`, [orderId])
     await settle('2026-10-06', 'O2', { paymentUtr: 'OX' })
     await pay('O3', '2026-11-12')
     await settle('2026-11-13', 'O3', { amount: 150_00, paymentUtr: 'O3' })
@@ -319,7 +320,7 @@ describe('a closed month', () => {
     await jsonOn('2026-11-20', 'resolve', '--difference', third.id, '--reason', 'paid by hand')
     const { stdout } = await opsOn('2026-11-21', 'differences')
     expect(stdout).toMatch(
-      /^ {2}47 days, the shop's order .+: 2026-10-05 not settled .+\n.+\n2 open, together 0\.00\n$/m,
+      /^ {2}47 days: 2026-10-05 not settled \w+: order \w+, the shop's A-17, UTR .+\n.+\n2 open, together 0\.00\n$/m,
     )
     expect((await opsOn('2026-11-21', 'differences', '--csv')).stdout.split('\n')).toHaveLength(4)
     expect((await opsOn('2026-10-05', 'differences')).stdout).toBe('nothing is open\n')

@@ -94,7 +94,15 @@ describe('a payment', () => {
     expect(await differencesOf('2026-11-13', '2026-11-13', '2026-11-17')).toEqual([
       {
         ...{ type: 'difference', mid, day: '2026-11-13', kind: 'not settled', orderId, utr: 'P1', settlementUtr: null },
-        ...{ paid: 200_00n, settled: null, owed: 200_00n, exceptionId: null, resolution: null, entries: 0 },
+        ...{
+          merchantOrderId: orderId,
+          paid: 200_00n,
+          settled: null,
+          owed: 200_00n,
+          exceptionId: null,
+          resolution: null,
+          entries: 0,
+        },
         ...{
           id: expect.stringMatching(/^261113[0-9a-f]{10}$/),
           cause: `no payout row shows its UTR; it was due on ${MONDAY}`,
@@ -281,7 +289,7 @@ describe('a settlement file of sums', () => {
       {
         ...{ type: 'difference', mid, day: MONDAY, kind: 'sums differ', orderId: null, utr: null, settlementUtr: null },
         ...{ paid: 600_00n, settled: 599_99n, owed: 1n, exceptionId: null, resolution: null, entries: 0 },
-        ...{ id: expect.stringMatching(/^261116[0-9a-f]{10}$/) },
+        ...{ merchantOrderId: null, id: expect.stringMatching(/^261116[0-9a-f]{10}$/) },
         cause: '0.01 less than the payments of 2026-11-13 to 2026-11-15',
       },
     ])
@@ -531,7 +539,7 @@ describe('ops reconcile', () => {
       {
         ...{ mid: '', differences: [], days: [] },
         exceptions: expect.arrayContaining([
-          { exceptionId, kind: 'unknown order', orderId, utr: 'UX', amount: '200.00', receivedAt: expect.any(String) },
+          expect.objectContaining({ exceptionId, kind: 'unknown order', orderId, utr: 'UX', amount: '200.00' }),
           expect.objectContaining({ kind: 'unreadable', orderId: '', amount: null }),
         ]),
       },

@@ -1,0 +1,182 @@
+import { parse } from 'csv-parse/sync'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import type { Database } from '../../src/db/pool.ts'
+import { orderIdsBegin } from '../../src/payments/intent.ts'
+import { createTestDatabase, testPool } from '../support/database.ts'
+import { runOps } from '../support/ops.ts'
+import { newMerchant } from '../support/service.ts'
+import { importRows, istMoment, type Row, storeReports } from './months.ts'
+
+let url: string
+let db: Database
+let drop: () => Promise<void>
+let mid: string
+const orders: Record<string, string> = {}
+let exceptionId: string
+let chargeback: string
+
+const at = (day: string, time = '12:00:00') => istMoment(day, time)
+
+/** Types a command of reconcile at noon of `day`. */
+async function opsOn(day: string, ...args: string[]) {
+  vi.useFakeTimers({ toFake: ['Date'], now: at(day) })
+  try {
+    return await runOps(url, ['reconcile', ...args])
+  } finally {
+    vi.useRealTimers()
+  }
+}
+
+async function jsonOn(day: string, ...args: string[]) {
+  const { code, stdout, stderr } = await opsOn(day, ...args, '--json')
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  return JSON.parse(stdout)
+}
+
+/** Stores a payment of ₹200 with the shop's number of the order. */
+async function pay(utr: string, day: string, number: string): Promise<void> {
+  const [paidAt, orderId] = [at(day), orderIdsBegin(at(day)) + number.padStart(20, '0')]
+  orders[utr] = orderId
+  await storeReports(db, {
+    intents: [[mid, orderId, 200, 0, paidAt, 'SUCCESS', utr]],
+    changes: [[mid, orderId, utr, paidAt, 'notification', paidAt]],
+    payments: [[mid, utr, orderId, 200_00, paidAt, paidAt]],
+    exceptions: [],
+  })
+  await db.query('update payment_intents set merchant_order_id = $2 where order_id = $1', [orderId, number])
+}
+
+/** September's payment is paid out in October, October's last one in November; one is refunded, one charged back, one paid twice. */
+beforeAll(async () => {
+  ;({ url, drop } = await createTestDatabase())
+  db = testPool(url, 2)
+  ;({ mid } = await newMerchant(db))
+  await pay('P0', '2026-09-30', '1000')
+  await pay('P1', '2026-10-05', '1001')
+  await pay('P2', '2026-10-05', '1002')
+  await pay('P3', '2026-10-30', '1003')
+  const kept = { amount: 195_28, fee: 4_00, tax: 72 }
+  const row = (utr: string, day: string, more: Partial<Row>): Row => ({ mid, utr, day, amount: 200_00, ...more })
+  const rows = [
+    row('P0', '2026-10-01', { ...kept, reference: 'BANK1' }),
+    row('P1', '2026-10-06', { ...kept, reference: 'BANK2' }),
+    row('P2', '2026-10-06', { ...kept, reference: 'BANK2' }),
+    row('PX', '2026-10-06', { ...kept, reference: 'BANK2' }),
+    row('E1', '2026-10-08', { amount: -50_00, paymentUtr: 'P1', reference: 'BANK3' }),
+    row('E2', '2026-10-08', { amount: -200_00, paymentUtr: 'P2', reference: 'BANK3' }),
+  ]
+  await importRows(db, rows, at('2026-10-08', '20:00:00'))
+  await storeReports(db, {
+    ...{ intents: [], changes: [], payments: [] },
+    exceptions: [[mid, orders.P1, 'double payment', 'PX', '200.00', at('2026-10-05')]],
+  })
+  const { rows: stored } = await db.query('select exception_id as id from payment_exceptions')
+  exceptionId = stored[0].id
+  await db.query(`insert into payment_resolutions values ($1, $2, 'refunded by hand', 'asha', $3)`, [
+    ...[mid, exceptionId, at('2026-10-09')],
+  ])
+  await db.query(
+    `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, made_by, made_at, status, ended_at)
+     values ($1, 'R1', 'OURS1', $2, 'P1', 5000, '', 'direct', 'merchant', $3, 'SUCCESS', $3)`,
+    [mid, orders.P1, at('2026-10-07')],
+  )
+  const [book] = (await jsonOn('2026-10-20', '--month', '2026-10')).merchants
+  chargeback = book.differences.find(({ kind }: { kind: string }) => kind === 'taken back').id
+  await jsonOn('2026-10-20', 'resolve', '--difference', chargeback, '--reason', 'lost', '--as', 'chargeback')
+})
+afterAll(async () => {
+  await db.end()
+  await drop()
+})
+
+const OCTOBER = ['--month', '2026-10']
+
+it('the journal of a month posts each movement on two sides, payments by day and payouts by bank reference', async () => {
+  const { postings, total } = await jsonOn('2026-11-02', 'journal', ...OCTOBER, '--mid', mid)
+  const told = postings.map(
+    ({ date, voucher, ledger, debit, credit, mid: of }: Record<string, string>) =>
+      `${date} ${voucher}: ${ledger} ${debit} ${credit}${of === mid ? '' : of}`,
+  )
+  expect(told).toEqual([
+    '2026-10-01 BANK1: acquirer receivable 0.00 200.00',
+    '2026-10-01 BANK1: bank 195.28 0.00',
+    '2026-10-01 BANK1: fees 4.00 0.00',
+    '2026-10-01 BANK1: input GST 0.72 0.00',
+    '2026-10-05 sales 2026-10-05: acquirer receivable 400.00 0.00',
+    '2026-10-05 sales 2026-10-05: sales 0.00 400.00',
+    '2026-10-06 BANK2: acquirer receivable 0.00 600.00',
+    '2026-10-06 BANK2: bank 585.84 0.00',
+    '2026-10-06 BANK2: fees 12.00 0.00',
+    '2026-10-06 BANK2: input GST 2.16 0.00',
+    `2026-10-06 ${exceptionId}: acquirer receivable 200.00 0.00`,
+    `2026-10-06 ${exceptionId}: suspense 0.00 200.00`,
+    '2026-10-07 refunds 2026-10-07: acquirer receivable 0.00 50.00',
+    '2026-10-07 refunds 2026-10-07: refunds 50.00 0.00',
+    '2026-10-08 BANK3: acquirer receivable 250.00 0.00',
+    '2026-10-08 BANK3: bank 0.00 250.00',
+    `2026-10-08 ${chargeback}: acquirer receivable 0.00 200.00`,
+    `2026-10-08 ${chargeback}: chargebacks 200.00 0.00`,
+    '2026-10-30 sales 2026-10-30: acquirer receivable 200.00 0.00',
+    '2026-10-30 sales 2026-10-30: sales 0.00 200.00',
+  ])
+  expect(total).toEqual({ debit: '2100.00', credit: '2100.00' })
+})
+
+it('the CSV of the journal has date, voucher, ledger, debit and credit, and its columns add up to the same', async () => {
+  const { stdout } = await opsOn('2026-11-02', 'journal', ...OCTOBER, '--csv')
+  const records: Record<string, string>[] = parse(stdout, { bom: true, columns: true })
+  expect(Object.keys(records[0] ?? {})).toEqual(['date', 'voucher', 'mid', 'ledger', 'debit', 'credit'])
+  const sum = (side: string) => records.reduce((paise, record) => paise + Number(record[side]?.replace('.', '')), 0)
+  expect([sum('debit'), sum('credit')]).toEqual([2100_00, 2100_00])
+  const text = (await opsOn('2026-11-02', 'journal', ...OCTOBER)).stdout
+  expect(text.trimEnd().split('\n').at(-1)).toMatch(/^total +- +- +- +2,100\.00 +2,100\.00$/)
+})
+
+it('a merchant’s statement leads from opening to closing line by line, with the shop’s own number of each order', async () => {
+  const { lines } = await jsonOn('2026-11-02', 'statement', '--mid', mid, ...OCTOBER)
+  const told = lines.map((line: Record<string, string | null>) =>
+    [line.day, line.kind, line.merchantOrderId, line.reference, line.amount, line.balance].filter(Boolean).join(' '),
+  )
+  expect(told).toEqual([
+    '2026-10-01 opening 0.00 200.00',
+    '2026-10-01 payout BANK1 -195.28 4.72',
+    '2026-10-01 fee BANK1 -4.00 0.72',
+    '2026-10-01 tax BANK1 -0.72 0.00',
+    '2026-10-05 payment 1001 P1 200.00 200.00',
+    '2026-10-05 payment 1002 P2 200.00 400.00',
+    '2026-10-06 payout BANK2 -585.84 -185.84',
+    '2026-10-06 fee BANK2 -12.00 -197.84',
+    '2026-10-06 tax BANK2 -2.16 -200.00',
+    `2026-10-06 exception 1001 ${exceptionId} 200.00 0.00`,
+    '2026-10-07 refund 1001 OURS1 -50.00 -50.00',
+    '2026-10-08 payout BANK3 250.00 200.00',
+    `2026-10-08 chargeback 1002 ${chargeback} -200.00 0.00`,
+    '2026-10-30 payment 1003 P3 200.00 200.00',
+    '2026-10-31 closing 0.00 200.00',
+  ])
+  const { total } = await jsonOn('2026-11-02', ...OCTOBER, '--mid', mid)
+  expect([total.broughtForward, total.carriedForward]).toEqual(['200.00', '200.00'])
+  const csv = (await opsOn('2026-11-02', 'statement', '--mid', mid, ...OCTOBER, '--csv')).stdout
+  const records: Record<string, string>[] = parse(csv, { bom: true, columns: true })
+  expect(records.map(({ merchant_order_id, amount }) => [merchant_order_id, amount]).slice(4, 7)).toEqual([
+    ...[
+      ['="1001"', '200.00'],
+      ['="1002"', '200.00'],
+      ['', '-585.84'],
+    ],
+  ])
+  expect((await opsOn('2026-11-02', 'statement', ...OCTOBER)).stderr).toContain('--mid is required')
+})
+
+it('every list about orders has the shop’s own number of the order', async () => {
+  const { stdout } = await opsOn('2026-11-02', ...OCTOBER, '--mid', mid)
+  expect(stdout).toContain(`order ${orders.P2}, the shop's 1002, UTR P2`)
+  const csv = async (...args: string[]): Promise<Record<string, string>[]> =>
+    parse((await opsOn('2026-11-02', ...args, '--csv')).stdout, { bom: true, columns: true })
+  for (const list of [[...OCTOBER], ['resolutions']]) {
+    expect((await csv(...list)).some(({ merchant_order_id }) => merchant_order_id === '="1002"')).toBe(true)
+  }
+  const { settlements } = await jsonOn('2026-11-02', '--payout', 'BANK2')
+  expect(settlements.map((row: Record<string, string>) => row.merchantOrderId)).toEqual(['1001', '1002', null])
+  expect((await opsOn('2026-11-02', '--payout', 'BANK2')).stdout).toMatch(/orderId +merchantOrderId +utr/)
+})
