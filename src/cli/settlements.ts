@@ -9,13 +9,15 @@ import type { Queryable } from '../db/pool.ts'
 import { waitForReplica } from '../db/replica.ts'
 import { AcquirerError } from '../errors.ts'
 import { errorText, IDENTIFIER, IDENTIFIER_RULE, identifier, matching } from '../fields.ts'
-import { dayText, startOfDay, toIstDay, toIstTime } from '../ist.ts'
+import { startOfDay, toIstDay, toIstTime } from '../ist.ts'
+import type { Days } from '../ledger/bank-days.ts'
 import { toIndianRupees, toSumText, totalText } from '../money.ts'
 import { type Importing, type ImportResult, importSettlements } from '../settlements/import.ts'
 import { listImports, lockSettlements, type NotUndone, undoImport } from '../settlements/imports.ts'
 import { type NotStored, type Pulled, readPages, storeRests, toSettlementFile } from '../settlements/pull.ts'
 import { reachAccounts } from './acquirer-calls.ts'
 import { type ChangingContext, type Context, changingCommand, command } from './command.ts'
+import { DAYS, DAYS_USAGE, daysOf, inOrder, requireDays } from './days.ts'
 import { CommandError } from './errors.ts'
 import { FILE, readFile, refusedLines } from './file.ts'
 import { findLayout } from './layouts.ts'
@@ -71,16 +73,17 @@ export const settlementCommands = [
   }),
 
   changingCommand('settlements pull', 'Import settlements from an acquirer, without a file', {
-    usage: '--acquirer NAME [--account acme] --from D --to D   (days of India, both included)',
+    usage: `--acquirer NAME [--account acme] ${DAYS_USAGE}   (days of India, both included)`,
     schema: z
       .object({
         acquirer: z.enum(SETTLED_NAMES, errorText(ACQUIRER_RULE)),
         account: identifier.optional(),
-        from: dayText,
-        to: dayText,
+        ...DAYS,
       })
-      .refine(({ from, to }) => from <= to, '--from must not be after --to'),
-    async run({ acquirer, account, from, to }, context) {
+      .superRefine(inOrder)
+      .refine(...requireDays),
+    async run({ acquirer, account, ...typed }, context) {
+      const { from, to } = daysOf(typed) as Days
       const { db, now, terminal } = context
       if (startOfDay(to) > now) throw new CommandError(`--to must not be after today, ${toIstDay(now)}`)
       const { accounts, http } = reachAccounts(context)

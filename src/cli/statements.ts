@@ -76,7 +76,7 @@ export const statementCommands = [
           const made = { import: importId, kept, coversFrom: days.from, coversTo }
           return {
             json: { ...made, warnings },
-            text: `statement ${importId} covers ${covers}: ${kept} lines kept`,
+            text: `statement ${importId} covers ${covers}`,
             made,
             warnings,
           }

@@ -7,9 +7,11 @@ import type { Database } from '../db/pool.ts'
 import { istDayOf, toIstDay, toIstTime } from '../ist.ts'
 import { LIMITS } from '../limits.ts'
 import { toIndianDigits, toIndianRupees, toIndianText, toJsonNumber, toSumText } from '../money.ts'
+import { type ArrivalCount, countArrivals } from '../reconciliation/arrivals.ts'
 import { add, conversionOf, createOrderCounts, NO_ORDERS, type OrderCounts } from '../reconciliation/day.ts'
 import {
   agesText,
+  arrivalsText,
   countsText,
   importText,
   nextAcquirerText,
@@ -37,12 +39,13 @@ export const todayCommands = [
     schema: z.object({ byMerchant: z.boolean().default(false), watch: z.boolean().default(false) }),
     async run({ byMerchant, watch }, { config, db, now, asJson, terminal }) {
       const { operatorDatabase, operatorPage } = LIMITS
-      const readBalance = cached(
-        () => balanceUntilYesterday(db, watch ? new Date() : now, operatorDatabase.statementTimeoutMs),
-        operatorPage.balance,
-      )
+      const readBooks = cached(async () => {
+        const at = watch ? new Date() : now
+        const balance = await balanceUntilYesterday(db, at, operatorDatabase.statementTimeoutMs)
+        return { balance, arrivals: await countArrivals(db, at) }
+      }, operatorPage.balance)
       const show = async (moment: Date) => {
-        const today = { ...(await readToday(db, moment)), balance: await readBalance() }
+        const today = { ...(await readToday(db, moment)), ...(await readBooks()) }
         const accounts = openAccounts(db, config, LIMITS.lookUps)
         const warnings = await accounts.refundWarnings(await acquirersOfOpenRefunds(db))
         return {
@@ -79,7 +82,10 @@ async function* again(terminal: Terminal, look: (now: Date) => Promise<string>):
   }
 }
 
-type Today = Awaited<ReturnType<typeof readToday>> & { balance: RecentBalance | undefined }
+type Today = Awaited<ReturnType<typeof readToday>> & {
+  balance: RecentBalance | undefined
+  arrivals: ArrivalCount[]
+}
 
 /** Reads the orders of today (IST) by hour and by merchant, the merchant with most orders first. */
 async function readToday(db: Database, now: Date) {
@@ -100,7 +106,7 @@ async function readToday(db: Database, now: Date) {
   return { now, all: hours.reduce(add, NO_ORDERS), hours, merchants, overview }
 }
 
-function toJson({ now, all, hours, merchants, overview, balance }: Today, byMerchant: boolean) {
+function toJson({ now, all, hours, merchants, overview, balance, arrivals }: Today, byMerchant: boolean) {
   const {
     exceptions,
     refunds,
@@ -125,6 +131,7 @@ function toJson({ now, all, hours, merchants, overview, balance }: Today, byMerc
     returnCalls,
     settlementImport,
     balance: balance === undefined ? null : balanceToJson(balance),
+    arrivals: arrivals.map(({ net, ...one }) => ({ ...one, net: toSumText(net) })),
     migration,
   }
 }
@@ -142,7 +149,7 @@ function countsToJson<T extends OrderCounts>({ paise, paidPaise, ...counts }: T)
   return { ...counts, conversion, amount: toJsonNumber(paise), paidAmount: toJsonNumber(paidPaise) }
 }
 
-function toText({ now, all, hours, merchants, overview, balance }: Today, byMerchant: boolean): string {
+function toText({ now, all, hours, merchants, overview, balance, arrivals }: Today, byMerchant: boolean): string {
   const { open, amount, oldest } = overview.exceptions
   const openCount = countOpen(open)
   const { behind, longest } = overview.webhooks
@@ -161,6 +168,7 @@ function toText({ now, all, hours, merchants, overview, balance }: Today, byMerc
     settlements: importText(overview, now),
     books: recentBalanceText(balance),
     differences: openDifferencesText(balance),
+    ...(arrivals.length > 0 && { arrivals: arrivalsText(arrivals) }),
     schema: overview.migration ?? 'none',
   }
   return [

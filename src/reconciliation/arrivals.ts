@@ -2,7 +2,13 @@ import type { Database } from '../db/pool.ts'
 import { toIstDay } from '../ist.ts'
 import { addDays, type Days } from '../ledger/bank-days.ts'
 import type { Snapshot } from '../ledger/read-ledger.ts'
-import { type Arrival, type ArrivalState, type BankLine, judgeArrivals } from '../statements/judge-arrivals.ts'
+import {
+  ARRIVAL_STATES,
+  type Arrival,
+  type ArrivalState,
+  type BankLine,
+  judgeArrivals,
+} from '../statements/judge-arrivals.ts'
 import { comparable } from '../statements/references.ts'
 import { type PayoutLine, payoutsOf } from './payouts.ts'
 import { inSnapshot, type Merchants, midsOf } from './reconcile.ts'
@@ -14,27 +20,33 @@ const NOT_KNOWN: Arrival = { arrival: 'not known', arrivedOn: null, credited: nu
 
 export type ArrivedPayout = Omit<PayoutLine, 'utr'> & Arrival
 
-/** The payouts of these days, and what statements say of each: merchant after merchant, oldest first. */
+/**
+ * The payouts of these days, and what statements say of each: merchant after merchant, oldest first. `ofStatements` leaves out
+ * merchants of whom there is no statement.
+ */
 export function listArrivals(
   db: Database,
-  { now, mid, ...days }: Days & Pick<Merchants, 'mid'> & { now: Date },
+  { now, mid, ofStatements = false, ...days }: Days & Pick<Merchants, 'mid'> & { now: Date; ofStatements?: boolean },
 ): AsyncGenerator<ArrivedPayout> {
   return inSnapshot(db, now, async function* (snapshot) {
     const accounts = await readAccounts(snapshot)
     for await (const one of midsOf(snapshot.client, { mid })) {
-      const arrivals = await Promise.all(
-        accounts.filter(({ mids }) => mids.includes(one)).map((account) => arrivalsAt(snapshot, account, days)),
-      )
+      const own = accounts.filter(({ mids }) => mids.includes(one))
+      if (ofStatements && own.length === 0) continue
+      for (const account of own) account.arrivals ??= await arrivalsAt(snapshot, account, days)
       for await (const { utr, ...payout } of payoutsOf(snapshot, one, days)) {
-        const found = arrivals.map((at) => at.get(keyOf(payout)) ?? NOT_KNOWN)
+        const found = own.map(({ arrivals }) => arrivals?.get(keyOf(payout)) ?? NOT_KNOWN)
         yield { ...payout, ...(found.find(({ arrival }) => arrival !== 'not known') ?? NOT_KNOWN) }
       }
     }
   })
 }
 
-/** A bank account of which there are statements: the merchants and the acquirer account that it is for, and the days of them. */
-type BankAccount = { mids: string[]; account: string | null; covered: Days[] }
+/**
+ * A bank account of which there are statements: the merchants and the acquirer account that it is for, the days of them, and what has
+ * arrived, by `keyOf` a payout, once it was judged.
+ */
+type BankAccount = { mids: string[]; account: string | null; covered: Days[]; arrivals?: Map<string, Arrival> }
 
 async function readAccounts({ client, known }: Snapshot): Promise<BankAccount[]> {
   const { rows } = await client.query<BankAccount>(
@@ -49,7 +61,7 @@ async function readAccounts({ client, known }: Snapshot): Promise<BankAccount[]>
   return rows.map((row) => ({ ...row, covered: row.covered ?? [] }))
 }
 
-/** What has arrived at the bank account of the payouts of these days, by `keyOf` a payout. */
+/** What has arrived at the bank account of the payouts of these days. */
 async function arrivalsAt(
   snapshot: Snapshot,
   { mids, account, covered }: BankAccount,
@@ -97,7 +109,7 @@ async function readRests({ client, known }: Snapshot): Promise<{ key: string; re
 /** The lines that name one of the payouts, or have its amount. A line that several statements hold is one; true twins are two. */
 async function readLines(
   { client, known }: Snapshot,
-  { mids, account }: Omit<BankAccount, 'covered'>,
+  { mids, account }: Pick<BankAccount, 'mids' | 'account'>,
   days: Days,
   payouts: readonly { references: string[]; expected: bigint }[],
 ): Promise<BankLine[]> {
@@ -126,15 +138,22 @@ async function readLines(
 /** Days whose payouts `ops today` shows. */
 const RECENT_DAYS = 31
 
-/** How many payouts of the last 31 days have arrived, and how much they are in paise; undefined where there are no statements. */
-export async function countArrivals(db: Database, now: Date) {
-  const { rowCount } = await db.query('select from statement_imports where undone_at is null limit 1')
-  if (rowCount === 0) return undefined
-  const counts = new Map<ArrivalState, { payouts: number; net: bigint }>()
+/** Payouts that have arrived, or not, and how much they are in paise. */
+export type ArrivalCount = { arrival: ArrivalState; payouts: number; net: bigint }
+
+/** The payouts of the last 31 days, by what statements say of them, without those of which they say nothing. */
+export async function countArrivals(db: Database, now: Date): Promise<ArrivalCount[]> {
+  const counts = new Map(ARRIVAL_STATES.map((arrival) => [arrival, { arrival, payouts: 0, net: 0n }]))
   const to = toIstDay(now)
-  for await (const { arrival, net } of listArrivals(db, { from: addDays(to, -RECENT_DAYS), to, now })) {
-    const { payouts, net: sum } = counts.get(arrival) ?? { payouts: 0, net: 0n }
-    counts.set(arrival, { payouts: payouts + 1, net: sum + net })
+  for await (const { arrival, net } of listArrivals(db, {
+    from: addDays(to, -RECENT_DAYS),
+    to,
+    now,
+    ofStatements: true,
+  })) {
+    const count = counts.get(arrival) as ArrivalCount
+    count.payouts += 1
+    count.net += net
   }
-  return counts
+  return [...counts.values()].filter(({ arrival, payouts }) => arrival !== 'not known' && payouts > 0)
 }

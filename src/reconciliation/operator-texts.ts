@@ -1,5 +1,6 @@
 import type { Days } from '../ledger/bank-days.ts'
-import { groupRupees, toIndianDigits, toIndianText, toSumText } from '../money.ts'
+import { groupRupees, toIndianDigits, toIndianRupees, toIndianText, toSumText } from '../money.ts'
+import type { ArrivalCount } from './arrivals.ts'
 import { AGES, type Age, type Overview, type WebhookBehind } from './overview.ts'
 import type { RecentBalance } from './recent-balance.ts'
 
@@ -65,6 +66,12 @@ export const nextAcquirerText = ({ byNextAcquirer }: Pick<Overview, 'byNextAcqui
 export function importText({ settlementImport }: Pick<Overview, 'settlementImport'>, now: Date): string {
   if (settlementImport === undefined) return 'nothing was imported yet'
   return `${settlementImport.file} was imported ${ageText(settlementImport.importedAt, now)} ago`
+}
+
+/** Payouts of the last month, by what bank statements say of them, and the command that lists them. */
+export function arrivalsText(counts: readonly ArrivalCount[]): string {
+  const texts = counts.map(({ arrival, payouts, net }) => `${payouts} ${arrival} (${toIndianRupees(toSumText(net))})`)
+  return `${texts.join(', ')}: ops reconcile payouts`
 }
 
 /** `2026-11-20 to 2026-11-21 does not balance: 2 differences, 1 open exception`; or `…balances, 26409.99 carried forward` */

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
 import { type JournalLine, journalOf } from '../../src/reconciliation/journal.ts'
-import { listPayouts } from '../../src/reconciliation/payouts.ts'
+import { listArrivals } from '../../src/reconciliation/arrivals.ts'
 import { type Finding, reconcile } from '../../src/reconciliation/reconcile.ts'
 import { enterResolution, WRITTEN_OFF_AS } from '../../src/reconciliation/resolutions.ts'
 import { type StatementLine, statementOf } from '../../src/reconciliation/statement.ts'
@@ -96,7 +96,7 @@ describe.each(MONTHS)('the month from $from', (days) => {
 
 it('the payouts of all days are what was settled, to the paisa', async () => {
   const days = { from: '2026-01-01', to: '2026-12-31' }
-  const payouts = await all(listPayouts(db, { ...days, now: NOW }))
+  const payouts = await all(listArrivals(db, { ...days, now: NOW }))
   const { sums } = (await all(reconcile(db, { ...days, now: NOW }))).at(-1) as Extract<Finding, { type: 'end' }>
   expect(payouts.reduce((sum, { net }) => sum + net, 0n)).toBe(sums.net)
   for (const { gross, fee, tax, deductions, net } of payouts) expect(gross - fee - tax + deductions).toBe(net)
