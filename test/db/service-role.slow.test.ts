@@ -42,6 +42,7 @@ const RIGHTS: Record<string, string[]> = {
   closed_months: [],
   difference_resolutions: ['SELECT'],
   ledger: ['SELECT'],
+  merchant_fees: ['SELECT'],
   merchants: ['SELECT'],
   partner_merchants: ['SELECT'],
   partners: [],

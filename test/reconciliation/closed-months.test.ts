@@ -473,16 +473,24 @@ describe('a difference that a person has ended', () => {
     expect(resolutions).toEqual([
       {
         ...{ ...common, day: '2026-10-05', kind: 'not settled', differenceId: idOf('not settled'), orderId },
-        ...{ as: 'write-off', amount: '-200.00', reason: 'seen: not settled' },
+        ...{ merchantOrderId: orderId, as: 'write-off', amount: '-200.00', reason: 'seen: not settled' },
       },
       {
         ...{ ...common, day: '2026-10-06', kind: 'no known payment', differenceId: idOf('no known payment') },
-        ...{ orderId: null, as: 'bank-error', amount: '200.00', reason: 'seen: no known payment' },
+        ...{
+          orderId: null,
+          merchantOrderId: null,
+          as: 'bank-error',
+          amount: '200.00',
+          reason: 'seen: no known payment',
+        },
       },
     ])
     expect(await jsonOn('2026-10-09', 'resolutions', '--from', '2026-10-09', '--to', '2026-10-09')).toEqual([])
     const csv = (await opsOn('2026-10-09', 'resolutions', '--csv')).stdout.split('\n')
-    expect(csv[0]).toBe('resolved_at,resolved_by,mid,day,kind,difference_id,order_id,as,amount,reason')
+    expect(csv[0]).toBe(
+      'resolved_at,resolved_by,mid,day,kind,difference_id,order_id,merchant_order_id,as,amount,reason',
+    )
     expect(csv[1]).toContain(',write-off,-200.00,seen: not settled')
     expect((await bookOn('2026-10-09', OCTOBER)).total).toMatchObject({
       ...{ resolved: '0.00', resolvedPlus: '200.00', resolvedMinus: '-200.00', carriedForward: '0.00' },
