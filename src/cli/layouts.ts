@@ -62,7 +62,8 @@ function lackOf(layout: Layout): string | undefined {
   const given = [
     ...ours,
     ...(layout.mid === null ? [] : ['mid']),
-    ...(Object.keys(layout.statuses).length > 0 ? ['status'] : []),
+    // A status without words is that of every row.
+    ...(Object.values(layout.statuses).some((words) => words?.length === 0) ? ['status'] : []),
   ]
   const required = isOfStatements(layout)
     ? ['reference', ...(ours.includes('credit') ? ['debit'] : ['amount'])]

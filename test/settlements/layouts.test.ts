@@ -192,6 +192,14 @@ describe('settlements layout', () => {
     ['a column without the file’s name', ['--column', 'amount='], /must be a column of ours/],
     ['a form of days without a month', ['--date', 'dd/yyyy'], /must have d or dd/],
     [
+      'words for a status, and no column for them',
+      [
+        ...['--status', 'SUCCESS=Paid', '--mid', 'M1'],
+        ...['amount', 'utr', 'bank_reference_number', 'initiation_date'].flatMap((ours) => ['--column', `${ours}=X`]),
+      ],
+      /--column status is missing/,
+    ],
+    [
       'columns that are missing',
       ['--column', 'amount=Net'],
       /--column mid, utr, bank_reference_number, status, initiation_date is missing/,
