@@ -105,7 +105,7 @@ export const statementCommands = [
     },
   }),
 
-  atomicCommand('statements match', 'Say which credit is a payout that has another reference', {
+  atomicCommand('statements match', 'Say by hand which credit is a payout', {
     usage: '--payout REFERENCE --statement N --line N --reason "the bank shows 16 characters"',
     schema: z.object({
       payout: text(64),

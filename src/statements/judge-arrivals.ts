@@ -96,4 +96,4 @@ function judgeLines(lines: readonly BankLine[], payouts: readonly AwaitedPayout[
   return { arrival, arrivedOn: last?.day ?? null, credited, statement: last ? placeOf(last) : null }
 }
 
-const placeOf = ({ importId, line }: BankLine) => `${importId}:${line}`
+const placeOf = ({ importId, line }: BankLine) => `${importId} line ${line}`

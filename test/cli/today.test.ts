@@ -56,6 +56,7 @@ describe('ops today', () => {
       returnCalls: { givenUp: 0, newest: [] },
       warnings: [],
       settlementImport: null,
+      arrivals: [],
       balance: {
         ...{ from: '2026-03-27', to: '2026-03-30', balances: true, differences: 0, openExceptions: 0 },
         ...{ carriedForward: '0.00', open: { count: 0, owed: '0.00', oldest: null } },

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
-import { type JournalLine, journalOf } from '../../src/reconciliation/journal.ts'
 import { listArrivals } from '../../src/reconciliation/arrivals.ts'
+import { type JournalLine, journalOf } from '../../src/reconciliation/journal.ts'
 import { type Finding, reconcile } from '../../src/reconciliation/reconcile.ts'
 import { enterResolution, WRITTEN_OFF_AS } from '../../src/reconciliation/resolutions.ts'
 import { type StatementLine, statementOf } from '../../src/reconciliation/statement.ts'

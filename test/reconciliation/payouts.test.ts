@@ -53,7 +53,10 @@ const days = ['--from', '2026-10-05', '--to', '2026-10-06']
 
 const payout = (day: string, bankReference: string, [gross, fee, tax, deductions, net]: string[], rows: number) => ({
   ...{ day, mid, account: null, bankReference, rows, gross, fee, tax, deductions, net },
+  // No statement of the bank was imported.
+  ...{ arrival: 'not known', arrivedOn: null, credited: null, statement: null },
 })
+const ARRIVAL = ['arrival', 'arrivedOn', 'credited', 'statement']
 const MORNING = () => payout('2026-10-05', '523504870001', ['300.00', '4.50', '0.81', '-50.00', '244.69'], 3)
 const NIGHT = () => payout('2026-10-06', 'NIGHT', ['30.00', '0.00', '0.00', '0.00', '30.00'], 2)
 
@@ -78,19 +81,34 @@ it('payouts of two merchants with one bank reference are two', async () => {
 it('the text and the CSV of payouts say what the JSON says, and references of digits keep their digits', async () => {
   const text = (await ops(...days, '--mid', mid)).stdout.trimEnd().split('\n')
   expect(text.map((line) => line.split(/ {2,}/))).toEqual([
-    ['day', 'mid', 'account', 'bankReference', 'rows', 'gross', 'fee', 'tax', 'deductions', 'net'],
-    ['2026-10-05', mid, '-', '523504870001', '3', '300.00', '4.50', '0.81', '-50.00', '244.69'],
-    ['2026-10-06', mid, '-', 'NIGHT', '2', '30.00', '0.00', '0.00', '0.00', '30.00'],
-    ['total', '-', '-', '-', '-', '330.00', '4.50', '0.81', '-50.00', '274.69'],
+    ['day', 'mid', 'account', 'bankReference', 'rows', 'gross', 'fee', 'tax', 'deductions', 'net', ...ARRIVAL],
+    [
+      '2026-10-05',
+      mid,
+      '-',
+      '523504870001',
+      '3',
+      '300.00',
+      '4.50',
+      '0.81',
+      '-50.00',
+      '244.69',
+      'not known',
+      '-',
+      '-',
+      '-',
+    ],
+    ['2026-10-06', mid, '-', 'NIGHT', '2', '30.00', '0.00', '0.00', '0.00', '30.00', 'not known', '-', '-', '-'],
+    ['total', '-', '-', '-', '-', '330.00', '4.50', '0.81', '-50.00', '274.69', '-', '-', '-', '-'],
   ])
   const csv = (await ops(...days, '--mid', mid, '--csv')).stdout
   expect(parse(csv, { bom: true, columns: true })).toEqual(
-    [MORNING(), NIGHT()].map(({ bankReference, account: _, rows, ...one }) => ({
-      ...{ ...one, account: '', rows: String(rows) },
+    [MORNING(), NIGHT()].map(({ bankReference, account: _, rows, arrivedOn: __, ...one }) => ({
+      ...{ ...one, account: '', rows: String(rows), arrived_on: '', credited: '', statement: '' },
       bank_reference: /^\d+$/.test(bankReference) ? `="${bankReference}"` : bankReference,
     })),
   )
-  expect((await ops('--from', '2020-01-01', '--to', '2020-01-01')).stdout).toMatch(/^day .*\nnothing .* 0\.00\n$/)
+  expect((await ops('--from', '2020-01-01', '--to', '2020-01-01')).stdout).toMatch(/^day .*\nnothing .* 0\.00( +-){4}\n$/)
 })
 
 it('payouts refuses days in the wrong order, an unknown merchant, and two forms at once', async () => {

@@ -112,7 +112,7 @@ describe('a statement without faults', () => {
       arrival: 'arrived',
       arrivedOn: '2026-08-04',
       credited: '1004.00',
-      statement: `${number}:4`,
+      statement: `${number} line 4`,
     })
     expect(payouts).toHaveLength(4)
     expect(total).toMatchObject({ net: '4018.00' })
@@ -254,7 +254,7 @@ describe('planted faults of the last hop', () => {
       const { import: statementNumber } = await imported([shop.mid], file)
       expect(await arrivals(shop.mid)).toEqual(secondIs('perhaps'))
       const { payouts } = await must(['reconcile', 'payouts', '--month', '2026-08', '--mid', shop.mid])
-      const [number, line] = payouts[1].statement.split(':')
+      const [number, line] = payouts[1].statement.split(' line ')
       expect(number).toBe(String(statementNumber))
       const match = ['--payout', payouts[1].bankReference, '--statement', number, '--line', line]
       await must(['statements', 'match', ...match, '--reason', 'the bank shows other characters'])
