@@ -33,12 +33,18 @@ export async function* payoutsOf({ client, known }: Snapshot, mid: string, days:
 
 const paidOut = (rupees: string) => paiseOf(`coalesce(sum(${rupees}) filter (where amount >= 0), 0)`)
 
-/** Payouts of merchant $1 whose last row is of the days from $3 until before $4. */
+const AROUND = `initiated_at between $3::timestamptz - interval '31 days' and $4::timestamptz + interval '31 days'`
+
+/**
+ * Payouts of merchant $1 whose last row is of the days from $3 until before $4. Rows of one transfer lie within a month: with that
+ * the index of lists suffices.
+ */
 const PAYOUTS = `
   select ${textOf(dayOf('max(at)'))} as day, $1 as mid, account, bank_reference_number as "bankReference",
-         case when count(*) = 1 then min(utr) end as utr, count(*)::integer as rows, ${paidOut('gross')} as gross, ${paidOut('fee')} as fee, ${paidOut('tax')} as tax,
+         case when count(*) = 1 then min(utr) end as utr, count(*)::integer as rows, ${paidOut('gross')} as gross,
+         ${paidOut('fee')} as fee, ${paidOut('tax')} as tax,
          ${paiseOf('coalesce(sum(amount) filter (where amount < 0), 0)')} as deductions, ${paiseOf('sum(amount)')} as net
-    from (${settlementsKnown(`status = 'SUCCESS'`)}) s
+    from (${settlementsKnown(`status = 'SUCCESS' and ${AROUND}`)}) s
    group by account, bank_reference_number
   having max(at) >= $3 and max(at) < $4
    order by max(at), bank_reference_number, account`

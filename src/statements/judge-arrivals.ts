@@ -1,4 +1,5 @@
 import { addDays, type BankDays, type Days } from '../ledger/bank-days.ts'
+import { groupBy } from '../ledger/match-deductions.ts'
 
 /** What bank statements say of a payout. Nobody counts on `perhaps`, and nothing counts on `not known`. */
 export const ARRIVAL_STATES = [
@@ -50,19 +51,34 @@ export function judgeArrivals<P extends AwaitedPayout>(
   covered: readonly Days[],
   { nextBankDay }: BankDays,
 ): Map<P, Arrival> {
-  const byReference = new Map<string, BankLine[]>()
-  for (const line of lines)
-    for (const one of line.references) byReference.set(one, [...(byReference.get(one) ?? []), line])
+  const byReference = groupBy(
+    lines.flatMap((line) => line.references.map((reference) => ({ line, reference }))),
+    ({ reference }) => reference,
+  )
   const linesOf = new Map(
-    payouts.map((payout) => [payout, [...new Set(payout.references.flatMap((one) => byReference.get(one) ?? []))]]),
+    payouts.map((payout) => {
+      const named = payout.references.flatMap((reference) => byReference.get(reference) ?? [])
+      return [payout, [...new Set(named.map(({ line }) => line))]]
+    }),
   )
   const payoutsOf = new Map<BankLine, P[]>()
   for (const [payout, named] of linesOf)
     for (const line of named) payoutsOf.set(line, [...(payoutsOf.get(line) ?? []), payout])
-  const unnamed = lines.filter((line) => line.amount > 0n && !payoutsOf.has(line))
+
   const lastDayOf = ({ day }: P) => Array.from({ length: ARRIVES_WITHIN }).reduce<string>(nextBankDay, day)
-  const likely = (payout: P) =>
-    unnamed.filter(({ day, amount }) => amount === payout.expected && day >= payout.day && day <= lastDayOf(payout))
+  const unnamed = groupBy(
+    lines.filter((line) => line.amount > 0n && !payoutsOf.has(line)),
+    ({ amount }) => String(amount),
+  )
+  const likely = new Map(
+    payouts
+      .filter((payout) => linesOf.get(payout)?.length === 0)
+      .map((payout) => {
+        const credits = unnamed.get(String(payout.expected)) ?? []
+        return [payout, credits.filter(({ day }) => day >= payout.day && day <= lastDayOf(payout))]
+      }),
+  )
+  const claims = groupBy([...likely.values()].flat(), placeOf)
   const isCovered = (from: string, to: string): boolean =>
     from > to || (covered.some((days) => days.from <= from && from <= days.to) && isCovered(addDays(from, 1), to))
 
@@ -72,11 +88,8 @@ export function judgeArrivals<P extends AwaitedPayout>(
     const nothing = { arrivedOn: null, credited: null, statement: null }
     // What was deducted may be more than what was paid: then the bank transfers nothing.
     if (payout.expected <= 0n) return { ...nothing, arrival: 'not known' }
-    const [candidate, ...others] = likely(payout)
-    const isOnly = payouts.every(
-      (other) => other === payout || linesOf.get(other)?.length !== 0 || !likely(other).includes(candidate as BankLine),
-    )
-    if (candidate && others.length === 0 && isOnly)
+    const [candidate, ...others] = likely.get(payout) ?? []
+    if (candidate && others.length === 0 && claims.get(placeOf(candidate))?.length === 1)
       return { ...nothing, arrival: 'perhaps', statement: placeOf(candidate) }
     return { ...nothing, arrival: isCovered(payout.day, lastDayOf(payout)) ? 'not arrived' : 'not known' }
   }

@@ -27,7 +27,7 @@ const FOLDERS: Record<string, RegExp> = {
   settlements:
     /^npm:(zod|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money)\.ts$|^lists\/list(-operation)?\.ts$|^(db|settlements)\//,
   statements:
-    /^npm:pg-copy-streams$|^(csv|ist|money)\.ts$|^ledger\/bank-days\.ts$|^settlements\/(imports|layouts)\.ts$|^(db|statements)\//,
+    /^npm:pg-copy-streams$|^(csv|ist|money)\.ts$|^ledger\/(bank-days|match-deductions)\.ts$|^settlements\/(imports|layouts)\.ts$|^(db|statements)\//,
   lists:
     /^npm:(zod|pg|pg-copy-streams)$|^(errors|fields|ist)\.ts$|^http\/(operation|envelope)\.ts$|^tenants\/authorize\.ts$|^(db|lists)\//,
   outbound: /^npm:(ipaddr\.js|undici)$|^(fields|printable)\.ts$|^outbound\//,
