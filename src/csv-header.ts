@@ -83,15 +83,15 @@ function checkBankRecords(
 ): CheckRecord {
   const positions = positionsOf(header, names)
   const fewest = Math.max(...positions) + 1
-  let lastRow: number | undefined
+  let hasRows = false
   let ended: number | undefined
   return (record, line) => {
     const fields = positions.map((position) => cleaned(record[position] ?? ''))
     if (!isRow(fields)) {
-      if (lastRow !== undefined && record.some((field) => /[\p{L}\d]/u.test(field))) ended ??= line
+      if (hasRows && record.some((field) => /[\p{L}\d]/u.test(field))) ended ??= line
       return undefined
     }
-    lastRow = line
+    hasRows = true
     if (ended !== undefined)
       return { faults: [`is a row below the table, which ends in line ${ended}: two files in one?`] }
     if (record.length < fewest || record.slice(header.length).some((field) => field.trim() !== '')) {
