@@ -3,8 +3,8 @@
 revoke all on all tables in schema public from upi_service;
 
 grant select on schema_migrations, merchants, acquirer_accounts, partner_merchants, access_keys, settlements to upi_service;
--- The service updates only the day of a key's last use: neither secret, owner nor rights.
-grant update (last_used_on) on access_keys to upi_service;
+-- The day of a key's last use stands apart from the key: the service changes neither secret, owner nor rights.
+grant select, insert, update (last_used_on) on key_uses to upi_service;
 -- Tables of the operator's page. The audit is not among them: an intruder must learn nothing of operators.
 grant select on settlement_imports, settlement_versions, bank_holidays, bank_holiday_changes, difference_resolutions, ledger,
   closed_items, merchant_fees to upi_service;

@@ -8,6 +8,7 @@ export const REFERENCE_TABLES: readonly string[] = [
   'partners',
   'partner_merchants',
   'access_keys',
+  'key_uses',
   'schema_migrations',
   'settlement_imports',
   'settlement_import_bases',

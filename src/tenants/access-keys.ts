@@ -33,22 +33,23 @@ export type NewAccessKey = {
   now: Date
 }
 
-const LAST_USED_ON = `to_char(last_used_on, 'YYYY-MM-DD') as "lastUsedOn"`
+const KEYS = 'access_keys k left join key_uses u using (public_key)'
+const LAST_USED_ON = `to_char(u.last_used_on, 'YYYY-MM-DD') as "lastUsedOn"`
 const LISTING = `public_key as "publicKey", mid, pid, label, may_refund as "mayRefund", created_at as "createdAt",
                  ${LAST_USED_ON}, revoked_at as "revokedAt"`
 
 const FIND = prepared(
   `select k.secret_hash as "secretHash", k.pid, k.may_refund as "mayRefund", ${LAST_USED_ON}, ${MERCHANT}
-     from access_keys k
+     from ${KEYS}
      left join merchants m on m.mid = k.mid
-    where k.public_key = $1 and k.revoked_at is null`,
+    where public_key = $1 and k.revoked_at is null`,
 )
 
 /** The API keys in the database, which stores only the SHA-256 of a secret. */
 export function createAccessKeys(db: Queryable) {
   /** The stored key, by a select, because Citus refuses to_char in `returning`. */
   async function show(publicKey: string): Promise<AccessKeyListing | undefined> {
-    const { rows } = await db.query<AccessKeyListing>(`select ${LISTING} from access_keys where public_key = $1`, [
+    const { rows } = await db.query<AccessKeyListing>(`select ${LISTING} from ${KEYS} where public_key = $1`, [
       publicKey,
     ])
     return rows[0]
@@ -68,7 +69,10 @@ export function createAccessKeys(db: Queryable) {
     /** Stores that the key was used on this day of India, unless a later day is stored. */
     async noteUse(publicKey: string, day: string): Promise<void> {
       await db.query(
-        'update access_keys set last_used_on = $2 where public_key = $1 and (last_used_on < $2) is not false',
+        `insert into key_uses (public_key, last_used_on)
+         values ($1, $2)
+         on conflict (public_key) do update set last_used_on = excluded.last_used_on
+          where key_uses.last_used_on < excluded.last_used_on`,
         [publicKey, day],
       )
     },
@@ -87,7 +91,7 @@ export function createAccessKeys(db: Queryable) {
     async list(owner: { mid?: string | undefined; pid?: string | undefined } = {}): Promise<AccessKeyListing[]> {
       const { rows } = await db.query<AccessKeyListing>(
         `select ${LISTING}
-           from access_keys
+           from ${KEYS}
           where ($1::text is null or mid = $1) and ($2::text is null or pid = $2)
           order by created_at, public_key`,
         [owner.mid, owner.pid],

@@ -41,6 +41,7 @@ const RIGHTS: Record<string, string[]> = {
   // Without their figures, and without who has closed them.
   closed_months: [],
   difference_resolutions: ['SELECT'],
+  key_uses: ['INSERT', 'SELECT'],
   ledger: ['SELECT'],
   merchant_fees: ['SELECT'],
   merchants: ['SELECT'],
@@ -138,8 +139,8 @@ describe('the role of the service', () => {
         order by relname`,
     )
     expect(Object.fromEntries(rows.map(({ table, columns }) => [table, columns.join(' ')]))).toEqual({
-      access_keys: 'last_used_on',
       acquirer_intents: 'asked_at enquire_at enquiries',
+      key_uses: 'last_used_on',
       payment_attempts: 'failure_code failure_reason',
       payment_intents: 'event_sequence expires_at fail_told_at status utr',
       payments: 'acquirer_payment_id acquirer_txn_id',

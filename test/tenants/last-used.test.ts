@@ -81,11 +81,11 @@ describe('the day on which a key was last used', () => {
 })
 
 describe('a request is answered though the use of its key cannot be written', () => {
-  it('requests are answered though their keys’ last use cannot be written because a row is locked', async () => {
+  it('requests are answered though their keys’ last use cannot be written because a table is locked', async () => {
     service.clock.set('2026-06-01T06:00:00Z')
     const locker = await service.db.connect()
     await locker.query('begin')
-    await locker.query('select from access_keys for update')
+    await locker.query('lock table key_uses in exclusive mode')
     const keys = await Promise.all(Array.from({ length: 8 }, () => newKey(service.db, { mid })))
     for (const one of [key, ...keys]) expect(await use(one)).toBe(404)
     await locker.query('rollback')
@@ -95,9 +95,9 @@ describe('a request is answered though the use of its key cannot be written', ()
 
   it('a request is answered though the database refuses to write its key’s last use; the next use is written', async () => {
     service.clock.set('2026-06-02T06:00:00Z')
-    await service.db.query('revoke update (last_used_on) on access_keys from upi_service')
+    await service.db.query('revoke insert on key_uses from upi_service')
     for (let i = 0; i < 3; i += 1) expect(await use()).toBe(404)
-    await service.db.query('grant update (last_used_on) on access_keys to upi_service')
+    await service.db.query('grant insert on key_uses to upi_service')
     await expect
       .poll(async () => {
         expect(await use()).toBe(404)

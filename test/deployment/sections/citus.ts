@@ -72,6 +72,7 @@ const TESTS = [
   'test/payments/duplicate-storm.test.ts',
   'test/settlements/fetch-settlement-list.test.ts',
   'test/settlements/import.test.ts',
+  'test/tenants/last-used.test.ts',
   'test/webhooks/deliveries.test.ts',
   'test/webhooks/events.test.ts',
 ]
