@@ -1,12 +1,12 @@
 import { addDays, type BankDays, type Days } from '../ledger/bank-days.ts'
 
-/** What bank statements say of a payout. Nobody counts on `perhaps`, and nothing counts on `not known`. */
+/** What bank statements say of a payout: where those of several bank accounts differ, the first of these. Nobody counts on `perhaps`. */
 export const ARRIVAL_STATES = [
-  'arrived',
-  'amount differs',
-  'arrived twice',
   /** The bank has credited it, and debited it again. */
   'taken back',
+  'arrived',
+  'arrived twice',
+  'amount differs',
   /** One credit has its amount and its days, but another reference: a person decides. */
   'perhaps',
   'not arrived',
@@ -61,8 +61,13 @@ export function judgeArrivals<P extends AwaitedPayout>(
     for (const line of named) payoutsOf.set(line, [...(payoutsOf.get(line) ?? []), payout])
   const unnamed = lines.filter((line) => line.amount > 0n && !payoutsOf.has(line))
   const lastDayOf = ({ day }: P) => Array.from({ length: ARRIVES_WITHIN }).reduce<string>(nextBankDay, day)
-  const likely = (payout: P) =>
-    unnamed.filter(({ day, amount }) => amount === payout.expected && day >= payout.day && day <= lastDayOf(payout))
+  const likelyOf = (payout: P) => {
+    const lastDay = lastDayOf(payout)
+    return unnamed.filter(({ day, amount }) => amount === payout.expected && day >= payout.day && day <= lastDay)
+  }
+  const likely = new Map(payouts.filter((one) => linesOf.get(one)?.length === 0).map((one) => [one, likelyOf(one)]))
+  const claims = new Map<BankLine, number>()
+  for (const line of [...likely.values()].flat()) claims.set(line, (claims.get(line) ?? 0) + 1)
   const isCovered = (from: string, to: string): boolean =>
     from > to || (covered.some((days) => days.from <= from && from <= days.to) && isCovered(addDays(from, 1), to))
 
@@ -72,11 +77,8 @@ export function judgeArrivals<P extends AwaitedPayout>(
     const nothing = { arrivedOn: null, credited: null, statement: null }
     // What was deducted may be more than what was paid: then the bank transfers nothing.
     if (payout.expected <= 0n) return { ...nothing, arrival: 'not known' }
-    const [candidate, ...others] = likely(payout)
-    const isOnly = payouts.every(
-      (other) => other === payout || linesOf.get(other)?.length !== 0 || !likely(other).includes(candidate as BankLine),
-    )
-    if (candidate && others.length === 0 && isOnly)
+    const [candidate, ...others] = likely.get(payout) ?? []
+    if (candidate && others.length === 0 && claims.get(candidate) === 1)
       return { ...nothing, arrival: 'perhaps', statement: placeOf(candidate) }
     return { ...nothing, arrival: isCovered(payout.day, lastDayOf(payout)) ? 'not arrived' : 'not known' }
   }
