@@ -42,8 +42,9 @@ export type Table = { csv: AsyncIterable<Buffer | string>; line: number; delimit
 export function readHeader(
   header: readonly string[],
   { columns, required, check, bank }: CsvFormat,
+  delimiter: string,
 ): Checked<CheckRecord> {
-  if (bank) return { value: checkBankRecords(header, bank, check) }
+  if (bank) return { value: checkBankRecords(header, bank, check, delimiter) }
   const [separator] = header.length === 1 ? (/[;|\t]/.exec(header[0] ?? '') ?? []) : []
   if (separator !== undefined) {
     return {
@@ -80,6 +81,7 @@ function checkBankRecords(
   header: readonly string[],
   { names, isRow }: BankForm,
   check: CsvFormat['check'],
+  delimiter: string,
 ): CheckRecord {
   const positions = positionsOf(header, names)
   const fewest = Math.max(...positions) + 1
@@ -94,6 +96,9 @@ function checkBankRecords(
     hasRows = true
     if (ended !== undefined)
       return { faults: [`is a row below the table, which ends in line ${ended}: two files in one?`] }
+    // A quote that is not closed swallows the line after.
+    if (record.some((field) => /[\r\n]/.test(field) && field.includes(delimiter)))
+      return { faults: ['has a quote that is not closed'] }
     if (record.length < fewest || record.slice(header.length).some((field) => field.trim() !== '')) {
       return { faults: [`has ${record.length} fields, not ${header.length}`] }
     }

@@ -96,7 +96,7 @@ async function* readBatches(csv: Readable, format: CsvFormat, onWarning: OnWarni
       if (check === undefined) {
         // A first line `sep=,` names the separator to Excel. The columns follow in the next line.
         if (line > 1 || record.join(',').toLowerCase() !== 'sep=,') {
-          const { value, faults } = readHeader(record, format)
+          const { value, faults } = readHeader(record, format, table.delimiter)
           if (faults) throw new CsvFileError([{ line, text: faults.join(', ') }], 1)
           check = value
         }

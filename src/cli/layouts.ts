@@ -122,17 +122,21 @@ export const layoutCommands = [
 
 const toShown = ({ columns, statuses, ...layout }: Layout) => ({
   ...layout,
-  of: isOfStatements({ columns }) ? 'statements' : 'settlements',
+  of: filesOf({ columns }),
   columns: columns.map((names) => names.join('=')),
   statuses: Object.entries(statuses).map(([ours, words = []]) => `${ours}=${words.join()}`),
 })
 
-/** Throws a CommandError when there is none of this name. */
-export async function findLayout(db: Database, name: string): Promise<Layout> {
+/** Throws a CommandError when there is none of this name, or one of other files than `wanted`. */
+export async function findLayout(db: Database, name: string, wanted?: ReturnType<typeof filesOf>): Promise<Layout> {
   const layout = await createLayouts(db).find(name)
   if (layout === undefined) throw unknownLayout(name)
+  if (wanted && filesOf(layout) !== wanted)
+    throw new CommandError(`${name} is a layout of ${filesOf(layout)}, not of ${wanted}`)
   return layout
 }
+
+const filesOf = (layout: Pick<Layout, 'columns'>) => (isOfStatements(layout) ? 'statements' : 'settlements')
 
 const unknownLayout = (name: string) => new CommandError(`there is no layout ${name}: see ops settlements layout list`)
 

@@ -50,7 +50,7 @@ export const settlementCommands = [
     }),
     argument: 'file',
     async run({ file, layout: layoutName, acquirer: account, ...trailer }, context) {
-      const layout = layoutName === undefined ? undefined : await findLayout(context.db, layoutName)
+      const layout = layoutName === undefined ? undefined : await findLayout(context.db, layoutName, 'settlements')
       const warnings: string[] = []
       const onWarning = (text: string) =>
         warnings.push(`${text}; --rows and --total hold it against the bank's trailer`)

@@ -6,7 +6,6 @@ import { nextDay, startOfDay, toIstTime } from '../ist.ts'
 import { createBankDays, type Days } from '../ledger/bank-days.ts'
 import { holidaysOf } from '../ledger/bank-holidays.ts'
 import { toIndianRupees, toSumText, totalText } from '../money.ts'
-import { isOfStatements } from '../settlements/layouts.ts'
 import {
   type ImportedStatement,
   importStatement,
@@ -45,9 +44,7 @@ export const statementCommands = [
       const { change, db, now, person, terminal } = context
       const days = daysOf(typed) as Days
       if (nextDay(startOfDay(days.to)) > now) throw new CommandError('the days of a statement must be over')
-      const layout = await findLayout(db, layoutName)
-      if (!isOfStatements(layout))
-        throw new CommandError(`${layoutName} is a layout of settlement files: it has no day`)
+      const layout = await findLayout(db, layoutName, 'statements')
       for (const mid of mids) await requireMerchant(db, mid)
       const warnings: string[] = []
       const importing = {
@@ -71,12 +68,11 @@ export const statementCommands = [
             onWarning,
           })
           warnings.push(...judge(imported, { ...days, closing }))
-          const { import: importId, kept, coversTo } = imported
-          const covers = coversTo === null ? 'no day' : `${days.from} to ${coversTo}`
-          const made = { import: importId, kept, coversFrom: days.from, coversTo }
+          const { closing: _, ...made } = imported
+          const covers = made.coversTo === null ? 'no day' : `${made.coversFrom} to ${made.coversTo}`
           return {
             json: { ...made, warnings },
-            text: `statement ${importId} covers ${covers}`,
+            text: `statement ${made.import} covers ${covers}`,
             made,
             warnings,
           }
@@ -142,8 +138,8 @@ export const statementCommands = [
 
 /** What is doubtful of a statement. Throws when its newest balance is not the one that the person saw. */
 function judge(
-  { closing: newest, coversTo }: ImportedStatement,
-  { to, closing }: Pick<Days, 'to'> & { closing: bigint | undefined },
+  { closing: newest, coversFrom }: ImportedStatement,
+  { from, to, closing }: Days & { closing: bigint | undefined },
 ): string[] {
   if (closing !== undefined && newest !== closing) {
     const found = newest === undefined ? 'no balances' : `the newest balance ${toIndianRupees(toSumText(newest))}`
@@ -151,9 +147,10 @@ function judge(
       `nothing was imported: the file has ${found}, not ${toIndianRupees(toSumText(closing))}; get it from the bank again`,
     )
   }
+  if (newest === undefined) return ['the file has no balances: nothing proves that no line of it is missing']
   return [
-    ...(newest === undefined ? ['the file has no balances: nothing proves that no line of it is missing'] : []),
-    ...(coversTo !== to
+    ...(coversFrom !== from ? ['the file ends with its oldest line: the days until there may be cut'] : []),
+    ...(closing === undefined
       ? [`the file may end too early: to cover all days until ${to}, give --closing with the balance after them`]
       : []),
   ]

@@ -36,7 +36,8 @@ export function listArrivals(
       for (const account of own) account.arrivals ??= await arrivalsAt(snapshot, account, days)
       for await (const { utr, ...payout } of payoutsOf(snapshot, one, days)) {
         const found = own.map(({ arrivals }) => arrivals?.get(keyOf(payout)) ?? NOT_KNOWN)
-        yield { ...payout, ...(found.find(({ arrival }) => arrival !== 'not known') ?? NOT_KNOWN) }
+        const state = ARRIVAL_STATES.find((one) => found.some(({ arrival }) => arrival === one))
+        yield { ...payout, ...(found.find(({ arrival }) => arrival === state) ?? NOT_KNOWN) }
       }
     }
   })
@@ -73,9 +74,10 @@ async function arrivalsAt(
     for await (const { utr, ...payout } of payoutsOf(snapshot, mid, around)) {
       if (account !== null && payout.account !== null && payout.account !== account) continue
       const key = keyOf(payout)
-      const { expected = 0n, references = [] } = payouts.get(key) ?? {}
+      const { expected = 0n, references = [], day = '' } = payouts.get(key) ?? {}
       const own = [payout.bankReference, ...(utr === null ? [] : [utr])].map(comparable)
-      payouts.set(key, { key, references: [...references, ...own], day: payout.day, expected: expected + payout.net })
+      const last = day > payout.day ? day : payout.day
+      payouts.set(key, { key, references: [...references, ...own], day: last, expected: expected + payout.net })
     }
   }
   for (const { key, rest } of await readRests(snapshot)) {
@@ -106,7 +108,7 @@ async function readRests({ client, known }: Snapshot): Promise<{ key: string; re
   return rows.map(({ rest, ...payout }) => ({ key: keyOf(payout), rest: BigInt(rest) }))
 }
 
-/** The lines that name one of the payouts, or have its amount. A line that several statements hold is one; true twins are two. */
+/** The lines that name one of the payouts, or have its amount, of all statements of the account. */
 async function readLines(
   { client, known }: Snapshot,
   { mids, account }: Pick<BankAccount, 'mids' | 'account'>,
@@ -114,14 +116,13 @@ async function readLines(
   payouts: readonly { references: string[]; expected: bigint }[],
 ): Promise<BankLine[]> {
   const { rows } = await client.query<Omit<BankLine, 'amount'> & { amount: string }>(
-    `select distinct on (day, amount_paise, refs, nth) import_id as "importId", line::float8 as line,
-            to_char(day, 'YYYY-MM-DD') as day, amount_paise::text as amount, array_remove(refs || matched_payout, null) as "references"
-       from (select l.*, row_number() over (partition by import_id, day, amount_paise, refs order by line) as nth
-               from statement_lines l
-               join statement_imports i using (import_id)
-              where i.mids = $1 and i.account is not distinct from $2 and i.imported_at <= $3 and day between $4 and $5) lines
-      where refs && $6 or matched_payout = any ($6) or amount_paise = any ($7::bigint[])
-      order by day, amount_paise, refs, nth, matched_payout, import_id`,
+    `select import_id as "importId", line::float8 as line, to_char(day, 'YYYY-MM-DD') as day, amount_paise::text as amount,
+            array_remove(refs || matched_payout, null) as "references"
+       from statement_lines
+       join statement_imports using (import_id)
+      where mids = $1 and account is not distinct from $2 and imported_at <= $3 and day between $4 and $5
+        and (refs && $6 or matched_payout = any ($6) or amount_paise = any ($7::bigint[]))
+      order by import_id, cardinality(refs) desc, matched_payout, line`,
     [
       mids,
       account,
@@ -132,7 +133,27 @@ async function readLines(
       payouts.map((one) => String(one.expected)),
     ],
   )
-  return rows.map(({ amount, ...line }) => ({ ...line, amount: BigInt(amount) }))
+  return mergeStatements(rows.map(({ amount, ...line }) => ({ ...line, amount: BigInt(amount) })))
+}
+
+/**
+ * A line that several statements hold is one; true twins are two. A statement may name more of its references than another one, by its
+ * layout, or since a person has matched it. `lines` are in the order of the statements, those of each with most references first.
+ */
+function mergeStatements(lines: readonly BankLine[]): BankLine[] {
+  const merged = new Map<string, { line: BankLine; lastIn: number }[]>()
+  for (const line of lines) {
+    const { day, amount, references, importId } = line
+    const alike = merged.get(`${day} ${amount}`) ?? []
+    const earlier = alike.filter(({ lastIn }) => lastIn !== importId)
+    const namesAll = (one: (typeof earlier)[number]) => references.every((name) => one.line.references.includes(name))
+    const isNamed = (one: (typeof earlier)[number]) => one.line.references.every((name) => references.includes(name))
+    const same =
+      earlier.find((one) => namesAll(one) && isNamed(one)) ?? earlier.find((one) => namesAll(one) || isNamed(one))
+    if (same) Object.assign(same, { lastIn: importId, ...(isNamed(same) && { line: { ...same.line, references } }) })
+    else merged.set(`${day} ${amount}`, [...alike, { line, lastIn: importId }])
+  }
+  return [...merged.values()].flatMap((alike) => alike.map(({ line }) => line))
 }
 
 /** Days whose payouts `ops today` shows. */

@@ -10,39 +10,39 @@ export function createBalanceChain() {
     [1n, -1n].map((sign) => ({ oldestFirst, sign, brokenAt: undefined as number | undefined })),
   )
   let first: Entry | undefined
-  let previous: Entry | undefined
+  let last: Entry | undefined
   let isWhole = true
 
   return {
     /** `balance` is undefined where the bank leaves it out. */
-    add(line: number, amount: bigint, balance: bigint | undefined): void {
-      if (balance === undefined) isWhole = false
-      const entry = { amount, balance: balance ?? 0n }
-      if (previous !== undefined && isWhole) {
+    add(line: number, entry: Entry): void {
+      if (entry.balance === undefined) isWhole = false
+      if (last !== undefined && isWhole) {
         for (const reading of readings) {
-          const [older, newer] = reading.oldestFirst ? [previous, entry] : [entry, previous]
-          if (newer.balance !== older.balance + reading.sign * newer.amount) reading.brokenAt ??= line
+          const [older, newer] = reading.oldestFirst ? [last, entry] : [entry, last]
+          if (newer.balance !== (older.balance as bigint) + reading.sign * newer.amount) reading.brokenAt ??= line
         }
       }
       first ??= entry
-      previous = entry
+      last = entry
     },
 
-    /** What is wrong; or the newest balance, undefined where not every line has one, so that nothing is proved. */
-    end(): (LineFault & { newest?: never }) | { text?: never; newest: bigint | undefined } {
-      const whole = readings.find(({ brokenAt }) => brokenAt === undefined)
-      if (!isWhole || first === undefined) return { newest: undefined }
-      if (whole?.sign === 1n) return { newest: (whole.oldestFirst ? previous : first)?.balance }
+    /** What is wrong, or the newest line and the last one of the file: neither where not every line has a balance, so that nothing is proved. */
+    end(): { faults: LineFault[]; newest?: Entry; last?: Entry } {
+      if (!isWhole || first === undefined || last === undefined) return { faults: [] }
+      const isReversed = first.day > last.day
+      const wholes = readings.filter(({ brokenAt }) => brokenAt === undefined)
+      // Of equal amounts, the balances follow from each other in both orders.
+      const whole = wholes.find(({ oldestFirst }) => oldestFirst !== isReversed) ?? wholes[0]
+      if (whole?.sign === 1n) return { faults: [], newest: whole.oldestFirst ? last : first, last }
       const line = Math.max(...readings.filter(({ sign }) => whole || sign === 1n).map(({ brokenAt = 2 }) => brokenAt))
-      return { line, text: whole ? EXCHANGED : MISSING }
+      return { faults: [{ line, text: whole ? EXCHANGED : MISSING }] }
     },
   }
 }
 
-type Entry = { amount: bigint; balance: bigint }
+type Entry = { day: string; amount: bigint; balance: bigint | undefined }
 
 const EXCHANGED = 'the balances say that debit and credit are exchanged: exchange them in the layout'
 const MISSING =
   'the balance does not follow from the line before: a line is missing, doubled or changed; get the file from the bank again'
-
-export type BalanceChain = ReturnType<typeof createBalanceChain>

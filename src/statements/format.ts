@@ -19,7 +19,6 @@ export function statementFile(layout: Layout, { importId, from, to, known, match
   const names = layout.columns.map(([, theirs]) => theirs)
   const ours = layout.columns.map(([name]) => name)
   const balances = ours.includes('balance') ? createBalanceChain() : undefined
-  const newest = { day: '' }
   const called = (name: string) => `${names[ours.indexOf(name)]} (${name})`
   const amounts = ours.filter((name) => ['credit', 'debit', 'amount', 'sign'].includes(name)).map(called)
 
@@ -28,7 +27,7 @@ export function statementFile(layout: Layout, { importId, from, to, known, match
     const day = readers.day(fieldOf('day'))
     const amount = ours.includes('credit')
       ? oneOf(fieldOf('credit'), fieldOf('debit'))
-      : signed(fieldOf('amount'), ours.includes('sign') ? fieldOf('sign') : undefined)
+      : signed(ours.includes('sign') ? `${fieldOf('amount')} ${fieldOf('sign') || NO_SIGN}` : fieldOf('amount'))
     const balance = fieldOf('balance') === '' ? undefined : signed(fieldOf('balance'))
     const faults: string[] = []
     if (day === undefined) faults.push(`${called('day')} ${readers.rules.day}`)
@@ -36,8 +35,7 @@ export function statementFile(layout: Layout, { importId, from, to, known, match
     if (amount === undefined) faults.push(`${amounts.join(' and ')} must be one amount, such as 1,450.50`)
     if (balance === undefined && fieldOf('balance') !== '') faults.push(`${called('balance')} ${readers.rules.rupees}`)
     if (day === undefined || amount === undefined || faults.length > 0) return { faults }
-    balances?.add(line, amount, balance)
-    if (day > newest.day) newest.day = day
+    balances?.add(line, { day, amount, balance })
     const references = new Set(
       fields.flatMap((field, at) => (ours[at] === 'reference' ? referencesIn(field, known.references) : [])),
     )
@@ -49,7 +47,7 @@ export function statementFile(layout: Layout, { importId, from, to, known, match
 
   const isRow = (fields: readonly string[]) => readers.isLikeDay(fields[ours.indexOf('day')] ?? '')
   const format: CsvFormat = { columns: names, required: [], check, bank: { names, isRow } }
-  return { format, balances, newest }
+  return { format, balances }
 }
 
 /** The paise of a line with a column for credits and one for debits, of which one is empty or 0; undefined for any other. */
@@ -59,11 +57,12 @@ function oneOf(credit: string, debit: string): bigint | undefined {
   return credited > 0n && debited > 0n ? undefined : credited - debited
 }
 
-/** The paise of an amount, negative for a debit: the sign stands beside it, as CR or DR, or behind it, `609894.61CR`. */
-function signed(amount: string, sign?: string): bigint | undefined {
-  const [, rupees = '', behind] = /^(.*?) *([CD]R\.?)?$/i.exec(amount) ?? []
-  const written = readRupees(rupees)
-  const word = sign ?? behind ?? 'CR'
-  if (written === undefined || !/^[CD]/i.test(word)) return undefined
-  return /^D/i.test(word) ? -toSum(written) : toSum(written)
+const NO_SIGN = '?'
+
+/** The paise of an amount, negative for a debit: CR or DR may stand behind it, as in `609894.61CR`. */
+function signed(written: string): bigint | undefined {
+  const [, amount = '', word = ''] = /^(.*?) *((?:CR?|CREDIT|DR?|DEBIT)\.?)?$/i.exec(written) ?? []
+  const rupees = readRupees(amount)
+  if (rupees === undefined || (word !== '' && rupees.startsWith('-'))) return undefined
+  return /^D/i.test(word) ? -toSum(rupees) : toSum(rupees)
 }

@@ -38,10 +38,16 @@ export type ImportingStatement = {
 }
 
 /**
- * `kept` lines are stored. Days until `coversTo` are covered: a payout that should have arrived by then, and is not among the lines,
- * has not. Null where no day is covered: the last day of a file may be cut. `closing` is the newest balance in paise.
+ * `kept` lines are stored. The days from `coversFrom` to `coversTo` are covered: a payout that should have arrived then, and is not
+ * among the lines, has not. `coversTo` is null where no day is covered. `closing` is the newest balance in paise.
  */
-export type ImportedStatement = { import: number; kept: number; coversTo: string | null; closing: bigint | undefined }
+export type ImportedStatement = {
+  import: number
+  kept: number
+  coversFrom: string
+  coversTo: string | null
+  closing: bigint | undefined
+}
 
 /**
  * Stores what of a statement may be a payout's arrival, all or nothing; and deletes what no payout has matched in time. `client` is in
@@ -56,31 +62,31 @@ export async function importStatement(
   const importId = await nextStatementId(client)
   const matchedBefore = bankDaysBefore(toIstDay(now), bankDays)
   const known = await knownPayouts(client, mids, from)
-  const { format, balances, newest } = statementFile(layout, { importId, from, to, known, matchedBefore })
+  const { format, balances } = statementFile(layout, { importId, from, to, known, matchedBefore })
   const sha256 = createHash('sha256')
-  let [kept, linesRead, closed] = [0, 0, undefined as bigint | undefined]
+  let [kept, linesRead] = [0, 0]
 
   const store = async (batch: Batch): Promise<LineFault[]> => {
     linesRead += batch.lineCount
     kept += batch.rowCount
     onProgress?.(linesRead)
     if (batch.rowCount > 0) await pipeline([batch.rows], client.query(copyFrom(COPY)))
-    if (!batch.isLast) return []
-    const end = balances?.end()
-    closed = end?.newest
-    return end?.text === undefined ? [] : [end]
+    return batch.isLast ? (balances?.end().faults ?? []) : []
   }
   await storeBatches(Readable.from(hashed(csv, sha256), { objectMode: false }), format, store, onWarning)
-  const newestCovered = closing === undefined ? newest.day && addDays(newest.day, -1) : to
-  const coversTo = newestCovered >= from ? newestCovered : null
+  const { newest, last } = balances?.end() ?? {}
+  // The end of a file may be cut: the newest day where the newest line stands there, else the oldest one.
+  const coversFrom = last && last !== newest ? addDays(last.day, 1) : from
+  const until = newest && (closing === undefined ? addDays(newest.day, -1) : to)
+  const coversTo = until !== undefined && until >= coversFrom ? until : null
   await client.query(
     `insert into statement_imports
        (import_id, imported_at, imported_by, file, sha256, mids, account, covers_from, covers_to, kept)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
-    [importId, now, person, file, sha256.digest('hex'), [...mids].sort(), account, from, coversTo, kept],
+    [importId, now, person, file, sha256.digest('hex'), [...mids].sort(), account, coversFrom, coversTo, kept],
   )
   await deleteUnmatched(client, mids, matchedBefore, known)
-  return { import: importId, kept, coversTo, closing: closed }
+  return { import: importId, kept, coversFrom, coversTo, closing: newest?.balance }
 }
 
 const COPY = 'copy statement_lines (line, import_id, day, amount_paise, refs) from stdin'

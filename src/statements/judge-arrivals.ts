@@ -1,13 +1,13 @@
 import { addDays, type BankDays, type Days } from '../ledger/bank-days.ts'
 import { groupBy } from '../ledger/match-deductions.ts'
 
-/** What bank statements say of a payout. Nobody counts on `perhaps`, and nothing counts on `not known`. */
+/** What bank statements say of a payout: where those of several bank accounts differ, the first of these. Nobody counts on `perhaps`. */
 export const ARRIVAL_STATES = [
-  'arrived',
-  'amount differs',
-  'arrived twice',
   /** The bank has credited it, and debited it again. */
   'taken back',
+  'arrived',
+  'arrived twice',
+  'amount differs',
   /** One credit has its amount and its days, but another reference: a person decides. */
   'perhaps',
   'not arrived',

@@ -24,5 +24,6 @@ export function referencesIn(text: string, known: ReadonlySet<string>): string[]
   return [
     ...parts.filter(isLong).map(comparable),
     ...[...parts, text].map(comparable).filter((part) => known.has(part)),
-  ]
+    // Zeros alone are none.
+  ].filter((reference) => reference !== '')
 }

@@ -158,6 +158,13 @@ Total,,,24.15,4.35,"1,01,450.50",,,
     expect((await imported(await acquirerLayout(), file)).stderr).toMatch(text)
   })
 
+  it('refuses a layout of statements, of which no column is one of a settlement', async () => {
+    const columns = { day: 'Date', reference: 'Narration', amount: 'Amount' }
+    const layout = await newLayout(columns, '--date', 'dd/mm/yyyy')
+    const { code, stderr } = await imported(layout, 'Date,Narration,Amount\n06/08/2026,NEFT,100\n')
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/is a layout of statements/) })
+  })
+
   it('without a layout refuses a workbook with the way to CSV', async () => {
     const { stderr } = await ops(['settlements', 'import', '-'], 'PK\u0003\u0004')
     expect(stderr).toMatch(/the file is an Excel workbook \(\.xlsx\): save it as CSV/)

@@ -22,8 +22,13 @@ afterAll(async () => {
   await drop()
 })
 
-async function layout(name: string, amounts: string[]) {
-  const columns = ['day=Date', 'reference=Narration', 'reference=Ref No', 'balance=Balance', ...amounts]
+async function layout(name: string, amounts: string[], references = ['reference=Narration', 'reference=Ref No']) {
+  const columns = [
+    'day=Date',
+    ...references,
+    ...amounts,
+    ...(amounts.includes('sign=Dr / Cr') ? [] : ['balance=Balance']),
+  ]
   const flags = columns.flatMap((column) => ['--column', column])
   await must(['settlements', 'layout', 'add', '--name', name, '--date', 'dd/mm/yyyy', ...flags])
 }
@@ -335,5 +340,117 @@ describe('several merchants on one bank account', () => {
     await imported([shop.mid, shop.other], statement(lines))
     expect(await arrivals(shop.mid)).toEqual(ARRIVED)
     expect(await arrivals(shop.other)).toEqual(['arrived'])
+  })
+
+  it('a transfer for two merchants is awaited until the days after its last row are covered, whoever’s row it is', async () => {
+    const shop = await newShop()
+    const reference = newReference()
+    const [early, late] = ['2026-08-10', '2026-08-24']
+    for (const [mid, other] of [
+      [shop.mid, shop.other],
+      [shop.other, shop.mid],
+    ] as const) {
+      await addPayout(mid, { day: early, reference: `${reference}${mid === shop.mid ? 1 : 2}`, rupees: 10 })
+      await addPayout(other, { day: late, reference: `${reference}${mid === shop.mid ? 1 : 2}`, rupees: 10 })
+    }
+    await imported([shop.mid, shop.other], statement(shop.payouts.map(lineOf)))
+    expect(await arrivals(shop.mid)).toEqual([...ARRIVED, 'not known', 'not known'])
+    expect(await arrivals(shop.other)).toEqual(['not known', 'not known'])
+  })
+
+  it('a transfer for two merchants has arrived, also when an earlier statement of the account named one of them', async () => {
+    const shop = await newShop()
+    const [first] = shop.payouts as [Payout]
+    await addPayout(shop.other, { ...first, rupees: 500 })
+    const lines = shop.payouts
+      .map(lineOf)
+      .map((line, index) => (index === 0 ? { ...line, amount: line.amount + 500 } : line))
+    await imported([shop.mid], statement(lines))
+    expect(await arrivals(shop.mid)).toEqual(['amount differs', 'arrived', 'arrived', 'arrived'])
+    await imported([shop.mid, shop.other], statement(lines))
+    expect(await arrivals(shop.mid)).toEqual(ARRIVED)
+  })
+})
+
+describe('statements of one account', () => {
+  it('a credit is one when a later statement shows a reference of it that an earlier one did not', async () => {
+    const shop = await newShop()
+    await layout(`narration-${shop.mid}`, ['debit=Debit', 'credit=Credit'], ['reference=Narration'])
+    const lines = withSecond(shop, (line) => [{ ...line, reference: newReference() }])
+    await must(importArgs([shop.mid], `narration-${shop.mid}`), statement(lines))
+    await imported([shop.mid], statement(lines))
+    expect(await arrivals(shop.mid)).toEqual(ARRIVED)
+  })
+
+  it('a credit that a person has matched is one when a later statement names the payout itself', async () => {
+    const shop = await newShop()
+    const [, second] = shop.payouts as [Payout, Payout]
+    const before = await imported(
+      [shop.mid],
+      statement(withSecond(shop, (line) => [{ ...line, text: 'NEFT', reference: '' }])),
+    )
+    const match = ['--payout', second.reference, '--statement', String(before.import), '--line', '4']
+    await must(['statements', 'match', ...match, '--reason', 'the bank shows no reference'])
+    await imported([shop.mid], statement(shop.payouts.map(lineOf)))
+    expect(await arrivals(shop.mid)).toEqual(ARRIVED)
+  })
+
+  it('covers the days after its oldest line alone where it begins with its newest: its end may be cut', async () => {
+    const shop = await newShop()
+    const [header, ...lines] = statement(shop.payouts.map(lineOf)).trimEnd().split('\n')
+    const newestFirst = [header, ...lines.reverse().slice(0, 3), ''].join('\n')
+    const { coversFrom, coversTo } = await must([...importArgs([shop.mid]), '--closing', '14,016'], newestFirst)
+    expect({ coversFrom, coversTo }).toEqual({ coversFrom: '2026-08-06', coversTo: '2026-08-31' })
+    expect(await arrivals(shop.mid)).toEqual(['not known', 'not known', 'arrived', 'arrived'])
+  })
+
+  it('of equal amounts is read in the order of its days', async () => {
+    const { mid } = await newMerchant(db)
+    const file = (...lines: string[]) => ['Date,Narration,Ref No,Debit,Credit,Balance', ...lines, ''].join('\n')
+    await imported([mid], file('05/08/2026,A,,,100,1200', '04/08/2026,B,,,100,1100'))
+    const exchanged = await ops(importArgs([mid]), file('04/08/2026,A,,100,,1100', '05/08/2026,B,,100,,1200'))
+    expect(exchanged.stderr).toMatch(/debit and credit are exchanged/)
+  })
+
+  it('covers no day without balances, since a line may be missing', async () => {
+    const shop = await newShop()
+    const file = statement(withSecond(shop, () => [])).replace(/[^,\n]+$/gm, (balance) =>
+      balance === 'Balance' ? balance : '',
+    )
+    const { code, stdout, stderr } = await ops([...importArgs([shop.mid])], file)
+    expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringMatching(/covers no day/) })
+    expect(stderr).toMatch(/no balances/)
+    expect(await arrivals(shop.mid)).toEqual(secondIs('not known'))
+  })
+})
+
+describe('lines of a statement', () => {
+  const HEADER = 'Date,Narration,Ref No,Debit,Credit,Balance\n'
+  const SIGNED = 'Date,Narration,Amount,Dr / Cr\n'
+  beforeAll(() => layout('signed', ['amount=Amount', 'sign=Dr / Cr'], ['reference=Narration']))
+
+  it('with a reference of zeros alone beside the payout’s name the payout', async () => {
+    const shop = await newShop()
+    await imported([shop.mid], statement(withSecond(shop, (line) => [{ ...line, reference: '0000000000000000' }])))
+    expect(await arrivals(shop.mid)).toEqual(ARRIVED)
+  })
+
+  it.each([
+    [
+      'swallow the line after by an open quote',
+      'rupees',
+      `${HEADER}03/08/2026,"NEFT,,,100,1100\n04/08/2026,6",,,50,1150\n`,
+    ],
+    ['are negative beside a sign', 'signed', `${SIGNED}03/08/2026,NEFT,-100,DR\n`],
+    ['have a sign behind the amount and another beside it', 'signed', `${SIGNED}03/08/2026,NEFT,100DR,CR\n`],
+    ['have a word that is no sign', 'signed', `${SIGNED}03/08/2026,NEFT,100,Cancelled\n`],
+    ['have no sign', 'signed', `${SIGNED}03/08/2026,NEFT,100,\n`],
+  ])('are refused that %s', async (_, name, file) => {
+    const { mid } = await newMerchant(db)
+    const { code, stderr } = await ops(importArgs([mid], name), file)
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: expect.stringMatching(/1 bad line, nothing was imported; line 2: /),
+    })
   })
 })
