@@ -29,9 +29,9 @@ it.skipIf(!ON_CITUS)('database spread spreads the tables of later migrations, an
     JSON.parse((await runOps(database.url, ['database', 'spread', '--json'])).stdout).spread
   expect(await spreadAgain()).toEqual([])
   const pool = testPool(database.url, 1)
-  await pool.query('create table refunds (mid text not null, rrn text not null, primary key (mid, rrn))')
+  await pool.query('create table disputes (mid text not null, rrn text not null, primary key (mid, rrn))')
   await pool.end()
-  const warning = 'ops: warning: refunds is on the coordinator alone: run ops database spread\n'
+  const warning = 'ops: warning: disputes is on the coordinator alone: run ops database spread\n'
   expect(await runOps(database.url, ['migrate'])).toEqual({
     code: 0,
     stdout: 'the schema is current\n',
@@ -39,9 +39,9 @@ it.skipIf(!ON_CITUS)('database spread spreads the tables of later migrations, an
   })
   expect(JSON.parse((await runOps(database.url, ['migrate', '--json'])).stdout)).toEqual({
     applied: [],
-    forgotten: ['refunds'],
+    forgotten: ['disputes'],
   })
-  expect(await spreadAgain()).toEqual(['refunds'])
+  expect(await spreadAgain()).toEqual(['disputes'])
   expect(await spreadAgain()).toEqual([])
 })
 
