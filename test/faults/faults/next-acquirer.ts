@@ -256,10 +256,11 @@ export async function nextAcquirer({ postgres }: Stage): Promise<Finding[]> {
   /** Whether an attempt may have left a link open that nobody has seen. */
   function leavesOpen(bank: Case['first'], { clicks }: Bought) {
     return ({ status, endedAt, closes }: Attempt): boolean => {
+      // After the answer the service closes what nobody has seen: a kill may cut that.
+      const isCut = kills.some((kill) => kill > endedAt && kill < endedAt + CLOSING_MS)
       // Setu does not name the link of a call that it has not answered.
-      if (status === 503) return bank === 'setu' || !closes
-      // The service was killed, perhaps while it closed the link of the second click.
-      return status === undefined || (clicks > 1 && kills.some((kill) => kill > endedAt && kill < endedAt + CLOSING_MS))
+      if (status === 503) return bank === 'setu' || !closes || isCut
+      return status === undefined || (clicks > 1 && isCut)
     }
   }
 }
