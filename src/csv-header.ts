@@ -35,8 +35,8 @@ export type BankForm = {
   isRow: (fields: readonly string[]) => boolean
 }
 
-/** A file from its header on: the line of the header, counted from 1, and what separates its fields. */
-export type Table = { csv: AsyncIterable<Buffer | string>; line: number; delimiter: string }
+/** A file from its header on: the line of the header, counted from 1, what separates its fields, and whether blanks around them count. */
+export type Table = { csv: AsyncIterable<Buffer | string>; line: number; delimiter: string; trim: boolean }
 
 /** Returns the function that checks the records below this header, or every fault of the header. */
 export function readHeader(
@@ -149,7 +149,7 @@ export async function openTable(csv: Readable, bank: BankForm | undefined): Prom
   } while (!isAll && bank && head.length < MOST_BYTES_BEFORE)
   const noText = whyNoText(head.toString('latin1', 0, 16))
   if (noText !== undefined) return { faults: [`the file is ${noText}`] }
-  if (bank === undefined) return { value: { csv: from(0), line: 1, delimiter: ',' } }
+  if (bank === undefined) return { value: { csv: from(0), line: 1, delimiter: ',', trim: false } }
   const wanted = bank.names.filter((name) => name !== undefined)
   let missing: string[] = wanted
   for (let line = 1, start = 0; line <= MOST_LINES_BEFORE && start < head.length; line += 1) {
@@ -158,7 +158,7 @@ export async function openTable(csv: Readable, bank: BankForm | undefined): Prom
     for (const delimiter of [',', '\t', ';', '|']) {
       const positions = positionsOf(splitLine(head.toString('utf8', start, end), delimiter), wanted)
       const missingHere = wanted.filter((_, index) => Number.isNaN(positions[index]))
-      if (missingHere.length === 0) return { value: { csv: from(start), line, delimiter } }
+      if (missingHere.length === 0) return { value: { csv: from(start), line, delimiter, trim: true } }
       if (missingHere.length < missing.length) missing = missingHere
     }
     start = end + 1

@@ -87,7 +87,7 @@ async function* readBatches(csv: Readable, format: CsvFormat, onWarning: OnWarni
     throw new CsvFileError([{ line: 1, text: unreadable.join(', ') }], 1)
   }
   let { line } = table
-  const records = readRecords(table, format.bank !== undefined, (last) => {
+  const records = readRecords(table, (last) => {
     isEnded = LINE_ENDS.includes(last)
   })
   try {
@@ -141,11 +141,7 @@ const BROKEN_CSV = `a quote is never closed, a line is longer than ${MAX_RECORD_
 const LINE_ENDS: readonly unknown[] = [10, 13, '\n', '\r']
 
 /** Yields the records of the file. `onChunk` receives the last byte or character of each chunk. */
-function readRecords(
-  { csv, delimiter }: Table,
-  trim: boolean,
-  onChunk: (last: unknown) => void,
-): AsyncIterable<string[]> {
+function readRecords({ csv, delimiter, trim }: Table, onChunk: (last: unknown) => void): AsyncIterable<string[]> {
   const parser = parse({
     bom: true,
     delimiter,
