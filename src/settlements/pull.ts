@@ -43,9 +43,11 @@ export async function* toSettlementFile(
     let lines = ''
     for (const [index, { kind, amount, payoutUtr, line }] of events.entries()) {
       const { mid, utr = line?.utr } = found.get(index + 1) ?? {}
+      // Also a rest of 0: an earlier pull may have found another.
+      const rest = line === undefined || mid === undefined ? BigInt(amount) : 0n
+      if (payoutUtr !== undefined) rests.set(payoutUtr, (rests.get(payoutUtr) ?? 0n) + rest)
       if (line === undefined || payoutUtr === undefined || mid === undefined) {
         leaveOut(line === undefined ? kind : payoutUtr === undefined ? NOT_PAID_OUT : NOT_OURS, amount)
-        if (payoutUtr !== undefined) rests.set(payoutUtr, (rests.get(payoutUtr) ?? 0n) + BigInt(amount))
         continue
       }
       orders.push(line.orderId as string)

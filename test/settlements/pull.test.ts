@@ -172,6 +172,9 @@ describe('ops settlements pull', () => {
     const events = [of(order, 'PAYMENT'), of(order, 'REFUND', {}, arn('ARN2'))]
     await pullPages(events)
     expect(await pullPages(events)).toMatchObject({ import: 2, ...counts, unchanged: 2 })
+    // A rest that an earlier pull has found is none any more.
+    const { rows } = await db.query('select amount_paise from payout_rests where import_id = 2')
+    expect(rows).toEqual([{ amount_paise: '0' }])
     for (const [number, removed] of [
       [2, 0],
       [1, 2],
