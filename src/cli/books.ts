@@ -9,7 +9,7 @@ import { statementOf } from '../reconciliation/statement.ts'
 import { type Context, command } from './command.ts'
 import { DAYS, DAYS_USAGE, daysOf, inOrder, requireDays } from './days.ts'
 import { UsageError } from './errors.ts'
-import { type WrittenAs, writeList } from './long-list.ts'
+import { formOf, writeList } from './long-list.ts'
 import { requireMerchant } from './reconcile.ts'
 import { line, spellSince } from './reconcile-report.ts'
 
@@ -20,9 +20,8 @@ const Asked = z
 
 /** What a list of `Asked` is about. */
 async function askedOf({ csv, mid, ...typed }: z.output<typeof Asked>, { db, now, asJson }: Context) {
-  if (csv && asJson) throw new UsageError('give --json or --csv, not both')
+  const form = formOf(csv, asJson)
   await requireMerchant(db, mid)
-  const form: WrittenAs = csv ? 'csv' : asJson ? 'json' : 'text'
   return { asked: { ...(daysOf(typed) as Days), mid, now }, form, forSpreadsheets: csv }
 }
 

@@ -1,4 +1,5 @@
 import { toSumText } from '../money.ts'
+import { UsageError } from './errors.ts'
 import { forPeople, longTable } from './output.ts'
 import { spreadsheet } from './reconcile-report.ts'
 
@@ -8,6 +9,12 @@ type Cell = string | number | bigint | null
 type ListForm<C extends string> = { name: string; columns: string; sums: readonly C[] }
 
 export type WrittenAs = 'text' | 'json' | 'csv'
+
+/** How the flags `--csv` and `--json` ask for a list. Throws a UsageError for both. */
+export function formOf(csv: true | undefined, asJson: boolean): WrittenAs {
+  if (csv && asJson) throw new UsageError('give --json or --csv, not both')
+  return csv ? 'csv' : asJson ? 'json' : 'text'
+}
 
 /**
  * Writes records that may be too many for memory. Amounts are bigints of paise, and become rupees. Text and JSON end with the

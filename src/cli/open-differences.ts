@@ -3,6 +3,7 @@ import { countDays } from '../ledger/bank-days.ts'
 import type { Difference } from '../ledger/differences.ts'
 import { toSumText } from '../money.ts'
 import type { WithMerchantOrderId } from '../reconciliation/merchant-order-ids.ts'
+import type { WrittenAs } from './long-list.ts'
 import { line, spellDifference, spreadsheet, wireDifference } from './reconcile-report.ts'
 
 const COLUMNS =
@@ -14,7 +15,7 @@ const COLUMNS =
 export function writeOpen(
   differences: AsyncIterable<WithMerchantOrderId<Difference>>,
   now: Date,
-  form: 'text' | 'json' | 'csv',
+  form: WrittenAs,
 ): AsyncIterable<string> {
   const withAges = aged(differences, toIstDay(now))
   if (form === 'csv') return spreadsheet(COLUMNS, csvRows(withAges))

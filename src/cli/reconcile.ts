@@ -24,6 +24,7 @@ import { createPartners } from '../tenants/partners.ts'
 import { changingCommand, command } from './command.ts'
 import { DAYS, DAYS_USAGE, daysOf, inOrder, monthText } from './days.ts'
 import { CommandError, UsageError } from './errors.ts'
+import { formOf } from './long-list.ts'
 import { writeOpen } from './open-differences.ts'
 import { forPeople, type Output, table } from './output.ts'
 import { spreadsheet, toCsv, toJson, toText, wireDifference } from './reconcile-report.ts'
@@ -91,11 +92,11 @@ export const reconcileCommands = [
       csv: z.literal(true).optional(),
     }),
     async run({ olderThan, mid, csv }, { db, now, asJson }) {
-      if (csv && asJson) throw new UsageError('give --json or --csv, not both')
+      const form = formOf(csv, asJson)
       await requireMerchant(db, mid)
       const to = addDays(toIstDay(now), -olderThan)
       const differences = openDifferences(db, { mid, to, now })
-      return { chunks: writeOpen(differences, now, csv ? 'csv' : asJson ? 'json' : 'text'), forSpreadsheets: csv }
+      return { chunks: writeOpen(differences, now, form), forSpreadsheets: csv }
     },
   }),
 
@@ -106,12 +107,12 @@ export const reconcileCommands = [
       .superRefine(inOrder)
       .refine(({ from, to }) => (from === undefined) === (to === undefined), 'give both --from and --to, or neither'),
     async run({ mid, csv, ...typed }, { db, asJson }) {
-      if (csv && asJson) throw new UsageError('give --json or --csv, not both')
+      const form = formOf(csv, asJson)
       await requireMerchant(db, mid)
       const { from, to } = daysOf(typed)
       const days = from && to ? { from: startOfDay(from), until: nextDay(startOfDay(to)) } : {}
       const entries = await listResolutions(db, { mid, ...days })
-      if (csv) return { chunks: spreadsheet(RESOLUTIONS.split(', '), entries), forSpreadsheets: true }
+      if (form === 'csv') return { chunks: spreadsheet(RESOLUTIONS.split(', '), entries), forSpreadsheets: true }
       return { json: entries, text: table(RESOLUTIONS, entries.map(forPeople), 'nothing was resolved') }
     },
   }),
@@ -144,7 +145,7 @@ export const reconcileCommands = [
       '(--from D --to D | --month YYYY-MM | --payout UTR|REFERENCE) [--as-of D] [--csv] [--mid M1 | --pid P1]   (days of India, both included)',
     schema: Report,
     async run({ csv, from, to, month, asOf, payout, ...merchants }, { db, now, asJson }) {
-      if (csv && asJson) throw new UsageError('give --json or --csv, not both')
+      const write = { csv: toCsv, json: toJson, text: toText }[formOf(csv, asJson)]
       const { mid, pid } = merchants
       await requireMerchant(db, mid)
       if (pid !== undefined && !(await createPartners(db).list()).some((one) => one.pid === pid)) {
@@ -152,7 +153,6 @@ export const reconcileCommands = [
       }
       if (payout !== undefined) return showPayout(await findPayout(db, { payout, ...merchants, now }), payout)
       const days = daysOf({ from, to, month }) as Days
-      const write = csv ? toCsv : asJson ? toJson : toText
       const findings = reconcile(db, { ...days, ...merchants, now: knownAt(asOf, now) })
       return { chunks: write(findings, days), forSpreadsheets: csv }
     },
