@@ -9,7 +9,7 @@ import {
   type BankLine,
   judgeArrivals,
 } from '../statements/judge-arrivals.ts'
-import { comparable } from '../statements/references.ts'
+import { comparable, comparableSql } from '../statements/references.ts'
 import { type PayoutLine, payoutsOf } from './payouts.ts'
 import { inSnapshot, type Merchants, midsOf } from './reconcile.ts'
 
@@ -80,7 +80,8 @@ async function arrivalsAt(
       payouts.set(key, { key, references: [...references, ...own], day: last, expected: expected + payout.net })
     }
   }
-  for (const { key, rest } of await readRests(snapshot)) {
+  const references = [...payouts.values()].flatMap((one) => one.references)
+  for (const { key, rest } of await readRests(snapshot, references)) {
     const payout = payouts.get(key)
     if (payout) payout.expected += rest
   }
@@ -95,15 +96,15 @@ async function arrivalsAt(
 const keyOf = ({ account, bankReference }: Pick<PayoutLine, 'account' | 'bankReference'>) =>
   `${account ?? ''} ${comparable(bankReference)}`
 
-/** What acquirers have added to their payouts, or deducted from them, beside our settlements, as the newest import says. */
-async function readRests({ client, known }: Snapshot): Promise<{ key: string; rest: bigint }[]> {
+/** What acquirers have added to these payouts, or deducted from them, beside our settlements, as the newest import says. */
+async function readRests({ client, known }: Snapshot, references: string[]): Promise<{ key: string; rest: bigint }[]> {
   const { rows } = await client.query<{ account: string; bankReference: string; rest: string }>(
     `select distinct on (account, bank_reference_number) account, bank_reference_number as "bankReference", amount_paise::text as rest
        from payout_rests
        join settlement_imports using (import_id)
-      where undone_at is null and imported_at <= $1
+      where undone_at is null and imported_at <= $1 and ${comparableSql('bank_reference_number')} = any ($2)
       order by account, bank_reference_number, import_id desc`,
-    [known],
+    [known, references],
   )
   return rows.map(({ rest, ...payout }) => ({ key: keyOf(payout), rest: BigInt(rest) }))
 }

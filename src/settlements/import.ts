@@ -48,7 +48,7 @@ export async function importSettlements(
 ): Promise<ImportResult> {
   await lockSettlements(client)
   const counts: Counts = { inserted: 0, unchanged: 0, updated: 0, amount: 0n, insertedAmount: 0n }
-  const importId = await nextImportId(client)
+  const importId = await nextImportId(client, 'settlement_imports')
   const { now, account = null } = importing
   const running: Running = { importId, now, account, bases: new Set(), counts, deductions: 0 }
   await prepare(client)

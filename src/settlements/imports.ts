@@ -64,10 +64,13 @@ export const intoVersions = ({ undone }: { undone: boolean }) =>
   `insert into settlement_versions (${VERSION.join(', ')}, replaced_at, replaced_by, undone)
    select s.${VERSION.join(', s.')}, $2::timestamptz, $1, ${undone}`
 
-/** Returns the number of the next import. The settlements must be locked. */
-export async function nextImportId(client: Queryable): Promise<number> {
+/** Returns the number of the next import of this table. Other imports must be locked out. */
+export async function nextImportId(
+  client: Queryable,
+  table: 'settlement_imports' | 'statement_imports',
+): Promise<number> {
   const { rows } = await client.query<{ importId: number }>(
-    'select coalesce(max(import_id), 0) + 1 as "importId" from settlement_imports',
+    `select coalesce(max(import_id), 0) + 1 as "importId" from ${table}`,
   )
   return (rows[0] as { importId: number }).importId
 }

@@ -7,7 +7,7 @@ import { type Batch, hashed, type LineFault, type OnWarning, storeBatches } from
 import type { Queryable } from '../db/pool.ts'
 import { startOfDay, toIstDay } from '../ist.ts'
 import { addDays, type BankDays } from '../ledger/bank-days.ts'
-import { lockForImport } from '../settlements/imports.ts'
+import { lockForImport, nextImportId } from '../settlements/imports.ts'
 import type { Layout } from '../settlements/layouts.ts'
 import { type KnownPayouts, statementFile } from './format.ts'
 import { comparableSql } from './references.ts'
@@ -59,7 +59,7 @@ export async function importStatement(
   { now, person, file, layout, mids, account, from, to, closing, bankDays, onProgress, onWarning }: ImportingStatement,
 ): Promise<ImportedStatement> {
   await lockForImport(client, 'statement_imports')
-  const importId = await nextStatementId(client)
+  const importId = await nextImportId(client, 'statement_imports')
   const matchedBefore = bankDaysBefore(toIstDay(now), bankDays)
   const known = await knownPayouts(client, mids, from)
   const { format, balances } = statementFile(layout, { importId, from, to, known, matchedBefore })
@@ -90,13 +90,6 @@ export async function importStatement(
 }
 
 const COPY = 'copy statement_lines (line, import_id, day, amount_paise, refs) from stdin'
-
-async function nextStatementId(client: Queryable): Promise<number> {
-  const { rows } = await client.query<{ importId: number }>(
-    'select coalesce(max(import_id), 0) + 1 as "importId" from statement_imports',
-  )
-  return (rows[0] as { importId: number }).importId
-}
 
 function bankDaysBefore(day: string, { previousBankDay }: BankDays): string {
   return Array.from({ length: KEPT_BANK_DAYS }).reduce<string>(previousBankDay, day)

@@ -74,8 +74,8 @@ export function judgeArrivals<P extends AwaitedPayout>(
     payouts
       .filter((payout) => linesOf.get(payout)?.length === 0)
       .map((payout) => {
-        const credits = unnamed.get(String(payout.expected)) ?? []
-        return [payout, credits.filter(({ day }) => day >= payout.day && day <= lastDayOf(payout))]
+        const [credits, lastDay] = [unnamed.get(String(payout.expected)) ?? [], lastDayOf(payout)]
+        return [payout, credits.filter(({ day }) => day >= payout.day && day <= lastDay)]
       }),
   )
   const claims = groupBy([...likely.values()].flat(), placeOf)
