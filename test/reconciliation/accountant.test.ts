@@ -1,9 +1,9 @@
 import { parse } from 'csv-parse/sync'
-import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
 import { orderIdsBegin } from '../../src/payments/intent.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
-import { runOps } from '../support/ops.ts'
+import { opsAtNoon } from '../support/ops.ts'
 import { newMerchant } from '../support/service.ts'
 import { importRows, istMoment, type Row, storeReports } from './months.ts'
 
@@ -17,21 +17,7 @@ let chargeback: string
 
 const at = (day: string, time = '12:00:00') => istMoment(day, time)
 
-/** Types a command of reconcile at noon of `day`. */
-async function opsOn(day: string, ...args: string[]) {
-  vi.useFakeTimers({ toFake: ['Date'], now: at(day) })
-  try {
-    return await runOps(url, ['reconcile', ...args])
-  } finally {
-    vi.useRealTimers()
-  }
-}
-
-async function jsonOn(day: string, ...args: string[]) {
-  const { code, stdout, stderr } = await opsOn(day, ...args, '--json')
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-  return JSON.parse(stdout)
-}
+const { opsOn, jsonOn } = opsAtNoon(() => url, ['reconcile'])
 
 /** Stores a payment of ₹200 with the shop's number of the order. */
 async function pay(utr: string, day: string, number: string): Promise<void> {

@@ -8,7 +8,7 @@ import { importSettlements } from '../../src/settlements/import.ts'
 import { undoImport } from '../../src/settlements/imports.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { isSlow } from '../support/generated.ts'
-import { runOps } from '../support/ops.ts'
+import { opsAtNoon, runOps } from '../support/ops.ts'
 import { newMerchant } from '../support/service.ts'
 import { until } from '../support/wait.ts'
 import { importRows, istMoment, makeMonths, type Row, storeMonths, storeReports } from './months.ts'
@@ -42,21 +42,7 @@ const FILE_OF = (mid: string) =>
 
 const at = (day: string) => istMoment(day, '12:00:00')
 
-/** Types a command at noon of `day`. */
-async function opsOn(day: string, ...args: string[]) {
-  vi.useFakeTimers({ toFake: ['Date'], now: at(day) })
-  try {
-    return await runOps(url, ['reconcile', ...args])
-  } finally {
-    vi.useRealTimers()
-  }
-}
-
-async function jsonOn(day: string, ...args: string[]) {
-  const { code, stdout, stderr } = await opsOn(day, ...args, '--json')
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-  return JSON.parse(stdout)
-}
+const { opsOn, jsonOn } = opsAtNoon(() => url, ['reconcile'])
 
 const bookOn = async (day: string, days: string[]) => (await jsonOn(day, ...days, '--mid', mid)).merchants[0]
 

@@ -1,8 +1,8 @@
-import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
 import { orderIdsBegin } from '../../src/payments/intent.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
-import { runOps } from '../support/ops.ts'
+import { opsAtNoon } from '../support/ops.ts'
 import { newMerchant } from '../support/service.ts'
 import { importRows, istMoment, type Row, storeReports } from './months.ts'
 
@@ -27,21 +27,7 @@ afterEach(async () => {
 
 const at = (day: string) => istMoment(day, '12:00:00')
 
-/** Types a command at noon of `day`. */
-async function opsOn(day: string, ...args: string[]) {
-  vi.useFakeTimers({ toFake: ['Date'], now: at(day) })
-  try {
-    return await runOps(url, args)
-  } finally {
-    vi.useRealTimers()
-  }
-}
-
-async function jsonOn(day: string, ...args: string[]) {
-  const { code, stdout, stderr } = await opsOn(day, ...args, '--json')
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-  return JSON.parse(stdout)
-}
+const { opsOn, jsonOn } = opsAtNoon(() => url)
 
 const setFees = (day: string, ...args: string[]) => jsonOn(day, 'merchants', 'update', '--mid', mid, ...args)
 

@@ -1,6 +1,6 @@
 import { PassThrough, Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
-import { expect } from 'vitest'
+import { expect, vi } from 'vitest'
 import { main } from '../../src/cli/run.ts'
 import { type Outcome, ROOT, run, runToEnd } from './processes.ts'
 
@@ -32,7 +32,25 @@ export function opsOn(url: () => string, group: string[] = [], settings: Record<
   return { ops, json }
 }
 
-/** The same by the process that an operator starts. */
+/** `opsOn` of a day: the commands of `group` are typed at noon in India, and `jsonOn` is the document of one that succeeds. */
+export function opsAtNoon(url: () => string, group: string[] = []) {
+  async function opsOn(day: string, ...args: string[]) {
+    vi.useFakeTimers({ toFake: ['Date'], now: new Date(`${day}T12:00:00+05:30`) })
+    try {
+      return await runOps(url(), [...group, ...args])
+    } finally {
+      vi.useRealTimers()
+    }
+  }
+  async function jsonOn(day: string, ...args: string[]) {
+    const { code, stdout, stderr } = await opsOn(day, ...args, '--json')
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    return JSON.parse(stdout)
+  }
+  return { opsOn, jsonOn }
+}
+
+/** `runOps` by the process that an operator starts. */
 export function runOpsProcess(
   databaseUrl: string | undefined,
   args: string[],
