@@ -1,7 +1,7 @@
 import { inTransaction, type Pools, type Queryable } from '../db/pool.ts'
 import { prepared } from '../db/prepared.ts'
 import { LIMITS, type Limits } from '../limits.ts'
-import { type Answered, FAIL_TOLD, failureReason, saveAnswered } from './answered.ts'
+import { type Answered, FAIL_TOLD, failureReason, saveAnswered, writtenExpiries } from './answered.ts'
 import { enquiryState, type WaitedFor } from './enquiries.ts'
 import type { FailureReason } from './failure-reasons.ts'
 import { createInsert } from './insert-intents.ts'
@@ -147,17 +147,23 @@ export function createIntents(
   }
 }
 
-/** Cancels an order. Undefined if it was paid or given up before. `toClose` is the acquirer's link, if there is one. */
+/**
+ * Cancels an order. Undefined if it was paid or given up before, or if the merchant was told so before the order was locked.
+ * `toClose` is the acquirer's link, if there is one.
+ */
 async function close(
   client: Queryable,
   mid: string,
   orderId: string,
   now: Date,
 ): Promise<{ toClose: PaymentLink | undefined } | undefined> {
+  // The update is a second statement, so that it sees payment.expired written while this transaction waited for the order.
+  await client.query('select from payment_intents where mid = $1 and order_id = $2 for no key update', [mid, orderId])
   const { rows } = await client.query<{ sequence: number }>(
-    `update payment_intents
+    `update payment_intents i
         set status = 'CANCELLED', event_sequence = event_sequence + 1
       where mid = $1 and order_id = $2 and status in ${OPEN_STATUSES} and expires_at > $3
+        and not ${FAIL_TOLD} and not exists (${writtenExpiries('$1', '$2')})
      returning event_sequence as sequence`,
     [mid, orderId, givenUpUntil(now)],
   )

@@ -1,10 +1,12 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { LIMITS } from '../../src/limits.ts'
+import { writeDeliveries } from '../../src/payments/outbox.ts'
 import { createReports } from '../../src/payments/reports.ts'
 import { createEndpoints } from '../../src/webhooks/endpoints.ts'
 import { dueExpiries, watchOpenOrders } from '../../src/webhooks/expiries.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { doWhatIsDue } from '../support/due-jobs.ts'
+import { ON_CITUS } from '../support/installed-postgres.ts'
 import { createOrder, reportPayment } from '../support/orders.ts'
 import {
   CANCEL,
@@ -186,6 +188,37 @@ describe('payment.expired', () => {
     service.clock.advance(FINAL_AFTER_SECONDS)
     await look()
     expect((await eventsOf(orderId)).map(({ type }) => type)).toEqual(['payment.cancelled'])
+  })
+
+  // A lock that is awaited on a worker of Citus is not seen.
+  it.skipIf(ON_CITUS)('payment.expired stays the end of an order whose cancelPayment waited meanwhile', async () => {
+    const orderId = await newOrder()
+    service.clock.advance(FINAL_AFTER_SECONDS - 1)
+    const holder = await service.db.connect()
+    try {
+      await holder.query('begin')
+      // What another instance does for an expired order, while the cancellation waits.
+      await holder.query('update payment_intents set event_sequence = 1 where mid = $1 and order_id = $2', [
+        mid,
+        orderId,
+      ])
+      const cancelled = cancel(orderId)
+      const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+      await expect.poll(async () => (await service.db.query(waiting)).rowCount).toBe(1)
+      service.clock.advance(1)
+      await writeDeliveries(holder, 'payment.expired', mid, [
+        { orderId, sequence: 1, txnStatus: 'FAIL', occurredAt: service.clock.now() },
+      ])
+      await holder.query('commit')
+      expect((await cancelled).body).toMatchObject({
+        statusCode: 200,
+        txnStatus: 'FAIL',
+        msg: 'Payment intent expired',
+      })
+    } finally {
+      holder.release(true)
+    }
+    expect((await eventsOf(orderId)).map(({ type }) => type)).toEqual(['payment.expired'])
   })
 
   it('payment.expired is written for orders open when their merchant got a webhook, and for no earlier ones', async () => {
