@@ -4,7 +4,7 @@ import { type Batch, CsvFileError, storeBatches } from '../csv.ts'
 import type { CsvFormat } from '../csv-header.ts'
 import type { Database } from '../db/pool.ts'
 import { errorText, identifier } from '../fields.ts'
-import { REQUIRED_COLUMNS, SETTLEMENT_COLUMNS, settlementFile } from '../settlements/csv.ts'
+import { KEPT_COLUMNS, REQUIRED_COLUMNS, SETTLEMENT_COLUMNS, settlementFile } from '../settlements/csv.ts'
 import {
   createLayouts,
   DATE_FORM_RULE,
@@ -53,8 +53,12 @@ const toLayout = ({ name, column: columns, date, status, mid }: z.output<typeof 
 /** What the layout lacks to read a file; undefined when nothing. */
 function lackOf(layout: Layout): string | undefined {
   const ours = layout.columns.map(([name]) => name)
-  const twice = ours.find((name, index) => name !== 'reference' && ours.indexOf(name) !== index)
+  const severals = ['reference', ...KEPT_COLUMNS]
+  const twice = ours.find((name, index) => !severals.includes(name) && ours.indexOf(name) !== index)
   if (twice !== undefined) return `--column ${twice} is given twice`
+  const negated = layout.columns.find(([name, theirs]) => theirs.startsWith('-') && !KEPT_COLUMNS.includes(name))
+  if (negated)
+    return `--column ${negated.join('=')}: only ${KEPT_COLUMNS.join(' and ')} may have a minus before the file's name`
   const known = isOfStatements(layout) ? STATEMENT_COLUMNS : SETTLEMENT_COLUMNS
   const foreign = ours.find((name) => !known.includes(name))
   if (foreign !== undefined)

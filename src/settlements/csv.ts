@@ -1,7 +1,7 @@
 import type { CsvFormat } from '../csv-header.ts'
 import { IDENTIFIER, IDENTIFIER_RULE, UTR, UTR_RULE } from '../fields.ts'
 import { DAY_RULE, dayText, MOMENT_RULE, readMoment } from '../ist.ts'
-import { SETTLED_AMOUNT } from '../money.ts'
+import { readRupees, SETTLED_AMOUNT, toSum, toSumText } from '../money.ts'
 import { type FieldReaders, fieldReaders, type Layout } from './layouts.ts'
 
 /** One column of the bank's file: what its field becomes in PostgreSQL, undefined for a wrong one, and the rule for people. */
@@ -68,20 +68,24 @@ export const REQUIRED_COLUMNS = CHECKS.flatMap(([name, { optional }]) => (option
  */
 export function settlementFile(layout?: Layout): CsvFormat {
   const readers = layout && fieldReaders(layout)
-  const theirs = new Map(layout?.columns)
-  const columns = CHECKS.map(([name, column]) => {
-    const called = theirs.has(name) ? `${theirs.get(name)} (${name})` : name
-    return { ...column, ...asWritten(name, column, layout, readers), called }
+  const theirs = NAMES.map((name) => layout?.columns.flatMap(([ours, theirs]) => (ours === name ? [theirs] : [])) ?? [])
+  // The second and further columns of a fee or tax stand behind the columns of the others.
+  const further = theirs.flatMap((names, index) => names.slice(1).map((name) => ({ name, index })))
+  const columns = CHECKS.map(([name, column], index) => {
+    const names = theirs[index] as string[]
+    const called = names.length > 0 ? `${names.map(withoutMinus).join(' + ')} (${name})` : name
+    const places = [index, ...further.flatMap((one, at) => (one.index === index ? [NAMES.length + at] : []))]
+    return { ...column, ...asWritten(name, names, column, layout, readers), called, places }
   })
   return {
     columns: NAMES,
     required: REQUIRED_COLUMNS.map((name) => [name]),
     check(fields) {
       const faults: string[] = []
-      const copied = columns.map(({ read, rule, optional, called }, index) => {
-        const field = fields[index] as string
-        if (optional && field === '') return NULL
-        const value = read(field)
+      const copied = columns.map(({ read, rule, optional, called, places }) => {
+        const own = places.map((at) => fields[at] as string)
+        if (optional && own.every((field) => field === '')) return NULL
+        const value = read(...(own as [string]))
         if (value === undefined) faults.push(`${called} ${rule}`)
         return value
       })
@@ -95,7 +99,9 @@ export function settlementFile(layout?: Layout): CsvFormat {
     },
     ...(readers && {
       bank: {
-        names: NAMES.map((name) => theirs.get(name)),
+        names: [...theirs.map(([name]) => name), ...further.map(({ name }) => name)].map(
+          (name) => name && withoutMinus(name),
+        ),
         // A row of totals has neither a UTR nor a day.
         isRow: (fields) => readers.isLikeDay(fields[DAY_AT] ?? '') || /\d/.test(fields[UTR_AT] ?? ''),
       },
@@ -103,12 +109,37 @@ export function settlementFile(layout?: Layout): CsvFormat {
   }
 }
 
-/** The reader and the rule of a column in a bank's form. */
-function asWritten(name: string, { read, rule, written }: Column, layout?: Layout, readers?: FieldReaders) {
+/** Our columns that a file may give in several, whose sum counts, or with a minus before what was kept: `-MDR`. */
+export const KEPT_COLUMNS: readonly string[] = ['fee', 'tax']
+
+const withoutMinus = (name: string) => name.replace(/^-/, '')
+
+/** The reader and the rule of a column in a bank's form. `theirs` are the file's columns for it. */
+function asWritten(
+  name: string,
+  theirs: readonly string[],
+  { read, rule, written }: Column,
+  layout?: Layout,
+  readers?: FieldReaders,
+) {
   if (!layout || !readers) return { read, rule }
   if (name === 'mid' && layout.mid !== null) return { read: () => layout.mid as string, rule }
   if (written === undefined) return { read, rule }
+  if (KEPT_COLUMNS.includes(name)) {
+    return { read: (...fields: string[]) => read(sumOf(fields, theirs) ?? ''), rule: readers.rules.rupees }
+  }
   return { read: (field: string) => read(readers[written](field) ?? ''), rule: readers.rules[written] }
+}
+
+/** The sum of fields of the columns `names`, of which those with a minus are taken away. Undefined if one is no amount. */
+function sumOf(fields: readonly string[], names: readonly string[]): string | undefined {
+  let sum = 0n
+  for (const [index, field] of fields.entries()) {
+    const rupees = readRupees(field || '0')
+    if (rupees === undefined) return undefined
+    sum += names[index]?.startsWith('-') ? -toSum(rupees) : toSum(rupees)
+  }
+  return toSumText(sum)
 }
 
 const NULL = '\\N'

@@ -104,6 +104,28 @@ Total,,,24.15,4.35,"1,01,450.50",,,
     expect(await imported(await acquirerLayout(), file)).toMatchObject({ inserted: 1 })
   })
 
+  it('adds a fee or tax that has several columns, and takes away a minus that the file writes before what was kept', async () => {
+    const [kept, given, broken] = [newRrn(), newRrn(), newRrn()]
+    const { fee, tax, ...others } = ACQUIRER
+    const more = ['fee=-MDR', 'fee=-Platform Fee', 'tax=-CGST', 'tax=-SGST', 'tax=-IGST']
+    const flags = [...more.flatMap((pair) => ['--column', pair]), '--status', 'SUCCESS', '--mid', mid]
+    const layout = await newLayout(others, '--date', 'dd-mm-yyyy', ...flags)
+    const header = 'UPI RRN,Settlement UTR,MDR,Platform Fee,CGST,SGST,IGST,Net Amount,Settled On,Status'
+    const file = `${header}
+${kept},B1,-3.50,-0.50,-0.36,-0.36,,95.28,06-08-2026,Success
+${given},B1,4.00,0.00,0.36,0.36,-,-95.28,06-08-2026,Success
+`
+    expect(await imported(layout, file)).toMatchObject({ inserted: 2 })
+    expect(await stored(kept)).toMatchObject({ amount: '95.28', fee: '4.00', tax: '0.72' })
+    expect(await stored(given)).toMatchObject({ amount: '-95.28', fee: '-4.00', tax: '-0.72' })
+    const wrong = `${header}\n${broken},B1,3.50,0,-0.36,-0.3x,,95.28,06-08-2026,Success\n`
+    expect((await imported(layout, wrong)).stderr).toMatch(/line 2: CGST \+ SGST \+ IGST \(tax\) must be rupees with/)
+    const positive = wrong.replace('x', '6')
+    expect((await imported(layout, positive)).stderr).toMatch(
+      /line 2: MDR \+ Platform Fee \(fee\) must not be negative where amount is not/,
+    )
+  })
+
   it('names a broken line by its number and the file’s own column, and stores nothing', async () => {
     const row = (rrn: string, over: Record<number, string> = {}) =>
       Object.values({
@@ -215,6 +237,11 @@ describe('settlements layout', () => {
       'a column that is given twice',
       ['--column', 'amount=A', '--column', 'amount=B'],
       /--column amount is given twice/,
+    ],
+    [
+      'a minus before a column that is neither fee nor tax',
+      ['--column', 'amount=-Net'],
+      /only fee and tax may have a minus/,
     ],
     [
       'a column of statements beside one of settlements',
