@@ -25,6 +25,8 @@ import { acquirerAccount } from './settlements.ts'
 const NUMBER_RULE = 'must be the number of a statement, as ops statements list shows it'
 const statementNumber = matching(/^[1-9][0-9]{0,8}$/, NUMBER_RULE).transform(Number)
 
+const NO_PAYOUT = 'the merchants of this statement have no payout with this reference'
+
 export const statementCommands = [
   changingCommand('statements import', 'Import the statement of a merchant’s bank account', {
     usage: `FILE|- --layout hdfc --mid M1 [--mid M2 …] ${DAYS_USAGE} [--closing RUPEES] [--acquirer ${ACQUIRER_NAMES.join('|')}[:ACCOUNT]]   (the days that the bank was asked for; every merchant who is paid to the account; --closing: the balance after them)`,
@@ -110,10 +112,11 @@ export const statementCommands = [
       reason: text(255),
     }),
     async run({ payout, statement, line }, { client }) {
-      if (!(await matchLine(client, { importId: statement, line, payout }))) {
-        throw new CommandError(
-          `line ${line} of statement ${statement} is no credit that is kept: see ops reconcile payouts`,
-        )
+      const missing = await matchLine(client, { importId: statement, line, payout })
+      if (missing !== undefined) {
+        const what =
+          missing === 'credit' ? `line ${line} of statement ${statement} is no credit that is kept` : NO_PAYOUT
+        throw new CommandError(`${what}: see ops reconcile payouts`)
       }
       const json = { payout, statement, line }
       return { json, text: `line ${line} of statement ${statement} is the payout ${payout}`, made: json }

@@ -10,7 +10,7 @@ import { addDays, type BankDays } from '../ledger/bank-days.ts'
 import { lockForImport, nextImportId } from '../settlements/imports.ts'
 import type { Layout } from '../settlements/layouts.ts'
 import { type KnownPayouts, statementFile } from './format.ts'
-import { comparableSql } from './references.ts'
+import { comparable, comparableSql } from './references.ts'
 
 /** Bank days after which a line that no payout has matched is deleted. */
 const KEPT_BANK_DAYS = 10
@@ -174,15 +174,26 @@ export async function undoStatement(
   return (await client.query('delete from statement_lines where import_id = $1', [importId])).rowCount ?? 0
 }
 
-/** Enters that a credit is the arrival of the payout with this reference, whatever the bank wrote. False without such a credit. */
+/**
+ * Enters that a credit is the arrival of the payout with this reference, whatever the bank wrote. Returns what there is not: no such
+ * credit is kept, or the merchants of the statement have no such payout.
+ */
 export async function matchLine(
   client: Queryable,
   { importId, line, payout }: { importId: number; line: number; payout: string },
-): Promise<boolean> {
-  const { rowCount } = await client.query(
-    `update statement_lines set matched_payout = ${comparableSql('$3')}
+): Promise<'credit' | 'payout' | undefined> {
+  const { rows } = await client.query<{ mids: string[]; day: string }>(
+    `select mids, to_char(day, 'YYYY-MM-DD') as day
+       from statement_lines
+       join statement_imports using (import_id)
       where import_id = $1 and line = $2 and amount_paise > 0`,
-    [importId, line, payout],
+    [importId, line],
   )
-  return rowCount === 1
+  if (rows[0] === undefined) return 'credit'
+  const reference = comparable(payout)
+  const { references } = await knownPayouts(client, rows[0].mids, rows[0].day)
+  if (!references.has(reference)) return 'payout'
+  const values = [importId, line, reference]
+  await client.query('update statement_lines set matched_payout = $3 where import_id = $1 and line = $2', values)
+  return undefined
 }

@@ -389,8 +389,13 @@ describe('statements of one account', () => {
       [shop.mid],
       statement(withSecond(shop, (line) => [{ ...line, text: 'NEFT', reference: '' }])),
     )
-    const match = ['--payout', second.reference, '--statement', String(before.import), '--line', '4']
-    await must(['statements', 'match', ...match, '--reason', 'the bank shows no reference'])
+    const line = ['--statement', String(before.import), '--line', '4', '--reason', 'the bank shows no reference']
+    const mistyped = await ops(['statements', 'match', '--payout', newReference(), ...line])
+    expect(mistyped).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/have no payout with this reference: see/),
+    })
+    await must(['statements', 'match', '--payout', second.reference, ...line])
     await imported([shop.mid], statement(shop.payouts.map(lineOf)))
     expect(await arrivals(shop.mid)).toEqual(ARRIVED)
   })
