@@ -10,8 +10,9 @@ RUN npm run build && chmod -R a+rX package.json migrations dist
 
 FROM base
 ENV NODE_ENV=production HOST=0.0.0.0 OPS_HOST=0.0.0.0
-# No `exec`: node as process 1 would ignore Ctrl-C.
-RUN printf '#!/bin/sh\nnode /app/dist/cli/ops.js "$@"\n' > /usr/local/bin/ops && chmod 755 /usr/local/bin/ops
+# No `exec`: node as process 1 would ignore Ctrl-C. The small young generation lowers the peak memory of a large import: that of a
+# statement of 1,000,000 lines from 260 MB to 149 MB.
+RUN printf '#!/bin/sh\nnode --max-semi-space-size=4 /app/dist/cli/ops.js "$@"\n' > /usr/local/bin/ops && chmod 755 /usr/local/bin/ops
 COPY --from=build /app/package.json ./
 COPY --from=build /app/migrations migrations
 # No node_modules: what dist needs of them is inside it.
