@@ -8,6 +8,7 @@ import { KEPT_COLUMNS, REQUIRED_COLUMNS, SETTLEMENT_COLUMNS, settlementFile } fr
 import {
   createLayouts,
   DATE_FORM_RULE,
+  IGNORED,
   isOfStatements,
   type Layout,
   STATEMENT_COLUMNS,
@@ -24,8 +25,9 @@ const ROWS_SHOWN = 5
 
 const OURS = [...new Set([...SETTLEMENT_COLUMNS, ...STATEMENT_COLUMNS])]
 const COLUMN_RULE = `must be a column of ours, = and the file's name for it, such as amount="Net Amount"; ours are ${OURS.join(', ')}`
-const STATUSES = ['SUCCESS', 'PENDING', 'FAILED']
-const STATUS_RULE = `must be ${STATUSES.join(', ')}: alone where every row has it, else with the file's words, SUCCESS=Success,Settled`
+const STATUSES = ['SUCCESS', 'PENDING', 'FAILED', IGNORED]
+const STATUS_RULE =
+  "must be SUCCESS, PENDING, FAILED or IGNORED with the file's words, such as SUCCESS=Success,Settled, or one but IGNORED alone where every row has it"
 
 /** `ours=theirs`, with nothing for `theirs` where `=` is missing. */
 const pair = (ours: readonly string[], rule: string) =>
@@ -41,7 +43,9 @@ const Fields = z.object({
     errorText(COLUMN_RULE),
   ),
   date: z.string(errorText(DATE_FORM_RULE)).refine((form) => timeReader(form) !== undefined, DATE_FORM_RULE),
-  status: z.array(pair(STATUSES, STATUS_RULE)).default([]),
+  status: z
+    .array(pair(STATUSES, STATUS_RULE).refine(([ours, words]) => ours !== IGNORED || words !== '', STATUS_RULE))
+    .default([]),
   mid: identifier.optional(),
 })
 

@@ -2,7 +2,7 @@ import type { CsvFormat } from '../csv-header.ts'
 import { IDENTIFIER, IDENTIFIER_RULE, UTR, UTR_RULE } from '../fields.ts'
 import { DAY_RULE, dayText, MOMENT_RULE, readMoment } from '../ist.ts'
 import { readRupees, SETTLED_AMOUNT, toSum, toSumText } from '../money.ts'
-import { type FieldReaders, fieldReaders, type Layout } from './layouts.ts'
+import { type FieldReaders, fieldReaders, IGNORED, type Layout } from './layouts.ts'
 
 /** One column of the bank's file: what its field becomes in PostgreSQL, undefined for a wrong one, and the rule for people. */
 type Column = {
@@ -51,9 +51,10 @@ const COLUMNS: Readonly<Record<string, Column>> = {
 const CHECKS = Object.entries(COLUMNS)
 const NAMES = Object.keys(COLUMNS)
 const at = (name: string) => NAMES.indexOf(name)
-const [AMOUNT_AT, UTR_AT, DAY_AT, FEE_AT, TAX_AT] = [
+const [AMOUNT_AT, UTR_AT, STATUS_AT, DAY_AT, FEE_AT, TAX_AT] = [
   at('amount'),
   at('utr'),
+  at('status'),
   at('initiation_date'),
   at('fee'),
   at('tax'),
@@ -81,6 +82,7 @@ export function settlementFile(layout?: Layout): CsvFormat {
     columns: NAMES,
     required: REQUIRED_COLUMNS.map((name) => [name]),
     check(fields) {
+      if (readers?.status(fields[STATUS_AT] as string) === IGNORED) return { value: '' }
       const faults: string[] = []
       const copied = columns.map(({ read, rule, optional, called, places }) => {
         const own = places.map((at) => fields[at] as string)

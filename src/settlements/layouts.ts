@@ -9,11 +9,14 @@ export type Layout = {
   columns: [string, string][]
   /** How days are written, such as `dd/mm/yyyy` or `dd-mmm-yy`. */
   date: string
-  /** The bank's words for each of our statuses; without words every row has the status. */
+  /** The bank's words for each of our statuses, and for IGNORED; without words every row has the status. */
   statuses: Partial<Record<string, string[]>>
   /** The merchant of every row, where the file has no column for it. */
   mid: string | null
 }
+
+/** The status of rows that are left out: their money is not paid out, and they may lack the payout's reference. */
+export const IGNORED = 'IGNORED'
 
 /** Columns of a statement. `sign` says CR or DR beside `amount`; several columns may hold a `reference`. */
 export const STATEMENT_COLUMNS = ['day', 'reference', 'credit', 'debit', 'amount', 'sign', 'balance']

@@ -126,6 +126,19 @@ ${given},B1,4.00,0.00,0.36,0.36,-,-95.28,06-08-2026,Success
     )
   })
 
+  it('leaves out rows whose status the layout ignores, though they lack the reference of a payout', async () => {
+    const [paid, held] = [newRrn(), newRrn()]
+    const words = ['--status', 'SUCCESS=Settled', '--status', 'IGNORED=On Hold,Processing']
+    const layout = await newLayout(ACQUIRER, '--date', 'dd-mm-yyyy', ...words, '--mid', mid)
+    const file = `${HEADER}
+100,${held},-,,,,,ON HOLD
+100,${paid},B1,1,0.18,98.82,06-08-2026,Settled
+100,${newRrn()},-,0.00,0.00,0.00,06-08-2026,Processing
+`
+    expect(await imported(layout, file)).toMatchObject({ inserted: 1 })
+    expect([await stored(held), (await stored(paid)).amount]).toEqual([undefined, '98.82'])
+  })
+
   it('names a broken line by its number and the file’s own column, and stores nothing', async () => {
     const row = (rrn: string, over: Record<number, string> = {}) =>
       Object.values({
@@ -248,7 +261,8 @@ describe('settlements layout', () => {
       ['--column', 'utr=A', '--column', 'balance=B'],
       /balance is for statements/,
     ],
-    ['a status of no kind', ['--status', 'PAID=Paid'], /must be SUCCESS, PENDING, FAILED/],
+    ['a status of no kind', ['--status', 'PAID=Paid'], /must be SUCCESS, PENDING, FAILED or IGNORED/],
+    ['every row ignored', ['--status', 'IGNORED'], /must be SUCCESS, PENDING, FAILED or IGNORED/],
   ])('is refused with %s', async (_, flags, text) => {
     const date = flags[0] === '--date' ? [] : ['--date', 'dd/mm/yyyy']
     const { code, stderr } = await ops(['settlements', 'layout', 'add', '--name', 'x', ...date, ...flags])
