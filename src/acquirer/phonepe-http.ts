@@ -86,7 +86,7 @@ const railFields = {
 /** Codes of a failure; in an unknown form they count as absent. */
 const codeFields = { errorCode: z.unknown().optional(), detailedErrorCode: z.unknown().optional() }
 
-/** An attempt to pay. An identifier or time in an unknown form counts as absent. */
+/** An attempt to pay. An identifier or time in an unknown form counts as absent, and so does such an attempt in an order. */
 const Attempt = z.object({
   ...railFields,
   ...codeFields,
@@ -101,7 +101,10 @@ const Order = z.object({
   orderId: phonepeId,
   state: z.enum(['CREATED', 'PENDING', 'COMPLETED', 'FAILED']),
   amount: paise,
-  paymentDetails: z.array(Attempt),
+  paymentDetails: z
+    .array(z.unknown())
+    .catch([])
+    .transform((attempts) => attempts.flatMap((attempt) => Attempt.safeParse(attempt).data ?? [])),
 })
 
 type Rails = Pick<z.output<typeof Attempt>, keyof typeof railFields>

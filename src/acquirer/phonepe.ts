@@ -4,7 +4,7 @@ import type { EnquiryRules } from '../payments/enquiry-times.ts'
 import { accountName, type PhonepeSettings } from './accounts.ts'
 import type { Acquirer } from './acquirer.ts'
 import type { AcquirerClient, RefundOrder } from './client.ts'
-import { codeOf, type JsonAnswer, notBelieved, readBody, undone } from './json-request.ts'
+import { codeOf, type JsonAnswer, notBelieved, readBody, throwUnsure, undone } from './json-request.ts'
 import { readPaymentLink } from './payment-link.ts'
 import {
   createPhonepeRequest,
@@ -82,8 +82,11 @@ export function phonepeClient(settings: PhonepeSettings, request: PhonepeRequest
       return readPayment(name, orderId, await request({ method: 'GET', path }, signal, [200]))
     },
 
-    // An order that does not exist: PhonePe refuses its name in its own form, and wrong credentials with 401.
-    check: async (signal) => void (await find('payments/v2/order/check-of-credentials/status?details=true', signal)),
+    async check(signal) {
+      // An order that does not exist: PhonePe refuses its name in its own form, and wrong credentials with 401.
+      const answer = await find('payments/v2/order/check-of-credentials/status?details=true', signal)
+      if (answer) throw notBelieved(answer, 'PhonePe told of an order that does not exist: check PHONEPE_API_URL')
+    },
 
     // PhonePe does not say what it answers to a repeated refund, so a refund is sent once.
     async refund(order, signal) {
@@ -94,7 +97,7 @@ export function phonepeClient(settings: PhonepeSettings, request: PhonepeRequest
       const answer = await request({ method: 'POST', path: 'payments/v2/refund', body }, signal, [200, ...REFUSED])
       if (answer.status === 200) return readRefund(ourRefundId, answer)
       // A proxy may have repeated the request, and PhonePe may have refused only the repeat.
-      const known = await getRefund(order, signal)
+      const known = await getRefund(order, signal).catch(throwUnsure)
       if (known) return known
       const code = codeOf(answer)
       if (isRefusal(code)) return { status: 'FAIL', reference: '', reason: `refused: ${code}` }
