@@ -76,14 +76,17 @@ export function dueEnquiries({ enquiries, clients, rulesOf, limits, ...recording
   return acquirerQueues('questions to acquirers', clients, due, { ...limits, now: recording.now }, (enquiry, client) =>
     enquire(enquiry, { client, ...recording }).catch(async (error) => {
       ignoreAcquirerError(error)
-      // With 429 the acquirer has not looked at the order, so the enquiry is not counted.
-      if (error.facts.status === 429) await enquiries.giveBack(enquiry, recording.now())
+      // With 429, and without a log-in, the acquirer has not looked at the order, so the enquiry is not counted.
+      const isCounted = error.facts.status !== 429 && !error.isUndone
+      if (isCounted && error.outcome === 'refused') return
+      const most = rulesOf(enquiry.paymentLink.acquirer)?.most ?? 0
+      await enquiries.repeat(enquiry, isCounted, most, recording.now())
     }),
   )
 }
 
 type DueEnquiries = Recording & {
-  enquiries: Pick<Enquiries, 'findDue' | 'countOfLastMinute' | 'claimDue' | 'giveBack'>
+  enquiries: Pick<Enquiries, 'findDue' | 'countOfLastMinute' | 'claimDue' | 'repeat'>
   clients: Clients
   rulesOf: (account: string) => Pick<EnquiryRules, 'most' | 'perMinute'> | undefined
   limits: Pick<Limits['acquirers'], 'dueAtOnce'>
