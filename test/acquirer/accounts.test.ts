@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { createAcquirerAccounts, type StoredAccount } from '../../src/tenants/acquirer-accounts.ts'
 import { type FakeCashfree, startFakeCashfree } from '../support/cashfree-bank.ts'
 import { departure } from '../support/cashfree-schema.ts'
 import { asRole } from '../support/database-url.ts'
@@ -56,6 +57,8 @@ const linesOf = (account: Account, secret = SECRETS[account]) =>
 
 const ops = (args: string[], input = '', keys = KEY) =>
   runOps(service.databaseUrl, [...args, '--json'], input, { WEBHOOK_SEALING_KEY: keys })
+
+const finish = () => ops(['accounts', 'rotate', ...which('acme'), '--finish'])
 
 async function newMerchantOf(account: Account) {
   const { mid } = await newMerchant(service.db, {
@@ -223,6 +226,26 @@ describe('ops accounts', () => {
       .toContainEqual(expect.stringContaining('cashfree:acme cannot take payments: a secret does not open'))
     expect(JSON.parse((await ops(['accounts', 'reseal'], '', `${KEY},${newer}`)).stdout)).toMatchObject({ unopened: 0 })
     await create(await newMerchantOf('acme'))
+  })
+
+  it('a rotation that begins or ends during reseal stays as it is', async () => {
+    const stored = async () =>
+      (await createAcquirerAccounts(service.db).list()).find(({ name }) => name === 'cashfree:acme') as StoredAccount
+    for (const rotation of [() => ops(['accounts', 'rotate', ...which('acme')], linesOf('acme')), finish]) {
+      let rotated: StoredAccount | undefined
+      const db = {
+        async query(...of: unknown[]) {
+          const result = await (service.db.query as (...of: unknown[]) => Promise<unknown>)(...of)
+          if (rotated === undefined) {
+            await rotation()
+            rotated = await stored()
+          }
+          return result
+        },
+      }
+      await createAcquirerAccounts(db as never).resealSecrets((sealed) => sealed)
+      expect(await stored()).toEqual(rotated)
+    }
   })
 
   it('a merchant is refused an account that does not exist or is disabled', async () => {
