@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { openAccounts } from '../../src/acquirer/stored-accounts.ts'
+import { LIMITS } from '../../src/limits.ts'
 import { createAcquirerAccounts, type StoredAccount } from '../../src/tenants/acquirer-accounts.ts'
 import { type FakeCashfree, startFakeCashfree } from '../support/cashfree-bank.ts'
 import { departure } from '../support/cashfree-schema.ts'
@@ -257,6 +259,21 @@ describe('ops accounts', () => {
     expect((await update('other')).stderr).toContain('disabled')
     await ops(['accounts', 'enable', ...which('other')])
     expect((await update('other')).code).toBe(0)
+  })
+
+  it('an account whose secrets the service refuses can be used once it has others, while it is rotated', async () => {
+    const lines = (api: string) =>
+      `CASHFREE_API_URL=https://${api}/pg\nCASHFREE_CLIENT_ID=x\nCASHFREE_CLIENT_SECRET=of-${api}`
+    const config = { acquirers: { direct: [] }, webhooks: { sealingKeys: SEALING_KEYS }, production: true }
+    const opened = () =>
+      openAccounts(service.db, { ...config, publicUrl: 'https://pay.example' }, LIMITS.lookUps).find('cashfree:tried')
+    await ops(['accounts', 'add', ...which('tried')], lines('sandbox.cashfree.com'))
+    expect((await opened())?.fault).toContain('must not be the sandbox')
+    await ops(['accounts', 'rotate', ...which('tried')], lines('api.cashfree.com'))
+    expect(await opened()).toMatchObject({
+      settings: { cashfree: { notificationSecrets: ['of-api.cashfree.com'] } },
+    })
+    expect((await opened())?.fault).toBeUndefined()
   })
 
   it('the service may read accounts, and may not change one', async () => {
