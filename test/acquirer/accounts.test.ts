@@ -259,6 +259,9 @@ describe('ops accounts', () => {
     expect((await update('other')).stderr).toContain('disabled')
     await ops(['accounts', 'enable', ...which('other')])
     expect((await update('other')).code).toBe(0)
+    const both = ['merchants', 'update', '--mid', mid, '--acquirer', 'cashfree:acme,cashfree:other']
+    expect((await ops(both)).code).toBe(0)
+    expect((await update('other')).stderr).toContain('--acquirer must be two accounts')
   })
 
   it('an account whose secrets the service refuses can be used once it has others, while it is rotated', async () => {
