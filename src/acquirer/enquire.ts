@@ -22,6 +22,9 @@ export async function enquire(
   return report && reports.record(report, { source: 'enquiry', now })
 }
 
+/** Whether the acquirer has perhaps looked at the order of an enquiry that failed: not with 429, nor without a log-in. */
+export const wasAsked = ({ facts, isUndone }: AcquirerError) => facts.status !== 429 && !isUndone
+
 /**
  * Returns a function that closes the link of a cancelled order. If the acquirer refuses, the order may be paid, so its
  * payment is queried. No answer waits for the closing.
@@ -76,11 +79,10 @@ export function dueEnquiries({ enquiries, clients, rulesOf, limits, ...recording
   return acquirerQueues('questions to acquirers', clients, due, { ...limits, now: recording.now }, (enquiry, client) =>
     enquire(enquiry, { client, ...recording }).catch(async (error) => {
       ignoreAcquirerError(error)
-      // With 429, and without a log-in, the acquirer has not looked at the order, so the enquiry is not counted.
-      const isCounted = error.facts.status !== 429 && !error.isUndone
-      if (isCounted && error.outcome === 'refused') return
+      const isAsked = wasAsked(error)
+      if (isAsked && error.outcome === 'refused') return
       const most = rulesOf(enquiry.paymentLink.acquirer)?.most ?? 0
-      await enquiries.repeat(enquiry, isCounted, most, recording.now())
+      await enquiries.repeat(enquiry, isAsked, most, recording.now())
     }),
   )
 }

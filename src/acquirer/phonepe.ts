@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { AcquirerError } from '../errors.ts'
-import type { EnquiryRules } from '../payments/enquiry-times.ts'
+import { type EnquiryRules, UNLIMITED } from '../payments/enquiry-times.ts'
 import { accountName, type PhonepeSettings } from './accounts.ts'
 import type { Acquirer } from './acquirer.ts'
 import type { AcquirerClient, RefundOrder } from './client.ts'
@@ -29,8 +29,8 @@ const Made = z.object({ orderId: phonepeId, state: z.enum(['CREATED', 'PENDING']
 
 /** PhonePe's newest document names 15 queries of an order: 12, and 3 after its expiry. It names no limit for the account. */
 const ENQUIRY_RULES: EnquiryRules = {
-  // As many as are counted: webhooks, which others may send too, must not use up those after the expiry.
-  most: 32_767,
+  // Webhooks, which others may send too, must not use up those after the expiry.
+  most: UNLIMITED,
   mostWhileWaiting: 12,
   firstAfterMs: 20_000,
   pauseMs: 10_000,

@@ -117,11 +117,11 @@ export function createEnquiries(db: Database) {
     },
 
     /**
-     * Plans an enquiry that has failed again: one that the acquirer has not looked at (`isCounted` is false) in any case, any
-     * other one if it was the last that was planned and the order may have `most` in all. The pauses grow with the time
+     * Plans an enquiry that has failed again. If the acquirer was not asked, the enquiry is not counted; else it is planned
+     * again only if it was the last that was planned, and the order may have `most` in all. The pauses grow with the time
      * since the expiry.
      */
-    async repeat({ mid, orderId, enquiries }: Enquiry, isCounted: boolean, most: number, now: Date): Promise<void> {
+    async repeat({ mid, orderId, enquiries }: Enquiry, isAsked: boolean, most: number, now: Date): Promise<void> {
       await db.query(
         // The select computes the new value, because Citus does not support an interval in the `case` of an update.
         `with again as materialized (
@@ -137,7 +137,7 @@ export function createEnquiries(db: Database) {
             set enquiries = a.enquiries - $5, enquire_at = again.at
            from again
           where a.mid = $1 and a.order_id = again.order_id`,
-        [mid, orderId, enquiries, now, isCounted ? 0 : 1, most],
+        [mid, orderId, enquiries, now, isAsked ? 0 : 1, most],
       )
     },
   }
