@@ -77,7 +77,7 @@ export function splitAccountName(name: string): { acquirer: string; account: str
  * The settings of the account `name` from the lines `NAME=value` of `text`, under the names of the environment. Throws an
  * Error for the operator that repeats no value.
  */
-export function readAccount(name: string, text: string, service?: Service): AcquirerSettings {
+export function readAccount(name: string, text: string, service?: Service): Account {
   const { acquirer, account } = splitAccountName(name)
   const names = Object.keys(ACCOUNT_VARIABLES).filter((one) => one.startsWith(`${acquirer.toUpperCase()}_`))
   const lines = text.split('\n').filter((line) => line.trim() !== '' && !line.startsWith('#'))
@@ -90,7 +90,7 @@ export function readAccount(name: string, text: string, service?: Service): Acqu
   const accounts = readAccounts(readVariables(z.object(ACCOUNT_VARIABLES), values), service)
   const settings = accounts[acquirer as keyof typeof accounts]
   if (settings === undefined) throw new Error(`give the credentials of ${acquirer}, of the names ${names.join(', ')}`)
-  return { direct: [], [acquirer]: { ...settings, account } }
+  return { ...settings, account }
 }
 
 /** The accounts that are set up. Throws an Error for the operator when only some credentials of one are set. */

@@ -158,19 +158,17 @@ export function createAcquirers(accounts: Accounts, http: HttpClient, options: C
      * The clients that make a merchant's links, in the order in which they are asked: one that did not answer lately comes
      * last. None if we make the links. Throws 503 if no account of the merchant makes links.
      */
-    async linkersOf(merchant: Merchant): Promise<Linker[]> {
-      const { mid, acquirer, acquirerMerchantId, nextAcquirer, nextAcquirerMerchantId } = merchant
-      if (acquirer === 'direct') return []
-      const linkers: (Linker & Pick<LimitedClient, 'isReachable'>)[] = []
-      const named: [name: string, merchantId: string | null, isNext: boolean][] = [
-        [acquirer, acquirerMerchantId, false],
-      ]
-      if (nextAcquirer) named.push([nextAcquirer, nextAcquirerMerchantId, true])
-      for (const [name, merchantId, isNext] of named) {
+    async linkersOf({ mid, ...merchant }: Merchant): Promise<Linker[]> {
+      if (merchant.acquirer === 'direct') return []
+      const first = { name: merchant.acquirer, merchantId: merchant.acquirerMerchantId, isNext: false }
+      const next = { name: merchant.nextAcquirer, merchantId: merchant.nextAcquirerMerchantId, isNext: true }
+      const linkers = []
+      for (const { name, merchantId, isNext } of [first, next]) {
+        if (name === null) continue
         const account = await accounts.find(name)
         const client = account && !account.disabledAt ? make(account).client : undefined
         if (client) {
-          linkers.push({ client, merchantId: merchantId ?? '', isNext, isReachable: client.isReachable })
+          linkers.push({ client, merchantId: merchantId ?? '', isNext })
           continue
         }
         options.onCall(splitAccountName(name).acquirer, 'createLink', 'refused')
@@ -178,7 +176,7 @@ export function createAcquirers(accounts: Accounts, http: HttpClient, options: C
         options.log.error({ mid, acquirer: name }, notSetUp(name, advice))
       }
       if (linkers.length === 0) throw unavailable()
-      return linkers.sort((a, b) => Number(b.isReachable()) - Number(a.isReachable()))
+      return linkers.sort((a, b) => Number(b.client.isReachable()) - Number(a.client.isReachable()))
     },
   }
 }

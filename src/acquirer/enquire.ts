@@ -22,6 +22,9 @@ export async function enquire(
   return report && reports.record(report, { source: 'enquiry', now })
 }
 
+/** Whether the acquirer has perhaps looked at the order of an enquiry that failed: not with 429, nor without a log-in. */
+export const wasAsked = ({ facts, isUndone }: AcquirerError) => facts.status !== 429 && !isUndone
+
 /**
  * Returns a function that closes the link of a cancelled order. If the acquirer refuses, the order may be paid, so its
  * payment is queried. No answer waits for the closing.
@@ -76,14 +79,16 @@ export function dueEnquiries({ enquiries, clients, rulesOf, limits, ...recording
   return acquirerQueues('questions to acquirers', clients, due, { ...limits, now: recording.now }, (enquiry, client) =>
     enquire(enquiry, { client, ...recording }).catch(async (error) => {
       ignoreAcquirerError(error)
-      // With 429 the acquirer has not looked at the order, so the enquiry is not counted.
-      if (error.facts.status === 429) await enquiries.giveBack(enquiry, recording.now())
+      const isAsked = wasAsked(error)
+      if (isAsked && error.outcome === 'refused') return
+      const most = rulesOf(enquiry.paymentLink.acquirer)?.most ?? 0
+      await enquiries.repeat(enquiry, isAsked, most, recording.now())
     }),
   )
 }
 
 type DueEnquiries = Recording & {
-  enquiries: Pick<Enquiries, 'findDue' | 'countOfLastMinute' | 'claimDue' | 'giveBack'>
+  enquiries: Pick<Enquiries, 'findDue' | 'countOfLastMinute' | 'claimDue' | 'repeat'>
   clients: Clients
   rulesOf: (account: string) => Pick<EnquiryRules, 'most' | 'perMinute'> | undefined
   limits: Pick<Limits['acquirers'], 'dueAtOnce'>

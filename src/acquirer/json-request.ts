@@ -46,6 +46,12 @@ export function throwUndone(error: unknown): never {
   throw undone(error)
 }
 
+/** For the `catch` of a query that follows a call which may have changed something. */
+export function throwUnsure(error: unknown): never {
+  if (error instanceof AcquirerError) error.isUndone = false
+  throw error
+}
+
 /** Returns `text` only if it is short and plain: a stranger sent it, and it goes into the log. */
 export function shortText(text: unknown): string | undefined {
   return typeof text === 'string' && /^[\w.:-]{1,100}$/.test(text) ? text : undefined

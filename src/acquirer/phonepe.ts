@@ -1,10 +1,10 @@
 import * as z from 'zod'
 import { AcquirerError } from '../errors.ts'
-import type { EnquiryRules } from '../payments/enquiry-times.ts'
+import { type EnquiryRules, UNLIMITED } from '../payments/enquiry-times.ts'
 import { accountName, type PhonepeSettings } from './accounts.ts'
 import type { Acquirer } from './acquirer.ts'
 import type { AcquirerClient, RefundOrder } from './client.ts'
-import { codeOf, type JsonAnswer, notBelieved, readBody, undone } from './json-request.ts'
+import { codeOf, type JsonAnswer, notBelieved, readBody, throwUnsure, undone } from './json-request.ts'
 import { readPaymentLink } from './payment-link.ts'
 import {
   createPhonepeRequest,
@@ -29,8 +29,8 @@ const Made = z.object({ orderId: phonepeId, state: z.enum(['CREATED', 'PENDING']
 
 /** PhonePe's newest document names 15 queries of an order: 12, and 3 after its expiry. It names no limit for the account. */
 const ENQUIRY_RULES: EnquiryRules = {
-  // As many as are counted: webhooks, which others may send too, must not use up those after the expiry.
-  most: 32_767,
+  // Webhooks, which others may send too, must not use up those after the expiry.
+  most: UNLIMITED,
   mostWhileWaiting: 12,
   firstAfterMs: 20_000,
   pauseMs: 10_000,
@@ -82,8 +82,11 @@ export function phonepeClient(settings: PhonepeSettings, request: PhonepeRequest
       return readPayment(name, orderId, await request({ method: 'GET', path }, signal, [200]))
     },
 
-    // An order that does not exist: PhonePe refuses its name in its own form, and wrong credentials with 401.
-    check: async (signal) => void (await find('payments/v2/order/check-of-credentials/status?details=true', signal)),
+    async check(signal) {
+      // An order that does not exist: PhonePe refuses its name in its own form, and wrong credentials with 401.
+      const answer = await find('payments/v2/order/check-of-credentials/status?details=true', signal)
+      if (answer) throw notBelieved(answer, 'PhonePe told of an order that does not exist: check PHONEPE_API_URL')
+    },
 
     // PhonePe does not say what it answers to a repeated refund, so a refund is sent once.
     async refund(order, signal) {
@@ -94,7 +97,7 @@ export function phonepeClient(settings: PhonepeSettings, request: PhonepeRequest
       const answer = await request({ method: 'POST', path: 'payments/v2/refund', body }, signal, [200, ...REFUSED])
       if (answer.status === 200) return readRefund(ourRefundId, answer)
       // A proxy may have repeated the request, and PhonePe may have refused only the repeat.
-      const known = await getRefund(order, signal)
+      const known = await getRefund(order, signal).catch(throwUnsure)
       if (known) return known
       const code = codeOf(answer)
       if (isRefusal(code)) return { status: 'FAIL', reference: '', reason: `refused: ${code}` }

@@ -3,7 +3,7 @@ import type { Queryable } from '../db/pool.ts'
 import type { Limits } from '../limits.ts'
 import { type SealingKeys, unsealAll } from '../sealing.ts'
 import { createAcquirerAccounts, type StoredAccount } from '../tenants/acquirer-accounts.ts'
-import { type AcquirerSettings, readAccount, type Service } from './accounts.ts'
+import { type AcquirerSettings, readAccount, type Service, splitAccountName } from './accounts.ts'
 import { type Accounts, type AcquirerAccount, createAccounts } from './acquirers.ts'
 
 /** The accounts of the environment, in `config`, and those in the database. Commands pass no `publicUrl`. */
@@ -33,24 +33,24 @@ function openAccount(
   service?: Service,
 ): AcquirerAccount {
   const sealed = [secrets, ...(earlierSecrets ? [earlierSecrets] : [])]
-  const version = [...sealed.map((bytes) => bytes.toString('base64')), disabledAt?.getTime()].join()
+  const opened = { name, version: sealed.map((bytes) => bytes.toString('base64')).join(), disabledAt }
   try {
-    const [current = NONE, earlier = NONE] = unsealAll(keys, sealed, ownerOfAccount(name)).map((text) =>
-      readAccount(name, text, service),
-    )
-    return { name, settings: withSecretsOf(earlier, current), version, disabledAt }
+    const [current = '', ...earlier] = unsealAll(keys, sealed, ownerOfAccount(name))
+    const account = readAccount(name, current, service)
+    const earlierOnes = earlier.flatMap((text) => secretsOf(name, text, service))
+    const notificationSecrets = [...account.notificationSecrets, ...earlierOnes]
+    const { acquirer } = splitAccountName(name)
+    return { ...opened, settings: { direct: [], [acquirer]: { ...account, notificationSecrets } } }
   } catch (error) {
-    return { name, settings: NONE, version, fault: (error as Error).message, disabledAt }
+    return { ...opened, settings: { direct: [] }, fault: (error as Error).message }
   }
 }
 
-const NONE: AcquirerSettings = { direct: [] }
-
-/** `settings`, with the secrets of notifications that `earlier` has. */
-function withSecretsOf({ direct: _, ...earlier }: AcquirerSettings, { direct, ...settings }: AcquirerSettings) {
-  const merged = Object.entries(settings).map(([acquirer, account]) => {
-    const added = earlier[acquirer as keyof typeof earlier]?.notificationSecrets ?? []
-    return [acquirer, account && { ...account, notificationSecrets: [...account.notificationSecrets, ...added] }]
-  })
-  return { direct, ...Object.fromEntries(merged) }
+/** The secrets of notifications in an account's text; none if the service refuses the text, which a rotation replaces. */
+function secretsOf(...account: Parameters<typeof readAccount>): readonly string[] {
+  try {
+    return readAccount(...account).notificationSecrets
+  } catch {
+    return []
+  }
 }

@@ -4,7 +4,7 @@ import { type JsonAnswer, throwUndone } from './json-request.ts'
 /** A log-in token. It is renewed from `freshMs` on, and used for at most `validMs`, both after its log-in began. */
 export type Token = { value: string; freshMs: number; validMs: number }
 
-/** Pause between two attempts to renew a token that can still be used. */
+/** Pause between two attempts to renew a token that can still be used, or after a call that a new token was refused for. */
 const RENEWAL_PAUSE_MS = 10_000
 
 /**
@@ -15,6 +15,7 @@ export function createToken(logIn: () => Promise<Token>, elapsedMs: () => number
   let current: (Token & { since: number }) | undefined
   let renewing: Promise<string> | undefined
   let renewalAt = 0
+  let replacedFrom = 0
 
   function renewOnce(): Promise<string> {
     const since = elapsedMs()
@@ -46,9 +47,12 @@ export function createToken(logIn: () => Promise<Token>, elapsedMs: () => number
     // Without a token nothing is sent.
     const token = await getToken(signal).catch(throwUndone)
     const answer = await call(token)
-    if (answer.status !== 401) return answer
+    if (answer.status !== 401 || elapsedMs() < replacedFrom) return answer
     if (current?.value === token) current = undefined
-    return call(await getToken(signal).catch(throwUndone))
+    const again = await call(await getToken(signal).catch(throwUndone))
+    // The fault is not the token's: a log-in for each call would not mend it.
+    if (again.status === 401) replacedFrom = elapsedMs() + RENEWAL_PAUSE_MS
+    return again
   }
 
   return { getToken, sendWithToken }

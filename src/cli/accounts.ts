@@ -106,17 +106,14 @@ export const accountCommands = [
           return sealed
         }
       }
-      const accounts = createAcquirerAccounts(client)
-      const all = await accounts.list()
-      for (const { name, secrets, earlierSecrets } of all) {
-        const owner = ownerOfAccount(name)
-        await accounts.reseal(name, again(secrets, owner), earlierSecrets && again(earlierSecrets, owner))
-      }
+      const accounts = await createAcquirerAccounts(client).resealSecrets((sealed, name) =>
+        again(sealed, ownerOfAccount(name)),
+      )
       const webhooks = await createEndpoints(client).resealSecrets(again)
-      const counts = { accounts: all.length, webhooks, unopened }
+      const counts = { accounts, webhooks, unopened }
       return {
         json: counts,
-        text: `resealed: ${all.length} accounts, ${webhooks} webhooks; ${unopened} secrets do not open`,
+        text: `resealed: ${accounts} accounts, ${webhooks} webhooks; ${unopened} secrets do not open`,
         made: counts,
       }
     },

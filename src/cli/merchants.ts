@@ -100,6 +100,7 @@ const withAccount = (acquirer: string, account: string | undefined) =>
 async function refuseFaultyAcquirers(merchant: Served, config: DatabaseConfig, db: Queryable) {
   const accounts = openAccounts(db, config, LIMITS.lookUps)
   const { acquirer, nextAcquirer, nextAcquirerMerchantId } = merchant
+  if (acquirer === nextAcquirer) throw new CommandError('--acquirer must be two accounts, not the same one twice')
   const next = nextAcquirer && { ...merchant, acquirerMerchantId: nextAcquirerMerchantId }
   const fault =
     (await accounts.faultOf(acquirer, merchant)) ?? (next && (await accounts.faultOf(nextAcquirer, next))) ?? undefined

@@ -1,11 +1,12 @@
 import * as z from 'zod'
 import { enquiryRulesOf } from '../acquirer/acquirers.ts'
-import { enquire } from '../acquirer/enquire.ts'
+import { enquire, wasAsked } from '../acquirer/enquire.ts'
 import { AcquirerError } from '../errors.ts'
 import { matching, mobileAsWritten, text, utr } from '../fields.ts'
 import { momentText, toIstTime } from '../ist.ts'
 import { shopAmountText, toDecimalText } from '../money.ts'
 import { createEnquiries } from '../payments/enquiries.ts'
+import { UNLIMITED } from '../payments/enquiry-times.ts'
 import { forgetCustomers } from '../payments/forget-customers.ts'
 import { importDayFile } from '../payments/import-day-file.ts'
 import { type Contradiction, possibleTime } from '../payments/outcome.ts'
@@ -83,15 +84,18 @@ export const paymentCommands = [
       const rules = enquiryRulesOf(acquirer)
       if (!client || !rules) throw new CommandError(`its acquirer, ${acquirer}, cannot be asked here: is it set up?`)
       const { most } = rules
-      const enquiry = await createEnquiries(db).take(orderId, most, now)
+      const enquiries = createEnquiries(db)
+      const enquiry = await enquiries.take(orderId, most, now)
       if (enquiry === undefined) {
         throw new CommandError(`its acquirer was asked ${most} times, which is all that may be asked about an order`)
       }
-      const count = `question ${enquiry.enquiries} of ${most}`
+      const count = `question ${enquiry.enquiries}${most < UNLIMITED ? ` of ${most}` : ''}`
       const reports = createReports(db)
-      const recorded = await enquire(enquiry, { client, reports, now: () => now }).catch((error: unknown) => {
+      const recorded = await enquire(enquiry, { client, reports, now: () => now }).catch(async (error: unknown) => {
         if (!(error instanceof AcquirerError)) throw error
-        throw new CommandError(`${error.message} (${count} is used up)`)
+        if (wasAsked(error)) throw new CommandError(`${error.message} (${count} is used up)`)
+        await enquiries.repeat(enquiry, false, most, now)
+        throw new CommandError(error.message)
       })
       return {
         json: { orderId, enquiries: enquiry.enquiries, ...(recorded ?? { changed: false, late: false }) },

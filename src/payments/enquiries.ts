@@ -116,13 +116,28 @@ export function createEnquiries(db: Database) {
       return rows[0] && toEnquiry(rows[0])
     },
 
-    /** Takes back the count of an enquiry that the acquirer has refused to answer now. The enquiry is made again later. */
-    async giveBack({ mid, orderId, enquiries }: Enquiry, now: Date): Promise<void> {
+    /**
+     * Plans an enquiry that has failed again. If the acquirer was not asked, the enquiry is not counted; else it is planned
+     * again only if it was the last that was planned, and the order may have `most` in all. The pauses grow with the time
+     * since the expiry.
+     */
+    async repeat({ mid, orderId, enquiries }: Enquiry, isAsked: boolean, most: number, now: Date): Promise<void> {
       await db.query(
-        `update acquirer_intents
-            set enquiries = enquiries - 1, enquire_at = $4
-          where mid = $1 and order_id = $2 and enquiries = $3`,
-        [mid, orderId, enquiries, new Date(now.getTime() + PAUSE_SECONDS * 1000)],
+        // The select computes the new value, because Citus does not support an interval in the `case` of an update.
+        `with again as materialized (
+           select a.order_id,
+                  $4::timestamptz + greatest(interval '${PAUSE_SECONDS} seconds', ($4 - i.expires_at) / 2) as at
+             from acquirer_intents a
+             join payment_intents i on i.mid = $1 and i.order_id = a.order_id
+            where a.mid = $1 and a.order_id = $2 and a.enquiries = $3
+              and ($5 = 1 or (a.enquire_at is null and a.enquiries < $6))
+              for update of a
+         )
+         update acquirer_intents a
+            set enquiries = a.enquiries - $5, enquire_at = again.at
+           from again
+          where a.mid = $1 and a.order_id = again.order_id`,
+        [mid, orderId, enquiries, now, isAsked ? 0 : 1, most],
       )
     },
   }

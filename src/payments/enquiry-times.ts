@@ -1,5 +1,8 @@
 import { isGivenUp } from './outcome.ts'
 
+/** The `most` of an acquirer that names no limit: as many as are counted. */
+export const UNLIMITED = 32_767
+
 /** An acquirer's limits of enquiries, which are queries of an order's payment. */
 export type EnquiryRules = {
   /** Enquiries about one order, those after its expiry and those of the operator included. */

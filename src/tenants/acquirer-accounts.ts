@@ -14,6 +14,12 @@ const ACCOUNT = `name, secrets, earlier_secrets as "earlierSecrets", created_at 
 
 /** The accounts at acquirers besides those of the environment. An account is disabled, never deleted: its orders stay. */
 export function createAcquirerAccounts(db: Queryable) {
+  /** All accounts, disabled ones too, by name. */
+  async function list(): Promise<StoredAccount[]> {
+    const { rows } = await db.query<StoredAccount>(`select ${ACCOUNT} from acquirer_accounts order by name`)
+    return rows
+  }
+
   /** The account after the change; undefined when no account of this name meets `condition`. */
   async function change(name: string, set: string, values: unknown[] = [], condition = 'true') {
     const { rows } = await db.query<StoredAccount>(
@@ -24,11 +30,7 @@ export function createAcquirerAccounts(db: Queryable) {
   }
 
   return {
-    /** All accounts, disabled ones too, by name. */
-    async list(): Promise<StoredAccount[]> {
-      const { rows } = await db.query<StoredAccount>(`select ${ACCOUNT} from acquirer_accounts order by name`)
-      return rows
-    },
+    list,
 
     /** Stores an account. Undefined when the name is taken. */
     async add(name: string, secrets: Buffer, now: Date): Promise<StoredAccount | undefined> {
@@ -47,9 +49,17 @@ export function createAcquirerAccounts(db: Queryable) {
     /** Drops the secrets before the rotation. Undefined when the name is unknown. */
     finishRotation: (name: string) => change(name, 'earlier_secrets = null'),
 
-    /** Replaces the sealed secrets by the same ones, sealed with another key. */
-    reseal: (name: string, secrets: Buffer, earlier: Buffer | null) =>
-      change(name, 'secrets = $2, earlier_secrets = $3', [secrets, earlier]),
+    /** Replaces every sealed text by what `reseal` returns. Returns the number of accounts. */
+    async resealSecrets(reseal: (sealed: Buffer, name: string) => Buffer): Promise<number> {
+      const accounts = await list()
+      for (const { name, secrets, earlierSecrets: earlier } of accounts) {
+        const resealed = [reseal(secrets, name), earlier && reseal(earlier, name)]
+        // What a rotation has changed meanwhile stays: its secrets would be lost, or those that it ended count again.
+        const isSame = 'secrets = $4 and earlier_secrets is not distinct from $5'
+        await change(name, 'secrets = $2, earlier_secrets = $3', [...resealed, secrets, earlier], isSame)
+      }
+      return accounts.length
+    },
 
     /** Stops an account making links. A repeat keeps the first time. Undefined when the name is unknown. */
     disable: (name: string, now: Date) => change(name, 'disabled_at = coalesce(disabled_at, $2)', [now]),

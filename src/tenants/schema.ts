@@ -59,7 +59,7 @@ const NAMED_ACQUIRER = /^([a-z0-9-]{1,32}(?::[A-Za-z0-9_-]{1,64})?)(?:\/([A-Za-z
 const acquirers = z.string(errorText(ACQUIRERS_RULE)).transform((typed, context) => {
   const named = typed.split(',').map((one) => NAMED_ACQUIRER.exec(one))
   const [first, next] = named.map((parts) => ({ name: parts?.[1]?.replace(/:default$/, '') ?? '', id: parts?.[2] }))
-  if (first && named.length <= 2 && !named.includes(null) && first.name !== next?.name) return { first, next }
+  if (first && named.length <= 2 && !named.includes(null)) return { first, next }
   context.addIssue(ACQUIRERS_RULE)
   return z.NEVER
 })

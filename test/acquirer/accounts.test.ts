@@ -1,5 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { openAccounts } from '../../src/acquirer/stored-accounts.ts'
+import { LIMITS } from '../../src/limits.ts'
+import { createAcquirerAccounts, type StoredAccount } from '../../src/tenants/acquirer-accounts.ts'
 import { type FakeCashfree, startFakeCashfree } from '../support/cashfree-bank.ts'
 import { departure } from '../support/cashfree-schema.ts'
 import { asRole } from '../support/database-url.ts'
@@ -56,6 +59,8 @@ const linesOf = (account: Account, secret = SECRETS[account]) =>
 
 const ops = (args: string[], input = '', keys = KEY) =>
   runOps(service.databaseUrl, [...args, '--json'], input, { WEBHOOK_SEALING_KEY: keys })
+
+const finish = () => ops(['accounts', 'rotate', ...which('acme'), '--finish'])
 
 async function newMerchantOf(account: Account) {
   const { mid } = await newMerchant(service.db, {
@@ -127,6 +132,14 @@ describe('two accounts at one acquirer', () => {
     expect(await statusOf(merchant, orderId)).toBe('PENDING')
     expect(await notify('other', { orderId }, SECRETS.other)).toBe(200)
     expect(await statusOf(merchant, orderId)).toBe('SUCCESS')
+  })
+
+  it('metrics name the acquirer of a failed payment, not its account', async () => {
+    const orderId = await create(await newMerchantOf('acme'))
+    await banks.acme.pay(orderId, { outcome: 'failed' })
+    const metrics = await service.metrics()
+    expect(metrics).toMatch(/^payment_failures_total\{.*acquirer="cashfree".*\} 1$/m)
+    expect(metrics).not.toContain('cashfree:')
   })
 
   it('there is nothing at the address of an account that does not exist', async () => {
@@ -225,6 +238,26 @@ describe('ops accounts', () => {
     await create(await newMerchantOf('acme'))
   })
 
+  it('a rotation that begins or ends during reseal stays as it is', async () => {
+    const stored = async () =>
+      (await createAcquirerAccounts(service.db).list()).find(({ name }) => name === 'cashfree:acme') as StoredAccount
+    for (const rotation of [() => ops(['accounts', 'rotate', ...which('acme')], linesOf('acme')), finish]) {
+      let rotated: StoredAccount | undefined
+      const db = {
+        async query(...of: unknown[]) {
+          const result = await (service.db.query as (...of: unknown[]) => Promise<unknown>)(...of)
+          if (rotated === undefined) {
+            await rotation()
+            rotated = await stored()
+          }
+          return result
+        },
+      }
+      await createAcquirerAccounts(db as never).resealSecrets((sealed) => sealed)
+      expect(await stored()).toEqual(rotated)
+    }
+  })
+
   it('a merchant is refused an account that does not exist or is disabled', async () => {
     const { mid } = await newMerchantOf('acme')
     const update = (account: string) => ops(['merchants', 'update', '--mid', mid, '--account', account])
@@ -234,6 +267,24 @@ describe('ops accounts', () => {
     expect((await update('other')).stderr).toContain('disabled')
     await ops(['accounts', 'enable', ...which('other')])
     expect((await update('other')).code).toBe(0)
+    const both = ['merchants', 'update', '--mid', mid, '--acquirer', 'cashfree:acme,cashfree:other']
+    expect((await ops(both)).code).toBe(0)
+    expect((await update('other')).stderr).toContain('--acquirer must be two accounts')
+  })
+
+  it('an account whose secrets the service refuses can be used once it has others, while it is rotated', async () => {
+    const lines = (api: string) =>
+      `CASHFREE_API_URL=https://${api}/pg\nCASHFREE_CLIENT_ID=x\nCASHFREE_CLIENT_SECRET=of-${api}`
+    const config = { acquirers: { direct: [] }, webhooks: { sealingKeys: SEALING_KEYS }, production: true }
+    const opened = () =>
+      openAccounts(service.db, { ...config, publicUrl: 'https://pay.example' }, LIMITS.lookUps).find('cashfree:tried')
+    await ops(['accounts', 'add', ...which('tried')], lines('sandbox.cashfree.com'))
+    expect((await opened())?.fault).toContain('must not be the sandbox')
+    await ops(['accounts', 'rotate', ...which('tried')], lines('api.cashfree.com'))
+    expect(await opened()).toMatchObject({
+      settings: { cashfree: { notificationSecrets: ['of-api.cashfree.com'] } },
+    })
+    expect((await opened())?.fault).toBeUndefined()
   })
 
   it('the service may read accounts, and may not change one', async () => {

@@ -222,6 +222,57 @@ it('an enquiry that the acquirer answers with 429 is not counted, and is made ag
   expect(await stored()).toEqual([{ enquiries: 1, enquire_at: afterExpiry(480) }])
 })
 
+describe('an enquiry that fails', () => {
+  const LATE = 3 * 7_200
+
+  /** When an order is asked about, in seconds after its expiry, if every enquiry fails by `fault` until `LATE`. */
+  async function askedAt(fault: AcquirerError, most: number) {
+    const orderId = await newOrderWithLink()
+    const asked: number[] = []
+    const secondsNow = () => Math.round((service.clock.now().getTime() - EXPIRES_AT.getTime()) / 1000)
+    const client = {
+      async getPayment() {
+        asked.push(secondsNow())
+        if (secondsNow() < LATE) throw fault
+      },
+    }
+    const clients = async () => new Map([[SETU, client as never]])
+    const recording = { reports: createReports(service.db), now: service.clock.now, limits: LIMITS.acquirers }
+    const source = dueEnquiries({ enquiries, clients, rulesOf: () => ({ most }), ...recording })
+    for (let i = 0; i < 50; i++) {
+      const { rows } = await service.db.query('select enquire_at as at from acquirer_intents where order_id = $1', [
+        orderId,
+      ])
+      if (rows[0].at === null) return asked
+      // PostgreSQL's time has microseconds.
+      service.clock.set(new Date(rows[0].at.getTime() + 1).toISOString())
+      await doWhatIsDue(source)
+    }
+    throw new Error('the enquiries do not end')
+  }
+
+  const refused = Object.assign(new AcquirerError('refused', 'no log-in'), { isUndone: true })
+
+  it('without having reached the acquirer is not counted, and is made again with growing pauses', async () => {
+    const asked = await askedAt(refused, 3)
+    expect(asked.slice(0, 4)).toEqual([90, 150, 225, 338])
+    expect(asked.filter((seconds) => seconds >= LATE)).toHaveLength(1)
+  })
+
+  it.each([
+    ['without an answer', new AcquirerError('unavailable', 'no answer')],
+    ['by an answer that is not believed', new AcquirerError('bad answer', 'no UTR')],
+  ])('%s is made again after the planned ones, as long as the order may have more', async (_what, fault) => {
+    expect(await askedAt(fault, 12)).toEqual([90, 480, 7_200, 10_800, 16_200, 24_300])
+    expect(await askedAt(fault, 4)).toEqual([90, 480, 7_200, 10_800])
+    expect(await askedAt(fault, 3)).toEqual([90, 480, 7_200])
+  })
+
+  it('by a refusal is not made again', async () => {
+    expect(await askedAt(new AcquirerError('refused', 'no such order'), 12)).toEqual([90, 480, 7_200])
+  })
+})
+
 it('an enquiry whose result cannot be stored does not stop the others, and is logged', async () => {
   const [first, second] = [await newOrderWithLink(1), await newOrderWithLink(2)]
   service.clock.set('2026-04-01T00:16:30Z')

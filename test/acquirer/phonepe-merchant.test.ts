@@ -33,7 +33,7 @@ beforeAll(async () => {
 afterAll(() => receiver.close())
 
 /** As an operator types them. */
-const commands = () => {
+const commands = (changes: Record<string, string> = {}) => {
   const { apiUrl, loginUrl, clientId, clientVersion, clientSecret } = phonepeSettings(bank)
   return opsOn(() => service.databaseUrl, [], {
     PHONEPE_API_URL: apiUrl,
@@ -43,6 +43,7 @@ const commands = () => {
     PHONEPE_CLIENT_SECRET: clientSecret,
     PHONEPE_WEBHOOK_USER: 'user_1',
     PHONEPE_WEBHOOK_PASSWORD: 'Passw0rd9',
+    ...changes,
   })
 }
 
@@ -109,7 +110,11 @@ it('a payment of which PhonePe’s webhook was lost is found because the shop as
   service.clock.advance(20)
   await expect.poll(status).toBe('SUCCESS')
   const { ops } = commands()
-  expect(await ops('payments', 'enquire', '--order-id', enquired)).toMatchObject({ code: 0 })
+  const withWrongSecret = commands({ PHONEPE_CLIENT_SECRET: 'wrong' }).ops
+  const refused = await withWrongSecret('payments', 'enquire', '--order-id', enquired)
+  expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/PHONEPE_CLIENT_SECRET\n$/) })
+  const { stdout } = await ops('payments', 'enquire', '--order-id', enquired)
+  expect(stdout).toMatch(/\(question 1\)\n$/)
   const { rows } = await service.db.query('select status from payment_intents where mid = $1', [mid])
   expect(rows).toEqual([{ status: 'SUCCESS' }, { status: 'SUCCESS' }])
 })

@@ -176,7 +176,7 @@ const linkOf = (orderId: string) => {
   return { acquirer: 'phonepe', merchantId: 'PP', id, reference: 'T', link }
 }
 
-describe('a create that fails', () => {
+describe('a call that fails', () => {
   const intent = { orderId: 'a1', amount: 20_000, createdAt: new Date(0), expiresAt: new Date(900_000) } as never
   const settings = { apiUrl: 'https://api.example', loginUrl: 'https://api.example/token' } as never
   const token = { access_token: 't', issued_at: 1, expires_at: 1_000 }
@@ -189,14 +189,17 @@ describe('a create that fails', () => {
       body: Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)),
     }
   }
-  const faultOf = (made: object, loggedIn: object = json(200, token)) => {
-    const http = { request: async ({ url }: { url: string }) => (url.endsWith('/token') ? loggedIn : made) } as never
-    const its = phonepeClient(
+  const answering = (answer: (url: string) => object) => {
+    const http = { request: async ({ url }: { url: string }) => answer(url) } as never
+    return phonepeClient(
       settings,
       createPhonepeRequest(settings, http, () => 0),
     )
-    return its.createLink(intent, { id: 'PP', payees: [] }).catch(({ outcome, isUndone }) => [outcome, isUndone])
   }
+  const faultOf = (made: object, loggedIn: object = json(200, token)) =>
+    answering((url) => (url.endsWith('/token') ? loggedIn : made))
+      .createLink(intent, { id: 'PP', payees: [] })
+      .catch(({ outcome, isUndone }) => [outcome, isUndone])
 
   it.each([
     ['a log-in that is refused', json(200, {}), json(401, { errorCode: 'OIM000' }), ['refused', true]],
@@ -208,11 +211,43 @@ describe('a create that fails', () => {
     ['a refusal of a proxy', json(400, '<html>'), undefined, ['refused', false]],
     ['a name that is known', json(417, { code: 'INVALID_TRANSACTION_ID' }), undefined, ['refused', false]],
     ['a name that is known, as 400', json(400, { code: 'ORDER_ALREADY_EXISTS' }), undefined, ['refused', false]],
+    ['a fault of PhonePe’s, as 400', json(400, { code: 'INTERNAL_SERVER_ERROR' }), undefined, ['refused', false]],
     ['429', json(429, { code: 'TOO_MANY' }), undefined, ['unavailable', true]],
     ['500', json(500, { code: 'INTERNAL_SERVER_ERROR' }), undefined, ['unavailable', false]],
     ['an answer without a link', json(200, { orderId: 'OMO1', state: 'PENDING' }), undefined, ['bad answer', false]],
-  ])('by %s says whether PhonePe certainly has no order', async (_what, made, loggedIn, fault) => {
+  ])('a create by %s says whether PhonePe certainly has no order', async (_what, made, loggedIn, fault) => {
     expect(await faultOf(made, loggedIn)).toEqual(fault)
+  })
+
+  it.each([
+    ['is refused by 403', [], json(403, '<html>')],
+    ['finds no log-in', [json(401, {})], json(500, {})],
+  ])(
+    'a refund that a proxy refused may have been made, even if the query after it %s',
+    async (_what, queried, then) => {
+      const queries = [...queried, then]
+      const its = answering((url) => {
+        if (url.endsWith('/token')) return queries.length > 1 || queried.length === 0 ? json(200, token) : then
+        return url.endsWith('/refund') ? json(400, '<html>') : (queries.shift() ?? then)
+      })
+      const order = { orderId: 'a1', ourRefundId: 'R1', amount: 100, isSecond: false } as never
+      await expect(its.refund?.(order)).rejects.toMatchObject({ isUndone: false })
+    },
+  )
+
+  it('a check of an address that is not PhonePe’s, whose every answer is 200, does not pass', async () => {
+    const its = answering((url) => json(200, url.endsWith('/token') ? token : '<html>'))
+    await expect(its.check()).rejects.toMatchObject({ outcome: 'bad answer' })
+  })
+
+  it('while PhonePe refuses every token, not each call fetches another one', async () => {
+    const asked: string[] = []
+    const its = answering((url) => {
+      asked.push(url)
+      return url.endsWith('/token') ? json(200, token) : json(401, {})
+    })
+    for (let i = 0; i < 5; i++) await its.getPayment({ orderId: 'a1' } as never).catch(() => undefined)
+    expect(asked.filter((url) => url.endsWith('/token'))).toHaveLength(2)
   })
 })
 
@@ -520,6 +555,10 @@ describe('the answer to a question', () => {
       { paymentDetails: [{ ...attempt, state: 'FAILED', rail: undefined, timestamp: 1 }, attempt] },
     ],
     [
+      'attempts of other forms beside it',
+      { paymentDetails: [{}, { state: 'FAILED', amount: null }, attempt, { state: 7, amount: 0 }, 'text', null] },
+    ],
+    [
       'an attempt that failed at last',
       { paymentDetails: [attempt, { ...attempt, state: 'FAILED', timestamp: 1_774_982_500_000 }] },
     ],
@@ -537,6 +576,8 @@ describe('the answer to a question', () => {
 
   it.each([
     ['no attempt', { paymentDetails: [] }],
+    ['no list of attempts', { paymentDetails: undefined }],
+    ['no amount of the attempt', withAttempt({ amount: undefined })],
     ['no UTR', withAttempt({ rail: { type: 'UPI' } })],
     ['a UTR of another rail', withAttempt({ rail: { type: 'PG', utr } })],
     ['another amount of the attempt', withAttempt({ amount: 10_001 })],
@@ -550,6 +591,7 @@ describe('the answer to a question', () => {
   it.each([
     ['of an open order with a failed attempt', { state: 'PENDING', ...withAttempt({ state: 'FAILED' }) }],
     ['of an order nobody has tried to pay', { state: 'CREATED', paymentDetails: [] }],
+    ['of an open order without a list of attempts', { state: 'PENDING', paymentDetails: null }],
     [
       'of an expired order nobody has tried to pay',
       { state: 'FAILED', errorCode: 'TXN_NOT_COMPLETED', paymentDetails: [] },
