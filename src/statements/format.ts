@@ -27,7 +27,7 @@ export function statementFile(layout: Layout, { importId, from, to, known, match
     const day = readers.day(fieldOf('day'))
     const amount = ours.includes('credit')
       ? oneOf(fieldOf('credit'), fieldOf('debit'))
-      : signed(ours.includes('sign') ? `${fieldOf('amount')} ${fieldOf('sign') || NO_SIGN}` : fieldOf('amount'))
+      : ofSign(fieldOf('amount') || '0', ours.includes('sign') ? fieldOf('sign') || NO_SIGN : '')
     const balance = fieldOf('balance') === '' ? undefined : signed(fieldOf('balance'))
     const faults: string[] = []
     if (day === undefined) faults.push(`${called('day')} ${readers.rules.day}`)
@@ -58,6 +58,10 @@ function oneOf(credit: string, debit: string): bigint | undefined {
 }
 
 const NO_SIGN = '?'
+
+/** The same of a line with one column for amounts. Nothing needs no sign: a line may tell the balance alone. */
+const ofSign = (amount: string, sign: string) =>
+  signed(amount) === 0n && sign === NO_SIGN ? 0n : signed(`${amount} ${sign}`.trimEnd())
 
 /** The paise of an amount, negative for a debit: CR or DR may stand behind it, as in `609894.61CR`. */
 function signed(written: string): bigint | undefined {

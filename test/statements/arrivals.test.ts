@@ -434,6 +434,25 @@ describe('lines of a statement', () => {
   const SIGNED = 'Date,Narration,Amount,Dr / Cr\n'
   beforeAll(() => layout('signed', ['amount=Amount', 'sign=Dr / Cr'], ['reference=Narration']))
 
+  it('that tell the balance alone, of its own day, move nothing', async () => {
+    const shop = await newShop()
+    await layout('balances', ['amount=Amount', 'sign=Dr / Cr', 'balance=Balance'], ['reference=Narration'])
+    const [opening, closing] = [10_000, shop.payouts.reduce((sum, { rupees }) => sum + rupees, 10_000)]
+    const lines = [
+      'Date,Narration,Amount,Dr / Cr,Balance',
+      `01/08/2026,OPENING BALANCE,,,${opening}`,
+      ...shop.payouts.map(({ day, reference, rupees }, index) => {
+        const balance = shop.payouts.slice(0, index + 1).reduce((sum, one) => sum + one.rupees, opening)
+        return [inIndia(day), `NEFT ${reference}`, rupees, 'CR', balance].join()
+      }),
+      `31/08/2026,CLOSING BALANCE,0.00,,${closing}`,
+      '',
+    ]
+    const { coversTo } = await must(importArgs([shop.mid], 'balances'), lines.join('\n'))
+    expect(coversTo).toBe('2026-08-30')
+    expect(await arrivals(shop.mid)).toEqual(ARRIVED)
+  })
+
   it('with a reference of zeros alone beside the payout’s name the payout', async () => {
     const shop = await newShop()
     await imported([shop.mid], statement(withSecond(shop, (line) => [{ ...line, reference: '0000000000000000' }])))
