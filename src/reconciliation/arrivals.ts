@@ -116,6 +116,7 @@ async function readLines(
   days: Days,
   payouts: readonly { references: string[]; expected: bigint }[],
 ): Promise<BankLine[]> {
+  const named = new Set(payouts.flatMap((one) => one.references))
   const { rows } = await client.query<Omit<BankLine, 'amount'> & { amount: string }>(
     `select import_id as "importId", line::float8 as line, to_char(day, 'YYYY-MM-DD') as day, amount_paise::text as amount,
             array_remove(refs || matched_payout, null) as "references"
@@ -123,27 +124,27 @@ async function readLines(
        join statement_imports using (import_id)
       where mids = $1 and account is not distinct from $2 and imported_at <= $3 and day between $4 and $5
         and (refs && $6 or matched_payout = any ($6) or amount_paise = any ($7::bigint[]))
-      order by import_id, cardinality(refs) desc, matched_payout, line`,
-    [
-      mids,
-      account,
-      known,
-      days.from,
-      days.to,
-      payouts.flatMap((one) => one.references),
-      payouts.map((one) => String(one.expected)),
-    ],
+      order by import_id, line`,
+    [mids, account, known, days.from, days.to, [...named], payouts.map((one) => String(one.expected))],
   )
-  return mergeStatements(rows.map(({ amount, ...line }) => ({ ...line, amount: BigInt(amount) })))
+  return mergeStatements(
+    rows.map(({ amount, references, ...line }) => ({
+      ...{ ...line, amount: BigInt(amount) },
+      // By its layout a statement may show numbers of the bank's own that another one of the same lines does not.
+      references: references.filter((one) => named.has(one)),
+    })),
+  )
 }
 
 /**
- * A line that several statements hold is one; true twins are two. A statement may name more of its references than another one, by its
- * layout, or since a person has matched it. `lines` are in the order of the statements, those of each with most references first.
+ * A line that several statements hold is one; true twins are two. A statement may name more of the payouts than another one, by its
+ * layout, or since a person has matched it. `lines` are in the order of the statements.
  */
 function mergeStatements(lines: readonly BankLine[]): BankLine[] {
   const merged = new Map<string, { line: BankLine; lastIn: number }[]>()
-  for (const line of lines) {
+  // Of one statement the line that names most first: a line that names none may be any of its amount.
+  const inOrder = lines.toSorted((a, b) => a.importId - b.importId || b.references.length - a.references.length)
+  for (const line of inOrder) {
     const { day, amount, references, importId } = line
     const alike = merged.get(`${day} ${amount}`) ?? []
     const earlier = alike.filter(({ lastIn }) => lastIn !== importId)

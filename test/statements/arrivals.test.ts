@@ -382,6 +382,15 @@ describe('statements of one account', () => {
     expect(await arrivals(shop.mid)).toEqual(ARRIVED)
   })
 
+  it('a credit is one when each statement shows a number of its own beside the payout’s reference', async () => {
+    const shop = await newShop()
+    const lines = (own: string) =>
+      shop.payouts.map((payout) => ({ ...lineOf(payout), reference: `${own}${payout.day.replaceAll('-', '')}` }))
+    await imported([shop.mid], statement(lines('BANKA')))
+    await imported([shop.mid], statement(lines('BANKB')))
+    expect(await arrivals(shop.mid)).toEqual(ARRIVED)
+  })
+
   it('a credit that a person has matched is one when a later statement names the payout itself', async () => {
     const shop = await newShop()
     const [, second] = shop.payouts as [Payout, Payout]
