@@ -1,11 +1,13 @@
 import type { Database } from '../db/pool.ts'
 import { toIstDay } from '../ist.ts'
-import { addDays, type Days } from '../ledger/bank-days.ts'
+import { addDays, type BankDays, type Days } from '../ledger/bank-days.ts'
 import type { Snapshot } from '../ledger/read-ledger.ts'
+import { keptSince } from '../statements/import.ts'
 import {
   ARRIVAL_STATES,
   type Arrival,
   type ArrivalState,
+  type AwaitedPayout,
   type BankLine,
   judgeArrivals,
 } from '../statements/judge-arrivals.ts'
@@ -18,7 +20,7 @@ const AROUND_DAYS = 31
 
 const NOT_KNOWN: Arrival = { arrival: 'not known', arrivedOn: null, credited: null, statement: null }
 
-export type ArrivedPayout = Omit<PayoutLine, 'utr'> & Arrival
+export type ArrivedPayout = Omit<PayoutLine, 'utr' | 'knownAt'> & Arrival
 
 /**
  * The payouts of these days, and what statements say of each: merchant after merchant, oldest first. `ofStatements` leaves out
@@ -34,7 +36,7 @@ export function listArrivals(
       const own = accounts.filter(({ mids }) => mids.includes(one))
       if (ofStatements && own.length === 0) continue
       for (const account of own) account.arrivals ??= await arrivalsAt(snapshot, account, days)
-      for await (const { utr, ...payout } of payoutsOf(snapshot, one, days)) {
+      for await (const { utr, knownAt, ...payout } of payoutsOf(snapshot, one, days)) {
         const found = own.map(({ arrivals }) => arrivals?.get(keyOf(payout)) ?? NOT_KNOWN)
         const state = ARRIVAL_STATES.find((one) => found.some(({ arrival }) => arrival === one))
         yield { ...payout, ...(found.find(({ arrival }) => arrival === state) ?? NOT_KNOWN) }
@@ -47,37 +49,66 @@ export function listArrivals(
  * A bank account of which there are statements: the merchants and the acquirer account that it is for, the days of them, and what has
  * arrived, by `keyOf` a payout, once it was judged.
  */
-type BankAccount = { mids: string[]; account: string | null; covered: Days[]; arrivals?: Map<string, Arrival> }
+type BankAccount = { mids: string[]; account: string | null; statements: Covering[]; arrivals?: Map<string, Arrival> }
+
+/** The days that a statement covers, if any, and when it was imported. */
+type Covering = { from: string; to: string | null; at: Date }
 
 async function readAccounts({ client, known }: Snapshot): Promise<BankAccount[]> {
-  const { rows } = await client.query<BankAccount>(
+  type Row = Pick<BankAccount, 'mids' | 'account'> & { statements: (Omit<Covering, 'at'> & { at: string })[] }
+  const { rows } = await client.query<Row>(
     `select mids, account,
-            json_agg(json_build_object('from', covers_from, 'to', covers_to)) filter (where covers_to is not null) as covered
+            json_agg(json_build_object('from', covers_from, 'to', covers_to, 'at', imported_at) order by import_id) as statements
        from statement_imports
       where undone_at is null and imported_at <= $1
       group by mids, account
       order by mids, account`,
     [known],
   )
-  return rows.map((row) => ({ ...row, covered: row.covered ?? [] }))
+  return rows.map(({ statements, ...row }) => ({
+    ...row,
+    statements: statements.map(({ at, ...days }) => ({ ...days, at: new Date(at) })),
+  }))
+}
+
+/**
+ * The days of which statements hold every line that may be a payout which is known since `knownAt`. Of one that was not known when a
+ * statement was imported, lines may be deleted.
+ */
+function coveredFor(
+  { knownAt }: Pick<PayoutLine, 'knownAt'>,
+  statements: readonly Covering[],
+  bankDays: BankDays,
+): Days[] {
+  const last = statements.findLast(({ at }) => at < knownAt)
+  const kept = last ? keptSince(last.at, bankDays) : ''
+  return statements.flatMap(({ from, to, at }) =>
+    to === null ? [] : [{ from: at < knownAt && from < kept ? kept : from, to }],
+  )
 }
 
 /** What has arrived at the bank account of the payouts of these days. */
 async function arrivalsAt(
   snapshot: Snapshot,
-  { mids, account, covered }: BankAccount,
+  { mids, account, statements }: BankAccount,
   days: Days,
 ): Promise<Map<string, Arrival>> {
   const around = { from: addDays(days.from, -AROUND_DAYS), to: addDays(days.to, AROUND_DAYS) }
-  const payouts = new Map<string, { key: string; references: string[]; day: string; expected: bigint }>()
+  type Transfer = AwaitedPayout & { key: string; references: string[]; knownAt: Date }
+  const payouts = new Map<string, Transfer>()
   for (const mid of mids) {
-    for await (const { utr, ...payout } of payoutsOf(snapshot, mid, around)) {
+    for await (const { utr, knownAt, ...payout } of payoutsOf(snapshot, mid, around)) {
       if (account !== null && payout.account !== null && payout.account !== account) continue
       const key = keyOf(payout)
-      const { expected = 0n, references = [], day = '' } = payouts.get(key) ?? {}
+      const { expected, references, ...last } = payouts.get(key) ?? { expected: 0n, references: [], day: '', knownAt }
       const own = [payout.bankReference, ...(utr === null ? [] : [utr])].map(comparable)
-      const last = day > payout.day ? day : payout.day
-      payouts.set(key, { key, references: [...references, ...own], day: last, expected: expected + payout.net })
+      payouts.set(key, {
+        key,
+        references: [...references, ...own],
+        expected: expected + payout.net,
+        day: last.day > payout.day ? last.day : payout.day,
+        knownAt: last.knownAt > knownAt ? last.knownAt : knownAt,
+      })
     }
   }
   const references = [...payouts.values()].flatMap((one) => one.references)
@@ -87,6 +118,7 @@ async function arrivalsAt(
   }
   const awaited = [...payouts.values()]
   const lines = await readLines(snapshot, { mids, account }, around, awaited)
+  const covered = (payout: Transfer) => coveredFor(payout, statements, snapshot.bankDays)
   return new Map(
     [...judgeArrivals(awaited, lines, covered, snapshot.bankDays)].map(([{ key }, arrival]) => [key, arrival]),
   )

@@ -42,13 +42,13 @@ const ARRIVES_WITHIN = 3
 
 /**
  * Judges what has arrived of the payouts to one bank account. A line belongs to a payout whose whole reference it names: never by the
- * amount alone, nor by a part of the reference. A line that names several payouts is their sum. `covered` are the days of which the
- * statements hold every line.
+ * amount alone, nor by a part of the reference. A line that names several payouts is their sum. `coveredFor` returns the days of which
+ * the statements hold every line that may be the payout's.
  */
 export function judgeArrivals<P extends AwaitedPayout>(
   payouts: readonly P[],
   lines: readonly BankLine[],
-  covered: readonly Days[],
+  coveredFor: (payout: P) => readonly Days[],
   { nextBankDay }: BankDays,
 ): Map<P, Arrival> {
   const byReference = groupBy(
@@ -79,8 +79,9 @@ export function judgeArrivals<P extends AwaitedPayout>(
       }),
   )
   const claims = groupBy([...likely.values()].flat(), placeOf)
-  const isCovered = (from: string, to: string): boolean =>
-    from > to || (covered.some((days) => days.from <= from && from <= days.to) && isCovered(addDays(from, 1), to))
+  const isCovered = (from: string, to: string, covered: readonly Days[]): boolean =>
+    from > to ||
+    (covered.some((days) => days.from <= from && from <= days.to) && isCovered(addDays(from, 1), to, covered))
 
   function judge(payout: P): Arrival {
     const named = linesOf.get(payout) ?? []
@@ -91,7 +92,8 @@ export function judgeArrivals<P extends AwaitedPayout>(
     const [candidate, ...others] = likely.get(payout) ?? []
     if (candidate && others.length === 0 && claims.get(placeOf(candidate))?.length === 1)
       return { ...nothing, arrival: 'perhaps', statement: placeOf(candidate) }
-    return { ...nothing, arrival: isCovered(payout.day, lastDayOf(payout)) ? 'not arrived' : 'not known' }
+    const isAbsent = isCovered(payout.day, lastDayOf(payout), coveredFor(payout))
+    return { ...nothing, arrival: isAbsent ? 'not arrived' : 'not known' }
   }
 
   return new Map(payouts.map((payout) => [payout, judge(payout)]))

@@ -409,6 +409,16 @@ describe('statements of one account', () => {
     expect(await arrivals(shop.mid)).toEqual(ARRIVED)
   })
 
+  it('covers no payout that was listed only after its lines were deleted, until it is imported again', async () => {
+    const shop = { ...(await newShop()), mid: (await newMerchant(db)).mid }
+    const lines = shop.payouts.filter((_, index) => index !== 1).map(lineOf)
+    await imported([shop.mid], statement(lines))
+    for (const payout of shop.payouts) await addPayout(shop.mid, payout)
+    expect(await arrivals(shop.mid)).toEqual(Array(4).fill('not known'))
+    await imported([shop.mid], statement(lines))
+    expect(await arrivals(shop.mid)).toEqual(secondIs('not arrived'))
+  })
+
   it('covers the days after its oldest line alone where it begins with its newest: its end may be cut', async () => {
     const shop = await newShop()
     const [header, ...lines] = statement(shop.payouts.map(lineOf)).trimEnd().split('\n')
