@@ -190,8 +190,11 @@ function mergeStatements(lines: readonly BankLine[]): BankLine[] {
   return [...merged.values()].flatMap((alike) => alike.map(({ line }) => line))
 }
 
-/** Days whose payouts `ops today` shows. */
-const RECENT_DAYS = 31
+/** The days whose payouts `ops today` counts: the last 31. */
+export function recentDays(now: Date): Days {
+  const to = toIstDay(now)
+  return { from: addDays(to, -30), to }
+}
 
 /** Payouts that have arrived, or not, and how much they are in paise. */
 export type ArrivalCount = { arrival: ArrivalState; payouts: number; net: bigint }
@@ -199,13 +202,7 @@ export type ArrivalCount = { arrival: ArrivalState; payouts: number; net: bigint
 /** The payouts of the last 31 days, by what statements say of them, without those of which they say nothing. */
 export async function countArrivals(db: Database, now: Date): Promise<ArrivalCount[]> {
   const counts = new Map(ARRIVAL_STATES.map((arrival) => [arrival, { arrival, payouts: 0, net: 0n }]))
-  const to = toIstDay(now)
-  for await (const { arrival, net } of listArrivals(db, {
-    from: addDays(to, -RECENT_DAYS),
-    to,
-    now,
-    ofStatements: true,
-  })) {
+  for await (const { arrival, net } of listArrivals(db, { ...recentDays(now), now, ofStatements: true })) {
     const count = counts.get(arrival) as ArrivalCount
     count.payouts += 1
     count.net += net

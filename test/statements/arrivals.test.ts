@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
+import { toIstDay } from '../../src/ist.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
 import { newMerchant, unique } from '../support/service.ts'
@@ -171,6 +172,16 @@ describe('a statement without faults', () => {
     await addPayout(mid, payout)
     const { payouts } = await must(['reconcile', 'payouts', ...days, '--mid', mid])
     expect(payouts).toMatchObject([{ arrival: 'arrived' }])
+  })
+
+  it('lists the payouts of the last 31 days where no days are given, as ops today counts them', async () => {
+    const { mid } = await newMerchant(db)
+    const ago = (days: number) => toIstDay(new Date(Date.now() - days * 24 * 60 * 60_000))
+    for (const days of [0, 30, 31]) await addPayout(mid, { day: ago(days), reference: newReference(), rupees: 50 })
+    const { payouts } = await must(['reconcile', 'payouts', '--mid', mid])
+    expect(payouts.map(({ day }: { day: string }) => day)).toEqual([ago(30), ago(0)])
+    const { code, stderr } = await ops(['reconcile', 'payouts', '--mid', mid, '--from', ago(2)])
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(/give --from and --to, or --month/) })
   })
 })
 
