@@ -8,7 +8,7 @@ export const ARRIVAL_STATES = [
   'arrived',
   'arrived twice',
   'amount differs',
-  /** One credit has its amount and its days, but another reference: a person decides. */
+  /** Credits have its amount and its days, but another reference: a person decides. */
   'perhaps',
   'not arrived',
   /** No statement covers the days in which it arrives. */
@@ -29,7 +29,10 @@ export type BankLine = {
   references: readonly string[]
 }
 
-/** `arrivedOn` and `statement`, the import and the line, are of the last credit; `credited` is what all lines of it add up to, in paise. */
+/**
+ * `arrivedOn` and `statement`, the import and the line, are of the last credit; where it is `perhaps` one, `statement` names each.
+ * `credited` is what all lines of it add up to, in paise.
+ */
 export type Arrival = {
   arrival: ArrivalState
   arrivedOn: string | null
@@ -65,20 +68,10 @@ export function judgeArrivals<P extends AwaitedPayout>(
   for (const [payout, named] of linesOf)
     for (const line of named) payoutsOf.set(line, [...(payoutsOf.get(line) ?? []), payout])
 
-  const lastDayOf = ({ day }: P) => Array.from({ length: ARRIVES_WITHIN }).reduce<string>(nextBankDay, day)
   const unnamed = groupBy(
     lines.filter((line) => line.amount > 0n && !payoutsOf.has(line)),
     ({ amount }) => String(amount),
   )
-  const likely = new Map(
-    payouts
-      .filter((payout) => linesOf.get(payout)?.length === 0)
-      .map((payout) => {
-        const [credits, lastDay] = [unnamed.get(String(payout.expected)) ?? [], lastDayOf(payout)]
-        return [payout, credits.filter(({ day }) => day >= payout.day && day <= lastDay)]
-      }),
-  )
-  const claims = groupBy([...likely.values()].flat(), placeOf)
   const isCovered = (from: string, to: string, covered: readonly Days[]): boolean =>
     from > to ||
     (covered.some((days) => days.from <= from && from <= days.to) && isCovered(addDays(from, 1), to, covered))
@@ -89,10 +82,11 @@ export function judgeArrivals<P extends AwaitedPayout>(
     const nothing = { arrivedOn: null, credited: null, statement: null }
     // What was deducted may be more than what was paid: then the bank transfers nothing.
     if (payout.expected <= 0n) return { ...nothing, arrival: 'not known' }
-    const [candidate, ...others] = likely.get(payout) ?? []
-    if (candidate && others.length === 0 && claims.get(placeOf(candidate))?.length === 1)
-      return { ...nothing, arrival: 'perhaps', statement: placeOf(candidate) }
-    const isAbsent = isCovered(payout.day, lastDayOf(payout), coveredFor(payout))
+    const lastDay = Array.from({ length: ARRIVES_WITHIN }).reduce<string>(nextBankDay, payout.day)
+    const ofAmount = unnamed.get(String(payout.expected)) ?? []
+    const likely = ofAmount.filter(({ day }) => day >= payout.day && day <= lastDay)
+    if (likely.length > 0) return { ...nothing, arrival: 'perhaps', statement: likely.map(placeOf).join(', ') }
+    const isAbsent = isCovered(payout.day, lastDay, coveredFor(payout))
     return { ...nothing, arrival: isAbsent ? 'not arrived' : 'not known' }
   }
 

@@ -282,11 +282,31 @@ describe('planted faults of the last hop', () => {
     },
   )
 
-  it('two credits of a payout’s amount without its reference are nobody’s guess', async () => {
+  it('two credits of a payout’s amount without its reference are nobody’s guess: each is named', async () => {
     const shop = await newShop()
     const twin = (line: Line) => ({ ...line, text: 'NEFT', reference: newReference() })
-    await imported([shop.mid], statement(withSecond(shop, (line) => [twin(line), twin(line)])))
-    expect(await arrivals(shop.mid)).toEqual(secondIs('not arrived'))
+    const made = await imported([shop.mid], statement(withSecond(shop, (line) => [twin(line), twin(line)])))
+    expect(await arrivals(shop.mid)).toEqual(secondIs('perhaps'))
+    const { payouts } = await must(['reconcile', 'payouts', '--month', '2026-08', '--mid', shop.mid])
+    expect(payouts[1].statement).toBe(`${made.import} line 4, ${made.import} line 5`)
+  })
+
+  it('payouts of one amount on days side by side, whose references the bank has cut, are perhaps there until a person says which', async () => {
+    const { mid } = await newMerchant(db)
+    const payouts = ['03', '04', '05'].map((day) => ({ day: `2026-08-${day}`, reference: newReference(), rupees: 500 }))
+    for (const payout of payouts) await addPayout(mid, payout)
+    const [first, second] = payouts as [Payout, Payout]
+    const cut = (payout: Payout) => ({ ...lineOf(payout), text: 'NEFT', reference: '' })
+    const made = await imported([mid], statement([cut(first), cut(second)]))
+    expect(await arrivals(mid)).toEqual(['perhaps', 'perhaps', 'not arrived'])
+    for (const [payout, line] of [
+      [first, '3'],
+      [second, '4'],
+    ] as const) {
+      const match = ['--payout', payout.reference, '--statement', String(made.import), '--line', line]
+      await must(['statements', 'match', ...match, '--reason', 'of that day'])
+    }
+    expect(await arrivals(mid)).toEqual(['arrived', 'arrived', 'not arrived'])
   })
 
   it('a payout that stands in another merchant’s statement has not arrived', async () => {
