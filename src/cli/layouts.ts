@@ -58,7 +58,7 @@ const toLayout = ({ name, column: columns, date, status, mid }: z.output<typeof 
 /** What the layout lacks to read a file; undefined when nothing. */
 function lackOf(layout: Layout): string | undefined {
   const ours = layout.columns.map(([name]) => name)
-  const severals = ['reference', ...KEPT_COLUMNS]
+  const severals = ['reference', 'balance', ...KEPT_COLUMNS]
   const twice = ours.find((name, index) => !severals.includes(name) && ours.indexOf(name) !== index)
   if (twice !== undefined) return `--column ${twice} is given twice`
   const negated = layout.columns.find(([name, theirs]) => theirs.startsWith('-') && !KEPT_COLUMNS.includes(name))

@@ -28,12 +28,13 @@ export function statementFile(layout: Layout, { importId, from, to, known, match
     const amount = ours.includes('credit')
       ? oneOf(fieldOf('credit'), fieldOf('debit'))
       : ofSign(fieldOf('amount') || '0', ours.includes('sign') ? fieldOf('sign') || NO_SIGN : '')
-    const balance = fieldOf('balance') === '' ? undefined : signed(fieldOf('balance'))
+    const written = fieldOf('balance') && fields.filter((_, at) => ours[at] === 'balance').join(' ')
+    const balance = written === '' ? undefined : signed(written.trimEnd())
     const faults: string[] = []
     if (day === undefined) faults.push(`${called('day')} ${readers.rules.day}`)
     else if (day < from || day > to) faults.push(`${called('day')} must be from ${from} to ${to}`)
     if (amount === undefined) faults.push(`${amounts.join(' and ')} must be one amount, such as 1,450.50`)
-    if (balance === undefined && fieldOf('balance') !== '') faults.push(`${called('balance')} ${readers.rules.rupees}`)
+    if (balance === undefined && written !== '') faults.push(`${called('balance')} ${readers.rules.rupees}`)
     if (day === undefined || amount === undefined || faults.length > 0) return { faults }
     balances?.add(line, { day, amount, balance })
     const references = new Set(

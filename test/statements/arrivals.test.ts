@@ -503,6 +503,25 @@ describe('lines of a statement', () => {
     expect(await arrivals(shop.mid)).toEqual(ARRIVED)
   })
 
+  it('of an overdrawn account follow from each other where DR stands in a column beside the balance', async () => {
+    const { mid } = await newMerchant(db)
+    await layout(
+      'overdrawn',
+      ['amount=Amount', 'sign=Dr / Cr', 'balance=Balance', 'balance=Dr / Cr#2'],
+      ['reference=Narration'],
+    )
+    const payout = { day: '2026-08-04', reference: newReference(), rupees: 700 }
+    await addPayout(mid, payout)
+    const lines = ['01/08/2026,RENT,500,DR,500.00,Dr', `04/08/2026,${payout.reference},700,CR,200.00,Cr`]
+    const file = ['Date,Narration,Amount,Dr / Cr,Balance,Dr / Cr', ...lines, '05/08/2026,CASH,200,DR,0.00,', ''].join(
+      '\n',
+    )
+    await must(importArgs([mid], 'overdrawn'), file)
+    expect(await arrivals(mid)).toEqual(['arrived'])
+    const { stderr } = await ops(importArgs([mid], 'overdrawn'), file.replace('200.00,Cr', '200.00,Dr'))
+    expect(stderr).toMatch(/line 3: the balance does not follow/)
+  })
+
   it('with a reference of zeros alone beside the payout’s name the payout', async () => {
     const shop = await newShop()
     await imported([shop.mid], statement(withSecond(shop, (line) => [{ ...line, reference: '0000000000000000' }])))
