@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { identifier } from '../fields.ts'
 import { toIstTime } from '../ist.ts'
 import type { Days } from '../ledger/bank-days.ts'
-import { listArrivals } from '../reconciliation/arrivals.ts'
+import { listArrivals, recentDays } from '../reconciliation/arrivals.ts'
 import { changesOfClosedMonths } from '../reconciliation/changes-of-closed-months.ts'
 import { journalOf } from '../reconciliation/journal.ts'
 import { statementOf } from '../reconciliation/statement.ts'
@@ -13,10 +13,10 @@ import { formOf, writeList } from './long-list.ts'
 import { requireMerchant } from './reconcile.ts'
 import { line, spellSince } from './reconcile-report.ts'
 
-const Asked = z
-  .object({ ...DAYS, mid: identifier.optional(), csv: z.literal(true).optional() })
-  .superRefine(inOrder)
-  .refine(...requireDays)
+const Flags = z.object({ ...DAYS, mid: identifier.optional(), csv: z.literal(true).optional() }).superRefine(inOrder)
+const Asked = Flags.refine(...requireDays)
+
+const hasDays = ({ from, to, month }: z.output<typeof Flags>) => Boolean(from ?? to ?? month)
 
 /** What a list of `Asked` is about. */
 async function askedOf({ csv, mid, ...typed }: z.output<typeof Asked>, { db, now, asJson }: Context) {
@@ -27,10 +27,11 @@ async function askedOf({ csv, mid, ...typed }: z.output<typeof Asked>, { db, now
 
 export const bookCommands = [
   command('reconcile payouts', 'List payouts, and which have arrived at the bank', {
-    usage: `${DAYS_USAGE} [--mid M1] [--csv]   (days of India, both included)`,
-    schema: Asked,
+    usage: '[--from D --to D | --month YYYY-MM] [--mid M1] [--csv]   (days of India, both included; else the last 31)',
+    schema: Flags.refine((typed) => !hasDays(typed) || requireDays[0](typed), requireDays[1]),
     async run(typed, context) {
-      const { asked, form, forSpreadsheets } = await askedOf(typed, context)
+      const ofDays = hasDays(typed) ? typed : { ...typed, ...recentDays(context.now) }
+      const { asked, form, forSpreadsheets } = await askedOf(ofDays, context)
       const list = {
         name: 'payouts',
         columns:

@@ -4,6 +4,7 @@ import { type Batch, CsvFileError, storeBatches } from '../csv.ts'
 import type { CsvFormat } from '../csv-header.ts'
 import type { Database } from '../db/pool.ts'
 import { errorText, identifier } from '../fields.ts'
+import { toSumText } from '../money.ts'
 import { KEPT_COLUMNS, REQUIRED_COLUMNS, SETTLEMENT_COLUMNS, settlementFile } from '../settlements/csv.ts'
 import {
   createLayouts,
@@ -57,7 +58,7 @@ const toLayout = ({ name, column: columns, date, status, mid }: z.output<typeof 
 /** What the layout lacks to read a file; undefined when nothing. */
 function lackOf(layout: Layout): string | undefined {
   const ours = layout.columns.map(([name]) => name)
-  const severals = ['reference', ...KEPT_COLUMNS]
+  const severals = ['reference', 'balance', ...KEPT_COLUMNS]
   const twice = ours.find((name, index) => !severals.includes(name) && ours.indexOf(name) !== index)
   if (twice !== undefined) return `--column ${twice} is given twice`
   const negated = layout.columns.find(([name, theirs]) => theirs.startsWith('-') && !KEPT_COLUMNS.includes(name))
@@ -149,7 +150,7 @@ const filesOf = (layout: Pick<Layout, 'columns'>) => (isOfStatements(layout) ? '
 const unknownLayout = (name: string) => new CommandError(`there is no layout ${name}: see ops settlements layout list`)
 
 async function tryLayout(csv: Readable, layout: Layout): Promise<Output> {
-  const { columns, format } = formatOf(layout)
+  const { columns, format, toShow } = formatOf(layout)
   const shown: string[] = []
   let rows = 0
   const keepFirst = async (batch: Batch) => {
@@ -165,7 +166,7 @@ async function tryLayout(csv: Readable, layout: Layout): Promise<Output> {
     },
   )
   const read = shown.map((row) => {
-    const fields = row.split('\t').map((field) => (field === '\\N' ? null : field))
+    const fields = toShow(row.split('\t')).map((field) => (field === '\\N' ? null : field))
     return Object.fromEntries(columns.map((name, index) => [name, fields[index] ?? null]))
   })
   const faults = refused ? [refused.message, ...refused.details] : []
@@ -176,9 +177,14 @@ async function tryLayout(csv: Readable, layout: Layout): Promise<Output> {
   }
 }
 
-/** The format of the layout's files, and the names of what it reads. */
-function formatOf(layout: Layout): { columns: string[]; format: CsvFormat } {
-  if (!isOfStatements(layout)) return { columns: ['line', ...SETTLEMENT_COLUMNS], format: settlementFile(layout) }
+/** The format of the layout's files, the names of what it reads, and how a person sees the fields that COPY would get. */
+function formatOf(layout: Layout): {
+  columns: string[]
+  format: CsvFormat
+  toShow: (copied: readonly string[]) => readonly string[]
+} {
+  if (!isOfStatements(layout))
+    return { columns: ['line', ...SETTLEMENT_COLUMNS], format: settlementFile(layout), toShow: (copied) => copied }
   const all = {
     importId: 0,
     from: '2000-01-01',
@@ -186,5 +192,12 @@ function formatOf(layout: Layout): { columns: string[]; format: CsvFormat } {
     known: { references: new Set<string>(), amounts: new Set<bigint>() },
     matchedBefore: '',
   }
-  return { columns: ['line', 'import', 'day', 'paise', 'references'], format: statementFile(layout, all).format }
+  return {
+    columns: ['line', 'day', 'amount', 'references'],
+    format: statementFile(layout, all).format,
+    toShow: ([line = '', , day = '', paise = '', references = '']) => [
+      ...[line, day, toSumText(BigInt(paise))],
+      references.slice(1, -1).replaceAll(',', ' '),
+    ],
+  }
 }

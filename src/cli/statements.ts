@@ -152,7 +152,11 @@ function judge(
   }
   if (newest === undefined) return ['the file has no balances: nothing proves that no line of it is missing']
   return [
-    ...(coversFrom !== from ? ['the file ends with its oldest line: the days until there may be cut'] : []),
+    ...(coversFrom !== from
+      ? [
+          `the file ends with its oldest line, and may be cut there: to cover the days before ${coversFrom}, get one that begins earlier`,
+        ]
+      : []),
     ...(closing === undefined
       ? [`the file may end too early: to cover all days until ${to}, give --closing with the balance after them`]
       : []),

@@ -21,7 +21,7 @@ export const PAID_OUT = `status = 'SUCCESS' and amount >= 0`
  */
 export const settlementsOfAll = (condition: string) => {
   const from = (table: string) => `
-    select mid, utr, amount, fee, tax, status, payment_utr, import_id, bank_reference_number, account, initiated_at,
+    select mid, utr, amount, fee, tax, status, payment_utr, import_id, bank_reference_number, account, initiated_at, known_at,
            coalesce(value_date::timestamp at time zone ${IST}, initiated_at) as at, ${CARRIED_UTR} as key,
            amount + coalesce(fee, 0) + coalesce(tax, 0) as gross
       from ${table}

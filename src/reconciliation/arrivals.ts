@@ -1,11 +1,13 @@
 import type { Database } from '../db/pool.ts'
 import { toIstDay } from '../ist.ts'
-import { addDays, type Days } from '../ledger/bank-days.ts'
+import { addDays, type BankDays, type Days } from '../ledger/bank-days.ts'
 import type { Snapshot } from '../ledger/read-ledger.ts'
+import { keptSince } from '../statements/import.ts'
 import {
   ARRIVAL_STATES,
   type Arrival,
   type ArrivalState,
+  type AwaitedPayout,
   type BankLine,
   judgeArrivals,
 } from '../statements/judge-arrivals.ts'
@@ -18,7 +20,7 @@ const AROUND_DAYS = 31
 
 const NOT_KNOWN: Arrival = { arrival: 'not known', arrivedOn: null, credited: null, statement: null }
 
-export type ArrivedPayout = Omit<PayoutLine, 'utr'> & Arrival
+export type ArrivedPayout = Omit<PayoutLine, 'utr' | 'knownAt'> & Arrival
 
 /**
  * The payouts of these days, and what statements say of each: merchant after merchant, oldest first. `ofStatements` leaves out
@@ -34,7 +36,7 @@ export function listArrivals(
       const own = accounts.filter(({ mids }) => mids.includes(one))
       if (ofStatements && own.length === 0) continue
       for (const account of own) account.arrivals ??= await arrivalsAt(snapshot, account, days)
-      for await (const { utr, ...payout } of payoutsOf(snapshot, one, days)) {
+      for await (const { utr, knownAt, ...payout } of payoutsOf(snapshot, one, days)) {
         const found = own.map(({ arrivals }) => arrivals?.get(keyOf(payout)) ?? NOT_KNOWN)
         const state = ARRIVAL_STATES.find((one) => found.some(({ arrival }) => arrival === one))
         yield { ...payout, ...(found.find(({ arrival }) => arrival === state) ?? NOT_KNOWN) }
@@ -47,37 +49,66 @@ export function listArrivals(
  * A bank account of which there are statements: the merchants and the acquirer account that it is for, the days of them, and what has
  * arrived, by `keyOf` a payout, once it was judged.
  */
-type BankAccount = { mids: string[]; account: string | null; covered: Days[]; arrivals?: Map<string, Arrival> }
+type BankAccount = { mids: string[]; account: string | null; statements: Covering[]; arrivals?: Map<string, Arrival> }
+
+/** The days that a statement covers, if any, and when it was imported. */
+type Covering = { from: string; to: string | null; at: Date }
 
 async function readAccounts({ client, known }: Snapshot): Promise<BankAccount[]> {
-  const { rows } = await client.query<BankAccount>(
+  type Row = Pick<BankAccount, 'mids' | 'account'> & { statements: (Omit<Covering, 'at'> & { at: string })[] }
+  const { rows } = await client.query<Row>(
     `select mids, account,
-            json_agg(json_build_object('from', covers_from, 'to', covers_to)) filter (where covers_to is not null) as covered
+            json_agg(json_build_object('from', covers_from, 'to', covers_to, 'at', imported_at) order by import_id) as statements
        from statement_imports
       where undone_at is null and imported_at <= $1
       group by mids, account
       order by mids, account`,
     [known],
   )
-  return rows.map((row) => ({ ...row, covered: row.covered ?? [] }))
+  return rows.map(({ statements, ...row }) => ({
+    ...row,
+    statements: statements.map(({ at, ...days }) => ({ ...days, at: new Date(at) })),
+  }))
+}
+
+/**
+ * The days of which statements hold every line that may be a payout which is known since `knownAt`. Of one that was not known when a
+ * statement was imported, lines may be deleted.
+ */
+function coveredFor(
+  { knownAt }: Pick<PayoutLine, 'knownAt'>,
+  statements: readonly Covering[],
+  bankDays: BankDays,
+): Days[] {
+  const last = statements.findLast(({ at }) => at < knownAt)
+  const kept = last ? keptSince(last.at, bankDays) : ''
+  return statements.flatMap(({ from, to, at }) =>
+    to === null ? [] : [{ from: at < knownAt && from < kept ? kept : from, to }],
+  )
 }
 
 /** What has arrived at the bank account of the payouts of these days. */
 async function arrivalsAt(
   snapshot: Snapshot,
-  { mids, account, covered }: BankAccount,
+  { mids, account, statements }: BankAccount,
   days: Days,
 ): Promise<Map<string, Arrival>> {
   const around = { from: addDays(days.from, -AROUND_DAYS), to: addDays(days.to, AROUND_DAYS) }
-  const payouts = new Map<string, { key: string; references: string[]; day: string; expected: bigint }>()
+  type Transfer = AwaitedPayout & { key: string; references: string[]; knownAt: Date }
+  const payouts = new Map<string, Transfer>()
   for (const mid of mids) {
-    for await (const { utr, ...payout } of payoutsOf(snapshot, mid, around)) {
+    for await (const { utr, knownAt, ...payout } of payoutsOf(snapshot, mid, around)) {
       if (account !== null && payout.account !== null && payout.account !== account) continue
       const key = keyOf(payout)
-      const { expected = 0n, references = [], day = '' } = payouts.get(key) ?? {}
+      const { expected, references, ...last } = payouts.get(key) ?? { expected: 0n, references: [], day: '', knownAt }
       const own = [payout.bankReference, ...(utr === null ? [] : [utr])].map(comparable)
-      const last = day > payout.day ? day : payout.day
-      payouts.set(key, { key, references: [...references, ...own], day: last, expected: expected + payout.net })
+      payouts.set(key, {
+        key,
+        references: [...references, ...own],
+        expected: expected + payout.net,
+        day: last.day > payout.day ? last.day : payout.day,
+        knownAt: last.knownAt > knownAt ? last.knownAt : knownAt,
+      })
     }
   }
   const references = [...payouts.values()].flatMap((one) => one.references)
@@ -87,6 +118,7 @@ async function arrivalsAt(
   }
   const awaited = [...payouts.values()]
   const lines = await readLines(snapshot, { mids, account }, around, awaited)
+  const covered = (payout: Transfer) => coveredFor(payout, statements, snapshot.bankDays)
   return new Map(
     [...judgeArrivals(awaited, lines, covered, snapshot.bankDays)].map(([{ key }, arrival]) => [key, arrival]),
   )
@@ -116,6 +148,7 @@ async function readLines(
   days: Days,
   payouts: readonly { references: string[]; expected: bigint }[],
 ): Promise<BankLine[]> {
+  const named = new Set(payouts.flatMap((one) => one.references))
   const { rows } = await client.query<Omit<BankLine, 'amount'> & { amount: string }>(
     `select import_id as "importId", line::float8 as line, to_char(day, 'YYYY-MM-DD') as day, amount_paise::text as amount,
             array_remove(refs || matched_payout, null) as "references"
@@ -123,27 +156,27 @@ async function readLines(
        join statement_imports using (import_id)
       where mids = $1 and account is not distinct from $2 and imported_at <= $3 and day between $4 and $5
         and (refs && $6 or matched_payout = any ($6) or amount_paise = any ($7::bigint[]))
-      order by import_id, cardinality(refs) desc, matched_payout, line`,
-    [
-      mids,
-      account,
-      known,
-      days.from,
-      days.to,
-      payouts.flatMap((one) => one.references),
-      payouts.map((one) => String(one.expected)),
-    ],
+      order by import_id, line`,
+    [mids, account, known, days.from, days.to, [...named], payouts.map((one) => String(one.expected))],
   )
-  return mergeStatements(rows.map(({ amount, ...line }) => ({ ...line, amount: BigInt(amount) })))
+  return mergeStatements(
+    rows.map(({ amount, references, ...line }) => ({
+      ...{ ...line, amount: BigInt(amount) },
+      // By its layout a statement may show numbers of the bank's own that another one of the same lines does not.
+      references: references.filter((one) => named.has(one)),
+    })),
+  )
 }
 
 /**
- * A line that several statements hold is one; true twins are two. A statement may name more of its references than another one, by its
- * layout, or since a person has matched it. `lines` are in the order of the statements, those of each with most references first.
+ * A line that several statements hold is one; true twins are two. A statement may name more of the payouts than another one, by its
+ * layout, or since a person has matched it. `lines` are in the order of the statements.
  */
 function mergeStatements(lines: readonly BankLine[]): BankLine[] {
   const merged = new Map<string, { line: BankLine; lastIn: number }[]>()
-  for (const line of lines) {
+  // Of one statement the line that names most first: a line that names none may be any of its amount.
+  const inOrder = lines.toSorted((a, b) => a.importId - b.importId || b.references.length - a.references.length)
+  for (const line of inOrder) {
     const { day, amount, references, importId } = line
     const alike = merged.get(`${day} ${amount}`) ?? []
     const earlier = alike.filter(({ lastIn }) => lastIn !== importId)
@@ -157,8 +190,11 @@ function mergeStatements(lines: readonly BankLine[]): BankLine[] {
   return [...merged.values()].flatMap((alike) => alike.map(({ line }) => line))
 }
 
-/** Days whose payouts `ops today` shows. */
-const RECENT_DAYS = 31
+/** The days whose payouts `ops today` counts: the last 31. */
+export function recentDays(now: Date): Days {
+  const to = toIstDay(now)
+  return { from: addDays(to, -30), to }
+}
 
 /** Payouts that have arrived, or not, and how much they are in paise. */
 export type ArrivalCount = { arrival: ArrivalState; payouts: number; net: bigint }
@@ -166,13 +202,7 @@ export type ArrivalCount = { arrival: ArrivalState; payouts: number; net: bigint
 /** The payouts of the last 31 days, by what statements say of them, without those of which they say nothing. */
 export async function countArrivals(db: Database, now: Date): Promise<ArrivalCount[]> {
   const counts = new Map(ARRIVAL_STATES.map((arrival) => [arrival, { arrival, payouts: 0, net: 0n }]))
-  const to = toIstDay(now)
-  for await (const { arrival, net } of listArrivals(db, {
-    from: addDays(to, -RECENT_DAYS),
-    to,
-    now,
-    ofStatements: true,
-  })) {
+  for await (const { arrival, net } of listArrivals(db, { ...recentDays(now), now, ofStatements: true })) {
     const count = counts.get(arrival) as ArrivalCount
     count.payouts += 1
     count.net += net

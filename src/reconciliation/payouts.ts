@@ -13,12 +13,15 @@ export type PayoutLine = {
   bankReference: string
   /** The UTR of a payout of one row; null for others. */
   utr: string | null
+  /** When the last of its rows was stored as it is. */
+  knownAt: Date
   rows: number
   /** Of the rows that pay something out, with fee and tax. */
   gross: bigint
+  /** Of all rows, as in the books: the bank may give back what it kept of a payment, or keep something of a chargeback. */
   fee: bigint
   tax: bigint
-  /** What other rows take back; not positive. */
+  /** What other rows take back, with fee and tax. */
   deductions: bigint
   /** What has to stand in the bank statement. */
   net: bigint
@@ -31,7 +34,7 @@ export async function* payoutsOf({ client, known }: Snapshot, mid: string, days:
   }
 }
 
-const paidOut = (rupees: string) => paiseOf(`coalesce(sum(${rupees}) filter (where amount >= 0), 0)`)
+const sumWhere = (condition: string) => paiseOf(`coalesce(sum(gross) filter (where ${condition}), 0)`)
 
 const AROUND = `initiated_at between $3::timestamptz - interval '31 days' and $4::timestamptz + interval '31 days'`
 
@@ -41,9 +44,9 @@ const AROUND = `initiated_at between $3::timestamptz - interval '31 days' and $4
  */
 const PAYOUTS = `
   select ${textOf(dayOf('max(at)'))} as day, $1 as mid, account, bank_reference_number as "bankReference",
-         case when count(*) = 1 then min(utr) end as utr, count(*)::integer as rows, ${paidOut('gross')} as gross,
-         ${paidOut('fee')} as fee, ${paidOut('tax')} as tax,
-         ${paiseOf('coalesce(sum(amount) filter (where amount < 0), 0)')} as deductions, ${paiseOf('sum(amount)')} as net
+         case when count(*) = 1 then min(utr) end as utr, greatest(max(known_at), 'epoch') as "knownAt", count(*)::integer as rows,
+         ${sumWhere('amount >= 0')} as gross, ${paiseOf('coalesce(sum(fee), 0)')} as fee, ${paiseOf('coalesce(sum(tax), 0)')} as tax,
+         ${sumWhere('amount < 0')} as deductions, ${paiseOf('sum(amount)')} as net
     from (${settlementsKnown(`status = 'SUCCESS' and ${AROUND}`)}) s
    group by account, bank_reference_number
   having max(at) >= $3 and max(at) < $4

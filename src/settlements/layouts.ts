@@ -18,7 +18,10 @@ export type Layout = {
 /** The status of rows that are left out: their money is not paid out, and they may lack the payout's reference. */
 export const IGNORED = 'IGNORED'
 
-/** Columns of a statement. `sign` says CR or DR beside `amount`; several columns may hold a `reference`. */
+/**
+ * Columns of a statement. `sign` says CR or DR beside `amount`, a second `balance` the same of the balance; several columns may hold
+ * a `reference`.
+ */
 export const STATEMENT_COLUMNS = ['day', 'reference', 'credit', 'debit', 'amount', 'sign', 'balance']
 
 /** Whether the layout is one of an account's statements; else it is one of settlement files. */

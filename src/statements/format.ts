@@ -27,13 +27,14 @@ export function statementFile(layout: Layout, { importId, from, to, known, match
     const day = readers.day(fieldOf('day'))
     const amount = ours.includes('credit')
       ? oneOf(fieldOf('credit'), fieldOf('debit'))
-      : signed(ours.includes('sign') ? `${fieldOf('amount')} ${fieldOf('sign') || NO_SIGN}` : fieldOf('amount'))
-    const balance = fieldOf('balance') === '' ? undefined : signed(fieldOf('balance'))
+      : ofSign(fieldOf('amount') || '0', ours.includes('sign') ? fieldOf('sign') || NO_SIGN : '')
+    const written = fieldOf('balance') && fields.filter((_, at) => ours[at] === 'balance').join(' ')
+    const balance = written === '' ? undefined : signed(written.trimEnd())
     const faults: string[] = []
     if (day === undefined) faults.push(`${called('day')} ${readers.rules.day}`)
     else if (day < from || day > to) faults.push(`${called('day')} must be from ${from} to ${to}`)
     if (amount === undefined) faults.push(`${amounts.join(' and ')} must be one amount, such as 1,450.50`)
-    if (balance === undefined && fieldOf('balance') !== '') faults.push(`${called('balance')} ${readers.rules.rupees}`)
+    if (balance === undefined && written !== '') faults.push(`${called('balance')} ${readers.rules.rupees}`)
     if (day === undefined || amount === undefined || faults.length > 0) return { faults }
     balances?.add(line, { day, amount, balance })
     const references = new Set(
@@ -58,6 +59,10 @@ function oneOf(credit: string, debit: string): bigint | undefined {
 }
 
 const NO_SIGN = '?'
+
+/** The same of a line with one column for amounts. Nothing needs no sign: a line may tell the balance alone. */
+const ofSign = (amount: string, sign: string) =>
+  signed(amount) === 0n && sign === NO_SIGN ? 0n : signed(`${amount} ${sign}`.trimEnd())
 
 /** The paise of an amount, negative for a debit: CR or DR may stand behind it, as in `609894.61CR`. */
 function signed(written: string): bigint | undefined {

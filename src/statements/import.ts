@@ -60,7 +60,7 @@ export async function importStatement(
 ): Promise<ImportedStatement> {
   await lockForImport(client, 'statement_imports')
   const importId = await nextImportId(client, 'statement_imports')
-  const matchedBefore = bankDaysBefore(toIstDay(now), bankDays)
+  const matchedBefore = keptSince(now, bankDays)
   const known = await knownPayouts(client, mids, from)
   const { format, balances } = statementFile(layout, { importId, from, to, known, matchedBefore })
   const sha256 = createHash('sha256')
@@ -91,8 +91,9 @@ export async function importStatement(
 
 const COPY = 'copy statement_lines (line, import_id, day, amount_paise, refs) from stdin'
 
-function bankDaysBefore(day: string, { previousBankDay }: BankDays): string {
-  return Array.from({ length: KEPT_BANK_DAYS }).reduce<string>(previousBankDay, day)
+/** Of the days before this one an import at `now` keeps only the lines of payouts that it knows. */
+export function keptSince(now: Date, { previousBankDay }: BankDays): string {
+  return Array.from({ length: KEPT_BANK_DAYS }).reduce<string>(previousBankDay, toIstDay(now))
 }
 
 /** The payouts to these merchants that lines of the statement, or stored ones, may be. */

@@ -8,7 +8,7 @@ export const ARRIVAL_STATES = [
   'arrived',
   'arrived twice',
   'amount differs',
-  /** One credit has its amount and its days, but another reference: a person decides. */
+  /** Credits have its amount and its days, but another reference: a person decides. */
   'perhaps',
   'not arrived',
   /** No statement covers the days in which it arrives. */
@@ -29,7 +29,10 @@ export type BankLine = {
   references: readonly string[]
 }
 
-/** `arrivedOn` and `statement`, the import and the line, are of the last credit; `credited` is what all lines of it add up to, in paise. */
+/**
+ * `arrivedOn` and `statement`, the import and the line, are of the last credit; where it is `perhaps` one, `statement` names each.
+ * `credited` is what all lines of it add up to, in paise.
+ */
 export type Arrival = {
   arrival: ArrivalState
   arrivedOn: string | null
@@ -42,13 +45,13 @@ const ARRIVES_WITHIN = 3
 
 /**
  * Judges what has arrived of the payouts to one bank account. A line belongs to a payout whose whole reference it names: never by the
- * amount alone, nor by a part of the reference. A line that names several payouts is their sum. `covered` are the days of which the
- * statements hold every line.
+ * amount alone, nor by a part of the reference. A line that names several payouts is their sum. `coveredFor` returns the days of which
+ * the statements hold every line that may be the payout's.
  */
 export function judgeArrivals<P extends AwaitedPayout>(
   payouts: readonly P[],
   lines: readonly BankLine[],
-  covered: readonly Days[],
+  coveredFor: (payout: P) => readonly Days[],
   { nextBankDay }: BankDays,
 ): Map<P, Arrival> {
   const byReference = groupBy(
@@ -65,22 +68,13 @@ export function judgeArrivals<P extends AwaitedPayout>(
   for (const [payout, named] of linesOf)
     for (const line of named) payoutsOf.set(line, [...(payoutsOf.get(line) ?? []), payout])
 
-  const lastDayOf = ({ day }: P) => Array.from({ length: ARRIVES_WITHIN }).reduce<string>(nextBankDay, day)
   const unnamed = groupBy(
     lines.filter((line) => line.amount > 0n && !payoutsOf.has(line)),
     ({ amount }) => String(amount),
   )
-  const likely = new Map(
-    payouts
-      .filter((payout) => linesOf.get(payout)?.length === 0)
-      .map((payout) => {
-        const [credits, lastDay] = [unnamed.get(String(payout.expected)) ?? [], lastDayOf(payout)]
-        return [payout, credits.filter(({ day }) => day >= payout.day && day <= lastDay)]
-      }),
-  )
-  const claims = groupBy([...likely.values()].flat(), placeOf)
-  const isCovered = (from: string, to: string): boolean =>
-    from > to || (covered.some((days) => days.from <= from && from <= days.to) && isCovered(addDays(from, 1), to))
+  const isCovered = (from: string, to: string, covered: readonly Days[]): boolean =>
+    from > to ||
+    (covered.some((days) => days.from <= from && from <= days.to) && isCovered(addDays(from, 1), to, covered))
 
   function judge(payout: P): Arrival {
     const named = linesOf.get(payout) ?? []
@@ -88,10 +82,12 @@ export function judgeArrivals<P extends AwaitedPayout>(
     const nothing = { arrivedOn: null, credited: null, statement: null }
     // What was deducted may be more than what was paid: then the bank transfers nothing.
     if (payout.expected <= 0n) return { ...nothing, arrival: 'not known' }
-    const [candidate, ...others] = likely.get(payout) ?? []
-    if (candidate && others.length === 0 && claims.get(placeOf(candidate))?.length === 1)
-      return { ...nothing, arrival: 'perhaps', statement: placeOf(candidate) }
-    return { ...nothing, arrival: isCovered(payout.day, lastDayOf(payout)) ? 'not arrived' : 'not known' }
+    const lastDay = Array.from({ length: ARRIVES_WITHIN }).reduce<string>(nextBankDay, payout.day)
+    const ofAmount = unnamed.get(String(payout.expected)) ?? []
+    const likely = ofAmount.filter(({ day }) => day >= payout.day && day <= lastDay)
+    if (likely.length > 0) return { ...nothing, arrival: 'perhaps', statement: likely.map(placeOf).join(', ') }
+    const isAbsent = isCovered(payout.day, lastDay, coveredFor(payout))
+    return { ...nothing, arrival: isAbsent ? 'not arrived' : 'not known' }
   }
 
   return new Map(payouts.map((payout) => [payout, judge(payout)]))

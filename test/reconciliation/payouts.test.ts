@@ -71,6 +71,26 @@ it('a payout is the successful rows of one bank reference, on the day of the las
   ])
 })
 
+it('fee and tax of a payout are those of all its rows, as in the books: also what the bank kept of a chargeback, or gave back', async () => {
+  const { mid } = await newMerchant(db)
+  const rows = [
+    { utr: 'F1', amount: 195_28, fee: 4_00, tax: 72 },
+    { utr: 'F2', amount: -195_28, fee: -4_00, tax: -72 },
+    { utr: 'F3', amount: -235_40, fee: 30_00, tax: 5_40 },
+  ]
+  await importRows(
+    db,
+    rows.map((row) => ({ ...row, mid, day: '2026-10-12', reference: 'LOST' })),
+    istMoment('2026-10-12', '12:00:00'),
+  )
+  const lost = ['--from', '2026-10-12', '--to', '2026-10-12', '--mid', mid]
+  const kept = { fee: '30.00', tax: '5.40' }
+  const { payouts } = await json(...lost)
+  expect(payouts).toMatchObject([{ gross: '200.00', ...kept, deductions: '-400.00', net: '-235.40' }])
+  const { merchants } = await opsOn(() => url, ['reconcile']).json(...lost)
+  expect(merchants[0].total).toMatchObject(kept)
+})
+
 it('payouts of two merchants with one bank reference are two', async () => {
   const { payouts, total } = await json(...days)
   expect(payouts).toHaveLength(3)

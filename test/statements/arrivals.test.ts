@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
+import { toIstDay } from '../../src/ist.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
 import { newMerchant, unique } from '../support/service.ts'
@@ -172,6 +173,16 @@ describe('a statement without faults', () => {
     const { payouts } = await must(['reconcile', 'payouts', ...days, '--mid', mid])
     expect(payouts).toMatchObject([{ arrival: 'arrived' }])
   })
+
+  it('lists the payouts of the last 31 days where no days are given, as ops today counts them', async () => {
+    const { mid } = await newMerchant(db)
+    const ago = (days: number) => toIstDay(new Date(Date.now() - days * 24 * 60 * 60_000))
+    for (const days of [0, 30, 31]) await addPayout(mid, { day: ago(days), reference: newReference(), rupees: 50 })
+    const { payouts } = await must(['reconcile', 'payouts', '--mid', mid])
+    expect(payouts.map(({ day }: { day: string }) => day)).toEqual([ago(30), ago(0)])
+    const { code, stderr } = await ops(['reconcile', 'payouts', '--mid', mid, '--from', ago(2)])
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(/give --from and --to, or --month/) })
+  })
 })
 
 describe('planted faults of the last hop', () => {
@@ -271,11 +282,31 @@ describe('planted faults of the last hop', () => {
     },
   )
 
-  it('two credits of a payout’s amount without its reference are nobody’s guess', async () => {
+  it('two credits of a payout’s amount without its reference are nobody’s guess: each is named', async () => {
     const shop = await newShop()
     const twin = (line: Line) => ({ ...line, text: 'NEFT', reference: newReference() })
-    await imported([shop.mid], statement(withSecond(shop, (line) => [twin(line), twin(line)])))
-    expect(await arrivals(shop.mid)).toEqual(secondIs('not arrived'))
+    const made = await imported([shop.mid], statement(withSecond(shop, (line) => [twin(line), twin(line)])))
+    expect(await arrivals(shop.mid)).toEqual(secondIs('perhaps'))
+    const { payouts } = await must(['reconcile', 'payouts', '--month', '2026-08', '--mid', shop.mid])
+    expect(payouts[1].statement).toBe(`${made.import} line 4, ${made.import} line 5`)
+  })
+
+  it('payouts of one amount on days side by side, whose references the bank has cut, are perhaps there until a person says which', async () => {
+    const { mid } = await newMerchant(db)
+    const payouts = ['03', '04', '05'].map((day) => ({ day: `2026-08-${day}`, reference: newReference(), rupees: 500 }))
+    for (const payout of payouts) await addPayout(mid, payout)
+    const [first, second] = payouts as [Payout, Payout]
+    const cut = (payout: Payout) => ({ ...lineOf(payout), text: 'NEFT', reference: '' })
+    const made = await imported([mid], statement([cut(first), cut(second)]))
+    expect(await arrivals(mid)).toEqual(['perhaps', 'perhaps', 'not arrived'])
+    for (const [payout, line] of [
+      [first, '3'],
+      [second, '4'],
+    ] as const) {
+      const match = ['--payout', payout.reference, '--statement', String(made.import), '--line', line]
+      await must(['statements', 'match', ...match, '--reason', 'of that day'])
+    }
+    expect(await arrivals(mid)).toEqual(['arrived', 'arrived', 'not arrived'])
   })
 
   it('a payout that stands in another merchant’s statement has not arrived', async () => {
@@ -382,6 +413,15 @@ describe('statements of one account', () => {
     expect(await arrivals(shop.mid)).toEqual(ARRIVED)
   })
 
+  it('a credit is one when each statement shows a number of its own beside the payout’s reference', async () => {
+    const shop = await newShop()
+    const lines = (own: string) =>
+      shop.payouts.map((payout) => ({ ...lineOf(payout), reference: `${own}${payout.day.replaceAll('-', '')}` }))
+    await imported([shop.mid], statement(lines('BANKA')))
+    await imported([shop.mid], statement(lines('BANKB')))
+    expect(await arrivals(shop.mid)).toEqual(ARRIVED)
+  })
+
   it('a credit that a person has matched is one when a later statement names the payout itself', async () => {
     const shop = await newShop()
     const [, second] = shop.payouts as [Payout, Payout]
@@ -398,6 +438,16 @@ describe('statements of one account', () => {
     await must(['statements', 'match', '--payout', second.reference, ...line])
     await imported([shop.mid], statement(shop.payouts.map(lineOf)))
     expect(await arrivals(shop.mid)).toEqual(ARRIVED)
+  })
+
+  it('covers no payout that was listed only after its lines were deleted, until it is imported again', async () => {
+    const shop = { ...(await newShop()), mid: (await newMerchant(db)).mid }
+    const lines = shop.payouts.filter((_, index) => index !== 1).map(lineOf)
+    await imported([shop.mid], statement(lines))
+    for (const payout of shop.payouts) await addPayout(shop.mid, payout)
+    expect(await arrivals(shop.mid)).toEqual(Array(4).fill('not known'))
+    await imported([shop.mid], statement(lines))
+    expect(await arrivals(shop.mid)).toEqual(secondIs('not arrived'))
   })
 
   it('covers the days after its oldest line alone where it begins with its newest: its end may be cut', async () => {
@@ -433,6 +483,44 @@ describe('lines of a statement', () => {
   const HEADER = 'Date,Narration,Ref No,Debit,Credit,Balance\n'
   const SIGNED = 'Date,Narration,Amount,Dr / Cr\n'
   beforeAll(() => layout('signed', ['amount=Amount', 'sign=Dr / Cr'], ['reference=Narration']))
+
+  it('that tell the balance alone, of its own day, move nothing', async () => {
+    const shop = await newShop()
+    await layout('balances', ['amount=Amount', 'sign=Dr / Cr', 'balance=Balance'], ['reference=Narration'])
+    const [opening, closing] = [10_000, shop.payouts.reduce((sum, { rupees }) => sum + rupees, 10_000)]
+    const lines = [
+      'Date,Narration,Amount,Dr / Cr,Balance',
+      `01/08/2026,OPENING BALANCE,,,${opening}`,
+      ...shop.payouts.map(({ day, reference, rupees }, index) => {
+        const balance = shop.payouts.slice(0, index + 1).reduce((sum, one) => sum + one.rupees, opening)
+        return [inIndia(day), `NEFT ${reference}`, rupees, 'CR', balance].join()
+      }),
+      `31/08/2026,CLOSING BALANCE,0.00,,${closing}`,
+      '',
+    ]
+    const { coversTo } = await must(importArgs([shop.mid], 'balances'), lines.join('\n'))
+    expect(coversTo).toBe('2026-08-30')
+    expect(await arrivals(shop.mid)).toEqual(ARRIVED)
+  })
+
+  it('of an overdrawn account follow from each other where DR stands in a column beside the balance', async () => {
+    const { mid } = await newMerchant(db)
+    await layout(
+      'overdrawn',
+      ['amount=Amount', 'sign=Dr / Cr', 'balance=Balance', 'balance=Dr / Cr#2'],
+      ['reference=Narration'],
+    )
+    const payout = { day: '2026-08-04', reference: newReference(), rupees: 700 }
+    await addPayout(mid, payout)
+    const lines = ['01/08/2026,RENT,500,DR,500.00,Dr', `04/08/2026,${payout.reference},700,CR,200.00,Cr`]
+    const file = ['Date,Narration,Amount,Dr / Cr,Balance,Dr / Cr', ...lines, '05/08/2026,CASH,200,DR,0.00,', ''].join(
+      '\n',
+    )
+    await must(importArgs([mid], 'overdrawn'), file)
+    expect(await arrivals(mid)).toEqual(['arrived'])
+    const { stderr } = await ops(importArgs([mid], 'overdrawn'), file.replace('200.00,Cr', '200.00,Dr'))
+    expect(stderr).toMatch(/line 3: the balance does not follow/)
+  })
 
   it('with a reference of zeros alone beside the payout’s name the payout', async () => {
     const shop = await newShop()
