@@ -87,6 +87,7 @@ async function everyChange(): Promise<{ args: string[]; input?: string; detail?:
   const columns = ['day=Date', 'reference=Text', 'amount=Amount'].flatMap((column) => ['--column', column])
   const layoutAdd = ['settlements', 'layout', 'add', '--name', 'audited', '--date', 'yyyy-mm-dd', ...columns]
   const day = toIstDay(new Date(Date.now() - 24 * 60 * 60_000))
+  await json(['settlements', 'import', '-'], `${HEADER}\n${mid},7.00,AUDITED1,B1,SUCCESS,${day}T10:00:00Z\n`)
   return [
     { args: ['migrate'], detail: { applied: [] } },
     { args: ['merchants', 'add', '--name', 'A', '--vpa', vpa], detail: { mid: expect.stringMatching(/^M/) } },
