@@ -13,7 +13,7 @@ export type PayoutLine = {
   bankReference: string
   /** The UTR of a payout of one row; null for others. */
   utr: string | null
-  /** When the last of its rows was stored as it is. */
+  /** When the last of its rows was first stored as paid out. */
   knownAt: Date
   rows: number
   /** Of the rows that pay something out, with fee and tax. */
@@ -44,10 +44,14 @@ const AROUND = `initiated_at between $3::timestamptz - interval '31 days' and $4
  */
 const PAYOUTS = `
   select ${textOf(dayOf('max(at)'))} as day, $1 as mid, account, bank_reference_number as "bankReference",
-         case when count(*) = 1 then min(utr) end as utr, greatest(max(known_at), 'epoch') as "knownAt", count(*)::integer as rows,
+         case when count(*) = 1 then min(utr) end as utr, greatest(max(least(known_at, first_known_at)), 'epoch') as "knownAt", count(*)::integer as rows,
          ${sumWhere('amount >= 0')} as gross, ${paiseOf('coalesce(sum(fee), 0)')} as fee, ${paiseOf('coalesce(sum(tax), 0)')} as tax,
          ${sumWhere('amount < 0')} as deductions, ${paiseOf('sum(amount)')} as net
     from (${settlementsKnown(`status = 'SUCCESS' and ${AROUND}`)}) s
+    left join (select utr, min(known_at) as first_known_at
+                 from settlement_versions
+                where mid = $1 and status = 'SUCCESS' and not undone and ${AROUND}
+                group by utr) v using (utr)
    group by account, bank_reference_number
   having max(at) >= $3 and max(at) < $4
    order by max(at), bank_reference_number, account`

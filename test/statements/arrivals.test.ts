@@ -450,6 +450,18 @@ describe('statements of one account', () => {
     expect(await arrivals(shop.mid)).toEqual(secondIs('not arrived'))
   })
 
+  it('covers a payout also when a later file adds to it', async () => {
+    const { mid } = await newMerchant(db)
+    const row = `${mid},1000,${newReference()},${newReference()},SUCCESS,2026-08-04 09:00:00\n`
+    const file = `mid,amount,utr,bank_reference_number,status,initiation_date\n${row}`
+    await must(['settlements', 'import', '-'], file)
+    await imported([mid], statement([]))
+    expect(await arrivals(mid)).toEqual(['not arrived'])
+    const { updated } = await must(['settlements', 'import', '-', '--acquirer', 'direct'], file)
+    expect(updated).toBe(1)
+    expect(await arrivals(mid)).toEqual(['not arrived'])
+  })
+
   it('covers the days after its oldest line alone where it begins with its newest: its end may be cut', async () => {
     const shop = await newShop()
     const [header, ...lines] = statement(shop.payouts.map(lineOf)).trimEnd().split('\n')
