@@ -44,7 +44,8 @@ const AROUND = `initiated_at between $3::timestamptz - interval '31 days' and $4
  */
 const PAYOUTS = `
   select ${textOf(dayOf('max(at)'))} as day, $1 as mid, account, bank_reference_number as "bankReference",
-         case when count(*) = 1 then min(utr) end as utr, greatest(max(least(known_at, first_known_at)), 'epoch') as "knownAt", count(*)::integer as rows,
+         case when count(*) = 1 then min(utr) end as utr, count(*)::integer as rows,
+         greatest(max(least(known_at, first_known_at)), 'epoch') as "knownAt",
          ${sumWhere('amount >= 0')} as gross, ${paiseOf('coalesce(sum(fee), 0)')} as fee, ${paiseOf('coalesce(sum(tax), 0)')} as tax,
          ${sumWhere('amount < 0')} as deductions, ${paiseOf('sum(amount)')} as net
     from (${settlementsKnown(`status = 'SUCCESS' and ${AROUND}`)}) s
