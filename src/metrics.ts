@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { splitAccountName } from './acquirer/accounts.ts'
 import { ACQUIRER_NAMES, LINKING_NAMES } from './acquirer/acquirers.ts'
 import { FAILURE_REASONS, type FailureReason } from './payments/failure-reasons.ts'
 import { EXCEPTION_KINDS, type ExceptionKind, type FinalStatus, type ReportSource } from './payments/outcome.ts'
@@ -178,7 +179,8 @@ export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () =
         counters.payments_total.inc({ status, source })
         if (status === 'SUCCESS') paidPaise += paise
       },
-      onFailure: (reason: FailureReason, acquirer: string) => counters.payment_failures_total.inc({ reason, acquirer }),
+      onFailure: (reason: FailureReason, account: string) =>
+        counters.payment_failures_total.inc({ reason, acquirer: splitAccountName(account).acquirer }),
       onSurplusAttempt: () => counters.payment_attempts_surplus_total.inc(),
     },
     acquirerCall: (acquirer: string, call: string, outcome: string) =>

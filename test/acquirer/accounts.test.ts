@@ -134,6 +134,14 @@ describe('two accounts at one acquirer', () => {
     expect(await statusOf(merchant, orderId)).toBe('SUCCESS')
   })
 
+  it('metrics name the acquirer of a failed payment, not its account', async () => {
+    const orderId = await create(await newMerchantOf('acme'))
+    await banks.acme.pay(orderId, { outcome: 'failed' })
+    const metrics = await service.metrics()
+    expect(metrics).toMatch(/^payment_failures_total\{.*acquirer="cashfree".*\} 1$/m)
+    expect(metrics).not.toContain('cashfree:')
+  })
+
   it('there is nothing at the address of an account that does not exist', async () => {
     for (const path of ['cashfree/notification/nobody', 'cashfree/notification', 'setu/notification/acme']) {
       const answer = await fetch(`${url}/acquirer/${path}`, { method: 'POST', body: '{}' })

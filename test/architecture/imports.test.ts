@@ -51,7 +51,7 @@ const FILES: Record<string, RegExp> = {
   'ist.ts': /^npm:zod$|^fields\.ts$/,
   'limits.ts': /^(?!.)/,
   'log.ts': /^npm:pino$/,
-  'metrics.ts': /^npm:prom-client$|^acquirer\/acquirers\.ts$|^payments\/(failure-reasons|outcome)\.ts$/,
+  'metrics.ts': /^npm:prom-client$|^acquirer\/(accounts|acquirers)\.ts$|^payments\/(failure-reasons|outcome)\.ts$/,
   'money.ts': /^npm:zod$|^fields\.ts$/,
   'printable.ts': /^(?!.)/,
   'repeat.ts': /^(?!.)/,
