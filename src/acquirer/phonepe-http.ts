@@ -205,9 +205,9 @@ export function readRefund(ourRefundId: string, answer: JsonAnswer): RefundUpdat
   }
 }
 
-/** Codes with which PhonePe refuses an order whose name it has already: PhonePe's pages spell them in five ways. */
-const REPEATS =
-  'ORDER_ALREADY_EXISTS INVALID_TRANSACTION_ID INVALID_MERCHANT_ORDER_ID DUPLICATE_TRANSACTION TXN_ALREADY_PROCESSED'
+/** Codes of a name that PhonePe has already, which PhonePe's pages spell in five ways, and the code of a fault of its own. */
+const NO_REFUSALS =
+  'ORDER_ALREADY_EXISTS INVALID_TRANSACTION_ID INVALID_MERCHANT_ORDER_ID DUPLICATE_TRANSACTION TXN_ALREADY_PROCESSED INTERNAL_SERVER_ERROR'
 
-/** Whether a refusal is in PhonePe's own form, not a proxy's, and not that of a name that PhonePe has already. */
-export const isRefusal = (code: unknown) => code !== undefined && !REPEATS.split(' ').includes(String(code))
+/** Whether PhonePe has certainly done nothing: a refusal in its own form, not a proxy's, and with none of NO_REFUSALS. */
+export const isRefusal = (code: unknown) => code !== undefined && !NO_REFUSALS.split(' ').includes(String(code))

@@ -211,6 +211,7 @@ describe('a call that fails', () => {
     ['a refusal of a proxy', json(400, '<html>'), undefined, ['refused', false]],
     ['a name that is known', json(417, { code: 'INVALID_TRANSACTION_ID' }), undefined, ['refused', false]],
     ['a name that is known, as 400', json(400, { code: 'ORDER_ALREADY_EXISTS' }), undefined, ['refused', false]],
+    ['a fault of PhonePe’s, as 400', json(400, { code: 'INTERNAL_SERVER_ERROR' }), undefined, ['refused', false]],
     ['429', json(429, { code: 'TOO_MANY' }), undefined, ['unavailable', true]],
     ['500', json(500, { code: 'INTERNAL_SERVER_ERROR' }), undefined, ['unavailable', false]],
     ['an answer without a link', json(200, { orderId: 'OMO1', state: 'PENDING' }), undefined, ['bad answer', false]],
