@@ -16,6 +16,7 @@ const PAGE_LIMIT_BYTES = 20_500
 /** What the bars of a browser leave of a screen of 1280×800. */
 const BARS_LEAVE_PX = 650
 
+type Box = { y: number; width: number; height: number }
 type Drawn = {
   createRange: () => {
     selectNodeContents: (node: unknown) => void
@@ -184,11 +185,13 @@ describe.runIf(browserPath)('the layout and accessibility of the pay page', () =
       for (const width of [320, 360, 390, 430]) {
         const tab = await checkout.openTab({ ...options, viewport: { width, height: 800 } })
         await tab.goto((await checkout.newOrder()).payment_url)
-        const boxes = await Promise.all((await tab.locator('.apps a').all()).map((link) => link.boundingBox()))
+        // All in one moment: the page may move between two calls to the browser.
+        const links = "[...document.querySelectorAll('.apps a')]"
+        const boxes: Box[] = await tab.evaluate(`${links}.map((link) => link.getBoundingClientRect().toJSON())`)
         const perRow = new Map<number, number>()
-        for (const box of boxes) perRow.set(box?.y ?? NaN, (perRow.get(box?.y ?? NaN) ?? 0) + 1)
+        for (const { y } of boxes) perRow.set(y, (perRow.get(y) ?? 0) + 1)
         expect([...perRow.values()], `${width} pixels`).toEqual(rows)
-        expect(new Set(boxes.slice(1, -1).map((box) => `${box?.width}×${box?.height}`)).size).toBe(1)
+        expect(new Set(boxes.slice(1, -1).map(({ width, height }) => `${width}×${height}`)).size).toBe(1)
         expect(boxes[0]?.width).toBe(boxes.at(-1)?.width)
         expect(await tab.locator('.apps a.first').count()).toBe(1)
         expect(await tab.locator('.apps a').first().getAttribute('class')).toBe('button first')

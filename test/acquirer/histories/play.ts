@@ -79,6 +79,8 @@ export async function createPlayer(bank: Bank) {
         faults.length = 0
       }
       const ends = await endsOf(orders)
+      // A question that failed at the last moment is made again later, about an order that the bank has forgotten.
+      await db.query('update acquirer_intents set enquire_at = null where enquire_at is not null')
       bank.forget()
       expect(service.log.splice(0).filter((line) => JSON.parse(line).level >= 50)).toEqual([])
       expect(errors).toEqual([])
