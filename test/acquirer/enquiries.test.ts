@@ -165,10 +165,7 @@ describe('enquiries while somebody waits', () => {
 
   it('enquiries about expired orders come first', async () => {
     const [open, expired] = [await newOrderWithLink(1), await newOrderWithLink(2)]
-    await service.db.query(
-      `update payment_intents set expires_at = expires_at + interval '1 hour' where order_id = $1`,
-      [open],
-    )
+    await service.db.query('update payment_intents set expires_at = $2 where order_id = $1', [open, afterExpiry(3_600)])
     await service.db.query('update acquirer_intents set enquire_at = $2 where order_id = $1', [open, atAge(100)])
     expect(await take(afterExpiry(90), 1)).toEqual([[expired, 1]])
     expect(await take(afterExpiry(90), 1)).toEqual([[open, 1]])
