@@ -187,7 +187,8 @@ export async function matchLine(
     `select mids, to_char(day, 'YYYY-MM-DD') as day
        from statement_lines
        join statement_imports using (import_id)
-      where import_id = $1 and line = $2 and amount_paise > 0`,
+      where import_id = $1 and line = $2 and amount_paise > 0
+        for update of statement_lines`,
     [importId, line],
   )
   if (rows[0] === undefined) return 'credit'
