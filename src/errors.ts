@@ -51,6 +51,8 @@ export class AcquirerError extends Error {
   isUndone = false
   /** True when the acquirer was not reached, or did not answer in time. */
   isUnanswered = false
+  /** True for a status response about the order that may report a payment, in a form that is not known. */
+  isUnreadable = false
   /** A link that a failed call may have made, and that can be closed. */
   unsureLink: Record<'acquirer' | 'merchantId' | 'id' | 'reference' | 'link', string> | undefined
 

@@ -44,8 +44,14 @@ export const VPA = /^[A-Za-z0-9._-]{1,255}@[A-Za-z0-9.-]{1,64}$/
 export const UTR = /^[A-Za-z0-9]{1,35}$/
 export const UTR_RULE = 'must be 1 to 35 letters and digits'
 
+/** Words and zeros that banks and acquirers write where they have no reference. They name many payments, so they name none. */
+const PLACEHOLDER = /^(?:0+|NA|NIL|NONE|NULL|UNDEFINED|UNKNOWN|NOTAVAILABLE|NOTAPPLICABLE)$/
+
 /** Unique transaction reference of a payment, in upper case: banks write the same UTR in upper or lower case. */
 export const utr = matching(UTR, UTR_RULE).transform((text) => text.toUpperCase())
+
+/** The UTR in a report of a payment. A placeholder counts as absent. */
+export const reportedUtr = utr.transform((text) => (PLACEHOLDER.test(text) ? undefined : text))
 
 /** A UTR copied from a bank's page: blanks, dashes and invisible marks are removed. */
 export const utrAsWritten = z

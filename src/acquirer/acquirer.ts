@@ -48,10 +48,12 @@ export type SettledEvent = {
 /** A settlement line, with the acquirer's texts unchecked: the import checks them. `fee` and `tax` are in paise. */
 type SettledLine = {
   orderId: string | undefined
-  utr: string | undefined
+  /** Undefined for the line of a payment itself, whose UTR is that of the payment. */
+  utr?: string | undefined
   /** An older UTR of this line: an earlier import may have stored the line under it, before the acquirer changed it to `utr`. */
   earlierUtr?: string | undefined
-  paymentUtr: string | undefined
+  /** The payment that the line is about: the acquirer's id and the bank's reference. */
+  payment: { id: string | undefined; utr: string | undefined }
   fee: number | undefined
   tax: number | undefined
   initiatedAt: string | undefined

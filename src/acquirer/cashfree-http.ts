@@ -40,7 +40,7 @@ export function createCashfreeRequest(
 }
 
 /** An identifier at Cashfree. In Cashfree's older samples identifiers are numbers, which parseExact returns as text. */
-const cashfreeId = z
+export const cashfreeId = z
   .string(errorText('must be text'))
   .regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be an identifier of Cashfree')
 

@@ -14,14 +14,14 @@ import {
   isSigned,
   type Notification,
   type Notifications,
+  namedWithSuccess,
   onlyFields,
-  requiredWithSuccess,
 } from './notification.ts'
 
 /** The fields that are read from a payment event. Cashfree also sends customer data, which is not read. */
 const PaymentEvent = z
   .object(paymentFields)
-  .superRefine(requiredWithSuccess('payment_status', 'SUCCESS', ['bank_reference', 'payment_time']))
+  .superRefine(namedWithSuccess('payment_status', 'SUCCESS', ['bank_reference', 'cf_payment_id']))
 
 const RefundEvent = z.object({
   refund_id: text(64).optional(),

@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { text, UTR } from '../fields.ts'
 import { toPaise } from '../money.ts'
 import type { ReadSettled, SettledEvent } from './acquirer.ts'
-import type { CashfreeRequest } from './cashfree-http.ts'
+import { type CashfreeRequest, cashfreeId } from './cashfree-http.ts'
 import { type JsonAnswer, notBelieved, shortText } from './json-request.ts'
 
 const PAGE_EVENTS = 1_000
@@ -48,7 +48,9 @@ const Event = z
       event_service_tax: paise,
     }),
     order_details: z.object({ order_id: told }).nullish(),
-    payment_details: z.object({ bank_reference: told }).nullish(),
+    payment_details: z
+      .object({ bank_reference: told, cf_payment_id: cashfreeId.optional().catch(undefined) })
+      .nullish(),
     refund_details: z.object({ refund_arn: told }).nullish(),
     settlement_details: z.object({ utr: told, settlement_initiated_on: told, settlement_date: told }).nullish(),
   })
@@ -114,11 +116,11 @@ function toSettled({ event_details: event, ...details }: z.output<typeof Event>)
   const payout = details.settlement_details
   const payoutUtr = isLine || status === 'SUCCESS' ? payout?.utr : undefined
   if (!isLine) return { kind, amount, payoutUtr }
-  const paymentUtr = details.payment_details?.bank_reference
+  const { bank_reference: reference, cf_payment_id: id } = details.payment_details ?? {}
   const line = {
     orderId: details.order_details?.order_id,
-    ...(takesBack ? namesOf(event, details.refund_details?.refund_arn) : { utr: paymentUtr }),
-    paymentUtr,
+    ...(takesBack && namesOf(event, details.refund_details?.refund_arn)),
+    payment: { id, utr: reference },
     ...chargesOf(event, takesBack),
     initiatedAt: payout?.settlement_initiated_on,
     createdAt: payout?.settlement_date,

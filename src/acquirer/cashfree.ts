@@ -20,8 +20,18 @@ import {
 import { cashfreeNotifications } from './cashfree-notifications.ts'
 import { cashfreeSettled } from './cashfree-settlements.ts'
 import type { AcquirerClient, RefundOrder } from './client.ts'
-import { codeOf, type JsonAnswer, notBelieved, readBody, throwUndone } from './json-request.ts'
-import { notificationPath, requiredWithSuccess } from './notification.ts'
+import {
+  codeOf,
+  type JsonAnswer,
+  notBelieved,
+  orAbsent,
+  readBody,
+  readStatus,
+  requireOwn,
+  throwUndone,
+  unreadable,
+} from './json-request.ts'
+import { notificationPath } from './notification.ts'
 import { readPaymentLink } from './payment-link.ts'
 
 /*
@@ -39,11 +49,16 @@ const OrderAnswer = z.object({
 
 const Session = z.object({ data: z.object({ payload: z.object({ default: z.string().max(2_048) }) }) })
 
-const PaymentAnswer = z
-  .object(paymentFields)
-  .superRefine(requiredWithSuccess('payment_status', 'SUCCESS', ['bank_reference']))
+/** A payment in a status response. Every field may be missing: what is missing decides whether the payment can be read. */
+const PaymentAnswer = z.object({
+  ...paymentFields,
+  order_id: z.unknown().optional(),
+  payment_status: z.unknown().optional(),
+  payment_amount: paymentFields.payment_amount.optional().catch(undefined),
+  payment_currency: orAbsent(paymentFields.payment_currency),
+})
 
-const OrderState = z.object({ order_status: z.string() })
+const OrderState = z.object({ order_id: z.unknown().optional(), order_status: z.unknown().optional() })
 
 const RefundAnswer = z.object({ refund_id: z.string(), ...refundFields })
 
@@ -88,11 +103,18 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
     return { text: Session.safeParse(answer.body).data?.data.payload.default ?? '', requestId: answer.requestId }
   }
 
+  /** The payments of an order, oldest first; `undefined` stands for one that cannot be read. */
   async function paymentsOf(orderId: string, signal: AbortSignal | undefined) {
     const answer = await request({ method: 'GET', path: `orders/${orderId}/payments` }, signal, [200])
-    const message = 'Cashfree told of payments in a form that is not known'
-    const payments = readBody(z.array(PaymentAnswer), answer, message, { orderId })
-    return payments.sort((a, b) => (a.payment_time?.getTime() ?? 0) - (b.payment_time?.getTime() ?? 0))
+    const message = 'Cashfree returned payments in a form that is not known'
+    const listed = readBody(z.array(z.unknown()), answer, message, { orderId })
+    const payments = listed.map((payment) => PaymentAnswer.safeParse(payment).data)
+    requireOwn(
+      answer,
+      payments.map((payment) => [payment?.order_id, orderId] as const),
+    )
+    const timeOf = (payment: (typeof payments)[number]) => payment?.payment_time?.getTime() ?? 0
+    return { answer, payments: payments.sort((a, b) => timeOf(a) - timeOf(b)) }
   }
 
   function updateOf(answer: JsonAnswer, { ourRefundId }: RefundOrder) {
@@ -137,19 +159,31 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
       return state === 'TERMINATION_REQUESTED' ? 'unknown' : 'paid'
     },
 
-    async getPayment({ orderId, isOpen }, signal) {
+    async getPayments({ orderId, isOpen }, signal) {
+      let isOrderPaid = false
       if (isOpen) {
-        // Cashfree takes four times as many queries of orders as of payments. A payment of an ACTIVE order has not succeeded.
+        // Cashfree allows four times as many checks of orders as of payments. A payment of an ACTIVE order has not succeeded.
         const answer = await request({ method: 'GET', path: `orders/${orderId}` }, signal, [200])
-        const message = 'Cashfree told of an order in a form that is not known'
-        if (readBody(OrderState, answer, message, { orderId }).order_status === 'ACTIVE') return undefined
+        const message = 'Cashfree returned an order in a form that is not known'
+        const order = readStatus(OrderState, answer, message, orderId)
+        requireOwn(answer, [[order.order_id, orderId]])
+        if (order.order_status === 'ACTIVE') return []
+        isOrderPaid = !UNPAID.includes(order.order_status)
       }
-      const payments = await paymentsOf(orderId, signal)
-      const isPaid = ({ payment_status: status }: z.output<typeof PaymentAnswer>) => status === 'SUCCESS'
-      // A payment under way may still succeed, so a failed payment is reported only when no payment is under way.
-      const hasEnded = payments.every((payment) => toPaymentReport(name, orderId, payment) !== undefined)
-      const last = payments.find(isPaid) ?? (hasEnded ? payments.at(-1) : undefined)
-      return last && toPaymentReport(name, orderId, last)
+      const { answer, payments } = await paymentsOf(orderId, signal)
+      const reports = payments.map((payment) => payment && readPayment(name, orderId, payment))
+      const paid = reports.flatMap((report) =>
+        typeof report === 'object' && report.status === 'SUCCESS' ? [report] : [],
+      )
+      if (paid.length > 0) return paid
+      if (reports.includes(undefined) || (isOrderPaid && reports.length === 0)) {
+        throw unreadable(answer, 'Cashfree returned a payment whose status, amount or reference cannot be read', {
+          orderId,
+        })
+      }
+      // A pending payment may still succeed, so a failed payment is reported only when no payment is pending.
+      const last = reports.includes('pending') ? undefined : reports.at(-1)
+      return typeof last === 'object' ? [last] : []
     },
 
     async refund(order, signal) {
@@ -181,13 +215,31 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
     },
 
     async simulate({ id }, { succeeds }, signal) {
-      const open = (await paymentsOf(id, signal)).findLast(({ payment_status: status }) => !PAYMENT_ENDS.get(status))
+      const { payments } = await paymentsOf(id, signal)
+      const open = payments.findLast((payment) => payment && !PAYMENT_ENDS.get(payment.payment_status))
       if (open === undefined) throw new AcquirerError('unavailable', 'Cashfree has no open payment of this order')
       const simulated = { payment_status: succeeds ? 'SUCCESS' : 'FAILED' }
       const body = { entity: 'PAYMENTS', entity_id: open.cf_payment_id, entity_simulation: simulated }
       await request({ method: 'POST', path: 'simulate', body }, signal, [200])
     },
   }
+}
+
+/** Statuses of an order that say that it is not paid. */
+const UNPAID: readonly unknown[] = ['EXPIRED', 'TERMINATED', 'TERMINATION_REQUESTED']
+
+/** Statuses of a payment that may still succeed. */
+const PENDING: readonly unknown[] = ['PENDING', 'NOT_ATTEMPTED', 'FLAGGED']
+
+/** Reads a payment in a status response. Undefined if it may be paid and cannot be read. */
+function readPayment(account: string, orderId: string, payment: z.output<typeof PaymentAnswer>) {
+  const { payment_status: status, payment_amount: amount, bank_reference: reference, cf_payment_id: id } = payment
+  const isFailed = PAYMENT_ENDS.get(status) === 'FAIL'
+  if (PENDING.includes(status) || (isFailed && amount === undefined)) return 'pending' as const
+  const isPaid = status === 'SUCCESS' && (reference !== undefined || id !== undefined)
+  if (amount === undefined || !(isFailed || isPaid)) return undefined
+  const known = { ...payment, order_id: orderId, payment_status: String(status), payment_amount: amount }
+  return toPaymentReport(account, orderId, known) ?? ('pending' as const)
 }
 
 /** Cashfree takes an https address of at most 250 characters; without one, Cashfree uses that of its dashboard. */

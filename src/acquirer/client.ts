@@ -29,10 +29,11 @@ export type AcquirerClient = {
    */
   closeLink: (link: PaymentLink, signal?: AbortSignal) => Promise<'closed' | 'paid' | 'unknown'>
   /**
-   * The last payment of an order; undefined when the order has no payment, and while a payment is under way. Of an order
-   * that is open, a failed payment may be left out, if a query for successes alone is cheaper.
+   * All successful payments of an order, otherwise its last failed one; none while a payment is pending. Of an order that is
+   * open, a failed payment may be left out, if a query for successes alone is cheaper. Rejects with an AcquirerError that
+   * has `isUnreadable` if the response is about this order, and its state is unknown, or it is paid in an unknown form.
    */
-  getPayment: (order: LinkedOrder, signal?: AbortSignal) => Promise<PaymentReport | undefined>
+  getPayments: (order: LinkedOrder, signal?: AbortSignal) => Promise<PaymentReport[]>
   /** Simulates a payment of `amount` (in paise) by a link. Only the sandbox of an acquirer supports this call. */
   simulate: (
     link: PaymentLink,
@@ -55,7 +56,8 @@ export type LinkedOrder = { orderId: string; paymentLink: PaymentLink; isOpen?: 
 /** A refund to send or to query. `amount` is in paise, `utr` is that of the refunded payment. */
 export type RefundOrder = Omit<DueRefund, 'mid' | 'acquirer' | 'acquirerRefundId' | 'madeAt' | 'sentAt'>
 
-type CallName = Exclude<keyof AcquirerClient, 'repeatsRefunds'>
+/** Names of calls in metrics. */
+type CallName = Exclude<keyof AcquirerClient, 'repeatsRefunds' | 'getPayments'> | 'getPayment'
 
 type CallOutcome = 'done' | 'crowded' | AcquirerError['outcome']
 
@@ -100,7 +102,7 @@ export function withLimits(
     send: (signal: AbortSignal) => Promise<T>,
     signal = AbortSignal.timeout(limits.requestMs),
   ): Promise<T> {
-    // getPayment is never refused here, because the refused query would count as one of the few that an order has.
+    // getPayment is never rejected here, because the refused query would count as one of the few that an order has.
     if (underWay >= limits.callsUnderWay && callName !== 'getPayment') {
       onCall(acquirer, callName, 'crowded')
       throw undone(new AcquirerError('unavailable', `too many calls of ${name} are under way`))
@@ -128,7 +130,7 @@ export function withLimits(
     createLink: (intent, merchant, until) =>
       call('createLink', (signal) => client.createLink(intent, merchant, signal), until),
     closeLink: (link, until) => call('closeLink', (signal) => client.closeLink(link, signal), until),
-    getPayment: (order, until) => call('getPayment', (signal) => client.getPayment(order, signal), until),
+    getPayments: (order, until) => call('getPayment', (signal) => client.getPayments(order, signal), until),
     simulate: (link, attempt, until) => call('simulate', (signal) => client.simulate(link, attempt, signal), until),
     ...(refund && { refund: (order, until) => call('refund', (signal) => refund(order, signal), until) }),
     ...(getRefund && { getRefund: (order, until) => call('getRefund', (signal) => getRefund(order, signal), until) }),

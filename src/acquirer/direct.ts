@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import * as z from 'zod'
 import { badRequest, notificationUnsigned } from '../errors.ts'
-import { errorText, text, utr } from '../fields.ts'
+import { errorText, reportedUtr, text } from '../fields.ts'
 import { operation } from '../http/operation.ts'
 import { bankAmount } from '../money.ts'
 import { failureFields, failureIn } from '../payments/failure-reasons.ts'
@@ -19,7 +19,7 @@ export const PaymentNotification = z
   .object({
     orderId: text(64).meta({ description: 'Our `orderId`: the parameter `tr` of the UPI link.' }),
     status: z.enum(['SUCCESS', 'FAIL', 'REJECT'], errorText('must be SUCCESS, FAIL or REJECT')),
-    UTR: utr
+    UTR: reportedUtr
       .meta({
         description:
           'Unique transaction reference; needed with SUCCESS. Upper and lower case are the same. It also tells failed attempts apart.',

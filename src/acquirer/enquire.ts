@@ -11,15 +11,22 @@ import type { AcquirerClient, LinkedOrder } from './client.ts'
 type Recording = { reports: Reports; now: () => Date }
 
 /**
- * Queries the payment of an order at its acquirer, and records the report. Undefined if the acquirer knows no payment
- * that has ended. Rejects with an AcquirerError.
+ * Checks the status of an order's payments at its acquirer, and records them. Undefined if the acquirer knows no payment
+ * that has ended; otherwise the result of the first one that has changed something, or of the last one. A response that
+ * cannot be read keeps the order open. Rejects with an AcquirerError.
  */
 export async function enquire(
   order: LinkedOrder,
   { client, reports, now }: Recording & { client: AcquirerClient },
 ): Promise<Recorded | undefined> {
-  const report = await client.getPayment(order)
-  return report && reports.record(report, { source: 'enquiry', now })
+  const payments = await client.getPayments(order).catch(async (error) => {
+    if (error instanceof AcquirerError && error.isUnreadable) await reports.saveUnreadableStatus(order.orderId, now())
+    throw error
+  })
+  const recorded: Recorded[] = []
+  for (const payment of payments) recorded.push(await reports.record(payment, { source: 'enquiry', now }))
+  await reports.endUnreadable(order.orderId, now())
+  return recorded.find((one) => 'exception' in one || one.changed) ?? recorded.at(-1)
 }
 
 /** Whether the acquirer has perhaps looked at the order of an enquiry that failed: not with 429, nor without a log-in. */
@@ -82,7 +89,7 @@ export function dueEnquiries({ enquiries, clients, rulesOf, limits, ...recording
       const isAsked = wasAsked(error)
       if (isAsked && error.outcome === 'refused') return
       const most = rulesOf(enquiry.paymentLink.acquirer)?.most ?? 0
-      await enquiries.repeat(enquiry, isAsked, most, recording.now())
+      await enquiries.repeat(enquiry, { isAsked, isUnreadable: error.isUnreadable, most }, recording.now())
     }),
   )
 }

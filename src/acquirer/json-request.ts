@@ -77,6 +77,30 @@ export function failed(acquirer: string, answer: JsonAnswer, advice: string): Ac
 export const notBelieved = ({ requestId }: JsonAnswer, message: string, facts: object = {}) =>
   new AcquirerError('bad answer', message, { ...facts, requestId })
 
+/**
+ * Returns a status response as `schema` reads it. Throws for any body that has none of the fields of `schema`: such JSON, a
+ * proxy's for instance, is not in the acquirer's own form.
+ */
+export function readStatus<S extends z.ZodObject>(schema: S, answer: JsonAnswer, message: string, orderId: string) {
+  const isOwn = Object.keys(schema.shape).some((name) => Object.hasOwn(Object(answer.body), name))
+  return readBody(schema, isOwn ? answer : { ...answer, body: undefined }, message, { orderId })
+}
+
+/**
+ * Throws if a status response names another order: one of `names` is text and is not ours. Names are compared without case,
+ * and a name in an unknown form counts as absent, because the request has named the order.
+ */
+export function requireOwn(answer: JsonAnswer, names: readonly [reported: unknown, ours: string][]): void {
+  for (const [reported, ours] of names) {
+    if (typeof reported !== 'string' || reported === '' || reported.toLowerCase() === ours.toLowerCase()) continue
+    throw notBelieved(answer, 'a status response of the acquirer names another order', { order: ours })
+  }
+}
+
+/** The error of a status response about our order that may report a payment, in a form that is not known. */
+export const unreadable = (answer: JsonAnswer, message: string, facts: object) =>
+  Object.assign(notBelieved(answer, message, facts), { isUnreadable: true })
+
 /** Returns the body of an answer as `schema` reads it. Throws an AcquirerError with `message` for any other body. */
 export function readBody<S extends z.ZodType>(
   schema: S,

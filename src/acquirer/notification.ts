@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import * as z from 'zod'
 import { Failure, notFound, notificationRefused, orderNotFound } from '../errors.ts'
-import { errorText, utr } from '../fields.ts'
+import { errorText, reportedUtr } from '../fields.ts'
 import { registerSignedJson } from '../http/input.ts'
 import { success } from '../http/operation.ts'
 import type { Enquiries } from '../payments/enquiries.ts'
@@ -51,8 +51,16 @@ export const isoTime = z.iso
   .datetime({ offset: true, ...errorText('must be a time in ISO 8601 with its zone') })
   .transform((time) => new Date(time))
 
-/** A payment's UTR. A value in an unknown form counts as absent, because only a successful payment needs a UTR. */
-export const bankReference = utr.optional().catch(undefined)
+/** The bank's reference of a payment. A value in an unknown form counts as absent: an acquirer names a payment by its id too. */
+export const bankReference = reportedUtr.optional().catch(undefined)
+
+/** A refinement: an object whose field `status` is `success` has a bank reference or the acquirer's id of the payment. */
+export const namedWithSuccess =
+  <Name extends string>(status: Name, success: string, [reference, id]: readonly [Name, Name]) =>
+  (payment: { [Field in Name]?: unknown }, context: z.core.$RefinementCtx) => {
+    if (payment[status] !== success || payment[reference] !== undefined || payment[id] !== undefined) return
+    context.addIssue({ code: 'custom', path: [reference], message: `or ${id} is required with ${success}` })
+  }
 
 /** A refinement: an object whose field `status` is `success` has all fields in `needed`. */
 export const requiredWithSuccess =

@@ -13,7 +13,10 @@ import {
   orAbsent,
   paise,
   readBody,
+  readStatus,
+  requireOwn,
   shortText,
+  unreadable,
 } from './json-request.ts'
 import { bankReference } from './notification.ts'
 import { createToken, type Token } from './token.ts'
@@ -90,17 +93,19 @@ const codeFields = { errorCode: z.unknown().optional(), detailedErrorCode: z.unk
 const Attempt = z.object({
   ...railFields,
   ...codeFields,
-  state: z.string(),
-  amount: paise,
+  state: z.unknown().optional(),
+  amount: paise.optional().catch(undefined),
   transactionId: phonepeId.optional().catch(undefined),
   timestamp: z.int().positive().max(9_999_999_999_999).optional().catch(undefined),
 })
 
+/** An order's status response. Every field may be missing: what is missing decides whether the response can be read. */
 const Order = z.object({
   ...codeFields,
-  orderId: phonepeId,
-  state: z.enum(['CREATED', 'PENDING', 'COMPLETED', 'FAILED']),
-  amount: paise,
+  orderId: z.unknown().optional(),
+  merchantOrderId: z.unknown().optional(),
+  state: z.unknown().optional(),
+  amount: paise.optional().catch(undefined),
   paymentDetails: z
     .array(z.unknown())
     .catch([])
@@ -115,29 +120,47 @@ const utrOf = (told: readonly Rails[]) =>
     .find((rail) => rail?.utr)?.utr
 
 /**
- * Returns undefined while the order can be paid, and when it has ended without an attempt. Only the order's own state
- * decides: an attempt may fail in an order that is then paid. `account` is the name of our account.
+ * Reads every completed payment of a COMPLETED order, and the last attempt of a FAILED one; none of an order that can be paid.
+ * Only the order's own state decides: an attempt may fail in an order that is then paid. `account` is the name of our account,
+ * `id` PhonePe's name of the order.
  */
-export function readPayment(account: string, orderId: string, answer: JsonAnswer): PaymentReport | undefined {
-  const order = readBody(Order, answer, 'PhonePe told of an order in a form that is not known', { orderId })
+export function readPayments(
+  account: string,
+  { orderId, id }: { orderId: string; id: string },
+  answer: JsonAnswer,
+): PaymentReport[] {
+  const order = readStatus(Order, answer, 'PhonePe returned an order in a form that is not known', orderId)
+  requireOwn(answer, [
+    [order.orderId, id],
+    [order.merchantOrderId, orderId],
+  ])
+  const { state, amount } = order
   const attempts = order.paymentDetails.sort((a, b) => (a.timestamp ?? 0) - (b.timestamp ?? 0))
-  const reportOf = (attempt: z.output<typeof Attempt>) => ({
+  const reportOf = (attempt: z.output<typeof Attempt>, amount: number) => ({
     orderId,
     utr: utrOf([attempt]),
-    amount: toDecimalText(order.amount),
+    amount: toDecimalText(amount),
     paidAt: attempt.timestamp === undefined ? undefined : new Date(attempt.timestamp),
-    acquirer: { name: account, id: order.orderId },
+    acquirer: { name: account, id },
     names: attempt.transactionId === undefined ? undefined : { id: attempt.transactionId },
   })
-  if (order.state === 'COMPLETED') {
-    const paid = attempts.find(({ state }) => state === 'COMPLETED')
-    if (paid?.amount === order.amount && utrOf([paid])) return { ...reportOf(paid), status: 'SUCCESS' }
-    throw notBelieved(answer, 'PhonePe told of a paid order without a payment of its amount and a UTR', { orderId })
+  if (state === 'CREATED' || state === 'PENDING') return []
+  if (state === 'COMPLETED' && amount !== undefined) {
+    // A wallet or a gift balance pays without a UTR. Then PhonePe's id names the payment.
+    const paid = attempts
+      .filter((attempt) => attempt.state === 'COMPLETED' && (attempt.amount ?? amount) === amount)
+      .map((attempt) => ({ ...reportOf(attempt, amount), status: 'SUCCESS' as const }))
+      .filter(({ utr, names }) => utr !== undefined || names !== undefined)
+    if (paid.length > 0) return paid
+  }
+  if (state !== 'FAILED') {
+    throw unreadable(answer, 'PhonePe returned an order whose state or payment cannot be read', { orderId })
   }
   const last = attempts.at(-1)
-  if (order.state !== 'FAILED' || last === undefined) return undefined
+  if (last === undefined) return []
+  if (amount === undefined) throw notBelieved(answer, 'PhonePe returned a failed order without its amount', { orderId })
   const failure = failureOf(last) ?? failureOf(order)
-  return failure === 'under way' ? undefined : { ...reportOf(last), status: 'FAIL', failure }
+  return failure === 'under way' ? [] : [{ ...reportOf(last, amount), status: 'FAIL', failure }]
 }
 
 /** PhonePe's codes by reason, from its page of error codes. Card codes and codes without a cause are left out. */

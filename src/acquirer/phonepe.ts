@@ -12,7 +12,7 @@ import {
   NAME,
   type PhonepeRequest,
   phonepeId,
-  readPayment,
+  readPayments,
   readRefund,
 } from './phonepe-http.ts'
 import { phonepeNotifications } from './phonepe-notifications.ts'
@@ -77,9 +77,9 @@ export function phonepeClient(settings: PhonepeSettings, request: PhonepeRequest
     /** PhonePe has no call that closes an order: the order ends by its expiry. */
     closeLink: async () => 'unknown',
 
-    async getPayment({ orderId }, signal) {
+    async getPayments({ orderId, paymentLink }, signal) {
       const path = `payments/v2/order/${orderId}/status?details=true`
-      return readPayment(name, orderId, await request({ method: 'GET', path }, signal, [200]))
+      return readPayments(name, { orderId, id: paymentLink.id }, await request({ method: 'GET', path }, signal, [200]))
     },
 
     async check(signal) {

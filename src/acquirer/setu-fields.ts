@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { errorText } from '../fields.ts'
 import { toDecimalText } from '../money.ts'
 import { readFailure } from '../payments/failure-reasons.ts'
-import type { FinalStatus, PaymentNames, PaymentReport } from '../payments/outcome.ts'
+import type { FinalStatus, PaymentReport } from '../payments/outcome.ts'
 import type { RefundUpdate } from '../refunds/refund.ts'
 import { orAbsent, paise, shortText } from './json-request.ts'
 import { bankReference, isoTime } from './notification.ts'
@@ -52,7 +52,7 @@ export function toPaymentReport(
     amount: toDecimalText(payment.amount),
     paidAt: payment.txnTs,
     acquirer: { name: account, id: payment.productInstanceId },
-    names: namesOf(payment),
+    names: payment.id === undefined ? undefined : { id: payment.id, txnId: payment.txnId },
     failure,
   }
 }
@@ -61,11 +61,6 @@ export function toPaymentReport(
 function failureOf(reason: unknown) {
   const { npciRespCode, npciErrCode, npciErrCategory } = (reason ?? {}) as Record<string, unknown>
   return readFailure([npciRespCode, npciErrCode], npciErrCategory === 'TD' ? 'bank_unavailable' : undefined)
-}
-
-/** The payment's identifiers; undefined unless both are known, because a refund needs both. */
-function namesOf({ id, txnId }: Payment): PaymentNames | undefined {
-  return id !== undefined && txnId !== undefined ? { id, txnId } : undefined
 }
 
 /** Setu's document requires neither `crn` nor `reason` of a refund. */

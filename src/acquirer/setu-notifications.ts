@@ -9,8 +9,8 @@ import {
   isSigned,
   type Notification,
   type Notifications,
+  namedWithSuccess,
   onlyFields,
-  requiredWithSuccess,
 } from './notification.ts'
 import { acquirerId, NAME, paymentFields, refundFields, toPaymentReport, toRefundUpdate } from './setu-fields.ts'
 
@@ -24,7 +24,7 @@ const PaymentEvent = z
     merchantReferenceId: text(255),
     ...paymentFields,
   })
-  .superRefine(requiredWithSuccess('eventType', 'payment.success', ['rrn', 'txnTs']))
+  .superRefine(namedWithSuccess('eventType', 'payment.success', ['rrn', 'id']))
 
 const RefundEvent = z.object({
   eventType: z.enum(['refund.pending', 'refund.successful', 'refund.failed']),

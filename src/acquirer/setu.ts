@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { AcquirerError } from '../errors.ts'
 import type { EnquiryRules } from '../payments/enquiry-times.ts'
-import type { PaymentNames, PaymentReport } from '../payments/outcome.ts'
+import { type PaymentNames, type PaymentReport, utrOfId } from '../payments/outcome.ts'
 import { transactionNote } from '../payments/upi-links.ts'
 import type { RefundUpdate } from '../refunds/refund.ts'
 import { accountName, type SetuSettings } from './accounts.ts'
@@ -16,11 +16,13 @@ import {
   orAbsent,
   paise,
   readBody,
+  readStatus,
+  requireOwn,
   shortText,
   throwUndone,
   undone,
+  unreadable,
 } from './json-request.ts'
-import { requiredWithSuccess } from './notification.ts'
 import { readPaymentLink } from './payment-link.ts'
 import { ACQUIRER_ID, NAME, paymentFields, refundFields, toPaymentReport, toRefundUpdate } from './setu-fields.ts'
 import { setuNotifications } from './setu-notifications.ts'
@@ -53,9 +55,16 @@ const DynamicQr = z.object({
   referenceId: z.string().optional(),
 })
 
-const PaymentAnswer = z
-  .object({ status: z.enum(['initiated', 'pending', 'success', 'failed']), ...paymentFields })
-  .superRefine(requiredWithSuccess('status', 'success', ['rrn']))
+/** A payment's status response. Every field may be missing: what is missing decides whether the response can be read. */
+const PaymentAnswer = z.object({
+  ...paymentFields,
+  status: z.unknown().optional(),
+  productInstanceId: z.unknown().optional(),
+  merchantReferenceId: z.unknown().optional(),
+  referenceId: z.unknown().optional(),
+  amount: paise.optional().catch(undefined),
+  txnTs: paymentFields.txnTs.catch(undefined),
+})
 
 /** Setu's document requires neither `amount` nor `referenceId` of a refund. */
 const RefundAnswer = z.object({
@@ -121,23 +130,37 @@ export function setuClient(
     throw failed('Setu', answer, advice)
   }
 
-  async function getPayment(
-    { orderId, paymentLink }: LinkedOrder,
-    signal?: AbortSignal,
-  ): Promise<PaymentReport | undefined> {
+  async function getPayments({ orderId, paymentLink }: LinkedOrder, signal?: AbortSignal): Promise<PaymentReport[]> {
     const path = `payments/product-instances/${paymentLink.id}/last`
     const answer = await request({ method: 'GET', path }, paymentLink.merchantId, signal, [200, 404])
     // Setu answers 404 while nobody has tried to pay.
-    if (answer.status === 404) return undefined
-    const last = readBody(PaymentAnswer, answer, 'Setu told of a payment in a form that is not known')
-    if (last.status !== 'success' && last.status !== 'failed') return undefined
-    return toPaymentReport(name, orderId, last.status === 'success' ? 'SUCCESS' : 'FAIL', last)
+    if (answer.status === 404) return []
+    const last = readStatus(PaymentAnswer, answer, 'Setu returned a payment in a form that is not known', orderId)
+    requireOwn(answer, [
+      [last.productInstanceId, paymentLink.id],
+      [last.merchantReferenceId, orderId],
+      [last.referenceId, orderId],
+    ])
+    if (last.status === 'initiated' || last.status === 'pending') return []
+    const isNamed = last.rrn !== undefined || last.id !== undefined
+    const { amount } = last
+    if (amount !== undefined && (last.status === 'failed' || (last.status === 'success' && isNamed))) {
+      const status = last.status === 'success' ? 'SUCCESS' : 'FAIL'
+      const report = toPaymentReport(name, orderId, status, { ...last, amount, productInstanceId: paymentLink.id })
+      return report ? [report] : []
+    }
+    const message = 'Setu returned a payment whose status, amount or reference cannot be read'
+    throw last.status === 'failed'
+      ? notBelieved(answer, message, { orderId })
+      : unreadable(answer, message, { orderId })
   }
 
   /** Finds Setu's identifiers of a payment whose report had none. Setu reports only the last payment of a link. */
   async function namesOfPayment(order: RefundOrder, signal?: AbortSignal): Promise<PaymentNames> {
-    const last = await getPayment(order, signal)
-    if (last?.status === 'SUCCESS' && last.utr === order.utr && last.names) return last.names
+    const [last] = await getPayments(order, signal)
+    const { id, txnId } = last?.names ?? {}
+    const isIt = last?.status === 'SUCCESS' && id !== undefined && [last.utr, utrOfId(id)].includes(order.utr)
+    if (isIt && txnId !== undefined) return { id, txnId }
     throw new AcquirerError('bad answer', 'Setu does not name the payment that goes back: ask Setu about it', {
       ourRefundId: order.ourRefundId,
     })
@@ -169,7 +192,7 @@ export function setuClient(
       return answer.status === 200 ? 'closed' : 'paid'
     },
 
-    getPayment,
+    getPayments,
 
     check: async (signal) => void (await getToken(signal)),
 

@@ -8,7 +8,7 @@ import { toIstText } from '../ist.ts'
 import { toIndianText } from '../money.ts'
 import { FAILURE_REASONS } from '../payments/failure-reasons.ts'
 import type { Checkout } from '../payments/intents.ts'
-import { isGivenUp } from '../payments/outcome.ts'
+import { isOver } from '../payments/outcome.ts'
 import { sandboxAddress, upiLinkQuery } from '../payments/upi-links.ts'
 import type { Refund } from '../refunds/refund.ts'
 import type { Simulation } from './simulate.ts'
@@ -27,13 +27,14 @@ export const isFinal = (state: PageState): boolean => FINAL.includes(state)
 
 /** An unpaid intent has the status of its last attempt, but the customer may try again until it expires. */
 export function pageState(
-  { status, expiresAt, refunded }: Pick<Checkout, 'status' | 'expiresAt'> & { refunded?: boolean },
+  { refunded, ...intent }: Pick<Checkout, 'status' | 'expiresAt' | 'isUnreadable'> & { refunded?: boolean },
   now: Date,
 ): PageState {
+  const { status, expiresAt } = intent
   if (status === 'SUCCESS') return refunded ? 'refunded' : 'paid'
   if (status === 'CANCELLED') return 'cancelled'
   if (now < expiresAt) return status === 'PENDING' ? 'open' : 'attemptFailed'
-  if (!isGivenUp(expiresAt, now)) return 'timeUp'
+  if (!isOver(intent, now)) return 'timeUp'
   return status === 'PENDING' ? 'expired' : 'failed'
 }
 

@@ -121,11 +121,15 @@ function describeFound(
   return parts.join('\n\n')
 }
 
+const REFERENCE_UNKNOWN = 'utr is the acquirer’s payment id; bank reference not known yet'
+
 const SETTLEMENT_COLUMNS = 'initiatedAt, mid, utr, paymentUtr, amount, fee, tax, status'
 
 function describe(history: PaymentHistory, now: Date): string {
   const { changes: _, exceptions: __, webhooks: ___, ...rest } = history
   const { settlements: ____, refunds: _____, ...intent } = rest
-  const fields = record({ ...intent, amount: toIndianText(intent.amount) })
+  const isOnlyId = intent.utr !== null && intent.bankReference === null
+  const bankReference = isOnlyId ? REFERENCE_UNKNOWN : intent.bankReference
+  const fields = record({ ...intent, bankReference, amount: toIndianText(intent.amount) })
   return [fields, '', table('at, by, what', stepsOf(history, now), '')].join('\n')
 }

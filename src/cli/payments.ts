@@ -1,8 +1,8 @@
 import * as z from 'zod'
-import { enquiryRulesOf } from '../acquirer/acquirers.ts'
+import { ACQUIRER_NAMES, enquiryRulesOf } from '../acquirer/acquirers.ts'
 import { enquire, wasAsked } from '../acquirer/enquire.ts'
 import { AcquirerError } from '../errors.ts'
-import { matching, mobileAsWritten, text, utr } from '../fields.ts'
+import { matching, mobileAsWritten, reportedUtr, text, UTR_RULE } from '../fields.ts'
 import { momentText, toIstTime } from '../ist.ts'
 import { shopAmountText, toDecimalText } from '../money.ts'
 import { createEnquiries } from '../payments/enquiries.ts'
@@ -13,12 +13,14 @@ import { type Contradiction, possibleTime } from '../payments/outcome.ts'
 import { createReports, type Recorded } from '../payments/reports.ts'
 import { countsText } from '../reconciliation/operator-texts.ts'
 import { createPaymentHistory } from '../reconciliation/payment-history.ts'
+import { createAcquirerAccounts } from '../tenants/acquirer-accounts.ts'
 import { reachAccounts } from './acquirer-calls.ts'
 import { changingCommand, withhold } from './command.ts'
-import { CommandError } from './errors.ts'
+import { CommandError, UsageError } from './errors.ts'
 import { FILE, readFile } from './file.ts'
 import { findOrder, ourOrderId } from './find-payments.ts'
 import { withProgress } from './output.ts'
+import { acquirerAccount } from './settlements.ts'
 
 /** At least one day, because younger intents may still be paid: INTENT_EXPIRY_MINUTES is at most one day. */
 const DAYS_RULE = 'must be a whole number of days, 1 to 36500'
@@ -37,7 +39,7 @@ export const paymentCommands = [
     usage: '--order-id ID --utr U --amount N [--paid-at TIME] [--note TEXT] [--double]',
     schema: z.object({
       orderId: ourOrderId,
-      utr,
+      utr: reportedUtr.pipe(z.string(`${UTR_RULE}, and not a placeholder such as NA`)),
       amount: shopAmountText,
       paidAt: momentText.optional(),
       note: text(255).optional(),
@@ -94,7 +96,7 @@ export const paymentCommands = [
       const recorded = await enquire(enquiry, { client, reports, now: () => now }).catch(async (error: unknown) => {
         if (!(error instanceof AcquirerError)) throw error
         if (wasAsked(error)) throw new CommandError(`${error.message} (${count} is used up)`)
-        await enquiries.repeat(enquiry, false, most, now)
+        await enquiries.repeat(enquiry, { isAsked: false, isUnreadable: false, most }, now)
         throw new CommandError(error.message)
       })
       return {
@@ -105,13 +107,17 @@ export const paymentCommands = [
   }),
 
   changingCommand('payments import', 'Import the acquirer’s list of a day’s payments', {
-    usage: 'FILE|-   (CSV: order_id or acquirer_reference,status,utr,amount,paid_at)',
-    schema: z.object({ file: FILE }),
+    usage: `FILE|- [--acquirer ${ACQUIRER_NAMES.join('|')}[:ACCOUNT]]   (CSV: order_id or acquirer_reference,status,utr,amount,paid_at)`,
+    schema: z.object({ file: FILE, acquirer: acquirerAccount.optional() }),
     argument: 'file',
-    async run({ file }, { db, terminal }) {
+    async run({ file, acquirer }, { db, terminal }) {
+      if (acquirer === undefined && (await createAcquirerAccounts(db).list()).length > 0) {
+        throw new UsageError(WHOSE_REPORT)
+      }
       const warnings: string[] = []
       const result = await readFile(file, terminal, (csv, progress) =>
         importDayFile(db, csv, {
+          acquirer,
           // The present time, not the start of the command, because a payment may become late during the import.
           now: () => new Date(),
           onChecked: progress('lines checked'),
@@ -154,6 +160,10 @@ export const paymentCommands = [
     },
   }),
 ]
+
+const WHOSE_REPORT =
+  'payments import needs --acquirer, because an acquirer account exists: add the account whose report the file is, such as ' +
+  '--acquirer setu:acme, --acquirer cashfree for the account of the environment, or --acquirer direct'
 
 const KEPT_DAYS = 365
 const KEEP_LONGER =

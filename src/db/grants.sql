@@ -12,7 +12,7 @@ grant select on settlement_imports, settlement_versions, bank_holidays, bank_hol
 grant select (month, closed_at) on closed_months to upi_service;
 -- An order's outcome and number of events change, its amount and payee do not. The sandbox sets expires_at, which gives no
 -- more power than setting the status. `for no key update` needs the right to update a column.
-grant select, insert, update (status, utr, expires_at, event_sequence, fail_told_at) on payment_intents to upi_service;
+grant select, insert, update (status, utr, expires_at, event_sequence, fail_told_at, unreadable_at) on payment_intents to upi_service;
 -- The enquiries change; the link and its owner stay as the acquirer gave them.
 grant select, insert, update (enquiries, enquire_at, asked_at) on acquirer_intents to upi_service;
 -- Append-only: an intruder in the service cannot change the facts of a payment. The service ends exceptions by refunds.
@@ -21,8 +21,8 @@ grant select, insert on payment_attempts, payment_changes, payment_exceptions, p
   to upi_service;
 -- Why an attempt failed may be told later, once; a trigger of the table refuses any other change.
 grant update (failure_reason, failure_code) on payment_attempts to upi_service;
--- The acquirer's names of a payment may arrive later, once; triggers of the table refuse any other change.
-grant update (acquirer_payment_id, acquirer_txn_id) on payments to upi_service;
+-- The acquirer's ids of a payment and the bank's reference may arrive later, once; triggers of the table reject any other change.
+grant update (acquirer_payment_id, acquirer_txn_id, bank_reference) on payments to upi_service;
 -- A refund's progress changes; its payment and amount do not. Triggers check new refunds, and that an ended refund is not sent
 -- again.
 grant select, insert, update (status, reference, reason, ended_at, acquirer_refund_id, sent_at, attempts, due_at)

@@ -16,6 +16,9 @@ const AFTER_EXPIRY_SECONDS = [90, 8 * 60, 2 * 60 * 60] as const
 /** Shortest pause before the next enquiry about an intent, if nobody waits for its outcome. */
 const PAUSE_SECONDS = 60
 
+/** While the last response could not be read, the status is checked once an hour, for a day. */
+const UNREADABLE = { pauseSeconds: 60 * 60, daySeconds: 24 * 60 * 60 }
+
 /** A query of an order's payment at its acquirer. `enquiries` is the query's number among those of the order, from 1. */
 export type Enquiry = {
   mid: string
@@ -117,27 +120,32 @@ export function createEnquiries(db: Database) {
     },
 
     /**
-     * Plans an enquiry that has failed again. If the acquirer was not asked, the enquiry is not counted; else it is planned
-     * again only if it was the last that was planned, and the order may have `most` in all. The pauses grow with the time
-     * since the expiry.
+     * Schedules a failed status check again. A check that the acquirer did not look at is not counted; any other is scheduled
+     * again only if it was the last one, and the order may have `most` in all. The pauses grow with the time since the expiry.
      */
-    async repeat({ mid, orderId, enquiries }: Enquiry, isAsked: boolean, most: number, now: Date): Promise<void> {
+    async repeat(
+      { mid, orderId, enquiries }: Enquiry,
+      { isAsked, isUnreadable, most }: { isAsked: boolean; isUnreadable: boolean; most: number },
+      now: Date,
+    ): Promise<void> {
       await db.query(
         // The select computes the new value, because Citus does not support an interval in the `case` of an update.
         `with again as materialized (
            select a.order_id,
-                  $4::timestamptz + greatest(interval '${PAUSE_SECONDS} seconds', ($4 - i.expires_at) / 2) as at
+                  $4::timestamptz + case when $7::boolean then interval '${UNREADABLE.pauseSeconds} seconds'
+                    else greatest(interval '${PAUSE_SECONDS} seconds', ($4 - i.expires_at) / 2) end as at
              from acquirer_intents a
              join payment_intents i on i.mid = $1 and i.order_id = a.order_id
             where a.mid = $1 and a.order_id = $2 and a.enquiries = $3
               and ($5 = 1 or (a.enquire_at is null and a.enquiries < $6))
+              and not ($7::boolean and i.unreadable_at <= $4 - interval '${UNREADABLE.daySeconds} seconds')
               for update of a
          )
          update acquirer_intents a
             set enquiries = a.enquiries - $5, enquire_at = again.at
            from again
           where a.mid = $1 and a.order_id = again.order_id`,
-        [mid, orderId, enquiries, now, isAsked ? 0 : 1, most],
+        [mid, orderId, enquiries, now, isAsked ? 0 : 1, most, isUnreadable],
       )
     },
   }

@@ -6,7 +6,7 @@ import * as z from 'zod'
 import { type OnWarning, storeBatches } from '../csv.ts'
 import type { CsvFormat } from '../csv-header.ts'
 import type { Database, Queryable } from '../db/pool.ts'
-import { errorText, text, utr } from '../fields.ts'
+import { errorText, reportedUtr, text } from '../fields.ts'
 import { momentText } from '../ist.ts'
 import { bankAmount, toDecimalText } from '../money.ts'
 import { type FailureReason, failureFields, failureIn } from './failure-reasons.ts'
@@ -27,7 +27,8 @@ export type DayFileResult = {
 }
 
 /**
- * Records each line of the acquirer's day file like a notification, in the order of the file, which may have any size.
+ * Records each line of the acquirer's daily transaction report like a notification, in the order of the file, which may have
+ * any size. Orders of another acquirer account than `acquirer` are unknown orders: an acquirer reports only its own.
  * The whole file is checked first: a wrong line throws a CsvFileError, and nothing is stored. Then each batch stays
  * stored even if the next one fails, because a repeated import changes nothing. `db` must not limit the time of a
  * query, and needs more than one connection.
@@ -35,7 +36,7 @@ export type DayFileResult = {
 export async function importDayFile(
   db: Database,
   csv: Readable,
-  { now, onChecked, onRecorded, onWarning }: Importing,
+  { acquirer, now, onChecked, onRecorded, onWarning }: Importing,
 ): Promise<DayFileResult> {
   const client = await db.connect()
   try {
@@ -54,9 +55,10 @@ export async function importDayFile(
     }
     let impossible = 0
     const reports = createReports(db, { onImpossibleTime: () => (impossible += 1) })
-    let lines = await readLines(client, 0)
+    const nextLines = (after: number) => readLines(client, acquirer, after)
+    let lines = await nextLines(0)
     for (let last = lines.at(-1)?.line; last !== undefined; last = lines.at(-1)?.line) {
-      const news = await withoutRecorded(client, lines)
+      const news = await withoutRecorded(client, acquirer, lines)
       result.unchanged += lines.length - news.length
       for (const one of await recordLines(reports, news, now)) {
         if ('exception' in one) result.exceptions[one.exception] += 1
@@ -64,7 +66,7 @@ export async function importDayFile(
         if ('late' in one && one.late) result.exceptions['late payment'] += 1
       }
       onRecorded?.(last)
-      lines = await readLines(client, last)
+      lines = await nextLines(last)
     }
     if (impossible > 0) {
       const which = impossible === 1 ? '1 line has' : `${impossible} lines have`
@@ -80,7 +82,14 @@ export async function importDayFile(
 /** A callback for progress, called with the number of lines so far. */
 type OnProgress = ((lines: number) => void) | undefined
 
-type Importing = { now: () => Date; onChecked?: OnProgress; onRecorded?: OnProgress; onWarning?: OnWarning }
+/** `acquirer` is the acquirer account of the file; undefined for all orders, where no account exists. */
+type Importing = {
+  acquirer?: string | undefined
+  now: () => Date
+  onChecked?: OnProgress
+  onRecorded?: OnProgress
+  onWarning?: OnWarning
+}
 
 /**
  * Checks the whole file and saves its lines in a temporary table. No transaction is used, because during a transaction
@@ -137,7 +146,7 @@ type StoredLine = { [Column in keyof Line]: Line[Column] | null } & {
  * Returns the next lines after line number `after`. A line without order_id belongs to the intent whose link has the
  * line's acquirer_reference. A reference of no intent or of several intents is kept as an orderId, which is unknown.
  */
-async function readLines(client: PoolClient, after: number): Promise<Line[]> {
+async function readLines(client: PoolClient, acquirer: string | undefined, after: number): Promise<Line[]> {
   const { rows } = await client.query<StoredLine>(
     `select line::float8 as line, status, utr, amount, paid_at as "paidAt", order_id as "orderId",
             acquirer_reference as reference, reason, code
@@ -150,7 +159,7 @@ async function readLines(client: PoolClient, after: number): Promise<Line[]> {
   const references = rows.flatMap(({ orderId, reference }) =>
     orderId === null && reference !== null ? [reference] : [],
   )
-  const orders = await findByReference(client, references)
+  const orders = await findByReference(client, acquirer, references)
   return rows.map(({ utr, paidAt, orderId, reference, reason, code, ...line }) => {
     const failure = failureIn({ status: line.status, reason: reason ?? undefined, code: code ?? undefined })
     const isUnderWay = failure === 'under way'
@@ -159,6 +168,7 @@ async function readLines(client: PoolClient, after: number): Promise<Line[]> {
       orderId: orderId ?? orders.get(reference ?? '') ?? reference,
       utr: utr ?? undefined,
       paidAt: paidAt ?? undefined,
+      acquirer: acquirer === undefined ? undefined : { name: acquirer },
       failure: isUnderWay ? undefined : failure,
       isUnderWay,
     } as Line
@@ -166,26 +176,31 @@ async function readLines(client: PoolClient, after: number): Promise<Line[]> {
 }
 
 /** Maps references of acquirers' links to orderIds, except references that several intents share. */
-async function findByReference(db: Queryable, references: string[]): Promise<Map<string, string>> {
+async function findByReference(
+  db: Queryable,
+  acquirer: string | undefined,
+  references: string[],
+): Promise<Map<string, string>> {
   if (references.length === 0) return new Map()
   const { rows } = await db.query<{ reference: string; orderId: string }>(
     `select reference, min(order_id) as "orderId"
        from acquirer_intents
-      where reference = any ($1)
+      where reference = any ($1) and ($2::text is null or acquirer = $2)
       group by reference
      having count(*) = 1`,
-    [references],
+    [references, acquirer],
   )
   return new Map(rows.map(({ reference, orderId }) => [reference, orderId]))
 }
 
 /** Returns the lines of ended payments that are not recorded yet, or are recorded with other facts. */
-async function withoutRecorded(db: Queryable, lines: readonly Line[]): Promise<Line[]> {
+async function withoutRecorded(db: Queryable, acquirer: string | undefined, lines: readonly Line[]): Promise<Line[]> {
   const { rows } = await db.query<{ orderId: string; utr: string; amount: number }>(
-    `select order_id as "orderId", utr, amount * 100 + paise as amount
-       from payment_intents
-      where order_id = any ($1) and status = 'SUCCESS'`,
-    [lines.map(({ orderId }) => orderId)],
+    `select i.order_id as "orderId", i.utr, i.amount * 100 + i.paise as amount
+       from payment_intents i
+       left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
+      where i.order_id = any ($1) and i.status = 'SUCCESS' and ($2::text is null or coalesce(a.acquirer, 'direct') = $2)`,
+    [lines.map(({ orderId }) => orderId), acquirer],
   )
   const paid = new Map(rows.map((row) => [row.orderId, row]))
   return lines.filter(({ orderId, status, utr, amount, isUnderWay }) => {
@@ -227,7 +242,7 @@ const CsvLine = z
     order_id: text(64).optional(),
     acquirer_reference: text(64).optional(),
     status: z.enum(FINAL_STATUSES, errorText('must be SUCCESS, FAIL or REJECT')),
-    utr: utr.optional(),
+    utr: reportedUtr.optional(),
     amount: bankAmount,
     // The time is cut to milliseconds as in a notification, because the time identifies a repeated failed attempt.
     paid_at: momentText.transform((moment) => moment.toISOString()).optional(),

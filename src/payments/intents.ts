@@ -8,6 +8,7 @@ import { createInsert } from './insert-intents.ts'
 import { type Intent, isOrderId, type PaymentLink } from './intent.ts'
 import { RETURN_CALL, writeDeliveries } from './outbox.ts'
 import { EXPIRY_GRACE_MINUTES, givenUpUntil, isOver, OPEN_STATUSES, type Status } from './outcome.ts'
+import { endUnreadable } from './unreadable.ts'
 
 /** The stored intent, the intent of the earlier request with the same Idempotency-Key, or the reason of a refusal. */
 export type InsertOutcome =
@@ -17,6 +18,8 @@ export type InsertOutcome =
 export type Checkout = StoredIntent & {
   status: Status
   utr: string | null
+  /** Whether the acquirer's last status response could not be read. Then the order stays open. */
+  isUnreadable: boolean
   /** Why the last attempt failed; null unless the order's last report is of a failed attempt. */
   failureReason: FailureReason | null
   /** Whether the whole payment was refunded. */
@@ -25,11 +28,12 @@ export type Checkout = StoredIntent & {
 }
 
 /** A payment's state for its open pay page. `utr` is null until the order is paid. */
-export type PaymentState = Pick<Checkout, 'status' | 'utr' | 'expiresAt' | 'failureReason'>
+export type PaymentState = Pick<Checkout, 'status' | 'utr' | 'expiresAt' | 'isUnreadable' | 'failureReason'>
 
 export type PaymentStatus = WaitedFor & {
   amount: number
   status: Status
+  isUnreadable: boolean
   failureReason: FailureReason | null
   utr: string | null
   /** Whether the order is paid and has an undelivered return call, as long as no answer has reported the payment. */
@@ -162,13 +166,14 @@ async function close(
   const { rows } = await client.query<{ sequence: number }>(
     `update payment_intents i
         set status = 'CANCELLED', event_sequence = event_sequence + 1
-      where mid = $1 and order_id = $2 and status in ${OPEN_STATUSES} and expires_at > $3
+      where mid = $1 and order_id = $2 and status in ${OPEN_STATUSES} and (expires_at > $3 or unreadable_at is not null)
         and not ${FAIL_TOLD} and not exists (${writtenExpiries('$1', '$2')})
      returning event_sequence as sequence`,
     [mid, orderId, givenUpUntil(now)],
   )
   const [cancelled] = rows
   if (cancelled === undefined) return undefined
+  await endUnreadable(client, { mid, orderId }, { by: 'merchant', now })
   await client.query(
     `insert into payment_changes (mid, order_id, status, reason, changed_at) values ($1, $2, 'CANCELLED', 'merchant', $3)`,
     [mid, orderId, now],
@@ -199,6 +204,7 @@ const INTENT = `
 
 const statusBy = (column: string) => `
   select mid, order_id as "orderId", amount * 100 + paise as amount, status, utr, expires_at as "expiresAt",
+         unreadable_at is not null as "isUnreadable",
          status = 'SUCCESS' and exists (
            select from webhook_deliveries d
             where d.mid = $1 and d.endpoint_id = '${RETURN_CALL}' and d.order_id = i.order_id
@@ -211,7 +217,8 @@ const statusBy = (column: string) => `
 const FIND_STATUS = prepared(`${statusBy('merchant_order_id')} union all ${statusBy('order_id')} limit 1`)
 
 const FIND_CHECKOUT = prepared(
-  `select ${INTENT}, i.status, i.utr, ${failureReason()} as "failureReason", m.disabled_at is not null as "merchantDisabled",
+  `select ${INTENT}, i.status, i.utr, i.unreadable_at is not null as "isUnreadable",
+          ${failureReason()} as "failureReason", m.disabled_at is not null as "merchantDisabled",
           i.utr is not null and i.amount * 100 + i.paise <= (
             select coalesce(sum(r.amount_paise), 0)
               from refunds r
@@ -224,7 +231,8 @@ const FIND_CHECKOUT = prepared(
 )
 
 const FIND_STATES = prepared(
-  `select order_id as "orderId", status, utr, expires_at as "expiresAt", ${failureReason()} as "failureReason"
+  `select order_id as "orderId", status, utr, expires_at as "expiresAt", unreadable_at is not null as "isUnreadable",
+          ${failureReason()} as "failureReason"
      from payment_intents i
     where order_id = any ($1)`,
 )

@@ -17,7 +17,7 @@ export const OPEN_STATUSES = `('PENDING', 'FAIL', 'REJECT')`
 export type PaymentReport = {
   orderId: string
   status: FinalStatus
-  /** The bank's reference of the payment, in upper case. Never undefined for SUCCESS. */
+  /** The bank's reference of the payment, in upper case. A SUCCESS has it, or `names`. */
   utr: string | undefined
   amount: string
   paidAt: Date | undefined
@@ -30,14 +30,48 @@ export type PaymentReport = {
 
 export type ReportSource = 'notification' | 'enquiry' | 'day file' | 'operator' | 'sandbox'
 
-/** Identifiers of a payment at its acquirer, to which refunds refer. */
+/** Identifiers of a payment at its acquirer. `id` identifies the payment; refunds refer to both. */
 export type PaymentNames = { id: string; txnId?: string | undefined }
+
+/**
+ * A stored payment of an order. `utr` is the bank's reference, or the acquirer's `id` where the reference was not known or
+ * belonged to another payment; then `bankReference` is the reference, as soon as it is known.
+ */
+export type StoredPayment = {
+  utr: string
+  bankReference: string | null
+  id: string | null
+  txnId: string | null
+  isSecond: boolean
+}
+
+/** The acquirer's id of a payment in the form of a UTR: 1 to 35 letters and digits, in upper case. */
+export const utrOfId = (id: string) => id.replace(/[_-]/g, '').slice(-35).toUpperCase()
+
+/** The bank's reference of a stored payment; undefined while it is not known. */
+const referenceOf = ({ utr, bankReference, id }: StoredPayment) =>
+  bankReference ?? (id !== null && utr === utrOfId(id) ? undefined : utr)
+
+/** Whether a report is about a stored payment: by the acquirer's id if both have one, otherwise by UTR. */
+export function isOf({ utr, names }: Pick<PaymentReport, 'utr' | 'names'>, stored: StoredPayment): boolean {
+  if (names !== undefined && stored.id !== null) return utrOfId(names.id) === utrOfId(stored.id)
+  return utr !== undefined && (utr === stored.utr || utr === stored.bankReference)
+}
+
+/** Whether a report is certainly about another payment. A report without an id that both know is compared by reference. */
+function isOfAnother({ utr, names }: PaymentReport, stored: StoredPayment): boolean {
+  if (names !== undefined && stored.id !== null) return true
+  return utr !== undefined && referenceOf(stored) !== undefined
+}
 
 export type ReportedIntent = Pick<Intent, 'mid' | 'orderId' | 'amount' | 'expiresAt'> & {
   status: Status
-  utr: string | null
-  /** Whether the reported UTR has paid another order of the same merchant. */
-  utrOfAnother: boolean
+  /** Whether the acquirer's last status response could not be read. Then the order stays open. */
+  isUnreadable: boolean
+  /** The order's payments: its own first. */
+  payments: readonly StoredPayment[]
+  /** Whether the report is about a payment of another order of the same merchant: by the acquirer's id if it has one, otherwise by UTR. */
+  isOfAnotherOrder: boolean
   /** Whether an answer or a webhook has told the merchant that the order has failed for good. */
   failTold: boolean
   /** Whether this attempt was reported as failed before. */
@@ -75,8 +109,11 @@ export type Verdict =
   | { verdict: 'failed attempt'; over: boolean }
   /** A failed attempt beyond the largest number that is stored for an order. The attempt is only counted. */
   | { verdict: 'surplus attempt' }
-  | { verdict: 'repeat' }
-  | { verdict: 'exception'; kind: Contradiction }
+  /** `of` is the stored payment that a repeated success is about, if that is certain. */
+  | { verdict: 'repeat'; of?: StoredPayment | undefined }
+  | { verdict: 'exception'; kind: Exclude<Contradiction, 'double payment'> }
+  /** A second payment of a paid order; `stored` if it was reported before. */
+  | { verdict: 'second payment'; stored: StoredPayment | undefined }
 
 /**
  * Judges a report of a payment. A success is never undone, and counts however late it comes. A failed attempt does not
@@ -87,11 +124,14 @@ export function judge(intent: ReportedIntent, report: PaymentReport, source: Rep
   if (report.amount !== toDecimalText(intent.amount)) return { verdict: 'exception', kind: 'amount differs' }
   const isPaid = intent.status === 'SUCCESS'
   if (report.status === 'SUCCESS') {
-    if (intent.utrOfAnother) return { verdict: 'exception', kind: 'UTR of another order' }
+    const stored = isPaid ? intent.payments.find((payment) => isOf(report, payment)) : undefined
+    if (stored) return stored.isSecond ? { verdict: 'second payment', stored } : { verdict: 'repeat', of: stored }
+    if (intent.isOfAnotherOrder) return { verdict: 'exception', kind: 'UTR of another order' }
     // A day file comes after every order's end, so its success is late only if the failure was reported to the
     // merchant.
     if (!isPaid) return { verdict: 'success', late: over && (source !== 'day file' || intent.failTold) }
-    return report.utr === intent.utr ? { verdict: 'repeat' } : { verdict: 'exception', kind: 'double payment' }
+    const isSecond = intent.payments.every((payment) => isOfAnother(report, payment))
+    return isSecond ? { verdict: 'second payment', stored: undefined } : { verdict: 'repeat' }
   }
   if (intent.attemptKnown) return { verdict: 'repeat' }
   // A failure after a success is left to a person: either the bank has taken the money back, or the reports are out of
@@ -136,9 +176,12 @@ export function givenUpUntil(now: Date): Date {
   return new Date(now.getTime() - EXPIRY_GRACE_MINUTES * 60_000)
 }
 
-/** Whether checkPaymentStatus answers at `now` that the order has ended. No public client queries it after that. */
-export function isOver({ status, expiresAt }: Pick<ReportedIntent, 'status' | 'expiresAt'>, now: Date): boolean {
-  return status === 'SUCCESS' || status === 'CANCELLED' || isGivenUp(expiresAt, now)
+/** The facts that decide the status that a merchant gets. */
+export type Judged = Pick<ReportedIntent, 'status' | 'expiresAt' | 'isUnreadable'>
+
+/** Whether the status that checkPaymentStatus returns at `now` is final. No public client checks it again after that. */
+export function isOver({ status, expiresAt, isUnreadable }: Judged, now: Date): boolean {
+  return status === 'SUCCESS' || status === 'CANCELLED' || (!isUnreadable && isGivenUp(expiresAt, now))
 }
 
 export const FINAL_STATUSES = ['SUCCESS', 'FAIL', 'REJECT'] as const satisfies readonly FinalStatus[]
@@ -156,7 +199,7 @@ export type Outcome =
   | { txnStatus: 'PENDING'; msg: (typeof OPEN_MESSAGES)[number] }
   | { txnStatus: FinalStatus; msg: (typeof FINAL_MESSAGES)[number] }
 
-export function outcome(intent: Pick<ReportedIntent, 'status' | 'expiresAt'>, now: Date): Outcome {
+export function outcome(intent: Judged, now: Date): Outcome {
   const over = isOver(intent, now)
   switch (intent.status) {
     case 'SUCCESS':

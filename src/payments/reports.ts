@@ -16,7 +16,10 @@ import {
   possibleTime,
   type ReportedIntent,
   type ReportSource,
+  type StoredPayment,
+  utrOfId,
 } from './outcome.ts'
+import { endUnreadable, saveUnreadable } from './unreadable.ts'
 
 /**
  * The source of a report, and the clock. Reports of an operator also have `person` (the operator's name) and `note`.
@@ -65,17 +68,18 @@ export function createReports(
     received: Received,
   ): Promise<Stored> {
     const { source, now, attempt, person, note, saves } = received
-    const save = (kind: ExceptionKind) =>
-      saveException(db, kind, { ...report, mid: stored?.mid ?? '', person, note }, now)
-    const refuse = async (kind: Contradiction) => ({
+    const save = async (kind: ExceptionKind, utr = report.utr) =>
+      (await saveException(db, kind, { ...report, utr, mid: stored?.mid ?? '', person, note }, now)) ? [kind] : []
+    const refuse = async (kind: Contradiction, utr?: string) => ({
       exception: kind,
-      saved: saves?.(kind) !== false && (await save(kind)) ? kind : undefined,
+      saved: saves?.(kind) === false ? [] : await save(kind, utr),
     })
     if (stored === undefined) return refuse('unknown order')
     const intent = { ...stored, ...(await findFacts(db, stored, report, attempt, attemptsOfOrder)) }
     const judged = judge(intent, report, source, now)
     switch (judged.verdict) {
       case 'repeat':
+        if (judged.of) await learn(db, intent.mid, judged.of, report)
         if (report.failure) await db.query(ADD_FAILURE(intent.mid, report, attempt))
         return { changed: false, late: false }
       case 'surplus attempt':
@@ -90,16 +94,31 @@ export function createReports(
       }
       case 'success': {
         const { late } = judged
-        const payment = paymentOf(intent, report, late ? 'late' : 'first', now)
-        if (!(await returnsRow(db, PAY(...payment, source, person, note)))) return refuse('UTR of another order')
-        const saved = late && (await save('late payment')) ? ('late payment' as const) : undefined
+        const kind = late ? 'late' : 'first'
+        const utr = await storePayment(intent, report, (utr) =>
+          returnsRow(db, PAY(...paymentOf(intent, report, utr, kind, now), source, person, note)),
+        )
+        if (utr === undefined) return refuse('UTR of another order')
+        if (intent.isUnreadable) await endUnreadable(db, intent, { by: person ?? source, now })
+        const saved = [
+          ...(isReferenceOfAnother(report, utr) ? await save('UTR of another order') : []),
+          ...(late ? await save('late payment', utr) : []),
+        ]
         return { changed: true, late, paise: intent.amount, saved }
       }
-      case 'exception': {
-        const counts = judged.kind === 'double payment' && saves?.(judged.kind) !== false
-        const isOurs = !counts || (await returnsRow(db, TAKE_UTR(...paymentOf(intent, report, 'second', now))))
-        return refuse(isOurs ? judged.kind : 'UTR of another order')
+      case 'second payment': {
+        if (judged.stored) {
+          await learn(db, intent.mid, judged.stored, report)
+          return refuse('double payment', judged.stored.utr)
+        }
+        if (saves?.('double payment') === false) return refuse('double payment')
+        const utr = await storePayment(intent, report, (utr) =>
+          returnsRow(db, TAKE_UTR(...paymentOf(intent, report, utr, 'second', now))),
+        )
+        return utr === undefined ? refuse('UTR of another order') : refuse('double payment', utr)
       }
+      case 'exception':
+        return refuse(judged.kind)
     }
   }
 
@@ -127,8 +146,21 @@ export function createReports(
       if (isImpossibleTime) listeners.onImpossibleTime?.()
       if (paise !== undefined) listeners.onPayment?.(report.status, reporting.source, paise)
       if (failure) listeners.onFailure?.(failure.reason, failure.acquirer)
-      if (saved !== undefined) listeners.onException?.(saved)
+      for (const kind of saved ?? []) listeners.onException?.(kind)
       return recorded
+    },
+
+    /** Keeps an order open whose status response may report a payment and could not be read. */
+    async saveUnreadableStatus(orderId: string, now: Date): Promise<void> {
+      const mid = await findMerchant(db, orderId)
+      if (mid === undefined) return
+      if (await saveUnreadable(db, { mid, orderId }, now)) listeners.onException?.('unreadable')
+    },
+
+    /** Ends what `saveUnreadableStatus` has stored, because a later status response could be read. */
+    async endUnreadable(orderId: string, now: Date): Promise<void> {
+      const mid = await findMerchant(db, orderId)
+      if (mid !== undefined) await endUnreadable(db, { mid, orderId }, { by: 'enquiry', now })
     },
 
     /**
@@ -159,20 +191,24 @@ export function createReports(
 type Received = Omit<Reporting, 'now'> & { now: Date; attempt: string }
 
 /**
- * The result, with facts for callbacks: `saved` is a new exception, `paise` the amount of a new payment or attempt,
+ * The result, with facts for callbacks: `saved` are new exceptions, `paise` the amount of a new payment or attempt,
  * `failure` is that of a new attempt.
  */
 type Stored = Recorded & {
-  saved?: ExceptionKind | undefined
+  saved?: readonly ExceptionKind[]
   paise?: number | undefined
   failure?: { reason: FailureReason; acquirer: string }
   isSurplus?: true
 }
 
-type StoredIntent = Omit<ReportedIntent, 'utrOfAnother' | 'attemptKnown' | 'attemptsFull'> & {
+type StoredIntent = Omit<ReportedIntent, 'payments' | 'isOfAnotherOrder' | 'attemptKnown' | 'attemptsFull'> & {
+  utr: string | null
   acquirer: string
   createdAt: Date
 }
+
+/** An intent with the references of payments that the report may not use as its UTR. */
+type FoundIntent = StoredIntent & { isReferenceUsed: boolean }
 
 /** Finds an order's merchant, which never changes. Undefined for an unknown order. */
 export async function findMerchant(db: Queryable, orderId: string): Promise<string | undefined> {
@@ -194,7 +230,7 @@ async function lockIntent(
 
 const LOCK_INTENT = prepared(
   `select i.mid, i.order_id as "orderId", i.amount * 100 + i.paise as amount, i.status, i.utr,
-          i.created_at as "createdAt", i.expires_at as "expiresAt", ${FAIL_TOLD} as "failTold",
+          i.unreadable_at is not null as "isUnreadable", i.created_at as "createdAt", i.expires_at as "expiresAt", ${FAIL_TOLD} as "failTold",
           coalesce(a.acquirer, 'direct') as acquirer
      from payment_intents i
      left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
@@ -205,30 +241,52 @@ const LOCK_INTENT = prepared(
 
 async function findFacts(
   db: Queryable,
-  { mid, orderId, failTold }: StoredIntent,
+  { mid, orderId, utr: paidBy, failTold }: StoredIntent,
   report: PaymentReport,
   attempt: string,
   attemptsOfOrder: number,
 ) {
-  const { status, utr } = report
+  const { status, utr, names } = report
   if (status === 'SUCCESS') {
-    const { rows } = await db.query<{ isEnd: boolean }>(FIND_UTR_AND_END(mid, utr, orderId))
+    const { rows } = await db.query<FoundPayment | IsEnd>(FIND_PAYMENTS_AND_END(mid, paidBy, orderId, utr))
+    const found = rows.filter((row): row is FoundPayment => row.utr !== null)
+    const ofAnother = found.filter((payment) => payment.orderId !== orderId)
     return {
-      utrOfAnother: rows.some(({ isEnd }) => !isEnd),
+      payments: found.filter((payment) => payment.orderId === orderId),
+      isReferenceUsed: ofAnother.length > 0,
+      isOfAnotherOrder: ofAnother.some(({ id }) => names === undefined || id === names.id),
       attemptKnown: false,
       attemptsFull: false,
-      failTold: failTold || rows.some(({ isEnd }) => isEnd),
+      failTold: failTold || rows.length > found.length,
     }
   }
   const { rows } = await db.query<{ known: boolean; stored: number }>(COUNT_ATTEMPTS(mid, orderId, status, attempt))
   const { known = false, stored = 0 } = rows[0] ?? {}
-  return { utrOfAnother: false, attemptKnown: known, attemptsFull: stored >= attemptsOfOrder, failTold }
+  const none = { payments: [], isReferenceUsed: false, isOfAnotherOrder: false, failTold }
+  return { ...none, attemptKnown: known, attemptsFull: stored >= attemptsOfOrder }
 }
 
-const FIND_UTR_AND_END = prepared(
-  `select false as "isEnd" from payments where mid = $1 and utr = $2 and order_id <> $3
+type FoundPayment = StoredPayment & { orderId: string }
+/** The row that says that payment.expired is written. */
+type IsEnd = { utr: null }
+
+const PAYMENT = `
+  select order_id as "orderId", utr, bank_reference as "bankReference", acquirer_payment_id as id, acquirer_txn_id as "txnId",
+         kind = 'second' as "isSecond"
+    from payments
+   where mid = $1`
+
+/** The payments of the order $3, which is paid by the UTR $2; payments of other orders with the UTR $4; and the order's end. */
+const FIND_PAYMENTS_AND_END = prepared(
+  `${PAYMENT} and utr = $2
     union all
-   ${writtenExpiries('$1', '$3')}`,
+   ${PAYMENT} and order_id = $3 and kind = 'second'
+    union all
+   ${PAYMENT} and utr = $4 and order_id <> $3
+    union all
+   ${PAYMENT} and bank_reference = $4 and order_id <> $3
+    union all
+   select null, null, null, null, null, ended.* from (${writtenExpiries('$1', '$3')}) ended`,
 )
 
 const COUNT_ATTEMPTS = prepared(
@@ -239,19 +297,59 @@ const COUNT_ATTEMPTS = prepared(
 
 const returnsRow = async (db: Queryable, statement: QueryConfig) => (await db.query(statement)).rowCount === 1
 
+/**
+ * Stores a payment under its bank reference, or under the acquirer's id if another payment of the merchant has the reference.
+ * `insert` stores it under a UTR, and returns false if another order has this UTR. Returns the UTR; undefined if neither is free.
+ */
+async function storePayment(
+  { isReferenceUsed }: FoundIntent,
+  { utr, names }: PaymentReport,
+  insert: (utr: string) => Promise<boolean>,
+): Promise<string | undefined> {
+  const reference = isReferenceUsed ? undefined : utr
+  // Another order may store the same reference at the same time: the primary key decides.
+  for (const free of [reference, names && utrOfId(names.id)]) {
+    if (free !== undefined && (await insert(free))) return free
+  }
+  return undefined
+}
+
+/** Whether the payment is stored as `stored`, since another payment has the reported reference. */
+const isReferenceOfAnother = ({ utr }: PaymentReport, stored: string) => utr !== undefined && utr !== stored
+
 const paymentOf = (
   { mid, orderId, amount, acquirer }: StoredIntent,
-  { utr, paidAt, names }: PaymentReport,
+  { utr: reference, paidAt, names }: PaymentReport,
+  utr: string,
   kind: 'first' | 'late' | 'second',
   now: Date,
-) => [mid, utr, orderId, amount, paidAt, now, kind, acquirer, names?.id, names?.txnId]
+) => [
+  ...[mid, utr, orderId, amount, paidAt, now, kind, acquirer, names?.id, names?.txnId],
+  reference === utr ? undefined : reference,
+]
+
+/** Adds to a stored payment what only a later report of it has: the acquirer's ids, and the bank's reference. */
+async function learn(db: Queryable, mid: string, stored: StoredPayment, { utr, names }: PaymentReport): Promise<void> {
+  const id = stored.id === null ? names?.id : undefined
+  const txnId = stored.txnId === null ? names?.txnId : undefined
+  const isReferenceMissing = stored.bankReference === null && stored.id !== null && stored.utr === utrOfId(stored.id)
+  const reference = isReferenceMissing && utr !== stored.utr ? utr : undefined
+  if ([id, txnId, reference].every((fact) => fact === undefined)) return
+  await db.query(
+    `update payments
+        set acquirer_payment_id = coalesce(acquirer_payment_id, $3), acquirer_txn_id = coalesce(acquirer_txn_id, $4),
+            bank_reference = coalesce(bank_reference, $5)
+      where mid = $1 and utr = $2`,
+    [mid, stored.utr, id, txnId, reference],
+  )
+}
 
 /** SQL that yields a row unless another order has the UTR. `union`, because on Citus both parts see an inserted row. */
 const TAKEN = `
   inserted as (
     insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer, acquirer_payment_id,
-                          acquirer_txn_id)
-    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+                          acquirer_txn_id, bank_reference)
+    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
         on conflict do nothing
     returning order_id
   ), taken as (
@@ -267,7 +365,7 @@ const TAKE_UTR = prepared(`with ${TAKEN} select from taken`)
 const PAY = prepared(
   `with ${TAKEN}, changed as (
      insert into payment_changes (mid, order_id, utr, paid_at, status, reason, told_by, note, changed_at)
-     select $1, $3, $2, $5, 'SUCCESS', $11, $12, $13, $6 from taken
+     select $1, $3, $2, $5, 'SUCCESS', $12, $13, $14, $6 from taken
    ), paid as (
      update payment_intents
         set status = 'SUCCESS', utr = $2, event_sequence = event_sequence + 1

@@ -2,18 +2,21 @@ import type { Queryable } from '../db/pool.ts'
 import { orderIdsBegin } from '../payments/intent.ts'
 import { EXPIRY_GRACE_MINUTES, givenUpUntil, LONGEST_EXPIRY_MINUTES, OPEN_STATUSES } from '../payments/outcome.ts'
 
-/** SQL of each count. Unpaid intents that expired at $3 or earlier are given up; the others may still be paid. */
+/** Whether an unpaid intent's status is final: it expired at $3 or earlier, and its last status response could be read. */
+const IS_OVER = '(expires_at <= $3 and unreadable_at is null)'
+
+/** SQL of each count. */
 const COUNTS = {
   orders: 'count(*)',
   paid: `count(*) filter (where status = 'SUCCESS')`,
   /** The last attempt failed, and the time to pay is over. */
-  failed: `count(*) filter (where status in ('FAIL', 'REJECT') and expires_at <= $3)`,
+  failed: `count(*) filter (where status in ('FAIL', 'REJECT') and ${IS_OVER})`,
   /** Nobody tried, and the time to pay is over. */
-  expired: `count(*) filter (where status = 'PENDING' and expires_at <= $3)`,
+  expired: `count(*) filter (where status = 'PENDING' and ${IS_OVER})`,
   /** Closed by the merchant. */
   cancelled: `count(*) filter (where status = 'CANCELLED')`,
   /** May still be paid. */
-  waiting: `count(*) filter (where status in ${OPEN_STATUSES} and expires_at > $3)`,
+  waiting: `count(*) filter (where status in ${OPEN_STATUSES} and not ${IS_OVER})`,
   paise: 'coalesce(sum(amount * 100 + paise), 0)',
   paidPaise: `coalesce(sum(amount * 100 + paise) filter (where status = 'SUCCESS'), 0)`,
 }

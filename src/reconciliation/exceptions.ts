@@ -1,5 +1,6 @@
 import type { Queryable } from '../db/pool.ts'
 import type { ExceptionKind, FinalStatus } from '../payments/outcome.ts'
+import { endMark } from '../payments/unreadable.ts'
 
 /** `mid` is empty when no intent is known. An unreadable notification has a `body` and nothing else. */
 export type PaymentException = {
@@ -94,7 +95,12 @@ export function createExceptions(db: Queryable) {
         [exceptions.map(({ mid }) => mid), exceptions.map(({ id }) => id), reason, by, now],
       )
       const ended = new Set(rows.map(({ id }) => id))
-      return exceptions.filter(({ id }) => ended.has(id))
+      const resolved = exceptions.filter(({ id }) => ended.has(id))
+      // The order's status follows as if the response that could not be read had not come.
+      for (const { kind, mid, orderId } of resolved) {
+        if (kind === 'unreadable' && orderId !== '') await endMark(db, { mid, orderId }, now)
+      }
+      return resolved
     },
   }
 }

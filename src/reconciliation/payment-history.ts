@@ -1,7 +1,7 @@
 import type { Database } from '../db/pool.ts'
 import { CARRIED_UTR } from '../ledger/sql.ts'
 import { type Intent, orderIdsBegin } from '../payments/intent.ts'
-import type { FinalStatus, ReportSource, Status } from '../payments/outcome.ts'
+import { type FinalStatus, type ReportSource, type Status, utrOfId } from '../payments/outcome.ts'
 import type { Refund } from '../refunds/refund.ts'
 import { listRefunds } from '../refunds/store.ts'
 import { createExceptions, type PaymentException } from './exceptions.ts'
@@ -11,7 +11,11 @@ export type PaymentHistory = Pick<
   'mid' | 'orderId' | 'merchantOrderId' | 'amount' | 'note' | 'createdAt' | 'expiresAt'
 > & {
   status: Status
+  /** Whether the order stays open because the acquirer's last status response could not be read. */
+  isUnreadable: boolean
   utr: string | null
+  /** The bank's reference of the order's payment; null before a payment, and while only the acquirer's id is known. */
+  bankReference: string | null
   acquirer: string
   /**
    * The acquirer's identifier, the `tr` of its link, and how many enquiries were made; null where we make the
@@ -82,19 +86,26 @@ export function createPaymentHistory(db: Database) {
     /** All that is known of one intent; undefined when there is none. */
     async find(orderId: string): Promise<PaymentHistory | undefined> {
       const { rows } = await db.query<
-        Omit<PaymentHistory, 'changes' | 'exceptions' | 'refunds' | 'webhooks' | 'settlements'>
+        Omit<PaymentHistory, 'changes' | 'exceptions' | 'refunds' | 'webhooks' | 'settlements'> & {
+          paymentId: string | null
+        }
       >(
         `select i.mid, i.order_id as "orderId", i.merchant_order_id as "merchantOrderId",
-                i.amount * 100 + i.paise as amount, i.note, i.status, i.utr,
+                i.amount * 100 + i.paise as amount, i.note, i.status,
+                i.unreadable_at is not null as "isUnreadable", i.utr, p.bank_reference as "bankReference",
+                p.acquirer_payment_id as "paymentId",
                 i.created_at as "createdAt", i.expires_at as "expiresAt", coalesce(a.acquirer, 'direct') as acquirer,
                 a.acquirer_id as "acquirerId", a.reference as "acquirerReference", a.enquiries
            from payment_intents i
            left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
+           left join payments p on p.mid = i.mid and p.utr = i.utr
           where i.order_id = $1`,
         [orderId],
       )
-      const [intent] = rows
-      if (intent === undefined) return undefined
+      if (rows[0] === undefined) return undefined
+      const { paymentId, ...found } = rows[0]
+      const isReference = paymentId === null || found.utr !== utrOfId(paymentId)
+      const intent = { ...found, bankReference: found.bankReference ?? (isReference ? found.utr : null) }
       const { mid } = intent
       const changes = await db.query<PaymentChange>(
         `select status, utr, paid_at as "paidAt", reason, told_by as "toldBy", note, null as "failureReason",
@@ -120,7 +131,7 @@ export function createPaymentHistory(db: Database) {
         [mid, orderId],
       )
       const told = [...exceptions.map(({ utr }) => utr), ...refunds.map(({ reference }) => reference)]
-      const utrs = [intent.utr, ...told].filter((utr) => utr)
+      const utrs = [intent.utr, intent.bankReference, ...told].filter((utr) => utr)
       const settlements = await settlementsOf(utrs as string[], mid)
       return { ...intent, changes: changes.rows, exceptions, refunds, webhooks: webhooks.rows, settlements }
     },
@@ -170,6 +181,7 @@ function ordersOf(sought: Exclude<Sought, { orderId: string }>): { orders: strin
   }
   if ('utr' in sought) {
     const orders = `${OF_MERCHANTS} i.utr = $2
+      union select p.mid, p.order_id from merchants m join payments p on p.mid = m.mid where p.bank_reference = $2
       union select mid, order_id from payment_attempts where utr = $2
       union select mid, order_id from payment_exceptions where utr = $2 and mid <> ''`
     return { orders, values: [sought.utr] }

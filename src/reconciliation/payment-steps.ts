@@ -10,7 +10,7 @@ export type Step = { at: Date; what: string; by: string | null }
 
 /** What happened to a payment, in the order of time, in words to read out on the telephone. */
 export function stepsOf(history: PaymentHistory, now: Date): Step[] {
-  const { amount, createdAt, expiresAt, changes, exceptions, refunds, webhooks, settlements } = history
+  const { amount, createdAt, expiresAt, isUnreadable, changes, exceptions, refunds, webhooks, settlements } = history
   const ended = changes.find((change) => change.status === 'SUCCESS' || change.status === 'CANCELLED')?.changedAt ?? now
   const steps: Step[] = [
     { at: createdAt, what: `order of ${toIndianText(amount)} made`, by: 'merchant' },
@@ -21,7 +21,7 @@ export function stepsOf(history: PaymentHistory, now: Date): Step[] {
     ...settlements.map(ofSettlement),
   ]
   if (expiresAt <= ended) steps.push({ at: expiresAt, what: 'its time to pay ended', by: null })
-  if (isGivenUp(expiresAt, ended)) {
+  if (!isUnreadable && isGivenUp(expiresAt, ended)) {
     const at = new Date(expiresAt.getTime() + EXPIRY_GRACE_MINUTES * 60_000)
     steps.push({ at, what: 'its merchant was told from here on that it is not paid', by: null })
   }

@@ -31,8 +31,8 @@ export async function storeAcquirerRefund(
       `select utr
          from payments
         where mid = $1 and order_id = $2
-          and case when $3::text is not null then utr = $3
-                   when $4::text is not null and acquirer_payment_id is not null then acquirer_payment_id = $4
+          and case when $4::text is not null and acquirer_payment_id is not null then acquirer_payment_id = $4
+                   when $3::text is not null then $3 in (utr, bank_reference)
                    else kind <> 'second' end
         order by acquirer_payment_id
         limit 1`,

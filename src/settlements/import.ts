@@ -10,6 +10,7 @@ import { settlementFile } from './csv.ts'
 import { nameDeductions, nextDeductions, prepareDeductions, setDeductionsAside } from './deductions.ts'
 import { lockSettlements, nextImportId, storeImport } from './imports.ts'
 import type { Layout } from './layouts.ts'
+import { namePayments, preparePaymentNames } from './payments-of-rows.ts'
 
 /**
  * The number of the import, by which it can be undone, and counts of rows: `inserted` are new, `unchanged` were stored
@@ -84,6 +85,7 @@ async function prepare(client: Queryable): Promise<void> {
       value_date date
     ) on commit drop`)
   await prepareDeductions(client)
+  await preparePaymentNames(client)
 }
 
 /** The state of an import. `deductions` is the number of negative rows, which are stored after all others. */
@@ -92,6 +94,7 @@ type Running = Changing & { counts: Counts; deductions: number }
 async function storeBatch(client: pg.ClientBase, batch: Batch, running: Running): Promise<LineFault[]> {
   if (batch.rowCount === 0) return []
   await pipeline([batch.rows], client.query(copyFrom('copy incoming from stdin')))
+  await namePayments(client)
   const { deductions, amount } = await setDeductionsAside(client)
   running.deductions += deductions
   running.counts.amount += amount

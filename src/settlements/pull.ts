@@ -42,7 +42,7 @@ export async function* toSettlementFile(
     const found = await findOrders(db, acquirer, events)
     let lines = ''
     for (const [index, { kind, amount, payoutUtr, line }] of events.entries()) {
-      const { mid, utr = line?.utr } = found.get(index + 1) ?? {}
+      const { mid, storedUtr, paymentUtr = line?.payment.utr } = found.get(index + 1) ?? {}
       // Also a rest of 0: an earlier pull may have found another.
       const rest = line === undefined || mid === undefined ? BigInt(amount) : 0n
       if (payoutUtr !== undefined) rests.set(payoutUtr, (rests.get(payoutUtr) ?? 0n) + rest)
@@ -51,8 +51,9 @@ export async function* toSettlementFile(
         continue
       }
       orders.push(line.orderId as string)
+      const utr = storedUtr ?? line.utr ?? paymentUtr
       const fields = [mid, rupees(amount), utr, payoutUtr, 'SUCCESS', line.initiatedAt, line.createdAt]
-      lines += toCsv([...fields, rupees(line.fee), rupees(line.tax), line.paymentUtr])
+      lines += toCsv([...fields, rupees(line.fee), rupees(line.tax), paymentUtr])
     }
     if (lines !== '') yield lines
   }
@@ -74,18 +75,32 @@ const toCsv = (fields: readonly (string | undefined)[]) =>
 
 /**
  * The merchants of the events' orders, by the number of the event, counted from 1; with the UTR of a line that is stored already
- * under its earlier one.
+ * under its earlier one, and the stored UTR of the line's payment, if its id is known.
  */
 async function findOrders(db: Queryable, acquirer: string, events: readonly SettledEvent[]) {
-  const { rows } = await db.query<{ event: number; mid: string; utr: string | null }>(
-    `select e.event::float8 as event, i.mid, s.utr
-       from unnest($1::text[], $2::text[]) with ordinality as e (order_id, earlier_utr, event)
+  const { rows } = await db.query<{ event: number; mid: string; storedUtr: string | null; paymentUtr: string | null }>(
+    `select e.event::float8 as event, i.mid, s.utr as "storedUtr",
+            case when own.acquirer_payment_id = e.payment_id then own.utr else second.utr end as "paymentUtr"
+       from unnest($1::text[], $2::text[], $4::text[]) with ordinality as e (order_id, earlier_utr, payment_id, event)
        join payment_intents i on i.order_id = e.order_id
        join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id and a.acquirer = $3
-       left join settlements s on s.mid = i.mid and s.utr = e.earlier_utr`,
-    [events.map(({ line }) => line?.orderId), events.map(({ line }) => line?.earlierUtr), acquirer],
+       left join settlements s on s.mid = i.mid and s.utr = e.earlier_utr
+       left join payments own on own.mid = i.mid and own.utr = i.utr
+       left join payments second on second.mid = i.mid and second.order_id = i.order_id and second.kind = 'second'
+        and second.acquirer_payment_id = e.payment_id`,
+    [
+      events.map(({ line }) => line?.orderId),
+      events.map(({ line }) => line?.earlierUtr),
+      acquirer,
+      events.map(({ line }) => line?.payment.id),
+    ],
   )
-  return new Map(rows.map(({ event, mid, utr }) => [event, { mid, ...(utr !== null && { utr }) }]))
+  return new Map(
+    rows.map(({ event, mid, storedUtr, paymentUtr }) => [
+      event,
+      { mid, storedUtr: storedUtr ?? undefined, paymentUtr: paymentUtr ?? undefined },
+    ]),
+  )
 }
 
 /** Keeps by the import what the acquirer's payouts are more or less by, so that each can be held against the bank statement. */

@@ -68,7 +68,7 @@ export function dueExpiries({ db, now, limits }: Dependencies): JobSource {
  */
 function writeExpired(db: Database, mid: string, limit: number, now: Date): Promise<number> {
   return inTransaction(db, async (client) => {
-    const { rows: held } = await client.query<{ orderId: string; finalAt: Date }>(
+    const { rows: held } = await client.query<{ orderId: string; finalAt: Date; isUnreadable: boolean }>(
       // Materialized, so that intents are looked up one by one, whatever the planner expects.
       `with due as materialized (
          select order_id, final_at
@@ -78,24 +78,28 @@ function writeExpired(db: Database, mid: string, limit: number, now: Date): Prom
           limit $3
             for update skip locked
        )
-       select due.order_id as "orderId", due.final_at as "finalAt"
+       select due.order_id as "orderId", due.final_at as "finalAt", i.unreadable_at is not null as "isUnreadable"
          from due
          join payment_intents i on i.mid = $1 and i.order_id = due.order_id
         order by due.order_id
           for no key update of i skip locked`,
       [mid, now, limit],
     )
-    const finalAt = new Map(held.map((row) => [row.orderId, row.finalAt]))
+    const waiting = held.filter(({ isUnreadable }) => isUnreadable).map(({ orderId }) => orderId)
+    const finalAt = new Map(held.flatMap((row) => (row.isUnreadable ? [] : [[row.orderId, row.finalAt] as const])))
     // The update is a second statement, so that it sees the events that another instance wrote before it released an order.
     const { rows: expired } = await client.query<Expired>(
       `with looked as (
          delete from webhook_expiries where mid = $1 and order_id = any ($2)
+       ), waiting as (
+         -- Such an order stays open until a response can be read, which schedules it again.
+         update webhook_expiries set final_at = 'infinity' where mid = $1 and order_id = any ($3)
        )
        update payment_intents i
           set event_sequence = event_sequence + 1
         where mid = $1 and order_id = any ($2) and status in ${OPEN_STATUSES} and not ${IS_WRITTEN}
        returning order_id as "orderId", event_sequence as sequence, status, ${failureReason()} as "failureReason"`,
-      [mid, [...finalAt.keys()]],
+      [mid, [...finalAt.keys()], waiting],
     )
     const events = expired.map(({ orderId, sequence, status, failureReason }) => {
       const txnStatus = status === 'REJECT' ? 'REJECT' : 'FAIL'

@@ -176,7 +176,10 @@ it('instances that share an account make no more enquiries in a minute than the 
   const orderIds = await Promise.all(Array.from({ length: 12 }, (_, number) => newOrderWithLink(number)))
   const asked: string[] = []
   const client = {
-    getPayment: async ({ orderId }: { orderId: string }) => void asked.push(orderId),
+    async getPayments({ orderId }: { orderId: string }) {
+      asked.push(orderId)
+      return []
+    },
   }
   service.clock.set(afterExpiry(90).toISOString())
   const instance = () =>
@@ -200,8 +203,9 @@ it('an enquiry that the acquirer answers with 429 is not counted, and is made ag
   const orderId = await newOrderWithLink()
   let isCrowded = true
   const client = {
-    async getPayment() {
+    async getPayments() {
       if (isCrowded) throw new AcquirerError('unavailable', 'too many calls', { status: 429 })
+      return []
     },
   }
   const clients = async () => new Map([[SETU, client as never]])
@@ -228,9 +232,10 @@ describe('an enquiry that fails', () => {
     const asked: number[] = []
     const secondsNow = () => Math.round((service.clock.now().getTime() - EXPIRES_AT.getTime()) / 1000)
     const client = {
-      async getPayment() {
+      async getPayments() {
         asked.push(secondsNow())
         if (secondsNow() < LATE) throw fault
+        return []
       },
     }
     const clients = async () => new Map([[SETU, client as never]])
@@ -275,9 +280,10 @@ it('an enquiry whose result cannot be stored does not stop the others, and is lo
   service.clock.set('2026-04-01T00:16:30Z')
   const asked: string[] = []
   const client = {
-    async getPayment({ paymentLink }: { paymentLink: { reference: string } }) {
+    async getPayments({ paymentLink }: { paymentLink: { reference: string } }) {
       asked.push(paymentLink.reference)
       if (asked.length === 1) throw new Error('the database is away')
+      return []
     },
   }
   const warnings: unknown[] = []
@@ -309,7 +315,7 @@ it('an enquiry is made even when the acquirer’s limit of simultaneous calls is
     createLink: hangs,
     closeLink: hangs,
     simulate: hangs,
-    getPayment: async () => undefined,
+    getPayments: async () => [],
     check: hangs,
   }
   const log = { warn: () => undefined, error: () => undefined }
@@ -319,6 +325,6 @@ it('an enquiry is made even when the acquirer’s limit of simultaneous calls is
     ...{ log, onCall, limits: LIMITS.acquirers, elapsedMs: service.clock.elapsedMs },
   })
   for (let i = 0; i <= LIMITS.acquirers.callsUnderWay; i++) client.closeLink(LINK).catch(() => undefined)
-  expect(await client.getPayment({ orderId: 'O', paymentLink: LINK })).toBeUndefined()
+  expect(await client.getPayments({ orderId: 'O', paymentLink: LINK })).toEqual([])
   expect(outcomes).toEqual(['closeLink crowded', 'getPayment done'])
 })

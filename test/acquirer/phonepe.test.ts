@@ -4,7 +4,7 @@ import { enquiryRulesOf } from '../../src/acquirer/acquirers.ts'
 import type { AcquirerClient } from '../../src/acquirer/client.ts'
 import { dueEnquiries } from '../../src/acquirer/enquire.ts'
 import { phonepe, phonepeClient } from '../../src/acquirer/phonepe.ts'
-import { createPhonepeRequest, readPayment, readRefund } from '../../src/acquirer/phonepe-http.ts'
+import { createPhonepeRequest, readPayments, readRefund } from '../../src/acquirer/phonepe-http.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { createOutboundClient } from '../../src/outbound/http-client.ts'
 import { createEnquiries } from '../../src/payments/enquiries.ts'
@@ -246,7 +246,8 @@ describe('a call that fails', () => {
       asked.push(url)
       return url.endsWith('/token') ? json(200, token) : json(401, {})
     })
-    for (let i = 0; i < 5; i++) await its.getPayment({ orderId: 'a1' } as never).catch(() => undefined)
+    for (let i = 0; i < 5; i++)
+      await its.getPayments({ orderId: 'a1', paymentLink: {} } as never).catch(() => undefined)
     expect(asked.filter((url) => url.endsWith('/token'))).toHaveLength(2)
   })
 })
@@ -540,7 +541,11 @@ describe('the answer to a question', () => {
     unknown: { of: 'us' },
   }
   const read = (changes: object) =>
-    readPayment('phonepe:acme', 'O1', { status: 200, body: { ...order, ...changes }, requestId: 'R' })
+    readPayments(
+      'phonepe:acme',
+      { orderId: 'O1', id: order.orderId },
+      { status: 200, body: { ...order, ...changes }, requestId: 'R' },
+    )
   const withAttempt = (changes: object) => ({ paymentDetails: [{ ...attempt, ...changes }] })
 
   it.each([
@@ -563,29 +568,62 @@ describe('the answer to a question', () => {
       { paymentDetails: [attempt, { ...attempt, state: 'FAILED', timestamp: 1_774_982_500_000 }] },
     ],
   ])('with %s tells of the payment of an order, and nothing of the customer', (_what, changes) => {
-    expect(read(changes)).toEqual({
-      orderId: 'O1',
-      status: 'SUCCESS',
-      utr,
-      amount: '100.00',
-      paidAt: new Date(1_774_982_400_000),
-      acquirer: { name: 'phonepe:acme', id: 'OMO1' },
-      names: { id: 'OM1' },
-    })
+    expect(read(changes)).toEqual([
+      {
+        orderId: 'O1',
+        status: 'SUCCESS',
+        utr,
+        amount: '100.00',
+        paidAt: new Date(1_774_982_400_000),
+        acquirer: { name: 'phonepe:acme', id: 'OMO1' },
+        names: { id: 'OM1' },
+      },
+    ])
   })
 
   it.each([
     ['no attempt', { paymentDetails: [] }],
     ['no list of attempts', { paymentDetails: undefined }],
-    ['no amount of the attempt', withAttempt({ amount: undefined })],
-    ['no UTR', withAttempt({ rail: { type: 'UPI' } })],
-    ['a UTR of another rail', withAttempt({ rail: { type: 'PG', utr } })],
+    ['neither a UTR nor an id', withAttempt({ rail: { type: 'UPI' }, transactionId: undefined })],
     ['another amount of the attempt', withAttempt({ amount: 10_001 })],
     ['an attempt that has not ended', withAttempt({ state: 'PENDING' })],
     ['an unknown state', { state: 'REFUNDED' }],
     ['an amount with decimals', { amount: 10_000.5 }],
-  ])('of a paid order with %s is not believed', (_what, changes) => {
-    expect(() => read(changes)).toThrow(expect.objectContaining({ outcome: 'bad answer' }))
+  ])('of a paid order with %s cannot be read, and may report a payment', (_what, changes) => {
+    expect(() => read(changes)).toThrow(expect.objectContaining({ outcome: 'bad answer', isUnreadable: true }))
+  })
+
+  it.each([
+    ['no amount of the attempt', withAttempt({ amount: undefined }), utr],
+    ['no UTR', withAttempt({ rail: { type: 'UPI' } }), undefined],
+    ['a UTR of another rail', withAttempt({ rail: { type: 'PG', utr } }), undefined],
+    ['a placeholder as UTR', withAttempt({ rail: { type: 'UPI', utr: 'NA' } }), undefined],
+  ])('of a paid order with %s reports the payment by PhonePe’s id', (_what, changes, reference) => {
+    expect(read(changes)).toEqual([
+      expect.objectContaining({ status: 'SUCCESS', utr: reference, names: { id: 'OM1' } }),
+    ])
+  })
+
+  it('of an order that was paid twice reports both payments, also beside one that cannot be read', () => {
+    const nameless = { ...attempt, transactionId: undefined, rail: undefined }
+    const wallet = { ...attempt, transactionId: 'OM2', rail: { type: 'PPI_WALLET' } }
+    expect(read({ paymentDetails: [nameless, attempt, wallet] })).toEqual([
+      expect.objectContaining({ utr, names: { id: 'OM1' } }),
+      expect.objectContaining({ utr: undefined, names: { id: 'OM2' } }),
+    ])
+  })
+
+  it.each([{ merchantOrderId: 'O2' }, { orderId: 'OMO2' }])(
+    'that names another order, %j, is not believed',
+    (changes) => {
+      expect(() => read(changes)).toThrow(expect.objectContaining({ outcome: 'bad answer', isUnreadable: false }))
+    },
+  )
+
+  it('that is JSON of somebody else is not believed', () => {
+    const answer = { status: 200, body: { error: 'busy' }, requestId: 'R' }
+    const reading = () => readPayments('phonepe', { orderId: 'O1', id: 'OMO1' }, answer)
+    expect(reading).toThrow(expect.objectContaining({ outcome: 'bad answer', isUnreadable: false }))
   })
 
   it.each([
@@ -597,13 +635,13 @@ describe('the answer to a question', () => {
       { state: 'FAILED', errorCode: 'TXN_NOT_COMPLETED', paymentDetails: [] },
     ],
   ])('%s tells of no payment', (_what, changes) => {
-    expect(read(changes)).toBeUndefined()
+    expect(read(changes)).toEqual([])
   })
 
   it('of a failed order is that of its last attempt', () => {
     const failed = { ...attempt, state: 'FAILED', errorCode: 'TXN_CANCELLED', detailedErrorCode: 'ZA', rail: undefined }
     const earlier = { ...failed, transactionId: 'OM0', timestamp: 1, detailedErrorCode: 'ZM' }
-    expect(read({ state: 'FAILED', paymentDetails: [failed, earlier] })).toMatchObject({
+    expect(read({ state: 'FAILED', paymentDetails: [failed, earlier] })[0]).toMatchObject({
       status: 'FAIL',
       utr: undefined,
       names: { id: 'OM1' },

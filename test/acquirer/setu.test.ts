@@ -240,7 +240,7 @@ describe('an enquiry to Setu', () => {
     const link = { acquirer: 'setu', id, merchantId, reference: refId, link: intentLink }
     const http = createOutboundClient({ allowedNetworks: allow(), limits: LIMITS.outbound, now: service.clock.now })
     const client = setuClient(setuSettings(bank), createJsonRequest(http), () => performance.now())
-    return client.getPayment({ orderId, paymentLink: link })
+    return (await client.getPayments({ orderId, paymentLink: link }))[0]
   }
   const quietly = { faults: { lost: 1 } }
 

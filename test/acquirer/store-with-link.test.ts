@@ -44,7 +44,7 @@ async function newRequest(limits = LIMITS.acquirers) {
       closed.push(id)
       return 'closed'
     },
-    getPayment: async () => undefined,
+    getPayments: async () => [],
     simulate: async () => undefined,
   }
   const log = { warn: () => undefined, error: () => undefined }

@@ -29,6 +29,7 @@ const checkoutOf = (orderId: string): Checkout => ({
   failureReason: null,
   refunded: false,
   merchantDisabled: false,
+  isUnreadable: false,
 })
 
 const utrOf = (status: Status) => (status === 'SUCCESS' ? '523504870405' : null)

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import * as z from 'zod'
 import * as cashfree from '../../src/acquirer/cashfree-http.ts'
-import { readPayment } from '../../src/acquirer/phonepe-http.ts'
+import { readPayments } from '../../src/acquirer/phonepe-http.ts'
 import * as setu from '../../src/acquirer/setu-fields.ts'
 import { FAILURE_REASONS, failureIn } from '../../src/payments/failure-reasons.ts'
 
@@ -50,7 +50,7 @@ function ofCashfree(changes: object) {
 function ofPhonepe(changes: object, ofOrder: object = {}) {
   const attempt = { state: 'FAILED', amount: 100, ...changes }
   const body = { orderId: 'O', state: 'FAILED', amount: 100, ...ofOrder, paymentDetails: [attempt] }
-  return readPayment('phonepe', 'O', { status: 200, body, requestId: undefined })
+  return readPayments('phonepe', { orderId: 'O', id: body.orderId }, { status: 200, body, requestId: undefined })[0]
 }
 
 const details = (changes: object) => ({ error_code: 'TRANSACTION_DECLINED', error_reason: 'auth_declined', ...changes })
