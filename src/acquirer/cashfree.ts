@@ -27,7 +27,8 @@ import {
   orAbsent,
   readBody,
   readStatus,
-  requireOwn,
+  reportedOrderId,
+  requireOrder,
   throwUndone,
   unreadable,
 } from './json-request.ts'
@@ -109,10 +110,6 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
     const message = 'Cashfree returned payments in a form that is not known'
     const listed = readBody(z.array(z.unknown()), answer, message, { orderId })
     const payments = listed.map((payment) => PaymentAnswer.safeParse(payment).data)
-    requireOwn(
-      answer,
-      payments.map((payment) => [payment?.order_id, orderId] as const),
-    )
     const timeOf = (payment: (typeof payments)[number]) => payment?.payment_time?.getTime() ?? 0
     return { answer, payments: payments.sort((a, b) => timeOf(a) - timeOf(b)) }
   }
@@ -166,7 +163,7 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
         const answer = await request({ method: 'GET', path: `orders/${orderId}` }, signal, [200])
         const message = 'Cashfree returned an order in a form that is not known'
         const order = readStatus(OrderState, answer, message, orderId)
-        requireOwn(answer, [[order.order_id, orderId]])
+        requireOrder(answer, orderId, order.order_id)
         if (order.order_status === 'ACTIVE') return []
         isOrderPaid = !UNPAID.includes(order.order_status)
       }
@@ -238,7 +235,12 @@ function readPayment(account: string, orderId: string, payment: z.output<typeof 
   if (PENDING.includes(status) || (isFailed && amount === undefined)) return 'pending' as const
   const isPaid = status === 'SUCCESS' && (reference !== undefined || id !== undefined)
   if (amount === undefined || !(isFailed || isPaid)) return undefined
-  const known = { ...payment, order_id: orderId, payment_status: String(status), payment_amount: amount }
+  const known = {
+    ...payment,
+    order_id: reportedOrderId(payment.order_id, orderId),
+    payment_status: String(status),
+    payment_amount: amount,
+  }
   return toPaymentReport(account, orderId, known) ?? ('pending' as const)
 }
 

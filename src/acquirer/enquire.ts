@@ -25,7 +25,8 @@ export async function enquire(
   })
   const recorded: Recorded[] = []
   for (const payment of payments) recorded.push(await reports.record(payment, { source: 'enquiry', now }))
-  await reports.endUnreadable(order.orderId, now())
+  const isOfOrder = recorded.every((one) => !('exception' in one) || one.exception !== 'unknown order')
+  if (isOfOrder) await reports.endUnreadable(order.orderId, now())
   return recorded.find((one) => 'exception' in one || one.changed) ?? recorded.at(-1)
 }
 

@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import { AcquirerError, unanswered } from '../errors.ts'
 import type { HttpClient, HttpRequest } from '../outbound/http-client.ts'
+import { isOrderId } from '../payments/intent.ts'
 
 /** Sends `body` to an acquirer as JSON, or as a form if it is URLSearchParams. Rejects with an AcquirerError when no whole answer comes. */
 export type JsonRequest = (
@@ -87,14 +88,20 @@ export function readStatus<S extends z.ZodObject>(schema: S, answer: JsonAnswer,
 }
 
 /**
- * Throws if a status response names another order: one of `names` is text and is not ours. Names are compared without case,
- * and a name in an unknown form counts as absent, because the request has named the order.
+ * The acquirer's id in a status response, if it is another one than `ours`; otherwise `ours`. Ids are compared without case, and
+ * an id in an unknown form counts as absent, because the request has named the order.
  */
-export function requireOwn(answer: JsonAnswer, names: readonly [reported: unknown, ours: string][]): void {
-  for (const [reported, ours] of names) {
-    if (typeof reported !== 'string' || reported === '' || reported.toLowerCase() === ours.toLowerCase()) continue
-    throw notBelieved(answer, 'a status response of the acquirer names another order', { order: ours })
-  }
+export const reportedId = (id: unknown, ours: string) =>
+  typeof id === 'string' && id !== '' && id.toLowerCase() !== ours.toLowerCase() ? id : ours
+
+/** The orderId in a status response, if it is another one than `ours`; otherwise `ours`. */
+export const reportedOrderId = (orderId: unknown, ours: string) =>
+  typeof orderId === 'string' && isOrderId(orderId) ? reportedId(orderId, ours) : ours
+
+/** Throws if a status response names another order of ours. */
+export function requireOrder(answer: JsonAnswer, orderId: string, reported: unknown): void {
+  if (reportedOrderId(reported, orderId) === orderId) return
+  throw notBelieved(answer, 'a status response of the acquirer names another order', { orderId })
 }
 
 /** The error of a status response about our order that may report a payment, in a form that is not known. */

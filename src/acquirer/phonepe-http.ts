@@ -14,7 +14,8 @@ import {
   paise,
   readBody,
   readStatus,
-  requireOwn,
+  reportedId,
+  requireOrder,
   shortText,
   unreadable,
 } from './json-request.ts'
@@ -130,10 +131,7 @@ export function readPayments(
   answer: JsonAnswer,
 ): PaymentReport[] {
   const order = readStatus(Order, answer, 'PhonePe returned an order in a form that is not known', orderId)
-  requireOwn(answer, [
-    [order.orderId, id],
-    [order.merchantOrderId, orderId],
-  ])
+  requireOrder(answer, orderId, order.merchantOrderId)
   const { state, amount } = order
   const attempts = order.paymentDetails.sort((a, b) => (a.timestamp ?? 0) - (b.timestamp ?? 0))
   const reportOf = (attempt: z.output<typeof Attempt>, amount: number) => ({
@@ -141,7 +139,7 @@ export function readPayments(
     utr: utrOf([attempt]),
     amount: toDecimalText(amount),
     paidAt: attempt.timestamp === undefined ? undefined : new Date(attempt.timestamp),
-    acquirer: { name: account, id },
+    acquirer: { name: account, id: reportedId(order.orderId, id) },
     names: attempt.transactionId === undefined ? undefined : { id: attempt.transactionId },
   })
   if (state === 'CREATED' || state === 'PENDING') return []

@@ -17,7 +17,7 @@ import {
   paise,
   readBody,
   readStatus,
-  requireOwn,
+  reportedId,
   shortText,
   throwUndone,
   undone,
@@ -60,8 +60,6 @@ const PaymentAnswer = z.object({
   ...paymentFields,
   status: z.unknown().optional(),
   productInstanceId: z.unknown().optional(),
-  merchantReferenceId: z.unknown().optional(),
-  referenceId: z.unknown().optional(),
   amount: paise.optional().catch(undefined),
   txnTs: paymentFields.txnTs.catch(undefined),
 })
@@ -136,17 +134,13 @@ export function setuClient(
     // Setu answers 404 while nobody has tried to pay.
     if (answer.status === 404) return []
     const last = readStatus(PaymentAnswer, answer, 'Setu returned a payment in a form that is not known', orderId)
-    requireOwn(answer, [
-      [last.productInstanceId, paymentLink.id],
-      [last.merchantReferenceId, orderId],
-      [last.referenceId, orderId],
-    ])
     if (last.status === 'initiated' || last.status === 'pending') return []
+    const productInstanceId = reportedId(last.productInstanceId, paymentLink.id)
     const isNamed = last.rrn !== undefined || last.id !== undefined
     const { amount } = last
     if (amount !== undefined && (last.status === 'failed' || (last.status === 'success' && isNamed))) {
       const status = last.status === 'success' ? 'SUCCESS' : 'FAIL'
-      const report = toPaymentReport(name, orderId, status, { ...last, amount, productInstanceId: paymentLink.id })
+      const report = toPaymentReport(name, orderId, status, { ...last, amount, productInstanceId })
       return report ? [report] : []
     }
     const message = 'Setu returned a payment whose status, amount or reference cannot be read'

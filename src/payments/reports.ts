@@ -253,7 +253,7 @@ async function findFacts(
     const ofAnother = found.filter((payment) => payment.orderId !== orderId)
     return {
       payments: found.filter((payment) => payment.orderId === orderId),
-      isReferenceUsed: ofAnother.length > 0,
+      isReferenceUsed: found.some((payment) => utr === payment.utr || utr === payment.bankReference),
       isOfAnotherOrder: ofAnother.some(({ id }) => names === undefined || id === names.id),
       attemptKnown: false,
       attemptsFull: false,

@@ -613,12 +613,10 @@ describe('the answer to a question', () => {
     ])
   })
 
-  it.each([{ merchantOrderId: 'O2' }, { orderId: 'OMO2' }])(
-    'that names another order, %j, is not believed',
-    (changes) => {
-      expect(() => read(changes)).toThrow(expect.objectContaining({ outcome: 'bad answer', isUnreadable: false }))
-    },
-  )
+  it('that names another order is not believed', () => {
+    const reading = () => read({ merchantOrderId: 'a'.repeat(32) })
+    expect(reading).toThrow(expect.objectContaining({ outcome: 'bad answer', isUnreadable: false }))
+  })
 
   it('that is JSON of somebody else is not believed', () => {
     const answer = { status: 200, body: { error: 'busy' }, requestId: 'R' }

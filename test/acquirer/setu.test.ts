@@ -215,15 +215,15 @@ describe('a notification of Setu', () => {
     ['amount', '20000', 'amount must be whole paise'],
     ['amount', 20_000.5, 'amount must be whole paise'],
     ['amount', 100_000_000_000_000, 'amount must be whole paise'],
-    ['rrn', undefined, 'rrn is required with payment.success'],
+    ['rrn', undefined, 'rrn or id is required with payment.success', { id: undefined }],
     ['txnTs', 'yesterday', 'txnTs must be a time in ISO 8601 with its zone'],
     ['productInstanceId', undefined, 'productInstanceId is required'],
     ['productInstanceId', '../x', 'productInstanceId must be an identifier of Setu'],
   ])(
     'Setu’s report of a success with %s %j is answered 400, and stored without the customer’s data',
-    async (field, value, msg) => {
+    async (field, value, msg, others?: object) => {
       const orderId = await newOrder()
-      const body = JSON.stringify(event(orderId, 'payment.success', { [field]: value }))
+      const body = JSON.stringify(event(orderId, 'payment.success', { [field]: value, ...others }))
       const signature = createHmac('sha256', SETU_SECRETS[0] ?? '').update(body)
       expect((await send(body, signature.digest('base64'))).body).toEqual(refusal(400, msg))
       const { rows } = await service.db.query("select body from payment_exceptions where kind = 'unreadable'")
@@ -278,7 +278,7 @@ describe('an enquiry to Setu', () => {
     })
   })
 
-  it.each([{ rrn: '' }, { rrn: 'x y' }, { amount: '20000' }, { amount: 0.5 }, { status: 'refunded' }])(
+  it.each([{ rrn: '', id: '' }, { amount: '20000' }, { amount: 0.5 }, { status: 'refunded' }])(
     'an enquiry to Setu fails as faulty when Setu reports a success with the wrong value %j',
     async (changes) => {
       const orderId = await newOrder()

@@ -22,6 +22,14 @@ export const cashfree: Driver = async (options) => {
     if (order) return order
     throw new Error(`Cashfree does not know ${orderId}`)
   }
+  const ids = new Map<string, string>()
+  /** One payment has one id, however often it is reported. */
+  function idOf(orderId: string, rrn: string): string {
+    const known = orderOf(orderId).payments.find((payment) => payment.rrn === rrn)?.id ?? ids.get(`${orderId} ${rrn}`)
+    const id = known ?? String(++lastPayment)
+    ids.set(`${orderId} ${rrn}`, id)
+    return id
+  }
   const sendSigned = (body: string, signature: string | undefined) =>
     post(service.app, CASHFREE.path, body, undefined, {
       ...bank.seal(body).headers,
@@ -34,7 +42,8 @@ export const cashfree: Driver = async (options) => {
     newStranger: () => newMerchant(service.db),
     notification(orderId, { status = 'SUCCESS', utr, amount = 20_000, paidAt = service.clock.now(), about } = {}) {
       const state = status === 'SUCCESS' ? ('success' as const) : ('failed' as const)
-      const payment = { id: String(++lastPayment), status: state, amount, rrn: utr ?? newUtr() }
+      const rrn = utr ?? newUtr()
+      const payment = { id: idOf(orderId, rrn), status: state, amount, rrn }
       const order = { ...orderOf(orderId), orderId: about ?? orderId }
       return bank.seal(bank.eventOf(order, { ...payment, begunAt: paidAt, endedAt: paidAt })).body
     },

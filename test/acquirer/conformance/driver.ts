@@ -81,7 +81,7 @@ export type IssuingBank = {
 }
 
 /** What a bank has booked of a payment; a case may change it, into what no bank should tell. */
-export type BankPayment = { status: string; amount: number; rrn: string }
+export type BankPayment = { id: string; status: string; amount: number; rrn: string }
 
 export type Case = {
   name: string

@@ -30,17 +30,54 @@ const fails = (outcome: string, fault: CallFault): Case => ({
   },
 })
 
-/** A bank that tells of a success what no bank should: nothing is believed. */
-const notBelieved = (changes: object): Case => ({
-  name: `an enquiry changes nothing when the acquirer reports a success with the wrong value ${JSON.stringify(changes)}`,
+const UNREADABLE = ['unreadable', '', '', '0.00']
+
+/** A bank that reports a success as no bank should: the order stays open until a later response can be read. */
+const keepsOpen = (changes: object, not: Case['not'] = OURS): Case => ({
+  name: `keeps an order open whose payment is reported with the wrong value ${JSON.stringify(changes)}`,
+  not,
+  async run(stage) {
+    const order = await newOrder(stage)
+    const payment = await pay(stage, order)
+    const { ...right } = payment
+    Object.assign(payment, changes)
+    for (let i = 0; i < 2; i++) await expect(ask(stage, order)).rejects.toMatchObject({ isUnreadable: true })
+    expect(await recorded(stage, order)).toEqual({ ...NOTHING, exceptions: [UNREADABLE] })
+    stage.service.clock.advance(26 * 60)
+    expect(await statusOf(stage, order)).toBe('PENDING')
+    Object.assign(payment, right)
+    await ask(stage, order)
+    expect(await statusOf(stage, order)).toBe('SUCCESS')
+    expect((await recorded(stage, order)).exceptions).toEqual([UNREADABLE])
+    const { rows } = await stage.service.db.query(
+      `select resolved_by from payment_resolutions r join payment_exceptions e using (mid, exception_id)
+        where e.mid = $1 and e.order_id = $2`,
+      [order.of.mid, order.orderId],
+    )
+    expect(rows).toEqual([{ resolved_by: 'enquiry' }])
+  },
+})
+
+/** A success without a reference of the bank: the acquirer's id names it. */
+const paysById = (rrn: unknown): Case => ({
+  name: `finds a payment whose bank reference is ${JSON.stringify(rrn)} by the acquirer’s id, and its reference later`,
   not: OURS,
   async run(stage) {
     const order = await newOrder(stage)
-    Object.assign(await pay(stage, order), changes)
-    // An unknown state may be one of a payment that has not ended.
-    const told = await ask(stage, order).catch(({ outcome }) => outcome)
-    expect(['bad answer', undefined]).toContain(told)
-    expect(await recorded(stage, order)).toEqual(NOTHING)
+    const payment = await pay(stage, order)
+    const reference = payment.rrn
+    Object.assign(payment, { rrn })
+    for (let i = 0; i < 2; i++) await ask(stage, order)
+    const before = await recorded(stage, order)
+    const id = payment.id.replaceAll('-', '').toUpperCase()
+    expect(before).toEqual({ ...NOTHING, intent: ['SUCCESS', id], successes: [[id, 'enquiry']] })
+    Object.assign(payment, { rrn: reference })
+    for (let i = 0; i < 2; i++) await ask(stage, order)
+    expect(await recorded(stage, order)).toEqual(before)
+    const { rows } = await stage.service.db.query('select utr, bank_reference from payments where order_id = $1', [
+      order.orderId,
+    ])
+    expect(rows).toEqual([{ utr: id, bank_reference: reference }])
   },
 })
 
@@ -134,5 +171,9 @@ export const ENQUIRIES: Case[] = [
   ),
   ...(['no JSON', 'no fields', 'huge body'] as const).map((fault) => fails('bad answer', fault)),
   ...[400, 403].map((status) => fails('refused', { status })),
-  ...[{ rrn: '' }, { rrn: 'x y' }, { status: 'refunded' }, { amount: -20_000 }].map(notBelieved),
+  keepsOpen({ amount: -20_000 }),
+  ...[{ status: 'refunded' }, { rrn: '', id: null }].map((changes) =>
+    keepsOpen(changes, { ...OURS, phonepe: 'its order has a state of its own: see phonepe.test.ts' }),
+  ),
+  ...['', 'x y', 'NA', 'N/A', '000000000000', null].map(paysById),
 ]

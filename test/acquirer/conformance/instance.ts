@@ -3,7 +3,7 @@ import { dueRefunds } from '../../../src/acquirer/carry-out-refunds.ts'
 import type { AcquirerClient } from '../../../src/acquirer/client.ts'
 import { enquire } from '../../../src/acquirer/enquire.ts'
 import { LIMITS } from '../../../src/limits.ts'
-import { createOutboundClient } from '../../../src/outbound/http-client.ts'
+import { createOutboundClient, type HttpClient } from '../../../src/outbound/http-client.ts'
 import { createEnquiries, type Enquiry } from '../../../src/payments/enquiries.ts'
 import { createReports } from '../../../src/payments/reports.ts'
 import { createDueRefunds } from '../../../src/refunds/due-refunds.ts'
@@ -12,18 +12,19 @@ import { doAllThatIsDue } from '../../support/due-jobs.ts'
 import { allow } from '../../support/webhooks.ts'
 import type { Stage } from './driver.ts'
 
-/** An instance of the service, as far as it asks an acquirer by the clock, with what it logs as errors. */
+/**
+ * An instance of the service, as far as it checks the status at an acquirer by the clock, with what it logs as errors. `through`
+ * stands between the instance and the acquirer.
+ */
 export function startInstance(
   { service: { clock, db, pools }, settings, name }: Pick<Stage, 'service' | 'settings' | 'name'>,
   acquirerMs = 300,
+  through = (http: HttpClient): HttpClient => http,
 ) {
   const errors: object[] = []
   const log = { warn: () => undefined, error: (facts: object) => void errors.push(facts) }
-  const http = createOutboundClient({
-    allowedNetworks: allow(),
-    limits: { ...LIMITS.outbound, acquirerMs },
-    now: clock.now,
-  })
+  const limits = { ...LIMITS.outbound, acquirerMs }
+  const http = through(createOutboundClient({ allowedNetworks: allow(), limits, now: clock.now }))
   const { clients, clientOf } = createAcquirers(createAccounts({ direct: [], ...settings }), http, {
     log: log as never,
     onCall: () => undefined,

@@ -102,14 +102,23 @@ export const NOTIFICATIONS: Case[] = [
     },
   },
   {
-    name: 'a notification of a failed attempt may have an invalid UTR; a notification of a success may not',
+    name: 'records a failed attempt and a payment with an invalid UTR, the payment by the acquirer’s id',
     not: { ...ONLY_ASKS, direct: 'in our own form it is left out' },
     async run(stage) {
       const order = await newOrder(stage)
       const failed = stage.notification(order.orderId, { status: 'FAIL', utr: 'N/A' })
       for (let i = 0; i < 2; i++) expect((await stage.send(failed)).status).toBe(200)
       expect(await recorded(stage, order)).toEqual({ ...NOTHING, intent: ['FAIL', null], attempts: [[null]] })
-      expect(await tell(stage, order.orderId, { utr: 'N/A' })).toBe(400)
+      for (let i = 0; i < 2; i++) expect(await tell(stage, order.orderId, { utr: 'N/A' })).toBe(200)
+      const { intent, exceptions } = await recorded(stage, order)
+      expect([intent?.[0], exceptions]).toEqual(['SUCCESS', []])
+      const { rows } = await stage.service.db.query(
+        'select acquirer_payment_id as id, utr, bank_reference from payments where order_id = $1',
+        [order.orderId],
+      )
+      const id = rows[0].id.replaceAll('-', '').toUpperCase()
+      expect(rows).toEqual([{ id: rows[0].id, utr: id, bank_reference: null }])
+      expect(intent?.[1]).toBe(id)
     },
   },
   {
@@ -160,8 +169,22 @@ export const NOTIFICATIONS: Case[] = [
     }),
   ),
   {
+    name: 'records a payment whose UTR has paid another order of the merchant by its id, and stores an exception',
+    not: { ...ONLY_ASKS, direct: 'our own form has no id of a payment' },
+    async run(stage) {
+      const of = await stage.newMerchant()
+      const [first, second] = [await newOrder(stage, of), await newOrder(stage, of)]
+      expect(await tell(stage, first.orderId, { utr: '1234567890' })).toBe(200)
+      const body = stage.notification(second.orderId, { utr: '1234567890' })
+      for (let i = 0; i < 2; i++) expect((await stage.send(body)).status).toBe(200)
+      expect(await statusOf(stage, second)).toBe('SUCCESS')
+      const { exceptions } = await recorded(stage, second)
+      expect(exceptions).toEqual([['UTR of another order', 'SUCCESS', '1234567890', '200.00']])
+    },
+  },
+  {
     name: 'a notification with a UTR that has paid another order of the merchant is 409, and stored',
-    not: ONLY_ASKS,
+    not: { ...ONLY_ASKS, setu: 'its id names the payment', cashfree: 'its id names the payment' },
     async run(stage) {
       const of = await stage.newMerchant()
       const [first, second] = [await newOrder(stage, of), await newOrder(stage, of)]

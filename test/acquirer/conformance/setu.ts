@@ -19,6 +19,14 @@ export const setu: Driver = async (options) => {
     if (qr) return qr
     throw new Error(`Setu does not know ${orderId}`)
   }
+  const ids = new Map<string, { id: string; txnId: string }>()
+  /** One payment has one id, however often it is reported. */
+  function idsOf(orderId: string, rrn: string) {
+    const known = bank.find(orderId)?.payments.find((payment) => payment.rrn === rrn) ?? ids.get(`${orderId} ${rrn}`)
+    const { id, txnId } = known ?? { id: unique('01'), txnId: unique('SET') }
+    ids.set(`${orderId} ${rrn}`, { id, txnId })
+    return { id, txnId }
+  }
   const sendSigned = (body: string, signature: string | undefined) =>
     post(service.app, SETU.path, body, undefined, {
       'content-type': 'application/json',
@@ -31,8 +39,9 @@ export const setu: Driver = async (options) => {
     newStranger: () => newMerchant(service.db),
     notification(orderId, { status = 'SUCCESS', utr, amount = 20_000, paidAt = service.clock.now(), about } = {}) {
       const state = status === 'SUCCESS' ? ('success' as const) : ('failed' as const)
-      const names = { id: unique('01'), txnId: unique('SET'), txnTs: paidAt.toISOString() }
-      const event = bank.eventOf(qrOf(orderId), { ...names, status: state, amount, rrn: utr ?? newUtr() })
+      const rrn = utr ?? newUtr()
+      const names = { ...idsOf(orderId, rrn), txnTs: paidAt.toISOString() }
+      const event = bank.eventOf(qrOf(orderId), { ...names, status: state, amount, rrn })
       return JSON.stringify({ ...event, merchantReferenceId: about ?? orderId })
     },
     send: (body, { secret, signed = body } = {}) =>

@@ -1,0 +1,146 @@
+import { describe, expect, it } from 'vitest'
+import type { HttpClient } from '../../src/outbound/http-client.ts'
+import { cashfree } from './conformance/cashfree.ts'
+import type { Driver, Stage } from './conformance/driver.ts'
+import { startInstance } from './conformance/instance.ts'
+import { bankOf, newOrder, type Order, recorded, statusOf } from './conformance/orders.ts'
+import { phonepe } from './conformance/phonepe.ts'
+import { setu } from './conformance/setu.ts'
+
+/** Long, so that a busy machine does not turn a right response into a 503. */
+const LIMITS_OF_TESTS = {
+  outbound: { acquirerMs: 30_000 },
+  acquirers: { requestMs: 30_000 },
+  webhooks: { lookIntervalMs: 3_600_000 },
+}
+
+/** Status responses about a payment, as against log-ins. */
+const STATUS_URLS = /\/last$|\/payments$|\/status\?/
+
+type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
+type Path = readonly (string | number)[]
+type Change = (body: Json) => void
+
+/** Every place in `body` but the whole. */
+function pathsIn(body: Json, path: Path = []): Path[] {
+  const own = path.length > 0 ? [path] : []
+  if (body === null || typeof body !== 'object') return own
+  return [...own, ...Object.entries(body).flatMap(([name, value]) => pathsIn(value, [...path, name]))]
+}
+
+const swapCase = (text: string) =>
+  [...text].map((letter) => (letter === letter.toUpperCase() ? letter.toLowerCase() : letter.toUpperCase())).join('')
+
+/** What may become of a value on its way: absent, null, empty, of another type, in another case. */
+const BECOMES: readonly ((value: Json) => Json | undefined)[] = [
+  () => undefined,
+  () => null,
+  () => '',
+  () => [],
+  () => ({}),
+  () => true,
+  (value) => (typeof value === 'number' ? String(value) : [value]),
+  (value) => (typeof value === 'string' ? swapCase(value) : 'NA'),
+]
+
+function changeAt(body: Json, path: Path, become: (value: Json) => Json | undefined): void {
+  const name = path.at(-1) as string
+  const holder = path.slice(0, -1).reduce((at, step) => (Object(at) as { [name: string]: Json })[step] as Json, body)
+  if (holder === null || typeof holder !== 'object' || !(name in holder)) return
+  const fields = holder as { [name: string]: Json }
+  const value = become(fields[name] as Json)
+  if (value === undefined) delete fields[name]
+  else fields[name] = value
+}
+
+/** At least 200 changes of a response: each value by itself, then two values at a time, in a fixed sequence. */
+function changesOf(body: Json): Change[] {
+  const paths = pathsIn(body)
+  const single = paths.flatMap((path) =>
+    BECOMES.map(
+      (become): Change =>
+        (to) =>
+          changeAt(to, path, become),
+    ),
+  )
+  const pick = <T>(from: readonly T[], at: number) => from[(at * 7919) % from.length] as T
+  const pairs = Array.from(
+    { length: Math.max(0, 200 - single.length) },
+    (_, at): Change =>
+      (to) => {
+        changeAt(to, pick(paths, at), pick(BECOMES, at + 3))
+        changeAt(to, pick(paths, at * 31 + 1), pick(BECOMES, at + 5))
+      },
+  )
+  return [...single, ...pairs]
+}
+
+/** An instance that gets every status response as `change` leaves it. `seen.body` is the last one before the change. */
+function instanceWith(stage: Stage, change: Change) {
+  const seen: { body: Json } = { body: null }
+  const through = (http: HttpClient): HttpClient => ({
+    async request(sent) {
+      const response = await http.request(sent)
+      if (!STATUS_URLS.test(sent.url) || !('body' in response) || response.status !== 200) return response
+      const body = JSON.parse(String(response.body)) as Json
+      seen.body = structuredClone(body)
+      change(body)
+      return { ...response, body: Buffer.from(JSON.stringify(body)) }
+    },
+  })
+  return { ...startInstance(stage, 30_000, through), seen }
+}
+
+async function newPaidOrder(stage: Stage, of: Order['of']): Promise<Order> {
+  const order = await newOrder(stage, of)
+  await bankOf(stage).pay(order.orderId, { faults: { lost: 1 } })
+  return order
+}
+
+/** From then on the status of an unpaid order is final. */
+const OVER_SECONDS = 26 * 60
+
+const kindsOf = async (stage: Stage, order: Order) => (await recorded(stage, order)).exceptions.map(([kind]) => kind)
+
+function changed(body: Json, change: Change): string {
+  const copy = structuredClone(body)
+  change(copy)
+  return JSON.stringify(copy)
+}
+
+describe.each<[string, Driver]>([
+  ['setu', setu],
+  ['cashfree', cashfree],
+  ['phonepe', phonepe],
+])('a status response of %s about a paid order', (_name, start) => {
+  it('ends no order as FAIL and reports no payment twice, whatever becomes of its fields', async () => {
+    const stage = await start({ limits: LIMITS_OF_TESTS })
+    const of = await stage.newMerchant()
+    const unchanged = instanceWith(stage, () => undefined)
+    await unchanged.ask((await newPaidOrder(stage, of)).orderId)
+    const { body } = unchanged.seen
+    const changes = changesOf(body)
+    expect(changes.length).toBeGreaterThanOrEqual(200)
+    const orders: { order: Order; change: Change }[] = []
+    for (const change of changes) {
+      const order = await newPaidOrder(stage, of)
+      orders.push({ order, change })
+      await instanceWith(stage, change)
+        .ask(order.orderId)
+        .catch(() => undefined)
+    }
+    stage.service.clock.advance(OVER_SECONDS)
+    const wrong: unknown[] = []
+    for (const { order, change } of orders) {
+      const [status, kinds] = [await statusOf(stage, order), await kindsOf(stage, order)]
+      const isKept = status === 'SUCCESS' ? kinds.length === 0 : status === 'PENDING' && kinds.includes('unreadable')
+      if (!isKept) wrong.push([status, kinds, changed(body, change)])
+    }
+    expect(wrong).toEqual([])
+    for (const { order } of orders) {
+      await unchanged.ask(order.orderId)
+      expect(await statusOf(stage, order)).toBe('SUCCESS')
+      expect((await kindsOf(stage, order)).filter((kind) => kind !== 'unreadable')).toEqual([])
+    }
+  }, 120_000)
+})
