@@ -80,7 +80,9 @@ const OperatorVariables = z.object({
 })
 
 const ServiceVariables = OperatorVariables.extend({
-  NODE_ENV: z.string().default('development'),
+  NODE_ENV: z
+    .enum(['production', 'development', 'test'], 'must be production, development or test')
+    .default('development'),
   HOST: z.string().default('127.0.0.1'),
   PORT: port.default(3000),
   PUBLIC_URL: checked(

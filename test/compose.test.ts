@@ -36,6 +36,13 @@ it('compose hands each setting to the service under its own name', () => {
   expect(missing).toEqual([])
 })
 
+it('compose sets each variable of HAProxy’s file that has a default for hosts, and INSTANCES', () => {
+  const config = readFileSync(join(ROOT, 'src/balancer/haproxy.cfg'), 'utf8')
+  const preset = [...config.matchAll(/^ +presetenv (\w+) /gm)].map(([, name]) => name)
+  const set = [...serviceText('balancer').matchAll(/^ {6}([A-Z_]+): /gm)].map(([, name]) => name)
+  expect(set.sort()).toEqual(['INSTANCES', ...preset].sort())
+})
+
 it('compose lets PostgreSQL have connections for 8 instances, and 20 for ops, backups and superusers', () => {
   const { databasePoolSize } = readConfig({ DATABASE_URL: 'postgres://db/upi' })
   const ofInstance = Object.values(LIMITS.pools).reduce((sum, size) => sum + size, databasePoolSize)

@@ -64,6 +64,45 @@ describe('the configuration', () => {
     expect(() => sandbox('development', 'yes')).toThrow('SANDBOX must be on, or not be set')
   })
 
+  it('the service starts only with a NODE_ENV that it knows, so that a typing error does not end production', () => {
+    const read = (NODE_ENV: string) =>
+      readConfig({ DATABASE_URL, PUBLIC_URL: 'https://pay.example.in', NODE_ENV }).production
+    expect(['production', 'development', 'test', ''].map(read)).toEqual([true, false, false, false])
+    for (const wrong of ['Production', 'PRODUCTION', 'production ', 'prod', 'staging']) {
+      expect(() => read(wrong)).toThrow('NODE_ENV must be production, development or test')
+    }
+  })
+
+  it.each([
+    ['Cashfree', 'CASHFREE_API_URL', 'https://sandbox.cashfree.com/pg'],
+    ['PhonePe', 'PHONEPE_API_URL', 'https://api-preprod.phonepe.com/apis/pg-sandbox'],
+    ['Setu', 'SETU_API_URL', 'https://umap-uat-core.setu.co'],
+  ])(
+    'the service refuses to start with the sandbox of %s in production, however its host is written',
+    (_name, variable, url) => {
+      const account = {
+        ...{ CASHFREE_CLIENT_ID: 'client', CASHFREE_CLIENT_SECRET: 'secret' },
+        ...{ PHONEPE_CLIENT_ID: 'client', PHONEPE_CLIENT_VERSION: '1', PHONEPE_CLIENT_SECRET: 'secret' },
+        PHONEPE_WEBHOOK_PASSWORD: 'secret',
+        ...{
+          SETU_CLIENT_ID: 'client',
+          SETU_CLIENT_SECRET: 'secret',
+          SETU_NOTIFICATION_SECRETS: 'twentyLettersAndDigits',
+        },
+      }
+      const service = { DATABASE_URL, PUBLIC_URL: 'https://pay.example.in', ...account }
+      const { host } = new URL(url)
+      for (const written of [host, `${host}.`, `${host}:443`, host.toUpperCase(), `${host.toUpperCase()}.:8443`]) {
+        const settings = { ...service, [variable]: url.replace(host, written) }
+        expect(() => readConfig({ ...settings, NODE_ENV: 'development' }), written).not.toThrow()
+        expect(() => readConfig({ ...settings, NODE_ENV: 'production' }), written).toThrow(
+          `${variable} must not be the sandbox`,
+        )
+      }
+      expect(() => readConfig({ ...service, NODE_ENV: 'production' })).not.toThrow()
+    },
+  )
+
   it('the service refuses to start with Cashfree’s sandbox in production', () => {
     const account = { CASHFREE_CLIENT_ID: 'client', CASHFREE_CLIENT_SECRET: 'secret' }
     const service = { DATABASE_URL, PUBLIC_URL: 'https://pay.example.in', ...account }

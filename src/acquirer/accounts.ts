@@ -95,23 +95,23 @@ export function readAccount(name: string, text: string, service?: Service): Acco
 
 /** The accounts that are set up. Throws an Error for the operator when only some credentials of one are set. */
 export const readAccounts = (variables: Variables, service?: Service): Omit<AcquirerSettings, 'direct'> => ({
-  setu: setuAccount(variables),
+  setu: setuAccount(variables, service),
   cashfree: cashfreeAccount(variables, service),
   phonepe: phonepeAccount(variables, service),
 })
 
-function setuAccount(variables: Variables): SetuSettings | undefined {
-  const { SETU_CLIENT_ID, SETU_CLIENT_SECRET, SETU_NOTIFICATION_SECRETS } = variables
+function setuAccount(variables: Variables, service?: Service): SetuSettings | undefined {
+  const { SETU_API_URL: apiUrl, SETU_CLIENT_ID, SETU_CLIENT_SECRET, SETU_NOTIFICATION_SECRETS } = variables
   const account = allOrNone('Setu', { SETU_CLIENT_ID, SETU_CLIENT_SECRET, SETU_NOTIFICATION_SECRETS })
-  return (
-    account && {
-      apiUrl: variables.SETU_API_URL,
-      loginUrl: variables.SETU_LOGIN_URL,
-      clientId: account.SETU_CLIENT_ID,
-      clientSecret: account.SETU_CLIENT_SECRET,
-      notificationSecrets: account.SETU_NOTIFICATION_SECRETS,
-    }
-  )
+  if (account === undefined) return undefined
+  checkSandbox(apiUrl, 'umap-uat-core.setu.co', 'SETU_API_URL', service)
+  return {
+    apiUrl,
+    loginUrl: variables.SETU_LOGIN_URL,
+    clientId: account.SETU_CLIENT_ID,
+    clientSecret: account.SETU_CLIENT_SECRET,
+    notificationSecrets: account.SETU_NOTIFICATION_SECRETS,
+  }
 }
 
 /** Cashfree signs notifications with one of the account's client secrets, so all of them are accepted. */
@@ -119,7 +119,7 @@ function cashfreeAccount(variables: Variables, service?: Service): CashfreeSetti
   const { CASHFREE_API_URL: apiUrl, CASHFREE_CLIENT_ID, CASHFREE_CLIENT_SECRET } = variables
   const account = allOrNone('Cashfree', { CASHFREE_CLIENT_ID, CASHFREE_CLIENT_SECRET })
   if (account === undefined) return undefined
-  const isSandbox = isSandboxAt(apiUrl, 'sandbox.cashfree.com', 'CASHFREE_API_URL', service)
+  const isSandbox = checkSandbox(apiUrl, 'sandbox.cashfree.com', 'CASHFREE_API_URL', service)
   const { CASHFREE_CLIENT_ID: clientId, CASHFREE_CLIENT_SECRET: notificationSecrets } = account
   const [clientSecret = ''] = notificationSecrets
   return { apiUrl, isSandbox, clientId, clientSecret, notificationSecrets, publicUrl: service?.publicUrl }
@@ -134,7 +134,7 @@ function phonepeAccount(variables: Variables, service?: Service): PhonepeSetting
   const { PHONEPE_API_URL: apiUrl, PHONEPE_LOGIN_URL: loginUrl, PHONEPE_WEBHOOK_USER: user } = variables
   return {
     apiUrl,
-    isSandbox: isSandboxAt(apiUrl, 'api-preprod.phonepe.com', 'PHONEPE_API_URL', service),
+    isSandbox: checkSandbox(apiUrl, 'api-preprod.phonepe.com', 'PHONEPE_API_URL', service),
     loginUrl,
     clientId: account.PHONEPE_CLIENT_ID,
     clientVersion: account.PHONEPE_CLIENT_VERSION,
@@ -143,11 +143,13 @@ function phonepeAccount(variables: Variables, service?: Service): PhonepeSetting
   }
 }
 
-function isSandboxAt(apiUrl: string, host: string, variable: string, service: Service | undefined): boolean {
-  const isSandbox = new URL(apiUrl).hostname === host
+/** Returns whether an account is in the acquirer's sandbox at `host`. Throws in production. */
+function checkSandbox(apiUrl: string, host: string, variable: string, service: Service | undefined): boolean {
+  // A name with the dot of the DNS root is the same host.
+  const isSandbox = new URL(apiUrl).hostname.replace(/\.+$/, '') === host
   if (isSandbox && service?.production) {
     throw new Error(
-      `${variable} must not be the sandbox in production, where its page would let anybody mark an order as paid: to try things out, set NODE_ENV=development`,
+      `${variable} must not be the sandbox in production, where a simulated payment marks an order as paid: to try things out, set NODE_ENV=development`,
     )
   }
   return isSandbox

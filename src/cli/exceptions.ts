@@ -7,7 +7,7 @@ import { createExceptions, type PaymentException } from '../reconciliation/excep
 import { type ChangingContext, changingCommand, command } from './command.ts'
 import { DAYS, daysOf, inOrder } from './days.ts'
 import { CommandError } from './errors.ts'
-import { confirm, type Output, table } from './output.ts'
+import { type Output, requireConfirmation, table } from './output.ts'
 
 const EXCEPTION_RULE = 'must be the id of an exception, 12 hex digits'
 export const exceptionId = z
@@ -80,12 +80,7 @@ async function resolveAll(
 ): Promise<Output> {
   const open = await createExceptions(db).list({ open: true, ...toMoments(filters) })
   if (open.length > 0 && !yes) {
-    if (!terminal.stdin.isTTY) {
-      throw new CommandError(`would resolve ${sumText(open)}: add --yes, since there is no terminal to ask on`)
-    }
-    if (!(await confirm(terminal, `resolve ${sumText(open)}, with the reason "${reason}"?`))) {
-      throw new CommandError('nothing was resolved')
-    }
+    await requireConfirmation(terminal, `resolve ${sumText(open)}, with the reason "${reason}"`)
   }
   return change(async (client) => {
     const resolved = await createExceptions(client).resolve(open, { reason, by: person, now })

@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { toIstTime } from '../ist.ts'
 import { groupRupees } from '../money.ts'
+import { CommandError } from './errors.ts'
 
 type CellValue = string | number | boolean | Date | null | readonly string[]
 
@@ -96,10 +97,15 @@ export function printNote({ stderr }: Terminal, message: string, details: readon
   say(stderr, `ops: ${[message, ...details].map(toOneLine).join(stderr.isTTY ? '\n  ' : '; ')}`)
 }
 
-export async function confirm({ stdin, stderr }: Terminal, question: string): Promise<boolean> {
-  stderr.write(`${toOneLine(question)} (y/N) `)
-  for await (const answer of createInterface({ input: stdin })) return /^\s*y(es)?\s*$/i.test(answer)
-  return false
+/** Throws unless the operator confirms on the terminal that the command may `change`, such as `erase 2 payments`. */
+export async function requireConfirmation({ stdin, stderr }: Terminal, change: string): Promise<void> {
+  if (!stdin.isTTY) throw new CommandError(`would ${change}: add --yes, since there is no terminal to ask on`)
+  stderr.write(`${toOneLine(change)}? (y/N) `)
+  for await (const answer of createInterface({ input: stdin })) {
+    if (/^\s*y(es)?\s*$/i.test(answer)) return
+    break
+  }
+  throw new CommandError('nothing was changed')
 }
 
 /** Ignores the error after a pipe's reader, such as `head`, has left before the end of a long result. */

@@ -7,7 +7,7 @@ import { momentText, toIstTime } from '../ist.ts'
 import { shopAmountText, toDecimalText } from '../money.ts'
 import { createEnquiries } from '../payments/enquiries.ts'
 import { UNLIMITED } from '../payments/enquiry-times.ts'
-import { forgetCustomers } from '../payments/forget-customers.ts'
+import { countCustomers, forgetCustomers } from '../payments/forget-customers.ts'
 import { importDayFile } from '../payments/import-day-file.ts'
 import { type Contradiction, possibleTime } from '../payments/outcome.ts'
 import { createReports, type Recorded } from '../payments/reports.ts'
@@ -19,7 +19,7 @@ import { changingCommand, withhold } from './command.ts'
 import { CommandError, UsageError } from './errors.ts'
 import { FILE, readFile } from './file.ts'
 import { findOrder, ourOrderId } from './find-payments.ts'
-import { withProgress } from './output.ts'
+import { printNote, requireConfirmation, withProgress } from './output.ts'
 import { acquirerAccount } from './settlements.ts'
 
 /** At least one day, because younger intents may still be paid: INTENT_EXPIRY_MINUTES is at most one day. */
@@ -132,7 +132,7 @@ export const paymentCommands = [
   }),
 
   changingCommand('payments forget-customers', 'Erase names, addresses and numbers of customers', {
-    usage: '(--older-than-days N | --email ADDRESS | --mobile NUMBER)',
+    usage: '(--older-than-days N | --email ADDRESS | --mobile NUMBER) [--dry-run] [--yes]',
     schema: z
       .object({
         olderThanDays: matching(/^\d{1,5}$/, DAYS_RULE)
@@ -141,22 +141,34 @@ export const paymentCommands = [
           .optional(),
         email: text(254).optional(),
         mobile: mobileAsWritten.optional(),
+        dryRun: z.boolean().default(false),
+        yes: z.boolean().default(false),
       })
       .refine(
-        (input) => Object.values(input).filter((given) => given !== undefined).length === 1,
+        (input) => [input.olderThanDays, input.email, input.mobile].filter((given) => given !== undefined).length === 1,
         'give one of --older-than-days, --email and --mobile',
       ),
     // The audit must not store the customer data that the command erases.
     audited: { email: withhold, mobile: withhold },
-    async run({ olderThanDays = KEPT_DAYS, email, mobile }, { db, now, terminal }) {
+    async run({ olderThanDays = KEPT_DAYS, email, mobile, dryRun, yes }, { db, now, terminal, asJson }) {
       const before = new Date(now.getTime() - olderThanDays * DAY_MS)
       const customers = email !== undefined ? { email } : mobile !== undefined ? { mobile } : { before }
+      const isKeptLongEnough = 'before' in customers && olderThanDays >= KEPT_DAYS
+      const warnings = olderThanDays < KEPT_DAYS ? [KEEP_LONGER] : []
+      const found = await withProgress(terminal, (progress) => countCustomers(db, customers, progress('found')))
+      const change = `erase the customer data of ${found} intents`
+      if (dryRun) return { json: { wouldForget: found, warnings }, text: `would ${change}`, warnings }
+      if (!asJson)
+        for (const note of [...warnings.map((one) => `warning: ${one}`), `${change} …`]) printNote(terminal, note)
+      if (found > 0 && !isKeptLongEnough && !yes) await requireConfirmation(terminal, change)
       const forgotten = await withProgress(terminal, (progress) =>
         forgetCustomers(db, customers, progress('forgotten')),
       )
-      const warnings = olderThanDays < KEPT_DAYS ? [KEEP_LONGER] : []
-      const text = `the customers of ${forgotten} intents are forgotten`
-      return { json: { forgotten, warnings }, text, made: { forgotten }, warnings }
+      return {
+        json: { forgotten, warnings },
+        text: `the customers of ${forgotten} intents are forgotten`,
+        made: { forgotten },
+      }
     },
   }),
 ]

@@ -42,8 +42,8 @@ export function operatorsOnly(app: FastifyInstance, readers: Config['opsReaders'
 
 const NOT_FROM_HERE =
   'This port shows the business of every merchant. While it has no password (OPS_PASSWORD), it is read on its own machine, as ' +
-  'localhost, 127.0.0.1 or [::1], and by the hosts in OPS_ALLOWED_HOSTS. From elsewhere open it by a tunnel such as ' +
-  'ssh -L 3001:127.0.0.1:3001, or set one of the two.'
+  'localhost, 127.0.0.1 or [::1], and by the hosts in OPS_ALLOWED_HOSTS, but not through a proxy. From elsewhere open it by a ' +
+  'tunnel such as ssh -L 3001:127.0.0.1:3001, or set one of the two; behind a proxy set OPS_PASSWORD.'
 
 type OperatorPageOptions = {
   db: Database

@@ -117,7 +117,14 @@ export function createOutboundClient({ allowedNetworks, limits, now, resolve = r
 
   async function callAcquirer(request: HttpRequest, url: URL, end: AbortController, onSend: () => void) {
     const { Agent } = await loadUndici()
-    acquirers ??= new Agent(connectionOptions(Math.min(limits.acquirerConnectMs, limits.acquirerMs)))
+    const connectMs = Math.min(limits.acquirerConnectMs, limits.acquirerMs)
+    // Half of the time is left to connect.
+    const lookup: LookupFunction = (host, _options, done) =>
+      void addressesOf(host, AbortSignal.timeout(connectMs / 2)).then(
+        (addresses) => done(null, addresses.map(withFamily)),
+        (error) => done(error, []),
+      )
+    acquirers ??= new Agent(connectionOptions(connectMs, lookup))
     const { body } = request
     if (body === undefined) return exchange(acquirers, request, url, end)
     const headers = { ...request.headers, 'content-length': String(Buffer.byteLength(body)) }
@@ -126,11 +133,12 @@ export function createOutboundClient({ allowedNetworks, limits, now, resolve = r
 
   async function callMerchant(request: HttpRequest, kind: CallKind, url: URL, end: AbortController, ms: number) {
     const { buildConnector, Client } = await loadUndici()
-    const addresses = await addressesOf(url, end.signal)
+    // The URL parser has turned 2130706433, 0x7f.1 and １２７.0.0.1 into 127.0.0.1.
+    const host = url.hostname.replace(/^\[|\]$/g, '')
+    const addresses = isIP(host) === 0 ? await addressesOf(host, end.signal) : [host]
     refuseUnlessAllowed(addresses, url, kind)
-    const judged = addresses.map((address) => ({ address, family: isIP(address) }))
     // undici calls `lookup` for host names only. An IP address in the URL was checked above too.
-    const lookup: LookupFunction = (_name, _options, done) => done(null, judged)
+    const lookup: LookupFunction = (_name, _options, done) => done(null, addresses.map(withFamily))
     const options = connectionOptions(ms, lookup)
     const open = buildConnector(options.connect)
     const endLong = () => end.abort(new RequestError('broken answer', 'An answer without an end'))
@@ -148,10 +156,10 @@ export function createOutboundClient({ allowedNetworks, limits, now, resolve = r
     }
   }
 
-  function connectionOptions(ms: number, lookup?: LookupFunction) {
+  function connectionOptions(ms: number, lookup: LookupFunction) {
     return {
       connect: {
-        ...(lookup && { lookup }),
+        lookup,
         autoSelectFamily: true,
         // Half of a short time is left to a name's second address.
         autoSelectFamilyAttemptTimeout: Math.min(CONNECT_ATTEMPT_MS, ms / 2),
@@ -165,15 +173,13 @@ export function createOutboundClient({ allowedNetworks, limits, now, resolve = r
     }
   }
 
-  async function addressesOf({ hostname }: URL, signal: AbortSignal): Promise<string[]> {
-    // The URL parser has turned 2130706433, 0x7f.1 and １２７.0.0.1 into 127.0.0.1.
-    const host = hostname.replace(/^\[|\]$/g, '')
-    if (isIP(host) !== 0) return [host]
-    const addresses = await resolve(host, signal).catch((error) => {
-      throw new RequestError('connection failed', `The name cannot be resolved${wordOf(error)}`)
-    })
-    if (addresses.length === 0) throw new RequestError('connection failed', 'The name has no address')
-    return addresses
+  async function addressesOf(host: string, signal: AbortSignal): Promise<string[]> {
+    const fail = (why = ''): never => {
+      const text = `The DNS returned no address of ${host}${why}; /etc/hosts and search domains are not used`
+      throw new RequestError('connection failed', text)
+    }
+    const addresses = await resolve(host, signal).catch((error) => fail(signal.aborted ? ' in time' : wordOf(error)))
+    return addresses.length > 0 ? addresses : fail()
   }
 
   /** Throws when one of the addresses is refused, because the network decides which address is used. */
@@ -220,6 +226,8 @@ export function createOutboundClient({ allowedNetworks, limits, now, resolve = r
 
 /** undici is loaded at the first call, because loading it delays the start. In the bundle it has only a default export. */
 const loadUndici = async () => (await import('undici')).default
+
+const withFamily = (address: string) => ({ address, family: isIP(address) })
 
 /** A body that calls `onSend` when it is read: after the connection is made, before the first byte is sent. */
 function sentBy(body: string, onSend: () => void): Readable {

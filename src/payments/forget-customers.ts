@@ -13,6 +13,8 @@ export const FORGOTTEN_COLUMNS = ['customer_name', 'customer_email', 'customer_m
 /** The intents whose customers are forgotten: all before a moment, or all with an e-mail address or mobile number. */
 export type Forgotten = { before: Date } | { email: string } | { mobile: string }
 
+type Progress = ((forgotten: number) => void) | undefined
+
 /**
  * Empties the customer's columns of intents and the notes of their refunds. Returns the number of intents that held
  * customer data; `onProgress` receives the number so far. Empty text means forgotten, because no request can send it.
@@ -20,15 +22,19 @@ export type Forgotten = { before: Date } | { email: string } | { mobile: string 
  *
  * The fingerprint of an Idempotency-Key is emptied too, because it is a hash over the customer's data: an attacker who
  * has the row could try every mobile number against it. A repeat of the key is then 422.
- *
+ */
+export const forgetCustomers = (db: Queryable, whose: Forgotten, onProgress?: Progress) =>
+  inSteps(db, FORGET_STEP, whose, onProgress)
+
+/** Returns the number of intents that `forgetCustomers` would empty, and changes nothing. */
+export const countCustomers = (db: Queryable, whose: Forgotten, onProgress?: Progress) =>
+  inSteps(db, COUNT_STEP, whose, onProgress)
+
+/**
  * Intents are read merchant by merchant in the order of the primary key, up to `before`, because orderIds begin with
  * their time. An index of the rows to empty would save reading, but make every createPaymentIntent slower.
  */
-export async function forgetCustomers(
-  db: Queryable,
-  whose: Forgotten,
-  onProgress?: (forgotten: number) => void,
-): Promise<number> {
+async function inSteps(db: Queryable, sql: string, whose: Forgotten, onProgress: Progress): Promise<number> {
   const until = 'before' in whose ? orderIdsBegin(whose.before) : AFTER_ALL
   const customer = ['email' in whose ? whose.email : null, 'mobile' in whose ? whose.mobile : null]
   let forgotten = 0
@@ -36,7 +42,7 @@ export async function forgetCustomers(
   for (const { mid } of merchants.rows) {
     let step: Step = { last: '', forgotten: 0 }
     while (step.last !== null) {
-      const { rows } = await db.query<Step>(FORGET_STEP, [mid, step.last, until, ...customer])
+      const { rows } = await db.query<Step>(sql, [mid, step.last, until, ...customer])
       step = rows[0] as Step
       forgotten += step.forgotten
       if (step.forgotten > 0) onProgress?.(forgotten)
@@ -58,7 +64,8 @@ const THEIRS = `
 /** SQL condition: the intent holds customer data in any column. An older version may have emptied only some columns. */
 const REMEMBERED = `(${FORGOTTEN_COLUMNS.map((column) => `${column} <> ''`).join(' or ')})`
 
-const FORGET_STEP = `
+/** The intents of a step that hold customer data, as the beginning of a statement. */
+const DUE = `
   with step as (
     select order_id, ${REMEMBERED} and ${THEIRS} as remembered
       from payment_intents
@@ -76,7 +83,10 @@ const FORGET_STEP = `
       from payment_intents
      where mid = $1 and order_id in (select order_id from step where remembered union all select order_id from noted)
        and (${REMEMBERED} or order_id in (select order_id from noted)) and ${THEIRS}
-     order by order_id
+     order by order_id`
+
+const FORGET_STEP = `
+  ${DUE}
        for no key update
   ), notes as (
     update refunds set note = '' where mid = $1 and order_id in (select order_id from due)
@@ -87,3 +97,8 @@ const FORGET_STEP = `
     returning 1
   )
   select (select max(order_id) from step) as last, (select count(*)::integer from forgotten) as forgotten`
+
+const COUNT_STEP = `
+  ${DUE}
+  )
+  select (select max(order_id) from step) as last, (select count(*)::integer from due) as forgotten`

@@ -1,9 +1,6 @@
-import { PassThrough, Readable } from 'node:stream'
-import { text } from 'node:stream/consumers'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { main } from '../../src/cli/run.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
-import { opsOn } from '../support/ops.ts'
+import { opsOn, runOpsOnTerminal } from '../support/ops.ts'
 import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
 
 let service: TestService
@@ -150,16 +147,8 @@ describe('payments resolve --all', () => {
   ]
   const all = (mid: string, ...more: string[]) => ['resolve', '--all', '--mid', mid, '--reason', REASON, ...more]
 
-  /** Types it where a person sits at the terminal and answers. */
-  async function onTerminal(answer: string, args: string[]) {
-    const stdin = Object.assign(Readable.from([answer]), { isTTY: true })
-    const [stdout, stderr] = [new PassThrough(), new PassThrough()]
-    const env = { ...process.env, DATABASE_URL: service.databaseUrl }
-    const code = await main(['payments', ...args], { stdin, stdout, stderr, env })
-    stdout.end()
-    stderr.end()
-    return { code, stdout: await text(stdout), stderr: (await text(stderr)).replace(/^.*\n/, '') }
-  }
+  const onTerminal = (answer: string, args: string[]) =>
+    runOpsOnTerminal(service.databaseUrl, ['payments', ...args], answer)
 
   it('resolve --all resolves the counted exceptions with one reason, and leaves one row in the audit with the count', async () => {
     const { mid, ids } = await withExceptions(...MANY)
@@ -189,14 +178,15 @@ describe('payments resolve --all', () => {
   it.each(['n\n', '\n', 'yesterday\n', ''])('resolve --all changes nothing if answered %j', async (answer) => {
     const { mid, ids } = await withExceptions(...MANY)
     const { code, stderr } = await onTerminal(answer, all(mid))
-    expect([code, stderr]).toEqual([1, expect.stringMatching(/ops: nothing was resolved\n$/)])
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/ops: nothing was changed\n$/)])
     expect(idsOf(await json('exceptions', '--open', '--mid', mid))).toEqual(ids)
   })
 
   it('resolve --all without a terminal refuses, and says to add --yes', async () => {
     const { mid, ids } = await withExceptions(['late payment', '1234567', '2026-06-01T06:00:00Z'])
     const { code, stderr } = await ops(...all(mid))
-    const fault = 'would resolve 1 exception, ₹12,34,567.00: add --yes, since there is no terminal to ask on'
+    const fault =
+      'would resolve 1 exception, ₹12,34,567.00, with the reason "refunded at the bank, RRN 523504870777": add --yes, since there is no terminal to ask on'
     expect([code, stderr]).toEqual([1, `ops: ${fault}\n`])
     expect(idsOf(await json('exceptions', '--open', '--mid', mid))).toEqual(ids)
   })

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { readIdempotency } from '../../src/payments/create.ts'
 import { notification, notify } from '../support/acquirer.ts'
-import { opsOn, runOps } from '../support/ops.ts'
+import { opsOn, runOps, runOpsOnTerminal } from '../support/ops.ts'
 import {
   basic,
   CREATE,
@@ -27,7 +27,7 @@ beforeAll(async () => {
 
 const { ops, json } = opsOn(() => service.databaseUrl, ['payments', 'forget-customers'])
 const forget = async (days: number) => {
-  const { forgotten } = await json('--older-than-days', String(days))
+  const { forgotten } = await json('--older-than-days', String(days), '--yes')
   return { forgotten }
 }
 
@@ -84,7 +84,7 @@ describe('payments forget-customers', () => {
       customer_mobile: '0123456789',
     })
     expect(await forget(10)).toEqual({ forgotten: 0 })
-    expect((await ops('--older-than-days', '9')).stdout).toBe('the customers of 1 intents are forgotten\n')
+    expect((await ops('--older-than-days', '9', '--yes')).stdout).toBe('the customers of 1 intents are forgotten\n')
   })
 
   it('forget-customers keeps order_ids taken and history unchanged; a repeat with the Idempotency-Key is then 422', async () => {
@@ -154,7 +154,7 @@ describe('payments forget-customers', () => {
     const [orderId, neighbours] = [await paid(mine), await paid(other)]
     const { body } = await refund(orderId, 'R1')
     await refund(neighbours, 'R2')
-    expect((await ops('--mobile', mine)).code).toBe(0)
+    expect((await ops('--mobile', mine, '--yes')).code).toBe(0)
     expect(await notes()).toEqual(['', 'Asha was not at home'])
     expect((await refund(orderId, 'R1')).body).toEqual(body)
     expect((await refund(neighbours, 'R1')).status).toBe(409)
@@ -197,13 +197,19 @@ describe('payments forget-customers', () => {
       await of(other, 400 * DAY_MS, 'ravi.k@EXAMPLE.in', '9812345671'),
     ]
     const neighbour = await of(merchant, 0, 'ravi.kk@example.in', '9812345672')
-    expect((await ops('--email', 'ravi.k@example.in')).stdout).toBe('the customers of 2 intents are forgotten\n')
+    expect((await ops('--email', 'ravi.k@example.in', '--yes')).stdout).toBe(
+      'the customers of 2 intents are forgotten\n',
+    )
     expect(await Promise.all(theirs.map(rowOf))).toEqual(theirs.map(() => expect.objectContaining(FORGOTTEN)))
     expect(await rowOf(neighbour)).toMatchObject({ customer_email: 'ravi.kk@example.in' })
     // Of nobody: what was forgotten is not found again.
-    expect((await ops('--email', 'ravi.k@example.in')).stdout).toBe('the customers of 0 intents are forgotten\n')
+    expect((await ops('--email', 'ravi.k@example.in', '--yes')).stdout).toBe(
+      'the customers of 0 intents are forgotten\n',
+    )
 
-    expect((await ops('--mobile', '+91 98123 45672')).stdout).toBe('the customers of 1 intents are forgotten\n')
+    expect((await ops('--mobile', '+91 98123 45672', '--yes')).stdout).toBe(
+      'the customers of 1 intents are forgotten\n',
+    )
     expect(await rowOf(neighbour)).toMatchObject(FORGOTTEN)
   })
 
@@ -214,6 +220,64 @@ describe('payments forget-customers', () => {
     expect(await json('--older-than-days', '364')).toEqual({ forgotten: 0, warnings: [LAW] })
     expect(await json('--older-than-days', '365')).toEqual({ forgotten: 0, warnings: [] })
     expect((await ops('--email', 'nobody@example.in')).stderr).not.toContain('warning')
+  })
+
+  describe('the confirmation', () => {
+    /** An intent of a customer who has no other, and whether the intent still holds customer data. */
+    async function newCustomer() {
+      const mobile = `98${String(Math.random()).slice(2, 10)}`
+      const { orderId } = (await create(await newMerchant(service.db), 0, { customer_mobile: mobile })).body.data
+      const isKnown = async () => (await rowOf(orderId)).customer_mobile !== ''
+      return { mobile, isKnown }
+    }
+    const onTerminal = (answer: string, ...args: string[]) =>
+      runOpsOnTerminal(service.databaseUrl, ['payments', 'forget-customers', ...args], answer)
+
+    it('shows the number with --dry-run, and erases nothing', async () => {
+      const { mobile, isKnown } = await newCustomer()
+      expect(await ops('--mobile', mobile, '--dry-run')).toMatchObject({
+        code: 0,
+        stdout: 'would erase the customer data of 1 intents\n',
+      })
+      expect(await json('--mobile', mobile, '--dry-run')).toEqual({ wouldForget: 1, warnings: [] })
+      expect(await isKnown()).toBe(true)
+    })
+
+    it('is required as --yes without a terminal for data younger than 365 days, with the number', async () => {
+      const { mobile, isKnown } = await newCustomer()
+      const { code, stdout, stderr } = await ops('--mobile', mobile)
+      expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+      expect(stderr).toMatch(
+        /would erase the customer data of 1 intents: add --yes, since there is no terminal to ask on\n$/,
+      )
+      expect(await isKnown()).toBe(true)
+      await create(await newMerchant(service.db), 40 * DAY_MS)
+      expect((await ops('--older-than-days', '39')).stderr).toMatch(
+        /warning: .*\n.*erase the customer data of 1 intents …\n.*add --yes/,
+      )
+      expect(await forget(39)).toEqual({ forgotten: 1 })
+    })
+
+    it('is asked for on a terminal after the number, and erases only after y', async () => {
+      const { mobile, isKnown } = await newCustomer()
+      const declined = await onTerminal('n\n', '--mobile', mobile)
+      expect(declined).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining('erase the customer data of 1 intents? (y/N)'),
+      })
+      expect(await isKnown()).toBe(true)
+      expect((await onTerminal('y\n', '--mobile', mobile)).code).toBe(0)
+      expect(await isKnown()).toBe(false)
+    })
+
+    it('is not required from 365 days on, so that a daily job runs', async () => {
+      await create(await newMerchant(service.db), 366 * DAY_MS)
+      expect(await ops('--older-than-days', '365')).toMatchObject({
+        code: 0,
+        stderr: 'ops: erase the customer data of 1 intents …\n',
+        stdout: 'the customers of 1 intents are forgotten\n',
+      })
+    })
   })
 
   it('forget-customers leaves nothing of the person in the audit', async () => {

@@ -1,13 +1,15 @@
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { chmod } from 'node:fs/promises'
-import { createServer, type Server } from 'node:http'
+import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Balancer, hasHaproxy, startHaproxy } from '../support/haproxy.ts'
-import { type Answer, createHttpClient } from '../support/http-client.ts'
+import { mintKeyPair } from '../../src/tenants/credentials.ts'
+import { type Balancer, HAPROXY_CONFIG, hasHaproxy, startHaproxy } from '../support/haproxy.ts'
+import { type Answer, createHttpClient, tally } from '../support/http-client.ts'
+import { findSystemProgram, runToEnd } from '../support/processes.ts'
 import { CREATE, refusal } from '../support/service.ts'
 
 describe.skipIf(!hasHaproxy())('HAProxy’s own refusals are envelopes', () => {
@@ -59,3 +61,89 @@ describe.skipIf(!hasHaproxy())('HAProxy’s own refusals are envelopes', () => {
     expect(headersOf(answer)).toEqual(['application/json', 'no-store', '1'])
   })
 })
+
+describe.skipIf(!hasHaproxy())('HAProxy’s file', () => {
+  let balancer: Balancer
+  /** Responses that the instance delays until the test ends them. */
+  const delayed: ServerResponse[] = []
+  const instance = createServer((request, response) => {
+    if (request.method === 'POST') delayed.push(response)
+    else response.writeHead(200, { 'transfer-encoding': 'chunked' }).end()
+  })
+  const directory = mkdtempSync(join(tmpdir(), 'balancer-'))
+  const client = createHttpClient()
+
+  beforeAll(async () => {
+    await once(instance.listen(0, '127.0.0.1'), 'listening')
+    const { port } = instance.address() as AddressInfo
+    await chmod(directory, 0o755)
+    balancer = await startHaproxy(directory, { ports: [port], opsPort: port })
+    await balancer.untilServe(1)
+  })
+  afterAll(async () => {
+    client.close()
+    await balancer?.stop()
+    instance.closeAllConnections()
+    instance.close()
+    rmSync(directory, { recursive: true })
+  })
+
+  it.each([
+    ['on a host, where no variable is set', {}],
+    [
+      'in compose',
+      { INSTANCES: 'api', PORT: '3000', OPS_HOST: '0.0.0.0', OPS_PORT: '3001', TRUST_PROXY: '10.0.0.0/8 192.0.2.1' },
+    ],
+  ])('passes haproxy -c without a warning as delivered, %s', async (_where, variables) => {
+    const env = { PATH: process.env.PATH, ...variables }
+    const checked = await runToEnd(findSystemProgram('haproxy') as string, ['-c', '-f', HAPROXY_CONFIG], { env })
+    expect(checked).toMatchObject({ code: 0, stderr: expect.not.stringMatching(/ALERT|WARNING/) })
+  })
+
+  it('serves the operator’s page on 127.0.0.1 only', async () => {
+    const page = { method: 'GET', path: '/' } as const
+    expect(await client.send(balancer.opsUrl, page)).toMatchObject({ status: 200 })
+    const elsewhere = balancer.opsUrl.replace('127.0.0.1', '127.0.0.2')
+    expect(await client.send(elsewhere, page)).toMatchObject({
+      status: undefined,
+      fault: expect.stringContaining('ECONNREFUSED'),
+    })
+  })
+
+  it('lets 20 requests of one credential pass at a time, however the credential is encoded', async () => {
+    const { publicKey, secretKey } = mintKeyPair()
+    const encoded = Buffer.from(`${publicKey}:${secretKey}`).toString('base64').replace(/=+$/, '')
+    const last = BASE64.indexOf(encoded.slice(-1))
+    const forms = Array.from({ length: 60 }, (_, n) => {
+      const scheme = [...'basic'].map((letter, bit) => (n & (1 << bit) ? letter.toUpperCase() : letter)).join('')
+      const unusedBits = `${encoded.slice(0, -1)}${BASE64[last + (n % 4)]}`
+      const form = [
+        encoded,
+        unusedBits,
+        `${unusedBits}${'='.repeat(n)}`,
+        unusedBits.replaceAll('+', '-').replaceAll('/', '_'),
+        `${unusedBits.slice(0, n)}${'.~'.repeat(n)}${unusedBits.slice(n)}`,
+      ][n % 5]
+      return `${scheme} ${form}`
+    })
+    // The service accepts each of them. Of two headers Node.js reads the first.
+    for (const form of forms) {
+      expect(Buffer.from(form.slice(6), 'base64').toString()).toBe(`${publicKey}:${secretKey}`)
+    }
+    const send = (form: string, n: number) =>
+      client.send(balancer.url, {
+        method: 'POST',
+        path: CREATE,
+        headers: { Authorization: n % 2 ? [form, `Basic ${n}`] : form },
+        body: 'mid=M1',
+      })
+    const sent = forms.map(send)
+    await expect.poll(() => delayed.length).toBe(20)
+    // Rejected requests wait 1.5 s for their response.
+    expect((await Promise.race(sent)).status).toBe(429)
+    for (const response of delayed) response.writeHead(200, { 'transfer-encoding': 'chunked' }).end()
+    expect(tally(await Promise.all(sent))).toBe('200 × 20, 429 × 40')
+  })
+})
+
+const BASE64 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'

@@ -36,6 +36,23 @@ describe('the operator’s page without a password', () => {
   })
 })
 
+describe('a request that a proxy has forwarded', () => {
+  const PASSWORD = 'correct:horse:battery'
+
+  it.each(['forwarded', 'via', 'x-real-ip', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto'])(
+    'is rejected without a password if it has the header %s, and accepted with the password',
+    (name) => {
+      const headers = { host: 'localhost', [name]: '203.0.113.9' }
+      for (const settings of [{}, { OPS_ALLOWED_HOSTS: 'localhost' }]) {
+        expect(createCallerCheck(readersOf(settings))(headers, '127.0.0.1')).toBe(false)
+      }
+      const authorization = basic(`ops:${PASSWORD}`)
+      const isOperator = createCallerCheck(readersOf({ OPS_PASSWORD: PASSWORD }))
+      expect(isOperator({ ...headers, authorization }, '127.0.0.1')).toBe(true)
+    },
+  )
+})
+
 describe('hosts of OPS_ALLOWED_HOSTS', () => {
   const isOperator = createCallerCheck(readersOf({ OPS_ALLOWED_HOSTS: 'Api, [fd00::7],fd12::/16,172.16.0.0/12' }))
 

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
@@ -309,9 +310,13 @@ describe('a host name', () => {
     [
       'does not exist',
       async () => Promise.reject(Object.assign(new Error(), { code: 'ENOTFOUND' })),
-      'The name cannot be resolved (ENOTFOUND)',
+      'The DNS returned no address of shop.example (ENOTFOUND); /etc/hosts and search domains are not used',
     ],
-    ['has no address', async () => [], 'The name has no address'],
+    [
+      'has no address',
+      async () => [],
+      'The DNS returned no address of shop.example; /etc/hosts and search domains are not used',
+    ],
   ])('an outbound call to a host name that %s fails', async (_what, resolve, text) => {
     const { request: send } = createOutboundClient({ allowedNetworks: allow(), limits, now: () => NOW, resolve })
     expect(await send(call)).toEqual({ failure: 'connection failed', text })
@@ -324,6 +329,53 @@ describe('a host name', () => {
       })
     const { request: send } = createOutboundClient({ allowedNetworks: allow(), limits, now: () => NOW, resolve })
     expect(await send(call)).toEqual(TIMED_OUT)
+  })
+})
+
+describe('the host name of an acquirer', () => {
+  /** The look-up of `silent.example` ends when it is aborted, that of `half.example` with an address. */
+  const resolve = async (name: string, signal: AbortSignal) => {
+    if (name !== 'bank.example') await once(signal, 'abort')
+    if (name === 'silent.example') throw Object.assign(new Error(), { code: 'ECANCELLED' })
+    return ['127.0.0.1']
+  }
+  const callNamed = (port: number) => {
+    const { request: send } = createOutboundClient({
+      allowedNetworks: allow(),
+      limits: { ...LIMITS.outbound, acquirerConnectMs: PATIENT_MS / 10, acquirerMs: PATIENT_MS },
+      now: () => NOW,
+      resolve,
+    })
+    return (name: string) => send({ kind: 'acquirer', url: `http://${name}:${port}/`, method: 'POST', body: '{}' })
+  }
+
+  it('a call to an acquirer whose name servers are silent is unsent and names the host; calls to another one succeed', async () => {
+    const call = callNamed((await listen(answerOk)).port)
+    const silent = Array.from({ length: 8 }, () => call('silent.example'))
+    expect(await call('bank.example')).toMatchObject({ status: 200 })
+    for (const outcome of await Promise.all(silent)) {
+      expect(outcome).toEqual({
+        failure: 'connection failed',
+        text: 'The DNS returned no address of silent.example in time; /etc/hosts and search domains are not used',
+        isUnsent: true,
+      })
+    }
+  })
+
+  it('a call to an acquirer whose look-up is aborted uses the addresses that have arrived', async () => {
+    expect(await callNamed((await listen(answerOk)).port)('half.example')).toMatchObject({ status: 200 })
+  })
+
+  it('a call to an acquirer at localhost needs no name server', async () => {
+    const { request: send } = createOutboundClient({
+      allowedNetworks: allow(),
+      limits: LIMITS.outbound,
+      now: () => NOW,
+    })
+    for (const host of ['127.0.0.1', '::1']) {
+      const { port } = await listen(answerOk, host)
+      expect(await send({ kind: 'acquirer', url: `http://localhost:${port}/` })).toMatchObject({ status: 200 })
+    }
   })
 })
 

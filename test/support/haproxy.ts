@@ -4,7 +4,7 @@ import { serverAccount } from '../../src/dev/postgres-binaries.ts'
 import { end, findSystemProgram, freePorts, hasEnded, ROOT, start } from './processes.ts'
 import { untilAnswers } from './wait.ts'
 
-const CONFIG = join(ROOT, 'src/balancer/haproxy.cfg')
+export const HAPROXY_CONFIG = join(ROOT, 'src/balancer/haproxy.cfg')
 /** A proxy that nobody here is: what callers say of themselves is not believed. */
 const NO_PROXY = '192.0.2.1'
 
@@ -27,26 +27,23 @@ export type Balancer = {
 
 type Instances = { ports: number[]; opsPort?: number; trustProxy?: string }
 
-/** HAProxy with the configuration of the compose file, before instances on these ports of 127.0.0.1 instead of Docker's. */
+/** HAProxy with the configuration that is delivered, as on a host, before instances on these ports of 127.0.0.1. */
 export async function startHaproxy(
   directory: string,
   { ports, opsPort: opsPortOfAll = 1, trustProxy = NO_PROXY }: Instances,
 ): Promise<Balancer> {
   const [port, opsPort, watchPort] = (await freePorts(3)) as [number, number, number]
-  const config = replaceAll(readFileSync(CONFIG, 'utf8'), {
+  const config = replaceAll(readFileSync(HAPROXY_CONFIG, 'utf8'), {
     'bind ":${PORT}"': `bind 127.0.0.1:${port}`,
-    'bind ":${OPS_PORT}"': `bind 127.0.0.1:${opsPort}`,
-    // What the operator's guide shows for instances whose addresses are known.
-    'resolvers docker resolve-prefer ipv4 init-addr none': '',
-    'server-template instance 32 "api:${PORT}"': ports.map((one) => `server on${one} 127.0.0.1:${one}`).join('\n    '),
-    'server-template instance 32 "api:${OPS_PORT}"': `server one 127.0.0.1:${opsPortOfAll}`,
-  })
+    'server one 127.0.0.1:3101': ports.map((one) => `server on${one} 127.0.0.1:${one}`).join('\n    '),
+    'server one 127.0.0.1:13101': `server one 127.0.0.1:${opsPortOfAll}`,
+  }).replace(/^ *server (two|three|four) .*\n/gm, '')
   const file = join(directory, `haproxy-${port}.cfg`)
   writeFileSync(file, config + watchOf(watchPort))
   const child = start(findSystemProgram('haproxy') as string, ['-db', '-q', '-f', file], {
     ...serverAccount(),
     cwd: '/',
-    env: { PATH: process.env.PATH, TRUST_PROXY: trustProxy },
+    env: { PATH: process.env.PATH, OPS_PORT: `${opsPort}`, TRUST_PROXY: trustProxy },
     stdio: ['ignore', 'ignore', 'inherit'],
   })
   const url = `http://127.0.0.1:${port}`

@@ -17,6 +17,10 @@ export function runOps(
   return withoutName(databaseUrl, args, settings, (env) => typeCommand(args, env, input))
 }
 
+/** `runOps` for an operator at a terminal, who types `answer`. */
+export const runOpsOnTerminal = (databaseUrl: string, args: string[], answer: string): Promise<Outcome> =>
+  withoutName(databaseUrl, args, {}, (env) => typeCommand(args, env, answer, true))
+
 /**
  * The commands of `group` on the database of `url`: `ops` returns what came of one, `json` the document of one that succeeds and
  * says nothing else.
@@ -75,10 +79,11 @@ async function withoutName(
   return { code, stdout, stderr }
 }
 
-async function typeCommand(args: string[], env: NodeJS.ProcessEnv, input: string): Promise<Outcome> {
+async function typeCommand(args: string[], env: NodeJS.ProcessEnv, input: string, isTTY = false): Promise<Outcome> {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()]
   const said = Promise.all([text(stdout), text(stderr)])
-  const code = await main(args, { stdin: Readable.from([Buffer.from(input)]), stdout, stderr, env })
+  const stdin = Object.assign(Readable.from([Buffer.from(input)]), { isTTY })
+  const code = await main(args, { stdin, stdout, stderr, env })
   stdout.end()
   stderr.end()
   const [out, err] = await said

@@ -33,6 +33,8 @@ type Options = {
   preload?: string
   /** The most files that it may have open, connections included. */
   openFiles?: number
+  /** A program and its arguments that execute the service, such as `unshare`. */
+  prefix?: string[]
   /** Where its log goes instead of to this process, which would spend time on it: a file, or `/dev/null`. */
   logFile?: string
 }
@@ -41,13 +43,13 @@ type Options = {
 export async function startServerProcess(
   databaseUrl: string,
   environment: Record<string, string> = {},
-  { built, preload, openFiles, logFile }: Options = {},
+  { built, preload, openFiles, prefix = [], logFile }: Options = {},
 ): Promise<ServerProcess> {
   const preloaded = preload === undefined ? [] : ['--import', preload]
   const program = built === undefined ? ['--import', 'tsx', 'src/server.ts'] : [built]
   const node = [process.execPath, '--max-semi-space-size=16', ...preloaded, ...program]
   const limited = openFiles === undefined ? [] : ['sh', '-c', `ulimit -n ${openFiles}; exec "$0" "$@"`]
-  const [command = '', ...args] = [...limited, ...node]
+  const [command = '', ...args] = [...prefix, ...limited, ...node]
   const [port, opsPort] = await freePorts(2)
   const env = {
     PATH: process.env.PATH,
