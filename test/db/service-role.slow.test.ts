@@ -24,6 +24,7 @@ import {
   type TestService,
   unique,
 } from '../support/service.ts'
+import { newWebhook } from '../support/webhooks.ts'
 
 const ROLES = readFileSync(join(import.meta.dirname, '../../src/db/roles.sql'), 'utf8')
 const FORBIDDEN = '42501'
@@ -394,6 +395,214 @@ describe('an intruder with the service’s DATABASE_URL', () => {
     await asOwner(resolve(order, 'asha'))
     await succeeded(order)
     await expect(asOwner(setRefund(order.refund, `reference = 'OTHER'`))).rejects.toMatchObject({
+      code: AGAINST_A_RULE,
+    })
+  })
+})
+
+describe('an intruder with the service’s DATABASE_URL, at orders, links and events', () => {
+  const AGAINST_A_RULE = '23514'
+  const asOwner = (sql: string) => run(asRole(service.databaseUrl, 'upi_owner'), sql)
+
+  /** A merchant with a webhook, an open order and a paid one, each of ₹200. */
+  async function newShop() {
+    const merchant = await newMerchant(service.db)
+    const { mid } = merchant
+    const { endpointId } = await newWebhook(service.db, { mid, url: 'https://shop.example/hook' }, service.clock.now())
+    const [open, paid, utr] = [await createOrder(service, merchant), await createOrder(service, merchant), newUtr()]
+    await reportPayment(service, paid, { UTR: utr })
+    return { mid, endpointId, open, paid, utr }
+  }
+  type Shop = Awaited<ReturnType<typeof newShop>>
+
+  const nothing = async () => undefined
+  /** As after a move: the open order has no link yet. */
+  const hasAcquirer = ({ mid }: Shop) => asOwner(`update merchants set acquirer = 'cashfree' where mid = '${mid}'`)
+  const isOff = ({ mid }: Shop) =>
+    asOwner(`update webhook_endpoints set disabled_at = now(), disabled_reason = 'operator' where mid = '${mid}'`)
+  const hasRefund = ({ mid, paid }: Shop) =>
+    createRefund(
+      service.pools.requests,
+      { mid, orderId: paid, refundId: 'R1', amount: 50_00, note: 'sold out', madeBy: 'merchant' },
+      service.clock.now(),
+    )
+  const hasForgedPayment = ({ mid, open }: Shop) => asService(insertPayment(mid, open, 'first'))
+
+  const insertLink = (link: string) => (shop: Shop) =>
+    `insert into acquirer_intents (mid, order_id, acquirer, acquirer_merchant_id, acquirer_id, reference, link, enquiries)
+     values ('${shop.mid}', '${shop.open}', 'cashfree', 'CF1', 'A1', 'T1', e'${link}', 0)`
+  const insertPayment = (mid: string, orderId: string, kind: string, paise = 20_000) =>
+    `insert into payments (mid, utr, order_id, amount_paise, heard_at, kind, acquirer)
+     values ('${mid}', 'FORGED${orderId.slice(-8)}', '${orderId}', ${paise}, now(), '${kind}', 'direct')`
+  const setOrder = (order: string, changes: string) =>
+    `update payment_intents set ${changes} where order_id = '${order}'`
+  const pay = ({ open }: Shop) => setOrder(open, `status = 'SUCCESS', utr = 'FORGED${open.slice(-8)}'`)
+  const insertChange = (columns: string, values: string) => (shop: Shop) =>
+    `insert into payment_changes (mid, order_id, changed_at, ${columns}) values ('${shop.mid}', '${shop.open}', now(), ${values})`
+  const insertEvent = ({ mid, endpointId }: Shop, orderId: string, columns: string, values: string) =>
+    `insert into webhook_deliveries (mid, endpoint_id, order_id, sequence, occurred_at, due_at, ${columns})
+     values ('${mid}', '${endpointId}', '${orderId}', 9, now(), now(), ${values})`
+  const insertException = ({ mid, open }: Shop, by: string) =>
+    `insert into payment_exceptions (mid, order_id, kind, utr, amount, told_by, received_at)
+     values ('${mid}', '${open}', 'double payment', 'U1', 200, '${by}', now())`
+  const setEndpoint = ({ endpointId }: Shop, changes: string) =>
+    `update webhook_endpoints set ${changes} where endpoint_id = '${endpointId}'`
+
+  const OWN = 'upi://pay?pa=chaipoint@examplebank&am=200.00&cu=INR&tr=T1'
+  const EVENT = 'type, txn_status, utr'
+  type Attempt = [string, (shop: Shop) => Promise<unknown>, (shop: Shop) => string]
+
+  const REJECTED: Attempt[] = [
+    ['a link that pays another payee', hasAcquirer, insertLink('upi://pay?pa=thief@bank&am=200.00')],
+    ['a link without a payee', hasAcquirer, insertLink('upi://pay?am=200.00')],
+    ['a link with a second payee in capitals', hasAcquirer, insertLink(`${OWN}&PA=thief@bank`)],
+    ['a link with a second payee in an encoded name', hasAcquirer, insertLink(`upi://pay?p%61=thief@bank&${OWN}`)],
+    [
+      'a link whose line break browsers remove',
+      hasAcquirer,
+      insertLink('upi://pay?p\\na=thief@bank&pa=chaipoint@examplebank'),
+    ],
+    ['a link that begins with another scheme', hasAcquirer, insertLink('http://thief.example/')],
+    ['a link of an open order without an acquirer', nothing, insertLink(OWN)],
+    ['a web page as the link of an open order without an acquirer', nothing, insertLink('https://thief.example/')],
+    ['a paid order is open again', nothing, ({ paid }) => setOrder(paid, `status = 'PENDING', utr = null`)],
+    ['a paid order is cancelled', nothing, ({ paid }) => setOrder(paid, `status = 'CANCELLED', utr = null`)],
+    ['a paid order has another UTR', nothing, ({ paid }) => setOrder(paid, `utr = 'LOOT1'`)],
+    ['an order is paid without a payment', nothing, pay],
+    [
+      'an order is paid by a payment of another amount',
+      ({ mid, open }) => asService(insertPayment(mid, open, 'first', 100)),
+      pay,
+    ],
+    [
+      'an order is paid by a second payment, which the ledger leaves out',
+      ({ mid, open }) => asService(insertPayment(mid, open, 'second')),
+      pay,
+    ],
+    [
+      'a new order is paid',
+      nothing,
+      ({ open }) =>
+        `insert into payment_intents (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name, customer_email,
+           customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at, status, utr)
+         select mid, 'LOOT' || order_id, 'LOOT' || order_id, amount, redirect_url, note, customer_name, customer_email,
+           customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at, 'SUCCESS', 'LOOT1'
+           from payment_intents where order_id = '${open}'`,
+    ],
+    [
+      'a payment in the history of an open order, which keeps out the real one',
+      nothing,
+      insertChange('status, utr, reason', `'SUCCESS', 'LOOT1', 'notification'`),
+    ],
+    [
+      'a change in an operator’s name',
+      nothing,
+      insertChange('status, reason, told_by', `'CANCELLED', 'merchant', 'asha'`),
+    ],
+    [
+      'an operator’s change without a name',
+      ({ open }) => asOwner(setOrder(open, `status = 'CANCELLED'`)),
+      insertChange('status, reason', `'CANCELLED', 'operator'`),
+    ],
+    [
+      'a failed attempt that an operator has reported',
+      nothing,
+      ({ mid, open }) =>
+        `insert into payment_attempts (mid, order_id, status, attempt, reason, reported_at)
+         values ('${mid}', '${open}', 'FAIL', '', 'operator', now())`,
+    ],
+    ['an exception in an operator’s name', nothing, (shop) => insertException(shop, 'asha')],
+    [
+      'the event payment.succeeded of an open order',
+      nothing,
+      (shop) => insertEvent(shop, shop.open, EVENT, `'payment.succeeded', 'SUCCESS', 'LOOT1'`),
+    ],
+    [
+      'the event payment.succeeded with another UTR',
+      nothing,
+      (shop) => insertEvent(shop, shop.paid, EVENT, `'payment.succeeded', 'SUCCESS', 'LOOT1'`),
+    ],
+    [
+      'the event payment.expired with the status SUCCESS',
+      nothing,
+      (shop) => insertEvent(shop, shop.open, EVENT, `'payment.expired', 'SUCCESS', 'LOOT1'`),
+    ],
+    [
+      'the event payment.cancelled of a paid order',
+      nothing,
+      (shop) => insertEvent(shop, shop.paid, EVENT, `'payment.cancelled', 'FAIL', null`),
+    ],
+    [
+      'the event refund.succeeded of an open refund',
+      hasRefund,
+      (shop) =>
+        insertEvent(
+          shop,
+          shop.paid,
+          `${EVENT}, our_refund_id`,
+          `'refund.succeeded', 'SUCCESS', '', (select our_refund_id from refunds where mid = '${shop.mid}')`,
+        ),
+    ],
+    [
+      'an endpoint that an operator has switched off',
+      nothing,
+      (shop) => setEndpoint(shop, `disabled_at = now(), disabled_reason = 'operator'`),
+    ],
+    ['an endpoint is on again', isOff, (shop) => setEndpoint(shop, 'disabled_at = null, disabled_reason = null')],
+    [
+      'an operator’s endpoint was switched off by the service',
+      isOff,
+      (shop) => setEndpoint(shop, `disabled_reason = 'answered 410'`),
+    ],
+  ]
+
+  it.each(REJECTED)('the database rejects a change of the service’s role: %s', async (_name, prepare, attack) => {
+    const shop = await newShop()
+    await prepare(shop)
+    await expect(asService(attack(shop))).rejects.toMatchObject({ code: AGAINST_A_RULE })
+  })
+
+  // The guide's "After a break-in" says how these are found.
+  const POSSIBLE: Attempt[] = [
+    ['a link that pays the order’s payee', hasAcquirer, insertLink(OWN.replace('@', '%40'))],
+    ['a web page as a missing link of a merchant’s acquirer', hasAcquirer, insertLink('https://thief.example/')],
+    ['an order is paid by a forged payment', hasForgedPayment, pay],
+    [
+      'the event of an order that is paid by a forged payment',
+      async (shop) => {
+        await hasForgedPayment(shop)
+        await asService(pay(shop))
+      },
+      (shop) => insertEvent(shop, shop.open, EVENT, `'payment.succeeded', 'SUCCESS', 'FORGED${shop.open.slice(-8)}'`),
+    ],
+    ['an open order is cancelled', nothing, ({ open }) => setOrder(open, `status = 'CANCELLED'`)],
+    [
+      'the event payment.expired of an open order',
+      nothing,
+      (shop) => insertEvent(shop, shop.open, EVENT, `'payment.expired', 'FAIL', null`),
+    ],
+    ['an exception that a notification has reported', nothing, (shop) => insertException(shop, 'notification')],
+    [
+      'a delivery that was never made',
+      nothing,
+      ({ paid }) => `update webhook_deliveries set due_at = null, delivered_at = now() where order_id = '${paid}'`,
+    ],
+    [
+      'an endpoint that answered 410',
+      nothing,
+      (shop) => setEndpoint(shop, `disabled_at = now(), disabled_reason = 'answered 410'`),
+    ],
+  ]
+
+  it.each(POSSIBLE)('the database accepts a change of the service’s role: %s', async (_name, prepare, attack) => {
+    const shop = await newShop()
+    await prepare(shop)
+    expect((await asService(attack(shop))).rowCount).toBe(1)
+  })
+
+  it('the database rejects that a paid order is open again from the owner’s role too', async () => {
+    const { paid } = await newShop()
+    await expect(asOwner(setOrder(paid, `status = 'PENDING', utr = null`))).rejects.toMatchObject({
       code: AGAINST_A_RULE,
     })
   })
