@@ -11,11 +11,13 @@ import type { Refund } from '../../src/refunds/refund.ts'
 import { newUtr } from '../support/acquirer.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { asRole, databaseUrl, ROLE_PASSWORD } from '../support/database-url.ts'
+import { CASHFREE, cashfreeSettings, newCashfreeMerchant } from '../support/fake-cashfree.ts'
 import { namingLine, runOps } from '../support/ops.ts'
 import { createOrder, reportPayment } from '../support/orders.ts'
 import { connects, startPostgresServer } from '../support/postgres-server.ts'
 import {
   answerOf,
+  CANCEL,
   CREATE,
   intentFields,
   newMerchant,
@@ -24,7 +26,10 @@ import {
   type TestService,
   unique,
 } from '../support/service.ts'
-import { newWebhook } from '../support/webhooks.ts'
+import { startServiceBeside } from '../support/service-with-bank.ts'
+import type { NewMerchant } from '../support/tenants.ts'
+import { startReceiver } from '../support/webhook-receiver.ts'
+import { allow, newWebhook, SEALING_KEYS } from '../support/webhooks.ts'
 
 const ROLES = readFileSync(join(import.meta.dirname, '../../src/db/roles.sql'), 'utf8')
 const FORBIDDEN = '42501'
@@ -404,14 +409,16 @@ describe('an intruder with the service’s DATABASE_URL, at orders, links and ev
   const AGAINST_A_RULE = '23514'
   const asOwner = (sql: string) => run(asRole(service.databaseUrl, 'upi_owner'), sql)
 
-  /** A merchant with a webhook, an open order and a paid one, each of ₹200. */
+  /** A merchant with a webhook, an open order and a paid one, each of ₹200, and an open refund of ₹50. */
   async function newShop() {
     const merchant = await newMerchant(service.db)
     const { mid } = merchant
     const { endpointId } = await newWebhook(service.db, { mid, url: 'https://shop.example/hook' }, service.clock.now())
     const [open, paid, utr] = [await createOrder(service, merchant), await createOrder(service, merchant), newUtr()]
     await reportPayment(service, paid, { UTR: utr })
-    return { mid, endpointId, open, paid, utr }
+    const fields = { mid, orderId: paid, refundId: 'R1', amount: 50_00, note: 'sold out', madeBy: 'merchant' }
+    const made = await createRefund(service.pools.requests, fields, service.clock.now())
+    return { mid, endpointId, open, paid, refund: (made as { refund: Refund }).refund }
   }
   type Shop = Awaited<ReturnType<typeof newShop>>
 
@@ -420,12 +427,6 @@ describe('an intruder with the service’s DATABASE_URL, at orders, links and ev
   const hasAcquirer = ({ mid }: Shop) => asOwner(`update merchants set acquirer = 'cashfree' where mid = '${mid}'`)
   const isOff = ({ mid }: Shop) =>
     asOwner(`update webhook_endpoints set disabled_at = now(), disabled_reason = 'operator' where mid = '${mid}'`)
-  const hasRefund = ({ mid, paid }: Shop) =>
-    createRefund(
-      service.pools.requests,
-      { mid, orderId: paid, refundId: 'R1', amount: 50_00, note: 'sold out', madeBy: 'merchant' },
-      service.clock.now(),
-    )
   const hasForgedPayment = ({ mid, open }: Shop) => asService(insertPayment(mid, open, 'first'))
 
   const insertLink = (link: string) => (shop: Shop) =>
@@ -534,13 +535,13 @@ describe('an intruder with the service’s DATABASE_URL, at orders, links and ev
     ],
     [
       'the event refund.succeeded of an open refund',
-      hasRefund,
+      nothing,
       (shop) =>
         insertEvent(
           shop,
           shop.paid,
           `${EVENT}, our_refund_id`,
-          `'refund.succeeded', 'SUCCESS', '', (select our_refund_id from refunds where mid = '${shop.mid}')`,
+          `'refund.succeeded', 'SUCCESS', '', '${shop.refund.ourRefundId}'`,
         ),
     ],
     [
@@ -606,6 +607,59 @@ describe('an intruder with the service’s DATABASE_URL, at orders, links and ev
       code: AGAINST_A_RULE,
     })
   })
+})
+
+it('two instances in the service’s role record payments, failures, cancellations, expiries and refunds, and deliver each event', async () => {
+  const receiver = await startReceiver()
+  onTestFinished(() => receiver.close())
+  const options = {
+    asServiceRole: true,
+    webhooks: { sealingKeys: SEALING_KEYS, allowedNetworks: allow('127.0.0.1/32') },
+    limits: { webhooks: { lookIntervalMs: 20 } },
+  }
+  const { service: first, bank } = await startServiceBeside(CASHFREE, options)
+  const acquirers = { cashfree: cashfreeSettings(bank) }
+  const second = await startService({ ...options, acquirers, replicated: { url: first.databaseUrl } })
+  const merchants = [await newMerchant(first.db), await newCashfreeMerchant(first)]
+  for (const [number, { mid }] of merchants.entries()) {
+    await newWebhook(first.db, { mid, url: `${receiver.url}/${number}` }, first.clock.now())
+  }
+  const [direct, linked] = merchants as [NewMerchant, NewMerchant]
+  const eventsAt = (path: string) => receiver.to(path).map(({ body }) => JSON.parse(body).type)
+
+  const [paid, cancelled] = [await createOrder(first, direct), await createOrder(second, direct)]
+  await createOrder(first, direct)
+  await reportPayment(second, paid, { status: 'FAIL', UTR: undefined })
+  await reportPayment(first, paid)
+  expect((await post(first.app, CANCEL, { mid: direct.mid, order_id: cancelled }, direct.key)).status).toBe(200)
+  await reportPayment(second, cancelled)
+  const refund = {
+    mid: direct.mid,
+    orderId: paid,
+    refundId: 'R1',
+    amount: 200_00,
+    note: 'sold out',
+    madeBy: 'merchant',
+  }
+  const made = (await createRefund(first.pools.requests, refund, first.clock.now())) as { refund: Refund }
+  const sent = { status: 'SUCCESS', reference: 'ARN1' } as const
+  await createRefundUpdates(second.pools.due).record(made.refund, sent, 'notification', second.clock.now())
+  const paidByLink = await createOrder(second, linked)
+  await bank.pay(paidByLink)
+  for (const { clock } of [first, second]) clock.advance(25 * 60)
+
+  await expect
+    .poll(() => eventsAt('/0').toSorted(), { timeout: 20_000 })
+    .toEqual([
+      'payment.attempt_failed',
+      'payment.cancelled',
+      'payment.expired',
+      'payment.succeeded',
+      'payment.succeeded',
+      'refund.succeeded',
+    ])
+  await expect.poll(() => eventsAt('/1'), { timeout: 20_000 }).toEqual(['payment.succeeded'])
+  expect([...first.log, ...second.log].filter((line) => /"level":[56]0/.test(line))).toEqual([])
 })
 
 it('compose gives the service’s container the service’s role alone, and no way to another role', () => {
