@@ -3,16 +3,14 @@
 -- end. On Citus it runs at the end of each part of the statement, so a row is compared only with rows of the parts before it.
 -- Instances of the version before write nothing that the triggers reject. Tables are locked in the order in which a payment locks them.
 
--- A paid order, and the success in its history, need a payment of the order's amount in the ledger, which has no second payments:
--- reconciliation then names an order as not settled that the bank does not know as paid. Without a payment, a success in the
--- history would keep out the real one.
-create function check_success_of_service() returns trigger language plpgsql as $$
+-- A paid order needs a payment of its amount in the ledger, which has no second payments: reconciliation then names an order as
+-- not settled that the bank does not know as paid.
+create function check_paid_order_of_service() returns trigger language plpgsql as $$
 begin
   if not exists (
-    select from public.payments p
-      join public.payment_intents i on i.mid = p.mid and i.order_id = p.order_id
-     where p.mid = new.mid and p.utr = new.utr and p.order_id = new.order_id and p.kind <> 'second'
-       and p.amount_paise = i.amount * 100 + i.paise
+    select from public.payments
+     where mid = new.mid and utr = new.utr and order_id = new.order_id and kind <> 'second'
+       and amount_paise = new.amount * 100 + new.paise
   ) then
     raise exception using errcode = 'check_violation', message = 'a paid order has a payment of its amount';
   end if;
@@ -66,10 +64,6 @@ create trigger payment_changes_without_operator before insert on payment_changes
   when (current_user = 'upi_service' and (new.told_by is not null or new.reason in ('operator', 'day file')))
   execute function refuse_row('an operator reports payments by ops');
 
-create trigger payment_changes_success_of_service after insert on payment_changes for each row
-  when (current_user = 'upi_service' and new.status = 'SUCCESS')
-  execute function check_success_of_service();
-
 create trigger payment_attempts_without_operator before insert on payment_attempts for each row
   when (current_user = 'upi_service' and new.reason in ('operator', 'day file'))
   execute function refuse_row('an operator reports payments by ops');
@@ -85,7 +79,7 @@ create trigger payment_intents_payment_is_final before update of status, utr on 
 
 create trigger payment_intents_paid_by_service after update of status, utr on payment_intents for each row
   when (current_user = 'upi_service' and new.status = 'SUCCESS' and old.status <> 'SUCCESS')
-  execute function check_success_of_service();
+  execute function check_paid_order_of_service();
 
 create trigger acquirer_intents_of_service before insert on acquirer_intents for each row
   when (current_user = 'upi_service')
