@@ -15,5 +15,5 @@ alter table payment_intents add column unreadable_at timestamptz;
 -- A merchant resolves the exception of such an order by cancelling it.
 drop trigger payment_resolutions_of_service on payment_resolutions;
 create trigger payment_resolutions_of_service before insert on payment_resolutions for each row
-  when (current_user = 'upi_service' and new.resolved_by not in ('notification', 'enquiry', 'answer', 'merchant'))
+  when (current_user = 'upi_service' and new.resolved_by not in ('notification', 'enquiry', 'answer', 'merchant', 'sandbox'))
   execute function refuse_row('a person ends exceptions by ops');

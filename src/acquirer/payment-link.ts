@@ -6,6 +6,8 @@ import { UPI_PREFIX } from '../payments/upi-links.ts'
 
 /** Printable ASCII without space, `"` and `#`: `"` would end the link's attribute in HTML, and `#` ends a query. */
 const QUERY = /^[!\x24-\x7e]+$/
+/** A parameter with `%` in its name: an app may decode it to a second `pa`, and a trigger of acquirer_intents rejects it. */
+const ENCODED_NAME = /(^|&)[^=&]*%/
 const LINK_LIMIT_CHARACTERS = 2_048
 
 /**
@@ -22,7 +24,11 @@ export function readPaymentLink(
   isCurrencyOptional = false,
 ): { reference: string; payeeVpa: string } {
   const query = link.slice(UPI_PREFIX.length)
-  const isLink = link.startsWith(UPI_PREFIX) && link.length <= LINK_LIMIT_CHARACTERS && QUERY.test(query)
+  const isLink =
+    link.startsWith(UPI_PREFIX) &&
+    link.length <= LINK_LIMIT_CHARACTERS &&
+    QUERY.test(query) &&
+    !ENCODED_NAME.test(query)
   const parameters = isLink ? [...new URLSearchParams(query)] : []
   // The case of parameter names is ignored, because an app may read PA as pa.
   const valuesOf = (name: string) => parameters.filter(([key]) => key.toLowerCase() === name).map(([, value]) => value)

@@ -366,6 +366,8 @@ const PAY = prepared(
   `with ${TAKEN}, changed as (
      insert into payment_changes (mid, order_id, utr, paid_at, status, reason, told_by, note, changed_at)
      select $1, $3, $2, $5, 'SUCCESS', $12, $13, $14, $6 from taken
+         -- A forged row of the service's role must not keep out the payment.
+         on conflict do nothing
    ), paid as (
      update payment_intents
         set status = 'SUCCESS', utr = $2, event_sequence = event_sequence + 1

@@ -69,6 +69,7 @@ describe('a link of an acquirer', () => {
     ['a tr with other characters', QUERY.replace('AB12', 'AB-12')],
     ['a tr that is too long', QUERY.replace('AB12', 'A'.repeat(36))],
     ['an empty tr', QUERY.replace('AB12', '')],
+    ['an encoded name', `${QUERY}&s%69gn=1`],
     ['a fragment', `${QUERY}#x`],
     ['a quotation mark', `${QUERY}&x="`],
     ['a blank', `${QUERY}&x= y`],

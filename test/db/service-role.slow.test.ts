@@ -11,11 +11,13 @@ import type { Refund } from '../../src/refunds/refund.ts'
 import { newUtr } from '../support/acquirer.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { asRole, databaseUrl, ROLE_PASSWORD } from '../support/database-url.ts'
+import { CASHFREE, cashfreeSettings, newCashfreeMerchant } from '../support/fake-cashfree.ts'
 import { namingLine, runOps } from '../support/ops.ts'
 import { createOrder, reportPayment } from '../support/orders.ts'
 import { connects, startPostgresServer } from '../support/postgres-server.ts'
 import {
   answerOf,
+  CANCEL,
   CREATE,
   intentFields,
   newMerchant,
@@ -24,6 +26,10 @@ import {
   type TestService,
   unique,
 } from '../support/service.ts'
+import { startServiceBeside } from '../support/service-with-bank.ts'
+import type { NewMerchant } from '../support/tenants.ts'
+import { startReceiver } from '../support/webhook-receiver.ts'
+import { allow, newWebhook, SEALING_KEYS } from '../support/webhooks.ts'
 
 const ROLES = readFileSync(join(import.meta.dirname, '../../src/db/roles.sql'), 'utf8')
 const FORBIDDEN = '42501'
@@ -397,6 +403,272 @@ describe('an intruder with the service’s DATABASE_URL', () => {
       code: AGAINST_A_RULE,
     })
   })
+})
+
+describe('an intruder with the service’s DATABASE_URL, at orders, links and events', () => {
+  const AGAINST_A_RULE = '23514'
+  const asOwner = (sql: string) => run(asRole(service.databaseUrl, 'upi_owner'), sql)
+
+  /** A merchant with a webhook, an open order and a paid one, each of ₹200, and an open refund of ₹50. */
+  async function newShop() {
+    const merchant = await newMerchant(service.db)
+    const { mid } = merchant
+    const { endpointId } = await newWebhook(service.db, { mid, url: 'https://shop.example/hook' }, service.clock.now())
+    const [open, paid, utr] = [await createOrder(service, merchant), await createOrder(service, merchant), newUtr()]
+    await reportPayment(service, paid, { UTR: utr })
+    const fields = { mid, orderId: paid, refundId: 'R1', amount: 50_00, note: 'sold out', madeBy: 'merchant' }
+    const made = await createRefund(service.pools.requests, fields, service.clock.now())
+    return { mid, endpointId, open, paid, refund: (made as { refund: Refund }).refund }
+  }
+  type Shop = Awaited<ReturnType<typeof newShop>>
+
+  const nothing = async () => undefined
+  /** As after a move: the open order has no link yet. */
+  const hasAcquirer = ({ mid }: Shop) => asOwner(`update merchants set acquirer = 'cashfree' where mid = '${mid}'`)
+  const isOff = ({ mid }: Shop) =>
+    asOwner(`update webhook_endpoints set disabled_at = now(), disabled_reason = 'operator' where mid = '${mid}'`)
+  const hasForgedPayment = ({ mid, open }: Shop) => asService(insertPayment(mid, open, 'first'))
+
+  const insertLink = (link: string) => (shop: Shop) =>
+    `insert into acquirer_intents (mid, order_id, acquirer, acquirer_merchant_id, acquirer_id, reference, link, enquiries)
+     values ('${shop.mid}', '${shop.open}', 'cashfree', 'CF1', 'A1', 'T1', e'${link}', 0)`
+  const insertPayment = (mid: string, orderId: string, kind: string, paise = 20_000) =>
+    `insert into payments (mid, utr, order_id, amount_paise, heard_at, kind, acquirer)
+     values ('${mid}', 'FORGED${orderId.slice(-8)}', '${orderId}', ${paise}, now(), '${kind}', 'direct')`
+  const setOrder = (order: string, changes: string) =>
+    `update payment_intents set ${changes} where order_id = '${order}'`
+  const pay = ({ open }: Shop) => setOrder(open, `status = 'SUCCESS', utr = 'FORGED${open.slice(-8)}'`)
+  const insertChange = (columns: string, values: string) => (shop: Shop) =>
+    `insert into payment_changes (mid, order_id, changed_at, ${columns}) values ('${shop.mid}', '${shop.open}', now(), ${values})`
+  const insertEvent = ({ mid, endpointId }: Shop, orderId: string, columns: string, values: string) =>
+    `insert into webhook_deliveries (mid, endpoint_id, order_id, sequence, occurred_at, due_at, ${columns})
+     values ('${mid}', '${endpointId}', '${orderId}', 9, now(), now(), ${values})`
+  const insertException = ({ mid, open }: Shop, by: string) =>
+    `insert into payment_exceptions (mid, order_id, kind, utr, amount, told_by, received_at)
+     values ('${mid}', '${open}', 'double payment', 'U1', 200, '${by}', now())`
+  const setEndpoint = ({ endpointId }: Shop, changes: string) =>
+    `update webhook_endpoints set ${changes} where endpoint_id = '${endpointId}'`
+
+  const OWN = 'upi://pay?pa=chaipoint@examplebank&am=200.00&cu=INR&tr=T1'
+  const EVENT = 'type, txn_status, utr'
+  type Attempt = [string, (shop: Shop) => Promise<unknown>, (shop: Shop) => string]
+
+  const REJECTED: Attempt[] = [
+    ['a link that pays another payee', hasAcquirer, insertLink('upi://pay?pa=thief@bank&am=200.00')],
+    ['a link without a payee', hasAcquirer, insertLink('upi://pay?am=200.00')],
+    ['a link with a second payee in capitals', hasAcquirer, insertLink(`${OWN}&PA=thief@bank`)],
+    ['a link with a second payee in an encoded name', hasAcquirer, insertLink(`upi://pay?p%61=thief@bank&${OWN}`)],
+    [
+      'a link whose line break browsers remove',
+      hasAcquirer,
+      insertLink('upi://pay?p\\na=thief@bank&pa=chaipoint@examplebank'),
+    ],
+    ['a link that begins with another scheme', hasAcquirer, insertLink('http://thief.example/')],
+    ['a link of an open order without an acquirer', nothing, insertLink(OWN)],
+    ['a web page as the link of an open order without an acquirer', nothing, insertLink('https://thief.example/')],
+    ['a paid order is open again', nothing, ({ paid }) => setOrder(paid, `status = 'PENDING', utr = null`)],
+    ['a paid order is cancelled', nothing, ({ paid }) => setOrder(paid, `status = 'CANCELLED', utr = null`)],
+    ['a paid order has another UTR', nothing, ({ paid }) => setOrder(paid, `utr = 'LOOT1'`)],
+    ['an order is paid without a payment', nothing, pay],
+    [
+      'an order is paid by a payment of another amount',
+      ({ mid, open }) => asService(insertPayment(mid, open, 'first', 100)),
+      pay,
+    ],
+    [
+      'an order is paid by a second payment, which the ledger leaves out',
+      ({ mid, open }) => asService(insertPayment(mid, open, 'second')),
+      pay,
+    ],
+    [
+      'a new order is paid',
+      nothing,
+      ({ open }) =>
+        `insert into payment_intents (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name, customer_email,
+           customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at, status, utr)
+         select mid, 'LOOT' || order_id, 'LOOT' || order_id, amount, redirect_url, note, customer_name, customer_email,
+           customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at, 'SUCCESS', 'LOOT1'
+           from payment_intents where order_id = '${open}'`,
+    ],
+    [
+      'a change in an operator’s name',
+      nothing,
+      insertChange('status, reason, told_by', `'CANCELLED', 'merchant', 'asha'`),
+    ],
+    [
+      'an operator’s change without a name',
+      ({ open }) => asOwner(setOrder(open, `status = 'CANCELLED'`)),
+      insertChange('status, reason', `'CANCELLED', 'operator'`),
+    ],
+    [
+      'a failed attempt that an operator has reported',
+      nothing,
+      ({ mid, open }) =>
+        `insert into payment_attempts (mid, order_id, status, attempt, reason, reported_at)
+         values ('${mid}', '${open}', 'FAIL', '', 'operator', now())`,
+    ],
+    ['an exception in an operator’s name', nothing, (shop) => insertException(shop, 'asha')],
+    [
+      'the event payment.succeeded of an open order',
+      nothing,
+      (shop) => insertEvent(shop, shop.open, EVENT, `'payment.succeeded', 'SUCCESS', 'LOOT1'`),
+    ],
+    [
+      'the event payment.succeeded with another UTR',
+      nothing,
+      (shop) => insertEvent(shop, shop.paid, EVENT, `'payment.succeeded', 'SUCCESS', 'LOOT1'`),
+    ],
+    [
+      'the event payment.expired with the status SUCCESS',
+      nothing,
+      (shop) => insertEvent(shop, shop.open, EVENT, `'payment.expired', 'SUCCESS', 'LOOT1'`),
+    ],
+    [
+      'the event payment.cancelled of a paid order',
+      nothing,
+      (shop) => insertEvent(shop, shop.paid, EVENT, `'payment.cancelled', 'FAIL', null`),
+    ],
+    [
+      'the event refund.succeeded of an open refund',
+      nothing,
+      (shop) =>
+        insertEvent(
+          shop,
+          shop.paid,
+          `${EVENT}, our_refund_id`,
+          `'refund.succeeded', 'SUCCESS', '', '${shop.refund.ourRefundId}'`,
+        ),
+    ],
+    [
+      'an endpoint that an operator has switched off',
+      nothing,
+      (shop) => setEndpoint(shop, `disabled_at = now(), disabled_reason = 'operator'`),
+    ],
+    ['an endpoint is on again', isOff, (shop) => setEndpoint(shop, 'disabled_at = null, disabled_reason = null')],
+    [
+      'an operator’s endpoint was switched off by the service',
+      isOff,
+      (shop) => setEndpoint(shop, `disabled_reason = 'answered 410'`),
+    ],
+  ]
+
+  it.each(REJECTED)('the database rejects a change of the service’s role: %s', async (_name, prepare, attack) => {
+    const shop = await newShop()
+    await prepare(shop)
+    await expect(asService(attack(shop))).rejects.toMatchObject({ code: AGAINST_A_RULE })
+  })
+
+  // The guide's "After a break-in" says how these are found.
+  const POSSIBLE: Attempt[] = [
+    ['a link that pays the order’s payee', hasAcquirer, insertLink(OWN.replace('@', '%40'))],
+    ['a web page as a missing link of a merchant’s acquirer', hasAcquirer, insertLink('https://thief.example/')],
+    ['an order is paid by a forged payment', hasForgedPayment, pay],
+    [
+      'the event of an order that is paid by a forged payment',
+      async (shop) => {
+        await hasForgedPayment(shop)
+        await asService(pay(shop))
+      },
+      (shop) => insertEvent(shop, shop.open, EVENT, `'payment.succeeded', 'SUCCESS', 'FORGED${shop.open.slice(-8)}'`),
+    ],
+    [
+      'a payment in the history of an open order',
+      nothing,
+      insertChange('status, utr, reason', `'SUCCESS', 'FORGED1', 'notification'`),
+    ],
+    ['an open order is cancelled', nothing, ({ open }) => setOrder(open, `status = 'CANCELLED'`)],
+    [
+      'the event payment.expired of an open order',
+      nothing,
+      (shop) => insertEvent(shop, shop.open, EVENT, `'payment.expired', 'FAIL', null`),
+    ],
+    ['an exception that a notification has reported', nothing, (shop) => insertException(shop, 'notification')],
+    [
+      'a delivery that was never made',
+      nothing,
+      ({ paid }) => `update webhook_deliveries set due_at = null, delivered_at = now() where order_id = '${paid}'`,
+    ],
+    [
+      'an endpoint that answered 410',
+      nothing,
+      (shop) => setEndpoint(shop, `disabled_at = now(), disabled_reason = 'answered 410'`),
+    ],
+  ]
+
+  it.each(POSSIBLE)('the database accepts a change of the service’s role: %s', async (_name, prepare, attack) => {
+    const shop = await newShop()
+    await prepare(shop)
+    expect((await asService(attack(shop))).rowCount).toBe(1)
+  })
+
+  it('a payment is recorded although the history of its order was forged', async () => {
+    const shop = await newShop()
+    await asService(insertChange('status, utr, reason', `'SUCCESS', 'FORGED1', 'notification'`)(shop))
+    const utr = newUtr()
+    await reportPayment(service, shop.open, { UTR: utr })
+    const { rows } = await asOwner(`select status, utr from payment_intents where order_id = '${shop.open}'`)
+    expect(rows).toEqual([{ status: 'SUCCESS', utr }])
+  })
+
+  it('the database rejects that a paid order is open again from the owner’s role too', async () => {
+    const { paid } = await newShop()
+    await expect(asOwner(setOrder(paid, `status = 'PENDING', utr = null`))).rejects.toMatchObject({
+      code: AGAINST_A_RULE,
+    })
+  })
+})
+
+it('two instances in the service’s role record payments, failures, cancellations, expiries and refunds, and deliver each event', async () => {
+  const receiver = await startReceiver()
+  onTestFinished(() => receiver.close())
+  const options = {
+    asServiceRole: true,
+    webhooks: { sealingKeys: SEALING_KEYS, allowedNetworks: allow('127.0.0.1/32') },
+    limits: { webhooks: { lookIntervalMs: 20 } },
+  }
+  const { service: first, bank } = await startServiceBeside(CASHFREE, options)
+  const acquirers = { cashfree: cashfreeSettings(bank) }
+  const second = await startService({ ...options, acquirers, replicated: { url: first.databaseUrl } })
+  const merchants = [await newMerchant(first.db), await newCashfreeMerchant(first)]
+  for (const [number, { mid }] of merchants.entries()) {
+    await newWebhook(first.db, { mid, url: `${receiver.url}/${number}` }, first.clock.now())
+  }
+  const [direct, linked] = merchants as [NewMerchant, NewMerchant]
+  const eventsAt = (path: string) => receiver.to(path).map(({ body }) => JSON.parse(body).type)
+
+  const [paid, cancelled] = [await createOrder(first, direct), await createOrder(second, direct)]
+  await createOrder(first, direct)
+  await reportPayment(second, paid, { status: 'FAIL', UTR: undefined })
+  await reportPayment(first, paid)
+  expect((await post(first.app, CANCEL, { mid: direct.mid, order_id: cancelled }, direct.key)).status).toBe(200)
+  await reportPayment(second, cancelled)
+  const refund = {
+    mid: direct.mid,
+    orderId: paid,
+    refundId: 'R1',
+    amount: 200_00,
+    note: 'sold out',
+    madeBy: 'merchant',
+  }
+  const made = (await createRefund(first.pools.requests, refund, first.clock.now())) as { refund: Refund }
+  const sent = { status: 'SUCCESS', reference: 'ARN1' } as const
+  await createRefundUpdates(second.pools.due).record(made.refund, sent, 'notification', second.clock.now())
+  const paidByLink = await createOrder(second, linked)
+  await bank.pay(paidByLink)
+  for (const { clock } of [first, second]) clock.advance(25 * 60)
+
+  await expect
+    .poll(() => eventsAt('/0').toSorted(), { timeout: 20_000 })
+    .toEqual([
+      'payment.attempt_failed',
+      'payment.cancelled',
+      'payment.expired',
+      'payment.succeeded',
+      'payment.succeeded',
+      'refund.succeeded',
+    ])
+  await expect.poll(() => eventsAt('/1'), { timeout: 20_000 }).toEqual(['payment.succeeded'])
+  expect([...first.log, ...second.log].filter((line) => /"level":[56]0/.test(line))).toEqual([])
 })
 
 it('compose gives the service’s container the service’s role alone, and no way to another role', () => {
