@@ -27,7 +27,7 @@ import { allow, newWebhook, SEALING_KEYS } from '../support/webhooks.ts'
 /** Every node holds a full copy of them, as of PostgreSQL's own. Any other table, a new one too, counts as a tenant's. */
 const SMALL_TABLES = [...REFERENCE_TABLES, 'pg_extension']
 /** Of an import's own connection. */
-const TEMPORARY_TABLES = ['incoming', 'deductions', 'names', 'day_file']
+const TEMPORARY_TABLES = ['incoming', 'deductions', 'names', 'payment_names', 'day_file']
 /** Statements that neither read nor write rows, or only temporary ones. */
 const NO_ROWS =
   /^\s*(begin|commit|rollback|set|analyze day_file|lock table|truncate incoming|create temporary table|copy (incoming|day_file))\b/i

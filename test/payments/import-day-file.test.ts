@@ -301,7 +301,7 @@ describe('a bad file', () => {
       [{ status: 'PENDING' }, 'status must be SUCCESS, FAIL or REJECT'],
       [{ status: '' }, 'status is required'],
       [{ utr: 'U 1' }, 'utr must be 1 to 35 letters and digits'],
-      [{ utr: '' }, 'utr is required with SUCCESS'],
+      ...['', 'NA', '000000000000'].map((utr): [Partial<Fields>, string] => [{ utr }, 'utr is required with SUCCESS']),
       [{ paidAt: '' }, 'paid_at is required with SUCCESS'],
       [{ paidAt: '2026-02-31 09:00:00' }, `paid_at ${MOMENT_RULE}`],
       [{ paidAt: '2026-02-21T09:00:00' }, `paid_at ${MOMENT_RULE}`],
@@ -328,5 +328,57 @@ describe('a bad file', () => {
     const importing = importDayFile(service.db, Readable.from(breakingOff()), { now: service.clock.now })
     await expect(importing).rejects.toThrow('the disk is gone')
     expect((await stored([orderId])).changes).toEqual([])
+  })
+})
+
+describe('the report of an acquirer account', () => {
+  /** A merchant's own account, whose link names another merchant's order as its reference, and is paid. */
+  async function newThief(victim: string) {
+    const { mid } = await newMerchant(service.db)
+    const [orderId = ''] = await newOrders(1, mid)
+    await service.db.query(
+      `insert into acquirer_intents (mid, order_id, acquirer, acquirer_merchant_id, acquirer_id, reference, link, enquiries)
+       values ($1, $2, 'cashfree:thief', 'cf', $2, $3, 'upi://pay', 0)`,
+      [mid, orderId, victim],
+    )
+    return { mid, orderId }
+  }
+  beforeAll(async () => {
+    await service.db.query(
+      "insert into acquirer_accounts (name, secrets, created_at) values ('cashfree:thief', '', now()) on conflict do nothing",
+    )
+  })
+
+  it('pays no order of another acquirer or account', async () => {
+    const victim = await newOrder()
+    const thief = await newThief(victim)
+    const found = await importBy([line({ orderId: victim })], '--acquirer', 'cashfree:thief')
+    expect(found).toMatchObject({ code: 0, stdout: '0 recorded, 0 unchanged, exceptions: 1 unknown order\n' })
+    const byReference = await runOps(
+      service.databaseUrl,
+      ['payments', 'import', '-', '--acquirer', 'cashfree:thief'],
+      [HEADER.replace('order_id', 'acquirer_reference'), line({ orderId: victim }), ''].join('\n'),
+    )
+    expect(byReference.stdout).toBe('1 recorded, 0 unchanged, exceptions: none\n')
+    const { rows } = await service.db.query(
+      'select order_id, status from payment_intents where order_id = any ($1) order by status',
+      [[victim, thief.orderId]],
+    )
+    expect(rows).toEqual([
+      { order_id: victim, status: 'PENDING' },
+      { order_id: thief.orderId, status: 'SUCCESS' },
+    ])
+    const paid = await importBy([line({ orderId: victim })], '--acquirer', 'direct')
+    expect(paid.stdout).toBe('1 recorded, 0 unchanged, exceptions: none\n')
+    const repeated = await importBy([line({ orderId: victim })], '--acquirer', 'cashfree:thief')
+    expect(repeated.stdout).toBe('0 recorded, 0 unchanged, exceptions: 1 unknown order\n')
+  })
+
+  it('is rejected without the name of its account, and nothing is recorded', async () => {
+    const victim = await newOrder()
+    const { code, stderr } = await importBy([line({ orderId: victim })])
+    expect(code).toBe(2)
+    expect(stderr).toContain('--acquirer setu:acme')
+    expect((await stored([victim])).changes).toEqual([])
   })
 })

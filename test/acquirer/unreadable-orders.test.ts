@@ -1,0 +1,221 @@
+import { beforeAll, expect, it } from 'vitest'
+import { enquiryRulesOf } from '../../src/acquirer/acquirers.ts'
+import { dueEnquiries } from '../../src/acquirer/enquire.ts'
+import { LIMITS } from '../../src/limits.ts'
+import { createEnquiries } from '../../src/payments/enquiries.ts'
+import { createReports } from '../../src/payments/reports.ts'
+import { dueExpiries } from '../../src/webhooks/expiries.ts'
+import { doAllThatIsDue, doWhatIsDue } from '../support/due-jobs.ts'
+import { opsOn } from '../support/ops.ts'
+import { form, post, REFUND, STATUS } from '../support/service.ts'
+import { newKey } from '../support/tenants.ts'
+import { newWebhook } from '../support/webhooks.ts'
+import { cashfree } from './conformance/cashfree.ts'
+import type { Stage } from './conformance/driver.ts'
+import { startInstance } from './conformance/instance.ts'
+import { bankOf, cancel, newOrder, type Order, recorded, statusOf } from './conformance/orders.ts'
+
+/** From then on the status of an unpaid order is final. */
+const OVER_SECONDS = 26 * 60
+const PATIENCE_MS = 30_000
+
+let stage: Stage
+let of: Order['of']
+beforeAll(async () => {
+  stage = await cashfree({
+    limits: {
+      outbound: { acquirerMs: PATIENCE_MS },
+      acquirers: { requestMs: PATIENCE_MS },
+      webhooks: { lookIntervalMs: 3_600_000 },
+    },
+  })
+  of = await stage.newMerchant()
+  await newWebhook(stage.service.db, { mid: of.mid, url: 'https://shop.example/hook' }, stage.service.clock.now())
+})
+
+const { ops } = opsOn(() => stage.service.databaseUrl, ['payments'])
+
+const ask = ({ orderId }: Order) => startInstance(stage, PATIENCE_MS).ask(orderId)
+
+/** An order whose payment Cashfree reports with a status that is not known. `readable` is the payment's own status. */
+async function newUnreadableOrder() {
+  const order = await newOrder(stage, of)
+  const { payment } = await bankOf(stage).pay(order.orderId, { faults: { lost: 1 } })
+  const readable = payment.status
+  payment.status = 'odd'
+  await expect(ask(order)).rejects.toMatchObject({ isUnreadable: true })
+  return { order, payment, readable }
+}
+
+const expire = () => {
+  const { db, clock } = stage.service
+  return doWhatIsDue(dueExpiries({ db, now: clock.now, limits: LIMITS.webhooks }))
+}
+
+async function eventsOf({ orderId }: Order) {
+  const { rows } = await stage.service.db.query(
+    'select type from webhook_deliveries where order_id = $1 order by sequence',
+    [orderId],
+  )
+  return rows.map(({ type }) => type)
+}
+
+async function exceptionsOf({ orderId, of }: Order) {
+  const { rows } = await stage.service.db.query(
+    `select kind, resolved_by as by from payment_exceptions e left join payment_resolutions r using (mid, exception_id)
+      where e.mid = $1 and e.order_id = $2 order by e.received_at`,
+    [of.mid, orderId],
+  )
+  return rows
+}
+
+it('writes payment.expired only when a response could be read that reports no payment', async () => {
+  const { order, payment } = await newUnreadableOrder()
+  stage.service.clock.advance(OVER_SECONDS)
+  await expire()
+  expect([await statusOf(stage, order), await eventsOf(order)]).toEqual(['PENDING', []])
+  payment.status = 'failed'
+  await ask(order)
+  await expire()
+  expect(await statusOf(stage, order)).toBe('FAIL')
+  expect(await eventsOf(order)).toEqual(['payment.attempt_failed', 'payment.expired'])
+  expect(await exceptionsOf(order)).toEqual([{ kind: 'unreadable', by: 'enquiry' }])
+})
+
+it('gives an order its final status once an operator has resolved the exception', async () => {
+  const { order } = await newUnreadableOrder()
+  stage.service.clock.advance(OVER_SECONDS)
+  await expire()
+  const { rows } = await stage.service.db.query(
+    'select exception_id as id from payment_exceptions where order_id = $1',
+    [order.orderId],
+  )
+  const { code } = await ops(
+    'resolve',
+    '--exception',
+    rows[0].id,
+    '--reason',
+    'not paid, by the dashboard',
+    '--by',
+    'asha',
+  )
+  expect(code).toBe(0)
+  expect(await statusOf(stage, order)).toBe('FAIL')
+  // The command has the clock of the machine, which is ahead of the service's.
+  const before = stage.service.clock.now()
+  stage.service.clock.set(new Date().toISOString())
+  await expire()
+  stage.service.clock.set(before.toISOString())
+  expect(await eventsOf(order)).toEqual(['payment.expired'])
+})
+
+it('cancels such an order, and resolves its exception', async () => {
+  const { order } = await newUnreadableOrder()
+  stage.service.clock.advance(OVER_SECONDS)
+  expect(await cancel(stage, order)).toMatchObject({ txnStatus: 'FAIL', msg: 'Payment cancelled' })
+  expect((await exceptionsOf(order))[0]).toEqual({ kind: 'unreadable', by: 'merchant' })
+})
+
+it('marks such an order as paid when an operator confirms it, and not as a late payment', async () => {
+  const { order } = await newUnreadableOrder()
+  stage.service.clock.advance(OVER_SECONDS)
+  const { code, stderr } = await ops('confirm', '--order-id', order.orderId, '--utr', '523504870999', '--amount', '200')
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect(await statusOf(stage, order)).toBe('SUCCESS')
+  expect((await exceptionsOf(order)).map(({ kind }) => kind)).toEqual(['unreadable'])
+})
+
+it('does not reopen an order whose final status is FAIL, and stores the exception', async () => {
+  const order = await newOrder(stage, of)
+  const { payment } = await bankOf(stage).pay(order.orderId, { faults: { lost: 1 } })
+  payment.status = 'odd'
+  stage.service.clock.advance(OVER_SECONDS)
+  expect(await statusOf(stage, order)).toBe('FAIL')
+  await expect(ask(order)).rejects.toMatchObject({ isUnreadable: true })
+  expect(await statusOf(stage, order)).toBe('FAIL')
+  expect(await exceptionsOf(order)).toEqual([{ kind: 'unreadable', by: null }])
+})
+
+it('checks the status once an hour for a day, within the number of checks of an order', async () => {
+  const { service } = stage
+  const { order } = await newUnreadableOrder()
+  await service.db.query(
+    `update acquirer_intents a set enquiries = 0, enquire_at = i.expires_at + interval '90 seconds'
+       from payment_intents i
+      where i.mid = a.mid and i.order_id = a.order_id and a.order_id = $1`,
+    [order.orderId],
+  )
+  const source = dueEnquiries({
+    enquiries: createEnquiries(service.db),
+    clients: startInstance(stage, PATIENCE_MS).clients,
+    rulesOf: enquiryRulesOf,
+    reports: createReports(service.db),
+    now: service.clock.now,
+    limits: LIMITS.acquirers,
+  })
+  const count = async () => {
+    const { rows } = await service.db.query('select enquiries from acquirer_intents where order_id = $1', [
+      order.orderId,
+    ])
+    return rows[0].enquiries
+  }
+  const counts: number[] = []
+  for (let minutes = 0; minutes < 30 * 60; minutes += 10) {
+    service.clock.advance(600)
+    await doAllThatIsDue(source)
+    counts.push(await count())
+  }
+  const checksAt = counts.flatMap((value, at) => (value > (counts[at - 1] ?? 0) ? [at * 10] : []))
+  expect(counts.at(-1)).toBe(12)
+  const pauses = checksAt.slice(4).map((at, index) => at - (checksAt[index + 3] as number))
+  expect(pauses.every((pause) => pause >= 60 && pause <= 70)).toBe(true)
+  expect(await statusOf(stage, order)).toBe('PENDING')
+})
+
+it('shows an order paid without a bank reference, finds it by id and reference, and refunds it', async () => {
+  const order = await newOrder(stage, of)
+  const { payment } = await bankOf(stage).pay(order.orderId, { faults: { lost: 1 } })
+  const reference = payment.rrn
+  payment.rrn = 'NA'
+  await ask(order)
+  const show = async () => (await ops('show', '--order-id', order.orderId)).stdout
+  expect(await show()).toContain('utr is the acquirer’s payment id; bank reference not known yet')
+  payment.rrn = reference
+  await ask(order)
+  expect(await show()).toMatch(new RegExp(`bankReference +${reference}`))
+  for (const utr of [payment.id, reference]) {
+    expect((await ops('find', '--utr', utr)).stdout).toContain(order.orderId)
+  }
+  const paid = await post(stage.service.app, STATUS, form({ mid: of.mid, order_id: order.orderId }), of.key)
+  expect(paid.body.data.UTR).toBe(payment.id.toUpperCase())
+  // What a day file or an operator names by the reference is the payment that is stored.
+  const again = await ops('confirm', '--order-id', order.orderId, '--utr', reference, '--amount', '200')
+  expect(again.stdout).toContain('was paid already')
+  const refund = { mid: of.mid, order_id: order.orderId, refund_id: 'R1', note: 'returned' }
+  const key = await newKey(stage.service.db, of, true)
+  expect((await post(stage.service.app, REFUND, form(refund), key)).status).toBe(200)
+})
+
+it('stores the bank reference of a payment once, for every role', async () => {
+  const order = await newOrder(stage, of)
+  const { payment } = await bankOf(stage).pay(order.orderId, { faults: { lost: 1 } })
+  Object.assign(payment, { rrn: null })
+  await ask(order)
+  const set = (reference: string) =>
+    stage.service.db.query('update payments set bank_reference = $2 where order_id = $1', [order.orderId, reference])
+  await set('523504870001')
+  await expect(set('523504870002')).rejects.toThrow('set once')
+})
+
+it('calls a second payment of an order a double payment once, and nothing else', async () => {
+  const order = await newOrder(stage, of)
+  const { payment: first } = await bankOf(stage).pay(order.orderId, { faults: { lost: 1 } })
+  Object.assign(first, { rrn: '1234567890' })
+  await ask(order)
+  const orders = (bankOf(stage) as unknown as { orders: Map<string, { payments: object[] }> }).orders
+  orders.get(order.orderId)?.payments.push({ ...first, id: `${first.id}9` })
+  for (let i = 0; i < 2; i++) await ask(order)
+  const { exceptions, intent } = await recorded(stage, order)
+  expect(intent).toEqual(['SUCCESS', '1234567890'])
+  expect(exceptions).toEqual([['double payment', 'SUCCESS', `${first.id}9`, '200.00']])
+})
