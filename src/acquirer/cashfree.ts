@@ -27,7 +27,7 @@ import {
   orAbsent,
   readBody,
   readStatus,
-  reportedOrderId,
+  reportedId,
   requireOrder,
   throwUndone,
   unreadable,
@@ -237,7 +237,7 @@ function readPayment(account: string, orderId: string, payment: z.output<typeof 
   if (amount === undefined || !(isFailed || isPaid)) return undefined
   const known = {
     ...payment,
-    order_id: reportedOrderId(payment.order_id, orderId),
+    order_id: reportedId(payment.order_id, orderId),
     payment_status: String(status),
     payment_amount: amount,
   }

@@ -1,7 +1,6 @@
 import * as z from 'zod'
 import { AcquirerError, unanswered } from '../errors.ts'
 import type { HttpClient, HttpRequest } from '../outbound/http-client.ts'
-import { isOrderId } from '../payments/intent.ts'
 
 /** Sends `body` to an acquirer as JSON, or as a form if it is URLSearchParams. Rejects with an AcquirerError when no whole answer comes. */
 export type JsonRequest = (
@@ -88,19 +87,15 @@ export function readStatus<S extends z.ZodObject>(schema: S, answer: JsonAnswer,
 }
 
 /**
- * The acquirer's id in a status response, if it is another one than `ours`; otherwise `ours`. Ids are compared without case, and
- * an id in an unknown form counts as absent, because the request has named the order.
+ * The id of an order in a status response, if it is another one than `ours`; otherwise `ours`. Ids are compared without case. An id
+ * in an unknown form counts as absent, because the request has named the order; so does a number, which parseExact returns as text.
  */
 export const reportedId = (id: unknown, ours: string) =>
-  typeof id === 'string' && id !== '' && id.toLowerCase() !== ours.toLowerCase() ? id : ours
-
-/** The orderId in a status response, if it is another one than `ours`; otherwise `ours`. */
-export const reportedOrderId = (orderId: unknown, ours: string) =>
-  typeof orderId === 'string' && isOrderId(orderId) ? reportedId(orderId, ours) : ours
+  typeof id === 'string' && /\D/.test(id) && id.toLowerCase() !== ours.toLowerCase() ? id : ours
 
 /** Throws if a status response names another order of ours. */
 export function requireOrder(answer: JsonAnswer, orderId: string, reported: unknown): void {
-  if (reportedOrderId(reported, orderId) === orderId) return
+  if (reportedId(reported, orderId) === orderId) return
   throw notBelieved(answer, 'a status response of the acquirer names another order', { orderId })
 }
 

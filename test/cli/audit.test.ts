@@ -106,7 +106,7 @@ async function everyChange(): Promise<{ args: string[]; input?: string; detail?:
     { args: ['settlements', 'undo', '--import', String(imported.import)], detail: expect.objectContaining({}) },
     { args: ['payments', 'confirm', '--order-id', orderId, '--utr', newUtr(), '--amount', '200'] },
     {
-      args: ['payments', 'import', '-'],
+      args: ['payments', 'import', '-', '--acquirer', 'direct'],
       input: `order_id,status,utr,amount,paid_at\n${orderId},FAIL,,200,\n`,
       detail: expect.objectContaining({ recorded: 0 }),
     },
@@ -239,7 +239,10 @@ describe('the audit', () => {
         `${'0'.repeat(32)},SUCCESS,${newUtr()},200,2026-04-01T06:00:00Z`,
         `${'0'.repeat(32)},SUCCESS,${newUtr()},300,2026-04-01T06:00:00Z`,
       ]
-      await json(['payments', 'import', '-'], `order_id,status,utr,amount,paid_at\n${lines.join('\n')}\n`)
+      await json(
+        ['payments', 'import', '-', '--acquirer', 'direct'],
+        `order_id,status,utr,amount,paid_at\n${lines.join('\n')}\n`,
+      )
       const { stdout } = await ops(['audit'])
       expect(stdout).toMatch(/^20.* IST .* recorded=0 unchanged=0 exceptions: 2 unknown order$/m)
       expect(stdout).not.toContain('[object')
