@@ -4,7 +4,7 @@ import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import { prepared } from '../db/prepared.ts'
 import { LIMITS, type Limits } from '../limits.ts'
 import { FAIL_TOLD, writtenExpiries } from './answered.ts'
-import { saveException } from './exceptions.ts'
+import { type SavedException, saveException } from './exceptions.ts'
 import type { FailureReason } from './failure-reasons.ts'
 import { insertDeliveries } from './outbox.ts'
 import {
@@ -37,11 +37,12 @@ export type Reports = ReturnType<typeof createReports>
 
 /**
  * Callbacks for metrics, called after the report is stored. Repeats do not call `onException`, `onPayment` and
- * `onFailure`. Repeats of a surplus attempt do call `onSurplusAttempt`, because surplus attempts are not stored and so not recognised.
+ * `onFailure`. Repeats of a surplus attempt do call `onSurplusAttempt`, because surplus attempts are not stored and so not recognised;
+ * for the same reason repeats call `onException` while the acquirer account has no room for more exceptions.
  * `onImpossibleTime` is called when a payment's time is ignored.
  */
 type Listeners = {
-  onException: (kind: ExceptionKind) => void
+  onException: (kind: ExceptionKind, acquirerAccount: string) => void
   onPayment: (status: FinalStatus, source: ReportSource, paise: number) => void
   onFailure: (reason: FailureReason, acquirer: string) => void
   onSurplusAttempt: () => void
@@ -55,7 +56,7 @@ const UNREADABLE_BYTES = 2_048
 export function createReports(
   db: Database,
   listeners: Partial<Listeners> = {},
-  { attemptsOfOrder, unreadableKept }: Limits['reports'] = LIMITS.reports,
+  { attemptsOfOrder, openOfAccount }: Limits['reports'] = LIMITS.reports,
 ) {
   /** Judges a report of the locked intent `stored`, which is undefined for an unknown order, and stores the result. */
   async function store(
@@ -65,12 +66,15 @@ export function createReports(
     received: Received,
   ): Promise<Stored> {
     const { source, now, attempt, person, note, saves } = received
-    const save = (kind: ExceptionKind) =>
-      saveException(db, kind, { ...report, mid: stored?.mid ?? '', person, note }, now)
-    const refuse = async (kind: Contradiction) => ({
-      exception: kind,
-      saved: saves?.(kind) !== false && (await save(kind)) ? kind : undefined,
-    })
+    const acquirerAccount = source === 'notification' ? report.acquirer?.name : undefined
+    const save = async (kind: ExceptionKind, most?: number) => {
+      const exception = { ...report, mid: stored?.mid ?? '', person, note, acquirerAccount }
+      return namesNew(kind, await saveException(db, kind, exception, now, most))
+    }
+    const refuse = async (kind: Contradiction) => {
+      const most = acquirerAccount !== undefined && isRejected(kind) ? openOfAccount : undefined
+      return { exception: kind, saved: saves?.(kind) === false ? undefined : await save(kind, most) }
+    }
     if (stored === undefined) return refuse('unknown order')
     const intent = { ...stored, ...(await findFacts(db, stored, report, attempt, attemptsOfOrder)) }
     const judged = judge(intent, report, source, now)
@@ -92,7 +96,7 @@ export function createReports(
         const { late } = judged
         const payment = paymentOf(intent, report, late ? 'late' : 'first', now)
         if (!(await returnsRow(db, PAY(...payment, source, person, note)))) return refuse('UTR of another order')
-        const saved = late && (await save('late payment')) ? ('late payment' as const) : undefined
+        const saved = late ? await save('late payment') : undefined
         return { changed: true, late, paise: intent.amount, saved }
       }
       case 'exception': {
@@ -110,7 +114,7 @@ export function createReports(
      */
     async record(report: PaymentReport, reporting: Reporting): Promise<Recorded> {
       const mid = await findMerchant(db, report.orderId)
-      const { saved, paise, failure, isSurplus, isImpossibleTime, ...recorded } = await inTransaction(
+      const { saved, paise, failure, isSurplus, isImpossibleTime, acquirerAccount, ...recorded } = await inTransaction(
         db,
         async (client) => {
           const stored = mid === undefined ? undefined : await lockIntent(client, mid, report)
@@ -119,7 +123,7 @@ export function createReports(
           const paidAt = possibleTime(report.paidAt, now, stored?.createdAt)
           const received = { ...reporting, now, attempt: nameAttempt(report) }
           const result = await store(client, stored, { ...report, paidAt }, received)
-          return { ...result, isImpossibleTime: paidAt !== report.paidAt }
+          return { ...result, isImpossibleTime: paidAt !== report.paidAt, acquirerAccount: stored?.acquirer }
         },
       )
       // The callbacks are called after the transaction, because a report that was rolled back has changed nothing.
@@ -127,33 +131,29 @@ export function createReports(
       if (isImpossibleTime) listeners.onImpossibleTime?.()
       if (paise !== undefined) listeners.onPayment?.(report.status, reporting.source, paise)
       if (failure) listeners.onFailure?.(failure.reason, failure.acquirer)
-      if (saved !== undefined) listeners.onException?.(saved)
+      if (saved !== undefined) listeners.onException?.(saved, acquirerAccount ?? report.acquirer?.name ?? 'direct')
       return recorded
     },
 
-    /**
-     * Saves the beginning of an unreadable signed body, unless `unreadableKept` bodies are saved already. Simultaneous
-     * calls may exceed this limit by a few.
-     */
-    async saveUnreadable(body: Buffer, now: Date): Promise<void> {
-      const { rows } = await db.query<{ room: boolean; saved: number }>(
-        `with stock as (
-           select count(*) < $1::integer as room
-             from payment_exceptions
-            where mid = '' and order_id = '' and kind = 'unreadable'
-         ), saved as (
-           insert into payment_exceptions (mid, order_id, kind, utr, amount, status, digest, body, received_at)
-           select '', '', 'unreadable', '', 0, '', $2, $3, $4 from stock where room
-           on conflict do nothing
-           returning 1
-         )
-         select room, (select count(*) from saved)::integer as saved from stock`,
-        [unreadableKept, createHash('sha256').update(body).digest('hex'), toPlainText(body, UNREADABLE_BYTES), now],
-      )
-      if (rows[0]?.saved === 1 || rows[0]?.room === false) listeners.onException?.('unreadable')
+    /** Stores the beginning of an unreadable signed body, unless the acquirer account has as many open ones as are stored. */
+    async saveUnreadable(body: Buffer, acquirerAccount: string, now: Date): Promise<void> {
+      const digest = createHash('sha256').update(body).digest('hex')
+      const facts = { mid: '', orderId: '', amount: '0', status: '', digest, acquirerAccount } as const
+      const unreadable = { ...facts, body: toPlainText(body, UNREADABLE_BYTES) }
+      const saved = namesNew('unreadable', await saveException(db, 'unreadable', unreadable, now, openOfAccount))
+      if (saved !== undefined) listeners.onException?.(saved, acquirerAccount)
     },
   }
 }
+
+/** The kind of an exception for the metrics, unless it was stored before. */
+const namesNew = (kind: ExceptionKind, saved: SavedException) => (saved === 'known' ? undefined : kind)
+
+/**
+ * Whether the acquirer receives an error for such a report, and so repeats it or shows it as undelivered. Only these are bounded:
+ * what it receives a 200 for is stored, however many there are.
+ */
+const isRejected = (kind: Contradiction) => kind !== 'double payment' && kind !== 'failure after success'
 
 /** A report's source and time. `now` is the moment under the lock. `attempt` is the name of a failed attempt. */
 type Received = Omit<Reporting, 'now'> & { now: Date; attempt: string }
