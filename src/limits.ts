@@ -137,6 +137,8 @@ export const LIMITS = {
      * report. Exceptions that the operator resolves are not counted.
      */
     openOfAccount: 1_000,
+    /** Time for which the count of these open exceptions is valid. */
+    openCountedMs: 1_000,
   },
 
   /** Acquirers that make payment links, one before an intent is stored. */

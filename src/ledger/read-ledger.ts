@@ -263,16 +263,17 @@ const exceptionsWhere = (condition: string) => `
 export async function readSettledOfNoOrder(client: PoolClient, known: Date): Promise<Snapshot['ofNoOrder']> {
   const { rows } = await client.query<Texts<SettledException> & { mid: string }>(
     // Materialized, since Citus joins settlements of all merchants to nothing else.
-    `with told as materialized (
+    `with carried as materialized (
+       select mid, key, bool_or(${PAID_OUT}) as "isPaidOut"
+         from (${settlementsOfAll(`${CARRIED_UTR} in (
+                 select upper(e.utr) collate "C" from payment_exceptions e where e.mid = $1 and ${TELLS_OF_MONEY})`)}) s
+        group by mid, key
+     ), told as materialized (
        select distinct on (utr) *
-         from (${exceptionsWhere(`e.mid = $1 and ${TELLS_OF_MONEY}`)}) e
+         from (${exceptionsWhere(`e.mid = $1 and ${TELLS_OF_MONEY} and upper(e.utr) collate "C" in (select key from carried)`)}) e
         order by utr, resolution is not null, "receivedAt", "exceptionId"
      )
-     select s.mid, told.*, s."isPaidOut"
-       from told
-       join (select mid, key, bool_or(${PAID_OUT}) as "isPaidOut"
-               from (${settlementsOfAll(`${CARRIED_UTR} in (select utr from told)`)}) each
-              group by mid, key) s on s.key = told.utr`,
+     select c.mid, told.*, c."isPaidOut" from carried c join told on told.utr = c.key`,
     ['', known],
   )
   const ofMid = groupBy(rows, ({ mid }) => mid)

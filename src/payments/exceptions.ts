@@ -1,5 +1,7 @@
+import { LRUCache } from 'lru-cache'
 import type { Queryable } from '../db/pool.ts'
 import { prepared } from '../db/prepared.ts'
+import type { Limits } from '../limits.ts'
 import type { ExceptionKind, FinalStatus } from './outcome.ts'
 
 type Subject = {
@@ -22,45 +24,63 @@ type Subject = {
   acquirerAccount?: string | undefined
 }
 
-/** `known` is an exception that was stored before: equal facts make one row. */
-export type SavedException = 'new' | 'known' | 'no room'
-
-/**
- * Stores an exception for the operator, unless `most` exceptions of this merchant, acquirer account and kind are open. Concurrent
- * calls may exceed `most` by a few.
- */
-export async function saveException(
-  db: Queryable,
-  kind: ExceptionKind,
-  subject: Subject,
-  now: Date,
-  most?: number,
-): Promise<SavedException> {
+/** Stores an exception for the operator. Returns whether the exception is new: equal facts make one row. */
+export async function saveException(db: Queryable, kind: ExceptionKind, subject: Subject, now: Date): Promise<boolean> {
   const { mid, orderId, utr = '', amount, status, paidAt, digest = '', body, person, note, acquirerAccount } = subject
-  const facts = [mid, orderId, kind, utr, amount, status, paidAt, digest, body, person, note, acquirerAccount, now]
-  const { rows } = await db.query<{ room: number; saved: number }>(SAVE(...facts, most))
-  const { room = 0, saved = 0 } = rows[0] ?? {}
-  if (saved > 0) return 'new'
-  return room > 0 ? 'known' : 'no room'
+  const { rowCount } = await db.query(
+    `insert into payment_exceptions
+       (mid, order_id, kind, utr, amount, status, paid_at, digest, body, told_by, note, acquirer_account, received_at)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+     on conflict do nothing`,
+    [mid, orderId, kind, utr, amount, status, paidAt, digest, body, person, note, acquirerAccount, now],
+  )
+  return rowCount === 1
 }
 
-const SAVE = prepared(
-  `with room as materialized (
-     select 1
-      where $14::integer is null
-         or $14 > (select count(*)
-                     from (select
-                             from payment_exceptions e
-                            where e.mid = $1 and e.acquirer_account = $12 and e.kind = $3
-                              and not exists (select from payment_resolutions r
-                                               where r.mid = $1 and r.exception_id = e.exception_id)
-                            limit $14) open)
-   ), saved as (
-     insert into payment_exceptions
-       (mid, order_id, kind, utr, amount, status, paid_at, digest, body, told_by, note, acquirer_account, received_at)
-     select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13 from room
-     on conflict do nothing
-     returning 1
-   )
-   select (select count(*) from room)::integer as room, (select count(*) from saved)::integer as saved`,
+/** `known` is an exception that was stored before, or cannot be: it is not counted again. */
+export type SavedException = 'new' | 'known' | 'no room'
+
+export type BoundedExceptions = ReturnType<typeof createBoundedExceptions>
+
+/** Accounts, merchants and kinds whose open exceptions are remembered. */
+const REMEMBERED = 10_000
+
+/**
+ * Exceptions from rejected notifications: at most `openOfAccount` of one acquirer account, merchant and kind are open. They are
+ * counted once in `openCountedMs`, because a signer can send hundreds a second, and a count reads the resolved ones too. Each
+ * instance counts for itself, so within this time several instances may together exceed the limit.
+ */
+export function createBoundedExceptions({ openOfAccount, openCountedMs }: Limits['reports']) {
+  const counted = new LRUCache<string, { room: number; until: number }>({ max: REMEMBERED })
+
+  return async (
+    db: Queryable,
+    kind: ExceptionKind,
+    subject: Subject & { acquirerAccount: string },
+    now: Date,
+  ): Promise<SavedException> => {
+    const { mid, acquirerAccount } = subject
+    const key = [mid, acquirerAccount, kind].join('|')
+    let count = counted.get(key)
+    if (count === undefined || count.until <= performance.now()) {
+      const { rows } = await db.query<{ open: number }>(COUNT_OPEN(mid, acquirerAccount, kind, openOfAccount))
+      count = { room: openOfAccount - (rows[0]?.open ?? 0), until: performance.now() + openCountedMs }
+      counted.set(key, count)
+    }
+    if (count.room <= 0) return 'no room'
+    // Subtracted before the statement, because concurrent calls share the count.
+    count.room -= 1
+    if (await saveException(db, kind, subject, now)) return 'new'
+    count.room += 1
+    return 'known'
+  }
+}
+
+const COUNT_OPEN = prepared(
+  `select count(*)::integer as open
+     from (select
+             from payment_exceptions e
+            where e.mid = $1 and e.acquirer_account = $2 and e.kind = $3
+              and not exists (select from payment_resolutions r where r.mid = $1 and r.exception_id = e.exception_id)
+            limit $4) open`,
 )

@@ -4,7 +4,7 @@ import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import { prepared } from '../db/prepared.ts'
 import { LIMITS, type Limits } from '../limits.ts'
 import { FAIL_TOLD, writtenExpiries } from './answered.ts'
-import { type SavedException, saveException } from './exceptions.ts'
+import { createBoundedExceptions, type SavedException, saveException } from './exceptions.ts'
 import type { FailureReason } from './failure-reasons.ts'
 import { insertDeliveries } from './outbox.ts'
 import {
@@ -56,8 +56,10 @@ const UNREADABLE_BYTES = 2_048
 export function createReports(
   db: Database,
   listeners: Partial<Listeners> = {},
-  { attemptsOfOrder, openOfAccount }: Limits['reports'] = LIMITS.reports,
+  limits: Limits['reports'] = LIMITS.reports,
 ) {
+  const saveBounded = createBoundedExceptions(limits)
+
   /** Judges a report of the locked intent `stored`, which is undefined for an unknown order, and stores the result. */
   async function store(
     db: Queryable,
@@ -67,16 +69,16 @@ export function createReports(
   ): Promise<Stored> {
     const { source, now, attempt, person, note, saves } = received
     const acquirerAccount = source === 'notification' ? report.acquirer?.name : undefined
-    const save = async (kind: ExceptionKind, most?: number) => {
-      const exception = { ...report, mid: stored?.mid ?? '', person, note, acquirerAccount }
-      return namesNew(kind, await saveException(db, kind, exception, now, most))
-    }
+    const exception = { ...report, mid: stored?.mid ?? '', person, note, acquirerAccount }
+    const save = async (kind: ExceptionKind) => ((await saveException(db, kind, exception, now)) ? kind : undefined)
     const refuse = async (kind: Contradiction) => {
-      const most = acquirerAccount !== undefined && isRejected(kind) ? openOfAccount : undefined
-      return { exception: kind, saved: saves?.(kind) === false ? undefined : await save(kind, most) }
+      if (saves?.(kind) === false) return { exception: kind }
+      if (acquirerAccount === undefined || !isRejected(kind)) return { exception: kind, saved: await save(kind) }
+      const saved = await saveBounded(db, kind, { ...exception, acquirerAccount }, now)
+      return { exception: kind, saved: namesUnknown(kind, saved) }
     }
     if (stored === undefined) return refuse('unknown order')
-    const intent = { ...stored, ...(await findFacts(db, stored, report, attempt, attemptsOfOrder)) }
+    const intent = { ...stored, ...(await findFacts(db, stored, report, attempt, limits.attemptsOfOrder)) }
     const judged = judge(intent, report, source, now)
     switch (judged.verdict) {
       case 'repeat':
@@ -140,14 +142,14 @@ export function createReports(
       const digest = createHash('sha256').update(body).digest('hex')
       const facts = { mid: '', orderId: '', amount: '0', status: '', digest, acquirerAccount } as const
       const unreadable = { ...facts, body: toPlainText(body, UNREADABLE_BYTES) }
-      const saved = namesNew('unreadable', await saveException(db, 'unreadable', unreadable, now, openOfAccount))
+      const saved = namesUnknown('unreadable', await saveBounded(db, 'unreadable', unreadable, now))
       if (saved !== undefined) listeners.onException?.(saved, acquirerAccount)
     },
   }
 }
 
 /** The kind of an exception for the metrics, unless it was stored before. */
-const namesNew = (kind: ExceptionKind, saved: SavedException) => (saved === 'known' ? undefined : kind)
+const namesUnknown = (kind: ExceptionKind, saved: SavedException) => (saved === 'known' ? undefined : kind)
 
 /**
  * Whether the acquirer receives an error for such a report, and so repeats it or shows it as undelivered. Only these are bounded:

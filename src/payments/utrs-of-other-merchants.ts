@@ -43,7 +43,7 @@ export function dueComparisons(
           if (isStopped()) return []
           // Each exception takes a statement, because Citus cannot insert rows of several merchants by a select.
           const exception = { ...payment, amount: toDecimalText(amount), status: 'SUCCESS' as const }
-          if ((await saveException(db, KIND, exception, now())) === 'new') onException(KIND, acquirer)
+          if (await saveException(db, KIND, exception, now())) onException(KIND, acquirer)
         }
       }
       comparedUntil = until

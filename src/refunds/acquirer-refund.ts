@@ -1,6 +1,6 @@
 import { type Database, inTransaction } from '../db/pool.ts'
 import { toDecimalText } from '../money.ts'
-import { type SavedException, saveException } from '../payments/exceptions.ts'
+import type { BoundedExceptions, SavedException } from '../payments/exceptions.ts'
 import { newId } from '../payments/intent.ts'
 import { findMerchant } from '../payments/reports.ts'
 import { findPayment, MOST_OF_PAYMENT } from './create-refund.ts'
@@ -12,7 +12,7 @@ export const ABOVE = 'refunded above what was paid'
 /**
  * Stores a refund that an acquirer has initiated, such as of a late payment, so that the refund counts in the refunded
  * sum of its payment and ends the payment's exception. A refund beyond the payment's amount is not stored, but the exception
- * ABOVE, unless `most` of the acquirer account are open; a failed one leaves nothing, because no money has moved. Undefined if the
+ * ABOVE; a failed one leaves nothing, because no money has moved. Undefined if the
  * payment was not reported yet: the acquirer repeats the notification.
  */
 export async function storeAcquirerRefund(
@@ -20,8 +20,8 @@ export async function storeAcquirerRefund(
   acquirer: string,
   { orderId = '', id = '', amount = 0, utr, payment, status }: RefundUpdate,
   now: Date,
-  most: number,
-): Promise<RefundName | { above: SavedException | 'nothing' } | undefined> {
+  saveBounded: BoundedExceptions,
+): Promise<RefundName | { above: SavedException | 'failed' } | undefined> {
   const mid = await findMerchant(db, orderId)
   if (mid === undefined) return undefined
   return inTransaction(db, async (client) => {
@@ -56,11 +56,11 @@ export async function storeAcquirerRefund(
     const paid = payments[0] && (await findPayment(client, { mid, orderId, utr: payments[0].utr }))
     if (paid === undefined) return undefined
     if (amount > paid.left || paid.count >= MOST_OF_PAYMENT) {
-      if (status === 'FAIL') return { above: 'nothing' }
+      if (status === 'FAIL') return { above: 'failed' }
       const note = `refund ${id} by the acquirer${amount > paid.left ? '' : `, after ${paid.count} others`}`
       const facts = { mid, orderId, utr: paid.utr, amount: toDecimalText(amount), status: '' } as const
       const reported = { digest: id.toLowerCase(), person: 'notification', note, acquirerAccount: acquirer }
-      return { above: await saveException(client, ABOVE, { ...facts, ...reported }, now, most) }
+      return { above: await saveBounded(client, ABOVE, { ...facts, ...reported }, now) }
     }
     const ourRefundId = newId(now)
     await client.query(

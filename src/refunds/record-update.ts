@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import { LIMITS, type Limits } from '../limits.ts'
 import { toDecimalText } from '../money.ts'
-import { saveException } from '../payments/exceptions.ts'
+import { createBoundedExceptions, saveException } from '../payments/exceptions.ts'
 import { writeDeliveries } from '../payments/outbox.ts'
 import type { ExceptionKind } from '../payments/outcome.ts'
 import { printableLine } from '../printable.ts'
@@ -27,8 +27,10 @@ export type RefundUpdates = ReturnType<typeof createRefundUpdates>
 export function createRefundUpdates(
   db: Database,
   { onException, log }: Partial<RefundListeners> = {},
-  { openOfAccount }: Pick<Limits['reports'], 'openOfAccount'> = LIMITS.reports,
+  limits: Limits['reports'] = LIMITS.reports,
 ) {
+  const saveBounded = createBoundedExceptions(limits)
+
   /**
    * Judges an update and stores the result: the refund's end, its webhook event, and exceptions that the end closes or
    * opens. A success is never undone. The order's row is locked first, so that simultaneous equal updates change the
@@ -69,10 +71,10 @@ export function createRefundUpdates(
       now: Date,
     ): Promise<Partial<RecordedUpdate> | undefined> {
       const which = update.acquirerInitiated
-        ? await storeAcquirerRefund(db, acquirer, update, now, openOfAccount)
+        ? await storeAcquirerRefund(db, acquirer, update, now, saveBounded)
         : await findByAcquirer(db, acquirer, update.ourRefundId)
       if (which === undefined || !('above' in which)) return which && record(which, update, 'notification', now)
-      if (which.above === 'nothing') return { changed: false }
+      if (which.above === 'failed') return { changed: false }
       if (which.above !== 'known') onException?.(ABOVE, acquirer)
       return { changed: false, exception: ABOVE, isNew: which.above === 'new' }
     },
@@ -171,7 +173,7 @@ function differs(update: RefundUpdate, refund: Refund): boolean {
 type ExceptionSubject = Pick<Refund, 'mid' | 'orderId' | 'utr' | 'amount' | 'ourRefundId' | 'acquirer'>
 
 /** Saves an exception about a refund. Returns whether the exception is new. */
-export const saveRefundException = async (
+export const saveRefundException = (
   db: Queryable,
   kind: ExceptionKind,
   { mid, orderId, utr, amount, ourRefundId, acquirer }: ExceptionSubject,
@@ -180,7 +182,7 @@ export const saveRefundException = async (
 ): Promise<boolean> => {
   const subject = { mid, orderId, utr, amount: toDecimalText(amount), status: '', digest: ourRefundId } as const
   const acquirerAccount = source === 'notification' ? acquirer : undefined
-  return (await saveException(db, kind, { ...subject, person: source, note: reason, acquirerAccount }, now)) === 'new'
+  return saveException(db, kind, { ...subject, person: source, note: reason, acquirerAccount }, now)
 }
 
 /** Stores that the acquirer has the refund. From then on the refund is only queried, even if it was unsure before. */

@@ -21,7 +21,11 @@ beforeAll(async () => {
   service = await startService({
     asServiceRole: true,
     webhooks: { sealingKeys: SEALING_KEYS, allowedNetworks: allow() },
-    limits: { webhooks: { lookIntervalMs: 20 }, lookUps: { cachedMs: 20 }, reports: { openOfAccount: MOST } },
+    limits: {
+      webhooks: { lookIntervalMs: 20 },
+      lookUps: { cachedMs: 20 },
+      reports: { openOfAccount: MOST, openCountedMs: 0 },
+    },
   })
   const start = (now: () => Date) =>
     startFakeCashfree({ clientId: 'acme', clientSecret: SECRET, now, check: departure })
