@@ -51,7 +51,20 @@ const REMEMBERED = 10_000
  * instance counts for itself, so within this time several instances may together exceed the limit.
  */
 export function createBoundedExceptions({ openOfAccount, openCountedMs }: Limits['reports']) {
-  const counted = new LRUCache<string, { room: number; until: number }>({ max: REMEMBERED })
+  const rooms = new LRUCache<string, { left: Promise<{ room: number }>; until: number }>({ max: REMEMBERED })
+
+  /** The room that is left, shared by concurrent calls, so that they count once and subtract from one number. */
+  function roomOf(db: Queryable, ...[mid, acquirerAccount, kind]: [string, string, ExceptionKind]) {
+    const key = [mid, acquirerAccount, kind].join('|')
+    const known = rooms.get(key)
+    if (known !== undefined && known.until > performance.now()) return known.left
+    const left = db
+      .query<{ open: number }>(COUNT_OPEN(mid, acquirerAccount, kind, openOfAccount))
+      .then(({ rows }) => ({ room: openOfAccount - (rows[0]?.open ?? 0) }))
+    rooms.set(key, { left, until: performance.now() + openCountedMs })
+    left.catch(() => rooms.delete(key))
+    return left
+  }
 
   return async (
     db: Queryable,
@@ -59,19 +72,12 @@ export function createBoundedExceptions({ openOfAccount, openCountedMs }: Limits
     subject: Subject & { acquirerAccount: string },
     now: Date,
   ): Promise<SavedException> => {
-    const { mid, acquirerAccount } = subject
-    const key = [mid, acquirerAccount, kind].join('|')
-    let count = counted.get(key)
-    if (count === undefined || count.until <= performance.now()) {
-      const { rows } = await db.query<{ open: number }>(COUNT_OPEN(mid, acquirerAccount, kind, openOfAccount))
-      count = { room: openOfAccount - (rows[0]?.open ?? 0), until: performance.now() + openCountedMs }
-      counted.set(key, count)
-    }
-    if (count.room <= 0) return 'no room'
-    // Subtracted before the statement, because concurrent calls share the count.
-    count.room -= 1
+    const left = await roomOf(db, subject.mid, subject.acquirerAccount, kind)
+    if (left.room <= 0) return 'no room'
+    // Subtracted before the statement, because other calls may come in the meantime.
+    left.room -= 1
     if (await saveException(db, kind, subject, now)) return 'new'
-    count.room += 1
+    left.room += 1
     return 'known'
   }
 }

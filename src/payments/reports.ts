@@ -116,18 +116,18 @@ export function createReports(
      */
     async record(report: PaymentReport, reporting: Reporting): Promise<Recorded> {
       const mid = await findMerchant(db, report.orderId)
-      const { saved, paise, failure, isSurplus, isImpossibleTime, acquirerAccount, ...recorded } = await inTransaction(
-        db,
-        async (client) => {
-          const stored = mid === undefined ? undefined : await lockIntent(client, mid, report)
-          // The clock is read under the lock, because a report that waited for the lock may be late after the wait.
-          const now = reporting.now()
-          const paidAt = possibleTime(report.paidAt, now, stored?.createdAt)
-          const received = { ...reporting, now, attempt: nameAttempt(report) }
-          const result = await store(client, stored, { ...report, paidAt }, received)
-          return { ...result, isImpossibleTime: paidAt !== report.paidAt, acquirerAccount: stored?.acquirer }
-        },
-      )
+      const lockAndStore = async (client: Queryable) => {
+        const stored = mid === undefined ? undefined : await lockIntent(client, mid, report)
+        // The clock is read under the lock, because a report that waited for the lock may be late after the wait.
+        const now = reporting.now()
+        const paidAt = possibleTime(report.paidAt, now, stored?.createdAt)
+        const received = { ...reporting, now, attempt: nameAttempt(report) }
+        const result = await store(client, stored, { ...report, paidAt }, received)
+        return { ...result, isImpossibleTime: paidAt !== report.paidAt, acquirerAccount: stored?.acquirer }
+      }
+      // A report of an unknown order stores at most one row, so a signer's flood of them takes no transactions.
+      const { saved, paise, failure, isSurplus, isImpossibleTime, acquirerAccount, ...recorded } =
+        mid === undefined ? await lockAndStore(db) : await inTransaction(db, lockAndStore)
       // The callbacks are called after the transaction, because a report that was rolled back has changed nothing.
       if (isSurplus) listeners.onSurplusAttempt?.()
       if (isImpossibleTime) listeners.onImpossibleTime?.()

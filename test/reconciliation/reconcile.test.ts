@@ -295,8 +295,7 @@ it('a merchant’s report reads no exception of an unknown order but those whose
     answers.map((one) => one?.rows),
   ])
   read.mockRestore()
-  expect(sent).toContain('KNOWN1')
-  expect(sent).not.toContain('FLOOD')
+  expect([sent.includes('KNOWN1'), sent.includes('FLOOD')]).toEqual([true, false])
   expect(differences).toMatchObject([{ utr: 'KNOWN1', exceptionId: carried }])
 })
 
