@@ -90,7 +90,8 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   metrics.acquirersConfigured(accounts.countNotifying)
   await app.register(async (acquirer) => {
     const enquiries = createEnquiries(pools.reports)
-    const notified = { reports, refunds, enquiries, now, fieldLimit: limits.body.fields }
+    const { atOnceOfAccount } = limits.reports
+    const notified = { reports, refunds, enquiries, now, fieldLimit: limits.body.fields, atOnceOfAccount }
     takeNotifications(acquirer, notifierOf, notified)
     if (config.acquirers.direct.length > 0) paymentNotification.register(acquirer, notified)
     for (const name of LINKING_NAMES) routesOfOwnForm(acquirer, name, notified)

@@ -137,6 +137,8 @@ export const LIMITS = {
      * report. Exceptions that the operator resolves are not counted.
      */
     openOfAccount: 1_000,
+    /** Signed notifications of one acquirer account that are processed concurrently: less than `pools.reports`. */
+    atOnceOfAccount: 2,
     /** Time for which the count of these open exceptions is valid. */
     openCountedMs: 1_000,
   },

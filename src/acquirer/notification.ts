@@ -12,6 +12,7 @@ import type { Reports } from '../payments/reports.ts'
 import type { RefundUpdates } from '../refunds/record-update.ts'
 import type { RefundUpdate } from '../refunds/refund.ts'
 import { accountName } from './accounts.ts'
+import { createPlaces } from './places.ts'
 
 export type NotificationDependencies = {
   reports: Reports
@@ -161,6 +162,8 @@ export function routesOfOwnForm(app: FastifyInstance, acquirer: string, dependen
   }
 }
 
+type Receiving = Pick<NotificationDependencies, 'reports' | 'now'> & { fieldLimit: number; atOnceOfAccount: number }
+
 /**
  * Accepts the signed notifications of `app`'s routes. `find` returns the notifications of an account, which is set up.
  * `app` must be a scope of its own, because of the error handler.
@@ -168,8 +171,9 @@ export function routesOfOwnForm(app: FastifyInstance, acquirer: string, dependen
 export function takeNotifications(
   app: FastifyInstance,
   find: (account: string) => Promise<Notifier | undefined>,
-  { reports, now, fieldLimit }: Pick<NotificationDependencies, 'reports' | 'now'> & { fieldLimit: number },
+  { reports, now, fieldLimit, atOnceOfAccount }: Receiving,
 ) {
+  const placeFor = createPlaces(atOnceOfAccount)
   app.decorateRequest('notified')
   app.addHook('onRequest', async (request) => {
     const { account: name } = request.params as { account?: string }
@@ -181,7 +185,11 @@ export function takeNotifications(
   registerSignedJson(app, {
     fieldLimit,
     parse: ({ notified }, json) => (notified.notifications.parse ?? JSON.parse)(json),
-    accept: (request, body) => request.notified.notifications.requireSignature(request, body, now()),
+    async accept(request, body, reply) {
+      const { account, notifications } = request.notified
+      notifications.requireSignature(request, body, now())
+      await placeFor(account, reply.raw)
+    },
   })
   app.addHook('preValidation', (request, _reply, done) => {
     const orderId = request.notified.notifications.orderIdOf(request.body as Fields)

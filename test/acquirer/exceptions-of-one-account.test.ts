@@ -186,3 +186,26 @@ it('stores nothing of a disabled account’s notifications but those about its o
     .toBe('SUCCESS')
   await ops(['accounts', 'enable', ...ACME])
 })
+
+it('records another account’s payment while all notifications of one account wait for a locked order', async () => {
+  const { orderId } = await paidOrder()
+  const { key, mid } = await newMerchant(service.db)
+  const other = await createOrder(service, { key, mid })
+  const client = await service.db.connect()
+  await client.query('begin')
+  await client.query('select from payment_intents where order_id = $1 for update', [orderId])
+  const waiting = Array.from({ length: 8 }, () => send(payment(orderId)))
+  await expect
+    .poll(async () => {
+      const { rows } = await service.db.query(
+        `select count(*)::integer as count from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      )
+      return rows[0].count
+    })
+    .toBeGreaterThan(1)
+  const first = await Promise.race([notify(service, notification(other)), ...waiting])
+  await client.query('rollback')
+  client.release()
+  await Promise.all(waiting)
+  expect(first).toMatchObject({ status: 200 })
+})

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
+import { LIMITS } from '../../src/limits.ts'
 import { NOTIFY, newUtr, notification, notify, sign } from '../support/acquirer.ts'
 import { createOrder } from '../support/orders.ts'
 import {
@@ -186,7 +187,8 @@ describe('simultaneous notifications', () => {
     await holder.query('select from payment_intents where mid = $1 and order_id = $2 for update', [mid, orderId])
     const body = notification(orderId)
     const reports = Promise.all(Array.from({ length: 50 }, () => notify(service, body)))
-    await expect.poll(() => service.pools.reports.waitingCount).toBeGreaterThan(40)
+    const { reports: pool } = service.pools
+    await expect.poll(() => pool.totalCount - pool.idleCount).toBe(LIMITS.reports.atOnceOfAccount)
     await newOrder()
     await holder.query('commit')
     holder.release()
