@@ -1,4 +1,3 @@
-import { LRUCache } from 'lru-cache'
 import type { Queryable } from '../db/pool.ts'
 import { prepared } from '../db/prepared.ts'
 import type { Limits } from '../limits.ts'
@@ -42,7 +41,7 @@ export type SavedException = 'new' | 'known' | 'no room'
 
 export type BoundedExceptions = ReturnType<typeof createBoundedExceptions>
 
-/** Accounts, merchants and kinds whose open exceptions are remembered. */
+/** Accounts, merchants and kinds whose counts are remembered; beyond that all are counted again. */
 const REMEMBERED = 10_000
 
 /**
@@ -51,7 +50,7 @@ const REMEMBERED = 10_000
  * instance counts for itself, so within this time several instances may together exceed the limit.
  */
 export function createBoundedExceptions({ openOfAccount, openCountedMs }: Limits['reports']) {
-  const rooms = new LRUCache<string, { left: Promise<{ room: number }>; until: number }>({ max: REMEMBERED })
+  const rooms = new Map<string, { left: Promise<{ room: number }>; until: number }>()
 
   /** The room that is left, shared by concurrent calls, so that they count once and subtract from one number. */
   function roomOf(db: Queryable, ...[mid, acquirerAccount, kind]: [string, string, ExceptionKind]) {
@@ -61,6 +60,7 @@ export function createBoundedExceptions({ openOfAccount, openCountedMs }: Limits
     const left = db
       .query<{ open: number }>(COUNT_OPEN(mid, acquirerAccount, kind, openOfAccount))
       .then(({ rows }) => ({ room: openOfAccount - (rows[0]?.open ?? 0) }))
+    if (rooms.size >= REMEMBERED) rooms.clear()
     rooms.set(key, { left, until: performance.now() + openCountedMs })
     left.catch(() => rooms.delete(key))
     return left

@@ -4,7 +4,17 @@ import { type FakeCashfree, startFakeCashfree } from '../support/cashfree-bank.t
 import { departure } from '../support/cashfree-schema.ts'
 import { runOps } from '../support/ops.ts'
 import { createOrder } from '../support/orders.ts'
-import { newMerchant, post, REFUND, REFUND_STATUS, startService, type TestService, unique } from '../support/service.ts'
+import {
+  CREATE,
+  intentFields,
+  newMerchant,
+  post,
+  REFUND,
+  REFUND_STATUS,
+  startService,
+  type TestService,
+  unique,
+} from '../support/service.ts'
 import { startBank } from '../support/service-with-bank.ts'
 import { newKey } from '../support/tenants.ts'
 import { allow, SEALING_KEYS } from '../support/webhooks.ts'
@@ -185,6 +195,9 @@ it('stores nothing of a disabled account’s notifications but those about its o
     })
     .toBe('SUCCESS')
   await ops(['accounts', 'enable', ...ACME])
+  await expect
+    .poll(async () => (await post(service.app, CREATE, intentFields(merchant.mid), merchant.key)).status)
+    .toBe(200)
 })
 
 it('records another account’s payment while all notifications of one account wait for a locked order', async () => {
