@@ -53,12 +53,12 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   const refundListeners = { onException: metrics.reports.onException, log }
   const intents = createIntents(pools, metrics.insertBatch, limits)
   const reports = createReports(pools.reports, metrics.reports, limits.reports)
-  const refunds = createRefundUpdates(pools.reports, refundListeners)
+  const refunds = createRefundUpdates(pools.reports, refundListeners, limits.reports)
   const findKey = cached(createAccessKeys(pools.keys).find, limits.lookUps)
   const http = createOutboundClient({ allowedNetworks: config.webhooks.allowedNetworks, limits: limits.outbound, now })
   const clientOptions = { log, onCall: metrics.acquirerCall, limits: limits.acquirers, elapsedMs }
   const accounts = openAccounts(pools.keys, config, limits.lookUps)
-  const { clients, clientOf, linkersOf, notificationsOf } = createAcquirers(accounts, http, clientOptions)
+  const { clients, clientOf, linkersOf, notifierOf } = createAcquirers(accounts, http, clientOptions)
   const waiting = createWaiting(pools.due, enquiryRulesOf)
   const drawQr = createDrawQr(limits.pages)
 
@@ -90,8 +90,9 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   metrics.acquirersConfigured(accounts.countNotifying)
   await app.register(async (acquirer) => {
     const enquiries = createEnquiries(pools.reports)
-    const notified = { reports, refunds, enquiries, now, fieldLimit: limits.body.fields }
-    takeNotifications(acquirer, notificationsOf, notified)
+    const { atOnceOfAccount } = limits.reports
+    const notified = { reports, refunds, enquiries, now, fieldLimit: limits.body.fields, atOnceOfAccount }
+    takeNotifications(acquirer, notifierOf, notified)
     if (config.acquirers.direct.length > 0) paymentNotification.register(acquirer, notified)
     for (const name of LINKING_NAMES) routesOfOwnForm(acquirer, name, notified)
   })

@@ -132,10 +132,15 @@ export const LIMITS = {
      */
     attemptsOfOrder: 300,
     /**
-     * Stored notifications that were signed but could not be read. The first ones show a fault of the acquirer's
-     * software; without the limit, anyone who can sign could fill the disk.
+     * Open exceptions of one acquirer account, merchant and kind that come from rejected notifications. The first ones show a
+     * failure of the acquirer's software; without the limit, the signer of one account could fill the disk and delay every
+     * report. Exceptions that the operator resolves are not counted.
      */
-    unreadableKept: 1_000,
+    openOfAccount: 1_000,
+    /** Signed notifications of one acquirer account that are processed concurrently: less than `pools.reports`. */
+    atOnceOfAccount: 2,
+    /** Time for which the count of these open exceptions is valid. */
+    openCountedMs: 1_000,
   },
 
   /** Acquirers that make payment links, one before an intent is stored. */

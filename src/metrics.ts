@@ -37,8 +37,8 @@ const COUNTERS = {
     { status: [...REFUSALS] },
   ],
   payment_exceptions_total: [
-    'Payments that the operator has to look into, by kind; repeats of one are not counted',
-    { kind: EXCEPTION_KINDS },
+    'Payments that the operator has to look into, by kind and acquirer; repeats of one are not counted',
+    { kind: EXCEPTION_KINDS, acquirer: ACQUIRER_NAMES },
   ],
   payments_total: [
     'Payments that this instance recorded, by status and by who reported them; repeats are not counted',
@@ -174,7 +174,8 @@ export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () =
       else if (status === 200) gauges.payment_last_notification_timestamp_seconds.set(at.getTime() / 1000)
     },
     reports: {
-      onException: (kind: ExceptionKind) => counters.payment_exceptions_total.inc({ kind }),
+      onException: (kind: ExceptionKind, account: string) =>
+        counters.payment_exceptions_total.inc({ kind, acquirer: splitAccountName(account).acquirer }),
       onPayment(status: FinalStatus, source: ReportSource, paise: number) {
         counters.payments_total.inc({ status, source })
         if (status === 'SUCCESS') paidPaise += paise

@@ -7,7 +7,7 @@ import type { Acquirer, AcquirerMerchant, ReadSettled } from './acquirer.ts'
 import { cashfree } from './cashfree.ts'
 import { type AcquirerClient, type ClientOptions, type LimitedClient, type Linker, withLimits } from './client.ts'
 import { direct } from './direct.ts'
-import type { Notifications } from './notification.ts'
+import type { Notifications, Notifier } from './notification.ts'
 import { phonepe } from './phonepe.ts'
 import { setu } from './setu.ts'
 
@@ -152,7 +152,11 @@ export function createAcquirers(accounts: Accounts, http: HttpClient, options: C
     },
 
     /** The notifications of an account; undefined if the account cannot be used. */
-    notificationsOf: async (name: string) => (await find(name))?.notifications,
+    async notifierOf(name: string): Promise<Notifier | undefined> {
+      const account = await accounts.find(name)
+      const notifications = account && make(account).notifications
+      return notifications && { account: account.name, isDisabled: account.disabledAt !== null, notifications }
+    },
 
     /**
      * The clients that make a merchant's links, in the order in which they are asked: one that did not answer lately comes

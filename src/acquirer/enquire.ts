@@ -20,7 +20,8 @@ export async function enquire(
   { client, reports, now }: Recording & { client: AcquirerClient },
 ): Promise<Recorded | undefined> {
   const payments = await client.getPayments(order).catch(async (error) => {
-    if (error instanceof AcquirerError && error.isUnreadable) await reports.saveUnreadableStatus(order.orderId, now())
+    if (error instanceof AcquirerError && error.isUnreadable)
+      await reports.saveUnreadableStatus(order.orderId, order.paymentLink.acquirer, now())
     throw error
   })
   const recorded: Recorded[] = []

@@ -7,11 +7,12 @@ import { registerSignedJson } from '../http/input.ts'
 import { success } from '../http/operation.ts'
 import type { Enquiries } from '../payments/enquiries.ts'
 import { isOrderId } from '../payments/intent.ts'
-import type { PaymentReport } from '../payments/outcome.ts'
+import type { Contradiction, PaymentReport } from '../payments/outcome.ts'
 import type { Reports } from '../payments/reports.ts'
 import type { RefundUpdates } from '../refunds/record-update.ts'
 import type { RefundUpdate } from '../refunds/refund.ts'
 import { accountName } from './accounts.ts'
+import { createPlaces } from './places.ts'
 
 export type NotificationDependencies = {
   reports: Reports
@@ -86,9 +87,17 @@ export const NOTIFICATION_REFUSALS = [
   notificationRefused('UTR of another order'),
 ]
 
-/** Records an acquirer's payment report. Throws 404 for an unknown order, 409 for a contradiction to our records. */
-export async function recordNotification({ reports, now }: NotificationDependencies, report: PaymentReport) {
-  const recorded = await reports.record(report, { source: 'notification', now })
+/**
+ * Records an acquirer's payment report. Throws 404 for an unknown order, 409 for a contradiction to our records. A disabled
+ * account stores no exceptions of unknown orders.
+ */
+export async function recordNotification(
+  { reports, now }: NotificationDependencies,
+  report: PaymentReport,
+  isDisabled = false,
+) {
+  const saves = (kind: Contradiction) => !(isDisabled && kind === 'unknown order')
+  const recorded = await reports.record(report, { source: 'notification', now, saves })
   if (!('exception' in recorded)) return {}
   switch (recorded.exception) {
     case 'double payment':
@@ -110,8 +119,12 @@ async function recordRefund(account: string, { refunds, now }: NotificationDepen
 }
 
 /** Records what an account says. The account is queried soon about an order or a refund that is only named. */
-async function recordOwnForm(account: string, dependencies: NotificationDependencies, notification: Notification) {
-  if ('payment' in notification) return recordNotification(dependencies, notification.payment)
+async function recordOwnForm(
+  { account, isDisabled }: Notifier,
+  dependencies: NotificationDependencies,
+  notification: Notification,
+) {
+  if ('payment' in notification) return recordNotification(dependencies, notification.payment, isDisabled)
   if ('refund' in notification) return recordRefund(account, dependencies, notification.refund)
   const { enquiries, refunds, now } = dependencies
   const isKnown =
@@ -129,11 +142,15 @@ declare module 'fastify' {
   }
   interface FastifyRequest {
     /** The account that a notification is for, on routes of takeNotifications. */
-    notified: Notified
+    notified: Notifier
   }
 }
 
-type Notified = { account: string; notifications: Notifications }
+/**
+ * An acquirer account that sends notifications. A disabled account only reports about its own orders and refunds: other
+ * notifications get the same error, and are not stored.
+ */
+export type Notifier = { account: string; isDisabled: boolean; notifications: Notifications }
 
 /** The path below PUBLIC_URL where an account's notifications in the acquirer's own format arrive. */
 export const notificationPath = (acquirer: string, account?: string) =>
@@ -147,33 +164,40 @@ export function routesOfOwnForm(app: FastifyInstance, acquirer: string, dependen
   for (const path of [notificationPath(acquirer), notificationPath(acquirer, ':account')]) {
     app.post<{ Body: Fields }>(path, { config: { acquirer } }, async ({ body, notified }) => {
       const notification = notified.notifications.read?.(body)
-      const recorded = notification ? await recordOwnForm(notified.account, dependencies, notification) : {}
+      const recorded = notification ? await recordOwnForm(notified, dependencies, notification) : {}
       return NOTIFICATION_RECORDED.toBody(recorded)
     })
   }
 }
 
+type Receiving = Pick<NotificationDependencies, 'reports' | 'now'> & { fieldLimit: number; atOnceOfAccount: number }
+
 /**
- * Takes the signed notifications of `app`'s routes. `find` returns the notifications of an account, which is set up.
+ * Accepts the signed notifications of `app`'s routes. `find` returns the notifications of an account, which is set up.
  * `app` must be a scope of its own, because of the error handler.
  */
 export function takeNotifications(
   app: FastifyInstance,
-  find: (account: string) => Promise<Notifications | undefined>,
-  { reports, now, fieldLimit }: Pick<NotificationDependencies, 'reports' | 'now'> & { fieldLimit: number },
+  find: (account: string) => Promise<Notifier | undefined>,
+  { reports, now, fieldLimit, atOnceOfAccount }: Receiving,
 ) {
+  const placeFor = createPlaces(atOnceOfAccount)
   app.decorateRequest('notified')
   app.addHook('onRequest', async (request) => {
     const { account: name } = request.params as { account?: string }
-    const account = accountName(request.routeOptions.config.acquirer ?? '', name)
-    const notifications = await find(account)
-    if (notifications === undefined) throw notFound()
-    request.notified = { account, notifications }
+    const notifier = await find(accountName(request.routeOptions.config.acquirer ?? '', name))
+    if (notifier === undefined) throw notFound()
+    request.notified = notifier
+    request.acquirerAccount = notifier.account
   })
   registerSignedJson(app, {
     fieldLimit,
     parse: ({ notified }, json) => (notified.notifications.parse ?? JSON.parse)(json),
-    accept: (request, body) => request.notified.notifications.requireSignature(request, body, now()),
+    async accept(request, body, reply) {
+      const { account, notifications } = request.notified
+      notifications.requireSignature(request, body, now())
+      await placeFor(account, reply.raw)
+    },
   })
   app.addHook('preValidation', (request, _reply, done) => {
     const orderId = request.notified.notifications.orderIdOf(request.body as Fields)
@@ -182,8 +206,8 @@ export function takeNotifications(
   })
   // A signed body that is refused with 400 is stored, because it may report money and may never be sent again.
   app.setErrorHandler(async (error, { signedBody, notified }) => {
-    if (signedBody && error instanceof Failure && error.code === 'badRequest') {
-      await reports.saveUnreadable(notified.notifications.keep(signedBody), now())
+    if (signedBody && !notified.isDisabled && error instanceof Failure && error.code === 'badRequest') {
+      await reports.saveUnreadable(notified.notifications.keep(signedBody), notified.account, now())
     }
     throw error
   })

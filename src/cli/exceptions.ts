@@ -19,11 +19,12 @@ export const exceptionId = z
 const Filters = z.object({
   kind: z.enum(EXCEPTION_KINDS, `must be one of: ${EXCEPTION_KINDS.join(', ')}`).optional(),
   mid: identifier.optional(),
+  acquirer: text(100).optional(),
   ...DAYS,
 })
 type Filters = z.output<typeof Filters>
 
-const FILTERS = '[--kind K] [--mid M1] [--from D] [--to D] [--month YYYY-MM]'
+const FILTERS = '[--kind K] [--mid M1] [--acquirer setu|setu:acme] [--from D] [--to D] [--month YYYY-MM]'
 
 export const exceptionCommands = [
   command('payments exceptions', 'List what a person has to look into', {
@@ -45,8 +46,10 @@ export const exceptionCommands = [
     })
       .superRefine(inOrder)
       .refine(
-        ({ exception, all, kind, mid, from, to, month }) =>
-          exception === undefined ? all : !all && [kind, mid, from, to, month].every((filter) => filter === undefined),
+        ({ exception, all, kind, mid, acquirer, from, to, month }) =>
+          exception === undefined
+            ? all
+            : !all && [kind, mid, acquirer, from, to, month].every((filter) => filter === undefined),
         'give --exception, or --all and what limits it',
       ),
     run: ({ exception, all: _, reason, yes, ...filters }, context) =>
@@ -89,10 +92,10 @@ async function resolveAll(
   })
 }
 
-function toMoments({ kind, mid, ...typed }: Filters) {
+function toMoments({ kind, mid, acquirer, ...typed }: Filters) {
   const { from, to } = daysOf(typed)
   return {
-    ...{ kind, mid },
+    ...{ kind, mid, acquirerAccount: acquirer },
     from: from === undefined ? undefined : startOfDay(from),
     until: to === undefined ? undefined : nextDay(startOfDay(to)),
   }
@@ -107,7 +110,7 @@ const amountOf = (exceptions: PaymentException[]) =>
 
 export function exceptionTable(exceptions: PaymentException[], none: string): string {
   const columns =
-    'id, receivedAt, kind, mid, orderId, status, utr, amount, paidAt, toldBy, note, resolution, resolvedBy'
+    'id, receivedAt, kind, mid, acquirerAccount, orderId, status, utr, amount, paidAt, toldBy, note, resolution, resolvedBy'
   const rows = exceptions.map((exception) => ({
     ...exception,
     amount: exception.amount && toIndianRupees(exception.amount),

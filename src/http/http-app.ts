@@ -42,6 +42,7 @@ export async function createHttpApp(dependencies: Dependencies): Promise<Fastify
   app.decorateRequest('publicKey', undefined)
   app.decorateRequest('mid', undefined)
   app.decorateRequest('orderId', undefined)
+  app.decorateRequest('acquirerAccount', undefined)
   app.decorateRequest('refusal', undefined)
   const faultOf = registerErrorHandling(app, errorHandling)
   // Hooks have callbacks, because an async hook costs every request a promise. Faults are answered in this early hook,

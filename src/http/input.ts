@@ -1,5 +1,5 @@
 import formBody from '@fastify/formbody'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type * as z from 'zod'
 import { badRequest, bodyEncoded } from '../errors.ts'
 import { REPEATED } from '../fields.ts'
@@ -42,8 +42,8 @@ export async function registerInput(app: FastifyInstance, limits: Limits['body']
 type SignedJson = {
   fieldLimit: number
   parse: (request: FastifyRequest, json: string) => unknown
-  /** Checks the signature of a body; throws to refuse the body. */
-  accept: (request: FastifyRequest, body: Buffer) => void
+  /** Checks the signature of a body; rejects to refuse the body, and resolves when the body may be parsed. */
+  accept: (request: FastifyRequest, body: Buffer, reply: FastifyReply) => Promise<void>
 }
 
 /**
@@ -59,12 +59,11 @@ export function registerSignedJson(app: FastifyInstance, { fieldLimit, parse, ac
     request.sentBytes = body
     done(null)
   })
-  app.addHook('preValidation', (request, _reply, done) => {
+  app.addHook('preValidation', async (request, reply) => {
     const body = request.sentBytes ?? Buffer.alloc(0)
-    accept(request, body)
+    await accept(request, body, reply)
     request.signedBody = body
     request.body = parseJson(body, fieldLimit, (json) => parse(request, json))
-    done()
   })
 }
 

@@ -9,6 +9,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The orderId of a signed notification, for the log. */
     orderId: string | undefined
+    /** The acquirer account whose notification this is, for the log. */
+    acquirerAccount: string | undefined
     /** The `msg` of a refusal, which contains no text of the request. */
     refusal: string | undefined
   }
@@ -68,6 +70,7 @@ export function createRequestLog(log: Logger, onRequest: (route: string, status:
           publicKey: request.publicKey,
           mid: request.mid,
           orderId: request.orderId,
+          acquirerAccount: request.acquirerAccount,
           // A proxy may pass on any text in X-Forwarded-For.
           address: isIP(address) ? address : undefined,
           refusal: byServer ? request.refusal : undefined,

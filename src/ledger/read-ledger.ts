@@ -14,6 +14,7 @@ import {
   PAID_OUT,
   paiseOf,
   settlementsKnown,
+  settlementsOfAll,
   TELLS_OF_MONEY,
   type Texts,
   textOf,
@@ -28,18 +29,19 @@ export type Snapshot = {
   known: Date
   bankDays: BankDays
   /**
-   * Exceptions of money of no known order, by UTR. They have no merchant: in a Citus cluster they may lie on another node than the
-   * merchant's items.
+   * Exceptions of money of no known order whose UTR a settlement carries, by the mid of the settlement. They have no merchant: in a
+   * Citus cluster they may lie on another node than the merchant's items.
    */
-  noOrder: ReadonlyMap<string, ExceptionOfMoney>
-  /** UTRs of those that were resolved and that settlements carry, by the mid of the settlement. */
-  settledOfNoOrder: ReadonlyMap<string, readonly string[]>
+  ofNoOrder: ReadonlyMap<string, readonly SettledException[]>
   /** What all movements until the end of the day `to` add up to, in paise, by mid; undefined where no month was closed. */
   closed?: { to: string; sums: ReadonlyMap<string, bigint> } | undefined
 }
 
 /** A report of money that was not taken for a payment, or that a payment has failed after all. `day` is the bank's, else ours. */
 export type ExceptionOfMoney = ItemException & { utr: string; day: string }
+
+/** An exception of no known order; `isPaidOut` is whether a settlement of its UTR pays something out. */
+export type SettledException = ExceptionOfMoney & { isPaidOut: boolean; receivedAt: Date; resolvedAt: Date | null }
 
 /** A payment that no settlement carries, and whose failure after success a person has looked into. */
 export type FailedPayment = { utr: string; day: string; account: string; amount: bigint }
@@ -60,7 +62,8 @@ export type Ledger = ReturnType<typeof createLedger>
 
 /** Reads the open items of one merchant. */
 export function createLedger(snapshot: Snapshot, mid: string) {
-  const { client, known, bankDays, noOrder, closed } = snapshot
+  const { client, known, bankDays, ofNoOrder, closed } = snapshot
+  const noOrder = new Map((ofNoOrder.get(mid) ?? []).map((one) => [one.utr, one]))
   let matched: ReturnType<typeof readMatched> | undefined
   let exceptions: ReturnType<typeof readExceptions> | undefined
   let failed: ReturnType<typeof readFailed> | undefined
@@ -69,6 +72,14 @@ export function createLedger(snapshot: Snapshot, mid: string) {
   return {
     ...snapshot,
     mid,
+    /** Exceptions of no known order whose UTR a settlement of the merchant carries, by UTR. */
+    noOrder,
+
+    /** Those of them that were received or resolved after `since`. */
+    noOrderSince: (since: Date) =>
+      [...noOrder.values()].filter(
+        ({ receivedAt, resolvedAt }) => receivedAt > since || (resolvedAt !== null && resolvedAt > since),
+      ),
 
     /**
      * What was paid and settled on each of the days of `window`; and the items that are uneven and have moved on `asked`, in the
@@ -235,16 +246,44 @@ export function createLedger(snapshot: Snapshot, mid: string) {
   }
 }
 
-/** Reads the exceptions of money of merchant `mid`, an empty one for those of no known order, as they were known. */
+/** The exceptions `e` that meet `condition`, as they were known at $2, with their resolutions `r`; open ones come first. */
+const exceptionsWhere = (condition: string) => `
+  select e.exception_id as "exceptionId", e.kind, nullif(e.order_id, '') as "orderId", upper(e.utr) collate "C" as utr,
+         ${paiseOf('e.amount')} as amount, r.reason as resolution,
+         ${textOf(dayOf('coalesce(e.paid_at, e.received_at)'))} as day, e.received_at as "receivedAt", r.resolved_at as "resolvedAt"
+    from payment_exceptions e
+    left join payment_resolutions r on r.mid = e.mid and r.exception_id = e.exception_id and r.resolved_at <= $2
+   where ${condition} and e.received_at <= $2
+   order by r.reason is not null, e.received_at, e.exception_id`
+
+/**
+ * Reads the exceptions of money of no known order that settlements carry, by the mid of the settlement: of those with one UTR an
+ * open one, else the oldest. The others, which any signer of an acquirer account can add, are not sent to merchants' reports.
+ */
+export async function readSettledOfNoOrder(client: PoolClient, known: Date): Promise<Snapshot['ofNoOrder']> {
+  const { rows } = await client.query<Texts<SettledException> & { mid: string }>(
+    // Materialized, since Citus joins settlements of all merchants to nothing else.
+    `with carried as materialized (
+       select mid, key, bool_or(${PAID_OUT}) as "isPaidOut"
+         from (${settlementsOfAll(`${CARRIED_UTR} in (
+                 select upper(e.utr) collate "C" from payment_exceptions e where e.mid = $1 and ${TELLS_OF_MONEY})`)}) s
+        group by mid, key
+     ), told as materialized (
+       select distinct on (utr) *
+         from (${exceptionsWhere(`e.mid = $1 and ${TELLS_OF_MONEY} and upper(e.utr) collate "C" in (select key from carried)`)}) e
+        order by utr, resolution is not null, "receivedAt", "exceptionId"
+     )
+     select c.mid, told.*, c."isPaidOut" from carried c join told on told.utr = c.key`,
+    ['', known],
+  )
+  const ofMid = groupBy(rows, ({ mid }) => mid)
+  return new Map([...ofMid].map(([mid, all]) => [mid, all.map((row) => withPaise<SettledException>(row, 'amount'))]))
+}
+
+/** Reads the exceptions of money of merchant `mid`, as they were known. */
 export async function readExceptions(client: PoolClient, mid: string, known: Date) {
   const { rows } = await client.query<Texts<ExceptionOfMoney>>(
-    `select e.exception_id as "exceptionId", e.kind, nullif(e.order_id, '') as "orderId", upper(e.utr) as utr,
-            ${paiseOf('e.amount')} as amount, r.reason as resolution,
-            ${textOf(dayOf('coalesce(e.paid_at, e.received_at)'))} as day
-       from payment_exceptions e
-       left join payment_resolutions r on r.mid = e.mid and r.exception_id = e.exception_id and r.resolved_at <= $2
-      where e.mid = $1 and e.received_at <= $2 and (${TELLS_OF_MONEY} or e.kind = 'failure after success')
-      order by r.reason is not null, e.received_at, e.exception_id`,
+    exceptionsWhere(`e.mid = $1 and (${TELLS_OF_MONEY} or e.kind = 'failure after success')`),
     [mid, known],
   )
   const all = rows.map((row) => withPaise<ExceptionOfMoney>(row, 'amount'))

@@ -4,7 +4,7 @@ import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import { prepared } from '../db/prepared.ts'
 import { LIMITS, type Limits } from '../limits.ts'
 import { FAIL_TOLD, writtenExpiries } from './answered.ts'
-import { saveException } from './exceptions.ts'
+import { createBoundedExceptions, type SavedException, saveException } from './exceptions.ts'
 import type { FailureReason } from './failure-reasons.ts'
 import { insertDeliveries } from './outbox.ts'
 import {
@@ -40,11 +40,12 @@ export type Reports = ReturnType<typeof createReports>
 
 /**
  * Callbacks for metrics, called after the report is stored. Repeats do not call `onException`, `onPayment` and
- * `onFailure`. Repeats of a surplus attempt do call `onSurplusAttempt`, because surplus attempts are not stored and so not recognised.
+ * `onFailure`. Repeats of a surplus attempt do call `onSurplusAttempt`, because surplus attempts are not stored and so not recognised;
+ * for the same reason repeats call `onException` while the acquirer account has no room for more exceptions.
  * `onImpossibleTime` is called when a payment's time is ignored.
  */
 type Listeners = {
-  onException: (kind: ExceptionKind) => void
+  onException: (kind: ExceptionKind, acquirerAccount: string) => void
   onPayment: (status: FinalStatus, source: ReportSource, paise: number) => void
   onFailure: (reason: FailureReason, acquirer: string) => void
   onSurplusAttempt: () => void
@@ -58,8 +59,10 @@ const UNREADABLE_BYTES = 2_048
 export function createReports(
   db: Database,
   listeners: Partial<Listeners> = {},
-  { attemptsOfOrder, unreadableKept }: Limits['reports'] = LIMITS.reports,
+  limits: Limits['reports'] = LIMITS.reports,
 ) {
+  const saveBounded = createBoundedExceptions(limits)
+
   /** Judges a report of the locked intent `stored`, which is undefined for an unknown order, and stores the result. */
   async function store(
     db: Queryable,
@@ -68,14 +71,18 @@ export function createReports(
     received: Received,
   ): Promise<Stored> {
     const { source, now, attempt, person, note, saves } = received
+    const acquirerAccount = source === 'notification' ? report.acquirer?.name : undefined
+    const exception = { ...report, mid: stored?.mid ?? '', person, note, acquirerAccount }
     const save = async (kind: ExceptionKind, utr = report.utr) =>
-      (await saveException(db, kind, { ...report, utr, mid: stored?.mid ?? '', person, note }, now)) ? [kind] : []
-    const refuse = async (kind: Contradiction, utr?: string) => ({
-      exception: kind,
-      saved: saves?.(kind) === false ? [] : await save(kind, utr),
-    })
+      (await saveException(db, kind, { ...exception, utr }, now)) ? [kind] : []
+    const refuse = async (kind: Contradiction, utr?: string) => {
+      if (saves?.(kind) === false) return { exception: kind }
+      if (acquirerAccount === undefined || !isRejected(kind)) return { exception: kind, saved: await save(kind, utr) }
+      const saved = await saveBounded(db, kind, { ...exception, acquirerAccount }, now)
+      return { exception: kind, saved: toCount(kind, saved) }
+    }
     if (stored === undefined) return refuse('unknown order')
-    const intent = { ...stored, ...(await findFacts(db, stored, report, attempt, attemptsOfOrder)) }
+    const intent = { ...stored, ...(await findFacts(db, stored, report, attempt, limits.attemptsOfOrder)) }
     const judged = judge(intent, report, source, now)
     switch (judged.verdict) {
       case 'repeat':
@@ -129,32 +136,34 @@ export function createReports(
      */
     async record(report: PaymentReport, reporting: Reporting): Promise<Recorded> {
       const mid = await findMerchant(db, report.orderId)
-      const { saved, paise, failure, isSurplus, isImpossibleTime, ...recorded } = await inTransaction(
-        db,
-        async (client) => {
-          const stored = mid === undefined ? undefined : await lockIntent(client, mid, report)
-          // The clock is read under the lock, because a report that waited for the lock may be late after the wait.
-          const now = reporting.now()
-          const paidAt = possibleTime(report.paidAt, now, stored?.createdAt)
-          const received = { ...reporting, now, attempt: nameAttempt(report) }
-          const result = await store(client, stored, { ...report, paidAt }, received)
-          return { ...result, isImpossibleTime: paidAt !== report.paidAt }
-        },
-      )
+      const lockAndStore = async (client: Queryable) => {
+        const stored = mid === undefined ? undefined : await lockIntent(client, mid, report)
+        // The clock is read under the lock, because a report that waited for the lock may be late after the wait.
+        const now = reporting.now()
+        const paidAt = possibleTime(report.paidAt, now, stored?.createdAt)
+        const received = { ...reporting, now, attempt: nameAttempt(report) }
+        const result = await store(client, stored, { ...report, paidAt }, received)
+        return { ...result, isImpossibleTime: paidAt !== report.paidAt, acquirerAccount: stored?.acquirer }
+      }
+      // A report of an unknown order stores at most one row, so a signer's flood of them takes no transactions.
+      const { saved, paise, failure, isSurplus, isImpossibleTime, acquirerAccount, ...recorded } =
+        mid === undefined ? await lockAndStore(db) : await inTransaction(db, lockAndStore)
       // The callbacks are called after the transaction, because a report that was rolled back has changed nothing.
       if (isSurplus) listeners.onSurplusAttempt?.()
       if (isImpossibleTime) listeners.onImpossibleTime?.()
       if (paise !== undefined) listeners.onPayment?.(report.status, reporting.source, paise)
       if (failure) listeners.onFailure?.(failure.reason, failure.acquirer)
-      for (const kind of saved ?? []) listeners.onException?.(kind)
+      for (const kind of saved ?? [])
+        listeners.onException?.(kind, acquirerAccount ?? report.acquirer?.name ?? 'direct')
       return recorded
     },
 
     /** Keeps an order open whose status response may report a payment and could not be read. */
-    async saveUnreadableStatus(orderId: string, now: Date): Promise<void> {
+    async saveUnreadableStatus(orderId: string, acquirerAccount: string, now: Date): Promise<void> {
       const mid = await findMerchant(db, orderId)
       if (mid === undefined) return
-      if (await saveUnreadable(db, { mid, orderId }, now)) listeners.onException?.('unreadable')
+      const isNew = await saveUnreadable(db, { mid, orderId }, acquirerAccount, now)
+      if (isNew) listeners.onException?.('unreadable', acquirerAccount)
     },
 
     /** Ends what `saveUnreadableStatus` has stored, because a later status response could be read. */
@@ -163,29 +172,25 @@ export function createReports(
       if (mid !== undefined) await endUnreadable(db, { mid, orderId }, { by: 'enquiry', now })
     },
 
-    /**
-     * Saves the beginning of an unreadable signed body, unless `unreadableKept` bodies are saved already. Simultaneous
-     * calls may exceed this limit by a few.
-     */
-    async saveUnreadable(body: Buffer, now: Date): Promise<void> {
-      const { rows } = await db.query<{ room: boolean; saved: number }>(
-        `with stock as (
-           select count(*) < $1::integer as room
-             from payment_exceptions
-            where mid = '' and order_id = '' and kind = 'unreadable'
-         ), saved as (
-           insert into payment_exceptions (mid, order_id, kind, utr, amount, status, digest, body, received_at)
-           select '', '', 'unreadable', '', 0, '', $2, $3, $4 from stock where room
-           on conflict do nothing
-           returning 1
-         )
-         select room, (select count(*) from saved)::integer as saved from stock`,
-        [unreadableKept, createHash('sha256').update(body).digest('hex'), toPlainText(body, UNREADABLE_BYTES), now],
-      )
-      if (rows[0]?.saved === 1 || rows[0]?.room === false) listeners.onException?.('unreadable')
+    /** Stores the beginning of an unreadable signed body, unless the acquirer account has as many open ones as are stored. */
+    async saveUnreadable(body: Buffer, acquirerAccount: string, now: Date): Promise<void> {
+      const digest = createHash('sha256').update(body).digest('hex')
+      const facts = { mid: '', orderId: '', amount: '0', status: '', digest, acquirerAccount } as const
+      const unreadable = { ...facts, body: toPlainText(body, UNREADABLE_BYTES) }
+      const saved = await saveBounded(db, 'unreadable', unreadable, now)
+      for (const kind of toCount('unreadable', saved)) listeners.onException?.(kind, acquirerAccount)
     },
   }
 }
+
+/** The kind of an exception for the metrics; none if it was stored before. */
+const toCount = (kind: ExceptionKind, saved: SavedException) => (saved === 'known' ? [] : [kind])
+
+/**
+ * Whether the acquirer receives an error for such a report, and so repeats it or shows it as undelivered. Only these are bounded:
+ * what it receives a 200 for is stored, however many there are.
+ */
+const isRejected = (kind: Contradiction) => kind !== 'double payment' && kind !== 'failure after success'
 
 /** A report's source and time. `now` is the moment under the lock. `attempt` is the name of a failed attempt. */
 type Received = Omit<Reporting, 'now'> & { now: Date; attempt: string }

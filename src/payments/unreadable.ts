@@ -9,7 +9,12 @@ type Order = { mid: string; orderId: string }
  * Stores that an acquirer's status response about an order may report a payment and could not be read: the exception
  * `unreadable`, and a mark that keeps the order open, unless its status is final already. Returns whether the exception is new.
  */
-export function saveUnreadable(db: Database, { mid, orderId }: Order, now: Date): Promise<boolean> {
+export function saveUnreadable(
+  db: Database,
+  { mid, orderId }: Order,
+  acquirerAccount: string,
+  now: Date,
+): Promise<boolean> {
   return inTransaction(db, async (client) => {
     await client.query('select from payment_intents where mid = $1 and order_id = $2 for no key update', [mid, orderId])
     const { rows } = await client.query(
@@ -28,7 +33,7 @@ export function saveUnreadable(db: Database, { mid, orderId }: Order, now: Date)
       [mid, orderId, now, givenUpUntil(now)],
     )
     // The time distinguishes the exception from an earlier one of the order, which has been resolved.
-    const key = { amount: '0', status: '' as const, ourRefundId: now.toISOString() }
+    const key = { amount: '0', status: '' as const, digest: now.toISOString(), acquirerAccount }
     return saveException(client, 'unreadable', { mid, orderId, ...key }, now)
   })
 }

@@ -5,7 +5,7 @@ import { saveException } from './exceptions.ts'
 import type { ExceptionKind } from './outcome.ts'
 
 /** A payment whose UTR has paid an order of another merchant. `amount` is in paise. */
-type Payment = { mid: string; orderId: string; utr: string; amount: number; paidAt: Date | null }
+type Payment = { mid: string; orderId: string; utr: string; amount: number; paidAt: Date | null; acquirer: string }
 
 const KIND = 'UTR of another merchant' satisfies ExceptionKind
 
@@ -21,7 +21,11 @@ const HOUR_MS = 60 * MINUTE_MS
  * The search cannot be part of recording a payment, because of two simultaneous payments neither would see the other.
  * `onException` is called once for each new exception.
  */
-export function dueComparisons(db: Queryable, now: () => Date, onException: (kind: ExceptionKind) => void): JobSource {
+export function dueComparisons(
+  db: Queryable,
+  now: () => Date,
+  onException: (kind: ExceptionKind, acquirerAccount: string) => void,
+): JobSource {
   let comparedUntil = 0
 
   return {
@@ -35,11 +39,11 @@ export function dueComparisons(db: Queryable, now: () => Date, onException: (kin
       for (; from < until; from += MINUTE_MS) {
         if (isStopped()) return []
         const heard = { from: new Date(from), until: new Date(from + MINUTE_MS) }
-        for (const { amount, ...payment } of await findLater(db, heard)) {
+        for (const { amount, acquirer, ...payment } of await findLater(db, heard)) {
           if (isStopped()) return []
           // Each exception takes a statement, because Citus cannot insert rows of several merchants by a select.
           const exception = { ...payment, amount: toDecimalText(amount), status: 'SUCCESS' as const }
-          if (await saveException(db, KIND, exception, now())) onException(KIND)
+          if (await saveException(db, KIND, exception, now())) onException(KIND, acquirer)
         }
       }
       comparedUntil = until
@@ -61,7 +65,7 @@ async function findLater(db: Queryable, { from, until }: { from: Date; until: Da
         group by utr
        having count(*) > 1
      )
-     select mid, order_id as "orderId", utr, amount_paise as amount, paid_at as "paidAt"
+     select mid, order_id as "orderId", utr, amount_paise as amount, paid_at as "paidAt", acquirer
        from payments
       where utr in (select utr from shared)
       order by utr, heard_at, mid`,

@@ -83,7 +83,14 @@ export async function daysSince(ledger: Ledger, { month, closedAt, to: end }: Cl
   const unjudged = bankDays.previousBankDay(toIstDay(closedAt))
   const from = unjudged <= end ? unjudged : addDays(end, 1)
   const { rows } = await client.query<{ day: string; isPayout: boolean }>(DAYS_SINCE, [
-    ...[mid, known, closedAt, boundsOf({ from, to: from })[0], month],
+    ...[
+      mid,
+      known,
+      closedAt,
+      boundsOf({ from, to: from })[0],
+      month,
+      ledger.noOrderSince(closedAt).map(({ utr }) => utr),
+    ],
   ])
   const changed = rows.flatMap(({ day }) => [day, bankDays.bankDayFrom(day), bankDays.nextBankDay(day)])
   const days = [...new Set(changed)].filter((day) => day < from && day <= to).sort()
@@ -98,7 +105,7 @@ export async function daysSince(ledger: Ledger, { month, closedAt, to: end }: Cl
 
 /**
  * The days before $4 of the differences of merchant $1 that were open when month $5 was closed at $3, and of all movements of items
- * of which something was recorded, replaced, reported or resolved since.
+ * of which something was recorded, replaced, reported or resolved since; $6 are items of exceptions of no known order.
  */
 const DAYS_SINCE = `
   with touched as materialized (
@@ -109,7 +116,9 @@ const DAYS_SINCE = `
     select upper(e.utr) collate "C"
       from payment_exceptions e
       left join payment_resolutions r on r.mid = e.mid and r.exception_id = e.exception_id
-     where e.mid in ($1, '') and e.utr <> '' and (e.received_at > $3 or r.resolved_at > $3)
+     where e.mid = $1 and e.utr <> '' and (e.received_at > $3 or r.resolved_at > $3)
+     union all
+    select utr collate "C" from unnest($6::text[]) as utr
      union all
     select p.utr
       from payment_exceptions e

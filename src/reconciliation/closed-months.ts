@@ -116,21 +116,18 @@ async function becameDue({ client, mid, known, bankDays }: Ledger, closedAt: Dat
  * Names who has changed the merchant's books of the days until `to` after `since`: imports, undos, reports, refunds, exceptions,
  * resolutions, bank holidays. A row that one file brought and changed counts once.
  */
-async function changesSince({ client, mid, known }: Ledger, since: Date, to: string): Promise<string[]> {
-  const { rows: ofNoOrder } = await client.query<{ by: string; utr: string }>(OF_NO_ORDER, [known, since])
+async function changesSince(ledger: Ledger, since: Date, to: string): Promise<string[]> {
+  const { client, mid, known } = ledger
+  const ofNoOrder = ledger.noOrderSince(since)
   const [, end] = boundsOf({ from: to, to })
-  const told = [ofNoOrder.map(({ by }) => by), ofNoOrder.map(({ utr }) => utr)]
+  const by = ofNoOrder.map(({ exceptionId, resolvedAt }) =>
+    resolvedAt !== null && resolvedAt > since ? `resolution of exception ${exceptionId}` : `exception ${exceptionId}`,
+  )
+  const told = [by, ofNoOrder.map(({ utr }) => utr)]
   const values = [mid, known, since, end, to, orderIdsBegin(end), ...told]
   const { rows } = await client.query<{ by: string; rows: number }>(CHANGES, values)
   return rows.map(({ by, rows }) => (rows > 1 ? `${by} (${rows})` : by))
 }
-
-/** Exceptions of no known order that came or were resolved after $2. In a Citus cluster they lie on another node. */
-const OF_NO_ORDER = `
-  select case when r.resolved_at > $2 then 'resolution of ' else '' end || 'exception ' || e.exception_id as by, upper(e.utr) as utr
-    from payment_exceptions e
-    left join payment_resolutions r on r.mid = e.mid and r.exception_id = e.exception_id and r.resolved_at <= $1
-   where e.mid = '' and e.received_at <= $1 and (e.received_at > $2 or r.resolved_at > $2)`
 
 /** Condition for rows that count on the days, or carry one of their payments that was said to have failed. */
 const OF_THE_DAYS = `(initiated_at < $4 or ${CARRIED_UTR} in (

@@ -18,6 +18,8 @@ export type PaymentException = {
   body: string | null
   toldBy: string | null
   note: string | null
+  /** The acquirer account whose notification it comes from, such as `setu:acme`; null for other sources. */
+  acquirerAccount: string | null
   receivedAt: Date
   /** How it ended; null while it is open. */
   resolution: string | null
@@ -30,6 +32,7 @@ type Wanted = {
   open: boolean
   kind?: ExceptionKind | undefined
   mid?: string | undefined
+  acquirerAccount?: string | undefined
   from?: Date | undefined
   until?: Date | undefined
 }
@@ -40,7 +43,7 @@ export function createExceptions(db: Queryable) {
     const { rows } = await db.query<PaymentException>(
       `select e.exception_id as id, e.mid, e.order_id as "orderId", e.kind, e.status, e.utr,
               case when e.kind <> 'unreadable' then e.amount end as amount, e.paid_at as "paidAt", e.body,
-              e.told_by as "toldBy", e.note, e.received_at as "receivedAt",
+              e.told_by as "toldBy", e.note, e.acquirer_account as "acquirerAccount", e.received_at as "receivedAt",
               r.reason as resolution, r.resolved_by as "resolvedBy", r.resolved_at as "resolvedAt"
          from payment_exceptions e
          left join payment_resolutions r on r.mid = e.mid and r.exception_id = e.exception_id
@@ -53,14 +56,15 @@ export function createExceptions(db: Queryable) {
 
   return {
     /** Exceptions, or those of them that are open, oldest first. */
-    list: ({ open, kind, mid, from, until }: Wanted) =>
+    list: ({ open, kind, mid, acquirerAccount, from, until }: Wanted) =>
       select(
         `(not $1::boolean or r.mid is null)
            and ($2::text is null or e.kind = $2)
            and ($3::text is null or e.mid = $3)
            and ($4::timestamptz is null or e.received_at >= $4)
-           and ($5::timestamptz is null or e.received_at < $5)`,
-        [open, kind, mid, from, until],
+           and ($5::timestamptz is null or e.received_at < $5)
+           and ($6::text is null or e.acquirer_account = $6)`,
+        [open, kind, mid, from, until, acquirerAccount],
       ),
 
     ofOrder: (mid: string, orderId: string) => select('e.mid = $1 and e.order_id = $2', [mid, orderId]),

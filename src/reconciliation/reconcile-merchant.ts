@@ -302,7 +302,8 @@ export async function broughtForward(ledger: Ledger, day: string): Promise<bigin
   const ofSecond = [...refundsOf.values()].flat().filter(({ isOfSecond }) => isOfSecond)
   // A row that carries a refund's reference alone is an item of its own.
   const deducted = ofSecond.flatMap(({ refundId }) => matched.rowOf.get(refundId)?.item ?? [])
-  const utrs = [...new Set([...resolved, ...deducted, ...(ledger.settledOfNoOrder.get(ledger.mid) ?? [])])]
+  const ofNoOrder = [...ledger.noOrder.values()].filter(({ isPaidOut, resolution }) => isPaidOut && resolution !== null)
+  const utrs = [...new Set([...resolved, ...deducted, ...ofNoOrder.map(({ utr }) => utr)])]
   if (utrs.length === 0) return sum
   const judging = { ...matched, refundsOf, ...ledger.bankDays, isJudged: isJudgedBy(ledger), ...UNKNOWN_PAYOUTS }
   const explained: Difference[] = []

@@ -3,8 +3,8 @@ import { type Database, setLocally } from '../db/pool.ts'
 import { createBankDays, type Days } from '../ledger/bank-days.ts'
 import { holidaysOf } from '../ledger/bank-holidays.ts'
 import { type Difference, dayOfDifference } from '../ledger/differences.ts'
-import { createLedger, readExceptions, type Snapshot } from '../ledger/read-ledger.ts'
-import { CARRIED_UTR, PAID_OUT, settlementsKnown, settlementsOfAll } from '../ledger/sql.ts'
+import { createLedger, readSettledOfNoOrder, type Snapshot } from '../ledger/read-ledger.ts'
+import { settlementsKnown } from '../ledger/sql.ts'
 import { readClosedBase } from './closed-items.ts'
 import {
   ALL,
@@ -108,16 +108,8 @@ export async function* inSnapshot<T>(
 
 /** What the transaction of `client` sees. */
 export async function snapshotOf(client: PoolClient, known: Date): Promise<Snapshot> {
-  const { ofUtr: noOrder } = await readExceptions(client, '', known)
-  const resolved = [...noOrder.values()].filter(({ resolution }) => resolution !== null).map(({ utr }) => utr)
-  const { rows } = await client.query<{ mid: string; utrs: string[] }>(
-    `select mid, array_agg(key) as utrs
-       from (${settlementsOfAll(`${CARRIED_UTR} = any ($1) and ${PAID_OUT}`)}) s
-      group by mid`,
-    [resolved, known],
-  )
-  const settledOfNoOrder = new Map(rows.map(({ mid, utrs }) => [mid, utrs]))
-  return { client, known, bankDays: createBankDays(await holidaysOf(client, known)), noOrder, settledOfNoOrder }
+  const ofNoOrder = await readSettledOfNoOrder(client, known)
+  return { client, known, bankDays: createBankDays(await holidaysOf(client, known)), ofNoOrder }
 }
 
 /** Every mid, and at last an empty one, which stands for orders that nobody knows; or those that are asked for. */

@@ -1,24 +1,39 @@
 import { type Database, inTransaction } from '../db/pool.ts'
+import { toDecimalText } from '../money.ts'
+import type { BoundedExceptions, SavedException } from '../payments/exceptions.ts'
 import { newId } from '../payments/intent.ts'
 import { findMerchant } from '../payments/reports.ts'
+import { findPayment, MOST_OF_PAYMENT } from './create-refund.ts'
 import type { RefundName, RefundUpdate } from './refund.ts'
+
+/** Stored in place of a refund by an acquirer that exceeds its payment. */
+export const ABOVE = 'refunded above what was paid'
 
 /**
  * Stores a refund that an acquirer has initiated, such as of a late payment, so that the refund counts in the refunded
- * sum of its payment and ends the payment's exception. Undefined if the payment was not reported yet: the acquirer
- * repeats the notification.
+ * sum of its payment and ends the payment's exception. A refund beyond the payment's amount is not stored, but the exception
+ * ABOVE; a failed one leaves nothing, because no money has moved. Undefined if the
+ * payment was not reported yet: the acquirer repeats the notification.
  */
 export async function storeAcquirerRefund(
   db: Database,
   acquirer: string,
-  { orderId = '', id = '', amount, utr, payment }: RefundUpdate,
+  { orderId = '', id = '', amount = 0, utr, payment, status }: RefundUpdate,
   now: Date,
-): Promise<RefundName | undefined> {
+  saveBounded: BoundedExceptions,
+): Promise<RefundName | { above: SavedException | 'failed' } | undefined> {
   const mid = await findMerchant(db, orderId)
   if (mid === undefined) return undefined
   return inTransaction(db, async (client) => {
     // A repeated notification waits for this lock, and then finds the refund.
-    await client.query('select from payment_intents where mid = $1 and order_id = $2 for no key update', [mid, orderId])
+    const { rowCount } = await client.query(
+      `select from payment_intents i
+         join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
+        where i.mid = $1 and i.order_id = $2 and a.acquirer = $3
+          for no key update of i`,
+      [mid, orderId, acquirer],
+    )
+    if (rowCount === 0) return undefined
     const { rows: known } = await client.query<RefundName>(
       `select mid, our_refund_id as "ourRefundId"
          from refunds
@@ -38,8 +53,17 @@ export async function storeAcquirerRefund(
         limit 1`,
       [mid, orderId, utr, payment?.id],
     )
+    const paid = payments[0] && (await findPayment(client, { mid, orderId, utr: payments[0].utr }))
+    if (paid === undefined) return undefined
+    if (amount > paid.left || paid.count >= MOST_OF_PAYMENT) {
+      if (status === 'FAIL') return { above: 'failed' }
+      const note = `refund ${id} by the acquirer${amount > paid.left ? '' : `, after ${paid.count} others`}`
+      const facts = { mid, orderId, utr: paid.utr, amount: toDecimalText(amount), status: '' } as const
+      const reported = { digest: id.toLowerCase(), person: 'notification', note, acquirerAccount: acquirer }
+      return { above: await saveBounded(client, ABOVE, { ...facts, ...reported }, now) }
+    }
     const ourRefundId = newId(now)
-    const { rowCount } = await client.query(
+    await client.query(
       `insert into refunds
          (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, exception_id, acquirer, acquirer_merchant_id,
           made_by, made_at, status, acquirer_refund_id)
@@ -50,8 +74,8 @@ export async function storeAcquirerRefund(
          left join payment_exceptions e on e.mid = p.mid and e.order_id = p.order_id and e.utr = p.utr
            and e.kind in ('late payment', 'double payment')
         where p.mid = $1 and p.order_id = $2 and p.utr = $3`,
-      [mid, orderId, payments[0]?.utr, ourRefundId, acquirer, amount, id, now],
+      [mid, orderId, paid.utr, ourRefundId, acquirer, amount, id, now],
     )
-    return rowCount === 1 ? { mid, ourRefundId } : undefined
+    return { mid, ourRefundId }
   })
 }

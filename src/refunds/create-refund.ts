@@ -4,7 +4,7 @@ import type { Refund } from './refund.ts'
 import { findRefund } from './store.ts'
 
 /** Largest number of refunds of one payment, including failed ones. */
-const MOST_OF_PAYMENT = 100
+export const MOST_OF_PAYMENT = 100
 
 /** A refund to store. `refundId` is our refund id if left out. Without `utr` the order's own payment is refunded. */
 export type RefundRequest = {
@@ -94,9 +94,12 @@ async function lockOrder(db: Queryable, { mid, orderId }: RefundRequest) {
 
 /**
  * Returns the payment to refund, the amount that is left of it, and the number of its refunds. Failed refunds count
- * only in the number. The refunded sum may exceed an integer, because refunds that an acquirer initiates have no limit.
+ * only in the number. The refunded sum may exceed an integer, because earlier versions stored refunds of acquirers without limit.
  */
-async function findPayment(db: Queryable, { mid, orderId, utr }: RefundRequest) {
+export async function findPayment(
+  db: Queryable,
+  { mid, orderId, utr }: { mid: string; orderId: string; utr?: string | undefined },
+) {
   const { rows } = await db.query<{ utr: string; left: number; count: number }>(
     `select p.utr,
             greatest(p.amount_paise - coalesce(sum(r.amount_paise) filter (where r.status <> 'FAIL'), 0), 0)::integer as left,

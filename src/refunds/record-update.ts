@@ -1,11 +1,12 @@
 import type { Logger } from 'pino'
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
+import { LIMITS, type Limits } from '../limits.ts'
 import { toDecimalText } from '../money.ts'
-import { saveException } from '../payments/exceptions.ts'
+import { createBoundedExceptions, saveException } from '../payments/exceptions.ts'
 import { writeDeliveries } from '../payments/outbox.ts'
 import type { ExceptionKind } from '../payments/outcome.ts'
 import { printableLine } from '../printable.ts'
-import { storeAcquirerRefund } from './acquirer-refund.ts'
+import { ABOVE, storeAcquirerRefund } from './acquirer-refund.ts'
 import { REASON_CHARACTERS, type Refund, type RefundName, type RefundUpdate } from './refund.ts'
 import { findRefund } from './store.ts'
 
@@ -14,7 +15,7 @@ type RecordedUpdate = { changed: boolean; refund: Refund; exception?: ExceptionK
 
 export type RefundListeners = {
   /** Callback for metrics, called once for each new exception. */
-  onException: (kind: ExceptionKind) => void
+  onException: (kind: ExceptionKind, acquirerAccount: string) => void
   /** The log, which gets an error for each unknown status. */
   log: Pick<Logger, 'error'>
 }
@@ -23,7 +24,13 @@ const UNKNOWN_STATUS = 'the state of a refund is not known: if it lasts, ask the
 
 export type RefundUpdates = ReturnType<typeof createRefundUpdates>
 
-export function createRefundUpdates(db: Database, { onException, log }: Partial<RefundListeners> = {}) {
+export function createRefundUpdates(
+  db: Database,
+  { onException, log }: Partial<RefundListeners> = {},
+  limits: Limits['reports'] = LIMITS.reports,
+) {
+  const saveBounded = createBoundedExceptions(limits)
+
   /**
    * Judges an update and stores the result: the refund's end, its webhook event, and exceptions that the end closes or
    * opens. A success is never undone. The order's row is locked first, so that simultaneous equal updates change the
@@ -46,7 +53,7 @@ export function createRefundUpdates(db: Database, { onException, log }: Partial<
       const refund = await findRefund(client, mid, { ourRefundId })
       return refund && judge(client, refund, update, source, now)
     })
-    if (recorded?.exception && recorded.isNew) onException?.(recorded.exception)
+    if (recorded?.exception && recorded.isNew) onException?.(recorded.exception, recorded.refund.acquirer)
     if (recorded && update.unknownStatus !== undefined) {
       const { acquirer, orderId } = recorded.refund
       log?.error({ acquirer, source, ourRefundId, orderId, status: update.unknownStatus }, UNKNOWN_STATUS)
@@ -58,11 +65,18 @@ export function createRefundUpdates(db: Database, { onException, log }: Partial<
     record,
 
     /** Records a notification about a refund of ours, or about a refund that the acquirer has initiated. */
-    async recordNotification(acquirer: string, update: RefundUpdate, now: Date): Promise<RecordedUpdate | undefined> {
+    async recordNotification(
+      acquirer: string,
+      update: RefundUpdate,
+      now: Date,
+    ): Promise<Partial<RecordedUpdate> | undefined> {
       const which = update.acquirerInitiated
-        ? await storeAcquirerRefund(db, acquirer, update, now)
+        ? await storeAcquirerRefund(db, acquirer, update, now, saveBounded)
         : await findByAcquirer(db, acquirer, update.ourRefundId)
-      return which && record(which, update, 'notification', now)
+      if (which === undefined || !('above' in which)) return which && record(which, update, 'notification', now)
+      if (which.above === 'failed') return { changed: false }
+      if (which.above !== 'known') onException?.(ABOVE, acquirer)
+      return { changed: false, exception: ABOVE, isNew: which.above === 'new' }
     },
 
     /**
@@ -102,7 +116,7 @@ export function createRefundUpdates(db: Database, { onException, log }: Partial<
         )
         return rowCount === 1 && saveRefundException(client, kind, refund, { source: 'enquiry' }, now)
       })
-      if (isNew) onException?.(kind)
+      if (isNew) onException?.(kind, refund.acquirer)
     },
   }
 }
@@ -137,7 +151,7 @@ async function judge(
   await saveEnd(db, refund, update, source, now)
   const ended = { changed: true, refund: (await findRefund(db, refund.mid, refund)) as Refund }
   if (update.status === 'FAIL' || !(await isAboveWhatWasPaid(db, refund))) return ended
-  return { ...(await except('refunded above what was paid')), ...ended }
+  return { ...(await except(ABOVE)), ...ended }
 }
 
 /**
@@ -156,18 +170,19 @@ function differs(update: RefundUpdate, refund: Refund): boolean {
   )
 }
 
-type ExceptionSubject = Pick<Refund, 'mid' | 'orderId' | 'utr' | 'amount' | 'ourRefundId'>
+type ExceptionSubject = Pick<Refund, 'mid' | 'orderId' | 'utr' | 'amount' | 'ourRefundId' | 'acquirer'>
 
 /** Saves an exception about a refund. Returns whether the exception is new. */
 export const saveRefundException = (
   db: Queryable,
   kind: ExceptionKind,
-  { mid, orderId, utr, amount, ourRefundId }: ExceptionSubject,
+  { mid, orderId, utr, amount, ourRefundId, acquirer }: ExceptionSubject,
   { source, reason }: { source: string; reason?: string | undefined },
   now: Date,
 ): Promise<boolean> => {
-  const subject = { mid, orderId, utr, amount: toDecimalText(amount), ourRefundId }
-  return saveException(db, kind, { ...subject, status: '', person: source, note: reason }, now)
+  const subject = { mid, orderId, utr, amount: toDecimalText(amount), status: '', digest: ourRefundId } as const
+  const acquirerAccount = source === 'notification' ? acquirer : undefined
+  return saveException(db, kind, { ...subject, person: source, note: reason, acquirerAccount }, now)
 }
 
 /** Stores that the acquirer has the refund. From then on the refund is only queried, even if it was unsure before. */

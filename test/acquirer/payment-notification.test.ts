@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
+import { LIMITS } from '../../src/limits.ts'
 import { NOTIFY, newUtr, notification, notify, sign } from '../support/acquirer.ts'
 import { createOrder } from '../support/orders.ts'
 import {
@@ -186,7 +187,8 @@ describe('simultaneous notifications', () => {
     await holder.query('select from payment_intents where mid = $1 and order_id = $2 for update', [mid, orderId])
     const body = notification(orderId)
     const reports = Promise.all(Array.from({ length: 50 }, () => notify(service, body)))
-    await expect.poll(() => service.pools.reports.waitingCount).toBeGreaterThan(40)
+    const { reports: pool } = service.pools
+    await expect.poll(() => pool.totalCount - pool.idleCount).toBe(LIMITS.reports.atOnceOfAccount)
     await newOrder()
     await holder.query('commit')
     holder.release()
@@ -352,9 +354,9 @@ describe('an unreadable notification', () => {
 describe('the metric of exceptions', () => {
   const metricOf = async (counted: TestService) =>
     Object.fromEntries(
-      [...(await counted.metrics()).matchAll(/^payment_exceptions_total\{kind="(.*)"\} (\d+)$/gm)].map(
-        ([, kind = '', count]) => [kind, Number(count)],
-      ),
+      [
+        ...(await counted.metrics()).matchAll(/^payment_exceptions_total\{kind="(.*)",acquirer="direct"\} (\d+)$/gm),
+      ].map(([, kind = '', count]) => [kind, Number(count)]),
     )
 
   it('the metric of payment exceptions begins at 0 for every kind, and counts each exception once', async () => {
@@ -383,11 +385,11 @@ describe('the metric of exceptions', () => {
     expect(await metricOf(counted)).toEqual(once)
   })
 
-  it('the metric of payment exceptions counts on after 1,000 unreadable notifications, the most that are stored', async () => {
+  it('the metric of payment exceptions counts on while 1,000 unreadable notifications of an account are open, the most that are stored', async () => {
     const full = await startService()
     await full.db.query(
-      `insert into payment_exceptions (mid, order_id, kind, utr, amount, digest, body, received_at)
-       select '', '', 'unreadable', '', 0, i, '', now() from generate_series(1, 999) i`,
+      `insert into payment_exceptions (mid, order_id, kind, utr, amount, digest, body, received_at, acquirer_account)
+       select '', '', 'unreadable', '', 0, i, '', now(), 'direct' from generate_series(1, 999) i`,
     )
     for (let i = 0; i < 3; i++) expect((await notify(full, `no JSON ${i}`)).status).toBe(400)
     const { rows } = await full.db.query(`select count(*)::integer as kept from payment_exceptions`)

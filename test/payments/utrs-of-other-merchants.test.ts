@@ -162,7 +162,7 @@ describe('a UTR that pays orders of two merchants', () => {
       expect((await notify(running, notification(orderId, { UTR: utr }))).status).toBe(200)
     }
     running.clock.advance(61)
-    await expect.poll(() => running.metrics(), { timeout: 20_000 }).toContain(`{kind="${KIND}"} 1\n`)
+    await expect.poll(() => running.metrics(), { timeout: 20_000 }).toContain(`{kind="${KIND}",acquirer="direct"} 1\n`)
   })
 })
 

@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest'
+import pg from 'pg'
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, it, vi } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
 import { differenceId } from '../../src/ledger/differences.ts'
 import { type Finding, reconcile } from '../../src/reconciliation/reconcile.ts'
@@ -275,6 +276,27 @@ describe('a settlement of no known payment', () => {
       { mid: '', kind: 'unknown order', orderId: 'gone', utr: 'UNKNOWN1', amount: 200_00n },
     ])
   })
+})
+
+it('a merchant’s report reads no exception of an unknown order but those whose UTR a settlement carries', async () => {
+  await settle('KNOWN1', at('2026-11-10'))
+  const carried = await except('unknown order', 'known1', 'gone', at('2026-11-09'), '')
+  await db.query(
+    `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, received_at)
+     select '', 'gone', 'unknown order', 'FLOOD' || i, 200, 'SUCCESS', '2026-11-09' from generate_series(1, 500) i`,
+  )
+  const read = vi.spyOn(pg.Client.prototype, 'query')
+  const differences = await differencesOf('2026-11-10')
+  const answers = await Promise.all(
+    read.mock.results.map(({ value }) => value as Promise<{ rows?: unknown } | undefined>),
+  )
+  const sent = JSON.stringify([
+    read.mock.calls.map(([query, values]) => [query, values]),
+    answers.map((one) => one?.rows),
+  ])
+  read.mockRestore()
+  expect([sent.includes('KNOWN1'), sent.includes('FLOOD')]).toEqual([true, false])
+  expect(differences).toMatchObject([{ utr: 'KNOWN1', exceptionId: carried }])
 })
 
 describe('a settlement file of sums', () => {

@@ -325,7 +325,7 @@ describe('a payout by sums', () => {
     await saveRefundException(
       db,
       'refund unsure',
-      { mid, orderId, utr: 'P1', amount: 50_00, ourRefundId: id },
+      { mid, orderId, utr: 'P1', amount: 50_00, ourRefundId: id, acquirer: 'setu' },
       { source: 'enquiry' },
       at(WEDNESDAY),
     )

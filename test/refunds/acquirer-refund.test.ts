@@ -66,7 +66,7 @@ it('an acquirer’s own refund of a late payment is stored once and ends the exc
   expect(await exceptionsOf(orderId)).toEqual([
     { kind: 'late payment', reason: `the refund succeeded, reference ARN${id}` },
   ])
-  const ourRefundId = told[0]?.refund.ourRefundId as string
+  const ourRefundId = told[0]?.refund?.ourRefundId as string
   expect(await findRefund(service.db, merchant.mid, { ourRefundId })).toMatchObject({
     acquirerRefundId: id,
     dueAt: null,
@@ -126,4 +126,27 @@ it('an acquirer’s own refund counts in the refunded sum of its payment', async
   await hear()
   await tell(orderId, utr, unique('own'))
   expect(await tell(orderId, utr, unique('own'))).toMatchObject({ exception: 'refunded above what was paid' })
+})
+
+it('an acquirer’s own refunds of one payment are stored up to the number that a merchant may have', async () => {
+  const { orderId, utr, hear } = await paidLate()
+  await hear()
+  const report = (amount: number, status: RefundStatus) =>
+    createRefundUpdates(service.pools.reports).recordNotification(
+      'setu',
+      { acquirerInitiated: true, orderId, utr, status, id: unique('own'), amount, reference: '' },
+      service.clock.now(),
+    )
+  for (let i = 0; i < 100; i++) await report(1, i % 2 ? 'FAIL' : 'SUCCESS')
+  expect(await report(1, 'FAIL')).toEqual({ changed: false })
+  expect(await report(1, 'SUCCESS')).toMatchObject({ exception: 'refunded above what was paid', isNew: true })
+  expect(await refundsOf(orderId)).toHaveLength(100)
+})
+
+it('an acquirer’s own refund that exceeds the payment and has failed leaves no exception, since no money has moved', async () => {
+  const { orderId, utr, hear } = await paidLate()
+  await hear()
+  await tell(orderId, utr, unique('own'))
+  expect(await tell(orderId, utr, unique('own'), 'FAIL')).toEqual({ changed: false })
+  expect(await refundsOf(orderId)).toHaveLength(1)
 })

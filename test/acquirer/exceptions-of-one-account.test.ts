@@ -1,0 +1,224 @@
+import { beforeAll, expect, it } from 'vitest'
+import { newUtr, notification, notify } from '../support/acquirer.ts'
+import { type FakeCashfree, startFakeCashfree } from '../support/cashfree-bank.ts'
+import { departure } from '../support/cashfree-schema.ts'
+import { runOps } from '../support/ops.ts'
+import { createOrder } from '../support/orders.ts'
+import {
+  CREATE,
+  intentFields,
+  newMerchant,
+  post,
+  REFUND,
+  REFUND_STATUS,
+  startService,
+  type TestService,
+  unique,
+} from '../support/service.ts'
+import { startBank } from '../support/service-with-bank.ts'
+import { newKey } from '../support/tenants.ts'
+import { allow, SEALING_KEYS } from '../support/webhooks.ts'
+
+// One acquirer account signs whatever it likes. The others are a merchant of `direct`, and the operator.
+const KEY = `${SEALING_KEYS[0]?.export().toString('base64')}`
+const SECRET = 'secret-of-acme'
+const MOST = 3
+
+let service: TestService
+let bank: FakeCashfree
+let url: string
+beforeAll(async () => {
+  service = await startService({
+    asServiceRole: true,
+    webhooks: { sealingKeys: SEALING_KEYS, allowedNetworks: allow() },
+    limits: {
+      webhooks: { lookIntervalMs: 20 },
+      lookUps: { cachedMs: 20 },
+      reports: { openOfAccount: MOST, openCountedMs: 0 },
+    },
+  })
+  const start = (now: () => Date) =>
+    startFakeCashfree({ clientId: 'acme', clientSecret: SECRET, now, check: departure })
+  bank = await startBank({ start }, service.clock.now)
+  url = `${await service.app.listen({ host: '127.0.0.1', port: 0 })}/acquirer/cashfree/notification/acme`
+  bank.notifyUrl = url
+  const lines = `CASHFREE_API_URL=${bank.apiUrl}\nCASHFREE_CLIENT_ID=acme\nCASHFREE_CLIENT_SECRET=${SECRET}\n`
+  expect(await ops(['accounts', 'add', ...ACME], lines)).toMatchObject({ code: 0 })
+})
+
+const ACME = ['--account', 'acme', '--acquirer', 'cashfree']
+const ops = (args: string[], input = '') => runOps(service.databaseUrl, args, input, { WEBHOOK_SEALING_KEY: KEY })
+
+async function send(event: object): Promise<number> {
+  const { body, headers } = bank.seal(event)
+  return (await fetch(url, { method: 'POST', body, headers })).status
+}
+
+const payment = (orderId: string) => ({
+  type: 'PAYMENT_SUCCESS_WEBHOOK',
+  data: {
+    order: { order_id: orderId, order_amount: 200 },
+    payment: {
+      cf_payment_id: newUtr(),
+      payment_status: 'SUCCESS',
+      payment_amount: 200,
+      payment_time: service.clock.now().toISOString(),
+      bank_reference: newUtr(),
+    },
+  },
+})
+const unknownOrder = () => payment(unique('unknown'))
+const unreadable = () => ({ data: { order: { order_id: unique('O') }, payment: { payment_status: 'SUCCESS' } } })
+const ownRefund = (orderId: string, rupees: number) => ({
+  type: 'AUTO_REFUND_STATUS_WEBHOOK',
+  data: {
+    auto_refund: {
+      cf_refund_id: unique('8'),
+      order_id: orderId,
+      refund_amount: rupees,
+      refund_currency: 'INR',
+      refund_status: 'SUCCESS',
+      refund_arn: newUtr(),
+    },
+  },
+})
+
+async function openExceptions(kind: string): Promise<Record<string, number>> {
+  const { rows } = await service.db.query<{ account: string; count: number }>(
+    `select coalesce(acquirer_account, '') as account, count(*)::integer as count
+       from payment_exceptions e
+      where kind = $1 and not exists (select from payment_resolutions where exception_id = e.exception_id)
+      group by acquirer_account`,
+    [kind],
+  )
+  return Object.fromEntries(rows.map(({ account, count }) => [account, count]))
+}
+
+const resolveAll = (kind: string) =>
+  ops(['payments', 'resolve', '--all', '--acquirer', 'cashfree:acme', '--kind', kind, '--reason', 'made up', '--yes'])
+
+async function paidOrder() {
+  const { mid } = await newMerchant(service.db, {
+    acquirer: 'cashfree:acme',
+    acquirerMerchantId: unique('CF'),
+    payees: ['cf.demo*@icici'],
+  })
+  const merchant = { mid, key: await newKey(service.db, { mid }, true) }
+  const orderId = await createOrder(service, merchant)
+  return { merchant, orderId, pay: () => bank.pay(orderId) }
+}
+
+it.each([
+  ['unknown order', 404, unknownOrder, () => notify(service, notification(unique('other')))],
+  ['unreadable', 400, unreadable, () => notify(service, `no JSON ${unique('')}`)],
+])(
+  'stores a bounded number of open exceptions "%s" of an account, and has room for another account’s',
+  async (kind, status, event, byOther) => {
+    for (let i = 0; i < MOST + 2; i++) expect(await send(event())).toBe(status)
+    expect(await openExceptions(kind)).toEqual({ 'cashfree:acme': MOST })
+    await byOther()
+    expect(await openExceptions(kind)).toEqual({ 'cashfree:acme': MOST, direct: 1 })
+
+    expect(await resolveAll(kind)).toMatchObject({ code: 0 })
+    expect(await openExceptions(kind)).toEqual({ direct: 1 })
+    for (let i = 0; i < MOST + 2; i++) await send(event())
+    expect(await openExceptions(kind)).toEqual({ 'cashfree:acme': MOST, direct: 1 })
+    await resolveAll(kind)
+  },
+)
+
+it('stores a bounded number of reports with another amount than the order’s', async () => {
+  const { orderId } = await paidOrder()
+  for (let i = 0; i < MOST + 2; i++) {
+    const event = payment(orderId)
+    event.data.payment.payment_amount = 300 + i
+    expect(await send(event)).toBe(409)
+  }
+  expect(await openExceptions('amount differs')).toEqual({ 'cashfree:acme': MOST })
+})
+
+it('names the account of a notification in the log and in the list of exceptions, and its acquirer in the metric', async () => {
+  const before = service.log.length
+  const event = unknownOrder()
+  await send(event)
+  const requests = () => service.log.slice(before).map((line) => JSON.parse(line))
+  await expect.poll(requests).toContainEqual(expect.objectContaining({ acquirerAccount: 'cashfree:acme', status: 404 }))
+  const { stdout } = await ops(['payments', 'exceptions', '--acquirer', 'cashfree:acme', '--open', '--json'])
+  expect(JSON.parse(stdout)).toContainEqual(
+    expect.objectContaining({ orderId: event.data.order.order_id, acquirerAccount: 'cashfree:acme' }),
+  )
+  const metrics = await service.metrics()
+  expect(metrics).toMatch(/^payment_exceptions_total\{kind="unknown order",acquirer="cashfree"\} [1-9]/m)
+  expect(metrics).not.toContain('cashfree:')
+})
+
+it('stores no automatic refund beyond the payment’s amount, so that the merchant can still refund it', async () => {
+  const { merchant, orderId, pay } = await paidOrder()
+  await pay()
+  const repeated = ownRefund(orderId, 500_000)
+  for (let i = 0; i < 2; i++) expect(await send(repeated)).toBe(200)
+  expect(await openExceptions('refunded above what was paid')).toEqual({ 'cashfree:acme': 1 })
+  for (let i = 0; i < MOST + 2; i++) expect(await send(ownRefund(orderId, 200.01))).toBe(200)
+  expect(await openExceptions('refunded above what was paid')).toEqual({ 'cashfree:acme': MOST })
+  expect((await service.db.query('select from refunds where order_id = $1', [orderId])).rowCount).toBe(0)
+  const refund = { mid: merchant.mid, order_id: orderId, refund_id: 'R1', note: 'sold out' }
+  expect((await post(service.app, REFUND, refund, merchant.key)).body.data).toMatchObject({ amount: 200 })
+})
+
+it('stores nothing of a disabled account’s notifications but those about its own orders and refunds', async () => {
+  const { merchant, orderId, pay } = await paidOrder()
+  await resolveAll('unknown order')
+  await resolveAll('unreadable')
+  expect(await ops(['accounts', 'disable', ...ACME])).toMatchObject({ code: 0 })
+  // A change of an account is valid after the cached look-up.
+  await expect
+    .poll(async () => {
+      const before = await openExceptions('unknown order')
+      await send(unknownOrder())
+      return JSON.stringify(before) === JSON.stringify(await openExceptions('unknown order'))
+    })
+    .toBe(true)
+  await resolveAll('unknown order')
+  expect(await send(unknownOrder())).toBe(404)
+  expect(await send(unreadable())).toBe(400)
+  for (const kind of ['unknown order', 'unreadable']) {
+    expect((await openExceptions(kind))['cashfree:acme'], kind).toBeUndefined()
+  }
+
+  expect((await pay()).answers).toEqual([200])
+  const refund = { mid: merchant.mid, order_id: orderId, refund_id: 'R1', note: 'sold out' }
+  expect((await post(service.app, REFUND, refund, merchant.key)).status).toBe(200)
+  await expect
+    .poll(async () => {
+      const status = { mid: merchant.mid, refund_id: 'R1' }
+      return (await post(service.app, REFUND_STATUS, status, merchant.key)).body.data.txnStatus
+    })
+    .toBe('SUCCESS')
+  await ops(['accounts', 'enable', ...ACME])
+  await expect
+    .poll(async () => (await post(service.app, CREATE, intentFields(merchant.mid), merchant.key)).status)
+    .toBe(200)
+})
+
+it('records another account’s payment while all notifications of one account wait for a locked order', async () => {
+  const { orderId } = await paidOrder()
+  const { key, mid } = await newMerchant(service.db)
+  const other = await createOrder(service, { key, mid })
+  const client = await service.db.connect()
+  await client.query('begin')
+  await client.query('select from payment_intents where order_id = $1 for update', [orderId])
+  const waiting = Array.from({ length: 8 }, () => send(payment(orderId)))
+  await expect
+    .poll(async () => {
+      const { rows } = await service.db.query(
+        `select count(*)::integer as count from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      )
+      return rows[0].count
+    })
+    .toBeGreaterThan(1)
+  const first = await Promise.race([notify(service, notification(other)), ...waiting])
+  await client.query('rollback')
+  client.release()
+  await Promise.all(waiting)
+  expect(first).toMatchObject({ status: 200 })
+})
