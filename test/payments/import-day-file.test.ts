@@ -194,7 +194,7 @@ describe('a day file', () => {
       exceptions: [{ kind: 'double payment', utr: 'DAY3' }],
     })
     const { stdout } = await runOps(service.databaseUrl, ['payments', 'exceptions'])
-    expect(stdout).toMatch(/unknown order +- +nobody +SUCCESS +DAY4/)
+    expect(stdout).toMatch(/unknown order +- +- +nobody +SUCCESS +DAY4/)
   })
 
   it('a line of a day file that repeats a notification changes nothing, whatever its spelling', async () => {
