@@ -15,7 +15,7 @@ export async function namePayments(client: Queryable): Promise<void> {
      select i.line, min(p.utr)
        from incoming i
        join payments p on p.mid = i.mid and p.bank_reference = upper(coalesce(i.payment_utr, i.utr)) collate "C"
-       left join payments taken on taken.mid = i.mid and taken.utr = p.bank_reference
+       left join payments taken on taken.mid = p.mid and taken.utr = p.bank_reference
       where taken.utr is null
       group by i.line
      having count(*) = 1`,

@@ -139,12 +139,11 @@ it('does not reopen an order whose final status is FAIL, and stores the exceptio
 it('checks the status once an hour for a day, within the number of checks of an order', async () => {
   const { service } = stage
   const { order } = await newUnreadableOrder()
-  await service.db.query(
-    `update acquirer_intents a set enquiries = 0, enquire_at = i.expires_at + interval '90 seconds'
-       from payment_intents i
-      where i.mid = a.mid and i.order_id = a.order_id and a.order_id = $1`,
-    [order.orderId],
-  )
+  const nextCheck = new Date(service.clock.now().getTime() + 16 * 60_000)
+  await service.db.query('update acquirer_intents set enquiries = 0, enquire_at = $2 where order_id = $1', [
+    order.orderId,
+    nextCheck,
+  ])
   const source = dueEnquiries({
     enquiries: createEnquiries(service.db),
     clients: startInstance(stage, PATIENCE_MS).clients,
