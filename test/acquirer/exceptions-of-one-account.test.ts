@@ -87,7 +87,7 @@ async function openExceptions(kind: string): Promise<Record<string, number>> {
   const { rows } = await service.db.query<{ account: string; count: number }>(
     `select coalesce(acquirer_account, '') as account, count(*)::integer as count
        from payment_exceptions e
-      where kind = $1 and not exists (select from payment_resolutions where exception_id = e.exception_id)
+      where kind = $1 and not exists (select from payment_resolutions r where r.mid = e.mid and r.exception_id = e.exception_id)
       group by acquirer_account`,
     [kind],
   )
@@ -201,21 +201,15 @@ it('stores nothing of a disabled account’s notifications but those about its o
 })
 
 it('records another account’s payment while all notifications of one account wait for a locked order', async () => {
-  const { orderId } = await paidOrder()
+  const { merchant, orderId } = await paidOrder()
   const { key, mid } = await newMerchant(service.db)
   const other = await createOrder(service, { key, mid })
   const client = await service.db.connect()
   await client.query('begin')
-  await client.query('select from payment_intents where order_id = $1 for update', [orderId])
+  await client.query('select from payment_intents where mid = $1 and order_id = $2 for update', [merchant.mid, orderId])
   const waiting = Array.from({ length: 8 }, () => send(payment(orderId)))
-  await expect
-    .poll(async () => {
-      const { rows } = await service.db.query(
-        `select count(*)::integer as count from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-      )
-      return rows[0].count
-    })
-    .toBeGreaterThan(1)
+  const { reports: pool } = service.pools
+  await expect.poll(() => pool.totalCount - pool.idleCount).toBeGreaterThan(1)
   const first = await Promise.race([notify(service, notification(other)), ...waiting])
   await client.query('rollback')
   client.release()
