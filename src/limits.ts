@@ -132,11 +132,13 @@ export const LIMITS = {
      */
     attemptsOfOrder: 300,
     /**
-     * Open exceptions of one acquirer account, merchant and kind that come from rejected notifications. The first ones show a
+     * Open exceptions of one acquirer account, merchant and kind that come from notifications. The first ones show a
      * failure of the acquirer's software; without the limit, the signer of one account could fill the disk and delay every
      * report. Exceptions that the operator resolves are not counted.
      */
     openOfAccount: 1_000,
+    /** Second payments of one order that are stored, because every report of an order reads them. Further ones are exceptions only. */
+    secondPaymentsOfOrder: 20,
     /** Signed notifications of one acquirer account that are processed concurrently: less than `pools.reports`. */
     atOnceOfAccount: 2,
     /** Time for which the count of these open exceptions is valid. */

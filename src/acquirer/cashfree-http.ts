@@ -8,7 +8,7 @@ import type { RefundStatus, RefundUpdate } from '../refunds/refund.ts'
 import type { CashfreeSettings } from './accounts.ts'
 import { parseExact } from './exact-json.ts'
 import { createJsonRequest, failed, type JsonAnswer, orAbsent, shortText } from './json-request.ts'
-import { bankReference, isoTime } from './notification.ts'
+import { bankReference, isoTime, paymentId } from './notification.ts'
 
 /** Requests to Cashfree, and the fields of answers and notifications. Numbers are read as text: see exact-json.ts. */
 
@@ -40,7 +40,7 @@ export function createCashfreeRequest(
 }
 
 /** An identifier at Cashfree. In Cashfree's older samples identifiers are numbers, which parseExact returns as text. */
-export const cashfreeId = z
+const cashfreeId = z
   .string(errorText('must be text'))
   .regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be an identifier of Cashfree')
 
@@ -64,7 +64,7 @@ export const paymentFields = {
   payment_currency: z.literal('INR', errorText('must be INR')).optional(),
   bank_reference: bankReference,
   payment_time: orAbsent(isoTime).catch(undefined),
-  cf_payment_id: cashfreeId.optional().catch(undefined),
+  cf_payment_id: paymentId,
   payment_message: z.string().optional().catch(undefined),
   error_details: z.unknown().optional(),
 }

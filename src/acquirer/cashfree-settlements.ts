@@ -2,8 +2,9 @@ import * as z from 'zod'
 import { text, UTR } from '../fields.ts'
 import { toPaise } from '../money.ts'
 import type { ReadSettled, SettledEvent } from './acquirer.ts'
-import { type CashfreeRequest, cashfreeId } from './cashfree-http.ts'
+import type { CashfreeRequest } from './cashfree-http.ts'
 import { type JsonAnswer, notBelieved, shortText } from './json-request.ts'
+import { paymentId } from './notification.ts'
 
 const PAGE_EVENTS = 1_000
 /**
@@ -48,9 +49,7 @@ const Event = z
       event_service_tax: paise,
     }),
     order_details: z.object({ order_id: told }).nullish(),
-    payment_details: z
-      .object({ bank_reference: told, cf_payment_id: cashfreeId.optional().catch(undefined) })
-      .nullish(),
+    payment_details: z.object({ bank_reference: told, cf_payment_id: paymentId }).nullish(),
     refund_details: z.object({ refund_arn: told }).nullish(),
     settlement_details: z.object({ utr: told, settlement_initiated_on: told, settlement_date: told }).nullish(),
   })

@@ -104,6 +104,14 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
     return { text: Session.safeParse(answer.body).data?.data.payload.default ?? '', requestId: answer.requestId }
   }
 
+  async function statusOf(orderId: string, signal: AbortSignal | undefined): Promise<unknown> {
+    const answer = await request({ method: 'GET', path: `orders/${orderId}` }, signal, [200])
+    const message = 'Cashfree returned an order in a form that is not known'
+    const order = readStatus(OrderState, answer, message, orderId)
+    requireOrder(answer, orderId, order.order_id)
+    return order.order_status
+  }
+
   /** The payments of an order, oldest first; `undefined` stands for one that cannot be read. */
   async function paymentsOf(orderId: string, signal: AbortSignal | undefined) {
     const answer = await request({ method: 'GET', path: `orders/${orderId}/payments` }, signal, [200])
@@ -157,27 +165,20 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
     },
 
     async getPayments({ orderId, isOpen }, signal) {
-      let isOrderPaid = false
-      if (isOpen) {
-        // Cashfree allows four times as many checks of orders as of payments. A payment of an ACTIVE order has not succeeded.
-        const answer = await request({ method: 'GET', path: `orders/${orderId}` }, signal, [200])
-        const message = 'Cashfree returned an order in a form that is not known'
-        const order = readStatus(OrderState, answer, message, orderId)
-        requireOrder(answer, orderId, order.order_id)
-        if (order.order_status === 'ACTIVE') return []
-        isOrderPaid = !UNPAID.includes(order.order_status)
-      }
+      // Cashfree allows four times as many checks of orders as of payments. A payment of an ACTIVE order has not succeeded.
+      const early = isOpen ? await statusOf(orderId, signal) : undefined
+      if (early === 'ACTIVE') return []
       const { answer, payments } = await paymentsOf(orderId, signal)
       const reports = payments.map((payment) => payment && readPayment(name, orderId, payment))
       const paid = reports.flatMap((report) =>
         typeof report === 'object' && report.status === 'SUCCESS' ? [report] : [],
       )
-      if (paid.length > 0) return paid
-      if (reports.includes(undefined) || (isOrderPaid && reports.length === 0)) {
-        throw unreadable(answer, 'Cashfree returned a payment whose status, amount or reference cannot be read', {
-          orderId,
-        })
+      const isPaid = paid.length === 0 && ![...UNPAID, 'ACTIVE'].includes(early ?? (await statusOf(orderId, signal)))
+      if (isPaid || reports.includes(undefined)) {
+        const message = 'Cashfree returned a payment whose status, amount or reference cannot be read'
+        throw unreadable(answer, message, orderId, paid)
       }
+      if (paid.length > 0) return paid
       // A pending payment may still succeed, so a failed payment is reported only when no payment is pending.
       const last = reports.includes('pending') ? undefined : reports.at(-1)
       return typeof last === 'object' ? [last] : []

@@ -3,6 +3,7 @@ import { AcquirerError } from '../errors.ts'
 import type { Limits } from '../limits.ts'
 import type { Enquiries } from '../payments/enquiries.ts'
 import type { EnquiryRules } from '../payments/enquiry-times.ts'
+import type { PaymentReport } from '../payments/outcome.ts'
 import type { Recorded, Reports } from '../payments/reports.ts'
 import type { JobSource } from '../scheduler/scheduler.ts'
 import { acquirerQueues, type Clients, ignoreAcquirerError } from './acquirer-queues.ts'
@@ -19,15 +20,22 @@ export async function enquire(
   order: LinkedOrder,
   { client, reports, now }: Recording & { client: AcquirerClient },
 ): Promise<Recorded | undefined> {
+  const recordAll = async (payments: readonly PaymentReport[]) => {
+    const recorded: Recorded[] = []
+    for (const payment of payments) recorded.push(await reports.record(payment, { source: 'enquiry', now }))
+    return recorded
+  }
+  const { orderId, paymentLink } = order
   const payments = await client.getPayments(order).catch(async (error) => {
-    if (error instanceof AcquirerError && error.isUnreadable)
-      await reports.saveUnreadableStatus(order.orderId, order.paymentLink.acquirer, now())
+    if (error instanceof AcquirerError && error.isUnreadable) {
+      const isBesidePayment = (await recordAll(error.readable)).length > 0
+      await reports.saveUnreadableStatus({ orderId, isBesidePayment }, paymentLink.acquirer, now())
+    }
     throw error
   })
-  const recorded: Recorded[] = []
-  for (const payment of payments) recorded.push(await reports.record(payment, { source: 'enquiry', now }))
+  const recorded = await recordAll(payments)
   const isOfOrder = recorded.every((one) => !('exception' in one) || one.exception !== 'unknown order')
-  if (isOfOrder) await reports.endUnreadable(order.orderId, now())
+  if (isOfOrder) await reports.endUnreadable(orderId, now())
   return recorded.find((one) => 'exception' in one || one.changed) ?? recorded.at(-1)
 }
 

@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import { AcquirerError, unanswered } from '../errors.ts'
 import type { HttpClient, HttpRequest } from '../outbound/http-client.ts'
+import type { PaymentReport } from '../payments/outcome.ts'
 
 /** Sends `body` to an acquirer as JSON, or as a form if it is URLSearchParams. Rejects with an AcquirerError when no whole answer comes. */
 export type JsonRequest = (
@@ -99,9 +100,12 @@ export function requireOrder(answer: JsonAnswer, orderId: string, reported: unkn
   throw notBelieved(answer, 'a status response of the acquirer names another order', { orderId })
 }
 
-/** The error of a status response about our order that may report a payment, in a form that is not known. */
-export const unreadable = (answer: JsonAnswer, message: string, facts: object) =>
-  Object.assign(notBelieved(answer, message, facts), { isUnreadable: true })
+/**
+ * The error of a status response about our order that may report a payment, in a form that is not known. `readable` are payments
+ * of the same response that can be read.
+ */
+export const unreadable = (answer: JsonAnswer, message: string, orderId: string, readable: PaymentReport[] = []) =>
+  Object.assign(notBelieved(answer, message, { orderId }), { isUnreadable: true, readable })
 
 /** Returns the body of an answer as `schema` reads it. Throws an AcquirerError with `message` for any other body. */
 export function readBody<S extends z.ZodType>(

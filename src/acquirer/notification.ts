@@ -1,13 +1,13 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import * as z from 'zod'
-import { Failure, notFound, notificationRefused, orderNotFound } from '../errors.ts'
+import { Failure, notFound, notificationRefused, orderNotFound, requestTimeout } from '../errors.ts'
 import { errorText, reportedUtr } from '../fields.ts'
 import { registerSignedJson } from '../http/input.ts'
 import { success } from '../http/operation.ts'
 import type { Enquiries } from '../payments/enquiries.ts'
 import { isOrderId } from '../payments/intent.ts'
-import type { Contradiction, PaymentReport } from '../payments/outcome.ts'
+import { type Contradiction, type PaymentReport, utrOfId } from '../payments/outcome.ts'
 import type { Reports } from '../payments/reports.ts'
 import type { RefundUpdates } from '../refunds/record-update.ts'
 import type { RefundUpdate } from '../refunds/refund.ts'
@@ -54,6 +54,17 @@ export const isoTime = z.iso
 
 /** The bank's reference of a payment. A value in an unknown form counts as absent: an acquirer names a payment by its id too. */
 export const bankReference = reportedUtr.optional().catch(undefined)
+
+/**
+ * The acquirer's id of a payment. A value in an unknown form counts as absent, and so does a placeholder, which would name many
+ * payments. An id has a letter or digit, so that it can stand in for the UTR.
+ */
+export const paymentId = z
+  .string()
+  .regex(/^[A-Za-z0-9_-]{1,64}$/)
+  .refine((id) => reportedUtr.safeParse(utrOfId(id)).data !== undefined)
+  .optional()
+  .catch(undefined)
 
 /** A refinement: an object whose field `status` is `success` has a bank reference or the acquirer's id of the payment. */
 export const namedWithSuccess =
@@ -143,6 +154,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The account that a notification is for, on routes of takeNotifications. */
     notified: Notifier
+    /** Frees the place of the notification's acquirer account; undefined before and after it has one. */
+    freePlace: (() => void) | undefined
   }
 }
 
@@ -183,6 +196,7 @@ export function takeNotifications(
 ) {
   const placeFor = createPlaces(atOnceOfAccount)
   app.decorateRequest('notified')
+  app.decorateRequest('freePlace')
   app.addHook('onRequest', async (request) => {
     const { account: name } = request.params as { account?: string }
     const notifier = await find(accountName(request.routeOptions.config.acquirer ?? '', name))
@@ -196,8 +210,15 @@ export function takeNotifications(
     async accept(request, body, reply) {
       const { account, notifications } = request.notified
       notifications.requireSignature(request, body, now())
-      await placeFor(account, reply.raw)
+      request.freePlace = await placeFor(account)
+      // Nobody reads the response of a client that has left: the acquirer sends the notification again.
+      if (reply.raw.closed) throw requestTimeout()
     },
+  })
+  // Not when the connection closes: a client may leave while its notification is being stored.
+  app.addHook('onSend', async (request) => {
+    request.freePlace?.()
+    request.freePlace = undefined
   })
   app.addHook('preValidation', (request, _reply, done) => {
     const orderId = request.notified.notifications.orderIdOf(request.body as Fields)

@@ -19,7 +19,7 @@ import {
   shortText,
   unreadable,
 } from './json-request.ts'
-import { bankReference } from './notification.ts'
+import { bankReference, paymentId } from './notification.ts'
 import { createToken, type Token } from './token.ts'
 
 /** Requests to PhonePe, and its answers. */
@@ -96,7 +96,7 @@ const Attempt = z.object({
   ...codeFields,
   state: z.unknown().optional(),
   amount: paise.optional().catch(undefined),
-  transactionId: phonepeId.optional().catch(undefined),
+  transactionId: paymentId,
   timestamp: z.int().positive().max(9_999_999_999_999).optional().catch(undefined),
 })
 
@@ -143,17 +143,19 @@ export function readPayments(
     names: attempt.transactionId === undefined ? undefined : { id: attempt.transactionId },
   })
   if (state === 'CREATED' || state === 'PENDING') return []
-  if (state === 'COMPLETED' && amount !== undefined) {
-    // A wallet or a gift balance pays without a UTR. Then PhonePe's id names the payment.
-    const paid = attempts
-      .filter((attempt) => attempt.state === 'COMPLETED' && (attempt.amount ?? amount) === amount)
-      .map((attempt) => ({ ...reportOf(attempt, amount), status: 'SUCCESS' as const }))
-      .filter(({ utr, names }) => utr !== undefined || names !== undefined)
-    if (paid.length > 0) return paid
+  const completed = attempts.filter((attempt) => attempt.state === 'COMPLETED')
+  // A wallet or a gift balance pays without a UTR. Then PhonePe's id names the payment.
+  const paid =
+    state === 'COMPLETED' && amount !== undefined
+      ? completed
+          .filter((attempt) => (attempt.amount ?? amount) === amount)
+          .map((attempt) => ({ ...reportOf(attempt, amount), status: 'SUCCESS' as const }))
+          .filter(({ utr, names }) => utr !== undefined || names !== undefined)
+      : []
+  if (paid.length < completed.length || (state !== 'FAILED' && paid.length === 0)) {
+    throw unreadable(answer, 'PhonePe returned an order whose state or payment cannot be read', orderId, paid)
   }
-  if (state !== 'FAILED') {
-    throw unreadable(answer, 'PhonePe returned an order whose state or payment cannot be read', { orderId })
-  }
+  if (paid.length > 0) return paid
   const last = attempts.at(-1)
   if (last === undefined) return []
   if (amount === undefined) throw notBelieved(answer, 'PhonePe returned a failed order without its amount', { orderId })

@@ -5,7 +5,7 @@ import { readFailure } from '../payments/failure-reasons.ts'
 import type { FinalStatus, PaymentReport } from '../payments/outcome.ts'
 import type { RefundUpdate } from '../refunds/refund.ts'
 import { orAbsent, paise, shortText } from './json-request.ts'
-import { bankReference, isoTime } from './notification.ts'
+import { bankReference, isoTime, paymentId } from './notification.ts'
 
 /** The fields that Setu's answers and notifications have in common. */
 
@@ -20,9 +20,6 @@ const moment = z.preprocess(
   (time) => (typeof time === 'string' ? time.replace(/([+-]\d{2})(\d{2})$/, '$1:$2') : time),
   isoTime,
 )
-
-/** A payment's identifier. A value in an unknown form counts as absent, and the payment is recorded without it. */
-const paymentId = z.string().regex(ACQUIRER_ID).optional().catch(undefined)
 
 export const paymentFields = {
   productInstanceId: acquirerId,

@@ -144,9 +144,7 @@ export function setuClient(
       return report ? [report] : []
     }
     const message = 'Setu returned a payment whose status, amount or reference cannot be read'
-    throw last.status === 'failed'
-      ? notBelieved(answer, message, { orderId })
-      : unreadable(answer, message, { orderId })
+    throw last.status === 'failed' ? notBelieved(answer, message, { orderId }) : unreadable(answer, message, orderId)
   }
 
   /** Finds Setu's identifiers of a payment whose report had none. Setu reports only the last payment of a link. */

@@ -52,10 +52,15 @@ export const utrOfId = (id: string) => id.replace(/[_-]/g, '').slice(-35).toUppe
 const referenceOf = ({ utr, bankReference, id }: StoredPayment) =>
   bankReference ?? (id !== null && utr === utrOfId(id) ? undefined : utr)
 
-/** Whether a report is about a stored payment: by the acquirer's id if both have one, otherwise by UTR. */
+/**
+ * Whether a report is about a stored payment: by the acquirer's id if both have one, otherwise by UTR. An operator may have
+ * confirmed the payment by its id, or confirm it by its id now.
+ */
 export function isOf({ utr, names }: Pick<PaymentReport, 'utr' | 'names'>, stored: StoredPayment): boolean {
-  if (names !== undefined && stored.id !== null) return utrOfId(names.id) === utrOfId(stored.id)
-  return utr !== undefined && (utr === stored.utr || utr === stored.bankReference)
+  const [reportedId, storedId] = [names && utrOfId(names.id), stored.id === null ? undefined : utrOfId(stored.id)]
+  if (reportedId !== undefined && storedId !== undefined) return reportedId === storedId
+  if (reportedId === stored.utr) return true
+  return utr !== undefined && [stored.utr, stored.bankReference, storedId].includes(utr)
 }
 
 /** Whether a report is certainly about another payment. A report without an id that both know is compared by reference. */

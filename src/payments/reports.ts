@@ -77,8 +77,8 @@ export function createReports(
       (await saveException(db, kind, { ...exception, utr }, now)) ? [kind] : []
     const refuse = async (kind: Contradiction, utr?: string) => {
       if (saves?.(kind) === false) return { exception: kind }
-      if (acquirerAccount === undefined || !isRejected(kind)) return { exception: kind, saved: await save(kind, utr) }
-      const saved = await saveBounded(db, kind, { ...exception, acquirerAccount }, now)
+      if (acquirerAccount === undefined) return { exception: kind, saved: await save(kind, utr) }
+      const saved = await saveBounded(db, kind, { ...exception, utr: utr ?? report.utr, acquirerAccount }, now)
       return { exception: kind, saved: toCount(kind, saved) }
     }
     if (stored === undefined) return refuse('unknown order')
@@ -106,7 +106,8 @@ export function createReports(
           returnsRow(db, PAY(...paymentOf(intent, report, utr, kind, now), source, person, note)),
         )
         if (utr === undefined) return refuse('UTR of another order')
-        if (intent.isUnreadable) await endUnreadable(db, intent, { by: person ?? source, now })
+        // An order that was over has the exception without the mark.
+        if (intent.isUnreadable || late) await endUnreadable(db, intent, { by: person ?? source, now })
         const saved = [
           ...(isReferenceOfAnother(report, utr) ? await save('UTR of another order') : []),
           ...(late ? await save('late payment', utr) : []),
@@ -118,7 +119,8 @@ export function createReports(
           await learn(db, intent.mid, judged.stored, report)
           return refuse('double payment', judged.stored.utr)
         }
-        if (saves?.('double payment') === false) return refuse('double payment')
+        if (saves?.('double payment') === false || intent.payments.length > limits.secondPaymentsOfOrder)
+          return refuse('double payment')
         const utr = await storePayment(intent, report, (utr) =>
           returnsRow(db, TAKE_UTR(...paymentOf(intent, report, utr, 'second', now))),
         )
@@ -158,18 +160,26 @@ export function createReports(
       return recorded
     },
 
-    /** Keeps an order open whose status response may report a payment and could not be read. */
-    async saveUnreadableStatus(orderId: string, acquirerAccount: string, now: Date): Promise<void> {
+    /**
+     * Keeps an order open whose status response may report a payment and could not be read. `isBesidePayment` is whether the same
+     * response reports a payment that could be read: then a second one may be hidden.
+     */
+    async saveUnreadableStatus(
+      { orderId, isBesidePayment }: { orderId: string; isBesidePayment: boolean },
+      acquirerAccount: string,
+      now: Date,
+    ): Promise<void> {
       const mid = await findMerchant(db, orderId)
       if (mid === undefined) return
-      const isNew = await saveUnreadable(db, { mid, orderId }, acquirerAccount, now)
+      const isNew = await saveUnreadable(db, { mid, orderId, isBesidePayment }, acquirerAccount, now)
       if (isNew) listeners.onException?.('unreadable', acquirerAccount)
     },
 
     /** Ends what `saveUnreadableStatus` has stored, because a later status response could be read. */
     async endUnreadable(orderId: string, now: Date): Promise<void> {
       const mid = await findMerchant(db, orderId)
-      if (mid !== undefined) await endUnreadable(db, { mid, orderId }, { by: 'enquiry', now })
+      if (mid === undefined) return
+      await inTransaction(db, (client) => endUnreadable(client, { mid, orderId }, { by: 'enquiry', now }))
     },
 
     /** Stores the beginning of an unreadable signed body, unless the acquirer account has as many open ones as are stored. */
@@ -185,12 +195,6 @@ export function createReports(
 
 /** The kind of an exception for the metrics; none if it was stored before. */
 const toCount = (kind: ExceptionKind, saved: SavedException) => (saved === 'known' ? [] : [kind])
-
-/**
- * Whether the acquirer receives an error for such a report, and so repeats it or shows it as undelivered. Only these are bounded:
- * what it receives a 200 for is stored, however many there are.
- */
-const isRejected = (kind: Contradiction) => kind !== 'double payment' && kind !== 'failure after success'
 
 /** A report's source and time. `now` is the moment under the lock. `attempt` is the name of a failed attempt. */
 type Received = Omit<Reporting, 'now'> & { now: Date; attempt: string }

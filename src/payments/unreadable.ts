@@ -11,7 +11,7 @@ type Order = { mid: string; orderId: string }
  */
 export function saveUnreadable(
   db: Database,
-  { mid, orderId }: Order,
+  { mid, orderId, isBesidePayment }: Order & { isBesidePayment: boolean },
   acquirerAccount: string,
   now: Date,
 ): Promise<boolean> {
@@ -22,14 +22,14 @@ export function saveUnreadable(
         where mid = $1 and order_id = $2 and kind = 'unreadable'
           and not exists (select from payment_resolutions r where r.mid = $1 and r.exception_id = e.exception_id)
        union all
-       select from payment_intents where mid = $1 and order_id = $2 and status not in ${OPEN_STATUSES}`,
-      [mid, orderId],
+       select from payment_intents where mid = $1 and order_id = $2 and status = 'SUCCESS' and not $3::boolean`,
+      [mid, orderId, isBesidePayment],
     )
     if (rows.length > 0) return false
     await client.query(
       `update payment_intents i
           set unreadable_at = $3
-        where mid = $1 and order_id = $2 and expires_at > $4 and not ${FAIL_TOLD}`,
+        where mid = $1 and order_id = $2 and status in ${OPEN_STATUSES} and expires_at > $4 and not ${FAIL_TOLD}`,
       [mid, orderId, now, givenUpUntil(now)],
     )
     // The time distinguishes the exception from an earlier one of the order, which has been resolved.
@@ -55,8 +55,10 @@ export async function endUnreadable(
   await endMark(db, { mid, orderId }, now)
 }
 
-/** Ends the mark of an order, and schedules its payment.expired if that was waiting for it. */
+/** Ends the mark of an order in the caller's transaction, and schedules its payment.expired if that was waiting for it. */
 export async function endMark(db: Queryable, { mid, orderId }: Order, now: Date): Promise<void> {
+  // The lock is a statement of its own, so that the next one sees what a transaction that held it has stored.
+  await db.query('select from payment_intents where mid = $1 and order_id = $2 for no key update', [mid, orderId])
   await db.query(
     `with ended as (
        update payment_intents set unreadable_at = null where mid = $1 and order_id = $2 and unreadable_at is not null

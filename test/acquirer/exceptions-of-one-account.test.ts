@@ -1,3 +1,5 @@
+import { connect } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
 import { beforeAll, expect, it } from 'vitest'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { type FakeCashfree, startFakeCashfree } from '../support/cashfree-bank.ts'
@@ -200,19 +202,50 @@ it('stores nothing of a disabled account’s notifications but those about its o
     .toBe(200)
 })
 
+/** Locks an order while `during` runs. */
+async function whileLocked(mid: string, orderId: string, during: () => Promise<void>): Promise<void> {
+  const client = await service.db.connect()
+  try {
+    await client.query('begin')
+    await client.query('select from payment_intents where mid = $1 and order_id = $2 for update', [mid, orderId])
+    await during()
+  } finally {
+    await client.query('rollback')
+    client.release()
+  }
+}
+
+const busyReports = () => service.pools.reports.totalCount - service.pools.reports.idleCount
+
 it('records another account’s payment while all notifications of one account wait for a locked order', async () => {
   const { merchant, orderId } = await paidOrder()
-  const { key, mid } = await newMerchant(service.db)
-  const other = await createOrder(service, { key, mid })
-  const client = await service.db.connect()
-  await client.query('begin')
-  await client.query('select from payment_intents where mid = $1 and order_id = $2 for update', [merchant.mid, orderId])
-  const waiting = Array.from({ length: 8 }, () => send(payment(orderId)))
-  const { reports: pool } = service.pools
-  await expect.poll(() => pool.totalCount - pool.idleCount).toBeGreaterThan(1)
-  const first = await Promise.race([notify(service, notification(other)), ...waiting])
-  await client.query('rollback')
-  client.release()
+  const other = await createOrder(service, await newMerchant(service.db))
+  let waiting: Promise<number>[] = []
+  await whileLocked(merchant.mid, orderId, async () => {
+    waiting = Array.from({ length: 8 }, () => send(payment(orderId)))
+    await expect.poll(busyReports).toBeGreaterThan(1)
+    const first = await Promise.race([notify(service, notification(other)), ...waiting])
+    expect(first).toMatchObject({ status: 200 })
+  })
   await Promise.all(waiting)
-  expect(first).toMatchObject({ status: 200 })
+})
+
+it('records another account’s payment although the clients of waiting notifications have left', async () => {
+  const { merchant, orderId } = await paidOrder()
+  const other = await createOrder(service, await newMerchant(service.db))
+  const { body, headers } = bank.seal(payment(orderId))
+  const { pathname, port, hostname } = new URL(url)
+  const fields = Object.entries({ ...headers, host: 'x', 'content-length': String(Buffer.byteLength(body)) })
+  const head = [`POST ${pathname} HTTP/1.1`, ...fields.map(([name, value]) => `${name}: ${value}`)].join('\r\n')
+  await whileLocked(merchant.mid, orderId, async () => {
+    const sockets = Array.from({ length: 8 }, () => connect(Number(port), hostname))
+    for (const socket of sockets) socket.write(`${head}\r\n\r\n${body}`)
+    await expect.poll(busyReports).toBeGreaterThan(1)
+    for (const socket of sockets) socket.destroy()
+    // By then the others would have taken the places of those that left.
+    await setTimeout(200)
+    expect(busyReports()).toBe(2)
+    expect(await notify(service, notification(other))).toMatchObject({ status: 200 })
+  })
+  await expect.poll(busyReports).toBe(0)
 })

@@ -607,10 +607,17 @@ describe('the answer to a question', () => {
   it('of an order that was paid twice reports both payments, also beside one that cannot be read', () => {
     const nameless = { ...attempt, transactionId: undefined, rail: undefined }
     const wallet = { ...attempt, transactionId: 'OM2', rail: { type: 'PPI_WALLET' } }
-    expect(read({ paymentDetails: [nameless, attempt, wallet] })).toEqual([
+    const both = [
       expect.objectContaining({ utr, names: { id: 'OM1' } }),
       expect.objectContaining({ utr: undefined, names: { id: 'OM2' } }),
-    ])
+    ]
+    expect(read({ paymentDetails: [attempt, wallet] })).toEqual(both)
+    const reading = () => read({ paymentDetails: [nameless, attempt, wallet] })
+    expect(reading).toThrow(expect.objectContaining({ isUnreadable: true, readable: both }))
+  })
+
+  it('of a failed order with a completed payment cannot be read', () => {
+    expect(() => read({ state: 'FAILED' })).toThrow(expect.objectContaining({ isUnreadable: true, readable: [] }))
   })
 
   it('that names another order is not believed', () => {

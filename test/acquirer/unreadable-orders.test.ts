@@ -1,5 +1,6 @@
 import { beforeAll, expect, it } from 'vitest'
 import { enquiryRulesOf } from '../../src/acquirer/acquirers.ts'
+import { cashfreeClient } from '../../src/acquirer/cashfree.ts'
 import { dueEnquiries } from '../../src/acquirer/enquire.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { createEnquiries } from '../../src/payments/enquiries.ts'
@@ -11,7 +12,7 @@ import { form, post, REFUND, STATUS } from '../support/service.ts'
 import { newKey } from '../support/tenants.ts'
 import { newWebhook } from '../support/webhooks.ts'
 import { cashfree } from './conformance/cashfree.ts'
-import type { Stage } from './conformance/driver.ts'
+import type { BankPayment, Stage } from './conformance/driver.ts'
 import { startInstance } from './conformance/instance.ts'
 import { bankOf, cancel, newOrder, type Order, recorded, statusOf } from './conformance/orders.ts'
 
@@ -60,6 +61,12 @@ async function eventsOf({ orderId }: Order) {
   return rows.map(({ type }) => type)
 }
 
+type Booked = { status: string; payments: BankPayment[] }
+
+/** What the bank has booked of an order. A test may change it. */
+const bookOf = ({ orderId }: Order) =>
+  (bankOf(stage) as unknown as { orders: Map<string, Booked> }).orders.get(orderId) as Booked
+
 async function exceptionsOf({ orderId, of }: Order) {
   const { rows } = await stage.service.db.query(
     `select kind, resolved_by as by from payment_exceptions e left join payment_resolutions r using (mid, exception_id)
@@ -75,6 +82,7 @@ it('writes payment.expired only when a response could be read that reports no pa
   await expire()
   expect([await statusOf(stage, order), await eventsOf(order)]).toEqual(['PENDING', []])
   payment.status = 'failed'
+  bookOf(order).status = 'EXPIRED'
   await ask(order)
   await expire()
   expect(await statusOf(stage, order)).toBe('FAIL')
@@ -211,10 +219,81 @@ it('calls a second payment of an order a double payment once, and nothing else',
   const { payment: first } = await bankOf(stage).pay(order.orderId, { faults: { lost: 1 } })
   Object.assign(first, { rrn: '1234567890' })
   await ask(order)
-  const orders = (bankOf(stage) as unknown as { orders: Map<string, { payments: object[] }> }).orders
-  orders.get(order.orderId)?.payments.push({ ...first, id: `${first.id}9` })
+  bookOf(order).payments.push({ ...first, id: `${first.id}9` })
   for (let i = 0; i < 2; i++) await ask(order)
   const { exceptions, intent } = await recorded(stage, order)
   expect(intent).toEqual(['SUCCESS', '1234567890'])
   expect(exceptions).toEqual([['double payment', 'SUCCESS', `${first.id}9`, '200.00']])
+})
+
+it('knows a payment that an operator has confirmed by the acquirer’s id, and by its reference', async () => {
+  const [byId, byReference] = [await newOrder(stage, of), await newOrder(stage, of)]
+  const pay = ({ orderId }: Order) => bankOf(stage).pay(orderId, { faults: { lost: 1 } })
+  const { payment: first } = await pay(byId)
+  const confirm = ({ orderId }: Order, utr: string) =>
+    ops('confirm', '--order-id', orderId, '--utr', utr, '--amount', '200')
+  expect((await confirm(byId, first.id)).code).toBe(0)
+  await ask(byId)
+  // The command has the clock of the machine, by which the order is over.
+  expect((await exceptionsOf(byId)).map(({ kind }) => kind)).toEqual(['late payment'])
+  const { payment: second } = await pay(byReference)
+  await ask(byReference)
+  expect((await confirm(byReference, second.id)).stdout).toContain('was paid already')
+  expect(await exceptionsOf(byReference)).toEqual([])
+})
+
+it.each([
+  ['no payment', (book: BankPayment[]) => void book.splice(0)],
+  ['a failed payment', (book: BankPayment[]) => void Object.assign(book[0] as BankPayment, { status: 'failed' })],
+  ['a pending payment', (book: BankPayment[]) => void Object.assign(book[0] as BankPayment, { status: 'pending' })],
+])('keeps an order open that Cashfree calls PAID beside %s', async (_what, change) => {
+  const order = await newOrder(stage, of)
+  await bankOf(stage).pay(order.orderId, { faults: { lost: 1 } })
+  change(bookOf(order).payments)
+  const paidOrder = { order_id: order.orderId, order_status: 'PAID' }
+  const account = { apiUrl: 'https://api.example', clientId: 'c', clientSecret: 's', notificationSecrets: ['s'] }
+  const listed = bookOf(order).payments.map(({ id, status }) => ({
+    cf_payment_id: id,
+    payment_status: status === 'failed' ? 'FAILED' : 'PENDING',
+    payment_amount: '200.00',
+  }))
+  const client = cashfreeClient(account, async ({ path }) => ({
+    status: 200,
+    body: path.endsWith('/payments') ? listed : paidOrder,
+    requestId: undefined,
+  }))
+  const paymentLink = { acquirer: 'cashfree', merchantId: 'CF', id: order.orderId, reference: order.orderId, link: '' }
+  for (const isOpen of [true, false]) {
+    const asking = client.getPayments({ orderId: order.orderId, paymentLink, isOpen })
+    await expect(asking).rejects.toMatchObject({ isUnreadable: true })
+  }
+})
+
+it('stores the exception of a cancelled order too', async () => {
+  const order = await newOrder(stage, of)
+  const { payment } = await bankOf(stage).pay(order.orderId, { faults: { lost: 1 } })
+  payment.status = 'odd'
+  await stage.service.db.query("update payment_intents set status = 'CANCELLED' where order_id = $1", [order.orderId])
+  await expect(ask(order)).rejects.toMatchObject({ isUnreadable: true })
+  expect(await statusOf(stage, order)).toBe('FAIL')
+  expect(await exceptionsOf(order)).toEqual([{ kind: 'unreadable', by: null }])
+})
+
+it.each(['-', '__', 'NA', '0', 'null'])('takes %j for no id of a payment', async (id) => {
+  const [named, nameless] = [await newOrder(stage, of), await newOrder(stage, of)]
+  const { payment } = await bankOf(stage).pay(named.orderId, { faults: { lost: 1 } })
+  Object.assign(payment, { id })
+  await ask(named)
+  expect((await recorded(stage, named)).intent).toEqual(['SUCCESS', payment.rrn])
+  Object.assign((await bankOf(stage).pay(nameless.orderId, { faults: { lost: 1 } })).payment, { id, rrn: 'NA' })
+  await expect(ask(nameless)).rejects.toMatchObject({ isUnreadable: true })
+})
+
+it('records the payment that can be read, and stores an exception for one beside it that cannot', async () => {
+  const order = await newOrder(stage, of)
+  const { payment } = await bankOf(stage).pay(order.orderId, { faults: { lost: 1 } })
+  bookOf(order).payments.push({ ...payment, id: 'null', rrn: 'NA' })
+  await expect(ask(order)).rejects.toMatchObject({ isUnreadable: true })
+  expect((await recorded(stage, order)).intent).toEqual(['SUCCESS', payment.rrn])
+  expect(await exceptionsOf(order)).toEqual([{ kind: 'unreadable', by: null }])
 })
