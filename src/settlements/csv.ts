@@ -106,6 +106,11 @@ export function settlementFile(layout?: Layout): CsvFormat {
         ),
         // A row of totals has neither a UTR nor a day.
         isRow: (fields) => readers.isLikeDay(fields[DAY_AT] ?? '') || /\d/.test(fields[UTR_AT] ?? ''),
+        hasAmount: (fields) =>
+          readers.status(fields[STATUS_AT] as string) !== IGNORED &&
+          columns.some(
+            ({ written, places }) => written === 'rupees' && places.some((at) => /[1-9]/.test(fields[at] ?? '')),
+          ),
       },
     }),
   }

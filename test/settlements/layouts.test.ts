@@ -174,7 +174,7 @@ ${given},B1,4.00,0.00,0.36,0.36,-,-95.28,06-08-2026,Success
       'line 6: Status (status) must be a word of the layout: failed, success, settled',
       'line 7: UPI RRN was made a number by a spreadsheet, and has lost digits: get the file again, and open the column as text',
       'line 8: UPI RRN (utr) must be 1 to 35 letters and digits, Settled On (initiation_date) must be a day that exists, written dd-mm-yyyy',
-      'line 10: is a row below the table, which ends in line 9: two files in one?',
+      'line 9: stands between rows and has an amount, but is no row of the table: correct its day, or delete the line if it is a total',
     ])
     expect(await stored(good)).toBeUndefined()
   })
