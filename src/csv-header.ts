@@ -134,8 +134,10 @@ type Between = { line: number; amountIn?: number; repeatsHeader: boolean; hasTex
 
 /** What is wrong with them above the row in line `below`. A header that is repeated alone begins a page; others may begin another file. */
 function faultBetween({ line, amountIn, repeatsHeader, hasText }: Between, below: number, isProvable: boolean) {
-  if (repeatsHeader && (isProvable || hasText || amountIn !== undefined))
-    return { line: below, text: `is a row below the table, which ends in line ${line}: two files in one?` }
+  if (repeatsHeader && (isProvable || hasText || amountIn !== undefined)) {
+    const text = `is a row below the table, which ends in line ${line}: two files in one?`
+    return { line: below, text: isProvable ? `${text} The balance does not follow from the row above` : text }
+  }
   return amountIn === undefined ? undefined : { line: amountIn, text: AMOUNT_BETWEEN_ROWS }
 }
 

@@ -24,10 +24,12 @@ export function createBalanceChain() {
     if (from === undefined || until === undefined) return
     const chains = new Map([1n, -1n].map((sign) => [sign, chainOf(lines, sign)]))
     for (const reading of readings.filter(({ broken }) => broken === undefined)) {
-      const off = lines.find((entry, at) => !follows(at === 0 ? last : lines[at - 1], entry, reading))
+      const inside = lines.find((entry, at) => at > 0 && !follows(lines[at - 1], entry, reading))
+      const off = follows(last, from, reading) ? inside : from
       if (off) reading.isAsWritten = false
       const chain = chains.get(reading.sign)
-      reading.chain = reading.chain === undefined ? chain : chain && joined(reading, reading.chain, chain)
+      if (last !== undefined) reading.chain = reading.chain && chain && joined(reading, reading.chain, chain)
+      else reading.chain = inside === undefined && chain ? asWritten(lines, reading, chain) : chain
       if (reading.chain === undefined)
         reading.broken = { line: (off ?? from).line, after: last?.line ?? 0, to: until.line }
     }
@@ -142,6 +144,16 @@ function chainOf(lines: readonly Entry[], sign: bigint): Chain | undefined {
   for (const balance of reached) for (const to of next.get(balance) ?? []) reached.add(to)
   if (begin === undefined || reached.size < surplus.size) return undefined
   return end === undefined ? { begins: reached, ends: reached } : { begins: new Set([begin]), ends: new Set([end]) }
+}
+
+/**
+ * The chain of the file's first lines, in its order. If they add up to 0, no line above says with which of their balances they begin,
+ * and another one than the file's could hide that a line below is missing.
+ */
+function asWritten(lines: readonly Entry[], { oldestFirst }: Reading, { begins, ends }: Chain): Chain {
+  if (begins !== ends) return { begins, ends }
+  const end = new Set([(lines.at(oldestFirst ? -1 : 0) as Entry).balance])
+  return { begins: end, ends: end }
 }
 
 /** The chain of the lines so far and of those below them. */
