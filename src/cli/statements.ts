@@ -122,11 +122,12 @@ export const statementCommands = [
       if (credit === undefined)
         throw new CommandError(`line ${line} of statement ${statement} is no credit that is stored: ${SEE_PAYOUTS}`)
       const shown = `line ${line} of statement ${statement}, ${describe(credit)},`
-      const json = { payout: payout ?? null, statement, line, ...toShown(credit) }
+      const made = { payout: payout ?? null, statement, line }
+      const json = { ...made, ...toShown(credit) }
       if (payout === undefined) {
         if (credit.matchedPayout === null) throw new CommandError(`${shown} is matched with no payout: ${SEE_PAYOUTS}`)
         await setMatch(client, place, null)
-        return { json, text: `${shown} is matched with the payout ${credit.matchedPayout} no longer`, made: json }
+        return { json, text: `${shown} is matched with the payout ${credit.matchedPayout} no longer`, made }
       }
       const found = await findPayout(await snapshotOf(client, now), credit, payout)
       if (found === undefined) throw new CommandError(`${NO_PAYOUT}: ${SEE_PAYOUTS}`)
@@ -139,7 +140,7 @@ export const statementCommands = [
         throw new CommandError(`${shown} is not the payout ${payout}: ${doubts.join(', ')}; check both, or add --force`)
       await setMatch(client, place, payout)
       const text = `${shown} is the payout ${payout} of ${toIndianRupees(expected)}`
-      return { json: { ...json, expected }, text, made: json }
+      return { json: { ...json, expected }, text, made }
     },
   }),
 
