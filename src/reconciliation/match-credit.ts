@@ -10,7 +10,7 @@ export type MatchingPayout = { expected: bigint; others: string[] }
 /** The payout to the credit's bank account with this reference; undefined where there is none within 31 days. */
 export async function findPayout(
   snapshot: Snapshot,
-  { day, references, matchedPayout, ...account }: Credit,
+  { day, references, matchedPayout, matchedElsewhere, ...account }: Credit,
   payout: string,
 ): Promise<MatchingPayout | undefined> {
   const days = { from: addDays(day, -AROUND_DAYS), to: addDays(day, AROUND_DAYS) }
@@ -18,7 +18,7 @@ export async function findPayout(
   const isMeant = (one: (typeof transfers)[number]) => one.references.includes(comparable(payout))
   const meant = transfers.filter(isMeant)
   if (meant.length === 0) return undefined
-  const named = matchedPayout === null ? references : [...references, matchedPayout]
+  const named = [...references, ...matchedElsewhere, ...(matchedPayout === null ? [] : [matchedPayout])]
   return {
     expected: meant.reduce((sum, { expected }) => sum + expected, 0n),
     others: transfers

@@ -3,7 +3,8 @@ import { comparable } from './references.ts'
 
 /**
  * A credit of a statement to the bank account of these merchants and this acquirer account; its references are comparable, also the one
- * of the payout that a person has matched with it. `amount` is in paise.
+ * of the payout that a person has matched with it, and those of payouts that are matched with a line of its day and amount in other
+ * statements, which may be the same line. `amount` is in paise.
  */
 export type Credit = {
   mids: string[]
@@ -12,6 +13,7 @@ export type Credit = {
   amount: bigint
   references: string[]
   matchedPayout: string | null
+  matchedElsewhere: string[]
 }
 
 export type LineNumber = { importId: number; line: number }
@@ -27,7 +29,13 @@ export async function lockCredit(client: Queryable, { importId, line }: LineNumb
   type Row = Omit<Credit, 'amount'> & { importId: number; amount: string }
   const { rows } = await client.query<Row>(
     `select i.import_id as "importId", i.mids, i.account, to_char(l.day, 'YYYY-MM-DD') as day, l.amount_paise::text as amount,
-            l.refs as references, l.matched_payout as "matchedPayout"
+            l.refs as references, l.matched_payout as "matchedPayout",
+            array(select other.matched_payout
+                    from statement_lines other
+                    join statement_imports o on o.import_id = other.import_id
+                   where o.mids = i.mids and o.account is not distinct from i.account and o.sha256 <> i.sha256
+                     and other.day = l.day and other.amount_paise = l.amount_paise
+                     and other.matched_payout is not null) as "matchedElsewhere"
        ${COPIES}
        join statement_lines l on l.import_id = i.import_id and l.line = $2
         for update of l`,

@@ -16,8 +16,8 @@ function isLong(text: string): boolean {
   return text.length >= 12 && text.length <= 35 && text.replace(/\D/g, '').length >= 6
 }
 
-/** What stands before the @ of a UPI or e-mail address names a person, and may hold a mobile number. */
-const BEFORE_AT = /[A-Za-z0-9._]+(?=\s*@)/g
+/** What stands before the @ of a UPI or e-mail address names a person, and may be a mobile number: `asha1990@okaxis`, `asha1990-2@ybl`. */
+const BEFORE_AT = /[A-Za-z0-9._]+(?:-\d{1,2})?(?=\s*@)/g
 
 /**
  * The references, comparable, in a text of a statement's line, such as `NEFT CR-YESB0000001-…-YESIG62440270133`; and whatever stands

@@ -315,6 +315,7 @@ Txn Date\tDescription\t        Debit\tCredit\tBalance\t
 18/11/2026,IMPS919876543210 asha.rao1990123456@okaxis,,1,3
 18/11/2026,ASHARAO1990123456 @okaxis/AXNPN27701342567,,1,4
 18/11/2026,916123456789/911234567890,,1,5
+18/11/2026,UPI-asharao1990123456-2@ybl-632312345670,,1,6
 `,
     read: [
       [2, 18, 100, '632312345678'],
@@ -322,6 +323,7 @@ Txn Date\tDescription\t        Debit\tCredit\tBalance\t
       [4, 18, 100, ''],
       [5, 18, 100, 'AXNPN27701342567'],
       [6, 18, 100, '911234567890'],
+      [7, 18, 100, '632312345670'],
     ],
     covers: 'no day',
   },

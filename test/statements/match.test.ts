@@ -107,6 +107,19 @@ describe('statements match', () => {
     expect(await match(number, 3, '--payout', second.reference)).toMatchObject({ code: 0 })
   })
 
+  it('rejects a line that is matched with another payout in another statement of the account', async () => {
+    const { mid, second, file } = await newShop()
+    const twin = { day: '2026-08-04', reference: newReference(), rupees: 1004 }
+    await addPayout(mid, twin)
+    const { import: one } = await must(importArgs(mid, 'narration'), file)
+    const { import: two } = await must(importArgs(mid, 'narration'), `Account XX5678\n${file}`)
+    expect(await match(one, 3, '--payout', second.reference)).toMatchObject({ code: 0 })
+    expect((await match(two, 4, '--payout', twin.reference)).stderr).toMatch(
+      new RegExp(`the line names the payout ${second.reference}, or is matched with it; check both`),
+    )
+    expect(await states(mid)).toEqual(['arrived', 'arrived', 'not known', 'not known'])
+  })
+
   it('compares with what a transfer adds up to, with what pull has not stored', async () => {
     const { mid, second, file } = await newShop()
     await addPayout(mid, { ...second, rupees: 10 })
