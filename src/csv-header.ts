@@ -9,8 +9,8 @@ const MOST_BYTES_BEFORE = 64 * 1024
 
 export type Checked<T> = { value: T; faults?: never } | { value?: never; faults: string[] }
 
-/** Checks a record that stands in this line; undefined for a record that is no row of the table. */
-export type CheckRecord = (record: readonly string[], line: number) => Checked<string> | undefined
+/** Checks a record that stands in this line; undefined for a record that is no row of the table. A fault may be of a `line` above. */
+export type CheckRecord = (record: readonly string[], line: number) => (Checked<string> & { line?: number }) | undefined
 
 /**
  * Format of one kind of file. A file has at least one column of each list in `required`, in any order; its first line names
@@ -33,6 +33,10 @@ export type BankForm = {
   names: readonly (string | undefined)[]
   /** Whether these fields, in the order of `columns`, are meant as a row of the table. */
   isRow: (fields: readonly string[]) => boolean
+  /** Whether these fields, of a record between rows that is none, have an amount. */
+  hasAmount: (fields: readonly string[]) => boolean
+  /** Receives a fault of such records above the row in line `above`, where the balances can prove that there is none. */
+  doubt?: ((fault: { line: number; text: string; above: number }) => void) | undefined
 }
 
 /** A file from its header on: the line of the header, counted from 1, what separates its fields, and whether blanks around them count. */
@@ -44,7 +48,7 @@ export function readHeader(
   { columns, required, check, bank }: CsvFormat,
   delimiter: string,
 ): Checked<CheckRecord> {
-  if (bank) return { value: checkBankRecords(header, bank, check, delimiter) }
+  if (bank) return checkBankRecords(header, bank, check, delimiter)
   const [separator] = header.length === 1 ? (/[;|\t]/.exec(header[0] ?? '') ?? []) : []
   if (separator !== undefined) {
     return {
@@ -76,26 +80,41 @@ export function readHeader(
   }
 }
 
-/** Records below the table's last row are left out; a row below them means that the file is two files, or cut. */
+/**
+ * Records that are no rows are left out: below the table's last row, and between rows where they have no amount, or the balances
+ * prove that no row is missing.
+ */
 function checkBankRecords(
   header: readonly string[],
-  { names, isRow }: BankForm,
+  { names, isRow, hasAmount, doubt }: BankForm,
   check: CsvFormat['check'],
   delimiter: string,
-): CheckRecord {
+): Checked<CheckRecord> {
+  const several = names.filter((name) => name !== undefined && isOneOfSeveral(header, name, names))
+  if (several.length > 0)
+    return { faults: several.map((name) => `names ${name} more than once: give ${name}#1 or ${name}#2 in the layout`) }
   const positions = positionsOf(header, names)
   const fewest = Math.max(...positions) + 1
+  const isHeader = (record: readonly string[]) =>
+    positions.every((at) => at < 0 || comparable(record[at] ?? '') === comparable(header[at] ?? ''))
   let hasRows = false
-  let ended: number | undefined
-  return (record, line) => {
+  let between: Between | undefined
+  const value: CheckRecord = (record, line) => {
     const fields = positions.map((position) => cleaned(record[position] ?? ''))
     if (!isRow(fields)) {
-      if (hasRows && record.some((field) => /[\p{L}\d]/u.test(field))) ended ??= line
+      const text = record.join(' ')
+      if (!hasRows || !/[\p{L}\d]/u.test(text)) return undefined
+      between ??= { line, repeatsHeader: false, hasText: false }
+      if (isHeader(record)) between.repeatsHeader = true
+      else if (hasAmount(fields)) between.amountIn ??= line
+      else if (!PAGE.test(text)) between.hasText = true
       return undefined
     }
     hasRows = true
-    if (ended !== undefined)
-      return { faults: [`is a row below the table, which ends in line ${ended}: two files in one?`] }
+    const fault = between && faultBetween(between, line, doubt !== undefined)
+    between = undefined
+    if (fault && doubt) doubt({ ...fault, above: line })
+    else if (fault) return { faults: [fault.text], line: fault.line }
     // A quote that is not closed swallows the line after.
     if (record.some((field) => /[\r\n]/.test(field) && field.includes(delimiter)))
       return { faults: ['has a quote that is not closed'] }
@@ -107,17 +126,42 @@ function checkBankRecords(
     )
     return rounded.length > 0 ? { faults: rounded } : check(fields, line)
   }
+  return { value }
 }
+
+/** Records between two rows that are none: the line of the first of them, and of the first that has an amount. */
+type Between = { line: number; amountIn?: number; repeatsHeader: boolean; hasText: boolean }
+
+/** What is wrong with them above the row in line `below`. A header that is repeated alone begins a page; others may begin another file. */
+function faultBetween({ line, amountIn, repeatsHeader, hasText }: Between, below: number, isProvable: boolean) {
+  if (repeatsHeader && (isProvable || hasText || amountIn !== undefined)) {
+    const text = `is a row below the table, which ends in line ${line}: two files in one?`
+    return { line: below, text: isProvable ? `${text} The balance does not follow from the row above` : text }
+  }
+  return amountIn === undefined ? undefined : { line: amountIn, text: AMOUNT_BETWEEN_ROWS }
+}
+
+const PAGE = /^\W*page\b/i
+const AMOUNT_BETWEEN_ROWS =
+  'stands between rows and has an amount, but is no row of the table: correct its day, or delete the line if it is a total'
 
 const ROUNDED_RULE =
   'was made a number by a spreadsheet, and has lost digits: get the file again, and open the column as text'
 
-/** Where each of `names` stands in the header; -1 for undefined. The first of columns with one name counts, `Amount#2` is the second. */
+const NUMBERED = /^(.*)#([1-9])$/
+
+/** Whether the header has several columns of this name, and neither the name nor another one of the layout says which one it is. */
+function isOneOfSeveral(header: readonly string[], name: string, names: readonly (string | undefined)[]): boolean {
+  const isNumbered = names.some((one) => comparable(NUMBERED.exec(one ?? '')?.[1] ?? '') === comparable(name))
+  return !NUMBERED.test(name) && !isNumbered && header.filter((one) => comparable(one) === comparable(name)).length > 1
+}
+
+/** Where each of `names` stands in the header; -1 for undefined. `Amount#2` is the second column of this name. */
 function positionsOf(header: readonly string[], names: readonly (string | undefined)[]): number[] {
   const found = header.map(comparable)
   return names.map((name) => {
     if (name === undefined) return -1
-    const [, base = name, nth = '1'] = /^(.*)#([1-9])$/.exec(name) ?? []
+    const [, base = name, nth = '1'] = NUMBERED.exec(name) ?? []
     return found.map((one, at) => (one === comparable(base) ? at : -1)).filter((at) => at >= 0)[Number(nth) - 1] ?? NaN
   })
 }

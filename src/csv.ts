@@ -101,11 +101,11 @@ async function* readBatches(csv: Readable, format: CsvFormat, onWarning: OnWarni
           check = value
         }
       } else if (record.length > 1 || record[0] !== '') {
-        const { value, faults } = check(record, line) ?? { value: '' }
+        const { value, faults, line: at = line } = check(record, line) ?? { value: '' }
         // Fields with a line break are refused, so only a bad record spans several lines, or one of a bank's other columns.
         const text = faults || format.bank ? record.join('') : ''
         lineCount += text.split('\n').length - 1
-        if (faults) batch.faults.push({ line, text: /[\r\n]/.test(text) ? OTHER_LINE_END : faults.join(', ') })
+        if (faults) batch.faults.push({ line: at, text: /[\r\n]/.test(text) ? OTHER_LINE_END : faults.join(', ') })
         else if (value !== '') {
           batch.rows += `${line}\t${value}\n`
           batch.rowCount += 1

@@ -150,13 +150,13 @@ const filesOf = (layout: Pick<Layout, 'columns'>) => (isOfStatements(layout) ? '
 const unknownLayout = (name: string) => new CommandError(`there is no layout ${name}: see ops settlements layout list`)
 
 async function tryLayout(csv: Readable, layout: Layout): Promise<Output> {
-  const { columns, format, toShow } = formatOf(layout)
+  const { columns, format, toShow, balances } = formatOf(layout)
   const shown: string[] = []
   let rows = 0
   const keepFirst = async (batch: Batch) => {
     rows += batch.rowCount
     if (shown.length < ROWS_SHOWN) shown.push(...batch.rows.split('\n', ROWS_SHOWN - shown.length).filter(Boolean))
-    return []
+    return batch.isLast ? (balances?.end().faults ?? []) : []
   }
   const refused = await storeBatches(csv, format, keepFirst).then(
     () => undefined,
@@ -182,6 +182,7 @@ function formatOf(layout: Layout): {
   columns: string[]
   format: CsvFormat
   toShow: (copied: readonly string[]) => readonly string[]
+  balances?: ReturnType<typeof statementFile>['balances']
 } {
   if (!isOfStatements(layout))
     return { columns: ['line', ...SETTLEMENT_COLUMNS], format: settlementFile(layout), toShow: (copied) => copied }
@@ -194,7 +195,7 @@ function formatOf(layout: Layout): {
   }
   return {
     columns: ['line', 'day', 'amount', 'references'],
-    format: statementFile(layout, all).format,
+    ...statementFile(layout, all),
     toShow: ([line = '', , day = '', paise = '', references = '']) => [
       ...[line, day, toSumText(BigInt(paise))],
       references.slice(1, -1).replaceAll(',', ' '),

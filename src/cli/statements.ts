@@ -6,13 +6,10 @@ import { nextDay, startOfDay, toIstTime } from '../ist.ts'
 import { createBankDays, type Days } from '../ledger/bank-days.ts'
 import { holidaysOf } from '../ledger/bank-holidays.ts'
 import { toIndianRupees, toSumText, totalText } from '../money.ts'
-import {
-  type ImportedStatement,
-  importStatement,
-  listStatements,
-  matchLine,
-  undoStatement,
-} from '../statements/import.ts'
+import { findPayout } from '../reconciliation/match-credit.ts'
+import { snapshotOf } from '../reconciliation/reconcile.ts'
+import { type ImportedStatement, importStatement, listStatements, undoStatement } from '../statements/import.ts'
+import { type Credit, lockCredit, setMatch } from '../statements/match.ts'
 import { atomicCommand, changingCommand, command } from './command.ts'
 import { DAYS, DAYS_USAGE, daysOf, inOrder, requireDays } from './days.ts'
 import { CommandError } from './errors.ts'
@@ -26,23 +23,25 @@ const NUMBER_RULE = 'must be the number of a statement, as ops statements list s
 const statementNumber = matching(/^[1-9][0-9]{0,8}$/, NUMBER_RULE).transform(Number)
 
 const NO_PAYOUT = 'the merchants of this statement have no payout with this reference'
+const SEE_PAYOUTS = 'see ops reconcile payouts'
 
 export const statementCommands = [
   changingCommand('statements import', 'Import the statement of a merchant’s bank account', {
-    usage: `FILE|- --layout hdfc --mid M1 [--mid M2 …] ${DAYS_USAGE} [--closing RUPEES] [--acquirer ${ACQUIRER_NAMES.join('|')}[:ACCOUNT]]   (the days that the bank was asked for; every merchant who is paid to the account; --closing: the balance after them)`,
+    usage: `FILE|- --layout hdfc --mid M1 [--mid M2 …] ${DAYS_USAGE} [--opening RUPEES] [--closing RUPEES] [--acquirer ${ACQUIRER_NAMES.join('|')}[:ACCOUNT]]   (the days that the bank was asked for; every merchant who is paid to the account; --opening and --closing: the balances before and after them)`,
     schema: z
       .object({
         file: FILE,
         layout: identifier,
         mid: z.array(identifier, errorText('must be given for every merchant who is paid to the account')),
         ...DAYS,
+        opening: totalText.optional(),
         closing: totalText.optional(),
         acquirer: acquirerAccount.optional(),
       })
       .superRefine(inOrder)
       .refine(...requireDays),
     argument: 'file',
-    async run({ file, layout: layoutName, mid: mids, closing, acquirer: account = null, ...typed }, context) {
+    async run({ file, layout: layoutName, mid: mids, opening, closing, acquirer: account = null, ...typed }, context) {
       const { change, db, now, person, terminal } = context
       const days = daysOf(typed) as Days
       if (nextDay(startOfDay(days.to)) > now) throw new CommandError('the days of a statement must be over')
@@ -56,6 +55,7 @@ export const statementCommands = [
         layout,
         mids: [...new Set(mids)].sort(),
         account,
+        opening,
         closing,
         file: toOneLine(basename(file)),
       }
@@ -69,8 +69,8 @@ export const statementCommands = [
             onProgress: progress('lines'),
             onWarning,
           })
-          warnings.push(...judge(imported, { ...days, closing }))
-          const { closing: _, ...made } = imported
+          warnings.push(...judge(imported, importing))
+          const { proved: _, ...made } = imported
           const covers = made.coversTo === null ? 'no day' : `${made.coversFrom} to ${made.coversTo}`
           return {
             json: { ...made, warnings },
@@ -103,23 +103,44 @@ export const statementCommands = [
     },
   }),
 
-  atomicCommand('statements match', 'Say by hand which credit is a payout', {
-    usage: '--payout REFERENCE --statement N --line N --reason "the bank shows 16 characters"',
-    schema: z.object({
-      payout: text(64),
-      statement: statementNumber,
-      line: matching(/^[1-9][0-9]{0,8}$/, 'must be the number of a line').transform(Number),
-      reason: text(255),
-    }),
-    async run({ payout, statement, line }, { client }) {
-      const missing = await matchLine(client, { importId: statement, line, payout })
-      if (missing !== undefined) {
-        const what =
-          missing === 'credit' ? `line ${line} of statement ${statement} is no credit that is kept` : NO_PAYOUT
-        throw new CommandError(`${what}: see ops reconcile payouts`)
+  atomicCommand('statements match', 'Enter which credit is a payout', {
+    usage:
+      '--payout REFERENCE|--none --statement N --line N --reason "the bank shows 16 characters" [--force]   (--none: undo it; --force: though the line has another amount, or names another payout)',
+    schema: z
+      .object({
+        payout: text(64).optional(),
+        none: z.literal(true).optional(),
+        statement: statementNumber,
+        line: matching(/^[1-9][0-9]{0,8}$/, 'must be the number of a line').transform(Number),
+        reason: text(255),
+        force: z.literal(true).optional(),
+      })
+      .refine(({ payout, none }) => (payout === undefined) === (none === true), 'give --payout REFERENCE, or --none'),
+    async run({ payout, statement, line, force }, { client, now }) {
+      const place = { importId: statement, line }
+      const credit = await lockCredit(client, place)
+      if (credit === undefined)
+        throw new CommandError(`line ${line} of statement ${statement} is no credit that is stored: ${SEE_PAYOUTS}`)
+      const shown = `line ${line} of statement ${statement}, ${describe(credit)},`
+      const made = { payout: payout ?? null, statement, line }
+      const json = { ...made, ...toShown(credit) }
+      if (payout === undefined) {
+        if (credit.matchedPayout === null) throw new CommandError(`${shown} is matched with no payout: ${SEE_PAYOUTS}`)
+        await setMatch(client, place, null)
+        return { json, text: `${shown} is matched with the payout ${credit.matchedPayout} no longer`, made }
       }
-      const json = { payout, statement, line }
-      return { json, text: `line ${line} of statement ${statement} is the payout ${payout}`, made: json }
+      const found = await findPayout(await snapshotOf(client, now), credit, payout)
+      if (found === undefined) throw new CommandError(`${NO_PAYOUT}: ${SEE_PAYOUTS}`)
+      const expected = toSumText(found.expected)
+      const doubts = [
+        ...(found.expected === credit.amount ? [] : [`the payout is ${toIndianRupees(expected)}`]),
+        ...found.others.map((other) => `the line names the payout ${other}, or is matched with it`),
+      ]
+      if (doubts.length > 0 && force === undefined)
+        throw new CommandError(`${shown} is not the payout ${payout}: ${doubts.join(', ')}; check both, or add --force`)
+      await setMatch(client, place, payout)
+      const text = `${shown} is the payout ${payout} of ${toIndianRupees(expected)}`
+      return { json: { ...json, expected }, text, made }
     },
   }),
 
@@ -139,25 +160,33 @@ export const statementCommands = [
   }),
 ]
 
-/** What is doubtful of a statement. Throws when its newest balance is not the one that the person saw. */
+const toShown = ({ day, amount, references }: Credit) => ({ day, amount: toSumText(amount), references })
+
+const describe = ({ day, amount, references }: Credit) =>
+  `${day}, ${toIndianRupees(toSumText(amount))}, ${references.length > 0 ? references.join(' ') : 'no reference'}`
+
+/** What is doubtful of a statement. Throws when a balance of it is not the one that the person saw. */
 function judge(
-  { closing: newest, coversFrom }: ImportedStatement,
-  { from, to, closing }: Days & { closing: bigint | undefined },
+  { proved, coversFrom }: ImportedStatement,
+  { from, to, ...seen }: Days & { [Side in 'opening' | 'closing']?: bigint | undefined },
 ): string[] {
-  if (closing !== undefined && newest !== closing) {
-    const found = newest === undefined ? 'no balances' : `the newest balance ${toIndianRupees(toSumText(newest))}`
+  for (const side of ['opening', 'closing'] as const) {
+    const [given, found] = [seen[side], proved?.[side]]
+    if (given === undefined || given === found) continue
+    const name = side === 'opening' ? 'the balance before the oldest line' : 'the newest balance'
+    const has = found === undefined ? 'no balances' : `${name} ${toIndianRupees(toSumText(found))}`
     throw new CommandError(
-      `nothing was imported: the file has ${found}, not ${toIndianRupees(toSumText(closing))}; get it from the bank again`,
+      `nothing was imported: the file has ${has}, not ${toIndianRupees(toSumText(given))}; get it from the bank again`,
     )
   }
-  if (newest === undefined) return ['the file has no balances: nothing proves that no line of it is missing']
+  if (proved === undefined) return ['the file has no balances: nothing proves that no line of it is missing']
   return [
     ...(coversFrom !== from
       ? [
-          `the file ends with its oldest line, and may be cut there: to cover the days before ${coversFrom}, get one that begins earlier`,
+          `the file may begin too late: to cover the days before ${coversFrom}, give --opening with the balance before them`,
         ]
       : []),
-    ...(closing === undefined
+    ...(seen.closing === undefined
       ? [`the file may end too early: to cover all days until ${to}, give --closing with the balance after them`]
       : []),
   ]

@@ -16,7 +16,7 @@ import { type PayoutLine, payoutsOf } from './payouts.ts'
 import { inSnapshot, type Merchants, midsOf } from './reconcile.ts'
 
 /** A payout may be listed, or arrive, some days away from the days that were asked for. */
-const AROUND_DAYS = 31
+export const AROUND_DAYS = 31
 
 const NOT_KNOWN: Arrival = { arrival: 'not known', arrivedOn: null, credited: null, statement: null }
 
@@ -90,19 +90,35 @@ function coveredFor(
 /** What has arrived at the bank account of the payouts of these days. */
 async function arrivalsAt(
   snapshot: Snapshot,
-  { mids, account, statements }: BankAccount,
+  { statements, ...account }: BankAccount,
   days: Days,
 ): Promise<Map<string, Arrival>> {
   const around = { from: addDays(days.from, -AROUND_DAYS), to: addDays(days.to, AROUND_DAYS) }
-  type Transfer = AwaitedPayout & { key: string; references: string[]; knownAt: Date }
-  const payouts = new Map<string, Transfer>()
+  const awaited = await transfersTo(snapshot, account, around)
+  const lines = await readLines(snapshot, account, around, awaited)
+  const covered = (transfer: Transfer) => coveredFor(transfer, statements, snapshot.bankDays)
+  return new Map(
+    [...judgeArrivals(awaited, lines, covered, snapshot.bankDays)].map(([{ key }, arrival]) => [key, arrival]),
+  )
+}
+
+/** What an acquirer transfers to a bank account by one credit: the payouts, to several merchants, that `keyOf` names alike. */
+type Transfer = AwaitedPayout & { key: string; references: string[]; knownAt: Date }
+
+/** The transfers to the bank account whose last row is of these days. */
+export async function transfersTo(
+  snapshot: Snapshot,
+  { mids, account }: Pick<BankAccount, 'mids' | 'account'>,
+  days: Days,
+): Promise<Transfer[]> {
+  const transfers = new Map<string, Transfer>()
   for (const mid of mids) {
-    for await (const { utr, knownAt, ...payout } of payoutsOf(snapshot, mid, around)) {
+    for await (const { utr, knownAt, ...payout } of payoutsOf(snapshot, mid, days)) {
       if (account !== null && payout.account !== null && payout.account !== account) continue
       const key = keyOf(payout)
-      const { expected, references, ...last } = payouts.get(key) ?? { expected: 0n, references: [], day: '', knownAt }
+      const { expected, references, ...last } = transfers.get(key) ?? { expected: 0n, references: [], day: '', knownAt }
       const own = [payout.bankReference, ...(utr === null ? [] : [utr])].map(comparable)
-      payouts.set(key, {
+      transfers.set(key, {
         key,
         references: [...references, ...own],
         expected: expected + payout.net,
@@ -111,17 +127,12 @@ async function arrivalsAt(
       })
     }
   }
-  const references = [...payouts.values()].flatMap((one) => one.references)
+  const references = [...transfers.values()].flatMap((one) => one.references)
   for (const { key, rest } of await readRests(snapshot, references)) {
-    const payout = payouts.get(key)
-    if (payout) payout.expected += rest
+    const transfer = transfers.get(key)
+    if (transfer) transfer.expected += rest
   }
-  const awaited = [...payouts.values()]
-  const lines = await readLines(snapshot, { mids, account }, around, awaited)
-  const covered = (payout: Transfer) => coveredFor(payout, statements, snapshot.bankDays)
-  return new Map(
-    [...judgeArrivals(awaited, lines, covered, snapshot.bankDays)].map(([{ key }, arrival]) => [key, arrival]),
-  )
+  return [...transfers.values()]
 }
 
 /** The transfer that a payout is part of: an acquirer may pay several merchants by one. */
@@ -149,8 +160,8 @@ async function readLines(
   payouts: readonly { references: string[]; expected: bigint }[],
 ): Promise<BankLine[]> {
   const named = new Set(payouts.flatMap((one) => one.references))
-  const { rows } = await client.query<Omit<BankLine, 'amount'> & { amount: string }>(
-    `select import_id as "importId", line::float8 as line, to_char(day, 'YYYY-MM-DD') as day, amount_paise::text as amount,
+  const { rows } = await client.query<Omit<FileLine, 'amount'> & { amount: string }>(
+    `select sha256, import_id as "importId", line::float8 as line, to_char(day, 'YYYY-MM-DD') as day, amount_paise::text as amount,
             array_remove(refs || matched_payout, null) as "references"
        from statement_lines
        join statement_imports using (import_id)
@@ -168,26 +179,45 @@ async function readLines(
   )
 }
 
+/** A line of the file with this SHA-256. */
+type FileLine = BankLine & { sha256: string }
+
 /**
  * A line that several statements hold is one; true twins are two. A statement may name more of the payouts than another one, by its
  * layout, or since a person has matched it. `lines` are in the order of the statements.
  */
-function mergeStatements(lines: readonly BankLine[]): BankLine[] {
-  const merged = new Map<string, { line: BankLine; lastIn: number }[]>()
+function mergeStatements(lines: readonly FileLine[]): BankLine[] {
+  const merged = new Map<string, { line: FileLine; lastIn: string }[]>()
   // Of one statement the line that names most first: a line that names none may be any of its amount.
-  const inOrder = lines.toSorted((a, b) => a.importId - b.importId || b.references.length - a.references.length)
-  for (const line of inOrder) {
-    const { day, amount, references, importId } = line
+  const inOrder = mergeImports(lines).sort(
+    (a, b) => a.order - b.order || b.line.references.length - a.line.references.length,
+  )
+  for (const { line } of inOrder) {
+    const { day, amount, references, sha256 } = line
     const alike = merged.get(`${day} ${amount}`) ?? []
-    const earlier = alike.filter(({ lastIn }) => lastIn !== importId)
+    const earlier = alike.filter(({ lastIn }) => lastIn !== sha256)
     const namesAll = (one: (typeof earlier)[number]) => references.every((name) => one.line.references.includes(name))
     const isNamed = (one: (typeof earlier)[number]) => one.line.references.every((name) => references.includes(name))
     const same =
       earlier.find((one) => namesAll(one) && isNamed(one)) ?? earlier.find((one) => namesAll(one) || isNamed(one))
-    if (same) Object.assign(same, { lastIn: importId, ...(isNamed(same) && { line: { ...same.line, references } }) })
-    else merged.set(`${day} ${amount}`, [...alike, { line, lastIn: importId }])
+    if (same) Object.assign(same, { lastIn: sha256, ...(isNamed(same) && { line: { ...same.line, references } }) })
+    else merged.set(`${day} ${amount}`, [...alike, { line, lastIn: sha256 }])
   }
   return [...merged.values()].flatMap((alike) => alike.map(({ line }) => line))
+}
+
+/**
+ * A file that was imported several times, perhaps by several layouts, has each of its lines once: as the newest import read it, with the
+ * references of all. `order` is that of the files, by their first import.
+ */
+function mergeImports(lines: readonly FileLine[]): { line: FileLine; order: number }[] {
+  const files = [...new Set(lines.map(({ sha256 }) => sha256))]
+  const merged = new Map<string, FileLine>()
+  for (const line of lines) {
+    const key = `${line.sha256} ${line.line}`
+    merged.set(key, { ...line, references: [...new Set([...(merged.get(key)?.references ?? []), ...line.references])] })
+  }
+  return [...merged.values()].map((line) => ({ line, order: files.indexOf(line.sha256) }))
 }
 
 /** The days whose payouts `ops today` counts: the last 31. */

@@ -104,8 +104,15 @@ export function settlementFile(layout?: Layout): CsvFormat {
         names: [...theirs.map(([name]) => name), ...further.map(({ name }) => name)].map(
           (name) => name && withoutMinus(name),
         ),
-        // A row of totals has neither a UTR nor a day.
-        isRow: (fields) => readers.isLikeDay(fields[DAY_AT] ?? '') || /\d/.test(fields[UTR_AT] ?? ''),
+        // A row of totals has neither a UTR nor a day. One that is ignored may lack both too.
+        isRow: (fields) =>
+          readers.isLikeDay(fields[DAY_AT] ?? '') ||
+          /\d/.test(fields[UTR_AT] ?? '') ||
+          readers.status(fields[STATUS_AT] as string) === IGNORED,
+        hasAmount: (fields) =>
+          columns.some(
+            ({ written, places }) => written === 'rupees' && places.some((at) => /[1-9]/.test(fields[at] ?? '')),
+          ),
       },
     }),
   }

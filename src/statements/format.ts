@@ -30,13 +30,22 @@ export function statementFile(layout: Layout, { importId, from, to, known, match
       : ofSign(fieldOf('amount') || '0', ours.includes('sign') ? fieldOf('sign') || NO_SIGN : '')
     const written = fieldOf('balance') && fields.filter((_, at) => ours[at] === 'balance').join(' ')
     const balance = written === '' ? undefined : signed(written.trimEnd())
+    if (balances && ['credit', 'debit'].every((name) => (signed(fieldOf(name)) ?? 0n) !== 0n)) {
+      balances.doubt({
+        line,
+        text: `${amounts.join(' and ')} must be one amount, or be the totals of a day`,
+        above: line,
+      })
+      return { value: '' }
+    }
     const faults: string[] = []
     if (day === undefined) faults.push(`${called('day')} ${readers.rules.day}`)
     else if (day < from || day > to) faults.push(`${called('day')} must be from ${from} to ${to}`)
     if (amount === undefined) faults.push(`${amounts.join(' and ')} must be one amount, such as 1,450.50`)
     if (balance === undefined && written !== '') faults.push(`${called('balance')} ${readers.rules.rupees}`)
     if (day === undefined || amount === undefined || faults.length > 0) return { faults }
-    balances?.add(line, { day, amount, balance })
+    // Without both, nothing is moved.
+    if (amount !== 0n || balance !== undefined) balances?.add(line, { day, amount, balance })
     const references = new Set(
       fields.flatMap((field, at) => (ours[at] === 'reference' ? referencesIn(field, known.references) : [])),
     )
@@ -47,7 +56,10 @@ export function statementFile(layout: Layout, { importId, from, to, known, match
   }
 
   const isRow = (fields: readonly string[]) => readers.isLikeDay(fields[ours.indexOf('day')] ?? '')
-  const format: CsvFormat = { columns: names, required: [], check, bank: { names, isRow } }
+  const hasAmount = (fields: readonly string[]) =>
+    fields.some((field, at) => ['credit', 'debit', 'amount'].includes(ours[at] as string) && /[1-9]/.test(field))
+  const bank = { names, isRow, hasAmount, doubt: balances?.doubt }
+  const format: CsvFormat = { columns: names, required: [], check, bank }
   return { format, balances }
 }
 

@@ -9,18 +9,21 @@ import { startOfDay, toIstDay } from '../ist.ts'
 import { addDays, type BankDays } from '../ledger/bank-days.ts'
 import { lockForImport, nextImportId } from '../settlements/imports.ts'
 import type { Layout } from '../settlements/layouts.ts'
+import type { Proved } from './balance-chain.ts'
 import { type KnownPayouts, statementFile } from './format.ts'
-import { comparable, comparableSql } from './references.ts'
+import { comparableSql } from './references.ts'
 
 /** Bank days after which a line that no payout has matched is deleted. */
 const KEPT_BANK_DAYS = 10
 /** A payout may be listed some days before or after its transfer. */
 const LISTED_WITHIN_DAYS = 31
+/** Days without a line between two statements of which the second begins with the balance that the first one ends with. */
+const ADJOINS_WITHIN_DAYS = 31
 
 /**
  * A person's statement of one bank account: of the days that the bank was asked for, both included. `mids` are the merchants who are
- * paid to the account; `account` is the acquirer account that pays to it, null for all. `closing` is the balance in paise after the
- * last line, as the bank's page shows it.
+ * paid to the account; `account` is the acquirer account that pays to it, null for all. `opening` and `closing` are the balances in
+ * paise before these days and after them, as the bank's page shows them.
  */
 export type ImportingStatement = {
   now: Date
@@ -31,6 +34,7 @@ export type ImportingStatement = {
   account: string | null
   from: string
   to: string
+  opening?: bigint | undefined
   closing?: bigint | undefined
   bankDays: BankDays
   onProgress?: ((linesRead: number) => void) | undefined
@@ -39,14 +43,14 @@ export type ImportingStatement = {
 
 /**
  * `kept` lines are stored. The days from `coversFrom` to `coversTo` are covered: a payout that should have arrived then, and is not
- * among the lines, has not. `coversTo` is null where no day is covered. `closing` is the newest balance in paise.
+ * among the lines, has not. `coversTo` is null where no day is covered. `proved` is undefined where not every line has a balance.
  */
 export type ImportedStatement = {
   import: number
   kept: number
   coversFrom: string
   coversTo: string | null
-  closing: bigint | undefined
+  proved: Proved | undefined
 }
 
 /**
@@ -56,7 +60,7 @@ export type ImportedStatement = {
 export async function importStatement(
   client: pg.ClientBase,
   csv: Readable,
-  { now, person, file, layout, mids, account, from, to, closing, bankDays, onProgress, onWarning }: ImportingStatement,
+  { now, person, file, layout, mids, account, from, to, opening, closing, bankDays, ...watching }: ImportingStatement,
 ): Promise<ImportedStatement> {
   await lockForImport(client, 'statement_imports')
   const importId = await nextImportId(client, 'statement_imports')
@@ -65,28 +69,55 @@ export async function importStatement(
   const { format, balances } = statementFile(layout, { importId, from, to, known, matchedBefore })
   const sha256 = createHash('sha256')
   let [kept, linesRead] = [0, 0]
+  let proved: Proved | undefined
 
   const store = async (batch: Batch): Promise<LineFault[]> => {
     linesRead += batch.lineCount
     kept += batch.rowCount
-    onProgress?.(linesRead)
+    watching.onProgress?.(linesRead)
     if (batch.rowCount > 0) await pipeline([batch.rows], client.query(copyFrom(COPY)))
-    return batch.isLast ? (balances?.end().faults ?? []) : []
+    if (!batch.isLast || !balances) return []
+    const end = balances.end({ opening, closing })
+    proved = end.proved
+    return end.faults
   }
-  await storeBatches(Readable.from(hashed(csv, sha256), { objectMode: false }), format, store, onWarning)
-  const { newest, last } = balances?.end() ?? {}
+  await storeBatches(Readable.from(hashed(csv, sha256), { objectMode: false }), format, store, watching.onWarning)
+  const coversFrom =
+    proved && opening === undefined ? await firstCovered(client, { mids, account, from }, proved) : from
   // The end of a file may be cut: the newest day where the newest line stands there, else the oldest one.
-  const coversFrom = last && last !== newest ? addDays(last.day, 1) : from
-  const until = newest && (closing === undefined ? addDays(newest.day, -1) : to)
+  const until = proved && (closing === undefined ? addDays(proved.newestDay, -1) : to)
   const coversTo = until !== undefined && until >= coversFrom ? until : null
   await client.query(
     `insert into statement_imports
-       (import_id, imported_at, imported_by, file, sha256, mids, account, covers_from, covers_to, kept)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
-    [importId, now, person, file, sha256.digest('hex'), [...mids].sort(), account, coversFrom, coversTo, kept],
+       (import_id, imported_at, imported_by, file, sha256, mids, account, covers_from, covers_to, kept, closing_day, closing_paise)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+    [
+      ...[importId, now, person, file, sha256.digest('hex'), [...mids].sort(), account, coversFrom, coversTo, kept],
+      ...[proved?.newestDay, proved?.closing],
+    ],
   )
   await deleteUnmatched(client, mids, matchedBefore, known)
-  return { import: importId, kept, coversFrom, coversTo, closing: newest?.balance }
+  return { import: importId, kept, coversFrom, coversTo, proved }
+}
+
+/**
+ * The first day of which the file certainly has every line. Its first lines may be missing: those of the days until its oldest line, or,
+ * where an earlier statement of the account ends with the balance that this one begins with, of the days until that one's newest line.
+ */
+async function firstCovered(
+  client: Queryable,
+  { mids, account, from }: Pick<ImportingStatement, 'mids' | 'account' | 'from'>,
+  { oldestDay, opening }: Proved,
+): Promise<string> {
+  const { rows } = await client.query<{ day: string | null }>(
+    `select to_char(max(closing_day), 'YYYY-MM-DD') as day
+       from statement_imports
+      where mids = $1 and account is not distinct from $2 and undone_at is null and closing_paise = $3
+        and closing_day between $4 and $5`,
+    [[...mids].sort(), account, opening, addDays(oldestDay, -ADJOINS_WITHIN_DAYS), oldestDay],
+  )
+  const day = addDays(rows[0]?.day ?? oldestDay, 1)
+  return day > from ? day : from
 }
 
 const COPY = 'copy statement_lines (line, import_id, day, amount_paise, refs) from stdin'
@@ -173,29 +204,4 @@ export async function undoStatement(
   )
   if (rowCount === 0) return undefined
   return (await client.query('delete from statement_lines where import_id = $1', [importId])).rowCount ?? 0
-}
-
-/**
- * Enters that a credit is the arrival of the payout with this reference, whatever the bank wrote. Returns what there is not: no such
- * credit is kept, or the merchants of the statement have no such payout.
- */
-export async function matchLine(
-  client: Queryable,
-  { importId, line, payout }: { importId: number; line: number; payout: string },
-): Promise<'credit' | 'payout' | undefined> {
-  const { rows } = await client.query<{ mids: string[]; day: string }>(
-    `select mids, to_char(day, 'YYYY-MM-DD') as day
-       from statement_lines
-       join statement_imports using (import_id)
-      where import_id = $1 and line = $2 and amount_paise > 0
-        for update of statement_lines`,
-    [importId, line],
-  )
-  if (rows[0] === undefined) return 'credit'
-  const reference = comparable(payout)
-  const { references } = await knownPayouts(client, rows[0].mids, rows[0].day)
-  if (!references.has(reference)) return 'payout'
-  const values = [importId, line, reference]
-  await client.query('update statement_lines set matched_payout = $3 where import_id = $1 and line = $2', values)
-  return undefined
 }

@@ -139,6 +139,35 @@ ${given},B1,4.00,0.00,0.36,0.36,-,-95.28,06-08-2026,Success
     expect([await stored(held), (await stored(paid)).amount]).toEqual([undefined, '98.82'])
   })
 
+  it('leaves out rows between others that are ignored and have neither date nor reference, or begin a new page', async () => {
+    const [first, second] = [newRrn(), newRrn()]
+    const words = ['--status', 'SUCCESS=Settled', '--status', 'IGNORED=On Hold']
+    const layout = await newLayout(ACQUIRER, '--date', 'dd-mm-yyyy', ...words, '--mid', mid)
+    const row = (rrn: string) => `100,${rrn},B1,1,0.18,98.82,06-08-2026,Settled`
+    const lines = [HEADER, row(first), '250,,,2.50,0.45,247.05,,ON HOLD', 'Page 1 of 2,,,,,,,', HEADER, row(second), '']
+    expect(await imported(layout, lines.join('\n'))).toMatchObject({ inserted: 2, amount: '197.64' })
+    const open = lines.join('\n').replace('ON HOLD', '').replace(second, newRrn())
+    expect(await imported(layout, open)).toEqual({
+      code: 1,
+      stderr:
+        'ops: 1 bad line, nothing was imported; line 6: is a row below the table, which ends in line 3: two files in one?\n',
+    })
+  })
+
+  it('rejects a file that has a column of the layout twice, and reads the one that the layout numbers', async () => {
+    const rrn = newRrn()
+    const file = `Net Amount,UPI RRN,Settlement UTR,MDR,GST,Net Amount,Settled On,Status\n100,${rrn},B1,1,0.18,98.82,06-08-2026,Success\n`
+    expect((await imported(await acquirerLayout(), file)).stderr).toBe(
+      'ops: 1 bad line, nothing was imported; line 1: names Net Amount more than once: give Net Amount#1 or Net Amount#2 in the layout\n',
+    )
+    expect(await stored(rrn)).toBeUndefined()
+    const words = ['--status', 'SUCCESS=Success', '--mid', mid]
+    const numbered = { ...ACQUIRER, amount: 'Net Amount#2' }
+    expect(await imported(await newLayout(numbered, '--date', 'dd-mm-yyyy', ...words), file)).toMatchObject({
+      amount: '98.82',
+    })
+  })
+
   it('names a broken line by its number and the file’s own column, and stores nothing', async () => {
     const row = (rrn: string, over: Record<number, string> = {}) =>
       Object.values({
@@ -174,7 +203,7 @@ ${given},B1,4.00,0.00,0.36,0.36,-,-95.28,06-08-2026,Success
       'line 6: Status (status) must be a word of the layout: failed, success, settled',
       'line 7: UPI RRN was made a number by a spreadsheet, and has lost digits: get the file again, and open the column as text',
       'line 8: UPI RRN (utr) must be 1 to 35 letters and digits, Settled On (initiation_date) must be a day that exists, written dd-mm-yyyy',
-      'line 10: is a row below the table, which ends in line 9: two files in one?',
+      'line 9: stands between rows and has an amount, but is no row of the table: correct its day, or delete the line if it is a total',
     ])
     expect(await stored(good)).toBeUndefined()
   })

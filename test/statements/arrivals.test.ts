@@ -209,6 +209,7 @@ describe('planted faults of the last hop', () => {
     const { coversTo, warnings } = await imported([shop.mid], file)
     expect(coversTo).toBe('2026-08-03')
     expect(warnings).toEqual([
+      expect.stringMatching(/may begin too late: to cover the days before 2026-08-02, give --opening/),
       expect.stringMatching(/may end too early: to cover all days until 2026-08-31, give --closing/),
     ])
     expect(await arrivals(shop.mid)).toEqual(['arrived', 'arrived', 'not known', 'not known'])

@@ -153,7 +153,7 @@ Unless the constituent notifies the bank of any discrepancy within 15 days,,,,,,
       ['reference', 'Description'],
       ['reference', 'Chq / Ref No.'],
       ['amount', 'Amount'],
-      ['sign', 'Dr / Cr'],
+      ['sign', 'Dr / Cr#1'],
       ['balance', 'Balance'],
     ],
     file: `Kotak Mahindra Bank

@@ -1,0 +1,28 @@
+import { addDays } from '../ledger/bank-days.ts'
+import type { Snapshot } from '../ledger/read-ledger.ts'
+import type { Credit } from '../statements/match.ts'
+import { comparable } from '../statements/references.ts'
+import { AROUND_DAYS, transfersTo } from './arrivals.ts'
+
+/** A payout that a credit may be: its amount in paise; and the references of `others` that the credit names or is matched with. */
+export type MatchingPayout = { expected: bigint; others: string[] }
+
+/** The payout to the credit's bank account with this reference; undefined where there is none within 31 days. */
+export async function findPayout(
+  snapshot: Snapshot,
+  { day, references, matchedPayout, matchedElsewhere, ...account }: Credit,
+  payout: string,
+): Promise<MatchingPayout | undefined> {
+  const days = { from: addDays(day, -AROUND_DAYS), to: addDays(day, AROUND_DAYS) }
+  const transfers = await transfersTo(snapshot, account, days)
+  const isMeant = (one: (typeof transfers)[number]) => one.references.includes(comparable(payout))
+  const meant = transfers.filter(isMeant)
+  if (meant.length === 0) return undefined
+  const named = [...references, ...matchedElsewhere, ...(matchedPayout === null ? [] : [matchedPayout])]
+  return {
+    expected: meant.reduce((sum, { expected }) => sum + expected, 0n),
+    others: transfers
+      .filter((one) => !isMeant(one))
+      .flatMap((one) => one.references.find((reference) => named.includes(reference)) ?? []),
+  }
+}

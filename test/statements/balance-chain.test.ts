@@ -1,0 +1,146 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { createBalanceChain } from '../../src/statements/balance-chain.ts'
+
+/** A line of a statement: its day, its amount and the balance after it. */
+type Line = { day: string; amount: bigint; balance: bigint }
+
+function read(lines: readonly Line[], seen = {}) {
+  const chain = createBalanceChain()
+  for (const [at, line] of lines.entries()) chain.add(at + 2, line)
+  return chain.end(seen)
+}
+
+/** Lines of these amounts, two or so a day, after a balance of `opening`. */
+function statement(days: readonly (readonly bigint[])[], opening = 0n): Line[][] {
+  let balance = opening
+  return days.map((amounts, at) =>
+    amounts.map((amount) => {
+      balance += amount
+      return { day: `2026-11-${String(at + 1).padStart(2, '0')}`, amount, balance }
+    }),
+  )
+}
+
+const permutations = <T>(items: readonly T[]): T[][] =>
+  items.length < 2
+    ? [[...items]]
+    : items.flatMap((item, at) => permutations(items.toSpliced(at, 1)).map((others) => [item, ...others]))
+
+const follow = (lines: readonly Line[], sign: bigint) =>
+  lines.every((line, at) => at === 0 || line.balance === (lines[at - 1] as Line).balance + sign * line.amount)
+
+/** Whether the lines of each day can be put in an order in which every balance follows: tries them all. */
+function isWhole(lines: readonly Line[], sign: bigint): boolean {
+  const runs: Line[][] = []
+  for (const line of lines) {
+    if (runs.at(-1)?.[0]?.day === line.day) runs.at(-1)?.push(line)
+    else runs.push([line])
+  }
+  return [runs, runs.map((run) => run.toReversed()).toReversed()].some((ordered) => {
+    // Of the file's first lines an order that follows is the only one.
+    const orders = ordered.map((run) =>
+      run.includes(lines[0] as Line) && follow(run, sign) ? [run] : permutations(run),
+    )
+    const tried = (before: readonly Line[], [first, ...others]: readonly Line[][][]): boolean =>
+      first === undefined ||
+      first.some((order) => follow([...before.slice(-1), ...order], sign) && tried(order, others))
+    return tried([], orders)
+  })
+}
+
+const amount = fc.integer({ min: -3, max: 3 }).map(BigInt)
+const days = fc.array(fc.array(amount, { minLength: 1, maxLength: 4 }), { minLength: 1, maxLength: 4 })
+const shuffled = (lines: readonly Line[], keys: readonly number[]) =>
+  lines
+    .map((line, at) => ({ line, key: keys[at % keys.length] ?? 0 }))
+    .sort((a, b) => a.key - b.key)
+    .map(({ line }) => line)
+const keys = fc.array(fc.nat(20), { minLength: 1, maxLength: 8 })
+
+describe('the chain of balances', () => {
+  it('accepts exactly the files whose days have an order in which every balance follows', () => {
+    const file = fc
+      .record({
+        days,
+        keys,
+        isReversed: fc.boolean(),
+        cut: fc.option(fc.nat(15)),
+        twin: fc.option(fc.nat(15)),
+        wrong: fc.option(fc.record({ at: fc.nat(15), by: amount })),
+      })
+      .map(({ days, keys, isReversed, cut, twin, wrong }) => {
+        const whole = statement(days)
+          .flatMap((lines) => shuffled(lines, keys))
+          .filter((_, at) => at !== cut)
+        const lines = (isReversed ? whole.toReversed() : whole).flatMap((line, at) =>
+          at === twin ? [line, line] : line,
+        )
+        return lines.map((line, at) => (at === wrong?.at ? { ...line, balance: line.balance + wrong.by } : line))
+      })
+      .filter((lines) => lines.length > 0 && lines.length <= 12)
+    const outcomes = { accepted: 0, rejected: 0 }
+    fc.assert(
+      fc.property(file, (lines) => {
+        const { faults, proved } = read(lines)
+        if (faults[0]?.text.includes('are exchanged')) expect(isWhole(lines, -1n)).toBe(true)
+        else expect(proved !== undefined).toBe(isWhole(lines, 1n))
+        outcomes[proved ? 'accepted' : 'rejected'] += 1
+      }),
+      { numRuns: 3_000 },
+    )
+    expect(Math.min(...Object.values(outcomes))).toBeGreaterThan(300)
+  })
+
+  it('accepts a whole file whose lines of each day are in another order, with the balances at its ends', () => {
+    fc.assert(
+      fc.property(days, keys, amount, fc.boolean(), (days, keys, opening, isReversed) => {
+        const whole = statement(days, opening)
+        const closing = whole.flat().at(-1)?.balance as bigint
+        const lines = whole.flatMap((one) => shuffled(one, keys))
+        // Lines that add up to 0 begin with any of their balances: the first ones of a file as it has them.
+        fc.pre(days.at(isReversed ? -1 : 0)?.reduce((sum, one) => sum + one, 0n) !== 0n)
+        const { faults, proved } = read(isReversed ? lines.toReversed() : lines, { opening, closing })
+        expect(faults).toEqual([])
+        expect(proved).toMatchObject({ opening, closing })
+      }),
+    )
+  })
+
+  it('rejects a file without one line of a day between others, wherever the line stood', () => {
+    // Each amount is its own power of two, so that no others add up to it.
+    const sizes = fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 3, maxLength: 5 })
+    fc.assert(
+      fc.property(sizes, keys, fc.nat(100), fc.nat(100), fc.boolean(), (sizes, keys, day, line, isReversed) => {
+        let last = 1n
+        const next = () => {
+          last *= -2n
+          return last
+        }
+        const whole = statement(sizes.map((size) => Array.from({ length: size }, next)))
+        const gap = 1 + (day % (whole.length - 2))
+        const files = whole.map((one, at) => (at === gap ? one.toSpliced(line % one.length, 1) : one))
+        const lines = files.flatMap((one) => shuffled(one, keys))
+        const { faults, proved } = read(isReversed ? lines.toReversed() : lines)
+        expect(proved).toBeUndefined()
+        expect(faults).toEqual([{ line: expect.any(Number), text: expect.stringMatching(/a line is missing/) }])
+      }),
+    )
+  })
+
+  it('rejects a missing line between equal days of an account whose money leaves it every day', () => {
+    const [first, second, third] = statement([
+      [100n, -100n],
+      [100n, -100n],
+      [100n, -100n],
+    ]) as [Line[], Line[], Line[]]
+    expect(read([...first, ...second.slice(1), ...third]).faults).toEqual([
+      { line: 4, text: expect.stringMatching(/a line is missing/) },
+    ])
+  })
+
+  it('reads 200,000 lines of one day in the order of the file', () => {
+    const [lines] = statement([Array.from({ length: 200_000 }, (_, at) => BigInt((at % 7) - 3))])
+    expect(read(lines as Line[]).faults).toEqual([])
+  })
+})

@@ -1,0 +1,60 @@
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import type { Database } from '../../src/db/pool.ts'
+import { createTestDatabase, testPool } from '../support/database.ts'
+import { runOps } from '../support/ops.ts'
+import { newMerchant } from '../support/service.ts'
+import { FILES, USUAL } from './files.ts'
+
+let db: Database
+let url: string
+let drop: () => Promise<void>
+beforeAll(async () => {
+  ;({ url, drop } = await createTestDatabase())
+  db = testPool(url, 2)
+  // The lines of the last 10 bank days are stored, whatever they are.
+  vi.useFakeTimers({ toFake: ['Date'], now: new Date('2026-11-21T12:00:00+05:30') })
+})
+afterAll(async () => {
+  vi.useRealTimers()
+  await db.end()
+  await drop()
+})
+
+async function countStored() {
+  const { rows } = await db.query(
+    'select (select count(*) from statement_imports) as imports, (select count(*) from statement_lines) as lines',
+  )
+  return rows[0]
+}
+
+describe('a statement', () => {
+  it.each(Object.entries(FILES))('is read to the paisa, or rejected with the reason: %s', async (name, one) => {
+    const layout = `f${Object.keys(FILES).indexOf(name)}`
+    const columns = (one.columns ?? USUAL).flatMap((column) => ['--column', column])
+    const date = ['--date', one.date ?? 'dd/mm/yyyy']
+    const added = await runOps(url, ['settlements', 'layout', 'add', '--name', layout, ...date, ...columns])
+    expect(added).toMatchObject({ code: 0, stderr: '' })
+    const { mid } = await newMerchant(db)
+    const args = ['--layout', layout, '--mid', mid, '--from', '2026-11-16', '--to', '2026-11-20', ...(one.args ?? [])]
+    const tried = await runOps(url, ['settlements', 'layout', 'try', '-', '--layout', layout, '--json'], one.file)
+    const { faults, rows } = JSON.parse(tried.stdout)
+    const before = await countStored()
+    const { code, stdout, stderr } = await runOps(url, ['statements', 'import', '-', ...args], one.file)
+    if ('rejected' in one) {
+      const bad = one.rejected.startsWith('line ') ? '1 bad line, nothing was imported; ' : ''
+      expect({ code, stderr }).toEqual({ code: 1, stderr: `ops: ${bad}${one.rejected}\n` })
+      expect(faults.slice(1)).toEqual(bad ? [one.rejected] : [])
+      expect(await countStored()).toEqual(before)
+      return
+    }
+    const [, number, covers] = /^statement (\d+) covers (.*)\n$/.exec(stdout) ?? []
+    const { rows: lines } = await db.query(
+      `select line::integer, to_char(day, 'DD')::integer as day, amount_paise::integer as paise, array_to_string(refs, ' ') as refs
+         from statement_lines where import_id = $1 order by line`,
+      [number],
+    )
+    expect({ code, lines: lines.map((line) => Object.values(line)) }).toEqual({ code: 0, lines: one.read })
+    expect(covers).toBe(one.covers)
+    expect({ faults, rows }).toEqual({ faults: [], rows: one.read.length })
+  })
+})

@@ -1,0 +1,371 @@
+/**
+ * Statements as banks send them, of the days from 16 to 20 November 2026, with invented lines. `read` are the lines that are stored:
+ * the number, the day of November, the paise, the references. `rejected` is the whole reason.
+ */
+export type StatementFile = {
+  /** `day=Date` and so on; those of `USUAL` if absent. */
+  columns?: string[]
+  date?: string
+  args?: string[]
+  file: string
+} & ({ read: [number, number, number, string][]; covers: string } | { rejected: string })
+
+export const USUAL = ['day=Date', 'reference=Narration', 'debit=Debit', 'credit=Credit', 'balance=Balance']
+const UNPROVED = USUAL.slice(0, -1)
+const SIGNED = ['day=Date', 'reference=Particulars', 'amount=Amount', 'sign=Dr / Cr#1', 'balance=Balance']
+const HEADER = 'Date,Narration,Debit,Credit,Balance'
+
+const MISSING =
+  'the balance does not follow from the line before: a line is missing, doubled or changed; get the file from the bank again'
+const BETWEEN =
+  'stands between rows and has an amount, but is no row of the table: correct its day, or delete the line if it is a total'
+const twoFiles = (end: number) => `is a row below the table, which ends in line ${end}: two files in one?`
+
+/** The three lines that most files have: 350.00 in, 120.00 out, 190.28 in. */
+const THREE: [number, number, number, string][] = [
+  [2, 18, 35000, 'YESIG63220270133'],
+  [3, 19, -12000, '632312345678'],
+  [4, 19, 19028, 'YESIG63230270199'],
+]
+const at = (...lines: number[]) =>
+  THREE.map(([, ...rest], index) => [lines[index] as number, ...rest] as (typeof THREE)[0])
+
+export const FILES: Record<string, StatementFile> = {
+  'ICICI, a narration that goes on in a second row, legends below the table': {
+    columns: [
+      'day=Transaction Date',
+      'reference=Transaction Remarks',
+      'debit=Withdrawal Amount(INR)',
+      'credit=Deposit Amount(INR)',
+      'balance=Balance(INR)',
+    ],
+    file: `,,,,,,,,
+,DETAILED STATEMENT,,,,,,,
+,Account Number,,000401234567 ( INR )  - ASHA RAO,,,,,
+,Transaction Date from,,16/11/2026,to,20/11/2026,,,
+,S No.,Value Date,Transaction Date,Cheque Number,Transaction Remarks,Withdrawal Amount(INR),Deposit Amount(INR),Balance(INR)
+,1,18/11/2026,18/11/2026,,NEFT-YESIG63220270133-ACQUIRER NODAL ACCOUNT CHAI,0.00,350.00,10350.00
+,,,,, POINT-SETTLEMENT-0001,,,
+,2,19/11/2026,19/11/2026,,UPI/632312345678/LEAVES/tea@okhdfc/HDFC BANK,120.00,0.00,10230.00
+,3,19/11/2026,19/11/2026,,NEFT-YESIG63230270199-ACQUIRER NODAL,0.00,190.28,10420.28
+,Legends Used in Account Statement,,,,,,,
+,1. INFT - Internal Fund Transfer (Within ICICI Bank),,,,,,,
+`,
+    read: at(6, 8, 9),
+    covers: 'no day',
+  },
+  'lines of one day in another order than their balances': {
+    file: `${HEADER}
+18/11/2026,NEFT-YESIG63220270133-ACQUIRER NODAL,,350.00,"10,350.00"
+19/11/2026,NEFT-YESIG63230270199-ACQUIRER NODAL,,190.28,"10,420.28"
+19/11/2026,UPI/632312345678/TEA SUPP,120.00,,"10,230.00"
+20/11/2026,RENT,5000.00,,"5,420.28"
+`,
+    read: [...at(2, 4, 3).toSorted(([a], [b]) => a - b), [5, 20, -500000, '']],
+    covers: '2026-11-19 to 2026-11-19',
+  },
+  'the same, newest day first, with the balances before and after': {
+    args: ['--opening', '10,000.00', '--closing', '5,420.28'],
+    file: `${HEADER}
+20/11/2026,RENT,5000.00,,"5,420.28"
+19/11/2026,UPI/632312345678/TEA SUPP,120.00,,"10,230.00"
+19/11/2026,NEFT-YESIG63230270199-ACQUIRER NODAL,,190.28,"10,420.28"
+18/11/2026,NEFT-YESIG63220270133-ACQUIRER NODAL,,350.00,"10,350.00"
+`,
+    read: [
+      [2, 20, -500000, ''],
+      [3, 19, -12000, '632312345678'],
+      [4, 19, 19028, 'YESIG63230270199'],
+      [5, 18, 35000, 'YESIG63220270133'],
+    ],
+    covers: '2026-11-16 to 2026-11-20',
+  },
+  'credits before debits on the first and on the last day': {
+    args: ['--opening', '1,000', '--closing', '1,350'],
+    file: `${HEADER}
+17/11/2026,NEFT IN,,200,1150
+17/11/2026,NEFT IN,,100,1200
+17/11/2026,CHARGES,50,,950
+17/11/2026,CHARGES,50,,1100
+18/11/2026,NEFT IN,,150,1350
+18/11/2026,NEFT IN,,50,1200
+18/11/2026,CHARGES,50,,1150
+`,
+    read: [
+      [2, 17, 20000, ''],
+      [3, 17, 10000, ''],
+      [4, 17, -5000, ''],
+      [5, 17, -5000, ''],
+      [6, 18, 15000, ''],
+      [7, 18, 5000, ''],
+      [8, 18, -5000, ''],
+    ],
+    covers: '2026-11-16 to 2026-11-20',
+  },
+  'a missing line on a day in another order': {
+    file: `${HEADER}
+18/11/2026,NEFT-YESIG63220270133-ACQUIRER NODAL,,350.00,"10,350.00"
+19/11/2026,NEFT-YESIG63230270199-ACQUIRER NODAL,,190.28,"10,420.28"
+20/11/2026,RENT,5000.00,,"5,420.28"
+`,
+    rejected: `line 3: ${MISSING}`,
+  },
+  'a missing line on the day after one in another order': {
+    file: `${HEADER}
+18/11/2026,NEFT IN,,350.00,"10,350.00"
+19/11/2026,NEFT IN,,190.28,"10,420.28"
+19/11/2026,TEA,120.00,,"10,230.00"
+20/11/2026,RENT,"5,000.00",,"5,400.28"
+`,
+    rejected: `line 5: ${MISSING}`,
+  },
+  'a line that is doubled on a day in another order': {
+    file: `${HEADER}
+18/11/2026,NEFT IN,,350.00,"10,350.00"
+19/11/2026,NEFT IN,,190.28,"10,420.28"
+19/11/2026,TEA,120.00,,"10,230.00"
+19/11/2026,TEA,120.00,,"10,230.00"
+`,
+    rejected: `line 3: ${MISSING}`,
+  },
+  'an account whose money leaves it every day, without a line of the second day': {
+    file: `${HEADER}
+17/11/2026,NEFT IN,,350,350
+17/11/2026,SWEEP,350,,0
+18/11/2026,SWEEP,350,,0
+19/11/2026,NEFT IN,,350,350
+`,
+    rejected: `line 4: ${MISSING}`,
+  },
+  'a page header between rows, with the page number and the balance that is carried on': {
+    file: `${HEADER}
+18/11/2026,NEFT-YESIG63220270133-ACQUIRER,,350.00,"10,350.00"
+Page 1 of 2,,,,
+Statement of account XX5678,,,,
+${HEADER}
+,Brought forward,,,"10,350.00"
+19/11/2026,UPI/632312345678/TEA SUPP,120.00,,"10,230.00"
+19/11/2026,NEFT-YESIG63230270199-ACQUIRER,,190.28,"10,420.28"
+Page 2 of 2,,,,
+`,
+    read: at(2, 7, 8),
+    covers: 'no day',
+  },
+  'a page header where a line is missing': {
+    file: `${HEADER}
+18/11/2026,NEFT-YESIG63220270133-ACQUIRER,,350.00,"10,350.00"
+Page 1 of 2,,,,
+${HEADER}
+19/11/2026,NEFT-YESIG63230270199-ACQUIRER,,190.28,"10,420.28"
+`,
+    rejected: `line 5: ${twoFiles(3)} The balance does not follow from the row above`,
+  },
+  'page headers in a file without balances': {
+    columns: UNPROVED,
+    file: `Date,Narration,Debit,Credit
+18/11/2026,NEFT-YESIG63220270133-ACQUIRER,,350.00
+ Page 1 / 2,,,
+Date,Narration,Debit,Credit
+19/11/2026,UPI/632312345678/TEA SUPP,120.00,
+19/11/2026,NEFT-YESIG63230270199-ACQUIRER,,190.28
+`,
+    read: at(2, 5, 6),
+    covers: 'no day',
+  },
+  'two accounts in one file': {
+    file: `Account,5678,,,
+${HEADER}
+18/11/2026,NEFT IN,,350.00,"10,350.00"
+Account,9012,,,
+${HEADER}
+18/11/2026,NEFT IN,,190.28,"5,190.28"
+`,
+    rejected: `line 6: ${twoFiles(4)} The balance does not follow from the row above`,
+  },
+  'two accounts in one file without balances': {
+    columns: UNPROVED,
+    file: `Account,5678,,
+Date,Narration,Debit,Credit
+18/11/2026,NEFT IN,,350.00
+Account,9012,,
+Date,Narration,Debit,Credit
+18/11/2026,NEFT IN,,190.28
+`,
+    rejected: `line 6: ${twoFiles(4)}`,
+  },
+  'two accounts in one file, without a second header': {
+    file: `${HEADER}
+18/11/2026,NEFT IN,,350.00,"10,350.00"
+Account 9012,,,,
+18/11/2026,NEFT IN,,190.28,"5,190.28"
+`,
+    rejected: `line 4: ${MISSING}`,
+  },
+  'totals of each day in rows without a day': {
+    file: `${HEADER}
+18/11/2026,NEFT-YESIG63220270133-ACQUIRER,,350.00,"10,350.00"
+,Total of 18/11/2026,0.00,350.00,"10,350.00"
+19/11/2026,UPI/632312345678/TEA SUPP,120.00,,"10,230.00"
+19/11/2026,NEFT-YESIG63230270199-ACQUIRER,,190.28,"10,420.28"
+,Total of 19/11/2026,120.00,190.28,"10,420.28"
+Grand total,,120.00,540.28,"10,420.28"
+`,
+    read: at(2, 4, 5),
+    covers: 'no day',
+  },
+  'totals of each day in rows with the day': {
+    file: `${HEADER}
+18/11/2026,NEFT-YESIG63220270133-ACQUIRER,,350.00,"10,350.00"
+19/11/2026,UPI/632312345678/TEA SUPP,120.00,,"10,230.00"
+19/11/2026,NEFT-YESIG63230270199-ACQUIRER,,190.28,"10,420.28"
+19/11/2026,Day total,120.00,190.28,"10,420.28"
+`,
+    read: THREE,
+    covers: 'no day',
+  },
+  'totals of each day where a line is missing': {
+    file: `${HEADER}
+18/11/2026,NEFT IN,,350.00,"10,350.00"
+,Total,0.00,350.00,"10,350.00"
+19/11/2026,NEFT IN,,190.28,"10,420.28"
+`,
+    rejected: `line 3: ${BETWEEN}`,
+  },
+  'totals of each day in a file without balances': {
+    columns: UNPROVED,
+    file: `Date,Narration,Debit,Credit
+18/11/2026,NEFT IN,,350.00
+,Total,0.00,350.00
+19/11/2026,NEFT IN,,190.28
+`,
+    rejected: `line 3: ${BETWEEN}`,
+  },
+  'the day only on its first line': {
+    file: `${HEADER}
+18/11/2026,NEFT IN,,350.00,"10,350.00"
+19/11/2026,TEA,120.00,,"10,230.00"
+,NEFT IN,,190.28,"10,420.28"
+20/11/2026,RENT,5000,,"5,420.28"
+`,
+    rejected: `line 4: ${BETWEEN}`,
+  },
+  'a row with a day that says something, and moves nothing': {
+    args: ['--opening', '10,000', '--closing', '10,420.28'],
+    file: `${HEADER}
+18/11/2026,NEFT-YESIG63220270133-ACQUIRER,,350.00,"10,350.00"
+19/11/2026,UPI/632312345678/TEA SUPP,120.00,,"10,230.00"
+19/11/2026,Rate of interest is 3.00 % from today,,,
+19/11/2026,NEFT-YESIG63230270199-ACQUIRER,,190.28,"10,420.28"
+`,
+    read: at(2, 3, 5),
+    covers: '2026-11-16 to 2026-11-20',
+  },
+  'stars and empty rows between days, tabs, days in words': {
+    columns: ['day=Txn Date', 'reference=Description', 'debit=Debit', 'credit=Credit', 'balance=Balance'],
+    date: 'd mmm yyyy',
+    file: `Account Name\t:\tCHAI POINT
+Txn Date\tDescription\t        Debit\tCredit\tBalance\t
+18 Nov 2026\t   BY TRANSFER-NEFT*YESIG63220270133*ACQUIRER--\t \t350.00\t10,350.00\t
+\t\t\t\t\t
+*********\t*********\t****\t****\t****\t
+19 Nov 2026\tUPI/632312345678\t120.00\t \t10,230.00\t
+19 Nov 2026\t   NEFT*YESIG63230270199*ACQUIRER--\t \t190.28\t10,420.28\t
+`,
+    read: at(3, 6, 7),
+    covers: 'no day',
+  },
+  'an overdrawn account in another order, CR and DR beside amount and balance': {
+    columns: [...SIGNED, 'balance=Dr / Cr#2'],
+    file: `Date,Particulars,Amount,Dr / Cr,Balance,Dr / Cr
+18/11/2026,NEFT YESIG63220270133,350.00,CR,150.00,CR
+19/11/2026,NEFT YESIG63230270199,190.28,CR,40.28,CR
+19/11/2026,UPI/632312345678,120.00,DR,150.00,DR
+19/11/2026,RENT,180.00,DR,30.00,DR
+`,
+    read: [
+      [2, 18, 35000, 'YESIG63220270133'],
+      [3, 19, 19028, 'YESIG63230270199'],
+      [4, 19, -12000, '632312345678'],
+      [5, 19, -18000, ''],
+    ],
+    covers: 'no day',
+  },
+  'a column that the file has twice, under its bare name': {
+    columns: ['day=Date', 'reference=Narration', 'amount=Amount', 'sign=Dr / Cr', 'balance=Balance'],
+    file: `Date,Narration,Amount,Dr / Cr,Balance,Dr / Cr
+18/11/2026,NEFT IN,350.00,CR,150.00,DR
+`,
+    rejected: 'line 1: names Dr / Cr more than once: give Dr / Cr#1 or Dr / Cr#2 in the layout',
+  },
+  'two columns of amounts, of which the layout gives the second': {
+    columns: ['day=Date', 'reference=Narration', 'amount=Amount#2', 'sign=Type', 'balance=Balance'],
+    file: `Date,Narration,Amount,Amount,Type,Balance
+18/11/2026,NEFT-YESIG63220270133,USD 4.10,350.00,CR,"10,350.00"
+19/11/2026,UPI/632312345678,USD 1.40,120.00,DR,"10,230.00"
+19/11/2026,NEFT-YESIG63230270199,USD 2.20,190.28,CR,"10,420.28"
+`,
+    read: THREE,
+    covers: 'no day',
+  },
+  'mobile numbers and addresses of customers': {
+    columns: ['day=Date', 'reference=Narration', 'credit=Credit', 'debit=Debit', 'balance=Balance'],
+    file: `Date,Narration,Debit,Credit,Balance
+18/11/2026,UPI/919876543210/632312345678/ASHA,,1,1
+18/11/2026,UPI-919876543210@ybl-0000919876543210-632312345679,,1,2
+18/11/2026,IMPS919876543210 asha.rao1990123456@okaxis,,1,3
+18/11/2026,ASHARAO1990123456 @okaxis/AXNPN27701342567,,1,4
+18/11/2026,916123456789/911234567890,,1,5
+18/11/2026,UPI-asharao1990123456-2@ybl-632312345670,,1,6
+`,
+    read: [
+      [2, 18, 100, '632312345678'],
+      [3, 18, 100, '632312345679'],
+      [4, 18, 100, ''],
+      [5, 18, 100, 'AXNPN27701342567'],
+      [6, 18, 100, '911234567890'],
+      [7, 18, 100, '632312345670'],
+    ],
+    covers: 'no day',
+  },
+  'no lines on the first days, and the balance before them': {
+    args: ['--opening', '10,350'],
+    file: `${HEADER}
+19/11/2026,TEA,120.00,,"10,230.00"
+19/11/2026,NEFT IN,,190.28,"10,420.28"
+20/11/2026,RENT,5000,,"5,420.28"
+`,
+    read: [
+      [2, 19, -12000, ''],
+      [3, 19, 19028, ''],
+      [4, 20, -500000, ''],
+    ],
+    covers: '2026-11-16 to 2026-11-19',
+  },
+  'without its first lines, though the person gives the balance before them': {
+    args: ['--opening', '10,000'],
+    file: `${HEADER}
+19/11/2026,TEA,120.00,,"10,230.00"
+19/11/2026,NEFT IN,,190.28,"10,420.28"
+`,
+    rejected:
+      'nothing was imported: the file has the balance before the oldest line ₹10,350.00, not ₹10,000.00; get it from the bank again',
+  },
+  'cut after a whole line, though the person gives the balance after it': {
+    args: ['--closing', '5,420.28'],
+    file: `${HEADER}
+19/11/2026,NEFT IN,,190.28,"10,540.28"
+19/11/2026,TEA,120.00,,"10,420.28"
+`,
+    rejected:
+      'nothing was imported: the file has the newest balance ₹10,420.28, not ₹5,420.28; get it from the bank again',
+  },
+  'debit and credit exchanged': {
+    columns: ['day=Date', 'reference=Narration', 'debit=Credit', 'credit=Debit', 'balance=Balance'],
+    file: `${HEADER}
+18/11/2026,NEFT IN,,350.00,"10,350.00"
+19/11/2026,NEFT IN,,190.28,"10,420.28"
+19/11/2026,TEA,120.00,,"10,230.00"
+`,
+    rejected: 'line 3: the balances say that debit and credit are exchanged: exchange them in the layout',
+  },
+}

@@ -1,0 +1,189 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Database } from '../../src/db/pool.ts'
+import { createTestDatabase, testPool } from '../support/database.ts'
+import { newMerchant } from '../support/service.ts'
+import { bankOn, importArgs, newReference } from './bank.ts'
+
+let db: Database
+let url: string
+let drop: () => Promise<void>
+const { ops, must, layout, addPayout, arrivals } = bankOn(() => url)
+beforeAll(async () => {
+  ;({ url, drop } = await createTestDatabase())
+  db = testPool(url, 2)
+  const amounts = ['debit=Debit', 'credit=Credit', 'balance=Balance']
+  await layout('narration', 'day=Date', 'reference=Narration', ...amounts)
+  await layout('numbers', 'day=Value Date', 'reference=Ref No', ...amounts)
+})
+afterAll(async () => {
+  await db.end()
+  await drop()
+})
+
+/**
+ * A merchant with three payouts, whose statement has the first in its line 2, the second without a reference in line 3, and a refund
+ * of other money in line 4.
+ */
+async function newShop() {
+  const { mid } = await newMerchant(db)
+  const payouts = [3, 4, 5].map((day) => ({ day: `2026-08-0${day}`, reference: newReference(), rupees: 1000 + day }))
+  for (const payout of payouts) await addPayout(mid, payout)
+  const [first, second, third] = payouts as [(typeof payouts)[0], (typeof payouts)[0], (typeof payouts)[0]]
+  const file = [
+    'Date,Value Date,Narration,Ref No,Debit,Credit,Balance',
+    `03/08/2026,03/08/2026,NEFT ${first.reference},426018195789,,1003,1003`,
+    `04/08/2026,05/08/2026,NEFT,${second.reference},,1004,2007`,
+    '05/08/2026,05/08/2026,TEA,,1,,2006',
+    '',
+  ].join('\n')
+  return { mid, first, second, third, file }
+}
+
+const states = async (mid: string) => (await arrivals(mid)).map(({ arrival }) => arrival)
+
+async function match(statement: number, line: number, ...args: string[]) {
+  return ops([
+    'statements',
+    'match',
+    '--statement',
+    String(statement),
+    '--line',
+    String(line),
+    '--reason',
+    'seen',
+    ...args,
+  ])
+}
+
+describe('statements match', () => {
+  it('shows day, amount and both references, and is undone by --none', async () => {
+    const { mid, second, file } = await newShop()
+    const { import: number } = await must(importArgs(mid, 'narration'), file)
+    expect(await states(mid)).toEqual(['arrived', 'perhaps', 'not known'])
+    expect(await match(number, 3, '--payout', second.reference.toLowerCase())).toEqual({
+      code: 0,
+      stderr: '',
+      stdout: `line 3 of statement ${number}, 2026-08-04, ₹1,004.00, no reference, is the payout ${second.reference.toLowerCase()} of ₹1,004.00\n`,
+    })
+    expect(await states(mid)).toEqual(['arrived', 'arrived', 'not known'])
+    expect((await match(number, 3, '--none')).stdout).toBe(
+      `line 3 of statement ${number}, 2026-08-04, ₹1,004.00, no reference, is matched with the payout ${second.reference} no longer\n`,
+    )
+    expect(await states(mid)).toEqual(['arrived', 'perhaps', 'not known'])
+    expect((await match(number, 3, '--none')).stderr).toMatch(/is matched with no payout: see ops reconcile payouts/)
+  })
+
+  it('rejects a line of another amount, unless --force is given', async () => {
+    const { mid, third, file } = await newShop()
+    const { import: number } = await must(importArgs(mid, 'narration'), file)
+    const rejected = await match(number, 3, '--payout', third.reference)
+    expect(rejected).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `ops: line 3 of statement ${number}, 2026-08-04, ₹1,004.00, no reference, is not the payout ${third.reference}: the payout is ₹1,005.00; check both, or add --force\n`,
+    })
+    expect(await states(mid)).toEqual(['arrived', 'perhaps', 'not known'])
+    expect(await match(number, 3, '--payout', third.reference, '--force')).toMatchObject({ code: 0 })
+    expect(await states(mid)).toEqual(['arrived', 'not known', 'amount differs'])
+  })
+
+  it('rejects a line that names another payout, or is matched with another one', async () => {
+    const { mid, first, second, file } = await newShop()
+    const other = { day: '2026-08-04', reference: newReference(), rupees: 1003 }
+    const twin = { day: '2026-08-04', reference: newReference(), rupees: 1004 }
+    for (const payout of [other, twin]) await addPayout(mid, payout)
+    const { import: number } = await must(importArgs(mid, 'narration'), file)
+    expect((await match(number, 2, '--payout', other.reference)).stderr).toMatch(
+      new RegExp(
+        `₹1,003\\.00, ${first.reference}, is not the payout .*: the line names the payout ${first.reference}, or is`,
+      ),
+    )
+    expect(await match(number, 3, '--payout', second.reference)).toMatchObject({ code: 0 })
+    expect((await match(number, 3, '--payout', twin.reference)).stderr).toMatch(
+      new RegExp(
+        `is not the payout .*: the line names the payout ${second.reference}, or is matched with it; check both`,
+      ),
+    )
+    expect(await match(number, 3, '--payout', second.reference)).toMatchObject({ code: 0 })
+  })
+
+  it('rejects a line that is matched with another payout in another statement of the account', async () => {
+    const { mid, second, file } = await newShop()
+    const twin = { day: '2026-08-04', reference: newReference(), rupees: 1004 }
+    await addPayout(mid, twin)
+    const { import: one } = await must(importArgs(mid, 'narration'), file)
+    const { import: two } = await must(importArgs(mid, 'narration'), `Account XX5678\n${file}`)
+    expect(await match(one, 3, '--payout', second.reference)).toMatchObject({ code: 0 })
+    expect((await match(two, 4, '--payout', twin.reference)).stderr).toMatch(
+      new RegExp(`the line names the payout ${second.reference}, or is matched with it; check both`),
+    )
+    expect(await states(mid)).toEqual(['arrived', 'arrived', 'not known', 'not known'])
+  })
+
+  it('compares with what a transfer adds up to, with what pull has not stored', async () => {
+    const { mid, second, file } = await newShop()
+    await addPayout(mid, { ...second, rupees: 10 })
+    await db.query(`update settlements set account = 'cashfree' where mid = $1`, [mid])
+    const rest = `insert into payout_rests (import_id, account, bank_reference_number, amount_paise)
+                  select max(import_id), 'cashfree', $1, -1000 from settlement_imports`
+    await db.query(rest, [second.reference])
+    const { import: number } = await must(importArgs(mid, 'numbers'), file)
+    expect(await match(number, 3, '--payout', second.reference)).toMatchObject({ code: 0, stderr: '' })
+    expect((await states(mid))[1]).toBe('arrived')
+  })
+
+  it.each([
+    ['neither a payout nor --none', [], /give --payout REFERENCE, or --none/],
+    ['both', ['--payout', 'AXNPN202600000001', '--none'], /give --payout REFERENCE, or --none/],
+  ])('rejects %s', async (_, args, reason) => {
+    expect(await match(1, 2, ...args)).toMatchObject({ code: 2, stderr: expect.stringMatching(reason) })
+  })
+
+  it('rejects a debit, and a payout to another merchant', async () => {
+    const [{ mid, file }, other] = [await newShop(), await newShop()]
+    const { import: number } = await must(importArgs(mid, 'narration'), file)
+    expect((await match(number, 4, '--payout', other.first.reference)).stderr).toMatch(/is no credit that is stored/)
+    expect((await match(number, 3, '--payout', other.second.reference)).stderr).toMatch(
+      /have no payout with this reference/,
+    )
+    expect(await states(other.mid)).toEqual(['not known', 'not known', 'not known'])
+  })
+})
+
+describe('one file that two layouts read', () => {
+  it('has each line once: with the references of both, on the day of the newest', async () => {
+    const { mid, file } = await newShop()
+    const first = await must(importArgs(mid, 'narration'), file)
+    const second = await must(importArgs(mid, 'numbers'), file)
+    const { import: third } = await must(importArgs(mid, 'narration'), file)
+    expect(await arrivals(mid)).toEqual([
+      { arrival: 'arrived', credited: '1003.00', statement: `${third} line 2` },
+      { arrival: 'arrived', credited: '1004.00', statement: `${third} line 3` },
+      { arrival: 'not known', credited: null, statement: null },
+    ])
+    await must(['statements', 'undo', '--statement', String(second.import)])
+    expect(await states(mid)).toEqual(['arrived', 'perhaps', 'not known'])
+    await must(['statements', 'undo', '--statement', String(first.import)])
+    expect(await states(mid)).toEqual(['arrived', 'perhaps', 'not known'])
+  })
+
+  it('is matched, and matched no longer, in all its imports', async () => {
+    const { mid, second, file } = await newShop()
+    const [{ import: one }, { import: two }] = [
+      await must(importArgs(mid, 'narration'), file),
+      await must(importArgs(mid, 'narration'), file),
+    ]
+    await match(one, 3, '--payout', second.reference)
+    expect((await match(two, 3, '--none')).stdout).toMatch(/is matched with the payout .* no longer/)
+    expect(await states(mid)).toEqual(['arrived', 'perhaps', 'not known'])
+  })
+
+  it('has its true twins twice', async () => {
+    const { mid, first, file } = await newShop()
+    const [header, line, ...others] = file.split('\n')
+    const twins = [header, line, line?.replace(',1003,1003', ',1003,2006'), ...others.slice(-1)].join('\n')
+    for (const layout of ['narration', 'numbers']) await must(importArgs(mid, layout), twins)
+    expect((await arrivals(mid))[0]).toMatchObject({ arrival: 'arrived twice', credited: '2006.00' })
+    expect(first.rupees).toBe(1003)
+  })
+})
