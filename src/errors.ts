@@ -1,5 +1,3 @@
-import type { PaymentReport } from './payments/outcome.ts'
-
 /**
  * The closed set of failures that are answered to callers. Any other error is answered by `internalError()`.
  * Each `message` tells the caller what to do next, and nothing of the service's internals.
@@ -55,8 +53,6 @@ export class AcquirerError extends Error {
   isUnanswered = false
   /** True for a status response about the order that may report a payment, in a form that is not known. */
   isUnreadable = false
-  /** Payments of such a response that can be read. */
-  readable: readonly PaymentReport[] = []
   /** A link that a failed call may have made, and that can be closed. */
   unsureLink: Record<'acquirer' | 'merchantId' | 'id' | 'reference' | 'link', string> | undefined
 

@@ -30,7 +30,7 @@ import {
   reportedId,
   requireOrder,
   throwUndone,
-  unreadable,
+  UnreadableStatus,
 } from './json-request.ts'
 import { notificationPath } from './notification.ts'
 import { readPaymentLink } from './payment-link.ts'
@@ -176,7 +176,7 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
       const isPaid = paid.length === 0 && ![...UNPAID, 'ACTIVE'].includes(early ?? (await statusOf(orderId, signal)))
       if (isPaid || reports.includes(undefined)) {
         const message = 'Cashfree returned a payment whose status, amount or reference cannot be read'
-        throw unreadable(answer, message, orderId, paid)
+        throw new UnreadableStatus(answer, message, orderId, paid)
       }
       if (paid.length > 0) return paid
       // A pending payment may still succeed, so a failed payment is reported only when no payment is pending.

@@ -8,6 +8,7 @@ import type { Recorded, Reports } from '../payments/reports.ts'
 import type { JobSource } from '../scheduler/scheduler.ts'
 import { acquirerQueues, type Clients, ignoreAcquirerError } from './acquirer-queues.ts'
 import type { AcquirerClient, LinkedOrder } from './client.ts'
+import { UnreadableStatus } from './json-request.ts'
 
 type Recording = { reports: Reports; now: () => Date }
 
@@ -27,7 +28,7 @@ export async function enquire(
   }
   const { orderId, paymentLink } = order
   const payments = await client.getPayments(order).catch(async (error) => {
-    if (error instanceof AcquirerError && error.isUnreadable) {
+    if (error instanceof UnreadableStatus) {
       const isBesidePayment = (await recordAll(error.readable)).length > 0
       await reports.saveUnreadableStatus({ orderId, isBesidePayment }, paymentLink.acquirer, now())
     }

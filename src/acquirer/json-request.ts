@@ -104,8 +104,15 @@ export function requireOrder(answer: JsonAnswer, orderId: string, reported: unkn
  * The error of a status response about our order that may report a payment, in a form that is not known. `readable` are payments
  * of the same response that can be read.
  */
-export const unreadable = (answer: JsonAnswer, message: string, orderId: string, readable: PaymentReport[] = []) =>
-  Object.assign(notBelieved(answer, message, { orderId }), { isUnreadable: true, readable })
+export class UnreadableStatus extends AcquirerError {
+  readonly readable: readonly PaymentReport[]
+
+  constructor({ requestId }: JsonAnswer, message: string, orderId: string, readable: readonly PaymentReport[] = []) {
+    super('bad answer', message, { orderId, requestId })
+    this.isUnreadable = true
+    this.readable = readable
+  }
+}
 
 /** Returns the body of an answer as `schema` reads it. Throws an AcquirerError with `message` for any other body. */
 export function readBody<S extends z.ZodType>(

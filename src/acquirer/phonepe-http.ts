@@ -17,7 +17,7 @@ import {
   reportedId,
   requireOrder,
   shortText,
-  unreadable,
+  UnreadableStatus,
 } from './json-request.ts'
 import { bankReference, paymentId } from './notification.ts'
 import { createToken, type Token } from './token.ts'
@@ -153,7 +153,7 @@ export function readPayments(
           .filter(({ utr, names }) => utr !== undefined || names !== undefined)
       : []
   if (paid.length < completed.length || (state !== 'FAILED' && paid.length === 0)) {
-    throw unreadable(answer, 'PhonePe returned an order whose state or payment cannot be read', orderId, paid)
+    throw new UnreadableStatus(answer, 'PhonePe returned an order whose state or payment cannot be read', orderId, paid)
   }
   if (paid.length > 0) return paid
   const last = attempts.at(-1)

@@ -20,8 +20,8 @@ import {
   reportedId,
   shortText,
   throwUndone,
+  UnreadableStatus,
   undone,
-  unreadable,
 } from './json-request.ts'
 import { readPaymentLink } from './payment-link.ts'
 import { ACQUIRER_ID, NAME, paymentFields, refundFields, toPaymentReport, toRefundUpdate } from './setu-fields.ts'
@@ -144,7 +144,9 @@ export function setuClient(
       return report ? [report] : []
     }
     const message = 'Setu returned a payment whose status, amount or reference cannot be read'
-    throw last.status === 'failed' ? notBelieved(answer, message, { orderId }) : unreadable(answer, message, orderId)
+    throw last.status === 'failed'
+      ? notBelieved(answer, message, { orderId })
+      : new UnreadableStatus(answer, message, orderId)
   }
 
   /** Finds Setu's identifiers of a payment whose report had none. Setu reports only the last payment of a link. */
