@@ -5,7 +5,13 @@ import type { CsvFormat } from '../csv-header.ts'
 import type { Database } from '../db/pool.ts'
 import { errorText, identifier } from '../fields.ts'
 import { toSumText } from '../money.ts'
-import { KEPT_COLUMNS, REQUIRED_COLUMNS, SETTLEMENT_COLUMNS, settlementFile } from '../settlements/csv.ts'
+import {
+  KEPT_COLUMNS,
+  NAMING_COLUMNS,
+  REQUIRED_COLUMNS,
+  SETTLEMENT_COLUMNS,
+  settlementFile,
+} from '../settlements/csv.ts'
 import {
   createLayouts,
   DATE_FORM_RULE,
@@ -70,6 +76,7 @@ function lackOf(layout: Layout): string | undefined {
     return `--column ${foreign} is for ${isOfStatements(layout) ? 'settlement files' : 'statements, which have a day'}`
   const given = [
     ...ours,
+    ...(ours.some((name) => NAMING_COLUMNS.includes(name)) ? ['utr'] : []),
     ...(layout.mid === null ? [] : ['mid']),
     // A status without words is that of every row.
     ...(Object.values(layout.statuses).some((words) => words?.length === 0) ? ['status'] : []),

@@ -1,3 +1,4 @@
+import { unpadded } from '../fields.ts'
 import { toDecimalText } from '../money.ts'
 import type { PaymentFailure } from './failure-reasons.ts'
 import type { Intent } from './intent.ts'
@@ -48,6 +49,9 @@ export type StoredPayment = {
 /** The acquirer's id of a payment in the form of a UTR: 1 to 35 letters and digits, in upper case. */
 export const utrOfId = (id: string) => id.replace(/[_-]/g, '').slice(-35).toUpperCase()
 
+/** The same in SQL. */
+export const UTR_OF_ID = (id: string) => `upper(right(translate(${id}, '_-', ''), 35))`
+
 /** The bank's reference of a stored payment; undefined while it is not known. */
 const referenceOf = ({ utr, bankReference, id }: StoredPayment) =>
   bankReference ?? (id !== null && utr === utrOfId(id) ? undefined : utr)
@@ -55,8 +59,12 @@ const referenceOf = ({ utr, bankReference, id }: StoredPayment) =>
 /** Whether a report is about a stored payment: by the acquirer's id if both have one, otherwise by UTR. */
 export function isOf({ utr, names }: Pick<PaymentReport, 'utr' | 'names'>, stored: StoredPayment): boolean {
   if (names !== undefined && stored.id !== null) return utrOfId(names.id) === utrOfId(stored.id)
-  return utr !== undefined && (utr === stored.utr || utr === stored.bankReference)
+  return isReferenceOf(utr, stored)
 }
+
+/** Whether a stored payment has this bank reference. */
+export const isReferenceOf = (utr: string | undefined, stored: Pick<StoredPayment, 'utr' | 'bankReference'>): boolean =>
+  utr !== undefined && [stored.utr, stored.bankReference].some((one) => one !== null && unpadded(one) === utr)
 
 /** Whether a report is certainly about another payment. A report without an id that both know is compared by reference. */
 function isOfAnother({ utr, names }: PaymentReport, stored: StoredPayment): boolean {
