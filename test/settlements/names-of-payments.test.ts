@@ -115,7 +115,7 @@ describe('settlements import names the payment of a row', () => {
       inserted: 2,
       warnings: [expect.stringMatching(/^2 rows name .* no payment that is known, first line 2/)],
     })
-    const [paid, taken] = (await stored(mid)) as [{ utr: string; payment: string }, { utr: string }]
+    const [paid, taken] = (await stored(mid)) as unknown as [{ utr: string; payment: string }, { utr: string }]
     expect(paid.utr).toMatch(/^N[0-9A-F]{23}$/)
     expect([paid.utr, taken.utr]).not.toContain(orderId.toUpperCase())
     expect(paid.payment).toBe(paid.utr)
