@@ -54,6 +54,12 @@ export const unpadded = (reference: string): string => reference.replace(/^0000(
 export const formsOf = (reference: string): string[] =>
   /^[0-9]{12}$/.test(reference) ? [reference, `0000${reference}`] : [reference]
 
+/** The acquirer's id of a payment in the form of a UTR: 1 to 35 letters and digits, in upper case. */
+export const utrOfId = (id: string) => id.replace(/[_-]/g, '').slice(-35).toUpperCase()
+
+/** The same in SQL. */
+export const UTR_OF_ID = (id: string) => `upper(right(translate(${id}, '_-', ''), 35))`
+
 /** Unique transaction reference of a payment, in upper case and unpadded: banks write the same UTR in several forms. */
 export const utr = matching(UTR, UTR_RULE).transform((text) => unpadded(text.toUpperCase()))
 

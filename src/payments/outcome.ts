@@ -1,4 +1,4 @@
-import { unpadded } from '../fields.ts'
+import { unpadded, utrOfId } from '../fields.ts'
 import { toDecimalText } from '../money.ts'
 import type { PaymentFailure } from './failure-reasons.ts'
 import type { Intent } from './intent.ts'
@@ -45,12 +45,6 @@ export type StoredPayment = {
   txnId: string | null
   isSecond: boolean
 }
-
-/** The acquirer's id of a payment in the form of a UTR: 1 to 35 letters and digits, in upper case. */
-export const utrOfId = (id: string) => id.replace(/[_-]/g, '').slice(-35).toUpperCase()
-
-/** The same in SQL. */
-export const UTR_OF_ID = (id: string) => `upper(right(translate(${id}, '_-', ''), 35))`
 
 /** The bank's reference of a stored payment; undefined while it is not known. */
 const referenceOf = ({ utr, bankReference, id }: StoredPayment) =>

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { QueryConfig } from 'pg'
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import { prepared } from '../db/prepared.ts'
-import { formsOf } from '../fields.ts'
+import { formsOf, utrOfId } from '../fields.ts'
 import { LIMITS, type Limits } from '../limits.ts'
 import { FAIL_TOLD, writtenExpiries } from './answered.ts'
 import { saveException } from './exceptions.ts'
@@ -19,7 +19,6 @@ import {
   type ReportedIntent,
   type ReportSource,
   type StoredPayment,
-  utrOfId,
 } from './outcome.ts'
 import { endUnreadable, saveUnreadable } from './unreadable.ts'
 

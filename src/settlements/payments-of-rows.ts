@@ -1,7 +1,6 @@
 import type { LineFault } from '../csv.ts'
 import { type Queryable, setLocally } from '../db/pool.ts'
-import { unpadded } from '../fields.ts'
-import { UTR_OF_ID, utrOfId } from '../payments/outcome.ts'
+import { UTR_OF_ID, unpadded, utrOfId } from '../fields.ts'
 
 /**
  * The payments that rows of a settlement file name: by the bank's reference, by our orderId or refundId, or by the acquirer's
@@ -28,7 +27,6 @@ export async function namePayments(client: Queryable): Promise<{ faults: LineFau
   }
   await setLocally(client, ['enable_hashjoin = on'])
   const { rows } = await client.query<NamingRow>(ROWS)
-  await client.query('truncate payment_names')
   const resolved = rows.map((row) => ({ row, ...resolve(row) }))
   const faults = resolved.flatMap(({ row, fault }) => (fault === undefined ? [] : [{ line: row.line, text: fault }]))
   if (faults.length > 0) {
@@ -175,11 +173,14 @@ const STORED = `
    where i.utr is null`
 
 const ROWS = `
+  with known as (
+    delete from payment_names returning line, fact, utr, order_id, reference
+  )
   select i.line::float8 as line, i.amount < 0 as "isDeduction", i.utr, i.payment_utr as "paymentUtr", i.order_id as "orderId",
          i.acquirer_payment_id as "paymentId", ${OWN_UTR} as "ownUtr", coalesce(f.facts, '[]') as facts
     from incoming i
     left join (
       select line, json_agg(json_build_object('fact', fact, 'utr', utr, 'orderId', order_id, 'reference', reference)) as facts
-        from payment_names
+        from known
        group by line) f using (line)
    where f.line is not null or ${IS_NAMED}`
