@@ -47,8 +47,21 @@ export const UTR_RULE = 'must be 1 to 35 letters and digits'
 /** Words and zeros that banks and acquirers write where they have no reference. They name many payments, so they name none. */
 const PLACEHOLDER = /^(?:0+|NA|NIL|NONE|NULL|UNDEFINED|UNKNOWN|NOTAVAILABLE|NOTAPPLICABLE)$/
 
-/** Unique transaction reference of a payment, in upper case: banks write the same UTR in upper or lower case. */
-export const utr = matching(UTR, UTR_RULE).transform((text) => text.toUpperCase())
+/** The RRN of a UPI payment has 12 digits; some banks and acquirers pad it to 16 with zeros. Other references stay as they are. */
+export const unpadded = (reference: string): string => reference.replace(/^0000(?=[0-9]{12}$)/, '')
+
+/** An unpadded reference, and for an RRN its padded form, under which earlier versions stored what was reported padded. */
+export const formsOf = (reference: string): string[] =>
+  /^[0-9]{12}$/.test(reference) ? [reference, `0000${reference}`] : [reference]
+
+/** The acquirer's id of a payment in the form of a UTR: 1 to 35 letters and digits, in upper case. */
+export const utrOfId = (id: string) => id.replace(/[_-]/g, '').slice(-35).toUpperCase()
+
+/** The same in SQL. */
+export const UTR_OF_ID = (id: string) => `upper(right(translate(${id}, '_-', ''), 35))`
+
+/** Unique transaction reference of a payment, in upper case and unpadded: banks write the same UTR in several forms. */
+export const utr = matching(UTR, UTR_RULE).transform((text) => unpadded(text.toUpperCase()))
 
 /** The UTR in a report of a payment. A placeholder counts as absent. */
 export const reportedUtr = utr.transform((text) => (PLACEHOLDER.test(text) ? undefined : text))

@@ -41,6 +41,8 @@ export type SettledEvent = {
   amount: number
   /** The UTR of the payout; undefined until the money is paid out. */
   payoutUtr: string | undefined
+  /** When the payout was initiated, in the acquirer's form. */
+  paidOutAt?: string | undefined
   /** The event as a line of a settlement file; undefined unless the event is a payment or takes a payment back. */
   line?: SettledLine | undefined
 }

@@ -114,7 +114,8 @@ function toSettled({ event_details: event, ...details }: z.output<typeof Event>)
     : amount >= 0 && type === 'PAYMENT' && status === 'SUCCESS' && !isDebit
   const payout = details.settlement_details
   const payoutUtr = isLine || status === 'SUCCESS' ? payout?.utr : undefined
-  if (!isLine) return { kind, amount, payoutUtr }
+  const paidOutAt = payout?.settlement_initiated_on ?? payout?.settlement_date
+  if (!isLine) return { kind, amount, payoutUtr, paidOutAt }
   const { bank_reference: reference, cf_payment_id: id } = details.payment_details ?? {}
   const line = {
     orderId: details.order_details?.order_id,
@@ -124,7 +125,7 @@ function toSettled({ event_details: event, ...details }: z.output<typeof Event>)
     initiatedAt: payout?.settlement_initiated_on,
     createdAt: payout?.settlement_date,
   }
-  return { kind, amount, payoutUtr, line }
+  return { kind, amount, payoutUtr, paidOutAt, line }
 }
 
 /** The `utr` of a deduction: the bank's reference of a refund, if known, or else Cashfree's identifier of the event. */

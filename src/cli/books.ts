@@ -14,12 +14,15 @@ import { requireMerchant } from './reconcile.ts'
 import { line, spellSince } from './reconcile-report.ts'
 
 const Flags = z.object({ ...DAYS, mid: identifier.optional(), csv: z.literal(true).optional() }).superRefine(inOrder)
-const Asked = Flags.refine(...requireDays)
+/** A list for a program: only with `--for excel` is its CSV one for a spreadsheet. */
+const Asked = Flags.safeExtend({ for: z.literal('excel', 'must be excel').optional() })
+  .refine(...requireDays)
+  .refine((typed) => typed.for === undefined || typed.csv, '--for excel needs --csv')
 
 const hasDays = ({ from, to, month }: z.output<typeof Flags>) => Boolean(from ?? to ?? month)
 
 /** What a list of `Asked` is about. */
-async function askedOf({ csv, mid, ...typed }: z.output<typeof Asked>, { db, now, asJson }: Context) {
+async function askedOf({ csv, mid, ...typed }: z.output<typeof Flags>, { db, now, asJson }: Context) {
   const form = formOf(csv, asJson)
   await requireMerchant(db, mid)
   return { asked: { ...(daysOf(typed) as Days), mid, now }, form, forSpreadsheets: csv }
@@ -43,26 +46,31 @@ export const bookCommands = [
   }),
 
   command('reconcile journal', 'Write the movements of a month in double entry', {
-    usage: `${DAYS_USAGE} [--mid M1] [--csv]   (days of India, both included)`,
+    usage: `${DAYS_USAGE} [--mid M1] [--csv [--for excel]]   (days of India, both included)`,
     schema: Asked,
     async run(typed, context) {
-      const { asked, form, forSpreadsheets } = await askedOf(typed, context)
+      const { asked, form } = await askedOf(typed, context)
+      const written = form === 'csv' && typed.for === undefined ? 'plain csv' : form
       const columns = 'date, voucher, mid, ledger, debit, credit'
       const list = { name: 'postings', columns, sums: ['debit', 'credit'] } as const
-      return { chunks: writeList(journalOf(context.db, asked), list, form), forSpreadsheets }
+      return { chunks: writeList(journalOf(context.db, asked), list, written), forSpreadsheets: written === 'csv' }
     },
   }),
 
   command('reconcile statement', 'Write what moved between acquirer and merchant', {
-    usage: `--mid M1 ${DAYS_USAGE} [--csv]   (days of India, both included)`,
+    usage: `--mid M1 ${DAYS_USAGE} [--csv [--for excel]]   (days of India, both included)`,
     schema: Asked,
     async run(typed, context) {
-      const { asked, form, forSpreadsheets } = await askedOf(typed, context)
+      const { asked, form } = await askedOf(typed, context)
+      const written = form === 'csv' && typed.for === undefined ? 'plain csv' : form
       const { mid } = asked
       if (mid === undefined) throw new UsageError('--mid is required')
       const columns = 'day, kind, orderId, merchantOrderId, reference, amount, balance'
       const list = { name: 'lines', columns, sums: [] } as const
-      return { chunks: writeList(statementOf(context.db, { ...asked, mid }), list, form), forSpreadsheets }
+      return {
+        chunks: writeList(statementOf(context.db, { ...asked, mid }), list, written),
+        forSpreadsheets: written === 'csv',
+      }
     },
   }),
 

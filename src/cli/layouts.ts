@@ -5,13 +5,23 @@ import type { CsvFormat } from '../csv-header.ts'
 import type { Database } from '../db/pool.ts'
 import { errorText, identifier } from '../fields.ts'
 import { toSumText } from '../money.ts'
-import { KEPT_COLUMNS, REQUIRED_COLUMNS, SETTLEMENT_COLUMNS, settlementFile } from '../settlements/csv.ts'
+import { dayFile, ORDER_COLUMNS } from '../payments/day-file-format.ts'
+import { FINAL_STATUSES } from '../payments/outcome.ts'
+import {
+  KEPT_COLUMNS,
+  NAMING_COLUMNS,
+  REQUIRED_COLUMNS,
+  SETTLEMENT_COLUMNS,
+  settlementFile,
+} from '../settlements/csv.ts'
 import {
   createLayouts,
   DATE_FORM_RULE,
   IGNORED,
+  isOfPayments,
   isOfStatements,
   type Layout,
+  PAYMENT_COLUMNS,
   STATEMENT_COLUMNS,
   timeReader,
 } from '../settlements/layouts.ts'
@@ -24,11 +34,12 @@ import { listed, type Output, record, table } from './output.ts'
 /** Rows that `try` shows. */
 const ROWS_SHOWN = 5
 
-const OURS = [...new Set([...SETTLEMENT_COLUMNS, ...STATEMENT_COLUMNS])]
+const OURS = [...new Set<string>([...SETTLEMENT_COLUMNS, ...STATEMENT_COLUMNS, ...PAYMENT_COLUMNS])]
 const COLUMN_RULE = `must be a column of ours, = and the file's name for it, such as amount="Net Amount"; ours are ${OURS.join(', ')}`
 const STATUSES = ['SUCCESS', 'PENDING', 'FAILED', IGNORED]
+const PAYMENT_STATUSES = [...FINAL_STATUSES, IGNORED]
 const STATUS_RULE =
-  "must be SUCCESS, PENDING, FAILED or IGNORED with the file's words, such as SUCCESS=Success,Settled, or one but IGNORED alone where every row has it"
+  "must be SUCCESS, PENDING, FAILED or IGNORED (of payments SUCCESS, FAIL, REJECT or IGNORED) with the file's words, such as SUCCESS=Success,Settled, or one but IGNORED alone where every row has it"
 
 /** `ours=theirs`, with nothing for `theirs` where `=` is missing. */
 const pair = (ours: readonly string[], rule: string) =>
@@ -45,7 +56,12 @@ const Fields = z.object({
   ),
   date: z.string(errorText(DATE_FORM_RULE)).refine((form) => timeReader(form) !== undefined, DATE_FORM_RULE),
   status: z
-    .array(pair(STATUSES, STATUS_RULE).refine(([ours, words]) => ours !== IGNORED || words !== '', STATUS_RULE))
+    .array(
+      pair([...STATUSES, ...PAYMENT_STATUSES], STATUS_RULE).refine(
+        ([ours, words]) => ours !== IGNORED || words !== '',
+        STATUS_RULE,
+      ),
+    )
     .default([]),
   mid: identifier.optional(),
 })
@@ -64,12 +80,15 @@ function lackOf(layout: Layout): string | undefined {
   const negated = layout.columns.find(([name, theirs]) => theirs.startsWith('-') && !KEPT_COLUMNS.includes(name))
   if (negated)
     return `--column ${negated.join('=')}: only ${KEPT_COLUMNS.join(' and ')} may have a minus before the file's name`
-  const known = isOfStatements(layout) ? STATEMENT_COLUMNS : SETTLEMENT_COLUMNS
+  const { known, others, statuses } = KINDS[filesOf(layout)]
   const foreign = ours.find((name) => !known.includes(name))
-  if (foreign !== undefined)
-    return `--column ${foreign} is for ${isOfStatements(layout) ? 'settlement files' : 'statements, which have a day'}`
+  if (foreign !== undefined) return `--column ${foreign} is for ${others}`
+  const status = Object.keys(layout.statuses).find((name) => !statuses.includes(name))
+  if (status !== undefined) return `--status ${status} is none of ${filesOf(layout)}: ${statuses.join(', ')}`
+  if (isOfPayments(layout)) return lackOfPayments(layout, ours)
   const given = [
     ...ours,
+    ...(ours.some((name) => NAMING_COLUMNS.includes(name)) ? ['utr'] : []),
     ...(layout.mid === null ? [] : ['mid']),
     // A status without words is that of every row.
     ...(Object.values(layout.statuses).some((words) => words?.length === 0) ? ['status'] : []),
@@ -81,11 +100,28 @@ function lackOf(layout: Layout): string | undefined {
   return missing.length > 0 ? `--column ${missing.join(', ')} is missing` : undefined
 }
 
+function lackOfPayments({ mid, statuses }: Layout, ours: readonly string[]): string | undefined {
+  if (mid !== null) return '--mid is for settlement files: a payment is of the merchant of its order'
+  const given = [...ours, ...(Object.values(statuses).some((words) => words?.length === 0) ? ['status'] : [])]
+  const oneOfs = [['status'], ['amount'], ['utr', 'acquirer_payment_id'], ORDER_COLUMNS]
+  const missing = oneOfs.filter((oneOf) => !oneOf.some((name) => given.includes(name)))
+  return missing.length > 0 ? `--column ${missing.map((oneOf) => oneOf.join(' or ')).join(', ')} is missing` : undefined
+}
+
+type Kind = { known: readonly string[]; statuses: readonly string[]; others: string }
+
+/** The columns and statuses of each kind of files, and the files that other columns are for. */
+const KINDS: Record<ReturnType<typeof filesOf>, Kind> = {
+  payments: { known: PAYMENT_COLUMNS, statuses: PAYMENT_STATUSES, others: 'settlement files and statements' },
+  statements: { known: STATEMENT_COLUMNS, statuses: STATUSES, others: 'settlement files' },
+  settlements: { known: SETTLEMENT_COLUMNS, statuses: STATUSES, others: 'statements, which have a day' },
+}
+
 export const layoutCommands = [
   atomicCommand('settlements layout add', 'Describe the files of a bank or acquirer', {
     usage:
       '--name hdfc --column amount="Net Amount" … --date dd/mm/yyyy [--status SUCCESS=Success,Settled …] [--mid M1]   (columns: ' +
-      `${OURS.join(', ')}; a statement has day)`,
+      `${OURS.join(', ')}; a statement has day, a list of payments paid_at)`,
     schema: Fields.superRefine((fields, context) => {
       const message = lackOf(toLayout(fields))
       if (message !== undefined) context.addIssue({ code: 'custom', message })
@@ -145,7 +181,8 @@ export async function findLayout(db: Database, name: string, wanted?: ReturnType
   return layout
 }
 
-const filesOf = (layout: Pick<Layout, 'columns'>) => (isOfStatements(layout) ? 'statements' : 'settlements')
+const filesOf = (layout: Pick<Layout, 'columns'>) =>
+  isOfPayments(layout) ? 'payments' : isOfStatements(layout) ? 'statements' : 'settlements'
 
 const unknownLayout = (name: string) => new CommandError(`there is no layout ${name}: see ops settlements layout list`)
 
@@ -184,6 +221,8 @@ function formatOf(layout: Layout): {
   toShow: (copied: readonly string[]) => readonly string[]
   balances?: ReturnType<typeof statementFile>['balances']
 } {
+  if (isOfPayments(layout))
+    return { columns: ['line', ...PAYMENT_COLUMNS], format: dayFile(layout), toShow: (copied) => copied }
   if (!isOfStatements(layout))
     return { columns: ['line', ...SETTLEMENT_COLUMNS], format: settlementFile(layout), toShow: (copied) => copied }
   const all = {

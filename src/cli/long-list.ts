@@ -18,17 +18,17 @@ export function formOf(csv: true | undefined, asJson: boolean): WrittenAs {
 
 /**
  * Writes records that may be too many for memory. Amounts are bigints of paise, and become rupees. Text and JSON end with the
- * sums, if any; a spreadsheet makes its own.
+ * sums, if any; a spreadsheet makes its own. `plain csv` is for programs.
  */
 export function writeList<Row extends Record<keyof Row, Cell>, C extends keyof Row & string>(
   rows: AsyncIterable<Row>,
   { name, columns, sums }: ListForm<C>,
-  form: WrittenAs,
+  form: WrittenAs | 'plain csv',
 ): AsyncIterable<string> {
   const total = Object.fromEntries(sums.map((column) => [column, 0n])) as Record<C, bigint>
   let count = 0
   const columnNames = columns.split(', ')
-  if (form === 'csv') return spreadsheet(columnNames, rows)
+  if (form === 'csv' || form === 'plain csv') return spreadsheet(columnNames, rows, form === 'csv')
   return form === 'json' ? toJson() : longTable(columns as never, withTotal())
 
   async function* counted() {

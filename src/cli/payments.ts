@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { ACQUIRER_NAMES, enquiryRulesOf } from '../acquirer/acquirers.ts'
 import { enquire, wasAsked } from '../acquirer/enquire.ts'
 import { AcquirerError } from '../errors.ts'
-import { matching, mobileAsWritten, reportedUtr, text, UTR_RULE } from '../fields.ts'
+import { identifier, matching, mobileAsWritten, reportedUtr, text, UTR_RULE } from '../fields.ts'
 import { momentText, toIstTime } from '../ist.ts'
 import { shopAmountText, toDecimalText } from '../money.ts'
 import { createEnquiries } from '../payments/enquiries.ts'
@@ -19,6 +19,7 @@ import { changingCommand, withhold } from './command.ts'
 import { CommandError, UsageError } from './errors.ts'
 import { FILE, readFile } from './file.ts'
 import { findOrder, ourOrderId } from './find-payments.ts'
+import { findLayout } from './layouts.ts'
 import { printNote, requireConfirmation, withProgress } from './output.ts'
 import { acquirerAccount } from './settlements.ts'
 
@@ -107,17 +108,19 @@ export const paymentCommands = [
   }),
 
   changingCommand('payments import', 'Import the acquirer’s list of a day’s payments', {
-    usage: `FILE|- [--acquirer ${ACQUIRER_NAMES.join('|')}[:ACCOUNT]]   (CSV: order_id or acquirer_reference,status,utr,amount,paid_at)`,
-    schema: z.object({ file: FILE, acquirer: acquirerAccount.optional() }),
+    usage: `FILE|- [--layout phonepe] [--acquirer ${ACQUIRER_NAMES.join('|')}[:ACCOUNT]]   (CSV: order_id or acquirer_reference,status,utr,amount,paid_at[,acquirer_payment_id])`,
+    schema: z.object({ file: FILE, layout: identifier.optional(), acquirer: acquirerAccount.optional() }),
     argument: 'file',
-    async run({ file, acquirer }, { db, terminal }) {
+    async run({ file, layout: layoutName, acquirer }, { db, terminal }) {
       if (acquirer === undefined && (await createAcquirerAccounts(db).list()).length > 0) {
         throw new UsageError(WHOSE_REPORT)
       }
+      const layout = layoutName === undefined ? undefined : await findLayout(db, layoutName, 'payments')
       const warnings: string[] = []
       const result = await readFile(file, terminal, (csv, progress) =>
         importDayFile(db, csv, {
           acquirer,
+          layout,
           // The present time, not the start of the command, because a payment may become late during the import.
           now: () => new Date(),
           onChecked: progress('lines checked'),

@@ -200,10 +200,11 @@ export function toCsv(findings: Findings, { from, to }: Days): AsyncIterable<str
   return spreadsheet(CSV_COLUMNS, csvRows(findings, `${from} to ${to}`))
 }
 
-/** A CSV file of these columns, with a header in snake_case. */
+/** A CSV file of these columns, with a header in snake_case. `forExcel` says whether ids of digits are written as formulas. */
 export function spreadsheet(
   columns: readonly string[],
   rows: AsyncIterable<Record<string, unknown>> | Iterable<Record<string, unknown>>,
+  forExcel = true,
 ): AsyncIterable<string> {
   const csv = stringify({
     header: true,
@@ -213,7 +214,7 @@ export function spreadsheet(
     })),
     // Free text, such as a resolution, must not be a formula for a spreadsheet.
     escape_formulas: true,
-    cast: { bigint: toSumText, date: toIstTime, string: keepDigits },
+    cast: { bigint: toSumText, date: toIstTime, string: forExcel ? keepDigits : keepSign },
   })
   // An error of the pipeline reaches the reader of `csv`, so it is not handled here.
   pipeline(rows, csv, () => undefined)
@@ -227,8 +228,11 @@ export function spreadsheet(
 const keepDigits = (field: string, { column }: { column?: PropertyKey }) => {
   const isName = NAMES.some((name) => name === column)
   if (isName && /^[0-9]+(E[0-9]+)?$/i.test(field)) return { value: `="${field}"`, escape_formulas: false }
-  return /^-[0-9]+\.[0-9]{2}$/.test(field) ? { value: field, escape_formulas: false } : field
+  return keepSign(field)
 }
+
+const keepSign = (field: string) =>
+  /^-[0-9]+\.[0-9]{2}$/.test(field) ? { value: field, escape_formulas: false } : field
 
 const NAMES = [
   'utr',

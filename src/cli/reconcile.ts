@@ -19,6 +19,7 @@ import { faultsText } from '../reconciliation/operator-texts.ts'
 import { findPayout, type Payout, type PayoutRow } from '../reconciliation/payout.ts'
 import { type Asked, findDifference, reconcile } from '../reconciliation/reconcile.ts'
 import { enterResolution, listResolutions, WRITTEN_OFF_AS } from '../reconciliation/resolutions.ts'
+import { amountOf } from '../reconciliation/rests.ts'
 import { createMerchants } from '../tenants/merchants.ts'
 import { createPartners } from '../tenants/partners.ts'
 import { changingCommand, command } from './command.ts'
@@ -202,8 +203,13 @@ function spellClosed({ month, closedAt, closedBy, sha256, figures }: ClosedMonth
   return `${table(columns, rows, '')}\n\nsha256 of these figures: ${sha256}\n${closed}`
 }
 
-function showPayout({ rows, payments }: Payout, payout: string): Output {
-  const total = { mid: 'total', ...NO_ROW, ...sumOf(rows) }
+function showPayout({ rows, payments, rests }: Payout, payout: string): Output {
+  const sums = sumOf(rows, rests)
+  const total = { mid: 'total', ...NO_ROW, ...sums }
+  const beside = rests.map(({ adjustments, unknownOrders, ...rest }) => ({
+    ...rest,
+    ...{ adjustments: toSumText(adjustments), unknownOrders: toSumText(unknownOrders) },
+  }))
   const carried = rows.map((row) => ({ ...row, ...inRupees(row) }))
   const ofSums = payments.map((one) => ({ ...one, paid: toSumText(one.paid) }))
   const due = payments.reduce((sum, { paid }) => sum + paid, 0n)
@@ -212,9 +218,13 @@ function showPayout({ rows, payments }: Payout, payout: string): Output {
     text.push(`rows that name no payment are for these ${payments.length}, together ${groupRupees(toSumText(due))}:`)
     text.push(table('mid, day, orderId, merchantOrderId, utr, paid', ofSums.map(forPeople), ''))
   }
+  if (rests.length > 0) {
+    text.push('what pull has not stored, which the net contains:')
+    text.push(table('day, account, adjustments, unknownOrders', beside.map(forPeople), ''))
+  }
   if (rows.length === 0) text.splice(0, 1, `no settlement has the UTR or the bank reference ${payout}`)
   return {
-    json: { payout, settlements: carried, payments: ofSums, total: sumOf(rows) },
+    json: { payout, settlements: carried, payments: ofSums, rests: beside, total: sums },
     text: text.join('\n\n'),
   }
 }
@@ -226,11 +236,14 @@ const AMOUNTS = ['paid', 'gross', 'fee', 'tax', 'net'] as const
 const inRupees = (row: PayoutRow) =>
   Object.fromEntries(AMOUNTS.map((name) => [name, row[name] === null ? null : toSumText(row[name])])) as Amounts
 
-/** Sums of the rows that were paid out. */
-const sumOf = (rows: readonly PayoutRow[]) => {
+/** Sums of the rows that were paid out; the net with what was added or deducted beside them. */
+const sumOf = (rows: readonly PayoutRow[], rests: Payout['rests']) => {
   const paidOut = rows.filter(({ status }) => status === 'SUCCESS')
   const sum = (name: (typeof AMOUNTS)[number]) => paidOut.reduce((sum, row) => sum + (row[name] ?? 0n), 0n)
-  return Object.fromEntries(AMOUNTS.map((name) => [name, toSumText(sum(name))])) as Amounts
+  const rest = rests.reduce((sum, one) => sum + amountOf(one), 0n)
+  return Object.fromEntries(
+    AMOUNTS.map((name) => [name, toSumText(sum(name) + (name === 'net' ? rest : 0n))]),
+  ) as Amounts
 }
 
 type Amounts = Record<(typeof AMOUNTS)[number], string | null>

@@ -38,7 +38,7 @@ export const acquirerAccount = z
 
 export const settlementCommands = [
   changingCommand('settlements import', 'Import the bank’s file of settlements', {
-    usage: `FILE|- [--layout hdfc] [--acquirer ${ACQUIRER_NAMES.join('|')}[:ACCOUNT]] [--rows N] [--total RUPEES]   (CSV: mid,amount,utr,bank_reference_number,status,initiation_date[,created_at][,fee][,tax][,payment_utr][,value_date])`,
+    usage: `FILE|- [--layout hdfc] [--acquirer ${ACQUIRER_NAMES.join('|')}[:ACCOUNT]] [--rows N] [--total RUPEES]   (CSV: mid,amount,utr,bank_reference_number,status,initiation_date[,created_at][,fee][,tax][,payment_utr][,value_date][,order_id][,acquirer_payment_id])`,
     schema: z.object({
       file: FILE,
       layout: identifier.optional(),
@@ -52,8 +52,7 @@ export const settlementCommands = [
     async run({ file, layout: layoutName, acquirer: account, ...trailer }, context) {
       const layout = layoutName === undefined ? undefined : await findLayout(context.db, layoutName, 'settlements')
       const warnings: string[] = []
-      const onWarning = (text: string) =>
-        warnings.push(`${text}; --rows and --total hold it against the bank's trailer`)
+      const onWarning = (text: string) => warnings.push(text)
       // The maker of a file chooses its name, perhaps with control characters.
       const name = toOneLine(basename(file))
       const output = await readFile(file, context.terminal, (csv, progress) =>

@@ -1,3 +1,4 @@
+import { unpadded } from '../fields.ts'
 import { addDays, type BankDays } from './bank-days.ts'
 
 /** Money that went back to a customer; `amount` is in paise. `day` is of its success, `YYYY-MM-DD`, IST. */
@@ -54,7 +55,7 @@ export function matchDeductions(
 ): MatchedDeductions {
   const rowOf = new Map<string, Deduction>()
   const refundsOf = new Map<string, readonly SuccessfulRefund[]>()
-  const byReference = groupBy(refunds, ({ reference }) => reference)
+  const byReference = groupBy(refunds, ({ reference }) => unpadded(reference))
   const byPayment = groupBy(refunds, ({ utr }) => utr)
   const netted = new Set<string>()
   const left = (of: readonly SuccessfulRefund[] = []) =>
@@ -69,7 +70,7 @@ export function matchDeductions(
   }
 
   assign(({ references, gross }) => {
-    const named = left(references.flatMap((one) => (one === '' ? [] : (byReference.get(one) ?? []))))
+    const named = left(references.flatMap((one) => (one === '' ? [] : (byReference.get(unpadded(one)) ?? []))))
     return sumOf(named) === -gross ? named : named.slice(0, 1)
   })
   assign(({ item, gross }) =>

@@ -2,15 +2,13 @@ import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { PoolClient } from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
-import * as z from 'zod'
 import { type OnWarning, storeBatches } from '../csv.ts'
-import type { CsvFormat } from '../csv-header.ts'
 import type { Database, Queryable } from '../db/pool.ts'
-import { errorText, reportedUtr, text } from '../fields.ts'
-import { momentText } from '../ist.ts'
-import { bankAmount, toDecimalText } from '../money.ts'
-import { type FailureReason, failureFields, failureIn } from './failure-reasons.ts'
-import { type ExceptionKind, FINAL_STATUSES, type FinalStatus, type PaymentReport } from './outcome.ts'
+import { toDecimalText } from '../money.ts'
+import { type Layout, PAYMENT_COLUMNS } from '../settlements/layouts.ts'
+import { dayFile } from './day-file-format.ts'
+import { type FailureReason, failureIn } from './failure-reasons.ts'
+import type { ExceptionKind, FinalStatus, PaymentReport } from './outcome.ts'
 import { createReports, type Recorded, type Reports } from './reports.ts'
 
 /** Lines that one query reads from the temporary table. */
@@ -36,11 +34,11 @@ export type DayFileResult = {
 export async function importDayFile(
   db: Database,
   csv: Readable,
-  { acquirer, now, onChecked, onRecorded, onWarning }: Importing,
+  { acquirer, layout, now, onChecked, onRecorded, onWarning }: Importing,
 ): Promise<DayFileResult> {
   const client = await db.connect()
   try {
-    await saveLines(client, csv, onChecked, onWarning)
+    await saveLines(client, csv, layout, { onChecked, onWarning })
     const result: DayFileResult = {
       recorded: 0,
       unchanged: 0,
@@ -82,9 +80,13 @@ export async function importDayFile(
 /** A callback for progress, called with the number of lines so far. */
 type OnProgress = ((lines: number) => void) | undefined
 
-/** `acquirer` is the acquirer account of the file; undefined for all orders, where no account exists. */
+/**
+ * `acquirer` is the acquirer account of the file; undefined for all orders, where no account exists. `layout` is that of the
+ * acquirer's own form.
+ */
 type Importing = {
   acquirer?: string | undefined
+  layout?: Layout | undefined
   now: () => Date
   onChecked?: OnProgress
   onRecorded?: OnProgress
@@ -98,8 +100,8 @@ type Importing = {
 async function saveLines(
   client: PoolClient,
   csv: Readable,
-  onChecked: OnProgress,
-  onWarning: OnWarning,
+  layout: Layout | undefined,
+  { onChecked, onWarning }: Pick<Importing, 'onChecked' | 'onWarning'>,
 ): Promise<void> {
   // No time limits: a file may come slowly through a pipe, and the connection is idle while a batch is recorded.
   await client.query('set statement_timeout = 0; set idle_session_timeout = 0')
@@ -108,6 +110,7 @@ async function saveLines(
       line bigint primary key,
       order_id text,
       acquirer_reference text,
+      acquirer_payment_id text,
       status text not null,
       utr text,
       amount text not null,
@@ -118,9 +121,9 @@ async function saveLines(
   let checked = 0
   await storeBatches(
     csv,
-    DAY_FILE,
+    dayFile(layout),
     async ({ rows, lineCount }) => {
-      const lines = client.query(copyFrom(`copy day_file (line, ${COLUMNS}) from stdin`))
+      const lines = client.query(copyFrom(`copy day_file (line, ${PAYMENT_COLUMNS}) from stdin`))
       await pipeline([rows], lines)
       checked += lineCount
       onChecked?.(checked)
@@ -138,34 +141,46 @@ type Line = PaymentReport & { line: number; isUnderWay: boolean }
 type StoredLine = { [Column in keyof Line]: Line[Column] | null } & {
   status: FinalStatus
   reference: string | null
+  paymentId: string | null
   reason: FailureReason | null
   code: string | null
 }
 
 /**
  * Returns the next lines after line number `after`. A line without order_id belongs to the intent whose link has the
- * line's acquirer_reference. A reference of no intent or of several intents is kept as an orderId, which is unknown.
+ * line's acquirer_reference, or to the order of the payment with its acquirer_payment_id. A name of no order or of several
+ * is kept as an orderId, which is unknown.
  */
 async function readLines(client: PoolClient, acquirer: string | undefined, after: number): Promise<Line[]> {
   const { rows } = await client.query<StoredLine>(
     `select line::float8 as line, status, utr, amount, paid_at as "paidAt", order_id as "orderId",
-            acquirer_reference as reference, reason, code
+            acquirer_reference as reference, acquirer_payment_id as "paymentId", reason, code
        from day_file
       where line > $1
       order by line
       limit ${BATCH_LINES}`,
     [after],
   )
-  const references = rows.flatMap(({ orderId, reference }) =>
-    orderId === null && reference !== null ? [reference] : [],
+  const unnamed = rows.filter(({ orderId }) => orderId === null)
+  const orders = await findOrders(
+    client,
+    OF_LINKS,
+    acquirer,
+    unnamed.flatMap(({ reference }) => reference ?? []),
   )
-  const orders = await findByReference(client, acquirer, references)
-  return rows.map(({ utr, paidAt, orderId, reference, reason, code, ...line }) => {
+  const ofPayments = await findOrders(
+    client,
+    OF_PAYMENTS,
+    acquirer,
+    unnamed.flatMap(({ paymentId }) => paymentId ?? []),
+  )
+  return rows.map(({ utr, paidAt, orderId, reference, paymentId, reason, code, ...line }) => {
     const failure = failureIn({ status: line.status, reason: reason ?? undefined, code: code ?? undefined })
     const isUnderWay = failure === 'under way'
     return {
       ...line,
-      orderId: orderId ?? orders.get(reference ?? '') ?? reference,
+      orderId: orderId ?? orders.get(reference ?? '') ?? ofPayments.get(paymentId ?? '') ?? reference ?? paymentId,
+      names: paymentId === null ? undefined : { id: paymentId },
       utr: utr ?? undefined,
       paidAt: paidAt ?? undefined,
       acquirer: acquirer === undefined ? undefined : { name: acquirer },
@@ -175,23 +190,33 @@ async function readLines(client: PoolClient, acquirer: string | undefined, after
   })
 }
 
-/** Maps references of acquirers' links to orderIds, except references that several intents share. */
-async function findByReference(
+/** Maps names to orderIds, except names that several orders share. */
+async function findOrders(
   db: Queryable,
+  query: string,
   acquirer: string | undefined,
-  references: string[],
+  names: string[],
 ): Promise<Map<string, string>> {
-  if (references.length === 0) return new Map()
-  const { rows } = await db.query<{ reference: string; orderId: string }>(
-    `select reference, min(order_id) as "orderId"
-       from acquirer_intents
-      where reference = any ($1) and ($2::text is null or acquirer = $2)
-      group by reference
-     having count(*) = 1`,
-    [references, acquirer],
-  )
-  return new Map(rows.map(({ reference, orderId }) => [reference, orderId]))
+  if (names.length === 0) return new Map()
+  const { rows } = await db.query<{ name: string; orderId: string }>(query, [names, acquirer])
+  return new Map(rows.map(({ name, orderId }) => [name, orderId]))
 }
+
+/** Orders by the references of acquirers' links. */
+const OF_LINKS = `
+  select reference as name, min(order_id) as "orderId"
+    from acquirer_intents
+   where reference = any ($1) and ($2::text is null or acquirer = $2)
+   group by reference
+  having count(*) = 1`
+
+/** Orders by the acquirers' ids of their payments. */
+const OF_PAYMENTS = `
+  select acquirer_payment_id as name, min(order_id) as "orderId"
+    from payments
+   where acquirer_payment_id = any ($1) and ($2::text is null or acquirer = $2)
+   group by acquirer_payment_id
+  having count(*) = 1`
 
 /** Returns the lines of ended payments that are not recorded yet, or are recorded with other facts. */
 async function withoutRecorded(db: Queryable, acquirer: string | undefined, lines: readonly Line[]): Promise<Line[]> {
@@ -211,13 +236,17 @@ async function withoutRecorded(db: Queryable, acquirer: string | undefined, line
 }
 
 /**
- * Records lines with the same results as one after the other. Lines that share neither order nor UTR with another line
+ * Records lines with the same results as one after the other. Lines that share neither order, UTR nor payment id with another line
  * are recorded first and simultaneously, because their sequence makes no difference.
  */
 async function recordLines(reports: Reports, lines: readonly Line[], now: () => Date): Promise<Recorded[]> {
   const orders = countOf(lines.map(({ orderId }) => orderId))
   const utrs = countOf(lines.map(({ utr }) => utr))
-  const isAlone = ({ orderId, utr }: Line) => orders.get(orderId) === 1 && (utr === undefined || utrs.get(utr) === 1)
+  const ids = countOf(lines.map(({ names }) => names?.id))
+  const isAlone = ({ orderId, utr, names }: Line) =>
+    orders.get(orderId) === 1 &&
+    (utr === undefined || utrs.get(utr) === 1) &&
+    (names === undefined || ids.get(names.id) === 1)
   const alone = lines.filter(isAlone).values()
   const recorded: Recorded[] = []
   const recordAll = async (all: Iterable<Line>) => {
@@ -233,44 +262,4 @@ function countOf<T>(values: readonly T[]): Map<T, number> {
   const counts = new Map<T, number>()
   for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1)
   return counts
-}
-
-const COLUMNS = ['order_id', 'acquirer_reference', 'status', 'utr', 'amount', 'paid_at', 'reason', 'code'] as const
-/** A line of the file, checked by the rules of a notification. Empty fields become undefined. */
-const CsvLine = z
-  .object({
-    order_id: text(64).optional(),
-    acquirer_reference: text(64).optional(),
-    status: z.enum(FINAL_STATUSES, errorText('must be SUCCESS, FAIL or REJECT')),
-    utr: reportedUtr.optional(),
-    amount: bankAmount,
-    // The time is cut to milliseconds as in a notification, because the time identifies a repeated failed attempt.
-    paid_at: momentText.transform((moment) => moment.toISOString()).optional(),
-    ...failureFields,
-  })
-  .superRefine((line, context) => {
-    const require = (path: keyof typeof line, message: string) => {
-      if (line[path] === undefined) context.addIssue({ code: 'custom', path: [path], message })
-    }
-    if (line.acquirer_reference === undefined) require('order_id', 'or acquirer_reference is required')
-    if (line.status !== 'SUCCESS') return
-    require('utr', 'is required with SUCCESS')
-    require('paid_at', 'is required with SUCCESS')
-  })
-
-const DAY_FILE: CsvFormat = {
-  columns: COLUMNS,
-  // Each line names its order by order_id or acquirer_reference, so the file needs at least one of these two columns.
-  required: [['status'], ['utr'], ['amount'], ['paid_at'], ['order_id', 'acquirer_reference']],
-  check(fields) {
-    const line = Object.fromEntries(COLUMNS.map((name, i) => [name, fields[i] || undefined]))
-    const { data, error } = CsvLine.safeParse(line)
-    if (error) return { faults: error.issues.map(({ path, message }) => `${String(path[0])} ${message}`) }
-    return { value: COLUMNS.map((name) => toCopyText(data[name])).join('\t') }
-  },
-}
-
-/** A field in COPY's text format. Only backslashes are escaped, because the checks refuse tabs and line breaks. */
-function toCopyText(value: string | undefined): string {
-  return value === undefined ? '\\N' : value.replaceAll('\\', '\\\\')
 }

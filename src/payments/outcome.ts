@@ -1,3 +1,4 @@
+import { unpadded, utrOfId } from '../fields.ts'
 import { toDecimalText } from '../money.ts'
 import type { PaymentFailure } from './failure-reasons.ts'
 import type { Intent } from './intent.ts'
@@ -45,9 +46,6 @@ export type StoredPayment = {
   isSecond: boolean
 }
 
-/** The acquirer's id of a payment in the form of a UTR: 1 to 35 letters and digits, in upper case. */
-export const utrOfId = (id: string) => id.replace(/[_-]/g, '').slice(-35).toUpperCase()
-
 /** The bank's reference of a stored payment; undefined while it is not known. */
 const referenceOf = ({ utr, bankReference, id }: StoredPayment) =>
   bankReference ?? (id !== null && utr === utrOfId(id) ? undefined : utr)
@@ -59,9 +57,12 @@ const referenceOf = ({ utr, bankReference, id }: StoredPayment) =>
 export function isOf({ utr, names }: Pick<PaymentReport, 'utr' | 'names'>, stored: StoredPayment): boolean {
   const [reportedId, storedId] = [names && utrOfId(names.id), stored.id === null ? undefined : utrOfId(stored.id)]
   if (reportedId !== undefined && storedId !== undefined) return reportedId === storedId
-  if (reportedId === stored.utr) return true
-  return utr !== undefined && [stored.utr, stored.bankReference, storedId].includes(utr)
+  return reportedId === stored.utr || (utr !== undefined && utr === storedId) || isReferenceOf(utr, stored)
 }
+
+/** Whether a stored payment has this bank reference. */
+export const isReferenceOf = (utr: string | undefined, stored: Pick<StoredPayment, 'utr' | 'bankReference'>): boolean =>
+  utr !== undefined && [stored.utr, stored.bankReference].some((one) => one !== null && unpadded(one) === utr)
 
 /** Whether a report is certainly about another payment. A report without an id that both know is compared by reference. */
 function isOfAnother({ utr, names }: PaymentReport, stored: StoredPayment): boolean {

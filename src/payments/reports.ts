@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { QueryConfig } from 'pg'
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import { prepared } from '../db/prepared.ts'
+import { formsOf, utrOfId } from '../fields.ts'
 import { LIMITS, type Limits } from '../limits.ts'
 import { FAIL_TOLD, writtenExpiries } from './answered.ts'
 import { createBoundedExceptions, type SavedException, saveException } from './exceptions.ts'
@@ -11,13 +12,13 @@ import {
   type Contradiction,
   type ExceptionKind,
   type FinalStatus,
+  isReferenceOf,
   judge,
   type PaymentReport,
   possibleTime,
   type ReportedIntent,
   type ReportSource,
   type StoredPayment,
-  utrOfId,
 } from './outcome.ts'
 import { endUnreadable, saveUnreadable } from './unreadable.ts'
 
@@ -257,12 +258,14 @@ async function findFacts(
 ) {
   const { status, utr, names } = report
   if (status === 'SUCCESS') {
-    const { rows } = await db.query<FoundPayment | IsEnd>(FIND_PAYMENTS_AND_END(mid, paidBy, orderId, utr))
+    const { rows } = await db.query<FoundPayment | IsEnd>(
+      FIND_PAYMENTS_AND_END(mid, paidBy, orderId, utr && formsOf(utr)),
+    )
     const found = rows.filter((row): row is FoundPayment => row.utr !== null)
     const ofAnother = found.filter((payment) => payment.orderId !== orderId)
     return {
       payments: found.filter((payment) => payment.orderId === orderId),
-      isReferenceUsed: found.some((payment) => utr === payment.utr || utr === payment.bankReference),
+      isReferenceUsed: found.some((payment) => isReferenceOf(utr, payment)),
       isOfAnotherOrder: ofAnother.some(({ id }) => names === undefined || id === names.id),
       attemptKnown: false,
       attemptsFull: false,
@@ -285,15 +288,15 @@ const PAYMENT = `
     from payments
    where mid = $1`
 
-/** The payments of the order $3, which is paid by the UTR $2; payments of other orders with the UTR $4; and the order's end. */
+/** The payments of the order $3, which is paid by the UTR $2; payments of other orders with a UTR of $4; and the order's end. */
 const FIND_PAYMENTS_AND_END = prepared(
   `${PAYMENT} and utr = $2
     union all
    ${PAYMENT} and order_id = $3 and kind = 'second'
     union all
-   ${PAYMENT} and utr = $4 and order_id <> $3
+   ${PAYMENT} and utr = any ($4::text[]) and order_id <> $3
     union all
-   ${PAYMENT} and bank_reference = $4 and order_id <> $3
+   ${PAYMENT} and bank_reference = any ($4::text[]) and order_id <> $3
     union all
    select null, null, null, null, null, ended.* from (${writtenExpiries('$1', '$3')}) ended`,
 )

@@ -11,9 +11,10 @@ import {
   type BankLine,
   judgeArrivals,
 } from '../statements/judge-arrivals.ts'
-import { comparable, comparableSql } from '../statements/references.ts'
+import { comparable } from '../statements/references.ts'
 import { type PayoutLine, payoutsOf } from './payouts.ts'
 import { inSnapshot, type Merchants, midsOf } from './reconcile.ts'
+import { amountOf, type Rest, readRests } from './rests.ts'
 
 /** A payout may be listed, or arrive, some days away from the days that were asked for. */
 export const AROUND_DAYS = 31
@@ -23,8 +24,8 @@ const NOT_KNOWN: Arrival = { arrival: 'not known', arrivedOn: null, credited: nu
 export type ArrivedPayout = Omit<PayoutLine, 'utr' | 'knownAt'> & Arrival
 
 /**
- * The payouts of these days, and what statements say of each: merchant after merchant, oldest first. `ofStatements` leaves out
- * merchants of whom there is no statement.
+ * The payouts of these days, and what statements say of each: merchant after merchant, oldest first; then what is the accounts' of
+ * payouts, as lines without a merchant. `ofStatements` leaves out merchants and accounts of which there is no statement.
  */
 export function listArrivals(
   db: Database,
@@ -32,18 +33,38 @@ export function listArrivals(
 ): AsyncGenerator<ArrivedPayout> {
   return inSnapshot(db, now, async function* (snapshot) {
     const accounts = await readAccounts(snapshot)
+    const rests = await readRests(snapshot, { days: aroundOf(days) })
     for await (const one of midsOf(snapshot.client, { mid })) {
       const own = accounts.filter(({ mids }) => mids.includes(one))
       if (ofStatements && own.length === 0) continue
-      for (const account of own) account.arrivals ??= await arrivalsAt(snapshot, account, days)
-      for await (const { utr, knownAt, ...payout } of payoutsOf(snapshot, one, days)) {
-        const found = own.map(({ arrivals }) => arrivals?.get(keyOf(payout)) ?? NOT_KNOWN)
-        const state = ARRIVAL_STATES.find((one) => found.some(({ arrival }) => arrival === one))
-        yield { ...payout, ...(found.find(({ arrival }) => arrival === state) ?? NOT_KNOWN) }
+      for (const account of own) account.arrivals ??= await arrivalsAt(snapshot, account, days, rests)
+      for await (const { utr, knownAt, ...payout } of payoutsOf(snapshot, one, days, rests)) {
+        yield { ...payout, ...arrivalOf(payout, own) }
       }
+    }
+    if (mid !== undefined) return
+    for (const rest of rests.filter((one) => one.mid === null && one.day >= days.from && one.day <= days.to)) {
+      const own = accounts.filter(({ arrivals }) => arrivals?.has(keyOf(rest)))
+      if (ofStatements && own.length === 0) continue
+      const { day, account, bankReference } = rest
+      const amount = amountOf(rest)
+      const sums = { rows: 0, gross: 0n, fee: 0n, tax: 0n, deductions: amount, net: amount }
+      yield { day, mid: null, account, bankReference, ...sums, ...arrivalOf(rest, own) }
     }
   })
 }
+
+/** What the statements of these bank accounts say of a payout. */
+function arrivalOf(payout: Parameters<typeof keyOf>[0], accounts: readonly BankAccount[]): Arrival {
+  const found = accounts.map(({ arrivals }) => arrivals?.get(keyOf(payout)) ?? NOT_KNOWN)
+  const state = ARRIVAL_STATES.find((one) => found.some(({ arrival }) => arrival === one))
+  return found.find(({ arrival }) => arrival === state) ?? NOT_KNOWN
+}
+
+const aroundOf = (days: Days): Days => ({
+  from: addDays(days.from, -AROUND_DAYS),
+  to: addDays(days.to, AROUND_DAYS),
+})
 
 /**
  * A bank account of which there are statements: the merchants and the acquirer account that it is for, the days of them, and what has
@@ -92,9 +113,10 @@ async function arrivalsAt(
   snapshot: Snapshot,
   { statements, ...account }: BankAccount,
   days: Days,
+  rests: readonly Rest[],
 ): Promise<Map<string, Arrival>> {
-  const around = { from: addDays(days.from, -AROUND_DAYS), to: addDays(days.to, AROUND_DAYS) }
-  const awaited = await transfersTo(snapshot, account, around)
+  const around = aroundOf(days)
+  const awaited = await transfersTo(snapshot, account, around, rests)
   const lines = await readLines(snapshot, account, around, awaited)
   const covered = (transfer: Transfer) => coveredFor(transfer, statements, snapshot.bankDays)
   return new Map(
@@ -105,15 +127,16 @@ async function arrivalsAt(
 /** What an acquirer transfers to a bank account by one credit: the payouts, to several merchants, that `keyOf` names alike. */
 type Transfer = AwaitedPayout & { key: string; references: string[]; knownAt: Date }
 
-/** The transfers to the bank account whose last row is of these days. */
+/** The transfers to the bank account whose last row is of these days. `rests` are what the payouts are more or less by. */
 export async function transfersTo(
   snapshot: Snapshot,
   { mids, account }: Pick<BankAccount, 'mids' | 'account'>,
   days: Days,
+  rests: readonly Rest[],
 ): Promise<Transfer[]> {
   const transfers = new Map<string, Transfer>()
   for (const mid of mids) {
-    for await (const { utr, knownAt, ...payout } of payoutsOf(snapshot, mid, days)) {
+    for await (const { utr, knownAt, ...payout } of payoutsOf(snapshot, mid, days, rests)) {
       if (account !== null && payout.account !== null && payout.account !== account) continue
       const key = keyOf(payout)
       const { expected, references, ...last } = transfers.get(key) ?? { expected: 0n, references: [], day: '', knownAt }
@@ -127,10 +150,10 @@ export async function transfersTo(
       })
     }
   }
-  const references = [...transfers.values()].flatMap((one) => one.references)
-  for (const { key, rest } of await readRests(snapshot, references)) {
-    const transfer = transfers.get(key)
-    if (transfer) transfer.expected += rest
+  // That of a payout to one merchant is in its net.
+  for (const rest of rests.filter(({ mid }) => mid === null)) {
+    const transfer = transfers.get(keyOf(rest))
+    if (transfer) transfer.expected += amountOf(rest)
   }
   return [...transfers.values()]
 }
@@ -138,19 +161,6 @@ export async function transfersTo(
 /** The transfer that a payout is part of: an acquirer may pay several merchants by one. */
 const keyOf = ({ account, bankReference }: Pick<PayoutLine, 'account' | 'bankReference'>) =>
   `${account ?? ''} ${comparable(bankReference)}`
-
-/** What acquirers have added to these payouts, or deducted from them, beside our settlements, as the newest import says. */
-async function readRests({ client, known }: Snapshot, references: string[]): Promise<{ key: string; rest: bigint }[]> {
-  const { rows } = await client.query<{ account: string; bankReference: string; rest: string }>(
-    `select distinct on (account, bank_reference_number) account, bank_reference_number as "bankReference", amount_paise::text as rest
-       from payout_rests
-       join settlement_imports using (import_id)
-      where undone_at is null and imported_at <= $1 and ${comparableSql('bank_reference_number')} = any ($2)
-      order by account, bank_reference_number, import_id desc`,
-    [known, references],
-  )
-  return rows.map(({ rest, ...payout }) => ({ key: keyOf(payout), rest: BigInt(rest) }))
-}
 
 /** The lines that name one of the payouts, or have its amount, of all statements of the account. */
 async function readLines(
@@ -232,9 +242,9 @@ export type ArrivalCount = { arrival: ArrivalState; payouts: number; net: bigint
 /** The payouts of the last 31 days, by what statements say of them, without those of which they say nothing. */
 export async function countArrivals(db: Database, now: Date): Promise<ArrivalCount[]> {
   const counts = new Map(ARRIVAL_STATES.map((arrival) => [arrival, { arrival, payouts: 0, net: 0n }]))
-  for await (const { arrival, net } of listArrivals(db, { ...recentDays(now), now, ofStatements: true })) {
+  for await (const { mid, arrival, net } of listArrivals(db, { ...recentDays(now), now, ofStatements: true })) {
     const count = counts.get(arrival) as ArrivalCount
-    count.payouts += 1
+    if (mid !== null) count.payouts += 1
     count.net += net
   }
   return [...counts.values()].filter(({ arrival, payouts }) => arrival !== 'not known' && payouts > 0)

@@ -5,6 +5,7 @@ import { boundsOf, dayOf, KNOWN, paiseOf, settlementsKnown, type Texts, textOf, 
 import { withMerchantOrderIds } from './merchant-order-ids.ts'
 import { differencesOfDays } from './reconcile-merchant.ts'
 import type { WRITTEN_OFF_AS } from './resolutions.ts'
+import type { Rest } from './rests.ts'
 
 export type MovementKind =
   | 'payment'
@@ -13,6 +14,9 @@ export type MovementKind =
   | 'payout'
   | 'fee'
   | 'tax'
+  /** What the acquirer has added to the transfer, or deducted from it, beside the settlements. */
+  | 'adjustment'
+  | 'unknown order'
   /** How a person has ended a difference; `written off` without a word for the accountant. */
   | (typeof WRITTEN_OFF_AS)[number]
   | 'written off'
@@ -35,11 +39,16 @@ export type MoneyMovement = {
  * All that has moved on these days, in their order: what is brought forward, and these, are what is carried forward. On one day
  * payments come first, then refunds, payouts and what persons have ended. Memory grows only with ended exceptions.
  */
-export async function* movementsOf(ledger: Ledger, days: Days): AsyncGenerator<MoneyMovement> {
+export async function* movementsOf(ledger: Ledger, days: Days, rests: readonly Rest[]): AsyncGenerator<MoneyMovement> {
   const { client, mid, known } = ledger
+  const own = rests.filter((rest) => rest.mid === mid)
+  const values = [
+    ...[mid, known, ...boundsOf(days), own.map(({ day }) => day), own.map(({ bankReference }) => bankReference)],
+    ...[own.map(({ adjustments }) => String(adjustments)), own.map(({ unknownOrders }) => String(unknownOrders))],
+  ]
   const ended: MoneyMovement[] = []
   for await (const movement of withMerchantOrderIds(ledger, endedByExceptions(ledger, days))) ended.push(movement)
-  for await (const rows of batchesOf<Texts<MoneyMovement>>(client, MOVEMENTS, [mid, known, ...boundsOf(days)])) {
+  for await (const rows of batchesOf<Texts<MoneyMovement>>(client, MOVEMENTS, values)) {
     for (const row of rows) {
       while (ended[0] !== undefined && ended[0].day < row.day) yield ended.shift() as MoneyMovement
       yield withPaise<MoneyMovement>(row, 'amount')
@@ -59,10 +68,16 @@ async function* endedByExceptions(ledger: Ledger, days: Days): AsyncGenerator<Om
 /** The movements of merchant $1 from $3 until before $4 as they were known at $2. Rows of the bank count by their transfer. */
 const MOVEMENTS = `
   with transfer as (
-    select ${dayOf('at')} as day, bank_reference_number as reference, sum(amount) as net, sum(fee) as fee, sum(tax) as tax
-      from (${settlementsKnown(`status = 'SUCCESS'`)}) s
-     where at >= $3 and at < $4
-     group by 1, 2
+    select day, reference, sum(net) as net, sum(fee) as fee, sum(tax) as tax, sum(adjustments) as adjustments,
+           sum(unknown_orders) as unknown_orders
+      from (select ${dayOf('at')} as day, bank_reference_number as reference, amount as net, fee, tax, 0 as adjustments,
+                   0 as unknown_orders
+              from (${settlementsKnown(`status = 'SUCCESS'`)}) s
+             where at >= $3 and at < $4
+             union all
+            select day, reference, (adjustments + unknown_orders)::numeric / 100, 0, 0, adjustments, unknown_orders
+              from unnest($5::date[], $6::text[], $7::bigint[], $8::bigint[]) as r (day, reference, adjustments, unknown_orders)) t
+     group by day, reference
   ), moved as (
     select l.day, case l.kind when 'payment' then 1 else 2 end as place, l.at, l.kind, l.order_id, i.merchant_order_id,
            case l.kind when 'payment' then l.item else l.name end as reference, l.amount_paise::numeric(40, 0) as amount
@@ -73,7 +88,8 @@ const MOVEMENTS = `
     select t.day, 3, null, p.kind, null, null, t.reference, -p.amount
       from transfer t
      cross join lateral (
-       values ('payout', ${paiseOf('t.net')}), ('fee', ${paiseOf('t.fee')}), ('tax', ${paiseOf('t.tax')})) p (kind, amount)
+       values ('payout', ${paiseOf('t.net')}), ('fee', ${paiseOf('t.fee')}), ('tax', ${paiseOf('t.tax')}),
+              ('adjustment', -t.adjustments), ('unknown order', -t.unknown_orders)) p (kind, amount)
      where p.amount <> 0
      union all
     select r.day, 4, r.resolved_at, coalesce(r.written_off_as, 'written off'), r.order_id, i.merchant_order_id, r.difference_id,
@@ -86,4 +102,4 @@ const MOVEMENTS = `
   select ${textOf('day')} as day, kind, order_id as "orderId", merchant_order_id as "merchantOrderId", reference,
          amount::text as amount
     from moved m
-   order by m.day, place, m.at, reference, array_position(array['payout', 'fee', 'tax'], kind), m.amount`
+   order by m.day, place, m.at, reference, array_position(array['payout', 'fee', 'tax', 'adjustment', 'unknown order'], kind), m.amount`

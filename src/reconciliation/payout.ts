@@ -1,8 +1,10 @@
 import type { Database } from '../db/pool.ts'
+import { formsOf, unpadded } from '../fields.ts'
 import { addDays } from '../ledger/bank-days.ts'
 import { createLedger, type Snapshot } from '../ledger/read-ledger.ts'
 import { dayOf, paiseOf, settlementsOfAll, type Texts, textOf, withPaise } from '../ledger/sql.ts'
 import { inSnapshot } from './reconcile.ts'
+import { type Rest, readRests } from './rests.ts'
 
 /** One settlement of a payout and the payment that it carries. Amounts are in paise; `gross` is with fee and tax. */
 export type PayoutRow = {
@@ -33,13 +35,14 @@ export type PaymentOfSum = {
   paid: bigint
 }
 
-export type Payout = { rows: PayoutRow[]; payments: PaymentOfSum[] }
+/** `rests` is what the acquirer has added or deducted beside the rows. */
+export type Payout = { rows: PayoutRow[]; payments: PaymentOfSum[]; rests: Rest[] }
 
 type Sought = { payout: string; mid?: string | undefined; pid?: string | undefined; now: Date }
 
 /**
  * The settlements whose UTR or bank reference is `payout`, with their payments; for those that carry none, the payments that
- * were due on their day. All merchants' unless `mid` or `pid` is given.
+ * were due on their day. All merchants' unless `mid` or `pid` is given: then the rest is left out of a payout that others share.
  */
 export async function findPayout(db: Database, asked: Sought): Promise<Payout> {
   const read = inSnapshot(db, asked.now, (snapshot) => readPayout(snapshot, asked))
@@ -50,7 +53,8 @@ export async function findPayout(db: Database, asked: Sought): Promise<Payout> {
 
 async function* readPayout(snapshot: Snapshot, { payout, mid, pid }: Sought): AsyncGenerator<Payout> {
   const { bankDayFrom, previousBankDay } = snapshot.bankDays
-  const found = await snapshot.client.query<Texts<PayoutRow>>(ROWS, [payout, snapshot.known, mid, pid])
+  const references = formsOf(unpadded(payout))
+  const found = await snapshot.client.query<Texts<PayoutRow>>(ROWS, [references, snapshot.known, mid, pid])
   const rows = found.rows.map((row) => withPaise<PayoutRow>(row, 'paid', 'gross', 'fee', 'tax', 'net'))
   const payments: PaymentOfSum[] = []
   const sums = rows.filter(({ orderId, status }) => orderId === null && status === 'SUCCESS')
@@ -65,14 +69,17 @@ async function* readPayout(snapshot: Snapshot, { payout, mid, pid }: Sought): As
       payments.push(...unsettled.rows.map((row) => withPaise<PaymentOfSum>(row, 'paid')))
     }
   }
-  yield { rows, payments }
+  const rests = await readRests(snapshot, { references })
+  const isOfAsked = (rest: Rest) =>
+    mid === undefined && pid === undefined ? true : rows.some((row) => row.mid === rest.mid)
+  yield { rows, payments, rests: rests.filter(isOfAsked) }
 }
 
 const ROWS = `
   select s.mid, ${textOf(dayOf('s.at'))} as day, i.order_id as "orderId", i.merchant_order_id as "merchantOrderId", s.key as utr, s.utr as "settlementUtr",
          s.status, i.amount * 100 + i.paise as paid, ${paiseOf('s.gross')} as gross,
          ${paiseOf('coalesce(s.fee, 0)')} as fee, ${paiseOf('coalesce(s.tax, 0)')} as tax, ${paiseOf('s.amount')} as net
-    from (${settlementsOfAll(`(bank_reference_number = $1 or utr in ($1, upper($1), lower($1)))
+    from (${settlementsOfAll(`(bank_reference_number = any ($1) or utr = any ($1) or utr in (upper($1[1]), lower($1[1])))
              and ($3::text is null or mid = $3)
              and ($4::text is null or mid in (select mid from partner_merchants where pid = $4))`)}) s
     left join payment_intents i on i.mid = s.mid and i.utr = s.key collate "default"

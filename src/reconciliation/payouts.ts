@@ -2,12 +2,16 @@ import { batchesOf } from '../db/batches.ts'
 import type { Days } from '../ledger/bank-days.ts'
 import type { Snapshot } from '../ledger/read-ledger.ts'
 import { boundsOf, dayOf, paiseOf, settlementsKnown, type Texts, textOf, withPaise } from '../ledger/sql.ts'
+import { amountOf, type Rest, restKey } from './rests.ts'
 
-/** One transfer of the bank to a merchant: `gross - fee - tax + deductions = net`. Amounts are in paise. */
+/**
+ * One transfer of the bank to a merchant: `gross - fee - tax + deductions = net`. Amounts are in paise. Without a merchant it is the rest
+ * of a transfer that is the account's.
+ */
 export type PayoutLine = {
   /** Of its last row: `YYYY-MM-DD`, IST. */
   day: string
-  mid: string
+  mid: string | null
   /** The acquirer account; null where the file does not say. */
   account: string | null
   bankReference: string
@@ -21,16 +25,26 @@ export type PayoutLine = {
   /** Of all rows, as in the books: the bank may give back what it kept of a payment, or keep something of a chargeback. */
   fee: bigint
   tax: bigint
-  /** What other rows take back, with fee and tax. */
+  /** What other rows take back, with fee and tax, and what the acquirer has added or deducted beside the rows. */
   deductions: bigint
   /** What has to stand in the bank statement. */
   net: bigint
 }
 
-/** The payouts of these days to one merchant, oldest first. Memory does not grow with their number. */
-export async function* payoutsOf({ client, known }: Snapshot, mid: string, days: Days): AsyncGenerator<PayoutLine> {
+/** The payouts of these days to one merchant, oldest first. Memory grows with `rests` alone. */
+export async function* payoutsOf(
+  { client, known }: Snapshot,
+  mid: string,
+  days: Days,
+  rests: readonly Rest[],
+): AsyncGenerator<PayoutLine> {
+  const own = new Map(rests.flatMap((rest) => (rest.mid === mid ? [[restKey(rest), amountOf(rest)]] : [])))
   for await (const rows of batchesOf<Texts<PayoutLine>>(client, PAYOUTS, [mid, known, ...boundsOf(days)])) {
-    yield* rows.map((row) => withPaise<PayoutLine>(row, 'gross', 'fee', 'tax', 'deductions', 'net'))
+    for (const row of rows) {
+      const payout = withPaise<PayoutLine>(row, 'gross', 'fee', 'tax', 'deductions', 'net')
+      const rest = own.get(restKey(payout)) ?? 0n
+      yield { ...payout, deductions: payout.deductions + rest, net: payout.net + rest }
+    }
   }
 }
 

@@ -5,6 +5,7 @@ import { readClosedBase } from './closed-items.ts'
 import { type MoneyMovement, movementsOf } from './movements.ts'
 import { inSnapshot } from './reconcile.ts'
 import { broughtForward } from './reconcile-merchant.ts'
+import { readRests } from './rests.ts'
 
 /** A line of a merchant's statement; `balance` is what the acquirer owes after it, in paise. */
 export type StatementLine = Omit<MoneyMovement, 'kind'> & {
@@ -23,7 +24,7 @@ export function statementOf(
     const nothing = { orderId: null, merchantOrderId: null, reference: '', amount: 0n }
     let balance = await broughtForward(ledger, days.from)
     yield { ...nothing, day: days.from, kind: 'opening', balance }
-    for await (const movement of movementsOf(ledger, days)) {
+    for await (const movement of movementsOf(ledger, days, await readRests(snapshot, { days }))) {
       balance += movement.amount
       yield { ...movement, balance }
     }

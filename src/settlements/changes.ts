@@ -1,5 +1,6 @@
 import type { LineFault } from '../csv.ts'
 import { type Queryable, setLocally } from '../db/pool.ts'
+import { unpadded } from '../fields.ts'
 import { toIstDay } from '../ist.ts'
 import { intoVersions } from './imports.ts'
 import type { SettlementStatus } from './settlements.ts'
@@ -42,6 +43,8 @@ type Difference = {
   /** The fields in the file's row; null where the file says nothing. */
   said: Changeable
   stored: Changeable
+  /** The payment_utr of the row before it has got that of a known payment. */
+  givenPaymentUtr: string | null
   /** The day of India on which the bank began it, where the row has a value date to compare. */
   initiatedOn: string | null
   /** The import that stored or last changed the settlement; null if that was an earlier version of the service. */
@@ -64,6 +67,7 @@ async function findDifferences(client: Queryable, { importId, account, bases }: 
   const { rows } = await client.query<Difference>(
     `select i.line::float8 as line, i.mid, i.utr, ${changeable('i', '$2::text')} as said,
             ${changeable('s', 's.account')} as stored, s.import_id as "storedBy",
+            coalesce(i.given_payment_utr, i.payment_utr) as "givenPaymentUtr",
             case when i.value_date is not null
                  then to_char(s.initiated_at at time zone interval '330 minutes', 'YYYY-MM-DD') end as "initiatedOn",
             array_remove(array[
@@ -101,10 +105,12 @@ function separateChanges(
   const changed = new Map<string, Changed>()
   const faults: LineFault[] = []
   let updated = 0
-  for (const { line, mid, utr, said, stored, initiatedOn, others: fixed } of differences) {
+  for (const { line, mid, utr, said, stored, givenPaymentUtr, initiatedOn, others: fixed } of differences) {
     const key = `${mid} ${utr}`
     const current: Changeable = changed.get(key) ?? stored
     const next: Changeable = { ...current, status: said.status }
+    // Stored before its payment was known.
+    if (next.payment_utr !== null && unpadded(next.payment_utr) === givenPaymentUtr) next.payment_utr = null
     for (const field of ADDED) next[field] ??= said[field]
     next.value_date = valueDate(current, said, { initiatedOn, today })
     const isOther = (field: (typeof ADDED)[number]) =>

@@ -1,5 +1,5 @@
 import type { CsvFormat } from '../csv-header.ts'
-import { IDENTIFIER, IDENTIFIER_RULE, UTR, UTR_RULE } from '../fields.ts'
+import { IDENTIFIER, IDENTIFIER_RULE, UTR, UTR_RULE, unpadded } from '../fields.ts'
 import { DAY_RULE, dayText, MOMENT_RULE, readMoment } from '../ist.ts'
 import { readRupees, SETTLED_AMOUNT, toSum, toSumText } from '../money.ts'
 import { type FieldReaders, fieldReaders, IGNORED, type Layout } from './layouts.ts'
@@ -25,7 +25,7 @@ const MOMENT = { read: readMoment, rule: MOMENT_RULE, written: 'time' } as const
 const COLUMNS: Readonly<Record<string, Column>> = {
   mid: { read: matching(IDENTIFIER), rule: IDENTIFIER_RULE },
   amount: AMOUNT,
-  utr: { read: matching(UTR), rule: UTR_RULE },
+  utr: { read: matching(UTR), rule: UTR_RULE, optional: true },
   bank_reference_number: {
     read: matching(/^[A-Za-z0-9 ./_-]{1,64}$/),
     rule: 'must be 1 to 64 letters, digits, blanks or . / _ -',
@@ -39,13 +39,23 @@ const COLUMNS: Readonly<Record<string, Column>> = {
   created_at: { ...MOMENT, optional: true },
   fee: { ...AMOUNT, optional: true },
   tax: { ...AMOUNT, optional: true },
-  // UTRs are stored in upper case, like those of payments.
-  payment_utr: { read: (field) => matching(UTR)(field)?.toUpperCase(), rule: UTR_RULE, optional: true },
+  // UTRs are stored in upper case and unpadded, like those of payments.
+  payment_utr: {
+    read: (field) => (UTR.test(field) ? unpadded(field.toUpperCase()) : undefined),
+    rule: UTR_RULE,
+    optional: true,
+  },
   value_date: {
     read: (field) => dayText.safeParse(field).data,
     rule: DAY_RULE,
     optional: true,
     written: 'day',
+  },
+  order_id: { read: matching(IDENTIFIER), rule: IDENTIFIER_RULE, optional: true },
+  acquirer_payment_id: {
+    read: matching(/^(?=.*[A-Za-z0-9])[A-Za-z0-9_-]{1,64}$/),
+    rule: 'must be 1 to 64 letters, digits, _ or -',
+    optional: true,
   },
 }
 const CHECKS = Object.entries(COLUMNS)
@@ -61,7 +71,10 @@ const [AMOUNT_AT, UTR_AT, STATUS_AT, DAY_AT, FEE_AT, TAX_AT] = [
 ]
 
 export const SETTLEMENT_COLUMNS = NAMES
-export const REQUIRED_COLUMNS = CHECKS.flatMap(([name, { optional }]) => (optional ? [] : [name]))
+/** Columns that name the row, or its payment: a row has at least one of them. */
+export const NAMING_COLUMNS: readonly string[] = ['utr', 'order_id', 'acquirer_payment_id']
+const NAMING_AT = NAMING_COLUMNS.map(at)
+export const REQUIRED_COLUMNS = CHECKS.flatMap(([name, { optional }]) => (optional && name !== 'utr' ? [] : [name]))
 
 /**
  * The format of the bank's list of payouts, in our own form or by a layout. Rows are copied in the order of COLUMNS. The error
@@ -80,13 +93,14 @@ export function settlementFile(layout?: Layout): CsvFormat {
   })
   return {
     columns: NAMES,
-    required: REQUIRED_COLUMNS.map((name) => [name]),
+    required: REQUIRED_COLUMNS.map((name) => (name === 'utr' ? NAMING_COLUMNS : [name])),
     check(fields) {
       if (readers?.status(fields[STATUS_AT] as string) === IGNORED) return { value: '' }
       const faults: string[] = []
-      const copied = columns.map(({ read, rule, optional, called, places }) => {
+      const isNamed = NAMING_AT.some((at) => fields[at] !== '')
+      const copied = columns.map(({ read, rule, optional, called, places }, index) => {
         const own = places.map((at) => fields[at] as string)
-        if (optional && own.every((field) => field === '')) return NULL
+        if (optional && (isNamed || index !== UTR_AT) && own.every((field) => field === '')) return NULL
         const value = read(...(own as [string]))
         if (value === undefined) faults.push(`${called} ${rule}`)
         return value
@@ -104,10 +118,10 @@ export function settlementFile(layout?: Layout): CsvFormat {
         names: [...theirs.map(([name]) => name), ...further.map(({ name }) => name)].map(
           (name) => name && withoutMinus(name),
         ),
-        // A row of totals has neither a UTR nor a day. One that is ignored may lack both too.
+        // A row of totals has neither a name nor a day. One that is ignored may lack both too.
         isRow: (fields) =>
           readers.isLikeDay(fields[DAY_AT] ?? '') ||
-          /\d/.test(fields[UTR_AT] ?? '') ||
+          NAMING_AT.some((at) => /\d/.test(fields[at] ?? '')) ||
           readers.status(fields[STATUS_AT] as string) === IGNORED,
         hasAmount: (fields) =>
           columns.some(

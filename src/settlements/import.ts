@@ -6,7 +6,7 @@ import { from as copyFrom } from 'pg-copy-streams'
 import { type Batch, hashed, type LineFault, type OnWarning, storeBatches } from '../csv.ts'
 import type { Queryable } from '../db/pool.ts'
 import { type Changing, storeChanges } from './changes.ts'
-import { settlementFile } from './csv.ts'
+import { SETTLEMENT_COLUMNS, settlementFile } from './csv.ts'
 import { nameDeductions, nextDeductions, prepareDeductions, setDeductionsAside } from './deductions.ts'
 import { lockSettlements, nextImportId, storeImport } from './imports.ts'
 import type { Layout } from './layouts.ts'
@@ -51,7 +51,7 @@ export async function importSettlements(
   const counts: Counts = { inserted: 0, unchanged: 0, updated: 0, amount: 0n, insertedAmount: 0n }
   const importId = await nextImportId(client, 'settlement_imports')
   const { now, account = null } = importing
-  const running: Running = { importId, now, account, bases: new Set(), counts, deductions: 0 }
+  const running: Running = { importId, now, account, bases: new Set(), counts, deductions: 0, unnamed: [] }
   await prepare(client)
   const sha256 = createHash('sha256')
   const store = async (batch: Batch) => {
@@ -63,10 +63,16 @@ export async function importSettlements(
   }
   let linesRead = 0
   const hashedCsv = Readable.from(hashed(csv, sha256), { objectMode: false })
-  await storeBatches(hashedCsv, settlementFile(layout), store, onWarning)
+  await storeBatches(hashedCsv, settlementFile(layout), store, (text) => onWarning?.(`${text}; ${TRAILER}`))
+  if (running.unnamed.length > 0) onWarning?.(unnamedText(running.unnamed))
   await storeImport(client, { ...running, ...importing, sha256: sha256.digest('hex'), ...counts })
   return { import: running.importId, ...counts }
 }
+
+const TRAILER = "--rows and --total hold it against the bank's trailer"
+
+const unnamedText = ([first, ...more]: readonly number[]) =>
+  `${more.length + 1} ${more.length === 0 ? 'row names' : 'rows name'} by order_id or acquirer_payment_id no payment that is known, first line ${first}: stored under a name of its own`
 
 async function prepare(client: Queryable): Promise<void> {
   await client.query(`
@@ -74,7 +80,7 @@ async function prepare(client: Queryable): Promise<void> {
       line bigint not null,
       mid text not null,
       amount numeric(14, 2) not null,
-      utr text collate "C" not null,
+      utr text collate "C",
       bank_reference_number text not null,
       status text not null,
       initiated_at timestamptz not null,
@@ -82,24 +88,34 @@ async function prepare(client: Queryable): Promise<void> {
       fee numeric(14, 2),
       tax numeric(14, 2),
       payment_utr text collate "C",
-      value_date date
+      value_date date,
+      order_id text,
+      acquirer_payment_id text,
+      -- The payment_utr of a row before it has got that of a known payment.
+      given_payment_utr text collate "C"
     ) on commit drop`)
   await prepareDeductions(client)
   await preparePaymentNames(client)
 }
 
-/** The state of an import. `deductions` is the number of negative rows, which are stored after all others. */
-type Running = Changing & { counts: Counts; deductions: number }
+/**
+ * The state of an import. `deductions` is the number of negative rows, which are stored after all others; `unnamed` are the lines
+ * that name by order_id or acquirer_payment_id no known payment.
+ */
+type Running = Changing & { counts: Counts; deductions: number; unnamed: number[] }
 
 async function storeBatch(client: pg.ClientBase, batch: Batch, running: Running): Promise<LineFault[]> {
   if (batch.rowCount === 0) return []
-  await pipeline([batch.rows], client.query(copyFrom('copy incoming from stdin')))
-  await namePayments(client)
+  await pipeline([batch.rows], client.query(copyFrom(COPY)))
+  const { faults, unnamed } = await namePayments(client)
+  running.unnamed.push(...unnamed)
   const { deductions, amount } = await setDeductionsAside(client)
   running.deductions += deductions
   running.counts.amount += amount
-  return storeIncoming(client, batch.rowCount - deductions, running)
+  return [...faults, ...(await storeIncoming(client, batch.rowCount - deductions, running))]
 }
+
+const COPY = `copy incoming (line, ${SETTLEMENT_COLUMNS.join(', ').replace('initiation_date', 'initiated_at')}) from stdin`
 
 async function storeDeductions(client: Queryable, running: Running): Promise<LineFault[]> {
   const faults = await nameDeductions(client)

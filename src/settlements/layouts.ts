@@ -24,7 +24,23 @@ export const IGNORED = 'IGNORED'
  */
 export const STATEMENT_COLUMNS = ['day', 'reference', 'credit', 'debit', 'amount', 'sign', 'balance']
 
-/** Whether the layout is one of an account's statements; else it is one of settlement files. */
+/** Columns of an acquirer's list of payments. */
+export const PAYMENT_COLUMNS = [
+  'order_id',
+  'acquirer_reference',
+  'acquirer_payment_id',
+  'status',
+  'utr',
+  'amount',
+  'paid_at',
+  'reason',
+  'code',
+] as const
+
+/** Whether the layout is one of an acquirer's list of payments. */
+export const isOfPayments = ({ columns }: Pick<Layout, 'columns'>) => columns.some(([ours]) => ours === 'paid_at')
+
+/** Whether the layout is one of an account's statements; else it is one of settlement files, unless it is one of payments. */
 export const isOfStatements = ({ columns }: Pick<Layout, 'columns'>) => columns.some(([ours]) => ours === 'day')
 
 export const DATE_FORM_RULE = 'must have d or dd, m, mm or mmm, and yy or yyyy, such as dd/mm/yyyy or d mmm yy'

@@ -1,15 +1,19 @@
 import type { SettledEvent } from '../acquirer/acquirer.ts'
 import type { Queryable } from '../db/pool.ts'
+import { readMoment, toIstDay } from '../ist.ts'
 import { toSumText } from '../money.ts'
 
 /** What of an acquirer's settlements is not stored, by what it is; `amount` is in paise. */
 export type NotStored = Map<string, { events: number; amount: bigint }>
 
 /**
- * What was told beside the lines: the order of each line after the first, and what is not stored; `rests` is its sum in paise by the
- * UTR of the payout whose amount it changes.
+ * What was told beside the lines: the order of each line after the first, and what is not stored; `rests` is its sum by the UTR of
+ * the payout whose amount it changes.
  */
-export type Pulled = { orders: string[]; notStored: NotStored; rests: Map<string, bigint> }
+export type Pulled = { orders: string[]; notStored: NotStored; rests: Map<string, PulledRest> }
+
+/** In paise. `day` is that of the payout in India, undefined where the acquirer does not say it. */
+type PulledRest = { adjustments: bigint; unknownOrders: bigint; day: string | undefined }
 
 const COLUMNS = 'mid,amount,utr,bank_reference_number,status,initiation_date,created_at,fee,tax,payment_utr'
 
@@ -41,11 +45,15 @@ export async function* toSettlementFile(
   for (const events of pages) {
     const found = await findOrders(db, acquirer, events)
     let lines = ''
-    for (const [index, { kind, amount, payoutUtr, line }] of events.entries()) {
+    for (const [index, { kind, amount, payoutUtr, paidOutAt, line }] of events.entries()) {
       const { mid, storedUtr, paymentUtr = line?.payment.utr } = found.get(index + 1) ?? {}
       // Also a rest of 0: an earlier pull may have found another.
-      const rest = line === undefined || mid === undefined ? BigInt(amount) : 0n
-      if (payoutUtr !== undefined) rests.set(payoutUtr, (rests.get(payoutUtr) ?? 0n) + rest)
+      if (payoutUtr !== undefined) {
+        const rest = rests.get(payoutUtr) ?? { adjustments: 0n, unknownOrders: 0n, day: undefined }
+        if (line === undefined) rest.adjustments += BigInt(amount)
+        else if (mid === undefined) rest.unknownOrders += BigInt(amount)
+        rests.set(payoutUtr, { ...rest, day: rest.day ?? dayIn(paidOutAt) })
+      }
       if (line === undefined || payoutUtr === undefined || mid === undefined) {
         leaveOut(line === undefined ? kind : payoutUtr === undefined ? NOT_PAID_OUT : NOT_OURS, amount)
         continue
@@ -62,6 +70,11 @@ export async function* toSettlementFile(
     const { events, amount } = notStored.get(what) ?? { events: 0, amount: 0n }
     notStored.set(what, { events: events + 1, amount: amount + BigInt(paise) })
   }
+}
+
+const dayIn = (told: string | undefined) => {
+  const moment = told === undefined ? undefined : readMoment(told)
+  return moment === undefined ? undefined : toIstDay(new Date(moment))
 }
 
 const NOT_PAID_OUT = 'not paid out yet'
@@ -110,9 +123,15 @@ export async function storeRests(
   account: string,
   rests: Pulled['rests'],
 ): Promise<void> {
+  const found = [...rests.values()]
   await db.query(
-    `insert into payout_rests (import_id, account, bank_reference_number, amount_paise)
-     select $1, $2, * from unnest($3::text[], $4::bigint[])`,
-    [importId, account, [...rests.keys()], [...rests.values()].map(String)],
+    `insert into payout_rests (import_id, account, bank_reference_number, amount_paise, unknown_orders_paise, day)
+     select $1, $2, * from unnest($3::text[], $4::bigint[], $5::bigint[], $6::date[])`,
+    [
+      ...[importId, account, [...rests.keys()]],
+      found.map(({ adjustments, unknownOrders }) => String(adjustments + unknownOrders)),
+      found.map(({ unknownOrders }) => String(unknownOrders)),
+      found.map(({ day }) => day),
+    ],
   )
 }

@@ -140,6 +140,7 @@ describe('an event of Cashfree’s reconciliation', () => {
       kind: 'PAYMENT',
       amount: 197_64,
       payoutUtr: '1234',
+      paidOutAt: '2026-01-15T10:00:00+05:30',
       line: {
         ...{ orderId: 'order_1', payment: { id: '1234881617186388204', utr: '523504870405' } },
         ...{ fee: 2_00, tax: 36, initiatedAt: '2026-01-15T10:00:00+05:30', createdAt: '2026-01-15T18:33:51+05:30' },
@@ -211,6 +212,7 @@ describe('an event of Cashfree’s reconciliation', () => {
     const nothing = { order_details: { order_id: null }, payment_details: { bank_reference: null } }
     expect(await readOne(type, { ...nothing, event_details: details })).toEqual({
       ...{ kind, amount, payoutUtr: kind.includes(' ') ? undefined : 'PGI45406' },
+      paidOutAt: '2026-01-15T10:00:00+05:30',
     })
   })
 

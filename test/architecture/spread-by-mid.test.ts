@@ -113,9 +113,10 @@ async function driveEveryOperation() {
   }
   const reported = await create()
   await as('payments import', async () => {
-    const day = `acquirer_reference,status,utr,amount,paid_at
-${reported},SUCCESS,${newUtr()},200,2026-03-31 23:55:00
-nobody,FAIL,,200,
+    const day = `acquirer_reference,status,utr,amount,paid_at,acquirer_payment_id
+${reported},SUCCESS,${newUtr()},200,2026-03-31 23:55:00,
+nobody,FAIL,,200,,
+,FAIL,,200,,nobody
 `
     expect(await importDayFile(db, Readable.from([day]), { now: clock.now })).toMatchObject({ recorded: 1 })
   })
@@ -210,7 +211,7 @@ it('every statement on a tenant’s table names mid, or our unguessable orderId 
   const isByOrderId = ({ by }: Access) => /(?<![a-z_])order_id = /.test(by)
   expect(new Set(withoutMid.filter(isByOrderId).map(({ name, table }) => `${name}: ${table}`))).toEqual(
     new Set(
-      ['pay page', 'simulated refund', 'paymentNotification', 'payments import'].map(
+      ['pay page', 'simulated refund', 'paymentNotification', 'payments import', 'settlements import'].map(
         (name) => `${name}: payment_intents`,
       ),
     ),
@@ -219,8 +220,9 @@ it('every statement on a tenant’s table names mid, or our unguessable orderId 
     new Set(withoutMid.filter((access) => !isByOrderId(access)).map(({ name, table }) => `${name}: ${table}`)),
   ).toEqual(
     new Set([
-      // The acquirer's file knows an intent by its reference alone.
+      // The acquirer's file knows an intent by its reference alone, or a payment by its id.
       'payments import: acquirer_intents',
+      'payments import: payments',
       // What is due and which orders expire is looked for over all merchants; deliveries are taken merchant by merchant.
       'webhooks: payment_intents',
       // Whether the UTR of a payment of the last minutes has paid another merchant too.

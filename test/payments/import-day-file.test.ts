@@ -313,7 +313,7 @@ describe('a bad file', () => {
   })
 
   it.each([
-    ['status,utr,amount,paid_at', 'column order_id or acquirer_reference is missing'],
+    ['status,utr,amount,paid_at', 'column order_id or acquirer_reference or acquirer_payment_id is missing'],
     ['order_id,status,utr,fee', 'column amount is missing, column paid_at is missing, column "fee" is unknown'],
   ])('a day file with the first line %s is refused: %s', async (header, text) => {
     expect((await faultsOf([], header)).faults).toEqual([{ line: 1, text }])

@@ -146,8 +146,8 @@ it('a merchant’s statement leads from opening to closing line by line, with th
   const records: Record<string, string>[] = parse(csv, { bom: true, columns: true })
   expect(records.map(({ merchant_order_id, amount }) => [merchant_order_id, amount]).slice(4, 7)).toEqual([
     ...[
-      ['="1001"', '200.00'],
-      ['="1002"', '200.00'],
+      ['1001', '200.00'],
+      ['1002', '200.00'],
       ['', '-585.84'],
     ],
   ])

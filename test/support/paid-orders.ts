@@ -1,11 +1,13 @@
 import type { Database } from '../../src/db/pool.ts'
 import { newId } from '../../src/payments/intent.ts'
 
-type Paid = { mid: string; utr: string; paidAt: Date; madeAt?: Date; toldAt?: Date }
+type Paid = { mid: string; utr: string; paidAt: Date; madeAt?: Date; toldAt?: Date; orderId?: string }
 
 /** Stores an order of ₹200 that was paid, with its history, as a notification would have; returns its orderId. */
-export async function storePaidOrder(db: Database, { mid, utr, paidAt, madeAt = paidAt, toldAt = paidAt }: Paid) {
-  const orderId = newId(madeAt)
+export async function storePaidOrder(
+  db: Database,
+  { mid, utr, paidAt, madeAt = paidAt, toldAt = paidAt, orderId = newId(madeAt) }: Paid,
+) {
   await db.query(
     `insert into payment_intents (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name, customer_email,
        customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at, status, utr)

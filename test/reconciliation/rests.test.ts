@@ -1,0 +1,236 @@
+import { parse } from 'csv-parse/sync'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { Database } from '../../src/db/pool.ts'
+import { listArrivals } from '../../src/reconciliation/arrivals.ts'
+import { journalOf } from '../../src/reconciliation/journal.ts'
+import { newUtr } from '../support/acquirer.ts'
+import type { FakeCashfree } from '../support/cashfree-bank.ts'
+import { number } from '../support/cashfree-forms.ts'
+import { answerRecon, type ReconEvent, reconEvent } from '../support/cashfree-recon.ts'
+import { createTestDatabase, testPool } from '../support/database.ts'
+import { CASHFREE, CASHFREE_SECRETS, cashfreeSettings } from '../support/fake-cashfree.ts'
+import { runOps } from '../support/ops.ts'
+import { storePaidOrder } from '../support/paid-orders.ts'
+import { newMerchant, unique } from '../support/service.ts'
+import { startBank } from '../support/service-with-bank.ts'
+
+/** What an acquirer adds to a payout, or deducts from it, that is no settlement of our orders. */
+const [WEDNESDAY, THURSDAY, FRIDAY] = ['2026-01-14', '2026-01-15', '2026-01-16'] as const
+const at = (day: string) => new Date(`${day}T12:00:00+05:30`)
+const DAYS = ['--from', WEDNESDAY, '--to', FRIDAY]
+
+let url: string
+let db: Database
+let drop: () => Promise<void>
+let bank: FakeCashfree
+let [mid, other] = ['', '']
+beforeAll(async () => {
+  ;({ url, drop } = await createTestDatabase())
+  db = testPool(url, 3)
+  bank = await startBank(CASHFREE, () => at(FRIDAY))
+})
+afterAll(async () => {
+  await db.end()
+  await drop()
+})
+beforeEach(async () => {
+  await db.query('truncate settlements, settlement_versions, settlement_imports, settlement_import_bases, payout_rests')
+  ;[mid, other] = [(await newMerchant(db)).mid, (await newMerchant(db)).mid]
+})
+
+async function ops(...args: string[]) {
+  const { apiUrl, clientId } = cashfreeSettings(bank)
+  const settings = {
+    ...{ CASHFREE_API_URL: apiUrl, CASHFREE_CLIENT_ID: clientId },
+    CASHFREE_CLIENT_SECRET: CASHFREE_SECRETS.join(),
+  }
+  const { code, stdout, stderr } = await runOps(url, args, '', settings)
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  return stdout
+}
+const json = async (...args: string[]) => JSON.parse(await ops(...args, '--json'))
+
+async function pull(...data: ReconEvent[]) {
+  answerRecon(bank, { data })
+  return (await json('settlements', 'pull', '--acquirer', 'cashfree', '--from', WEDNESDAY, '--to', THURSDAY)).import
+}
+
+/** A payment of an order of ₹200, of which 197.64 are paid out. */
+async function payment(of: string, payoutUtr: string): Promise<ReconEvent> {
+  const utr = newUtr()
+  const orderId = await storePaidOrder(db, { mid: of, utr, paidAt: at(WEDNESDAY) })
+  await db.query(
+    `insert into acquirer_intents (mid, order_id, acquirer, acquirer_merchant_id, acquirer_id, reference, link, enquiries)
+     values ($1, $2, 'cashfree', 'cf', $2, 'tr', 'upi://pay', 0)`,
+    [of, orderId],
+  )
+  return reconEvent('PAYMENT', {
+    event_details: {
+      event_settlement_amount: number('197.64'),
+      event_service_charge: 2,
+      event_service_tax: number('0.36'),
+    },
+    order_details: { order_id: orderId },
+    payment_details: { bank_reference: utr },
+    settlement_details: { utr: payoutUtr },
+  })
+}
+const adjustment = (payoutUtr: string, rupees: number) =>
+  reconEvent('OTHER_ADJUSTMENT', {
+    event_details: { sale_type: 'DEBIT', event_settlement_amount: rupees, event_amount: rupees },
+    settlement_details: { utr: payoutUtr },
+  })
+const ofUnknownOrder = (payoutUtr: string, rupees: number) =>
+  reconEvent('PAYMENT', {
+    event_details: { event_settlement_amount: rupees, event_amount: rupees },
+    settlement_details: { utr: payoutUtr },
+  })
+
+async function all<T>(rows: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = []
+  for await (const row of rows) found.push(row)
+  return found
+}
+
+type Line = Record<string, string | null>
+const payouts = async (...args: string[]): Promise<Line[]> =>
+  (await json('reconcile', 'payouts', ...DAYS, ...args)).payouts
+/** The postings of a transfer: debits, and credits with a minus. */
+async function voucher(reference: string, ...args: string[]) {
+  const { postings, total } = await json('reconcile', 'journal', ...DAYS, ...args)
+  expect(total.debit).toBe(total.credit)
+  return (postings as Line[])
+    .filter((one) => one.voucher === reference)
+    .map((one) => [one.mid, one.account, one.ledger, one.debit === '0.00' ? `-${one.credit}` : one.debit])
+}
+
+describe('what settlements pull does not store', () => {
+  it('is part of the net and of the journal of the merchant whose rows alone make up the payout', async () => {
+    const reference = unique('PGI')
+    await pull(await payment(mid, reference), adjustment(reference, 7), ofUnknownOrder(reference, 100))
+    const { rows } = await db.query('select amount_paise, unknown_orders_paise, day::text from payout_rests')
+    expect(rows).toEqual([{ amount_paise: '9300', unknown_orders_paise: '10000', day: THURSDAY }])
+    const net = { day: THURSDAY, mid, gross: '200.00', fee: '2.00', tax: '0.36', deductions: '93.00', net: '290.64' }
+    expect(await payouts()).toEqual([expect.objectContaining(net)])
+    expect(await payouts('--mid', mid)).toEqual([expect.objectContaining(net)])
+    expect(await voucher(reference)).toEqual([
+      [mid, null, 'acquirer receivable', '-200.00'],
+      [mid, null, 'bank', '290.64'],
+      [mid, null, 'fees', '2.00'],
+      [mid, null, 'input GST', '0.36'],
+      [mid, null, 'adjustments', '7.00'],
+      [mid, null, 'unknown orders', '-100.00'],
+    ])
+    const { lines } = await json('reconcile', 'statement', '--mid', mid, ...DAYS)
+    expect((lines as Line[]).map(({ kind, amount, balance }) => `${kind} ${amount} ${balance}`)).toEqual([
+      ...[
+        'opening 0.00 0.00',
+        'payment 200.00 200.00',
+        'payout -290.64 -90.64',
+        'fee -2.00 -92.64',
+        'tax -0.36 -93.00',
+      ],
+      ...['adjustment -7.00 -100.00', 'unknown order 100.00 0.00', 'closing 0.00 0.00'],
+    ])
+    const { total, rests } = await json('reconcile', '--payout', reference)
+    expect({ net: total.net, rests }).toEqual({
+      net: '290.64',
+      rests: [
+        {
+          day: THURSDAY,
+          account: 'cashfree',
+          bankReference: reference,
+          mid,
+          adjustments: '-7.00',
+          unknownOrders: '100.00',
+        },
+      ],
+    })
+    expect(await ops('reconcile', '--payout', reference)).toContain('what pull has not stored, which the net contains')
+    expect((await db.query('select from settlements')).rowCount).toBe(1)
+  })
+
+  it('of a payout to several merchants, or to none, stands once, in lines of the account without a merchant', async () => {
+    const [shared, foreign] = [unique('PGI'), unique('PGJ')]
+    await pull(
+      ...[await payment(mid, shared), await payment(other, shared), adjustment(shared, 7), ofUnknownOrder(shared, 100)],
+      ofUnknownOrder(foreign, 50),
+    )
+    const ofMerchant = (of: string) => expect.objectContaining({ mid: of, bankReference: shared, net: '197.64' })
+    const ofAccount = (bankReference: string, net: string) =>
+      expect.objectContaining({ day: THURSDAY, mid: null, account: 'cashfree', bankReference, rows: 0, net })
+    const ofAll = await payouts()
+    expect(ofAll).toEqual([
+      ...[mid, other].sort().map(ofMerchant),
+      ofAccount(shared, '93.00'),
+      ofAccount(foreign, '50.00'),
+    ])
+    expect(await payouts('--mid', mid)).toEqual([ofMerchant(mid)])
+    expect((await voucher(shared)).slice(-3)).toEqual([
+      [null, 'cashfree', 'bank', '93.00'],
+      [null, 'cashfree', 'adjustments', '7.00'],
+      [null, 'cashfree', 'unknown orders', '-100.00'],
+    ])
+    expect((await voucher(shared, '--mid', mid)).map(([of]) => of)).not.toContain(null)
+    expect((await json('reconcile', '--payout', shared)).total.net).toBe('488.28')
+    expect((await json('reconcile', '--payout', shared, '--mid', mid)).total.net).toBe('197.64')
+    expect(await ops('reconcile', 'payouts', ...DAYS)).toMatch(/- +cashfree +PGJ/)
+  })
+
+  it('is gone once the import is undone, and is still known as of the moments before', async () => {
+    const reference = unique('PGI')
+    const importId = await pull(await payment(mid, reference), adjustment(reference, 7))
+    const before = new Date()
+    await ops('settlements', 'undo', '--import', String(importId))
+    expect([await payouts(), await voucher(reference)]).toEqual([[], []])
+    const asked = { from: WEDNESDAY, to: FRIDAY, now: before }
+    expect(await all(listArrivals(db, asked))).toMatchObject([{ mid, net: 190_64n }])
+    const postings = await all(journalOf(db, asked))
+    expect(postings.filter(({ ledger }) => ledger === 'adjustments')).toMatchObject([{ mid, debit: 7_00n }])
+    expect(await all(listArrivals(db, { ...asked, now: at(THURSDAY) }))).toEqual([])
+  })
+
+  it('is what the newest pull says', async () => {
+    const reference = unique('PGI')
+    const paid = await payment(mid, reference)
+    await pull(paid, adjustment(reference, 7))
+    const second = await pull(paid)
+    expect(await payouts()).toMatchObject([{ net: '197.64' }])
+    await ops('settlements', 'undo', '--import', String(second))
+    expect(await payouts()).toMatchObject([{ net: '190.64' }])
+  })
+
+  it('is part of what a bank statement has to show of a payout to several merchants, once', async () => {
+    const reference = unique('PGI')
+    await pull(await payment(mid, reference), await payment(other, reference), adjustment(reference, 7))
+    const layout = unique('bank')
+    const columns = ['day=Date', 'reference=Text', 'debit=Debit', 'credit=Credit', 'balance=Balance']
+    const flags = columns.flatMap((column) => ['--column', column])
+    await ops('settlements', 'layout', 'add', '--name', layout, '--date', 'dd/mm/yyyy', ...flags)
+    const file = `Date,Text,Debit,Credit,Balance\n14/01/2026,RENT,1.00,,100.00\n15/01/2026,NEFT-${reference},,388.28,488.28\n16/01/2026,RENT,1.00,,487.28\n`
+    const days = ['--from', WEDNESDAY, '--to', FRIDAY]
+    const args = ['statements', 'import', '-', '--layout', layout, '--mid', mid, '--mid', other, ...days]
+    expect(await runOps(url, args, file)).toMatchObject({ code: 0 })
+    expect((await payouts()).map(({ arrival }) => arrival)).toEqual(['arrived', 'arrived', 'arrived'])
+  })
+})
+
+describe('the CSV of journal and statement', () => {
+  it('has plain identifiers, and formulas only with --for excel', async () => {
+    const reference = '523504870001'
+    await pull(await payment(mid, reference))
+    const commands = { journal: 'voucher', statement: 'reference' }
+    for (const [command, column] of Object.entries(commands)) {
+      const list = ['reconcile', command, '--mid', mid, ...DAYS, '--csv']
+      const valuesOf = (csv: string) =>
+        (parse(csv, { bom: true, columns: true }) as Line[]).map((record) => record[column])
+      const plain = await ops(...list)
+      expect(valuesOf(plain)).toContain(reference)
+      expect(plain).not.toMatch(/="/)
+      const forExcel = await ops(...list, '--for', 'excel')
+      expect(valuesOf(forExcel)).toContain(`="${reference}"`)
+    }
+    const refused = await runOps(url, ['reconcile', 'journal', ...DAYS, '--for', 'excel'])
+    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('--for excel needs --csv') })
+  })
+})

@@ -1,0 +1,245 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Database } from '../../src/db/pool.ts'
+import { newId } from '../../src/payments/intent.ts'
+import { newUtr } from '../support/acquirer.ts'
+import { createTestDatabase, testPool } from '../support/database.ts'
+import { runOps } from '../support/ops.ts'
+import { storePaidOrder } from '../support/paid-orders.ts'
+import { newMerchant, unique } from '../support/service.ts'
+
+let db: Database
+let url: string
+let drop: () => Promise<void>
+beforeAll(async () => {
+  ;({ url, drop } = await createTestDatabase())
+  db = testPool(url, 5)
+})
+afterAll(async () => {
+  await db.end()
+  await drop()
+})
+
+const ops = (args: string[], input = '') => runOps(url, args, input)
+const PAID_AT = new Date('2026-11-17T15:40:12+05:30')
+
+/** A merchant with an order of ₹200 that was paid: `utr` is what the payment is stored under, `id` the acquirer's. */
+async function paidOrder({ id = unique('OM'), isStoredById = false, of = undefined as string | undefined } = {}) {
+  const mid = of ?? (await newMerchant(db)).mid
+  const utr = isStoredById ? id.replaceAll(/[_-]/g, '').toUpperCase() : newUtr()
+  const orderId = await storePaidOrder(db, { mid, utr, paidAt: PAID_AT })
+  await db.query('update payments set acquirer_payment_id = $3 where mid = $1 and utr = $2', [mid, utr, id])
+  return { mid, utr, id, orderId }
+}
+
+const HEADER =
+  'mid,amount,utr,bank_reference_number,status,initiation_date,payment_utr,order_id,acquirer_payment_id,fee,tax'
+type Fields = { amount?: string; utr?: string; paymentUtr?: string; orderId?: string; id?: string }
+const row = (mid: string, { amount = '200.00', utr = '', paymentUtr = '', orderId = '', id = '' }: Fields) =>
+  [mid, amount, utr, 'YESIG63220270133', 'SUCCESS', '2026-11-18 10:00:00', paymentUtr, orderId, id, '', ''].join()
+
+async function importRows(...rows: string[]) {
+  const { code, stdout, stderr } = await ops(
+    ['settlements', 'import', '-', '--json'],
+    `${[HEADER, ...rows].join('\n')}\n`,
+  )
+  return code === 0 ? JSON.parse(stdout) : stderr
+}
+
+async function stored(mid: string) {
+  const { rows } = await db.query<{ amount: string; utr: string; payment: string }>(
+    'select amount::text, utr, payment_utr as payment from settlements where mid = $1 order by amount desc, utr',
+    [mid],
+  )
+  return rows
+}
+
+describe('settlements import names the payment of a row', () => {
+  it('by our orderId, and stores the row under the UTR of the payment', async () => {
+    const { mid, utr, orderId } = await paidOrder()
+    const rows = [row(mid, { orderId }), row(mid, { orderId, amount: '-50.00' })]
+    expect(await importRows(...rows)).toMatchObject({ inserted: 2, warnings: [] })
+    expect(await stored(mid)).toEqual([
+      { amount: '200.00', utr, payment: utr },
+      { amount: '-50.00', utr: `${utr}R1`, payment: utr },
+    ])
+    expect(await importRows(...rows)).toMatchObject({ inserted: 0, unchanged: 2 })
+  })
+
+  it('by the acquirer’s payment id, whatever the payment is stored under', async () => {
+    for (const isStoredById of [true, false]) {
+      const { mid, utr, id } = await paidOrder({ isStoredById })
+      expect(await importRows(row(mid, { id }))).toMatchObject({ inserted: 1 })
+      expect(await importRows(row(mid, { id }))).toMatchObject({ unchanged: 1 })
+      expect(await stored(mid)).toEqual([{ amount: '200.00', utr, payment: utr }])
+    }
+  })
+
+  it('by our refundId, and keeps the acquirer’s id of the refund as the name of the row', async () => {
+    const { mid, utr, orderId } = await paidOrder()
+    const refundId = newId(PAID_AT)
+    await db.query(
+      `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, made_by, made_at, status)
+       values ($1, 'R1', $2, $3, $4, 5000, '', 'direct', 'merchant', $5, 'PENDING')`,
+      [mid, refundId, orderId, utr, PAID_AT],
+    )
+    expect(await importRows(row(mid, { amount: '-50.00', orderId: refundId, id: 'OMR_1' }))).toMatchObject({
+      inserted: 1,
+    })
+    expect(await stored(mid)).toEqual([{ amount: '-50.00', utr: 'OMR1', payment: utr }])
+  })
+
+  it('keeps the row’s own utr, and names the payment beside it', async () => {
+    const { mid, utr, orderId } = await paidOrder()
+    await importRows(row(mid, { utr: 'ROW1', orderId }))
+    expect(await stored(mid)).toEqual([{ amount: '200.00', utr: 'ROW1', payment: utr }])
+  })
+
+  it('tells apart the second payment of an order by its id', async () => {
+    const { mid, utr, id, orderId } = await paidOrder()
+    const [second, secondId] = [newUtr(), unique('OM')]
+    await db.query(
+      `insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer, acquirer_payment_id)
+       values ($1, $2, $3, 20000, $4, $4, 'second', 'direct', $5)`,
+      [mid, second, orderId, PAID_AT, secondId],
+    )
+    await importRows(row(mid, { orderId, id }), row(mid, { orderId, id: secondId }))
+    expect((await stored(mid)).map(({ payment }) => payment).sort()).toEqual([utr, second].sort())
+  })
+
+  it('of an unknown order stores the row under a name that is not the orderId, and says so; the payment heals it', async () => {
+    const { mid } = await newMerchant(db)
+    const orderId = newId(PAID_AT)
+    const rows = [row(mid, { orderId }), row(mid, { orderId, amount: '-50.00' })]
+    const { warnings, inserted } = await importRows(...rows)
+    expect({ warnings, inserted }).toEqual({
+      inserted: 2,
+      warnings: [expect.stringMatching(/^2 rows name .* no payment that is known, first line 2/)],
+    })
+    const [paid, taken] = (await stored(mid)) as unknown as [{ utr: string; payment: string }, { utr: string }]
+    expect(paid.utr).toMatch(/^N[0-9A-F]{23}$/)
+    expect([paid.utr, taken.utr]).not.toContain(orderId.toUpperCase())
+    expect(paid.payment).toBe(paid.utr)
+    const utr = newUtr()
+    await storePaidOrder(db, { mid, utr, paidAt: PAID_AT, orderId })
+    expect(await importRows(...rows)).toMatchObject({ inserted: 0, updated: 2, warnings: [] })
+    expect(await stored(mid)).toEqual([
+      { amount: '200.00', utr: paid.utr, payment: utr },
+      { amount: '-50.00', utr: taken.utr, payment: utr },
+    ])
+  })
+
+  it.each([
+    [
+      'an order of another merchant',
+      (own: Paid, other: Paid) => row(own.mid, { orderId: other.orderId }),
+      /order_id is an order of another merchant/,
+    ],
+    [
+      'the id of another order’s payment',
+      (own: Paid, other: Paid) => row(own.mid, { orderId: own.orderId, id: other.id }),
+      /acquirer_payment_id is of a payment of another order than order_id/,
+    ],
+    [
+      'the UTR of another order’s payment',
+      (own: Paid, other: Paid) => row(own.mid, { orderId: own.orderId, paymentUtr: other.utr }),
+      /payment_utr or utr is of a payment of another order than order_id/,
+    ],
+    [
+      'an orderId in the place of a UTR',
+      (own: Paid) => row(own.mid, { utr: own.orderId }),
+      /utr or payment_utr is our orderId, which is no UTR: give its column as order_id/,
+    ],
+    ['no name', (own: Paid) => row(own.mid, {}), /utr must be 1 to 35 letters and digits/],
+  ])('rejects a row with %s, and stores nothing', async (what, toRow, fault) => {
+    const own = await paidOrder()
+    const other = await paidOrder(what === 'an order of another merchant' ? {} : { of: own.mid })
+    const stderr = await importRows(row(own.mid, { utr: 'GOOD' }), toRow(own, other))
+    expect(stderr).toMatch(/line 3: /)
+    expect(stderr).toMatch(fault)
+    expect(await stored(own.mid)).toEqual([])
+  })
+
+  it('by a reference that was learned after a first import, when the file is imported again', async () => {
+    const { mid, utr } = await paidOrder({ isStoredById: true })
+    const rrn = newUtr()
+    const settled = row(mid, { utr: 'ROW1', paymentUtr: rrn })
+    await importRows(settled)
+    expect(await stored(mid)).toMatchObject([{ payment: rrn }])
+    await db.query('update payments set bank_reference = $3 where mid = $1 and utr = $2', [mid, utr, rrn])
+    expect(await importRows(settled)).toMatchObject({ updated: 1 })
+    expect(await stored(mid)).toMatchObject([{ payment: utr }])
+    expect(await importRows(settled)).toMatchObject({ unchanged: 1 })
+  })
+})
+
+type Paid = Awaited<ReturnType<typeof paidOrder>>
+
+describe('an RRN that is padded with zeros to 16 digits', () => {
+  it.each(['payment_utr', 'utr'])('is the RRN in %s of a settlement', async (column) => {
+    const { mid, utr } = await paidOrder()
+    const padded = `0000${utr}`
+    await importRows(row(mid, column === 'utr' ? { utr: padded } : { utr: 'ROW1', paymentUtr: padded }))
+    expect(await stored(mid)).toEqual([{ amount: '200.00', utr: column === 'utr' ? padded : 'ROW1', payment: utr }])
+  })
+
+  it('is the RRN also of a payment that was stored padded, in settlements and in payments find', async () => {
+    const { mid } = await newMerchant(db)
+    const rrn = newUtr()
+    const orderId = await storePaidOrder(db, { mid, utr: `0000${rrn}`, paidAt: PAID_AT })
+    await importRows(row(mid, { utr: 'ROW1', paymentUtr: rrn }))
+    expect(await stored(mid)).toMatchObject([{ payment: `0000${rrn}` }])
+    for (const written of [rrn, `0000${rrn}`]) {
+      const { payments } = JSON.parse((await ops(['payments', 'find', '--utr', written, '--json'])).stdout)
+      expect(payments).toMatchObject([{ orderId, settlements: [{ utr: 'ROW1' }] }])
+    }
+    const confirm = ['payments', 'confirm', '--order-id', orderId, '--utr', `0000${rrn}`, '--amount', '200']
+    expect((await ops(confirm)).stdout).toContain('was paid already')
+  })
+
+  it('is the reference of a refund whose row has the RRN', async () => {
+    const { mid, utr, orderId } = await paidOrder()
+    const rrn = newUtr()
+    await db.query(
+      `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, made_by, made_at, status,
+                            ended_at, reference)
+       values ($1, 'R1', 'OURS1', $2, $3, 5000, '', 'direct', 'merchant', $4, 'SUCCESS', $4, ''),
+              ($1, 'R2', 'OURS2', $2, $3, 5000, '', 'direct', 'merchant', $4, 'SUCCESS', $4, $5)`,
+      [mid, orderId, utr, PAID_AT, `0000${rrn}`],
+    )
+    await importRows(row(mid, { utr: rrn, amount: '-50.00' }))
+    const { differences } = JSON.parse(
+      (await ops(['reconcile', '--from', '2026-11-17', '--to', '2026-11-26', '--mid', mid, '--json'])).stdout,
+    ).merchants[0]
+    const kinds = differences.map(({ kind }: { kind: string }) => kind)
+    expect(kinds).not.toContain('taken back')
+  })
+})
+
+describe('settlements import --layout', () => {
+  it('reads a report without RRN and UTR, whose rows name our orders and refunds', async () => {
+    const { mid, utr, orderId } = await paidOrder()
+    const name = unique('phonepe')
+    const columns = {
+      ...{ amount: 'Net', fee: '-Fee', tax: '-IGST', bank_reference_number: 'BankReferenceNo' },
+      ...{
+        initiation_date: 'SettlementDate',
+        order_id: 'MerchantReferenceId',
+        acquirer_payment_id: 'PhonePeReferenceId',
+      },
+    }
+    const flags = Object.entries(columns).flatMap((pair) => ['--column', pair.join('=')])
+    const layout = ['--name', name, ...flags, '--date', 'dd-mm-yyyy', '--status', 'SUCCESS', '--mid', mid]
+    expect(await ops(['settlements', 'layout', 'add', ...layout])).toMatchObject({ code: 0, stderr: '' })
+    const file = `PaymentType,MerchantReferenceId,PhonePeReferenceId,SettlementDate,BankReferenceNo,Net,Fee,IGST
+PAYMENT,${orderId},T2611171540120001,18-11-2026,YESIG63220270133,195.75,-3.60,-0.65
+REFUND,019aa0b1c2d3e4f5a6b7c8d9e0f1a2c5,T2611171540120009,18-11-2026,YESIG63220270133,-50.00,0.00,0.00
+,,,Total,,145.75,,
+`
+    const { code, stdout } = await ops(['settlements', 'import', '-', '--layout', name, '--json'], file)
+    expect({ code, ...JSON.parse(stdout) }).toMatchObject({ code: 0, inserted: 2, amount: '145.75' })
+    expect(await stored(mid)).toEqual([
+      { amount: '195.75', utr: 'T2611171540120001', payment: utr },
+      { amount: '-50.00', utr: 'T2611171540120009', payment: null },
+    ])
+  })
+})
