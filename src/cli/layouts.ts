@@ -5,16 +5,10 @@ import type { CsvFormat } from '../csv-header.ts'
 import type { Database } from '../db/pool.ts'
 import { errorText, identifier } from '../fields.ts'
 import { toSumText } from '../money.ts'
-import { KEPT_COLUMNS, REQUIRED_COLUMNS, SETTLEMENT_COLUMNS, settlementFile } from '../settlements/csv.ts'
-import {
-  createLayouts,
-  DATE_FORM_RULE,
-  IGNORED,
-  isOfStatements,
-  type Layout,
-  STATEMENT_COLUMNS,
-  timeReader,
-} from '../settlements/layouts.ts'
+import { LAYOUT_COLUMNS, REQUIRED_COLUMNS, SETTLEMENT_COLUMNS, settlementFile } from '../settlements/csv.ts'
+import { DATE_FORM_RULE, timeReader } from '../settlements/file-days.ts'
+import { createLayouts, IGNORED, isOfStatements, type Layout, STATEMENT_COLUMNS } from '../settlements/layouts.ts'
+import { SUMMED_COLUMNS } from '../settlements/row-money.ts'
 import { statementFile } from '../statements/format.ts'
 import { atomicCommand, command } from './command.ts'
 import { CommandError } from './errors.ts'
@@ -24,7 +18,7 @@ import { listed, type Output, record, table } from './output.ts'
 /** Rows that `try` shows. */
 const ROWS_SHOWN = 5
 
-const OURS = [...new Set([...SETTLEMENT_COLUMNS, ...STATEMENT_COLUMNS])]
+const OURS = [...new Set([...SETTLEMENT_COLUMNS, ...LAYOUT_COLUMNS, ...STATEMENT_COLUMNS])]
 const COLUMN_RULE = `must be a column of ours, = and the file's name for it, such as amount="Net Amount"; ours are ${OURS.join(', ')}`
 const STATUSES = ['SUCCESS', 'PENDING', 'FAILED', IGNORED]
 const STATUS_RULE =
@@ -58,25 +52,30 @@ const toLayout = ({ name, column: columns, date, status, mid }: z.output<typeof 
 /** What the layout lacks to read a file; undefined when nothing. */
 function lackOf(layout: Layout): string | undefined {
   const ours = layout.columns.map(([name]) => name)
-  const severals = ['reference', 'balance', ...KEPT_COLUMNS]
+  const severals = isOfStatements(layout) ? ['reference', 'balance'] : SUMMED_COLUMNS
   const twice = ours.find((name, index) => !severals.includes(name) && ours.indexOf(name) !== index)
   if (twice !== undefined) return `--column ${twice} is given twice`
-  const negated = layout.columns.find(([name, theirs]) => theirs.startsWith('-') && !KEPT_COLUMNS.includes(name))
+  const summed = isOfStatements(layout) ? [] : SUMMED_COLUMNS
+  const negated = layout.columns.find(([name, theirs]) => theirs.startsWith('-') && !summed.includes(name))
   if (negated)
-    return `--column ${negated.join('=')}: only ${KEPT_COLUMNS.join(' and ')} may have a minus before the file's name`
-  const known = isOfStatements(layout) ? STATEMENT_COLUMNS : SETTLEMENT_COLUMNS
+    return `--column ${negated.join('=')}: only ${SUMMED_COLUMNS.join(', ')} of settlement files may have a minus before the file's name`
+  const known = isOfStatements(layout) ? STATEMENT_COLUMNS : [...SETTLEMENT_COLUMNS, ...LAYOUT_COLUMNS]
   const foreign = ours.find((name) => !known.includes(name))
   if (foreign !== undefined)
     return `--column ${foreign} is for ${isOfStatements(layout) ? 'settlement files' : 'statements, which have a day'}`
+  const hasTwo = ['credit', 'debit'].some((name) => ours.includes(name))
+  if (hasTwo && ['amount', 'sign'].some((name) => ours.includes(name)))
+    return '--column credit and debit are the amount: give them, or amount, with sign where that is a column of its own'
   const given = [
     ...ours,
     ...(layout.mid === null ? [] : ['mid']),
     // A status without words is that of every row.
     ...(Object.values(layout.statuses).some((words) => words?.length === 0) ? ['status'] : []),
   ]
+  const amounts = hasTwo ? ['credit', 'debit'] : ['amount']
   const required = isOfStatements(layout)
-    ? ['reference', ...(ours.includes('credit') ? ['debit'] : ['amount'])]
-    : REQUIRED_COLUMNS
+    ? ['reference', ...amounts]
+    : REQUIRED_COLUMNS.flatMap((name) => (name === 'amount' ? amounts : [name]))
   const missing = required.filter((name) => !given.includes(name))
   return missing.length > 0 ? `--column ${missing.join(', ')} is missing` : undefined
 }
@@ -150,7 +149,7 @@ const filesOf = (layout: Pick<Layout, 'columns'>) => (isOfStatements(layout) ? '
 const unknownLayout = (name: string) => new CommandError(`there is no layout ${name}: see ops settlements layout list`)
 
 async function tryLayout(csv: Readable, layout: Layout): Promise<Output> {
-  const { columns, format, toShow } = formatOf(layout)
+  const { columns, format, toShow, notes } = formatOf(layout)
   const shown: string[] = []
   let rows = 0
   const keepFirst = async (batch: Batch) => {
@@ -158,7 +157,8 @@ async function tryLayout(csv: Readable, layout: Layout): Promise<Output> {
     if (shown.length < ROWS_SHOWN) shown.push(...batch.rows.split('\n', ROWS_SHOWN - shown.length).filter(Boolean))
     return []
   }
-  const refused = await storeBatches(csv, format, keepFirst).then(
+  const warnings: string[] = []
+  const refused = await storeBatches(csv, format, keepFirst, (text) => warnings.push(text)).then(
     () => undefined,
     (error: unknown) => {
       if (error instanceof CsvFileError) return refusedLines(error)
@@ -169,11 +169,12 @@ async function tryLayout(csv: Readable, layout: Layout): Promise<Output> {
     const fields = toShow(row.split('\t')).map((field) => (field === '\\N' ? null : field))
     return Object.fromEntries(columns.map((name, index) => [name, fields[index] ?? null]))
   })
+  if (!refused) warnings.push(...notes())
   const faults = refused ? [refused.message, ...refused.details] : []
   return {
-    json: { rows, first: read, faults },
+    json: { rows, first: read, faults, warnings },
     text: [table(columns.join(', '), read, 'no row could be read'), `${rows} rows`].join('\n'),
-    warnings: faults,
+    warnings: [...faults, ...warnings],
   }
 }
 
@@ -182,9 +183,10 @@ function formatOf(layout: Layout): {
   columns: string[]
   format: CsvFormat
   toShow: (copied: readonly string[]) => readonly string[]
+  notes: () => string[]
 } {
   if (!isOfStatements(layout))
-    return { columns: ['line', ...SETTLEMENT_COLUMNS], format: settlementFile(layout), toShow: (copied) => copied }
+    return { columns: ['line', ...SETTLEMENT_COLUMNS], toShow: (copied) => copied, ...settlementFile(layout) }
   const all = {
     importId: 0,
     from: '2000-01-01',
@@ -195,6 +197,7 @@ function formatOf(layout: Layout): {
   return {
     columns: ['line', 'day', 'amount', 'references'],
     format: statementFile(layout, all).format,
+    notes: () => [],
     toShow: ([line = '', , day = '', paise = '', references = '']) => [
       ...[line, day, toSumText(BigInt(paise))],
       references.slice(1, -1).replaceAll(',', ' '),

@@ -167,8 +167,9 @@ function importFrom(
 ): Promise<Output> {
   return change(async (client) => {
     const result = await importSettlements(client, csv, { ...importing, now: await lockedAt(client), person })
-    const { json, text = '', warnings = [] } = await end(result, client)
-    const { amount, insertedAmount, ...counts } = result
+    const { json, text = '', warnings: doubts = [] } = await end(result, client)
+    const { amount, insertedAmount, notes, ...counts } = result
+    const warnings = [...doubts, ...notes]
     const { import: importId, inserted, unchanged, updated } = counts
     const made = { ...counts, insertedAmount: toSumText(insertedAmount), amount: toSumText(amount) }
     const rupees = inserted > 0 ? `, ${toIndianRupees(made.insertedAmount)}` : ''

@@ -15,9 +15,9 @@ import { namePayments, preparePaymentNames } from './payments-of-rows.ts'
 /**
  * The number of the import, by which it can be undone, and counts of rows: `inserted` are new, `unchanged` were stored
  * already, `updated` have a new status, or something that earlier imports left open, such as a fee. `amount` is the sum of
- * all rows in paise, `insertedAmount` that of new ones.
+ * all rows in paise, `insertedAmount` that of new ones. `notes` are sentences about the rows that a person should read.
  */
-export type ImportResult = { import: number } & Counts
+export type ImportResult = { import: number; notes: string[] } & Counts
 type Counts = { inserted: number; unchanged: number; updated: number; amount: bigint; insertedAmount: bigint }
 
 /**
@@ -63,9 +63,10 @@ export async function importSettlements(
   }
   let linesRead = 0
   const hashedCsv = Readable.from(hashed(csv, sha256), { objectMode: false })
-  await storeBatches(hashedCsv, settlementFile(layout), store, onWarning)
+  const { format, notes } = settlementFile(layout)
+  await storeBatches(hashedCsv, format, store, onWarning)
   await storeImport(client, { ...running, ...importing, sha256: sha256.digest('hex'), ...counts })
-  return { import: running.importId, ...counts }
+  return { import: running.importId, notes: notes(), ...counts }
 }
 
 async function prepare(client: Queryable): Promise<void> {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
-import { timeReader } from '../../src/settlements/layouts.ts'
+import { timeReader } from '../../src/settlements/file-days.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
 import { newMerchant, unique } from '../support/service.ts'
@@ -186,9 +186,9 @@ ${given},B1,4.00,0.00,0.36,0.36,-,-95.28,06-08-2026,Success
     [
       'a file of other columns',
       'mid,amount,utr\nM1,1,2\n',
-      /no line among the first 60 names every column of the layout: Net Amount,/,
+      /no line among the first 600 names every column of the layout: Net Amount,/,
     ],
-    ['nothing', '', /no line among the first 60/],
+    ['nothing', '', /no line among the first 600/],
   ])('refuses %s with what to do instead', async (_, file, text) => {
     expect((await imported(await acquirerLayout(), file)).stderr).toMatch(text)
   })
@@ -246,16 +246,18 @@ describe('settlements layout', () => {
       ['--column', 'amount=Net'],
       /--column mid, utr, bank_reference_number, status, initiation_date is missing/,
     ],
+    ['a column that is given twice', ['--column', 'utr=A', '--column', 'utr=B'], /--column utr is given twice/],
     [
-      'a column that is given twice',
-      ['--column', 'amount=A', '--column', 'amount=B'],
-      /--column amount is given twice/,
+      'a minus before a column that is no rupees of a settlement file',
+      ['--column', 'utr=-Net'],
+      /only amount, fee, tax, gross of settlement files may have a minus/,
     ],
     [
-      'a minus before a column that is neither fee nor tax',
-      ['--column', 'amount=-Net'],
-      /only fee and tax may have a minus/,
+      'an amount beside credit and debit',
+      ['amount', 'credit', 'debit'].flatMap((ours) => ['--column', `${ours}=X`]),
+      /credit and debit are the amount/,
     ],
+    ['a credit without a debit', ['--column', 'credit=Cr'], /--column mid, debit, utr, /],
     [
       'a column of statements beside one of settlements',
       ['--column', 'utr=A', '--column', 'balance=B'],
