@@ -81,8 +81,9 @@ export function settlementFile(layout?: Layout): { format: CsvFormat; notes: () 
     if (moved?.faults) faults.push(...moved.faults)
     const copied = columns.map(({ name, read, rule, optional, called, at }) => {
       if (moved && isMoney(name)) return moved.value?.[name] ?? NULL
-      const field = fields[at] ?? ''
-      if (optional && (layout ? isNothing(field) : field === '')) return NULL
+      const written = fields[at] ?? ''
+      const field = layout && name !== 'status' && isNothing(written) ? '' : written
+      if (optional && field === '') return NULL
       const value = read(field)
       if (value === undefined) faults.push(`${called} ${rule}`)
       return value
@@ -123,14 +124,18 @@ const rowsOf = (count: number) => (count === 1 ? '1 row has' : `${count} rows ha
 /** The form of the layout's files, where the day, the UTR and the bank's reference stand at `places`. */
 function bankForm(
   { columns }: Layout,
-  { isLikeDay, rules }: FieldReaders,
+  { isLikeDay, rules, status }: FieldReaders,
   [day, utr, reference]: [number, number, number],
 ): BankForm {
+  const stated = columns.findIndex(([ours]) => ours === 'status')
   const amounts = columns.flatMap(([ours], at) => (['amount', 'credit', 'debit'].includes(ours) ? [at] : []))
   return {
     names: columns.map(([, theirs]) => withoutMinus(theirs)),
-    // A row of totals has neither a UTR nor a day.
-    isRow: (fields) => isLikeDay(fields[day] ?? '') || /\d/.test(fields[utr] ?? ''),
+    // A row of totals has neither a UTR nor a day; nor may a row that is not paid out yet.
+    isRow: (fields) =>
+      isLikeDay(fields[day] ?? '') ||
+      /\d/.test(fields[utr] ?? '') ||
+      (stated >= 0 && status(fields[stated] ?? '') === IGNORED),
     isLikeRow: (fields) =>
       /\p{L}|\d{6}/u.test(fields[reference] ?? '') && amounts.some((at) => (readUnits(fields[at] ?? '') ?? 0n) !== 0n),
     day: { at: day, rule: `${columns[day]?.[1]} (initiation_date) ${rules.day}` },

@@ -5,6 +5,8 @@ const DECIMALS = 20
 /** Units of a paisa. */
 export const PER_PAISA = 10n ** BigInt(DECIMALS - 2)
 
+export const RUPEES_RULE = 'must be rupees with at most two decimals, such as 1,450.50'
+
 /** Words for nothing, alone or behind a currency. */
 const NOTHING = /^(?:₹|rs\.?|inr)?\s*(?:[-–—−]+|nil|n\.?\/?a\.?|null|none|nan)?$/i
 
@@ -54,8 +56,8 @@ function signOf(before: string, behind: string): boolean | undefined {
   return minus + debit > 0
 }
 
-const CREDIT = /^\(? ?(?:credit|cr?|\+)\.? ?\)?$/i
-const DEBIT = /^\(? ?(?:debit|dr?|[-–—−])\.? ?\)?$/i
+const CREDIT = /^\(? ?(?:credit|cr?)\.? ?\)?$/i
+const DEBIT = /^\(? ?(?:debit|dr?)\.? ?\)?$/i
 
 /** What a column beside the amount says: 1 for a credit, -1 for a debit, undefined for anything else. */
 export const readSign = (field: string): bigint | undefined =>

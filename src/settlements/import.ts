@@ -15,14 +15,15 @@ import { namePayments, preparePaymentNames } from './payments-of-rows.ts'
 /**
  * The number of the import, by which it can be undone, and counts of rows: `inserted` are new, `unchanged` were stored
  * already, `updated` have a new status, or something that earlier imports left open, such as a fee. `amount` is the sum of
- * all rows in paise, `insertedAmount` that of new ones. `notes` are sentences about the rows that a person should read.
+ * all rows in paise, `insertedAmount` that of new ones.
  */
-export type ImportResult = { import: number; notes: string[] } & Counts
+export type ImportResult = { import: number } & Counts
 type Counts = { inserted: number; unchanged: number; updated: number; amount: bigint; insertedAmount: bigint }
 
 /**
  * `person` imports the file of this name, without its folder, whose rows the acquirer `account` has paid out;
- * `layout` is that of a bank's own file. `onProgress` is told how many lines have been read, `onWarning` what is doubtful in the file.
+ * `layout` is that of a bank's own file. `onProgress` is told how many lines have been read, `onWarning` what is
+ * doubtful in the file, and `onNote` what a person should know of the rows that were read.
  */
 export type Importing = {
   now: Date
@@ -32,6 +33,7 @@ export type Importing = {
   layout?: Layout | undefined
   onProgress?: ((linesRead: number) => void) | undefined
   onWarning?: OnWarning
+  onNote?: OnWarning
 }
 
 /**
@@ -45,7 +47,7 @@ export type Importing = {
 export async function importSettlements(
   client: pg.ClientBase,
   csv: Readable,
-  { onProgress, onWarning, layout, ...importing }: Importing,
+  { onProgress, onWarning, onNote, layout, ...importing }: Importing,
 ): Promise<ImportResult> {
   await lockSettlements(client)
   const counts: Counts = { inserted: 0, unchanged: 0, updated: 0, amount: 0n, insertedAmount: 0n }
@@ -65,8 +67,9 @@ export async function importSettlements(
   const hashedCsv = Readable.from(hashed(csv, sha256), { objectMode: false })
   const { format, notes } = settlementFile(layout)
   await storeBatches(hashedCsv, format, store, onWarning)
+  for (const note of notes()) onNote?.(note)
   await storeImport(client, { ...running, ...importing, sha256: sha256.digest('hex'), ...counts })
-  return { import: running.importId, notes: notes(), ...counts }
+  return { import: running.importId, ...counts }
 }
 
 async function prepare(client: Queryable): Promise<void> {

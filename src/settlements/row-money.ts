@@ -5,13 +5,12 @@ import {
   type FieldsOf,
   PER_PAISA,
   type RowAmount,
+  RUPEES_RULE,
   roundedPaise,
   sumOfFields,
   withoutMinus,
 } from './file-amounts.ts'
 import type { Layout } from './layouts.ts'
-
-export const RUPEES_RULE = 'must be rupees with at most two decimals, such as 1,450.50'
 
 /** Our columns that a file may give in several, whose sum counts, or with a minus before what was kept: `-MDR`. */
 export const SUMMED_COLUMNS: readonly string[] = ['amount', 'fee', 'tax', 'gross']

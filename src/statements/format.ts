@@ -1,7 +1,6 @@
 import type { BankForm, CsvFormat } from '../csv-header.ts'
-import { amountReader, exactPaise, isNothing, readPaise, readUnits } from '../settlements/file-amounts.ts'
+import { amountReader, exactPaise, isNothing, RUPEES_RULE, readPaise, readUnits } from '../settlements/file-amounts.ts'
 import { fieldReaders, type Layout } from '../settlements/layouts.ts'
-import { RUPEES_RULE } from '../settlements/row-money.ts'
 import { createBalanceChain } from './balance-chain.ts'
 import { referencesIn } from './references.ts'
 
