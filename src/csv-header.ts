@@ -1,16 +1,15 @@
-import type { Readable } from 'node:stream'
-import { parse } from 'csv-parse/sync'
-
 /** The first line of a file's table, which names its columns: in our own form, or in that of a bank. */
-
-/** The lines of a bank's file among which its header must be, and the bytes that are read for them. */
-const MOST_LINES_BEFORE = 60
-const MOST_BYTES_BEFORE = 64 * 1024
 
 export type Checked<T> = { value: T; faults?: never } | { value?: never; faults: string[] }
 
-/** Checks a record that stands in this line; undefined for a record that is no row of the table. A fault may be of a `line` above. */
-export type CheckRecord = (record: readonly string[], line: number) => (Checked<string> & { line?: number }) | undefined
+/**
+ * Reads the records below a header. `check` is of a record that stands in this line, undefined for one that is no row of the table; a
+ * fault may be of a `line` above. `end` returns what only the last record shows to be wrong.
+ */
+export type RecordReader = {
+  check: (record: readonly string[], line: number) => (Checked<string> & { line?: number }) | undefined
+  end: () => { line: number; text: string }[]
+}
 
 /**
  * Format of one kind of file. A file has at least one column of each list in `required`, in any order; its first line names
@@ -35,20 +34,21 @@ export type BankForm = {
   isRow: (fields: readonly string[]) => boolean
   /** Whether these fields, of a record between rows that is none, have an amount. */
   hasAmount: (fields: readonly string[]) => boolean
+  /** Whether they have an amount and a reference, as rows have. */
+  isLikeRow: (fields: readonly string[]) => boolean
+  /** The column of days among `names`, and how a day is written. */
+  day: { at: number; rule: string }
   /** Receives a fault of such records above the row in line `above`, where the balances can prove that there is none. */
   doubt?: ((fault: { line: number; text: string; above: number }) => void) | undefined
 }
 
-/** A file from its header on: the line of the header, counted from 1, what separates its fields, and whether blanks around them count. */
-export type Table = { csv: AsyncIterable<Buffer | string>; line: number; delimiter: string; trim: boolean }
-
-/** Returns the function that checks the records below this header, or every fault of the header. */
+/** Returns the reader of the records below this header, or every fault of the header. */
 export function readHeader(
   header: readonly string[],
   { columns, required, check, bank }: CsvFormat,
   delimiter: string,
-): Checked<CheckRecord> {
-  if (bank) return checkBankRecords(header, bank, check, delimiter)
+): Checked<RecordReader> {
+  if (bank) return readBankRecords(header, bank, check, delimiter)
   const [separator] = header.length === 1 ? (/[;|\t]/.exec(header[0] ?? '') ?? []) : []
   if (separator !== undefined) {
     return {
@@ -70,63 +70,99 @@ export function readHeader(
   if (faults.length > 0) return { faults }
   const positions = columns.map((name) => names.indexOf(name))
   return {
-    value: (record, line) =>
-      record.length === names.length
-        ? check(
-            positions.map((position) => record[position] ?? ''),
-            line,
-          )
-        : { faults: [`has ${record.length} fields, not ${names.length}`] },
+    value: {
+      check: (record, line) =>
+        record.length === names.length
+          ? check(
+              positions.map((position) => record[position] ?? ''),
+              line,
+            )
+          : { faults: [`has ${record.length} fields, not ${names.length}`] },
+      end: () => [],
+    },
   }
 }
 
 /**
- * Records that are no rows are left out: below the table's last row, and between rows where they have no amount, or the balances
- * prove that no row is missing.
+/**
+ * Records that are no rows are left out: above the table's first row and below its last one, unless they look like rows that cannot
+ * be read; and between rows where they have no amount, or the balances prove that no row is missing.
  */
-function checkBankRecords(
+function readBankRecords(
   header: readonly string[],
-  { names, isRow, hasAmount, doubt }: BankForm,
+  { names, isRow, isLikeRow, hasAmount, day, doubt }: BankForm,
   check: CsvFormat['check'],
   delimiter: string,
-): Checked<CheckRecord> {
+): Checked<RecordReader> {
   const several = names.filter((name) => name !== undefined && isOneOfSeveral(header, name, names))
   if (several.length > 0)
     return { faults: several.map((name) => `names ${name} more than once: give ${name}#1 or ${name}#2 in the layout`) }
   const positions = positionsOf(header, names)
   const fewest = Math.max(...positions) + 1
+  const dayAt = positions[day.at] as number
   const isHeader = (record: readonly string[]) =>
     positions.every((at) => at < 0 || comparable(record[at] ?? '') === comparable(header[at] ?? ''))
+  const unread: { line: number; text: string }[] = []
   let hasRows = false
+  let first: { line: number; text: string } | undefined
+  let last: { line: number; text: string } | undefined
   let between: Between | undefined
-  const value: CheckRecord = (record, line) => {
-    const fields = positions.map((position) => cleaned(record[position] ?? ''))
-    if (!isRow(fields)) {
-      const text = record.join(' ')
-      if (!hasRows || !/[\p{L}\d]/u.test(text)) return undefined
-      between ??= { line, repeatsHeader: false, hasText: false }
-      if (isHeader(record)) between.repeatsHeader = true
-      else if (hasAmount(fields)) between.amountIn ??= line
-      else if (!PAGE.test(text)) between.hasText = true
-      return undefined
-    }
-    hasRows = true
-    const fault = between && faultBetween(between, line, doubt !== undefined)
-    between = undefined
-    if (fault && doubt) doubt({ ...fault, above: line })
-    else if (fault) return { faults: [fault.text], line: fault.line }
-    // A quote that is not closed swallows the line after.
-    if (record.some((field) => /[\r\n]/.test(field) && field.includes(delimiter)))
-      return { faults: ['has a quote that is not closed'] }
-    if (record.length < fewest || record.slice(header.length).some((field) => field.trim() !== '')) {
-      return { faults: [`has ${record.length} fields, not ${header.length}`] }
-    }
-    const rounded = names.flatMap((name, index) =>
-      ROUNDED.test(fields[index] as string) ? [`${name} ${ROUNDED_RULE}`] : [],
-    )
-    return rounded.length > 0 ? { faults: rounded } : check(fields, line)
+
+  /** Remembers a record that is no row. */
+  function leaveOut(record: readonly string[], fields: readonly string[], line: number): void {
+    const text = record.join(' ')
+    if (!/[\p{L}\d]/u.test(text)) return
+    const written = fields[day.at] || record.find((field) => field.trim() !== '') || ''
+    first ??= { line, text: `${NO_ROW} ${JSON.stringify(written.slice(0, 40))} is no day: ${day.rule}` }
+    if (isLikeRow(fields) && !record.some((field) => OF_TOTALS.test(field)))
+      last ??= { line, text: `has an amount, but no day: ${day.rule}` }
+    if (!hasRows) return
+    between ??= { line, repeatsHeader: false, hasText: false }
+    if (isHeader(record)) between.repeatsHeader = true
+    else if (hasAmount(fields)) between.amountIn ??= line
+    else if (!PAGE.test(text)) between.hasText = true
+  }
+
+  const value: RecordReader = {
+    check(record, line) {
+      if (record.some((field) => field.includes('\ufffd'))) return { faults: [NOT_UTF8] }
+      const fields = positions.map((position) => cleaned(record[position] ?? ''))
+      if (!isRow(fields)) {
+        leaveOut(record, fields, line)
+        return undefined
+      }
+      if (!hasRows && last) unread.push(last)
+      hasRows = true
+      last = undefined
+      const fault = between && faultBetween(between, line, doubt !== undefined)
+      between = undefined
+      if (fault && doubt) doubt({ ...fault, above: line })
+      else if (fault) return { faults: [fault.text], line: fault.line }
+      if (swallowsRow(record)) return { faults: ['has a quote that is not closed'] }
+      if (record.length < fewest || record.slice(header.length).some((field) => field.trim() !== '')) {
+        return { faults: [`has ${record.length} fields, not ${header.length}`] }
+      }
+      const rounded = names.flatMap((name, index) =>
+        ROUNDED.test(fields[index] as string) ? [`${name} ${ROUNDED_RULE}`] : [],
+      )
+      return rounded.length > 0 ? { faults: rounded } : check(fields, line)
+    },
+    end: () => (hasRows ? [...unread, ...(last ? [last] : [])] : first ? [first] : []),
   }
   return { value }
+
+  /** Whether a field has swallowed the line after, since its quote is not closed: a day stands in it, where one stands in rows. */
+  function swallowsRow(record: readonly string[]): boolean {
+    const hasDay = (fields: readonly string[]) =>
+      isRow(names.map((_, at) => (at === day.at ? (fields[dayAt] ?? '') : '')))
+    return record.some((field, at) => {
+      const [rest = '', ...others] = field.split(LINE_BREAK).map((line) => line.split(delimiter))
+      return (
+        others.some((fields) => hasDay(fields)) ||
+        (others.length > 0 && dayAt > at && hasDay([...record.slice(0, at), ...rest]))
+      )
+    })
+  }
 }
 
 /** Records between two rows that are none: the line of the first of them, and of the first that has an amount. */
@@ -144,6 +180,11 @@ function faultBetween({ line, amountIn, repeatsHeader, hasText }: Between, below
 const PAGE = /^\W*page\b/i
 const AMOUNT_BETWEEN_ROWS =
   'stands between rows and has an amount, but is no row of the table: correct its day, or delete the line if it is a total'
+const NO_ROW = 'no line below the header is a row that can be read; in this one, the first,'
+/** Words of lines that sum up others. */
+const OF_TOTALS = /total|balance|summary|opening|closing|brought|carried|forward|\b[bc]\/[fd]\b|\bpage\b/i
+const NOT_UTF8 = 'is not UTF-8, but perhaps Windows-1252: save the file as UTF-8'
+export const LINE_BREAK = /\r\n|\n|\r/
 
 const ROUNDED_RULE =
   'was made a number by a spreadsheet, and has lost digits: get the file again, and open the column as text'
@@ -157,7 +198,7 @@ function isOneOfSeveral(header: readonly string[], name: string, names: readonly
 }
 
 /** Where each of `names` stands in the header; -1 for undefined. `Amount#2` is the second column of this name. */
-function positionsOf(header: readonly string[], names: readonly (string | undefined)[]): number[] {
+export function positionsOf(header: readonly string[], names: readonly (string | undefined)[]): number[] {
   const found = header.map(comparable)
   return names.map((name) => {
     if (name === undefined) return -1
@@ -168,74 +209,16 @@ function positionsOf(header: readonly string[], names: readonly (string | undefi
 
 const comparable = (name: string) => cleaned(name).replace(/\s+/g, ' ').toLowerCase()
 
-/** The field without blanks around it, and without what makes it a text for spreadsheets: `="0123"` and `'0123`. A dash is nothing. */
+/**
+ * The field without blanks around it, and without what makes it a text for spreadsheets: `="0123"`, `'0123` and `'0123'`. A dash is
+ * nothing. Characters that nobody sees are left out.
+ */
 const cleaned = (field: string) =>
   field
+    .replace(/[\u200b-\u200f\u2060\ufeff]/g, '')
     .trim()
-    .replace(/^(?:="(.*)"|'(.*)|-)$/, '$1$2')
+    .replace(/^(?:="(.*)"|'(.*?)'?|-)$/s, '$1$2')
     .trim()
 
 /** A number as a spreadsheet writes it that has too many digits. */
 const ROUNDED = /^\d(?:\.\d+)?E\+\d+$/i
-
-/**
- * Opens a file at its header: in our own form the first line, in a bank's one of the first 60. Returns why the file is no table: it
- * is no text, or lacks columns of the bank's form, in the line which has most of them.
- */
-export async function openTable(csv: Readable, bank: BankForm | undefined): Promise<Checked<Table>> {
-  const chunks = csv[Symbol.asyncIterator]() as AsyncIterator<Buffer | string>
-  let head = Buffer.alloc(0)
-  let isAll = false
-  do {
-    const { value, done } = await chunks.next()
-    isAll = done === true
-    if (!isAll) head = Buffer.concat([head, Buffer.from(value)])
-  } while (!isAll && bank && head.length < MOST_BYTES_BEFORE)
-  const noText = whyNoText(head.toString('latin1', 0, 16))
-  if (noText !== undefined) return { faults: [`the file is ${noText}`] }
-  if (bank === undefined) return { value: { csv: from(0), line: 1, delimiter: ',', trim: false } }
-  const wanted = bank.names.filter((name) => name !== undefined)
-  let missing: string[] = wanted
-  for (let line = 1, start = 0; line <= MOST_LINES_BEFORE && start < head.length; line += 1) {
-    const lineEnd = head.indexOf('\n', start)
-    const end = lineEnd === -1 ? head.length : lineEnd
-    for (const delimiter of [',', '\t', ';', '|']) {
-      const positions = positionsOf(splitLine(head.toString('utf8', start, end), delimiter), wanted)
-      const missingHere = wanted.filter((_, index) => Number.isNaN(positions[index]))
-      if (missingHere.length === 0) return { value: { csv: from(start), line, delimiter, trim: true } }
-      if (missingHere.length < missing.length) missing = missingHere
-    }
-    start = end + 1
-  }
-  return {
-    faults: [
-      `no line among the first ${MOST_LINES_BEFORE} names every column of the layout: ${missing.join(', ')} is missing`,
-    ],
-  }
-
-  async function* from(start: number): AsyncGenerator<Buffer | string> {
-    yield head.subarray(start)
-    for await (const chunk of { [Symbol.asyncIterator]: () => chunks }) yield chunk
-  }
-}
-
-function splitLine(line: string, delimiter: string): string[] {
-  try {
-    const options = { delimiter, bom: true, trim: true, relax_quotes: true, relax_column_count: true }
-    return (parse(line.trimEnd(), options) as string[][])[0] ?? []
-  } catch {
-    // A quote that is not closed: no header.
-    return []
-  }
-}
-
-/** What a file is that is no text, by its first bytes, with the way to get text; undefined for text. */
-function whyNoText(start: string): string | undefined {
-  if (start.startsWith('PK')) return `an Excel workbook (.xlsx): ${SAVE_AS_CSV}`
-  if (start.startsWith('\xd0\xcf\x11\xe0')) return `an Excel workbook (.xls): ${SAVE_AS_CSV}`
-  if (start.startsWith('%PDF')) return 'a PDF: get it from the bank as CSV or text'
-  if (/^\s*</.test(start)) return `a web page, whatever its name says: open it in a spreadsheet and ${SAVE_AS_CSV}`
-  return undefined
-}
-
-const SAVE_AS_CSV = 'save it as CSV, with the columns of references and UTRs as text, or get CSV from the bank'

@@ -1,14 +1,15 @@
 import type { Hash } from 'node:crypto'
 import { type Readable, pipeline as startPipeline } from 'node:stream'
 import { CsvError, parse } from 'csv-parse'
-import { type CheckRecord, type CsvFormat, openTable, readHeader, type Table } from './csv-header.ts'
+import { type CsvFormat, LINE_BREAK, type RecordReader, readHeader } from './csv-header.ts'
+import { openTable, type Table } from './csv-open.ts'
 
 /** Reads CSV files of banks: checks each line, and returns lines for PostgreSQL's COPY, in constant memory. */
 
 /** Lines of a batch. The next batch is read while PostgreSQL stores the previous one, so memory holds two. */
 const BATCH_LINES = 10_000
 /** Without this limit, a quote that is never closed would read the rest of the file into memory. */
-const MAX_RECORD_BYTES = 4_096
+const MAX_RECORD_BYTES = 64 * 1024
 const FAULTS_SHOWN = 20
 
 /** A fault of one line; the first line of the file is 1. */
@@ -78,7 +79,7 @@ export async function* hashed(csv: Readable, hash: Hash): AsyncGenerator<Buffer 
 
 /** Yields the lines of the file in batches. Throws a CsvFileError when the file has no usable header. */
 async function* readBatches(csv: Readable, format: CsvFormat, onWarning: OnWarning): AsyncGenerator<Batch> {
-  let check: CheckRecord | undefined
+  let reader: RecordReader | undefined
   let batch = emptyBatch()
   let isEnded = true
   const { value: table, faults: unreadable } = await openTable(csv, format.bank)
@@ -87,25 +88,33 @@ async function* readBatches(csv: Readable, format: CsvFormat, onWarning: OnWarni
     throw new CsvFileError([{ line: 1, text: unreadable.join(', ') }], 1)
   }
   let { line } = table
-  const records = readRecords(table, (last) => {
-    isEnded = LINE_ENDS.includes(last)
-  })
+  let linesOfRecords = 0
+  const records = readRecords(
+    table,
+    (last) => {
+      isEnded = LINE_ENDS.includes(last)
+    },
+    (lines) => {
+      linesOfRecords = lines
+    },
+  )
   try {
     for await (const record of records) {
       let lineCount = 1
-      if (check === undefined) {
+      if (reader === undefined) {
         // A first line `sep=,` names the separator to Excel. The columns follow in the next line.
         if (line > 1 || record.join(',').toLowerCase() !== 'sep=,') {
           const { value, faults } = readHeader(record, format, table.delimiter)
           if (faults) throw new CsvFileError([{ line, text: faults.join(', ') }], 1)
-          check = value
+          reader = value
+          lineCount += format.bank ? lineBreaksIn(record) : 0
         }
       } else if (record.length > 1 || record[0] !== '') {
-        const { value, faults, line: at = line } = check(record, line) ?? { value: '' }
-        // Fields with a line break are refused, so only a bad record spans several lines, or one of a bank's other columns.
-        const text = faults || format.bank ? record.join('') : ''
-        lineCount += text.split('\n').length - 1
-        if (faults) batch.faults.push({ line: at, text: /[\r\n]/.test(text) ? OTHER_LINE_END : faults.join(', ') })
+        const { value, faults, line: at = line } = reader.check(record, line) ?? { value: '' }
+        // In our own form a field with a line break is a fault, so only a bad record spans several lines.
+        lineCount += format.bank ? lineBreaksIn(record) : faults ? record.join('').split('\n').length - 1 : 0
+        const isOther = faults && !format.bank && /[\r\n]/.test(record.join(''))
+        if (faults) batch.faults.push({ line: at, text: isOther ? OTHER_LINE_END : faults.join(', ') })
         else if (value !== '') {
           batch.rows += `${line}\t${value}\n`
           batch.rowCount += 1
@@ -118,20 +127,24 @@ async function* readBatches(csv: Readable, format: CsvFormat, onWarning: OnWarni
         batch = emptyBatch()
       }
     }
+    batch.faults.push(...(reader?.end() ?? []))
   } catch (error) {
     if (!(error instanceof CsvError)) throw error
     batch.faults.push({
-      line: table.line - 1 + Number(error.lines),
+      // Where the quote was opened, not where the parser gave up.
+      line: table.line + linesOfRecords,
       text: `${BROKEN_CSV}; nothing after it was checked`,
     })
   }
-  if (check === undefined && batch.faults.length === 0) {
+  if (reader === undefined && batch.faults.length === 0) {
     throw new CsvFileError([{ line: 1, text: 'the file is empty; its first line must name the columns' }], 1)
   }
   if (!isEnded)
     onWarning?.(`line ${line - 1}, the last one, has no line end: where the file was cut, its last field is cut too`)
   yield { ...batch, isLast: true }
 }
+
+const lineBreaksIn = (record: readonly string[]) => record.join().split(LINE_BREAK).length - 1
 
 const OTHER_LINE_END =
   'a line break is inside a field, or lines do not all end as line 1 does (CRLF, LF or CR): save the file with one kind'
@@ -140,16 +153,29 @@ const BROKEN_CSV = `a quote is never closed, a line is longer than ${MAX_RECORD_
 /** Line ends, as the last byte of a Buffer and as the last character of a string. */
 const LINE_ENDS: readonly unknown[] = [10, 13, '\n', '\r']
 
-/** Yields the records of the file. `onChunk` receives the last byte or character of each chunk. */
-function readRecords({ csv, delimiter, trim }: Table, onChunk: (last: unknown) => void): AsyncIterable<string[]> {
+/**
+ * Yields the records of the file. `onChunk` receives the last byte or character of each chunk, `onRecord` the number of lines until the
+ * end of each record, before it is yielded.
+ */
+function readRecords(
+  { csv, delimiter, trim }: Table,
+  onChunk: (last: unknown) => void,
+  onRecord: (lines: number) => void,
+): AsyncIterable<string[]> {
   const parser = parse({
     bom: true,
     delimiter,
     trim,
+    // A bank's lines may end in several ways.
+    ...(trim && { record_delimiter: ['\r\n', '\n', '\r'] }),
     // A record of another length and a stray quote are faults of their line, not the end of the file.
     relax_column_count: true,
     relax_quotes: true,
     max_record_size: MAX_RECORD_BYTES,
+    on_record(record, { lines }) {
+      onRecord(lines)
+      return record
+    },
   })
   // pipeline, not csv.pipe: pipeline ends the loop when reading fails, and closes the file when the loop ends.
   startPipeline(csv, watched, parser, () => undefined)

@@ -109,15 +109,6 @@ export function toSum(rupees: string): bigint {
   return BigInt(whole + decimals.padEnd(2, '0'))
 }
 
-/**
- * Rupees as the files of banks write them: `1,450.50`, `₹ 40000`, `Rs.12.3600`. Becomes decimal text without commas; undefined for
- * other text, and for parts of a paisa, since nothing is rounded.
- */
-export function readRupees(written: string): string | undefined {
-  const rupees = written.replace(/^(-?)\s*(?:₹|Rs\.?|INR)\s*/i, '$1').replace(/(\.\d\d)0+$/, '$1')
-  return TOTAL.test(rupees) ? rupees.replaceAll(',', '') : undefined
-}
-
 /** Rupees as a number or as text; becomes decimal text with two decimals. */
 export const bankAmount = z
   .union(

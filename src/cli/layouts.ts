@@ -8,23 +8,23 @@ import { toSumText } from '../money.ts'
 import { dayFile, ORDER_COLUMNS } from '../payments/day-file-format.ts'
 import { FINAL_STATUSES } from '../payments/outcome.ts'
 import {
-  KEPT_COLUMNS,
+  LAYOUT_COLUMNS,
   NAMING_COLUMNS,
   REQUIRED_COLUMNS,
   SETTLEMENT_COLUMNS,
   settlementFile,
 } from '../settlements/csv.ts'
+import { DATE_FORM_RULE, timeReader } from '../settlements/file-days.ts'
 import {
   createLayouts,
-  DATE_FORM_RULE,
   IGNORED,
   isOfPayments,
   isOfStatements,
   type Layout,
   PAYMENT_COLUMNS,
   STATEMENT_COLUMNS,
-  timeReader,
 } from '../settlements/layouts.ts'
+import { SUMMED_COLUMNS } from '../settlements/row-money.ts'
 import { statementFile } from '../statements/format.ts'
 import { atomicCommand, command } from './command.ts'
 import { CommandError } from './errors.ts'
@@ -34,7 +34,7 @@ import { listed, type Output, record, table } from './output.ts'
 /** Rows that `try` shows. */
 const ROWS_SHOWN = 5
 
-const OURS = [...new Set<string>([...SETTLEMENT_COLUMNS, ...STATEMENT_COLUMNS, ...PAYMENT_COLUMNS])]
+const OURS = [...new Set<string>([...SETTLEMENT_COLUMNS, ...LAYOUT_COLUMNS, ...STATEMENT_COLUMNS, ...PAYMENT_COLUMNS])]
 const COLUMN_RULE = `must be a column of ours, = and the file's name for it, such as amount="Net Amount"; ours are ${OURS.join(', ')}`
 const STATUSES = ['SUCCESS', 'PENDING', 'FAILED', IGNORED]
 const PAYMENT_STATUSES = [...FINAL_STATUSES, IGNORED]
@@ -74,18 +74,22 @@ const toLayout = ({ name, column: columns, date, status, mid }: z.output<typeof 
 /** What the layout lacks to read a file; undefined when nothing. */
 function lackOf(layout: Layout): string | undefined {
   const ours = layout.columns.map(([name]) => name)
-  const severals = ['reference', 'balance', ...KEPT_COLUMNS]
+  const severals = isOfStatements(layout) ? ['reference', 'balance'] : SUMMED_COLUMNS
   const twice = ours.find((name, index) => !severals.includes(name) && ours.indexOf(name) !== index)
   if (twice !== undefined) return `--column ${twice} is given twice`
-  const negated = layout.columns.find(([name, theirs]) => theirs.startsWith('-') && !KEPT_COLUMNS.includes(name))
+  const summed = isOfStatements(layout) ? [] : SUMMED_COLUMNS
+  const negated = layout.columns.find(([name, theirs]) => theirs.startsWith('-') && !summed.includes(name))
   if (negated)
-    return `--column ${negated.join('=')}: only ${KEPT_COLUMNS.join(' and ')} may have a minus before the file's name`
+    return `--column ${negated.join('=')}: only ${SUMMED_COLUMNS.join(', ')} of settlement files may have a minus before the file's name`
   const { known, others, statuses } = KINDS[filesOf(layout)]
   const foreign = ours.find((name) => !known.includes(name))
   if (foreign !== undefined) return `--column ${foreign} is for ${others}`
   const status = Object.keys(layout.statuses).find((name) => !statuses.includes(name))
   if (status !== undefined) return `--status ${status} is none of ${filesOf(layout)}: ${statuses.join(', ')}`
   if (isOfPayments(layout)) return lackOfPayments(layout, ours)
+  const hasTwo = ['credit', 'debit'].some((name) => ours.includes(name))
+  if (hasTwo && ['amount', 'sign'].some((name) => ours.includes(name)))
+    return '--column credit and debit are the amount: give them, or amount, with sign where that is a column of its own'
   const given = [
     ...ours,
     ...(ours.some((name) => NAMING_COLUMNS.includes(name)) ? ['utr'] : []),
@@ -93,9 +97,10 @@ function lackOf(layout: Layout): string | undefined {
     // A status without words is that of every row.
     ...(Object.values(layout.statuses).some((words) => words?.length === 0) ? ['status'] : []),
   ]
+  const amounts = hasTwo ? ['credit', 'debit'] : ['amount']
   const required = isOfStatements(layout)
-    ? ['reference', ...(ours.includes('credit') ? ['debit'] : ['amount'])]
-    : REQUIRED_COLUMNS
+    ? ['reference', ...amounts]
+    : REQUIRED_COLUMNS.flatMap((name) => (name === 'amount' ? amounts : [name]))
   const missing = required.filter((name) => !given.includes(name))
   return missing.length > 0 ? `--column ${missing.join(', ')} is missing` : undefined
 }
@@ -114,7 +119,11 @@ type Kind = { known: readonly string[]; statuses: readonly string[]; others: str
 const KINDS: Record<ReturnType<typeof filesOf>, Kind> = {
   payments: { known: PAYMENT_COLUMNS, statuses: PAYMENT_STATUSES, others: 'settlement files and statements' },
   statements: { known: STATEMENT_COLUMNS, statuses: STATUSES, others: 'settlement files' },
-  settlements: { known: SETTLEMENT_COLUMNS, statuses: STATUSES, others: 'statements, which have a day' },
+  settlements: {
+    known: [...SETTLEMENT_COLUMNS, ...LAYOUT_COLUMNS],
+    statuses: STATUSES,
+    others: 'statements, which have a day',
+  },
 }
 
 export const layoutCommands = [
@@ -187,7 +196,7 @@ const filesOf = (layout: Pick<Layout, 'columns'>) =>
 const unknownLayout = (name: string) => new CommandError(`there is no layout ${name}: see ops settlements layout list`)
 
 async function tryLayout(csv: Readable, layout: Layout): Promise<Output> {
-  const { columns, format, toShow, balances } = formatOf(layout)
+  const { columns, format, toShow, balances, notes } = formatOf(layout)
   const shown: string[] = []
   let rows = 0
   const keepFirst = async (batch: Batch) => {
@@ -195,7 +204,8 @@ async function tryLayout(csv: Readable, layout: Layout): Promise<Output> {
     if (shown.length < ROWS_SHOWN) shown.push(...batch.rows.split('\n', ROWS_SHOWN - shown.length).filter(Boolean))
     return batch.isLast ? (balances?.end().faults ?? []) : []
   }
-  const refused = await storeBatches(csv, format, keepFirst).then(
+  const warnings: string[] = []
+  const refused = await storeBatches(csv, format, keepFirst, (text) => warnings.push(text)).then(
     () => undefined,
     (error: unknown) => {
       if (error instanceof CsvFileError) return refusedLines(error)
@@ -206,11 +216,12 @@ async function tryLayout(csv: Readable, layout: Layout): Promise<Output> {
     const fields = toShow(row.split('\t')).map((field) => (field === '\\N' ? null : field))
     return Object.fromEntries(columns.map((name, index) => [name, fields[index] ?? null]))
   })
+  if (!refused) warnings.push(...notes())
   const faults = refused ? [refused.message, ...refused.details] : []
   return {
-    json: { rows, first: read, faults },
+    json: { rows, first: read, faults, warnings },
     text: [table(columns.join(', '), read, 'no row could be read'), `${rows} rows`].join('\n'),
-    warnings: faults,
+    warnings: [...faults, ...warnings],
   }
 }
 
@@ -220,11 +231,17 @@ function formatOf(layout: Layout): {
   format: CsvFormat
   toShow: (copied: readonly string[]) => readonly string[]
   balances?: ReturnType<typeof statementFile>['balances']
+  notes: () => string[]
 } {
   if (isOfPayments(layout))
-    return { columns: ['line', ...PAYMENT_COLUMNS], format: dayFile(layout), toShow: (copied) => copied }
+    return {
+      columns: ['line', ...PAYMENT_COLUMNS],
+      format: dayFile(layout),
+      toShow: (copied) => copied,
+      notes: () => [],
+    }
   if (!isOfStatements(layout))
-    return { columns: ['line', ...SETTLEMENT_COLUMNS], format: settlementFile(layout), toShow: (copied) => copied }
+    return { columns: ['line', ...SETTLEMENT_COLUMNS], toShow: (copied) => copied, ...settlementFile(layout) }
   const all = {
     importId: 0,
     from: '2000-01-01',
@@ -234,6 +251,7 @@ function formatOf(layout: Layout): {
   }
   return {
     columns: ['line', 'day', 'amount', 'references'],
+    notes: () => [],
     ...statementFile(layout, all),
     toShow: ([line = '', , day = '', paise = '', references = '']) => [
       ...[line, day, toSumText(BigInt(paise))],

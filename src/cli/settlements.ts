@@ -165,9 +165,12 @@ function importFrom(
   end: (result: ImportResult, client: Queryable) => Told | Promise<Told>,
 ): Promise<Output> {
   return change(async (client) => {
-    const result = await importSettlements(client, csv, { ...importing, now: await lockedAt(client), person })
-    const { json, text = '', warnings = [] } = await end(result, client)
+    const notes: string[] = []
+    const onNote = (text: string) => notes.push(text)
+    const result = await importSettlements(client, csv, { ...importing, onNote, now: await lockedAt(client), person })
+    const { json, text = '', warnings: doubts = [] } = await end(result, client)
     const { amount, insertedAmount, ...counts } = result
+    const warnings = [...doubts, ...notes]
     const { import: importId, inserted, unchanged, updated } = counts
     const made = { ...counts, insertedAmount: toSumText(insertedAmount), amount: toSumText(amount) }
     const rupees = inserted > 0 ? `, ${toIndianRupees(made.insertedAmount)}` : ''

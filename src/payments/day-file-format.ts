@@ -2,7 +2,8 @@ import * as z from 'zod'
 import type { CsvFormat } from '../csv-header.ts'
 import { errorText, reportedUtr, text } from '../fields.ts'
 import { momentText } from '../ist.ts'
-import { bankAmount } from '../money.ts'
+import { bankAmount, toSumText } from '../money.ts'
+import { isNothing, RUPEES_RULE, readPaise, readUnits } from '../settlements/file-amounts.ts'
 import { fieldReaders, IGNORED, type Layout, PAYMENT_COLUMNS } from '../settlements/layouts.ts'
 import { failureFields } from './failure-reasons.ts'
 import { FINAL_STATUSES } from './outcome.ts'
@@ -42,10 +43,10 @@ const PAYMENT_NAMES = ['utr', 'acquirer_payment_id'] as const
 export function dayFile(layout?: Layout): CsvFormat {
   const readers = layout && fieldReaders(layout)
   const names = PAYMENT_COLUMNS.map((name) => layout?.columns.find(([ours]) => ours === name)?.[1])
-  const { status, rupees, time, rules } = readers ?? {}
+  const { status, time, rules } = readers ?? {}
   const written: Partial<Record<string, [((field: string) => string | undefined) | undefined, string | undefined]>> = {
     status: [status, rules?.status],
-    amount: [rupees, rules?.rupees],
+    amount: [readers && rupeesOf, RUPEES_RULE],
     paid_at: [time, rules?.time],
   }
   const at = (name: string) => (PAYMENT_COLUMNS as readonly string[]).indexOf(name)
@@ -58,7 +59,8 @@ export function dayFile(layout?: Layout): CsvFormat {
       const unread = new Map<string, string>()
       const line = Object.fromEntries(
         PAYMENT_COLUMNS.map((name, index) => {
-          const field = fields[index] || undefined
+          const typed = fields[index] ?? ''
+          const field = (readers && isNothing(typed) ? '' : typed) || undefined
           const [read, rule] = written[name] ?? []
           // A status without words is that of every row, which has no column for it.
           if (read === undefined || (field === undefined && name !== 'status')) return [name, field]
@@ -82,9 +84,19 @@ export function dayFile(layout?: Layout): CsvFormat {
           ORDER_COLUMNS.some((name) => /\d/.test(fields[at(name)] ?? '')) ||
           readers.status(fields[at('status')] as string) === IGNORED,
         hasAmount: (fields) => /[1-9]/.test(fields[at('amount')] ?? ''),
+        isLikeRow: (fields) =>
+          PAYMENT_NAMES.some((name) => /\p{L}|\d{6}/u.test(fields[at(name)] ?? '')) &&
+          (readUnits(fields[at('amount')] ?? '') ?? 0n) !== 0n,
+        day: { at: at('paid_at'), rule: `${called('paid_at')} ${readers.rules.time}` },
       },
     }),
   }
+}
+
+/** The amount in a bank's form as decimal text; undefined for any other text. */
+function rupeesOf(field: string): string | undefined {
+  const paise = readPaise(field)
+  return paise === undefined ? undefined : toSumText(paise)
 }
 
 /** A field in COPY's text format. Only backslashes are escaped, because the checks refuse tabs and line breaks. */

@@ -1,8 +1,10 @@
-import type { CsvFormat } from '../csv-header.ts'
+import type { BankForm, CsvFormat } from '../csv-header.ts'
 import { IDENTIFIER, IDENTIFIER_RULE, UTR, UTR_RULE, unpadded } from '../fields.ts'
 import { DAY_RULE, dayText, MOMENT_RULE, readMoment } from '../ist.ts'
-import { readRupees, SETTLED_AMOUNT, toSum, toSumText } from '../money.ts'
+import { SETTLED_AMOUNT } from '../money.ts'
+import { isNothing, readUnits, withoutMinus } from './file-amounts.ts'
 import { type FieldReaders, fieldReaders, IGNORED, type Layout } from './layouts.ts'
+import { rowMoneyReader } from './row-money.ts'
 
 /** One column of the bank's file: what its field becomes in PostgreSQL, undefined for a wrong one, and the rule for people. */
 type Column = {
@@ -10,7 +12,7 @@ type Column = {
   rule: string
   optional?: boolean
   /** How a bank's file writes what `read` reads; as our own form if absent. */
-  written?: 'rupees' | 'time' | 'day' | 'status'
+  written?: 'time' | 'day' | 'status'
 }
 
 const matching = (pattern: RegExp) => (field: string) => (pattern.test(field) ? field : undefined)
@@ -18,8 +20,7 @@ const matching = (pattern: RegExp) => (field: string) => (pattern.test(field) ? 
 const AMOUNT = {
   read: matching(SETTLED_AMOUNT),
   rule: 'must be rupees such as 250 or -249.50, below 1000000000000',
-  written: 'rupees',
-} as const
+}
 const MOMENT = { read: readMoment, rule: MOMENT_RULE, written: 'time' } as const
 
 const COLUMNS: Readonly<Record<string, Column>> = {
@@ -60,109 +61,107 @@ const COLUMNS: Readonly<Record<string, Column>> = {
 }
 const CHECKS = Object.entries(COLUMNS)
 const NAMES = Object.keys(COLUMNS)
-const at = (name: string) => NAMES.indexOf(name)
-const [AMOUNT_AT, UTR_AT, STATUS_AT, DAY_AT, FEE_AT, TAX_AT] = [
-  at('amount'),
-  at('utr'),
-  at('status'),
-  at('initiation_date'),
-  at('fee'),
-  at('tax'),
-]
-
 export const SETTLEMENT_COLUMNS = NAMES
 /** Columns that name the row, or its payment: a row has at least one of them. */
 export const NAMING_COLUMNS: readonly string[] = ['utr', 'order_id', 'acquirer_payment_id']
-const NAMING_AT = NAMING_COLUMNS.map(at)
+/** Columns that only a layout has, for the signs of amounts and for what fees are parts of. */
+export const LAYOUT_COLUMNS: readonly string[] = ['sign', 'credit', 'debit', 'gross']
 export const REQUIRED_COLUMNS = CHECKS.flatMap(([name, { optional }]) => (optional && name !== 'utr' ? [] : [name]))
 
 /**
  * The format of the bank's list of payouts, in our own form or by a layout. Rows are copied in the order of COLUMNS. The error
- * of a wrong line names every fault by the file's own column, and repeats nothing of the line.
+ * of a wrong line names every fault by the file's own column, and repeats nothing of the line. `notes` says what of the rows that were
+ * read a person should know.
  */
-export function settlementFile(layout?: Layout): CsvFormat {
+export function settlementFile(layout?: Layout): { format: CsvFormat; notes: () => string[] } {
   const readers = layout && fieldReaders(layout)
-  const theirs = NAMES.map((name) => layout?.columns.flatMap(([ours, theirs]) => (ours === name ? [theirs] : [])) ?? [])
-  // The second and further columns of a fee or tax stand behind the columns of the others.
-  const further = theirs.flatMap((names, index) => names.slice(1).map((name) => ({ name, index })))
-  const columns = CHECKS.map(([name, column], index) => {
-    const names = theirs[index] as string[]
-    const called = names.length > 0 ? `${names.map(withoutMinus).join(' + ')} (${name})` : name
-    const places = [index, ...further.flatMap((one, at) => (one.index === index ? [NAMES.length + at] : []))]
-    return { ...column, ...asWritten(name, names, column, layout, readers), called, places }
+  const money = layout && rowMoneyReader(layout)
+  const pairs = layout?.columns ?? NAMES.map((name) => [name, name] as const)
+  const columns = CHECKS.map(([name, column]) => {
+    const at = pairs.findIndex(([ours]) => ours === name)
+    const called = layout && at >= 0 ? `${pairs[at]?.[1]} (${name})` : name
+    return { name, ...column, ...asWritten(name, column, layout, readers), called, at }
   })
+  let zeros = 0
+
+  function check(fields: readonly string[], line: number) {
+    const fieldOf = (name: string) => fields[pairs.findIndex(([ours]) => ours === name)] ?? ''
+    if (readers?.status(fieldOf('status')) === IGNORED) return { value: '' }
+    const fieldsOf = (name: string) => pairs.flatMap(([ours], at) => (ours === name ? [fields[at] as string] : []))
+    const faults: string[] = []
+    const isNamed = NAMING_COLUMNS.some((name) => !isNothing(fieldOf(name)))
+    const moved = money?.read(fieldsOf, line)
+    if (moved?.faults) faults.push(...moved.faults)
+    const copied = columns.map(({ name, read, rule, optional, called, at }) => {
+      if (moved && isMoney(name)) return moved.value?.[name] ?? NULL
+      const written = fields[at] ?? ''
+      const field = layout && name !== 'status' && isNothing(written) ? '' : written
+      if (optional && field === '' && (isNamed || name !== 'utr')) return NULL
+      const value = read(field)
+      if (value === undefined) faults.push(`${called} ${rule}`)
+      return value
+    })
+    const copiedOf = (name: string) => copied[NAMES.indexOf(name)]
+    if (copiedOf('amount')?.startsWith('-') === false)
+      for (const name of ['fee', 'tax'])
+        if (copiedOf(name)?.startsWith('-')) faults.push(`${name} must not be negative where amount is not`)
+    if (faults.length > 0) return { faults }
+    if (/^0+(?:\.0+)?$/.test(copiedOf('amount') as string)) zeros += 1
+    // Nothing needs escaping: the rules refuse every character that the text format of COPY escapes.
+    return { value: copied.join('\t') }
+  }
+
   return {
-    columns: NAMES,
-    required: REQUIRED_COLUMNS.map((name) => (name === 'utr' ? NAMING_COLUMNS : [name])),
-    check(fields) {
-      if (readers?.status(fields[STATUS_AT] as string) === IGNORED) return { value: '' }
-      const faults: string[] = []
-      const isNamed = NAMING_AT.some((at) => fields[at] !== '')
-      const copied = columns.map(({ read, rule, optional, called, places }, index) => {
-        const own = places.map((at) => fields[at] as string)
-        if (optional && (isNamed || index !== UTR_AT) && own.every((field) => field === '')) return NULL
-        const value = read(...(own as [string]))
-        if (value === undefined) faults.push(`${called} ${rule}`)
-        return value
-      })
-      if (copied[AMOUNT_AT]?.startsWith('-') === false) {
-        for (const at of [FEE_AT, TAX_AT])
-          if (copied[at]?.startsWith('-'))
-            faults.push(`${columns[at]?.called} must not be negative where amount is not`)
-      }
-      // Nothing needs escaping: the rules refuse every character that the text format of COPY escapes.
-      return faults.length > 0 ? { faults } : { value: copied.join('\t') }
+    format: {
+      columns: NAMES,
+      required: REQUIRED_COLUMNS.map((name) => (name === 'utr' ? NAMING_COLUMNS : [name])),
+      check,
+      ...(layout && readers && { bank: bankForm(layout, readers) }),
     },
-    ...(readers && {
-      bank: {
-        names: [...theirs.map(([name]) => name), ...further.map(({ name }) => name)].map(
-          (name) => name && withoutMinus(name),
-        ),
-        // A row of totals has neither a name nor a day. One that is ignored may lack both too.
-        isRow: (fields) =>
-          readers.isLikeDay(fields[DAY_AT] ?? '') ||
-          NAMING_AT.some((at) => /\d/.test(fields[at] ?? '')) ||
-          readers.status(fields[STATUS_AT] as string) === IGNORED,
-        hasAmount: (fields) =>
-          columns.some(
-            ({ written, places }) => written === 'rupees' && places.some((at) => /[1-9]/.test(fields[at] ?? '')),
-          ),
-      },
-    }),
+    notes: () => [
+      ...(zeros > 0 ? [`${rowsOf(zeros)} an amount of 0.00: is it in another column?`] : []),
+      ...(money && money.counts.rounded > 0
+        ? [`${rowsOf(money.counts.rounded)} a fee or tax with parts of a paisa, which were rounded`]
+        : []),
+    ],
   }
 }
 
-/** Our columns that a file may give in several, whose sum counts, or with a minus before what was kept: `-MDR`. */
-export const KEPT_COLUMNS: readonly string[] = ['fee', 'tax']
+const MONEY = ['amount', 'fee', 'tax'] as const
+const isMoney = (name: string): name is (typeof MONEY)[number] => (MONEY as readonly string[]).includes(name)
+const rowsOf = (count: number) => (count === 1 ? '1 row has' : `${count} rows have`)
 
-const withoutMinus = (name: string) => name.replace(/^-/, '')
+/** The form of the layout's files. */
+function bankForm({ columns }: Layout, { isLikeDay, rules, status }: FieldReaders): BankForm {
+  const placesOf = (...names: string[]) => columns.flatMap(([ours], at) => (names.includes(ours) ? [at] : []))
+  const [[day = -1], [stated], references] = [
+    placesOf('initiation_date'),
+    placesOf('status'),
+    placesOf('bank_reference_number'),
+  ]
+  const amounts = placesOf('amount', 'credit', 'debit')
+  const naming = placesOf(...NAMING_COLUMNS)
+  return {
+    names: columns.map(([, theirs]) => withoutMinus(theirs)),
+    // A row of totals has neither a name nor a day; nor may a row that is not paid out yet.
+    isRow: (fields) =>
+      isLikeDay(fields[day] ?? '') ||
+      naming.some((at) => /\d/.test(fields[at] ?? '')) ||
+      (stated !== undefined && status(fields[stated] ?? '') === IGNORED),
+    hasAmount: (fields) => placesOf(...MONEY, 'credit', 'debit').some((at) => /[1-9]/.test(fields[at] ?? '')),
+    isLikeRow: (fields) =>
+      references.some((at) => /\p{L}|\d{6}/u.test(fields[at] ?? '')) &&
+      amounts.some((at) => (readUnits(fields[at] ?? '') ?? 0n) !== 0n),
+    day: { at: day, rule: `${columns[day]?.[1]} (initiation_date) ${rules.day}` },
+  }
+}
 
-/** The reader and the rule of a column in a bank's form. `theirs` are the file's columns for it. */
-function asWritten(
-  name: string,
-  theirs: readonly string[],
-  { read, rule, written }: Column,
-  layout?: Layout,
-  readers?: FieldReaders,
-) {
+/** The reader and the rule of a column in a bank's form. */
+function asWritten(name: string, { read, rule, written }: Column, layout?: Layout, readers?: FieldReaders) {
   if (!layout || !readers) return { read, rule }
   if (name === 'mid' && layout.mid !== null) return { read: () => layout.mid as string, rule }
   if (written === undefined) return { read, rule }
-  if (KEPT_COLUMNS.includes(name)) {
-    return { read: (...fields: string[]) => read(sumOf(fields, theirs) ?? ''), rule: readers.rules.rupees }
-  }
   return { read: (field: string) => read(readers[written](field) ?? ''), rule: readers.rules[written] }
-}
-
-/** The sum of fields of the columns `names`, of which those with a minus are taken away. Undefined if one is no amount. */
-function sumOf(fields: readonly string[], names: readonly string[]): string | undefined {
-  let sum = 0n
-  for (const [index, field] of fields.entries()) {
-    const rupees = readRupees(field || '0')
-    if (rupees === undefined) return undefined
-    sum += names[index]?.startsWith('-') ? -toSum(rupees) : toSum(rupees)
-  }
-  return toSumText(sum)
 }
 
 const NULL = '\\N'

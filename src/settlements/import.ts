@@ -22,7 +22,8 @@ type Counts = { inserted: number; unchanged: number; updated: number; amount: bi
 
 /**
  * `person` imports the file of this name, without its folder, whose rows the acquirer `account` has paid out;
- * `layout` is that of a bank's own file. `onProgress` is told how many lines have been read, `onWarning` what is doubtful in the file.
+ * `layout` is that of a bank's own file. `onProgress` is told how many lines have been read, `onWarning` what is
+ * doubtful in the file, and `onNote` what a person should know of the rows that were read.
  */
 export type Importing = {
   now: Date
@@ -32,6 +33,7 @@ export type Importing = {
   layout?: Layout | undefined
   onProgress?: ((linesRead: number) => void) | undefined
   onWarning?: OnWarning
+  onNote?: OnWarning
 }
 
 /**
@@ -45,7 +47,7 @@ export type Importing = {
 export async function importSettlements(
   client: pg.ClientBase,
   csv: Readable,
-  { onProgress, onWarning, layout, ...importing }: Importing,
+  { onProgress, onWarning, onNote, layout, ...importing }: Importing,
 ): Promise<ImportResult> {
   await lockSettlements(client)
   const counts: Counts = { inserted: 0, unchanged: 0, updated: 0, amount: 0n, insertedAmount: 0n }
@@ -63,8 +65,10 @@ export async function importSettlements(
   }
   let linesRead = 0
   const hashedCsv = Readable.from(hashed(csv, sha256), { objectMode: false })
-  await storeBatches(hashedCsv, settlementFile(layout), store, (text) => onWarning?.(`${text}; ${TRAILER}`))
+  const { format, notes } = settlementFile(layout)
+  await storeBatches(hashedCsv, format, store, (text) => onWarning?.(`${text}; ${TRAILER}`))
   if (running.unnamed.length > 0) onWarning?.(unnamedText(running.unnamed))
+  for (const note of notes()) onNote?.(note)
   await storeImport(client, { ...running, ...importing, sha256: sha256.digest('hex'), ...counts })
   return { import: running.importId, ...counts }
 }

@@ -1,5 +1,5 @@
-import type { CsvFormat } from '../csv-header.ts'
-import { readRupees, toSum } from '../money.ts'
+import type { BankForm, CsvFormat } from '../csv-header.ts'
+import { amountReader, exactPaise, isNothing, RUPEES_RULE, readPaise, readUnits } from '../settlements/file-amounts.ts'
 import { fieldReaders, type Layout } from '../settlements/layouts.ts'
 import { createBalanceChain } from './balance-chain.ts'
 import { referencesIn } from './references.ts'
@@ -20,29 +20,28 @@ export function statementFile(layout: Layout, { importId, from, to, known, match
   const ours = layout.columns.map(([name]) => name)
   const balances = ours.includes('balance') ? createBalanceChain() : undefined
   const called = (name: string) => `${names[ours.indexOf(name)]} (${name})`
-  const amounts = ours.filter((name) => ['credit', 'debit', 'amount', 'sign'].includes(name)).map(called)
+  const readAmount = amountReader(layout.columns)
+  const amountsAt = ours.flatMap((name, at) => (['credit', 'debit', 'amount'].includes(name) ? [at] : []))
 
   function check(fields: readonly string[], line: number) {
     const fieldOf = (name: string) => fields[ours.indexOf(name)] ?? ''
     const day = readers.day(fieldOf('day'))
-    const amount = ours.includes('credit')
-      ? oneOf(fieldOf('credit'), fieldOf('debit'))
-      : ofSign(fieldOf('amount') || '0', ours.includes('sign') ? fieldOf('sign') || NO_SIGN : '')
-    const written = fieldOf('balance') && fields.filter((_, at) => ours[at] === 'balance').join(' ')
-    const balance = written === '' ? undefined : signed(written.trimEnd())
-    if (balances && ['credit', 'debit'].every((name) => (signed(fieldOf(name)) ?? 0n) !== 0n)) {
-      balances.doubt({
-        line,
-        text: `${amounts.join(' and ')} must be one amount, or be the totals of a day`,
-        above: line,
-      })
+    const fieldsOf = (name: string) => ours.flatMap((one, at) => (one === name ? [fields[at] as string] : []))
+    const written = isNothing(fieldOf('balance')) ? '' : fieldsOf('balance').join(' ')
+    const balance = written === '' ? undefined : readPaise(written)
+    const amounts = amountsAt.map((at) => names[at]).join(' and ')
+    if (balances && ['credit', 'debit'].every((name) => (readUnits(fieldOf(name)) ?? 0n) !== 0n)) {
+      balances.doubt({ line, text: `${amounts} must be one amount, or be the totals of a day`, above: line })
       return { value: '' }
     }
+    const { units = 0n, fault } = readAmount(fieldsOf, line)
+    const amount = exactPaise(units)
     const faults: string[] = []
     if (day === undefined) faults.push(`${called('day')} ${readers.rules.day}`)
     else if (day < from || day > to) faults.push(`${called('day')} must be from ${from} to ${to}`)
-    if (amount === undefined) faults.push(`${amounts.join(' and ')} must be one amount, such as 1,450.50`)
-    if (balance === undefined && written !== '') faults.push(`${called('balance')} ${readers.rules.rupees}`)
+    if (fault) faults.push(fault)
+    else if (amount === undefined) faults.push(`${amounts} ${RUPEES_RULE}`)
+    if (balance === undefined && written !== '') faults.push(`${called('balance')} ${RUPEES_RULE}`)
     if (day === undefined || amount === undefined || faults.length > 0) return { faults }
     // Without both, nothing is moved.
     if (amount !== 0n || balance !== undefined) balances?.add(line, { day, amount, balance })
@@ -55,31 +54,17 @@ export function statementFile(layout: Layout, { importId, from, to, known, match
     return { value: isKept ? `${importId}\t${day}\t${amount}\t{${[...references].sort().join()}}` : '' }
   }
 
-  const isRow = (fields: readonly string[]) => readers.isLikeDay(fields[ours.indexOf('day')] ?? '')
-  const hasAmount = (fields: readonly string[]) =>
-    fields.some((field, at) => ['credit', 'debit', 'amount'].includes(ours[at] as string) && /[1-9]/.test(field))
-  const bank = { names, isRow, hasAmount, doubt: balances?.doubt }
+  const dayAt = ours.indexOf('day')
+  const bank: BankForm = {
+    names,
+    isRow: (fields) => readers.isLikeDay(fields[dayAt] ?? ''),
+    hasAmount: (fields) => amountsAt.some((at) => /[1-9]/.test(fields[at] ?? '')),
+    isLikeRow: (fields) =>
+      fields.some((field, at) => ours[at] === 'reference' && /\p{L}|\d{6}/u.test(field)) &&
+      amountsAt.some((at) => (readUnits(fields[at] ?? '') ?? 0n) !== 0n),
+    day: { at: dayAt, rule: `${called('day')} ${readers.rules.day}` },
+    doubt: balances?.doubt,
+  }
   const format: CsvFormat = { columns: names, required: [], check, bank }
   return { format, balances }
-}
-
-/** The paise of a line with a column for credits and one for debits, of which one is empty or 0; undefined for any other. */
-function oneOf(credit: string, debit: string): bigint | undefined {
-  const [credited, debited] = [signed(credit || '0'), signed(debit || '0')]
-  if (credited === undefined || debited === undefined || credited < 0n || debited < 0n) return undefined
-  return credited > 0n && debited > 0n ? undefined : credited - debited
-}
-
-const NO_SIGN = '?'
-
-/** The same of a line with one column for amounts. Nothing needs no sign: a line may tell the balance alone. */
-const ofSign = (amount: string, sign: string) =>
-  signed(amount) === 0n && sign === NO_SIGN ? 0n : signed(`${amount} ${sign}`.trimEnd())
-
-/** The paise of an amount, negative for a debit: CR or DR may stand behind it, as in `609894.61CR`. */
-function signed(written: string): bigint | undefined {
-  const [, amount = '', word = ''] = /^(.*?) *((?:CR?|CREDIT|DR?|DEBIT)\.?)?$/i.exec(written) ?? []
-  const rupees = readRupees(amount)
-  if (rupees === undefined || (word !== '' && rupees.startsWith('-'))) return undefined
-  return /^D/i.test(word) ? -toSum(rupees) : toSum(rupees)
 }

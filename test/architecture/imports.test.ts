@@ -27,7 +27,7 @@ const FOLDERS: Record<string, RegExp> = {
   settlements:
     /^npm:(zod|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money)\.ts$|^lists\/list(-operation)?\.ts$|^(db|settlements)\//,
   statements:
-    /^npm:pg-copy-streams$|^(csv|ist|money)\.ts$|^ledger\/(bank-days|match-deductions)\.ts$|^settlements\/(imports|layouts)\.ts$|^(db|statements)\//,
+    /^npm:pg-copy-streams$|^(csv|ist|money)\.ts$|^ledger\/(bank-days|match-deductions)\.ts$|^settlements\/(file-amounts|imports|layouts)\.ts$|^(db|statements)\//,
   lists:
     /^npm:(zod|pg|pg-copy-streams)$|^(errors|fields|ist)\.ts$|^http\/(operation|envelope)\.ts$|^tenants\/authorize\.ts$|^(db|lists)\//,
   outbound: /^npm:(ipaddr\.js|undici)$|^(fields|printable)\.ts$|^outbound\//,
@@ -43,8 +43,9 @@ const FILES: Record<string, RegExp> = {
   'readiness.ts': /^(?!cli\/|dev\/)/,
   'config.ts': /^npm:(zod|ipaddr\.js)$|^(fields|variables)\.ts$|^acquirer\/accounts\.ts$/,
   'colours.ts': /^(?!.)/,
-  'csv.ts': /^npm:csv-parse$|^csv-header\.ts$/,
-  'csv-header.ts': /^npm:csv-parse\/sync$/,
+  'csv.ts': /^npm:csv-parse$|^csv-(header|open)\.ts$/,
+  'csv-header.ts': /^(?!.)/,
+  'csv-open.ts': /^npm:csv-parse\/sync$|^csv-header\.ts$/,
   'errors.ts': /^(?!.)/,
   'fields.ts': /^npm:zod$/,
   'html.ts': /^(?!.)/,

@@ -72,7 +72,16 @@ describe("the commands of the operator's guide", () => {
     for (const entry of readdirSync(ROOT).filter((name) => name !== '.env'))
       symlinkSync(join(ROOT, entry), join(folder, entry))
     const files = blocksOf('operator', 'csv')
-    for (const [index, name] of ['day', 'settlements', 'report', 'payout', 'answer', 'statement'].entries()) {
+    const samples = ['phonepe', 'hdfc-upi', 'cashfree', 'razorpay']
+    for (const [index, name] of [
+      'day',
+      'settlements',
+      'report',
+      ...samples,
+      'payout',
+      'answer',
+      'statement',
+    ].entries()) {
       writeFileSync(join(folder, `${name}.csv`), files[index] ?? '')
     }
   })

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
-import { timeReader } from '../../src/settlements/layouts.ts'
+import { isNothing, readPaise } from '../../src/settlements/file-amounts.ts'
+import { isLikeDay, timeReader } from '../../src/settlements/file-days.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
 import { newMerchant, unique } from '../support/service.ts'
@@ -215,9 +216,9 @@ ${given},B1,4.00,0.00,0.36,0.36,-,-95.28,06-08-2026,Success
     [
       'a file of other columns',
       'mid,amount,utr\nM1,1,2\n',
-      /no line among the first 60 names every column of the layout: Net Amount,/,
+      /no line among the first 600 names every column of the layout: Net Amount,/,
     ],
-    ['nothing', '', /no line among the first 60/],
+    ['nothing', '', /no line among the first 600/],
   ])('refuses %s with what to do instead', async (_, file, text) => {
     expect((await imported(await acquirerLayout(), file)).stderr).toMatch(text)
   })
@@ -275,16 +276,18 @@ describe('settlements layout', () => {
       ['--column', 'amount=Net'],
       /--column mid, utr, bank_reference_number, status, initiation_date is missing/,
     ],
+    ['a column that is given twice', ['--column', 'utr=A', '--column', 'utr=B'], /--column utr is given twice/],
     [
-      'a column that is given twice',
-      ['--column', 'amount=A', '--column', 'amount=B'],
-      /--column amount is given twice/,
+      'a minus before a column that is no rupees of a settlement file',
+      ['--column', 'utr=-Net'],
+      /only amount, fee, tax, gross of settlement files may have a minus/,
     ],
     [
-      'a minus before a column that is neither fee nor tax',
-      ['--column', 'amount=-Net'],
-      /only fee and tax may have a minus/,
+      'an amount beside credit and debit',
+      ['amount', 'credit', 'debit'].flatMap((ours) => ['--column', `${ours}=X`]),
+      /credit and debit are the amount/,
     ],
+    ['a credit without a debit', ['--column', 'credit=Cr'], /--column mid, debit, utr, /],
     [
       'a column of statements beside one of settlements',
       ['--column', 'utr=A', '--column', 'balance=B'],
@@ -314,7 +317,81 @@ describe('the form of a day', () => {
     ['dd/mm/yyyy', '29/02/2025', undefined],
     ['dd/mm/yyyy', '06/08/2026 24:00', undefined],
     ['dd-mmm-yyyy', '06-Foo-2026', undefined],
+    ['dd-mmm-yyyy', '06-Novxyz-2026', undefined],
+    ['dd-mmm-yyyy', '05-Sept-2024', '2024-09-05 00:00:00'],
+    ['d mmm yyyy', 'Wed, 18 Nov 2026', '2026-11-18 00:00:00'],
+    ['d mmm yyyy', '18 Nov 2026 (Wed)', '2026-11-18 00:00:00'],
+    ['ddd, d mmm yyyy', 'Wednesday, 18 Nov 2026', '2026-11-18 00:00:00'],
+    ['d mmm yyyy', 'Thu, 18 Nov 2026', undefined],
+    ['mmm d, yyyy', 'Nov 18, 2026', '2026-11-18 00:00:00'],
+    ['d mmm yyyy', 'Nov 18, 2026', '2026-11-18 00:00:00'],
+    ['d mmm yyyy', '2026-Nov-18', '2026-11-18 00:00:00'],
+    ['mmm d, yyyy', 'Nov 31, 2026', undefined],
+    ['dd-mmm-yy', 'Nov 18, 26', undefined],
+    ['dd/mm/yyyy', '18/11/2026 10.05.06', '2026-11-18 10:05:06'],
+    ['dd/mm/yyyy', '18/11/2026 10:05\u202fp.m.', '2026-11-18 22:05:00'],
+    ['dd/mm/yyyy', '18/11/2026 13:05 AM', undefined],
+    ['dd/mm/yyyy', '18/11/2026 0:05 PM', undefined],
+    ['dd/mm/yyyy', '11/18/2026', undefined],
+    ['yyyy-mm-dd', '2026-11-18T20:00:00Z', '2026-11-19 01:30:00'],
+    ['yyyy-mm-dd', '2026-11-18T00:10:00.5-0530', '2026-11-18 11:10:00'],
+    ['yyyy-mm-dd', '2026-11-18+05:30', '2026-11-18 00:00:00'],
+    ['yyyy-mm-dd', '2026-11-18 10:00 IST', '2026-11-18 10:00:00'],
+    ['yyyy-mm-dd', '2026-11-18 10:00 PST', undefined],
+    ['ddmmyyyy', '18112026', '2026-11-18 00:00:00'],
+    ['ddmmyyyy', '1112026', undefined],
   ])('%s reads %s as %s', (form, text, time) => {
     expect(timeReader(form)?.(text)).toBe(time)
   })
+})
+
+describe('a field', () => {
+  it.each(['Wed, 18 Nov 2026', 'Nov 31, 2026', '31/11/2026', '18th Novemver 2026', '2026-11-31T10:00:00Z', '########'])(
+    '%s is meant as a day',
+    (text) => expect(isLikeDay(text)).toBe(true),
+  )
+
+  it.each(['', 'Total', '10,000.00', '1,450.50', 'Generated On: 01-SEP-2026', 'Wednesday', 'Nov'])(
+    '%s is not meant as a day',
+    (text) => expect(isLikeDay(text)).toBe(false),
+  )
+
+  it.each([
+    ['1,450.50', 145_050],
+    ['1,00,000.5', 10_000_050],
+    ['₹ -450', -45_000],
+    ['-₹450', -45_000],
+    ['−450.00', -45_000],
+    ['450.00-', -45_000],
+    ['+450', 45_000],
+    ['(450.00)', -45_000],
+    ['₹(450.00)', -45_000],
+    ['(₹450.00)', -45_000],
+    ['450.00 (Dr)', -45_000],
+    ['(450.00 Dr)', -45_000],
+    ['450.00 (Cr.)', 45_000],
+    ['609894.61CR', 60_989_461],
+    ['Cr 450', 45_000],
+    ['450 DEBIT', -45_000],
+    ['450 INR', 45_000],
+    ['450/-', 45_000],
+    ['Rs.12.3600', 1_236],
+    ['.50', 50],
+    ['-0.00', 0],
+    ['1\u00a0450.50', 145_050],
+    ['1\u202f00\u202f000', 10_000_000],
+    ['₹\u00a0450', 45_000],
+  ])('%s is an amount of %i paise', (text, paise) => expect(readPaise(text)).toBe(BigInt(paise)))
+
+  it.each([
+    ...['450,50', '1.450,50', '10,00', '1,2345.00', '12 50', '1.2E+5', '450.005', '9999999999999', 'abc', '-'],
+    ...['--450', '-(450)', '(450', '450)', ')450(', '-450 Cr', '(450 Cr)', '+450 Dr', '450 Cr Dr', 'Rs. ₹450', '-'],
+  ])('%s is no amount', (text) => expect(readPaise(text)).toBeUndefined())
+
+  it.each(['', ' ', '-', '--', '—', 'nil', 'NA', 'N/A', 'n.a.', 'NULL', 'None', '₹ -', 'Rs. -'])(
+    '%s says that there is nothing',
+    (text) => expect(isNothing(text)).toBe(true),
+  )
+
+  it.each(['0', '0.00', 'nine', 'Nilgiri'])('%s says something', (text) => expect(isNothing(text)).toBe(false))
 })

@@ -1,0 +1,689 @@
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Database } from '../../src/db/pool.ts'
+import { createTestDatabase, testPool } from '../support/database.ts'
+import { opsAtNoon } from '../support/ops.ts'
+import { newMerchant, unique } from '../support/service.ts'
+
+/**
+ * Files in the shapes that banks and acquirers send, with invented data, and the layout that each needs: every row is read to the
+ * paisa, or the file is rejected with its true reason and nothing is stored.
+ */
+let db: Database
+let url: string
+let drop: () => Promise<void>
+beforeAll(async () => {
+  ;({ url, drop } = await createTestDatabase())
+  db = testPool(url, 5)
+})
+afterAll(async () => {
+  await db.end()
+  await drop()
+})
+
+const { opsOn } = opsAtNoon(() => url)
+const ops = (...args: string[]) => opsOn('2026-11-26', ...args)
+const FIXTURES = join(import.meta.dirname, 'fixtures')
+
+/** Our columns and the file's, one a line. */
+type Columns = string
+type Common = { file: string; date: string; columns: Columns; rejected?: RegExp[] }
+/** Rows in the order of the file: UTR, amount, fee and tax. `says` are the warnings. */
+type SettlementFile = Common & { statuses?: string[]; rows?: string[][]; total?: string; says?: RegExp }
+/** Lines in the order of the file: number, day, paise and references. `waits` is what is not built yet. */
+type StatementFile = Common & { waits?: string; lines?: [number, string, number, string][] }
+
+const BASE = 'utr=RRN;bank_reference_number=UTR;initiation_date=Paid On'
+const NET = `amount=Net;${BASE}`
+const CASHFREE =
+  'amount=Event Settlement Amount;sign=Sale Type;utr=Payment UTR;fee=Service Charge;tax=Service Tax;bank_reference_number=Settlement UTR;initiation_date=Settlement Date'
+const PHONEPE =
+  'amount=Amount;amount=Fee;amount=IGST;amount=CGST;amount=SGST;fee=-Fee;tax=-IGST;tax=-CGST;tax=-SGST;utr=PhonePeReferenceId;bank_reference_number=BankReferenceNo;initiation_date=SettlementDate'
+const PAYU =
+  'amount=Amount(Net);fee=Total Processing Fees;tax=Total Service Tax;utr=Bank Reference No;bank_reference_number=Merchant UTR;initiation_date=Settlement Date'
+const RAZORPAY =
+  'credit=credit;debit=debit;gross=amount;fee=fee;fee=-tax;tax=tax;utr=rrn;bank_reference_number=settlement_utr;initiation_date=settled_at'
+const PAYTM =
+  'amount=Settled Amount;fee=-Commission;tax=-GST;utr=RRN;bank_reference_number=UTR Number;initiation_date=Settled Date;status=Status'
+const PARTS = `gross=Amount;amount=Net;fee=Fee;tax=GST;${BASE}`
+const TWO = `credit=Credit;debit=Debit;${BASE}`
+const [ONE, OTHER, BACK] = ['632115400001', '632115400002', '632115400099']
+const [NET_ONE, NET_OTHER] = [
+  [ONE, '195.75', '3.60', '0.65'],
+  [OTHER, '342.57', '6.30', '1.13'],
+]
+
+const SETTLEMENTS: Record<string, SettlementFile> = {
+  'PhonePe: gross, negative fees and taxes, no net amount': {
+    file: 's01_phonepe.csv',
+    date: 'dd-mm-yyyy',
+    columns: PHONEPE,
+    rows: [
+      ['T2611171540120001', '195.75', '3.60', '0.65'],
+      ['T2611171540120002', '342.57', '6.30', '1.13'],
+      ['T2611171540120009', '-50.00', '0.00', '0.00'],
+    ],
+    total: '488.32',
+  },
+  'HDFC UPI report: the sign in CR / DR, values with an apostrophe': {
+    file: 's02_hdfc_upi_mpr.csv',
+    date: 'dd-mmm-yyyy',
+    columns:
+      'amount=Net Amount;sign=CR / DR;fee=MSF Amount;tax=CGST AMT;tax=SGST AMT;tax=IGST AMT;tax=UTGST AMT;gross=Transaction Amount;utr=Txn ref no. (RRN);bank_reference_number=External TID;initiation_date=Settlement Date',
+    rows: [
+      [ONE, '200.00', '0.00', '0.00'],
+      [OTHER, '350.00', '0.00', '0.00'],
+      [BACK, '-50.00', '0.00', '0.00'],
+    ],
+    total: '500.00',
+  },
+  'Cashfree: two tables in one file, the sign in Sale Type': {
+    file: 's04_cashfree_two_sections.csv',
+    date: 'yyyy-mm-dd',
+    columns: `${CASHFREE};gross=Event Amount`,
+    rows: [NET_ONE, NET_OTHER, [`${ONE}R1`, '-50.00', '0.00', '0.00']],
+    total: '488.32',
+  },
+  'Cashfree: a word that is no sign': {
+    file: 'cashfree_words.csv',
+    date: 'yyyy-mm-dd',
+    columns: CASHFREE,
+    rejected: [/line 3: Event Settlement Amount \(amount\) and Sale Type \(sign\) must be one amount .* CR or DR/],
+  },
+  'PayU: four decimals, with the gross amount': {
+    file: 's05_payu_decimals.csv',
+    date: 'yyyy-mm-dd',
+    columns: `${PAYU};gross=Amount`,
+    rows: [[ONE, '195.75', '3.61', '0.64'], NET_OTHER],
+    total: '538.32',
+    says: /2 rows have a fee or tax with parts of a paisa/,
+  },
+  'PayU: four decimals, without the gross amount': {
+    file: 's05_payu_decimals.csv',
+    date: 'yyyy-mm-dd',
+    columns: PAYU,
+    rows: [[ONE, '195.75', '3.61', '0.65'], NET_OTHER],
+    total: '538.32',
+    says: /2 rows have a fee or tax with parts of a paisa/,
+  },
+  'Razorpay: columns of debit and credit': {
+    file: 's10_debit_credit.csv',
+    date: 'dd-mm-yyyy',
+    columns: TWO,
+    rows: [
+      [ONE, '200.00'],
+      [OTHER, '350.00'],
+      [BACK, '-50.00'],
+    ],
+    total: '500.00',
+  },
+  'Razorpay: fees that contain the tax, a narration of two lines': {
+    file: 'razorpay_recon.csv',
+    date: 'dd/mm/yyyy',
+    columns: RAZORPAY,
+    rows: [NET_ONE, NET_OTHER, [BACK, '-50.00', '0.00', '0.00']],
+    total: '488.32',
+  },
+  'Razorpay: a debit whose fee is kept, and one whose fee is given back': {
+    file: 'razorpay_refund_fee.csv',
+    date: 'dd/mm/yyyy',
+    columns: RAZORPAY,
+    rows: [NET_OTHER, [BACK, '-55.90', '5.00', '0.90'], ['632115400098', '-95.28', '-4.00', '-0.72']],
+    total: '191.39',
+  },
+  'a debit with a fee and no gross amount': {
+    file: 'fee_of_a_debit.csv',
+    date: 'dd-mm-yyyy',
+    columns: `amount=Amount;sign=Cr/Dr;fee=Fee;${BASE}`,
+    rejected: [/line 3: Fee \(fee\) of a debit may be kept or given back: give the column of the gross amount/],
+  },
+  'a padded RRN': {
+    file: 's20_padded_rrn.csv',
+    date: 'dd-mm-yyyy',
+    columns: 'amount=Net;utr=Ref;payment_utr=RRN;bank_reference_number=UTR;initiation_date=Paid On',
+    rows: [['ROW0000009', '111.00']],
+    total: '111.00',
+  },
+  "Paytm: values in '…'": {
+    file: 'paytm_quotes.csv',
+    date: 'dd-mm-yyyy',
+    columns: PAYTM,
+    statuses: ['SUCCESS=SUCCESS'],
+    rows: [NET_ONE, NET_OTHER, [BACK, '-50.00', '0.00', '0.00']],
+    total: '488.32',
+  },
+  'Paytm: words for nothing': {
+    file: 'paytm_nothing.csv',
+    date: 'dd-mm-yyyy',
+    columns: PAYTM,
+    statuses: ['SUCCESS=SUCCESS', 'IGNORED=PENDING'],
+    rows: [
+      [ONE, '200.00'],
+      [OTHER, '350.00'],
+    ],
+    total: '550.00',
+  },
+  'ICICI: currencies and signs, dotted times, a narrow blank before AM': {
+    file: 'icici_eazypay.csv',
+    date: 'd-mmm-yyyy',
+    columns:
+      'amount=Gross;amount=-MSF;amount=-GST;fee=MSF;tax=GST;utr=RRN;bank_reference_number=Settlement Ref;initiation_date=Paid On',
+    rows: [NET_ONE, [OTHER, '1342.57', '6.30', '1.13'], [BACK, '-50.00']],
+    total: '1488.32',
+  },
+  'Axis: UTF-16, little-endian': {
+    file: 'axis_utf16le.xls',
+    date: 'dd-mm-yyyy',
+    columns: NET,
+    rows: [
+      [ONE, '195.75'],
+      [OTHER, '342.57'],
+    ],
+    total: '538.32',
+  },
+  'Axis: UTF-16, big-endian': {
+    file: 'axis_utf16be.xls',
+    date: 'dd-mm-yyyy',
+    columns: NET,
+    rows: [
+      [ONE, '195.75'],
+      [OTHER, '342.57'],
+    ],
+    total: '538.32',
+  },
+  'Axis: UTF-16 without a mark': {
+    file: 'axis_utf16_unmarked.xls',
+    date: 'dd-mm-yyyy',
+    columns: NET,
+    rejected: [/the file is UTF-16 without a byte order mark, or no text: save it as UTF-8/],
+  },
+  'Axis: Windows-1252': {
+    file: 'axis_windows1252.csv',
+    date: 'dd-mm-yyyy',
+    columns: NET,
+    rejected: [/line 3: is not UTF-8, but perhaps Windows-1252: save the file as UTF-8/],
+  },
+  'Yes: brackets and a minus behind': {
+    file: 'yes_brackets.csv',
+    date: 'dd-mm-yyyy',
+    columns: NET,
+    rows: [
+      [ONE, '195.75'],
+      ['632115400098', '-1050.00'],
+      [BACK, '-50.00'],
+      ['632115400097', '-25.00'],
+    ],
+    total: '-929.25',
+  },
+  'Yes: Cr and Dr in brackets': {
+    file: 'yes_words_in_brackets.csv',
+    date: 'dd-mm-yyyy',
+    columns: NET,
+    rows: [
+      [ONE, '195.75'],
+      [BACK, '-50.00'],
+      ['632115400097', '-25.00'],
+      ['632115400096', '-10.00'],
+    ],
+    total: '110.75',
+  },
+  'Yes: a minus and Cr': {
+    file: 'yes_contradiction.csv',
+    date: 'dd-mm-yyyy',
+    columns: NET,
+    rejected: [/line 3: Net \(amount\) must be rupees with at most two decimals/],
+  },
+  'Kotak: blanks that do not break': {
+    file: 'kotak_blanks.csv',
+    date: 'dd-mm-yyyy',
+    columns: NET,
+    rows: [
+      [ONE, '1195.75'],
+      [OTHER, '1350.00'],
+      ['632115400003', '100000.50'],
+      ['632115400004', '450.00'],
+    ],
+    total: '102996.25',
+  },
+  'SBI: ISO days with a zone': {
+    file: 'sbi_epay_zones.csv',
+    date: 'yyyy-mm-dd',
+    columns: NET,
+    rows: [
+      [ONE, '195.75'],
+      [OTHER, '342.57'],
+      ['632115400003', '100.00'],
+    ],
+    total: '638.32',
+  },
+  'a header in line 91': {
+    file: 'header_below_line_60.csv',
+    date: 'dd-mm-yyyy',
+    columns: NET,
+    rows: [[ONE, '195.75']],
+    total: '195.75',
+  },
+  'a header with line breaks, and a wrong line below it': {
+    file: 'header_breaks_settlement.csv',
+    date: 'dd-mm-yyyy',
+    columns: 'amount=Net Amount;utr=RRN;bank_reference_number=UTR Number;initiation_date=Paid On',
+    rejected: [/line 7: Net Amount \(amount\) must be rupees/],
+  },
+  'a record of 22 kB': {
+    file: 'long_record.csv',
+    date: 'dd-mm-yyyy',
+    columns: NET,
+    rows: [
+      [ONE, '195.75'],
+      [OTHER, '342.57'],
+    ],
+    total: '538.32',
+  },
+  'amounts of 0.00': {
+    file: 'zero_amounts.csv',
+    date: 'dd-mm-yyyy',
+    columns: `amount=Credit;${BASE}`,
+    rows: [
+      [ONE, '200.00'],
+      ['632115400098', '0.00'],
+      [BACK, '0.00'],
+    ],
+    total: '200.00',
+    says: /2 rows have an amount of 0.00/,
+  },
+  'PhonePe: a net amount with parts of a paisa': {
+    file: 'phonepe_card_fees.csv',
+    date: 'dd-mm-yyyy',
+    columns: PHONEPE,
+    rejected: [/line 3: Amount \+ Fee \+ IGST \+ CGST \+ SGST \(amount\) must be rupees with at most two decimals/],
+  },
+  'decimal commas': {
+    file: 'decimal_commas.csv',
+    date: 'dd-mm-yyyy',
+    columns: NET,
+    rejected: [/2 bad lines/, /line 2: Net \(amount\) must be rupees/, /line 3: Net \(amount\)/],
+  },
+  'American days': {
+    file: 'american_days.csv',
+    date: 'dd-mm-yyyy',
+    columns: NET,
+    rejected: [/line 2: Paid On \(initiation_date\) must be a day that exists, written dd-mm-yyyy/],
+  },
+  'an amount with parts of a paisa': {
+    file: 'parts_of_a_paisa.csv',
+    date: 'dd-mm-yyyy',
+    columns: NET,
+    rejected: [/1 bad line/, /line 3: Net \(amount\) must be rupees with at most two decimals/],
+  },
+  'a last row that cannot be read': {
+    file: 'unreadable_last_row.csv',
+    date: 'dd-mm-yyyy',
+    columns: NET,
+    rejected: [/line 3: has an amount, but no day: Paid On \(initiation_date\) must be a day that exists/],
+  },
+  'a first row that cannot be read': {
+    file: 'unreadable_first_row.csv',
+    date: 'dd-mm-yyyy',
+    columns: NET,
+    rejected: [/line 2: has an amount, but no day/],
+  },
+  'no row that can be read': {
+    file: 'no_row_settlement.csv',
+    date: 'dd-mm-yyyy',
+    columns: 'amount=Net;utr=Ref;bank_reference_number=UTR;initiation_date=Paid On',
+    rejected: [
+      /line 2: no line below the header is a row that can be read; in this one, the first, "yesterday" is no day/,
+    ],
+  },
+  'a gross amount that is not the sum': {
+    file: 'gross_differs.csv',
+    date: 'dd-mm-yyyy',
+    columns: PARTS,
+    rejected: [/line 3: Amount \(gross\) is not Net \(amount\) \+ Fee \(fee\) \+ GST \(tax\)/],
+  },
+  'rounding within a paisa': {
+    file: 'off_by_a_paisa.csv',
+    date: 'dd-mm-yyyy',
+    columns: PARTS,
+    rows: [NET_ONE, [OTHER, '97.88', '1.80', '0.32']],
+    total: '293.63',
+    says: /1 row has a fee or tax with parts of a paisa/,
+  },
+  'an amount without its sign': {
+    file: 'sign_missing.csv',
+    date: 'dd-mm-yyyy',
+    columns: `amount=Amount;sign=Cr/Dr;${BASE}`,
+    rejected: [/line 3: Amount \(amount\) and Cr\/Dr \(sign\) must be one amount/],
+  },
+  'a credit and a debit in one row': {
+    file: 'credit_and_debit.csv',
+    date: 'dd-mm-yyyy',
+    columns: TWO,
+    rejected: [/line 3: Credit \(credit\) and Debit \(debit\) must be one amount/],
+  },
+  'neither a credit nor a debit': {
+    file: 'credit_nor_debit.csv',
+    date: 'dd-mm-yyyy',
+    columns: TWO,
+    rejected: [/line 3: Credit \+ Debit \(amount\) must be rupees/],
+  },
+  'a quote that is never closed': {
+    file: 'open_quote.csv',
+    date: 'dd-mm-yyyy',
+    columns: NET,
+    rejected: [/line 3: a quote is never closed/],
+  },
+  'a workbook': {
+    file: 'workbook.xlsx',
+    date: 'dd-mm-yyyy',
+    columns: NET,
+    rejected: [/the file is an Excel workbook \(\.xlsx\): save it as CSV/],
+  },
+  'two files in one': {
+    file: 'two_files.csv',
+    date: 'dd-mm-yyyy',
+    columns: NET,
+    rejected: [/line 5: is a row below the table, which ends in line 3/],
+  },
+  'a reference that a spreadsheet has made a number': {
+    file: 'lost_digits.csv',
+    date: 'dd-mm-yyyy',
+    columns: NET,
+    rejected: [/line 2: RRN was made a number by a spreadsheet/],
+  },
+}
+
+const DEBITS = 'day=Date;reference=Narration;reference=Ref;debit=Debit;credit=Credit;balance=Balance'
+const THREE: [number, string, number, string][] = [
+  [2, '2026-11-18', 35_000, 'YESIG63220270133'],
+  [3, '2026-11-19', -12_000, '632312345678'],
+  [4, '2026-11-19', 19_028, 'YESIG63230270199'],
+]
+/** The same three lines, elsewhere in a file. */
+const at = (...numbers: number[]) => THREE.map(([, ...line], index) => [numbers[index], ...line] as (typeof THREE)[0])
+
+const STATEMENTS: Record<string, StatementFile> = {
+  'SBI: UTF-16 with tabs, under the name .xls': {
+    file: 'b14_utf16le.xls',
+    date: 'd mmm yyyy',
+    columns: 'day=Txn Date;reference=Description;debit=Debit;credit=Credit;balance=Balance',
+    lines: at(13, 14, 15),
+  },
+  'Axis: a header with line breaks': {
+    file: 'b15_header_breaks.csv',
+    date: 'dd/mm/yyyy',
+    columns:
+      'day=Tran Date;reference=Particulars;debit=Withdrawal Amount (INR);credit=Deposit Amount (INR);balance=Balance (INR)',
+    lines: at(9, 10, 11),
+  },
+  'a narration of two lines, with a comma': {
+    file: 'b17_multiline_narration.csv',
+    date: 'dd/mm/yyyy',
+    columns: DEBITS,
+    lines: at(2, 4, 5),
+  },
+  'ICICI: a narration that goes on in the next row': {
+    file: 'b04_icici_continuation.csv',
+    date: 'dd/mm/yyyy',
+    columns:
+      'day=Value Date;reference=Transaction Remarks;debit=Withdrawal Amount(INR);credit=Deposit Amount(INR);balance=Balance(INR)',
+    lines: at(9, 11, 12),
+    waits: 'rows without an amount between others',
+  },
+  'lines of a day in another order than their balances': {
+    file: 'b18_same_day_shuffled.csv',
+    date: 'dd/mm/yyyy',
+    columns: DEBITS,
+    lines: [
+      [2, '2026-11-18', 35_000, 'YESIG63220270133'],
+      [3, '2026-11-19', 19_028, 'YESIG63230270199'],
+      [4, '2026-11-19', -12_000, '632312345678'],
+      [5, '2026-11-20', -500_000, ''],
+    ],
+    waits: 'sums of days',
+  },
+  'negative debits': {
+    file: 'b24_minus_debits.csv',
+    date: 'dd/mm/yyyy',
+    columns: 'day=Date;reference=Narration;reference=Ref;debit=Withdrawals;credit=Deposits;balance=Balance',
+    lines: THREE,
+  },
+  weekdays: {
+    file: 'b28e_weekday.csv',
+    date: 'd mmm yyyy',
+    columns: 'day=Transaction Date;reference=Particulars;reference=Reference;debit=Debit;credit=Credit;balance=Balance',
+    lines: THREE,
+  },
+  'a weekday that is another': {
+    file: 'wrong_weekday.csv',
+    date: 'd mmm yyyy',
+    columns: DEBITS,
+    rejected: [/line 3: Date \(day\) must be a day that exists/],
+  },
+  'the month first, and a last day that does not exist': {
+    file: 'b34b_month_first_wrong_last.csv',
+    date: 'mmm d, yyyy',
+    columns: DEBITS,
+    rejected: [/1 bad line/, /line 3: Date \(day\) must be a day that exists, written mmm d, yyyy/],
+  },
+  'the month first under a layout that has it second': {
+    file: 'b34b_month_first_wrong_last.csv',
+    date: 'd mmm yyyy',
+    columns: DEBITS,
+    rejected: [/1 bad line/, /line 3: Date \(day\) must be a day that exists, written d mmm yyyy/],
+  },
+  'days of a form that the layout does not have': {
+    file: 'b28e_weekday.csv',
+    date: 'dd/mm/yyyy',
+    columns: 'day=Transaction Date;reference=Particulars;debit=Debit;credit=Credit;balance=Balance',
+    rejected: [/3 bad lines/, /line 2: Transaction Date \(day\) must be a day that exists, written dd\/mm\/yyyy/],
+  },
+  'IDFC First: the month first': {
+    file: 'idfc_month_first.csv',
+    date: 'mmm d, yyyy',
+    columns: DEBITS,
+    lines: THREE,
+  },
+  'HDFC, delimited': {
+    file: 'hdfc_delimited.txt',
+    date: 'dd/mm/yy',
+    columns:
+      'day=Date;reference=Narration;reference=Chq/Ref Number;debit=Debit Amount;credit=Credit Amount;balance=Closing Balance',
+    lines: at(4, 5, 6),
+  },
+  'HDFC: stars and a summary under the columns': {
+    file: 'hdfc_summary.csv',
+    date: 'dd/mm/yy',
+    columns:
+      'day=Date;reference=Narration;reference=Chq./Ref.No.;debit=Withdrawal Amt.;credit=Deposit Amt.;balance=Closing Balance',
+    lines: at(5, 6, 7),
+  },
+  'ICICI, corporate: newest line first, times with AM and PM': {
+    file: 'icici_corporate.csv',
+    date: 'dd/mm/yyyy',
+    columns:
+      'day=Txn Posted Date;reference=Description;sign=Cr/Dr;amount=Transaction Amount(INR);balance=Available Balance(INR)',
+    lines: at(5, 4, 3).reverse(),
+  },
+  'Axis: a byte order mark, law below the table': {
+    file: 'axis_bom.csv',
+    date: 'dd-mm-yyyy',
+    columns: 'day=Tran Date;reference=PARTICULARS;debit=DR;credit=CR;balance=BAL',
+    lines: at(3, 4, 5),
+  },
+  'Kotak: Dr / Cr twice': {
+    file: 'kotak_twice.csv',
+    date: 'dd-mm-yyyy',
+    columns: 'day=Transaction Date;reference=Description;amount=Amount;sign=Dr / Cr;balance=Balance;balance=Dr / Cr#2',
+    lines: at(3, 4, 5),
+  },
+  'Yes: words for nothing, totals below': {
+    file: 'yes_totals.csv',
+    date: 'dd/mm/yyyy',
+    columns:
+      'day=Transaction Date;reference=Cheque No/Reference No;reference=Description;debit=Withdrawals;credit=Deposits;balance=Running Balance',
+    lines: THREE,
+  },
+  'Union: Cr and Dr in brackets': {
+    file: 'union_brackets.csv',
+    date: 'dd/mm/yyyy',
+    columns: 'day=Tran Date;reference=Remarks;amount=Amount (Rs.);balance=Balance (Rs.)',
+    lines: THREE,
+  },
+  'Federal: an overdrawn account in brackets': {
+    file: 'federal_overdrawn.csv',
+    date: 'dd/mm/yyyy',
+    columns: 'day=Tran Date;reference=Remarks;amount=Amount;balance=Balance',
+    lines: THREE,
+  },
+  'Indian Bank: the sign behind the balance': {
+    file: 'indian_bank.csv',
+    date: 'dd/mm/yyyy',
+    columns: 'day=Post Date;reference=Narration;debit=Debit;credit=Credit;balance=Balance',
+    lines: THREE,
+  },
+  'ISO days with zones': { file: 'iso_zones.csv', date: 'yyyy-mm-dd', columns: DEBITS, lines: THREE },
+  'lines that all end with CR': { file: 'only_cr.csv', date: 'dd/mm/yyyy', columns: DEBITS, lines: THREE },
+  'lines that end in several ways': {
+    file: 'mixed_ends.csv',
+    date: 'dd/mm/yyyy',
+    columns: DEBITS,
+    lines: at(3, 4, 5),
+  },
+  'blanks that do not break': {
+    file: 'statement_thin_blanks.csv',
+    date: 'd mmm yyyy',
+    columns: DEBITS,
+    lines: THREE,
+  },
+  'debits with a minus and without': {
+    file: 'mixed_debit_signs.csv',
+    date: 'dd/mm/yyyy',
+    columns: DEBITS,
+    rejected: [/line 3: Debit \(debit\) and Credit \(credit\): the debit has a minus, and that of line 2 has not/],
+  },
+  'a missing line': {
+    file: 'missing_line.csv',
+    date: 'dd/mm/yyyy',
+    columns: DEBITS,
+    rejected: [/line 3: the balance does not follow from the line before/],
+  },
+  'decimal commas in a statement': {
+    file: 'statement_decimal_commas.csv',
+    date: 'dd/mm/yyyy',
+    columns: DEBITS,
+    rejected: [/line 2: Debit \(debit\) and Credit \(credit\) must be one amount.*Balance \(balance\) must be rupees/],
+  },
+  'American days in a statement': {
+    file: 'statement_american_days.csv',
+    date: 'dd/mm/yyyy',
+    columns: DEBITS,
+    rejected: [/3 bad lines/, /line 2: Date \(day\) must be a day that exists/],
+  },
+  'two accounts in one file': {
+    file: 'two_accounts.csv',
+    date: 'dd/mm/yyyy',
+    columns: DEBITS,
+    rejected: [/line 7: is a row below the table, which ends in line 5/],
+  },
+  'Windows-1252 in a statement': {
+    file: 'statement_windows1252.csv',
+    date: 'dd/mm/yyyy',
+    columns: DEBITS,
+    rejected: [/line 3: is not UTF-8, but perhaps Windows-1252/],
+  },
+  'a last day that cannot be read': {
+    file: 'statement_last_day.csv',
+    date: 'dd/mm/yyyy',
+    columns: DEBITS,
+    rejected: [/line 4: has an amount, but no day: Date \(day\) must be a day that exists, written dd\/mm\/yyyy/],
+  },
+  'no day that can be read': {
+    file: 'statement_no_row.csv',
+    date: 'dd/mm/yyyy',
+    columns: DEBITS,
+    rejected: [/line 2: no line below the header .* "day one" is no day: Date \(day\)/],
+  },
+  'a line that an open quote has swallowed': {
+    file: 'swallowed_line.csv',
+    date: 'dd/mm/yyyy',
+    columns: DEBITS,
+    rejected: [/line 2: has a quote that is not closed/],
+  },
+}
+
+async function addLayout({ date, columns }: Common, flags: string[]): Promise<string> {
+  const name = unique('layout')
+  const columnFlags = columns.split(';').flatMap((pair) => ['--column', pair])
+  const added = await ops('settlements', 'layout', 'add', '--name', name, '--date', date, ...columnFlags, ...flags)
+  expect(added).toMatchObject({ code: 0, stderr: '' })
+  return name
+}
+
+/** How many rows there are of anything that an import stores. */
+async function stored() {
+  const { rows } = await db.query(
+    `select (select count(*) from settlements) + (select count(*) from settlement_imports)
+          + (select count(*) from statement_lines) + (select count(*) from statement_imports) as count`,
+  )
+  return rows[0].count
+}
+
+async function expectRejected(args: string[], reasons: RegExp[]) {
+  const before = await stored()
+  const { code, stderr } = await ops(...args)
+  expect(code).toBe(1)
+  for (const reason of reasons) expect(stderr).toMatch(reason)
+  expect(await stored()).toBe(before)
+}
+
+/** The faults that `try` names are those of the import. */
+async function expectTried(name: string, path: string, reasons: RegExp[]) {
+  const { stdout } = await ops('settlements', 'layout', 'try', path, '--layout', name, '--json')
+  const faults = JSON.parse(stdout).faults.join('\n')
+  for (const reason of reasons) expect(faults).toMatch(reason)
+  if (reasons.length === 0) expect(faults).toBe('')
+}
+
+describe('a settlement file of this shape is read to the paisa, or rejected with its reason', () => {
+  it.each(Object.entries(SETTLEMENTS))('%s', async (_, one) => {
+    const { mid } = await newMerchant(db)
+    const statuses = (one.statuses ?? ['SUCCESS']).flatMap((status) => ['--status', status])
+    const name = await addLayout(one, ['--mid', mid, ...statuses])
+    const path = join(FIXTURES, one.file)
+    await expectTried(name, path, one.rejected ?? [])
+    const args = ['settlements', 'import', path, '--layout', name, '--json']
+    if (one.rejected) return expectRejected(args, one.rejected)
+    const { code, stdout, stderr } = await ops(...args)
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    const warnings = one.says ? [expect.stringMatching(one.says)] : []
+    expect(JSON.parse(stdout)).toMatchObject({ amount: one.total, inserted: one.rows?.length, warnings })
+    const { rows } = await db.query('select utr, amount::text, fee::text, tax::text from settlements where mid = $1', [
+      mid,
+    ])
+    const read = rows.map(({ utr, amount, fee, tax }) => [utr, amount, ...(fee === null ? [] : [fee, tax])])
+    expect(read.sort()).toEqual(one.rows?.toSorted())
+  })
+})
+
+describe('a statement of this shape is read to the paisa, or rejected with its reason', () => {
+  const all = Object.entries(STATEMENTS)
+  for (const [name, { waits }] of all) if (waits) it.todo(`${name}: ${waits}`)
+  it.each(all.filter(([, { waits }]) => waits === undefined))('%s', async (_, one) => {
+    const { mid } = await newMerchant(db)
+    const name = await addLayout(one, [])
+    const path = join(FIXTURES, one.file)
+    const days = ['--from', '2026-11-16', '--to', '2026-11-20']
+    const args = ['statements', 'import', path, '--layout', name, '--mid', mid, ...days, '--json']
+    if (one.rejected) return expectRejected(args, one.rejected)
+    await expectTried(name, path, [])
+    const { code, stdout, stderr } = await ops(...args)
+    expect({ code, stderr }).toMatchObject({ code: 0, stderr: '' })
+    const { rows } = await db.query(
+      `select line::integer, to_char(day, 'YYYY-MM-DD') as day, amount_paise::integer as paise, refs
+         from statement_lines where import_id = $1 order by line`,
+      [JSON.parse(stdout).import],
+    )
+    expect(rows.map(({ line, day, paise, refs }) => [line, day, paise, refs.join(' ')])).toEqual(one.lines)
+  })
+})
