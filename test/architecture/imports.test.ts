@@ -21,7 +21,7 @@ const FOLDERS: Record<string, RegExp> = {
   tenants: /^npm:(zod|@fastify\/basic-auth)$|^(errors|fields|ist|money)\.ts$|^(db|tenants)\//,
   operator: /^npm:lru-cache$|^(html|ist|money)\.ts$|^tenants\/credentials\.ts$|^(db|ledger|operator|reconciliation)\//,
   payments:
-    /^npm:(zod|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money)\.ts$|^http\/operation\.ts$|^tenants\/authorize\.ts$|^lists\/list(-operation)?\.ts$|^settlements\/layouts\.ts$|^(db|payments)\//,
+    /^npm:(zod|pg-copy-streams)$|^(csv|errors|fields|ist|limits|money)\.ts$|^http\/operation\.ts$|^tenants\/authorize\.ts$|^lists\/list(-operation)?\.ts$|^settlements\/(file-amounts|layouts)\.ts$|^(db|payments)\//,
   refunds:
     /^npm:zod$|^(errors|fields|ist|limits|money|printable)\.ts$|^http\/operation\.ts$|^tenants\/authorize\.ts$|^(db|payments|refunds)\//,
   settlements:
