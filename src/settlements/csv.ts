@@ -82,12 +82,14 @@ export function settlementFile(layout?: Layout): { format: CsvFormat; notes: () 
     const called = layout && at >= 0 ? `${pairs[at]?.[1]} (${name})` : name
     return { name, ...column, ...asWritten(name, column, layout, readers), called, at }
   })
+  const placesOf = new Map<string, number[]>()
+  for (const [at, [name]] of pairs.entries()) placesOf.set(name, [...(placesOf.get(name) ?? []), at])
+  const statusAt = pairs.findIndex(([ours]) => ours === 'status')
   let zeros = 0
 
   function check(fields: readonly string[], line: number) {
-    const fieldOf = (name: string) => fields[pairs.findIndex(([ours]) => ours === name)] ?? ''
-    if (readers?.status(fieldOf('status')) === IGNORED) return { value: '' }
-    const fieldsOf = (name: string) => pairs.flatMap(([ours], at) => (ours === name ? [fields[at] as string] : []))
+    if (readers?.status(fields[statusAt] ?? '') === IGNORED) return { value: '' }
+    const fieldsOf = (name: string) => placesOf.get(name)?.map((at) => fields[at] as string) ?? []
     const faults: string[] = []
     const isNamed = NAMING_COLUMNS.some((name) => !isNothing(fieldOf(name)))
     const moved = money?.read(fieldsOf, line)

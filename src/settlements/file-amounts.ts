@@ -11,13 +11,14 @@ export const RUPEES_RULE = 'must be rupees with at most two decimals, such as 1,
 const NOTHING = /^(?:₹|rs\.?|inr)?\s*(?:[-–—−]+|nil|n\.?\/?a\.?|null|none|nan)?$/i
 
 /** Whether the field says that there is nothing. */
-export const isNothing = (field: string): boolean => NOTHING.test(field.trim())
+export const isNothing = (field: string): boolean => !/^\d/.test(field) && NOTHING.test(field.trim())
 
 const WORD = '(?:credit|debit|[cd]r?)(?![a-z])\\.?'
 const CURRENCY = '(?:₹|(?:rs|inr)(?![a-z])\\.?)'
 const MARK = `\\( ?${WORD} ?\\)|${WORD}|${CURRENCY}|/-|[-+()]`
 const AMOUNT = new RegExp(`^((?:(?:${MARK}) ?)*)(\\d[\\d,]*(?:\\.\\d*)?|\\.\\d+)((?: ?(?:${MARK}))*)$`, 'i')
 const MARKS = new RegExp(MARK, 'gi')
+const PLAIN = /^(\d{1,12})(?:\.(\d{1,2}))?$/
 /** Digits in groups, as in India or in thousands; at most 12 digits. */
 const WHOLE = /^(?:\d+|\d{1,3}(?:,\d{2,3})*,\d{3})$/
 
@@ -26,6 +27,9 @@ const WHOLE = /^(?:\d+|\d{1,3}(?:,\d{2,3})*,\d{3})$/
  * negative for a minus, brackets or DR; undefined for other text, and for marks that contradict each other.
  */
 export function readUnits(written: string): bigint | undefined {
+  // Nearly every field; the whole grammar takes ten times as long.
+  const [plain, rupees = '', rest = ''] = PLAIN.exec(written) ?? []
+  if (plain !== undefined) return BigInt(rupees + rest.padEnd(DECIMALS, '0'))
   const text = written
     // These blanks separate groups of digits; any other does not.
     .replace(/(?<=\d)[\u00a0\u2007\u2009\u202f](?=\d{2,3}(?!\d))/g, ',')
@@ -91,7 +95,8 @@ export type FieldsOf = (name: string) => readonly string[]
  */
 export function amountReader(columns: readonly (readonly [string, string])[]) {
   const namesOf = (name: string) => columns.flatMap(([ours, theirs]) => (ours === name ? [theirs] : []))
-  const isOfTwo = namesOf('credit').length > 0
+  const [credits, debitNames, amounts] = [namesOf('credit'), namesOf('debit'), namesOf('amount')]
+  const isOfTwo = credits.length > 0
   const read = ['credit', 'debit', 'amount', 'sign']
   const called = columns.flatMap(([ours, theirs]) => (read.includes(ours) ? [`${withoutMinus(theirs)} (${ours})`] : []))
   const hasSign = namesOf('sign').length > 0
@@ -115,14 +120,15 @@ export function amountReader(columns: readonly (readonly [string, string])[]) {
 
   return (fieldsOf: FieldsOf, line: number): RowAmount => {
     if (isOfTwo) {
-      const [credit, debit] = ['credit', 'debit'].map((name) => sumOfFields(fieldsOf(name), namesOf(name)))
-      if (credit?.fault || debit?.fault) return WRONG
-      const [credited = 0n, taken = 0n] = [credit?.units, debit?.units]
+      const credit = sumOfFields(fieldsOf('credit'), credits)
+      const debit = sumOfFields(fieldsOf('debit'), debitNames)
+      if (credit.fault || debit.fault) return WRONG
+      const [credited = 0n, taken = 0n] = [credit.units, debit.units]
       if (credited < 0n || (credited !== 0n && taken !== 0n)) return WRONG
-      if (credit?.units === undefined && debit?.units === undefined) return { units: undefined }
+      if (credit.units === undefined && debit.units === undefined) return { units: undefined }
       return taken === 0n ? { units: credited } : debited(taken, line)
     }
-    const sum = sumOfFields(fieldsOf('amount'), namesOf('amount'))
+    const sum = sumOfFields(fieldsOf('amount'), amounts)
     const [sign] = fieldsOf('sign')
     // Nothing needs no sign: a line may tell the balance alone.
     if (sum.fault || sign === undefined || !sum.units) return sum.fault ? WRONG : sum

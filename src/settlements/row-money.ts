@@ -27,7 +27,10 @@ export type RowMoney = { amount: string; fee: string | undefined; tax: string | 
  */
 export function rowMoneyReader({ columns }: Layout) {
   const readAmount = amountReader(columns)
-  const namesOf = (name: string) => columns.flatMap(([ours, theirs]) => (ours === name ? [theirs] : []))
+  const names = new Map(
+    SUMMED_COLUMNS.map((name) => [name, columns.flatMap(([ours, theirs]) => (ours === name ? [theirs] : []))]),
+  )
+  const namesOf = (name: string) => names.get(name) as string[]
   const called = (name: string) => `${namesOf(name).map(withoutMinus).join(' + ')} (${name})`
   const hasSigns = columns.some(([ours]) => ['sign', 'debit'].includes(ours))
   const amountColumns = columns.filter(([ours]) => ['credit', 'debit', 'amount'].includes(ours))
@@ -39,14 +42,14 @@ export function rowMoneyReader({ columns }: Layout) {
     line: number,
   ): { value: RowMoney; faults?: never } | { value?: never; faults: string[] } {
     const faults: string[] = []
-    const take = (read: RowAmount, rule: string) => {
-      if (read.fault) faults.push(rule)
+    const take = (read: RowAmount, rule: () => string) => {
+      if (read.fault) faults.push(rule())
       return read.units
     }
     const row = readAmount(fieldsOf, line)
-    const total = take(row, hasSigns ? (row.fault ?? '') : `${amountCalled} ${RUPEES_RULE}`)
+    const total = take(row, () => (hasSigns ? (row.fault as string) : `${amountCalled} ${RUPEES_RULE}`))
     const [fee, tax, gross] = ['fee', 'tax', 'gross'].map((name) =>
-      take(sumOfFields(fieldsOf(name), namesOf(name)), `${called(name)} ${RUPEES_RULE}`),
+      take(sumOfFields(fieldsOf(name), namesOf(name)), () => `${called(name)} ${RUPEES_RULE}`),
     )
     const amount = total === undefined ? undefined : exactPaise(total)
     if (!row.fault && (amount === undefined || isTooLarge(amount))) faults.push(`${amountCalled} ${RUPEES_RULE}`)
