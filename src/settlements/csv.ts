@@ -91,7 +91,7 @@ export function settlementFile(layout?: Layout): { format: CsvFormat; notes: () 
     if (readers?.status(fields[statusAt] ?? '') === IGNORED) return { value: '' }
     const fieldsOf = (name: string) => placesOf.get(name)?.map((at) => fields[at] as string) ?? []
     const faults: string[] = []
-    const isNamed = NAMING_COLUMNS.some((name) => !isNothing(fieldOf(name)))
+    const isNamed = NAMING_COLUMNS.some((name) => fieldsOf(name).some((field) => !isNothing(field)))
     const moved = money?.read(fieldsOf, line)
     if (moved?.faults) faults.push(...moved.faults)
     const copied = columns.map(({ name, read, rule, optional, called, at }) => {

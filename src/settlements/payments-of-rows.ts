@@ -135,7 +135,7 @@ const ORDERS = `
          coalesce(p.bank_reference, case when p.utr is distinct from ${UTR_OF_ID('p.acquirer_payment_id')} then p.utr end)
     from incoming i
     join payment_intents o on o.mid = i.mid and o.order_id = i.order_id
-    left join payments p on p.mid = i.mid and p.utr = o.utr collate "C"`
+    left join payments p on p.mid = o.mid and p.utr = o.utr collate "C"`
 
 const REFUNDS = `
   select i.line, 'refund', r.utr, r.order_id, null
