@@ -220,12 +220,16 @@ async function tryLayout(csv: Readable, layout: Layout): Promise<Output> {
   const faults = refused ? [refused.message, ...refused.details] : []
   return {
     json: { rows, first: read, faults, warnings },
-    text: [table(columns.join(', '), read, 'no row could be read'), `${rows} rows`].join('\n'),
+    text: [table(shownOf(columns, read).join(', '), read, 'no row could be read'), `${rows} rows`].join('\n'),
     warnings: [...faults, ...warnings],
   }
 }
 
 /** The format of the layout's files, the names of what it reads, and how a person sees the fields that COPY would get. */
+/** The columns that one of the rows has. */
+const shownOf = (columns: readonly string[], rows: readonly Record<string, string | null>[]) =>
+  columns.filter((name) => rows.some((row) => row[name] !== null && row[name] !== ''))
+
 function formatOf(layout: Layout): {
   columns: string[]
   format: CsvFormat
