@@ -420,6 +420,16 @@ const SETTLEMENTS: Record<string, SettlementFile> = {
     ],
     total: '538.32',
   },
+  'a payment below its fee': {
+    file: 'fee_above_gross.csv',
+    date: 'dd-mm-yyyy',
+    columns: PARTS,
+    rows: [
+      [ONE, '-4.90', '5.00', '0.90'],
+      [BACK, '-50.00', '0.00', '0.00'],
+    ],
+    total: '-54.90',
+  },
   'a reference that a spreadsheet has made a number': {
     file: 'lost_digits.csv',
     date: 'dd-mm-yyyy',
