@@ -430,6 +430,12 @@ const SETTLEMENTS: Record<string, SettlementFile> = {
     ],
     total: '-54.90',
   },
+  'a header in Windows-1252': {
+    file: 'windows1252_header.csv',
+    date: 'dd-mm-yyyy',
+    columns: `amount=Net Amount;${BASE}`,
+    rejected: [/Net Amount is missing, the file is not UTF-8, but perhaps Windows-1252/],
+  },
   'a reference that a spreadsheet has made a number': {
     file: 'lost_digits.csv',
     date: 'dd-mm-yyyy',
