@@ -32,8 +32,8 @@ export type BankForm = {
   names: readonly (string | undefined)[]
   /** Whether these fields, in the order of `columns`, are meant as a row of the table. */
   isRow: (fields: readonly string[]) => boolean
-  /** Whether these fields, of a record between rows that is none, have an amount. */
-  hasAmount: (fields: readonly string[]) => boolean
+  /** The columns of amounts among `names`. */
+  amountsAt: readonly number[]
   /** Whether they have an amount and a reference, as rows have. */
   isLikeRow: (fields: readonly string[]) => boolean
   /** The column of days among `names`, and how a day is written. */
@@ -84,13 +84,12 @@ export function readHeader(
 }
 
 /**
-/**
  * Records that are no rows are left out: above the table's first row and below its last one, unless they look like rows that cannot
  * be read; and between rows where they have no amount, or the balances prove that no row is missing.
  */
 function readBankRecords(
   header: readonly string[],
-  { names, isRow, isLikeRow, hasAmount, day, doubt }: BankForm,
+  { names, isRow, isLikeRow, amountsAt, day, doubt }: BankForm,
   check: CsvFormat['check'],
   delimiter: string,
 ): Checked<RecordReader> {
@@ -102,6 +101,10 @@ function readBankRecords(
   const dayAt = positions[day.at] as number
   const isHeader = (record: readonly string[]) =>
     positions.every((at) => at < 0 || comparable(record[at] ?? '') === comparable(header[at] ?? ''))
+  const isOtherHeader = (record: readonly string[]) => {
+    const written = record.map(cleaned).filter((field) => field !== '')
+    return written.length >= 3 && WORDS.test(record[dayAt] ?? '') && written.every((field) => WORDS.test(field))
+  }
   const unread: { line: number; text: string }[] = []
   let hasRows = false
   let first: { line: number; text: string } | undefined
@@ -114,12 +117,14 @@ function readBankRecords(
     if (!/[\p{L}\d]/u.test(text)) return
     const written = fields[day.at] || record.find((field) => field.trim() !== '') || ''
     first ??= { line, text: `${NO_ROW} ${JSON.stringify(written.slice(0, 40))} is no day: ${day.rule}` }
-    if (isLikeRow(fields) && !record.some((field) => OF_TOTALS.test(field)))
-      last ??= { line, text: `has an amount, but no day: ${day.rule}` }
+    // A narration may have such words; in the field of the day they are no misread day.
+    const isOfTotals = record.some((field) => OF_TOTALS.test(field)) && !/^\d/.test(written)
+    if (isLikeRow(fields) && !isOfTotals) last ??= { line, text: `has an amount, but no day: ${day.rule}` }
     if (!hasRows) return
     between ??= { line, repeatsHeader: false, hasText: false }
     if (isHeader(record)) between.repeatsHeader = true
-    else if (hasAmount(fields)) between.amountIn ??= line
+    else if (isOtherHeader(record)) between.otherHeader ??= line
+    else if (amountsAt.some((at) => /[1-9]/.test(fields[at] ?? ''))) between.amountIn ??= line
     else if (!PAGE.test(text)) between.hasText = true
   }
 
@@ -142,6 +147,8 @@ function readBankRecords(
       if (record.length < fewest || record.slice(header.length).some((field) => field.trim() !== '')) {
         return { faults: [`has ${record.length} fields, not ${header.length}`] }
       }
+      const cut = amountsAt.find((at) => isCutAtComma(record, positions[at] as number))
+      if (cut !== undefined) return { faults: [`${names[cut]} ${CUT_AT_COMMA}`] }
       const rounded = names.flatMap((name, index) =>
         ROUNDED.test(fields[index] as string) ? [`${name} ${ROUNDED_RULE}`] : [],
       )
@@ -151,6 +158,23 @@ function readBankRecords(
   }
   return { value }
 
+  /** Whether the amount at this place goes on in a field of no column, which the comma of its thousands has made. */
+  function isCutAtComma(record: readonly string[], at: number): boolean {
+    const isFree = record.length > header.length || (header[at + 1] ?? '').trim() === ''
+    return (
+      delimiter === ',' &&
+      isFree &&
+      !positions.includes(at + 1) &&
+      /(?<!\d)[1-9]\d{0,2}$/.test(cleaned(record[at] ?? '')) &&
+      /^(?:\d{2},){0,3}\d{3}(?:\.\d*)?(?:,|$)/.test(
+        record
+          .slice(at + 1)
+          .map(cleaned)
+          .join(),
+      )
+    )
+  }
+
   /** Whether a field has swallowed the line after, since its quote is not closed: a day stands in it, where one stands in rows. */
   function swallowsRow(record: readonly string[]): boolean {
     const hasDay = (fields: readonly string[]) =>
@@ -158,32 +182,42 @@ function readBankRecords(
     return record.some((field, at) => {
       const [rest = '', ...others] = field.split(LINE_BREAK).map((line) => line.split(delimiter))
       return (
-        others.some((fields) => hasDay(fields)) ||
+        others.some((fields) => fields.length > 1 && hasDay(fields)) ||
         (others.length > 0 && dayAt > at && hasDay([...record.slice(0, at), ...rest]))
       )
     })
   }
 }
 
-/** Records between two rows that are none: the line of the first of them, and of the first that has an amount. */
-type Between = { line: number; amountIn?: number; repeatsHeader: boolean; hasText: boolean }
+/** Records between two rows that are none: the line of the first of them, of the first that has an amount, and of another table's header. */
+type Between = { line: number; amountIn?: number; otherHeader?: number; repeatsHeader: boolean; hasText: boolean }
 
 /** What is wrong with them above the row in line `below`. A header that is repeated alone begins a page; others may begin another file. */
-function faultBetween({ line, amountIn, repeatsHeader, hasText }: Between, below: number, isProvable: boolean) {
+function faultBetween(
+  { line, amountIn, otherHeader, repeatsHeader, hasText }: Between,
+  below: number,
+  isProvable: boolean,
+) {
   if (repeatsHeader && (isProvable || hasText || amountIn !== undefined)) {
     const text = `is a row below the table, which ends in line ${line}: two files in one?`
     return { line: below, text: isProvable ? `${text} The balance does not follow from the row above` : text }
   }
+  if (otherHeader !== undefined) return { line: otherHeader, text: OTHER_HEADER }
   return amountIn === undefined ? undefined : { line: amountIn, text: AMOUNT_BETWEEN_ROWS }
 }
 
+/** A field of words alone, as in a header. */
+const WORDS = /^(?=.*\p{L})\D+$/su
+const OTHER_HEADER =
+  'names other columns than the header of the table, and rows follow: import the two tables as two files'
+const CUT_AT_COMMA = 'is cut at a comma: amounts with commas must be in quotes'
 const PAGE = /^\W*page\b/i
 const AMOUNT_BETWEEN_ROWS =
   'stands between rows and has an amount, but is no row of the table: correct its day, or delete the line if it is a total'
 const NO_ROW = 'no line below the header is a row that can be read; in this one, the first,'
 /** Words of lines that sum up others. */
 const OF_TOTALS = /total|balance|summary|opening|closing|brought|carried|forward|\b[bc]\/[fd]\b|\bpage\b/i
-const NOT_UTF8 = 'is not UTF-8, but perhaps Windows-1252: save the file as UTF-8'
+export const NOT_UTF8 = 'is not UTF-8, but perhaps Windows-1252: save the file as UTF-8'
 export const LINE_BREAK = /\r\n|\n|\r/
 
 const ROUNDED_RULE =

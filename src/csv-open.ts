@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import { parse } from 'csv-parse/sync'
-import { type BankForm, type Checked, positionsOf } from './csv-header.ts'
+import { type BankForm, type Checked, NOT_UTF8, positionsOf } from './csv-header.ts'
 
 /** Finds the table in a file: its encoding, what separates its fields, and the line of its header. */
 
@@ -36,7 +36,11 @@ export async function openTable(csv: Readable, bank: BankForm | undefined): Prom
   if (noText !== undefined) return { faults: [`the file is ${noText}`] }
   if (bank === undefined) return { value: { csv: following(head, chunks), line: 1, delimiter: ',', trim: false } }
   const found = findHeader(head, bank)
-  if (found.faults) return found
+  // What was read may end inside a character.
+  if (found.faults)
+    return head.subarray(0, -4).toString().includes('\ufffd')
+      ? { faults: [...found.faults, `the file ${NOT_UTF8}`] }
+      : found
   const { start, ...place } = found.value
   return { value: { csv: following(head.subarray(start), chunks), ...place, trim: true } }
 }

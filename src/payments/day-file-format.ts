@@ -4,7 +4,7 @@ import { errorText, reportedUtr, text } from '../fields.ts'
 import { momentText } from '../ist.ts'
 import { bankAmount, toSumText } from '../money.ts'
 import { isNothing, RUPEES_RULE, readPaise, readUnits } from '../settlements/file-amounts.ts'
-import { fieldReaders, IGNORED, type Layout, PAYMENT_COLUMNS } from '../settlements/layouts.ts'
+import { fieldReaders, IGNORED, type Layout, ONE_NAME, PAYMENT_COLUMNS } from '../settlements/layouts.ts'
 import { failureFields } from './failure-reasons.ts'
 import { FINAL_STATUSES } from './outcome.ts'
 
@@ -81,9 +81,9 @@ export function dayFile(layout?: Layout): CsvFormat {
         // A row of totals has neither a time nor a name.
         isRow: (fields) =>
           readers.isLikeDay(fields[at('paid_at')] ?? '') ||
-          ORDER_COLUMNS.some((name) => /\d/.test(fields[at(name)] ?? '')) ||
+          ORDER_COLUMNS.some((name) => ONE_NAME.test(fields[at(name)] ?? '')) ||
           readers.status(fields[at('status')] as string) === IGNORED,
-        hasAmount: (fields) => /[1-9]/.test(fields[at('amount')] ?? ''),
+        amountsAt: [at('amount')],
         isLikeRow: (fields) =>
           PAYMENT_NAMES.some((name) => /\p{L}|\d{6}/u.test(fields[at(name)] ?? '')) &&
           (readUnits(fields[at('amount')] ?? '') ?? 0n) !== 0n,

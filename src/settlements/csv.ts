@@ -3,7 +3,7 @@ import { IDENTIFIER, IDENTIFIER_RULE, UTR, UTR_RULE, unpadded } from '../fields.
 import { DAY_RULE, dayText, MOMENT_RULE, readMoment } from '../ist.ts'
 import { SETTLED_AMOUNT } from '../money.ts'
 import { isNothing, readUnits, withoutMinus } from './file-amounts.ts'
-import { type FieldReaders, fieldReaders, IGNORED, type Layout } from './layouts.ts'
+import { type FieldReaders, fieldReaders, IGNORED, type Layout, ONE_NAME } from './layouts.ts'
 import { rowMoneyReader } from './row-money.ts'
 
 /** One column of the bank's file: what its field becomes in PostgreSQL, undefined for a wrong one, and the rule for people. */
@@ -148,9 +148,9 @@ function bankForm({ columns }: Layout, { isLikeDay, rules, status }: FieldReader
     // A row of totals has neither a name nor a day; nor may a row that is not paid out yet.
     isRow: (fields) =>
       isLikeDay(fields[day] ?? '') ||
-      naming.some((at) => /\d/.test(fields[at] ?? '')) ||
+      naming.some((at) => ONE_NAME.test(fields[at] ?? '')) ||
       (stated !== undefined && status(fields[stated] ?? '') === IGNORED),
-    hasAmount: (fields) => placesOf(...MONEY, 'credit', 'debit').some((at) => /[1-9]/.test(fields[at] ?? '')),
+    amountsAt: placesOf(...MONEY, 'credit', 'debit'),
     isLikeRow: (fields) =>
       references.some((at) => /\p{L}|\d{6}/u.test(fields[at] ?? '')) &&
       amounts.some((at) => (readUnits(fields[at] ?? '') ?? 0n) !== 0n),

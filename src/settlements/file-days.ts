@@ -104,7 +104,7 @@ function hourOfDay(hour: number, half: string): number {
 const NAMES = MONTHS.map(([, short]) => short).join('|')
 const LIKE_A_DAY = new RegExp(
   `^(?:${WEEKDAY},? *)?(?:${[
-    '\\d{1,4} ?[-/. ] ?[a-z0-9]{1,9} ?[-/. ] ?\\d{1,4}(?!\\d)',
+    '\\d{1,4} ?[-/. ] ?(?:\\d{1,2}|(?=\\d*[a-z])[a-z0-9]{2,9}) ?[-/. ] ?\\d{1,4}(?!\\d)',
     `\\d{1,2}(?:st|nd|rd|th)?[-/. ,]*(?:${NAMES})[a-z]{0,6}[-/. ,']*\\d{2,4}(?!\\d)`,
     `(?:${NAMES})[a-z]{0,6}[-/. ,]*\\d{1,2}(?:st|nd|rd|th)?[-/. ,]+\\d{2,4}(?!\\d)`,
     // What a spreadsheet shows where the column is too narrow.

@@ -17,6 +17,9 @@ export type Layout = {
 /** The status of rows that are left out: their money is not paid out, and they may lack the payout's reference. */
 export const IGNORED = 'IGNORED'
 
+/** A reference or an id, whose digit tells it from the words of a footer, such as `Total (2)` or `Page 1 of 2`. */
+export const ONE_NAME = /^[\w.-]*\d[\w.-]*$/
+
 /**
  * Columns of a statement. `sign` says CR or DR beside `amount`, a second `balance` the same of the balance; several columns may hold
  * a `reference`.

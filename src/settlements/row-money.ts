@@ -94,11 +94,11 @@ const isTooLarge = (paise: bigint) => paise >= MOST_PAISE || paise <= -MOST_PAIS
 function settle({ amount, gross, fee, tax }: Stated): Kept | undefined {
   const rounded = { fee: paiseOf(fee), tax: paiseOf(tax) }
   if (gross !== undefined) {
-    // Some files write the gross amount of a debit without its sign.
-    const stated = amount < 0n && gross > 0n ? -gross : gross
-    if (tax !== undefined) rounded.tax = stated - amount - (rounded.fee ?? 0n)
-    else rounded.fee = stated - amount
-    if (!isNear(rounded.fee, fee) || !isNear(rounded.tax, tax)) return undefined
+    if (tax !== undefined) rounded.tax = gross - amount - (rounded.fee ?? 0n)
+    else rounded.fee = gross - amount
+    if (!isNear(rounded.fee, fee) || !isNear(rounded.tax, tax))
+      // Some files write the gross amount of a debit without its sign. That of a payment below its fee has none.
+      return amount < 0n && gross > 0n ? settle({ amount, gross: -gross, fee, tax }) : undefined
   }
   const isExact = isSame(rounded.fee, fee) && isSame(rounded.tax, tax)
   return { ...rounded, isRounded: !isExact }

@@ -58,7 +58,7 @@ export function statementFile(layout: Layout, { importId, from, to, known, match
   const bank: BankForm = {
     names,
     isRow: (fields) => readers.isLikeDay(fields[dayAt] ?? ''),
-    hasAmount: (fields) => amountsAt.some((at) => /[1-9]/.test(fields[at] ?? '')),
+    amountsAt,
     isLikeRow: (fields) =>
       fields.some((field, at) => ours[at] === 'reference' && /\p{L}|\d{6}/u.test(field)) &&
       amountsAt.some((at) => (readUnits(fields[at] ?? '') ?? 0n) !== 0n),

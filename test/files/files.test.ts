@@ -385,6 +385,57 @@ const SETTLEMENTS: Record<string, SettlementFile> = {
     columns: NET,
     rejected: [/line 5: is a row below the table, which ends in line 3/],
   },
+  'a second table with other columns in the same places': {
+    file: 'second_table.csv',
+    date: 'dd-mm-yyyy',
+    columns: NET,
+    rejected: [/1 bad line/, /line 5: names other columns than the header of the table/],
+  },
+  'thousands that are not in quotes, beside a column of remarks': {
+    file: 'thousands_without_quotes.csv',
+    date: 'dd-mm-yyyy',
+    columns: NET,
+    rejected: [/1 bad line/, /line 3: Net is cut at a comma: amounts with commas must be in quotes/],
+  },
+  'thousands that are not in quotes, beside a column without a name': {
+    file: 'lakhs_without_quotes.csv',
+    date: 'dd-mm-yyyy',
+    columns: NET,
+    rejected: [/1 bad line/, /line 4: Net is cut at a comma/],
+  },
+  'a comma behind each row': {
+    file: 'comma_behind_rows.csv',
+    date: 'dd-mm-yyyy',
+    columns: NET,
+    rows: [[ONE, '200.00']],
+    total: '200.00',
+  },
+  'pages, totals and a footer with digits in the first column': {
+    file: 'footer_in_first_column.csv',
+    date: 'dd-mm-yyyy',
+    columns: NET,
+    rows: [
+      [ONE, '195.75'],
+      [OTHER, '342.57'],
+    ],
+    total: '538.32',
+  },
+  'a payment below its fee': {
+    file: 'fee_above_gross.csv',
+    date: 'dd-mm-yyyy',
+    columns: PARTS,
+    rows: [
+      [ONE, '-4.90', '5.00', '0.90'],
+      [BACK, '-50.00', '0.00', '0.00'],
+    ],
+    total: '-54.90',
+  },
+  'a header in Windows-1252': {
+    file: 'windows1252_header.csv',
+    date: 'dd-mm-yyyy',
+    columns: `amount=Net Amount;${BASE}`,
+    rejected: [/Net Amount is missing, the file is not UTF-8, but perhaps Windows-1252/],
+  },
   'a reference that a spreadsheet has made a number': {
     file: 'lost_digits.csv',
     date: 'dd-mm-yyyy',
@@ -595,6 +646,30 @@ const STATEMENTS: Record<string, StatementFile> = {
     date: 'dd/mm/yyyy',
     columns: DEBITS,
     rejected: [/line 4: has an amount, but no day: Date \(day\) must be a day that exists, written dd\/mm\/yyyy/],
+  },
+  'a last day that cannot be read, beside a word of totals': {
+    file: 'last_day_of_a_carrier.csv',
+    date: 'dd/mm/yyyy',
+    columns: DEBITS,
+    rejected: [/1 bad line/, /line 5: has an amount, but no day/],
+  },
+  'a footer that begins with numbers': {
+    file: 'footer_of_numbers.csv',
+    date: 'dd/mm/yyyy',
+    columns: DEBITS,
+    lines: THREE,
+  },
+  'a narration whose second line begins with a day': {
+    file: 'narration_with_day.csv',
+    date: 'dd/mm/yyyy',
+    columns: DEBITS,
+    lines: at(2, 4, 5),
+  },
+  'a second account with exchanged columns, without balances': {
+    file: 'second_account_other_header.csv',
+    date: 'dd/mm/yyyy',
+    columns: DEBITS.replace(';balance=Balance', ''),
+    rejected: [/1 bad line/, /line 6: names other columns than the header of the table/],
   },
   'no day that can be read': {
     file: 'statement_no_row.csv',
