@@ -104,6 +104,7 @@ export function amountReader(columns: readonly (readonly [string, string])[]) {
     ? 'must be one amount without a minus, such as 1,450.50, and CR or DR'
     : 'must be one amount, such as 1,450.50'
   const WRONG = { fault: `${called.join(' and ')} ${rule}` }
+  const AMBIGUOUS = { fault: `${called.join(' and ')} must not have three decimals: 1.450 may be 1,450.00 or 1.45` }
   let debits: { areNegative: boolean; line: number } | undefined
 
   /** The units of a debit, whose sign is that of the first one of the file. */
@@ -119,6 +120,9 @@ export function amountReader(columns: readonly (readonly [string, string])[]) {
   }
 
   return (fieldsOf: FieldsOf, line: number): RowAmount => {
+    // A sum has fees beside the amount, which may have three decimals.
+    const isSum = [credits, debitNames, amounts].some((names) => names.length > 1)
+    if (!isSum && ['credit', 'debit', 'amount'].some((name) => fieldsOf(name).some(isLikeThousands))) return AMBIGUOUS
     if (isOfTwo) {
       const credit = sumOfFields(fieldsOf('credit'), credits)
       const debit = sumOfFields(fieldsOf('debit'), debitNames)
@@ -137,6 +141,9 @@ export function amountReader(columns: readonly (readonly [string, string])[]) {
     return factor === undefined || sum.units < 0n ? WRONG : { units: factor * sum.units }
   }
 }
+
+/** Whether a number may be thousands with a dot, as some countries write them, or rupees with three decimals. */
+const isLikeThousands = (field: string) => /^\D*[1-9]\d{0,2}\.\d{3}(?!\d)/.test(field)
 
 /** The sum of fields of the columns `names`, of which those with a minus are taken away; undefined where all are nothing. */
 export function sumOfFields(fields: readonly string[], names: readonly string[]): RowAmount {

@@ -303,6 +303,12 @@ const SETTLEMENTS: Record<string, SettlementFile> = {
     columns: NET,
     rejected: [/2 bad lines/, /line 2: Net \(amount\) must be rupees/, /line 3: Net \(amount\)/],
   },
+  'dots for thousands': {
+    file: 'dots_for_thousands.csv',
+    date: 'dd-mm-yyyy',
+    columns: NET,
+    rejected: [/1 bad line/, /line 2: Net \(amount\) must be rupees with at most two decimals/],
+  },
   'American days': {
     file: 'american_days.csv',
     date: 'dd-mm-yyyy',
@@ -622,6 +628,12 @@ const STATEMENTS: Record<string, StatementFile> = {
     date: 'dd/mm/yyyy',
     columns: DEBITS,
     rejected: [/line 2: Debit \(debit\) and Credit \(credit\) must be one amount.*Balance \(balance\) must be rupees/],
+  },
+  'dots for thousands in a statement': {
+    file: 'statement_dots_for_thousands.csv',
+    date: 'dd/mm/yyyy',
+    columns: DEBITS,
+    rejected: [/2 bad lines/, /line 2: Debit \(debit\) and Credit \(credit\) must not have three decimals/],
   },
   'American days in a statement': {
     file: 'statement_american_days.csv',
