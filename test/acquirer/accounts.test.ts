@@ -153,8 +153,8 @@ describe('two accounts at one acquirer', () => {
     const merchant = await newMerchantOf('acme')
     const orderId = await create(merchant)
     expect((await ops(['merchants', 'update', '--mid', merchant.mid, '--account', 'other'])).code).toBe(0)
-    const later = await create(merchant)
-    expect(banks.other.find(later)).toBeDefined()
+    // A merchant's new account is known after the cached look-up.
+    await expect.poll(async () => banks.other.find(await create(merchant))).toBeDefined()
     await banks.acme.pay(orderId, { faults: { lost: 1 } })
     service.clock.advance(20 * 60)
     await expect.poll(() => statusOf(merchant, orderId)).toBe('SUCCESS')

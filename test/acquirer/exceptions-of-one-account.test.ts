@@ -19,6 +19,7 @@ import {
 } from '../support/service.ts'
 import { startBank } from '../support/service-with-bank.ts'
 import { newKey } from '../support/tenants.ts'
+import { until } from '../support/wait.ts'
 import { allow, SEALING_KEYS } from '../support/webhooks.ts'
 
 // One acquirer account signs whatever it likes. The others are a merchant of `direct`, and the operator.
@@ -46,6 +47,9 @@ beforeAll(async () => {
   bank.notifyUrl = url
   const lines = `CASHFREE_API_URL=${bank.apiUrl}\nCASHFREE_CLIENT_ID=acme\nCASHFREE_CLIENT_SECRET=${SECRET}\n`
   expect(await ops(['accounts', 'add', ...ACME], lines)).toMatchObject({ code: 0 })
+  // A new account is known after the cached look-up.
+  const isKnown = async () => (await fetch(url, { method: 'POST', body: '{}' })).status !== 404
+  await until('the account is known', isKnown)
 })
 
 const ACME = ['--account', 'acme', '--acquirer', 'cashfree']
