@@ -13,7 +13,7 @@ type Subject = {
   /** The reported status of the payment; empty for an exception about a refund, and for an unreadable notification. */
   status: FinalStatus | ''
   paidAt?: Date | null | undefined
-  /** Distinguishes exceptions whose other fields are equal: the id of a refund, or the SHA-256 of an unreadable body. */
+  /** Distinguishes exceptions whose other fields are equal: the id of a refund, the SHA-256 of an unreadable body, or the time of an unreadable status. */
   digest?: string
   /** The beginning of an unreadable body. */
   body?: string
@@ -45,7 +45,7 @@ export type BoundedExceptions = ReturnType<typeof createBoundedExceptions>
 const REMEMBERED = 10_000
 
 /**
- * Exceptions from rejected notifications: at most `openOfAccount` of one acquirer account, merchant and kind are open. They are
+ * Exceptions from notifications: at most `openOfAccount` of one acquirer account, merchant and kind are open. They are
  * counted once in `openCountedMs`, because a signer can send hundreds a second, and a count reads the resolved ones too. Each
  * instance counts for itself, so within this time several instances may together exceed the limit.
  */

@@ -54,7 +54,7 @@ const referenceOf = ({ utr, bankReference, id }: StoredPayment) =>
  * Whether a report is about a stored payment: by the acquirer's id if both have one, otherwise by UTR. An operator may have
  * confirmed the payment by its id, or confirm it by its id now.
  */
-export function isOf({ utr, names }: Pick<PaymentReport, 'utr' | 'names'>, stored: StoredPayment): boolean {
+function isOf({ utr, names }: Pick<PaymentReport, 'utr' | 'names'>, stored: StoredPayment): boolean {
   const [reportedId, storedId] = [names && utrOfId(names.id), stored.id === null ? undefined : utrOfId(stored.id)]
   if (reportedId !== undefined && storedId !== undefined) return reportedId === storedId
   return reportedId === stored.utr || (utr !== undefined && utr === storedId) || isReferenceOf(utr, stored)

@@ -20,7 +20,7 @@ import {
   type ReportSource,
   type StoredPayment,
 } from './outcome.ts'
-import { endUnreadable, saveUnreadable } from './unreadable.ts'
+import { endUnreadable, hasUnreadable, saveUnreadable } from './unreadable.ts'
 
 /**
  * The source of a report, and the clock. Reports of an operator also have `person` (the operator's name) and `note`.
@@ -179,7 +179,7 @@ export function createReports(
     /** Ends what `saveUnreadableStatus` has stored, because a later status response could be read. */
     async endUnreadable(orderId: string, now: Date): Promise<void> {
       const mid = await findMerchant(db, orderId)
-      if (mid === undefined) return
+      if (mid === undefined || !(await hasUnreadable(db, { mid, orderId }))) return
       await inTransaction(db, (client) => endUnreadable(client, { mid, orderId }, { by: 'enquiry', now }))
     },
 

@@ -38,6 +38,15 @@ export function saveUnreadable(
   })
 }
 
+/** Whether an order has ever had the exception `unreadable`. Most have not, so that a readable response changes nothing. */
+export async function hasUnreadable(db: Queryable, { mid, orderId }: Order): Promise<boolean> {
+  const { rowCount } = await db.query(
+    "select from payment_exceptions where mid = $1 and order_id = $2 and kind = 'unreadable' limit 1",
+    [mid, orderId],
+  )
+  return rowCount === 1
+}
+
 /** Resolves the exceptions `unreadable` of an order, and ends the mark: the order's status follows as without it. */
 export async function endUnreadable(
   db: Queryable,

@@ -14,10 +14,7 @@ import {
 import { comparable } from '../statements/references.ts'
 import { type PayoutLine, payoutsOf } from './payouts.ts'
 import { inSnapshot, type Merchants, midsOf } from './reconcile.ts'
-import { amountOf, type Rest, readRests } from './rests.ts'
-
-/** A payout may be listed, or arrive, some days away from the days that were asked for. */
-export const AROUND_DAYS = 31
+import { amountOf, aroundOf, type Rest, readRests } from './rests.ts'
 
 const NOT_KNOWN: Arrival = { arrival: 'not known', arrivedOn: null, credited: null, statement: null }
 
@@ -60,11 +57,6 @@ function arrivalOf(payout: Parameters<typeof keyOf>[0], accounts: readonly BankA
   const state = ARRIVAL_STATES.find((one) => found.some(({ arrival }) => arrival === one))
   return found.find(({ arrival }) => arrival === state) ?? NOT_KNOWN
 }
-
-const aroundOf = (days: Days): Days => ({
-  from: addDays(days.from, -AROUND_DAYS),
-  to: addDays(days.to, AROUND_DAYS),
-})
 
 /**
  * A bank account of which there are statements: the merchants and the acquirer account that it is for, the days of them, and what has

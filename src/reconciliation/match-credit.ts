@@ -1,9 +1,8 @@
-import { addDays } from '../ledger/bank-days.ts'
 import type { Snapshot } from '../ledger/read-ledger.ts'
 import type { Credit } from '../statements/match.ts'
 import { comparable } from '../statements/references.ts'
-import { AROUND_DAYS, transfersTo } from './arrivals.ts'
-import { readRests } from './rests.ts'
+import { transfersTo } from './arrivals.ts'
+import { aroundOf, readRests } from './rests.ts'
 
 /** A payout that a credit may be: its amount in paise; and the references of `others` that the credit names or is matched with. */
 export type MatchingPayout = { expected: bigint; others: string[] }
@@ -14,7 +13,7 @@ export async function findPayout(
   { day, references, matchedPayout, matchedElsewhere, ...account }: Credit,
   payout: string,
 ): Promise<MatchingPayout | undefined> {
-  const days = { from: addDays(day, -AROUND_DAYS), to: addDays(day, AROUND_DAYS) }
+  const days = aroundOf({ from: day, to: day })
   const transfers = await transfersTo(snapshot, account, days, await readRests(snapshot, { days }))
   const isMeant = (one: (typeof transfers)[number]) => one.references.includes(comparable(payout))
   const meant = transfers.filter(isMeant)

@@ -20,14 +20,14 @@ export type Rest = {
 
 export const amountOf = ({ adjustments, unknownOrders }: Rest): bigint => adjustments + unknownOrders
 
-/** Rows of one transfer lie within a month. */
-const AROUND_DAYS = 31
+/** The days around `days` on which rows of a transfer may lie, and on which it may be listed or arrive: within 31 days. */
+export const aroundOf = ({ from, to }: Days): Days => ({ from: addDays(from, -31), to: addDays(to, 31) })
 
 type Filter = { days: Days; references?: never } | { references: readonly string[]; days?: never }
 
 /** The rests of the payouts of these days, or with these references, as the newest import that still stands says. */
 export async function readRests({ client, known }: Snapshot, { days, references }: Filter): Promise<Rest[]> {
-  const around = days && { from: addDays(days.from, -AROUND_DAYS), to: addDays(days.to, AROUND_DAYS) }
+  const around = days && aroundOf(days)
   const stored = await client.query<Stored>(STORED, [references, known, around?.from, around?.to])
   const rests = stored.rows.filter(({ amount }) => amount !== '0' || references !== undefined)
   if (rests.length === 0) return []

@@ -64,8 +64,7 @@ const CREDIT = /^\(? ?(?:credit|cr?)\.? ?\)?$/i
 const DEBIT = /^\(? ?(?:debit|dr?)\.? ?\)?$/i
 
 /** What a column beside the amount says: 1 for a credit, -1 for a debit, undefined for anything else. */
-export const readSign = (field: string): bigint | undefined =>
-  CREDIT.test(field) ? 1n : DEBIT.test(field) ? -1n : undefined
+const readSign = (field: string): bigint | undefined => (CREDIT.test(field) ? 1n : DEBIT.test(field) ? -1n : undefined)
 
 /** Paise of units; undefined where they are no whole paise. */
 export const exactPaise = (units: bigint): bigint | undefined =>
