@@ -16,7 +16,7 @@ const PATIENT = {
   webhooks: { lookIntervalMs: 3_600_000 },
 }
 /** Short, because the cases of faults wait for it. */
-const IMPATIENT = { outbound: { acquirerMs: 1_000 }, acquirers: { requestMs: 1_500 } }
+const IMPATIENT = { outbound: { acquirerMs: 300 } }
 
 const DRIVERS: Record<AcquirerName, Driver> = { direct, setu, cashfree, phonepe }
 

@@ -29,6 +29,7 @@ beforeAll(async () => {
   phonepe = await startBank(PHONEPE, () => clock.now())
   service = await startService({
     acquirers: { ...SETU.settings(setu), ...CASHFREE.settings(cashfree), ...PHONEPE.settings(phonepe) },
+    limits: { acquirers: { firstLinkMs: 250 }, outbound: { acquirerMs: 300 } },
   })
   clock.now = service.clock.now
   cashfree.notifyUrl = `${await service.app.listen({ host: '127.0.0.1', port: 0 })}${CASHFREE.path}`
@@ -37,7 +38,7 @@ beforeAll(async () => {
 beforeEach(() => service.clock.advance(10))
 
 /** Longer than the first of two acquirers has. */
-const HANGS = { afterMs: 2_500 }
+const HANGS = { afterMs: 350 }
 
 async function newMerchantOf(acquirer: string, nextAcquirer: string) {
   const { mid } = await newMerchant(service.db, {
@@ -140,7 +141,7 @@ describe('the next acquirer', () => {
 
   it.each([
     ['makes a link for another payee', 'wrong payee'],
-    ['hangs at the link', { afterMs: 6_000 }],
+    ['hangs at the link', { afterMs: 350 }],
   ] as const)('leaves no link open when it %s, and the order gets 503', async (_, fault) => {
     setu.nextFaults.createDqr = [{ status: 400 }]
     cashfree.nextFaults.openSession = [fault]

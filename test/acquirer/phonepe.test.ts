@@ -107,7 +107,7 @@ describe('an order at PhonePe', () => {
     'a create that PhonePe has lost by %j is 503, and the next one makes an order of another name',
     async (fault) => {
       const { service: impatient, bank: its } = await startServiceBeside(PHONEPE, {
-        limits: { ...LIMITS_OF_TESTS, outbound: { acquirerMs: 1_000 } },
+        limits: { ...LIMITS_OF_TESTS, outbound: { acquirerMs: 300 } },
       })
       const of = await newPhonepeMerchant(impatient)
       its.nextFaults.createOrder = [fault]

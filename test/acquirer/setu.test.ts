@@ -17,7 +17,7 @@ import { gate } from './conformance/orders.ts'
 /** Long, so that a busy machine does not turn a right answer into a 503. */
 const PATIENT = { outbound: { acquirerMs: 30_000 }, acquirers: { requestMs: 30_000 } }
 /** Short, because the tests of faults wait for it. */
-const IMPATIENT = { outbound: { acquirerMs: 1_000 }, acquirers: { requestMs: 1_500 } }
+const IMPATIENT = { outbound: { acquirerMs: 300 } }
 
 let service: TestService
 let bank: FakeSetu

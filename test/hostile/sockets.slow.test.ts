@@ -1,7 +1,6 @@
 import { connect } from 'node:net'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { runs } from '../support/generated.ts'
 import { FORM } from '../support/requests.ts'
 import { basic, CREATE, form, intentFields, refusal, unique } from '../support/service.ts'
 import { expectEnvelope, startTarget, type WireAnswer } from './target.ts'
@@ -105,7 +104,7 @@ describe('bytes on a socket', () => {
         }
         seen.answers += exchanges.flat().length
       }),
-      { numRuns: runs(26), endOnFailure: true },
+      { numRuns: 26, endOnFailure: true },
     )
     expect(seen.answers).toBeGreaterThan(50)
     await expectStillServing()
@@ -156,7 +155,7 @@ describe('pipelined requests, sent in pieces, of which any may break off', () =>
           }),
         )
       }),
-      { numRuns: runs(12), endOnFailure: true },
+      { numRuns: 12, endOnFailure: true },
     )
     await expectStillServing()
   })

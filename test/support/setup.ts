@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { afterAll, afterEach, vi } from 'vitest'
 import { runChecks, stopAll } from './at-end.ts'
-import { isSlow } from './generated.ts'
+import { isGenerated } from './generated.ts'
 import { killStarted } from './processes.ts'
 
-// The same input each time, so that nothing fails by chance; `npm run test:slow` looks for new input that fails.
-if (!isSlow()) fc.configureGlobal({ seed: 1 })
+// The same input each time, so that nothing fails by chance; `npm run test:generated` looks for new input that fails.
+if (!isGenerated()) fc.configureGlobal({ seed: 1 })
 
 afterEach(runChecks)
 

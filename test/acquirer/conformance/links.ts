@@ -183,7 +183,7 @@ const OF_ANY_CALL: [Outcome, CallFault[]][] = [
     'unavailable',
     [
       ...[500, 502, 503, 429, 408].map((status) => ({ status })),
-      { afterMs: 1_400 },
+      { afterMs: 350 },
       'no answer',
       'half a body',
       'redirect',

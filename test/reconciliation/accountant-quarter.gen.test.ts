@@ -6,7 +6,7 @@ import { type Finding, reconcile } from '../../src/reconciliation/reconcile.ts'
 import { enterResolution, WRITTEN_OFF_AS } from '../../src/reconciliation/resolutions.ts'
 import { type StatementLine, statementOf } from '../../src/reconciliation/statement.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
-import { isSlow } from '../support/generated.ts'
+import { isGenerated } from '../support/generated.ts'
 import { istMoment } from './months.ts'
 import { MONTHS, type Planted, plantFaults, storePlanted } from './planted-faults.ts'
 
@@ -21,8 +21,8 @@ beforeAll(async () => {
   const database = await createTestDatabase()
   drop = database.drop
   db = testPool(database.url, 3)
-  const seed = isSlow() ? Date.now() % 100_000 : 5
-  if (isSlow()) console.log(`the planted faults of seed ${seed}`)
+  const seed = isGenerated() ? Date.now() % 100_000 : 5
+  if (isGenerated()) console.log(`the planted faults of seed ${seed}`)
   planted = plantFaults({ sets: 1, perDay: 6, seed })
   await storePlanted(db, planted, async () => undefined)
   // Every second one is written off, under every word for it.

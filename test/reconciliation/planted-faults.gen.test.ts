@@ -4,7 +4,7 @@ import { openDifferences } from '../../src/reconciliation/open-differences.ts'
 import { type Finding, reconcile } from '../../src/reconciliation/reconcile.ts'
 import { enterResolution } from '../../src/reconciliation/resolutions.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
-import { isSlow } from '../support/generated.ts'
+import { isGenerated } from '../support/generated.ts'
 import { dayAfter, istMoment } from './months.ts'
 import {
   type Book,
@@ -25,7 +25,7 @@ type Found<Type extends Finding['type']> = Extract<Finding, { type: Type }>
 
 /** Days at whose end a report is made: amid the late holidays, before and after files that come late, and others. */
 const BETWEEN = ['2026-04-24', '2026-04-28', '2026-05-14', '2026-05-16', '2026-06-13', '2026-06-16', '2026-06-30']
-if (isSlow())
+if (isGenerated())
   BETWEEN.push('2026-04-12', '2026-04-27', '2026-04-30', '2026-05-09', '2026-05-29', '2026-06-18', '2026-07-06')
 /** After everything is known, and after every exception has come to an end. */
 const AT_LAST = '2026-07-27'
@@ -42,9 +42,9 @@ const importedOn = new Map<string, string>()
 beforeAll(async () => {
   ;({ url, drop } = await createTestDatabase())
   db = testPool(url, 3)
-  const seed = isSlow() ? Date.now() % 100_000 : 3
-  if (isSlow()) console.log(`the planted faults of seed ${seed}`)
-  planted = plantFaults({ ...(isSlow() ? { sets: 2, perDay: 24 } : { sets: 1, perDay: 6 }), seed })
+  const seed = isGenerated() ? Date.now() % 100_000 : 3
+  if (isGenerated()) console.log(`the planted faults of seed ${seed}`)
+  planted = plantFaults({ ...(isGenerated() ? { sets: 2, perDay: 24 } : { sets: 1, perDay: 6 }), seed })
   await storePlanted(db, planted, async (day) => {
     if (BETWEEN.includes(day)) made.set(day, await reportsAsOf(day))
   })

@@ -7,7 +7,7 @@ import { inSnapshot, reconcile } from '../../src/reconciliation/reconcile.ts'
 import { enterResolution } from '../../src/reconciliation/resolutions.ts'
 import { undoImport } from '../../src/settlements/imports.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
-import { isSlow } from '../support/generated.ts'
+import { isGenerated } from '../support/generated.ts'
 import { runOps } from '../support/ops.ts'
 import { importRows, istMoment, MERCHANTS, makeMonths, storeMonths } from './months.ts'
 
@@ -81,7 +81,7 @@ async function readFromTheClose(to: string, after: string, now: Date) {
 it('what is open and what is brought forward are the same, read from the last closed month or from the first day', {
   timeout: 300_000,
 }, async () => {
-  const { ledgers, facts } = makeMonths(800, isSlow() ? Date.now() % 100_000 : 11)
+  const { ledgers, facts } = makeMonths(800, isGenerated() ? Date.now() % 100_000 : 11)
   const imports = new Map<string, number>()
   const rowsOf = (day: string) => facts.get(day)?.rows ?? []
   let number = 0

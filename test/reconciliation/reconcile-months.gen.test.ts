@@ -7,7 +7,7 @@ import type { Database } from '../../src/db/pool.ts'
 import { type Finding, findDifference, reconcile } from '../../src/reconciliation/reconcile.ts'
 import { enterResolution } from '../../src/reconciliation/resolutions.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
-import { isSlow, runs } from '../support/generated.ts'
+import { isGenerated, runs } from '../support/generated.ts'
 import { opsOn } from '../support/ops.ts'
 import { runToEnd, TYPESCRIPT } from '../support/processes.ts'
 import { newPartner } from '../support/tenants.ts'
@@ -54,8 +54,8 @@ beforeAll(async () => {
   ;({ url, drop } = await createTestDatabase())
   db = testPool(url, 3)
   // With seed 2 the two double payments of one payout are of the same day.
-  const seed = isSlow() ? Date.now() % 100_000 : 2
-  if (isSlow()) console.log(`the months of seed ${seed}`)
+  const seed = isGenerated() ? Date.now() % 100_000 : 2
+  if (isGenerated()) console.log(`the months of seed ${seed}`)
   months = makeMonths(PAYMENTS, seed)
   await storeMonths(db, months)
   const { rows } = await db.query<{ id: string; utr: string }>(`select exception_id as id, utr from payment_exceptions`)
@@ -139,7 +139,7 @@ describe('the reports of three months of nine merchants', () => {
       const days = MONTHS[index]
       const startedAt = performance.now()
       const { merchants, total, balances } = await json(...monthOf(days))
-      if (isSlow()) console.log(`a month was reconciled in ${Math.round(performance.now() - startedAt)} ms`)
+      if (isGenerated()) console.log(`a month was reconciled in ${Math.round(performance.now() - startedAt)} ms`)
       expect(balances).toBe(false)
       expect((merchants as Book[]).map(({ mid, file }) => [mid, file])).toEqual(
         MERCHANTS.map(({ mid, file }) => [mid, FILES[file]?.[index]]),
@@ -396,7 +396,7 @@ it('every month balances once all faults are resolved, and only payments not yet
   }
 })
 
-it.runIf(isSlow())(
+it.runIf(isGenerated())(
   'the report of months without settlements is made with less memory than its differences need',
   { timeout: 480_000 },
   async () => {
