@@ -3,18 +3,16 @@ import { once } from 'node:events'
 import { existsSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { createTestDatabase } from './support/database.ts'
 import { freePort } from './support/processes.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 
 let url: string
-let drop: () => Promise<void>
 beforeAll(async () => {
-  ;({ url, drop } = await createTestDatabase())
+  ;({ url } = await createTestDatabase())
 })
-afterAll(() => drop())
 
 const statusOf = (port: number, path: string) =>
   fetch(`http://127.0.0.1:${port}${path}`, { signal: AbortSignal.timeout(2_000) }).then(

@@ -6,7 +6,9 @@ const TEST = resolve(import.meta.dirname, '..')
 
 it('the project `generated` runs exactly the test files that have long input', () => {
   const files = readdirSync(TEST, { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.test.ts'))
-  const generators = files.filter((path) => /from '.*support\/generated\.ts'/.test(readFileSync(join(TEST, path), 'utf8')))
+  const generators = files.filter((path) =>
+    /from '.*support\/generated\.ts'/.test(readFileSync(join(TEST, path), 'utf8')),
+  )
   expect(generators).toEqual(files.filter((path) => path.endsWith('.gen.test.ts')))
   expect(generators.length).toBeGreaterThan(10)
 })

@@ -1,16 +1,14 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { hashSecret } from '../../src/tenants/credentials.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { opsOn, runOps } from '../support/ops.ts'
 import { unique } from '../support/service.ts'
 
 let url: string
-let drop: () => Promise<void>
 
 beforeAll(async () => {
-  ;({ url, drop } = await createTestDatabase())
+  ;({ url } = await createTestDatabase())
 })
-afterAll(() => drop())
 
 const { ops, json } = opsOn(() => url)
 

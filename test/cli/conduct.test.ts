@@ -1,18 +1,16 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { COMMANDS } from '../../src/cli/run.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
 import { ROOT } from '../support/processes.ts'
 
-let migrated: Awaited<ReturnType<typeof createTestDatabase>>
-let empty: Awaited<ReturnType<typeof createTestDatabase>>
+let empty: TestDatabase
 
 beforeAll(async () => {
-  ;[migrated, empty] = await Promise.all([createTestDatabase(), createTestDatabase({ empty: true })])
+  empty = await createTestDatabase({ empty: true })
 })
-afterAll(() => Promise.all([migrated.drop(), empty.drop()]))
 
 describe('a mistyped command exits with 2, short help and nothing on stdout', () => {
   it.each([
@@ -129,5 +127,4 @@ it('ops migrate tells a script which migrations it applied, and none the second 
     stdout: '{"applied":[],"forgotten":[]}\n',
     stderr: '',
   })
-  await database.drop()
 })

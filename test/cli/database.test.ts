@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, inject, it, onTestFinished } from 'vitest'
+import { beforeAll, expect, inject, it, onTestFinished } from 'vitest'
 import { migrate } from '../../src/db/migrate.ts'
 import { spread } from '../../src/db/spread.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
@@ -11,7 +11,6 @@ let database: Awaited<ReturnType<typeof createTestDatabase>>
 beforeAll(async () => {
   database = await createTestDatabase()
 })
-afterAll(() => database.drop())
 
 const auditOf = async () => JSON.parse((await runOps(database.url, ['audit', '--json'])).stdout)
 
@@ -49,8 +48,7 @@ it.skipIf(!ON_CITUS)(
   'ops migrate and database spread refuse a Citus worker, and leave no table there',
   { timeout: 60_000 },
   async () => {
-    const { url, drop } = await createTestDatabase({ empty: true })
-    onTestFinished(drop)
+    const { url } = await createTestDatabase({ empty: true })
     const refused = {
       code: 1,
       stdout: '',
@@ -77,8 +75,7 @@ it.skipIf(!ON_CITUS)(
   'database spread finishes what a killed run began, and leaves no copy of a row behind',
   { timeout: 60_000 },
   async () => {
-    const { url, drop } = await createTestDatabase({ empty: true })
-    onTestFinished(drop)
+    const { url } = await createTestDatabase({ empty: true })
     await migrate(url)
     const pool = testPool(url, 1)
     onTestFinished(() => pool.end())
@@ -107,8 +104,7 @@ it.skipIf(!ON_CITUS)(
   'of two simultaneous runs of database spread one takes every table, and none fails',
   { timeout: 60_000 },
   async () => {
-    const { url, drop } = await createTestDatabase({ empty: true })
-    onTestFinished(drop)
+    const { url } = await createTestDatabase({ empty: true })
     await migrate(url)
     const pool = testPool(url, 2)
     const outcomes = await Promise.all([1, 2].map(() => spread(pool, () => undefined)))

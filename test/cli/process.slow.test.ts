@@ -13,7 +13,6 @@ let migrated: Awaited<ReturnType<typeof createTestDatabase>>
 beforeAll(async () => {
   migrated = await createTestDatabase()
 })
-afterAll(() => migrated.drop())
 
 it('ops today --watch prints the day again every few seconds, until Ctrl-C', async () => {
   const env = { ...process.env, DATABASE_URL: migrated.url }

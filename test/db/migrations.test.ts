@@ -26,7 +26,6 @@ describe('migrations of an empty database', () => {
 
   afterAll(async () => {
     await pool.end()
-    await database.drop()
   })
 
   test('all migrations are pending in an empty database', async () => {
@@ -54,7 +53,6 @@ describe('migrations of an empty database', () => {
 
 test('migrations and grants are sent one statement at a time, since a distributed database refuses several at once', async () => {
   const database = await createTestDatabase({ empty: true })
-  onTestFinished(database.drop)
   const query = pg.Client.prototype.query as (...args: unknown[]) => unknown
   const spy = vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (this: pg.Client, ...args: unknown[]) {
     const [text] = args
@@ -72,7 +70,6 @@ test.each([
   ...['audit_commands', 'audit_outcomes'],
 ])('the rows of %s can be changed by nobody, not even the owner of the tables', async (table) => {
   const database = await createTestDatabase()
-  onTestFinished(database.drop)
   // The pool closes the connection of what was refused by itself, which may be cut when the database is dropped.
   const pool = testPool(database.url, 1)
   onTestFinished(() => pool.end())
@@ -84,7 +81,6 @@ test.each([
 
 test('migration 0019 widens amounts without reading orders, and the version before it still serves', async () => {
   const database = await createTestDatabase({ empty: true })
-  onTestFinished(database.drop)
   const before = mkdtempSync(join(tmpdir(), 'upi-payments-migrations-'))
   onTestFinished(() => rmSync(before, { recursive: true }))
   for (const name of ALL.filter((name) => name < '0019'))
@@ -147,7 +143,6 @@ test('migrations of a database that cannot be reached fail with the reason', asy
 describe('a server older than PostgreSQL 15', () => {
   test('ops migrate refuses a server older than PostgreSQL 15 in one sentence with both versions, and makes nothing', async () => {
     const database = await createTestDatabase({ empty: true })
-    onTestFinished(database.drop)
     const client = new pg.Client({ connectionString: database.url })
     await client.connect()
     onTestFinished(() => client.end())

@@ -18,11 +18,10 @@ const BEYOND_LIMIT_MS = 3 * OPERATOR_LIMIT_MS
 const SETTINGS = ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout']
 
 let url: string
-let drop: () => Promise<void>
 let db: Database
 let mid: string
 beforeAll(async () => {
-  ;({ url, drop } = await createTestDatabase())
+  ;({ url } = await createTestDatabase())
   db = unlimited(url)
   ;({ mid } = await newMerchant(db))
   await db.end()
@@ -31,7 +30,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await db.end()
-  await drop()
 })
 
 const unlimited = (address: string) =>
@@ -114,6 +112,5 @@ describe('limits that the operator has set by the role or the database', () => {
     await holder.query('select pg_advisory_unlock($1)', [PG_MIGRATE_LOCK_ID])
     expect(await migrating).toContain('0001_merchants_keys_intents_settlements')
     await holder.end()
-    await empty.drop()
   })
 })

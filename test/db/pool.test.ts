@@ -20,7 +20,6 @@ it('a commit that lost a node, as Citus says in a warning, is an outage and not 
     expect(await inTransaction(pool, async () => 'the connection serves on')).toBe('the connection serves on')
   } finally {
     await pool.end()
-    await database.drop()
   }
 })
 
@@ -40,7 +39,6 @@ it.each([
     expect(isOutage(await failed.catch((error: unknown) => error))).toBe(outage)
   } finally {
     await pool.end()
-    await database.drop()
   }
 })
 
@@ -63,7 +61,6 @@ it('a transaction whose connection is silent closes the idle connections too, so
   } finally {
     await pool.end()
     network.close()
-    await database.drop()
   }
 })
 
@@ -82,7 +79,6 @@ it('a transaction that waits for a lock too long ends as an outage, and the idle
   } finally {
     holder.release(true)
     await pool.end()
-    await database.drop()
   }
 })
 
@@ -99,6 +95,5 @@ it('a transaction ends as an outage when the process stood still until PostgreSQ
     expect(isOutage(await ended.catch((error: unknown) => error))).toBe(true)
   } finally {
     await pool.end()
-    await database.drop()
   }
 })

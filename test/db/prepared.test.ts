@@ -17,7 +17,6 @@ beforeEach(async () => {
 })
 afterEach(async () => {
   await pool.end()
-  await database.drop()
 })
 
 const names = async () => (await pool.query(NAMES)).rows[0].names

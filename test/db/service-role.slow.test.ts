@@ -705,7 +705,6 @@ describe('ops migrate', () => {
     await run(database.url, ROLES)
     const { code } = await runOps(asRole(database.url, 'upi_owner'), ['migrate'])
     expect([code, await rightsIn(database.url)]).toEqual([0, RIGHTS])
-    await database.drop()
   })
 })
 
@@ -727,7 +726,6 @@ describe('roles.sql', () => {
     await owner.query('alter table merchants add column later text')
     expect((await owner.query('select mid from merchants')).rows).toEqual([{ mid: 'M1' }])
     await owner.end()
-    await database.drop()
   })
 
   it('roles.sql gives up behind a long reader, so that payments do not wait behind it', async () => {
@@ -741,7 +739,6 @@ describe('roles.sql', () => {
     await run(database.url, ROLES)
     expect(await ownersIn(database.url)).toEqual(['upi_owner'])
     await backup.end()
-    await database.drop()
   })
 
   it('roles.sql keeps the service, and no other existing role, out of the server’s other databases', async () => {

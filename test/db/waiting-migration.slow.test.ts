@@ -72,7 +72,6 @@ it('a migration that waits for a lock delays no payment, and is done once it get
   const server = await startServerProcess(database.url)
   onTestFinished(async () => {
     await server.stop()
-    await database.drop()
   })
   const folder = migrationsAndOne()
 
@@ -104,7 +103,6 @@ it('a migration that waits for a lock delays no payment, and is done once it get
 
 it('ops migrate says which lock it waits for, and goes on', { timeout: 90_000 }, async () => {
   const database = await createTestDatabase({ empty: true })
-  onTestFinished(database.drop)
   const first = mkdtempSync(join(inject('runDirectory'), 'migrations-'))
   cpSync(
     join(MIGRATIONS, '0001_merchants_keys_intents_settlements.sql'),
@@ -128,7 +126,6 @@ it.skipIf(!ON_CITUS)(
   },
   async () => {
     const database = await createTestDatabase()
-    onTestFinished(database.drop)
     const reader = await readShard(database.url)
     const said: string[] = []
     const migrating = migrate(database.url, { folder: migrationsAndOne(), onWait: (message) => said.push(message) })

@@ -5,7 +5,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { ROOT } from '../guides/guides.ts'
 import { run } from '../guides/interpreters.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -73,7 +73,6 @@ describe('.env is read as compose does', () => {
   beforeAll(async () => {
     database = await createTestDatabase()
   })
-  afterAll(() => database.drop())
 
   it('npm start reads .env as compose does: the environment wins, and an empty value is the default', async () => {
     const lines = [

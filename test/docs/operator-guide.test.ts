@@ -3,7 +3,7 @@ import { createTestDatabase } from '../support/database.ts'
 import { startServerProcess } from '../support/server-process.ts'
 
 it('the operator’s guide is at /docs of the operator’s port, and nowhere on the public port', async () => {
-  const { url, drop } = await createTestDatabase()
+  const { url } = await createTestDatabase()
   const server = await startServerProcess(url, { PUBLIC_URL: 'https://pay.example.in/upi' })
   try {
     const answer = await fetch(`http://127.0.0.1:${server.opsPort}/docs`)
@@ -36,6 +36,5 @@ it('the operator’s guide is at /docs of the operator’s port, and nowhere on 
     expect(await (await fetch(`${server.url}/docs`)).text()).not.toContain('docs/operator')
   } finally {
     await server.stop()
-    await drop()
   }
 })

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
-import { createTestDatabase, testPool } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { opsAtNoon } from '../support/ops.ts'
 import { newMerchant, unique } from '../support/service.ts'
 
@@ -11,14 +11,8 @@ import { newMerchant, unique } from '../support/service.ts'
  */
 let db: Database
 let url: string
-let drop: () => Promise<void>
 beforeAll(async () => {
-  ;({ url, drop } = await createTestDatabase())
-  db = testPool(url, 5)
-})
-afterAll(async () => {
-  await db.end()
-  await drop()
+  ;({ url, db } = await createTestDatabase())
 })
 
 const { opsOn } = opsAtNoon(() => url)

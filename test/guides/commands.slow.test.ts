@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { json } from 'node:stream/consumers'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { createTestDatabase } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { blocks, blocksOf, blockWith, type Guide, ROOT } from './guides.ts'
 import { run } from './interpreters.ts'
 
@@ -59,7 +59,7 @@ async function startReceiver() {
 
 describe("the commands of the operator's guide", () => {
   let folder: string
-  let database: { url: string; drop: () => Promise<void> }
+  let database: TestDatabase
   let client: pg.Client
 
   beforeAll(async () => {
@@ -87,7 +87,6 @@ describe("the commands of the operator's guide", () => {
   })
   afterAll(async () => {
     await client.end()
-    await database.drop()
     rmSync(folder, { recursive: true, force: true })
   })
 

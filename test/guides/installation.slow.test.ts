@@ -55,7 +55,6 @@ describe('an installation without Docker, by the guide', () => {
   }, TIMEOUT_MS)
   afterAll(async () => {
     for (const child of running) child.kill('SIGKILL')
-    await database.drop()
     rmSync(folder, { recursive: true, force: true })
   })
 

@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream'
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { CsvFileError } from '../../src/csv.ts'
 import type { Database } from '../../src/db/pool.ts'
 import { createMerchants } from '../../src/tenants/merchants.ts'
-import { createTestDatabase, testPool } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { runs } from '../support/generated.ts'
 import { importFile } from '../support/settlements.ts'
 
@@ -128,18 +128,11 @@ const anyFile = fc
 
 describe('a generated settlement file', () => {
   let db: Database
-  let drop: () => Promise<void>
   beforeAll(async () => {
-    const database = await createTestDatabase()
-    drop = database.drop
-    db = testPool(database.url, 2)
+    db = (await createTestDatabase()).db
     for (const mid of ['M1', 'M2']) {
       await createMerchants(db).add({ mid, name: 'Chai', vpa: 'chai@examplebank', mcc: '5814', dynamicQr: 'link' }, NOW)
     }
-  })
-  afterAll(async () => {
-    await db.end()
-    await drop()
   })
 
   async function stored(): Promise<unknown[]> {

@@ -46,11 +46,9 @@ export type Target = {
 export function startTarget(options: { openFiles?: number } = {}): Target {
   const target = {} as Target
   const client = createHttpClient()
-  let drop: () => Promise<void>
 
   beforeAll(async () => {
     const database = await createTestDatabase()
-    drop = database.drop
     const db = openPool(database.url)
     const { mid, key } = await newMerchant(db)
     const partner = await newPartner(db, mid)
@@ -69,7 +67,6 @@ export function startTarget(options: { openFiles?: number } = {}): Target {
     client.close()
     await server.stop()
     await db.end()
-    await drop()
     expect({ exitCode, signalCode, alive: alive.status }).toEqual({ exitCode: null, signalCode: null, alive: 404 })
     // On a busy machine even the database is late.
     const isLate = ({ error }: Record<string, unknown>) => /time-?out/i.test(String((error as Error)?.message))

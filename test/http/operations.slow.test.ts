@@ -5,10 +5,10 @@ import { connect } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { beforeAll, describe, expect, inject, it } from 'vitest'
 import { migrate } from '../../src/db/migrate.ts'
 import type { Database } from '../../src/db/pool.ts'
-import { createTestDatabase, testPool } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { asRole, databaseUrl } from '../support/database-url.ts'
 import { ON_CITUS } from '../support/installed-postgres.ts'
 import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
@@ -16,17 +16,11 @@ import { basic, CREATE, form, intentFields, type Key, newMerchant } from '../sup
 
 let url: string
 let db: Database
-let drop: () => Promise<void>
 let mid: string
 let key: Key
 beforeAll(async () => {
-  ;({ url, drop } = await createTestDatabase())
-  db = testPool(url, 2)
+  ;({ url, db } = await createTestDatabase())
   ;({ mid, key } = await newMerchant(db))
-})
-afterAll(async () => {
-  await db.end()
-  await drop()
 })
 
 function create(server: ServerProcess, agent?: Agent): Promise<{ status: number; connection: string | undefined }> {
@@ -125,7 +119,6 @@ describe('what an instance tells its operator', () => {
     ])
     expect(await status(`${server.url}/livez`)).toBe(200)
     await server.stop()
-    await empty.drop()
   })
 
   it.skipIf(!ON_CITUS)('/readyz on a worker of Citus says that the database has to be spread too', async () => {
@@ -136,7 +129,6 @@ describe('what an instance tells its operator', () => {
     const { msg } = (await (await fetch(`${server.url}/readyz`)).json()) as { msg: string }
     expect(msg).toContain('run "ops migrate" and "ops database spread" (missing: 0001')
     await server.stop()
-    await empty.drop()
   })
 })
 

@@ -47,7 +47,9 @@ for (const [at, mutant] of mutants.entries()) {
   const by = notice(mutant)
   if (by !== undefined) noticed++
   const { file, line, operator, before, after } = mutant
-  console.log(`${at + 1} of ${mutants.length}: ${by ? `noticed by ${by}` : 'NOT NOTICED'}: ${operator} in ${file}:${line}`)
+  console.log(
+    `${at + 1} of ${mutants.length}: ${by ? `noticed by ${by}` : 'NOT NOTICED'}: ${operator} in ${file}:${line}`,
+  )
   if (!by) console.log(`  - ${before.trim()}\n  + ${after.trim()}`)
 }
 console.log(`${noticed} of ${mutants.length} noticed`)
@@ -111,7 +113,17 @@ function notice({ file, before, after, line }: Mutant): string | undefined {
 }
 
 function firstFailure(files: string[]): string | undefined {
-  const args = ['node_modules/vitest/vitest.mjs', 'run', '--project', 'quick', '--bail', '1', '--reporter', 'json', ...files]
+  const args = [
+    'node_modules/vitest/vitest.mjs',
+    'run',
+    '--project',
+    'quick',
+    '--bail',
+    '1',
+    '--reporter',
+    'json',
+    ...files,
+  ]
   const exclude = ['--exclude', 'test/architecture/dependencies.test.ts']
   const { status, stdout } = spawnSync(process.execPath, [...args, ...exclude], {
     cwd: copy,

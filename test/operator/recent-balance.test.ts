@@ -17,19 +17,14 @@ const DAYS = { from: '2026-11-16', to: '2026-11-17' }
 let db: Database
 /** As the service connects. */
 let asService: Database
-let drop: () => Promise<void>
 
 beforeAll(async () => {
-  let url: string
-  ;({ url, drop } = await createTestDatabase())
-  await applyGrants(url)
-  db = testPool(url, 2)
-  asService = testPool(asRole(url, 'upi_service'), 1)
+  const database = await createTestDatabase()
+  ;({ db } = database)
+  await applyGrants(database.url)
+  asService = testPool(asRole(database.url, 'upi_service'), 1)
 })
-afterAll(async () => {
-  await Promise.all([db.end(), asService.end()])
-  await drop()
-})
+afterAll(() => asService.end())
 
 const pay = (mid: string, utr: string, day: string) => storePaidOrder(db, { mid, utr, paidAt: at(day) })
 

@@ -86,7 +86,6 @@ describe.skipIf(!mayMount())('name servers', () => {
       await service?.stop()
       client.close()
       await db?.end()
-      await database?.drop()
     })
 
     it('creates 200 orders of a merchant of another acquirer, over new connections to PostgreSQL', async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
-import { createTestDatabase, testPool } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
 import { basic, CREATE, form, intentFields, newMerchant, refusal } from '../support/service.ts'
 
@@ -9,17 +9,13 @@ const STORMS = 5
 
 let db: Database
 let servers: ServerProcess[]
-let drop: () => Promise<void>
 beforeAll(async () => {
   const database = await createTestDatabase()
-  drop = database.drop
-  db = testPool(database.url, 2)
+  db = database.db
   servers = await Promise.all([startServerProcess(database.url), startServerProcess(database.url)])
 })
 afterAll(async () => {
   await Promise.all(servers.map((server) => server.stop()))
-  await db.end()
-  await drop()
 })
 
 describe('the order guard over processes', () => {

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
 import { NOTIFY, notification, sign } from '../support/acquirer.ts'
 import { CANARIES, CANARY_CUSTOMER, CANARY_FIELDS } from '../support/canaries.ts'
-import { createTestDatabase, testPool } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
 import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
 import {
@@ -33,7 +33,7 @@ const SECRETS = {
   query: 'canaryinquery',
 }
 
-let database: { url: string; drop: () => Promise<void> }
+let database: TestDatabase
 let db: Database
 let url: string
 let role: string
@@ -42,7 +42,7 @@ let partner: { pid: string; key: Key }
 
 beforeAll(async () => {
   database = await createTestDatabase()
-  db = testPool(database.url, 2)
+  db = database.db
   role = `canary_${randomBytes(6).toString('hex')}`
   await db.query(`create role ${role} login superuser password '${SECRETS.databasePassword}'`)
   const own = new URL(database.url)
@@ -53,8 +53,6 @@ beforeAll(async () => {
   partner = await newPartner(db, merchant.mid)
 })
 afterAll(async () => {
-  await db.end()
-  await database.drop()
   const admin = new pg.Client({ connectionString: inject('adminUrl') })
   await admin.connect()
   await admin.query(`drop role ${role}`)

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
 import { ACQUIRER_SECRETS, newUtr, notificationRequest } from '../support/acquirer.ts'
-import { createTestDatabase, testPool } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createHttpClient, type HttpClient } from '../support/http-client.ts'
 import { runProgram } from '../support/ops.ts'
 import type { Outcome } from '../support/processes.ts'
@@ -18,7 +18,7 @@ const SEALING_KEY = newKey()
 const ANOTHER_KEY = newKey()
 const SETTINGS = { WEBHOOK_SEALING_KEY: SEALING_KEY, WEBHOOK_ALLOWED_NETWORKS: '127.0.0.1/32' }
 
-let database: { url: string; drop: () => Promise<void> }
+let database: TestDatabase
 let db: Database
 let merchant: NewMerchant
 let client: HttpClient
@@ -29,15 +29,11 @@ const written: string[] = []
 
 beforeAll(async () => {
   database = await createTestDatabase()
-  db = testPool(database.url, 2)
+  db = database.db
   merchant = await newMerchant(db)
   client = createHttpClient()
 })
-afterAll(async () => {
-  client.close()
-  await db.end()
-  await database.drop()
-})
+afterAll(() => client.close())
 
 async function ops(args: string[], settings: Record<string, string> = SETTINGS): Promise<Outcome> {
   const env = { PATH: process.env.PATH, DATABASE_URL: database.url, ...settings }

@@ -1,11 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
 import { listArrivals } from '../../src/reconciliation/arrivals.ts'
 import { type JournalLine, journalOf } from '../../src/reconciliation/journal.ts'
 import { type Finding, reconcile } from '../../src/reconciliation/reconcile.ts'
 import { enterResolution, WRITTEN_OFF_AS } from '../../src/reconciliation/resolutions.ts'
 import { type StatementLine, statementOf } from '../../src/reconciliation/statement.ts'
-import { createTestDatabase, testPool } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { isGenerated } from '../support/generated.ts'
 import { istMoment } from './months.ts'
 import { MONTHS, type Planted, plantFaults, storePlanted } from './planted-faults.ts'
@@ -14,13 +14,10 @@ import { MONTHS, type Planted, plantFaults, storePlanted } from './planted-fault
 const NOW = istMoment('2026-07-27', '23:59:59')
 
 let db: Database
-let drop: () => Promise<void>
 let planted: Planted
 
 beforeAll(async () => {
-  const database = await createTestDatabase()
-  drop = database.drop
-  db = testPool(database.url, 3)
+  ;({ db } = await createTestDatabase())
   const seed = isGenerated() ? Date.now() % 100_000 : 5
   if (isGenerated()) console.log(`the planted faults of seed ${seed}`)
   planted = plantFaults({ sets: 1, perDay: 6, seed })
@@ -34,10 +31,6 @@ beforeAll(async () => {
     if (index % 2 === 0) await enterResolution(db, one, { reason: 'looked into', as, by: 'asha', now: NOW })
   }
 }, 600_000)
-afterAll(async () => {
-  await db.end()
-  await drop()
-})
 
 async function all<T>(found: AsyncIterable<T>): Promise<T[]> {
   const list: T[] = []

@@ -1,15 +1,14 @@
 import { parse } from 'csv-parse/sync'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
 import { orderIdsBegin } from '../../src/payments/intent.ts'
-import { createTestDatabase, testPool } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { opsAtNoon } from '../support/ops.ts'
 import { newMerchant } from '../support/service.ts'
 import { importRows, istMoment, type Row, storeReports } from './months.ts'
 
 let url: string
 let db: Database
-let drop: () => Promise<void>
 let mid: string
 const orders: Record<string, string> = {}
 let exceptionId: string
@@ -34,8 +33,7 @@ async function pay(utr: string, day: string, number: string): Promise<void> {
 
 /** September's payment is paid out in October, October's last one in November; one is refunded, one charged back, one paid twice. */
 beforeAll(async () => {
-  ;({ url, drop } = await createTestDatabase())
-  db = testPool(url, 2)
+  ;({ url, db } = await createTestDatabase())
   ;({ mid } = await newMerchant(db))
   await pay('P0', '2026-09-30', '1000')
   await pay('P1', '2026-10-05', '1001')
@@ -69,10 +67,6 @@ beforeAll(async () => {
   const [book] = (await jsonOn('2026-10-20', '--month', '2026-10')).merchants
   chargeback = book.differences.find(({ kind }: { kind: string }) => kind === 'taken back').id
   await jsonOn('2026-10-20', 'resolve', '--difference', chargeback, '--reason', 'lost', '--as', 'chargeback')
-})
-afterAll(async () => {
-  await db.end()
-  await drop()
 })
 
 const OCTOBER = ['--month', '2026-10']

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { beforeAll, expect, it, vi } from 'vitest'
 import { type Database, inTransaction } from '../../src/db/pool.ts'
 import { createLedger } from '../../src/ledger/read-ledger.ts'
 import { readClosedBase } from '../../src/reconciliation/closed-items.ts'
@@ -6,22 +6,16 @@ import { openDifferences, openOfMerchant } from '../../src/reconciliation/open-d
 import { inSnapshot, reconcile } from '../../src/reconciliation/reconcile.ts'
 import { enterResolution } from '../../src/reconciliation/resolutions.ts'
 import { undoImport } from '../../src/settlements/imports.ts'
-import { createTestDatabase, testPool } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { isGenerated } from '../support/generated.ts'
 import { runOps } from '../support/ops.ts'
 import { importRows, istMoment, MERCHANTS, makeMonths, storeMonths } from './months.ts'
 
 let url: string
 let db: Database
-let drop: () => Promise<void>
 
 beforeAll(async () => {
-  ;({ url, drop } = await createTestDatabase())
-  db = testPool(url, 3)
-})
-afterAll(async () => {
-  await db.end()
-  await drop()
+  ;({ url, db } = await createTestDatabase())
 })
 
 /** Days of files, the day on which each is undone, and the day on which it comes again. */

@@ -6,7 +6,7 @@ import { type Finding, findDifference, reconcile } from '../../src/reconciliatio
 import { enterResolution } from '../../src/reconciliation/resolutions.ts'
 import { importSettlements } from '../../src/settlements/import.ts'
 import { undoImport } from '../../src/settlements/imports.ts'
-import { createTestDatabase, testPool } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { isGenerated } from '../support/generated.ts'
 import { opsAtNoon, runOps } from '../support/ops.ts'
 import { newMerchant } from '../support/service.ts'
@@ -20,20 +20,15 @@ type Difference = Extract<Finding, { type: 'difference' }>
 
 let url: string
 let db: Database
-let drop: () => Promise<void>
 let mid: string
 let count = 0
 
 // Of its own for each test, since a month is closed once.
 beforeEach(async () => {
-  ;({ url, drop } = await createTestDatabase())
-  db = testPool(url, 3)
+  ;({ url, db } = await createTestDatabase())
   ;({ mid } = await newMerchant(db))
 })
-afterEach(async () => {
-  await db.end()
-  await drop()
-})
+afterEach(async () => {})
 
 const FILE_OF = (mid: string) =>
   Buffer.from(

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
 import { orderIdsBegin } from '../../src/payments/intent.ts'
-import { createTestDatabase, testPool } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { opsAtNoon } from '../support/ops.ts'
 import { newMerchant } from '../support/service.ts'
 import { importRows, istMoment, type Row, storeReports } from './months.ts'
@@ -10,20 +10,15 @@ const KIND = 'fee above the contract'
 
 let url: string
 let db: Database
-let drop: () => Promise<void>
 let mid: string
 let count = 0
 
 // Of its own for each test, since a month is closed once.
 beforeEach(async () => {
-  ;({ url, drop } = await createTestDatabase())
-  db = testPool(url, 3)
+  ;({ url, db } = await createTestDatabase())
   ;({ mid } = await newMerchant(db))
 })
-afterEach(async () => {
-  await db.end()
-  await drop()
-})
+afterEach(async () => {})
 
 const at = (day: string) => istMoment(day, '12:00:00')
 

@@ -1,21 +1,19 @@
 import { parse } from 'csv-parse/sync'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import { type Database, inTransaction } from '../../src/db/pool.ts'
 import { undoImport } from '../../src/settlements/imports.ts'
-import { createTestDatabase, testPool } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { opsOn } from '../support/ops.ts'
 import { newMerchant } from '../support/service.ts'
 import { importRows, istMoment, type Row } from './months.ts'
 
 let url: string
 let db: Database
-let drop: () => Promise<void>
 let [mid, other] = ['', '']
 
 /** What the bank has sent: a transfer of three rows that takes one back, one over midnight, one that failed, one of an undone file. */
 beforeAll(async () => {
-  ;({ url, drop } = await createTestDatabase())
-  db = testPool(url, 2)
+  ;({ url, db } = await createTestDatabase())
   ;[mid, other] = [(await newMerchant(db)).mid, (await newMerchant(db)).mid]
   const row = (utr: string, day: string, amount: number, rest: Partial<Row>): Row => ({
     ...{ mid, utr, day, amount },
@@ -42,10 +40,6 @@ beforeAll(async () => {
   )
   const undone = { now: istMoment('2026-10-08', '11:00:00'), person: 'asha' }
   await inTransaction(db, (client) => undoImport(client, wrong, undone))
-})
-afterAll(async () => {
-  await db.end()
-  await drop()
 })
 
 const { ops, json } = opsOn(() => url, ['reconcile', 'payouts'])

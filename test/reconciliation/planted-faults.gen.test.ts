@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
 import { openDifferences } from '../../src/reconciliation/open-differences.ts'
 import { type Finding, reconcile } from '../../src/reconciliation/reconcile.ts'
 import { enterResolution } from '../../src/reconciliation/resolutions.ts'
-import { createTestDatabase, testPool } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { isGenerated } from '../support/generated.ts'
 import { dayAfter, istMoment } from './months.ts'
 import {
@@ -30,9 +30,7 @@ if (isGenerated())
 /** After everything is known, and after every exception has come to an end. */
 const AT_LAST = '2026-07-27'
 
-let url: string
 let db: Database
-let drop: () => Promise<void>
 let planted: Planted
 /** Reports of some days as they were made at the end of others, by the day on which they were made. */
 const made = new Map<string, Record<string, unknown>[]>()
@@ -40,8 +38,7 @@ const utrs = new Map<string, string>()
 const importedOn = new Map<string, string>()
 
 beforeAll(async () => {
-  ;({ url, drop } = await createTestDatabase())
-  db = testPool(url, 3)
+  db = (await createTestDatabase()).db
   const seed = isGenerated() ? Date.now() % 100_000 : 3
   if (isGenerated()) console.log(`the planted faults of seed ${seed}`)
   planted = plantFaults({ ...(isGenerated() ? { sets: 2, perDay: 24 } : { sets: 1, perDay: 6 }), seed })
@@ -50,10 +47,6 @@ beforeAll(async () => {
   })
   await db.query('vacuum analyze')
 }, 900_000)
-afterAll(async () => {
-  await db.end()
-  await drop()
-})
 
 /** What is known of names that the database gives: they are those of UTRs and days in the planted causes. */
 async function readNames(): Promise<void> {

@@ -1,12 +1,12 @@
 import { PassThrough, Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { parse } from 'csv-parse/sync'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { main } from '../../src/cli/run.ts'
 import type { Database } from '../../src/db/pool.ts'
 import { type Finding, findDifference, reconcile } from '../../src/reconciliation/reconcile.ts'
 import { enterResolution } from '../../src/reconciliation/resolutions.ts'
-import { createTestDatabase, testPool } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { isGenerated, runs } from '../support/generated.ts'
 import { opsOn } from '../support/ops.ts'
 import { runToEnd, TYPESCRIPT } from '../support/processes.ts'
@@ -45,14 +45,12 @@ type Book = {
 
 let url: string
 let db: Database
-let drop: () => Promise<void>
 let months: Months
 /** The UTR that each exception is of, by the name that the database gave it. */
 let utrs: Map<string, string>
 
 beforeAll(async () => {
-  ;({ url, drop } = await createTestDatabase())
-  db = testPool(url, 3)
+  ;({ url, db } = await createTestDatabase())
   // With seed 2 the two double payments of one payout are of the same day.
   const seed = isGenerated() ? Date.now() % 100_000 : 2
   if (isGenerated()) console.log(`the months of seed ${seed}`)
@@ -61,10 +59,6 @@ beforeAll(async () => {
   const { rows } = await db.query<{ id: string; utr: string }>(`select exception_id as id, utr from payment_exceptions`)
   utrs = new Map(rows.map(({ id, utr }) => [id, utr]))
 }, 600_000)
-afterAll(async () => {
-  await db.end()
-  await drop()
-})
 
 const { ops, json } = opsOn(() => url, ['reconcile'])
 const monthOf = ({ from, to }: (typeof MONTHS)[number]) => ['--from', from, '--to', to]

@@ -1,10 +1,10 @@
 import pg from 'pg'
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, it, vi } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, inject, it, vi } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
 import { differenceId } from '../../src/ledger/differences.ts'
 import { type Finding, reconcile } from '../../src/reconciliation/reconcile.ts'
 import { admitRoles } from '../support/citus.ts'
-import { createTestDatabase, testPool } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { ON_CITUS } from '../support/installed-postgres.ts'
 import { runOps } from '../support/ops.ts'
 import { storePaidOrder } from '../support/paid-orders.ts'
@@ -16,16 +16,10 @@ const at = (day: string, time = '12:00:00') => new Date(`${day}T${time}+05:30`)
 
 let url: string
 let db: Database
-let drop: () => Promise<void>
 let mid: string
 
 beforeAll(async () => {
-  ;({ url, drop } = await createTestDatabase())
-  db = testPool(url, 3)
-})
-afterAll(async () => {
-  await db.end()
-  await drop()
+  ;({ url, db } = await createTestDatabase())
 })
 beforeEach(async () => {
   ;({ mid } = await newMerchant(db))

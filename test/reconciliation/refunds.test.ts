@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
 import { newId } from '../../src/payments/intent.ts'
 import { type Finding, reconcile } from '../../src/reconciliation/reconcile.ts'
 import { saveRefundException } from '../../src/refunds/record-update.ts'
-import { createTestDatabase, testPool } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { opsOn } from '../support/ops.ts'
 import { storePaidOrder } from '../support/paid-orders.ts'
 import { newMerchant } from '../support/service.ts'
@@ -14,17 +14,11 @@ const at = (day: string, time = '12:00:00') => new Date(`${day}T${time}+05:30`)
 
 let url: string
 let db: Database
-let drop: () => Promise<void>
 let mid: string
 const { ops, json } = opsOn(() => url)
 
 beforeAll(async () => {
-  ;({ url, drop } = await createTestDatabase())
-  db = testPool(url, 3)
-})
-afterAll(async () => {
-  await db.end()
-  await drop()
+  ;({ url, db } = await createTestDatabase())
 })
 beforeEach(async () => {
   ;({ mid } = await newMerchant(db))

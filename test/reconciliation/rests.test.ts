@@ -1,5 +1,5 @@
 import { parse } from 'csv-parse/sync'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
 import { listArrivals } from '../../src/reconciliation/arrivals.ts'
 import { journalOf } from '../../src/reconciliation/journal.ts'
@@ -7,7 +7,7 @@ import { newUtr } from '../support/acquirer.ts'
 import type { FakeCashfree } from '../support/cashfree-bank.ts'
 import { number } from '../support/cashfree-forms.ts'
 import { answerRecon, type ReconEvent, reconEvent } from '../support/cashfree-recon.ts'
-import { createTestDatabase, testPool } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { CASHFREE, CASHFREE_SECRETS, cashfreeSettings } from '../support/fake-cashfree.ts'
 import { runOps } from '../support/ops.ts'
 import { storePaidOrder } from '../support/paid-orders.ts'
@@ -21,17 +21,11 @@ const DAYS = ['--from', WEDNESDAY, '--to', FRIDAY]
 
 let url: string
 let db: Database
-let drop: () => Promise<void>
 let bank: FakeCashfree
 let [mid, other] = ['', '']
 beforeAll(async () => {
-  ;({ url, drop } = await createTestDatabase())
-  db = testPool(url, 3)
+  ;({ url, db } = await createTestDatabase())
   bank = await startBank(CASHFREE, () => at(FRIDAY))
-})
-afterAll(async () => {
-  await db.end()
-  await drop()
 })
 beforeEach(async () => {
   await db.query('truncate settlements, settlement_versions, settlement_imports, settlement_import_bases, payout_rests')

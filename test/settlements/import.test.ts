@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { CsvFileError } from '../../src/csv.ts'
 import type { Database } from '../../src/db/pool.ts'
-import { createTestDatabase, testPool } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { newMerchant } from '../support/service.ts'
 import { importFile } from '../support/settlements.ts'
 
@@ -10,17 +10,9 @@ const HEADER = 'mid,amount,utr,bank_reference_number,status,initiation_date,crea
 const NOW = new Date('2026-02-01T00:00:00Z')
 
 let db: Database
-let drop: () => Promise<void>
 
 beforeAll(async () => {
-  const database = await createTestDatabase()
-  drop = database.drop
-  db = testPool(database.url, 5)
-})
-
-afterAll(async () => {
-  await db.end()
-  await drop()
+  ;({ db } = await createTestDatabase())
 })
 
 const newMid = async () => (await newMerchant(db)).mid

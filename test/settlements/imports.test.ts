@@ -3,12 +3,12 @@ import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Database, inTransaction } from '../../src/db/pool.ts'
 import { toIstDay } from '../../src/ist.ts'
 import { importSettlements } from '../../src/settlements/import.ts'
 import { listImports, undoImport } from '../../src/settlements/imports.ts'
-import { createTestDatabase, testPool } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
 import { newMerchant } from '../support/service.ts'
 
@@ -18,18 +18,12 @@ const LATER = new Date('2026-02-02T00:00:00Z')
 
 let url: string
 let db: Database
-let drop: () => Promise<void>
 let mid: string
 
 beforeAll(async () => {
-  ;({ url, drop } = await createTestDatabase())
-  db = testPool(url, 5)
+  ;({ url, db } = await createTestDatabase())
   // Its connections are open, so that what begins at once runs at once.
   await Promise.all(Array.from({ length: 5 }, () => db.query('select pg_sleep(0.1)')))
-})
-afterAll(async () => {
-  await db.end()
-  await drop()
 })
 beforeEach(async () => {
   await db.query('truncate settlements, settlement_versions, settlement_imports, settlement_import_bases')

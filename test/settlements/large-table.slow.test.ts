@@ -1,9 +1,9 @@
 import pg from 'pg'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
 import { createLists } from '../../src/lists/lists.ts'
 import { SETTLEMENTS } from '../../src/settlements/settlements.ts'
-import { createTestDatabase, testPool } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { newMerchant } from '../support/service.ts'
 
 // A table in which PostgreSQL believes that it is cheaper to sort a merchant's list than to read it in the order of the
@@ -18,13 +18,10 @@ const FROM = new Date('2020-01-01')
 const UNTIL = new Date('2030-01-01')
 
 let db: Database
-let drop: () => Promise<void>
 const mids: Record<string, string> = {}
 
 beforeAll(async () => {
-  const database = await createTestDatabase()
-  drop = database.drop
-  db = testPool(database.url, 2)
+  ;({ db } = await createTestDatabase())
   // No statistics but those that are asked for. What is made anew below takes a third of the time at the end.
   await db.query(
     `alter table settlements set (autovacuum_enabled = off);
@@ -59,10 +56,6 @@ beforeAll(async () => {
     [young.mid],
   )
 }, 180_000)
-afterAll(async () => {
-  await db.end()
-  await drop()
-})
 
 /** The statements that read the list of `mid`, in the order in which they are sent. */
 async function statementsOf(mid: string): Promise<string[]> {

@@ -1,23 +1,17 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
 import { isNothing, readPaise } from '../../src/settlements/file-amounts.ts'
 import { isLikeDay, timeReader } from '../../src/settlements/file-days.ts'
-import { createTestDatabase, testPool } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
 import { newMerchant, unique } from '../support/service.ts'
 
 let db: Database
 let url: string
-let drop: () => Promise<void>
 let mid: string
 beforeAll(async () => {
-  ;({ url, drop } = await createTestDatabase())
-  db = testPool(url, 5)
+  ;({ url, db } = await createTestDatabase())
   ;({ mid } = await newMerchant(db))
-})
-afterAll(async () => {
-  await db.end()
-  await drop()
 })
 
 const ops = (args: string[], input = '') => runOps(url, args, input)

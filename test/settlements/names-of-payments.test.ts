@@ -1,22 +1,16 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
 import { newId } from '../../src/payments/intent.ts'
 import { newUtr } from '../support/acquirer.ts'
-import { createTestDatabase, testPool } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
 import { storePaidOrder } from '../support/paid-orders.ts'
 import { newMerchant, unique } from '../support/service.ts'
 
 let db: Database
 let url: string
-let drop: () => Promise<void>
 beforeAll(async () => {
-  ;({ url, drop } = await createTestDatabase())
-  db = testPool(url, 5)
-})
-afterAll(async () => {
-  await db.end()
-  await drop()
+  ;({ url, db } = await createTestDatabase())
 })
 
 const ops = (args: string[], input = '') => runOps(url, args, input)

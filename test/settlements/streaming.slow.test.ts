@@ -2,7 +2,7 @@ import { get as httpGet, type IncomingMessage, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
-import { createTestDatabase, testPool } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
 import { basic, CREATE, form, intentFields, type Key, LIST, newMerchant, newPartner } from '../support/service.ts'
 
@@ -12,15 +12,13 @@ const ROWS_OF_TWO_DAYS = 152_999
 
 let db: Database
 let server: ServerProcess
-let drop: () => Promise<void>
 type Partner = { pid: string; key: Key }
 
 let partners: Partner[]
 let merchant: { mid: string; key: Key }
 beforeAll(async () => {
   const database = await createTestDatabase()
-  drop = database.drop
-  db = testPool(database.url, 2)
+  db = database.db
   server = await startServerProcess(database.url)
   merchant = await newMerchant(db)
   const { mid } = merchant
@@ -36,8 +34,6 @@ beforeAll(async () => {
 }, 120_000)
 afterAll(async () => {
   await server.stop()
-  await db.end()
-  await drop()
 })
 
 const listFields = ({ pid }: Partner, days = { s_date: '01-01-2020', e_date: '31-12-2029' }) =>

@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
 import { toIstDay } from '../../src/ist.ts'
-import { createTestDatabase, testPool } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
 import { newMerchant, unique } from '../support/service.ts'
 
@@ -11,16 +11,10 @@ import { newMerchant, unique } from '../support/service.ts'
  */
 let db: Database
 let url: string
-let drop: () => Promise<void>
 beforeAll(async () => {
-  ;({ url, drop } = await createTestDatabase())
-  db = testPool(url, 5)
+  ;({ url, db } = await createTestDatabase())
   await layout('rupees', ['debit=Debit', 'credit=Credit'])
   await layout('exchanged', ['debit=Credit', 'credit=Debit'])
-})
-afterAll(async () => {
-  await db.end()
-  await drop()
 })
 
 async function layout(name: string, amounts: string[], references = ['reference=Narration', 'reference=Ref No']) {

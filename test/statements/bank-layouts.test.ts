@@ -1,14 +1,12 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { createTestDatabase } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
 
 /** Files as banks give them, with invented lines, and the layouts that read them as they are. */
 let url: string
-let drop: () => Promise<void>
 beforeAll(async () => {
-  ;({ url, drop } = await createTestDatabase())
+  ;({ url } = await createTestDatabase())
 })
-afterAll(() => drop())
 
 type Bank = { date: string; columns: [string, string][]; file: string; read: string[][] }
 

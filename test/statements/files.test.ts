@@ -1,23 +1,19 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
-import { createTestDatabase, testPool } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
 import { newMerchant } from '../support/service.ts'
 import { FILES, USUAL } from './files.ts'
 
 let db: Database
 let url: string
-let drop: () => Promise<void>
 beforeAll(async () => {
-  ;({ url, drop } = await createTestDatabase())
-  db = testPool(url, 2)
+  ;({ url, db } = await createTestDatabase())
   // The lines of the last 10 bank days are stored, whatever they are.
   vi.useFakeTimers({ toFake: ['Date'], now: new Date('2026-11-21T12:00:00+05:30') })
 })
 afterAll(async () => {
   vi.useRealTimers()
-  await db.end()
-  await drop()
 })
 
 async function countStored() {

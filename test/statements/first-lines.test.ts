@@ -1,21 +1,15 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
-import { createTestDatabase, testPool } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { newMerchant } from '../support/service.ts'
 import { bankOn, importArgs, newReference } from './bank.ts'
 
 let db: Database
 let url: string
-let drop: () => Promise<void>
 const { ops, must, layout, addPayout, arrivals } = bankOn(() => url)
 beforeAll(async () => {
-  ;({ url, drop } = await createTestDatabase())
-  db = testPool(url, 2)
+  ;({ url, db } = await createTestDatabase())
   await layout('rupees', 'day=Date', 'reference=Narration', 'debit=Debit', 'credit=Credit', 'balance=Balance')
-})
-afterAll(async () => {
-  await db.end()
-  await drop()
 })
 
 /** A merchant with a payout of ₹1,000 on each of these days of August 2026. */

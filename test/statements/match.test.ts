@@ -1,23 +1,17 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
-import { createTestDatabase, testPool } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { newMerchant } from '../support/service.ts'
 import { bankOn, importArgs, newReference } from './bank.ts'
 
 let db: Database
 let url: string
-let drop: () => Promise<void>
 const { ops, must, layout, addPayout, arrivals } = bankOn(() => url)
 beforeAll(async () => {
-  ;({ url, drop } = await createTestDatabase())
-  db = testPool(url, 2)
+  ;({ url, db } = await createTestDatabase())
   const amounts = ['debit=Debit', 'credit=Credit', 'balance=Balance']
   await layout('narration', 'day=Date', 'reference=Narration', ...amounts)
   await layout('numbers', 'day=Value Date', 'reference=Ref No', ...amounts)
-})
-afterAll(async () => {
-  await db.end()
-  await drop()
 })
 
 /**

@@ -1,25 +1,43 @@
 import { randomBytes } from 'node:crypto'
 import { inject } from 'vitest'
 import { createPool, type Database } from '../../src/db/pool.ts'
+import { stopAtEnd } from './at-end.ts'
 import { createCitusDatabase, query, spreadDatabase } from './citus.ts'
 import { databaseUrl, TEMPLATE } from './database-url.ts'
 import { ON_CITUS } from './installed-postgres.ts'
 
-/** Copies the template's files instead of writing them to the WAL: half the time. */
-const FILE_COPY = 'strategy file_copy'
+export type TestDatabase = {
+  url: string
+  /** The test's own connections, which end with the test file. */
+  db: Database
+}
+
+const CONNECTIONS = 10
 
 /** A migrated, empty database of its own for a test file. With `empty` it is not even migrated. */
-export async function createTestDatabase(
-  options: { empty?: boolean } = {},
-): Promise<{ url: string; drop: () => Promise<void> }> {
+export async function createTestDatabase(options: { empty?: boolean } = {}): Promise<TestDatabase> {
   const name = `test_${randomBytes(8).toString('hex')}`
   const adminUrls = inject('adminUrls')
   const url = databaseUrl(inject('adminUrl'), name)
   if (ON_CITUS && options.empty) await createCitusDatabase(adminUrls, name)
-  else await onEach(adminUrls, `create database ${name} template ${options.empty ? 'template0' : TEMPLATE} ${FILE_COPY}`)
+  // Copying the template's files takes half the time of writing them to the WAL.
+  else
+    await onEach(
+      adminUrls,
+      `create database ${name} template ${options.empty ? 'template0' : TEMPLATE} strategy file_copy`,
+    )
   // Its settings are not cloned.
   if (ON_CITUS && !options.empty) await spreadDatabase(url)
-  return { url, drop: () => onEach(adminUrls, `drop database ${name} with (force)`) }
+  // Otherwise a database is removed with the server: dropping it costs a checkpoint.
+  if (ON_CITUS || inject('isWatching')) stopAtEnd(() => onEach(adminUrls, `drop database ${name} with (force)`))
+  return connect(url)
+}
+
+/** Connections of a test file to a database that exists. */
+export function connect(url: string): TestDatabase {
+  const db = testPool(url, CONNECTIONS)
+  stopAtEnd(() => db.end())
+  return { url, db }
 }
 
 async function onEach(urls: string[], sql: string): Promise<void> {

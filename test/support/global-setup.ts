@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
@@ -17,6 +17,8 @@ declare module 'vitest' {
     adminUrls: string[]
     /** Removed after the run, with all that lies in it. */
     runDirectory: string
+    /** Vitest runs files again while they change, on the same server. */
+    isWatching: boolean
   }
 }
 
@@ -25,7 +27,7 @@ declare module 'vitest' {
  * clones: made as an installation makes it, with an owner of the tables and a role of the service.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const directory = mkdtempSync(join(tmpdir(), 'upi-payments-test-'))
+  const directory = mkdtempSync(join(dataRoot(), 'upi-payments-test-'))
   const { adminUrls, leave } = ON_CITUS ? await startCluster(directory) : await startServer(directory)
   const [adminUrl = ''] = adminUrls
   const template = databaseUrl(adminUrl, TEMPLATE)
@@ -45,7 +47,19 @@ export default async function setup(project: TestProject): Promise<() => Promise
   project.provide('adminUrls', adminUrls)
   project.provide('adminUrl', adminUrl)
   project.provide('runDirectory', directory)
+  project.provide('isWatching', project.vitest.config.watch)
   return leave
+}
+
+const NEEDED_BYTES = 4 * 2 ** 30
+
+/** Memory, where it has room for the run and four times as much stays for everything else; otherwise the disk. */
+function dataRoot(): string {
+  const memory = '/dev/shm'
+  if (!existsSync(memory) || !existsSync('/proc/meminfo')) return tmpdir()
+  const { bavail, bsize } = statfsSync(memory)
+  const available = 1024 * Number(/^MemAvailable: +(\d+) kB$/m.exec(readFileSync('/proc/meminfo', 'utf8'))?.[1] ?? 0)
+  return bavail * bsize >= NEEDED_BYTES && available >= 4 * NEEDED_BYTES ? memory : tmpdir()
 }
 
 type Servers = { adminUrls: string[]; leave: () => Promise<void> }

@@ -10,7 +10,7 @@ import { createMetrics } from '../../src/metrics.ts'
 import { createOverview } from '../../src/reconciliation/overview.ts'
 import { ACQUIRER_SECRETS } from './acquirer.ts'
 import { checkAfterEach, stopAtEnd } from './at-end.ts'
-import { createTestDatabase, testPool } from './database.ts'
+import { connect, createTestDatabase } from './database.ts'
 import { asRole } from './database-url.ts'
 import './openapi.ts'
 import { allow } from './webhooks.ts'
@@ -106,11 +106,10 @@ export async function startService(
   } = {},
 ): Promise<TestService> {
   const { replicated } = options
-  const database = replicated ? { url: replicated.url, drop: async () => undefined } : await createTestDatabase()
+  const database = replicated ? connect(replicated.url) : await createTestDatabase()
   const lines: string[] = []
   const log = pino({ level: 'info', base: null }, { write: (line) => void lines.push(line) })
   const limits = limitsWith(PATIENT, options.limits)
-  const db = testPool(database.url, 10)
   const url = options.asServiceRole ? asRole(database.url, 'upi_service') : database.url
   const pools = createPools({ url, readUrl: replicated?.replicaUrl, requests: 10 }, log, limits)
   const clock = testClock('2026-03-31T18:29:59.000Z')
@@ -137,12 +136,11 @@ export async function startService(
   })
   stopAtEnd(async () => {
     await app.close()
-    await Promise.all([db, ...Object.values(pools)].map((pool) => pool.end()))
-    await database.drop()
+    await Promise.all(Object.values(pools).map((pool) => pool.end()))
   })
   return {
     app,
-    db,
+    db: database.db,
     pools,
     databaseUrl: database.url,
     clock,

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
 import { createEndpoints } from '../../src/webhooks/endpoints.ts'
 import { ACQUIRER_SECRETS, NOTIFY, newUtr, notification, sign } from '../support/acquirer.ts'
-import { createTestDatabase, testPool } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
 import { basic, form, intentFields, newMerchant, ORDER, STATUS } from '../support/service.ts'
 import type { NewMerchant } from '../support/tenants.ts'
@@ -59,22 +59,15 @@ async function startShop({ mid, key }: NewMerchant) {
 
 let db: Database
 let databaseUrl: string
-let drop: () => Promise<void>
 let shop: Awaited<ReturnType<typeof startShop>>
 let merchant: NewMerchant
 beforeAll(async () => {
-  const database = await createTestDatabase()
-  ;({ url: databaseUrl, drop } = database)
-  db = testPool(databaseUrl, 2)
+  ;({ url: databaseUrl, db } = await createTestDatabase())
   merchant = await newMerchant(db)
   await createEndpoints(db).setReturnCall(merchant.mid, true, new Date())
   shop = await startShop(merchant)
 })
-afterAll(async () => {
-  shop.close()
-  await db.end()
-  await drop()
-})
+afterAll(() => shop.close())
 
 async function start(): Promise<ServerProcess> {
   const service = await startServerProcess(databaseUrl, ENVIRONMENT)

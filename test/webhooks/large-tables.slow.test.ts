@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../src/db/pool.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { createDeliveries, type Delivery } from '../../src/webhooks/deliveries.ts'
 import { dueExpiries } from '../../src/webhooks/expiries.ts'
-import { createTestDatabase, testPool } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { doWhatIsDue } from '../support/due-jobs.ts'
 
 // Orders and deliveries of years, of which few wait. Whatever PostgreSQL knows of the tables, what the worker asks every
@@ -24,18 +24,13 @@ const { lookedAt, callsOfEndpoint } = LIMITS.webhooks
 /** A table that is read: how many of its rows, those that are left out included, and by what. */
 type Read = { table: string; by: string; rows: number }
 
-let database: { url: string; drop: () => Promise<void> }
+let database: TestDatabase
 let db: Database
 beforeAll(async () => {
   database = await createTestDatabase()
-  db = testPool(database.url, 2)
+  db = database.db
   await fill()
 }, 120_000)
-afterAll(async () => {
-  await db.end()
-  await database.drop()
-})
-
 async function fill() {
   // What PostgreSQL knows of the tables is decided below.
   await db.query(
