@@ -4,8 +4,8 @@ import { operation } from '../http/operation.ts'
 import type { DeadlineOf } from '../http/time-limits.ts'
 import type { InTurn } from '../http/turns.ts'
 import { authorizeMerchant } from '../tenants/authorize.ts'
-import { PAYMENT_STATUS, saveOnceSent, toPaymentStatus, WHICH_PAYMENT } from './check-payment-status.ts'
 import type { Intents } from './intents.ts'
+import { PAYMENT_STATUS, type Reporting, reportPaymentStatus, WHICH_PAYMENT } from './payment-status.ts'
 
 export const cancelPayment = operation({
   path: '/v1/payments/cancelPayment',
@@ -29,16 +29,13 @@ export const cancelPayment = operation({
       if (!payment) throw orderNotFound()
       if (payment.toClose) void closeLink({ orderId: payment.orderId, paymentLink: payment.toClose })
       if (payment.status === 'SUCCESS') throw paymentSuccessful()
-      const answer = toPaymentStatus(payment, body.order_id, now())
-      saveOnceSent(reply, { intents, now }, payment, answer)
-      return answer
+      return reportPaymentStatus(reply, { intents, now }, payment, body.order_id)
     }
   },
 })
 
-type Dependencies = {
-  intents: Pick<Intents, 'cancel' | 'saveAnswered'>
-  now: () => Date
+type Dependencies = Reporting & {
+  intents: Pick<Intents, 'cancel'>
   /** Closes the acquirer's link. Never rejects, because the answer does not wait for the result. */
   closeLink: (order: LinkedOrder) => Promise<void>
   inTurn: InTurn

@@ -191,33 +191,3 @@ export function isOver({ status, expiresAt, isUnreadable }: Judged, now: Date): 
 }
 
 export const FINAL_STATUSES = ['SUCCESS', 'FAIL', 'REJECT'] as const satisfies readonly FinalStatus[]
-export const OPEN_MESSAGES = ['Payment pending', 'Last attempt failed; still open'] as const
-export const FINAL_MESSAGES = [
-  'Payment successful',
-  'Payment failed',
-  'Payment rejected',
-  'Payment intent expired',
-  'Payment cancelled',
-] as const
-
-/** The status and message that a merchant gets. PENDING means that the intent may still be paid. */
-export type Outcome =
-  | { txnStatus: 'PENDING'; msg: (typeof OPEN_MESSAGES)[number] }
-  | { txnStatus: FinalStatus; msg: (typeof FINAL_MESSAGES)[number] }
-
-export function outcome(intent: Judged, now: Date): Outcome {
-  const over = isOver(intent, now)
-  switch (intent.status) {
-    case 'SUCCESS':
-      return { txnStatus: 'SUCCESS', msg: 'Payment successful' }
-    case 'CANCELLED':
-      return { txnStatus: 'FAIL', msg: 'Payment cancelled' }
-    case 'PENDING':
-      if (!over) return { txnStatus: 'PENDING', msg: 'Payment pending' }
-      return { txnStatus: 'FAIL', msg: 'Payment intent expired' }
-    case 'FAIL':
-    case 'REJECT':
-      if (!over) return { txnStatus: 'PENDING', msg: 'Last attempt failed; still open' }
-      return { txnStatus: intent.status, msg: intent.status === 'FAIL' ? 'Payment failed' : 'Payment rejected' }
-  }
-}

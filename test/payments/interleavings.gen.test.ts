@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { beforeAll, expect, it } from 'vitest'
 import { LIMITS } from '../../src/limits.ts'
 import { importDayFile } from '../../src/payments/import-day-file.ts'
-import { type Contradiction, EXPIRY_GRACE_MINUTES, outcome } from '../../src/payments/outcome.ts'
+import { type Contradiction, EXPIRY_GRACE_MINUTES, isOver, type Status } from '../../src/payments/outcome.ts'
 import { createReports, type Recorded, type Reports } from '../../src/payments/reports.ts'
 import { dueExpiries } from '../../src/webhooks/expiries.ts'
 import { notification, notify } from '../support/acquirer.ts'
@@ -261,6 +261,19 @@ function expectOneChange(learned: Learned[]): void {
   expect(new Set(made).size).toBe(made.length)
 }
 
+const SAID_WHILE_OPEN: { [S in Status]?: string } = {
+  PENDING: 'PENDING Payment pending',
+  FAIL: 'PENDING Last attempt failed; still open',
+  REJECT: 'PENDING Last attempt failed; still open',
+}
+const SAID_AT_END: Record<Status, string> = {
+  PENDING: 'FAIL Payment intent expired',
+  FAIL: 'FAIL Payment failed',
+  REJECT: 'REJECT Payment rejected',
+  SUCCESS: 'SUCCESS Payment successful',
+  CANCELLED: 'FAIL Payment cancelled',
+}
+
 async function expectStatuses(merchant: NewMerchant, orderIds: string[]): Promise<void> {
   const { rows } = await service.db.query(
     'select order_id, status, utr, expires_at as "expiresAt" from payment_intents where mid = $1',
@@ -268,12 +281,8 @@ async function expectStatuses(merchant: NewMerchant, orderIds: string[]): Promis
   )
   for (const orderId of orderIds) {
     const intent = rows.find(({ order_id }) => order_id === orderId)
-    const { txnStatus, msg } = outcome(intent, service.clock.now())
-    expect(await ask(merchant, orderId, 'merchant who asks')).toEqual({
-      status: 200,
-      said: `${txnStatus} ${msg}`,
-      utr: intent.utr ?? '',
-    })
+    const said = (isOver(intent, service.clock.now()) ? SAID_AT_END : SAID_WHILE_OPEN)[intent.status as Status]
+    expect(await ask(merchant, orderId, 'merchant who asks')).toEqual({ status: 200, said, utr: intent.utr ?? '' })
   }
 }
 
