@@ -127,6 +127,14 @@ describe('the operator’s guide names only what exists', () => {
 const METRIC =
   /`((?:http_request|payments|payment_intents?|payment_last_notification|payment_notifications|payment_exceptions|payment_refunds|payment_acquirers|acquirer_calls|webhook|database|nodejs|process)_[a-z0-9_]+)`/g
 
+const GUIDE_OF = { Merchant: 'merchant', Partner: 'partner', Acquirer: 'acquirer' } as const
+const CALLED = Object.values(OPERATIONS)
+  .flat()
+  .flatMap(({ path, tag }) => (tag in GUIDE_OF ? [[path, GUIDE_OF[tag as keyof typeof GUIDE_OF]] as const] : []))
+it.each(CALLED)('%s has its paragraph in the guide of the %s', (path, guide) => {
+  expect(proseOf(guideText(guide))).toMatch(new RegExp(`${path}\\b`))
+})
+
 const READMES = [
   'README.md',
   'src/acquirer/README.md',
