@@ -5,7 +5,7 @@ import type { DeadlineOf } from '../http/time-limits.ts'
 import type { InTurn } from '../http/turns.ts'
 import { authorizeMerchant } from '../tenants/authorize.ts'
 import type { Intents } from './intents.ts'
-import { PAYMENT_STATUS, type Reporting, reportPaymentStatus, WHICH_PAYMENT } from './payment-status.ts'
+import { PAYMENT_STATUS, reportPaymentStatus, type StatusReporting, WHICH_PAYMENT } from './payment-status.ts'
 
 export const cancelPayment = operation({
   path: '/v1/payments/cancelPayment',
@@ -34,7 +34,7 @@ export const cancelPayment = operation({
   },
 })
 
-type Dependencies = Reporting & {
+type Dependencies = StatusReporting & {
   intents: Pick<Intents, 'cancel'>
   /** Closes the acquirer's link. Never rejects, because the answer does not wait for the result. */
   closeLink: (order: LinkedOrder) => Promise<void>

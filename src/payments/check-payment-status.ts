@@ -4,7 +4,7 @@ import type { Patiently } from '../http/time-limits.ts'
 import { authorizeMerchant } from '../tenants/authorize.ts'
 import type { Waiting } from './enquiries.ts'
 import type { Intents } from './intents.ts'
-import { PAYMENT_STATUS, type Reporting, reportPaymentStatus, WHICH_PAYMENT } from './payment-status.ts'
+import { PAYMENT_STATUS, reportPaymentStatus, type StatusReporting, WHICH_PAYMENT } from './payment-status.ts'
 
 export const checkPaymentStatus = operation({
   path: '/v1/payments/checkPaymentStatus',
@@ -37,7 +37,7 @@ export const checkPaymentStatus = operation({
   },
 })
 
-type Dependencies = Reporting & {
+type Dependencies = StatusReporting & {
   intents: Pick<Intents, 'findStatus'>
   waiting: Pick<Waiting, 'enquiryFor'>
   patiently: Patiently

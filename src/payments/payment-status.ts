@@ -73,7 +73,7 @@ export const PAYMENT_STATUS = jsonAnswer({
   },
 })
 
-export type Reporting = { intents: Pick<Intents, 'saveAnswered'>; now: () => Date }
+export type StatusReporting = { intents: Pick<Intents, 'saveAnswered'>; now: () => Date }
 
 /**
  * Returns the response of an operation that reports a payment's status, and stores a final status as reported once the response
@@ -81,7 +81,7 @@ export type Reporting = { intents: Pick<Intents, 'saveAnswered'>; now: () => Dat
  */
 export function reportPaymentStatus(
   reply: FastifyReply,
-  { intents, now }: Reporting,
+  { intents, now }: StatusReporting,
   payment: PaymentStatus,
   orderId: string,
 ): z.output<typeof PaymentStatusAnswer> {
