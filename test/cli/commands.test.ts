@@ -1,4 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { hashSecret } from '../../src/tenants/credentials.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { opsOn, runOps } from '../support/ops.ts'
@@ -374,5 +379,20 @@ describe('settlements import', () => {
 
   it('settlements import refuses a file that does not exist', async () => {
     expect(await ops('settlements', 'import', '/nowhere.csv')).toEqual(fault('/nowhere.csv cannot be read: ENOENT'))
+  })
+
+  it('accounts add and settlements import name a file that cannot be opened', async () => {
+    // stat finds a socket and open fails, as with the file of another user in the container of `ops`.
+    const folder = mkdtempSync(join(tmpdir(), 'upi-payments-file-'))
+    const socket = join(folder, 'socket')
+    const server = createServer().listen(socket)
+    onTestFinished(() => {
+      server.close()
+      rmSync(folder, { recursive: true, force: true })
+    })
+    await once(server, 'listening')
+    const named = fault(`${socket} cannot be read: ENXIO`)
+    expect(await ops('settlements', 'import', socket)).toEqual(named)
+    expect(await ops('accounts', 'add', '--account', 'acme', '--acquirer', 'cashfree', '--from', socket)).toEqual(named)
   })
 })
