@@ -182,7 +182,7 @@ const WHOSE_REPORT =
 
 const KEPT_DAYS = 365
 const KEEP_LONGER =
-  'from 13 May 2027 the DPDP Rules 2025, 8(3), ask for such data to be kept for a year: give 365 days or more'
+  'at the latest from 13 May 2027, the DPDP Rules 2025, 8(3), require such data to be retained for a year: give 365 days or more'
 
 function describeRecorded(recorded: Recorded | undefined): string {
   if (recorded === undefined) return 'the acquirer knows of no payment that has ended'

@@ -202,7 +202,7 @@ describe('merchants', () => {
       [
         expect.stringMatching(/^ops: warning: Q123456789@ybl .* by QR only.* online merchant: .* --vpa shop@bank$/),
         expect.stringMatching(
-          /^ops: warning: the max amount 2,00,001 .* 2,00,000 .* mcc 5944 since 15 September 2025.*: ops merchants update --mid \w+ --max-amount 200000$/,
+          /^ops: warning: the max amount 2,00,001 .* 2,00,000 .* mcc 5944 since 15 September 2025 \(6,00,000 from one customer in 24 hours\).*: ops merchants update --mid \w+ --max-amount 200000$/,
         ),
       ],
     ])

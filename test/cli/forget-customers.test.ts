@@ -215,7 +215,7 @@ describe('payments forget-customers', () => {
 
   it('forget-customers warns of fewer than 365 days, which the law will require, and of nothing else', async () => {
     const LAW =
-      'from 13 May 2027 the DPDP Rules 2025, 8(3), ask for such data to be kept for a year: give 365 days or more'
+      'at the latest from 13 May 2027, the DPDP Rules 2025, 8(3), require such data to be retained for a year: give 365 days or more'
     expect((await ops('--older-than-days', '364')).stderr).toContain(`warning: ${LAW}`)
     expect(await json('--older-than-days', '364')).toEqual({ forgotten: 0, warnings: [LAW] })
     expect(await json('--older-than-days', '365')).toEqual({ forgotten: 0, warnings: [] })
