@@ -36,16 +36,18 @@ export function firstEnquiry({ expiresAt }: Pick<Intent, 'expiresAt'>): Date {
 /** The queue of enquiries. Each is counted before it is sent, so that no crash and no instance causes one too many. */
 export function createEnquiries(db: Database) {
   return {
-    findDue: (acquirer: string, limit: number, now: Date) =>
-      findDueMerchants(db, 'acquirer_intents', acquirer, limit, now),
+    findDue: (now: Date) => findDueMerchants(db, 'acquirer_intents', now),
 
-    /** Number of enquiries at an acquirer in the last minute, of all instances. */
-    async countOfLastMinute(acquirer: string, now: Date): Promise<number> {
-      const { rows } = await db.query<{ count: number }>(
-        'select count(*)::integer as count from acquirer_intents where acquirer = $1 and asked_at > $2',
-        [acquirer, new Date(now.getTime() - 60_000)],
+    /** Numbers of status checks at acquirer accounts in the last minute, of all instances; an account without any is missing. */
+    async countOfLastMinute(acquirers: readonly string[], now: Date): Promise<Map<string, number>> {
+      const { rows } = await db.query<{ acquirer: string; count: number }>(
+        `select acquirer, count(*)::integer as count
+           from acquirer_intents
+          where acquirer = any ($1) and asked_at > $2
+          group by acquirer`,
+        [acquirers, new Date(now.getTime() - 60_000)],
       )
-      return rows[0]?.count ?? 0
+      return new Map(rows.map(({ acquirer, count }) => [acquirer, count]))
     },
 
     /**
