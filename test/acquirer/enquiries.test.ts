@@ -99,6 +99,17 @@ describe('enquiries to an acquirer about an unpaid order', () => {
     expect(await take(afterExpiry(1_000_000))).toEqual([[failed, 2]])
   })
 
+  it('claims the status check of an unpaid order at once, however many checks of paid orders are due before it', async () => {
+    const paid = await Promise.all(Array.from({ length: 8 }, (_, number) => newOrderWithLink(number)))
+    await service.db.query("update payment_intents set status = 'SUCCESS', utr = order_id where order_id = any ($1)", [
+      paid,
+    ])
+    const unpaid = await newOrderWithLink(8)
+    await service.db.query('update acquirer_intents set enquire_at = $2 where order_id = $1', [unpaid, afterExpiry(91)])
+    expect(await take(afterExpiry(91), 4)).toEqual([[unpaid, 1]])
+    expect(await findDue(afterExpiry(91))).toEqual([])
+  })
+
   it('no enquiry is made through an acquirer that is not set up', async () => {
     await newOrderWithLink()
     service.clock.set(afterExpiry(90).toISOString())
