@@ -17,7 +17,7 @@ const AFTER_EXPIRY_SECONDS = [90, 8 * 60, 2 * 60 * 60] as const
 const PAUSE_SECONDS = 60
 
 /** Longest due status checks of a merchant among which one statement claims, however many are due. */
-const CONSIDERED = 1_000
+const CONSIDERED = 250
 
 /** While the last response could not be read, the status is checked once an hour, for a day. */
 const UNREADABLE = { pauseSeconds: 60 * 60, daySeconds: 24 * 60 * 60 }

@@ -218,13 +218,10 @@ describe('a look for due work at acquirers', () => {
     service.clock.set(afterExpiry(90).toISOString())
     for (const accounts of [1, 40]) {
       const orderIds = await Promise.all(Array.from({ length: accounts }, (_, number) => newOrderWithLink(number)))
-      await service.db.query(
-        `update acquirer_intents a
-            set acquirer = 'setu:' || $1 || 'x' || place
-           from unnest($2::text[]) with ordinality o (order_id, place)
-          where a.order_id = o.order_id`,
-        [accounts, orderIds],
-      )
+      for (const [place, orderId] of orderIds.entries()) {
+        const account = `setu:${accounts}x${place}`
+        await service.db.query('update acquirer_intents set acquirer = $2 where order_id = $1', [orderId, account])
+      }
       statements.length = 0
       const groups = (await checks.findQueues()).map(({ group }) => group)
       expect(new Set(groups.filter((group) => group.includes(` setu:${accounts}x`))).size).toBe(accounts)
