@@ -58,7 +58,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   const http = createOutboundClient({ allowedNetworks: config.webhooks.allowedNetworks, limits: limits.outbound, now })
   const clientOptions = { log, onCall: metrics.acquirerCall, limits: limits.acquirers, elapsedMs }
   const accounts = openAccounts(pools.keys, config, limits.lookUps)
-  const { clients, clientOf, linkersOf, notifierOf } = createAcquirers(accounts, http, clientOptions)
+  const { clientOf, linkersOf, notifierOf } = createAcquirers(accounts, http, clientOptions)
   const waiting = createWaiting(pools.due, enquiryRulesOf)
   const drawQr = createDrawQr(limits.pages)
 
@@ -113,7 +113,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
     for (const operation of OPERATIONS.v1) operation.register(v1, v1Dependencies)
   })
 
-  const jobs = startJobs({ db: pools.due, config, clients, http, reports, refundListeners, metrics, log, now, limits })
+  const jobs = startJobs({ db: pools.due, config, clientOf, http, reports, refundListeners, metrics, log, now, limits })
   app.addHook('preClose', jobs.stop)
   return app
 }

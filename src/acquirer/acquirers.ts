@@ -5,7 +5,7 @@ import type { Merchant } from '../tenants/merchants.ts'
 import { type AcquirerSettings, splitAccountName } from './accounts.ts'
 import type { Acquirer, AcquirerMerchant, ReadSettled } from './acquirer.ts'
 import { cashfree } from './cashfree.ts'
-import { type AcquirerClient, type ClientOptions, type LimitedClient, type Linker, withLimits } from './client.ts'
+import { type ClientOptions, type LimitedClient, type Linker, withLimits } from './client.ts'
 import { direct } from './direct.ts'
 import type { Notifications, Notifier } from './notification.ts'
 import { phonepe } from './phonepe.ts'
@@ -77,7 +77,6 @@ export function createAccounts(settings: AcquirerSettings, load: () => Promise<A
   return {
     find,
     adviceOn,
-    all: async () => [...ofEnvironment, ...(await load())],
 
     /** How many accounts can tell the service of payments. */
     async countNotifying(): Promise<number> {
@@ -144,12 +143,6 @@ export function createAcquirers(accounts: Accounts, http: HttpClient, options: C
   return {
     /** The client of an account that makes its own links; undefined if we make the links, or the account cannot be used. */
     clientOf: async (name: string) => (await find(name))?.client,
-
-    /** Clients of all accounts that make their own links, by account. */
-    async clients(): Promise<ReadonlyMap<string, AcquirerClient>> {
-      const all = (await accounts.all()).map((account) => [account.name, make(account).client] as const)
-      return new Map(all.flatMap(([name, client]) => (client ? [[name, client]] : [])))
-    },
 
     /** The notifications of an account; undefined if the account cannot be used. */
     async notifierOf(name: string): Promise<Notifier | undefined> {

@@ -25,7 +25,7 @@ export const phonepe: Driver = async (options) => {
   const instance = startInstance({ service, settings, name: 'phonepe' } as Stage, PATIENCE_MS)
   const questions = dueEnquiries({
     enquiries: createEnquiries(db),
-    clients: instance.clients,
+    clientOf: instance.clientOf,
     rulesOf: enquiryRulesOf,
     reports: createReports(db),
     now: clock.now,
