@@ -5,6 +5,7 @@ import { openAccounts, ownerOfAccount } from '../acquirer/stored-accounts.ts'
 import { AcquirerError } from '../errors.ts'
 import { errorText, identifier } from '../fields.ts'
 import { LIMITS } from '../limits.ts'
+import { counted } from '../money.ts'
 import { SealError, type SealingKeys, seal, unseal } from '../sealing.ts'
 import { createAcquirerAccounts, type StoredAccount } from '../tenants/acquirer-accounts.ts'
 import { createEndpoints } from '../webhooks/endpoints.ts'
@@ -113,7 +114,7 @@ export const accountCommands = [
       const counts = { accounts, webhooks, unopened }
       return {
         json: counts,
-        text: `resealed: ${accounts} accounts, ${webhooks} webhooks; ${unopened} secrets do not open`,
+        text: `resealed: ${counted(accounts, 'account')}, ${counted(webhooks, 'webhook')}; ${counted(unopened, 'secret does', 'secrets do')} not open`,
         made: counts,
       }
     },
