@@ -9,33 +9,35 @@ import { type Accounts, type AcquirerAccount, createAccounts } from './acquirers
 /** The accounts of the environment, in `config`, and those in the database. Commands pass no `publicUrl`. */
 export function openAccounts(
   db: Queryable,
-  { acquirers, webhooks, production = false, publicUrl }: AccountsConfig,
+  { acquirers, ...config }: OpeningConfig & { acquirers: AcquirerSettings },
   lookUps: Limits['lookUps'],
 ): Accounts {
-  const service = publicUrl === undefined ? undefined : { production, publicUrl }
-  const load = async () =>
-    (await createAcquirerAccounts(db).list()).map((row) => openAccount(row, webhooks.sealingKeys, service))
+  const load = async () => (await createAcquirerAccounts(db).list()).map((row) => openAccount(row, config))
   return createAccounts(acquirers, cached(load, lookUps))
 }
 
-type AccountsConfig = Partial<Service> & { acquirers: AcquirerSettings; webhooks: { sealingKeys: SealingKeys } }
+export type OpeningConfig = Service & { webhooks: { sealingKeys: SealingKeys } }
 
 /** The owner of an account's secrets, for sealing.ts. */
 export const ownerOfAccount = (name: string) => `account/${name}`
 
 /**
- * Opens an account of the database. During a rotation the earlier secrets of notifications count too. An account that does
- * not open, or has settings that the service refuses, has a `fault` and no settings.
+ * Opens an account of the database, for the service and for the commands that store accounts. During a rotation the earlier
+ * secrets of notifications count too. An account that does not open, or has settings that the service refuses, has a `fault`
+ * and no settings.
  */
-function openAccount(
+export function openAccount(
   { name, secrets, earlierSecrets, disabledAt }: StoredAccount,
-  keys: SealingKeys,
-  service?: Service,
+  { webhooks, ...service }: OpeningConfig,
 ): AcquirerAccount {
   const sealed = [secrets, ...(earlierSecrets ? [earlierSecrets] : [])]
-  const opened = { name, version: sealed.map((bytes) => bytes.toString('base64')).join(), disabledAt }
+  const opened = {
+    name,
+    version: [...sealed.map((bytes) => bytes.toString('base64')), disabledAt?.getTime()].join(),
+    disabledAt,
+  }
   try {
-    const [current = '', ...earlier] = unsealAll(keys, sealed, ownerOfAccount(name))
+    const [current = '', ...earlier] = unsealAll(webhooks.sealingKeys, sealed, ownerOfAccount(name))
     const account = readAccount(name, current, service)
     const earlierOnes = earlier.flatMap((text) => secretsOf(name, text, service))
     const notificationSecrets = [...account.notificationSecrets, ...earlierOnes]
