@@ -16,6 +16,7 @@ import type { Pools } from './db/pool.ts'
 import { docsRoutes } from './docs/routes.ts'
 import { createHttpApp } from './http/http-app.ts'
 import { registerRateLimits } from './http/rate-limits.ts'
+import type { OnRequest } from './http/request-log.ts'
 import { measureLateness, refuseWhileLate, registerTimeLimits } from './http/time-limits.ts'
 import { createTurns } from './http/turns.ts'
 import { startJobs } from './jobs.ts'
@@ -62,8 +63,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   const waiting = createWaiting(pools.due, enquiryRulesOf)
   const drawQr = createDrawQr(limits.pages)
 
-  const onRequest = (route: string, status: number, durationMs: number) =>
-    metrics.request(route, status, durationMs, now())
+  const onRequest: OnRequest = (request, durationMs) => metrics.request(request, durationMs, now())
   const app = await createHttpApp({ log, onRequest, isOutage, isDraining, trustProxy: config.trustProxy, limits })
   const { deadlineOf, patiently } = registerTimeLimits(app, limits, isOutage, elapsedMs)
   const latenessMs = measureLateness(app)

@@ -144,6 +144,10 @@ export const toJsonNumber = (paise: number): number => paise / 100
 /** For people: 1234567 is `12,34,567`. Without Intl, whose first use delays the start. */
 export const toIndianDigits = (count: number | string): string => String(count).replace(/\B(?=(\d\d)*\d{3}$)/g, ',')
 
+/** For people: `1 row`, `2 rows`, `1,00,000 rows`; `many` is the plural where it is not `what` with an s. */
+export const counted = (count: number, what: string, many = `${what}s`): string =>
+  `${toIndianDigits(count)} ${count === 1 ? what : many}`
+
 /** For people: groups the digits of amounts in a text, `paid 3218361.86` becomes `paid 32,18,361.86`. */
 export function groupRupees(text: string): string {
   return text.replace(/(?<![\w.,])\d+(?=\.\d\d(?!\w|[.,]\d))/g, toIndianDigits)

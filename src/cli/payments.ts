@@ -4,7 +4,7 @@ import { enquire, wasAsked } from '../acquirer/enquire.ts'
 import { AcquirerError } from '../errors.ts'
 import { identifier, matching, mobileAsWritten, reportedUtr, text, UTR_RULE } from '../fields.ts'
 import { momentText, toIstTime } from '../ist.ts'
-import { shopAmountText, toDecimalText } from '../money.ts'
+import { counted, shopAmountText, toDecimalText } from '../money.ts'
 import { createEnquiries } from '../payments/enquiries.ts'
 import { UNLIMITED } from '../payments/enquiry-times.ts'
 import { countCustomers, forgetCustomers } from '../payments/forget-customers.ts'
@@ -123,8 +123,8 @@ export const paymentCommands = [
           layout,
           // The present time, not the start of the command, because a payment may become late during the import.
           now: () => new Date(),
-          onChecked: progress('lines checked'),
-          onRecorded: progress('lines recorded'),
+          onChecked: progress('line checked', 'lines checked'),
+          onRecorded: progress('line recorded', 'lines recorded'),
           onWarning: (text) => warnings.push(text),
         }),
       )
@@ -158,18 +158,20 @@ export const paymentCommands = [
       const customers = email !== undefined ? { email } : mobile !== undefined ? { mobile } : { before }
       const isKeptLongEnough = 'before' in customers && olderThanDays >= KEPT_DAYS
       const warnings = olderThanDays < KEPT_DAYS ? [KEEP_LONGER] : []
-      const found = await withProgress(terminal, (progress) => countCustomers(db, customers, progress('found')))
-      const change = `erase the customer data of ${found} intents`
+      const found = await withProgress(terminal, (progress) =>
+        countCustomers(db, customers, progress('found', 'found')),
+      )
+      const change = `erase the customer data of ${counted(found, 'intent')}`
       if (dryRun) return { json: { wouldForget: found, warnings }, text: `would ${change}`, warnings }
       if (!asJson)
         for (const note of [...warnings.map((one) => `warning: ${one}`), `${change} …`]) printNote(terminal, note)
       if (found > 0 && !isKeptLongEnough && !yes) await requireConfirmation(terminal, change)
       const forgotten = await withProgress(terminal, (progress) =>
-        forgetCustomers(db, customers, progress('forgotten')),
+        forgetCustomers(db, customers, progress('forgotten', 'forgotten')),
       )
       return {
         json: { forgotten, warnings },
-        text: `the customers of ${forgotten} intents are forgotten`,
+        text: `the ${forgotten === 1 ? 'customer' : 'customers'} of ${counted(forgotten, 'intent')} ${forgotten === 1 ? 'is' : 'are'} forgotten`,
         made: { forgotten },
       }
     },

@@ -5,7 +5,7 @@ import { errorText, identifier, matching, text } from '../fields.ts'
 import { nextDay, startOfDay, toIstTime } from '../ist.ts'
 import { createBankDays, type Days } from '../ledger/bank-days.ts'
 import { holidaysOf } from '../ledger/bank-holidays.ts'
-import { toIndianRupees, toSumText, totalText } from '../money.ts'
+import { counted, toIndianRupees, toSumText, totalText } from '../money.ts'
 import { findPayout } from '../reconciliation/match-credit.ts'
 import { snapshotOf } from '../reconciliation/reconcile.ts'
 import { type ImportedStatement, importStatement, listStatements, undoStatement } from '../statements/import.ts'
@@ -66,7 +66,7 @@ export const statementCommands = [
           const imported = await importStatement(client, csv, {
             ...importing,
             bankDays,
-            onProgress: progress('lines'),
+            onProgress: progress('line'),
             onWarning,
           })
           warnings.push(...judge(imported, importing))
@@ -153,7 +153,7 @@ export const statementCommands = [
         throw new CommandError(`there is no statement ${statement}, or it was undone: ops statements list`)
       return {
         json: { statement, removed },
-        text: `statement ${statement} is undone: ${removed} lines removed`,
+        text: `statement ${statement} is undone: ${counted(removed, 'line')} removed`,
         made: { removed },
       }
     },

@@ -25,8 +25,8 @@ type Dependencies = {
   linkersOf: (merchant: Merchant) => Promise<Linker[]>
   /** Longest time for the acquirers to make a link, and for the first of two. */
   linkTimes: { requestMs: number; firstLinkMs: number }
-  /** Called for each order that a merchant's next acquirer has made. */
-  onNextAcquirer: () => void
+  /** Called for each order that a merchant's next acquirer has made, with what the first account is. */
+  onNextAcquirer: (firstKind: Linker['firstKind']) => void
   deadlineOf: DeadlineOf
 }
 
@@ -198,7 +198,7 @@ async function insertWithLink(
   const until = AbortSignal.timeout(linkTimes.requestMs)
   const earlier = await intents.findEarlier(intent)
   if (earlier) return earlier
-  const { paymentLink, payeeVpa, client } = await createLink(
+  const { paymentLink, payeeVpa, client, firstKind } = await createLink(
     intent,
     payees.length > 0 ? payees : [vpa],
     linkers,
@@ -214,7 +214,7 @@ async function insertWithLink(
   })
   const isOurs = 'intent' in stored && stored.intent.orderId === intent.orderId
   if (!isOurs) close()
-  else if (paymentLink.isByNext) onNextAcquirer()
+  else if (paymentLink.isByNext) onNextAcquirer(firstKind)
   return stored
 }
 
@@ -229,16 +229,19 @@ async function createLink(
   firstLinkMs: number,
   until: AbortSignal,
 ) {
-  for (const [index, { client, merchantId, isNext }] of linkers.entries()) {
+  for (const [index, { client, merchantId, isNext, firstKind }] of linkers.entries()) {
     const isLast = index === linkers.length - 1
     const signal = isLast ? until : AbortSignal.any([until, AbortSignal.timeout(firstLinkMs)])
     try {
       const { paymentLink, payeeVpa } = await client.createLink(intent, { id: merchantId, payees }, signal)
-      return { paymentLink: { ...paymentLink, isByNext: isNext }, payeeVpa, client }
+      return { paymentLink: { ...paymentLink, isByNext: isNext }, payeeVpa, client, firstKind }
     } catch (error) {
       if (!(error instanceof AcquirerError)) throw error
       if (isLast && error.unsureLink) closeUnseen(client, error.unsureLink)
-      if (isLast || !(await hasNoLink(error, client, until))) throw error
+      if (isLast || !(await hasNoLink(error, client, until))) {
+        const failed = linkers.slice(0, index + 1)
+        throw Object.assign(error, { accountKind: failed.some(({ kind }) => kind === 'default') ? 'default' : 'own' })
+      }
     }
   }
   throw createUnavailable()

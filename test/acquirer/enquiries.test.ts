@@ -379,8 +379,8 @@ it('an enquiry is made even when the acquirer’s limit of simultaneous calls is
   }
   const log = { warn: () => undefined, error: () => undefined }
   const outcomes: string[] = []
-  const onCall = (_acquirer: string, call: string, outcome: string) => void outcomes.push(`${call} ${outcome}`)
-  const client = withLimits('setu', calls, {
+  const onCall = (_account: object, call: string, outcome: string) => void outcomes.push(`${call} ${outcome}`)
+  const client = withLimits({ name: 'setu', disabledAt: null }, calls, {
     ...{ log, onCall, limits: LIMITS.acquirers, elapsedMs: service.clock.elapsedMs },
   })
   for (let i = 0; i <= LIMITS.acquirers.callsUnderWay; i++) client.closeLink(LINK).catch(() => undefined)

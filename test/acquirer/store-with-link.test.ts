@@ -48,7 +48,7 @@ async function newRequest(limits = LIMITS.acquirers) {
     simulate: async () => undefined,
   }
   const log = { warn: () => undefined, error: () => undefined }
-  const client = withLimits('setu', acquirer, {
+  const client = withLimits({ name: 'setu', disabledAt: null }, acquirer, {
     log,
     onCall: () => undefined,
     limits,
@@ -65,7 +65,9 @@ async function newRequest(limits = LIMITS.acquirers) {
         intents: using,
         now: () => new Date(),
         expiryMinutes: 15,
-        linkersOf: async () => [{ client, merchantId: made.acquirerMerchantId, isNext: false }],
+        linkersOf: async () => [
+          { client, merchantId: made.acquirerMerchantId, isNext: false, kind: 'default', firstKind: 'default' },
+        ],
         linkTimes: limits,
         onNextAcquirer: () => undefined,
         deadlineOf: () => ({ extend: () => undefined }) as never,

@@ -84,7 +84,7 @@ describe('payments forget-customers', () => {
       customer_mobile: '0123456789',
     })
     expect(await forget(10)).toEqual({ forgotten: 0 })
-    expect((await ops('--older-than-days', '9', '--yes')).stdout).toBe('the customers of 1 intents are forgotten\n')
+    expect((await ops('--older-than-days', '9', '--yes')).stdout).toBe('the customer of 1 intent is forgotten\n')
   })
 
   it('forget-customers keeps order_ids taken and history unchanged; a repeat with the Idempotency-Key is then 422', async () => {
@@ -207,9 +207,7 @@ describe('payments forget-customers', () => {
       'the customers of 0 intents are forgotten\n',
     )
 
-    expect((await ops('--mobile', '+91 98123 45672', '--yes')).stdout).toBe(
-      'the customers of 1 intents are forgotten\n',
-    )
+    expect((await ops('--mobile', '+91 98123 45672', '--yes')).stdout).toBe('the customer of 1 intent is forgotten\n')
     expect(await rowOf(neighbour)).toMatchObject(FORGOTTEN)
   })
 
@@ -237,7 +235,7 @@ describe('payments forget-customers', () => {
       const { mobile, isKnown } = await newCustomer()
       expect(await ops('--mobile', mobile, '--dry-run')).toMatchObject({
         code: 0,
-        stdout: 'would erase the customer data of 1 intents\n',
+        stdout: 'would erase the customer data of 1 intent\n',
       })
       expect(await json('--mobile', mobile, '--dry-run')).toEqual({ wouldForget: 1, warnings: [] })
       expect(await isKnown()).toBe(true)
@@ -248,12 +246,12 @@ describe('payments forget-customers', () => {
       const { code, stdout, stderr } = await ops('--mobile', mobile)
       expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
       expect(stderr).toMatch(
-        /would erase the customer data of 1 intents: add --yes, since there is no terminal to ask on\n$/,
+        /would erase the customer data of 1 intent: add --yes, since there is no terminal to ask on\n$/,
       )
       expect(await isKnown()).toBe(true)
       await create(await newMerchant(service.db), 40 * DAY_MS)
       expect((await ops('--older-than-days', '39')).stderr).toMatch(
-        /warning: .*\n.*erase the customer data of 1 intents …\n.*add --yes/,
+        /warning: .*\n.*erase the customer data of 1 intent …\n.*add --yes/,
       )
       expect(await forget(39)).toEqual({ forgotten: 1 })
     })
@@ -263,7 +261,7 @@ describe('payments forget-customers', () => {
       const declined = await onTerminal('n\n', '--mobile', mobile)
       expect(declined).toMatchObject({
         code: 1,
-        stderr: expect.stringContaining('erase the customer data of 1 intents? (y/N)'),
+        stderr: expect.stringContaining('erase the customer data of 1 intent? (y/N)'),
       })
       expect(await isKnown()).toBe(true)
       expect((await onTerminal('y\n', '--mobile', mobile)).code).toBe(0)
@@ -274,8 +272,8 @@ describe('payments forget-customers', () => {
       await create(await newMerchant(service.db), 366 * DAY_MS)
       expect(await ops('--older-than-days', '365')).toMatchObject({
         code: 0,
-        stderr: 'ops: erase the customer data of 1 intents …\n',
-        stdout: 'the customers of 1 intents are forgotten\n',
+        stderr: 'ops: erase the customer data of 1 intent …\n',
+        stdout: 'the customer of 1 intent is forgotten\n',
       })
     })
   })
