@@ -5,14 +5,7 @@ import type { Merchant } from '../tenants/merchants.ts'
 import { ACCOUNT_KINDS, type AccountKind, type AcquirerSettings, splitAccountName } from './accounts.ts'
 import type { Acquirer, AcquirerMerchant, ReadSettled } from './acquirer.ts'
 import { cashfree } from './cashfree.ts'
-import {
-  type AcquirerClient,
-  type ClientOptions,
-  type LimitedClient,
-  type Linker,
-  labelsOf,
-  withLimits,
-} from './client.ts'
+import { type ClientOptions, type LimitedClient, type Linker, labelsOf, withLimits } from './client.ts'
 import { direct } from './direct.ts'
 import type { Notifications, Notifier } from './notification.ts'
 import { phonepe } from './phonepe.ts'

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyReply } from 'fastify'
 import * as z from 'zod'
 import type { Linker } from '../acquirer/client.ts'
-import { isRefusedRow } from '../db/outage.ts'
+import { isCertainlyNotStored } from '../db/outage.ts'
 import { AcquirerError, badRequest, createUnavailable, idempotencyKeyReused, orderIdExists } from '../errors.ts'
 import { type OperationRequest, operation, success } from '../http/operation.ts'
 import type { DeadlineOf } from '../http/time-limits.ts'
@@ -16,15 +17,15 @@ import { BAD_NEW_PAYMENT, NEW_PAYMENT, type NewPayment, orderId } from './new-pa
 import { linksOf, upiQrLink } from './upi-links.ts'
 
 type Dependencies = {
-  intents: Pick<Intents, 'insert' | 'findEarlier'>
+  intents: Pick<Intents, 'insert' | 'findEarlier' | 'isStored'>
   now: () => Date
   expiryMinutes: number
   publicUrl: string
   drawQr: (form: 'png', text: string) => Promise<Buffer>
   /** The clients to ask for a merchant's link, in this order; none if we make the link. Throws 503 if no client can. */
   linkersOf: (merchant: Merchant) => Promise<Linker[]>
-  /** Longest time for the acquirers to make a link, and for the first of two. */
-  linkTimes: { requestMs: number; firstLinkMs: number }
+  /** Longest time for the acquirers to make a link, and for the first of two, and the pause between look-ups. */
+  linkTimes: { requestMs: number; firstLinkMs: number; lookUpPauseMs: number }
   /** Called for each order that a merchant's next acquirer has made, with what the first account is. */
   onNextAcquirer: (firstKind: Linker['firstKind']) => void
   deadlineOf: DeadlineOf
@@ -187,7 +188,8 @@ type Linking = Pick<Dependencies, 'intents' | 'linkTimes' | 'onNextAcquirer'>
 /**
  * Requests a link from an acquirer, then stores the intent with link and payee. A repeat requests no link. Throws 503
  * and stores nothing if no acquirer makes a link. A link that nobody has seen is closed if another request with the
- * same order_id was faster, if PostgreSQL refuses the intent, or if the link's answer did not come or is not believed.
+ * same order_id was faster, if the intent was certainly not stored, or if the link's answer did not come or is not believed.
+ * An intent whose commit was lost is looked up.
  */
 async function insertWithLink(
   intent: Intent,
@@ -206,16 +208,32 @@ async function insertWithLink(
     until,
   )
   const close = () => closeUnseen(client, paymentLink)
-  const payee = { ...intent.payee, vpa: payeeVpa }
-  const stored = await intents.insert({ ...intent, payee, paymentLink }).catch((error) => {
-    // The link is closed only after a refusal: after any other error the intent may be stored and be found by a repeat.
-    if (isRefusedRow(error)) close()
+  const linked = { ...intent, payee: { ...intent.payee, vpa: payeeVpa }, paymentLink }
+  const stored = await intents.insert(linked).catch(async (error): Promise<InsertOutcome> => {
+    if (isCertainlyNotStored(error)) close()
+    else if (await isFound(intents, linked, linkTimes.lookUpPauseMs, until)) return { intent: linked }
+    // The link stays open where the look-up finds nothing, because the commit may still be under way.
     throw error
   })
   const isOurs = 'intent' in stored && stored.intent.orderId === intent.orderId
   if (!isOurs) close()
   else if (paymentLink.isByNext) onNextAcquirer(firstKind)
   return stored
+}
+
+/** Looks an intent up, again after `pauseMs` while the database is unavailable. */
+async function isFound(
+  intents: Linking['intents'],
+  intent: Intent,
+  pauseMs: number,
+  until: AbortSignal,
+): Promise<boolean> {
+  while (!until.aborted) {
+    const found = await intents.isStored(intent).catch(() => undefined)
+    if (found !== undefined) return found
+    await sleep(pauseMs)
+  }
+  return false
 }
 
 /**

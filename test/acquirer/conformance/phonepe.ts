@@ -76,7 +76,7 @@ export const phonepe: Driver = async (options) => {
         rrn: '',
         at: clock.now(),
       })
-      const events = ['pg.transaction.failed', 'settlement.processed', 'pg.order.created', 'constructor', undefined, 7]
+      const events = ['pg.transaction.failed', 'settlement.processed', 'pg.order.created', 'constructor', undefined]
       return events.flatMap((event) =>
         [told, { payload: null }, { payload: 'text' }].map((of) => JSON.stringify({ ...of, event })),
       )
