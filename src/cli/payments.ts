@@ -8,6 +8,7 @@ import {
   mobileAsWritten,
   pastedUtr,
   reportedUtr,
+  storedEmail,
   text,
   UTR_RULE,
 } from '../fields.ts'
@@ -152,7 +153,7 @@ export const paymentCommands = [
           .transform(Number)
           .refine((days) => days >= 1 && days <= 36_500, DAYS_RULE)
           .optional(),
-        email: text(254).optional(),
+        email: text(254).transform(storedEmail).optional(),
         mobile: mobileAsWritten.optional(),
         dryRun: z.boolean().default(false),
         yes: z.boolean().default(false),
