@@ -195,6 +195,10 @@ export function takeNotifications(
   { reports, now, fieldLimit, atOnceOfAccount }: Receiving,
 ) {
   const placeFor = createPlaces(atOnceOfAccount)
+  // Registers each route with a slash at its end too: a person enters the address at the acquirer, whose server cannot act on a 404.
+  app.addHook('onRoute', (route) => {
+    if (!route.url.endsWith('/')) app.route({ ...route, url: `${route.url}/` })
+  })
   app.decorateRequest('notified')
   app.decorateRequest('freePlace')
   app.addHook('onRequest', async (request) => {

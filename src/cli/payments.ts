@@ -2,7 +2,16 @@ import * as z from 'zod'
 import { ACQUIRER_NAMES, enquiryRulesOf } from '../acquirer/acquirers.ts'
 import { enquire, wasAsked } from '../acquirer/enquire.ts'
 import { AcquirerError } from '../errors.ts'
-import { identifier, matching, mobileAsWritten, reportedUtr, text, UTR_RULE } from '../fields.ts'
+import {
+  identifier,
+  matching,
+  mobileAsWritten,
+  pastedUtr,
+  reportedUtr,
+  storedEmail,
+  text,
+  UTR_RULE,
+} from '../fields.ts'
 import { momentText, toIstTime } from '../ist.ts'
 import { counted, shopAmountText, toDecimalText } from '../money.ts'
 import { createEnquiries } from '../payments/enquiries.ts'
@@ -40,12 +49,14 @@ export const paymentCommands = [
     usage: '--order-id ID --utr U --amount N [--paid-at TIME] [--note TEXT] [--double]',
     schema: z.object({
       orderId: ourOrderId,
-      utr: reportedUtr.pipe(z.string(`${UTR_RULE}, and not a placeholder such as NA`)),
+      utr: pastedUtr.pipe(reportedUtr).pipe(z.string(`${UTR_RULE}, and not a placeholder such as NA`)),
       amount: shopAmountText,
       paidAt: momentText.optional(),
       note: text(255).optional(),
       double: z.boolean().default(false),
     }),
+    // Around the reference, the pasted text may name the customer.
+    audited: { utr: (typed) => pastedUtr.parse(typed) },
     async run({ orderId, utr, amount, paidAt, note, double }, { db, now, person }) {
       const createdAt = paidAt && (await createPaymentHistory(db).find(orderId))?.createdAt
       if (createdAt && !possibleTime(paidAt, now, createdAt)) {
@@ -142,7 +153,7 @@ export const paymentCommands = [
           .transform(Number)
           .refine((days) => days >= 1 && days <= 36_500, DAYS_RULE)
           .optional(),
-        email: text(254).optional(),
+        email: text(254).transform(storedEmail).optional(),
         mobile: mobileAsWritten.optional(),
         dryRun: z.boolean().default(false),
         yes: z.boolean().default(false),

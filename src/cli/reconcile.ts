@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import type { Database } from '../db/pool.ts'
-import { errorText, identifier, matching, text } from '../fields.ts'
+import { errorText, identifier, matching, pastedReference, text } from '../fields.ts'
 import { dayText, nextDay, startOfDay, toIstDay } from '../ist.ts'
 import { addDays, countDays, type Days } from '../ledger/bank-days.ts'
 import { groupRupees, toSumText } from '../money.ts'
@@ -31,7 +31,7 @@ const Report = z
   .object({
     ...DAYS,
     asOf: dayText.optional(),
-    payout: text(64).optional(),
+    payout: pastedReference.optional(),
     mid: identifier.optional(),
     pid: identifier.optional(),
     csv: z.literal(true).optional(),

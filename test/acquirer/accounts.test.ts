@@ -90,8 +90,8 @@ async function create({ mid, key }: Merchant): Promise<string> {
 const statusOf = async ({ mid, key }: Merchant, orderId: string) =>
   (await post(service.app, STATUS, { mid, order_id: orderId }, key)).body.txnStatus
 
-/** Sends what `bank` says of its order to the path of `account`, signed with `secret`. Returns the HTTP status. */
-async function notify(account: Account, order: { orderId: string }, secret: string): Promise<number> {
+/** Sends what `bank` says of its order to the path of `account` and `pathEnd`, signed with `secret`. Returns the HTTP status. */
+async function notify(account: Account, order: { orderId: string }, secret: string, pathEnd = ''): Promise<number> {
   const payment = {
     cf_payment_id: '1',
     payment_status: 'SUCCESS',
@@ -104,7 +104,11 @@ async function notify(account: Account, order: { orderId: string }, secret: stri
     data: { order: { order_id: order.orderId, order_amount: 200 }, payment },
   }
   const { body, headers } = banks.acme.seal(event, secret)
-  const answer = await fetch(`${url}/acquirer/cashfree/notification/${account}`, { method: 'POST', body, headers })
+  const answer = await fetch(`${url}/acquirer/cashfree/notification/${account}${pathEnd}`, {
+    method: 'POST',
+    body,
+    headers,
+  })
   return answer.status
 }
 
@@ -130,8 +134,10 @@ describe('two accounts at one acquirer', () => {
     const orderId = await create(merchant)
     expect(await notify('acme', { orderId }, SECRETS.acme)).toBe(404)
     expect(await notify('other', { orderId }, SECRETS.acme)).toBe(401)
+    expect(await notify('acme', { orderId }, SECRETS.acme, '/')).toBe(404)
+    expect(await notify('other', { orderId }, SECRETS.acme, '/')).toBe(401)
     expect(await statusOf(merchant, orderId)).toBe('PENDING')
-    expect(await notify('other', { orderId }, SECRETS.other)).toBe(200)
+    expect(await notify('other', { orderId }, SECRETS.other, '/')).toBe(200)
     expect(await statusOf(merchant, orderId)).toBe('SUCCESS')
   })
 
@@ -182,7 +188,12 @@ describe('two accounts at one acquirer', () => {
   })
 
   it('there is nothing at the address of an account that does not exist', async () => {
-    for (const path of ['cashfree/notification/nobody', 'cashfree/notification', 'setu/notification/acme']) {
+    for (const path of [
+      'cashfree/notification/nobody',
+      'cashfree/notification',
+      'cashfree/notification/',
+      'setu/notification/acme/',
+    ]) {
       const answer = await fetch(`${url}/acquirer/${path}`, { method: 'POST', body: '{}' })
       expect(answer.status, path).toBe(404)
     }

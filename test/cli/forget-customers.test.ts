@@ -211,6 +211,21 @@ describe('payments forget-customers', () => {
     expect(await rowOf(neighbour)).toMatchObject(FORGOTTEN)
   })
 
+  it('forget-customers forgets a person whose domain is written in either form, and whose number in another script', async () => {
+    const { mid, key } = await newMerchant(service.db, { input: 'shop' })
+    const of = async (customer_email: string, customer_mobile: string) =>
+      (await create({ mid, key }, 0, { customer_email, customer_mobile })).body.data.orderId as string
+    const ascii = 'ravi@xn--p1b6ci4b4b3a.xn--h2brj9c'
+    for (const typed of ['ravi@उदाहरण.भारत', ascii]) {
+      const theirs = [await of('ravi@उदाहरण.भारत', '9812345673'), await of(ascii.toUpperCase(), '9812345674')]
+      expect(await json('--email', typed, '--yes')).toMatchObject({ forgotten: 2 })
+      expect(await Promise.all(theirs.map(rowOf))).toEqual(theirs.map(() => expect.objectContaining(FORGOTTEN)))
+    }
+    const orderId = await of(ascii, '+91 ०९८१२३४५६७५')
+    expect(await json('--mobile', '0091 98123 45675', '--yes')).toMatchObject({ forgotten: 1 })
+    expect(await rowOf(orderId)).toMatchObject(FORGOTTEN)
+  })
+
   it('forget-customers warns of fewer than 365 days, which the law will require, and of nothing else', async () => {
     const LAW =
       'at the latest from 13 May 2027, the DPDP Rules 2025, 8(3), require such data to be retained for a year: give 365 days or more'

@@ -56,6 +56,17 @@ export const NOTIFICATIONS: Case[] = [
     },
   },
   {
+    name: 'a notification is accepted at our address with a slash at its end, and checked as without one',
+    async run(stage) {
+      const order = await newOrder(stage)
+      const body = stage.notification(order.orderId)
+      expect((await stage.send(body, { pathEnd: '/', secret: 'wrong' })).status).toBe(401)
+      expect((await stage.send(body, { pathEnd: '/?source=bank' })).status).toBe(200)
+      expect(await statusOf(stage, order)).toBe('SUCCESS')
+      expect((await stage.send(body, { pathEnd: '//' })).status).toBe(404)
+    },
+  },
+  {
     name: 'an order is paid once, however often and in whatever order the acquirer reports the payment',
     not: { ...OURS, ...ONLY_ASKS },
     async run(stage) {

@@ -59,8 +59,8 @@ export const phonepe: Driver = async (options) => {
       order.payments.push(payment)
       return bank.seal(bank.eventOf({ ...order, orderId: about ?? orderId }, payment)).body
     },
-    async send(body, { secret, signed = body } = {}) {
-      const answer = await post(service.app, PHONEPE.path, body, undefined, bank.seal(signed, secret).headers)
+    async send(body, { secret, signed = body, pathEnd = '' } = {}) {
+      const answer = await post(service.app, PHONEPE.path + pathEnd, body, undefined, bank.seal(signed, secret).headers)
       if (answer.status === 200) await askWhatIsDue()
       return answer
     },
