@@ -6,7 +6,6 @@ import type { PaymentReport } from '../payments/outcome.ts'
 import type { DueRefund } from '../refunds/due-refunds.ts'
 import type { RefundUpdate } from '../refunds/refund.ts'
 import { type AccountKind, accountKind, splitAccountName } from './accounts.ts'
-import type { AcquirerAccount } from './acquirers.ts'
 import { undone } from './json-request.ts'
 
 /**
@@ -90,7 +89,9 @@ export type ClientOptions = {
 /** An account in metrics: its acquirer and its kind, because a metric must not have a label for each account. */
 export type AccountLabels = { acquirer: string; account: AccountKind }
 
-export const labelsOf = ({ name, disabledAt }: Pick<AcquirerAccount, 'name' | 'disabledAt'>): AccountLabels => ({
+type NamedAccount = { name: string; disabledAt: Date | null }
+
+export const labelsOf = ({ name, disabledAt }: NamedAccount): AccountLabels => ({
   acquirer: splitAccountName(name).acquirer,
   account: accountKind(name, disabledAt !== null),
 })
@@ -100,7 +101,7 @@ export const labelsOf = ({ name, disabledAt }: Pick<AcquirerAccount, 'name' | 'd
  * calls are logged.
  */
 export function withLimits(
-  account: Pick<AcquirerAccount, 'name' | 'disabledAt'>,
+  account: NamedAccount,
   client: AcquirerClient,
   { log, onCall, elapsedMs, limits }: ClientOptions,
 ): LimitedClient {

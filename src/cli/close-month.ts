@@ -2,7 +2,6 @@ import { isDeepStrictEqual } from 'node:util'
 import * as z from 'zod'
 import type { Database, Queryable } from '../db/pool.ts'
 import { nextDay, startOfDay, toIstTime } from '../ist.ts'
-import type { Days } from '../ledger/bank-days.ts'
 import type { Difference } from '../ledger/differences.ts'
 import { storeClosedItems, sumsUntil } from '../reconciliation/closed-items.ts'
 import {
@@ -12,6 +11,7 @@ import {
   daysOfMonth,
   type Figures,
   figuresOf,
+  isEmptyMonth,
   readClosedMonths,
 } from '../reconciliation/closed-months.ts'
 import { openDifferences } from '../reconciliation/open-differences.ts'
@@ -43,7 +43,7 @@ export const closeMonthCommands = [
           if (confirmed && !isDeepStrictEqual(figures, confirmed)) {
             throw new CommandError(`the figures of ${month} have just changed: repeat the command to see them`)
           }
-          if (!confirmed && !yes && (await isEmptyMonth(client, days, figures))) {
+          if (!confirmed && !yes && (await isEmptyMonth(client, month, figures))) {
             throw new CommandError(`${month} ${IS_EMPTY}: if it is the month you mean, add --yes`)
           }
           await keepItems(db, client, { month, to: days.to, closedAt })
@@ -84,25 +84,11 @@ const IS_EMPTY = 'has no payment and no import'
 /** Shows the figures of a month and asks whether to close it. Returns the figures; undefined if the month is closed already. */
 async function confirmClosing(month: string, { db, now, terminal }: Context) {
   if ((await readClosedMonths({ client: db, known: now })).some((closed) => closed.month === month)) return undefined
-  const days = daysOfMonth(month)
-  const figures = await readFigures(db, { ...days, now })
+  const figures = await readFigures(db, { ...daysOfMonth(month), now })
   say(terminal.stderr, spellFigures(figures))
-  const doubt = (await isEmptyMonth(db, days, figures)) ? `, which ${IS_EMPTY},` : ''
+  const doubt = (await isEmptyMonth(db, month, figures)) ? `, which ${IS_EMPTY},` : ''
   await requireConfirmation(terminal, `close ${month}${doubt} with these figures`)
   return figures
-}
-
-/** Whether a month has no payment, no settlement and no import, so that its name is probably mistyped. */
-async function isEmptyMonth(db: Queryable, days: Days, { [ALL]: all }: Record<string, Figures>): Promise<boolean> {
-  if (all && all.payments + all.settlements > 0) return false
-  const { rows } = await db.query(
-    `select from settlement_imports where imported_at >= $1 and imported_at < $2
-      union all
-     select from statement_imports where imported_at >= $1 and imported_at < $2
-      limit 1`,
-    [startOfDay(days.from), nextDay(startOfDay(days.to))],
-  )
-  return rows.length === 0
 }
 
 function spellFigures(figures: ClosedMonth['figures']): string {
