@@ -141,11 +141,12 @@ const RUN_HOLDERS = `
      and classid = ($1::bigint >> 32)::oid and objid = ($1::bigint & 4294967295)::oid
      and database = (select oid from pg_database where datname = current_database())`
 
-/** Sessions with locks on tables since `$1` ms or longer, oldest first. PostgreSQL may hide the age of another role's session. */
+/** Sessions that wait for no lock and have used tables for `$1` ms or longer, oldest first. PostgreSQL may hide the age of another role's session. */
 const LONG_HOLDERS = `
   select pid, application_name as name
     from pg_stat_activity
-   where pid <> pg_backend_pid() and coalesce(xact_start <= clock_timestamp() - $1 * interval '1 ms', true)
+   where pid <> pg_backend_pid() and wait_event_type is distinct from 'Lock'
+     and coalesce(xact_start <= clock_timestamp() - $1 * interval '1 ms', true)
      and pid in (select l.pid
                    from pg_locks l
                    join pg_class c on c.oid = l.relation

@@ -1,5 +1,3 @@
-import { Failure } from '../errors.ts'
-
 /** Error codes (SQLSTATE) under the names of PostgreSQL's documentation, appendix A. */
 export const INVALID_PASSWORD = '28P01'
 export const DEADLOCK_DETECTED = '40P01'
@@ -23,7 +21,6 @@ const UNKNOWN_OUTCOME = /^(08|57P0[12]|XX)/
 
 /** Whether a failed transaction has certainly stored nothing: no connection was opened, or PostgreSQL rolled it back. */
 export function isCertainlyNotStored(error: unknown): boolean {
-  if (error instanceof Failure) return true
   const { code = '', message = '' } = error as { code?: string; message?: string }
   if (UNCONNECTED.test(code) || UNCONNECTED.test(message)) return true
   return error instanceof Error && 'severity' in error && !UNKNOWN_OUTCOME.test(code)

@@ -4,7 +4,14 @@ import type { FastifyReply } from 'fastify'
 import * as z from 'zod'
 import type { Linker } from '../acquirer/client.ts'
 import { isCertainlyNotStored } from '../db/outage.ts'
-import { AcquirerError, badRequest, createUnavailable, idempotencyKeyReused, orderIdExists } from '../errors.ts'
+import {
+  AcquirerError,
+  badRequest,
+  createUnavailable,
+  Failure,
+  idempotencyKeyReused,
+  orderIdExists,
+} from '../errors.ts'
 import { type OperationRequest, operation, success } from '../http/operation.ts'
 import type { DeadlineOf } from '../http/time-limits.ts'
 import { toIstText } from '../ist.ts'
@@ -210,7 +217,8 @@ async function insertWithLink(
   const close = () => closeUnseen(client, paymentLink)
   const linked = { ...intent, payee: { ...intent.payee, vpa: payeeVpa }, paymentLink }
   const stored = await intents.insert(linked).catch(async (error): Promise<InsertOutcome> => {
-    if (isCertainlyNotStored(error)) close()
+    // A Failure comes from the queue of the next batch, before the intent is sent.
+    if (error instanceof Failure || isCertainlyNotStored(error)) close()
     else if (await isFound(intents, linked, linkTimes.lookUpPauseMs, until)) return { intent: linked }
     // The link stays open where the look-up finds nothing, because the commit may still be under way.
     throw error

@@ -29,7 +29,7 @@ const FOLDERS: Record<string, RegExp> = {
   statements:
     /^npm:pg-copy-streams$|^(csv|ist|money)\.ts$|^ledger\/(bank-days|match-deductions)\.ts$|^settlements\/(file-amounts|imports|layouts)\.ts$|^(db|statements)\//,
   lists:
-    /^npm:(zod|pg|pg-copy-streams)$|^(errors|fields|ist)\.ts$|^http\/(operation|envelope)\.ts$|^tenants\/authorize\.ts$|^(db|lists)\//,
+    /^npm:(zod|pg|pg-copy-streams)$|^(errors|fields|ist)\.ts$|^http\/(accept|operation|envelope)\.ts$|^tenants\/authorize\.ts$|^(db|lists)\//,
   outbound: /^npm:(ipaddr\.js|undici)$|^(fields|printable)\.ts$|^outbound\//,
   webhooks: /^npm:lru-cache$|^(limits|money|sealing)\.ts$|^payments\/(answered|outbox|outcome)\.ts$|^(db|webhooks)\//,
 }

@@ -19,7 +19,7 @@ const MIGRATIONS = fileURLToPath(new URL('../../migrations', import.meta.url))
 const HELD_MS = 10_000
 const CREATE_EVERY_MS = 40
 const LOCK_TIMEOUT_MS = 100
-const WAITING = /waiting for a table that process \d+ \(pg_dump\) has locked; next try in 5 s/
+const WAITING = /waiting for a table that process \d+ \(pg_dump\)( or process \d+.*)? has locked; next try in 5 s/
 
 /** The migrations, and one that is pending and locks the table of intents. */
 function migrationsAndOne(sql = 'alter table payment_intents add column probe integer;'): string {
