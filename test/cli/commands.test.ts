@@ -381,7 +381,7 @@ describe('settlements import', () => {
     expect(await ops('settlements', 'import', '/nowhere.csv')).toEqual(fault('/nowhere.csv cannot be read: ENOENT'))
   })
 
-  it('accounts add and settlements import name a file that cannot be opened', async () => {
+  it('settlements import names a file that cannot be opened', async () => {
     // stat finds a socket and open fails, as with the file of another user in the container of `ops`.
     const folder = mkdtempSync(join(tmpdir(), 'upi-payments-file-'))
     const socket = join(folder, 'socket')
@@ -391,8 +391,6 @@ describe('settlements import', () => {
       rmSync(folder, { recursive: true, force: true })
     })
     await once(server, 'listening')
-    const named = fault(`${socket} cannot be read: ENXIO`)
-    expect(await ops('settlements', 'import', socket)).toEqual(named)
-    expect(await ops('accounts', 'add', '--account', 'acme', '--acquirer', 'cashfree', '--from', socket)).toEqual(named)
+    expect(await ops('settlements', 'import', socket)).toEqual(fault(`${socket} cannot be read: ENXIO`))
   })
 })
