@@ -16,6 +16,7 @@ import type { Pools } from './db/pool.ts'
 import { docsRoutes } from './docs/routes.ts'
 import { createHttpApp } from './http/http-app.ts'
 import { registerRateLimits } from './http/rate-limits.ts'
+import type { OnRequest } from './http/request-log.ts'
 import { measureLateness, refuseWhileLate, registerTimeLimits } from './http/time-limits.ts'
 import { createTurns } from './http/turns.ts'
 import { startJobs } from './jobs.ts'
@@ -58,12 +59,11 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
   const http = createOutboundClient({ allowedNetworks: config.webhooks.allowedNetworks, limits: limits.outbound, now })
   const clientOptions = { log, onCall: metrics.acquirerCall, limits: limits.acquirers, elapsedMs }
   const accounts = openAccounts(pools.keys, config, limits.lookUps)
-  const { clients, clientOf, linkersOf, notifierOf } = createAcquirers(accounts, http, clientOptions)
+  const { clientOf, linkersOf, notifierOf } = createAcquirers(accounts, http, clientOptions)
   const waiting = createWaiting(pools.due, enquiryRulesOf)
   const drawQr = createDrawQr(limits.pages)
 
-  const onRequest = (route: string, status: number, durationMs: number) =>
-    metrics.request(route, status, durationMs, now())
+  const onRequest: OnRequest = (request, durationMs) => metrics.request(request, durationMs, now())
   const app = await createHttpApp({ log, onRequest, isOutage, isDraining, trustProxy: config.trustProxy, limits })
   const { deadlineOf, patiently } = registerTimeLimits(app, limits, isOutage, elapsedMs)
   const latenessMs = measureLateness(app)
@@ -113,7 +113,7 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
     for (const operation of OPERATIONS.v1) operation.register(v1, v1Dependencies)
   })
 
-  const jobs = startJobs({ db: pools.due, config, clients, http, reports, refundListeners, metrics, log, now, limits })
+  const jobs = startJobs({ db: pools.due, config, clientOf, http, reports, refundListeners, metrics, log, now, limits })
   app.addHook('preClose', jobs.stop)
   return app
 }

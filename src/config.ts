@@ -68,6 +68,10 @@ const OperatorVariables = z.object({
   DATABASE_MIGRATE_URL: postgresUrl.optional(),
   DATABASE_READ_URL: postgresUrl.optional(),
   DATABASE_POOL_SIZE: wholeNumber(1, 1_000).default(6),
+  // The sandbox of an acquirer is refused in production, by commands too.
+  NODE_ENV: z
+    .enum(['production', 'development', 'test'], 'must be production, development or test')
+    .default('development'),
   ...ACCOUNT_VARIABLES,
   WEBHOOK_SEALING_KEY: sealingKeys.default([]),
   WEBHOOK_ALLOWED_NETWORKS: networks.default([]),
@@ -80,9 +84,6 @@ const OperatorVariables = z.object({
 })
 
 const ServiceVariables = OperatorVariables.extend({
-  NODE_ENV: z
-    .enum(['production', 'development', 'test'], 'must be production, development or test')
-    .default('development'),
   HOST: z.string().default('127.0.0.1'),
   PORT: port.default(3000),
   PUBLIC_URL: checked(
@@ -135,7 +136,7 @@ export const readDatabaseConfig = (environment: Variables) =>
 /** Reads the settings of the service. Throws an Error that names every wrong variable. */
 export function readConfig(environment: Variables) {
   const variables = readVariables(ServiceVariables, withFiles(environment))
-  const production = variables.NODE_ENV === 'production'
+  const production = isProduction(variables)
   if (production && variables.PUBLIC_URL === undefined) {
     // The caller chooses the Host header, so customers' payment links must not be made from it.
     throw new Error('PUBLIC_URL is required in production: the address under which customers reach this service')
@@ -154,7 +155,6 @@ export function readConfig(environment: Variables) {
   const acquirers: AcquirerSettings = { ...accounts, direct: variables.ACQUIRER_SECRETS }
   return {
     ...database,
-    production,
     host: variables.HOST,
     port: variables.PORT,
     publicUrl,
@@ -172,14 +172,18 @@ export function readConfig(environment: Variables) {
   }
 }
 
+const isProduction = ({ NODE_ENV }: z.output<typeof OperatorVariables>) => NODE_ENV === 'production'
+
 function databaseConfig(variables: z.output<typeof OperatorVariables>) {
+  const production = isProduction(variables)
   return {
+    production,
     databaseUrl: variables.DATABASE_URL,
     databaseMigrateUrl: variables.DATABASE_MIGRATE_URL ?? variables.DATABASE_URL,
     databaseReadUrl: variables.DATABASE_READ_URL,
     databasePoolSize: variables.DATABASE_POOL_SIZE,
     // Commands take no notifications.
-    acquirers: { ...readAccounts(variables), direct: [] },
+    acquirers: { ...readAccounts(variables, { production }), direct: [] },
     webhooks: {
       sealingKeys: variables.WEBHOOK_SEALING_KEY,
       allowedNetworks: {

@@ -1,3 +1,5 @@
+import { counted } from './money.ts'
+
 /** The first line of a file's table, which names its columns: in our own form, or in that of a bank. */
 
 export type Checked<T> = { value: T; faults?: never } | { value?: never; faults: string[] }
@@ -77,7 +79,7 @@ export function readHeader(
               positions.map((position) => record[position] ?? ''),
               line,
             )
-          : { faults: [`has ${record.length} fields, not ${names.length}`] },
+          : { faults: [`has ${counted(record.length, 'field')}, not ${names.length}`] },
       end: () => [],
     },
   }
@@ -145,7 +147,7 @@ function readBankRecords(
       else if (fault) return { faults: [fault.text], line: fault.line }
       if (swallowsRow(record)) return { faults: ['has a quote that is not closed'] }
       if (record.length < fewest || record.slice(header.length).some((field) => field.trim() !== '')) {
-        return { faults: [`has ${record.length} fields, not ${header.length}`] }
+        return { faults: [`has ${counted(record.length, 'field')}, not ${header.length}`] }
       }
       const cut = amountsAt.find((at) => isCutAtComma(record, positions[at] as number))
       if (cut !== undefined) return { faults: [`${names[cut]} ${CUT_AT_COMMA}`] }

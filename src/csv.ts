@@ -3,6 +3,7 @@ import { type Readable, pipeline as startPipeline } from 'node:stream'
 import { CsvError, parse } from 'csv-parse'
 import { type CsvFormat, LINE_BREAK, type RecordReader, readHeader } from './csv-header.ts'
 import { openTable, type Table } from './csv-open.ts'
+import { counted } from './money.ts'
 
 /** Reads CSV files of banks: checks each line, and returns lines for PostgreSQL's COPY, in constant memory. */
 
@@ -21,7 +22,7 @@ export class CsvFileError extends Error {
   readonly count: number
 
   constructor(faults: readonly LineFault[], count: number) {
-    super(`${count} bad ${count === 1 ? 'line' : 'lines'}, nothing was imported`)
+    super(`${counted(count, 'bad line')}, nothing was imported`)
     this.name = 'CsvFileError'
     this.faults = faults
     this.count = count

@@ -56,6 +56,9 @@ export class AcquirerError extends Error {
   /** A link that a failed call may have made, and that can be closed. */
   unsureLink: Record<'acquirer' | 'merchantId' | 'id' | 'reference' | 'link', string> | undefined
 
+  /** For metrics, whose account failed: of several that were requested a link the one that matters most. */
+  accountKind: 'default' | 'own' | 'disabled' | undefined
+
   constructor(outcome: AcquirerError['outcome'], message: string, facts: Record<string, unknown> = {}) {
     super(message)
     this.name = 'AcquirerError'

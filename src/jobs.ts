@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { Clients } from './acquirer/acquirer-queues.ts'
+import type { ClientOf } from './acquirer/acquirer-queues.ts'
 import { enquiryRulesOf } from './acquirer/acquirers.ts'
 import { dueRefunds } from './acquirer/carry-out-refunds.ts'
 import { dueEnquiries } from './acquirer/enquire.ts'
@@ -22,7 +22,7 @@ type Jobs = {
   /** The pool of jobs. */
   db: Database
   config: Pick<Config, 'webhooks'>
-  clients: Clients
+  clientOf: ClientOf
   http: HttpClient
   reports: Reports
   refundListeners: RefundListeners
@@ -33,7 +33,7 @@ type Jobs = {
 }
 
 /** Starts the due jobs: webhooks, queries to acquirers, refunds, expiries, comparisons of UTRs. */
-export function startJobs({ db, config, clients, http, reports, refundListeners, metrics, log, now, limits }: Jobs) {
+export function startJobs({ db, config, clientOf, http, reports, refundListeners, metrics, log, now, limits }: Jobs) {
   const { sealingKeys } = config.webhooks
   const deliveries = createDeliveries(db)
   const updates = createRefundUpdates(db, refundListeners)
@@ -43,12 +43,12 @@ export function startJobs({ db, config, clients, http, reports, refundListeners,
       dueEnquiries({
         enquiries: createEnquiries(db),
         reports,
-        clients,
+        clientOf,
         rulesOf: enquiryRulesOf,
         now,
         limits: limits.acquirers,
       }),
-      dueRefunds({ due: createDueRefunds(db), updates, clients, now, limits: limits.acquirers }),
+      dueRefunds({ due: createDueRefunds(db), updates, clientOf, now, limits: limits.acquirers }),
       dueExpiries({ db, now, limits: limits.webhooks }),
       dueComparisons(db, now, metrics.reports.onException),
     ],

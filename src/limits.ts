@@ -149,6 +149,8 @@ export const LIMITS = {
   acquirers: {
     /** Longest time for all calls of a request: log-in and call, and both again when the token was refused. */
     requestMs: 5_000,
+    /** Pause between two look-ups, within `requestMs`, of an intent whose commit was lost. */
+    lookUpPauseMs: 500,
     /** Longest time for the first of two acquirers to make a link. */
     firstLinkMs: 2_000,
     /** After a call without an answer, the other one of two acquirers is asked first for this time. */

@@ -1,7 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import { splitAccountName } from './acquirer/accounts.ts'
+import { ACCOUNT_KINDS, type AccountKind, splitAccountName } from './acquirer/accounts.ts'
 import { ACQUIRER_NAMES, LINKING_NAMES } from './acquirer/acquirers.ts'
+import type { AccountLabels } from './acquirer/client.ts'
 import { FAILURE_REASONS, type FailureReason } from './payments/failure-reasons.ts'
 import { EXCEPTION_KINDS, type ExceptionKind, type FinalStatus, type ReportSource } from './payments/outcome.ts'
 import type { OpenCounts } from './reconciliation/overview.ts'
@@ -25,16 +26,16 @@ type Labels = Readonly<Record<string, readonly (string | number)[]>>
 const COUNTERS = {
   payment_intents_created_total: ['Intents stored', {}],
   payment_intents_by_next_acquirer_total: [
-    'Intents whose link the next acquirer of the merchant has made, since the first one had made none',
-    {},
+    'Intents whose link the next acquirer of the merchant has made, since the first one had made none, by what account the first one is',
+    { account: ACCOUNT_KINDS },
   ],
   payment_intent_conflicts_total: [
     'Intents that were not stored, since their order_id or Idempotency-Key was taken',
     {},
   ],
   payment_notifications_refused_total: [
-    'Notifications of the acquirer that were refused, by status',
-    { status: [...REFUSALS] },
+    'Notifications of the acquirer that were refused, by status and what account they are for',
+    { status: [...REFUSALS], account: ACCOUNT_KINDS },
   ],
   payment_exceptions_total: [
     'Payments that the operator has to look into, by kind and acquirer; repeats of one are not counted',
@@ -53,9 +54,10 @@ const COUNTERS = {
     {},
   ],
   acquirer_calls_total: [
-    'Calls of acquirers that make their own links, by call and outcome; refused is the set-up, which has to be mended',
+    'Calls of acquirers that make their own links, by account, call and outcome; refused is the set-up, which has to be mended',
     {
       acquirer: LINKING_NAMES,
+      account: ACCOUNT_KINDS,
       call: ['createLink', 'closeLink', 'getPayment', 'refund', 'getRefund'],
       outcome: ['done', 'crowded', 'refused', 'bad answer', 'unavailable'],
     },
@@ -77,6 +79,9 @@ const GAUGES = {
     'For how long the oldest delivery has been due, of endpoints that are not switched off; 0 when none is',
 }
 
+/** `accountKind` is that of a notification's account, or of the account that failed to make a link. */
+type MeasuredRequest = { route: string; status: number; accountKind?: AccountKind | undefined }
+
 type PoolCounts = { totalCount: number; idleCount: number; waitingCount: number }
 
 export type Metrics = ReturnType<typeof createMetrics>
@@ -91,8 +96,8 @@ export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () =
   collectDefaultMetrics({ register: registry })
   const requests = new Histogram({
     name: 'http_request_duration_seconds',
-    help: 'Requests by route and status, and how long they took',
-    labelNames: ['route', 'status'],
+    help: 'Requests by route and status, and how long they took; a 503 because an acquirer made no link has the account too',
+    labelNames: ['route', 'status', 'account'],
     buckets: DURATION_BUCKETS,
     registers,
   })
@@ -162,15 +167,21 @@ export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () =
   const children = new Map<string, Map<number, { observe: (seconds: number) => void }>>()
   return {
     registry,
-    request(route: string, status: number, durationMs: number, at: Date) {
+    request({ route, status, accountKind: account }: MeasuredRequest, durationMs: number, at: Date) {
+      const isNotification = route.startsWith('/acquirer/')
       if (!children.has(route)) requests.zero({ route, status: '500' })
       const byStatus = children.get(route) ?? new Map()
       children.set(route, byStatus)
-      const child = byStatus.get(status) ?? requests.labels(route, String(status))
-      byStatus.set(status, child)
-      child.observe(durationMs / 1000)
-      if (!route.startsWith('/acquirer/')) return
-      if (REFUSALS.has(status)) counters.payment_notifications_refused_total.inc({ status })
+      if (status === 503 && account && !isNotification) {
+        requests.observe({ route, status: '503', account }, durationMs / 1000)
+      } else {
+        const child = byStatus.get(status) ?? requests.labels({ route, status: String(status) })
+        byStatus.set(status, child)
+        child.observe(durationMs / 1000)
+      }
+      if (!isNotification) return
+      if (REFUSALS.has(status))
+        counters.payment_notifications_refused_total.inc({ status, account: account ?? 'default' })
       else if (status === 200) gauges.payment_last_notification_timestamp_seconds.set(at.getTime() / 1000)
     },
     reports: {
@@ -184,9 +195,9 @@ export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () =
         counters.payment_failures_total.inc({ reason, acquirer: splitAccountName(account).acquirer }),
       onSurplusAttempt: () => counters.payment_attempts_surplus_total.inc(),
     },
-    acquirerCall: (acquirer: string, call: string, outcome: string) =>
-      counters.acquirer_calls_total.inc({ acquirer, call, outcome }),
-    madeByNextAcquirer: () => counters.payment_intents_by_next_acquirer_total.inc(),
+    acquirerCall: (account: AccountLabels, call: string, outcome: string) =>
+      counters.acquirer_calls_total.inc({ ...account, call, outcome }),
+    madeByNextAcquirer: (account: AccountKind) => counters.payment_intents_by_next_acquirer_total.inc({ account }),
     acquirersConfigured: (count: () => Promise<number>) => {
       countAcquirers = count
     },

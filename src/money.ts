@@ -28,6 +28,9 @@ export function orderAmount(maxRupees: number) {
   )
 }
 
+/** Some store software sends four decimals: 100.0000 is 100. */
+const SHOP_DECIMALS = '\\.[0-9]{1,2}0*'
+
 /** Rupees from 1.00, as text or as a JSON number; the result is paise. */
 export const shopAmount = (maxRupees: number) => textOrNumber(shopPattern(maxRupees), shopRule(maxRupees))
 
@@ -35,7 +38,7 @@ export const shopAmount = (maxRupees: number) => textOrNumber(shopPattern(maxRup
 export const shopAmountText = textInPaise(shopPattern(HIGHEST_MAX_RUPEES), shopRule(HIGHEST_MAX_RUPEES))
 
 function shopPattern(maxRupees: number): RegExp {
-  return new RegExp(`^0*((${oneTo(maxRupees - 1)})(\\.[0-9]{1,2})?|${maxRupees}(\\.00?)?)$`)
+  return new RegExp(`^0*((${oneTo(maxRupees - 1)})(${SHOP_DECIMALS})?|${maxRupees}(\\.0+)?)$`)
 }
 
 function shopRule(maxRupees: number): string {
@@ -48,7 +51,7 @@ const REFUND_RULE = `must be rupees from 0.01 to ${HIGHEST_MAX_RUPEES}.00 with a
 /** The amount of a shop's refund, from 0.01, as text or as a JSON number; the result is paise. */
 export const shopRefund = textOrNumber(
   new RegExp(
-    `^(?!0*(\\.0*)?$)0*((0|${oneTo(HIGHEST_MAX_RUPEES - 1)})(\\.[0-9]{1,2})?|${HIGHEST_MAX_RUPEES}(\\.00?)?)$`,
+    `^(?!0*(\\.0*)?$)0*((0|${oneTo(HIGHEST_MAX_RUPEES - 1)})(${SHOP_DECIMALS})?|${HIGHEST_MAX_RUPEES}(\\.0+)?)$`,
   ),
   REFUND_RULE,
 )
@@ -83,10 +86,10 @@ function textOrNumber(pattern: RegExp, rule: string) {
   )
 }
 
-/** Paise of rupees with at most two decimals. A bank's amount has up to 14 digits, and a number holds 15 exactly. */
+/** Paise of rupees, whose decimals after the second are zeros. A bank's amount has up to 14 digits, and a number holds 15 exactly. */
 export function toPaise(rupees: string): number {
   const [whole = '', decimals = ''] = rupees.split('.')
-  return Number(whole) * 100 + Number(decimals.padEnd(2, '0'))
+  return Number(whole) * 100 + Number(decimals.padEnd(2, '0').slice(0, 2))
 }
 
 const BANK_RULE = 'must be rupees with at most two decimals'
@@ -143,6 +146,10 @@ export const toJsonNumber = (paise: number): number => paise / 100
 
 /** For people: 1234567 is `12,34,567`. Without Intl, whose first use delays the start. */
 export const toIndianDigits = (count: number | string): string => String(count).replace(/\B(?=(\d\d)*\d{3}$)/g, ',')
+
+/** For people: `1 row`, `2 rows`, `1,00,000 rows`; `many` is the plural where it is not `what` with an s. */
+export const counted = (count: number, what: string, many = `${what}s`): string =>
+  `${toIndianDigits(count)} ${count === 1 ? what : many}`
 
 /** For people: groups the digits of amounts in a text, `paid 3218361.86` becomes `paid 32,18,361.86`. */
 export function groupRupees(text: string): string {

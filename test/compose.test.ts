@@ -49,3 +49,33 @@ it('compose lets PostgreSQL have connections for 8 instances, and 20 for ops, ba
   const connections = Number(/-cmax_connections=(\d+)/.exec(serviceText('db'))?.[1])
   expect(connections).toBeGreaterThanOrEqual(8 * ofInstance + 20)
 })
+
+it('compose shows the current folder to ops alone, read-only, and runs it there', () => {
+  expect(COMPOSE.match(/\/files.*$/gm)).toEqual(["/files:ro']", '/files'])
+  expect(serviceText('ops')).toMatch(/^ {4}volumes: \['\$\{PWD:-\.\}:\/files:ro'\]\n {4}working_dir: \/files$/m)
+})
+
+const systemdText = (name: string) => readFileSync(join(ROOT, 'src/systemd', name), 'utf8')
+
+it('the override for journald covers every service of compose that logs, and not ops, which prints secret keys', () => {
+  const [, services = ''] = COMPOSE.split(/^services:$/m)
+  const names = [...(services.split(/^volumes:$/m)[0] ?? '').matchAll(/^ {2}([\w-]+):$/gm)].map(([, name]) => name)
+  const logged = names.filter((name) => !['published', 'published-by-balancer', 'ops'].includes(name as string))
+  const override = systemdText('docker-compose.override.yml')
+  expect(override).toMatch(/^x-journald: &journald\n {2}logging:\n {4}driver: journald$/m)
+  expect([...override.matchAll(/^ {2}([\w-]+): \*journald$/gm)].map(([, name]) => name).sort()).toEqual(logged.sort())
+})
+
+it('journald.conf retains the last line of every file for 180 days, in files and bytes that allow it', () => {
+  const lines = systemdText('journald.conf').split('\n')
+  const [section, ...settings] = lines.filter((line) => line !== '' && !line.startsWith('#'))
+  expect(section).toBe('[Journal]')
+  const journal = Object.fromEntries(settings.map((line) => line.split('=')))
+  const { MaxRetentionSec, MaxFileSec, SystemMaxUse, SystemMaxFiles, ...others } = journal
+  expect(others).toEqual({ Storage: 'persistent', RateLimitIntervalSec: '0' })
+  const days = (text: string) => Number(/^(\d+)day$/.exec(text)?.[1])
+  expect(days(MaxRetentionSec) - days(MaxFileSec)).toBeGreaterThanOrEqual(180)
+  // A file has 128 MB at most.
+  const filesOfSize = (Number(/^(\d+)G$/.exec(SystemMaxUse)?.[1]) * 1024) / 128
+  expect(Number(SystemMaxFiles)).toBeGreaterThan(days(MaxRetentionSec) / days(MaxFileSec) + filesOfSize)
+})

@@ -75,19 +75,30 @@ describe('the largest amount of a merchant', () => {
   })
 })
 
-it.each(['0.01', '0.5', '1', '500000', '500000.00', '499999.99', 0.01, 500_000])(
+it.each(['0.01', '0.5', '0.0100', '1', '500000', '500000.0000', '500000.00', '499999.99', 0.01, 500_000])(
   'a shop’s refund may be of %j',
   (amount) => {
     expect(shopRefund.safeParse(amount).success).toBe(true)
   },
 )
 
-it.each(['0', '0.00', '0.001', '500000.01', '500001', '1e2', '', '.5', 0, 500_000.01])(
-  'a shop’s refund may not be of %j',
-  (amount) => {
-    expect(shopRefund.safeParse(amount).success).toBe(false)
-  },
-)
+it.each([
+  '0',
+  '0.00',
+  '0.0000',
+  '0.001',
+  '0.0101',
+  '500000.0001',
+  '500000.01',
+  '500001',
+  '1e2',
+  '',
+  '.5',
+  0,
+  500_000.01,
+])('a shop’s refund may not be of %j', (amount) => {
+  expect(shopRefund.safeParse(amount).success).toBe(false)
+})
 
 describe('an amount, 1.00 to 500000.00 rupees', () => {
   it('an amount of 1.00 to 500000.00 rupees is read back unchanged from each of its spellings', () => {
@@ -97,6 +108,13 @@ describe('an amount, 1.00 to 500000.00 rupees', () => {
         const spelled = [toPlainText(amount), toDecimalText(amount), toIndianText(amount).replace(/[₹,]/g, ''), asJson]
         expect(spelled.map((text) => SHOP.parse(text))).toEqual(spelled.map(() => amount))
         expect(SHOP.parse(JSON.parse(asJson))).toBe(amount)
+        // Some store software sends four decimals.
+        expect([SHOP, shopAmountText, shopRefund].map((of) => of.parse(`${toDecimalText(amount)}00`))).toEqual([
+          ...[amount, amount, amount],
+        ])
+        expect(
+          [SHOP, shopAmountText, shopRefund].map((of) => of.safeParse(`${toDecimalText(amount)}01`).success),
+        ).toEqual([...[false, false, false]])
         // As the bank tells of it, and as it is compared.
         const told = [toDecimalText(amount), toPlainText(amount), JSON.parse(asJson)]
         expect(told.map((amount) => bankAmount.parse(amount))).toEqual(told.map(() => toDecimalText(amount)))

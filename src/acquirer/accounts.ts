@@ -60,8 +60,16 @@ export const ACCOUNT_VARIABLES = {
 
 type Variables = z.output<z.ZodObject<typeof ACCOUNT_VARIABLES>>
 
-/** Settings of the HTTP service. Commands pass none, because they take no notifications. */
-export type Service = { production: boolean; publicUrl: string }
+/** Settings by which accounts are checked. Commands pass no `publicUrl`, because they take no notifications. */
+export type Service = { production: boolean; publicUrl?: string | undefined }
+
+/** Kinds of accounts in metrics: a label for each account would have no bound. */
+export const ACCOUNT_KINDS = ['default', 'own', 'disabled'] as const
+export type AccountKind = (typeof ACCOUNT_KINDS)[number]
+
+/** `default` is an account of the environment, `own` one of the database, which merchants have for themselves. */
+export const accountKind = (name: string, isDisabled: boolean): AccountKind =>
+  !name.includes(':') ? 'default' : isDisabled ? 'disabled' : 'own'
 
 /** An account's name, as merchants, orders and refunds carry it: `setu` for the account `default`, else `setu:acme`. */
 export const accountName = (acquirer: string, account?: string) =>
@@ -77,7 +85,7 @@ export function splitAccountName(name: string): { acquirer: string; account: str
  * The settings of the account `name` from the lines `NAME=value` of `text`, under the names of the environment. Throws an
  * Error for the operator that repeats no value.
  */
-export function readAccount(name: string, text: string, service?: Service): Account {
+export function readAccount(name: string, text: string, service: Service): Account {
   const { acquirer, account } = splitAccountName(name)
   const names = Object.keys(ACCOUNT_VARIABLES).filter((one) => one.startsWith(`${acquirer.toUpperCase()}_`))
   const lines = text.split('\n').filter((line) => line.trim() !== '' && !line.startsWith('#'))
@@ -94,13 +102,13 @@ export function readAccount(name: string, text: string, service?: Service): Acco
 }
 
 /** The accounts that are set up. Throws an Error for the operator when only some credentials of one are set. */
-export const readAccounts = (variables: Variables, service?: Service): Omit<AcquirerSettings, 'direct'> => ({
+export const readAccounts = (variables: Variables, service: Service): Omit<AcquirerSettings, 'direct'> => ({
   setu: setuAccount(variables, service),
   cashfree: cashfreeAccount(variables, service),
   phonepe: phonepeAccount(variables, service),
 })
 
-function setuAccount(variables: Variables, service?: Service): SetuSettings | undefined {
+function setuAccount(variables: Variables, service: Service): SetuSettings | undefined {
   const { SETU_API_URL: apiUrl, SETU_CLIENT_ID, SETU_CLIENT_SECRET, SETU_NOTIFICATION_SECRETS } = variables
   const account = allOrNone('Setu', { SETU_CLIENT_ID, SETU_CLIENT_SECRET, SETU_NOTIFICATION_SECRETS })
   if (account === undefined) return undefined
@@ -115,18 +123,18 @@ function setuAccount(variables: Variables, service?: Service): SetuSettings | un
 }
 
 /** Cashfree signs notifications with one of the account's client secrets, so all of them are accepted. */
-function cashfreeAccount(variables: Variables, service?: Service): CashfreeSettings | undefined {
+function cashfreeAccount(variables: Variables, service: Service): CashfreeSettings | undefined {
   const { CASHFREE_API_URL: apiUrl, CASHFREE_CLIENT_ID, CASHFREE_CLIENT_SECRET } = variables
   const account = allOrNone('Cashfree', { CASHFREE_CLIENT_ID, CASHFREE_CLIENT_SECRET })
   if (account === undefined) return undefined
   const isSandbox = checkSandbox(apiUrl, 'sandbox.cashfree.com', 'CASHFREE_API_URL', service)
   const { CASHFREE_CLIENT_ID: clientId, CASHFREE_CLIENT_SECRET: notificationSecrets } = account
   const [clientSecret = ''] = notificationSecrets
-  return { apiUrl, isSandbox, clientId, clientSecret, notificationSecrets, publicUrl: service?.publicUrl }
+  return { apiUrl, isSandbox, clientId, clientSecret, notificationSecrets, publicUrl: service.publicUrl }
 }
 
 /** Webhooks of PhonePe's kind SHA have a user and a password, which are one secret; those of its kind HMAC have a key. */
-function phonepeAccount(variables: Variables, service?: Service): PhonepeSettings | undefined {
+function phonepeAccount(variables: Variables, service: Service): PhonepeSettings | undefined {
   const { PHONEPE_CLIENT_ID, PHONEPE_CLIENT_VERSION, PHONEPE_CLIENT_SECRET, PHONEPE_WEBHOOK_PASSWORD } = variables
   const credentials = { PHONEPE_CLIENT_ID, PHONEPE_CLIENT_VERSION, PHONEPE_CLIENT_SECRET, PHONEPE_WEBHOOK_PASSWORD }
   const account = allOrNone('PhonePe', credentials)
@@ -144,10 +152,10 @@ function phonepeAccount(variables: Variables, service?: Service): PhonepeSetting
 }
 
 /** Returns whether an account is in the acquirer's sandbox at `host`. Throws in production. */
-function checkSandbox(apiUrl: string, host: string, variable: string, service: Service | undefined): boolean {
+function checkSandbox(apiUrl: string, host: string, variable: string, { production }: Service): boolean {
   // A name with the dot of the DNS root is the same host.
   const isSandbox = new URL(apiUrl).hostname.replace(/\.+$/, '') === host
-  if (isSandbox && service?.production) {
+  if (isSandbox && production) {
     throw new Error(
       `${variable} must not be the sandbox in production, where a simulated payment marks an order as paid: to try things out, set NODE_ENV=development`,
     )

@@ -1,46 +1,57 @@
 import { AcquirerError } from '../errors.ts'
-import type { JobSource } from '../scheduler/scheduler.ts'
+import type { DueMerchant } from '../payments/due-merchants.ts'
+import type { JobSource, Queue } from '../scheduler/scheduler.ts'
 import type { AcquirerClient } from './client.ts'
 
-/** Returns the clients of all accounts, by account: accounts may be added at any time. */
-export type Clients = () => Promise<ReadonlyMap<string, AcquirerClient>>
+/** Returns the client of an acquirer account; undefined if the account cannot do the work. */
+export type ClientOf = (account: string) => Promise<AcquirerClient | undefined>
 
-/** Work that is due at an account. `findDue` returns merchants. `claimDue` returns work and plans its next attempt. */
-type DueAtAcquirer<Due> = {
-  findDue: (account: string, limit: number, now: Date) => Promise<string[]>
+/** Work at acquirers. `findDue` finds it for all accounts at once. `claimDue` returns work and plans its next attempt. */
+type DueAtAcquirers<Due> = {
+  findDue: (now: Date) => Promise<DueMerchant[]>
   claimDue: (account: string, mid: string, limit: number, now: Date) => Promise<Due[]>
 }
 
 /**
  * The due jobs of all accounts at acquirers. Each account is a group, in which each merchant has a queue of its own, so
- * that neither a dead acquirer nor a merchant's backlog delays others.
+ * that neither a dead acquirer nor a merchant's backlog delays others. The queues of merchants are claimed in turn.
  */
 export function acquirerQueues<Due>(
   name: string,
-  clients: Clients,
-  { findDue, claimDue }: DueAtAcquirer<Due>,
+  clientOf: ClientOf,
+  { findDue, claimDue }: DueAtAcquirers<Due>,
   { dueAtOnce, now }: { dueAtOnce: number; now: () => Date },
   work: (due: Due, client: AcquirerClient) => Promise<unknown>,
 ): JobSource {
-  const queueOf = (account: string, client: AcquirerClient, mid: string) => ({
-    key: `${mid} ${name} ${account}`,
-    group: `${name} ${account}`,
-    async claim(most: number) {
-      const claimed = await claimDue(account, mid, most, now())
-      return claimed.map((due) => () => work(due, client).then(() => true))
-    },
-  })
+  let claims = 0
+  /** The number of the last claim of each waiting queue, by its key. */
+  let lastClaims = new Map<string, number>()
+  const lastClaimOf = ({ key }: Pick<Queue, 'key'>) => lastClaims.get(key) ?? 0
+
+  const queueOf = ({ acquirer, mid }: DueMerchant, client: AcquirerClient): Queue => {
+    const key = `${mid} ${name} ${acquirer}`
+    return {
+      key,
+      group: `${name} ${acquirer}`,
+      async claim(most) {
+        lastClaims.set(key, ++claims)
+        const claimed = await claimDue(acquirer, mid, most, now())
+        return claimed.map((due) => () => work(due, client).then(() => true))
+      },
+    }
+  }
   return {
     name,
     atOnce: { ofQueue: dueAtOnce / 4, ofGroup: dueAtOnce },
-    async findQueues(isStopped) {
-      const queues = []
-      for (const [account, client] of await clients()) {
-        if (isStopped?.()) break
-        const mids = await findDue(account, dueAtOnce, now())
-        queues.push(...mids.map((mid) => queueOf(account, client, mid)))
+    async findQueues() {
+      const queues: Queue[] = []
+      for (const due of await findDue(now())) {
+        const client = await clientOf(due.acquirer)
+        if (client) queues.push(queueOf(due, client))
       }
-      return queues
+      lastClaims = new Map(queues.map((queue) => [queue.key, lastClaimOf(queue)]))
+      // The sort is stable: of queues that have not been claimed, the one that is due longest comes first.
+      return queues.sort((a, b) => lastClaimOf(a) - lastClaimOf(b))
     },
   }
 }

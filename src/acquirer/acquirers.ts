@@ -1,11 +1,11 @@
-import { unavailable } from '../errors.ts'
+import { AcquirerError } from '../errors.ts'
 import type { HttpClient } from '../outbound/http-client.ts'
 import type { EnquiryRules } from '../payments/enquiry-times.ts'
 import type { Merchant } from '../tenants/merchants.ts'
-import { type AcquirerSettings, splitAccountName } from './accounts.ts'
+import { ACCOUNT_KINDS, type AccountKind, type AcquirerSettings, splitAccountName } from './accounts.ts'
 import type { Acquirer, AcquirerMerchant, ReadSettled } from './acquirer.ts'
 import { cashfree } from './cashfree.ts'
-import { type AcquirerClient, type ClientOptions, type LimitedClient, type Linker, withLimits } from './client.ts'
+import { type ClientOptions, type LimitedClient, type Linker, labelsOf, withLimits } from './client.ts'
 import { direct } from './direct.ts'
 import type { Notifications, Notifier } from './notification.ts'
 import { phonepe } from './phonepe.ts'
@@ -35,7 +35,7 @@ export const settledReader = ({ name, settings }: AcquirerAccount, http: HttpCli
 export type AcquirerAccount = {
   name: string
   settings: AcquirerSettings
-  /** Differs after each change of the settings. */
+  /** Differs after each change of the account. */
   version: string
   /** Why the account cannot be used, as a text for the operator. */
   fault?: string | undefined
@@ -77,7 +77,6 @@ export function createAccounts(settings: AcquirerSettings, load: () => Promise<A
   return {
     find,
     adviceOn,
-    all: async () => [...ofEnvironment, ...(await load())],
 
     /** How many accounts can tell the service of payments. */
     async countNotifying(): Promise<number> {
@@ -125,15 +124,16 @@ export function createAcquirers(accounts: Accounts, http: HttpClient, options: C
   type Made = { version: string; client: LimitedClient | undefined; notifications: Notifications | undefined }
   const made = new Map<string, Made>()
 
-  function make({ name, settings, version }: AcquirerAccount): Made {
+  function make(account: AcquirerAccount): Made {
+    const { name, settings, version } = account
     const before = made.get(name)
     if (before?.version === version) return before
     const acquirer = acquirerOf(name)
     const client = acquirer?.client?.(settings, http, options.elapsedMs)
     const notifications = acquirer?.notifications(settings)
-    const account = { version, client: client && withLimits(name, client, options), notifications }
-    made.set(name, account)
-    return account
+    const anew = { version, client: client && withLimits(account, client, options), notifications }
+    made.set(name, anew)
+    return anew
   }
 
   async function find(name: string): Promise<Made | undefined> {
@@ -145,12 +145,6 @@ export function createAcquirers(accounts: Accounts, http: HttpClient, options: C
     /** The client of an account that makes its own links; undefined if we make the links, or the account cannot be used. */
     clientOf: async (name: string) => (await find(name))?.client,
 
-    /** Clients of all accounts that make their own links, by account. */
-    async clients(): Promise<ReadonlyMap<string, AcquirerClient>> {
-      const all = (await accounts.all()).map((account) => [account.name, make(account).client] as const)
-      return new Map(all.flatMap(([name, client]) => (client ? [[name, client]] : [])))
-    },
-
     /** The notifications of an account; undefined if the account cannot be used. */
     async notifierOf(name: string): Promise<Notifier | undefined> {
       const account = await accounts.find(name)
@@ -160,26 +154,38 @@ export function createAcquirers(accounts: Accounts, http: HttpClient, options: C
 
     /**
      * The clients that make a merchant's links, in the order in which they are asked: one that did not answer lately comes
-     * last. None if we make the links. Throws 503 if no account of the merchant makes links.
+     * last. None if we make the links. Throws an AcquirerError if no account of the merchant makes links.
      */
     async linkersOf({ mid, ...merchant }: Merchant): Promise<Linker[]> {
       if (merchant.acquirer === 'direct') return []
       const first = { name: merchant.acquirer, merchantId: merchant.acquirerMerchantId, isNext: false }
       const next = { name: merchant.nextAcquirer, merchantId: merchant.nextAcquirerMerchantId, isNext: true }
-      const linkers = []
+      const linkers: (Linker & { client: LimitedClient })[] = []
+      const kinds: AccountKind[] = []
       for (const { name, merchantId, isNext } of [first, next]) {
         if (name === null) continue
         const account = await accounts.find(name)
+        const labels = labelsOf(account ?? { name, disabledAt: null })
+        kinds.push(labels.account)
         const client = account && !account.disabledAt ? make(account).client : undefined
         if (client) {
-          linkers.push({ client, merchantId: merchantId ?? '', isNext })
+          linkers.push({
+            client,
+            merchantId: merchantId ?? '',
+            isNext,
+            kind: labels.account,
+            firstKind: kinds[0] as AccountKind,
+          })
           continue
         }
-        options.onCall(splitAccountName(name).acquirer, 'createLink', 'refused')
+        options.onCall(labels, 'createLink', 'refused')
         const advice = (await accounts.adviceOn(name)) ?? 'the account is disabled: ops accounts enable'
         options.log.error({ mid, acquirer: name }, notSetUp(name, advice))
       }
-      if (linkers.length === 0) throw unavailable()
+      if (linkers.length === 0) {
+        const error = new AcquirerError('refused', 'no account of the merchant makes links')
+        throw Object.assign(error, { accountKind: ACCOUNT_KINDS.find((kind) => kinds.includes(kind)) })
+      }
       return linkers.sort((a, b) => Number(b.client.isReachable()) - Number(a.client.isReachable()))
     },
   }

@@ -4,7 +4,7 @@ import type { DueRefund, DueRefunds } from '../refunds/due-refunds.ts'
 import type { RefundUpdates } from '../refunds/record-update.ts'
 import type { RefundUpdate } from '../refunds/refund.ts'
 import type { JobSource } from '../scheduler/scheduler.ts'
-import { acquirerQueues, type Clients, ignoreAcquirerError } from './acquirer-queues.ts'
+import { acquirerQueues, type ClientOf, ignoreAcquirerError } from './acquirer-queues.ts'
 import type { AcquirerClient } from './client.ts'
 
 const HOUR_MS = 3_600_000
@@ -17,13 +17,13 @@ type Refunding = Pick<Required<AcquirerClient>, 'refund' | 'getRefund'> & Pick<A
 type Dependencies = {
   due: DueRefunds
   updates: RefundUpdates
-  clients: Clients
+  clientOf: ClientOf
   now: () => Date
   limits: Pick<Limits['acquirers'], 'dueAtOnce'>
 }
 
 /** The job source that sends new refunds and queries refunds that are under way. */
-export function dueRefunds({ due, updates, clients, now, limits: { dueAtOnce } }: Dependencies): JobSource {
+export function dueRefunds({ due, updates, clientOf, now, limits: { dueAtOnce } }: Dependencies): JobSource {
   async function carryOut(refund: DueRefund, client: Refunding): Promise<void> {
     const isToSend = refund.acquirerRefundId === null && (refund.sentAt === null || client.repeatsRefunds === true)
     await (isToSend ? send(refund, client) : ask(refund, client)).catch(ignoreAcquirerError)
@@ -56,7 +56,10 @@ export function dueRefunds({ due, updates, clients, now, limits: { dueAtOnce } }
     if (update.payment && !refund.payment) await due.savePaymentNames(refund, update.payment)
   }
 
-  const refunding = async () => new Map([...(await clients())].filter(([, client]) => client.refund))
+  const refunding: ClientOf = async (account) => {
+    const client = await clientOf(account)
+    return client?.refund && client
+  }
   return acquirerQueues('refunds at acquirers', refunding, due, { dueAtOnce, now }, (refund, client) =>
     carryOut(refund, client as Refunding),
   )

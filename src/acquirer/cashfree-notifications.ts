@@ -31,13 +31,28 @@ const RefundEvent = z.object({
   ...refundFields,
 })
 
+const part = (shape: z.core.$ZodLooseShape = {}) => z.looseObject(shape, errorText('must be an object')).nullish()
+
+/** The parts that every event may have. Each is read only from an event that has it. */
+const AnyEvent = z.object({
+  type: z.string(errorText('must be text')).optional(),
+  data: part({
+    order: part(),
+    payment: part({ payment_status: z.string(errorText('must be text')).nullish() }),
+    refund: part(),
+    auto_refund: part(),
+  }),
+})
+
+const checkEvent = bodyCheck(AnyEvent)
 const checkPayment = bodyCheck(PaymentEvent)
 const checkRefund = bodyCheck(RefundEvent)
 
 type Event = { data?: Partial<Record<'order' | 'payment' | 'refund' | 'auto_refund' | 'error_details', Fields>> }
 
 /** Returns undefined for an event that changes nothing; the fields of such an event are not checked. */
-function readEvent(account: string, { data }: Event): Notification | undefined {
+function readEvent(account: string, fields: Fields): Notification | undefined {
+  const { data } = checkEvent(fields) as Event
   const refund = data?.refund ?? data?.auto_refund
   if (refund) return { refund: readRefund(refund, data?.auto_refund !== undefined) }
   if (!PAYMENT_ENDS.has(data?.payment?.payment_status)) return undefined

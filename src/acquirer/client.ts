@@ -5,7 +5,7 @@ import type { Intent, PaymentLink } from '../payments/intent.ts'
 import type { PaymentReport } from '../payments/outcome.ts'
 import type { DueRefund } from '../refunds/due-refunds.ts'
 import type { RefundUpdate } from '../refunds/refund.ts'
-import { splitAccountName } from './accounts.ts'
+import { type AccountKind, accountKind, splitAccountName } from './accounts.ts'
 import { undone } from './json-request.ts'
 
 /**
@@ -73,27 +73,40 @@ export type Linker = {
   merchantId: string
   /** Whether the account is the merchant's next one. */
   isNext: boolean
+  /** What the account is, and the merchant's first one. */
+  kind: AccountKind
+  firstKind: AccountKind
 }
 
 export type ClientOptions = {
   log: Pick<Logger, 'warn' | 'error'>
-  /** `acquirer` is the acquirer without the account, because a metric must not have a label for each account. */
-  onCall: (acquirer: string, call: CallName, outcome: CallOutcome) => void
+  onCall: (account: AccountLabels, call: CallName, outcome: CallOutcome) => void
   /** A monotonic clock. */
   elapsedMs: () => number
   limits: Pick<Limits['acquirers'], 'callsUnderWay' | 'requestMs' | 'unreachedMs'>
 }
 
+/** An account in metrics: its acquirer and its kind, because a metric must not have a label for each account. */
+export type AccountLabels = { acquirer: string; account: AccountKind }
+
+type NamedAccount = { name: string; disabledAt: Date | null }
+
+export const labelsOf = ({ name, disabledAt }: NamedAccount): AccountLabels => ({
+  acquirer: splitAccountName(name).acquirer,
+  account: accountKind(name, disabledAt !== null),
+})
+
 /**
- * Returns the client of the account `name` with limits of a call's time and of the number of simultaneous calls. Failed
+ * Returns the client of an account with limits of a call's time and of the number of simultaneous calls. Failed
  * calls are logged.
  */
 export function withLimits(
-  name: string,
+  account: NamedAccount,
   client: AcquirerClient,
   { log, onCall, elapsedMs, limits }: ClientOptions,
 ): LimitedClient {
-  const { acquirer } = splitAccountName(name)
+  const { name } = account
+  const labels = labelsOf(account)
   let underWay = 0
   let reachableAgainMs = 0
 
@@ -104,19 +117,19 @@ export function withLimits(
   ): Promise<T> {
     // getPayment is never rejected here, because the refused query would count as one of the few that an order has.
     if (underWay >= limits.callsUnderWay && callName !== 'getPayment') {
-      onCall(acquirer, callName, 'crowded')
+      onCall(labels, callName, 'crowded')
       throw undone(new AcquirerError('unavailable', `too many calls of ${name} are under way`))
     }
     underWay++
     try {
       const result = await send(signal)
       reachableAgainMs = 0
-      onCall(acquirer, callName, 'done')
+      onCall(labels, callName, 'done')
       return result
     } catch (error) {
       if (!(error instanceof AcquirerError)) throw error
       reachableAgainMs = error.isUnanswered ? elapsedMs() + limits.unreachedMs : 0
-      onCall(acquirer, callName, error.outcome)
+      onCall(labels, callName, error.outcome)
       const level = error.outcome === 'unavailable' ? 'warn' : 'error'
       log[level]({ acquirer: name, call: callName, outcome: error.outcome, ...error.facts }, error.message)
       throw error

@@ -6,7 +6,7 @@ import type { EnquiryRules } from '../payments/enquiry-times.ts'
 import type { PaymentReport } from '../payments/outcome.ts'
 import type { Recorded, Reports } from '../payments/reports.ts'
 import type { JobSource } from '../scheduler/scheduler.ts'
-import { acquirerQueues, type Clients, ignoreAcquirerError } from './acquirer-queues.ts'
+import { acquirerQueues, type ClientOf, ignoreAcquirerError } from './acquirer-queues.ts'
 import type { AcquirerClient, LinkedOrder } from './client.ts'
 import { UnreadableStatus } from './json-request.ts'
 
@@ -73,16 +73,19 @@ export function createLinkCloser({
  * limit of queries in a minute, so the database counts those of the last minute at each look. Instances that look at the
  * same moment may exceed the limit by the enquiries that each then has under way.
  */
-export function dueEnquiries({ enquiries, clients, rulesOf, limits, ...recording }: DueEnquiries): JobSource {
+export function dueEnquiries({ enquiries, clientOf, rulesOf, limits, ...recording }: DueEnquiries): JobSource {
   /** How many queries each account has left until the next look. */
   const left = new Map<string, number>()
   const due = {
-    async findDue(account: string, ...look: [limit: number, now: Date]) {
-      const perMinute = rulesOf(account)?.perMinute
-      if (perMinute !== undefined) {
-        left.set(account, perMinute - (await enquiries.countOfLastMinute(account, recording.now())))
-      }
-      return enquiries.findDue(account, ...look)
+    async findDue(now: Date) {
+      const due = await enquiries.findDue(now)
+      const limits = new Map(due.map(({ acquirer }) => [acquirer, rulesOf(acquirer)?.perMinute]))
+      const limited = [...limits].flatMap(([account, perMinute]) => (perMinute ? [{ account, perMinute }] : []))
+      if (limited.length === 0) return due
+      const accounts = limited.map(({ account }) => account)
+      const counts = await enquiries.countOfLastMinute(accounts, now)
+      for (const { account, perMinute } of limited) left.set(account, perMinute - (counts.get(account) ?? 0))
+      return due
     },
     async claimDue(account: string, mid: string, limit: number, now: Date) {
       const free = left.get(account) ?? Number.POSITIVE_INFINITY
@@ -94,7 +97,7 @@ export function dueEnquiries({ enquiries, clients, rulesOf, limits, ...recording
       return claimed
     },
   }
-  return acquirerQueues('questions to acquirers', clients, due, { ...limits, now: recording.now }, (enquiry, client) =>
+  return acquirerQueues('questions to acquirers', clientOf, due, { ...limits, now: recording.now }, (enquiry, client) =>
     enquire(enquiry, { client, ...recording }).catch(async (error) => {
       ignoreAcquirerError(error)
       const isAsked = wasAsked(error)
@@ -107,7 +110,7 @@ export function dueEnquiries({ enquiries, clients, rulesOf, limits, ...recording
 
 type DueEnquiries = Recording & {
   enquiries: Pick<Enquiries, 'findDue' | 'countOfLastMinute' | 'claimDue' | 'repeat'>
-  clients: Clients
+  clientOf: ClientOf
   rulesOf: (account: string) => Pick<EnquiryRules, 'most' | 'perMinute'> | undefined
   limits: Pick<Limits['acquirers'], 'dueAtOnce'>
 }

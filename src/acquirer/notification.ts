@@ -11,7 +11,7 @@ import type { Contradiction, PaymentReport } from '../payments/outcome.ts'
 import type { Reports } from '../payments/reports.ts'
 import type { RefundUpdates } from '../refunds/record-update.ts'
 import type { RefundUpdate } from '../refunds/refund.ts'
-import { accountName } from './accounts.ts'
+import { accountKind, accountName } from './accounts.ts'
 import { createPlaces } from './places.ts'
 
 export type NotificationDependencies = {
@@ -195,11 +195,17 @@ export function takeNotifications(
   { reports, now, fieldLimit, atOnceOfAccount }: Receiving,
 ) {
   const placeFor = createPlaces(atOnceOfAccount)
+  // Registers each route with a slash at its end too: a person enters the address at the acquirer, whose server cannot act on a 404.
+  app.addHook('onRoute', (route) => {
+    if (!route.url.endsWith('/')) app.route({ ...route, url: `${route.url}/` })
+  })
   app.decorateRequest('notified')
   app.decorateRequest('freePlace')
   app.addHook('onRequest', async (request) => {
-    const { account: name } = request.params as { account?: string }
-    const notifier = await find(accountName(request.routeOptions.config.acquirer ?? '', name))
+    const { account } = request.params as { account?: string }
+    const name = accountName(request.routeOptions.config.acquirer ?? '', account)
+    const notifier = await find(name)
+    request.accountKind = accountKind(name, notifier?.isDisabled ?? false)
     if (notifier === undefined) throw notFound()
     request.notified = notifier
     request.acquirerAccount = notifier.account

@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import * as z from 'zod'
 import { unsigned } from '../errors.ts'
-import { text } from '../fields.ts'
+import { errorText, text } from '../fields.ts'
 import { bodyCheck } from '../http/input.ts'
 import type { PhonepeSettings } from './accounts.ts'
 import { type Fields, isSigned, type Notification, type Notifications, onlyFields } from './notification.ts'
@@ -10,14 +10,16 @@ import { type Fields, isSigned, type Notification, type Notifications, onlyField
 const ORDER_EVENT = /^(pg|checkout)\.order\.(completed|failed)$/
 const REFUND_EVENT = /^pg\.refund\.(accepted|completed|failed)$/
 
+const readType = bodyCheck(z.object({ event: z.string(errorText('must be text')).optional() }))
 const readOrder = bodyCheck(z.object({ merchantOrderId: text(63) }))
 const readRefund = bodyCheck(z.object({ merchantRefundId: text(63) }))
 
-type Event = { event?: unknown; payload?: Fields | null }
+type Event = { payload?: Fields | null }
 
 /** An event only says which order or refund has changed: the kind SHA signs nothing, so PhonePe is asked. */
-function readEvent({ event, payload }: Event): Notification | undefined {
-  const type = String(event)
+function readEvent(fields: Fields & Event): Notification | undefined {
+  const { payload } = fields
+  const { event: type = '' } = readType(fields)
   if (ORDER_EVENT.test(type)) return { orderId: readOrder({ ...payload }).merchantOrderId.toLowerCase() }
   if (REFUND_EVENT.test(type)) return { ourRefundId: readRefund({ ...payload }).merchantRefundId }
   return undefined

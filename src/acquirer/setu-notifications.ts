@@ -39,7 +39,8 @@ const checkRefund = bodyCheck(RefundEvent)
 
 /** Returns undefined for an event that changes nothing; the fields of such an event are not checked. */
 function readEvent(account: string, fields: Fields): Notification | undefined {
-  const type = String(fields.eventType ?? '')
+  // An object's own toString may throw.
+  const type = typeof fields.eventType === 'string' ? fields.eventType : ''
   if (Object.hasOwn(REFUND_EVENTS, type)) {
     const { eventType, ...refund } = checkRefund(fields)
     return { refund: toRefundUpdate({ ...refund, status: REFUND_EVENTS[eventType] }) }

@@ -1,11 +1,11 @@
 import * as z from 'zod'
-import { accountName, readAccount } from '../acquirer/accounts.ts'
+import { accountName } from '../acquirer/accounts.ts'
 import { LINKING_NAMES } from '../acquirer/acquirers.ts'
-import { openAccounts, ownerOfAccount } from '../acquirer/stored-accounts.ts'
+import { type OpeningConfig, openAccount, ownerOfAccount } from '../acquirer/stored-accounts.ts'
 import { AcquirerError } from '../errors.ts'
 import { errorText, identifier } from '../fields.ts'
-import { LIMITS } from '../limits.ts'
-import { SealError, type SealingKeys, seal, unseal } from '../sealing.ts'
+import { counted } from '../money.ts'
+import { SealError, seal, unseal } from '../sealing.ts'
 import { createAcquirerAccounts, type StoredAccount } from '../tenants/acquirer-accounts.ts'
 import { createEndpoints } from '../webhooks/endpoints.ts'
 import { reachAccounts } from './acquirer-calls.ts'
@@ -29,38 +29,39 @@ export const accountCommands = [
     schema: WithSecrets,
     async run({ account, acquirer, from }, { config, now, terminal, change }) {
       const name = accountName(acquirer, account)
-      const sealed = sealText(name, await readText(from, terminal), requireKeys(config))
-      return change(async (client) =>
-        show(
-          name,
-          await createAcquirerAccounts(client).add(name, sealed, now),
-          'the account exists: ops accounts rotate',
-        ),
-      )
+      const sealed = seal(requireKeys(config), await readText(from, terminal), ownerOfAccount(name))
+      return change(async (client) => {
+        const added = await createAcquirerAccounts(client).add(name, sealed, now)
+        if (added === undefined) throw new CommandError(`${name}: the account exists: ops accounts rotate`)
+        return showAccepted(added, config)
+      })
     },
   }),
 
   command('accounts list', 'List accounts at acquirers and their state', {
     async run(_, { config, db }) {
-      const opened = openAccounts(db, config, LIMITS.lookUps)
-      const rows = []
-      for (const account of await createAcquirerAccounts(db).list()) {
-        rows.push({ ...toShown(account), fault: (await opened.find(account.name))?.fault ?? null })
-      }
+      const rows = (await createAcquirerAccounts(db).list()).map((account) => toShown(account, config))
       return listed('name, state, createdAt, disabledAt, fault', rows, 'no accounts but those of the environment')
     },
   }),
 
   changingCommand('accounts rotate', 'Replace the secrets of an account', {
-    usage: `${WHICH} [--finish] ${FROM}`,
-    schema: WithSecrets.extend({ finish: z.boolean().default(false) }),
-    async run({ account, acquirer, from, finish }, { config, terminal, change }) {
+    usage: `${WHICH} [--finish | --back] ${FROM}`,
+    schema: WithSecrets.extend({ finish: z.boolean().default(false), back: z.boolean().default(false) }).refine(
+      ({ finish, back }) => !(finish && back),
+      'give --finish or --back, not both',
+    ),
+    async run({ account, acquirer, from, finish, back }, { config, terminal, change }) {
       const name = accountName(acquirer, account)
-      const sealed = finish ? undefined : sealText(name, await readText(from, terminal), requireKeys(config))
+      const isNew = !finish && !back
+      const sealed = isNew && seal(requireKeys(config), await readText(from, terminal), ownerOfAccount(name))
       return change(async (client) => {
         const accounts = createAcquirerAccounts(client)
-        const rotated = sealed ? await accounts.rotate(name, sealed) : await accounts.finishRotation(name)
-        return show(name, rotated, 'no such account, or its last rotation is not finished: ops accounts list')
+        if (finish) return show(name, await accounts.finishRotation(name), config)
+        const rotated = sealed ? await accounts.rotate(name, sealed) : await accounts.rotateBack(name)
+        if (rotated) return showAccepted(rotated, config)
+        const isKnown = (await accounts.list()).some((one) => one.name === name)
+        throw new CommandError(`${name}: ${isKnown ? (back ? NOTHING_EARLIER : NOT_FINISHED) : UNKNOWN}`)
       })
     },
   }),
@@ -86,9 +87,9 @@ export const accountCommands = [
     atomicCommand(`accounts ${verb}`, `Let an account make payment links ${verb === 'enable' ? 'again' : 'no more'}`, {
       usage: WHICH,
       schema: Which,
-      async run({ account, acquirer }, { client, now }) {
+      async run({ account, acquirer }, { client, config, now }) {
         const name = accountName(acquirer, account)
-        return show(name, await createAcquirerAccounts(client)[verb](name, now), 'no such account: ops accounts list')
+        return show(name, await createAcquirerAccounts(client)[verb](name, now), config)
       },
     }),
   ),
@@ -113,31 +114,33 @@ export const accountCommands = [
       const counts = { accounts, webhooks, unopened }
       return {
         json: counts,
-        text: `resealed: ${accounts} accounts, ${webhooks} webhooks; ${unopened} secrets do not open`,
+        text: `resealed: ${counted(accounts, 'account')}, ${counted(webhooks, 'webhook')}; ${counted(unopened, 'secret does', 'secrets do')} not open`,
         made: counts,
       }
     },
   }),
 ]
 
-/** Seals the lines of an account's secrets. Throws a CommandError that repeats no value unless they make an account. */
-function sealText(name: string, text: string, keys: SealingKeys): Buffer {
-  try {
-    readAccount(name, text)
-  } catch (error) {
-    throw new CommandError((error as Error).message)
-  }
-  return seal(keys, text, ownerOfAccount(name))
+const UNKNOWN = 'there is no such account: ops accounts list'
+const NOT_FINISHED =
+  'its last rotation is not finished: add --finish to drop the earlier secrets, or --back to use them again'
+const NOTHING_EARLIER = 'it has no earlier secrets: it was never rotated, or --finish has dropped them'
+
+/** The account as the service will load it. Throws if the service rejects it: the change must not be stored. */
+function showAccepted(account: StoredAccount, config: OpeningConfig): Output {
+  const { fault, ...accepted } = toShown(account, config)
+  if (fault !== null) throw new CommandError(fault)
+  return shown(accepted)
 }
 
-function show(name: string, account: StoredAccount | undefined, refusal: string): Output {
-  if (account === undefined) throw new CommandError(`${name}: ${refusal}`)
-  return shown(toShown(account))
+function show(name: string, account: StoredAccount | undefined, config: OpeningConfig): Output {
+  if (account === undefined) throw new CommandError(`${name}: ${UNKNOWN}`)
+  return shown(toShown(account, config))
 }
 
-const toShown = ({ name, earlierSecrets, createdAt, disabledAt }: StoredAccount) => ({
-  name,
-  state: disabledAt ? 'off' : earlierSecrets ? 'rotating' : 'on',
-  createdAt,
-  disabledAt,
-})
+function toShown(account: StoredAccount, config: OpeningConfig) {
+  const { name, earlierSecrets, createdAt, disabledAt } = account
+  const { fault = null } = openAccount(account, config)
+  const state = disabledAt ? 'off' : fault ? 'rejected' : earlierSecrets ? 'rotating' : 'on'
+  return { name, state, createdAt, disabledAt, fault }
+}

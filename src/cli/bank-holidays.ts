@@ -4,6 +4,7 @@ import { CsvFileError, type LineFault } from '../csv.ts'
 import { matching, text } from '../fields.ts'
 import { dayText } from '../ist.ts'
 import { type BankHoliday, createBankHolidays } from '../ledger/bank-holidays.ts'
+import { counted } from '../money.ts'
 import { atomicCommand, changingCommand, command } from './command.ts'
 import { CommandError } from './errors.ts'
 import { FILE, readFile } from './file.ts'
@@ -119,5 +120,5 @@ function faultOf(day: string, { issues }: z.ZodError): string {
 
 function describeOthers(others: readonly LineFault[]): string {
   const shown = others.slice(0, OTHERS_SHOWN).map(({ line, text }) => `line ${line}: ${text.slice(0, 60)}`)
-  return `${others.length} other lines were left out, the first are ${shown.join('; ')}`
+  return `${counted(others.length, 'other line was', 'other lines were')} left out, the first: ${shown.join('; ')}`
 }

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { errorText, identifier, text } from '../fields.ts'
 import { nextDay, startOfDay, toIstTime } from '../ist.ts'
-import { toIndianDigits, toIndianRupees, toPaise, toSumText } from '../money.ts'
+import { counted, toIndianRupees, toPaise, toSumText } from '../money.ts'
 import { EXCEPTION_KINDS } from '../payments/outcome.ts'
 import { createExceptions, type PaymentException } from '../reconciliation/exceptions.ts'
 import { type ChangingContext, changingCommand, command } from './command.ts'
@@ -103,7 +103,7 @@ function toMoments({ kind, mid, acquirer, ...typed }: Filters) {
 
 /** Text such as `2 exceptions, ₹400.00`. */
 const sumText = (exceptions: PaymentException[]) =>
-  `${toIndianDigits(exceptions.length)} exception${exceptions.length === 1 ? '' : 's'}, ${toIndianRupees(amountOf(exceptions))}`
+  `${counted(exceptions.length, 'exception')}, ${toIndianRupees(amountOf(exceptions))}`
 
 const amountOf = (exceptions: PaymentException[]) =>
   toSumText(exceptions.reduce((sum, { amount }) => sum + BigInt(toPaise(amount ?? '0')), 0n))

@@ -1,5 +1,4 @@
-import { createReadStream } from 'node:fs'
-import { stat } from 'node:fs/promises'
+import { open } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
 import * as z from 'zod'
 import { CsvFileError } from '../csv.ts'
@@ -25,11 +24,12 @@ export async function readFile<T>(
 }
 
 async function openFile(path: string): Promise<Readable> {
-  const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
+  const file = await open(path).catch((error: NodeJS.ErrnoException) => {
     throw new CommandError(`${path} cannot be read: ${error.code}`)
   })
-  if (found.isDirectory()) throw new CommandError(`${path} is a directory`)
-  return createReadStream(path)
+  if (!(await file.stat()).isDirectory()) return file.createReadStream()
+  await file.close()
+  throw new CommandError(`${path} is a directory`)
 }
 
 /** Reads a short text whole, such as the secrets of an account. */

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import type { Database } from '../db/pool.ts'
-import { errorText, identifier, text, utrAsWritten } from '../fields.ts'
+import { errorText, identifier, pastedUtr, text } from '../fields.ts'
 import { dayText, nextDay, startOfDay } from '../ist.ts'
 import { shopAmountText, toIndianText, toJsonNumber } from '../money.ts'
 import { isOrderId } from '../payments/intent.ts'
@@ -23,7 +23,7 @@ export const ourOrderId = z.string(errorText(ORDER_ID_RULE)).refine(isOrderId, O
 
 const Search = z
   .object({
-    utr: utrAsWritten.optional(),
+    utr: pastedUtr.optional(),
     orderId: ourOrderId.optional(),
     merchantOrderId: text(64).optional(),
     amount: shopAmountText.optional(),

@@ -4,7 +4,7 @@ import { type Batch, CsvFileError, storeBatches } from '../csv.ts'
 import type { CsvFormat } from '../csv-header.ts'
 import type { Database } from '../db/pool.ts'
 import { errorText, identifier } from '../fields.ts'
-import { toSumText } from '../money.ts'
+import { counted, toSumText } from '../money.ts'
 import { dayFile, ORDER_COLUMNS } from '../payments/day-file-format.ts'
 import { FINAL_STATUSES } from '../payments/outcome.ts'
 import {
@@ -220,7 +220,7 @@ async function tryLayout(csv: Readable, layout: Layout): Promise<Output> {
   const faults = refused ? [refused.message, ...refused.details] : []
   return {
     json: { rows, first: read, faults, warnings },
-    text: [table(shownOf(columns, read).join(', '), read, 'no row could be read'), `${rows} rows`].join('\n'),
+    text: [table(shownOf(columns, read).join(', '), read, 'no row could be read'), counted(rows, 'row')].join('\n'),
     warnings: [...faults, ...warnings],
   }
 }

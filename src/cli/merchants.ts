@@ -10,7 +10,7 @@ import { toIndianDigits } from '../money.ts'
 import { type MerchantFee, newestFees, saveFees } from '../tenants/merchant-fees.ts'
 import { createMerchants, type Merchant } from '../tenants/merchants.ts'
 import { ChangedMerchant, NewMerchant, OneMerchant } from '../tenants/schema.ts'
-import { CATEGORY_RULE_DATE, categoryMaxRupees, type MerchantWarning, merchantWarnings } from '../tenants/warnings.ts'
+import { CATEGORY_RULE_DATE, categoryLimits, type MerchantWarning, merchantWarnings } from '../tenants/warnings.ts'
 import { createEndpoints } from '../webhooks/endpoints.ts'
 import { atomicCommand, command } from './command.ts'
 import { CommandError, UsageError } from './errors.ts'
@@ -165,6 +165,10 @@ const ADVICE: Record<MerchantWarning, (merchant: Merchant) => string> = {
     `${vpa} looks like a private person's address, to which wallets limit or refuse payments; set the one that the bank gave the business: ops merchants update --mid ${mid} --vpa shop@bank`,
   'QR-only address': ({ mid, vpa }) =>
     `${vpa} is the address of a small shop, which is paid by QR only: wallets refuse links to it; ask the bank for the address of an online merchant: ops merchants update --mid ${mid} --vpa shop@bank`,
-  'high max amount': ({ mid, mcc, maxAmount }) =>
-    `the max amount ${toIndianDigits(maxAmount)} is above the ${toIndianDigits(categoryMaxRupees(mcc))} rupees that NPCI allows mcc ${mcc} since ${CATEGORY_RULE_DATE}, and wallets refuse larger payments; unless the bank has confirmed more: ops merchants update --mid ${mid} --max-amount ${categoryMaxRupees(mcc)}`,
+  'high max amount': ({ mid, mcc, maxAmount }) => {
+    const { maxRupees, dayRupees } = categoryLimits(mcc)
+    const allowed = `${toIndianDigits(maxRupees)} rupees that NPCI allows mcc ${mcc} since ${CATEGORY_RULE_DATE}`
+    const ofDay = dayRupees === undefined ? '' : ` (${toIndianDigits(dayRupees)} from one customer in 24 hours)`
+    return `the max amount ${toIndianDigits(maxAmount)} is above the ${allowed}${ofDay}, and wallets reject larger payments; unless the bank has confirmed more: ops merchants update --mid ${mid} --max-amount ${maxRupees}`
+  },
 }

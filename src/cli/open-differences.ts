@@ -1,7 +1,7 @@
 import { toIstDay } from '../ist.ts'
 import { countDays } from '../ledger/bank-days.ts'
 import type { Difference } from '../ledger/differences.ts'
-import { toSumText } from '../money.ts'
+import { counted, toSumText } from '../money.ts'
 import type { WithMerchantOrderId } from '../reconciliation/merchant-order-ids.ts'
 import type { WrittenAs } from './long-list.ts'
 import { line, spellDifference, spreadsheet, wireDifference } from './reconcile-report.ts'
@@ -35,7 +35,7 @@ async function* toText(differences: AsyncIterable<Aged>): AsyncGenerator<string>
     mid = one.mid
     count += 1
     owed += one.owed
-    yield line(`${one.ageDays} days: ${spellDifference(one)}`)
+    yield line(`${counted(one.ageDays, 'day')}: ${spellDifference(one)}`)
   }
   yield count === 0 ? 'nothing is open\n' : line(`${count} open, together ${toSumText(owed)}`).trimStart()
 }

@@ -2,7 +2,7 @@ import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { toIstTime } from '../ist.ts'
-import { groupRupees } from '../money.ts'
+import { counted, groupRupees } from '../money.ts'
 import { CommandError } from './errors.ts'
 
 type CellValue = string | number | boolean | Date | null | readonly string[]
@@ -117,14 +117,14 @@ export function clearScreen({ stdout }: Terminal): void {
   if (stdout.isTTY) stdout.write('\u001b[H\u001b[2J')
 }
 
-/** Returns a function that shows a count of `unit`, such as lines; undefined if stderr is not a terminal. */
-export type ShowProgress = (unit: string) => ((count: number) => void) | undefined
+/** Returns a function that shows a count, as `counted` writes it; undefined if stderr is not a terminal. */
+export type ShowProgress = (unit: string, many?: string) => ((count: number) => void) | undefined
 
 /** Shows the progress of `work` in one line on a terminal's stderr, and removes the line at the end. */
 export async function withProgress<T>({ stderr }: Terminal, work: (progress: ShowProgress) => Promise<T>): Promise<T> {
   if (!stderr.isTTY) return work(() => undefined)
   try {
-    return await work((unit) => (count) => stderr.write(`${CLEAR_LINE}${count} ${unit}`))
+    return await work((unit, many) => (count) => stderr.write(`${CLEAR_LINE}${counted(count, unit, many)}`))
   } finally {
     stderr.write(CLEAR_LINE)
   }

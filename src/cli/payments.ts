@@ -2,9 +2,18 @@ import * as z from 'zod'
 import { ACQUIRER_NAMES, enquiryRulesOf } from '../acquirer/acquirers.ts'
 import { enquire, wasAsked } from '../acquirer/enquire.ts'
 import { AcquirerError } from '../errors.ts'
-import { identifier, matching, mobileAsWritten, reportedUtr, text, UTR_RULE } from '../fields.ts'
+import {
+  identifier,
+  matching,
+  mobileAsWritten,
+  pastedUtr,
+  reportedUtr,
+  storedEmail,
+  text,
+  UTR_RULE,
+} from '../fields.ts'
 import { momentText, toIstTime } from '../ist.ts'
-import { shopAmountText, toDecimalText } from '../money.ts'
+import { counted, shopAmountText, toDecimalText } from '../money.ts'
 import { createEnquiries } from '../payments/enquiries.ts'
 import { UNLIMITED } from '../payments/enquiry-times.ts'
 import { countCustomers, forgetCustomers } from '../payments/forget-customers.ts'
@@ -40,12 +49,14 @@ export const paymentCommands = [
     usage: '--order-id ID --utr U --amount N [--paid-at TIME] [--note TEXT] [--double]',
     schema: z.object({
       orderId: ourOrderId,
-      utr: reportedUtr.pipe(z.string(`${UTR_RULE}, and not a placeholder such as NA`)),
+      utr: pastedUtr.pipe(reportedUtr).pipe(z.string(`${UTR_RULE}, and not a placeholder such as NA`)),
       amount: shopAmountText,
       paidAt: momentText.optional(),
       note: text(255).optional(),
       double: z.boolean().default(false),
     }),
+    // Around the reference, the pasted text may name the customer.
+    audited: { utr: (typed) => pastedUtr.parse(typed) },
     async run({ orderId, utr, amount, paidAt, note, double }, { db, now, person }) {
       const createdAt = paidAt && (await createPaymentHistory(db).find(orderId))?.createdAt
       if (createdAt && !possibleTime(paidAt, now, createdAt)) {
@@ -123,8 +134,8 @@ export const paymentCommands = [
           layout,
           // The present time, not the start of the command, because a payment may become late during the import.
           now: () => new Date(),
-          onChecked: progress('lines checked'),
-          onRecorded: progress('lines recorded'),
+          onChecked: progress('line checked', 'lines checked'),
+          onRecorded: progress('line recorded', 'lines recorded'),
           onWarning: (text) => warnings.push(text),
         }),
       )
@@ -142,7 +153,7 @@ export const paymentCommands = [
           .transform(Number)
           .refine((days) => days >= 1 && days <= 36_500, DAYS_RULE)
           .optional(),
-        email: text(254).optional(),
+        email: text(254).transform(storedEmail).optional(),
         mobile: mobileAsWritten.optional(),
         dryRun: z.boolean().default(false),
         yes: z.boolean().default(false),
@@ -158,18 +169,20 @@ export const paymentCommands = [
       const customers = email !== undefined ? { email } : mobile !== undefined ? { mobile } : { before }
       const isKeptLongEnough = 'before' in customers && olderThanDays >= KEPT_DAYS
       const warnings = olderThanDays < KEPT_DAYS ? [KEEP_LONGER] : []
-      const found = await withProgress(terminal, (progress) => countCustomers(db, customers, progress('found')))
-      const change = `erase the customer data of ${found} intents`
+      const found = await withProgress(terminal, (progress) =>
+        countCustomers(db, customers, progress('found', 'found')),
+      )
+      const change = `erase the customer data of ${counted(found, 'intent')}`
       if (dryRun) return { json: { wouldForget: found, warnings }, text: `would ${change}`, warnings }
       if (!asJson)
         for (const note of [...warnings.map((one) => `warning: ${one}`), `${change} …`]) printNote(terminal, note)
       if (found > 0 && !isKeptLongEnough && !yes) await requireConfirmation(terminal, change)
       const forgotten = await withProgress(terminal, (progress) =>
-        forgetCustomers(db, customers, progress('forgotten')),
+        forgetCustomers(db, customers, progress('forgotten', 'forgotten')),
       )
       return {
         json: { forgotten, warnings },
-        text: `the customers of ${forgotten} intents are forgotten`,
+        text: `the ${forgotten === 1 ? 'customer' : 'customers'} of ${counted(forgotten, 'intent')} ${forgotten === 1 ? 'is' : 'are'} forgotten`,
         made: { forgotten },
       }
     },
@@ -182,7 +195,7 @@ const WHOSE_REPORT =
 
 const KEPT_DAYS = 365
 const KEEP_LONGER =
-  'from 13 May 2027 the DPDP Rules 2025, 8(3), ask for such data to be kept for a year: give 365 days or more'
+  'at the latest from 13 May 2027, the DPDP Rules 2025, 8(3), require such data to be retained for a year: give 365 days or more'
 
 function describeRecorded(recorded: Recorded | undefined): string {
   if (recorded === undefined) return 'the acquirer knows of no payment that has ended'

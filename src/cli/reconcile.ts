@@ -1,42 +1,29 @@
 import * as z from 'zod'
-import type { Database, Queryable } from '../db/pool.ts'
-import { errorText, identifier, matching, text } from '../fields.ts'
-import { dayText, nextDay, startOfDay, toIstDay, toIstTime } from '../ist.ts'
+import type { Database } from '../db/pool.ts'
+import { errorText, identifier, matching, pastedReference, text } from '../fields.ts'
+import { dayText, nextDay, startOfDay, toIstDay } from '../ist.ts'
 import { addDays, countDays, type Days } from '../ledger/bank-days.ts'
-import type { Difference } from '../ledger/differences.ts'
 import { groupRupees, toSumText } from '../money.ts'
-import { storeClosedItems, sumsUntil } from '../reconciliation/closed-items.ts'
-import {
-  ALL,
-  type ClosedMonth,
-  closeMonth,
-  daysOfMonth,
-  type Figures,
-  figuresOf,
-} from '../reconciliation/closed-months.ts'
 import { openDifferences } from '../reconciliation/open-differences.ts'
-import { faultsText } from '../reconciliation/operator-texts.ts'
 import { findPayout, type Payout, type PayoutRow } from '../reconciliation/payout.ts'
-import { type Asked, findDifference, reconcile } from '../reconciliation/reconcile.ts'
+import { findDifference, reconcile } from '../reconciliation/reconcile.ts'
 import { enterResolution, listResolutions, WRITTEN_OFF_AS } from '../reconciliation/resolutions.ts'
 import { amountOf } from '../reconciliation/rests.ts'
 import { createMerchants } from '../tenants/merchants.ts'
 import { createPartners } from '../tenants/partners.ts'
 import { changingCommand, command } from './command.ts'
-import { DAYS, DAYS_USAGE, daysOf, inOrder, monthText } from './days.ts'
-import { CommandError, UsageError } from './errors.ts'
+import { DAYS, DAYS_USAGE, daysOf, inOrder } from './days.ts'
+import { CommandError } from './errors.ts'
 import { formOf } from './long-list.ts'
 import { writeOpen } from './open-differences.ts'
 import { forPeople, type Output, table } from './output.ts'
 import { spreadsheet, toCsv, toJson, toText, wireDifference } from './reconcile-report.ts'
-import { lockedAt } from './settlements.ts'
 
 /** Days of one run: the days of a merchant are in memory until they are printed. */
 const LONGEST_DAYS = 366
 
 const OLDER_THAN_RULE = 'must be a whole number of days, 1 to 9999'
 const DIFFERENCE_RULE = 'must be the id of a difference, 16 hex digits, as ops reconcile shows it'
-const MONTH_RULE = 'must be a month that is over: YYYY-MM'
 
 const RESOLUTIONS = 'resolvedAt, resolvedBy, mid, day, kind, differenceId, orderId, merchantOrderId, as, amount, reason'
 
@@ -44,7 +31,7 @@ const Report = z
   .object({
     ...DAYS,
     asOf: dayText.optional(),
-    payout: text(64).optional(),
+    payout: pastedReference.optional(),
     mid: identifier.optional(),
     pid: identifier.optional(),
     csv: z.literal(true).optional(),
@@ -118,29 +105,6 @@ export const reconcileCommands = [
     },
   }),
 
-  changingCommand('reconcile close', 'Keep the figures of a month that is over', {
-    usage: '--month YYYY-MM',
-    schema: z.object({ month: monthText }),
-    async run({ month }, { db, change, now, person }) {
-      const days = daysOfMonth(month)
-      if (nextDay(startOfDay(days.to)) > now) throw new UsageError(`--month ${MONTH_RULE}`)
-      return change(async (client) => {
-        // With the lock an import that is under way is either in the closed month, or a change since.
-        const closedAt = await lockedAt(client)
-        const figures = await readFigures(db, { ...days, now: closedAt })
-        const { kept, isNew } = await closeMonth(client, { month, closedAt, closedBy: person, figures })
-        if (isNew) await keepItems(db, client, { month, to: days.to, closedAt })
-        const faults = faultsText(kept.figures[ALL] as Figures)
-        return {
-          json: kept,
-          text: spellClosed(kept, closedAt),
-          made: { sha256: kept.sha256 },
-          ...(faults && { warnings: [`${month} was closed with ${faults}`] }),
-        }
-      })
-    },
-  }),
-
   command('reconcile', 'Hold payments against settlements of some days', {
     usage:
       '(--from D --to D | --month YYYY-MM | --payout UTR|REFERENCE) [--as-of D] [--csv] [--mid M1 | --pid P1]   (days of India, both included)',
@@ -170,37 +134,6 @@ export async function requireMerchant(db: Database, mid: string | undefined): Pr
 function knownAt(asOf: string | undefined, now: Date): Date {
   const end = asOf === undefined ? now : new Date(nextDay(startOfDay(asOf)).getTime() - 1)
   return end < now ? end : now
-}
-
-/** Figures of the days by mid, and of ALL. */
-async function readFigures(db: Database, days: Asked): Promise<Record<string, Figures>> {
-  const figures: Record<string, Figures> = {}
-  for await (const finding of reconcile(db, days)) {
-    if (finding.type === 'total') figures[finding.mid] = figuresOf(finding.sums)
-    if (finding.type === 'end') figures[ALL] = figuresOf(finding.sums)
-  }
-  return figures
-}
-
-/** Keeps what is carried forward from the month, item by item. */
-async function keepItems(db: Database, client: Queryable, { month, to, closedAt }: Closing): Promise<void> {
-  const open: Difference[] = []
-  for await (const difference of openDifferences(db, { to, now: closedAt })) open.push(difference)
-  await storeClosedItems(client, month, open, await sumsUntil(db, to, closedAt))
-}
-
-type Closing = { month: string; to: string; closedAt: Date }
-
-function spellClosed({ month, closedAt, closedBy, sha256, figures }: ClosedMonth, now: Date): string {
-  const rows = Object.entries(figures).map(([mid, { openExceptions = 0, ...sums }]) => ({
-    ...forPeople(sums),
-    openExceptions,
-    merchant: mid === ALL ? 'all' : mid,
-  }))
-  const columns =
-    'merchant, broughtForward, paid, settled, refunded, resolved, carriedForward, fee, tax, net, payments, settlements, differences, openExceptions'
-  const closed = `${month} ${closedAt < now ? 'was' : 'is'} closed by ${closedBy} at ${toIstTime(closedAt)}`
-  return `${table(columns, rows, '')}\n\nsha256 of these figures: ${sha256}\n${closed}`
 }
 
 function showPayout({ rows, payments, rests }: Payout, payout: string): Output {

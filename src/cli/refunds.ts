@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import type { Database } from '../db/pool.ts'
-import { identifier, matching, text, utrAsWritten } from '../fields.ts'
+import { identifier, matching, pastedUtr, text } from '../fields.ts'
 import { toIstTime } from '../ist.ts'
 import { shopRefund, toIndianText } from '../money.ts'
 import { createExceptions } from '../reconciliation/exceptions.ts'
@@ -92,7 +92,9 @@ export const refundCommands = [
 
   changingCommand('refunds done', 'Say that the bank has made a refund', {
     usage: '--refund ID --reference RRN',
-    schema: Which.extend({ reference: utrAsWritten }),
+    schema: Which.extend({ reference: pastedUtr }),
+    // Around the reference, the pasted text may name the customer.
+    audited: { reference: (typed) => pastedUtr.parse(typed) },
     run: ({ refund, reference }, context) => endByPerson(refund, { status: 'SUCCESS', reference }, context),
   }),
 

@@ -9,6 +9,7 @@ import { accountCommands } from './accounts.ts'
 import { auditCommands } from './audit.ts'
 import { bankHolidayCommands } from './bank-holidays.ts'
 import { bookCommands } from './books.ts'
+import { closeMonthCommands } from './close-month.ts'
 import type { Command, PreparedCommand } from './command.ts'
 import { databaseCommands } from './database.ts'
 import { CommandError, UsageError } from './errors.ts'
@@ -38,6 +39,7 @@ const GROUPS: Readonly<Record<string, readonly Command[]>> = {
     ...layoutCommands,
     ...statementCommands,
     ...bookCommands,
+    ...closeMonthCommands,
     ...reconcileCommands,
     ...bankHolidayCommands,
     ...auditCommands,

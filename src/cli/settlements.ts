@@ -11,7 +11,7 @@ import { AcquirerError } from '../errors.ts'
 import { errorText, IDENTIFIER, IDENTIFIER_RULE, identifier, matching } from '../fields.ts'
 import { startOfDay, toIstDay, toIstTime } from '../ist.ts'
 import type { Days } from '../ledger/bank-days.ts'
-import { toIndianRupees, toSumText, totalText } from '../money.ts'
+import { counted, toIndianRupees, toSumText, totalText } from '../money.ts'
 import { type Importing, type ImportResult, importSettlements } from '../settlements/import.ts'
 import { listImports, lockSettlements, type NotUndone, undoImport } from '../settlements/imports.ts'
 import { type NotStored, type Pulled, readPages, storeRests, toSettlementFile } from '../settlements/pull.ts'
@@ -56,15 +56,10 @@ export const settlementCommands = [
       // The maker of a file chooses its name, perhaps with control characters.
       const name = toOneLine(basename(file))
       const output = await readFile(file, context.terminal, (csv, progress) =>
-        importFrom(
-          context,
-          csv,
-          { file: name, account, layout, onProgress: progress('lines'), onWarning },
-          (result) => {
-            compare(trailer, result)
-            return { warnings }
-          },
-        ),
+        importFrom(context, csv, { file: name, account, layout, onProgress: progress('line'), onWarning }, (result) => {
+          compare(trailer, result)
+          return { warnings }
+        }),
       )
       await showToPartners(context)
       return output
@@ -93,7 +88,7 @@ export const settlementCommands = [
       if (!read || advice) throw new CommandError(`the acquirer ${name} is not set up: ${advice}`)
       const pulled: Pulled = { orders: [], notStored: new Map(), rests: new Map() }
       const output = await withProgress(terminal, async (progress) => {
-        const pages = await readPages(read({ from, to }, sleep), progress('events'))
+        const pages = await readPages(read({ from, to }, sleep), progress('event'))
         const lines = toSettlementFile(db, pages, { acquirer: name, ...pulled })
         const importing = { file: `${name} ${from}..${to}`, account: name }
         return importFrom(context, Readable.from(lines), importing, async ({ import: importId }, client) => {
@@ -212,7 +207,7 @@ function compare({ rows, total }: Trailer, { inserted, unchanged, updated, amoun
   const found = inserted + unchanged + updated
   const rupeesOf = (paise: bigint) => toIndianRupees(toSumText(paise))
   const differences: string[] = []
-  if (rows !== undefined && rows !== found) differences.push(`${found} rows, not ${rows}`)
+  if (rows !== undefined && rows !== found) differences.push(`${counted(found, 'row')}, not ${rows}`)
   if (total !== undefined && total !== amount) differences.push(`${rupeesOf(amount)}, not ${rupeesOf(total)}`)
   if (differences.length === 0) return
   throw new CommandError(`nothing was imported: the file has ${differences.join(' and ')}; get it from the bank again`)

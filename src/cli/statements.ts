@@ -1,11 +1,11 @@
 import { basename } from 'node:path'
 import * as z from 'zod'
 import { ACQUIRER_NAMES } from '../acquirer/acquirers.ts'
-import { errorText, identifier, matching, text } from '../fields.ts'
+import { errorText, identifier, matching, pastedReference, text } from '../fields.ts'
 import { nextDay, startOfDay, toIstTime } from '../ist.ts'
 import { createBankDays, type Days } from '../ledger/bank-days.ts'
 import { holidaysOf } from '../ledger/bank-holidays.ts'
-import { toIndianRupees, toSumText, totalText } from '../money.ts'
+import { counted, toIndianRupees, toSumText, totalText } from '../money.ts'
 import { findPayout } from '../reconciliation/match-credit.ts'
 import { snapshotOf } from '../reconciliation/reconcile.ts'
 import { type ImportedStatement, importStatement, listStatements, undoStatement } from '../statements/import.ts'
@@ -66,7 +66,7 @@ export const statementCommands = [
           const imported = await importStatement(client, csv, {
             ...importing,
             bankDays,
-            onProgress: progress('lines'),
+            onProgress: progress('line'),
             onWarning,
           })
           warnings.push(...judge(imported, importing))
@@ -108,7 +108,7 @@ export const statementCommands = [
       '--payout REFERENCE|--none --statement N --line N --reason "the bank shows 16 characters" [--force]   (--none: undo it; --force: though the line has another amount, or names another payout)',
     schema: z
       .object({
-        payout: text(64).optional(),
+        payout: pastedReference.optional(),
         none: z.literal(true).optional(),
         statement: statementNumber,
         line: matching(/^[1-9][0-9]{0,8}$/, 'must be the number of a line').transform(Number),
@@ -153,7 +153,7 @@ export const statementCommands = [
         throw new CommandError(`there is no statement ${statement}, or it was undone: ops statements list`)
       return {
         json: { statement, removed },
-        text: `statement ${statement} is undone: ${removed} lines removed`,
+        text: `statement ${statement} is undone: ${counted(removed, 'line')} removed`,
         made: { removed },
       }
     },

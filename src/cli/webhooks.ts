@@ -5,6 +5,7 @@ import type { Queryable } from '../db/pool.ts'
 import { errorText, identifier, matching, text } from '../fields.ts'
 import { momentText, toIstTime } from '../ist.ts'
 import { LIMITS } from '../limits.ts'
+import { counted } from '../money.ts'
 import { createOutboundClient, faultOfUrl } from '../outbound/http-client.ts'
 import { isOrderId } from '../payments/intent.ts'
 import { ownerOf, seal, unsealAll } from '../sealing.ts'
@@ -155,7 +156,7 @@ export const webhookCommands = [
       if (delivery && resent === 0) throw new CommandError('there is no such delivery, or its webhook is off')
       return {
         json: { resent },
-        text: `${resent} ${resent === 1 ? 'delivery is' : 'deliveries are'} sent again from now on`,
+        text: `${counted(resent, 'delivery is', 'deliveries are')} sent again from now on`,
       }
     },
   }),

@@ -1,28 +1,32 @@
 import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
-import { parse } from 'node:path'
+import { join, parse } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import type { MigrationBuilder } from 'node-pg-migrate'
 import pg from 'pg'
-import { hasState, LOCK_NOT_AVAILABLE, UNDEFINED_TABLE } from './outage.ts'
-import type { Queryable } from './pool.ts'
+import { DEADLOCK_DETECTED, hasState, LOCK_NOT_AVAILABLE, UNDEFINED_TABLE } from './outage.ts'
+import { type Queryable, setLocally } from './pool.ts'
 import { splitStatements } from './statements.ts'
 
 // The migrations lie two folders up from this file. In the bundle, dist, they lie one folder up.
 const FOLDER = ['../../migrations', '../migrations']
   .map((path) => fileURLToPath(new URL(path, import.meta.url)))
   .find(existsSync) as string
-const TABLE = 'schema_migrations'
 const CONNECT_TIMEOUT_MS = 10_000
 
 /**
- * Longest wait of one statement for a lock. Payments wait behind the statement, and get 503 after about twice as long.
- * Below PostgreSQL's deadlock_timeout of 1 s: in a deadlock with a payment the migration ends, not the payment.
+ * Longest wait of one statement for a table, behind which payments wait too. Shorter than the deadlock_timeout of 0.2 s that
+ * roles.sql gives the service, and than PostgreSQL's own of 1 s: in a deadlock with a payment the migration gives up first,
+ * unless the payment had waited for the difference when the deadlock arose.
  */
-const LOCK_TIMEOUT_MS = 500
-/** Pause before the next try, ten times as long: payments are delayed for at most a tenth of the time. */
+const LOCK_TIMEOUT_MS = 100
+/** Pause before the next try: payments are delayed for at most a fiftieth of the time. */
 const LOCK_PAUSE_MS = 5_000
+/** Wait for another run until the operator is shown the process that holds its lock. Payments do not wait for that lock. */
+const RUN_TIMEOUT_MS = 5_000
+
+/** The advisory lock of all runs, the same number as in earlier versions. */
+const LOCK_ID = 7_241_865_325_823_964
 
 /** The oldest major version of PostgreSQL that the service supports. The tests run on this one and the newest. */
 const OLDEST_SERVER = 15
@@ -31,55 +35,129 @@ let namesInFolder: Promise<string[]> | undefined
 
 /**
  * Brings the schema up to date and returns the names of the migrations that were applied now, in order. Throws an Error
- * with both versions when the server is older than OLDEST_SERVER. Simultaneous runs wait for one another, and each
+ * with both versions when the server is older than OLDEST_SERVER. Concurrent runs wait for one another, and each
  * migration is applied once.
  *
  * While a statement waits for a lock on a table, every later query of that table waits behind it. The statement
  * therefore waits briefly; then its migration is rolled back and tried again after a pause, without limit: pg_dump may
- * hold its locks for hours, and an upgrade must not stay half done. `onWait` tells the operator, who may press Ctrl-C.
+ * hold its locks for hours, and an upgrade must not stop half-way. `onWait` notifies the operator, who may press Ctrl-C.
  */
 export async function migrate(
   databaseUrl: string,
-  { folder = FOLDER, onWait }: { folder?: string; onWait?: (message: string) => void } = {},
+  { folder = FOLDER, onWait = silent }: { folder?: string; onWait?: (message: string) => void } = {},
 ): Promise<string[]> {
-  // node-pg-migrate is loaded here, because the service only needs `pendingMigrations`, which does without it.
-  const { PG_MIGRATE_LOCK_ID, runner } = await import('node-pg-migrate')
+  const lock = await connectAlone(databaseUrl)
+  try {
+    await refuseOldServer(lock)
+    await lockRuns(lock, onWait)
+    return await applyAll(databaseUrl, folder, onWait)
+  } finally {
+    await lock.end()
+  }
+}
+
+async function applyAll(databaseUrl: string, folder: string, onWait: (message: string) => void): Promise<string[]> {
   const client = await connectAlone(databaseUrl)
   try {
-    await refuseOldServer(client)
-    // The operator's limits for sessions must not end the building of an index, or the wait for another migration.
-    await client.query('set statement_timeout = 0; set lock_timeout = 0; set idle_in_transaction_session_timeout = 0')
-    // One lock for all migrations, released with the session: the runner's own lock ends with each call of the runner.
-    await client.query('select pg_advisory_lock($1)', [PG_MIGRATE_LOCK_ID])
-    const { processID } = client as unknown as { processID: number }
+    const names = await readNames(folder)
     const applied: string[] = []
     for (;;) {
       try {
-        const [migration] = await runner({
-          dbClient: client,
-          dir: folder,
-          ignorePattern: '(?!.*\\.sql$).*',
-          migrationLoaderStrategies: [{ extensions: ['.sql'], loader: loadFiles }],
-          direction: 'up',
-          count: 1,
-          migrationsTable: TABLE,
-          migrationsSchema: 'public',
-          noLock: true,
-          logger: { debug: silent, info: silent, warn: silent, error: silent },
-        })
-        if (migration === undefined) return applied
-        applied.push(migration.name)
+        const name = await applyNext(client, folder, names)
+        if (name === undefined) return applied
+        applied.push(name)
       } catch (error) {
-        if (!hasState(error, LOCK_NOT_AVAILABLE)) throw error
+        if (!hasState(error, LOCK_NOT_AVAILABLE, DEADLOCK_DETECTED)) throw error
         await client.query('rollback')
-        const who = `select pg_blocking_pids(${processID}) during a try names who holds it`
-        onWait?.(`waiting for a lock; next try in ${LOCK_PAUSE_MS / 1_000} s (${who})`)
+        const holder = describe(await findHolders(client, LONG_HOLDERS, LOCK_TIMEOUT_MS)) ?? 'another transaction'
+        onWait(`waiting for a table that ${holder} has locked; next try in ${LOCK_PAUSE_MS / 1_000} s`)
         await sleep(LOCK_PAUSE_MS)
       }
     }
   } finally {
     await client.end()
   }
+}
+
+/** The operator's limits for sessions must not end the building of an index, or the wait for another run. */
+const UNLIMITED = ['statement_timeout = 0', 'idle_in_transaction_session_timeout = 0']
+
+/**
+ * Excludes every other run until `lock` is closed. The lock belongs to a transaction, because a session behind PgBouncer
+ * outlives its client, and would hold the lock for ever.
+ */
+async function lockRuns(lock: pg.Client, onWait: (message: string) => void): Promise<void> {
+  for (;;) {
+    await lock.query('begin')
+    await setLocally(lock, [...UNLIMITED, `lock_timeout = ${RUN_TIMEOUT_MS}`])
+    try {
+      await lock.query('select pg_advisory_xact_lock($1)', [LOCK_ID])
+      return
+    } catch (error) {
+      if (!hasState(error, LOCK_NOT_AVAILABLE)) throw error
+      await lock.query('rollback')
+      const holders = await findHolders(lock, RUN_HOLDERS, LOCK_ID)
+      const end = holders.map(({ pid }) => `select pg_terminate_backend(${pid})`).join('; ')
+      if (holders.length === 0) continue
+      onWait(
+        `waiting for another ops migrate, whose lock ${describe(holders)} holds. If no ops migrate is running, end that process: ${end}`,
+      )
+    }
+  }
+}
+
+/** Applies the first pending one of the migrations `names` in one transaction. Returns its name; undefined if none is pending. */
+async function applyNext(client: pg.Client, folder: string, names: readonly string[]): Promise<string | undefined> {
+  await client.query('begin')
+  await setLocally(client, [...UNLIMITED, `lock_timeout = ${LOCK_TIMEOUT_MS}`])
+  await client.query(
+    `create table if not exists public.schema_migrations
+       (id serial primary key, name varchar(255) not null, run_on timestamp not null)`,
+  )
+  const applied = await appliedMigrations(client)
+  const name = names.find((one) => !applied.has(one))
+  if (name !== undefined) {
+    // Each statement is a message of its own, because Citus rejects several in one.
+    const statements = splitStatements(await readFile(join(folder, `${name}.sql`), 'utf8'))
+    for (const statement of statements) await client.query(statement)
+    await client.query('insert into public.schema_migrations (name, run_on) values ($1, now())', [name])
+  }
+  await client.query('commit')
+  return name
+}
+
+type Holder = { pid: number; name: string | null }
+
+async function findHolders(client: pg.Client, query: string, value: number): Promise<Holder[]> {
+  return (await client.query<Holder>(query, [value])).rows
+}
+
+/** The session that holds the advisory lock `$1`, which pg_locks shows in two halves. */
+const RUN_HOLDERS = `
+  select pid, application_name as name
+    from pg_locks
+    left join pg_stat_activity using (pid)
+   where locktype = 'advisory' and granted and objsubid = 1
+     and classid = ($1::bigint >> 32)::oid and objid = ($1::bigint & 4294967295)::oid
+     and database = (select oid from pg_database where datname = current_database())`
+
+/** Sessions that wait for no lock and have used tables for `$1` ms or longer, oldest first. PostgreSQL may hide the age of another role's session. */
+const LONG_HOLDERS = `
+  select pid, application_name as name
+    from pg_stat_activity
+   where pid <> pg_backend_pid() and wait_event_type is distinct from 'Lock'
+     and coalesce(xact_start <= clock_timestamp() - $1 * interval '1 ms', true)
+     and pid in (select l.pid
+                   from pg_locks l
+                   join pg_class c on c.oid = l.relation
+                  where l.granted and c.relnamespace = 'public'::regnamespace
+                    and l.database = (select oid from pg_database where datname = current_database()))
+   order by xact_start nulls last
+   limit 3`
+
+function describe(holders: readonly Holder[]): string | undefined {
+  if (holders.length === 0) return undefined
+  return holders.map(({ pid, name }) => `process ${pid}${name ? ` (${name})` : ''}`).join(' or ')
 }
 
 /** Connects outside the service's pools, for changes of the schema. */
@@ -97,21 +175,6 @@ export async function connectAlone(databaseUrl: string): Promise<pg.Client> {
 
 const silent = () => undefined
 
-/** Loads each file as single statements. The runner's own loader sends a file in one message, which Citus refuses. */
-function loadFiles(files: string[]) {
-  return Promise.all(
-    files.map(async (file) => {
-      const statements = splitStatements(await readFile(file, 'utf8'))
-      const up = (migration: MigrationBuilder) => {
-        // `set local`, because Citus sends only settings of the transaction to its workers.
-        migration.sql(`set local lock_timeout = ${LOCK_TIMEOUT_MS}`)
-        for (const statement of statements) migration.sql(statement)
-      }
-      return { id: file, filePaths: [file], actions: { up, down: false as const } }
-    }),
-  )
-}
-
 /** Compares server_version_num, such as 150018; server_version is such as `15.18 (Debian 15.18-0+deb12u1)`. */
 async function refuseOldServer(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ number: number; text: string }>(
@@ -124,7 +187,7 @@ async function refuseOldServer(client: pg.Client): Promise<void> {
 
 /** Names of the migrations that this code expects and the database lacks, in order. */
 export async function pendingMigrations(db: Queryable): Promise<string[]> {
-  namesInFolder ??= readNames()
+  namesInFolder ??= readNames(FOLDER)
   const [expected, applied] = await Promise.all([namesInFolder, appliedMigrations(db)])
   return expected.filter((name) => !applied.has(name))
 }
@@ -139,7 +202,7 @@ export async function appliedMigrations(db: Queryable): Promise<Set<string>> {
   }
 }
 
-async function readNames(): Promise<string[]> {
-  const files = (await readdir(FOLDER)).map((file) => parse(file))
+async function readNames(folder: string): Promise<string[]> {
+  const files = (await readdir(folder)).map((file) => parse(file))
   return files.flatMap(({ ext, name }) => (ext === '.sql' ? [name] : [])).sort()
 }

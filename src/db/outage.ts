@@ -12,6 +12,20 @@ export function hasState(error: unknown, ...states: string[]): boolean {
   return states.includes((error as { code?: string } | null)?.code ?? '')
 }
 
+/** Errors of opening a connection, after which no statement was sent. */
+const UNCONNECTED =
+  /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|ENOENT)$|^(timeout exceeded when trying to connect|timeout expired|Connection terminated due to connection timeout)$/
+
+/** Codes of sessions that PostgreSQL ended, and of failures of a node: a commit may have succeeded before. */
+const UNKNOWN_OUTCOME = /^(08|57P0[12]|XX)/
+
+/** Whether a failed transaction has certainly stored nothing: no connection was opened, or PostgreSQL rolled it back. */
+export function isCertainlyNotStored(error: unknown): boolean {
+  const { code = '', message = '' } = error as { code?: string; message?: string }
+  if (UNCONNECTED.test(code) || UNCONNECTED.test(message)) return true
+  return error instanceof Error && 'severity' in error && !UNKNOWN_OUTCOME.test(code)
+}
+
 /** Whether PostgreSQL refused the data of a row (classes 22 and 23), not because of the state of the database. */
 export const isRefusedRow = (error: unknown): boolean => /^2[23]/.test(String((error as { code?: unknown }).code))
 

@@ -8,7 +8,7 @@ import { isWorker } from './spread.ts'
 export async function unreadyReason(db: Queryable): Promise<string | undefined> {
   try {
     const pending = await pendingMigrations(db)
-    if (pending.length === 0) return undefined
+    if (pending.length === 0) return await whyReadOnly(db)
     // A worker of Citus has no table until `ops database spread` has run.
     const toRun = (await isWorker(db)) ? '"ops migrate" and "ops database spread"' : '"ops migrate"'
     return `The database schema is behind: run ${toRun} (missing: ${pending.join(', ')})`
@@ -19,6 +19,20 @@ export async function unreadyReason(db: Queryable): Promise<string | undefined> 
     }
     throw error
   }
+}
+
+/**
+ * Why the database accepts no writes, as PostgreSQL reports it without a write; undefined if it accepts them. A full disk shows
+ * only where the provider has set the database read-only.
+ */
+async function whyReadOnly(db: Queryable): Promise<string | undefined> {
+  const { rows } = await db.query<{ isReadOnly: boolean; isStandby: boolean }>(
+    `select current_setting('transaction_read_only')::boolean as "isReadOnly", pg_is_in_recovery() as "isStandby"`,
+  )
+  if (!rows[0]?.isReadOnly) return undefined
+  return rows[0].isStandby
+    ? 'The database is a standby and accepts no writes: let DATABASE_URL name the primary'
+    : 'The database accepts no writes, because default_transaction_read_only is on: some providers set it when the disk is full'
 }
 
 /** Warnings for the operator when the service's role has more rights than it needs. */

@@ -80,6 +80,7 @@ export function refuseBadUrl(error: Error, request: FastifyRequest, reply: Fasti
 function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply, handling: ErrorHandling) {
   const { config } = request.routeOptions
   const failure = toFailure(error, handling)
+  if (error instanceof AcquirerError) request.accountKind = error.accountKind
   // A Failure is in the request's log line already, and an AcquirerError was logged by the acquirer's client. Errors
   // after the caller has disconnected are too common to be logged.
   const isLogged = error === failure || error instanceof AcquirerError

@@ -19,7 +19,12 @@ export const readyz = operation({
   summary: 'Whether the service can serve',
   description: 'For load balancers: send nothing here while it is 503.',
   access: 'anyone',
-  refusals: [unavailable('The database does not answer'), unavailable('Shutting down'), internalError()],
+  refusals: [
+    unavailable('The database does not answer'),
+    unavailable('The database is a standby and accepts no writes: let DATABASE_URL name the primary'),
+    unavailable('Shutting down'),
+    internalError(),
+  ],
   answer: success('Ready', {
     description: 'It can.',
     name: 'Ready',

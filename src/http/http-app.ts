@@ -5,12 +5,11 @@ import { answerAll, refuseBrokenHttp } from './broken-http.ts'
 import { connectionOptions, limitConnections } from './connections.ts'
 import { refuseBadUrl, registerErrorHandling } from './error-handler.ts'
 import { NO_JSON_SCHEMA, registerInput } from './input.ts'
-import { createRequestLog, requestIdOf } from './request-log.ts'
+import { createRequestLog, type OnRequest, requestIdOf } from './request-log.ts'
 
 type Dependencies = {
   log: Logger
-  /** Called when a request has ended. */
-  onRequest: (route: string, status: number, durationMs: number) => void
+  onRequest: OnRequest
   isOutage: (error: unknown) => boolean
   /** Whether this instance is about to stop: it still serves, but closes each connection after its answer. */
   isDraining: () => boolean
@@ -43,6 +42,7 @@ export async function createHttpApp(dependencies: Dependencies): Promise<Fastify
   app.decorateRequest('mid', undefined)
   app.decorateRequest('orderId', undefined)
   app.decorateRequest('acquirerAccount', undefined)
+  app.decorateRequest('accountKind', undefined)
   app.decorateRequest('refusal', undefined)
   const faultOf = registerErrorHandling(app, errorHandling)
   // Hooks have callbacks, because an async hook costs every request a promise. Faults are answered in this early hook,

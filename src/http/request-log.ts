@@ -4,6 +4,7 @@ import { isIP } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
+import type { AcquirerError } from '../errors.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -11,6 +12,8 @@ declare module 'fastify' {
     orderId: string | undefined
     /** The acquirer account whose notification this is, for the log. */
     acquirerAccount: string | undefined
+    /** What that account is, or the account that failed to make a link, for metrics. */
+    accountKind: AcquirerError['accountKind']
     /** The `msg` of a refusal, which contains no text of the request. */
     refusal: string | undefined
   }
@@ -24,6 +27,12 @@ const HEALTH_CHECKS = new Set(['/livez', '/readyz'])
 
 /** Status in the log, as in nginx', of a request whose client left before the answer; never sent. */
 const CLIENT_GONE = 499
+
+/** Called when a request has ended. */
+export type OnRequest = (
+  request: { route: string; status: number; accountKind?: FastifyRequest['accountKind'] },
+  durationMs: number,
+) => void
 
 export type RequestLog = ReturnType<typeof createRequestLog>
 
@@ -39,7 +48,7 @@ export function requestIdOf({ headers }: Pick<IncomingMessage, 'headers'>): stri
  * Writes a log line and a measurement of each request. The line has the route, not the path, no customer's IP address,
  * and no text of a merchant or customer except x-request-id. Successful health checks are logged at level debug.
  */
-export function createRequestLog(log: Logger, onRequest: (route: string, status: number, durationMs: number) => void) {
+export function createRequestLog(log: Logger, onRequest: OnRequest) {
   /** The answer to the latest request of each connection. */
   const latestAnswers = new WeakMap<Duplex, ServerResponse>()
   return { track, noRequest, latestAnswers }
@@ -57,7 +66,7 @@ export function createRequestLog(log: Logger, onRequest: (route: string, status:
       const durationMs = performance.now() - startMs
       const route = request.routeOptions.url ?? 'none'
       const status = raw.headersSent ? raw.statusCode : CLIENT_GONE
-      onRequest(route, status, durationMs)
+      onRequest({ route, status, accountKind: request.accountKind }, durationMs)
       const level = status === 200 && HEALTH_CHECKS.has(route) ? 'debug' : 'info'
       log[level](
         {
@@ -84,7 +93,7 @@ export function createRequestLog(log: Logger, onRequest: (route: string, status:
 
   /** Writes the line of an answer to bytes that are not an HTTP request. */
   function noRequest(id: string, status: number) {
-    onRequest('none', status, 0)
+    onRequest({ route: 'none', status }, 0)
     log.info({ id, route: 'none', status }, 'no request')
   }
 }

@@ -3,6 +3,7 @@ import type { FastifyReply } from 'fastify'
 import * as z from 'zod'
 import { badRequest, Failure, forbidden, oneLongListAtATime, unavailable } from '../errors.ts'
 import { errorText, identifier } from '../fields.ts'
+import { prefersCsv } from '../http/accept.ts'
 import { aroundRows } from '../http/envelope.ts'
 import { type Answer, jsonAnswer, type OperationRequest, operation, SUCCEEDED } from '../http/operation.ts'
 import { nextDay, startOfIstDay } from '../ist.ts'
@@ -139,7 +140,7 @@ async function answerList(
   const until = nextDay(e_date)
   await authorize(request.caller)
   request.mid = mid
-  const form = /\btext\/csv\b/i.test(request.headers.accept ?? '') ? csv : json
+  const form = prefersCsv(request.headers.accept) ? csv : json
   const lines = await lists.short(list, mid, from, until, listLimits.shortRows)
   if (lines) return reply.type(form.type).send(whole(form, lines))
 

@@ -127,7 +127,8 @@ function inCsv(value: string): string {
   return QUOTED.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }
 
-const FORMULA = /^[=+\-@\t\r]/
+/** Spreadsheets read the full-width forms of `=`, `+`, `-` and `@` like the ASCII ones. */
+const FORMULA = /^[=+\-@\t\r＝＋－＠]/
 const AMOUNT = /^-?\d+\.\d\d$/
 const QUOTED = /[",\r\n]/
 

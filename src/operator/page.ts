@@ -1,6 +1,6 @@
 import { type Html, html } from '../html.ts'
 import { toIstDay, toIstText, toIstTime } from '../ist.ts'
-import { toIndianDigits, toIndianRupees, toIndianText } from '../money.ts'
+import { counted, toIndianDigits, toIndianRupees, toIndianText } from '../money.ts'
 import { add, conversionOf, NO_ORDERS, type OrderCounts } from '../reconciliation/day.ts'
 import {
   agesText,
@@ -141,12 +141,12 @@ type Graph = { name: (one: Counted) => string; unit: string; label: string }
 function graph(parts: readonly Counted[], { name, unit, label }: Graph): Html {
   const names = parts.map(name)
   const bars = parts.map(({ counts }, index): Bar => {
-    const text = counts ? `${toIndianDigits(counts.orders)} orders, ${toIndianDigits(counts.paid)} paid` : NOT_YET
+    const text = counts ? `${counted(counts.orders, 'order')}, ${toIndianDigits(counts.paid)} paid` : NOT_YET
     return { whole: counts?.orders, part: counts?.paid ?? 0, text: `${names[index]}: ${text}` }
   })
   const most = Math.max(0, ...bars.map(({ whole = 0 }) => whole))
   return html`<figure>
-<figcaption><span class="key part"></span> paid <span class="key whole"></span> not paid; at most ${toIndianDigits(most)} orders in one ${unit}</figcaption>
+<figcaption><span class="key part"></span> paid <span class="key whole"></span> not paid; at most ${counted(most, 'order')} in one ${unit}</figcaption>
 ${plot(bars, label)}
 <div class="ends"><span>${names[0]}</span><span>${names.length > 1 ? names.at(-1) : undefined}</span></div>
 <details>

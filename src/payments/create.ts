@@ -1,9 +1,17 @@
 import { createHash } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyReply } from 'fastify'
 import * as z from 'zod'
 import type { Linker } from '../acquirer/client.ts'
-import { isRefusedRow } from '../db/outage.ts'
-import { AcquirerError, badRequest, createUnavailable, idempotencyKeyReused, orderIdExists } from '../errors.ts'
+import { isCertainlyNotStored } from '../db/outage.ts'
+import {
+  AcquirerError,
+  badRequest,
+  createUnavailable,
+  Failure,
+  idempotencyKeyReused,
+  orderIdExists,
+} from '../errors.ts'
 import { type OperationRequest, operation, success } from '../http/operation.ts'
 import type { DeadlineOf } from '../http/time-limits.ts'
 import { toIstText } from '../ist.ts'
@@ -16,17 +24,17 @@ import { BAD_NEW_PAYMENT, NEW_PAYMENT, type NewPayment, orderId } from './new-pa
 import { linksOf, upiQrLink } from './upi-links.ts'
 
 type Dependencies = {
-  intents: Pick<Intents, 'insert' | 'findEarlier'>
+  intents: Pick<Intents, 'insert' | 'findEarlier' | 'isStored'>
   now: () => Date
   expiryMinutes: number
   publicUrl: string
   drawQr: (form: 'png', text: string) => Promise<Buffer>
   /** The clients to ask for a merchant's link, in this order; none if we make the link. Throws 503 if no client can. */
   linkersOf: (merchant: Merchant) => Promise<Linker[]>
-  /** Longest time for the acquirers to make a link, and for the first of two. */
-  linkTimes: { requestMs: number; firstLinkMs: number }
-  /** Called for each order that a merchant's next acquirer has made. */
-  onNextAcquirer: () => void
+  /** Longest time for the acquirers to make a link, and for the first of two, and the pause between look-ups. */
+  linkTimes: { requestMs: number; firstLinkMs: number; lookUpPauseMs: number }
+  /** Called for each order that a merchant's next acquirer has made, with what the first account is. */
+  onNextAcquirer: (firstKind: Linker['firstKind']) => void
   deadlineOf: DeadlineOf
 }
 
@@ -187,7 +195,8 @@ type Linking = Pick<Dependencies, 'intents' | 'linkTimes' | 'onNextAcquirer'>
 /**
  * Requests a link from an acquirer, then stores the intent with link and payee. A repeat requests no link. Throws 503
  * and stores nothing if no acquirer makes a link. A link that nobody has seen is closed if another request with the
- * same order_id was faster, if PostgreSQL refuses the intent, or if the link's answer did not come or is not believed.
+ * same order_id was faster, if the intent was certainly not stored, or if the link's answer did not come or is not believed.
+ * An intent whose commit was lost is looked up.
  */
 async function insertWithLink(
   intent: Intent,
@@ -198,7 +207,7 @@ async function insertWithLink(
   const until = AbortSignal.timeout(linkTimes.requestMs)
   const earlier = await intents.findEarlier(intent)
   if (earlier) return earlier
-  const { paymentLink, payeeVpa, client } = await createLink(
+  const { paymentLink, payeeVpa, client, firstKind } = await createLink(
     intent,
     payees.length > 0 ? payees : [vpa],
     linkers,
@@ -206,16 +215,33 @@ async function insertWithLink(
     until,
   )
   const close = () => closeUnseen(client, paymentLink)
-  const payee = { ...intent.payee, vpa: payeeVpa }
-  const stored = await intents.insert({ ...intent, payee, paymentLink }).catch((error) => {
-    // The link is closed only after a refusal: after any other error the intent may be stored and be found by a repeat.
-    if (isRefusedRow(error)) close()
+  const linked = { ...intent, payee: { ...intent.payee, vpa: payeeVpa }, paymentLink }
+  const stored = await intents.insert(linked).catch(async (error): Promise<InsertOutcome> => {
+    // A Failure comes from the queue of the next batch, before the intent is sent.
+    if (error instanceof Failure || isCertainlyNotStored(error)) close()
+    else if (await isFound(intents, linked, linkTimes.lookUpPauseMs, until)) return { intent: linked }
+    // The link stays open where the look-up finds nothing, because the commit may still be under way.
     throw error
   })
   const isOurs = 'intent' in stored && stored.intent.orderId === intent.orderId
   if (!isOurs) close()
-  else if (paymentLink.isByNext) onNextAcquirer()
+  else if (paymentLink.isByNext) onNextAcquirer(firstKind)
   return stored
+}
+
+/** Looks an intent up, again after `pauseMs` while the database is unavailable. */
+async function isFound(
+  intents: Linking['intents'],
+  intent: Intent,
+  pauseMs: number,
+  until: AbortSignal,
+): Promise<boolean> {
+  while (!until.aborted) {
+    const found = await intents.isStored(intent).catch(() => undefined)
+    if (found !== undefined) return found
+    await sleep(pauseMs)
+  }
+  return false
 }
 
 /**
@@ -229,16 +255,19 @@ async function createLink(
   firstLinkMs: number,
   until: AbortSignal,
 ) {
-  for (const [index, { client, merchantId, isNext }] of linkers.entries()) {
+  for (const [index, { client, merchantId, isNext, firstKind }] of linkers.entries()) {
     const isLast = index === linkers.length - 1
     const signal = isLast ? until : AbortSignal.any([until, AbortSignal.timeout(firstLinkMs)])
     try {
       const { paymentLink, payeeVpa } = await client.createLink(intent, { id: merchantId, payees }, signal)
-      return { paymentLink: { ...paymentLink, isByNext: isNext }, payeeVpa, client }
+      return { paymentLink: { ...paymentLink, isByNext: isNext }, payeeVpa, client, firstKind }
     } catch (error) {
       if (!(error instanceof AcquirerError)) throw error
       if (isLast && error.unsureLink) closeUnseen(client, error.unsureLink)
-      if (isLast || !(await hasNoLink(error, client, until))) throw error
+      if (isLast || !(await hasNoLink(error, client, until))) {
+        const failed = linkers.slice(0, index + 1)
+        throw Object.assign(error, { accountKind: failed.some(({ kind }) => kind === 'default') ? 'default' : 'own' })
+      }
     }
   }
   throw createUnavailable()

@@ -1,29 +1,30 @@
 import type { Queryable } from '../db/pool.ts'
+import { prepared } from '../db/prepared.ts'
 
-/** Tables with work that is due at an acquirer, each with the column of the due time. */
-const DUE_COLUMNS = { acquirer_intents: 'enquire_at', refunds: 'due_at' }
+/** A merchant with pending work at an acquirer account that is due. */
+export type DueMerchant = { acquirer: string; mid: string }
+
+// The inner order makes PostgreSQL read the index of due times. Its statistics lag behind the clock, so that it expects every
+// pending row to be due, and would otherwise read the whole index of merchants, which has the order of the groups.
+const findDue = (table: string, dueAt: string) =>
+  `select acquirer, mid
+     from (select acquirer, mid, ${dueAt} as due_at from ${table} where ${dueAt} <= $1 order by ${dueAt}) due
+    group by acquirer, mid
+    order by min(due_at)`
+
+const FIND_DUE_CHECKS = prepared(findDue('acquirer_intents', 'enquire_at'))
+const FIND_DUE_REFUNDS = prepared(findDue('refunds', 'due_at'))
+const STATEMENTS = { acquirer_intents: FIND_DUE_CHECKS, refunds: FIND_DUE_REFUNDS }
 
 /**
- * Returns up to `limit` merchants with a row that is due at an acquirer. The order is random, so that a merchant with a
- * long queue comes no earlier than a merchant with a short one.
+ * Finds the merchants with rows that are due, of all acquirer accounts, in the order of their longest due rows. The cost depends
+ * on due rows alone. The result has no limit, so that the merchants of an account in trouble, which all wait, hide no other
+ * account.
  */
 export async function findDueMerchants(
   db: Queryable,
-  table: keyof typeof DUE_COLUMNS,
-  acquirer: string,
-  limit: number,
+  table: keyof typeof STATEMENTS,
   now: Date,
-): Promise<string[]> {
-  const { rows } = await db.query<{ mid: string }>(
-    `select m.mid
-       from merchants m
-      -- One index look-up per merchant, however many rows are due: since PostgreSQL 16 this distinct stops at the first
-      -- row. A limit would do the same, but Citus does not support it here.
-      cross join lateral (
-        select distinct mid from ${table} where mid = m.mid and acquirer = $1 and ${DUE_COLUMNS[table]} <= $2) due
-      order by random()
-      limit $3`,
-    [acquirer, now, limit],
-  )
-  return rows.map(({ mid }) => mid)
+): Promise<DueMerchant[]> {
+  return (await db.query<DueMerchant>(STATEMENTS[table](now))).rows
 }

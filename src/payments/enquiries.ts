@@ -16,6 +16,9 @@ const AFTER_EXPIRY_SECONDS = [90, 8 * 60, 2 * 60 * 60] as const
 /** Shortest pause before the next enquiry about an intent, if nobody waits for its outcome. */
 const PAUSE_SECONDS = 60
 
+/** Longest due status checks of a merchant among which one statement claims, however many are due. */
+const CONSIDERED = 250
+
 /** While the last response could not be read, the status is checked once an hour, for a day. */
 const UNREADABLE = { pauseSeconds: 60 * 60, daySeconds: 24 * 60 * 60 }
 
@@ -36,27 +39,38 @@ export function firstEnquiry({ expiresAt }: Pick<Intent, 'expiresAt'>): Date {
 /** The queue of enquiries. Each is counted before it is sent, so that no crash and no instance causes one too many. */
 export function createEnquiries(db: Database) {
   return {
-    findDue: (acquirer: string, limit: number, now: Date) =>
-      findDueMerchants(db, 'acquirer_intents', acquirer, limit, now),
+    findDue: (now: Date) => findDueMerchants(db, 'acquirer_intents', now),
 
-    /** Number of enquiries at an acquirer in the last minute, of all instances. */
-    async countOfLastMinute(acquirer: string, now: Date): Promise<number> {
-      const { rows } = await db.query<{ count: number }>(
-        'select count(*)::integer as count from acquirer_intents where acquirer = $1 and asked_at > $2',
-        [acquirer, new Date(now.getTime() - 60_000)],
+    /** Numbers of status checks at acquirer accounts in the last minute, of all instances; an account without any is missing. */
+    async countOfLastMinute(acquirers: readonly string[], now: Date): Promise<Map<string, number>> {
+      const { rows } = await db.query<{ acquirer: string; count: number }>(
+        `select acquirer, count(*)::integer as count
+           from acquirer_intents
+          where acquirer = any ($1) and asked_at > $2
+          group by acquirer`,
+        [acquirers, new Date(now.getTime() - 60_000)],
       )
-      return rows[0]?.count ?? 0
+      return new Map(rows.map(({ acquirer, count }) => [acquirer, count]))
     },
 
     /**
-     * Claims up to `limit` enquiries of a merchant that are due at an acquirer, those about expired intents first, then
-     * longest due first. An intent has `most` enquiries. Enquiries about paid intents are dropped for good.
+     * Claims up to `limit` status checks of a merchant that are due at an acquirer account, those of expired intents first, then
+     * longest due first. An intent has `most` checks. Checks of paid intents are dropped for good, beyond the limit, because most
+     * intents are paid.
      */
     async claimDue(acquirer: string, mid: string, limit: number, now: Date, most: number): Promise<Enquiry[]> {
       const { rows } = await db.query<EnquiryRow & { paid: boolean }>(
         // The select computes the new values, because Citus does not support an interval in the `case` of an update.
-        `with due as materialized (
+        `with oldest as materialized (
+           select order_id, enquiries, enquire_at
+             from acquirer_intents
+            where mid = $2 and acquirer = $1 and enquire_at <= $4
+            order by enquire_at
+            limit ${CONSIDERED}
+              for update skip locked
+         ), due as materialized (
            select a.order_id, i.status = 'SUCCESS' as paid, i.expires_at > $4 as is_open,
+                  row_number() over (partition by i.status = 'SUCCESS' order by i.expires_at > $4, a.enquire_at) as place,
                   case when i.status <> 'SUCCESS' and a.enquiries + 1 < $6 then (
                     select greatest(min(i.expires_at + s * interval '1 second'),
                                     $4::timestamptz + interval '${PAUSE_SECONDS} seconds')
@@ -64,19 +78,15 @@ export function createEnquiries(db: Database) {
                      where i.expires_at + s * interval '1 second' > $4
                        and (a.enquiries + 2 < $6 or s > ${AFTER_EXPIRY_SECONDS[0]})
                     having count(*) > 0) end as next
-             from acquirer_intents a
+             from oldest a
              join payment_intents i on i.mid = $2 and i.order_id = a.order_id
-            where a.mid = $2 and a.enquire_at <= $4 and a.acquirer = $1
-            order by i.expires_at > $4, a.enquire_at
-            limit $3
-              for update of a skip locked
          )
          update acquirer_intents a
             set enquiries = least(a.enquiries + case when due.paid then 0 else 1 end, 32767),
                 enquire_at = due.next,
                 asked_at = case when due.paid then a.asked_at else $4 end
            from due
-          where a.mid = $2 and a.order_id = due.order_id
+          where a.mid = $2 and a.order_id = due.order_id and (due.paid or due.place <= $3)
          returning ${ENQUIRY}, due.is_open as "isOpen", due.paid`,
         [acquirer, mid, limit, now, AFTER_EXPIRY_SECONDS, most],
       )

@@ -4,7 +4,7 @@ import type { PoolClient } from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import { type OnWarning, storeBatches } from '../csv.ts'
 import type { Database, Queryable } from '../db/pool.ts'
-import { toDecimalText } from '../money.ts'
+import { counted, toDecimalText } from '../money.ts'
 import { type Layout, PAYMENT_COLUMNS } from '../settlements/layouts.ts'
 import { dayFile } from './day-file-format.ts'
 import { type FailureReason, failureIn } from './failure-reasons.ts'
@@ -67,7 +67,7 @@ export async function importDayFile(
       lines = await nextLines(last)
     }
     if (impossible > 0) {
-      const which = impossible === 1 ? '1 line has' : `${impossible} lines have`
+      const which = counted(impossible, 'line has', 'lines have')
       onWarning?.(`${which} a paid_at that is before the order or still to come: the payment counts from today`)
     }
     return result

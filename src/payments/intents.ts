@@ -93,6 +93,12 @@ export function createIntents(
       return (await findEarlier(intent)) ?? { refused: 'order id exists' }
     },
 
+    /** Whether this very intent is stored, not another one with its merchantOrderId. */
+    async isStored({ mid, orderId }: Intent): Promise<boolean> {
+      const stored = 'select from payment_intents where mid = $1 and order_id = $2'
+      return (await requests.query(stored, [mid, orderId])).rowCount === 1
+    },
+
     /** Finds an intent of any merchant. No key is checked, because nobody can guess an orderId. */
     async findCheckout(orderId: string): Promise<Checkout | undefined> {
       const { rows } = await pages.query<Checkout>(FIND_CHECKOUT(orderId))

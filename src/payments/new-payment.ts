@@ -1,7 +1,17 @@
 import type { FastifyRequest } from 'fastify'
 import * as z from 'zod'
 import { badRequest } from '../errors.ts'
-import { CONTROLS, errorText, identifier, matching, mobileAsWritten, readUrl, text, textRule } from '../fields.ts'
+import {
+  CONTROLS,
+  emailAddress,
+  errorText,
+  identifier,
+  matching,
+  mobileAsWritten,
+  readUrl,
+  text,
+  textRule,
+} from '../fields.ts'
 import { orderAmount, shopAmount, USUAL_MAX_RUPEES } from '../money.ts'
 import type { Merchant } from '../tenants/merchants.ts'
 
@@ -55,7 +65,7 @@ export const NewPayment = z.object({
   amount: orderAmount(USUAL_MAX_RUPEES).meta({
     description:
       `Whole rupees, 1 to ${USUAL_MAX_RUPEES}, or to the maximum that the operator has set for you. \`200.00\` is 200; ` +
-      '`200.50` is refused, unless the operator has set your input to `shop`: then paise are taken, as in `588.82`.',
+      '`200.50` is refused, unless the operator has set your input to `shop`: then paise are taken, as in `588.82`, and further decimals that are zeros.',
   }),
   order_id: text(64)
     .meta({
@@ -68,9 +78,13 @@ export const NewPayment = z.object({
   }),
   note: note(255).meta({ description: 'What the payment is for. Line breaks become blanks.' }),
   customer_name: text(100).meta({ description: 'Full name.' }),
-  customer_email: z.email(errorText('must be a valid e-mail address')).max(254, 'must be at most 254 characters'),
+  customer_email: emailAddress.meta({
+    description:
+      'At most 254 characters, 64 of them before the `@`. The domain may be in any script, or in its form `xn--…`.',
+  }),
   customer_mobile: matching(/^[0-9]{10}$/, 'must be 10 digits').meta({
-    description: '10 digits. With input `shop` also as people write them, such as `+91 98765-43210`.',
+    description:
+      '10 digits. With input `shop` also as people write them, such as `+91 98765-43210`, in the digits of any script.',
   }),
 })
 

@@ -1,4 +1,5 @@
 import type { Queryable } from '../db/pool.ts'
+import { unpadded } from '../fields.ts'
 import { toDecimalText } from '../money.ts'
 import type { JobSource } from '../scheduler/scheduler.ts'
 import { saveException } from './exceptions.ts'
@@ -58,18 +59,23 @@ export function dueComparisons(
  */
 async function findLater(db: Queryable, { from, until }: { from: Date; until: Date }): Promise<Payment[]> {
   const { rows } = await db.query<Payment>(
-    `with shared as (
-       select utr
+    // An earlier version stored an RRN as it was reported, perhaps padded with zeros to 16 digits.
+    `with heard as (
+       select regexp_replace(utr, '^0000(?=[0-9]{12}$)', '') as utr from payments where heard_at >= $1 and heard_at < $2
+     ), forms as (
+       select utr from heard union select '0000' || utr from heard where utr ~ '^[0-9]{12}$'
+     ), shared as (
+       select regexp_replace(utr, '^0000(?=[0-9]{12}$)', '') as utr
          from payments
-        where utr in (select utr from payments where heard_at >= $1 and heard_at < $2)
-        group by utr
+        where utr in (select utr from forms)
+        group by 1
        having count(*) > 1
      )
      select mid, order_id as "orderId", utr, amount_paise as amount, paid_at as "paidAt", acquirer
        from payments
-      where utr in (select utr from shared)
-      order by utr, heard_at, mid`,
+      where utr in (select utr from shared union select '0000' || utr from shared)
+      order by regexp_replace(utr, '^0000(?=[0-9]{12}$)', ''), heard_at, mid`,
     [from, until],
   )
-  return rows.filter(({ utr }, index) => rows[index - 1]?.utr === utr)
+  return rows.filter(({ utr }, index) => unpadded(rows[index - 1]?.utr ?? '') === unpadded(utr))
 }

@@ -72,6 +72,19 @@ export async function closeMonth(
   return { kept: rows[0] as ClosedMonth, isNew: inserted.rows.length > 0 }
 }
 
+/** Whether a month has no payment, no settlement and no import, so that its name is probably mistyped. */
+export async function isEmptyMonth(db: Queryable, month: string, { [ALL]: all }: ClosedMonth['figures']) {
+  if (all && all.payments + all.settlements > 0) return false
+  const { rows } = await db.query(
+    `select from settlement_imports where imported_at >= $1 and imported_at < $2
+      union all
+     select from statement_imports where imported_at >= $1 and imported_at < $2
+      limit 1`,
+    boundsOf(daysOfMonth(month)),
+  )
+  return rows.length === 0
+}
+
 /** The closed month that these days are, if they are one. */
 export const closedMonthOf = ({ from, to }: Days, closed: readonly ClosedMonth[]): ClosedMonth | undefined =>
   closed.find(({ month }) => from === daysOfMonth(month).from && to === daysOfMonth(month).to)

@@ -1,5 +1,5 @@
 import type { Days } from '../ledger/bank-days.ts'
-import { groupRupees, toIndianDigits, toIndianRupees, toIndianText, toSumText } from '../money.ts'
+import { counted, groupRupees, toIndianDigits, toIndianRupees, toIndianText, toSumText } from '../money.ts'
 import type { ArrivalCount } from './arrivals.ts'
 import { AGES, type Age, type Overview, type WebhookBehind } from './overview.ts'
 import type { RecentBalance } from './recent-balance.ts'
@@ -95,9 +95,11 @@ export const faultsText = ({
 }: {
   differences: number
   openExceptions?: number | undefined
-}) => [counted(differences, 'difference'), counted(openExceptions, 'open exception')].flat().join(', ')
-
-const counted = (count: number, what: string) => (count === 0 ? [] : [`${count} ${what}${count === 1 ? '' : 's'}`])
+}) =>
+  [
+    ...(differences > 0 ? [counted(differences, 'difference')] : []),
+    ...(openExceptions > 0 ? [counted(openExceptions, 'open exception')] : []),
+  ].join(', ')
 
 /** The last days, and the command that says more; without `balance` what to ask instead. */
 export function recentBalanceText(balance: RecentBalance | undefined): string {

@@ -1,5 +1,5 @@
 import { toIstTime } from '../ist.ts'
-import { toIndianRupees, toIndianText } from '../money.ts'
+import { counted, toIndianRupees, toIndianText } from '../money.ts'
 import { EXPIRY_GRACE_MINUTES, isGivenUp } from '../payments/outcome.ts'
 import type { Refund } from '../refunds/refund.ts'
 import type { PaymentException } from './exceptions.ts'
@@ -65,7 +65,7 @@ function ofWebhook({ type, url, occurredAt, attempts, deliveredAt, dueAt, attemp
     return { at: deliveredAt, what: 'merchant told by checkPaymentStatus: no more return calls', by: 'merchant' }
   }
   if (deliveredAt) return { at: deliveredAt, what: `merchant told: ${to}, answered ${outcome}`, by: 'webhook' }
-  const tried = attempts > 0 ? `${attempts} attempts, the last: ${outcome}` : 'not tried yet'
+  const tried = attempts > 0 ? `${counted(attempts, 'attempt')}, the last: ${outcome}` : 'not tried yet'
   const next = dueAt ? `next at ${toIstTime(dueAt)}` : 'given up'
   return { at: attemptedAt ?? occurredAt, what: `merchant not told: ${to}, ${tried}, ${next}`, by: 'webhook' }
 }

@@ -33,7 +33,7 @@ export type DueRefund = Pick<
 
 export function createDueRefunds(db: Database) {
   return {
-    findDue: (acquirer: string, limit: number, now: Date) => findDueMerchants(db, 'refunds', acquirer, limit, now),
+    findDue: (now: Date) => findDueMerchants(db, 'refunds', now),
 
     /**
      * Claims up to `limit` refunds of a merchant that are due at an acquirer, longest due first. A claimed refund

@@ -1,7 +1,7 @@
 import type { BankForm, CsvFormat } from '../csv-header.ts'
 import { IDENTIFIER, IDENTIFIER_RULE, UTR, UTR_RULE, unpadded } from '../fields.ts'
 import { DAY_RULE, dayText, MOMENT_RULE, readMoment } from '../ist.ts'
-import { SETTLED_AMOUNT } from '../money.ts'
+import { counted, SETTLED_AMOUNT } from '../money.ts'
 import { isNothing, readUnits, withoutMinus } from './file-amounts.ts'
 import { type FieldReaders, fieldReaders, IGNORED, type Layout, ONE_NAME } from './layouts.ts'
 import { rowMoneyReader } from './row-money.ts'
@@ -131,7 +131,7 @@ export function settlementFile(layout?: Layout): { format: CsvFormat; notes: () 
 
 const MONEY = ['amount', 'fee', 'tax'] as const
 const isMoney = (name: string): name is (typeof MONEY)[number] => (MONEY as readonly string[]).includes(name)
-const rowsOf = (count: number) => (count === 1 ? '1 row has' : `${count} rows have`)
+const rowsOf = (count: number) => counted(count, 'row has', 'rows have')
 
 /** The form of the layout's files. */
 function bankForm({ columns }: Layout, { isLikeDay, rules, status }: FieldReaders): BankForm {

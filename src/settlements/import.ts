@@ -5,6 +5,7 @@ import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import { type Batch, hashed, type LineFault, type OnWarning, storeBatches } from '../csv.ts'
 import type { Queryable } from '../db/pool.ts'
+import { counted } from '../money.ts'
 import { type Changing, storeChanges } from './changes.ts'
 import { SETTLEMENT_COLUMNS, settlementFile } from './csv.ts'
 import { nameDeductions, nextDeductions, prepareDeductions, setDeductionsAside } from './deductions.ts'
@@ -76,7 +77,7 @@ export async function importSettlements(
 const TRAILER = "--rows and --total hold it against the bank's trailer"
 
 const unnamedText = ([first, ...more]: readonly number[]) =>
-  `${more.length + 1} ${more.length === 0 ? 'row names' : 'rows name'} by order_id or acquirer_payment_id no payment that is known, first line ${first}: stored under a name of its own`
+  `${counted(more.length + 1, 'row names', 'rows name')} by order_id or acquirer_payment_id no payment that is known, first line ${first}: stored under a name of its own`
 
 async function prepare(client: Queryable): Promise<void> {
   await client.query(`

@@ -23,7 +23,10 @@ export type StoredImport = {
   undoneBy: string | null
 }
 
-/** Why an import cannot be undone. `builtOn` are the later imports that repeated or changed its settlements and still stand. */
+/**
+ * Why an import cannot be undone. `builtOn` are the later imports that repeated or changed its settlements and still stand, without
+ * those that changed nothing at all: nothing of them is lost.
+ */
 export type NotUndone =
   | { refused: 'unknown' }
   | { refused: 'undone'; at: Date; by: string }
@@ -147,7 +150,8 @@ async function findObstacle(client: Queryable, importId: number): Promise<NotUnd
     `select i.undone_at as "undoneAt", i.undone_by as "undoneBy",
             array(select b.import_id
                     from settlement_import_bases b
-                    join settlement_imports l on l.import_id = b.import_id and l.undone_at is null
+                    join settlement_imports l
+                      on l.import_id = b.import_id and l.undone_at is null and l.inserted + l.updated > 0
                    where b.on_import_id = i.import_id
                    order by b.import_id) as "builtOn"
        from settlement_imports i

@@ -46,6 +46,10 @@ export function createAcquirerAccounts(db: Queryable) {
     rotate: (name: string, secrets: Buffer) =>
       change(name, 'earlier_secrets = secrets, secrets = $2', [secrets], 'earlier_secrets is null'),
 
+    /** Exchanges the secrets with those before the rotation. Undefined when the name is unknown, or there are none. */
+    rotateBack: (name: string) =>
+      change(name, 'earlier_secrets = secrets, secrets = earlier_secrets', [], 'earlier_secrets is not null'),
+
     /** Drops the secrets before the rotation. Undefined when the name is unknown. */
     finishRotation: (name: string) => change(name, 'earlier_secrets = null'),
 

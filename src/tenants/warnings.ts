@@ -28,22 +28,38 @@ const MOBILE_NUMBER = /^(?:91)?[6-9]\d{9}(?:-\w+)?@/
 /** The day from which the maximums by category are in force; those of health and education are older and unchanged. */
 export const CATEGORY_RULE_DATE = '15 September 2025'
 
-/** Insurance, capital market, travel, government, card bills, collections; then health; then education. */
-const HIGHEST_CATEGORIES = `5960 6300 6381 6529 6012 6211 4511 4722 7011 9311 9399 5413 7322
-  0742 8011 8021 8031 8041 8042 8049 8050 8062 8071 8099
-  8211 8220 8241 8244 8249 8299`
+/** Largest payment to a verified merchant, and the sum of a customer's payments of 24 hours, in whole rupees. */
+type CategoryLimits = { maxRupees: number; dayRupees?: number }
 
 /**
- * Categories with another maximum than the usual one; the last two are jewellery. Sources: NPCI's circular of 28 August
- * 2025, OC 185 of December 2023 and OC 185A of August 2024, on verified merchants.
+ * Categories with other limits than the usual ones. Sources: NPCI's circular of 28 August 2025, OC 185 of December 2023
+ * and OC 185A of August 2024, on verified merchants; sums of 24 hours and 7409, 7410 by the press (hellobanker.in, Mint).
  */
-const CATEGORY_MAX_RUPEES = new Map([
-  ...HIGHEST_CATEGORIES.split(/\s+/).map((mcc) => [mcc, HIGHEST_MAX_RUPEES] as const),
-  ...['5094', '5944'].map((mcc) => [mcc, 200_000] as const),
-])
+const CATEGORY_LIMITS = new Map<string, CategoryLimits>(
+  (
+    [
+      // Insurance, capital market, travel, government, collections.
+      ['5960 6300 6381 6529 6211 4511 4722 7011 9311 9399 7322', 1_000_000],
+      // Health.
+      ['0742 8011 8021 8031 8041 8042 8049 8050 8062 8071 8099', 1_000_000],
+      // Education.
+      ['8211 8220 8241 8244 8249 8299', 1_000_000],
+      // Card bills.
+      ['5413', 600_000],
+      // Financial institutions, term deposits.
+      ['6012 7410', 500_000],
+      // Jewellery.
+      ['5094 5944', 600_000, 200_000],
+      // First payment into a new bank account.
+      ['7409', 200_000, 200_000],
+    ] as const
+  ).flatMap(([codes, dayRupees, maxRupees = HIGHEST_MAX_RUPEES]) =>
+    codes.split(' ').map((mcc) => [mcc, { maxRupees, dayRupees }] as const),
+  ),
+)
 
-/** Largest payment that wallets let a verified merchant of the category take, in whole rupees. */
-export const categoryMaxRupees = (mcc: string): number => CATEGORY_MAX_RUPEES.get(mcc) ?? USUAL_MAX_RUPEES
+export const categoryLimits = (mcc: string): CategoryLimits =>
+  CATEGORY_LIMITS.get(mcc) ?? { maxRupees: USUAL_MAX_RUPEES }
 
 type Warned = Pick<Merchant, 'mcc' | 'vpa' | 'acquirer' | 'maxAmount'>
 
@@ -54,7 +70,7 @@ export function merchantWarnings({ mcc, vpa, acquirer, maxAmount }: Warned) {
   if (isDirect && mcc === UNCLASSIFIED_MCC) warnings.push('no category')
   if (QR_ONLY.test(vpa.toLowerCase())) warnings.push('QR-only address')
   else if (looksPrivate(vpa.toLowerCase())) warnings.push('private address')
-  if (isDirect && maxAmount > categoryMaxRupees(mcc)) warnings.push('high max amount')
+  if (isDirect && maxAmount > categoryLimits(mcc).maxRupees) warnings.push('high max amount')
   return warnings
 }
 

@@ -53,6 +53,7 @@ beforeAll(async () => {
   }
 })
 
+const REFUSED = 'CASHFREE_API_URL must not be the sandbox in production'
 const which = (account: string) => ['--account', account, '--acquirer', 'cashfree']
 const linesOf = (account: Account, secret = SECRETS[account]) =>
   `# of the bank\nCASHFREE_API_URL=${banks[account].apiUrl}\nCASHFREE_CLIENT_ID=${account}\nCASHFREE_CLIENT_SECRET=${secret}\n`
@@ -89,8 +90,8 @@ async function create({ mid, key }: Merchant): Promise<string> {
 const statusOf = async ({ mid, key }: Merchant, orderId: string) =>
   (await post(service.app, STATUS, { mid, order_id: orderId }, key)).body.txnStatus
 
-/** Sends what `bank` says of its order to the path of `account`, signed with `secret`. Returns the HTTP status. */
-async function notify(account: Account, order: { orderId: string }, secret: string): Promise<number> {
+/** Sends what `bank` says of its order to the path of `account` and `pathEnd`, signed with `secret`. Returns the HTTP status. */
+async function notify(account: Account, order: { orderId: string }, secret: string, pathEnd = ''): Promise<number> {
   const payment = {
     cf_payment_id: '1',
     payment_status: 'SUCCESS',
@@ -103,7 +104,11 @@ async function notify(account: Account, order: { orderId: string }, secret: stri
     data: { order: { order_id: order.orderId, order_amount: 200 }, payment },
   }
   const { body, headers } = banks.acme.seal(event, secret)
-  const answer = await fetch(`${url}/acquirer/cashfree/notification/${account}`, { method: 'POST', body, headers })
+  const answer = await fetch(`${url}/acquirer/cashfree/notification/${account}${pathEnd}`, {
+    method: 'POST',
+    body,
+    headers,
+  })
   return answer.status
 }
 
@@ -129,9 +134,49 @@ describe('two accounts at one acquirer', () => {
     const orderId = await create(merchant)
     expect(await notify('acme', { orderId }, SECRETS.acme)).toBe(404)
     expect(await notify('other', { orderId }, SECRETS.acme)).toBe(401)
+    expect(await notify('acme', { orderId }, SECRETS.acme, '/')).toBe(404)
+    expect(await notify('other', { orderId }, SECRETS.acme, '/')).toBe(401)
     expect(await statusOf(merchant, orderId)).toBe('PENDING')
-    expect(await notify('other', { orderId }, SECRETS.other)).toBe(200)
+    expect(await notify('other', { orderId }, SECRETS.other, '/')).toBe(200)
     expect(await statusOf(merchant, orderId)).toBe('SUCCESS')
+  })
+
+  it('the metrics tell 503s and failed calls of merchants’ own accounts from those of default and disabled ones', async () => {
+    const [ofOwn, ofDefault] = [await newMerchantOf('other'), await newMerchantOf('other')]
+    await service.db.query(`update merchants set acquirer = 'cashfree' where mid = $1`, [ofDefault.mid])
+    const failing = async ({ mid, key }: Merchant) => (await post(service.app, CREATE, intentFields(mid), key)).status
+    const counted = async () => {
+      const samples = (await service.metrics())
+        .split('\n')
+        .filter((line) => /status="503"|outcome="(?!done)/.test(line))
+      const sum = (name: string, account: string) =>
+        samples
+          .filter((line) => line.startsWith(name) && line.includes(`account="${account}"`))
+          .reduce((all, line) => all + Number(line.split(' ').at(-1)), 0)
+      return ['default', 'own', 'disabled'].map((account) => [
+        sum('http_request_duration_seconds_count', account),
+        sum('acquirer_calls_total', account),
+      ])
+    }
+    const before = await counted()
+    const since = async () => (await counted()).map((of, at) => of.map((count, i) => count - (before[at]?.[i] ?? 0)))
+    await expect.poll(async () => [await failing(ofDefault), (await since())[0]]).toEqual([503, [1, 1]])
+    await banks.other.goAway()
+    expect(await failing(ofOwn)).toBe(503)
+    await banks.other.comeBack()
+    expect((await since())[1]).toEqual([1, 1])
+    await ops(['accounts', 'disable', ...which('other')])
+    // Known after the cached look-up.
+    await expect.poll(() => failing(ofOwn)).toBe(503)
+    expect(await since()).toEqual([
+      [1, 1],
+      [1, 1],
+      [1, 1],
+    ])
+    expect(await notify('other', { orderId: 'gone' }, 'forged')).toBe(401)
+    expect(await service.metrics()).toContain('payment_notifications_refused_total{status="401",account="disabled"} 1')
+    await ops(['accounts', 'enable', ...which('other')])
+    await create(ofOwn)
   })
 
   it('metrics name the acquirer of a failed payment, not its account', async () => {
@@ -143,7 +188,12 @@ describe('two accounts at one acquirer', () => {
   })
 
   it('there is nothing at the address of an account that does not exist', async () => {
-    for (const path of ['cashfree/notification/nobody', 'cashfree/notification', 'setu/notification/acme']) {
+    for (const path of [
+      'cashfree/notification/nobody',
+      'cashfree/notification',
+      'cashfree/notification/',
+      'setu/notification/acme/',
+    ]) {
       const answer = await fetch(`${url}/acquirer/${path}`, { method: 'POST', body: '{}' })
       expect(answer.status, path).toBe(404)
     }
@@ -179,6 +229,29 @@ describe('two accounts at one acquirer', () => {
     // The bank knows the first secret only, so this goes back.
     await ops(['accounts', 'rotate', ...which('acme')], linesOf('acme'))
     await ops(['accounts', 'rotate', ...which('acme'), '--finish'])
+    await create(merchant)
+  })
+
+  it('rotate --back uses the earlier secrets again, without typing them, and loses none of both', async () => {
+    const merchant = await newMerchantOf('acme')
+    const back = () => ops(['accounts', 'rotate', ...which('acme'), '--back'])
+    const none = 'ops: cashfree:acme: it has no earlier secrets: it was never rotated, or --finish has dropped them\n'
+    expect(await back()).toMatchObject({ code: 1, stderr: none })
+    await ops(['accounts', 'rotate', ...which('acme')], linesOf('acme', 'mistyped-secret'))
+    await expect
+      .poll(async () => (await post(service.app, CREATE, intentFields(merchant.mid), merchant.key)).status)
+      .toBe(503)
+    expect(await back()).toMatchObject({ code: 0, stderr: '' })
+    const orderId = await create(merchant)
+    // The acquirer may sign with either until the rotation is finished.
+    for (const secret of ['mistyped-secret', SECRETS.acme]) expect(await notify('acme', { orderId }, secret)).toBe(200)
+    const again = await ops(['accounts', 'rotate', ...which('acme')], linesOf('acme'))
+    expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('add --finish')])
+    expect((await ops(['accounts', 'rotate', ...which('acme'), '--back', '--finish'])).code).toBe(2)
+    expect((await finish()).code).toBe(0)
+    expect((await back()).stderr).toBe(none)
+    const { stderr } = await ops(['accounts', 'rotate', ...which('nobody'), '--back'])
+    expect(stderr).toBe('ops: cashfree:nobody: there is no such account: ops accounts list\n')
     await create(merchant)
   })
 
@@ -278,12 +351,27 @@ describe('ops accounts', () => {
     const config = { acquirers: { direct: [] }, webhooks: { sealingKeys: SEALING_KEYS }, production: true }
     const opened = () =>
       openAccounts(service.db, { ...config, publicUrl: 'https://pay.example' }, LIMITS.lookUps).find('cashfree:tried')
-    await ops(['accounts', 'add', ...which('tried')], lines('sandbox.cashfree.com'))
-    expect((await opened())?.fault).toContain('must not be the sandbox')
+    const add = ['accounts', 'add', ...which('tried')]
+    const sandbox = lines('sandbox.cashfree.com')
+    const inProduction = (args: string[], input = '') =>
+      runOps(service.databaseUrl, [...args, '--json'], input, { WEBHOOK_SEALING_KEY: KEY, NODE_ENV: 'production' })
+    expect(await inProduction(add, sandbox)).toMatchObject({ code: 1, stderr: expect.stringContaining(REFUSED) })
+    await ops(add, sandbox)
+    expect((await opened())?.fault).toContain(REFUSED)
+    const listed = JSON.parse((await inProduction(['accounts', 'list'])).stdout)
+    expect(listed.filter(({ state }: { state: string }) => state === 'rejected')).toMatchObject([
+      { name: 'cashfree:tried', fault: expect.stringContaining(REFUSED) },
+    ])
+    const { mid } = await newMerchantOf('acme')
+    const moved = await inProduction(['merchants', 'update', '--mid', mid, '--account', 'tried'])
+    expect([moved.code, moved.stderr]).toEqual([1, expect.stringContaining(REFUSED)])
     await ops(['accounts', 'rotate', ...which('tried')], lines('api.cashfree.com'))
     expect(await opened()).toMatchObject({
       settings: { cashfree: { notificationSecrets: ['of-api.cashfree.com'] } },
     })
+    expect((await opened())?.fault).toBeUndefined()
+    const back = await inProduction(['accounts', 'rotate', ...which('tried'), '--back'])
+    expect([back.code, back.stderr]).toEqual([1, expect.stringContaining(REFUSED)])
     expect((await opened())?.fault).toBeUndefined()
   })
 

@@ -1,4 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { dueRefunds } from '../../src/acquirer/carry-out-refunds.ts'
 import { withLimits } from '../../src/acquirer/client.ts'
 import { dueEnquiries } from '../../src/acquirer/enquire.ts'
 import { AcquirerError } from '../../src/errors.ts'
@@ -8,6 +9,8 @@ import { mayEnquire } from '../../src/payments/enquiry-times.ts'
 import { buildIntent } from '../../src/payments/intent.ts'
 import { createIntents, type Intents } from '../../src/payments/intents.ts'
 import { createReports } from '../../src/payments/reports.ts'
+import { createDueRefunds } from '../../src/refunds/due-refunds.ts'
+import { createRefundUpdates } from '../../src/refunds/record-update.ts'
 import { startScheduler } from '../../src/scheduler/scheduler.ts'
 import { doWhatIsDue } from '../support/due-jobs.ts'
 import { intentFields, newMerchant, startService, type TestService } from '../support/service.ts'
@@ -44,7 +47,20 @@ async function newOrderWithLink(number = 0): Promise<string> {
 }
 
 const afterExpiry = (seconds: number) => new Date(EXPIRES_AT.getTime() + seconds * 1000)
-const findDue = (now: Date) => enquiries.findDue(SETU, 10, now)
+const findDue = (now: Date) => enquiries.findDue(now)
+/** The job source of one instance, as the service starts it but for `changes`. */
+const sourceOf = (
+  changes: Pick<Parameters<typeof dueEnquiries>[0], 'clientOf'> & Partial<Parameters<typeof dueEnquiries>[0]>,
+) =>
+  dueEnquiries({
+    enquiries,
+    rulesOf: () => ({ most: 3 }),
+    reports: createReports(service.db),
+    now: service.clock.now,
+    limits: LIMITS.acquirers,
+    ...changes,
+  })
+
 const take = async (now: Date, limit = 10) =>
   (await enquiries.claimDue(SETU, mid, limit, now, 3)).map(({ orderId, enquiries }) => [orderId, enquiries])
 
@@ -54,7 +70,7 @@ describe('enquiries to an acquirer about an unpaid order', () => {
     for (const [number, seconds] of [90, 480, 7_200].entries()) {
       expect(await findDue(afterExpiry(seconds - 1))).toEqual([])
       expect(await take(afterExpiry(seconds - 1))).toEqual([])
-      expect(await findDue(afterExpiry(seconds))).toEqual([mid])
+      expect(await findDue(afterExpiry(seconds))).toEqual([{ acquirer: SETU, mid }])
       expect(await take(afterExpiry(seconds))).toEqual([[orderId, number + 1]])
     }
     expect(await findDue(afterExpiry(1_000_000))).toEqual([])
@@ -83,9 +99,21 @@ describe('enquiries to an acquirer about an unpaid order', () => {
     expect(await take(afterExpiry(1_000_000))).toEqual([[failed, 2]])
   })
 
+  it('claims the status check of an unpaid order at once, however many checks of paid orders are due before it', async () => {
+    const paid = await Promise.all(Array.from({ length: 8 }, (_, number) => newOrderWithLink(number)))
+    await service.db.query("update payment_intents set status = 'SUCCESS', utr = order_id where order_id = any ($1)", [
+      paid,
+    ])
+    const unpaid = await newOrderWithLink(8)
+    await service.db.query('update acquirer_intents set enquire_at = $2 where order_id = $1', [unpaid, afterExpiry(91)])
+    expect(await take(afterExpiry(91), 4)).toEqual([[unpaid, 1]])
+    expect(await findDue(afterExpiry(91))).toEqual([])
+  })
+
   it('no enquiry is made through an acquirer that is not set up', async () => {
     await newOrderWithLink()
-    expect(await enquiries.findDue('other', 10, afterExpiry(90))).toEqual([])
+    service.clock.set(afterExpiry(90).toISOString())
+    expect(await sourceOf({ clientOf: async () => undefined }).findQueues()).toEqual([])
     expect(await enquiries.claimDue('other', mid, 10, afterExpiry(90), 3)).toEqual([])
   })
 
@@ -172,6 +200,62 @@ describe('enquiries while somebody waits', () => {
   })
 })
 
+describe('a look for due work at acquirers', () => {
+  it('finds the status checks and refunds of all accounts with as many statements as those of one', async () => {
+    const statements: string[] = []
+    const counting = {
+      query(text: string | { text: string }, values?: unknown[]) {
+        statements.push(typeof text === 'string' ? text : text.text)
+        return service.db.query(text as string, values)
+      },
+    } as never
+    const clientOf = async () => ({ refund: () => undefined }) as never
+    const rulesOf = () => ({ most: 3, perMinute: 5 })
+    const checks = sourceOf({ enquiries: createEnquiries(counting), clientOf, rulesOf })
+    const { now } = service.clock
+    const updates = createRefundUpdates(service.db)
+    const refunds = dueRefunds({ due: createDueRefunds(counting), updates, clientOf, now, limits: LIMITS.acquirers })
+    service.clock.set(afterExpiry(90).toISOString())
+    for (const accounts of [1, 40]) {
+      const orderIds = await Promise.all(Array.from({ length: accounts }, (_, number) => newOrderWithLink(number)))
+      for (const [place, orderId] of orderIds.entries()) {
+        const account = `setu:${accounts}x${place}`
+        await service.db.query('update acquirer_intents set acquirer = $2 where order_id = $1', [orderId, account])
+      }
+      statements.length = 0
+      const groups = (await checks.findQueues()).map(({ group }) => group)
+      expect(new Set(groups.filter((group) => group.includes(` setu:${accounts}x`))).size).toBe(accounts)
+      await refunds.findQueues()
+      expect(statements).toHaveLength(3)
+    }
+  })
+
+  it('claims the queues of merchants in turn, so that long queues do not starve a merchant', async () => {
+    const { dueAtOnce } = LIMITS.acquirers
+    const due = Array.from({ length: 2 * dueAtOnce }, (_, number) => ({ acquirer: SETU, mid: `LONG${number}` }))
+    const claimed: string[] = []
+    const source = sourceOf({
+      clientOf: async () => ({}) as never,
+      enquiries: {
+        ...enquiries,
+        findDue: async () => due,
+        async claimDue(_account, mid) {
+          claimed.push(mid)
+          return []
+        },
+      },
+    })
+    const look = async () => {
+      for (const { claim } of (await source.findQueues()).slice(0, 4)) await claim(4)
+    }
+    await look()
+    expect(claimed).toEqual(['LONG0', 'LONG1', 'LONG2', 'LONG3'])
+    due.push({ acquirer: SETU, mid: 'SHORT' })
+    while (claimed.length < due.length) await look()
+    expect(claimed.slice(0, due.length).toSorted()).toEqual(due.map(({ mid }) => mid).toSorted())
+  })
+})
+
 it('instances that share an account make no more enquiries in a minute than the acquirer takes', async () => {
   const orderIds = await Promise.all(Array.from({ length: 12 }, (_, number) => newOrderWithLink(number)))
   const asked: string[] = []
@@ -182,15 +266,7 @@ it('instances that share an account make no more enquiries in a minute than the 
     },
   }
   service.clock.set(afterExpiry(90).toISOString())
-  const instance = () =>
-    dueEnquiries({
-      enquiries,
-      clients: async () => new Map([[SETU, client as never]]),
-      rulesOf: () => ({ most: 3, perMinute: 5 }),
-      reports: createReports(service.db),
-      now: service.clock.now,
-      limits: LIMITS.acquirers,
-    })
+  const instance = () => sourceOf({ clientOf: async () => client as never, rulesOf: () => ({ most: 3, perMinute: 5 }) })
   for (let i = 0; i < 3; i++) await doWhatIsDue(instance(), instance())
   expect(asked).toHaveLength(5)
   service.clock.advance(60)
@@ -208,10 +284,7 @@ it('an enquiry that the acquirer answers with 429 is not counted, and is made ag
       return []
     },
   }
-  const clients = async () => new Map([[SETU, client as never]])
-  const rulesOf = () => ({ most: 3 })
-  const recording = { reports: createReports(service.db), now: service.clock.now }
-  const look = () => doWhatIsDue(dueEnquiries({ enquiries, clients, rulesOf, limits: LIMITS.acquirers, ...recording }))
+  const look = () => doWhatIsDue(sourceOf({ clientOf: async () => client as never }))
   const stored = async () =>
     (await service.db.query('select enquiries, enquire_at from acquirer_intents where order_id = $1', [orderId])).rows
   service.clock.set(afterExpiry(90).toISOString())
@@ -238,9 +311,7 @@ describe('an enquiry that fails', () => {
         return []
       },
     }
-    const clients = async () => new Map([[SETU, client as never]])
-    const recording = { reports: createReports(service.db), now: service.clock.now, limits: LIMITS.acquirers }
-    const source = dueEnquiries({ enquiries, clients, rulesOf: () => ({ most }), ...recording })
+    const source = sourceOf({ clientOf: async () => client as never, rulesOf: () => ({ most }) })
     for (let i = 0; i < 50; i++) {
       const { rows } = await service.db.query('select enquire_at as at from acquirer_intents where order_id = $1', [
         orderId,
@@ -287,22 +358,10 @@ it('an enquiry whose result cannot be stored does not stop the others, and is lo
     },
   }
   const warnings: unknown[] = []
-  const clock = startScheduler(
-    [
-      dueEnquiries({
-        enquiries,
-        clients: async () => new Map([['setu', client as never]]),
-        rulesOf: () => ({ most: 3 }),
-        reports: createReports(service.db),
-        now: service.clock.now,
-        limits: LIMITS.acquirers,
-      }),
-    ],
-    {
-      log: { warn: (facts: object) => void warnings.push(facts) } as never,
-      limits: { ...LIMITS.webhooks, lookIntervalMs: 10 },
-    },
-  )
+  const clock = startScheduler([sourceOf({ clientOf: async () => client as never })], {
+    log: { warn: (facts: object) => void warnings.push(facts) } as never,
+    limits: { ...LIMITS.webhooks, lookIntervalMs: 10 },
+  })
   await until('both are asked', () => asked.length === 2)
   await clock.stop()
   expect(asked.toSorted()).toEqual([`SU${first}`, `SU${second}`].toSorted())
@@ -320,8 +379,8 @@ it('an enquiry is made even when the acquirer’s limit of simultaneous calls is
   }
   const log = { warn: () => undefined, error: () => undefined }
   const outcomes: string[] = []
-  const onCall = (_acquirer: string, call: string, outcome: string) => void outcomes.push(`${call} ${outcome}`)
-  const client = withLimits('setu', calls, {
+  const onCall = (_account: object, call: string, outcome: string) => void outcomes.push(`${call} ${outcome}`)
+  const client = withLimits({ name: 'setu', disabledAt: null }, calls, {
     ...{ log, onCall, limits: LIMITS.acquirers, elapsedMs: service.clock.elapsedMs },
   })
   for (let i = 0; i <= LIMITS.acquirers.callsUnderWay; i++) client.closeLink(LINK).catch(() => undefined)

@@ -64,11 +64,11 @@ function startInstance() {
   const http = createOutboundClient({ allowedNetworks: allow(), limits: LIMITS.outbound, now: clock.now })
   const settings = { direct: [], ...SETU.settings(setu), ...CASHFREE.settings(cashfree) }
   const options = { log, onCall: () => undefined, limits: LIMITS.acquirers, elapsedMs: clock.elapsedMs }
-  const { clients } = createAcquirers(createAccounts(settings), http, options)
+  const { clientOf } = createAcquirers(createAccounts(settings), http, options)
   const recording = { reports: createReports(db), now: clock.now }
   const enquiries = createEnquiries(db)
   const rulesOf = enquiryRulesOf
-  return dueEnquiries({ enquiries, clients, rulesOf, limits: LIMITS.acquirers, ...recording })
+  return dueEnquiries({ enquiries, clientOf, rulesOf, limits: LIMITS.acquirers, ...recording })
 }
 
 /** What the scheduler does in a second: each queue goes on until nothing of it is due. A killed job is never done. */

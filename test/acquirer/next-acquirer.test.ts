@@ -189,7 +189,7 @@ describe('the next acquirer', () => {
     expect((await create(merchant)).status).toBe(200)
     expect(failed()).toBe(before + 1)
     const metrics = await service.metrics()
-    expect(metrics).toMatch(/payment_intents_by_next_acquirer_total \d/)
+    expect(metrics).toMatch(/payment_intents_by_next_acquirer_total\{account="default"\} \d/)
     const today = await runOps(service.databaseUrl, ['today', '--json'])
     expect(JSON.parse(today.stdout)).toHaveProperty('byNextAcquirer')
   })

@@ -49,11 +49,11 @@ beforeAll(async () => {
   merchant = await newPhonepeMerchant(service)
   const { clock, db } = service
   const instance = startInstance({ service, settings: PHONEPE.settings(bank), name: 'phonepe' }, 30_000)
-  const { clients } = instance
-  client = (await instance.clientOf('phonepe')) as AcquirerClient
+  const { clientOf } = instance
+  client = (await clientOf('phonepe')) as AcquirerClient
   look = instance.look
   const recording = { reports: createReports(db), now: clock.now, limits: LIMITS.acquirers }
-  const questions = dueEnquiries({ enquiries: createEnquiries(db), clients, rulesOf: enquiryRulesOf, ...recording })
+  const questions = dueEnquiries({ enquiries: createEnquiries(db), clientOf, rulesOf: enquiryRulesOf, ...recording })
   askWhatIsDue = () => doAllThatIsDue(questions)
 })
 

@@ -36,16 +36,16 @@ function startInstance() {
   const log = { warn: () => undefined, error: (facts: object) => void errors.push(facts) }
   const http = createOutboundClient({ allowedNetworks: allow(), limits: { ...LIMITS.outbound, acquirerMs: 300 }, now })
   const options = { log: log as never, onCall: () => undefined, limits: LIMITS.acquirers, elapsedMs }
-  const { clients } = createAcquirers(createAccounts({ direct: [], setu: setuSettings(bank) }), http, options)
-  const source = sourceOf(clients)
+  const { clientOf } = createAcquirers(createAccounts({ direct: [], setu: setuSettings(bank) }), http, options)
+  const source = sourceOf(clientOf)
   return { errors, source, look: () => doWhatIsDue(source) }
 }
 
-const sourceOf = (clients: Parameters<typeof dueRefunds>[0]['clients']) =>
+const sourceOf = (clientOf: Parameters<typeof dueRefunds>[0]['clientOf']) =>
   dueRefunds({
     due: createDueRefunds(service.pools.due),
     updates: createRefundUpdates(service.pools.due),
-    clients,
+    clientOf,
     now: service.clock.now,
     limits: LIMITS.acquirers,
   })
@@ -259,7 +259,7 @@ describe('a refund that several instances may send', () => {
       },
       getRefund: async () => undefined,
     }
-    const stopped = doWhatIsDue(sourceOf(async () => new Map([['setu', client as never]])))
+    const stopped = doWhatIsDue(sourceOf(async () => client as never))
     await expect.poll(async () => (await stored(refund)).sentAt).not.toBeNull()
     const { look } = startInstance()
     for (const seconds of [60, 540, 3_000]) {
@@ -284,7 +284,7 @@ describe('a refund that several instances may send', () => {
       },
       getRefund: async () => ({ status: 'SUCCESS', reference: 'ARN' }),
     }
-    const source = sourceOf(async () => new Map([['setu', client as never]]))
+    const source = sourceOf(async () => client as never)
     for (const seconds of [0, 60, 540, 3_000]) {
       service.clock.advance(seconds)
       await doWhatIsDue(source)

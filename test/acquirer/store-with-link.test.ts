@@ -1,11 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { beforeAll, expect, it } from 'vitest'
+import { beforeAll, expect, it, onTestFinished, vi } from 'vitest'
 import { type AcquirerClient, withLimits } from '../../src/acquirer/client.ts'
 import { AcquirerError } from '../../src/errors.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { storeNewPayment } from '../../src/payments/create.ts'
 import { createIntents, type Intents } from '../../src/payments/intents.ts'
 import type { Merchant } from '../../src/tenants/merchants.ts'
+import { testPool } from '../support/database.ts'
+import { intercept } from '../support/late-changes.ts'
 import { intentFields, newMerchant, startService, type TestService, unique } from '../support/service.ts'
 
 let service: TestService
@@ -16,7 +18,7 @@ beforeAll(async () => {
 })
 
 /** A request of a merchant whose acquirer makes links; `store` sends it, `closed` is what the acquirer saw. */
-async function newRequest(limits = LIMITS.acquirers) {
+async function newRequest(limits = { ...LIMITS.acquirers, lookUpPauseMs: 10 }) {
   const { mid } = await newMerchant(service.db)
   const payee = { name: 'Chai Point', vpa: 'chaipoint@examplebank', mcc: '5814', dynamicQr: 'link' as const }
   const made = { createdAt: new Date(), disabledAt: null, acquirer: 'setu', acquirerMerchantId: 'M' }
@@ -48,7 +50,7 @@ async function newRequest(limits = LIMITS.acquirers) {
     simulate: async () => undefined,
   }
   const log = { warn: () => undefined, error: () => undefined }
-  const client = withLimits('setu', acquirer, {
+  const client = withLimits({ name: 'setu', disabledAt: null }, acquirer, {
     log,
     onCall: () => undefined,
     limits,
@@ -56,7 +58,7 @@ async function newRequest(limits = LIMITS.acquirers) {
   })
   const body = { ...intentFields(mid), amount: 20_000 } as never
   const headers = { 'idempotency-key': unique('key') }
-  const store = (using: Pick<Intents, 'insert' | 'findEarlier'>) =>
+  const store = (using: Pick<Intents, 'insert' | 'findEarlier' | 'isStored'>) =>
     storeNewPayment(
       'createPaymentIntent',
       { body, headers, caller: { kind: 'merchant', merchant } } as never,
@@ -65,32 +67,91 @@ async function newRequest(limits = LIMITS.acquirers) {
         intents: using,
         now: () => new Date(),
         expiryMinutes: 15,
-        linkersOf: async () => [{ client, merchantId: made.acquirerMerchantId, isNext: false }],
+        linkersOf: async () => [
+          { client, merchantId: made.acquirerMerchantId, isNext: false, kind: 'default', firstKind: 'default' },
+        ],
         linkTimes: limits,
         onNextAcquirer: () => undefined,
         deadlineOf: () => ({ extend: () => undefined }) as never,
       },
     )
-  return { store, closed }
+  return { mid, store, closed }
 }
 
 it.each([
   { message: 'Query read timeout', code: undefined },
   { message: 'terminating connection due to administrator command', code: '57P01' },
-])(
-  'a payment link stays open when the database fails after storing it ($message), and a repeat finds the link',
-  async (failure) => {
-    const { store, closed } = await newRequest()
-    const answerIsLost: Intents['insert'] = async (intent) => {
-      await intents.insert(intent)
-      throw Object.assign(new Error(failure.message), { code: failure.code })
-    }
-    await expect(store({ ...intents, insert: answerIsLost })).rejects.toThrow(failure.message)
-    const { intent } = await store(intents)
-    expect(closed).toEqual([])
-    expect(intent.paymentLink?.id).toMatch(/^QR/)
-  },
-)
+])('returns the intent with its open link when the database fails after storing it ($message)', async (failure) => {
+  const { store, closed } = await newRequest()
+  const answerIsLost: Intents['insert'] = async (intent) => {
+    await intents.insert(intent)
+    throw Object.assign(new Error(failure.message), { code: failure.code })
+  }
+  const { intent } = await store({ ...intents, insert: answerIsLost })
+  expect(closed).toEqual([])
+  expect(intent.paymentLink?.id).toMatch(/^QR/)
+  expect((await store(intents)).intent.paymentLink?.id).toBe(intent.paymentLink?.id)
+})
+
+/** Does `what` with the connection of the first `commit`. */
+function atCommit(what: (...of: [Parameters<Instead>[1], Parameters<Instead>[2]]) => Error | null) {
+  let isOver = false
+  intercept((text, connection, submit) => {
+    if (text !== 'commit' || isOver) return submit()
+    isOver = true
+    return what(connection, submit)
+  })
+}
+
+type Instead = Parameters<typeof intercept>[0]
+
+it('returns the intent when the connection is lost at its commit and the database is briefly unavailable', async () => {
+  const { mid, store, closed } = await newRequest()
+  const find = () => service.db.query('select from acquirer_intents where mid = $1', [mid])
+  atCommit(({ stream }, submit) => {
+    stream.pause()
+    void vi.waitUntil(async () => (await find()).rowCount === 1).then(() => stream.destroy())
+    return submit()
+  })
+  let lookUps = 0
+  const isStored: Intents['isStored'] = (intent) =>
+    ++lookUps === 1 ? Promise.reject(new Error('Connection terminated')) : intents.isStored(intent)
+  const { intent } = await store({ ...intents, isStored })
+  expect([lookUps, closed]).toEqual([2, []])
+  expect((await store(intents)).intent.paymentLink?.id).toBe(intent.paymentLink?.id)
+})
+
+it('leaves the link open when a look-up does not find the intent, since its commit may be under way', async () => {
+  const { store, closed } = await newRequest()
+  atCommit(({ stream }) => {
+    stream.destroy()
+    return null
+  })
+  await expect(store(intents)).rejects.toThrow()
+  expect(closed).toEqual([])
+})
+
+it.each([
+  ['the database refuses the connection', 'postgres://nobody@127.0.0.1:1/none', 'ECONNREFUSED'],
+  ['PostgreSQL rolls the transaction back', undefined, 'canceling statement due to lock timeout'],
+])('closes the link when %s', async (_when, url, fault) => {
+  const { store, closed } = await newRequest()
+  const creates = testPool(url ?? `${service.databaseUrl}?options=-c%20lock_timeout%3D10`, 1)
+  onTestFinished(() => creates.end())
+  if (url === undefined) {
+    const holder = await service.db.connect()
+    onTestFinished(() => holder.query('rollback').then(() => holder.release()))
+    await holder.query('begin; lock table acquirer_intents in access exclusive mode')
+    // The look-up of an earlier request reads this table.
+    const findEarlier = async () => undefined
+    await expect(
+      store({ ...createIntents({ ...service.pools, creates }, () => undefined), findEarlier }),
+    ).rejects.toThrow(fault)
+  } else {
+    await expect(store(createIntents({ ...service.pools, creates }, () => undefined))).rejects.toThrow(fault)
+  }
+  expect(closed).toHaveLength(1)
+})
 
 it('the time limit of createPaymentIntent includes the database’s time before the acquirer is called', async () => {
   const { store } = await newRequest({ ...LIMITS.acquirers, requestMs: 1_000 })

@@ -154,7 +154,7 @@ it('checks the status once an hour for a day, within the number of checks of an 
   ])
   const source = dueEnquiries({
     enquiries: createEnquiries(service.db),
-    clients: startInstance(stage, PATIENCE_MS).clients,
+    clientOf: startInstance(stage, PATIENCE_MS).clientOf,
     rulesOf: enquiryRulesOf,
     reports: createReports(service.db),
     now: service.clock.now,

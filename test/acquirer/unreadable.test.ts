@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { HttpClient } from '../../src/outbound/http-client.ts'
+import { changeAt, type Json, pathsIn } from '../support/json-changes.ts'
 import { cashfree } from './conformance/cashfree.ts'
 import type { Driver, Stage } from './conformance/driver.ts'
 import { startInstance } from './conformance/instance.ts'
@@ -17,19 +18,10 @@ const LIMITS_OF_TESTS = {
 /** Status responses about a payment, as against log-ins. */
 const STATUS_URLS = /\/last$|\/payments$|\/status\?/
 
-type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
-type Path = readonly (string | number)[]
-type Change = (body: Json) => void
-
-/** Every place in `body` but the whole. */
-function pathsIn(body: Json, path: Path = []): Path[] {
-  const own = path.length > 0 ? [path] : []
-  if (body === null || typeof body !== 'object') return own
-  return [...own, ...Object.entries(body).flatMap(([name, value]) => pathsIn(value, [...path, name]))]
-}
-
 const swapCase = (text: string) =>
   [...text].map((letter) => (letter === letter.toUpperCase() ? letter.toLowerCase() : letter.toUpperCase())).join('')
+
+type Change = (body: Json) => void
 
 /** What may become of a value on its way: absent, null, empty, of another type, in another case. */
 const BECOMES: readonly ((value: Json) => Json | undefined)[] = [
@@ -42,16 +34,6 @@ const BECOMES: readonly ((value: Json) => Json | undefined)[] = [
   (value) => (typeof value === 'number' ? String(value) : [value]),
   (value) => (typeof value === 'string' ? swapCase(value) : 'NA'),
 ]
-
-function changeAt(body: Json, path: Path, become: (value: Json) => Json | undefined): void {
-  const name = path.at(-1) as string
-  const holder = path.slice(0, -1).reduce((at, step) => (Object(at) as { [name: string]: Json })[step] as Json, body)
-  if (holder === null || typeof holder !== 'object' || !(name in holder)) return
-  const fields = holder as { [name: string]: Json }
-  const value = become(fields[name] as Json)
-  if (value === undefined) delete fields[name]
-  else fields[name] = value
-}
 
 /** At least 200 changes of a response: each value by itself, then two values at a time, in a fixed sequence. */
 function changesOf(body: Json): Change[] {

@@ -29,7 +29,7 @@ const FOLDERS: Record<string, RegExp> = {
   statements:
     /^npm:pg-copy-streams$|^(csv|ist|money)\.ts$|^ledger\/(bank-days|match-deductions)\.ts$|^settlements\/(file-amounts|imports|layouts)\.ts$|^(db|statements)\//,
   lists:
-    /^npm:(zod|pg|pg-copy-streams)$|^(errors|fields|ist)\.ts$|^http\/(operation|envelope)\.ts$|^tenants\/authorize\.ts$|^(db|lists)\//,
+    /^npm:(zod|pg|pg-copy-streams)$|^(errors|fields|ist)\.ts$|^http\/(accept|operation|envelope)\.ts$|^tenants\/authorize\.ts$|^(db|lists)\//,
   outbound: /^npm:(ipaddr\.js|undici)$|^(fields|printable)\.ts$|^outbound\//,
   webhooks: /^npm:lru-cache$|^(limits|money|sealing)\.ts$|^payments\/(answered|outbox|outcome)\.ts$|^(db|webhooks)\//,
 }
@@ -43,8 +43,8 @@ const FILES: Record<string, RegExp> = {
   'readiness.ts': /^(?!cli\/|dev\/)/,
   'config.ts': /^npm:(zod|ipaddr\.js)$|^(fields|variables)\.ts$|^acquirer\/accounts\.ts$/,
   'colours.ts': /^(?!.)/,
-  'csv.ts': /^npm:csv-parse$|^csv-(header|open)\.ts$/,
-  'csv-header.ts': /^(?!.)/,
+  'csv.ts': /^npm:csv-parse$|^csv-(header|open)\.ts$|^money\.ts$/,
+  'csv-header.ts': /^money\.ts$/,
   'csv-open.ts': /^npm:csv-parse\/sync$|^csv-header\.ts$/,
   'errors.ts': /^(?!.)/,
   'fields.ts': /^npm:zod$/,

@@ -223,8 +223,10 @@ it('every statement on a tenant’s table names mid, or our unguessable orderId 
       // The acquirer's file knows an intent by its reference alone, or a payment by its id.
       'payments import: acquirer_intents',
       'payments import: payments',
-      // What is due and which orders expire is looked for over all merchants; deliveries are taken merchant by merchant.
+      // Due jobs and expired orders are found over all merchants; they are claimed merchant by merchant.
+      'webhooks: acquirer_intents',
       'webhooks: payment_intents',
+      'webhooks: refunds',
       // Whether the UTR of a payment of the last minutes has paid another merchant too.
       'webhooks: payments',
       'webhooks: webhook_endpoints',

@@ -316,11 +316,16 @@ describe('the audit', () => {
       expect((await ops(['settlements', 'import', '-'], file)).code).toBe(1)
       expect((await ops(['keys', 'create', '--mid', 'nobody'])).code).toBe(1)
       expect((await ops(['payments', 'enquire', '--order-id', '0'.repeat(32)])).code).toBe(1)
+      expect((await ops(['reconcile', 'close', '--month', '2099-01'])).code).toBe(2)
+      const fees = ['--fee', '1,2', '--tax', '1']
+      expect((await ops(['merchants', 'update', '--mid', mid, ...fees])).code).toBe(2)
       expect((await newEntries(before)).map(({ outcome, detail }) => [outcome, detail])).toEqual([
         // Not the lines themselves: a file may hold anything.
         ['failed', { fault: '1 bad line, nothing was imported' }],
         ['failed', { fault: 'mid nobody is unknown' }],
         ['failed', { fault: 'there is no such order' }],
+        ['failed', { fault: '--month must be a month that is over: YYYY-MM' }],
+        ['failed', { fault: 'give --fee and --tax together, one of each or one for each of direct' }],
       ])
       const { rowCount } = await service.db.query('select from settlements where mid = $1', [mid])
       expect(rowCount).toBe(0)

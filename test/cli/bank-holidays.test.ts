@@ -32,7 +32,7 @@ const OF_PAGE = [
 describe('bank-holidays import', () => {
   it('bank-holidays import takes the months of the Reserve Bank’s page, and says which lines it left out', async () => {
     const left =
-      'ops: warning: 8 other lines were left out, the first are line 1: Holidays; line 3: Regional Office Month Year; line 6: Patna\n'
+      'ops: warning: 8 other lines were left out, the first: line 1: Holidays; line 3: Regional Office Month Year; line 6: Patna\n'
     expect(await load(PAGE)).toEqual({ code: 0, stdout: '4 added, 0 unchanged\n', stderr: left })
     expect(await listed('2024')).toEqual(OF_PAGE)
     const again = await ops(['import', '-', '--json'], [...PAGE, 'New Year’s Eve 31'].join('\n'))

@@ -1,4 +1,9 @@
-import { beforeAll, describe, expect, it } from 'vitest'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { hashSecret } from '../../src/tenants/credentials.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { opsOn, runOps } from '../support/ops.ts'
@@ -195,7 +200,7 @@ describe('merchants', () => {
       [
         expect.stringMatching(/^ops: warning: Q123456789@ybl .* by QR only.* online merchant: .* --vpa shop@bank$/),
         expect.stringMatching(
-          /^ops: warning: the max amount 2,00,001 .* 2,00,000 .* mcc 5944 since 15 September 2025.*: ops merchants update --mid \w+ --max-amount 200000$/,
+          /^ops: warning: the max amount 2,00,001 .* 2,00,000 .* mcc 5944 since 15 September 2025 \(6,00,000 from one customer in 24 hours\).*: ops merchants update --mid \w+ --max-amount 200000$/,
         ),
       ],
     ])
@@ -372,5 +377,18 @@ describe('settlements import', () => {
 
   it('settlements import refuses a file that does not exist', async () => {
     expect(await ops('settlements', 'import', '/nowhere.csv')).toEqual(fault('/nowhere.csv cannot be read: ENOENT'))
+  })
+
+  it('settlements import names a file that cannot be opened', async () => {
+    // stat finds a socket and open fails, as with the file of another user in the container of `ops`.
+    const folder = mkdtempSync(join(tmpdir(), 'upi-payments-file-'))
+    const socket = join(folder, 'socket')
+    const server = createServer().listen(socket)
+    onTestFinished(() => {
+      server.close()
+      rmSync(folder, { recursive: true, force: true })
+    })
+    await once(server, 'listening')
+    expect(await ops('settlements', 'import', socket)).toEqual(fault(`${socket} cannot be read: ENXIO`))
   })
 })

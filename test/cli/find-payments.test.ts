@@ -71,6 +71,40 @@ describe('payments find', () => {
     }
   })
 
+  it('payments find reads the reference out of text that was pasted with it, and rejects text with several', async () => {
+    const { orderId } = await newOrder()
+    const rrn = newUtr()
+    await notify(service, notification(orderId, { UTR: rrn }))
+    const groups = rrn.replace(/(?=(?:.{4})+$)/g, ' ').trim()
+    const [wide, hindi] = [0xff10, 0x966].map((zero) =>
+      rrn.replace(/./g, (d) => String.fromCodePoint(zero + Number(d))),
+    )
+    for (const pasted of [
+      `UPI Ref No. ${rrn}.`,
+      `'${rrn}`,
+      `\u00a0${rrn}\u00a0`,
+      `UPI Ref No: ${groups}`,
+      `UPI transaction ID\u00a0${groups.replaceAll(' ', '\u00a0')}\n`,
+      `UPI/CR/0000${rrn}/ASHA/asha919876543210@okaxis`,
+      `₹200.00 paid on 01/04/2026, 10:15:22 UTR ${rrn} RRN 0000${rrn}`,
+      `${rrn}.0`,
+      ...[wide, hindi].map((digits) => `${digits}`),
+    ]) {
+      expect(idsOf(await find('--utr', pasted)), pasted).toEqual([orderId])
+    }
+    for (const [pasted, references] of [
+      [`T2604011015220123456789 ${rrn}`, `T2604011015220123456789, ${rrn}`],
+      // A bank's code, or a word before an RRN.
+      [`Paid ${groups}`, `${rrn}, PAID${rrn}`],
+    ] as const) {
+      const stderr = expect.stringMatching(`^ops: --utr may be any of ${references}: give one\n`)
+      expect(await ops('--utr', pasted)).toEqual({ code: 2, stdout: '', stderr })
+    }
+    for (const unreadable of ['6.32E+11', `sent by Asha ${groups}`, 'Ref. No.: /']) {
+      expect((await ops('--utr', unreadable)).stderr).toMatch(/^ops: --utr must be 1 to 35 letters and digits\n/)
+    }
+  })
+
   it('payments find by --merchant-order-id shows the orders of all merchants, and with --mid those of one merchant', async () => {
     const [one, other] = [await newOrder({ order_id: 'SAME-1' }), await newOrder({ order_id: 'SAME-1' })]
     expect(idsOf(await find('--merchant-order-id', 'SAME-1')).sort()).toEqual([one.orderId, other.orderId].sort())

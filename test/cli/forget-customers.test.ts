@@ -84,7 +84,7 @@ describe('payments forget-customers', () => {
       customer_mobile: '0123456789',
     })
     expect(await forget(10)).toEqual({ forgotten: 0 })
-    expect((await ops('--older-than-days', '9', '--yes')).stdout).toBe('the customers of 1 intents are forgotten\n')
+    expect((await ops('--older-than-days', '9', '--yes')).stdout).toBe('the customer of 1 intent is forgotten\n')
   })
 
   it('forget-customers keeps order_ids taken and history unchanged; a repeat with the Idempotency-Key is then 422', async () => {
@@ -207,15 +207,28 @@ describe('payments forget-customers', () => {
       'the customers of 0 intents are forgotten\n',
     )
 
-    expect((await ops('--mobile', '+91 98123 45672', '--yes')).stdout).toBe(
-      'the customers of 1 intents are forgotten\n',
-    )
+    expect((await ops('--mobile', '+91 98123 45672', '--yes')).stdout).toBe('the customer of 1 intent is forgotten\n')
     expect(await rowOf(neighbour)).toMatchObject(FORGOTTEN)
+  })
+
+  it('forget-customers forgets a person whose domain is written in either form, and whose number in another script', async () => {
+    const { mid, key } = await newMerchant(service.db, { input: 'shop' })
+    const of = async (customer_email: string, customer_mobile: string) =>
+      (await create({ mid, key }, 0, { customer_email, customer_mobile })).body.data.orderId as string
+    const ascii = 'ravi@xn--p1b6ci4b4b3a.xn--h2brj9c'
+    for (const typed of ['ravi@उदाहरण.भारत', ascii]) {
+      const theirs = [await of('ravi@उदाहरण.भारत', '9812345673'), await of(ascii.toUpperCase(), '9812345674')]
+      expect(await json('--email', typed, '--yes')).toMatchObject({ forgotten: 2 })
+      expect(await Promise.all(theirs.map(rowOf))).toEqual(theirs.map(() => expect.objectContaining(FORGOTTEN)))
+    }
+    const orderId = await of(ascii, '+91 ०९८१२३४५६७५')
+    expect(await json('--mobile', '0091 98123 45675', '--yes')).toMatchObject({ forgotten: 1 })
+    expect(await rowOf(orderId)).toMatchObject(FORGOTTEN)
   })
 
   it('forget-customers warns of fewer than 365 days, which the law will require, and of nothing else', async () => {
     const LAW =
-      'from 13 May 2027 the DPDP Rules 2025, 8(3), ask for such data to be kept for a year: give 365 days or more'
+      'at the latest from 13 May 2027, the DPDP Rules 2025, 8(3), require such data to be retained for a year: give 365 days or more'
     expect((await ops('--older-than-days', '364')).stderr).toContain(`warning: ${LAW}`)
     expect(await json('--older-than-days', '364')).toEqual({ forgotten: 0, warnings: [LAW] })
     expect(await json('--older-than-days', '365')).toEqual({ forgotten: 0, warnings: [] })
@@ -237,7 +250,7 @@ describe('payments forget-customers', () => {
       const { mobile, isKnown } = await newCustomer()
       expect(await ops('--mobile', mobile, '--dry-run')).toMatchObject({
         code: 0,
-        stdout: 'would erase the customer data of 1 intents\n',
+        stdout: 'would erase the customer data of 1 intent\n',
       })
       expect(await json('--mobile', mobile, '--dry-run')).toEqual({ wouldForget: 1, warnings: [] })
       expect(await isKnown()).toBe(true)
@@ -248,12 +261,12 @@ describe('payments forget-customers', () => {
       const { code, stdout, stderr } = await ops('--mobile', mobile)
       expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
       expect(stderr).toMatch(
-        /would erase the customer data of 1 intents: add --yes, since there is no terminal to ask on\n$/,
+        /would erase the customer data of 1 intent: add --yes, since there is no terminal to ask on\n$/,
       )
       expect(await isKnown()).toBe(true)
       await create(await newMerchant(service.db), 40 * DAY_MS)
       expect((await ops('--older-than-days', '39')).stderr).toMatch(
-        /warning: .*\n.*erase the customer data of 1 intents …\n.*add --yes/,
+        /warning: .*\n.*erase the customer data of 1 intent …\n.*add --yes/,
       )
       expect(await forget(39)).toEqual({ forgotten: 1 })
     })
@@ -263,7 +276,7 @@ describe('payments forget-customers', () => {
       const declined = await onTerminal('n\n', '--mobile', mobile)
       expect(declined).toMatchObject({
         code: 1,
-        stderr: expect.stringContaining('erase the customer data of 1 intents? (y/N)'),
+        stderr: expect.stringContaining('erase the customer data of 1 intent? (y/N)'),
       })
       expect(await isKnown()).toBe(true)
       expect((await onTerminal('y\n', '--mobile', mobile)).code).toBe(0)
@@ -274,8 +287,8 @@ describe('payments forget-customers', () => {
       await create(await newMerchant(service.db), 366 * DAY_MS)
       expect(await ops('--older-than-days', '365')).toMatchObject({
         code: 0,
-        stderr: 'ops: erase the customer data of 1 intents …\n',
-        stdout: 'the customers of 1 intents are forgotten\n',
+        stderr: 'ops: erase the customer data of 1 intent …\n',
+        stdout: 'the customer of 1 intent is forgotten\n',
       })
     })
   })

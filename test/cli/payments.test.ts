@@ -1,7 +1,7 @@
 import { userInfo } from 'node:os'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { toIstText } from '../../src/ist.ts'
-import { notification, notify } from '../support/acquirer.ts'
+import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { opsOn } from '../support/ops.ts'
 import {
   CREATE,
@@ -79,6 +79,21 @@ describe('payments confirm', () => {
     expect([utr, exceptions]).toEqual(['523504870405', [expect.objectContaining(exception)]])
   })
 
+  it('payments confirm reads the reference out of pasted text, and keeps the rest out of the audit', async () => {
+    const { orderId } = await newOrder()
+    const [utr, pasted] = [newUtr(), (rrn: string) => `UPI/CR/${rrn}/Asha Rao/asha@okaxis`]
+    for (const changed of [true, false]) {
+      expect(await json(...confirm(orderId, pasted(utr)))).toEqual({ orderId, status: 'SUCCESS', changed })
+    }
+    expect(await json('show', '--order-id', orderId)).toMatchObject({ utr })
+    expect((await ops(...confirm(orderId, 'UTR: NA'))).stderr).toContain('and not a placeholder such as NA')
+    const { rows } = await service.db.query(
+      `select arguments from audit_commands where command = 'payments confirm' and arguments ->> 'orderId' = $1`,
+      [orderId],
+    )
+    expect(rows.map((row) => row.arguments.utr)).toEqual([utr, utr])
+  })
+
   it('payments confirm stores a late payment when the shop had already been answered that the order is unpaid', async () => {
     const { orderId } = await newOrder()
     await service.db.query(`update payment_intents set expires_at = now() - interval '10 min' where order_id = $1`, [
@@ -121,7 +136,7 @@ describe('payments confirm', () => {
   it.each([
     [confirm('x', 'U'), '--order-id must be our orderId, of 32 or 35 letters and digits'],
     [['confirm', '--utr', 'U', '--amount', '1'], '--order-id is required'],
-    [confirm(NOBODY, 'U 1', '--amount', '1.505'), `--utr must be 1 to 35 letters and digits; ${AMOUNT}`],
+    [confirm(NOBODY, 'U/1', '--amount', '1.505'), `--utr must be 1 to 35 letters and digits; ${AMOUNT}`],
     ...['999999', '500001', '0', '1e3'].map((amount) => [confirm(NOBODY, 'U', '--amount', amount), AMOUNT] as const),
     [confirm(NOBODY, 'U', '--paid-at', '2026-03-31'), '--paid-at must be a time that exists'],
     [confirm(NOBODY, 'U', '--double=yes'), "--double' does not take"],

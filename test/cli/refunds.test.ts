@@ -48,7 +48,9 @@ describe('ops refunds', () => {
     })
     expect(await json('refunds', 'list', '--open', '--mid', merchant.mid)).toEqual([made])
     const ended = { ...made, txnStatus: 'SUCCESS', reference: '523504870777' }
-    expect(await json('refunds', 'done', '--refund', made.refundId, '--reference', '5235 0487 0777')).toEqual(ended)
+    expect(await json('refunds', 'done', '--refund', made.refundId, '--reference', 'Ref. No. 5235 0487 0777.')).toEqual(
+      ended,
+    )
     expect(await json('refunds', 'show', '--refund', made.refundId)).toEqual(ended)
     expect(await json('refunds', 'list', '--open', '--mid', merchant.mid)).toEqual([])
     for (const again of [

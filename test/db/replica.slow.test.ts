@@ -8,7 +8,17 @@ import { testPool } from '../support/database.ts'
 import { databaseUrl } from '../support/database-url.ts'
 import { runOps } from '../support/ops.ts'
 import { type ReplicatedPostgres, startReplicatedPostgres } from '../support/replicated-postgres.ts'
-import { type Key, LIST, newMerchant, newPartner, post, startService, type TestService } from '../support/service.ts'
+import {
+  answerOf,
+  type Key,
+  LIST,
+  newMerchant,
+  newPartner,
+  post,
+  refusal,
+  startService,
+  type TestService,
+} from '../support/service.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 
 /** Long enough for a slow machine; a test that passes rarely waits for long. */
@@ -87,6 +97,15 @@ const pauseReplay = async () => {
   }, PATIENCE)
 }
 const resumeReplay = () => replica.query('select pg_wal_replay_resume()')
+
+it('/readyz returns 503 while DATABASE_URL names a standby', async () => {
+  const standby = await startService({ replicated: { url: urls.replicaUrl } })
+  const { status, body } = answerOf(await standby.app.inject('/readyz'))
+  expect([status, body]).toEqual([
+    503,
+    refusal(503, 'The database is a standby and accepts no writes: let DATABASE_URL name the primary'),
+  ])
+})
 
 describe('lists with a streaming replica', () => {
   it('lists are read from the replica while it follows the primary', async () => {

@@ -3,27 +3,29 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
-import { expect, inject, it, onTestFinished, vi } from 'vitest'
+import { describe, expect, inject, it, onTestFinished, vi } from 'vitest'
 import { migrate } from '../../src/db/migrate.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { notification, notify } from '../support/acquirer.ts'
+import { createTestDatabase, testPool } from '../support/database.ts'
 import { databaseUrl } from '../support/database-url.ts'
 import { ON_CITUS } from '../support/installed-postgres.ts'
 import { runOps } from '../support/ops.ts'
+import { hasPgbouncer, startPgbouncer } from '../support/pgbouncer.ts'
 import { startServerProcess } from '../support/server-process.ts'
-import { basic, CREATE, form, intentFields, newMerchant } from '../support/service.ts'
+import { basic, CREATE, form, intentFields, newMerchant, post, startService } from '../support/service.ts'
 
 const MIGRATIONS = fileURLToPath(new URL('../../migrations', import.meta.url))
 /** How long the lock is held: a migration that waited in its queue would stop payments for all this time. */
 const HELD_MS = 10_000
 const CREATE_EVERY_MS = 40
-const LOCK_TIMEOUT_MS = 500
-const WAITING = /waiting for a lock; next try in 5 s \(select pg_blocking_pids\(\d+\) during a try names who holds it\)/
+const LOCK_TIMEOUT_MS = 100
+const WAITING = /waiting for a table that process \d+ \(pg_dump\)( or process \d+.*)? has locked; next try in 5 s/
 
-/** The migrations, and one that is pending and needs the table of intents for itself. */
-function migrationsAndOne(): string {
+/** The migrations, and one that is pending and locks the table of intents. */
+function migrationsAndOne(sql = 'alter table payment_intents add column probe integer;'): string {
   const folder = mkdtempSync(join(inject('runDirectory'), 'migrations-'))
   cpSync(MIGRATIONS, folder, { recursive: true })
-  writeFileSync(join(folder, '9999_needs_the_table.sql'), 'alter table payment_intents add column probe integer;')
+  writeFileSync(join(folder, '9999_needs_the_table.sql'), sql)
   return folder
 }
 
@@ -130,8 +132,83 @@ it.skipIf(!ON_CITUS)(
     const said: string[] = []
     const migrating = migrate(database.url, { folder: migrationsAndOne(), onWait: (message) => said.push(message) })
     await vi.waitUntil(() => said.length > 0, { timeout: 20 * LOCK_TIMEOUT_MS })
-    expect(said[0]).toMatch(WAITING)
+    // The coordinator does not see the reader, which holds the lock of the worker.
+    expect(said[0]).toBe('waiting for a table that another transaction has locked; next try in 5 s')
     await reader.end()
     expect(await migrating).toEqual(['9999_needs_the_table'])
   },
 )
+
+it.skipIf(ON_CITUS)(
+  'in a deadlock of a migration and a payment the migration is rolled back, and the payment is stored',
+  {
+    timeout: 30_000,
+  },
+  async () => {
+    const service = await startService({ asServiceRole: true })
+    const { mid, key } = await newMerchant(service.db)
+    const created = await post(service.app, CREATE, form(intentFields(mid)), key)
+    const { orderId } = (created.body as { data: { orderId: string } }).data
+    // Locks the tables in the opposite order of a payment, once a payment has locked its order and waits for the table of payments.
+    const isWaiting = `exists (select from pg_locks where not granted and relation = 'payments'::regclass)`
+    const folder = migrationsAndOne(`
+    lock table payments in access exclusive mode;
+    do $$ begin for i in 1..200 loop exit when ${isWaiting}; perform pg_sleep(0.005); end loop; end $$;
+    alter table payment_intents add column probe integer;`)
+    const said: string[] = []
+    const migrating = migrate(service.databaseUrl, { folder, onWait: (message) => said.push(message) })
+    const locked = `select from pg_locks where granted and relation = 'payments'::regclass and mode = 'AccessExclusiveLock'`
+    await vi.waitUntil(async () => (await service.db.query(locked)).rowCount === 1, { interval: 5, timeout: 10_000 })
+    const paid = await notify(service, notification(orderId))
+    expect(paid.status).toBe(200)
+    expect(await migrating).toEqual(['9999_needs_the_table'])
+    expect(said).toHaveLength(1)
+  },
+)
+
+describe.skipIf(ON_CITUS || !hasPgbouncer())('ops migrate through PgBouncer in transaction mode', () => {
+  it('leaves neither a lock nor a setting behind on the connections of the pool', async () => {
+    const database = await createTestDatabase({ empty: true })
+    // A limit of the operator, which a setting of the session would replace.
+    const direct = testPool(database.url, 1)
+    await direct.query(`alter database ${new URL(database.url).pathname.slice(1)} set statement_timeout = '7s'`)
+    const pooled = await startPgbouncer(inject('runDirectory'), database.url)
+    onTestFinished(async () => {
+      await direct.end()
+      await pooled.stop()
+    })
+    for (const applied of [true, false]) {
+      const { code, stdout, stderr } = await runOps(pooled.url, ['migrate', '--json'])
+      expect([code, stderr, JSON.parse(stdout).applied.length > 0]).toEqual([0, '', applied])
+    }
+    const { rows: locks } = await direct.query(`select pid from pg_locks where locktype = 'advisory'`)
+    expect(locks).toEqual([])
+    const viaPool = testPool(pooled.url, 3)
+    onTestFinished(() => viaPool.end())
+    // Concurrent, so that each of the pool's connections is read.
+    const limits = `select current_setting('statement_timeout') as statement, pg_sleep(0.05) is null from generate_series(1, 1)`
+    const read = await Promise.all([1, 2, 3].map(() => viaPool.query<{ statement: string }>(limits)))
+    expect(read.map(({ rows }) => rows[0]?.statement)).toEqual(['7s', '7s', '7s'])
+  })
+})
+
+it('ops migrate names the process that holds the lock of another run, and continues once that process has ended', {
+  timeout: 30_000,
+}, async () => {
+  const database = await createTestDatabase({ empty: true })
+  const left = new pg.Client({ connectionString: database.url, application_name: 'left behind' })
+  left.on('error', () => undefined)
+  await left.connect()
+  const { rows } = await left.query('select pg_advisory_lock($1), pg_backend_pid() as pid', [7_241_865_325_823_964])
+  const [{ pid }] = rows
+  const said: string[] = []
+  const migrating = migrate(database.url, { onWait: (message) => said.push(message) })
+  await vi.waitUntil(() => said.length > 0, { timeout: 20_000 })
+  expect(said[0]).toBe(
+    `waiting for another ops migrate, whose lock process ${pid} (left behind) holds. If no ops migrate is running, end that process: select pg_terminate_backend(${pid})`,
+  )
+  const direct = testPool(database.url, 1)
+  await direct.query(`select pg_terminate_backend(${pid})`)
+  await direct.end()
+  expect((await migrating).length).toBeGreaterThan(0)
+})

@@ -7,7 +7,8 @@ import { renderGuide } from '../../src/docs/render-guide.ts'
 import { createMetrics } from '../../src/metrics.ts'
 import { OPERATIONS } from '../../src/operations.ts'
 import type { EventType } from '../../src/payments/outbox.ts'
-import { GUIDES, guideText, ROOT } from './guides.ts'
+import { ChangedMerchant } from '../../src/tenants/schema.ts'
+import { GUIDES, type Guide, guideText, ROOT } from './guides.ts'
 
 /** Those that lie beside one another below /docs. */
 const PUBLIC_GUIDES = GUIDES.filter((guide) => !['operator', 'setu', 'cashfree', 'phonepe'].includes(guide))
@@ -54,6 +55,8 @@ describe.each(GUIDES)('the guide of the %s names only what exists', (guide) => {
       'src/monitoring/alerts.yml',
       'src/balancer/haproxy.cfg',
       'src/systemd/upi-payments.service',
+      'src/systemd/docker-compose.override.yml',
+      'src/systemd/journald.conf',
     ]
     expect(files.filter((file) => guide !== 'operator' || !installed.includes(file))).toEqual([])
     for (const file of files.filter((file) => !file.startsWith('dist/')))
@@ -91,6 +94,58 @@ describe('the tables of fields have each field of the interface, and no other', 
 
 it.each(Object.keys(EVENTS))('the merchant’s guide says what the webhook %s means', (type) => {
   expect(guideText('merchant')).toMatch(new RegExp(`^\\| \`${type}\` \\|`, 'm'))
+})
+
+describe('the guides state what the law requires', () => {
+  const sectionOf = (guide: Guide, heading: string) =>
+    guideText(guide)
+      .split(`\n${heading}\n`)[1]
+      ?.split(/^#{2,3} /m)[0]
+      ?.trimStart() ?? ''
+
+  it.each(['## Install', '## Back up and restore'])('%s begins with where payment data is stored', (heading) => {
+    const [first] = sectionOf('operator', heading).split('\n')
+    expect(first).toMatch(/^\*\*.* in India/)
+  })
+
+  it('the log is retained for 180 days, and compose’s default is less', () => {
+    const section = sectionOf('operator', '### Retain the log for 180 days').replaceAll(/\s+/g, ' ')
+    const [, size, files] = /max-size: (\d+)m, max-file: '(\d+)'/.exec(fileText('docker-compose.yml')) ?? []
+    expect(section).toContain(`${Number(size) * Number(files)} MB of each container (${files} files of ${size} MB)`)
+    for (const part of ['180 days', 'journald', 'NTP', 'NIC', 'NPL', 'CERT-In']) expect(section).toContain(part)
+    expect(sectionOf('operator', '### After a break-in')).toMatch(/CERT-In within 6 hours/)
+  })
+
+  it.each(['operator', 'merchant'] as const)(
+    'the guide of the %s says how long to retain proof of delivery',
+    (guide) => {
+      expect(guideText(guide)).toMatch(/proof of delivery[^.]*\b190 days, better a year/)
+    },
+  )
+
+  it('each day on which the DPDP Rules come into force is the latest one', () => {
+    const text = `${guideText('operator')}${fileText('src/cli/payments.ts')}`.replaceAll(/\s+/g, ' ')
+    const days = [...text.matchAll(/(.{0,23})13 May 2027/g)].map(([, before = '']) => before)
+    expect(days.length).toBeGreaterThan(3)
+    for (const before of days) expect(before).toMatch(/at the latest (from |on )?$/i)
+  })
+
+  it('the fees by instrument are percents that ops accepts', () => {
+    const samples = [...sectionOf('operator', '### What the acquirer may keep').matchAll(/`--fee (\S+) --tax (\S+)`/g)]
+    expect(samples.length).toBeGreaterThan(3)
+    for (const [, fee, tax] of samples) {
+      expect(ChangedMerchant.shape.fee.safeParse(fee).success).toBe(true)
+      expect(ChangedMerchant.shape.tax.safeParse(tax).success).toBe(true)
+    }
+  })
+
+  it('the store plugin guide names where collect requests still exist', () => {
+    expect(guideText('shops')).toMatch(/collect request.*28 February 2026, except on\s+iOS/s)
+  })
+
+  it('the legal requirements send the reader to the primary documents', () => {
+    expect(sectionOf('operator', '### Legal requirements')).toMatch(/November 2026.*\*\*Read the primary\s+document/s)
+  })
 })
 
 describe('the operator’s guide names only what exists', () => {

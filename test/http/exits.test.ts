@@ -1,5 +1,6 @@
 import { connect } from 'node:net'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { NOTIFY } from '../support/acquirer.ts'
 import {
   answerOf,
   basic,
@@ -55,7 +56,7 @@ function raw(bytes: string | Buffer): Promise<{ head: string; body: string }> {
 const envelope = { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' }
 
 describe('every answer is an envelope whose statusCode is the HTTP status', () => {
-  it.each(['/v1', '/v2/payments/createPaymentIntent', `${CREATE}/`, UPI_ID, '/pay', '/pay/x/qr.gif'])(
+  it.each(['/v1', '/v2/payments/createPaymentIntent', `${CREATE}/`, '/livez/', UPI_ID, '/pay', '/pay/x/qr.gif'])(
     '404 is answered for the unknown address %s, without credentials',
     async (url) => {
       for (const method of ['GET', 'POST', 'PROPFIND']) {
@@ -73,6 +74,7 @@ describe('every answer is an envelope whose statusCode is the HTTP status', () =
     ['PROPFIND', LIST, 'POST'],
     ['DELETE', '/pay/abc/qr.png', 'GET, HEAD'],
     ['POST', '/livez', 'GET, HEAD'],
+    ['GET', `${NOTIFY}/`, 'POST'],
     ['POST', '/', 'GET, HEAD'],
   ])('405 with Allow is answered for %s %s, without credentials', async (method, url, allow) => {
     const { status, body, headers } = await request(method, `${url}?a=b`)

@@ -1,5 +1,5 @@
 import { expect, it, vi } from 'vitest'
-import { startService } from '../support/service.ts'
+import { answerOf, refusal, startService } from '../support/service.ts'
 
 it('/readyz reads the open refunds once per interval, however many requests come', async () => {
   const service = await startService({ limits: { lookUps: { cachedMs: 3_600_000 } } })
@@ -8,4 +8,32 @@ it('/readyz reads the open refunds once per interval, however many requests come
   expect(new Set(asked.map(({ statusCode }) => statusCode))).toEqual(new Set([200]))
   // None is open.
   expect(query.mock.calls.filter(([sql]) => String(sql).includes('from refunds'))).toHaveLength(1)
+})
+
+it('/readyz returns 503 with the reason while the database accepts no writes', async () => {
+  const service = await startService()
+  const setReadOnly = async (value: 'on' | 'off') => {
+    // Only new sessions have the setting of a database.
+    const name = new URL(service.databaseUrl).pathname.slice(1)
+    await service.db.query(
+      `begin read write; alter database ${name} set default_transaction_read_only = ${value}; commit`,
+    )
+    await service.db.query(
+      'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
+    )
+  }
+  const ready = async () => answerOf(await service.app.inject('/readyz'))
+  expect((await ready()).status).toBe(200)
+  await setReadOnly('on')
+  await vi.waitFor(async () =>
+    expect(await ready()).toMatchObject({
+      status: 503,
+      body: refusal(
+        503,
+        'The database accepts no writes, because default_transaction_read_only is on: some providers set it when the disk is full',
+      ),
+    }),
+  )
+  await setReadOnly('off')
+  await vi.waitFor(async () => expect((await ready()).status).toBe(200))
 })

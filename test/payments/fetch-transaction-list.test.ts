@@ -186,7 +186,9 @@ describe('Accept: text/csv', () => {
       ['a,b', (name) => `"${name}"`],
       ['two\nlines', (name) => `"${name}"`],
       ['"quoted"', (name) => `"${name.replaceAll('"', '""')}"`],
-      ...['=1+1', '+91', '-1.50', '-x', '@sum'].map((name) => [name, (text: string) => `'${text}`] as const),
+      ...['=1+1', '+91', '-1.50', '-x', '@sum', '＝1+1', '＋91', '－x', '＠sum'].map(
+        (name) => [name, (text: string) => `'${text}`] as const,
+      ),
     ])
     await payMany(
       spelled.size,
@@ -207,6 +209,34 @@ describe('Accept: text/csv', () => {
     expect(await csv('01-01-2024')).toBe(HEADER)
     const { headers, body } = await post(service.app, OWN_TRANSACTIONS, { mid, s_date: 'x', e_date: 'x' }, key, CSV)
     expect([headers['content-type'], body.statusCode]).toEqual(['application/json; charset=utf-8', 400])
+  })
+
+  it('the transaction list has the form that Accept prefers by its weights, and JSON where it prefers none', async () => {
+    const formOf = async (accept: string) => {
+      const fields = { mid, s_date: '01-01-2024', e_date: '01-01-2024' }
+      const { headers } = await post(service.app, OWN_TRANSACTIONS, fields, key, { accept })
+      return String(headers['content-type']).startsWith('text/csv') ? 'CSV' : 'JSON'
+    }
+    const forms = {
+      'text/csv': 'CSV',
+      'Text/CSV; header=present': 'CSV',
+      'text/csv, application/json': 'CSV',
+      'text/csv, */*': 'CSV',
+      'text/csv;q=0.9, */*;q=0.1': 'CSV',
+      'application/json;q=0.5, text/csv;q=0.8': 'CSV',
+      'text/csv;q=0': 'JSON',
+      'text/csv; Q=0.000': 'JSON',
+      'text/csv;q=0, application/json': 'JSON',
+      'text/csv;q=0, */*': 'JSON',
+      'text/csv;q=0.1, application/json': 'JSON',
+      'text/csv;q=0.5, */*': 'JSON',
+      'application/text/csv': 'JSON',
+      '*/*': 'JSON',
+      'application/json, text/plain, */*': 'JSON',
+      '': 'JSON',
+    }
+    const entries = await Promise.all(Object.keys(forms).map(async (accept) => [accept, await formOf(accept)]))
+    expect(Object.fromEntries(entries)).toEqual(forms)
   })
 
   it('a streamed transaction list as CSV equals a short one', async () => {

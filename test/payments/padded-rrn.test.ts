@@ -1,9 +1,8 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
-import { post } from '../support/inject.ts'
+import { opsOn, runOps } from '../support/ops.ts'
 import { createOrder } from '../support/orders.ts'
 import { storePaidOrder } from '../support/paid-orders.ts'
-import { STATUS } from '../support/requests.ts'
 import { newMerchant, startService, type TestService } from '../support/service.ts'
 import type { NewMerchant } from '../support/tenants.ts'
 
@@ -11,23 +10,48 @@ let service: TestService
 let merchant: NewMerchant
 beforeAll(async () => {
   service = await startService()
+  // The command line has the clock of the machine.
+  service.clock.set(new Date().toISOString())
   merchant = await newMerchant(service.db)
 })
 
 const exceptionsOf = async (orderId: string) =>
   (await service.db.query('select kind from payment_exceptions where order_id = $1', [orderId])).rows
 
+const { json } = opsOn(() => service.databaseUrl, ['payments'])
+
+/** The ways in which an operator or an acquirer reports a payment of ₹200; each is true if it changed the order. */
+const WAYS: Record<string, (orderId: string, utr: string) => Promise<boolean>> = {
+  'a notification': async (orderId, UTR) => {
+    const { status } = await notify(service, notification(orderId, { UTR }))
+    expect(status).toBe(200)
+    return (await json('show', '--order-id', orderId)).changes.length === 1
+  },
+  'payments confirm': async (orderId, utr) =>
+    (await json('confirm', '--order-id', orderId, '--utr', utr, '--amount', '200')).changed,
+  'payments import': async (orderId, utr) => {
+    const file = `order_id,status,utr,amount,paid_at\n${orderId},SUCCESS,${utr},200,2026-03-31 23:59:59\n`
+    const { code, stdout } = await runOps(service.databaseUrl, ['payments', 'import', '-', '--json'], file)
+    expect(code).toBe(0)
+    return JSON.parse(stdout).recorded === 1
+  },
+}
+
 describe('an RRN that a report pads with zeros to 16 digits', () => {
-  it.each([
-    ['padded first', (rrn: string) => [`0000${rrn}`, rrn]],
-    ['unpadded first', (rrn: string) => [rrn, `0000${rrn}`]],
-  ])('is the RRN of one payment, reported %s', async (_, formsOf) => {
-    const [rrn, orderId] = [newUtr(), await createOrder(service, merchant)]
-    for (const UTR of formsOf(rrn)) expect((await notify(service, notification(orderId, { UTR }))).status).toBe(200)
-    const { body } = await post(service.app, STATUS, { mid: merchant.mid, order_id: orderId }, merchant.key)
-    expect(body).toMatchObject({ txnStatus: 'SUCCESS', data: { UTR: rrn } })
-    expect(await exceptionsOf(orderId)).toEqual([])
-  })
+  it.each(Object.keys(WAYS).flatMap((first) => Object.keys(WAYS).map((second) => [first, second] as const)))(
+    'is the RRN of one payment, reported by %s and then in the other form by %s',
+    async (first, second) => {
+      for (const pad of [(rrn: string) => [`0000${rrn}`, rrn], (rrn: string) => [rrn, `0000${rrn}`]]) {
+        const [rrn, orderId] = [newUtr(), await createOrder(service, merchant)]
+        const [reported = '', again = ''] = pad(rrn)
+        expect(await WAYS[first]?.(orderId, reported)).toBe(true)
+        await WAYS[second]?.(orderId, again)
+        expect(await json('show', '--order-id', orderId)).toMatchObject({
+          ...{ status: 'SUCCESS', utr: rrn, exceptions: [], changes: [{ utr: rrn }] },
+        })
+      }
+    },
+  )
 
   it('pays no second order', async () => {
     const [rrn, first, second] = [newUtr(), await createOrder(service, merchant), await createOrder(service, merchant)]

@@ -18,7 +18,7 @@ import type { NewMerchant } from '../support/tenants.ts'
 
 const AMOUNT = 'amount must be rupees from 1.00 to 100000.00 with at most two decimals, such as 588.82'
 const MOBILE =
-  'customer_mobile must be 10 digits, written with or without +91, 91 or 0 before them, blanks, dots, dashes and brackets'
+  'customer_mobile must be 10 digits, written with or without +91, 0091, 91 or 0 before them, blanks, dots, dashes and brackets'
 
 let service: TestService
 let shop: NewMerchant
@@ -47,6 +47,8 @@ describe('a shop merchant', () => {
     ['588.82', '588.82'],
     [' 588.8 ', '588.80'],
     ['200.00', '200'],
+    ['100.0000', '100'],
+    ['588.8200', '588.82'],
     [588.82, '588.82'],
     [4.35, '4.35'],
     [100_000, '100000'],
@@ -58,16 +60,23 @@ describe('a shop merchant', () => {
     expect(rupees * 100 + paise).toBe(Math.round(Number(expected) * 100))
   })
 
-  it.each(['"0.99"', '"588,82"', '588.823', '588.82000000000000001', '100000.001', 'true', '[588.82]'])(
-    'a shop may not send the JSON amount %s, and is answered the rule of shops',
-    async (amount) => {
-      const body = JSON.stringify({ ...intentFields(shop.mid), amount: 0 }).replace('"amount":0', `"amount":${amount}`)
-      const headers = { 'content-type': 'application/json' }
-      for (const url of [CREATE, ORDER]) {
-        expect((await post(service.app, url, body, shop.key, headers)).body).toEqual(refusal(400, AMOUNT))
-      }
-    },
-  )
+  it.each([
+    '"0.99"',
+    '"588,82"',
+    '588.823',
+    '"100.001"',
+    '"100.0001"',
+    '588.82000000000000001',
+    '100000.001',
+    'true',
+    '[588.82]',
+  ])('a shop may not send the JSON amount %s, and is answered the rule of shops', async (amount) => {
+    const body = JSON.stringify({ ...intentFields(shop.mid), amount: 0 }).replace('"amount":0', `"amount":${amount}`)
+    const headers = { 'content-type': 'application/json' }
+    for (const url of [CREATE, ORDER]) {
+      expect((await post(service.app, url, body, shop.key, headers)).body).toEqual(refusal(400, AMOUNT))
+    }
+  })
 
   it.each([
     ...[
@@ -82,6 +91,9 @@ describe('a shop merchant', () => {
     '98765\u00a0432\u201310',
     // Ten digits that begin as a country code does.
     '9112345678',
+    ...['+91 09876543210', '+91 (0) 98765 43210', '00919876543210', '0091-98765-43210', '0091 0 98765 43210'],
+    // As the contacts of a phone copy it.
+    '\u202a+91 98765 43210\u202c',
   ])('a shop may send the telephone number %j', async (customer_mobile) => {
     for (const url of [CREATE, ORDER]) {
       const { body } = await create({ customer_mobile }, shop, {}, url)
@@ -90,9 +102,27 @@ describe('a shop merchant', () => {
     }
   })
 
+  it('a shop may send a telephone number in the digits of any script, which is stored in ASCII', async () => {
+    // Each from its zero: Devanagari, Bengali, Tamil, Urdu, full-width, and digits that adjoin others.
+    for (const zero of [0x966, 0x9e6, 0xbe6, 0x6f0, 0xff10, 0x1d7d8]) {
+      const customer_mobile = '+91 98765-43210'.replace(/\d/g, (digit) => String.fromCodePoint(zero + Number(digit)))
+      const { body } = await create({ customer_mobile })
+      expect((await rowOf(body.data?.orderId))?.customer_mobile, customer_mobile).toBe('9876543210')
+      expect((await create({ customer_mobile }, strict)).body.msg).toBe('customer_mobile must be 10 digits')
+    }
+  })
+
   it.each([
-    ...['987654321', '98765432100', '+1 98765 43210', '00919876543210', '+91919876543210', '9876543210 ext 5'],
-    ...['9876543210/9876543211', '९८७६५४३२१०', '()', '98765\n43210'],
+    ...[
+      '987654321',
+      '98765432100',
+      '+1 98765 43210',
+      '0919876543210',
+      '+0919876543210',
+      '+91919876543210',
+      '9876543210 ext 5',
+    ],
+    ...['9876543210/9876543211', '९८७६५४३२१', '()', '98765\n43210'],
   ])('a shop may not send the telephone number %j, and is answered the rule of shops', async (customer_mobile) => {
     expect((await create({ customer_mobile })).body).toEqual(refusal(400, MOBILE))
   })

@@ -170,6 +170,11 @@ describe('the search for UTRs of two merchants', () => {
   /** Payments with one UTR, each of another merchant. */
   async function share(...heardAt: string[]): Promise<string> {
     const utr = newUtr()
+    await store(utr, heardAt)
+    return utr
+  }
+
+  async function store(utr: string, heardAt: readonly string[]) {
     for (const heard of heardAt) {
       const { mid } = await newMerchant(service.db)
       await service.db.query(
@@ -178,7 +183,6 @@ describe('the search for UTRs of two merchants', () => {
         [mid, utr, heard, heard],
       )
     }
-    return utr
   }
 
   it('the search for UTRs of two merchants finds what a killed instance has not stored within an hour', async () => {
@@ -202,6 +206,17 @@ describe('the search for UTRs of two merchants', () => {
         },
       })),
     )
+  })
+
+  it('the search for UTRs of two merchants finds an RRN that an earlier version stored padded', async () => {
+    service.clock.set('2027-09-01T12:00:00Z')
+    const [padded, unpadded] = [newUtr(), newUtr()]
+    await store(`0000${padded}`, ['2027-06-01T00:00:00Z'])
+    await store(padded, ['2027-09-01T11:30:00Z'])
+    await store(unpadded, ['2027-06-01T00:00:00Z'])
+    await store(`0000${unpadded}`, ['2027-09-01T11:31:00Z'])
+    expect(await startLooking()()).toBe(2)
+    for (const utr of [padded, `0000${unpadded}`]) expect(await kept(utr)).toMatchObject([{ kind: KIND }])
   })
 
   it('the search for UTRs of two merchants ends with the statement under way when its instance is stopped', async () => {

@@ -8,7 +8,7 @@ import { importSettlements } from '../../src/settlements/import.ts'
 import { undoImport } from '../../src/settlements/imports.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { isGenerated } from '../support/generated.ts'
-import { opsAtNoon, runOps } from '../support/ops.ts'
+import { opsAtNoon, runOps, runOpsOnTerminal } from '../support/ops.ts'
 import { newMerchant } from '../support/service.ts'
 import { until } from '../support/wait.ts'
 import { importRows, istMoment, makeMonths, type Row, storeMonths, storeReports } from './months.ts'
@@ -92,6 +92,39 @@ describe('a closed month', () => {
     expect({ code, stderr }).toEqual({
       ...{ code: 0, stderr: 'ops: warning: 2026-10 was closed with 1 difference\n' },
     })
+  })
+
+  it('close shows the figures on a terminal and asks; elsewhere only an empty month needs --yes', async () => {
+    await settle('2026-10-06', 'C1', { importedOn: '2026-10-06' })
+    const close = (month: string, answer?: string, ...more: string[]) => {
+      vi.useFakeTimers({ toFake: ['Date'], now: at('2026-11-02') })
+      const args = ['reconcile', 'close', '--month', month, ...more]
+      return (answer === undefined ? runOps(url, args) : runOpsOnTerminal(url, args, answer)).finally(vi.useRealTimers)
+    }
+    const months = async () =>
+      (await db.query('select month from closed_months order by month')).rows.map((row) => row.month)
+
+    const empty = await close('2025-10')
+    expect(empty).toMatchObject({ code: 1, stdout: '' })
+    expect(empty.stderr).toBe('ops: 2025-10 has no payment and no import: if it is the month you mean, add --yes\n')
+    const refused = await close('2025-10', 'n\n')
+    expect(refused.stderr).toMatch(
+      /^merchant .*\nclose 2025-10, which has no payment and no import, with these figures\? \(y\/N\) ops: nothing/ms,
+    )
+    const shown = await close('2026-10', '\n')
+    expect(shown).toMatchObject({ code: 1, stdout: '' })
+    expect(shown.stderr).toMatch(new RegExp(`^${mid} +0\\.00 +0\\.00 +200\\.00 `, 'm'))
+    expect(shown.stderr).toMatch(/^close 2026-10 with these figures\? \(y\/N\) ops: nothing was changed$/m)
+    expect(await months()).toEqual([])
+
+    expect((await close('2025-10', undefined, '--yes')).code).toBe(0)
+    expect((await close('2026-10', 'y\n')).code).toBe(0)
+    // It is closed, so that there is nothing to ask.
+    expect(await close('2026-10', '')).toMatchObject({ code: 0, stderr: expect.not.stringContaining('(y/N)') })
+    expect(await months()).toEqual(['2025-10', '2026-10'])
+    // An import alone shows that the service was in use.
+    await settle('2026-07-06', 'C0', { importedOn: '2026-09-06' })
+    expect((await close('2026-09')).code).toBe(0)
   })
 
   it('a closed month keeps its figures, and its report names each later change and who made it', async () => {
@@ -217,7 +250,7 @@ describe('a closed month', () => {
     await settle('2026-10-06', 'C1', { paymentUtr: 'CP1' })
     await pay('CP1', '2026-10-05')
     const october = await jsonOn('2026-11-05', 'close', '--month', '2026-10')
-    const november = await jsonOn('2026-12-02', 'close', '--month', '2026-11')
+    const november = await jsonOn('2026-12-02', 'close', '--month', '2026-11', '--yes')
     const { figures: _, ...first } = october
     const { figures: __, ...second } = november
     expect(await jsonOn('2026-12-02', 'closed')).toEqual([

@@ -87,7 +87,7 @@ describe('statements match', () => {
     const twin = { day: '2026-08-04', reference: newReference(), rupees: 1004 }
     for (const payout of [other, twin]) await addPayout(mid, payout)
     const { import: number } = await must(importArgs(mid, 'narration'), file)
-    expect((await match(number, 2, '--payout', other.reference)).stderr).toMatch(
+    expect((await match(number, 2, '--payout', `'${other.reference}\u00a0`)).stderr).toMatch(
       new RegExp(
         `₹1,003\\.00, ${first.reference}, is not the payout .*: the line names the payout ${first.reference}, or is`,
       ),

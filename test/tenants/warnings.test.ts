@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
-import { CATEGORY_RULE_DATE, categoryMaxRupees, merchantWarnings } from '../../src/tenants/warnings.ts'
+import { CATEGORY_RULE_DATE, categoryLimits, merchantWarnings } from '../../src/tenants/warnings.ts'
 
 const DIRECT = { acquirer: 'direct', maxAmount: 100_000 }
 const fiveLakh = (mcc: string): [string, number] => [mcc, 500_000]
@@ -45,6 +45,9 @@ describe('the operator is warned of a merchant', () => {
     ['6051', 100_000],
     ['5094', 200_000],
     ['5944', 200_000],
+    // First payment into a new bank account; term deposits.
+    ['7409', 200_000],
+    ['7410', 500_000],
     // Insurance, capital market, travel, government, card bills, collections; then health; then education.
     ...'5960 6300 6381 6529 6012 6211 4511 4722 7011 9311 9399 5413 7322'.split(' ').map(fiveLakh),
     ...'0742 8011 8021 8031 8041 8042 8049 8050 8062 8071 8099'.split(' ').map(fiveLakh),
@@ -55,17 +58,31 @@ describe('the operator is warned of a merchant', () => {
     expect([1, 100_000, maxRupees, maxRupees + 1].map(warned)).toEqual([false, false, false, true])
   })
 
-  it('the operator’s guide gives the categories with another maximum, and the day of the rule', async () => {
+  it('the operator’s guide gives the categories with other limits, their sums of 24 hours, and the day of the rule', async () => {
     const guide = await readFile('src/docs/guides/operator.md', 'utf8')
-    const [, rule = ''] = /limits of (\d+ \w+ \d{4}, .*?) for every other/s.exec(guide) ?? []
+    const [, rule = ''] = /### A merchant's largest amount\n(.*?)\n### /s.exec(`${guide}\n### `) ?? []
     expect(rule).toContain(CATEGORY_RULE_DATE)
-    const named = [...rule.matchAll(/₹([\d,]+) for .*?\((.*?)\)/gs)].flatMap(([, rupees = '', codes = '']) =>
-      (codes.match(/\b\d{4}\b/g) ?? []).map((mcc) => [mcc, Number(rupees.replaceAll(',', ''))]),
+    const rupees = (text = '') => Number(text.replaceAll(',', ''))
+    const rows = rule.matchAll(/^\| [^|]+ \| ([\d, ]+) \| ₹([\d,]+) \| ₹([\d,]+) \|$/gm)
+    const named = [...rows].flatMap(([, codes = '', max, day]) =>
+      codes.split(', ').map((mcc) => [mcc, { maxRupees: rupees(max), dayRupees: rupees(day) }] as const),
     )
-    const higher = Array.from({ length: 10_000 }, (_, code) => String(code).padStart(4, '0'))
-      .map((mcc) => [mcc, categoryMaxRupees(mcc)] as const)
-      .filter(([, rupees]) => rupees !== 100_000)
-    expect(new Map(named as [string, number][])).toEqual(new Map(higher))
+    const others = Array.from({ length: 10_000 }, (_, code) => String(code).padStart(4, '0'))
+      .map((mcc) => [mcc, categoryLimits(mcc)] as const)
+      .filter(([, { dayRupees }]) => dayRupees !== undefined)
+    expect(others.map(([mcc]) => mcc)).toEqual(expect.arrayContaining(['7409', '7410']))
+    expect(new Map(named)).toEqual(new Map(others))
+  })
+
+  it.each([
+    ['6211', 1_000_000],
+    ['5413', 600_000],
+    ['5944', 600_000],
+    ['7410', 500_000],
+    ['7409', 200_000],
+    ['5814', undefined],
+  ])('the limits of mcc %s name the sum of a customer’s payments of 24 hours: %s rupees', (mcc, dayRupees) => {
+    expect(categoryLimits(mcc).dayRupees).toBe(dayRupees)
   })
 
   it('the operator is warned of both a missing category and the address of a private person', () => {

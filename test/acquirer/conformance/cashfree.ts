@@ -47,8 +47,8 @@ export const cashfree: Driver = async (options) => {
       const order = { ...orderOf(orderId), orderId: about ?? orderId }
       return bank.seal(bank.eventOf(order, { ...payment, begunAt: paidAt, endedAt: paidAt })).body
     },
-    send: (body, { secret, signed = body } = {}) =>
-      post(service.app, CASHFREE.path, body, undefined, bank.seal(signed, secret).headers),
+    send: (body, { secret, signed = body, pathEnd = '' } = {}) =>
+      post(service.app, CASHFREE.path + pathEnd, body, undefined, bank.seal(signed, secret).headers),
     sendSigned,
     toldBy: 'notification',
     secrets: CASHFREE_SECRETS,

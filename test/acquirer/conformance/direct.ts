@@ -6,8 +6,8 @@ import type { Driver } from './driver.ts'
 
 export const direct: Driver = async (options) => {
   const { service } = await startServiceBeside(SETU, options)
-  const sendSigned = (body: string, signature: string | undefined) =>
-    post(service.app, NOTIFY, body, undefined, {
+  const sendSigned = (body: string, signature: string | undefined, pathEnd = '') =>
+    post(service.app, NOTIFY + pathEnd, body, undefined, {
       'content-type': 'application/json',
       ...(signature !== undefined && { 'x-signature': signature }),
     })
@@ -20,7 +20,8 @@ export const direct: Driver = async (options) => {
       const told = { status, UTR: utr ?? newUtr(), amount: amount / 100, paidAt: paidAt.toISOString() }
       return notification(about ?? orderId, told)
     },
-    send: (body, { secret, signed = body } = {}) => sendSigned(body, sign(signed, service.clock.now(), secret)),
+    send: (body, { secret, signed = body, pathEnd } = {}) =>
+      sendSigned(body, sign(signed, service.clock.now(), secret), pathEnd),
     sendSigned,
     toldBy: 'notification',
     secrets: ACQUIRER_SECRETS,

@@ -20,8 +20,8 @@ export type Stage = {
   newStranger: () => Promise<NewMerchant>
   /** What tells of a payment, as text. */
   notification: (orderId: string, told?: Told) => string
-  /** Sends what the acquirer has signed: `signed` is what it signed instead of the body. */
-  send: (body: string, as?: { secret?: string | undefined; signed?: string }) => Promise<Answer>
+  /** Sends what the acquirer has signed: `signed` is what it signed instead of the body, `pathEnd` what it appends to our path. */
+  send: (body: string, as?: { secret?: string | undefined; signed?: string; pathEnd?: string }) => Promise<Answer>
   /** Sends a body with a header for its signature, or without one. */
   sendSigned: (body: string, signature: string | undefined) => Promise<Answer>
   /** By what a payment is stored of which a notification has come. */

@@ -25,7 +25,7 @@ export function startInstance(
   const log = { warn: () => undefined, error: (facts: object) => void errors.push(facts) }
   const limits = { ...LIMITS.outbound, acquirerMs }
   const http = through(createOutboundClient({ allowedNetworks: allow(), limits, now: clock.now }))
-  const { clients, clientOf } = createAcquirers(createAccounts({ direct: [], ...settings }), http, {
+  const { clientOf } = createAcquirers(createAccounts({ direct: [], ...settings }), http, {
     log: log as never,
     onCall: () => undefined,
     limits: LIMITS.acquirers,
@@ -34,13 +34,12 @@ export function startInstance(
   const refunds = dueRefunds({
     due: createDueRefunds(pools.due),
     updates: createRefundUpdates(pools.due, { log: log as never }),
-    clients,
+    clientOf,
     now: clock.now,
     limits: LIMITS.acquirers,
   })
   return {
     errors,
-    clients,
     clientOf,
     /** Does what is due of refunds. */
     look: () => doAllThatIsDue(refunds),

@@ -220,7 +220,7 @@ function refusedLink(
     async run(stage) {
       const { service, name } = stage
       const [bank, of] = [bankOf(stage), await stage.newMerchant()]
-      const sample = `acquirer_calls_total{acquirer="${name}",call="createLink",outcome="${outcome}"} `
+      const sample = `acquirer_calls_total{acquirer="${name}",account="default",call="createLink",outcome="${outcome}"} `
       const counted = async () => Number((await service.metrics()).split(sample)[1]?.split('\n')[0] ?? 0)
       const [stored, paymentLink, before] = [
         await count(service, 'payment_intents'),

@@ -1,6 +1,7 @@
 import { expect } from 'vitest'
 import { newUtr } from '../../support/acquirer.ts'
 import { CUSTOMER_VPA } from '../../support/fake-bank.ts'
+import { changeAt, type Json, pathsIn } from '../../support/json-changes.ts'
 import { until } from '../../support/wait.ts'
 import { type Case, ONLY_ASKS, OURS, type Stage, type Told } from './driver.ts'
 import { bankOf, create, gate, NOTHING, newOrder, type Order, recorded, statusOf } from './orders.ts'
@@ -33,6 +34,12 @@ const refused = (
 const withAmount = (body: string, { amountField }: Stage, amount: string) =>
   body.replace(new RegExp(`"${amountField}":[\\d.]+`), `"${amountField}":${amount}`)
 
+/** A JSON object with the names of methods is no text, and has no text. */
+const OTHER_TYPES: readonly ((value: Json) => Json)[] = [
+  () => ({ toString: 7, valueOf: 7, toJSON: 7 }),
+  (value) => [value],
+]
+
 export const NOTIFICATIONS: Case[] = [
   {
     name: 'a notification makes an order paid, with its UTR and the time when the money moved',
@@ -46,6 +53,17 @@ export const NOTIFICATIONS: Case[] = [
         [order.orderId],
       )
       expect(rows).toEqual([{ utr, reason: stage.toldBy, paid_at: paidAt }])
+    },
+  },
+  {
+    name: 'a notification is accepted at our address with a slash at its end, and checked as without one',
+    async run(stage) {
+      const order = await newOrder(stage)
+      const body = stage.notification(order.orderId)
+      expect((await stage.send(body, { pathEnd: '/', secret: 'wrong' })).status).toBe(401)
+      expect((await stage.send(body, { pathEnd: '/?source=bank' })).status).toBe(200)
+      expect(await statusOf(stage, order)).toBe('SUCCESS')
+      expect((await stage.send(body, { pathEnd: '//' })).status).toBe(404)
     },
   },
   {
@@ -246,6 +264,27 @@ export const NOTIFICATIONS: Case[] = [
   refused('with an amount of three decimals', 400, (body, stage) => withAmount(body, stage, '200.001'), ONLY_ASKS),
   refused('with a negative amount', 400, (body, stage) => withAmount(body, stage, '-200'), ONLY_ASKS),
   refused('with an amount that is no number', 400, (body, stage) => withAmount(body, stage, '"much"'), ONLY_ASKS),
+  {
+    name: 'a signed notification is never a failure of the service, whatever the JSON type of one of its values',
+    async run(stage) {
+      const order = await newOrder(stage)
+      const body = JSON.parse(stage.notification(order.orderId)) as Json
+      const failures: unknown[] = []
+      for (const path of pathsIn(body)) {
+        for (const become of OTHER_TYPES) {
+          const changed = structuredClone(body)
+          changeAt(changed, path, become)
+          const sent = JSON.stringify(changed)
+          const { status } = await stage.send(sent)
+          const isEvent = ['eventType', 'event', 'type', 'payment_status'].includes(
+            path.join('.').replace('data.payment.', ''),
+          )
+          if (status >= 500 || (isEvent && status !== 400)) failures.push([status, sent])
+        }
+      }
+      expect(failures).toEqual([])
+    },
+  },
   refused('of half a body', 400, (body) => body.slice(0, body.length / 2)),
   refused('that is a list', 400, (body) => `[${body}]`),
   refused('of 17 kB', 413, (body) => body + ' '.repeat(17_000)),

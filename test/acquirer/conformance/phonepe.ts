@@ -25,7 +25,7 @@ export const phonepe: Driver = async (options) => {
   const instance = startInstance({ service, settings, name: 'phonepe' } as Stage, PATIENCE_MS)
   const questions = dueEnquiries({
     enquiries: createEnquiries(db),
-    clients: instance.clients,
+    clientOf: instance.clientOf,
     rulesOf: enquiryRulesOf,
     reports: createReports(db),
     now: clock.now,
@@ -59,8 +59,8 @@ export const phonepe: Driver = async (options) => {
       order.payments.push(payment)
       return bank.seal(bank.eventOf({ ...order, orderId: about ?? orderId }, payment)).body
     },
-    async send(body, { secret, signed = body } = {}) {
-      const answer = await post(service.app, PHONEPE.path, body, undefined, bank.seal(signed, secret).headers)
+    async send(body, { secret, signed = body, pathEnd = '' } = {}) {
+      const answer = await post(service.app, PHONEPE.path + pathEnd, body, undefined, bank.seal(signed, secret).headers)
       if (answer.status === 200) await askWhatIsDue()
       return answer
     },
@@ -76,7 +76,7 @@ export const phonepe: Driver = async (options) => {
         rrn: '',
         at: clock.now(),
       })
-      const events = ['pg.transaction.failed', 'settlement.processed', 'pg.order.created', 'constructor', undefined, 7]
+      const events = ['pg.transaction.failed', 'settlement.processed', 'pg.order.created', 'constructor', undefined]
       return events.flatMap((event) =>
         [told, { payload: null }, { payload: 'text' }].map((of) => JSON.stringify({ ...of, event })),
       )

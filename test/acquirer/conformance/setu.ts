@@ -44,8 +44,8 @@ export const setu: Driver = async (options) => {
       const event = bank.eventOf(qrOf(orderId), { ...names, status: state, amount, rrn })
       return JSON.stringify({ ...event, merchantReferenceId: about ?? orderId })
     },
-    send: (body, { secret, signed = body } = {}) =>
-      post(service.app, SETU.path, body, undefined, bank.seal(signed, secret).headers),
+    send: (body, { secret, signed = body, pathEnd = '' } = {}) =>
+      post(service.app, SETU.path + pathEnd, body, undefined, bank.seal(signed, secret).headers),
     sendSigned,
     toldBy: 'notification',
     secrets: SETU_SECRETS,

@@ -37,12 +37,12 @@ export async function createPlayer(bank: Bank) {
   const { now } = clock
   const merchant = await bank.newMerchant()
   await newWebhook(db, { mid: merchant.mid, url: 'https://shop.example/hook' }, now())
-  const { clients, clientOf, errors } = startInstance(bank, PATIENCE_MS)
+  const { clientOf, errors } = startInstance(bank, PATIENCE_MS)
   const client = (await clientOf(bank.name)) as AcquirerClient
   const [reports, intents] = [createReports(db), createIntents(pools, () => undefined)]
   const questions = dueEnquiries({
     enquiries: createEnquiries(db),
-    clients,
+    clientOf,
     rulesOf: enquiryRulesOf,
     reports,
     now,

@@ -160,12 +160,12 @@ export async function killRefunds({ postgres }: Stage): Promise<Finding[]> {
       clientSecret: settings.SETU_CLIENT_SECRET as string,
       notificationSecrets: ['of0nobody0of0nobody0'],
     }
-    const { clients } = createAcquirers(createAccounts({ direct: [], setu }), http, {
+    const { clientOf } = createAcquirers(createAccounts({ direct: [], setu }), http, {
       ...{ log, onCall: () => undefined, limits: LIMITS.acquirers, elapsedMs: () => performance.now() },
     })
     const before = bank.countOf('refundsOfPayment')
     const due = createDueRefunds(db)
-    const source = dueRefunds({ due, updates: createRefundUpdates(db), clients, now, limits: LIMITS.acquirers })
+    const source = dueRefunds({ due, updates: createRefundUpdates(db), clientOf, now, limits: LIMITS.acquirers })
     return { look: () => doWhatIsDue(source), questions: () => bank.countOf('refundsOfPayment') - before }
   }
 
