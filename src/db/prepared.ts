@@ -34,6 +34,15 @@ export function goOnWithoutNames(pool: pg.Pool, error: unknown): boolean {
   return true
 }
 
+/**
+ * Makes `pool` stop sending statement names unless `client` is connected to PostgreSQL itself. For a transaction whose results are
+ * passed on before its end, and which therefore cannot be repeated. PgBouncer invents the process ID that it reports to a client.
+ */
+export async function sendNamesOnlyDirectly(pool: pg.Pool, client: pg.PoolClient): Promise<void> {
+  const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
+  if (rows[0]?.pid !== (client as unknown as { processID: number }).processID) named.delete(pool)
+}
+
 const INVALID_SQL_STATEMENT_NAME = '26000'
 const DUPLICATE_PREPARED_STATEMENT = '42P05'
 const PROTOCOL_VIOLATION = '08P01'
@@ -43,8 +52,8 @@ export function createPreparingPool(options: pg.PoolConfig, onNameless: () => vo
   class Client extends pg.Client {
     // biome-ignore lint/suspicious/noExplicitAny: pg.Client.query has a dozen forms, of which only the name is of interest here.
     override query(query: any, ...rest: any[]): any {
-      const isNameless = query.name === undefined || sendsNames(pool)
-      return super.query(isNameless ? query : { ...query, name: undefined }, ...rest)
+      if (query.name !== undefined && !sendsNames(pool)) query.name = undefined
+      return super.query(query, ...rest)
     }
   }
   const pool = new pg.Pool({ ...options, Client })

@@ -1,5 +1,6 @@
 import type { PoolClient } from 'pg'
 import { batchesOf } from '../db/batches.ts'
+import { prepared } from '../db/prepared.ts'
 import { startOfDay } from '../ist.ts'
 import { addDays, type BankDays, countDays, type Days } from './bank-days.ts'
 import { type FeeContract, lowestShare } from './judge-fee.ts'
@@ -89,7 +90,7 @@ export function createLedger(snapshot: Snapshot, mid: string) {
       const days = Array.from({ length: countDays(window.from, window.to) }, (_, at) => addDays(window.from, at))
       const values = [mid, known, ...boundsOf(window), [...noOrder.keys()], asked.from, asked.to]
       const share = lowestShare(await this.contracts())
-      const batches = batchesOf<Part>(client, DAYS, [...values, days, days.map(bankDays.nextBankDay), share])
+      const batches = batchesOf<Part>(client, DAYS(...values, days, days.map(bankDays.nextBankDay), share))
       const paid: PaidOn[] = []
       const settled = new Map<string, SettledOn>()
       const first: UnevenItem[] = []
@@ -120,23 +121,14 @@ export function createLedger(snapshot: Snapshot, mid: string) {
 
     /** The first day on which something has moved; undefined for a merchant without any. */
     async firstDay(): Promise<string | undefined> {
-      const { rows } = await client.query<{ day: string }>(
-        `select ${textOf('day')} as day from ledger where mid = $1 order by at limit 1`,
-        [mid],
-      )
+      const { rows } = await client.query<{ day: string }>(FIRST_DAY(mid))
       return rows[0]?.day
     },
 
     /** How many payments of each day were learned from the acquirer's day file, since no notification came. */
     async learnedFromDayFile(days: Days): Promise<Map<string, number>> {
       const { rows } = await client.query<{ day: string; count: number }>(
-        `select ${textOf(dayOf('coalesce(p.paid_at, p.heard_at)'))} as day, count(*)::integer as count
-           from payment_changes c
-           join payments p on p.mid = $1 and p.utr = upper(c.utr) collate "C" and p.order_id = c.order_id
-          where c.mid = $1 and c.reason = 'day file' and c.status = 'SUCCESS' and c.changed_at >= $3 and c.changed_at <= $2
-            and p.kind <> 'second' and coalesce(p.paid_at, p.heard_at) >= $3 and coalesce(p.paid_at, p.heard_at) < $4
-          group by 1`,
-        [mid, known, ...boundsOf(days)],
+        LEARNED_FROM_DAY_FILE(mid, known, ...boundsOf(days)),
       )
       return new Map(rows.map(({ day, count }) => [day, count]))
     },
@@ -145,10 +137,7 @@ export function createLedger(snapshot: Snapshot, mid: string) {
     async sumBefore(day: string): Promise<bigint> {
       const from = closed !== undefined && closed.to < day ? addDays(closed.to, 1) : undefined
       const { rows } = await client.query<{ sum: string }>(
-        `select coalesce(sum(amount_paise), 0)::text as sum
-           from ledger
-          where mid = $1 and at >= coalesce($3::timestamptz, '-infinity') and at < $4 and ${KNOWN}`,
-        [mid, known, from && startOfDay(from), startOfDay(day)],
+        SUM_BEFORE(mid, known, from && startOfDay(from), startOfDay(day)),
       )
       const [{ sum }] = rows as [{ sum: string }]
       return BigInt(sum) + (from === undefined ? 0n : (closed?.sums.get(mid) ?? 0n))
@@ -181,64 +170,31 @@ export function createLedger(snapshot: Snapshot, mid: string) {
     /** Settlements of these days that carry no known payment, and were SUCCESS before they were FAILED. */
     async takenBackRows(days: Days): Promise<TakenBackRow[]> {
       const { rows } = await client.query<Texts<TakenBackRow>>(
-        `select s.account, ${textOf(dayOf('s.at'))} as day, s.utr, ${paiseOf('s.gross')} as gross
-           from (${settlementsKnown(`status = 'FAILED' and initiated_at >= $3 and initiated_at < $4`)}) s
-          where ${WAS_PAID_OUT} and ${namesNothing('s.payment_utr is null', 's.key', '$5')}
-          order by s.at, s.utr`,
-        [mid, known, ...boundsOf(days), [...noOrder.keys()]],
+        TAKEN_BACK(mid, known, ...boundsOf(days), [...noOrder.keys()]),
       )
       return rows.map((row) => withPaise<TakenBackRow>(row, 'gross'))
     },
 
     /** The day of the last settlement before `day`, else of the first on or after it. */
     async nearestSettledDay(day: string): Promise<string | undefined> {
-      const nearest = (condition: string, order: string) => `
-        (select at from ledger
-          where mid = $1 and kind = 'settlement' and at ${condition} $3 and ${KNOWN} order by at ${order} limit 1)`
-      const { rows } = await client.query<{ day: string | null }>(
-        `select ${textOf(dayOf(`coalesce(${nearest('<', 'desc')}, ${nearest('>=', 'asc')})`))} as day`,
-        [mid, known, boundsOf({ from: day, to: day })[0]],
-      )
+      const { rows } = await client.query<{ day: string | null }>(NEAREST_SETTLED_DAY(mid, known, startOfDay(day)))
       return rows[0]?.day ?? undefined
     },
   }
 
   async function readFailed(): Promise<FailedPayment[]> {
-    const { rows } = await client.query<Texts<FailedPayment>>(
-      `select distinct p.item as utr, ${textOf('p.day')} as day, p.account, p.amount_paise::text as amount
-         from payment_exceptions e
-         join payment_resolutions r on r.mid = $1 and r.exception_id = e.exception_id and r.resolved_at <= $2
-         join ledger p on p.mid = $1 and p.order_id = e.order_id and p.kind = 'payment' and p.recorded_at <= $2
-        where e.mid = $1 and e.kind = 'failure after success' and e.received_at <= $2
-          and not exists (select from ledger s
-                           where s.mid = $1 and s.item = p.item and s.kind = 'settlement' and s.at >= p.at - interval '1 day'
-                             and s.recorded_at <= $2 and s.replaced_at > $2)`,
-      [mid, known],
-    )
+    const { rows } = await client.query<Texts<FailedPayment>>(FAILED(mid, known))
     return rows.map((row) => withPaise<FailedPayment>(row, 'amount'))
   }
 
   async function readContracts(): Promise<FeeContract[]> {
-    const { rows } = await client.query<FeeContract>(
-      `select acquirer, ${textOf('since')} as since, (fee * 100)::integer as fee, (tax * 100)::integer as tax
-         from merchant_fees
-        where mid = $1 and since <= ${dayOf('$2::timestamptz')}
-        order by merchant_fees.since desc`,
-      [mid, known],
-    )
+    const { rows } = await client.query<FeeContract>(CONTRACTS(mid, known))
     return rows
   }
 
   async function readMatched() {
-    const refunds = await client.query<Texts<SuccessfulRefund>>(REFUNDS, [mid, known])
-    const deductions = await client.query<Texts<Deduction>>(
-      `select utr, key as item, ${textOf(dayOf('at'))} as day, ${paiseOf('gross')} as gross,
-              array[upper(utr), upper(bank_reference_number)] as references,
-              not ${namesNothing('payment_utr is null', 's.key', '$3')} as "isNamed"
-         from (${settlementsKnown(`status = 'SUCCESS' and amount < 0`)}) s
-        order by at, utr`,
-      [mid, known, [...noOrder.keys()]],
-    )
+    const refunds = await client.query<Texts<SuccessfulRefund>>(REFUNDS(mid, known))
+    const deductions = await client.query<Texts<Deduction>>(DEDUCTIONS(mid, known, [...noOrder.keys()]))
     const successful = refunds.rows.map((row) => withPaise<SuccessfulRefund>(row, 'amount', 'paid', 'settled'))
     const rows = deductions.rows.map((row) => withPaise<Deduction>(row, 'gross'))
     const refundsOfPayment = groupBy(successful, ({ utr }) => utr)
@@ -280,12 +236,11 @@ export async function readSettledOfNoOrder(client: PoolClient, known: Date): Pro
   return new Map([...ofMid].map(([mid, all]) => [mid, all.map((row) => withPaise<SettledException>(row, 'amount'))]))
 }
 
+const EXCEPTIONS = prepared(exceptionsWhere(`e.mid = $1 and (${TELLS_OF_MONEY} or e.kind = 'failure after success')`))
+
 /** Reads the exceptions of money of merchant `mid`, as they were known. */
 export async function readExceptions(client: PoolClient, mid: string, known: Date) {
-  const { rows } = await client.query<Texts<ExceptionOfMoney>>(
-    exceptionsWhere(`e.mid = $1 and (${TELLS_OF_MONEY} or e.kind = 'failure after success')`),
-    [mid, known],
-  )
+  const { rows } = await client.query<Texts<ExceptionOfMoney>>(EXCEPTIONS(mid, known))
   const all = rows.map((row) => withPaise<ExceptionOfMoney>(row, 'amount'))
   const ofUtr = new Map<string, ExceptionOfMoney>()
   const failures = new Map<string, ExceptionOfMoney>()
@@ -332,7 +287,7 @@ const namesNothing = (
  * UTRs of exceptions of no known order, $8 the days and $9 the bank day on which the payments of each are due. A settlement that
  * keeps more than $10, in hundredths of a percent, makes an item uneven.
  */
-const DAYS = `
+const DAYS = prepared(`
   with moved as materialized (
     select item, kind, account, at, day, amount_paise, fee_paise, tax_paise, names_payment
       from ledger
@@ -387,10 +342,62 @@ const DAYS = `
   select part, item, account, ${textOf('day')} as day, ${textOf('settled_day')} as "settledDay", count, rows,
          gross::text, fee::text, tax::text, net::text
     from part
-   order by array_position(array['paid', 'settled', 'unnamed'], part), part.day, item`
+   order by array_position(array['paid', 'settled', 'unnamed'], part), part.day, item`)
+
+const FIRST_DAY = prepared(`select ${textOf('day')} as day from ledger where mid = $1 order by at limit 1`)
+
+const LEARNED_FROM_DAY_FILE = prepared(`
+  select ${textOf(dayOf('coalesce(p.paid_at, p.heard_at)'))} as day, count(*)::integer as count
+    from payment_changes c
+    join payments p on p.mid = $1 and p.utr = upper(c.utr) collate "C" and p.order_id = c.order_id
+   where c.mid = $1 and c.reason = 'day file' and c.status = 'SUCCESS' and c.changed_at >= $3 and c.changed_at <= $2
+     and p.kind <> 'second' and coalesce(p.paid_at, p.heard_at) >= $3 and coalesce(p.paid_at, p.heard_at) < $4
+   group by 1`)
+
+const SUM_BEFORE = prepared(`
+  select coalesce(sum(amount_paise), 0)::text as sum
+    from ledger
+   where mid = $1 and at >= coalesce($3::timestamptz, '-infinity') and at < $4 and ${KNOWN}`)
+
+const TAKEN_BACK = prepared(`
+  select s.account, ${textOf(dayOf('s.at'))} as day, s.utr, ${paiseOf('s.gross')} as gross
+    from (${settlementsKnown(`status = 'FAILED' and initiated_at >= $3 and initiated_at < $4`)}) s
+   where ${WAS_PAID_OUT} and ${namesNothing('s.payment_utr is null', 's.key', '$5')}
+   order by s.at, s.utr`)
+
+const nearest = (condition: string, order: string) => `
+  (select at from ledger
+    where mid = $1 and kind = 'settlement' and at ${condition} $3 and ${KNOWN} order by at ${order} limit 1)`
+
+const NEAREST_SETTLED_DAY = prepared(
+  `select ${textOf(dayOf(`coalesce(${nearest('<', 'desc')}, ${nearest('>=', 'asc')})`))} as day`,
+)
+
+const FAILED = prepared(`
+  select distinct p.item as utr, ${textOf('p.day')} as day, p.account, p.amount_paise::text as amount
+    from payment_exceptions e
+    join payment_resolutions r on r.mid = $1 and r.exception_id = e.exception_id and r.resolved_at <= $2
+    join ledger p on p.mid = $1 and p.order_id = e.order_id and p.kind = 'payment' and p.recorded_at <= $2
+   where e.mid = $1 and e.kind = 'failure after success' and e.received_at <= $2
+     and not exists (select from ledger s
+                      where s.mid = $1 and s.item = p.item and s.kind = 'settlement' and s.at >= p.at - interval '1 day'
+                        and s.recorded_at <= $2 and s.replaced_at > $2)`)
+
+const CONTRACTS = prepared(`
+  select acquirer, ${textOf('since')} as since, (fee * 100)::integer as fee, (tax * 100)::integer as tax
+    from merchant_fees
+   where mid = $1 and since <= ${dayOf('$2::timestamptz')}
+   order by merchant_fees.since desc`)
+
+const DEDUCTIONS = prepared(`
+  select utr, key as item, ${textOf(dayOf('at'))} as day, ${paiseOf('gross')} as gross,
+         array[upper(utr), upper(bank_reference_number)] as references,
+         not ${namesNothing('payment_utr is null', 's.key', '$3')} as "isNamed"
+    from (${settlementsKnown(`status = 'SUCCESS' and amount < 0`)}) s
+   order by at, utr`)
 
 /** Refunds of merchant $1 that succeeded until $2. */
-const REFUNDS = `
+const REFUNDS = prepared(`
   select r.our_refund_id as "refundId", r.order_id as "orderId", p.utr, split_part(p.acquirer, ':', 1) as account,
          r.amount_paise::text as amount,
          ${textOf(dayOf('coalesce(p.paid_at, p.heard_at)'))} as "paidOn", ${textOf(dayOf('r.ended_at'))} as day,
@@ -405,4 +412,4 @@ const REFUNDS = `
        order by at, utr
        limit 1) s on true
    where r.mid = $1 and r.status = 'SUCCESS' and r.ended_at <= $2
-   order by r.ended_at, r.our_refund_id`
+   order by r.ended_at, r.our_refund_id`)

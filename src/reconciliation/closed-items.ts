@@ -1,6 +1,7 @@
 import type { PoolClient } from 'pg'
 import type { Queryable } from '../db/pool.ts'
-import { toIstDay } from '../ist.ts'
+import { prepared } from '../db/prepared.ts'
+import { startOfDay, toIstDay } from '../ist.ts'
 import { addDays, type Days } from '../ledger/bank-days.ts'
 import { type Difference, isBesideLedger } from '../ledger/differences.ts'
 import type { Ledger } from '../ledger/read-ledger.ts'
@@ -82,16 +83,10 @@ export async function daysSince(ledger: Ledger, { month, closedAt, to: end }: Cl
   const { client, mid, known, bankDays } = ledger
   const unjudged = bankDays.previousBankDay(toIstDay(closedAt))
   const from = unjudged <= end ? unjudged : addDays(end, 1)
-  const { rows } = await client.query<{ day: string; isPayout: boolean }>(DAYS_SINCE, [
-    ...[
-      mid,
-      known,
-      closedAt,
-      boundsOf({ from, to: from })[0],
-      month,
-      ledger.noOrderSince(closedAt).map(({ utr }) => utr),
-    ],
-  ])
+  const ofNoOrder = ledger.noOrderSince(closedAt).map(({ utr }) => utr)
+  const { rows } = await client.query<{ day: string }>(
+    DAYS_SINCE(mid, known, closedAt, startOfDay(from), month, ofNoOrder),
+  )
   const changed = rows.flatMap(({ day }) => [day, bankDays.bankDayFrom(day), bankDays.nextBankDay(day)])
   const days = [...new Set(changed)].filter((day) => day < from && day <= to).sort()
   const runs: Days[] = []
@@ -107,7 +102,7 @@ export async function daysSince(ledger: Ledger, { month, closedAt, to: end }: Cl
  * The days before $4 of the differences of merchant $1 that were open when month $5 was closed at $3, and of all movements of items
  * of which something was recorded, replaced, reported or resolved since; $6 are items of exceptions of no known order.
  */
-const DAYS_SINCE = `
+const DAYS_SINCE = prepared(`
   with touched as materialized (
     select item
       from ledger
@@ -135,4 +130,4 @@ const DAYS_SINCE = `
           select l.day
             from ledger l
            where l.mid = $1 and l.at < $4
-             and exists (select from bank_holiday_changes where changed_at > $3 and changed_at <= $2)) each`
+             and exists (select from bank_holiday_changes where changed_at > $3 and changed_at <= $2)) each`)

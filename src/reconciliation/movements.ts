@@ -1,4 +1,5 @@
 import { batchesOf } from '../db/batches.ts'
+import { prepared } from '../db/prepared.ts'
 import type { Days } from '../ledger/bank-days.ts'
 import type { Ledger } from '../ledger/read-ledger.ts'
 import { boundsOf, dayOf, KNOWN, paiseOf, settlementsKnown, type Texts, textOf, withPaise } from '../ledger/sql.ts'
@@ -48,7 +49,7 @@ export async function* movementsOf(ledger: Ledger, days: Days, rests: readonly R
   ]
   const ended: MoneyMovement[] = []
   for await (const movement of withMerchantOrderIds(ledger, endedByExceptions(ledger, days))) ended.push(movement)
-  for await (const rows of batchesOf<Texts<MoneyMovement>>(client, MOVEMENTS, values)) {
+  for await (const rows of batchesOf<Texts<MoneyMovement>>(client, MOVEMENTS(...values))) {
     for (const row of rows) {
       while (ended[0] !== undefined && ended[0].day < row.day) yield ended.shift() as MoneyMovement
       yield withPaise<MoneyMovement>(row, 'amount')
@@ -66,7 +67,7 @@ async function* endedByExceptions(ledger: Ledger, days: Days): AsyncGenerator<Om
 }
 
 /** The movements of merchant $1 from $3 until before $4 as they were known at $2. Rows of the bank count by their transfer. */
-const MOVEMENTS = `
+const MOVEMENTS = prepared(`
   with transfer as (
     select day, reference, sum(net) as net, sum(fee) as fee, sum(tax) as tax, sum(adjustments) as adjustments,
            sum(unknown_orders) as unknown_orders
@@ -102,4 +103,4 @@ const MOVEMENTS = `
   select ${textOf('day')} as day, kind, order_id as "orderId", merchant_order_id as "merchantOrderId", reference,
          amount::text as amount
     from moved m
-   order by m.day, place, m.at, reference, array_position(array['payout', 'fee', 'tax', 'adjustment', 'unknown order'], kind), m.amount`
+   order by m.day, place, m.at, reference, array_position(array['payout', 'fee', 'tax', 'adjustment', 'unknown order'], kind), m.amount`)

@@ -1,4 +1,5 @@
 import { batchesOf } from '../db/batches.ts'
+import { prepared } from '../db/prepared.ts'
 import type { Days } from '../ledger/bank-days.ts'
 import type { Snapshot } from '../ledger/read-ledger.ts'
 import { boundsOf, dayOf, paiseOf, settlementsKnown, type Texts, textOf, withPaise } from '../ledger/sql.ts'
@@ -39,7 +40,7 @@ export async function* payoutsOf(
   rests: readonly Rest[],
 ): AsyncGenerator<PayoutLine> {
   const own = new Map(rests.flatMap((rest) => (rest.mid === mid ? [[restKey(rest), amountOf(rest)]] : [])))
-  for await (const rows of batchesOf<Texts<PayoutLine>>(client, PAYOUTS, [mid, known, ...boundsOf(days)])) {
+  for await (const rows of batchesOf<Texts<PayoutLine>>(client, PAYOUTS(mid, known, ...boundsOf(days)))) {
     for (const row of rows) {
       const payout = withPaise<PayoutLine>(row, 'gross', 'fee', 'tax', 'deductions', 'net')
       const rest = own.get(restKey(payout)) ?? 0n
@@ -56,7 +57,7 @@ const AROUND = `initiated_at between $3::timestamptz - interval '31 days' and $4
  * Payouts of merchant $1 whose last row is of the days from $3 until before $4. Rows of one transfer lie within a month: with that
  * the index of lists suffices.
  */
-const PAYOUTS = `
+const PAYOUTS = prepared(`
   select ${textOf(dayOf('max(at)'))} as day, $1 as mid, account, bank_reference_number as "bankReference",
          case when count(*) = 1 then min(utr) end as utr, count(*)::integer as rows,
          greatest(max(least(known_at, first_known_at)), 'epoch') as "knownAt",
@@ -69,4 +70,4 @@ const PAYOUTS = `
                 group by utr) v using (utr)
    group by account, bank_reference_number
   having max(at) >= $3 and max(at) < $4
-   order by max(at), bank_reference_number, account`
+   order by max(at), bank_reference_number, account`)

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { createPool, inTransaction } from '../../src/db/pool.ts'
 import { prepared } from '../../src/db/prepared.ts'
+import { reconcile } from '../../src/reconciliation/reconcile.ts'
 import { createTestDatabase } from '../support/database.ts'
 
 const ADD = prepared('insert into notes (text) values ($1)')
@@ -53,4 +54,24 @@ it('a prepared statement that fails by its own error is not repeated', async () 
   await expect(pool.query(ADD(null))).rejects.toMatchObject({ code: '23502' })
   await pool.query(ADD('a'))
   expect(await names()).toBe(1)
+})
+
+it('a report whose connection PgBouncer shares sends no names, which another client of it may have prepared or lost', async () => {
+  const report = async () => {
+    const days = { from: '2026-10-01', to: '2026-10-02', mid: 'M1', now: new Date('2026-11-01T00:00:00Z') }
+    const found = []
+    for await (const finding of reconcile(pool, days)) found.push(finding)
+    return found
+  }
+  const direct = await report()
+  expect(await names()).toBeGreaterThan(5)
+  const { rows } = await pool.query('select name from pg_prepared_statements order by name')
+  await loseNames()
+  for (const { name } of rows.slice(0, 3)) await pool.query(`prepare "${name}" as select 1`)
+  const client = await pool.connect()
+  // PgBouncer invents the process ID that it reports.
+  Object.assign(client, { processID: 0 })
+  client.release()
+  expect(await report()).toEqual(direct)
+  expect(await names()).toBe(3)
 })

@@ -75,7 +75,9 @@ async function readFromTheClose(to: string, after: string, now: Date) {
 it('what is open and what is brought forward are the same, read from the last closed month or from the first day', {
   timeout: 300_000,
 }, async () => {
-  const { ledgers, facts } = makeMonths(800, isGenerated() ? Date.now() % 100_000 : 11)
+  const { ledgers, facts: all } = makeMonths(800, isGenerated() ? Date.now() % 100_000 : 11)
+  // January, which is closed, and half of the late files.
+  const facts = new Map([...all].filter(([day]) => isGenerated() || day <= '2026-02-14'))
   const imports = new Map<string, number>()
   const rowsOf = (day: string) => facts.get(day)?.rows ?? []
   let number = 0
@@ -111,7 +113,7 @@ it('what is open and what is brought forward are the same, read from the last cl
       }
       for (const one of found) await enterResolution(db, one, { reason: 'seen', by: 'asha', now: moment('22:30:00') })
     }
-    if (number === 50) {
+    if (number === 40) {
       // It was no holiday: two payouts are now judged where there was one.
       await db.query(`insert into bank_holiday_changes values ('2026-01-14', 2, null, 'Asha', $1)`, [
         moment('22:40:00'),
@@ -125,7 +127,7 @@ it('what is open and what is brought forward are the same, read from the last cl
     expect(since.sums, day).toEqual(whole.sums)
     expect(since.open.map(asText), day).toEqual(whole.open.map(asText))
   })
-  expect(new Set(bases)).toEqual(new Set([undefined, '2026-01', '2026-02']))
+  expect(new Set(bases)).toEqual(new Set([undefined, '2026-01', ...(isGenerated() ? ['2026-02'] : [])]))
   // What was carried forward consists of these items.
   const { rows } = await db.query(
     `select i.mid, sum(i.balance_paise)::text as sum, m.closed_at as "closedAt" from closed_items i

@@ -379,19 +379,6 @@ describe('a settlement file of sums', () => {
     })
     expect(await differencesOf('2026-12-01', '2026-12-10')).toMatchObject([{ day: '2026-12-01', paid: 200_00n }])
   })
-
-  it('a settlement file of sums is added up without overflow: 31,000 payouts of a trillion rupees', async () => {
-    await db.query(
-      `insert into settlements (mid, utr, amount, fee, tax, bank_reference_number, status, initiated_at, created_at)
-       select $1, 'B' || i, 999999999999.99, 999999999999.99, 999999999999.99, 'BRN', 'SUCCESS', $2, $2
-         from generate_series(1, 31000) i`,
-      [mid, at('2026-11-10')],
-    )
-    const one = 999_999_999_999_99n * 31_000n
-    expect(endOf(await find('2026-11-10'))).toMatchObject({
-      ...{ balances: false, sums: { settledCount: 31_000, gross: 3n * one, fee: one, tax: one } },
-    })
-  })
 })
 
 describe('settlements are compared payment by payment', () => {
@@ -434,22 +421,19 @@ it('a report shows one moment, whatever is imported, undone or resolved meanwhil
 describe('ops reconcile', () => {
   const ops = (...args: string[]) => runOps(url, ['reconcile', ...args])
 
-  it.each([
-    ['with temporary tables', 'grant temporary on database %d to %r'],
-    ['without temporary tables', 'revoke temporary on database %d from public'],
-    [
-      'in read-only transactions',
-      'grant temporary on database %d to %r; alter role %r set default_transaction_read_only = on',
-    ],
-  ])('ops reconcile changes nothing, and works for a role that may only read, %s', async (_name, grants) => {
+  it('ops reconcile changes nothing, and works for a role that may only read, without temporary tables', async () => {
     const other = await newMerchant(db)
     for (const owner of [mid, other.mid]) await pay(`SHARED${mid}`, at('2026-11-12'), { owner })
     await pay('P1', at('2026-11-13'))
     await settle('N1', at('2026-11-13'), { paymentUtr: 'P0' })
     const role = unique('reader_').toLowerCase()
     const database = new URL(url).pathname.slice(1)
-    await db.query(`create role ${role} login password '${role}'; grant pg_read_all_data to ${role}`)
-    await db.query(grants.replaceAll('%d', database).replaceAll('%r', role))
+    await db.query(
+      `create role ${role} login password '${role}';
+       grant pg_read_all_data to ${role};
+       revoke temporary on database ${database} from public;
+       alter role ${role} set default_transaction_read_only = on`,
+    )
     if (ON_CITUS) await admitRoles(inject('adminUrls'), database, { [role]: role })
     const reader = Object.assign(new URL(url), { username: role, password: role }).href
     const days = ['--from', '2026-11-12', '--to', '2026-11-17']
@@ -568,5 +552,19 @@ describe('ops reconcile', () => {
     const text = (await ops(...days)).stdout
     expect(text).toMatch(unreadable)
     expect(text).toContain('unknown order, order =1+1,"x"\ufffd, UTR UX')
+  })
+})
+
+// The last one, since every report of all merchants would read these rows.
+it('a settlement file of sums is added up without overflow: 31,000 payouts of a trillion rupees', async () => {
+  await db.query(
+    `insert into settlements (mid, utr, amount, fee, tax, bank_reference_number, status, initiated_at, created_at)
+     select $1, 'B' || i, 999999999999.99, 999999999999.99, 999999999999.99, 'BRN', 'SUCCESS', $2, $2
+       from generate_series(1, 31000) i`,
+    [mid, at('2026-11-10')],
+  )
+  const one = 999_999_999_999_99n * 31_000n
+  expect(endOf(await find('2026-11-10'))).toMatchObject({
+    ...{ balances: false, sums: { settledCount: 31_000, gross: 3n * one, fee: one, tax: one } },
   })
 })

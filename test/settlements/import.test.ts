@@ -35,6 +35,9 @@ const line = (mid: string, utr: string, said: Partial<Said> = {}) => {
   return [mid, amount, utr, ...Object.values(rest)].join(',')
 }
 
+/** As many as an import stores by one statement. */
+const BATCH_ROWS = 10_000
+
 const manyLines = (mid: string, count: number) => Array.from({ length: count }, (_, index) => line(mid, `U${index}`))
 
 async function stored(mid: string) {
@@ -282,11 +285,11 @@ describe('a row with a negative amount', () => {
 
   it('a negative row is named after its payment’s row, whether before it or after it, in one batch or another', async () => {
     const mid = await newMid()
-    const many = manyLines(mid, 11_000)
-    const csv = file(back(mid, 'U10999'), ...many, back(mid, 'U0'), back(mid, 'U5000'))
-    expect(await load(csv)).toEqual({ inserted: 11_003, unchanged: 0, updated: 0 })
-    expect(await deductions(mid)).toEqual(['U0', 'U10999', 'U5000'].map((utr) => [`${utr}R1`, '-10.00', utr]))
-    expect(await load(csv)).toEqual({ inserted: 0, unchanged: 11_003, updated: 0 })
+    const many = manyLines(mid, BATCH_ROWS)
+    const csv = file(back(mid, 'U9999'), ...many, back(mid, 'U0'), back(mid, 'U5000'))
+    expect(await load(csv)).toEqual({ inserted: BATCH_ROWS + 3, unchanged: 0, updated: 0 })
+    expect(await deductions(mid)).toEqual(['U0', 'U5000', 'U9999'].map((utr) => [`${utr}R1`, '-10.00', utr]))
+    expect(await load(csv)).toEqual({ inserted: 0, unchanged: BATCH_ROWS + 3, updated: 0 })
   })
 
   it('a negative row that repeats no utr keeps its own utr and payment_utr, also once its payment is known', async () => {
@@ -359,9 +362,9 @@ describe('a bad file', () => {
       index % 2 ? line('NOBODY', `N${index}`) : line(mid, `N${index}`, { amount: '-0' }),
     )
     // More than a batch, so that some are stored before the first bad line is met.
-    const { faults, count, message } = await faultsOf(file(...manyLines(mid, 12_000), ...bad))
+    const { faults, count, message } = await faultsOf(file(...manyLines(mid, BATCH_ROWS), ...bad))
     expect([count, message]).toEqual([30, '30 bad lines, nothing was imported'])
-    expect(faults.map(({ line }) => line)).toEqual(Array.from({ length: 20 }, (_, index) => index + 12_002))
+    expect(faults.map(({ line }) => line)).toEqual(Array.from({ length: 20 }, (_, index) => BATCH_ROWS + index + 2))
     expect(faults[0]?.text).toMatch(/^amount must be/)
     expect(faults[1]?.text).toBe('mid is not a known merchant')
     expect(await stored(mid)).toEqual([])
@@ -480,7 +483,7 @@ describe('a bad file', () => {
   it('a settlement file that breaks off while it is read leaves nothing behind, and the connection usable', async () => {
     const mid = await newMid()
     async function* breakingOff() {
-      yield file(...manyLines(mid, 15_000))
+      yield file(...manyLines(mid, BATCH_ROWS + 1))
       throw new Error('the disk is gone')
     }
     await expect(importFile(db, Readable.from(breakingOff()), { now: NOW })).rejects.toThrow('the disk is gone')
@@ -497,10 +500,10 @@ it('a settlement file may begin with the line sep=,', async () => {
 describe('files larger than a batch', () => {
   it('large settlement files with the same rows in opposite order, imported at once, store each row once', async () => {
     const mid = await newMid()
-    const rows = manyLines(mid, 21_000)
+    const rows = manyLines(mid, BATCH_ROWS + 1)
     const results = await Promise.all([load(file(...rows)), load(file(...rows.toReversed())), load(file(...rows))])
-    expect(results.map(({ inserted }) => inserted).sort()).toEqual([0, 0, 21_000])
-    expect(results.map(({ unchanged }) => unchanged).sort()).toEqual([0, 21_000, 21_000])
+    expect(results.map(({ inserted }) => inserted).sort()).toEqual([0, 0, rows.length])
+    expect(results.map(({ unchanged }) => unchanged).sort()).toEqual([0, rows.length, rows.length])
   })
 
   it('the import of a large settlement file reports its progress, and no reader sees half of the file', async () => {
@@ -511,7 +514,7 @@ describe('files larger than a batch', () => {
     }
     const progress: number[] = []
     let done = false
-    const importing = load(file(...manyLines(mid, 25_000)), {
+    const importing = load(file(...manyLines(mid, BATCH_ROWS)), {
       onProgress: (linesRead) => progress.push(linesRead),
     }).finally(() => {
       done = true
@@ -520,7 +523,7 @@ describe('files larger than a batch', () => {
     while (!done) seen.add(await count())
     await importing
     seen.add(await count())
-    expect([...seen].sort()).toEqual([0, 25_000])
-    expect(progress).toEqual([10_000, 20_000, 25_001])
+    expect([...seen].sort()).toEqual([0, BATCH_ROWS])
+    expect(progress).toEqual([BATCH_ROWS, BATCH_ROWS + 1])
   })
 })

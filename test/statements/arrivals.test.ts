@@ -44,16 +44,19 @@ const newReference = () => `AXNPN2026${++lastNumber}`
 async function newShop() {
   const [{ mid }, { mid: other }] = [await newMerchant(db), await newMerchant(db)]
   const payouts = [3, 4, 5, 6].map((day) => ({ day: `2026-08-0${day}`, reference: newReference(), rupees: 1000 + day }))
-  for (const payout of payouts) await addPayout(mid, payout)
+  await addPayouts(mid, ...payouts)
   return { mid, other, payouts }
 }
 
 type Shop = Awaited<ReturnType<typeof newShop>>
 type Payout = Shop['payouts'][number]
 
-async function addPayout(mid: string, { day, reference, rupees }: Payout) {
-  const csv = `mid,amount,utr,bank_reference_number,status,initiation_date\n${mid},${rupees},${unique('U').replace(/\W/g, '')},${reference},SUCCESS,${day} 09:00:00\n`
-  await must(['settlements', 'import', '-'], csv)
+async function addPayouts(mid: string, ...payouts: Payout[]) {
+  const rows = payouts.map(({ day, reference, rupees }) =>
+    [mid, rupees, unique('U').replace(/\W/g, ''), reference, 'SUCCESS', `${day} 09:00:00`].join(),
+  )
+  const header = 'mid,amount,utr,bank_reference_number,status,initiation_date'
+  await must(['settlements', 'import', '-'], [header, ...rows, ''].join('\n'))
 }
 
 type Line = { day: string; text: string; reference: string; amount: number; balance?: number }
@@ -163,7 +166,7 @@ describe('a statement without faults', () => {
     const days = ['--from', day, '--to', day]
     const file = `Date,Narration,Ref No,Debit,Credit,Balance\n${inIndia(day)},NEFT,${payout.reference},,50,50\n`
     await must([...importArgs([mid], 'rupees', days), '--closing', '50'], file)
-    await addPayout(mid, payout)
+    await addPayouts(mid, payout)
     const { payouts } = await must(['reconcile', 'payouts', ...days, '--mid', mid])
     expect(payouts).toMatchObject([{ arrival: 'arrived' }])
   })
@@ -171,7 +174,8 @@ describe('a statement without faults', () => {
   it('lists the payouts of the last 31 days where no days are given, as ops today counts them', async () => {
     const { mid } = await newMerchant(db)
     const ago = (days: number) => toIstDay(new Date(Date.now() - days * 24 * 60 * 60_000))
-    for (const days of [0, 30, 31]) await addPayout(mid, { day: ago(days), reference: newReference(), rupees: 50 })
+    const added = [0, 30, 31].map((days) => ({ day: ago(days), reference: newReference(), rupees: 50 }))
+    await addPayouts(mid, ...added)
     const { payouts } = await must(['reconcile', 'payouts', '--mid', mid])
     expect(payouts.map(({ day }: { day: string }) => day)).toEqual([ago(30), ago(0)])
     const { code, stderr } = await ops(['reconcile', 'payouts', '--mid', mid, '--from', ago(2)])
@@ -226,7 +230,7 @@ describe('planted faults of the last hop', () => {
   it('an RRN with a zero in front that the bank has padded to 16 digits is the same reference', async () => {
     const shop = await newShop()
     const payout = { day: '2026-08-07', reference: '070424750347', rupees: 77 }
-    await addPayout(shop.mid, payout)
+    await addPayouts(shop.mid, payout)
     const line = { ...lineOf(payout), text: 'UPI', reference: '0000070424750347' }
     await imported([shop.mid], statement([...shop.payouts.map(lineOf), line]))
     expect(await arrivals(shop.mid)).toEqual([...ARRIVED, 'arrived'])
@@ -289,7 +293,7 @@ describe('planted faults of the last hop', () => {
   it('payouts of one amount on days side by side, whose references the bank has cut, are perhaps there until a person says which', async () => {
     const { mid } = await newMerchant(db)
     const payouts = ['03', '04', '05'].map((day) => ({ day: `2026-08-${day}`, reference: newReference(), rupees: 500 }))
-    for (const payout of payouts) await addPayout(mid, payout)
+    await addPayouts(mid, ...payouts)
     const [first, second] = payouts as [Payout, Payout]
     const cut = (payout: Payout) => ({ ...lineOf(payout), text: 'NEFT', reference: '' })
     const made = await imported([mid], statement([cut(first), cut(second)]))
@@ -359,7 +363,7 @@ describe('several merchants on one bank account', () => {
   it('a transfer for two merchants has arrived when its one credit is the sum of both', async () => {
     const shop = await newShop()
     const [first] = shop.payouts as [Payout]
-    await addPayout(shop.other, { ...first, rupees: 500 })
+    await addPayouts(shop.other, { ...first, rupees: 500 })
     const lines = shop.payouts
       .map(lineOf)
       .map((line, index) => (index === 0 ? { ...line, amount: line.amount + 500 } : line))
@@ -376,8 +380,8 @@ describe('several merchants on one bank account', () => {
       [shop.mid, shop.other],
       [shop.other, shop.mid],
     ] as const) {
-      await addPayout(mid, { day: early, reference: `${reference}${mid === shop.mid ? 1 : 2}`, rupees: 10 })
-      await addPayout(other, { day: late, reference: `${reference}${mid === shop.mid ? 1 : 2}`, rupees: 10 })
+      await addPayouts(mid, { day: early, reference: `${reference}${mid === shop.mid ? 1 : 2}`, rupees: 10 })
+      await addPayouts(other, { day: late, reference: `${reference}${mid === shop.mid ? 1 : 2}`, rupees: 10 })
     }
     await imported([shop.mid, shop.other], statement(shop.payouts.map(lineOf)))
     expect(await arrivals(shop.mid)).toEqual([...ARRIVED, 'not known', 'not known'])
@@ -387,7 +391,7 @@ describe('several merchants on one bank account', () => {
   it('a transfer for two merchants has arrived, also when an earlier statement of the account named one of them', async () => {
     const shop = await newShop()
     const [first] = shop.payouts as [Payout]
-    await addPayout(shop.other, { ...first, rupees: 500 })
+    await addPayouts(shop.other, { ...first, rupees: 500 })
     const lines = shop.payouts
       .map(lineOf)
       .map((line, index) => (index === 0 ? { ...line, amount: line.amount + 500 } : line))
@@ -439,7 +443,7 @@ describe('statements of one account', () => {
     const shop = { ...(await newShop()), mid: (await newMerchant(db)).mid }
     const lines = shop.payouts.filter((_, index) => index !== 1).map(lineOf)
     await imported([shop.mid], statement(lines))
-    for (const payout of shop.payouts) await addPayout(shop.mid, payout)
+    await addPayouts(shop.mid, ...shop.payouts)
     expect(await arrivals(shop.mid)).toEqual(Array(4).fill('not known'))
     await imported([shop.mid], statement(lines))
     expect(await arrivals(shop.mid)).toEqual(secondIs('not arrived'))
@@ -518,7 +522,7 @@ describe('lines of a statement', () => {
       ['reference=Narration'],
     )
     const payout = { day: '2026-08-04', reference: newReference(), rupees: 700 }
-    await addPayout(mid, payout)
+    await addPayouts(mid, payout)
     const lines = ['01/08/2026,RENT,500,DR,500.00,Dr', `04/08/2026,${payout.reference},700,CR,200.00,Cr`]
     const file = ['Date,Narration,Amount,Dr / Cr,Balance,Dr / Cr', ...lines, '05/08/2026,CASH,200,DR,0.00,', ''].join(
       '\n',

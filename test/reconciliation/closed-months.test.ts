@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { type Database, inTransaction } from '../../src/db/pool.ts'
 import { orderIdsBegin } from '../../src/payments/intent.ts'
 import { type Finding, findDifference, reconcile } from '../../src/reconciliation/reconcile.ts'
@@ -7,11 +7,10 @@ import { enterResolution } from '../../src/reconciliation/resolutions.ts'
 import { importSettlements } from '../../src/settlements/import.ts'
 import { undoImport } from '../../src/settlements/imports.ts'
 import { createTestDatabase } from '../support/database.ts'
-import { isGenerated } from '../support/generated.ts'
 import { opsAtNoon, runOps, runOpsOnTerminal } from '../support/ops.ts'
 import { newMerchant } from '../support/service.ts'
 import { until } from '../support/wait.ts'
-import { importRows, istMoment, makeMonths, type Row, storeMonths, storeReports } from './months.ts'
+import { importRows, istMoment, type Row, storeReports } from './months.ts'
 
 const OCTOBER = ['--from', '2026-10-01', '--to', '2026-10-31']
 const NOVEMBER = ['--from', '2026-11-01', '--to', '2026-11-30']
@@ -28,7 +27,6 @@ beforeEach(async () => {
   ;({ url, db } = await createTestDatabase())
   ;({ mid } = await newMerchant(db))
 })
-afterEach(async () => {})
 
 const FILE_OF = (mid: string) =>
   Buffer.from(
@@ -640,59 +638,4 @@ it('a report as of a past day ignores bank holidays of which the operator heard 
   expect(await read()).toEqual(made)
   const { differences } = (await jsonOn('2026-10-12', ...OCTOBER, '--as-of', '2026-10-09', '--mid', mid)).merchants[0]
   expect(differences).toMatchObject([{ cause: 'no payout row shows its UTR; it was due on 2026-10-08' }])
-})
-
-it('a report as of a past day equals the report that was made on that day', {
-  timeout: 240_000,
-}, async () => {
-  const { ledgers, facts } = makeMonths(800, isGenerated() ? Date.now() % 100_000 : 7)
-  const months = { ledgers, facts: new Map([...facts].filter(([day]) => isGenerated() || day < '2026-02-06')) }
-  const mids = [undefined, 'M2_OWN', 'M6_NEIGHBOUR']
-  const read = async (days: { from: string; to: string }, now: Date) => {
-    const reports: string[] = []
-    for (const only of mids) {
-      for await (const finding of reconcile(db, { ...days, mid: only, now })) {
-        reports.push(JSON.stringify(finding, (_, value) => (typeof value === 'bigint' ? String(value) : value), 0))
-      }
-    }
-    return reports
-  }
-  const made: { days: { from: string; to: string }; now: Date; report: string[] }[] = []
-  let waiting: Row[] = []
-  let before: { importId: number; rows: Row[] } | undefined
-  let number = 0
-  await storeMonths(db, months, async (day, imported) => {
-    number += 1
-    const moment = (time: string) => istMoment(day, time)
-    if (waiting.length > 0) await importRows(db, waiting.splice(0), moment('21:00:00'))
-    if (number % 5 === 0 && before !== undefined) {
-      // The file of the day before was imported by mistake: it comes again on the next day.
-      const { importId, rows } = before
-      const undone = await inTransaction(db, (client) =>
-        undoImport(client, importId, { now: moment('21:30:00'), person: 'asha' }),
-      )
-      if (!('refused' in undone)) waiting = [...rows]
-    }
-    before = imported === undefined ? undefined : { importId: imported, rows: months.facts.get(day)?.rows ?? [] }
-    const days = { from: `${day.slice(0, 7)}-01`, to: day }
-    if (number % 3 === 0) {
-      await db.query(
-        `insert into payment_resolutions
-         select mid, exception_id, 'refunded', 'asha', $1 from payment_exceptions order by exception_id limit $2
-         on conflict do nothing`,
-        [moment('22:00:00'), number],
-      )
-      const found: Difference[] = []
-      for await (const one of reconcile(db, { ...days, now: moment('22:00:00') })) {
-        if (one.type === 'difference' && one.resolution === null && found.length < 2) found.push(one)
-      }
-      for (const one of found) await enterResolution(db, one, { reason: 'seen', by: 'asha', now: moment('22:30:00') })
-    }
-    if (number % 4 !== 0) return
-    const now = moment('23:59:59.999')
-    const [asked] = [number % 8 === 0 ? days : { from: '2026-01-01', to: '2026-01-31' }]
-    made.push({ days: asked, now, report: await read(asked, now) })
-  })
-  expect(made.length).toBeGreaterThan(8)
-  for (const { days, now, report } of made) expect(await read(days, now), now.toISOString()).toEqual(report)
 })

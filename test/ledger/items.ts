@@ -1,0 +1,69 @@
+import { createBankDays } from '../../src/ledger/bank-days.ts'
+import { type Item, type ItemRow, type Judging, judgeItem } from '../../src/ledger/judge-item.ts'
+import { matchDeductions, type SuccessfulRefund } from '../../src/ledger/match-deductions.ts'
+
+const bankDays = createBankDays(new Set())
+/** A Monday. */
+const FIRST_DAY = '2026-11-16'
+export const day = (number: number) => `2026-11-${16 + number}`
+export const at = (number: number) => new Date(`${day(number)}T12:00:00+05:30`)
+
+export const PAYMENT = { orderId: 'O1', day: FIRST_DAY, at: at(0), account: 'direct', amount: 200_00n }
+
+/** A row of `number` days after the payment; a negative amount takes money back. */
+export function row(gross: bigint, number: number, more: Partial<ItemRow> = {}): ItemRow {
+  const of = { utr: `N${number}`, day: day(number), at: at(number), account: null, importId: number }
+  const status = { status: 'SUCCESS', isDeduction: gross < 0n, namesPayment: true, wasPaidOut: false } as const
+  return { ...of, ...status, gross, fee: null, tax: null, ...more }
+}
+
+export const refund = (amount: bigint, number: number, more: Partial<SuccessfulRefund> = {}): SuccessfulRefund => ({
+  ...{
+    refundId: `R${number}`,
+    orderId: 'O1',
+    utr: 'P1',
+    account: 'direct',
+    paidOn: FIRST_DAY,
+    amount,
+    day: day(number),
+  },
+  ...{ reference: '', isOfSecond: false, paid: 200_00n, settled: null },
+  ...more,
+})
+
+/** Judges an item of which every day is over, with rows for each payment unless `form` says otherwise. */
+export function judge(
+  item: Partial<Item>,
+  {
+    form = 'by payment' as const,
+    isJudged = true,
+    isPaidInSum = false,
+  }: { form?: 'by payment' | 'by sums'; isJudged?: boolean; isPaidInSum?: boolean } = {},
+) {
+  const whole = {
+    mid: 'M1',
+    utr: 'P1',
+    payment: PAYMENT,
+    rows: [],
+    refunds: [],
+    exception: undefined,
+    failure: undefined,
+    ...item,
+  }
+  const deductions = whole.rows
+    .filter(({ isDeduction }) => isDeduction)
+    .map(({ utr, day, gross }) => ({ utr, item: 'P1', day, gross, references: [utr], isNamed: true }))
+  const settled = whole.rows.find(({ isDeduction }) => !isDeduction)?.gross ?? null
+  const refunds = whole.refunds.map((one) => ({ ...one, settled }))
+  const matched = matchDeductions(refunds, deductions, bankDays)
+  const judging: Judging = {
+    ...matched,
+    ...bankDays,
+    isJudged: () => isJudged,
+    formOf: () => form,
+    isPaidInSum: () => isPaidInSum,
+    countOf: () => 0,
+    contracts: [],
+  }
+  return judgeItem(whole, judging)
+}
