@@ -11,11 +11,12 @@ export function openAccounts(
   db: Queryable,
   { acquirers, webhooks, production = false, publicUrl }: AccountsConfig,
   lookUps: Limits['lookUps'],
+  elapsedMs?: () => number,
 ): Accounts {
   const service = publicUrl === undefined ? undefined : { production, publicUrl }
   const load = async () =>
     (await createAcquirerAccounts(db).list()).map((row) => openAccount(row, webhooks.sealingKeys, service))
-  return createAccounts(acquirers, cached(load, lookUps))
+  return createAccounts(acquirers, cached(load, lookUps, elapsedMs))
 }
 
 type AccountsConfig = Partial<Service> & { acquirers: AcquirerSettings; webhooks: { sealingKeys: SealingKeys } }

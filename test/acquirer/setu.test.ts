@@ -278,7 +278,7 @@ describe('an enquiry to Setu', () => {
     })
   })
 
-  it.each([{ rrn: '', id: '' }, { amount: '20000' }, { amount: 0.5 }, { status: 'refunded' }])(
+  it.each([{ rrn: '', id: '' }, { amount: '20000' }, { amount: 0.5 }])(
     'an enquiry to Setu fails as faulty when Setu reports a success with the wrong value %j',
     async (changes) => {
       const orderId = await newOrder()

@@ -4,13 +4,16 @@ import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { CHANGING, intercept, startChanges } from '../support/late-changes.ts'
 import { UNAVAILABLE } from '../support/service.ts'
 
-const ANSWER_MS = 1_000
+/** Short, because the tests of changes that are late wait for it. */
+const ANSWER_MS = 300
 
 type Changes = Awaited<ReturnType<typeof startChanges>>
 
-let started: Changes
+let patient: Changes
+let impatient: Changes
 beforeAll(async () => {
-  started = await startChanges({ answer: { ms: ANSWER_MS } })
+  patient = await startChanges({})
+  impatient = await startChanges({ answer: { ms: ANSWER_MS } })
 })
 
 /** Holds the row of an order; returns what lets go of it. */
@@ -41,21 +44,22 @@ async function until(holds: () => Promise<boolean>) {
 
 describe.each(CHANGING)('%s', (operation) => {
   it('a change stores nothing when its deadline ends while it waits for the lock of its order', async () => {
-    const { orderId, send, isStored } = await started.changes[operation]()
-    const unlock = await lockOrder(started, orderId)
+    const { orderId, send, isStored } = await impatient.changes[operation]()
+    const unlock = await lockOrder(impatient, orderId)
     const { status, body } = await send()
     expect([status, body]).toEqual([503, UNAVAILABLE])
     await unlock()
-    await started.untilQuiet()
+    await impatient.untilQuiet()
     expect(await isStored()).toBe(false)
     expect((await send()).status).toBe(200)
   })
 
   it('a change is answered 200 when its commit takes longer than the deadline', async () => {
-    const { send, isStored } = await started.changes[operation]()
+    const { send, isStored } = await impatient.changes[operation]()
     atCommit(({ stream }, submit) => {
       stream.pause()
-      setTimeout(() => stream.resume(), 1.2 * ANSWER_MS)
+      // The deadline began earlier, and so ends earlier.
+      setTimeout(() => stream.resume(), ANSWER_MS)
       return submit()
     })
     expect((await send()).status).toBe(200)
@@ -63,7 +67,7 @@ describe.each(CHANGING)('%s', (operation) => {
   })
 
   it('a change is answered 200 when the answer to its commit is lost and a look-up finds it stored', async () => {
-    const { send, isStored } = await started.changes[operation]()
+    const { send, isStored } = await patient.changes[operation]()
     atCommit(({ stream }, submit) => {
       stream.pause()
       void until(isStored).then(() => stream.destroy())
@@ -73,7 +77,7 @@ describe.each(CHANGING)('%s', (operation) => {
   })
 
   it('a change is answered 503 when the answer to its commit is lost and a look-up does not find it', async () => {
-    const { send, isStored } = await started.changes[operation]()
+    const { send, isStored } = await patient.changes[operation]()
     atCommit(({ stream }) => {
       stream.destroy()
       return null
@@ -86,7 +90,6 @@ describe.each(CHANGING)('%s', (operation) => {
 })
 
 it('many refunds of one order that wait for its lock hold no connection that another order needs', async () => {
-  const patient = await startChanges({})
   const crowd = await patient.changes.refundPayment()
   const other = await patient.changes.refundPayment()
   const unlock = await lockOrder(patient, crowd.orderId)
