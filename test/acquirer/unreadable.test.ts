@@ -88,7 +88,7 @@ function instanceWith(stage: Stage, change: Change) {
       return { ...response, body: Buffer.from(JSON.stringify(body)) }
     },
   })
-  return { ...startInstance(stage, 30_000, through), seen }
+  return { ...startInstance(stage, undefined, through), seen }
 }
 
 async function newPaidOrder(stage: Stage, of: Order['of']): Promise<Order> {

@@ -342,7 +342,7 @@ describe('the host name of an acquirer', () => {
   const callNamed = (port: number) => {
     const { request: send } = createOutboundClient({
       allowedNetworks: allow(),
-      limits: { ...LIMITS.outbound, acquirerConnectMs: PATIENT_MS / 10, acquirerMs: PATIENT_MS },
+      limits: { ...LIMITS.outbound, acquirerConnectMs: 3 * IMPATIENT_MS, acquirerMs: PATIENT_MS },
       now: () => NOW,
       resolve,
     })
