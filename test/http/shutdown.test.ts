@@ -24,7 +24,8 @@ it('a stopped service ends within its time limit, with exit code 1, however slow
   // More than the sockets in between hold, so that the service is never done with it.
   await service.db.query(
     `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
-     select $1, 'UTR' || i, 1, 'BRN', 'SUCCESS', '2026-01-15', '2026-01-15' from generate_series(1, 100000) i`,
+     select $1, rpad('U' || i, 35, 'x'), 1, repeat('B', 35), 'SUCCESS', '2026-01-15', '2026-01-15'
+       from generate_series(1, 50000) i`,
     [mid],
   )
   await service.app.listen({ host: '127.0.0.1', port: 0 })
