@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { HttpClient } from '../../src/outbound/http-client.ts'
+import { isGenerated } from '../support/generated.ts'
 import { cashfree } from './conformance/cashfree.ts'
 import type { Driver, Stage } from './conformance/driver.ts'
 import { startInstance } from './conformance/instance.ts'
@@ -126,8 +127,10 @@ describe.each<[string, Driver]>([
     const unchanged = instanceWith(stage, () => undefined)
     await unchanged.ask((await newPaidOrder(stage, of)).orderId)
     const { body } = unchanged.seen
-    const changes = changesOf(body)
-    expect(changes.length).toBeGreaterThanOrEqual(200)
+    const all = changesOf(body)
+    expect(all.length).toBeGreaterThanOrEqual(200)
+    // Of each value every third of what may become of it: all of them in turn from value to value.
+    const changes = all.filter((_, index) => isGenerated() || index % 3 === 0)
     const orders = await inBatches(changes, async (change) => {
       const order = await newPaidOrder(stage, of)
       await instanceWith(stage, change)
