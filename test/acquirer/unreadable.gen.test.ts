@@ -129,8 +129,8 @@ describe.each<[string, Driver]>([
     const { body } = unchanged.seen
     const all = changesOf(body)
     expect(all.length).toBeGreaterThanOrEqual(200)
-    // Of each value every third of what may become of it: all of them in turn from value to value.
-    const changes = all.filter((_, index) => isGenerated() || index % 3 === 0)
+    // Every fifth: each value meets one or two of what may become of it, in turn.
+    const changes = all.filter((_, index) => isGenerated() || index % 5 === 0)
     const orders = await inBatches(changes, async (change) => {
       const order = await newPaidOrder(stage, of)
       await instanceWith(stage, change)
