@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { createAcquirers, enquiryRulesOf, LINKING_NAMES } from './acquirer/acquirers.ts'
@@ -34,7 +35,10 @@ import { createAccessKeys } from './tenants/access-keys.ts'
 import { registerAuthentication } from './tenants/authenticate.ts'
 import { createPartners } from './tenants/partners.ts'
 
-/** `elapsedMs` is a monotonic clock in milliseconds. A draining instance closes each connection after its answer. */
+/**
+ * `elapsedMs` is a monotonic clock in milliseconds, and `sleep` resolves after `ms` milliseconds of it. A draining
+ * instance closes each connection after its answer.
+ */
 export type Dependencies = {
   config: AppConfig
   pools: Pools
@@ -42,6 +46,7 @@ export type Dependencies = {
   metrics: Metrics
   now: () => Date
   elapsedMs?: () => number
+  sleep?: (ms: number) => Promise<unknown>
   isDraining?: () => boolean
   limits?: Limits
 }
@@ -49,16 +54,16 @@ export type Dependencies = {
 /** Builds the service with all its routes and jobs, ready to listen. */
 export async function buildApp(dependencies: Dependencies): Promise<FastifyInstance> {
   const { config, pools, log, metrics, now, elapsedMs = () => performance.now() } = dependencies
-  const { isDraining = () => false, limits = LIMITS } = dependencies
+  const { sleep = setTimeout, isDraining = () => false, limits = LIMITS } = dependencies
   const { publicUrl, sandbox, intentExpiryMinutes: expiryMinutes } = config
   const refundListeners = { onException: metrics.reports.onException, log }
   const intents = createIntents(pools, metrics.insertBatch, limits)
   const reports = createReports(pools.reports, metrics.reports, limits.reports)
   const refunds = createRefundUpdates(pools.reports, refundListeners, limits.reports)
-  const findKey = cached(createAccessKeys(pools.keys).find, limits.lookUps)
+  const findKey = cached(createAccessKeys(pools.keys).find, limits.lookUps, elapsedMs)
   const http = createOutboundClient({ allowedNetworks: config.webhooks.allowedNetworks, limits: limits.outbound, now })
   const clientOptions = { log, onCall: metrics.acquirerCall, limits: limits.acquirers, elapsedMs }
-  const accounts = openAccounts(pools.keys, config, limits.lookUps)
+  const accounts = openAccounts(pools.keys, config, limits.lookUps, elapsedMs)
   const { clientOf, linkersOf, notifierOf } = createAcquirers(accounts, http, clientOptions)
   const waiting = createWaiting(pools.due, enquiryRulesOf)
   const drawQr = createDrawQr(limits.pages)
@@ -99,11 +104,11 @@ export async function buildApp(dependencies: Dependencies): Promise<FastifyInsta
 
   await app.register(async (v1) => {
     refuseWhileLate(v1, latenessMs, limits.lateness.operationsMs)
-    const rateLimits = await registerRateLimits(v1, config.rateLimitPerSecond, limits.rates, elapsedMs)
+    const rateLimits = await registerRateLimits(v1, config.rateLimitPerSecond, limits.rates, { elapsedMs, sleep })
     // The use of a key is stored through the pool of jobs, so that no look-up of a key waits for the write.
     const { noteUse } = createAccessKeys(pools.due)
     await registerAuthentication(v1, { findKey, noteUse, limits: rateLimits, patiently, now })
-    const isLinked = cached(createPartners(pools.keys).isLinked, limits.lookUps)
+    const isLinked = cached(createPartners(pools.keys).isLinked, limits.lookUps, elapsedMs)
     const access = { findKey, isLinked, deadlineOf, patiently, inTurn: createTurns() }
     const closeLink = createLinkCloser({ clientOf, reports, now, log })
     const links = { linkersOf, closeLink, linkTimes: limits.acquirers, onNextAcquirer: metrics.madeByNextAcquirer }

@@ -258,6 +258,8 @@ export const LIMITS = {
      * stays below the 30 s after which container platforms kill a process.
      */
     closeMs: 20_000,
+    /** npm delivers Ctrl-C twice; a second signal within this time is ignored. */
+    repeatedSignalMs: 1_000,
   },
 }
 

@@ -2,9 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Limits } from './limits.ts'
 
-/** npm delivers Ctrl-C twice; a second signal within this time is ignored. */
-const REPEATED_SIGNAL_MS = 1_000
-
 type Process = {
   drainSeconds: number
   log: Logger
@@ -13,7 +10,10 @@ type Process = {
   exit: (code: 0 | 1) => void
 }
 
-export function createShutdown({ drainSeconds, log, close, exit }: Process, { closeMs }: Limits['shutdown']) {
+export function createShutdown(
+  { drainSeconds, log, close, exit }: Process,
+  { closeMs, repeatedSignalMs }: Limits['shutdown'],
+) {
   let stoppingSince: number | undefined
 
   return {
@@ -26,7 +26,7 @@ export function createShutdown({ drainSeconds, log, close, exit }: Process, { cl
      */
     async stop(signal: string) {
       if (stoppingSince !== undefined) {
-        if (performance.now() - stoppingSince > REPEATED_SIGNAL_MS) exit(1)
+        if (performance.now() - stoppingSince > repeatedSignalMs) exit(1)
         return
       }
       stoppingSince = performance.now()

@@ -11,6 +11,7 @@ export function openAccounts(
   db: Queryable,
   { acquirers, ...config }: OpeningConfig & { acquirers: AcquirerSettings },
   lookUps: Limits['lookUps'],
+  elapsedMs?: () => number,
 ): Accounts {
   let opened = new Map<string, AcquirerAccount>()
   // An account is opened again only after a change: opening takes 0.1 ms, during which no request is served.
@@ -22,7 +23,7 @@ export function openAccounts(
     opened = new Map(accounts.map((account) => [account.name, account]))
     return accounts
   }
-  return createAccounts(acquirers, cached(load, lookUps))
+  return createAccounts(acquirers, cached(load, lookUps, elapsedMs))
 }
 
 export type OpeningConfig = Service & { webhooks: { sealingKeys: SealingKeys } }

@@ -8,11 +8,15 @@ import { type Change, runAudited } from './audited.ts'
 import { UsageError } from './errors.ts'
 import type { Output, Terminal } from './output.ts'
 
+/** Resolves after `ms` milliseconds. */
+export type Sleep = (ms: number) => Promise<unknown>
+
 /** What every command works with. `person` is the operator's name. `db` connects at the first query. */
 export type Context = {
   config: DatabaseConfig
   db: Database
   now: Date
+  sleep: Sleep
   person: string
   asJson: boolean
   terminal: Terminal

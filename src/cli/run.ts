@@ -1,4 +1,5 @@
 import { userInfo } from 'node:os'
+import { setTimeout } from 'node:timers/promises'
 import pg from 'pg'
 import manifest from '../../package.json' with { type: 'json' }
 import { readDatabaseConfig } from '../config.ts'
@@ -10,7 +11,7 @@ import { auditCommands } from './audit.ts'
 import { bankHolidayCommands } from './bank-holidays.ts'
 import { bookCommands } from './books.ts'
 import { closeMonthCommands } from './close-month.ts'
-import type { Command, PreparedCommand } from './command.ts'
+import type { Command, PreparedCommand, Sleep } from './command.ts'
 import { databaseCommands } from './database.ts'
 import { CommandError, UsageError } from './errors.ts'
 import { exceptionCommands } from './exceptions.ts'
@@ -60,7 +61,10 @@ const EXIT_USAGE = 2
  * Runs the command in `args`, the words after `ops`. Returns the exit code: 0, 1 for an error, 2 for a command that
  * was typed wrongly. The result goes to stdout, everything else to stderr.
  */
-export async function main(args: string[], terminal: Terminal & { env: NodeJS.ProcessEnv }): Promise<number> {
+export async function main(
+  args: string[],
+  terminal: Terminal & { env: NodeJS.ProcessEnv; sleep?: Sleep },
+): Promise<number> {
   const asksHelp = args[0] === 'help' || args.includes('--help') || args.includes('-h')
   const typed = wordsOf(args[0] === 'help' ? args.slice(1) : args)
   const command = COMMANDS.find(({ name }) => name === typed.slice(0, name.split(' ').length).join(' '))
@@ -99,7 +103,8 @@ async function withDatabase({ asJson, by, run }: PreparedCommand, terminal: Para
   const db = createPool({ url, size: 9, log, queryTimeoutMs: 0, connectTimeoutMs: CONNECT_TIMEOUT_MS })
   try {
     const person = by ?? config.operator ?? loginName()
-    await print(terminal, await run({ config, db, now: new Date(), person, asJson, terminal }), asJson)
+    const { sleep = setTimeout } = terminal
+    await print(terminal, await run({ config, db, now: new Date(), sleep, person, asJson, terminal }), asJson)
   } finally {
     await db.end()
   }

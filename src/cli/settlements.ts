@@ -1,6 +1,5 @@
 import { basename } from 'node:path'
 import { Readable } from 'node:stream'
-import { setTimeout as sleep } from 'node:timers/promises'
 import * as z from 'zod'
 import { accountName } from '../acquirer/accounts.ts'
 import { ACQUIRER_NAMES, SETTLED_NAMES, settledReader } from '../acquirer/acquirers.ts'
@@ -78,7 +77,7 @@ export const settlementCommands = [
       .refine(...requireDays),
     async run({ acquirer, account, ...typed }, context) {
       const { from, to } = daysOf(typed) as Days
-      const { db, now, terminal } = context
+      const { db, now, sleep, terminal } = context
       if (startOfDay(to) > now) throw new CommandError(`--to must not be after today, ${toIstDay(now)}`)
       const { accounts, http } = reachAccounts(context)
       const name = accountName(acquirer, account)

@@ -12,6 +12,8 @@ type Stage = {
   countByHour: (period: { since: Date; hours: number }, now: Date) => Promise<OrderCounts[]>
   log: Pick<Logger, 'warn'>
   now: () => Date
+  /** A monotonic clock. */
+  elapsedMs?: () => number
   limits: Limits['operatorPage']
 }
 
@@ -19,10 +21,12 @@ type Stage = {
  * Counts orders by hour when somebody opens the operator's page, and caches the counts. Days are counted in the
  * background, newest first, one statement at a time, because the database needs seconds to count many orders.
  */
-export function createDayCounts({ countByHour, log, now, limits }: Stage) {
+export function createDayCounts({ countByHour, log, now, elapsedMs = () => performance.now(), limits }: Stage) {
   // Stale counts are returned until new ones are ready.
   const remembered = new LRUCache<number, OrderCounts[]>({
     max: 2 * limits.days,
+    perf: { now: elapsedMs },
+    ttlResolution: 0,
     allowStale: true,
     noDeleteOnStaleGet: true,
   })

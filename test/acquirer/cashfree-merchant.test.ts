@@ -2,14 +2,12 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { toIstDay } from '../../src/ist.ts'
 import type { FakeCashfree } from '../support/cashfree-bank.ts'
 import { answerRecon, reconEvent } from '../support/cashfree-recon.ts'
-import { decodePng } from '../support/decode-png.ts'
 import { CASHFREE, CASHFREE_SECRETS, cashfreeSettings, newCashfreeMerchant } from '../support/fake-cashfree.ts'
 import { opsOn } from '../support/ops.ts'
 import {
   CREATE,
   intentFields,
   newKey,
-  PUBLIC_URL,
   post,
   REFUND,
   REFUND_STATUS,
@@ -46,17 +44,7 @@ it('a merchant of Cashfree is paid, refunds in part, and its books balance', asy
   await newWebhook(service.db, { mid, url: `${receiver.url}/hook` }, service.clock.now())
 
   const { body } = await post(service.app, CREATE, intentFields(mid, { amount: '588', order_id: 'SHOP-1' }), key)
-  const { orderId, intent, phonepe, paytm, gpay, dynamicQR } = body.data
-  const link = bank.find(orderId)?.links.at(-1) as string
-  const query = link.slice('upi://pay?'.length)
-  expect({ intent, phonepe, paytm, gpay }).toEqual({
-    intent: link,
-    phonepe: `phonepe://pay?${query}`,
-    paytm: `paytmmp://pay?${query}`,
-    gpay: `tez://upi/pay?${query}`,
-  })
-  const png = await service.app.inject(dynamicQR.slice(PUBLIC_URL.length))
-  expect(decodePng(png.rawPayload)).toBe(link)
+  const { orderId } = body.data
   const page = await service.app.inject(`/pay/${orderId}`)
   expect(page.body).toContain('cf.demomerchant@icici')
 

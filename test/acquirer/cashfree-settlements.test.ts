@@ -21,7 +21,6 @@ beforeAll(async () => {
   bank = await startBank(CASHFREE, () => NOW)
 })
 
-/** What is read of two days, page by page, and the pauses between the calls. */
 /** The account of the environment at the bank. */
 const accountOfBank = () => ({
   name: 'cashfree',
@@ -30,6 +29,7 @@ const accountOfBank = () => ({
   disabledAt: null,
 })
 
+/** What is read of two days, page by page, and the pauses between the calls. */
 async function read(limits: Partial<typeof LIMITS.outbound> = {}) {
   const http = createOutboundClient({
     allowedNetworks: allow(),
@@ -89,8 +89,8 @@ describe('the pages of Cashfree’s reconciliation', () => {
 
   it('a page of Cashfree’s reconciliation may have 1,000 events, and take longer than Cashfree’s other answers', async () => {
     answerRecon(bank, page(1_000))
-    bank.nextFaults.recon = [{ afterMs: 600 }]
-    const { pages } = await read({ acquirerMs: 300 })
+    bank.nextFaults.recon = [{ afterMs: 300 }]
+    const { pages } = await read({ acquirerMs: 200 })
     expect(pages[0]).toHaveLength(1_000)
   })
 

@@ -3,7 +3,7 @@ import { cashfree } from './conformance/cashfree.ts'
 import { direct } from './conformance/direct.ts'
 import type { AcquirerName, Driver, Stage } from './conformance/driver.ts'
 import { ENQUIRIES } from './conformance/enquiries.ts'
-import { LINK_FAULTS, LINKS } from './conformance/links.ts'
+import { LINK_FAULTS, LINK_HANGS, LINKS } from './conformance/links.ts'
 import { NOTIFICATIONS } from './conformance/notifications.ts'
 import { phonepe } from './conformance/phonepe.ts'
 import { REFUNDS } from './conformance/refunds.ts'
@@ -15,14 +15,18 @@ const PATIENT = {
   acquirers: { requestMs: 30_000 },
   webhooks: { lookIntervalMs: 3_600_000 },
 }
-/** Short, because the cases of faults wait for it. */
-const IMPATIENT = { outbound: { acquirerMs: 300 } }
+/** Short, because the cases of a bank that hangs wait for it. */
+const IMPATIENT = { ...PATIENT, outbound: { acquirerMs: 300 } }
 
 const DRIVERS: Record<AcquirerName, Driver> = { direct, setu, cashfree, phonepe }
 
 const TABLES = [
-  { what: 'with a bank', limits: PATIENT, cases: [...LINKS, ...NOTIFICATIONS, ...ENQUIRIES, ...REFUNDS] },
-  { what: 'with a bank that fails', limits: IMPATIENT, cases: LINK_FAULTS },
+  {
+    what: 'with a bank',
+    limits: PATIENT,
+    cases: [...LINKS, ...LINK_FAULTS, ...NOTIFICATIONS, ...ENQUIRIES, ...REFUNDS],
+  },
+  { what: 'with a bank that hangs', limits: IMPATIENT, cases: LINK_HANGS },
 ]
 
 type Table = (typeof TABLES)[number]

@@ -18,7 +18,7 @@ import { until } from '../support/wait.ts'
 
 const SETU = 'setu'
 const EXPIRES_AT = new Date('2026-04-01T00:15:00Z')
-const MANY = 1_000
+const MANY = 200
 const LINK = { acquirer: 'setu', merchantId: 'M', id: 'QR', reference: 'SU', link: 'upi://pay?' }
 
 let service: TestService

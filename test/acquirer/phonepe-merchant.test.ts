@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { decodePng } from '../support/decode-png.ts'
 import { PHONEPE, PHONEPE_SECRETS, phonepeSettings } from '../support/fake-phonepe.ts'
 import { opsOn, runOps } from '../support/ops.ts'
 import { type FakePhonepe, startFakePhonepe } from '../support/phonepe-bank.ts'
@@ -8,7 +7,6 @@ import {
   CREATE,
   intentFields,
   newKey,
-  PUBLIC_URL,
   post,
   REFUND,
   REFUND_STATUS,
@@ -63,17 +61,7 @@ it('a merchant of PhonePe is paid by a link that PhonePe made, hears of it by a 
   const { mid, key } = await newMerchantByHand()
 
   const { body } = await post(service.app, CREATE, intentFields(mid, { amount: '588', order_id: 'SHOP-1' }), key)
-  const { orderId, intent, phonepe, paytm, gpay, dynamicQR } = body.data
-  const link = bank.orders.get(orderId)?.link as string
-  const query = link.slice('upi://pay?'.length)
-  expect({ intent, phonepe, paytm, gpay }).toEqual({
-    intent: link,
-    phonepe: `phonepe://pay?${query}`,
-    paytm: `paytmmp://pay?${query}`,
-    gpay: `tez://upi/pay?${query}`,
-  })
-  const png = await service.app.inject(dynamicQR.slice(PUBLIC_URL.length))
-  expect(decodePng(png.rawPayload)).toBe(link)
+  const { orderId } = body.data
   const page = await service.app.inject(`/pay/${orderId}`)
   expect(page.body).toContain('DEMOMERCHANTONLINE@ybl')
 

@@ -34,7 +34,11 @@ function startInstance() {
   const errors: object[] = []
   const { now, elapsedMs } = service.clock
   const log = { warn: () => undefined, error: (facts: object) => void errors.push(facts) }
-  const http = createOutboundClient({ allowedNetworks: allow(), limits: { ...LIMITS.outbound, acquirerMs: 300 }, now })
+  const http = createOutboundClient({
+    allowedNetworks: allow(),
+    limits: { ...LIMITS.outbound, acquirerMs: 30_000 },
+    now,
+  })
   const options = { log: log as never, onCall: () => undefined, limits: LIMITS.acquirers, elapsedMs }
   const { clientOf } = createAcquirers(createAccounts({ direct: [], setu: setuSettings(bank) }), http, options)
   const source = sourceOf(clientOf)

@@ -154,9 +154,9 @@ it.each([
 })
 
 it('the time limit of createPaymentIntent includes the database’s time before the acquirer is called', async () => {
-  const { store } = await newRequest({ ...LIMITS.acquirers, requestMs: 1_000 })
+  const { store } = await newRequest({ ...LIMITS.acquirers, requestMs: 100 })
   const slowly: Intents['findEarlier'] = async (intent) => {
-    await sleep(1_000)
+    await sleep(100)
     return intents.findEarlier(intent)
   }
   await expect(store({ ...intents, findEarlier: slowly })).rejects.toMatchObject({ outcome: 'unavailable' })

@@ -36,7 +36,7 @@ beforeAll(async () => {
 
 const { ops } = opsOn(() => stage.service.databaseUrl, ['payments'])
 
-const ask = ({ orderId }: Order) => startInstance(stage, PATIENCE_MS).ask(orderId)
+const ask = ({ orderId }: Order) => startInstance(stage).ask(orderId)
 
 /** An order whose payment Cashfree reports with a status that is not known. `readable` is the payment's own status. */
 async function newUnreadableOrder() {
@@ -154,7 +154,7 @@ it('checks the status once an hour for a day, within the number of checks of an 
   ])
   const source = dueEnquiries({
     enquiries: createEnquiries(service.db),
-    clientOf: startInstance(stage, PATIENCE_MS).clientOf,
+    clientOf: startInstance(stage).clientOf,
     rulesOf: enquiryRulesOf,
     reports: createReports(service.db),
     now: service.clock.now,

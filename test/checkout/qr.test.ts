@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module'
-import { setTimeout as sleep, setImmediate as turnOfTheLoop } from 'node:timers/promises'
+import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import { inflateSync } from 'node:zlib'
 import { PNG } from 'pngjs'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -31,19 +31,9 @@ async function get(url: string, headers: Record<string, string> = {}) {
   return { ...answerOf(response), bytes: response.rawPayload }
 }
 
-/** Decoding images keeps this process so busy that the service in it may refuse what comes next. */
-async function whenCalm<T extends { status: number }>(ask: () => Promise<T>): Promise<T> {
-  let answer = await ask()
-  for (let tries = 0; answer.status === 503 && tries < 20; tries++) {
-    await sleep(500)
-    answer = await ask()
-  }
-  return answer
-}
-
 async function newIntent(changes: Record<string, string> = {}, merchant: Parameters<typeof newMerchant>[1] = {}) {
   const { mid, key } = await newMerchant(service.db, merchant)
-  const { data } = (await whenCalm(() => post(service.app, CREATE, intentFields(mid, changes), key))).body
+  const { data } = (await post(service.app, CREATE, intentFields(mid, changes), key)).body
   return { mid, ...data } as Record<'mid' | 'orderId' | 'intent' | 'dynamicQR', string>
 }
 

@@ -1,11 +1,13 @@
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createTestDatabase } from '../support/database.ts'
-import { namingLine, runProgram } from '../support/ops.ts'
+import { namingLine, runOps, runProgram } from '../support/ops.ts'
 import { ROOT, start } from '../support/processes.ts'
+import { newMerchant } from '../support/service.ts'
 import { until } from '../support/wait.ts'
 
 let migrated: Awaited<ReturnType<typeof createTestDatabase>>
@@ -40,6 +42,32 @@ it('ops ends without an error when the reader of its output goes away', async ()
   })
   const code = await new Promise((resolve) => child.on('close', resolve))
   expect({ code, stderr }).toEqual({ code: 0, stderr: namingLine(migrated.url) })
+})
+
+it('the audit has a row of a command that was killed half-way, and nothing of its change is stored', async () => {
+  const { mid } = await newMerchant(migrated.db)
+  const env = { ...process.env, DATABASE_URL: migrated.url }
+  const child = start(process.execPath, ['--import', 'tsx', 'src/cli/ops.ts', 'settlements', 'import', '-'], {
+    cwd: ROOT,
+    env,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  })
+  // More than one batch, so that rows are stored; the end of the file never comes.
+  const line = (i: number) => `${mid},1.00,KILLED${i},BRN1,SUCCESS,2026-01-15T00:00:00Z\n`
+  child.stdin?.on('error', () => undefined)
+  child.stdin?.write(
+    `mid,amount,utr,bank_reference_number,status,initiation_date\n${Array.from({ length: 25_000 }, (_, i) => line(i)).join('')}`,
+  )
+  const inserting = `select from pg_stat_activity
+     where datname = current_database() and query like 'truncate incoming%' and state = 'idle in transaction'`
+  await until('rows are stored', async () => (await migrated.db.query(inserting)).rowCount === 1)
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+  const { stdout } = await runOps(migrated.url, ['audit', '--json'])
+  expect(JSON.parse(stdout)).toMatchObject([{ command: 'settlements import', outcome: null, detail: null }])
+  expect((await runOps(migrated.url, ['audit'])).stdout).toMatch(/unknown: it runs still, was killed, or broke off/)
+  await until('PostgreSQL has undone them', async () => (await migrated.db.query(inserting)).rowCount === 0)
+  expect((await migrated.db.query('select from settlements where mid = $1', [mid])).rowCount).toBe(0)
 })
 
 describe('the database that a command works on', () => {

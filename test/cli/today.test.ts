@@ -28,7 +28,8 @@ async function run(args: string[], db: unknown = service.db) {
   const [command] = todayCommands
   const config = readDatabaseConfig({ DATABASE_URL: service.databaseUrl })
   const asJson = args.includes('--json')
-  const context = { config, db: db as never, now: service.clock.now(), person: 'asha', asJson, terminal: process }
+  const given = { now: service.clock.now(), sleep: async () => undefined, person: 'asha', asJson, terminal: process }
+  const context = { config, db: db as never, ...given }
   return command?.prepare(args).run(context)
 }
 

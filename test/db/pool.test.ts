@@ -46,7 +46,7 @@ it('a transaction whose connection is silent closes the idle connections too, so
   const database = await createTestDatabase()
   const network = await startTcpProxy(Number(new URL(database.url).port))
   const url = Object.assign(new URL(database.url), { port: String(network.port) }).href
-  const pool = createPool({ url, size: 3, queryTimeoutMs: 500, log: { warn: () => undefined } })
+  const pool = createPool({ url, size: 3, queryTimeoutMs: 300, log: { warn: () => undefined } })
   try {
     const clients = await Promise.all([pool.connect(), pool.connect(), pool.connect()])
     for (const client of clients) client.release()
@@ -89,7 +89,7 @@ it('a transaction ends as an outage when the process stood still until PostgreSQ
   try {
     const ended = inTransaction(pool, async (client) => {
       // The whole process, so that it learns of the end only by its next statement.
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500)
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300)
       await client.query('select 1')
     })
     expect(isOutage(await ended.catch((error: unknown) => error))).toBe(true)

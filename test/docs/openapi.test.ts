@@ -1,13 +1,7 @@
-import { execFile } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { renderGuide } from '../../src/docs/render-guide.ts'
 import { OPERATIONS } from '../../src/operations.ts'
 import { createPartners } from '../../src/tenants/partners.ts'
-import { blocks, filledIn, GUIDES, guideText, ROOT } from '../guides/guides.ts'
+import { blocks, filledIn, guideText } from '../guides/guides.ts'
 import { notify } from '../support/acquirer.ts'
 import { DOCUMENT, POSTS } from '../support/openapi.ts'
 import {
@@ -281,27 +275,5 @@ describe('the guides', () => {
       expect([strange.statusCode, strange.payload.includes('order_id=YOUR_ORDER_ID')]).toEqual([200, true])
     }
     expect((await request('GET', '/docs/thanks')).status).toBe(404)
-  })
-})
-
-describe('the build', () => {
-  it('the build carries the guides as HTML and Markdown, without their renderer', { timeout: 60_000 }, async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'upi-payments-build-'))
-    try {
-      await promisify(execFile)(process.execPath, ['src/dev/build.mjs', folder], { cwd: ROOT })
-      for (const guide of GUIDES) {
-        expect(readFileSync(join(folder, `guides/${guide}.html`), 'utf8')).toBe(renderGuide(guideText(guide)))
-        expect(readFileSync(join(folder, `guides/${guide}.md`), 'utf8')).toBe(guideText(guide))
-      }
-      const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(
-        (file) => file.endsWith('.js') && !file.startsWith('ui/'),
-      )
-      const library = readFileSync(join(ROOT, 'node_modules/marked/lib/marked.esm.js'), 'utf8')
-      const trace = 'github.com/markedjs/marked'
-      expect(library).toContain(trace)
-      expect(files.filter((file) => readFileSync(join(folder, file), 'utf8').includes(trace))).toEqual([])
-    } finally {
-      rmSync(folder, { recursive: true, force: true })
-    }
   })
 })

@@ -187,20 +187,6 @@ function resolved(schema: { $ref?: string }): object {
   return name === undefined ? schema : (DOCUMENT.components.schemas[name] as object)
 }
 
-it('redirect_url may contain letters such as ü, even after 20,000 requests', () => {
-  const body = {
-    mid: 'M1',
-    amount: '1',
-    redirect_url: 'https://ü.example/ñ',
-    note: 'x',
-    customer_name: 'Asha',
-    customer_email: 'a@b.co',
-    customer_mobile: '9876543210',
-  }
-  const refused = Array.from({ length: 20_000 }, () => NewPayment.safeParse(body).success).filter((ok) => !ok)
-  expect(refused).toHaveLength(0)
-})
-
 const withBody = Object.values(OPERATIONS)
   .flat()
   .flatMap(({ path, body }) => (body ? [{ path, body }] : []))
@@ -247,7 +233,7 @@ it('an e-mail address is accepted exactly if it obeys the rule, and its stored f
 describe('the document’s schema accepts exactly what the service accepts', () => {
   it.each(withBody)('the schema of $path accepts just what the service accepts', ({ path, body: { name, schema } }) => {
     const values = BODIES[name] ?? {}
-    const help = `BODIES of test/docs/request-schemas.test.ts: give each field of ${name} a generator of what it takes`
+    const help = `BODIES of test/docs/request-schemas.gen.test.ts: give each field of ${name} a generator of what it takes`
     expect(new Set(Object.keys(values)), help).toEqual(new Set(Object.keys(schema.shape)))
     const { content } = POSTS[path]?.requestBody ?? { content: {} }
     const [form, json] = ['application/x-www-form-urlencoded', 'application/json'].map((type) =>

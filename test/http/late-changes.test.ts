@@ -1,21 +1,28 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { CHANGING, intercept, startChanges } from '../support/late-changes.ts'
 import { UNAVAILABLE } from '../support/service.ts'
 
-const ANSWER_MS = 1_000
+const ANSWER_MS = 10_000
 
-type Changes = Awaited<ReturnType<typeof startChanges>>
-
-let started: Changes
+let started: Awaited<ReturnType<typeof startChanges>>
 beforeAll(async () => {
-  started = await startChanges({ answer: { ms: ANSWER_MS } })
+  // When the deadline has ended, neither the commit nor a query has taken too long.
+  const limits = { answer: { ms: ANSWER_MS, commitMs: 2 * ANSWER_MS }, database: { queryTimeoutMs: 3 * ANSWER_MS } }
+  started = await startChanges(limits)
 })
 
+/** Returns what ends the deadline of the requests that follow. Until then no timer of the service ends. */
+function holdDeadlines(): () => void {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  return () => void vi.advanceTimersByTime(ANSWER_MS)
+}
+
 /** Holds the row of an order; returns what lets go of it. */
-async function lockOrder({ service }: Changes, orderId: string) {
-  const holder = new pg.Client({ connectionString: service.databaseUrl })
+async function lockOrder(orderId: string) {
+  const holder = new pg.Client({ connectionString: started.service.databaseUrl })
   await holder.connect()
   onTestFinished(() => holder.end())
   await holder.query('begin')
@@ -25,15 +32,17 @@ async function lockOrder({ service }: Changes, orderId: string) {
 
 type Instead = Parameters<typeof intercept>[0]
 
-/** Does `what` with the connection of the first `commit`. */
-function atCommit(what: (...of: [Parameters<Instead>[1], Parameters<Instead>[2]]) => Error | null) {
+/** Does `what` with the connection of the first statement that `pattern` matches. */
+function atFirst(pattern: RegExp, what: (...of: [Parameters<Instead>[1], Parameters<Instead>[2]]) => Error | null) {
   let isOver = false
   intercept((text, connection, submit) => {
-    if (text !== 'commit' || isOver) return submit()
+    if (isOver || !pattern.test(text)) return submit()
     isOver = true
     return what(connection, submit)
   })
 }
+
+const COMMIT = /^commit$/
 
 async function until(holds: () => Promise<boolean>) {
   while (!(await holds())) await sleep(5)
@@ -42,7 +51,12 @@ async function until(holds: () => Promise<boolean>) {
 describe.each(CHANGING)('%s', (operation) => {
   it('a change stores nothing when its deadline ends while it waits for the lock of its order', async () => {
     const { orderId, send, isStored } = await started.changes[operation]()
-    const unlock = await lockOrder(started, orderId)
+    const unlock = await lockOrder(orderId)
+    const endDeadlines = holdDeadlines()
+    atFirst(/for no key update/, (_connection, submit) => {
+      setImmediate(endDeadlines)
+      return submit()
+    })
     const { status, body } = await send()
     expect([status, body]).toEqual([503, UNAVAILABLE])
     await unlock()
@@ -53,9 +67,13 @@ describe.each(CHANGING)('%s', (operation) => {
 
   it('a change is answered 200 when its commit takes longer than the deadline', async () => {
     const { send, isStored } = await started.changes[operation]()
-    atCommit(({ stream }, submit) => {
+    const endDeadlines = holdDeadlines()
+    atFirst(COMMIT, ({ stream }, submit) => {
       stream.pause()
-      setTimeout(() => stream.resume(), 1.2 * ANSWER_MS)
+      setImmediate(() => {
+        endDeadlines()
+        stream.resume()
+      })
       return submit()
     })
     expect((await send()).status).toBe(200)
@@ -64,7 +82,7 @@ describe.each(CHANGING)('%s', (operation) => {
 
   it('a change is answered 200 when the answer to its commit is lost and a look-up finds it stored', async () => {
     const { send, isStored } = await started.changes[operation]()
-    atCommit(({ stream }, submit) => {
+    atFirst(COMMIT, ({ stream }, submit) => {
       stream.pause()
       void until(isStored).then(() => stream.destroy())
       return submit()
@@ -74,7 +92,7 @@ describe.each(CHANGING)('%s', (operation) => {
 
   it('a change is answered 503 when the answer to its commit is lost and a look-up does not find it', async () => {
     const { send, isStored } = await started.changes[operation]()
-    atCommit(({ stream }) => {
+    atFirst(COMMIT, ({ stream }) => {
       stream.destroy()
       return null
     })
@@ -86,10 +104,9 @@ describe.each(CHANGING)('%s', (operation) => {
 })
 
 it('many refunds of one order that wait for its lock hold no connection that another order needs', async () => {
-  const patient = await startChanges({})
-  const crowd = await patient.changes.refundPayment()
-  const other = await patient.changes.refundPayment()
-  const unlock = await lockOrder(patient, crowd.orderId)
+  const crowd = await started.changes.refundPayment()
+  const other = await started.changes.refundPayment()
+  const unlock = await lockOrder(crowd.orderId)
   const waiting = Array.from({ length: 50 }, crowd.send)
   await sleep(50)
   expect((await other.send()).status).toBe(200)

@@ -19,7 +19,7 @@ const UNKNOWN_KEYS_PER_MINUTE = 100
 
 let service: TestService
 beforeAll(async () => {
-  service = await startService({ rateLimitPerSecond: REQUESTS_PER_SECOND })
+  service = await startService({ rateLimitPerSecond: REQUESTS_PER_SECOND, standsStill: true })
 })
 
 const create = (mid: string, key: Key) => post(service.app, CREATE, intentFields(mid), key)

@@ -88,7 +88,7 @@ describe('what an instance tells its operator', () => {
     },
   )
 
-  it('metrics are served on OPS_HOST alone, even when HOST is open to the network', async () => {
+  it('metrics and the operator’s guide are served on OPS_HOST alone, even when HOST is open to the network', async () => {
     const server = await startServerProcess(url, { HOST: '0.0.0.0' })
     const outer = Object.values(networkInterfaces()).flatMap((all = []) =>
       all.filter(({ internal, family }) => !internal && family === 'IPv4'),
@@ -106,6 +106,8 @@ describe('what an instance tells its operator', () => {
       expect([await reach(address, server.port), await reach(address, server.opsPort)]).toEqual([true, false])
     }
     expect(await reach('127.0.0.1', server.opsPort)).toBe(true)
+    const guide = await fetch(`http://127.0.0.1:${server.opsPort}/docs`)
+    expect(await guide.text()).toContain('<h1>For the operator</h1>')
     await server.stop()
   })
 

@@ -1,16 +1,19 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
 import { expect, it } from 'vitest'
 import { createShutdown } from '../../src/shutdown.ts'
 import { basic, form, LIST, newMerchant, newPartner, startService } from '../support/service.ts'
 
+const LIMITS = { closeMs: 250, repeatedSignalMs: 100 }
+
 /** How a process on its way out ended, and what it logged; `close` is what is still under way. */
-function begin(close: () => Promise<void>, closeMs = 500) {
+function begin(close: () => Promise<void>) {
   const lines: { msg: string }[] = []
   const log = pino({ base: null }, { write: (line) => void lines.push(JSON.parse(line)) })
   const codes: number[] = []
-  const shutdown = createShutdown({ drainSeconds: 0, log, close, exit: (code) => codes.push(code) }, { closeMs })
+  const shutdown = createShutdown({ drainSeconds: 0, log, close, exit: (code) => codes.push(code) }, LIMITS)
   return { shutdown, codes, messages: () => lines.map(({ msg }) => msg) }
 }
 
@@ -21,7 +24,8 @@ it('a stopped service ends within its time limit, with exit code 1, however slow
   // More than the sockets in between hold, so that the service is never done with it.
   await service.db.query(
     `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
-     select $1, 'UTR' || i, 1, 'BRN', 'SUCCESS', '2026-01-15', '2026-01-15' from generate_series(1, 100000) i`,
+     select $1, rpad('U' || i, 35, 'x'), 1, repeat('B', 35), 'SUCCESS', '2026-01-15', '2026-01-15'
+       from generate_series(1, 50000) i`,
     [mid],
   )
   await service.app.listen({ host: '127.0.0.1', port: 0 })
@@ -56,11 +60,11 @@ it('a stopped service with no request under way ends with exit code 0', async ()
 })
 
 it('a second signal ends the service at once, unless it is the same Ctrl-C delivered twice', async () => {
-  const { shutdown, codes } = begin(() => new Promise(() => undefined), 3_000)
+  const { shutdown, codes } = begin(() => new Promise(() => undefined))
   const stopping = shutdown.stop('SIGINT')
   await shutdown.stop('SIGINT')
   expect(codes).toEqual([])
-  await new Promise((resolve) => setTimeout(resolve, 1_050))
+  await sleep(2 * LIMITS.repeatedSignalMs)
   await shutdown.stop('SIGINT')
   expect(codes).toEqual([1])
   await stopping

@@ -333,7 +333,7 @@ it('a UTR pays once and a success stays, whatever is reported of two orders at o
       }
       expect(await stored(merchant, orderIds), 'a repeat changes nothing').toEqual(found)
     }),
-    { numRuns: runs(1_000, 60) },
+    { numRuns: runs(1_000, 30) },
   )
   expect(service.log.filter((line) => JSON.parse(line).level >= 50)).toEqual([])
 })

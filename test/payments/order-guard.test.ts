@@ -29,6 +29,19 @@ describe('the order guard', () => {
     }
   })
 
+  it('of 200 simultaneous repeats of an order_id over two instances exactly one succeeds, and one row is stored', async () => {
+    const beside = await startService({ replicated: { url: service.databaseUrl } })
+    const { mid, key } = await newMerchant(service.db)
+    const fields = intentFields(mid, { order_id: 'storm' })
+    const answers = await Promise.all(
+      Array.from({ length: 200 }, (_, i) => post(i % 2 ? service.app : beside.app, CREATE, fields, key)),
+    )
+    const refused = answers.filter(({ status }) => status !== 200)
+    expect(refused.map(({ body }) => body)).toEqual(Array.from({ length: 199 }, () => TAKEN))
+    const { rowCount } = await service.db.query('select from payment_intents where mid = $1', [mid])
+    expect(rowCount).toBe(1)
+  })
+
   it('an order_id stays taken after its payment intent has expired', async () => {
     const { mid, key } = await newMerchant(service.db)
     await post(service.app, CREATE, intentFields(mid, { order_id: 'old' }), key)

@@ -16,13 +16,8 @@ export type CallFault =
   | SpoiltAnswer
 
 export type SpoiltAnswer =
-  | 'no answer'
-  | 'half a body'
-  | 'huge body'
-  | 'no JSON'
-  | 'no fields'
-  | 'another order'
-  | keyof typeof SPOILT_LINKS
+  /** The connection breaks off. */
+  'no answer' | 'half a body' | 'huge body' | 'no JSON' | 'no fields' | 'another order' | keyof typeof SPOILT_LINKS
 
 const SPOILT_LINKS = {
   'wrong payee': (link: string) => link.replace('pa=', 'pa=not-'),

@@ -62,7 +62,7 @@ export async function startFakeBank<Call extends string>(options: BankOptions<Ca
   const server = createServer((request, response) => {
     text(request)
       .then((body) => serve({ method: request.method ?? '', path: request.url ?? '', headers: request.headers }, body))
-      .then((answer) => answer && send(response, answer))
+      .then((answer) => (answer ? send(response, answer) : response.destroy()))
       // The caller has gone.
       .catch(() => response.destroy())
   })

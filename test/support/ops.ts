@@ -5,8 +5,9 @@ import { main } from '../../src/cli/run.ts'
 import { type Outcome, ROOT, run, runToEnd } from './processes.ts'
 
 /**
- * Types a command in this process; `input` is its standard input, and `settings` are what else the operator has set. Every
- * command that works on a database names it first: the outcome is without that line, and a success that lacks it fails the test.
+ * Types a command in this process, whose pauses end immediately; `input` is its standard input, and `settings` are what else the
+ * operator has set. Every command that works on a database names it first: the outcome is without that line, and a success that
+ * lacks it fails the test.
  */
 export function runOps(
   databaseUrl: string | undefined,
@@ -83,7 +84,7 @@ async function typeCommand(args: string[], env: NodeJS.ProcessEnv, input: string
   const [stdout, stderr] = [new PassThrough(), new PassThrough()]
   const said = Promise.all([text(stdout), text(stderr)])
   const stdin = Object.assign(Readable.from([Buffer.from(input)]), { isTTY })
-  const code = await main(args, { stdin, stdout, stderr, env })
+  const code = await main(args, { stdin, stdout, stderr, env, sleep: async () => undefined })
   stdout.end()
   stderr.end()
   const [out, err] = await said

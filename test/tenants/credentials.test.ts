@@ -62,13 +62,12 @@ describe('401 for a credential that is missing, malformed, unknown, wrong or rev
     expect(answer.headers['www-authenticate']).toBe('Basic realm="UPI payments", charset="UTF-8"')
   })
 
-  it('a revoked key is answered 401, while another key of its owner is accepted', async () => {
+  it('a revoked key is answered 401 within 5 seconds, while another key of its owner is accepted', async () => {
     const second = await newKey(service.db, { mid })
     expect((await post(service.app, CREATE, intentFields(mid), second)).status).toBe(200)
     await createAccessKeys(service.db).revoke(second.publicKey, new Date())
-    await expect
-      .poll(async () => (await post(service.app, CREATE, intentFields(mid), second)).status, { timeout: 5_000 })
-      .toBe(401)
+    service.clock.advance(5)
+    expect((await post(service.app, CREATE, intentFields(mid), second)).status).toBe(401)
     expect((await post(service.app, CREATE, intentFields(mid), key)).status).toBe(200)
   })
 
@@ -140,7 +139,8 @@ describe('403 for a good key that may not act for the merchant', () => {
     const list = async () => (await post(service.app, LIST, fields, partner.key)).status
     expect(await list()).toBe(200)
     await createPartners(service.db).unlink(partner.pid, mid)
-    await expect.poll(list, { timeout: 5_000 }).toBe(403)
+    service.clock.advance(5)
+    expect(await list()).toBe(403)
   })
 
   it('a merchant’s key is answered 403 within 5 seconds after the merchant is disabled, and 200 once enabled again', async () => {
@@ -148,9 +148,11 @@ describe('403 for a good key that may not act for the merchant', () => {
     const create = async () => (await post(service.app, CREATE, intentFields(merchant.mid), merchant.key)).status
     expect(await create()).toBe(200)
     await createMerchants(service.db).disable(merchant.mid, new Date())
-    await expect.poll(create, { timeout: 5_000 }).toBe(403)
+    service.clock.advance(5)
+    expect(await create()).toBe(403)
     await createMerchants(service.db).enable(merchant.mid)
-    await expect.poll(create, { timeout: 5_000 }).toBe(200)
+    service.clock.advance(5)
+    expect(await create()).toBe(200)
   })
 
   it('partners of a disabled merchant can still read the settlements of the merchant', async () => {

@@ -5,10 +5,10 @@ import { type BankPayment, type Case, ENDS_BY_ITSELF, ONLY_ASKS, OURS, type Stag
 import { startInstance } from './instance.ts'
 import { bankOf, cancel, NOTHING, newOrder, type Order, recorded, statusOf } from './orders.ts'
 
-const PATIENCE_MS = 30_000
+const IMPATIENCE_MS = 300
 const quietly = { faults: { lost: 1 } }
 
-const ask = (stage: Stage, { orderId }: Order) => startInstance(stage, PATIENCE_MS).ask(orderId)
+const ask = (stage: Stage, { orderId }: Order, acquirerMs?: number) => startInstance(stage, acquirerMs).ask(orderId)
 
 const pay = async (stage: Stage, { orderId }: Order, how: object = {}): Promise<BankPayment> =>
   (await bankOf(stage).pay(orderId, { ...quietly, ...how })).payment
@@ -21,9 +21,8 @@ const fails = (outcome: string, fault: CallFault): Case => ({
     const [bank, order] = [bankOf(stage), await newOrder(stage)]
     const { rrn } = await pay(stage, order)
     bank.nextFaults[bank.calls.enquire] = [fault]
-    const isSlow = fault === 'no answer' || (typeof fault === 'object' && 'afterMs' in fault)
-    const asking = isSlow ? startInstance(stage).ask(order.orderId) : ask(stage, order)
-    await expect(asking).rejects.toMatchObject({ outcome })
+    const isSlow = typeof fault === 'object' && 'afterMs' in fault
+    await expect(ask(stage, order, isSlow ? IMPATIENCE_MS : undefined)).rejects.toMatchObject({ outcome })
     expect(await recorded(stage, order)).toEqual(NOTHING)
     await ask(stage, order)
     expect((await recorded(stage, order)).intent).toEqual(['SUCCESS', rrn])
@@ -166,7 +165,7 @@ export const ENQUIRIES: Case[] = [
     },
   },
   ...[500, 429, 408].map((status) => fails('unavailable', { status })),
-  ...(['no answer', 'half a body', 'redirect', 'interim answer', { afterMs: 500 }] as const).map((fault) =>
+  ...(['no answer', 'half a body', 'redirect', 'interim answer', { afterMs: 350 }] as const).map((fault) =>
     fails('unavailable', fault),
   ),
   ...(['no JSON', 'no fields', 'huge body'] as const).map((fault) => fails('bad answer', fault)),

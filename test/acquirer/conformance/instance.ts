@@ -18,7 +18,7 @@ import type { Stage } from './driver.ts'
  */
 export function startInstance(
   { service: { clock, db, pools }, settings, name }: Pick<Stage, 'service' | 'settings' | 'name'>,
-  acquirerMs = 300,
+  acquirerMs = 30_000,
   through = (http: HttpClient): HttpClient => http,
 ) {
   const errors: object[] = []

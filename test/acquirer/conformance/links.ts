@@ -183,7 +183,6 @@ const OF_ANY_CALL: [Outcome, CallFault[]][] = [
     'unavailable',
     [
       ...[500, 502, 503, 429, 408].map((status) => ({ status })),
-      { afterMs: 350 },
       'no answer',
       'half a body',
       'redirect',
@@ -243,14 +242,14 @@ function refusedLink(
       const level = outcome === 'unavailable' ? 40 : 50
       expect(lines).toMatchObject([{ level, acquirer: name, call: 'createLink', outcome }])
       expect(await counted()).toBe(before + 1)
-      expect((await create(stage, of, { order_id })).status).toBe(200)
+      await until('the next one succeeds', async () => (await create(stage, of, { order_id })).status === 200)
     },
   }
 }
 
 const ONE_CALL = { setu: 'the last call is the first', phonepe: 'the last call is the first' }
 
-/** What becomes of a create when the bank fails. The service has little patience here. */
+/** What becomes of a create when the bank fails. */
 export const LINK_FAULTS: Case[] = [
   refusedLink('unavailable', 'away', 'first'),
   ...OF_ANY_CALL.flatMap(([outcome, faults]) => faults.map((fault) => refusedLink(outcome, fault, 'first'))),
@@ -259,4 +258,10 @@ export const LINK_FAULTS: Case[] = [
   ...OF_ANY_CALL.flatMap(([outcome, faults]) =>
     faults.map((fault) => refusedLink(outcome, fault, 'last', { ...OURS, ...ONE_CALL })),
   ),
+]
+
+/** The service has little patience here. */
+export const LINK_HANGS: Case[] = [
+  refusedLink('unavailable', { afterMs: 350 }, 'first'),
+  refusedLink('unavailable', { afterMs: 350 }, 'last', { ...OURS, ...ONE_CALL }),
 ]

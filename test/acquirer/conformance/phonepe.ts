@@ -13,8 +13,6 @@ import { startInstance } from './instance.ts'
 
 const CALLS = { link: 'createOrder', enquire: 'order', refund: 'refund', findRefund: 'findRefund' }
 
-const PATIENCE_MS = 30_000
-
 /** Notifications only make questions due: a case that has sent one goes on when the questions are answered. */
 export const phonepe: Driver = async (options) => {
   const { service, bank } = await startServiceBeside(PHONEPE, options)
@@ -22,7 +20,7 @@ export const phonepe: Driver = async (options) => {
   const { pay } = bank
   const { endLate } = bank.refunds
   const settings = PHONEPE.settings(bank)
-  const instance = startInstance({ service, settings, name: 'phonepe' } as Stage, PATIENCE_MS)
+  const instance = startInstance({ service, settings, name: 'phonepe' } as Stage)
   const questions = dueEnquiries({
     enquiries: createEnquiries(db),
     clientOf: instance.clientOf,

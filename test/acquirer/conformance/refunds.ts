@@ -78,12 +78,12 @@ const meets = (fault: CallFault, name: string, run: (stage: Stage, refund: Refun
 const lost = (fault: CallFault): Case =>
   meets(fault, 'is found or sent again a minute later, and made once', async (stage, refund) => {
     await withFaults(stage, { lost: 1 }, async () => {
-      const { look } = startInstance(stage)
-      await look()
+      const isSlow = typeof fault === 'object'
+      await startInstance(stage, isSlow ? 300 : undefined).look()
       expect(await stored(stage, refund)).toMatchObject({ status: 'PENDING' })
       await expect.poll(() => booked(stage, refund)).toHaveLength(1)
       stage.service.clock.advance(60)
-      await look()
+      await startInstance(stage).look()
       const [{ reference } = { reference: undefined }, ...others] = booked(stage, refund)
       expect(await stored(stage, refund)).toMatchObject({ status: 'SUCCESS', reference })
       expect(others).toEqual([])
@@ -108,7 +108,7 @@ export const REFUNDS: Case[] = [
       expect(await exceptionsOf(stage, refund)).toEqual([])
     },
   },
-  ...(['no answer', 'half a body', 'no JSON', 'no fields', 'another order', { arrivesAfterMs: 500 }] as const).map(
+  ...(['no answer', 'half a body', 'no JSON', 'no fields', 'another order', { arrivesAfterMs: 350 }] as const).map(
     lost,
   ),
   ...[408, 409, 429, 500, 503].map((status) =>

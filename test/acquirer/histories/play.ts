@@ -22,7 +22,6 @@ import { type History, hasUtr, INSTANTS, OVER_SECONDS, type Payment, QUESTION_SE
 
 /** Histories at one instant, and questions to the acquirer, that are under way at once: less than its calls may be. */
 const AT_ONCE = 32
-const PATIENCE_MS = 30_000
 
 /**
  * What has become of an order: what the shop is told of it, what each step was answered, what is stored, and when the bank was
@@ -37,7 +36,7 @@ export async function createPlayer(bank: Bank) {
   const { now } = clock
   const merchant = await bank.newMerchant()
   await newWebhook(db, { mid: merchant.mid, url: 'https://shop.example/hook' }, now())
-  const { clientOf, errors } = startInstance(bank, PATIENCE_MS)
+  const { clientOf, errors } = startInstance(bank)
   const client = (await clientOf(bank.name)) as AcquirerClient
   const [reports, intents] = [createReports(db), createIntents(pools, () => undefined)]
   const questions = dueEnquiries({

@@ -69,7 +69,6 @@ const TESTS = [
   'test/payments/order-guard.test.ts',
   'test/payments/order-requests.test.ts',
   'test/payments/cancel-payment.test.ts',
-  'test/payments/duplicate-storm.test.ts',
   'test/settlements/fetch-settlement-list.test.ts',
   'test/settlements/import.test.ts',
   'test/tenants/last-used.test.ts',

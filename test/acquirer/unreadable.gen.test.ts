@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { HttpClient } from '../../src/outbound/http-client.ts'
+import { isGenerated } from '../support/generated.ts'
 import { changeAt, type Json, pathsIn } from '../support/json-changes.ts'
 import { cashfree } from './conformance/cashfree.ts'
 import type { Driver, Stage } from './conformance/driver.ts'
@@ -70,7 +71,7 @@ function instanceWith(stage: Stage, change: Change) {
       return { ...response, body: Buffer.from(JSON.stringify(body)) }
     },
   })
-  return { ...startInstance(stage, 30_000, through), seen }
+  return { ...startInstance(stage, undefined, through), seen }
 }
 
 async function newPaidOrder(stage: Stage, of: Order['of']): Promise<Order> {
@@ -108,8 +109,10 @@ describe.each<[string, Driver]>([
     const unchanged = instanceWith(stage, () => undefined)
     await unchanged.ask((await newPaidOrder(stage, of)).orderId)
     const { body } = unchanged.seen
-    const changes = changesOf(body)
-    expect(changes.length).toBeGreaterThanOrEqual(200)
+    const all = changesOf(body)
+    expect(all.length).toBeGreaterThanOrEqual(200)
+    // Every fifth: each value meets one or two of what may become of it, in turn.
+    const changes = all.filter((_, index) => isGenerated() || index % 5 === 0)
     const orders = await inBatches(changes, async (change) => {
       const order = await newPaidOrder(stage, of)
       await instanceWith(stage, change)

@@ -1,0 +1,16 @@
+import { execFile } from 'node:child_process'
+import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect, it, onTestFinished } from 'vitest'
+
+const ROOT = join(import.meta.dirname, '../..')
+
+it('every package can be installed on the running Node.js: npm ci finds no package that requires a newer one', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'upi-payments-install-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  for (const file of ['package.json', 'package-lock.json', '.npmrc']) cpSync(join(ROOT, file), join(folder, file))
+  const args = ['ci', '--dry-run', '--offline', '--engine-strict']
+  await expect(promisify(execFile)('npm', args, { cwd: folder })).resolves.toBeDefined()
+})

@@ -1,0 +1,137 @@
+import { expect, it } from 'vitest'
+import {
+  groupRupees,
+  HIGHEST_MAX_RUPEES,
+  orderAmount,
+  shopAmount,
+  shopAmountText,
+  shopRefund,
+  toIndianRupees,
+  toIndianText,
+  toSumText,
+  totalText,
+  USUAL_MAX_RUPEES,
+} from '../src/money.ts'
+
+const [ORDER, SHOP] = [orderAmount(HIGHEST_MAX_RUPEES), shopAmount(HIGHEST_MAX_RUPEES)]
+
+it.each([1, 2, 9, 10, 11, 99, 100, 101, 588, 999, 1_000, 4_999, 200_000, 499_999])(
+  'the largest amount of a merchant may be %i: every amount up to it is accepted',
+  (max) => {
+    const schema = orderAmount(max)
+    const taken = Array.from(
+      { length: Math.min(max, 2_000) + 2 },
+      (_, index) => Math.max(0, max - 2_000) + index,
+    ).filter((rupees) => schema.safeParse(`${rupees}`).success)
+    expect([taken[0], taken.at(-1)]).toEqual([Math.max(1, max - 2_000), max])
+    expect(taken).toHaveLength(max - (taken[0] ?? 0) + 1)
+  },
+)
+
+it('the largest amount of a merchant is the interface’s own unless it is set', () => {
+  const refused = (schema: ReturnType<typeof orderAmount | typeof shopAmount>) =>
+    schema.safeParse('100000.01').error?.issues[0]?.message
+  expect(refused(orderAmount(USUAL_MAX_RUPEES))).toBe('must be a whole number from 1 to 100000')
+  expect(refused(shopAmount(USUAL_MAX_RUPEES))).toBe(
+    'must be rupees from 1.00 to 100000.00 with at most two decimals, such as 588.82',
+  )
+  // The example must not be one that is refused.
+  expect(refused(shopAmount(500))).toBe('must be rupees from 1.00 to 500.00 with at most two decimals')
+})
+
+it.each(['0.01', '0.5', '0.0100', '1', '500000', '500000.0000', '500000.00', '499999.99', 0.01, 500_000])(
+  'a shop’s refund may be of %j',
+  (amount) => {
+    expect(shopRefund.safeParse(amount).success).toBe(true)
+  },
+)
+
+it.each([
+  '0',
+  '0.00',
+  '0.0000',
+  '0.001',
+  '0.0101',
+  '500000.0001',
+  '500000.01',
+  '500001',
+  '1e2',
+  '',
+  '.5',
+  0,
+  500_000.01,
+])('a shop’s refund may not be of %j', (amount) => {
+  expect(shopRefund.safeParse(amount).success).toBe(false)
+})
+
+it.each([
+  [100, '₹1'],
+  [58_882, '₹588.82'],
+  [58_850, '₹588.50'],
+  [100_005, '₹1,000.05'],
+  [10_000_000, '₹1,00,000'],
+  [50_000_000, '₹5,00,000'],
+  [9_999_999, '₹99,999.99'],
+])('%i paise are shown to people as %s', (amount, text) => {
+  expect(toIndianText(amount)).toBe(text)
+})
+
+it.each([
+  [0n, '₹0.00'],
+  [-50n, '-₹0.50'],
+  [123_456_700n, '₹12,34,567.00'],
+  [-20_000n, '-₹200.00'],
+  // More than a float holds.
+  [12_345_678_901_234_567_891n, '₹1,23,45,67,89,01,23,45,678.91'],
+])('a sum of %i paise is shown to people as %s', (paise, text) => {
+  expect(toIndianRupees(toSumText(paise))).toBe(text)
+  expect(totalText.parse(text.replace('₹', ''))).toBe(paise)
+})
+
+it.each([
+  ['1234567', 123_456_700n],
+  ['1,234,567.5', 123_456_750n],
+  ['-12,34,567.05', -123_456_705n],
+  ['90071992547409930.01', 9_007_199_254_740_993_001n],
+])('an operator may write the sum %s', (text, paise) => {
+  expect(totalText.parse(text)).toBe(paise)
+})
+
+it.each(['', '1,5', '1.234,50', '1,2345', ',123', '12,34', '1.005', '₹1', '1 000', '+1', '1e3'])(
+  'an operator may not write the sum %j, which could be misread',
+  (text) => {
+    expect(totalText.safeParse(text).success).toBe(false)
+  },
+)
+
+it.each(['0.99', '500000.01', '588.823', '1e3', '0x10', '+5', '-5', '5.', '.5', '1,000', '1 000', '५', '', 'NaN'])(
+  'no merchant may send the amount %j',
+  (amount) => {
+    expect([ORDER, SHOP, shopAmountText].map((schema) => schema.safeParse(amount).success)).toEqual([
+      false,
+      false,
+      false,
+    ])
+  },
+)
+
+it.each([0.99, 500_000.01, 588.823, -5, 0.1 + 0.2, 1e21, Number.NaN, Number.POSITIVE_INFINITY])(
+  'no merchant may send the JSON number %d',
+  (amount) => {
+    expect([ORDER, SHOP].map((schema) => schema.safeParse(amount).success)).toEqual([false, false])
+  },
+)
+
+it.each([
+  ['0.00', '0.00'],
+  ['999.99', '999.99'],
+  ['1000.00', '1,000.00'],
+  ['-3218361.86', '-32,18,361.86'],
+  // More than a float holds.
+  ['123456789012345678.91', '1,23,45,67,89,01,23,45,678.91'],
+  ['paid 4000.00, settled 3000.00: UTR 523504870405', 'paid 4,000.00, settled 3,000.00: UTR 523504870405'],
+  // Neither are amounts.
+  ['10.1.2024.10 and 1234.567 of U1234.50', '10.1.2024.10 and 1234.567 of U1234.50'],
+])('the rupees of "%s" are shown to people as "%s"', (text, grouped) => {
+  expect(groupRupees(text)).toBe(grouped)
+})
