@@ -38,10 +38,18 @@ export default defineConfig({
         // A worker loads the service once, not once for each file.
         test: { name: 'quick', globalSetup, include: ['test/**/*.test.ts'], exclude: [SLOW], isolate: false },
       },
-      { extends: true, test: { name: 'slow', globalSetup, include: [SLOW], isolate: false } },
+      // A process takes seconds to start where much else runs.
+      { extends: true, test: { name: 'slow', globalSetup, include: [SLOW], isolate: false, testTimeout: 90_000 } },
       {
         extends: true,
-        test: { name: 'generated', globalSetup, include: [GENERATED], isolate: false, provide: { isGenerated: true } },
+        test: {
+          name: 'generated',
+          globalSetup,
+          include: [GENERATED],
+          isolate: false,
+          testTimeout: 300_000,
+          provide: { isGenerated: true },
+        },
       },
     ],
   },
