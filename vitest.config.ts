@@ -15,12 +15,16 @@ const checkout = createHash('sha256')
 const cacheDir = join(tmpdir(), `upi-payments-vitest-${checkout}`)
 const globalSetup = ['test/support/global-setup.ts']
 
+/** A change of these runs every test in `npm run check`: what tests read without importing it, and what global setup imports. */
+const READ_BY_TESTS = ['**/!(*.ts)', '**/.*', '.ci/*', 'test/support/**', 'vitest.config.ts']
+
 export default defineConfig({
   // Vitest stores how long each file took, so that the longest start first. Not in node_modules, which may belong to another
   // user than the one who tests.
   cacheDir,
   test: {
     setupFiles: ['test/support/setup.ts'],
+    forceRerunTriggers: READ_BY_TESTS.map((pattern) => join(import.meta.dirname, pattern)),
     testTimeout: 30_000,
     hookTimeout: 60_000,
     // Tests wait for sockets and timers, so that four workers load two cores better than two.
@@ -34,10 +38,18 @@ export default defineConfig({
         // A worker loads the service once, not once for each file.
         test: { name: 'quick', globalSetup, include: ['test/**/*.test.ts'], exclude: [SLOW], isolate: false },
       },
-      { extends: true, test: { name: 'slow', globalSetup, include: [SLOW], isolate: false } },
+      // A process takes seconds to start where much else runs.
+      { extends: true, test: { name: 'slow', globalSetup, include: [SLOW], isolate: false, testTimeout: 90_000 } },
       {
         extends: true,
-        test: { name: 'generated', globalSetup, include: [GENERATED], isolate: false, provide: { isGenerated: true } },
+        test: {
+          name: 'generated',
+          globalSetup,
+          include: [GENERATED],
+          isolate: false,
+          testTimeout: 300_000,
+          provide: { isGenerated: true },
+        },
       },
     ],
   },

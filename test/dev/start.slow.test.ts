@@ -5,7 +5,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { ROOT } from '../guides/guides.ts'
 import { run } from '../guides/interpreters.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -22,11 +22,11 @@ const SETTINGS = [
   'HOST',
   'OPS_HOST',
 ]
-// They may be set where the tests are run.
-for (const name of SETTINGS) delete process.env[name]
 
 let folder: string
 beforeEach(() => {
+  // They may be set where the tests are run.
+  for (const name of SETTINGS) vi.stubEnv(name, undefined)
   folder = mkdtempSync(join(tmpdir(), 'upi-payments-start-'))
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))

@@ -11,7 +11,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { blocks, blocksOf, blockWith, type Guide, ROOT } from './guides.ts'
 import { run } from './interpreters.ts'
 
-/** For a machine on which much else runs: there each of the fifty commands takes seconds. */
+/** For a machine on which much else runs: there each of the seventy commands takes seconds. */
 const TIMEOUT_MS = 600_000
 
 /** A command as it is typed, and what it prints where the guide shows that. */
@@ -39,10 +39,12 @@ function isOps(line: string): boolean {
   return line.startsWith('ops ')
 }
 
-/** The line by which the guide gives a checkout the word `ops`. */
-const OPS = blockWith('operator', 'sh', 'ops() {')
-  .split('\n')
-  .find((line) => line.includes('npm run -s ops'))
+/** The lines by which the guide gives an installation and a checkout the word `ops`. */
+const [OF_INSTALLATION, OF_CHECKOUT] = ['node dist/cli/ops.js', 'npm run -s ops'].map((command) =>
+  blockWith('operator', 'sh', 'ops() {')
+    .split('\n')
+    .find((line) => line.includes(command)),
+)
 
 /** A merchant's server that takes what it gets. */
 async function startReceiver() {
@@ -69,8 +71,11 @@ describe("the commands of the operator's guide", () => {
     // The checkout, with the files that the commands name beside it and not in it.
     folder = mkdtempSync(join(tmpdir(), 'upi-payments-guides-'))
     // Without the settings of whoever runs the tests: they may name a database in use.
-    for (const entry of readdirSync(ROOT).filter((name) => name !== '.env'))
+    for (const entry of readdirSync(ROOT).filter((name) => name !== '.env' && name !== 'dist'))
       symlinkSync(join(ROOT, entry), join(folder, entry))
+    expect(await run([process.execPath, 'src/dev/build.mjs', join(folder, 'dist')], ROOT, {})).toMatchObject({
+      code: 0,
+    })
     const files = blocksOf('operator', 'csv')
     const samples = ['phonepe', 'hdfc-upi', 'cashfree', 'razorpay']
     for (const [index, name] of [
@@ -113,7 +118,7 @@ describe("the commands of the operator's guide", () => {
         REFUND: refund,
         DELIVERY: `${endpoint}.${ORDER_ID}.1`,
       }
-      const { code, stdout, stderr } = await run(['sh', '-c', `${OPS}\n${command}`], folder, environment)
+      const { code, stdout, stderr } = await run(['sh', '-c', `${OF_INSTALLATION}\n${command}`], folder, environment)
       expect(code, `${command}\n${stderr}`).toBe(0)
       if (prints !== undefined) expect(stdout).toContain(prints)
       refund ||= /^refund (\w+) of /m.exec(stdout)?.[1] ?? ''
@@ -139,7 +144,7 @@ describe("the commands of the operator's guide", () => {
     for (const command of ofShops) {
       const exception = command.includes('--exception') ? await makeException() : ''
       const environment = { DATABASE_URL: database.url, EXCEPTION: exception }
-      const { code, stderr } = await run(['sh', '-c', `${OPS}\n${command}`], folder, environment)
+      const { code, stderr } = await run(['sh', '-c', `${OF_CHECKOUT}\n${command}`], folder, environment)
       expect(code, `${command}\n${stderr}`).toBe(0)
     }
     const { rows } = await client.query(

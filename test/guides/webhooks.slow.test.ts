@@ -1,33 +1,17 @@
 import { createHmac } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Webhook } from 'standardwebhooks'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { newSigningSecret } from '../../src/webhooks/signature.ts'
-import { createDemoCheckout, type Demo, type DemoCheckout } from '../support/demo-checkout.ts'
-import { end, freePort, hasEnded, ROOT, startReading } from '../support/processes.ts'
-import { basic } from '../support/tenants.ts'
+import { end, freePort, hasEnded, ROOT } from '../support/processes.ts'
 import { until } from '../support/wait.ts'
-import { blockWith, filledIn, guideText } from './guides.ts'
-import { has } from './interpreters.ts'
+import { blockWith } from './guides.ts'
+import { has, run } from './interpreters.ts'
+import { NODE_SHOP, type Sample, saved, startSample } from './receivers.ts'
 
 const TIMEOUT_MS = 180_000
 const PAST_TOLERANCE_MS = 301_000
-
-type Sample = {
-  name: string
-  files: Record<string, string>
-  command: (port: number) => [string, ...string[]]
-  there: boolean
-}
-
-const NODE_SHOP: Sample = {
-  name: 'Node.js',
-  files: { 'shop.mjs': blockWith('merchant', 'js', "from 'standardwebhooks'") },
-  command: () => [process.execPath, 'shop.mjs'],
-  there: true,
-}
 
 const PHP: Sample = {
   name: 'PHP',
@@ -40,6 +24,10 @@ const JAVA: Sample = {
   name: 'Java',
   files: { 'Receive.java': blockWith('merchant', 'java', 'isGenuine') },
   command: () => ['java', 'Receive.java'],
+  compiled: {
+    by: ['java', '-m', 'jdk.compiler/com.sun.tools.javac.Main', 'Receive.java'],
+    command: () => ['java', 'Receive'],
+  },
   // Too large to be installed for one sample.
   there: has('java', { mustHave: false }),
 }
@@ -78,33 +66,6 @@ const keysOf = (secret: string) => [
   Buffer.from(secret.slice('whsec_'.length)),
   Buffer.from(secret.slice('whsec_'.length), 'base64'),
 ]
-
-/** The folder of a reader who has saved the files, and has installed what they need. */
-function saved({ files }: Sample, demoUrl = 'http://127.0.0.1:9'): string {
-  const folder = mkdtempSync(join(tmpdir(), 'upi-payments-guides-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), filledIn(text, demoUrl))
-  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
-  return folder
-}
-
-/** Starts a sample on `port`, until something listens there or the sample has ended. */
-async function startSample({ command }: Sample, folder: string, port: number, environment: Record<string, string>) {
-  const [file, ...args] = command(port)
-  const { child, said } = startReading(file, args, {
-    cwd: folder,
-    env: { ...process.env, PORT: String(port), NO_PROXY: '127.0.0.1', no_proxy: '127.0.0.1', ...environment },
-  })
-  onTestFinished(() => void end(child, 'SIGKILL'))
-  const listens = () =>
-    fetch(`http://127.0.0.1:${port}/webhooks`, { method: 'POST', body: '' }).then(
-      () => true,
-      () => false,
-    )
-  const isReady = async () => hasEnded(child) || (await listens())
-  await until(`the sample listens: ${said()}`, isReady, { timeoutMs: 60_000 })
-  return { child, said }
-}
 
 /** The body of the webhook that tells of a payment. */
 const successOf = (order_id: string, amount: string) =>
@@ -174,9 +135,11 @@ describe.each([NODE_SHOP, PYTHON, PHP, JAVA, OF_NPM_START])('the receiver in $na
     const waits = { sequence: 0, shipped: false }
     const files = { ...it_.files, 'orders.json': JSON.stringify({ forged: waits }) }
     const folder = saved({ ...it_, files })
+    if (it_.compiled) expect(await run(it_.compiled.by, folder, {})).toMatchObject({ code: 0 })
+    const command = it_.compiled?.command ?? it_.command
     for (const [name, secret] of NOT_A_SECRET) {
       const port = await freePort()
-      const { child, said } = await startSample(it_, folder, port, { WEBHOOK_SECRET: secret })
+      const { child, said } = await startSample({ ...it_, command }, folder, port, { WEBHOOK_SECRET: secret })
       if (!hasEnded(child)) {
         for (const key of keysOf(secret)) {
           const seconds = String(Math.floor(Date.now() / 1000))
@@ -218,118 +181,3 @@ it('the guide’s shop takes no refund webhook for a payment of its order', { ti
   expect(await hear(successOf('1001', '588.82'))).toBe(204)
   await until('the shop ships', () => said().includes('Ship 1001'))
 })
-
-describe('a shop of the guide, of a real npm start', () => {
-  let checkout: DemoCheckout
-  let demo: Demo
-  beforeAll(async () => {
-    checkout = createDemoCheckout()
-    demo = await checkout.start()
-  }, TIMEOUT_MS)
-  afterAll(() => checkout.remove())
-
-  async function ops(...args: string[]) {
-    const { code, stdout, stderr } = await checkout.ops(...args, '--json')
-    if (code !== 0) throw new Error(stderr)
-    return JSON.parse(stdout)
-  }
-
-  it('the guide’s shop sees a payment made with the tab closed, and ships once although webhooks repeat and delay', {
-    timeout: TIMEOUT_MS,
-  }, async () => {
-    const port = await freePort()
-    const url = `http://127.0.0.1:${port}/webhooks`
-    const { id, secret } = await ops('webhooks', 'add', '--mid', demo.mid, '--url', url)
-    const folder = saved(NODE_SHOP, demo.url)
-    const environment = {
-      BASE_URL: demo.url,
-      MID: demo.mid,
-      PUBLIC_KEY: demo.key.publicKey,
-      SECRET_KEY: demo.key.secretKey,
-      WEBHOOK_SECRET: secret,
-    }
-    const shop = await startSample(NODE_SHOP, folder, port, environment)
-
-    const bought = await fetch(`http://127.0.0.1:${port}/buy`, { redirect: 'manual' })
-    expect(bought.status, await bought.text()).toBe(303)
-    const orderId = bought.headers.get('location')?.split('/pay/')[1] as string
-    // The customer pays on the phone at the second attempt. No browser is open, nobody comes back.
-    expect(await demo.simulate(orderId, 'FAIL')).toBe(303)
-    expect(await demo.simulate(orderId, 'SUCCESS')).toBe(303)
-    await until('the shop ships', () => /Ship shop-\d+/.test(shop.said()))
-    await expect.poll(() => recordOf(folder)).toMatch(/"sequence":2,"shipped":true/)
-
-    await end(shop.child, 'SIGKILL')
-    const restarted = await startSample(NODE_SHOP, folder, port, environment)
-    const resent = new Date()
-    for (const sequence of [2, 1]) await ops('webhooks', 'resend', '--delivery', `${id}.${orderId}.${sequence}`)
-    await until('both have come again', async () => {
-      const deliveries: { id: string; deliveredAt: string | null }[] = await ops(
-        'webhooks',
-        'deliveries',
-        '--mid',
-        demo.mid,
-      )
-      const again = deliveries.filter((one) => one.id.startsWith(`${id}.`) && new Date(one.deliveredAt ?? 0) > resent)
-      return again.length === 2
-    })
-    expect((shop.said() + restarted.said()).match(/Ship shop-\d+/g)).toHaveLength(1)
-    expect(recordOf(folder)).toMatch(/"sequence":2,"shipped":true/)
-    await ops('webhooks', 'disable', '--endpoint', id)
-  })
-
-  it('the guide’s shop listens on the port that the demo names, and can replace the demo’s receiver', {
-    timeout: TIMEOUT_MS,
-  }, async () => {
-    const [, secret = '', port = ''] = /^WEBHOOK_SECRET=(\S+) PORT=(\d+) /m.exec(demo.said()) ?? []
-    const atPort3000 = 3000 + Number(port) - Number(new URL(demo.url).port)
-    const ports = guideText('merchant').matchAll(/(?:\bPORT\b[^\d\n]{1,6}|localhost:|127\.0\.0\.1:)(\d{4})\b/g)
-    expect([...new Set(Array.from(ports, ([, written]) => Number(written)))]).toEqual([atPort3000])
-
-    const shop = await startSample(NODE_SHOP, saved(NODE_SHOP, demo.url), Number(port), {
-      BASE_URL: demo.url,
-      MID: demo.mid,
-      PUBLIC_KEY: demo.key.publicKey,
-      SECRET_KEY: demo.key.secretKey,
-      WEBHOOK_SECRET: secret,
-    })
-    const bought = await fetch(`http://127.0.0.1:${port}/buy`, { redirect: 'manual' })
-    const orderId = bought.headers.get('location')?.split('/pay/')[1] as string
-    expect(await demo.simulate(orderId)).toBe(303)
-    await until('the shop ships', () => /Ship shop-\d+/.test(shop.said()))
-  })
-
-  it('the guide’s shop gets the webhook body of the guide, field by field', { timeout: TIMEOUT_MS }, async () => {
-    const port = await freePort()
-    const { id, secret } = await ops('webhooks', 'add', '--mid', demo.mid, '--url', `http://127.0.0.1:${port}/`)
-    const receiver = startReading(process.execPath, ['src/dev/receive-webhooks.mjs'], {
-      cwd: ROOT,
-      env: { ...process.env, PORT: String(port), WEBHOOK_SECRET: secret },
-    })
-    onTestFinished(() => void end(receiver.child))
-    const { orderId } = await demo.create({ order_id: 'shown-1' })
-    expect(await demo.simulate(orderId)).toBe(303)
-    const printed = () => /is genuine:\n([\s\S]*?\n)\}/.exec(receiver.said())
-    await until('it has come', () => printed() !== null)
-    const shown = JSON.parse(blockWith('merchant', 'json', 'payment.succeeded'))
-    const real = JSON.parse(`${printed()?.[1]}}`)
-    expect(shapeOf(real)).toEqual(shapeOf(shown))
-    expect(real.data).toMatchObject({ amount: '200', order_id: 'shown-1', orderId, txnStatus: 'SUCCESS', sequence: 1 })
-    // checkPaymentStatus remains, and says the same.
-    const asked = await fetch(`${demo.url}/v1/payments/checkPaymentStatus`, {
-      method: 'POST',
-      headers: { authorization: basic(demo.key) },
-      body: new URLSearchParams({ mid: demo.mid, order_id: 'shown-1' }),
-    })
-    expect(await asked.json()).toMatchObject({ txnStatus: 'SUCCESS', data: { UTR: real.data.UTR } })
-    await ops('webhooks', 'disable', '--endpoint', id)
-  })
-})
-
-/** The shop's own books. */
-const recordOf = (folder: string) => readFileSync(join(folder, 'orders.json'), 'utf8')
-
-/** Names, kinds and order of the fields. */
-function shapeOf(value: object): unknown {
-  return Object.entries(value).map(([name, field]) => [name, typeof field === 'object' ? shapeOf(field) : typeof field])
-}

@@ -6,7 +6,7 @@ import type { Database } from '../../src/db/pool.ts'
 import { ACQUIRER_SECRETS, newUtr, notificationRequest } from '../support/acquirer.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createHttpClient, type HttpClient } from '../support/http-client.ts'
-import { runProgram } from '../support/ops.ts'
+import { runOps } from '../support/ops.ts'
 import type { Outcome } from '../support/processes.ts'
 import { createdOrderId, createRequest } from '../support/requests.ts'
 import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
@@ -36,8 +36,7 @@ beforeAll(async () => {
 afterAll(() => client.close())
 
 async function ops(args: string[], settings: Record<string, string> = SETTINGS): Promise<Outcome> {
-  const env = { PATH: process.env.PATH, DATABASE_URL: database.url, ...settings }
-  const outcome = await runProgram('src/cli/ops.ts', args, { env })
+  const outcome = await runOps(database.url, args, '', settings)
   const shown = /whsec_[A-Za-z0-9+/=]+/.exec(outcome.stdout)?.[0]
   const showsOne = ['add', 'rotate-secret'].includes(args[1] ?? '') && outcome.code === 0
   if (showsOne && shown) secrets.push(shown)

@@ -73,7 +73,7 @@ async function readFromTheClose(to: string, after: string, now: Date) {
 }
 
 it('what is open and what is brought forward are the same, read from the last closed month or from the first day', {
-  timeout: 300_000,
+  timeout: 900_000,
 }, async () => {
   const { ledgers, facts: all } = makeMonths(800, isGenerated() ? Date.now() % 100_000 : 11)
   // January, which is closed, and half of the late files.

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect } from 'vitest'
 import { notification, notify } from './acquirer.ts'
+import { stopAtEnd } from './at-end.ts'
 import {
   intentFields,
   type Key,
@@ -68,13 +69,28 @@ export type Checkout = {
 
 export type Order = { orderId: string; payment_url: string }
 
+let browser: Browser | undefined
+
+/** Launches the one browser of a test file, which takes a second. */
+async function openBrowser(): Promise<Browser> {
+  if (browser !== undefined) return browser
+  const launched = await chromium.launch({ executablePath: browserPath as string, args: ARGUMENTS })
+  stopAtEnd(() => {
+    browser = undefined
+    return launched.close()
+  })
+  browser = launched
+  return launched
+}
+
 /**
- * A service, a shop and a browser for a test file; each test's tabs are closed, and must have been without fault.
- * `origins` are others that tabs may ask for; a test file may fill it in later.
+ * A service and a shop for the tests beside it, in the browser of the test file; each test's tabs are closed, and must have been
+ * without fault. `origins` are others that tabs may ask for; a test file may fill it in later.
  */
 export function useCheckout(options: { sandbox?: boolean; origins?: string[] } = {}): Checkout {
   const checkout = { visits: [] as string[] } as Checkout
-  let browser: Browser
+  // Its tests are skipped.
+  if (browserPath === undefined) return checkout
   let merchant: { mid: string; key: Key }
   let tabs: OpenPage[] = []
   const servers: Server[] = []
@@ -111,10 +127,8 @@ export function useCheckout(options: { sandbox?: boolean; origins?: string[] } =
     checkout.service = await startService({ ...options, publicUrl: checkout.publicUrl })
     target = await checkout.service.app.listen({ host: '127.0.0.1', port: 0 })
     merchant = await newMerchant(checkout.service.db)
-    browser = await chromium.launch({ executablePath: browserPath as string, args: ARGUMENTS })
   })
-  afterAll(async () => {
-    await browser?.close()
+  afterAll(() => {
     for (const server of servers) {
       server.closeAllConnections()
       server.close()
@@ -152,7 +166,7 @@ export function useCheckout(options: { sandbox?: boolean; origins?: string[] } =
     return { order, mid, key }
   }
   checkout.openTab = async (tabOptions = {}) => {
-    const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...tabOptions })
+    const context = await (await openBrowser()).newContext({ viewport: { width: 1280, height: 900 }, ...tabOptions })
     const tab = Object.assign(await context.newPage(), { faults: [] as string[] })
     const own = [new URL(checkout.publicUrl).origin, new URL(checkout.shopUrl).origin, ...(options.origins ?? [])]
     tab.on('pageerror', (error) => tab.faults.push(`script: ${error.message}`))
@@ -176,14 +190,23 @@ export function useCheckout(options: { sandbox?: boolean; origins?: string[] } =
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-/** What keeps people from using the page, or a part of it, as axe finds it. */
-export async function violations(tab: OpenPage, part = 'html'): Promise<string[]> {
+/** What keeps people from using the page, as axe finds it; with `rules` by these alone. */
+export async function violations(tab: OpenPage, rules?: string[]): Promise<string[]> {
   if (!(await tab.evaluate('"axe" in window'))) await tab.evaluate(`${AXE}; 0`)
+  const options = JSON.stringify({ resultTypes: ['violations'], runOnly: rules })
   const found = await tab.evaluate(
-    `axe.run('${part}', { resultTypes: ['violations'] }).then(({ violations }) =>
+    `axe.run('html', ${options}).then(({ violations }) =>
        violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ': ' + html.slice(0, 200))))`,
   )
   return found as string[]
+}
+
+/** The same in light and in dark colours, on which only the contrast depends. */
+export async function violationsInBothColours(tab: OpenPage): Promise<string[]> {
+  await tab.emulateMedia({ colorScheme: 'light' })
+  const inLight = await violations(tab)
+  await tab.emulateMedia({ colorScheme: 'dark' })
+  return [...inLight, ...(await violations(tab, ['color-contrast']))]
 }
 
 async function listen(servers: Server[], answer: RequestListener): Promise<{ url: string; server: Server }> {

@@ -1,0 +1,55 @@
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import { end, hasEnded, ROOT, startReading } from '../support/processes.ts'
+import { until } from '../support/wait.ts'
+import { blockWith, filledIn } from './guides.ts'
+
+export type Sample = {
+  name: string
+  files: Record<string, string>
+  command: (port: number) => [string, ...string[]]
+  /** Compiles it, where its command does so at each start, and starts what was compiled. */
+  compiled?: { by: [string, ...string[]]; command: () => [string, ...string[]] }
+  there: boolean
+}
+
+export const NODE_SHOP: Sample = {
+  name: 'Node.js',
+  files: { 'shop.mjs': blockWith('merchant', 'js', "from 'standardwebhooks'") },
+  command: () => [process.execPath, 'shop.mjs'],
+  there: true,
+}
+
+/** The folder of a reader who has saved the files, and has installed what they need. */
+export function saved({ files }: Sample, demoUrl = 'http://127.0.0.1:9'): string {
+  const folder = mkdtempSync(join(tmpdir(), 'upi-payments-guides-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), filledIn(text, demoUrl))
+  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
+  return folder
+}
+
+/** Starts a sample on `port`, until something listens there or the sample has ended. */
+export async function startSample(
+  { command }: Sample,
+  folder: string,
+  port: number,
+  environment: Record<string, string>,
+) {
+  const [file, ...args] = command(port)
+  const { child, said } = startReading(file, args, {
+    cwd: folder,
+    env: { ...process.env, PORT: String(port), NO_PROXY: '127.0.0.1', no_proxy: '127.0.0.1', ...environment },
+  })
+  onTestFinished(() => void end(child, 'SIGKILL'))
+  const listens = () =>
+    fetch(`http://127.0.0.1:${port}/webhooks`, { method: 'POST', body: '' }).then(
+      () => true,
+      () => false,
+    )
+  const isReady = async () => hasEnded(child) || (await listens())
+  await until(`the sample listens: ${said()}`, isReady, { timeoutMs: 60_000 })
+  return { child, said }
+}
