@@ -1,33 +1,19 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, expect, it } from 'vitest'
 import { toIstDay } from '../../src/ist.ts'
 import type { FakeCashfree } from '../support/cashfree-bank.ts'
 import { answerRecon, reconEvent } from '../support/cashfree-recon.ts'
 import { CASHFREE, CASHFREE_SECRETS, cashfreeSettings, newCashfreeMerchant } from '../support/fake-cashfree.ts'
 import { opsOn } from '../support/ops.ts'
-import {
-  CREATE,
-  intentFields,
-  newKey,
-  post,
-  REFUND,
-  REFUND_STATUS,
-  STATUS,
-  type TestService,
-} from '../support/service.ts'
+import { CREATE, intentFields, newKey, post, REFUND, REFUND_STATUS, STATUS } from '../support/service.ts'
 import { startServiceBeside } from '../support/service-with-bank.ts'
-import { type Receiver, startReceiver } from '../support/webhook-receiver.ts'
+import { startReceiver } from '../support/webhook-receiver.ts'
 import { allow, newWebhook, SEALING_KEYS } from '../support/webhooks.ts'
 
-let service: TestService
-let bank: FakeCashfree
-let receiver: Receiver
-beforeAll(async () => {
-  receiver = await startReceiver()
-  ;({ service, bank } = await startServiceBeside(CASHFREE, {
-    asServiceRole: true,
-    webhooks: { sealingKeys: SEALING_KEYS, allowedNetworks: allow('127.0.0.1/32') },
-    limits: { webhooks: { lookIntervalMs: 20 } },
-  }))
+const receiver = await startReceiver()
+const { service, bank } = await startServiceBeside(CASHFREE, {
+  asServiceRole: true,
+  webhooks: { sealingKeys: SEALING_KEYS, allowedNetworks: allow('127.0.0.1/32') },
+  limits: { webhooks: { lookIntervalMs: 20 } },
 })
 afterAll(() => receiver.close())
 

@@ -1,24 +1,17 @@
-import { beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { createRefund } from '../../src/refunds/create-refund.ts'
 import { findRefund } from '../../src/refunds/store.ts'
 import { newUtr } from '../support/acquirer.ts'
-import type { FakeCashfree } from '../support/cashfree-bank.ts'
 import { CASHFREE, newCashfreeMerchant } from '../support/fake-cashfree.ts'
 import { createOrder } from '../support/orders.ts'
-import { type TestService, unique } from '../support/service.ts'
+import { unique } from '../support/service.ts'
 import { startServiceBeside } from '../support/service-with-bank.ts'
-import type { NewMerchant } from '../support/tenants.ts'
 
-let service: TestService
-let bank: FakeCashfree
-let merchant: NewMerchant
-beforeAll(async () => {
-  ;({ service, bank } = await startServiceBeside(CASHFREE, {
-    asServiceRole: true,
-    limits: { webhooks: { lookIntervalMs: 20 } },
-  }))
-  merchant = await newCashfreeMerchant(service)
+const { service, bank } = await startServiceBeside(CASHFREE, {
+  asServiceRole: true,
+  limits: { webhooks: { lookIntervalMs: 20 } },
 })
+const merchant = await newCashfreeMerchant(service)
 
 /** An order that is paid by one payment and then by another, of which Cashfree tells too. */
 async function paidTwice() {

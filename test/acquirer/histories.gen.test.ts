@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { isGenerated, runs } from '../support/generated.ts'
 import { startCashfree, startPhonepe, startSetu } from './histories/banks.ts'
 import { asAsked, expected, type History, history, inWords, questionsDue } from './histories/history.ts'
@@ -19,11 +19,8 @@ const LIMITS = {
   webhooks: { lookIntervalMs: 3_600_000 },
 }
 
-let players: Awaited<ReturnType<typeof createPlayer>>[]
-beforeAll(async () => {
-  const starters = [startSetu, startCashfree, startPhonepe]
-  players = await Promise.all(starters.map(async (start) => createPlayer(await start({ limits: LIMITS }))))
-})
+const starters = [startSetu, startCashfree, startPhonepe]
+const players = await Promise.all(starters.map(async (start) => createPlayer(await start({ limits: LIMITS }))))
 
 type Ends = { setu: End; cashfree: End; phonepe: End }
 

@@ -1,29 +1,16 @@
-import { beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { LIMITS } from '../../src/limits.ts'
 import { NOTIFY, newUtr, notification, notify, sign } from '../support/acquirer.ts'
 import { createOrder } from '../support/orders.ts'
-import {
-  ACQUIRER_SECRETS,
-  type Key,
-  newMerchant,
-  post,
-  refusal,
-  startService,
-  type TestService,
-} from '../support/service.ts'
+import { ACQUIRER_SECRETS, newMerchant, post, refusal, startService, type TestService } from '../support/service.ts'
 
 const RECORDED = { status: true, statusCode: 200, msg: 'Notification recorded', data: {} }
 const UNSIGNED = refusal(401, 'Send X-Signature: t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">, within 5 minutes')
 /** From then on the shop is told that the order is not paid. */
 const OVER_SECONDS = 25 * 60
 
-let service: TestService
-let mid: string
-let key: Key
-beforeAll(async () => {
-  service = await startService()
-  ;({ mid, key } = await newMerchant(service.db))
-})
+const service = await startService()
+const { mid, key } = await newMerchant(service.db)
 
 const newOrder = (of = { mid, key }) => createOrder(service, of)
 

@@ -1,32 +1,18 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, expect, it } from 'vitest'
 import { PHONEPE, PHONEPE_SECRETS, phonepeSettings } from '../support/fake-phonepe.ts'
 import { opsOn, runOps } from '../support/ops.ts'
-import { type FakePhonepe, startFakePhonepe } from '../support/phonepe-bank.ts'
+import { startFakePhonepe } from '../support/phonepe-bank.ts'
 import { departure } from '../support/phonepe-schema.ts'
-import {
-  CREATE,
-  intentFields,
-  newKey,
-  post,
-  REFUND,
-  REFUND_STATUS,
-  STATUS,
-  type TestService,
-} from '../support/service.ts'
+import { CREATE, intentFields, newKey, post, REFUND, REFUND_STATUS, STATUS } from '../support/service.ts'
 import { startBank, startServiceBeside } from '../support/service-with-bank.ts'
-import { type Receiver, startReceiver } from '../support/webhook-receiver.ts'
+import { startReceiver } from '../support/webhook-receiver.ts'
 import { allow, newWebhook, SEALING_KEYS } from '../support/webhooks.ts'
 
-let service: TestService
-let bank: FakePhonepe
-let receiver: Receiver
-beforeAll(async () => {
-  receiver = await startReceiver()
-  ;({ service, bank } = await startServiceBeside(PHONEPE, {
-    asServiceRole: true,
-    webhooks: { sealingKeys: SEALING_KEYS, allowedNetworks: allow('127.0.0.1/32') },
-    limits: { webhooks: { lookIntervalMs: 20 }, lookUps: { cachedMs: 20 } },
-  }))
+const receiver = await startReceiver()
+const { service, bank } = await startServiceBeside(PHONEPE, {
+  asServiceRole: true,
+  webhooks: { sealingKeys: SEALING_KEYS, allowedNetworks: allow('127.0.0.1/32') },
+  limits: { webhooks: { lookIntervalMs: 20 }, lookUps: { cachedMs: 20 } },
 })
 afterAll(() => receiver.close())
 

@@ -1,4 +1,4 @@
-import { beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { enquiryRulesOf } from '../../src/acquirer/acquirers.ts'
 import { cashfreeClient } from '../../src/acquirer/cashfree.ts'
 import { dueEnquiries } from '../../src/acquirer/enquire.ts'
@@ -12,7 +12,7 @@ import { form, post, REFUND, STATUS } from '../support/service.ts'
 import { newKey } from '../support/tenants.ts'
 import { newWebhook } from '../support/webhooks.ts'
 import { cashfree } from './conformance/cashfree.ts'
-import type { BankPayment, Stage } from './conformance/driver.ts'
+import type { BankPayment } from './conformance/driver.ts'
 import { startInstance } from './conformance/instance.ts'
 import { bankOf, cancel, newOrder, type Order, recorded, statusOf } from './conformance/orders.ts'
 
@@ -20,19 +20,15 @@ import { bankOf, cancel, newOrder, type Order, recorded, statusOf } from './conf
 const OVER_SECONDS = 26 * 60
 const PATIENCE_MS = 30_000
 
-let stage: Stage
-let of: Order['of']
-beforeAll(async () => {
-  stage = await cashfree({
-    limits: {
-      outbound: { acquirerMs: PATIENCE_MS },
-      acquirers: { requestMs: PATIENCE_MS },
-      webhooks: { lookIntervalMs: 3_600_000 },
-    },
-  })
-  of = await stage.newMerchant()
-  await newWebhook(stage.service.db, { mid: of.mid, url: 'https://shop.example/hook' }, stage.service.clock.now())
+const stage = await cashfree({
+  limits: {
+    outbound: { acquirerMs: PATIENCE_MS },
+    acquirers: { requestMs: PATIENCE_MS },
+    webhooks: { lookIntervalMs: 3_600_000 },
+  },
 })
+const of = await stage.newMerchant()
+await newWebhook(stage.service.db, { mid: of.mid, url: 'https://shop.example/hook' }, stage.service.clock.now())
 
 const { ops } = opsOn(() => stage.service.databaseUrl, ['payments'])
 

@@ -21,10 +21,7 @@ import {
 import { USER_AGENTS } from '../support/user-agents.ts'
 import { newWebhook } from '../support/webhooks.ts'
 
-let service: TestService
-beforeAll(async () => {
-  service = await startService()
-})
+const service = await startService()
 
 async function get(url: string, { app } = service, headers: Record<string, string> = {}) {
   return answerOf(await app.inject({ method: 'GET', url, headers }))

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module'
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import { inflateSync } from 'node:zlib'
 import { PNG } from 'pngjs'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createDrawQr } from '../../src/checkout/qr.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { createMerchants } from '../../src/tenants/merchants.ts'
@@ -15,16 +15,12 @@ import {
   post,
   refusal,
   startService,
-  type TestService,
 } from '../support/service.ts'
 
 // The types of jsqr describe its CommonJS module as an ES one.
 const jsQR = createRequire(import.meta.url)('jsqr') as typeof import('jsqr').default
 
-let service: TestService
-beforeAll(async () => {
-  service = await startService()
-})
+const service = await startService()
 
 async function get(url: string, headers: Record<string, string> = {}) {
   const response = await service.app.inject({ method: 'GET', url, headers })

@@ -1,5 +1,5 @@
 import { userInfo } from 'node:os'
-import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { COMMANDS } from '../../src/cli/run.ts'
 import { toIstDay } from '../../src/ist.ts'
 import type { AuditEntry } from '../../src/reconciliation/audit.ts'
@@ -8,16 +8,13 @@ import type { Refund } from '../../src/refunds/refund.ts'
 import { listRefunds } from '../../src/refunds/store.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { runOps } from '../support/ops.ts'
-import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
+import { CREATE, intentFields, newMerchant, post, startService } from '../support/service.ts'
 
 const SEALING_KEY = Buffer.alloc(32, 7).toString('base64')
 const SETTINGS = { WEBHOOK_SEALING_KEY: SEALING_KEY }
 const ME = userInfo().username
 const DAY_MS = 86_400_000
-let service: TestService
-beforeAll(async () => {
-  service = await startService()
-})
+const service = await startService()
 
 const ops = (args: string[], input = '') => runOps(service.databaseUrl, args, input, SETTINGS)
 

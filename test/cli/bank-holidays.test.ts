@@ -1,12 +1,9 @@
-import { beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { holidaysOf } from '../../src/ledger/bank-holidays.ts'
 import { runOps } from '../support/ops.ts'
-import { startService, type TestService } from '../support/service.ts'
+import { startService } from '../support/service.ts'
 
-let service: TestService
-beforeAll(async () => {
-  service = await startService()
-})
+const service = await startService()
 
 const ops = (args: string[], input = '') => runOps(service.databaseUrl, ['bank-holidays', ...args], input)
 const load = (lines: string[]) => ops(['import', '-'], lines.join('\n'))

@@ -1,4 +1,4 @@
-import { beforeAll, expect, inject, it, onTestFinished } from 'vitest'
+import { expect, inject, it, onTestFinished } from 'vitest'
 import { migrate } from '../../src/db/migrate.ts'
 import { spread } from '../../src/db/spread.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
@@ -7,10 +7,7 @@ import { ON_CITUS } from '../support/installed-postgres.ts'
 import { runOps } from '../support/ops.ts'
 import { newMerchant } from '../support/tenants.ts'
 
-let database: Awaited<ReturnType<typeof createTestDatabase>>
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
+const database = await createTestDatabase()
 
 const auditOf = async () => JSON.parse((await runOps(database.url, ['audit', '--json'])).stdout)
 

@@ -1,12 +1,9 @@
-import { beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { opsOn } from '../support/ops.ts'
-import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
+import { CREATE, intentFields, newMerchant, post, startService } from '../support/service.ts'
 
-let service: TestService
-beforeAll(async () => {
-  service = await startService()
-})
+const service = await startService()
 
 const { ops, json: find } = opsOn(() => service.databaseUrl, ['payments', 'find'])
 

@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { readIdempotency } from '../../src/payments/create.ts'
 import { notification, notify } from '../support/acquirer.ts'
 import { opsOn, runOps, runOpsOnTerminal } from '../support/ops.ts'
@@ -13,17 +13,13 @@ import {
   REFUND,
   refusal,
   startService,
-  type TestService,
 } from '../support/service.ts'
 
 const DAY_MS = 24 * 60 * 60_000
 /** More than the moments that a command takes to start, and less than what a test moves the clock by. */
 const MINUTE_MS = 60_000
 
-let service: TestService
-beforeAll(async () => {
-  service = await startService()
-})
+const service = await startService()
 
 const { ops, json } = opsOn(() => service.databaseUrl, ['payments', 'forget-customers'])
 const forget = async (days: number) => {

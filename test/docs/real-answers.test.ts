@@ -1,24 +1,9 @@
-import { beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { held, strangeness } from '../support/openapi.ts'
-import {
-  CREATE,
-  intentFields,
-  type Key,
-  LIST,
-  newMerchant,
-  newPartner,
-  post,
-  startService,
-  type TestService,
-} from '../support/service.ts'
+import { CREATE, intentFields, LIST, newMerchant, newPartner, post, startService } from '../support/service.ts'
 
-let service: TestService
-let mid: string
-let key: Key
-beforeAll(async () => {
-  service = await startService()
-  ;({ mid, key } = await newMerchant(service.db))
-})
+const service = await startService()
+const { mid, key } = await newMerchant(service.db)
 
 /** How many answers `work` made the support of these tests hold against the document. */
 async function heldDuring(work: () => Promise<unknown>): Promise<number> {

@@ -1,6 +1,5 @@
 import { join } from 'node:path'
-import { beforeAll, describe, expect, it } from 'vitest'
-import type { Database } from '../../src/db/pool.ts'
+import { describe, expect, it } from 'vitest'
 import { createTestDatabase } from '../support/database.ts'
 import { opsAtNoon } from '../support/ops.ts'
 import { newMerchant, unique } from '../support/service.ts'
@@ -9,11 +8,7 @@ import { newMerchant, unique } from '../support/service.ts'
  * Files in the shapes that banks and acquirers send, with invented data, and the layout that each needs: every row is read to the
  * paisa, or the file is rejected with its true reason and nothing is stored.
  */
-let db: Database
-let url: string
-beforeAll(async () => {
-  ;({ url, db } = await createTestDatabase())
-})
+const { url, db } = await createTestDatabase()
 
 const { opsOn } = opsAtNoon(() => url)
 const ops = (...args: string[]) => opsOn('2026-11-26', ...args)

@@ -1,5 +1,5 @@
 import { type AddressInfo, connect } from 'node:net'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { NOTIFY } from '../support/acquirer.ts'
 import {
   answerOf,
@@ -13,21 +13,15 @@ import {
   post,
   refusal,
   startService,
-  type TestService,
 } from '../support/service.ts'
 
 /** Payment by a typed UPI ID, which the Android SDK asks for and this service does not have. */
 const UPI_ID = '/v1/payments/paymentRequestForOrder'
 const FORM = 'application/x-www-form-urlencoded'
 
-let service: TestService
-let mid: string
-let key: Key
-beforeAll(async () => {
-  service = await startService()
-  ;({ mid, key } = await newMerchant(service.db))
-  await service.app.listen({ host: '127.0.0.1', port: 0 })
-})
+const service = await startService()
+const { mid, key } = await newMerchant(service.db)
+await service.app.listen({ host: '127.0.0.1', port: 0 })
 
 async function request(method: string, url: string, headers: Record<string, string> = {}) {
   return answerOf(await service.app.inject({ method: method as 'GET', url, headers }))

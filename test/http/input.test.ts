@@ -1,25 +1,18 @@
-import { beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   type Answer,
   CREATE,
   form,
   intentFields,
-  type Key,
   newMerchant,
   post,
   postJson,
   refusal,
   startService,
-  type TestService,
 } from '../support/service.ts'
 
-let service: TestService
-let mid: string
-let key: Key
-beforeAll(async () => {
-  service = await startService()
-  ;({ mid, key } = await newMerchant(service.db))
-})
+const service = await startService()
+const { mid, key } = await newMerchant(service.db)
 
 const FORM = 'application/x-www-form-urlencoded'
 const JSON_TYPE = 'application/json'

@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   type Answer,
   basic,
@@ -9,7 +9,6 @@ import {
   post,
   refusal,
   startService,
-  type TestService,
   unique,
 } from '../support/service.ts'
 
@@ -17,10 +16,7 @@ const REQUESTS_PER_SECOND = 30
 const FAILURES_PER_MINUTE = 20
 const UNKNOWN_KEYS_PER_MINUTE = 100
 
-let service: TestService
-beforeAll(async () => {
-  service = await startService({ rateLimitPerSecond: REQUESTS_PER_SECOND, standsStill: true })
-})
+const service = await startService({ rateLimitPerSecond: REQUESTS_PER_SECOND, standsStill: true })
 
 const create = (mid: string, key: Key) => post(service.app, CREATE, intentFields(mid), key)
 

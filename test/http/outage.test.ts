@@ -1,29 +1,21 @@
 import pg from 'pg'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   CREATE,
   CREATE_UNAVAILABLE,
   intentFields,
-  type Key,
   LIST,
   newKey,
   newMerchant,
   newPartner,
   post,
   startService,
-  type TestService,
   UNAVAILABLE,
 } from '../support/service.ts'
 
-let service: TestService
-let mid: string
-let key: Key
-let partner: { pid: string; key: Key }
-beforeAll(async () => {
-  service = await startService()
-  ;({ mid, key } = await newMerchant(service.db))
-  partner = await newPartner(service.db, mid)
-})
+const service = await startService()
+const { mid, key } = await newMerchant(service.db)
+const partner = await newPartner(service.db, mid)
 
 const AWAY = Object.assign(new Error('connect ECONNREFUSED 10.0.0.7:5432'), { code: 'ECONNREFUSED' })
 const SHUTTING_DOWN = Object.assign(new Error('terminating connection'), { code: '57P01', severity: 'FATAL' })

@@ -1,29 +1,22 @@
-import { beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import {
   CANCEL,
   CREATE,
   intentFields,
-  type Key,
   newMerchant,
   post,
   refusal,
   STATUS,
   startService,
-  type TestService,
   unique,
 } from '../support/service.ts'
 
 const EXPIRY_MINUTES = 15
 const GRACE_MINUTES = 10
 
-let service: TestService
-let mid: string
-let key: Key
-beforeAll(async () => {
-  service = await startService({ expiryMinutes: EXPIRY_MINUTES })
-  ;({ mid, key } = await newMerchant(service.db))
-})
+const service = await startService({ expiryMinutes: EXPIRY_MINUTES })
+const { mid, key } = await newMerchant(service.db)
 
 async function newOrder() {
   const orderId = unique('order-')

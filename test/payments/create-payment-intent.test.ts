@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { NewPayment } from '../../src/payments/new-payment.ts'
 import {
   CREATE,
@@ -9,13 +9,9 @@ import {
   postJson,
   refusal,
   startService,
-  type TestService,
 } from '../support/service.ts'
 
-let service: TestService
-beforeAll(async () => {
-  service = await startService()
-})
+const service = await startService()
 
 async function create(changes: Record<string, string | undefined> = {}) {
   const { mid, key } = await newMerchant(service.db)

@@ -1,8 +1,7 @@
-import { beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { newUtr } from '../support/acquirer.ts'
 import { createOrder, reportPayment } from '../support/orders.ts'
 import {
-  type Key,
   newKey,
   newMerchant,
   newPartner,
@@ -10,20 +9,13 @@ import {
   post,
   refusal,
   startService,
-  type TestService,
   TRANSACTIONS,
   unique,
 } from '../support/service.ts'
 
-let service: TestService
-let mid: string
-let key: Key
-let partner: { pid: string; key: Key }
-beforeAll(async () => {
-  service = await startService({ asServiceRole: true })
-  ;({ mid, key } = await newMerchant(service.db, { input: 'shop' }))
-  partner = await newPartner(service.db, mid)
-})
+const service = await startService({ asServiceRole: true })
+const { mid, key } = await newMerchant(service.db, { input: 'shop' })
+const partner = await newPartner(service.db, mid)
 
 /** Creates an order at `paidAt` that is paid at once. */
 async function pay(paidAt: string, { UTR = newUtr(), ...fields }: Record<string, string> = {}) {

@@ -21,17 +21,13 @@ import {
   refusal,
   STATUS,
   startService,
-  type TestService,
 } from '../support/service.ts'
 import type { NewMerchant } from '../support/tenants.ts'
 import { newWebhook } from '../support/webhooks.ts'
 
 const MOBILE = 'customer_mobile must be 10 digits'
 
-let service: TestService
-beforeAll(async () => {
-  service = await startService()
-})
+const service = await startService()
 
 const sendForm = ({ mid, key }: NewMerchant, changes: Record<string, string>, url = CREATE) =>
   post(service.app, url, intentFields(mid, changes), key)

@@ -1,17 +1,14 @@
 import { createHash } from 'node:crypto'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { FORGOTTEN_COLUMNS, forgetCustomers } from '../../src/payments/forget-customers.ts'
 import { NewPayment } from '../../src/payments/new-payment.ts'
 import { guideText } from '../guides/guides.ts'
 import { CANARIES, CANARY_CUSTOMER, CANARY_FIELDS } from '../support/canaries.ts'
-import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
+import { CREATE, intentFields, newMerchant, post, startService } from '../support/service.ts'
 
 // What a field that is added to the create has to be told to: README, "Add a field".
 
-let service: TestService
-beforeAll(async () => {
-  service = await startService()
-})
+const service = await startService()
 
 const rowOf = async (orderId: string) =>
   (await service.db.query('select * from payment_intents where order_id = $1', [orderId])).rows[0]

@@ -1,12 +1,9 @@
-import { beforeAll, describe, expect, it } from 'vitest'
-import { CREATE, intentFields, newMerchant, post, refusal, startService, type TestService } from '../support/service.ts'
+import { describe, expect, it } from 'vitest'
+import { CREATE, intentFields, newMerchant, post, refusal, startService } from '../support/service.ts'
 
 const TAKEN = refusal(409, 'Order ID already exists')
 
-let service: TestService
-beforeAll(async () => {
-  service = await startService()
-})
+const service = await startService()
 
 describe('the order guard', () => {
   it('a repeated order_id is refused with the exact words of the interface, whatever else differs', async () => {

@@ -1,9 +1,8 @@
-import { beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { notification, notify } from '../support/acquirer.ts'
 import {
   CREATE,
   intentFields,
-  type Key,
   newMerchant,
   ORDER,
   PUBLIC_URL,
@@ -11,16 +10,10 @@ import {
   refusal,
   STATUS,
   startService,
-  type TestService,
 } from '../support/service.ts'
 
-let service: TestService
-let mid: string
-let key: Key
-beforeAll(async () => {
-  service = await startService()
-  ;({ mid, key } = await newMerchant(service.db))
-})
+const service = await startService()
+const { mid, key } = await newMerchant(service.db)
 
 const create = (changes: Record<string, string | undefined> = {}, headers: Record<string, string> = {}, url = CREATE) =>
   post(service.app, url, intentFields(mid, changes), key, headers)

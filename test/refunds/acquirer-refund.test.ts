@@ -1,21 +1,15 @@
-import { beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { createRefundUpdates } from '../../src/refunds/record-update.ts'
 import type { Refund, RefundStatus } from '../../src/refunds/refund.ts'
 import { findRefund, isLeftToPerson } from '../../src/refunds/store.ts'
 import { newSetuMerchant, startServiceWithBank } from '../support/fake-setu.ts'
 import { createOrder } from '../support/orders.ts'
-import { CANCEL, post, type TestService, unique } from '../support/service.ts'
+import { CANCEL, post, unique } from '../support/service.ts'
 import type { FakeSetu } from '../support/setu-bank.ts'
-import type { NewMerchant } from '../support/tenants.ts'
 import { until } from '../support/wait.ts'
 
-let service: TestService
-let bank: FakeSetu
-let merchant: NewMerchant
-beforeAll(async () => {
-  ;({ service, bank } = await startServiceWithBank({ asServiceRole: true }))
-  merchant = await newSetuMerchant(service)
-})
+const { service, bank } = await startServiceWithBank({ asServiceRole: true })
+const merchant = await newSetuMerchant(service)
 
 /** Tells of a refund that the acquirer has made by itself. */
 const tell = (orderId: string, utr: string | undefined, id: string, status: RefundStatus = 'SUCCESS', by = 'setu') =>

@@ -3,7 +3,6 @@ import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { postJson } from '../support/inject.ts'
 import { createOrder, reportPayment } from '../support/orders.ts'
 import {
-  type Key,
   newKey,
   newMerchant,
   newPartner,
@@ -17,15 +16,9 @@ import {
   unique,
 } from '../support/service.ts'
 
-let service: TestService
-let mid: string
-let plainKey: Key
-let key: Key
-beforeAll(async () => {
-  service = await startService({ asServiceRole: true })
-  ;({ mid, key: plainKey } = await newMerchant(service.db))
-  key = await newKey(service.db, { mid }, true)
-})
+const service = await startService({ asServiceRole: true })
+const { mid, key: plainKey } = await newMerchant(service.db)
+const key = await newKey(service.db, { mid }, true)
 
 /** A paid order of ₹200, by its ids and its payment's UTR. */
 async function paidOrder() {

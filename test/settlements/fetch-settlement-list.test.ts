@@ -1,24 +1,9 @@
-import { beforeAll, describe, expect, it } from 'vitest'
-import {
-  type Key,
-  LIST,
-  newMerchant,
-  newPartner,
-  post,
-  refusal,
-  startService,
-  type TestService,
-} from '../support/service.ts'
+import { describe, expect, it } from 'vitest'
+import { LIST, newMerchant, newPartner, post, refusal, startService } from '../support/service.ts'
 
-let service: TestService
-let mid: string
-let pid: string
-let key: Key
-beforeAll(async () => {
-  service = await startService()
-  ;({ mid } = await newMerchant(service.db))
-  ;({ pid, key } = await newPartner(service.db, mid))
-})
+const service = await startService()
+const { mid } = await newMerchant(service.db)
+const { pid, key } = await newPartner(service.db, mid)
 
 async function settle(rows: [utr: string, initiatedAt: string, amount?: string, status?: string, of?: string][]) {
   for (const [utr, initiatedAt, amount = '1000.00', status = 'SUCCESS', of = mid] of rows) {

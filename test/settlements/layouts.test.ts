@@ -1,18 +1,12 @@
-import { beforeAll, describe, expect, it } from 'vitest'
-import type { Database } from '../../src/db/pool.ts'
+import { describe, expect, it } from 'vitest'
 import { isNothing, readPaise } from '../../src/settlements/file-amounts.ts'
 import { isLikeDay, timeReader } from '../../src/settlements/file-days.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
 import { newMerchant, unique } from '../support/service.ts'
 
-let db: Database
-let url: string
-let mid: string
-beforeAll(async () => {
-  ;({ url, db } = await createTestDatabase())
-  ;({ mid } = await newMerchant(db))
-})
+const { url, db } = await createTestDatabase()
+const { mid } = await newMerchant(db)
 
 const ops = (args: string[], input = '') => runOps(url, args, input)
 

@@ -1,5 +1,4 @@
-import { beforeAll, describe, expect, it } from 'vitest'
-import type { Database } from '../../src/db/pool.ts'
+import { describe, expect, it } from 'vitest'
 import { newId } from '../../src/payments/intent.ts'
 import { newUtr } from '../support/acquirer.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -7,11 +6,7 @@ import { runOps } from '../support/ops.ts'
 import { storePaidOrder } from '../support/paid-orders.ts'
 import { newMerchant, unique } from '../support/service.ts'
 
-let db: Database
-let url: string
-beforeAll(async () => {
-  ;({ url, db } = await createTestDatabase())
-})
+const { url, db } = await createTestDatabase()
 
 const ops = (args: string[], input = '') => runOps(url, args, input)
 const PAID_AT = new Date('2026-11-17T15:40:12+05:30')

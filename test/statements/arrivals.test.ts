@@ -1,5 +1,4 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import type { Database } from '../../src/db/pool.ts'
 import { toIstDay } from '../../src/ist.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
@@ -9,13 +8,9 @@ import { newMerchant, unique } from '../support/service.ts'
  * Faults of the last hop, from the acquirer's payout to the bank account, planted one by one: each is named, and nothing else is.
  * The days are of long ago, so that lines that can be no payout are deleted at once.
  */
-let db: Database
-let url: string
-beforeAll(async () => {
-  ;({ url, db } = await createTestDatabase())
-  await layout('rupees', ['debit=Debit', 'credit=Credit'])
-  await layout('exchanged', ['debit=Credit', 'credit=Debit'])
-})
+const { url, db } = await createTestDatabase()
+await layout('rupees', ['debit=Debit', 'credit=Credit'])
+await layout('exchanged', ['debit=Credit', 'credit=Debit'])
 
 async function layout(name: string, amounts: string[], references = ['reference=Narration', 'reference=Ref No']) {
   const columns = [

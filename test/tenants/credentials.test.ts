@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { beforeAll, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { createAccessKeys } from '../../src/tenants/access-keys.ts'
 import { createMerchants } from '../../src/tenants/merchants.ts'
 import { createPartners } from '../../src/tenants/partners.ts'
@@ -8,7 +8,6 @@ import {
   basic,
   CREATE,
   intentFields,
-  type Key,
   LIST,
   newKey,
   newMerchant,
@@ -16,7 +15,6 @@ import {
   post,
   refusal,
   startService,
-  type TestService,
 } from '../support/service.ts'
 
 const UNAUTHORIZED = refusal(
@@ -25,13 +23,8 @@ const UNAUTHORIZED = refusal(
 )
 const FORBIDDEN = refusal(403, 'This key may not act for the mid or pid that was sent')
 
-let service: TestService
-let mid: string
-let key: Key
-beforeAll(async () => {
-  service = await startService()
-  ;({ mid, key } = await newMerchant(service.db))
-})
+const service = await startService()
+const { mid, key } = await newMerchant(service.db)
 
 const b64 = (text: string) => Buffer.from(text).toString('base64')
 

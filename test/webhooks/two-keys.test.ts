@@ -1,5 +1,5 @@
 import { createSecretKey } from 'node:crypto'
-import { beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { LIMITS } from '../../src/limits.ts'
 import { createOutboundClient } from '../../src/outbound/http-client.ts'
 import type { SealingKeys } from '../../src/sealing.ts'
@@ -8,15 +8,12 @@ import { createDeliveries } from '../../src/webhooks/deliveries.ts'
 import { doWhatIsDue } from '../support/due-jobs.ts'
 import { answerOk, listen } from '../support/listener.ts'
 import { createOrder, reportPayment } from '../support/orders.ts'
-import { newMerchant, startService, type TestService } from '../support/service.ts'
+import { newMerchant, startService } from '../support/service.ts'
 import { allow, newWebhook, SEALING_KEYS } from '../support/webhooks.ts'
 
 const OTHER_KEY = createSecretKey(Buffer.alloc(32, 8))
 
-let service: TestService
-beforeAll(async () => {
-  service = await startService({ limits: { webhooks: { lookIntervalMs: 3_600_000 } } })
-})
+const service = await startService({ limits: { webhooks: { lookIntervalMs: 3_600_000 } } })
 
 it('an instance without the sealing key leaves a webhook to an instance that has it, and logs an error once', async () => {
   const { db, clock } = service
