@@ -8,10 +8,10 @@ import {
   post,
   postJson,
   refusal,
-  startService,
+  sharedService,
 } from '../support/service.ts'
 
-const service = await startService()
+const service = await sharedService()
 const { mid, key } = await newMerchant(service.db)
 
 const FORM = 'application/x-www-form-urlencoded'
