@@ -353,7 +353,8 @@ it('a difference is found by its id alone, as in the report of the month', { tim
     const asked = found.filter(
       ({ kind, mid }, index) => kind.startsWith('sum') || mid === 'M9_FAULTS' || index % 17 === 0,
     )
-    for (const { type: _, merchantOrderId: __, ...one } of asked.slice(0, 40)) {
+    const tenth = Math.ceil(asked.length / 10)
+    for (const { type: _, merchantOrderId: __, ...one } of asked.filter((_, index) => index % tenth === 0)) {
       expect(await findDifference(db, one.id, new Date())).toEqual(one)
     }
   }
