@@ -45,8 +45,9 @@ it('ops ends without an error when the reader of its output goes away', async ()
 })
 
 it('the audit has a row of a command that was killed half-way, and nothing of its change is stored', async () => {
-  const { mid } = await newMerchant(migrated.db)
-  const env = { ...process.env, DATABASE_URL: migrated.url }
+  const { url, db } = await createTestDatabase()
+  const { mid } = await newMerchant(db)
+  const env = { ...process.env, DATABASE_URL: url }
   const child = start(process.execPath, ['--import', 'tsx', 'src/cli/ops.ts', 'settlements', 'import', '-'], {
     cwd: ROOT,
     env,
@@ -60,14 +61,14 @@ it('the audit has a row of a command that was killed half-way, and nothing of it
   )
   const inserting = `select from pg_stat_activity
      where datname = current_database() and query like 'truncate incoming%' and state = 'idle in transaction'`
-  await until('rows are stored', async () => (await migrated.db.query(inserting)).rowCount === 1)
+  await until('rows are stored', async () => (await db.query(inserting)).rowCount === 1)
   child.kill('SIGKILL')
   await once(child, 'exit')
-  const { stdout } = await runOps(migrated.url, ['audit', '--json'])
+  const { stdout } = await runOps(url, ['audit', '--json'])
   expect(JSON.parse(stdout)).toMatchObject([{ command: 'settlements import', outcome: null, detail: null }])
-  expect((await runOps(migrated.url, ['audit'])).stdout).toMatch(/unknown: it runs still, was killed, or broke off/)
-  await until('PostgreSQL has undone them', async () => (await migrated.db.query(inserting)).rowCount === 0)
-  expect((await migrated.db.query('select from settlements where mid = $1', [mid])).rowCount).toBe(0)
+  expect((await runOps(url, ['audit'])).stdout).toMatch(/unknown: it runs still, was killed, or broke off/)
+  await until('PostgreSQL has undone them', async () => (await db.query(inserting)).rowCount === 0)
+  expect((await db.query('select from settlements where mid = $1', [mid])).rowCount).toBe(0)
 })
 
 describe('the database that a command works on', () => {

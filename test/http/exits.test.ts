@@ -144,7 +144,8 @@ describe('input that never becomes a request of Fastify', () => {
   })
 
   it('a request whose body does not come is answered 408 and its connection closed', async () => {
-    const { app } = await startService({ limits: { connections: { requestMs: 200 } } })
+    const limits = { connections: { requestMs: 200 } }
+    const { app } = await startService({ limits, replicated: { url: service.databaseUrl } })
     await app.listen({ host: '127.0.0.1', port: 0 })
     const answer = await raw(`${create()}Content-Length: 300\r\n\r\nmid=`, app)
     expectClosed(408, 'The request did not arrive in time; send it again on a new connection', answer)

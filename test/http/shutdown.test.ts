@@ -6,14 +6,13 @@ import { expect, it } from 'vitest'
 import { createShutdown } from '../../src/shutdown.ts'
 import { basic, form, LIST, newMerchant, newPartner, startService } from '../support/service.ts'
 
-const LIMITS = { closeMs: 250, repeatedSignalMs: 100 }
-
 /** How a process on its way out ended, and what it logged; `close` is what is still under way. */
-function begin(close: () => Promise<void>) {
+function begin(close: () => Promise<void>, closeMs = 30_000) {
   const lines: { msg: string }[] = []
   const log = pino({ base: null }, { write: (line) => void lines.push(JSON.parse(line)) })
   const codes: number[] = []
-  const shutdown = createShutdown({ drainSeconds: 0, log, close, exit: (code) => codes.push(code) }, LIMITS)
+  const limits = { closeMs, repeatedSignalMs: 100 }
+  const shutdown = createShutdown({ drainSeconds: 0, log, close, exit: (code) => codes.push(code) }, limits)
   return { shutdown, codes, messages: () => lines.map(({ msg }) => msg) }
 }
 
@@ -42,7 +41,7 @@ it('a stopped service ends within its time limit, with exit code 1, however slow
   const { shutdown, codes, messages } = begin(async () => {
     await service.app.close()
     closed = true
-  })
+  }, 250)
   await shutdown.stop('SIGTERM')
   expect([codes, closed]).toEqual([[1], false])
   expect(messages()).toEqual(['stopping', 'stopped what was still under way'])
@@ -60,12 +59,17 @@ it('a stopped service with no request under way ends with exit code 0', async ()
 })
 
 it('a second signal ends the service at once, unless it is the same Ctrl-C delivered twice', async () => {
-  const { shutdown, codes } = begin(() => new Promise(() => undefined))
+  let finish: () => void = () => undefined
+  const underWay = new Promise<void>((resolve) => {
+    finish = resolve
+  })
+  const { shutdown, codes } = begin(() => underWay)
   const stopping = shutdown.stop('SIGINT')
   await shutdown.stop('SIGINT')
   expect(codes).toEqual([])
-  await sleep(2 * LIMITS.repeatedSignalMs)
+  await sleep(150)
   await shutdown.stop('SIGINT')
   expect(codes).toEqual([1])
+  finish()
   await stopping
 })

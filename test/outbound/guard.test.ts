@@ -5,6 +5,7 @@ import { createAddressJudge } from '../../src/outbound/addresses.ts'
 import { type CallKind, createOutboundClient, faultOfUrl } from '../../src/outbound/http-client.ts'
 import type { Resolve } from '../../src/outbound/resolve.ts'
 import { answerOk, listen } from '../support/listener.ts'
+import { freePort } from '../support/processes.ts'
 
 type Options = { allowedNetworks?: string[]; resolve?: Resolve; kind?: CallKind }
 
@@ -193,7 +194,8 @@ describe('a call reaches a listener in an allowed network', () => {
 
   it('an outbound call to localhost is made when both addresses are allowed, whichever the receiver listens on', async () => {
     for (const host of ['127.0.0.1', '::1']) {
-      const inside = await listen(answerOk, host)
+      // Nobody listens on it at the other address.
+      const inside = await listen(answerOk, host, await freePort())
       const options = { allowedNetworks: ['127.0.0.1/32', '::1/128'], kind: 'webhook' as const }
       expect(await callUrl('http://localhost:PORT/', inside.port, options)).toMatchObject({ status: 200 })
     }
