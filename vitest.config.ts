@@ -47,7 +47,7 @@ export default defineConfig({
           globalSetup,
           include: [GENERATED],
           isolate: false,
-          testTimeout: 300_000,
+          testTimeout: 900_000,
           provide: { isGenerated: true },
         },
       },

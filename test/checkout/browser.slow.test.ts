@@ -299,21 +299,11 @@ describe.runIf(browserPath)('a customer who pays with an app on the phone', () =
     return { order, tab, events }
   }
 
-  /**
-   * Presses the first app, until the browser asks for its link, and stays: no app is here to open. A browser that still waits for
-   * the app of the press before ignores a press.
-   */
+  /** Presses the first app. No app is here to open: the browser asks for the link and stays. */
   async function press(tab: OpenPage) {
-    const pressOnce = async () => {
-      const asked = tab.waitForRequest(/^upi:/, { timeout: 2_000 }).then(
-        () => true,
-        () => false,
-      )
-      await tab.locator('.apps a').first().click()
-      return asked
-    }
-    await expect.poll(pressOnce, SOON).toBe(true)
-    for (const fault of tab.faults.splice(0)) expect(fault).toMatch(/^request to upi:/)
+    await tab.locator('.apps a').first().click()
+    await expect.poll(() => tab.faults.length, SOON).toBe(1)
+    expect(tab.faults.pop()).toMatch(/^request to upi:/)
   }
 
   it.each([
@@ -416,14 +406,20 @@ describe.runIf(browserPath)('a customer who pays with an app on the phone', () =
       const { order, tab } = await openPhone({ locale })
       await stopTime(tab)
       await tab.goto(order.payment_url)
-      for (let presses = 1; presses <= 2; presses++) {
-        await press(tab)
+      // A browser that still waits for the app of the first tap may ignore a second one: the page gets its click without a tap.
+      const pressAgain = () => tab.locator('.apps a').first().dispatchEvent('click')
+      for (const pressOnce of [() => press(tab), pressAgain]) {
+        await pressOnce()
         await tab.clock.runFor(1_900)
         expect(await status(tab)).toBe('')
         await tab.clock.runFor(200)
         expect(await status(tab)).toBe(text)
       }
       expect(await tab.getByRole('status').locator('p:visible').count()).toBe(1)
+      expect(tab.faults.filter((fault) => !/^(request to|console: Not allowed to launch) '?upi:/.test(fault))).toEqual(
+        [],
+      )
+      tab.faults.length = 0
     },
   )
 

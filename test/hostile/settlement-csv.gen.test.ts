@@ -197,5 +197,5 @@ describe('a generated settlement file', () => {
       }),
       { numRuns: runs(300) },
     )
-  }, 120_000)
+  }, 900_000)
 })

@@ -112,7 +112,7 @@ describe('generated UPI links', () => {
       }),
       { numRuns: RUNS },
     )
-  }, 60_000)
+  }, 900_000)
 
   it('the app of a payer reads every link and the QR of any order, and finds the payee and the order in each', async () => {
     const service = await startService()
@@ -172,7 +172,7 @@ describe('generated UPI links', () => {
       }),
       { numRuns: runs(300, 10) },
     )
-  }, 300_000)
+  }, 900_000)
 })
 
 /**

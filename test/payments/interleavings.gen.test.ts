@@ -312,7 +312,7 @@ const steps = fc.array(step, { minLength: 2, maxLength: 8 })
 const ageSeconds = fc.constantFrom(0, 0, 0, OVER_SECONDS - 26, OVER_SECONDS - 16, OVER_SECONDS - 5, OVER_SECONDS)
 
 it('a UTR pays once and a success stays, whatever is reported of two orders at once', {
-  timeout: 600_000,
+  timeout: 1_800_000,
 }, async () => {
   await fc.assert(
     fc.asyncProperty(ageSeconds, steps, async (seconds, taken) => {

@@ -129,7 +129,7 @@ describe('the reports of three months of nine merchants', () => {
   it.each([0, 1, 2] as const)(
     'the report of month %i names every planted difference with its cause and no other, and has the right sums',
     {
-      timeout: 240_000,
+      timeout: 900_000,
     },
     async (index) => {
       const days = MONTHS[index]
@@ -348,7 +348,7 @@ describe('a payout', () => {
   })
 })
 
-it('a difference is found by its id alone, as in the report of the month', { timeout: 240_000 }, async () => {
+it('a difference is found by its id alone, as in the report of the month', { timeout: 900_000 }, async () => {
   for (const days of MONTHS) {
     const found: FoundDifference[] = []
     for await (const one of reconcile(db, { ...days, now: new Date() })) if (one.type === 'difference') found.push(one)
@@ -363,7 +363,7 @@ it('a difference is found by its id alone, as in the report of the month', { tim
 })
 
 it('every month balances once all faults are resolved, and only payments not yet due are carried forward', {
-  timeout: 480_000,
+  timeout: 900_000,
 }, async () => {
   const payments = opsOn(() => url, ['payments']).json
   await payments('resolve', '--all', '--from', MONTHS[0].from, '--to', MONTHS[2].to, '--reason', 'refunded', '--yes')
@@ -395,7 +395,7 @@ it('every month balances once all faults are resolved, and only payments not yet
 
 it.runIf(isGenerated())(
   'the report of months without settlements is made with less memory than its differences need',
-  { timeout: 480_000 },
+  { timeout: 900_000 },
   async () => {
     // One of each merchant remains, which names a payment.
     await db.query(
