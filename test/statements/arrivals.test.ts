@@ -9,8 +9,10 @@ import { newMerchant, unique } from '../support/service.ts'
  * The days are of long ago, so that lines that can be no payout are deleted at once.
  */
 const { url, db } = await createTestDatabase()
-await layout('rupees', ['debit=Debit', 'credit=Credit'])
-await layout('exchanged', ['debit=Credit', 'credit=Debit'])
+beforeAll(async () => {
+  await layout('rupees', ['debit=Debit', 'credit=Credit'])
+  await layout('exchanged', ['debit=Credit', 'credit=Debit'])
+})
 
 async function layout(name: string, amounts: string[], references = ['reference=Narration', 'reference=Ref No']) {
   const columns = [
