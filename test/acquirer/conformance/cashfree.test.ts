@@ -1,0 +1,4 @@
+import { cashfree } from './cashfree.ts'
+import { conform } from './conform.ts'
+
+conform('cashfree', cashfree)

@@ -1,0 +1,4 @@
+import { conform } from './conform.ts'
+import { direct } from './direct.ts'
+
+conform('direct', direct)
