@@ -79,6 +79,7 @@ it('what is open and what is brought forward are the same, read from the last cl
   // January, which is closed, and half of the late files.
   const facts = new Map([...all].filter(([day]) => isGenerated() || day <= '2026-02-14'))
   const imports = new Map<string, number>()
+  const undoneFiles = new Set<string>()
   const rowsOf = (day: string) => facts.get(day)?.rows ?? []
   let number = 0
   const bases: (string | undefined)[] = []
@@ -95,10 +96,11 @@ it('what is open and what is brought forward are the same, read from the last cl
       if (day === undoneOn) {
         const undo = { now: moment('21:30:00'), person: 'asha' }
         const undone = await inTransaction(db, (client) => undoImport(client, imports.get(of) as number, undo))
-        expect(undone).toMatchObject({ removed: expect.any(Number) })
+        // Refused where a later file has changed one of its rows.
+        if ('removed' in undone) undoneFiles.add(of)
       }
       const again = rowsOf(of).map((row) => ({ ...row, amount: row.amount - 1, fee: row.fee && row.fee + 3 }))
-      if (day === againOn) await importRows(db, again, moment('21:40:00'))
+      if (day === againOn && undoneFiles.has(of)) await importRows(db, again, moment('21:40:00'))
     }
     if (number % 6 === 0) {
       await db.query(
@@ -128,6 +130,7 @@ it('what is open and what is brought forward are the same, read from the last cl
     expect(since.open.map(asText), day).toEqual(whole.open.map(asText))
   })
   expect(new Set(bases)).toEqual(new Set([undefined, '2026-01', ...(isGenerated() ? ['2026-02'] : [])]))
+  expect(undoneFiles.size).toBeGreaterThan(0)
   // What was carried forward consists of these items.
   const { rows } = await db.query(
     `select i.mid, sum(i.balance_paise)::text as sum, m.closed_at as "closedAt" from closed_items i
