@@ -90,7 +90,7 @@ function referencesIn(pasted: string): string[] {
   const text = toPlain(pasted)
     .replace(/\p{Cf}/gu, '')
     .toUpperCase()
-  const long = text.match(/(?<![A-Z0-9])(?:[0-9]{12,35}|(?=[A-Z]*[0-9])[A-Z0-9]{16,35})(?![A-Z0-9@])/g)
+  const long = text.match(/(?<![A-Z0-9])(?:[0-9]{12}|(?=[A-Z]*[0-9])[A-Z0-9]{16,35})(?![A-Z0-9]|[\w.-]*@)/g)
   if (long) return [...new Set(long.map(unpadded))]
   const unlabelled = text.replace(/^[^A-Z0-9]+/, '').replace(LABELS, '')
   const [first = '', ...groups] = unlabelled.replace(/[^A-Z0-9]+$/, '').split(/[\s\p{Pd}]+/u)

@@ -24,8 +24,8 @@ export function acquirerQueues<Due>(
   work: (due: Due, client: AcquirerClient) => Promise<unknown>,
 ): JobSource {
   let claims = 0
-  /** The number of the last claim of each waiting queue, by its key. */
-  let lastClaims = new Map<string, number>()
+  /** The number of the last claim of each queue, by its key. A queue that empties and fills again does not come first each time. */
+  const lastClaims = new Map<string, number>()
   const lastClaimOf = ({ key }: Pick<Queue, 'key'>) => lastClaims.get(key) ?? 0
 
   const queueOf = ({ acquirer, mid }: DueMerchant, client: AcquirerClient): Queue => {
@@ -49,9 +49,12 @@ export function acquirerQueues<Due>(
         const client = await clientOf(due.acquirer)
         if (client) queues.push(queueOf(due, client))
       }
-      lastClaims = new Map(queues.map((queue) => [queue.key, lastClaimOf(queue)]))
       // The sort is stable: of queues that have not been claimed, the one that is due longest comes first.
-      return queues.sort((a, b) => lastClaimOf(a) - lastClaimOf(b))
+      queues.sort((a, b) => lastClaimOf(a) - lastClaimOf(b))
+      // A number below those of all waiting queues makes no difference.
+      const lowest = queues[0] ? lastClaimOf(queues[0]) : Number.POSITIVE_INFINITY
+      for (const [key, number] of lastClaims) if (number < lowest) lastClaims.delete(key)
+      return queues
     },
   }
 }

@@ -46,22 +46,13 @@ export async function migrate(
   databaseUrl: string,
   { folder = FOLDER, onWait = silent }: { folder?: string; onWait?: (message: string) => void } = {},
 ): Promise<string[]> {
-  const lock = await connectAlone(databaseUrl)
-  try {
-    await refuseOldServer(lock)
-    await lockRuns(lock, onWait)
-    return await applyAll(databaseUrl, folder, onWait)
-  } finally {
-    await lock.end()
-  }
-}
-
-async function applyAll(databaseUrl: string, folder: string, onWait: (message: string) => void): Promise<string[]> {
   const client = await connectAlone(databaseUrl)
   try {
+    await refuseOldServer(client)
     const names = await readNames(folder)
     const applied: string[] = []
     for (;;) {
+      await beginAlone(client, onWait)
       try {
         const name = await applyNext(client, folder, names)
         if (name === undefined) return applied
@@ -83,20 +74,21 @@ async function applyAll(databaseUrl: string, folder: string, onWait: (message: s
 const UNLIMITED = ['statement_timeout = 0', 'idle_in_transaction_session_timeout = 0']
 
 /**
- * Excludes every other run until `lock` is closed. The lock belongs to a transaction, because a session behind PgBouncer
- * outlives its client, and would hold the lock for ever.
+ * Begins a transaction that excludes every other run until its end. The lock is not the session's, because a session behind
+ * PgBouncer outlives its client and would hold the lock for ever, nor that of a second connection, which a pool of one lacks.
  */
-async function lockRuns(lock: pg.Client, onWait: (message: string) => void): Promise<void> {
+async function beginAlone(client: pg.Client, onWait: (message: string) => void): Promise<void> {
   for (;;) {
-    await lock.query('begin')
-    await setLocally(lock, [...UNLIMITED, `lock_timeout = ${RUN_TIMEOUT_MS}`])
+    // Each statement sees what the run before has committed, whatever the operator's default is.
+    await client.query('begin isolation level read committed')
+    await setLocally(client, [...UNLIMITED, `lock_timeout = ${RUN_TIMEOUT_MS}`])
     try {
-      await lock.query('select pg_advisory_xact_lock($1)', [LOCK_ID])
-      return
+      await client.query('select pg_advisory_xact_lock($1)', [LOCK_ID])
+      return await setLocally(client, [`lock_timeout = ${LOCK_TIMEOUT_MS}`])
     } catch (error) {
       if (!hasState(error, LOCK_NOT_AVAILABLE)) throw error
-      await lock.query('rollback')
-      const holders = await findHolders(lock, RUN_HOLDERS, LOCK_ID)
+      await client.query('rollback')
+      const holders = await findHolders(client, RUN_HOLDERS, LOCK_ID)
       const end = holders.map(({ pid }) => `select pg_terminate_backend(${pid})`).join('; ')
       if (holders.length === 0) continue
       onWait(
@@ -106,10 +98,8 @@ async function lockRuns(lock: pg.Client, onWait: (message: string) => void): Pro
   }
 }
 
-/** Applies the first pending one of the migrations `names` in one transaction. Returns its name; undefined if none is pending. */
+/** Applies the first pending one of the migrations `names` and commits. Returns its name; undefined if none is pending. */
 async function applyNext(client: pg.Client, folder: string, names: readonly string[]): Promise<string | undefined> {
-  await client.query('begin')
-  await setLocally(client, [...UNLIMITED, `lock_timeout = ${LOCK_TIMEOUT_MS}`])
   await client.query(
     `create table if not exists public.schema_migrations
        (id serial primary key, name varchar(255) not null, run_on timestamp not null)`,

@@ -77,5 +77,9 @@ async function findLater(db: Queryable, { from, until }: { from: Date; until: Da
       order by regexp_replace(utr, '^0000(?=[0-9]{12}$)', ''), heard_at, mid`,
     [from, until],
   )
-  return rows.filter(({ utr }, index) => unpadded(rows[index - 1]?.utr ?? '') === unpadded(utr))
+  // A merchant may have both forms of an RRN.
+  return rows.filter(({ utr, mid }, index) => {
+    const before = rows[index - 1]
+    return before !== undefined && before.mid !== mid && unpadded(before.utr) === unpadded(utr)
+  })
 }

@@ -253,6 +253,15 @@ describe('a look for due work at acquirers', () => {
     due.push({ acquirer: SETU, mid: 'SHORT' })
     while (claimed.length < due.length) await look()
     expect(claimed.slice(0, due.length).toSorted()).toEqual(due.map(({ mid }) => mid).toSorted())
+
+    // Two groups of merchants, whose queues are short, return in turn and take every place.
+    const returning = [0, 1].map((group) => Array.from({ length: 4 }, (_, place) => `SHORT${group}${place}`))
+    for (let round = 0; round < 6; round++) {
+      const mids = ['LONG', ...(returning[round % 2] ?? [])]
+      due.splice(0, due.length, ...mids.map((mid) => ({ acquirer: SETU, mid })))
+      await look()
+    }
+    expect(claimed.slice(-24).filter((mid) => mid === 'LONG')).toHaveLength(3)
   })
 })
 

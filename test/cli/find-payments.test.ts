@@ -59,6 +59,7 @@ describe('payments find', () => {
       ' hdfc r520 2604 0100 001\n',
       'HDFC\u00a0R520\u202f2604\u20090100\u200b001',
       'HDFC-R520\u20112604\u20130100\u2014001',
+      'UTR: HDFCR5 2026040100001',
     ]) {
       expect(idsOf(await find('--utr', copied))).toEqual([orderId])
     }
@@ -83,6 +84,7 @@ describe('payments find', () => {
       `UPI Ref No: ${groups}`,
       `UPI transaction ID\u00a0${groups.replaceAll(' ', '\u00a0')}\n`,
       `UPI/CR/0000${rrn}/ASHA/asha919876543210@okaxis`,
+      `${rrn} from 919876543210.wa@okaxis, 919876543210-2@axl`,
       `₹200.00 paid on 01/04/2026, 10:15:22 UTR ${rrn} RRN 0000${rrn}`,
       `${rrn}.0`,
       ...[wide, hindi].map((digits) => `${digits}`),

@@ -167,7 +167,7 @@ it.skipIf(ON_CITUS)(
 )
 
 describe.skipIf(ON_CITUS || !hasPgbouncer())('ops migrate through PgBouncer in transaction mode', () => {
-  it('leaves neither a lock nor a setting behind on the connections of the pool', async () => {
+  it('needs one connection of the pool, and leaves neither a lock nor a setting behind on it', async () => {
     const database = await createTestDatabase({ empty: true })
     // A limit of the operator, which a setting of the session would replace.
     const direct = testPool(database.url, 1)
@@ -183,12 +183,9 @@ describe.skipIf(ON_CITUS || !hasPgbouncer())('ops migrate through PgBouncer in t
     }
     const { rows: locks } = await direct.query(`select pid from pg_locks where locktype = 'advisory'`)
     expect(locks).toEqual([])
-    const viaPool = testPool(pooled.url, 3)
+    const viaPool = testPool(pooled.url, 1)
     onTestFinished(() => viaPool.end())
-    // Concurrent, so that each of the pool's connections is read.
-    const limits = `select current_setting('statement_timeout') as statement, pg_sleep(0.05) is null from generate_series(1, 1)`
-    const read = await Promise.all([1, 2, 3].map(() => viaPool.query<{ statement: string }>(limits)))
-    expect(read.map(({ rows }) => rows[0]?.statement)).toEqual(['7s', '7s', '7s'])
+    expect((await viaPool.query('show statement_timeout')).rows).toEqual([{ statement_timeout: '7s' }])
   })
 })
 

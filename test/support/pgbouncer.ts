@@ -14,7 +14,7 @@ export function hasPgbouncer(): boolean {
   return false
 }
 
-/** PgBouncer in transaction mode in front of the server of `url`; `url` in the result leads through it to the same database. */
+/** PgBouncer in transaction mode, with one connection, in front of the server of `url`; `url` in the result leads through it to the same database. */
 export async function startPgbouncer(
   directory: string,
   url: string,
@@ -33,6 +33,8 @@ listen_port = ${port}
 unix_socket_dir =
 auth_type = any
 pool_mode = transaction
+default_pool_size = 1
+query_wait_timeout = 5
 `,
     { mode: 0o644 },
   )
