@@ -128,7 +128,7 @@ function firstFailure(files: string[]): string | undefined {
     cwd: copy,
     encoding: 'utf8',
     maxBuffer: 2 ** 28,
-    timeout: 15 * 60_000,
+    timeout: 8 * 60_000,
     killSignal: 'SIGKILL',
   })
   if (status === 0) return undefined
