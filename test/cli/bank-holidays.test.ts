@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { holidaysOf } from '../../src/ledger/bank-holidays.ts'
 import { runOps } from '../support/ops.ts'
-import { sharedService } from '../support/service.ts'
+import { startService } from '../support/service.ts'
 
-const service = await sharedService()
+const service = await startService()
 
 const ops = (args: string[], input = '') => runOps(service.databaseUrl, ['bank-holidays', ...args], input)
 const load = (lines: string[]) => ops(['import', '-'], lines.join('\n'))

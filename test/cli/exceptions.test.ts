@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { opsOn, runOpsOnTerminal } from '../support/ops.ts'
-import { CREATE, intentFields, newMerchant, post, sharedService } from '../support/service.ts'
+import { CREATE, intentFields, newMerchant, post, startService } from '../support/service.ts'
 
-const service = await sharedService()
+const service = await startService()
 
 const { ops, json } = opsOn(() => service.databaseUrl, ['payments'])
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { notification, notify } from '../support/acquirer.ts'
 import { runOps } from '../support/ops.ts'
-import { CREATE, intentFields, newMerchant, post, sharedService, type TestService, unique } from '../support/service.ts'
+import { CREATE, intentFields, newMerchant, post, startService, type TestService, unique } from '../support/service.ts'
 
 /** Moves the cursor (ESC, C1), turns the line around, hides text, and ends the line in some terminals. */
 const HOSTILE = '\u009b2J\u007f\u202efdp.\u2066\u200f\u2028\ufeff\u{e0041}'
@@ -17,7 +17,7 @@ let service: TestService
 let mid: string
 let exceptionId: string
 beforeAll(async () => {
-  service = await sharedService()
+  service = await startService()
   const { mid: owner, key } = await newMerchant(service.db)
   mid = owner
   const { orderId } = (await post(service.app, CREATE, intentFields(mid), key)).body.data

@@ -1,7 +1,7 @@
 import { fastify } from 'fastify'
 import { expect, it } from 'vitest'
 import { operatorGuideRoutes } from '../../src/docs/routes.ts'
-import { PUBLIC_URL, sharedService } from '../support/service.ts'
+import { PUBLIC_URL, startService } from '../support/service.ts'
 
 it('the operator’s guide is at /docs of the operator’s port, and nowhere on the public port', async () => {
   const opsApp = fastify()
@@ -22,7 +22,7 @@ it('the operator’s guide is at /docs of the operator’s port, and nowhere on 
     expect(markdown.payload).toContain(`${PUBLIC_URL}/`)
     expect(markdown.payload).not.toContain('{PUBLIC_URL}')
   }
-  const { app } = await sharedService()
+  const { app } = await startService()
   for (const path of [
     '/docs/operator',
     '/guides/operator.md',

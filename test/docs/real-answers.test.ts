@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { held, strangeness } from '../support/openapi.ts'
-import { CREATE, intentFields, LIST, newMerchant, newPartner, post, sharedService } from '../support/service.ts'
+import { CREATE, intentFields, LIST, newMerchant, newPartner, post, startService } from '../support/service.ts'
 
-const service = await sharedService()
+const service = await startService()
 const { mid, key } = await newMerchant(service.db)
 
 /** How many answers `work` made the support of these tests hold against the document. */

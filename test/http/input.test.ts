@@ -8,10 +8,10 @@ import {
   post,
   postJson,
   refusal,
-  sharedService,
+  startService,
 } from '../support/service.ts'
 
-const service = await sharedService()
+const service = await startService()
 const { mid, key } = await newMerchant(service.db)
 
 const FORM = 'application/x-www-form-urlencoded'

@@ -4,11 +4,11 @@ import { FORGOTTEN_COLUMNS, forgetCustomers } from '../../src/payments/forget-cu
 import { NewPayment } from '../../src/payments/new-payment.ts'
 import { guideText } from '../guides/guides.ts'
 import { CANARIES, CANARY_CUSTOMER, CANARY_FIELDS } from '../support/canaries.ts'
-import { CREATE, intentFields, newMerchant, post, sharedService } from '../support/service.ts'
+import { CREATE, intentFields, newMerchant, post, startService } from '../support/service.ts'
 
 // What a field that is added to the create has to be told to: README, "Add a field".
 
-const service = await sharedService()
+const service = await startService()
 
 const rowOf = async (orderId: string) =>
   (await service.db.query('select * from payment_intents where order_id = $1', [orderId])).rows[0]

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { notification, notify } from '../support/acquirer.ts'
 import { decodePng } from '../support/decode-png.ts'
 import { ORDER, STATUS } from '../support/requests.ts'
-import { CREATE, newMerchant, post, sharedService } from '../support/service.ts'
+import { CREATE, newMerchant, post, startService } from '../support/service.ts'
 import type { NewMerchant } from '../support/tenants.ts'
 
 /*
@@ -13,7 +13,7 @@ import type { NewMerchant } from '../support/tenants.ts'
 const JSON_TYPE = { 'content-type': 'application/json' }
 const PAID_AMOUNT = 588.82
 
-const service = await sharedService()
+const service = await startService()
 const shop = await newMerchant(service.db, { input: 'shop' })
 
 /** PHP's json_encode: a slash and everything that is not ASCII is escaped. */

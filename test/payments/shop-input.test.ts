@@ -4,14 +4,14 @@ import { decodePng } from '../support/decode-png.ts'
 import { newSetuMerchant, startServiceWithBank } from '../support/fake-setu.ts'
 import { runOps } from '../support/ops.ts'
 import { ORDER, STATUS } from '../support/requests.ts'
-import { CREATE, intentFields, newMerchant, post, postJson, refusal, sharedService } from '../support/service.ts'
+import { CREATE, intentFields, newMerchant, post, postJson, refusal, startService } from '../support/service.ts'
 import type { NewMerchant } from '../support/tenants.ts'
 
 const AMOUNT = 'amount must be rupees from 1.00 to 100000.00 with at most two decimals, such as 588.82'
 const MOBILE =
   'customer_mobile must be 10 digits, written with or without +91, 0091, 91 or 0 before them, blanks, dots, dashes and brackets'
 
-const service = await sharedService()
+const service = await startService()
 const shop = await newMerchant(service.db, { input: 'shop' })
 const strict = await newMerchant(service.db)
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { LIST, newMerchant, newPartner, post, refusal, sharedService } from '../support/service.ts'
+import { LIST, newMerchant, newPartner, post, refusal, startService } from '../support/service.ts'
 
-const service = await sharedService()
+const service = await startService()
 const { mid } = await newMerchant(service.db)
 const { pid, key } = await newPartner(service.db, mid)
 

@@ -11,14 +11,6 @@ export const checkAfterEach = (check: () => void) => void checks.push(check)
 /** Stops what this test file has started, when it ends; the last one first. */
 export const stopAtEnd = (stop: () => unknown) => void stops.push(stop)
 
-/** What `start` starts is not stopped with the test file: the worker's process ends it. */
-export async function endWithWorker<Started>(start: () => Promise<Started>): Promise<Started> {
-  const before = stops.splice(0)
-  const started = await start()
-  stops.splice(0, stops.length, ...before)
-  return started
-}
-
 export function runChecks(): void {
   for (const check of checks) check()
 }

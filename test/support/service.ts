@@ -9,7 +9,7 @@ import { LIMITS, type Limits } from '../../src/limits.ts'
 import { createMetrics } from '../../src/metrics.ts'
 import { createOverview } from '../../src/reconciliation/overview.ts'
 import { ACQUIRER_SECRETS } from './acquirer.ts'
-import { checkAfterEach, endWithWorker, stopAtEnd } from './at-end.ts'
+import { checkAfterEach, stopAtEnd } from './at-end.ts'
 import { connect, createTestDatabase } from './database.ts'
 import { asRole } from './database-url.ts'
 import './openapi.ts'
@@ -86,17 +86,6 @@ function limitsWith(...changes: (LimitChanges | undefined)[]): Limits {
 process.on('warning', (warning) => warnings.push(String(warning)))
 const warnings: string[] = []
 checkAfterEach(() => expect(warnings.splice(0), 'warnings of Node.js').toEqual([]))
-
-let shared: Promise<TestService> | undefined
-
-/**
- * The service that the test files of one worker share, for tests that create their own merchants. It ends with the worker. A test
- * that moves the clock, counts rows of all merchants, reads the log, or needs limits of its own starts its own service.
- */
-export function sharedService(): Promise<TestService> {
-  shared ??= endWithWorker(() => startService())
-  return shared
-}
 
 /** The whole service on a database of its own; both are gone when the test file ends. */
 export async function startService(
