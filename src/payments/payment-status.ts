@@ -8,8 +8,8 @@ import type { Intents, PaymentStatus } from './intents.ts'
 import { mid } from './new-payment.ts'
 import { FINAL_STATUSES, type FinalStatus, isOver, type Judged } from './outcome.ts'
 
-export const OPEN_MESSAGES = ['Payment pending', 'Last attempt failed; still open'] as const
-export const FINAL_MESSAGES = [
+const OPEN_MESSAGES = ['Payment pending', 'Last attempt failed; still open'] as const
+const FINAL_MESSAGES = [
   'Payment successful',
   'Payment failed',
   'Payment rejected',

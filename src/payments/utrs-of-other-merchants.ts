@@ -53,19 +53,21 @@ export function dueComparisons(
   }
 }
 
+/** SQL of `unpadded`. An earlier version stored an RRN as it was reported, perhaps padded with zeros to 16 digits. */
+const UNPADDED = `regexp_replace(utr, '^0000(?=[0-9]{12}$)', '')`
+
 /**
  * Returns payments that were not the first with their UTR, if a payment with this UTR was stored from `from` until
  * before `until`. Of payments with the same time, the one with the greater mid is later.
  */
 async function findLater(db: Queryable, { from, until }: { from: Date; until: Date }): Promise<Payment[]> {
   const { rows } = await db.query<Payment>(
-    // An earlier version stored an RRN as it was reported, perhaps padded with zeros to 16 digits.
     `with heard as (
-       select regexp_replace(utr, '^0000(?=[0-9]{12}$)', '') as utr from payments where heard_at >= $1 and heard_at < $2
+       select ${UNPADDED} as utr from payments where heard_at >= $1 and heard_at < $2
      ), forms as (
        select utr from heard union select '0000' || utr from heard where utr ~ '^[0-9]{12}$'
      ), shared as (
-       select regexp_replace(utr, '^0000(?=[0-9]{12}$)', '') as utr
+       select ${UNPADDED} as utr
          from payments
         where utr in (select utr from forms)
         group by 1
@@ -74,7 +76,7 @@ async function findLater(db: Queryable, { from, until }: { from: Date; until: Da
      select mid, order_id as "orderId", utr, amount_paise as amount, paid_at as "paidAt", acquirer
        from payments
       where utr in (select utr from shared union select '0000' || utr from shared)
-      order by regexp_replace(utr, '^0000(?=[0-9]{12}$)', ''), heard_at, mid`,
+      order by ${UNPADDED}, heard_at, mid`,
     [from, until],
   )
   // A merchant may have both forms of an RRN.

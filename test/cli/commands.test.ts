@@ -3,17 +3,13 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { hashSecret } from '../../src/tenants/credentials.ts'
-import { createTestDatabase, testPool } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { opsOn, runOps } from '../support/ops.ts'
 import { unique } from '../support/service.ts'
 
-let url: string
-
-beforeAll(async () => {
-  ;({ url } = await createTestDatabase())
-})
+const { url, db } = await createTestDatabase()
 
 const { ops, json } = opsOn(() => url)
 
@@ -268,11 +264,9 @@ describe('keys', () => {
     const { publicKey, secretKey } = await json('keys', 'create', '--mid', mid, '--label', 'shop')
     expect(publicKey).toMatch(/^pk_/)
     expect(secretKey).toMatch(/^sk_/)
-    const db = testPool(url, 1)
     const { rows } = await db.query('select k.*, k::text as whole from access_keys k where public_key = $1', [
       publicKey,
     ])
-    await db.end()
     expect(rows[0].secret_hash).toEqual(hashSecret(secretKey))
     expect(rows[0].whole).not.toContain(secretKey)
     const listed = await json('keys', 'list', '--mid', mid)

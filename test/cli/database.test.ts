@@ -1,4 +1,4 @@
-import { expect, inject, it, onTestFinished } from 'vitest'
+import { expect, inject, it } from 'vitest'
 import { migrate } from '../../src/db/migrate.ts'
 import { spread } from '../../src/db/spread.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
@@ -24,9 +24,7 @@ it.skipIf(!ON_CITUS)('database spread spreads the tables of later migrations, an
   const spreadAgain = async () =>
     JSON.parse((await runOps(database.url, ['database', 'spread', '--json'])).stdout).spread
   expect(await spreadAgain()).toEqual([])
-  const pool = testPool(database.url, 1)
-  await pool.query('create table disputes (mid text not null, rrn text not null, primary key (mid, rrn))')
-  await pool.end()
+  await database.db.query('create table disputes (mid text not null, rrn text not null, primary key (mid, rrn))')
   const warning = 'ops: warning: disputes is on the coordinator alone: run ops database spread\n'
   expect(await runOps(database.url, ['migrate'])).toEqual({
     code: 0,
@@ -72,28 +70,26 @@ it.skipIf(!ON_CITUS)(
   'database spread finishes what a killed run began, and leaves no copy of a row behind',
   { timeout: 60_000 },
   async () => {
-    const { url } = await createTestDatabase({ empty: true })
+    const { url, db } = await createTestDatabase({ empty: true })
     await migrate(url)
-    const pool = testPool(url, 1)
-    onTestFinished(() => pool.end())
-    const { mid } = await newMerchant(pool)
-    await pool.query(
+    const { mid } = await newMerchant(db)
+    await db.query(
       `insert into payments (mid, utr, order_id, amount_paise, heard_at, kind, acquirer)
        values ($1, 'UTR1', 'order', 100, now(), 'first', 'direct')`,
       [mid],
     )
-    const killed = spread(pool, (step) => {
+    const killed = spread(db, (step) => {
       if (step === 'spreading payments') throw new Error('killed')
     })
     await expect(killed).rejects.toThrow('killed')
 
     expect(JSON.parse((await runOps(url, ['database', 'spread', '--json'])).stdout).spread).toContain('payments')
-    const { rows: copies } = await pool.query(
+    const { rows: copies } = await db.query(
       'select logicalrelid from pg_dist_partition where pg_relation_size(logicalrelid) > 0',
     )
     expect(copies).toEqual([])
-    expect((await pool.query('select mid, utr from payments')).rows).toEqual([{ mid, utr: 'UTR1' }])
-    await expect(pool.query('delete from payments where mid = $1', [mid])).rejects.toThrow('append-only')
+    expect((await db.query('select mid, utr from payments')).rows).toEqual([{ mid, utr: 'UTR1' }])
+    await expect(db.query('delete from payments where mid = $1', [mid])).rejects.toThrow('append-only')
   },
 )
 
@@ -101,11 +97,9 @@ it.skipIf(!ON_CITUS)(
   'of two simultaneous runs of database spread one takes every table, and none fails',
   { timeout: 60_000 },
   async () => {
-    const { url } = await createTestDatabase({ empty: true })
+    const { url, db } = await createTestDatabase({ empty: true })
     await migrate(url)
-    const pool = testPool(url, 2)
-    const outcomes = await Promise.all([1, 2].map(() => spread(pool, () => undefined)))
-    await pool.end()
+    const outcomes = await Promise.all([1, 2].map(() => spread(db, () => undefined)))
     const taken = outcomes
       .map((outcome) => ('spread' in outcome ? outcome.spread : []))
       .sort((a, b) => a.length - b.length)

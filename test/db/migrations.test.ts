@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { applyGrants } from '../../src/db/grants.ts'
 import { migrate, pendingMigrations } from '../../src/db/migrate.ts'
 import { spreadDatabase } from '../support/citus.ts'
-import { createTestDatabase, testPool } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { ON_CITUS } from '../support/installed-postgres.ts'
 import { runOps } from '../support/ops.ts'
 
@@ -69,13 +69,10 @@ test.each([
   ...['payment_changes', 'payment_attempts', 'payment_exceptions', 'payment_resolutions', 'payments'],
   ...['audit_commands', 'audit_outcomes'],
 ])('the rows of %s can be changed by nobody, not even the owner of the tables', async (table) => {
-  const database = await createTestDatabase()
-  // The pool closes the connection of what was refused by itself, which may be cut when the database is dropped.
-  const pool = testPool(database.url, 1)
-  onTestFinished(() => pool.end())
+  const { db } = await createTestDatabase()
   const column = table.startsWith('audit') ? 'audit_id' : 'mid'
   for (const sql of [`update ${table} set ${column} = ''`, `delete from ${table}`, `truncate ${table} cascade`]) {
-    await expect(pool.query(sql)).rejects.toThrow(`${table} is append-only`)
+    await expect(db.query(sql)).rejects.toThrow(`${table} is append-only`)
   }
 })
 
@@ -86,8 +83,7 @@ test('migration 0019 widens amounts without reading orders, and the version befo
   for (const name of ALL.filter((name) => name < '0019'))
     cpSync(join(FOLDER, `${name}.sql`), join(before, `${name}.sql`))
   await migrate(database.url, { folder: before })
-  const pool = testPool(database.url, 1)
-  onTestFinished(() => pool.end())
+  const pool = database.db
 
   if (ON_CITUS) await spreadDatabase(database.url)
 

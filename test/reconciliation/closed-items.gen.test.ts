@@ -3,13 +3,12 @@ import { type Database, inTransaction } from '../../src/db/pool.ts'
 import { createLedger } from '../../src/ledger/read-ledger.ts'
 import { readClosedBase } from '../../src/reconciliation/closed-items.ts'
 import { openDifferences, openOfMerchant } from '../../src/reconciliation/open-differences.ts'
-import { inSnapshot, reconcile } from '../../src/reconciliation/reconcile.ts'
-import { enterResolution } from '../../src/reconciliation/resolutions.ts'
+import { inSnapshot } from '../../src/reconciliation/reconcile.ts'
 import { undoImport } from '../../src/settlements/imports.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { isGenerated } from '../support/generated.ts'
 import { runOps } from '../support/ops.ts'
-import { importRows, istMoment, MERCHANTS, makeMonths, storeMonths } from './months.ts'
+import { importRows, istMoment, MERCHANTS, makeMonths, resolveSome, storeMonths } from './months.ts'
 
 let url: string
 let db: Database
@@ -103,17 +102,7 @@ it('what is open and what is brought forward are the same, read from the last cl
       if (day === againOn && undoneFiles.has(of)) await importRows(db, again, moment('21:40:00'))
     }
     if (number % 6 === 0) {
-      await db.query(
-        `insert into payment_resolutions
-         select mid, exception_id, 'refunded', 'asha', $1 from payment_exceptions order by exception_id limit $2
-         on conflict do nothing`,
-        [moment('22:00:00'), number],
-      )
-      const found = []
-      for await (const one of reconcile(db, { from: '2026-01-01', to: day, now: moment('22:00:00') })) {
-        if (one.type === 'difference' && one.resolution === null && found.length < 2) found.push(one)
-      }
-      for (const one of found) await enterResolution(db, one, { reason: 'seen', by: 'asha', now: moment('22:30:00') })
+      await resolveSome(db, { from: '2026-01-01', to: day, now: moment('22:00:00') }, number)
     }
     if (number === 40) {
       // It was no holiday: two payouts are now judged where there was one.

@@ -1,6 +1,8 @@
 import { Readable } from 'node:stream'
 import { type Database, inTransaction } from '../../src/db/pool.ts'
 import { orderIdsBegin } from '../../src/payments/intent.ts'
+import { type Asked, reconcile } from '../../src/reconciliation/reconcile.ts'
+import { enterResolution } from '../../src/reconciliation/resolutions.ts'
 import { importSettlements } from '../../src/settlements/import.ts'
 
 /*
@@ -531,4 +533,20 @@ export async function importRows(db: Database, rows: readonly Row[], now: Date):
   const importing = { now, person: 'test', file: 'payouts.csv' }
   const csv = Readable.from([Buffer.from([head, ...lines, ''].join('\n'))])
   return (await inTransaction(db, (client) => importSettlements(client, csv, importing))).import
+}
+
+/** Resolves the first `exceptions` exceptions, and enters a resolution of the first two open differences of the days. */
+export async function resolveSome(db: Database, days: Asked, exceptions: number): Promise<void> {
+  await db.query(
+    `insert into payment_resolutions
+     select mid, exception_id, 'refunded', 'asha', $1 from payment_exceptions order by exception_id limit $2
+     on conflict do nothing`,
+    [days.now, exceptions],
+  )
+  const found = []
+  for await (const one of reconcile(db, days)) {
+    if (one.type === 'difference' && one.resolution === null && found.length < 2) found.push(one)
+  }
+  const now = new Date(days.now.getTime() + 30 * 60_000)
+  for (const one of found) await enterResolution(db, one, { reason: 'seen', by: 'asha', now })
 }
