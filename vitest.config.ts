@@ -38,8 +38,19 @@ export default defineConfig({
         // A worker loads the service once, not once for each file.
         test: { name: 'quick', globalSetup, include: ['test/**/*.test.ts'], exclude: [SLOW], isolate: false },
       },
-      // A process takes seconds to start where much else runs.
-      { extends: true, test: { name: 'slow', globalSetup, include: [SLOW], isolate: false, testTimeout: 90_000 } },
+      {
+        extends: true,
+        test: {
+          name: 'slow',
+          globalSetup,
+          include: [SLOW],
+          isolate: false,
+          // Their processes and browsers load two cores, and a process takes seconds to start where much else runs.
+          maxWorkers: 2,
+          sequence: { groupOrder: 1 },
+          testTimeout: 90_000,
+        },
+      },
       {
         extends: true,
         test: {
