@@ -13,13 +13,13 @@ grant select (month, closed_at) on closed_months to upi_service;
 -- An order's outcome and number of events change, its amount and payee do not. The sandbox sets expires_at, which gives no
 -- more power than setting the status. `for no key update` needs the right to update a column. Triggers make a paid order final,
 -- and require its payment.
-grant select, insert, update (status, utr, expires_at, event_sequence, fail_told_at, unreadable_at) on payment_intents to upi_service;
--- The enquiries change; the link and its owner stay as the acquirer gave them. A trigger compares a link with its order's payee.
-grant select, insert, update (enquiries, enquire_at, asked_at) on acquirer_intents to upi_service;
+grant select, insert, update (status, utr, expires_at, event_sequence, failure_reported_at, cancelled_at, unreadable_at)
+  on payment_intents to upi_service;
+-- The status checks change; the link and its owner stay as the acquirer gave them. A trigger compares a link with its order's payee.
+grant select, insert, update (status_checks, status_check_at, status_checked_at) on acquirer_intents to upi_service;
 -- Append-only: an intruder in the service cannot change the facts of a payment. The service ends exceptions by refunds.
 -- Triggers check its inserts: a payment belongs to an order, and no row is in an operator's name.
-grant select, insert on payment_attempts, payment_changes, payment_exceptions, payment_resolutions, payments
-  to upi_service;
+grant select, insert on payment_attempts, payment_exceptions, payment_resolutions, payments to upi_service;
 -- Why an attempt failed may be told later, once; a trigger of the table refuses any other change.
 grant update (failure_reason, failure_code) on payment_attempts to upi_service;
 -- The acquirer's ids of a payment and the bank's reference may arrive later, once; triggers of the table reject any other change.
@@ -32,6 +32,6 @@ grant select, insert, update (status, reference, reason, ended_at, acquirer_refu
 -- only an operator switch it on.
 grant select, update (disabled_at, disabled_reason, failing_since) on webhook_endpoints to upi_service;
 -- A delivery's progress changes; its content does not. A trigger compares a new event with its order or refund.
-grant select, insert, update (attempts, due_at, delivered_at, attempted_at, outcome, answer)
+grant select, insert, update (attempts, due_at, delivered_at, attempted_at, outcome, response)
   on webhook_deliveries to upi_service;
 grant select, insert, update, delete on webhook_expiries to upi_service;
