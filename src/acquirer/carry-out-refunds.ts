@@ -27,7 +27,7 @@ export function dueRefunds({ due, updates, clientOf, now, limits: { dueAtOnce } 
   async function carryOut(refund: DueRefund, client: Refunding): Promise<void> {
     const isToSend = refund.acquirerRefundId === null && (refund.sentAt === null || client.repeatsRefunds === true)
     await (isToSend ? send(refund, client) : ask(refund, client)).catch(ignoreAcquirerError)
-    if (now().getTime() - refund.madeAt.getTime() >= WITHOUT_AN_END_AFTER_MS) {
+    if (now().getTime() - refund.createdAt.getTime() >= WITHOUT_AN_END_AFTER_MS) {
       await updates.needPerson(refund, 'refund without an end', now())
     }
   }

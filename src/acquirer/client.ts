@@ -54,7 +54,7 @@ export type AcquirerClient = {
 export type LinkedOrder = { orderId: string; paymentLink: PaymentLink; isOpen?: boolean }
 
 /** A refund to send or to query. `amount` is in paise, `utr` is that of the refunded payment. */
-export type RefundOrder = Omit<DueRefund, 'mid' | 'acquirer' | 'acquirerRefundId' | 'madeAt' | 'sentAt'>
+export type RefundOrder = Omit<DueRefund, 'mid' | 'acquirer' | 'acquirerRefundId' | 'createdAt' | 'sentAt'>
 
 /** Names of calls in metrics. */
 type CallName = Exclude<keyof AcquirerClient, 'repeatsRefunds' | 'getPayments'> | 'getPayment'

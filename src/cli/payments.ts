@@ -103,7 +103,7 @@ export const paymentCommands = [
       if (enquiry === undefined) {
         throw new CommandError(`its acquirer was asked ${most} times, which is all that may be asked about an order`)
       }
-      const count = `question ${enquiry.enquiries}${most < UNLIMITED ? ` of ${most}` : ''}`
+      const count = `question ${enquiry.statusChecks}${most < UNLIMITED ? ` of ${most}` : ''}`
       const reports = createReports(db)
       const recorded = await enquire(enquiry, { client, reports, now: () => now }).catch(async (error: unknown) => {
         if (!(error instanceof AcquirerError)) throw error
@@ -112,7 +112,7 @@ export const paymentCommands = [
         throw new CommandError(error.message)
       })
       return {
-        json: { orderId, enquiries: enquiry.enquiries, ...(recorded ?? { changed: false, late: false }) },
+        json: { orderId, enquiries: enquiry.statusChecks, ...(recorded ?? { changed: false, late: false }) },
         text: `${describeRecorded(recorded)} (${count})`,
       }
     },

@@ -28,6 +28,7 @@ export const refundCommands = [
       const rows = refunds.map((refund) => ({
         ...refund,
         refundId: refund.ourRefundId,
+        madeAt: refund.createdAt,
         amount: toIndianText(refund.amount),
       }))
       const columns = 'refundId, madeAt, mid, orderId, acquirer, amount, status, reference, endedAt, reason'
@@ -62,7 +63,7 @@ export const refundCommands = [
         exception === undefined
           ? { mid: (await findOrder(db, orderId)).mid, orderId, note: note as string, amount }
           : await ofException(db, exception, note)
-      const made = await createRefund(db, { ...request, madeBy: person }, now)
+      const made = await createRefund(db, { ...request, createdBy: person }, now)
       if ('refused' in made) throw new CommandError(REFUSED[made.refused])
       const { refund } = made
       const next =

@@ -90,13 +90,8 @@ async function makeOrder(client: pg.Client, now: Date): Promise<void> {
   )
   if (rowCount === 0) return
   await client.query(
-    `insert into payment_changes (mid, order_id, status, utr, paid_at, reason, changed_at)
-     values ($1, $2, 'SUCCESS', $3, $4, 'sandbox', $4)`,
-    [MID, orderId, utr, now],
-  )
-  await client.query(
-    `insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer)
-     values ($1, $2, $3, 20000, $4, $4, 'first', 'direct')`,
+    `insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer, source)
+     values ($1, $2, $3, 20000, $4, $4, 'first', 'direct', 'sandbox')`,
     [MID, utr, orderId, now],
   )
 }

@@ -133,5 +133,5 @@ const SETTLED_ELSEWHERE = `
 const PAID_ELSEWHERE = `
   select distinct on (utr) utr, 'order ' || order_id || ' of merchant ' || mid || ' carries its UTR' as text
     from payments
-   where utr = any ($3) and mid <> $1 and heard_at <= $2
-   order by utr, heard_at, mid`
+   where utr = any ($3) and mid <> $1 and received_at <= $2
+   order by utr, received_at, mid`

@@ -276,7 +276,7 @@ const namesNothing = (
   key: string,
   utrs: string,
 ) => `(${isUnnamed} and ${key} <> all (${utrs}::text[])
-  and not exists (select from payments p where p.mid = $1 and p.utr = ${key} and p.heard_at <= $2)
+  and not exists (select from payments p where p.mid = $1 and p.utr = ${key} and p.received_at <= $2)
   and not exists (select from payment_exceptions e
                    where e.mid = $1 and upper(e.utr) collate "C" = ${key} and e.received_at <= $2 and ${TELLS_OF_MONEY}))`
 
@@ -347,11 +347,10 @@ const DAYS = prepared(`
 const FIRST_DAY = prepared(`select ${textOf('day')} as day from ledger where mid = $1 order by at limit 1`)
 
 const LEARNED_FROM_DAY_FILE = prepared(`
-  select ${textOf(dayOf('coalesce(p.paid_at, p.heard_at)'))} as day, count(*)::integer as count
-    from payment_changes c
-    join payments p on p.mid = $1 and p.utr = upper(c.utr) collate "C" and p.order_id = c.order_id
-   where c.mid = $1 and c.reason = 'day file' and c.status = 'SUCCESS' and c.changed_at >= $3 and c.changed_at <= $2
-     and p.kind <> 'second' and coalesce(p.paid_at, p.heard_at) >= $3 and coalesce(p.paid_at, p.heard_at) < $4
+  select ${textOf(dayOf('coalesce(p.paid_at, p.received_at)'))} as day, count(*)::integer as count
+    from payments p
+   where p.mid = $1 and p.source = 'day file' and p.received_at >= $3 and p.received_at <= $2
+     and p.kind <> 'second' and coalesce(p.paid_at, p.received_at) >= $3 and coalesce(p.paid_at, p.received_at) < $4
    group by 1`)
 
 const SUM_BEFORE = prepared(`
@@ -384,7 +383,8 @@ const FAILED = prepared(`
                         and s.recorded_at <= $2 and s.replaced_at > $2)`)
 
 const CONTRACTS = prepared(`
-  select acquirer, ${textOf('since')} as since, (fee * 100)::integer as fee, (tax * 100)::integer as tax
+  select acquirer, ${textOf('since')} as since, (fee_percent * 100)::integer as fee,
+         (tax_percent * 100)::integer as tax
     from merchant_fees
    where mid = $1 and since <= ${dayOf('$2::timestamptz')}
    order by merchant_fees.since desc`)
@@ -400,7 +400,7 @@ const DEDUCTIONS = prepared(`
 const REFUNDS = prepared(`
   select r.our_refund_id as "refundId", r.order_id as "orderId", p.utr, split_part(p.acquirer, ':', 1) as account,
          r.amount_paise::text as amount,
-         ${textOf(dayOf('coalesce(p.paid_at, p.heard_at)'))} as "paidOn", ${textOf(dayOf('r.ended_at'))} as day,
+         ${textOf(dayOf('coalesce(p.paid_at, p.received_at)'))} as "paidOn", ${textOf(dayOf('r.ended_at'))} as day,
          upper(r.reference) as reference, p.kind = 'second' as "isOfSecond", p.amount_paise::text as paid,
          ${paiseOf('s.gross')} as settled
     from refunds r
@@ -408,7 +408,7 @@ const REFUNDS = prepared(`
     left join lateral (
       select gross
         from (${settlementsKnown(`${CARRIED_UTR} = p.utr and ${PAID_OUT}`)}) of_payment
-       where at >= coalesce(p.paid_at, p.heard_at) - interval '1 day'
+       where at >= coalesce(p.paid_at, p.received_at) - interval '1 day'
        order by at, utr
        limit 1) s on true
    where r.mid = $1 and r.status = 'SUCCESS' and r.ended_at <= $2

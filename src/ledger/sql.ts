@@ -24,11 +24,11 @@ export const PAID_OUT = `status = 'SUCCESS' and amount >= 0`
  */
 export const settlementsOfAll = (condition: string) => {
   const from = (table: string) => `
-    select mid, utr, amount, fee, tax, status, payment_utr, import_id, bank_reference_number, account, initiated_at, known_at,
+    select mid, utr, amount, fee, tax, status, payment_utr, import_id, bank_reference_number, account, initiated_at, recorded_at,
            coalesce(value_date::timestamp at time zone ${IST}, initiated_at) as at, ${CARRIED_UTR} as key,
            amount + coalesce(fee, 0) + coalesce(tax, 0) as gross
       from ${table}
-     where (known_at <= $2) is true and ${condition}`
+     where (recorded_at <= $2) is true and ${condition}`
   return `${from('settlements')} union all ${from('settlement_versions')} and replaced_at > $2`
 }
 

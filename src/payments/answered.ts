@@ -2,7 +2,7 @@ import type { Queryable } from '../db/pool.ts'
 import { RETURN_CALL } from './outbox.ts'
 
 /** SQL condition: the merchant has got an answer that the order `i` has failed for good. */
-export const FAIL_TOLD = `(i.status = 'CANCELLED' or i.fail_told_at is not null)`
+export const FAILURE_REPORTED = `(i.status = 'CANCELLED' or i.failure_reported_at is not null)`
 
 /**
  * SQL of why the last attempt to pay the order `i` failed; null if the order has another status. `mid` is SQL: the parameter in
@@ -13,7 +13,7 @@ export const failureReason = (mid = 'i.mid') => `
     select t.failure_reason
       from payment_attempts t
      where t.mid = ${mid} and t.order_id = i.order_id
-     order by t.reported_at desc
+     order by t.received_at desc
      limit 1), 'other') end`
 
 /** SQL query for a stored webhook about an order's expiry, by which the merchant counts as told. Arguments are SQL. */
@@ -29,9 +29,9 @@ export type Answered = { mid: string; orderId: string; isFailed: boolean }
 export async function saveAnswered(db: Queryable, { mid, orderId, isFailed }: Answered, now: Date): Promise<void> {
   await db.query(
     isFailed
-      ? 'update payment_intents set fail_told_at = $3 where mid = $1 and order_id = $2 and fail_told_at is null'
+      ? 'update payment_intents set failure_reported_at = $3 where mid = $1 and order_id = $2 and failure_reported_at is null'
       : `update webhook_deliveries
-            set due_at = null, delivered_at = $3, attempted_at = $3, outcome = 'told', answer = ''
+            set due_at = null, delivered_at = $3, attempted_at = $3, outcome = 'told', response = ''
           where mid = $1 and endpoint_id = '${RETURN_CALL}' and order_id = $2 and delivered_at is null`,
     [mid, orderId, now],
   )

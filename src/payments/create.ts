@@ -225,7 +225,7 @@ async function insertWithLink(
   })
   const isOurs = 'intent' in stored && stored.intent.orderId === intent.orderId
   if (!isOurs) close()
-  else if (paymentLink.isByNext) onNextAcquirer(firstKind)
+  else if (paymentLink.isByFallback) onNextAcquirer(firstKind)
   return stored
 }
 
@@ -260,7 +260,7 @@ async function createLink(
     const signal = isLast ? until : AbortSignal.any([until, AbortSignal.timeout(firstLinkMs)])
     try {
       const { paymentLink, payeeVpa } = await client.createLink(intent, { id: merchantId, payees }, signal)
-      return { paymentLink: { ...paymentLink, isByNext: isNext }, payeeVpa, client, firstKind }
+      return { paymentLink: { ...paymentLink, isByFallback: isNext }, payeeVpa, client, firstKind }
     } catch (error) {
       if (!(error instanceof AcquirerError)) throw error
       if (isLast && error.unsureLink) closeUnseen(client, error.unsureLink)

@@ -12,7 +12,7 @@ const findDue = (table: string, dueAt: string) =>
     group by acquirer, mid
     order by min(due_at)`
 
-const FIND_DUE_CHECKS = prepared(findDue('acquirer_intents', 'enquire_at'))
+const FIND_DUE_CHECKS = prepared(findDue('acquirer_intents', 'status_check_at'))
 const FIND_DUE_REFUNDS = prepared(findDue('refunds', 'due_at'))
 const STATEMENTS = { acquirer_intents: FIND_DUE_CHECKS, refunds: FIND_DUE_REFUNDS }
 

@@ -22,12 +22,12 @@ const CONSIDERED = 250
 /** While the last response could not be read, the status is checked once an hour, for a day. */
 const UNREADABLE = { pauseSeconds: 60 * 60, daySeconds: 24 * 60 * 60 }
 
-/** A query of an order's payment at its acquirer. `enquiries` is the query's number among those of the order, from 1. */
+/** A query of an order's payment at its acquirer. `statusChecks` is the query's number among those of the order, from 1. */
 export type Enquiry = {
   mid: string
   orderId: string
   paymentLink: PaymentLink
-  enquiries: number
+  statusChecks: number
   /** Whether the order's time to pay has not ended. */
   isOpen: boolean
 }
@@ -46,7 +46,7 @@ export function createEnquiries(db: Database) {
       const { rows } = await db.query<{ acquirer: string; count: number }>(
         `select acquirer, count(*)::integer as count
            from acquirer_intents
-          where acquirer = any ($1) and asked_at > $2
+          where acquirer = any ($1) and status_checked_at > $2
           group by acquirer`,
         [acquirers, new Date(now.getTime() - 60_000)],
       )
@@ -62,29 +62,29 @@ export function createEnquiries(db: Database) {
       const { rows } = await db.query<EnquiryRow & { paid: boolean }>(
         // The select computes the new values, because Citus does not support an interval in the `case` of an update.
         `with oldest as materialized (
-           select order_id, enquiries, enquire_at
+           select order_id, status_checks, status_check_at
              from acquirer_intents
-            where mid = $2 and acquirer = $1 and enquire_at <= $4
-            order by enquire_at
+            where mid = $2 and acquirer = $1 and status_check_at <= $4
+            order by status_check_at
             limit ${CONSIDERED}
               for update skip locked
          ), due as materialized (
            select a.order_id, i.status = 'SUCCESS' as paid, i.expires_at > $4 as is_open,
-                  row_number() over (partition by i.status = 'SUCCESS' order by i.expires_at > $4, a.enquire_at) as place,
-                  case when i.status <> 'SUCCESS' and a.enquiries + 1 < $6 then (
+                  row_number() over (partition by i.status = 'SUCCESS' order by i.expires_at > $4, a.status_check_at) as place,
+                  case when i.status <> 'SUCCESS' and a.status_checks + 1 < $6 then (
                     select greatest(min(i.expires_at + s * interval '1 second'),
                                     $4::timestamptz + interval '${PAUSE_SECONDS} seconds')
                       from unnest($5::integer[]) s
                      where i.expires_at + s * interval '1 second' > $4
-                       and (a.enquiries + 2 < $6 or s > ${AFTER_EXPIRY_SECONDS[0]})
+                       and (a.status_checks + 2 < $6 or s > ${AFTER_EXPIRY_SECONDS[0]})
                     having count(*) > 0) end as next
              from oldest a
              join payment_intents i on i.mid = $2 and i.order_id = a.order_id
          )
          update acquirer_intents a
-            set enquiries = least(a.enquiries + case when due.paid then 0 else 1 end, 32767),
-                enquire_at = due.next,
-                asked_at = case when due.paid then a.asked_at else $4 end
+            set status_checks = least(a.status_checks + case when due.paid then 0 else 1 end, 32767),
+                status_check_at = due.next,
+                status_checked_at = case when due.paid then a.status_checked_at else $4 end
            from due
           where a.mid = $2 and a.order_id = due.order_id and (due.paid or due.place <= $3)
          returning ${ENQUIRY}, due.is_open as "isOpen", due.paid`,
@@ -102,13 +102,13 @@ export function createEnquiries(db: Database) {
       const { rowCount } = await db.query(
         // The select computes the new value, because Citus does not support an interval in the `case` of an update.
         `with due as materialized (
-           select order_id, asked_at + make_interval(secs => case when enquiries < 20 then 3 else 60 end) as at
+           select order_id, status_checked_at + make_interval(secs => case when status_checks < 20 then 3 else 60 end) as at
              from acquirer_intents
             where mid = $1 and order_id = $2 and acquirer = $3
               for update
          )
          update acquirer_intents a
-            set enquire_at = least(a.enquire_at, greatest(due.at, $4))
+            set status_check_at = least(a.status_check_at, greatest(due.at, $4))
            from due
           where a.mid = $1 and a.order_id = due.order_id`,
         [mid, orderId, acquirer, now],
@@ -120,9 +120,9 @@ export function createEnquiries(db: Database) {
     async take(orderId: string, most: number, now: Date): Promise<Enquiry | undefined> {
       const { rows } = await db.query<EnquiryRow>(
         `update acquirer_intents a
-            set enquiries = a.enquiries + 1, asked_at = $3,
-                enquire_at = case when a.enquiries + 1 < $2 then a.enquire_at end
-          where a.order_id = $1 and a.enquiries < $2
+            set status_checks = a.status_checks + 1, status_checked_at = $3,
+                status_check_at = case when a.status_checks + 1 < $2 then a.status_check_at end
+          where a.order_id = $1 and a.status_checks < $2
          returning ${ENQUIRY}, false as "isOpen"`,
         [orderId, most, now],
       )
@@ -134,7 +134,7 @@ export function createEnquiries(db: Database) {
      * again only if it was the last one, and the order may have `most` in all. The pauses grow with the time since the expiry.
      */
     async repeat(
-      { mid, orderId, enquiries }: Enquiry,
+      { mid, orderId, statusChecks }: Enquiry,
       { isAsked, isUnreadable, most }: { isAsked: boolean; isUnreadable: boolean; most: number },
       now: Date,
     ): Promise<void> {
@@ -146,16 +146,16 @@ export function createEnquiries(db: Database) {
                     else greatest(interval '${PAUSE_SECONDS} seconds', ($4 - i.expires_at) / 2) end as at
              from acquirer_intents a
              join payment_intents i on i.mid = $1 and i.order_id = a.order_id
-            where a.mid = $1 and a.order_id = $2 and a.enquiries = $3
-              and ($5 = 1 or (a.enquire_at is null and a.enquiries < $6))
+            where a.mid = $1 and a.order_id = $2 and a.status_checks = $3
+              and ($5 = 1 or (a.status_check_at is null and a.status_checks < $6))
               and not ($7::boolean and i.unreadable_at <= $4 - interval '${UNREADABLE.daySeconds} seconds')
               for update of a
          )
          update acquirer_intents a
-            set enquiries = a.enquiries - $5, enquire_at = again.at
+            set status_checks = a.status_checks - $5, status_check_at = again.at
            from again
           where a.mid = $1 and a.order_id = again.order_id`,
-        [mid, orderId, enquiries, now, isAsked ? 0 : 1, most, isUnreadable],
+        [mid, orderId, statusChecks, now, isAsked ? 0 : 1, most, isUnreadable],
       )
     },
   }
@@ -170,9 +170,9 @@ export type WaitedFor = { mid: string; orderId: string; expiresAt: Date; enquiry
 export const enquiryState = (mid = 'i.mid') => `
   case when i.status in ${OPEN_STATUSES} then (
     select json_build_object(
-             'acquirer', a.acquirer, 'enquiries', a.enquiries,
+             'acquirer', a.acquirer, 'statusChecks', a.status_checks,
              'createdAt', extract(epoch from i.created_at) * 1000,
-             'askedAt', extract(epoch from a.asked_at) * 1000, 'dueAt', extract(epoch from a.enquire_at) * 1000)
+             'statusCheckedAt', extract(epoch from a.status_checked_at) * 1000, 'dueAt', extract(epoch from a.status_check_at) * 1000)
       from acquirer_intents a
      where a.mid = ${mid} and a.order_id = i.order_id) end`
 
@@ -185,8 +185,8 @@ const FIND_WAITED_FOR = prepared(
 /** Makes the enquiry about an order due, unless another call has done so, or has made the enquiry. */
 const MAKE_DUE = prepared(
   `update acquirer_intents
-      set enquire_at = $4
-    where mid = $1 and order_id = $2 and enquiries = $3 and enquire_at > $4`,
+      set status_check_at = $4
+    where mid = $1 and order_id = $2 and status_checks = $3 and status_check_at > $4`,
 )
 
 /** Makes enquiries due while somebody waits. `rulesOf` returns the rules of an account's acquirer. */
@@ -198,7 +198,7 @@ export function createWaiting(db: Database, rulesOf: (account: string) => Enquir
   function enquiryFor({ mid, orderId, expiresAt, enquiry }: WaitedFor, now: Date, cameBackAt?: Date) {
     const rules = enquiry && rulesOf(enquiry.acquirer)
     if (!rules || !mayEnquire(enquiry, rules, expiresAt, now, cameBackAt)) return undefined
-    return async () => void (await db.query(MAKE_DUE(mid, orderId, enquiry.enquiries, now)))
+    return async () => void (await db.query(MAKE_DUE(mid, orderId, enquiry.statusChecks, now)))
   }
 
   return {
@@ -216,15 +216,15 @@ export function createWaiting(db: Database, rulesOf: (account: string) => Enquir
 export type Waiting = ReturnType<typeof createWaiting>
 
 const ENQUIRY = `
-  a.mid, a.order_id as "orderId", a.acquirer, a.acquirer_merchant_id as "merchantId", a.acquirer_id as id, a.reference, a.link,
-  a.enquiries`
+  a.mid, a.order_id as "orderId", a.acquirer, a.acquirer_merchant_id as "merchantId", a.acquirer_order_id as id, a.reference, a.link,
+  a.status_checks as "statusChecks"`
 
 type EnquiryRow = PaymentLink & Omit<Enquiry, 'paymentLink'>
 
 function toEnquiry({
   mid,
   orderId,
-  enquiries,
+  statusChecks,
   isOpen,
   acquirer,
   merchantId,
@@ -232,5 +232,5 @@ function toEnquiry({
   reference,
   link,
 }: EnquiryRow): Enquiry {
-  return { mid, orderId, enquiries, isOpen, paymentLink: { acquirer, merchantId, id, reference, link } }
+  return { mid, orderId, statusChecks, isOpen, paymentLink: { acquirer, merchantId, id, reference, link } }
 }

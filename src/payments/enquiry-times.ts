@@ -22,12 +22,12 @@ export type EnquiryRules = {
   pollingPauseMs: (ageMs: number, timeToPayMs: number) => number
 }
 
-/** An open order with a link of an acquirer. Times are in milliseconds since 1970; `askedAt` is null before an enquiry. */
+/** An open order with a link of an acquirer. Times are in milliseconds since 1970; `statusCheckedAt` is null before an enquiry. */
 export type EnquiryState = {
   acquirer: string
-  enquiries: number
+  statusChecks: number
   createdAt: number
-  askedAt: number | null
+  statusCheckedAt: number | null
   /** When the next enquiry is due in any case; null if there is none. */
   dueAt: number | null
 }
@@ -38,16 +38,16 @@ export type EnquiryState = {
  * last enquiry is left for the time after the order's expiry.
  */
 export function mayEnquire(
-  { enquiries, createdAt, askedAt, dueAt }: EnquiryState,
+  { statusChecks, createdAt, statusCheckedAt, dueAt }: EnquiryState,
   { most, mostWhileWaiting = most - 1, firstAfterMs, pauseMs, pollingPauseMs }: EnquiryRules,
   expiresAt: Date,
   now: Date,
   cameBackAt?: Date,
 ): boolean {
   const moment = now.getTime()
-  if (enquiries >= mostWhileWaiting || dueAt === null || dueAt <= moment || isGivenUp(expiresAt, now)) return false
-  if (askedAt === null) return moment >= createdAt + firstAfterMs
-  const isNewReturn = cameBackAt !== undefined && cameBackAt.getTime() > askedAt
-  const polling = isNewReturn ? 0 : pollingPauseMs(askedAt - createdAt, expiresAt.getTime() - createdAt)
-  return moment >= askedAt + Math.max(pauseMs, polling)
+  if (statusChecks >= mostWhileWaiting || dueAt === null || dueAt <= moment || isGivenUp(expiresAt, now)) return false
+  if (statusCheckedAt === null) return moment >= createdAt + firstAfterMs
+  const isNewReturn = cameBackAt !== undefined && cameBackAt.getTime() > statusCheckedAt
+  const polling = isNewReturn ? 0 : pollingPauseMs(statusCheckedAt - createdAt, expiresAt.getTime() - createdAt)
+  return moment >= statusCheckedAt + Math.max(pauseMs, polling)
 }

@@ -13,8 +13,13 @@ type Subject = {
   /** The reported status of the payment; empty for an exception about a refund, and for an unreadable notification. */
   status: FinalStatus | ''
   paidAt?: Date | null | undefined
-  /** Distinguishes exceptions whose other fields are equal: the id of a refund, the SHA-256 of an unreadable body, or the time of an unreadable status. */
-  digest?: string
+  /** Our id of the refund that the exception is about. */
+  ourRefundId?: string
+  /**
+   * Distinguishes exceptions whose other fields are equal: the SHA-256 of an unreadable body, the time of an unreadable
+   * status, or the acquirer's id of a refund that is not stored.
+   */
+  dedupKey?: string
   /** The beginning of an unreadable body. */
   body?: string
   person?: string | undefined
@@ -25,13 +30,18 @@ type Subject = {
 
 /** Stores an exception for the operator. Returns whether the exception is new: equal facts make one row. */
 export async function saveException(db: Queryable, kind: ExceptionKind, subject: Subject, now: Date): Promise<boolean> {
-  const { mid, orderId, utr = '', amount, status, paidAt, digest = '', body, person, note, acquirerAccount } = subject
+  const { mid, orderId, utr = '', amount, status, paidAt, ourRefundId = '', dedupKey = '' } = subject
+  const { body, person, note, acquirerAccount } = subject
   const { rowCount } = await db.query(
     `insert into payment_exceptions
-       (mid, order_id, kind, utr, amount, status, paid_at, digest, body, told_by, note, acquirer_account, received_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+       (mid, order_id, kind, utr, amount, status, paid_at, our_refund_id, dedup_key, body, reported_by, note,
+        acquirer_account, received_at)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
      on conflict do nothing`,
-    [mid, orderId, kind, utr, amount, status, paidAt, digest, body, person, note, acquirerAccount, now],
+    [
+      ...[mid, orderId, kind, utr, amount, status, paidAt, ourRefundId, dedupKey],
+      ...[body, person, note, acquirerAccount, now],
+    ],
   )
   return rowCount === 1
 }

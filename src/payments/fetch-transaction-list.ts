@@ -19,11 +19,11 @@ const TRANSACTIONS = defineList({
                   where r.mid = {mid} and r.order_id = p.order_id and r.utr = p.utr and r.status = 'SUCCESS'), 0) * 0.01`,
     ],
     ['created_at', 'i.created_at', 'moment'],
-    ['paid_at', 'coalesce(p.paid_at, p.heard_at)', 'moment'],
+    ['paid_at', 'coalesce(p.paid_at, p.received_at)', 'moment'],
   ],
   from: `payments p join payment_intents i on i.mid = p.mid and i.order_id = p.order_id and p.kind <> 'second'`,
   mid: 'p.mid',
-  at: 'coalesce(p.paid_at, p.heard_at)',
+  at: 'coalesce(p.paid_at, p.received_at)',
   utr: 'p.utr',
 })
 

@@ -135,12 +135,12 @@ const LINKS = describeRows('acquirer_intents', [
   ['order_id', 'text', ({ orderId }) => orderId],
   ['acquirer', 'text', ({ paymentLink }) => paymentLink?.acquirer],
   ['acquirer_merchant_id', 'text', ({ paymentLink }) => paymentLink?.merchantId],
-  ['acquirer_id', 'text', ({ paymentLink }) => paymentLink?.id],
+  ['acquirer_order_id', 'text', ({ paymentLink }) => paymentLink?.id],
   ['reference', 'text', ({ paymentLink }) => paymentLink?.reference],
   ['link', 'text', ({ paymentLink }) => paymentLink?.link],
-  ['by_next', 'boolean', ({ paymentLink }) => paymentLink?.isByNext ?? false],
-  ['enquiries', 'smallint', () => 0],
-  ['enquire_at', 'timestamptz', firstEnquiry],
+  ['by_fallback', 'boolean', ({ paymentLink }) => paymentLink?.isByFallback ?? false],
+  ['status_checks', 'smallint', () => 0],
+  ['status_check_at', 'timestamptz', firstEnquiry],
 ])
 
 function compare(a: string, b: string): number {

@@ -7,7 +7,7 @@ import type { NewPayment } from './new-payment.ts'
  * row as the shop sees it; merchantOrderId is the shop's name for it (order_id), orderId is ours payment    money that
  * a customer sends for an intent; the bank names it by a UTR report     a payment's status from the bank, the operator
  * or the sandbox: SUCCESS, FAIL or REJECT change     an intent's new status by a report: SUCCESS, once
- * (payment_changes), or a failed attempt (payment_attempts) link       a link with its own `tr` that an acquirer has
+ * (payments), or a failed attempt (payment_attempts) link       a link with its own `tr` that an acquirer has
  * made for an intent (paymentLink) exception  a report for the operator to look into, because it contradicts our
  * records or comes too late
  */
@@ -43,7 +43,7 @@ export type PaymentLink = {
   reference: string
   link: string
   /** True if the merchant's next acquirer has made the link. Not read from the database. */
-  isByNext?: boolean
+  isByFallback?: boolean
 }
 
 /** An Idempotency-Key. `fingerprint` is a SHA-256 of the request's operation and checked fields. */

@@ -1,7 +1,7 @@
 import { inTransaction, type Pools, type Queryable } from '../db/pool.ts'
 import { prepared } from '../db/prepared.ts'
 import { LIMITS, type Limits } from '../limits.ts'
-import { type Answered, FAIL_TOLD, failureReason, saveAnswered, writtenExpiries } from './answered.ts'
+import { type Answered, FAILURE_REPORTED, failureReason, saveAnswered, writtenExpiries } from './answered.ts'
 import { enquiryState, type WaitedFor } from './enquiries.ts'
 import type { FailureReason } from './failure-reasons.ts'
 import { createInsert } from './insert-intents.ts'
@@ -39,7 +39,7 @@ export type PaymentStatus = WaitedFor & {
   /** Whether the order is paid and has an undelivered return call, as long as no answer has reported the payment. */
   returnCallWaits: boolean
   /** Whether the merchant has got an answer that the order has failed for good. */
-  failTold: boolean
+  failureReported: boolean
 }
 
 export function createIntents(
@@ -139,7 +139,7 @@ export function createIntents(
         requests,
         async (client) => {
           const closed = await close(client, mid, found.orderId, now)
-          if (closed) return { ...found, status: 'CANCELLED' as const, failureReason: null, failTold: true, ...closed }
+          if (closed) return { ...found, status: 'CANCELLED' as const, failureReason: null, failureReported: true, ...closed }
           // Nothing was cancelled, because a payment was stored after the first query.
           return lookUpStatus(client, mid, merchantOrderId)
         },
@@ -171,19 +171,15 @@ async function close(
   await client.query('select from payment_intents where mid = $1 and order_id = $2 for no key update', [mid, orderId])
   const { rows } = await client.query<{ sequence: number }>(
     `update payment_intents i
-        set status = 'CANCELLED', event_sequence = event_sequence + 1
+        set status = 'CANCELLED', cancelled_at = $4, event_sequence = event_sequence + 1
       where mid = $1 and order_id = $2 and status in ${OPEN_STATUSES} and (expires_at > $3 or unreadable_at is not null)
-        and not ${FAIL_TOLD} and not exists (${writtenExpiries('$1', '$2')})
+        and not ${FAILURE_REPORTED} and not exists (${writtenExpiries('$1', '$2')})
      returning event_sequence as sequence`,
-    [mid, orderId, givenUpUntil(now)],
+    [mid, orderId, givenUpUntil(now), now],
   )
   const [cancelled] = rows
   if (cancelled === undefined) return undefined
   await endUnreadable(client, { mid, orderId }, { by: 'merchant', now })
-  await client.query(
-    `insert into payment_changes (mid, order_id, status, reason, changed_at) values ($1, $2, 'CANCELLED', 'merchant', $3)`,
-    [mid, orderId, now],
-  )
   await writeDeliveries(client, 'payment.cancelled', mid, [
     { orderId, ...cancelled, txnStatus: 'FAIL', occurredAt: now },
   ])
@@ -199,7 +195,7 @@ export type Intents = ReturnType<typeof createIntents>
 type StoredIntent = Omit<Intent, 'customer' | 'idempotency'>
 
 const PAYMENT_LINK = `
-  json_build_object('acquirer', a.acquirer, 'merchantId', a.acquirer_merchant_id, 'id', a.acquirer_id,
+  json_build_object('acquirer', a.acquirer, 'merchantId', a.acquirer_merchant_id, 'id', a.acquirer_order_id,
                     'reference', a.reference, 'link', a.link)`
 
 const INTENT = `
@@ -215,7 +211,7 @@ const statusBy = (column: string) => `
            select from webhook_deliveries d
             where d.mid = $1 and d.endpoint_id = '${RETURN_CALL}' and d.order_id = i.order_id
               and d.delivered_at is null) as "returnCallWaits",
-         ${FAIL_TOLD} as "failTold", ${enquiryState('$1')} as enquiry, ${failureReason('$1')} as "failureReason"
+         ${FAILURE_REPORTED} as "failureReported", ${enquiryState('$1')} as enquiry, ${failureReason('$1')} as "failureReason"
     from payment_intents i
    where mid = $1 and ${column} = $2`
 

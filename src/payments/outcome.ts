@@ -79,7 +79,7 @@ export type ReportedIntent = Pick<Intent, 'mid' | 'orderId' | 'amount' | 'expire
   /** Whether the report is about a payment of another order of the same merchant: by the acquirer's id if it has one, otherwise by UTR. */
   isOfAnotherOrder: boolean
   /** Whether an answer or a webhook has told the merchant that the order has failed for good. */
-  failTold: boolean
+  failureReported: boolean
   /** Whether this attempt was reported as failed before. */
   attemptKnown: boolean
   /** Whether the order has as many failed attempts as are stored for an order. */
@@ -135,7 +135,7 @@ export function judge(intent: ReportedIntent, report: PaymentReport, source: Rep
     if (intent.isOfAnotherOrder) return { verdict: 'exception', kind: 'UTR of another order' }
     // A day file comes after every order's end, so its success is late only if the failure was reported to the
     // merchant.
-    if (!isPaid) return { verdict: 'success', late: over && (source !== 'day file' || intent.failTold) }
+    if (!isPaid) return { verdict: 'success', late: over && (source !== 'day file' || intent.failureReported) }
     const isSecond = intent.payments.every((payment) => isOfAnother(report, payment))
     return isSecond ? { verdict: 'second payment', stored: undefined } : { verdict: 'repeat' }
   }

@@ -88,7 +88,7 @@ export function reportPaymentStatus(
   const { txnStatus, msg } = outcome(payment, now())
   const reason = payment.failureReason && { reason: payment.failureReason }
   const isFailed = txnStatus === 'FAIL' || txnStatus === 'REJECT'
-  if (payment.returnCallWaits || (isFailed && !payment.failTold)) {
+  if (payment.returnCallWaits || (isFailed && !payment.failureReported)) {
     // 'finish' is not emitted if the caller left before the whole response was written. An error is ignored: then the merchant's
     // server gets one more return-URL callback, or a payment in a daily transaction report does not count as late.
     const reported = { mid: payment.mid, orderId: payment.orderId, isFailed }

@@ -4,7 +4,7 @@ import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import { prepared } from '../db/prepared.ts'
 import { formsOf, utrOfId } from '../fields.ts'
 import { LIMITS, type Limits } from '../limits.ts'
-import { FAIL_TOLD, writtenExpiries } from './answered.ts'
+import { FAILURE_REPORTED, writtenExpiries } from './answered.ts'
 import { createBoundedExceptions, type SavedException, saveException } from './exceptions.ts'
 import type { FailureReason } from './failure-reasons.ts'
 import { insertDeliveries } from './outbox.ts'
@@ -104,7 +104,7 @@ export function createReports(
         const { late } = judged
         const kind = late ? 'late' : 'first'
         const utr = await storePayment(intent, report, (utr) =>
-          returnsRow(db, PAY(...paymentOf(intent, report, utr, kind, now), source, person, note)),
+          returnsRow(db, PAY(...paymentOf(intent, report, utr, kind, received))),
         )
         if (utr === undefined) return refuse('UTR of another order')
         // An order that was over has the exception without the mark.
@@ -123,7 +123,7 @@ export function createReports(
         if (saves?.('double payment') === false || intent.payments.length > limits.secondPaymentsOfOrder)
           return refuse('double payment')
         const utr = await storePayment(intent, report, (utr) =>
-          returnsRow(db, TAKE_UTR(...paymentOf(intent, report, utr, 'second', now))),
+          returnsRow(db, TAKE_UTR(...paymentOf(intent, report, utr, 'second', received))),
         )
         return utr === undefined ? refuse('UTR of another order') : refuse('double payment', utr)
       }
@@ -185,8 +185,8 @@ export function createReports(
 
     /** Stores the beginning of an unreadable signed body, unless the acquirer account has as many open ones as are stored. */
     async saveUnreadable(body: Buffer, acquirerAccount: string, now: Date): Promise<void> {
-      const digest = createHash('sha256').update(body).digest('hex')
-      const facts = { mid: '', orderId: '', amount: '0', status: '', digest, acquirerAccount } as const
+      const dedupKey = createHash('sha256').update(body).digest('hex')
+      const facts = { mid: '', orderId: '', amount: '0', status: '', dedupKey, acquirerAccount } as const
       const unreadable = { ...facts, body: toPlainText(body, UNREADABLE_BYTES) }
       const saved = await saveBounded(db, 'unreadable', unreadable, now)
       for (const kind of toCount('unreadable', saved)) listeners.onException?.(kind, acquirerAccount)
@@ -240,18 +240,18 @@ async function lockIntent(
 
 const LOCK_INTENT = prepared(
   `select i.mid, i.order_id as "orderId", i.amount * 100 + i.paise as amount, i.status, i.utr,
-          i.unreadable_at is not null as "isUnreadable", i.created_at as "createdAt", i.expires_at as "expiresAt", ${FAIL_TOLD} as "failTold",
+          i.unreadable_at is not null as "isUnreadable", i.created_at as "createdAt", i.expires_at as "expiresAt", ${FAILURE_REPORTED} as "failureReported",
           coalesce(a.acquirer, 'direct') as acquirer
      from payment_intents i
      left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
     where i.mid = $1 and i.order_id = $2
-      and ($3::text is null or coalesce(a.acquirer, 'direct') = $3) and ($4::text is null or a.acquirer_id = $4)
+      and ($3::text is null or coalesce(a.acquirer, 'direct') = $3) and ($4::text is null or a.acquirer_order_id = $4)
       for no key update of i`,
 )
 
 async function findFacts(
   db: Queryable,
-  { mid, orderId, utr: paidBy, failTold }: StoredIntent,
+  { mid, orderId, utr: paidBy, failureReported }: StoredIntent,
   report: PaymentReport,
   attempt: string,
   attemptsOfOrder: number,
@@ -269,12 +269,12 @@ async function findFacts(
       isOfAnotherOrder: ofAnother.some(({ id }) => names === undefined || id === names.id),
       attemptKnown: false,
       attemptsFull: false,
-      failTold: failTold || rows.length > found.length,
+      failureReported: failureReported || rows.length > found.length,
     }
   }
   const { rows } = await db.query<{ known: boolean; stored: number }>(COUNT_ATTEMPTS(mid, orderId, status, attempt))
   const { known = false, stored = 0 } = rows[0] ?? {}
-  const none = { payments: [], isReferenceUsed: false, isOfAnotherOrder: false, failTold }
+  const none = { payments: [], isReferenceUsed: false, isOfAnotherOrder: false, failureReported }
   return { ...none, attemptKnown: known, attemptsFull: stored >= attemptsOfOrder }
 }
 
@@ -334,10 +334,10 @@ const paymentOf = (
   { utr: reference, paidAt, names }: PaymentReport,
   utr: string,
   kind: 'first' | 'late' | 'second',
-  now: Date,
+  { source, now, person, note }: Received,
 ) => [
   ...[mid, utr, orderId, amount, paidAt, now, kind, acquirer, names?.id, names?.txnId],
-  reference === utr ? undefined : reference,
+  ...[reference === utr ? undefined : reference, source, person, note],
 ]
 
 /** Adds to a stored payment what only a later report of it has: the acquirer's ids, and the bank's reference. */
@@ -359,9 +359,9 @@ async function learn(db: Queryable, mid: string, stored: StoredPayment, { utr, n
 /** SQL that yields a row unless another order has the UTR. `union`, because on Citus both parts see an inserted row. */
 const TAKEN = `
   inserted as (
-    insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer, acquirer_payment_id,
-                          acquirer_txn_id, bank_reference)
-    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+    insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer, acquirer_payment_id,
+                          acquirer_txn_id, bank_reference, source, reported_by, note)
+    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
         on conflict do nothing
     returning order_id
   ), taken as (
@@ -375,12 +375,7 @@ const TAKE_UTR = prepared(`with ${TAKEN} select from taken`)
 
 /** Assigns the UTR of the order's own payment, marks the order as paid, and writes the webhook deliveries. */
 const PAY = prepared(
-  `with ${TAKEN}, changed as (
-     insert into payment_changes (mid, order_id, utr, paid_at, status, reason, told_by, note, changed_at)
-     select $1, $3, $2, $5, 'SUCCESS', $12, $13, $14, $6 from taken
-         -- A forged row of the service's role must not keep out the payment.
-         on conflict do nothing
-   ), paid as (
+  `with ${TAKEN}, paid as (
      update payment_intents
         set status = 'SUCCESS', utr = $2, event_sequence = event_sequence + 1
       where mid = $1 and order_id = $3 and exists (select 1 from taken)
@@ -396,7 +391,7 @@ const PAY = prepared(
  */
 const ADD_ATTEMPT = prepared(
   `with added as (
-     insert into payment_attempts (mid, order_id, status, attempt, utr, paid_at, reason, reported_at, failure_reason,
+     insert into payment_attempts (mid, order_id, status, attempt, utr, paid_at, source, received_at, failure_reason,
                                    failure_code)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $10, $11)
          on conflict do nothing

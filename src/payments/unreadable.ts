@@ -1,5 +1,5 @@
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
-import { FAIL_TOLD } from './answered.ts'
+import { FAILURE_REPORTED } from './answered.ts'
 import { saveException } from './exceptions.ts'
 import { givenUpUntil, OPEN_STATUSES } from './outcome.ts'
 
@@ -29,11 +29,11 @@ export function saveUnreadable(
     await client.query(
       `update payment_intents i
           set unreadable_at = $3
-        where mid = $1 and order_id = $2 and status in ${OPEN_STATUSES} and expires_at > $4 and not ${FAIL_TOLD}`,
+        where mid = $1 and order_id = $2 and status in ${OPEN_STATUSES} and expires_at > $4 and not ${FAILURE_REPORTED}`,
       [mid, orderId, now, givenUpUntil(now)],
     )
     // The time distinguishes the exception from an earlier one of the order, which has been resolved.
-    const key = { amount: '0', status: '' as const, digest: now.toISOString(), acquirerAccount }
+    const key = { amount: '0', status: '' as const, dedupKey: now.toISOString(), acquirerAccount }
     return saveException(client, 'unreadable', { mid, orderId, ...key }, now)
   })
 }

@@ -63,7 +63,7 @@ const UNPADDED = `regexp_replace(utr, '^0000(?=[0-9]{12}$)', '')`
 async function findLater(db: Queryable, { from, until }: { from: Date; until: Date }): Promise<Payment[]> {
   const { rows } = await db.query<Payment>(
     `with heard as (
-       select ${UNPADDED} as utr from payments where heard_at >= $1 and heard_at < $2
+       select ${UNPADDED} as utr from payments where received_at >= $1 and received_at < $2
      ), forms as (
        select utr from heard union select '0000' || utr from heard where utr ~ '^[0-9]{12}$'
      ), shared as (
@@ -76,7 +76,7 @@ async function findLater(db: Queryable, { from, until }: { from: Date; until: Da
      select mid, order_id as "orderId", utr, amount_paise as amount, paid_at as "paidAt", acquirer
        from payments
       where utr in (select utr from shared union select '0000' || utr from shared)
-      order by ${UNPADDED}, heard_at, mid`,
+      order by ${UNPADDED}, received_at, mid`,
     [from, until],
   )
   // A merchant may have both forms of an RRN.

@@ -18,7 +18,7 @@ import { amountOf, aroundOf, type Rest, readRests } from './rests.ts'
 
 const NOT_KNOWN: Arrival = { arrival: 'not known', arrivedOn: null, credited: null, statement: null }
 
-export type ArrivedPayout = Omit<PayoutLine, 'utr' | 'knownAt'> & Arrival
+export type ArrivedPayout = Omit<PayoutLine, 'utr' | 'recordedAt'> & Arrival
 
 /**
  * The payouts of these days, and what statements say of each: merchant after merchant, oldest first; then what is the accounts' of
@@ -35,7 +35,7 @@ export function listArrivals(
       const own = accounts.filter(({ mids }) => mids.includes(one))
       if (ofStatements && own.length === 0) continue
       for (const account of own) account.arrivals ??= await arrivalsAt(snapshot, account, days, rests)
-      for await (const { utr, knownAt, ...payout } of payoutsOf(snapshot, one, days, rests)) {
+      for await (const { utr, recordedAt, ...payout } of payoutsOf(snapshot, one, days, rests)) {
         yield { ...payout, ...arrivalOf(payout, own) }
       }
     }
@@ -85,18 +85,18 @@ async function readAccounts({ client, known }: Snapshot): Promise<BankAccount[]>
 }
 
 /**
- * The days of which statements hold every line that may be a payout which is known since `knownAt`. Of one that was not known when a
+ * The days of which statements hold every line that may be a payout which is known since `recordedAt`. Of one that was not known when a
  * statement was imported, lines may be deleted.
  */
 function coveredFor(
-  { knownAt }: Pick<PayoutLine, 'knownAt'>,
+  { recordedAt }: Pick<PayoutLine, 'recordedAt'>,
   statements: readonly Covering[],
   bankDays: BankDays,
 ): Days[] {
-  const last = statements.findLast(({ at }) => at < knownAt)
+  const last = statements.findLast(({ at }) => at < recordedAt)
   const kept = last ? keptSince(last.at, bankDays) : ''
   return statements.flatMap(({ from, to, at }) =>
-    to === null ? [] : [{ from: at < knownAt && from < kept ? kept : from, to }],
+    to === null ? [] : [{ from: at < recordedAt && from < kept ? kept : from, to }],
   )
 }
 
@@ -117,7 +117,7 @@ async function arrivalsAt(
 }
 
 /** What an acquirer transfers to a bank account by one credit: the payouts, to several merchants, that `keyOf` names alike. */
-type Transfer = AwaitedPayout & { key: string; references: string[]; knownAt: Date }
+type Transfer = AwaitedPayout & { key: string; references: string[]; recordedAt: Date }
 
 /** The transfers to the bank account whose last row is of these days. `rests` are what the payouts are more or less by. */
 export async function transfersTo(
@@ -128,17 +128,17 @@ export async function transfersTo(
 ): Promise<Transfer[]> {
   const transfers = new Map<string, Transfer>()
   for (const mid of mids) {
-    for await (const { utr, knownAt, ...payout } of payoutsOf(snapshot, mid, days, rests)) {
+    for await (const { utr, recordedAt, ...payout } of payoutsOf(snapshot, mid, days, rests)) {
       if (account !== null && payout.account !== null && payout.account !== account) continue
       const key = keyOf(payout)
-      const { expected, references, ...last } = transfers.get(key) ?? { expected: 0n, references: [], day: '', knownAt }
+      const { expected, references, ...last } = transfers.get(key) ?? { expected: 0n, references: [], day: '', recordedAt }
       const own = [payout.bankReference, ...(utr === null ? [] : [utr])].map(comparable)
       transfers.set(key, {
         key,
         references: [...references, ...own],
         expected: expected + payout.net,
         day: last.day > payout.day ? last.day : payout.day,
-        knownAt: last.knownAt > knownAt ? last.knownAt : knownAt,
+        recordedAt: last.recordedAt > recordedAt ? last.recordedAt : recordedAt,
       })
     }
   }

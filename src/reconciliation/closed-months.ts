@@ -118,7 +118,7 @@ async function becameDue({ client, mid, known, bankDays }: Ledger, closedAt: Dat
   const dueFrom = (moment: Date) => startOfDay(bankDays.previousBankDay(toIstDay(moment)))
   const { rows } = await client.query(
     `select from payments
-      where mid = $1 and coalesce(paid_at, heard_at) >= $2 and coalesce(paid_at, heard_at) < least($3::timestamptz, $4)
+      where mid = $1 and coalesce(paid_at, received_at) >= $2 and coalesce(paid_at, received_at) < least($3::timestamptz, $4)
       limit 1`,
     [mid, dueFrom(closedAt), dueFrom(known), boundsOf({ from: to, to })[1]],
   )
@@ -155,20 +155,19 @@ const CHANGES = `
       select 'import ' || i.import_id as by, s.utr as what
         from settlements s
         join settlement_imports i on i.import_id = s.import_id and i.imported_at > $3
-       where s.mid = $1 and s.known_at > $3 and s.known_at <= $2 and ${OF_THE_DAYS}
+       where s.mid = $1 and s.recorded_at > $3 and s.recorded_at <= $2 and ${OF_THE_DAYS}
        union all
-      select case when undone then 'undo of import ' else 'import ' end || replaced_by, utr
+      select case when undone then 'undo of import ' else 'import ' end || replaced_by_import_id, utr
         from settlement_versions
        where mid = $1 and replaced_at > $3 and replaced_at <= $2 and ${OF_THE_DAYS}
        union all
-      select 'report by ' || c.reason || ' of order ' || p.order_id, p.order_id
+      select 'report by ' || p.source || ' of order ' || p.order_id, p.order_id
         from payments p
-        join payment_changes c on c.mid = $1 and c.order_id = p.order_id and c.status = 'SUCCESS'
-       where p.mid = $1 and p.kind <> 'second' and p.heard_at > $3 and p.heard_at <= $2 and coalesce(p.paid_at, p.heard_at) < $4
+       where p.mid = $1 and p.kind <> 'second' and p.received_at > $3 and p.received_at <= $2 and coalesce(p.paid_at, p.received_at) < $4
        union all
-      select 'refund ' || r.our_refund_id || ' by ' || r.made_by, r.our_refund_id
+      select 'refund ' || r.our_refund_id || ' by ' || r.created_by, r.our_refund_id
         from refunds r
-        join payments p on p.mid = $1 and p.utr = r.utr and coalesce(p.paid_at, p.heard_at) < $4
+        join payments p on p.mid = $1 and p.utr = r.utr and coalesce(p.paid_at, p.received_at) < $4
        where r.mid = $1 and r.status = 'SUCCESS' and r.ended_at > $3 and r.ended_at <= $2
        union all
       select case when name is null then 'removed' else 'added' end || ' bank holiday ' || to_char(day, 'YYYY-MM-DD') || ' by '

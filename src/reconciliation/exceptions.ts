@@ -44,7 +44,7 @@ export function createExceptions(db: Queryable) {
     const { rows } = await db.query<PaymentException>(
       `select e.exception_id as id, e.mid, e.order_id as "orderId", e.kind, e.status, e.utr,
               case when e.kind <> 'unreadable' then e.amount end as amount, e.paid_at as "paidAt", e.body,
-              e.told_by as "toldBy", e.note, e.acquirer_account as "acquirerAccount", e.received_at as "receivedAt",
+              e.reported_by as "toldBy", e.note, e.acquirer_account as "acquirerAccount", e.received_at as "receivedAt",
               r.reason as resolution, r.resolved_by as "resolvedBy", r.resolved_at as "resolvedAt"
          from payment_exceptions e
          left join payment_resolutions r on r.mid = e.mid and r.exception_id = e.exception_id

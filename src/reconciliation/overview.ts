@@ -104,11 +104,11 @@ export function createOverview(db: Queryable) {
   async function refunds(now: Date): Promise<Overview['refunds']> {
     const { rows } = await db.query<OpenRefund & { open: number; overdue: number; sum: number }>(
       `select mid, our_refund_id as "refundId", order_id as "orderId", acquirer, amount_paise as amount,
-              made_at as "madeAt", (count(*) over ())::integer as open, (sum(amount_paise) over ())::float8 as sum,
-              (count(*) filter (where made_at < $1) over ())::integer as overdue
+              created_at as "madeAt", (count(*) over ())::integer as open, (sum(amount_paise) over ())::float8 as sum,
+              (count(*) filter (where created_at < $1) over ())::integer as overdue
          from refunds
         where status = 'PENDING'
-        order by made_at, mid, our_refund_id
+        order by created_at, mid, our_refund_id
         limit $2`,
       [overdueBefore(now), LISTED],
     )
@@ -132,7 +132,7 @@ export function createOverview(db: Queryable) {
     const { rows } = await db.query<{ count: number }>(
       `select count(*)::integer as count
          from merchants m
-         join acquirer_intents a on a.mid = m.mid and a.by_next and a.order_id >= $1`,
+         join acquirer_intents a on a.mid = m.mid and a.by_fallback and a.order_id >= $1`,
       [orderIdsBegin(istDayOf(now))],
     )
     return rows[0]?.count ?? 0

@@ -96,7 +96,7 @@ export function createPaymentHistory(db: Database) {
                 i.unreadable_at is not null as "isUnreadable", i.utr, p.bank_reference as "bankReference",
                 p.acquirer_payment_id as "paymentId",
                 i.created_at as "createdAt", i.expires_at as "expiresAt", coalesce(a.acquirer, 'direct') as acquirer,
-                a.acquirer_id as "acquirerId", a.reference as "acquirerReference", a.enquiries
+                a.acquirer_order_id as "acquirerId", a.reference as "acquirerReference", a.status_checks as enquiries
            from payment_intents i
            left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
            left join payments p on p.mid = i.mid and p.utr = i.utr
@@ -109,16 +109,20 @@ export function createPaymentHistory(db: Database) {
       const intent = { ...found, bankReference: found.bankReference ?? (isReference ? found.utr : null) }
       const { mid } = intent
       const changes = await db.query<PaymentChange>(
-        `select status, utr, paid_at as "paidAt", reason, told_by as "toldBy", note, null as "failureReason",
-                null as "failureCode", changed_at as "changedAt"
-           from payment_changes
-          where mid = $1 and order_id = $2
+        `select 'SUCCESS' as status, utr, paid_at as "paidAt", source as reason, reported_by as "toldBy", note,
+                null as "failureReason", null as "failureCode", received_at as "changedAt"
+           from payments
+          where mid = $1 and utr = $3 and order_id = $2 and kind <> 'second'
          union all
-         select status, utr, paid_at, reason, null, null, failure_reason, failure_code, reported_at
+         select status, utr, paid_at, source, null, null, failure_reason, failure_code, received_at
            from payment_attempts
           where mid = $1 and order_id = $2
+         union all
+         select 'CANCELLED', null, null, 'merchant', null, null, null, null, cancelled_at
+           from payment_intents
+          where mid = $1 and order_id = $2 and cancelled_at is not null
           order by "changedAt"`,
-        [mid, orderId],
+        [mid, orderId, intent.utr],
       )
       const exceptions = await createExceptions(db).ofOrder(mid, orderId)
       const refunds = await listRefunds(db, { mid, orderId })
@@ -196,7 +200,7 @@ function ordersOf(sought: Exclude<Sought, { orderId: string }>): { orders: strin
       union select p.mid, p.order_id
               from merchants m
               join payments p on p.mid = m.mid
-             where p.amount_paise = $4 and coalesce(p.paid_at, p.heard_at) >= $5 and coalesce(p.paid_at, p.heard_at) < $6
+             where p.amount_paise = $4 and coalesce(p.paid_at, p.received_at) >= $5 and coalesce(p.paid_at, p.received_at) < $6
       union select mid, order_id
               from payment_exceptions
              where mid <> '' and amount * 100 = $4 and coalesce(paid_at, received_at) >= $5

@@ -19,7 +19,7 @@ export type PayoutLine = {
   /** The UTR of a payout of one row; null for others. */
   utr: string | null
   /** When the last of its rows was first stored as paid out. */
-  knownAt: Date
+  recordedAt: Date
   rows: number
   /** Of the rows that pay something out, with fee and tax. */
   gross: bigint
@@ -60,11 +60,11 @@ const AROUND = `initiated_at between $3::timestamptz - interval '31 days' and $4
 const PAYOUTS = prepared(`
   select ${textOf(dayOf('max(at)'))} as day, $1 as mid, account, bank_reference_number as "bankReference",
          case when count(*) = 1 then min(utr) end as utr, count(*)::integer as rows,
-         greatest(max(least(known_at, first_known_at)), 'epoch') as "knownAt",
+         greatest(max(least(recorded_at, first_recorded_at)), 'epoch') as "recordedAt",
          ${sumWhere('amount >= 0')} as gross, ${paiseOf('coalesce(sum(fee), 0)')} as fee, ${paiseOf('coalesce(sum(tax), 0)')} as tax,
          ${sumWhere('amount < 0')} as deductions, ${paiseOf('sum(amount)')} as net
     from (${settlementsKnown(`status = 'SUCCESS' and ${AROUND}`)}) s
-    left join (select utr, min(known_at) as first_known_at
+    left join (select utr, min(recorded_at) as first_recorded_at
                  from settlement_versions
                 where mid = $1 and status = 'SUCCESS' and not undone and ${AROUND}
                 group by utr) v using (utr)

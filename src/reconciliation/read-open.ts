@@ -84,7 +84,7 @@ export async function overdueRefunds({ client, mid, known }: Ledger, days: Days)
 
 const OVERDUE_REFUNDS = prepared(`
   select mid, our_refund_id as "refundId", order_id as "orderId", acquirer, amount_paise::text as amount,
-         made_at as "madeAt"
+         created_at as "madeAt"
     from refunds
-   where mid = $1 and made_at < least($3::timestamptz, $4) and (ended_at is null or ended_at > $2)
-   order by made_at, our_refund_id`)
+   where mid = $1 and created_at < least($3::timestamptz, $4) and (ended_at is null or ended_at > $2)
+   order by created_at, our_refund_id`)

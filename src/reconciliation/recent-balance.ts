@@ -79,8 +79,8 @@ export async function balanceUntilYesterday(
 async function midsSince(client: PoolClient, since: Date | undefined, month: string | undefined): Promise<string[]> {
   const { rows } = await client.query<{ mid: string }>(
     `select mid from closed_items where month = $2
-      union select mid from settlements where known_at >= coalesce($1::timestamptz, '-infinity')
-      union select mid from payments where heard_at >= coalesce($1::timestamptz, '-infinity')
+      union select mid from settlements where recorded_at >= coalesce($1::timestamptz, '-infinity')
+      union select mid from payments where received_at >= coalesce($1::timestamptz, '-infinity')
       union select mid from payment_exceptions where received_at >= coalesce($1::timestamptz, '-infinity')
       union select mid from difference_resolutions where resolved_at >= coalesce($1::timestamptz, '-infinity')
       limit ${MERCHANTS_READ + 1}`,

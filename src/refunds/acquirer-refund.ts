@@ -60,14 +60,14 @@ export async function storeAcquirerRefund(
       if (status === 'FAIL') return { above: 'failed' }
       const note = `refund ${id} by the acquirer${amount > paid.left ? '' : `, after ${paid.count} others`}`
       const facts = { mid, orderId, utr: paid.utr, amount: toDecimalText(amount), status: '' } as const
-      const reported = { digest: id.toLowerCase(), person: 'notification', note, acquirerAccount: acquirer }
+      const reported = { dedupKey: id.toLowerCase(), person: 'notification', note, acquirerAccount: acquirer }
       return { above: await saveBounded(client, ABOVE, { ...facts, ...reported }, now) }
     }
     const ourRefundId = newId(now)
     await client.query(
       `insert into refunds
          (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, exception_id, acquirer, acquirer_merchant_id,
-          made_by, made_at, status, acquirer_refund_id)
+          created_by, created_at, status, acquirer_refund_id)
        select p.mid, $4, $4, p.order_id, p.utr, $6, 'by the acquirer', e.exception_id, $5, a.acquirer_merchant_id,
               'acquirer', $8, 'PENDING', $7
          from payments p

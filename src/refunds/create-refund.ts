@@ -16,7 +16,7 @@ export type RefundRequest = {
   note: string
   utr?: string | undefined
   exceptionId?: string | undefined
-  madeBy: string
+  createdBy: string
 }
 
 /** The refund, where `made` is false for a repeated request, or the reason of a refusal. */
@@ -50,7 +50,7 @@ export async function createRefund(
     if (payment === undefined) return { refused: 'not successful' }
     if (payment.count >= MOST_OF_PAYMENT) return { refused: 'too many' }
     const ourRefundId = newId(now)
-    const { mid, refundId = ourRefundId, orderId, amount: requested, note, exceptionId, madeBy } = request
+    const { mid, refundId = ourRefundId, orderId, amount: requested, note, exceptionId, createdBy } = request
     const amount = requested ?? payment.left
     if (amount < 1 || amount > payment.left) return { refused: 'exceeds' }
     const named = [mid, refundId, ourRefundId, orderId, payment.utr]
@@ -58,11 +58,11 @@ export async function createRefund(
     const dueAt = acquirer === 'direct' ? null : now
     const { rowCount } = await client.query(
       `insert into refunds
-         (mid, refund_id, our_refund_id, order_id, utr, amount_paise, asked_paise, note, exception_id, acquirer,
-          acquirer_merchant_id, made_by, made_at, status, due_at)
+         (mid, refund_id, our_refund_id, order_id, utr, amount_paise, requested_paise, note, exception_id, acquirer,
+          acquirer_merchant_id, created_by, created_at, status, due_at)
        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 'PENDING', $14)
        on conflict do nothing`,
-      [...named, amount, requested, note, exceptionId, acquirer, acquirerMerchantId, madeBy, now, dueAt],
+      [...named, amount, requested, note, exceptionId, acquirer, acquirerMerchantId, createdBy, now, dueAt],
     )
     // No row: a simultaneous refund of another order, which has its own lock, has taken this refund_id.
     if (rowCount === 0) return { refused: 'refund_id exists' }

@@ -22,7 +22,7 @@ const LONGEST_PAUSE_SECONDS = 3_600
 /** A refund to send or to query. `paymentLink` is the link of the refund's order. */
 export type DueRefund = Pick<
   Refund,
-  'mid' | 'orderId' | 'ourRefundId' | 'amount' | 'note' | 'utr' | 'acquirer' | 'acquirerRefundId' | 'madeAt' | 'sentAt'
+  'mid' | 'orderId' | 'ourRefundId' | 'amount' | 'note' | 'utr' | 'acquirer' | 'acquirerRefundId' | 'createdAt' | 'sentAt'
 > & {
   /** Whether the refunded payment is a second payment of its order. */
   isSecond: boolean
@@ -63,10 +63,10 @@ export function createDueRefunds(db: Database) {
          )
          select r.mid, r.order_id as "orderId", r.our_refund_id as "ourRefundId", r.amount_paise as amount, r.note, r.utr,
                 coalesce(p.kind = 'second', false) as "isSecond", r.acquirer,
-                r.acquirer_refund_id as "acquirerRefundId", r.made_at as "madeAt", r.sent_at as "sentAt",
+                r.acquirer_refund_id as "acquirerRefundId", r.created_at as "createdAt", r.sent_at as "sentAt",
                 case when p.acquirer_payment_id is not null and p.acquirer_txn_id is not null
                   then json_build_object('id', p.acquirer_payment_id, 'txnId', p.acquirer_txn_id) end as payment,
-                json_build_object('acquirer', r.acquirer, 'merchantId', r.acquirer_merchant_id, 'id', a.acquirer_id,
+                json_build_object('acquirer', r.acquirer, 'merchantId', r.acquirer_merchant_id, 'id', a.acquirer_order_id,
                                   'reference', a.reference, 'link', a.link) as "paymentLink"
            from claimed r
            join acquirer_intents a on a.mid = $1 and a.order_id = r.order_id
@@ -126,7 +126,7 @@ export async function retryRefund(db: Database, { mid, ourRefundId }: RefundName
         and r.acquirer_refund_id is null
         and exists (select from payment_exceptions e
                      where e.mid = r.mid and e.order_id = r.order_id and e.kind = 'refund unsure'
-                       and e.digest = r.our_refund_id)`,
+                       and e.our_refund_id = r.our_refund_id)`,
     [mid, ourRefundId, now],
   )
   return rowCount === 1

@@ -180,7 +180,7 @@ export const saveRefundException = (
   { source, reason }: { source: string; reason?: string | undefined },
   now: Date,
 ): Promise<boolean> => {
-  const subject = { mid, orderId, utr, amount: toDecimalText(amount), status: '', digest: ourRefundId } as const
+  const subject = { mid, orderId, utr, amount: toDecimalText(amount), status: '', ourRefundId } as const
   const acquirerAccount = source === 'notification' ? acquirer : undefined
   return saveException(db, kind, { ...subject, person: source, note: reason, acquirerAccount }, now)
 }
@@ -240,7 +240,7 @@ async function endExceptions(
     `insert into payment_resolutions (mid, exception_id, reason, resolved_by, resolved_at)
      select mid, exception_id, $6, $7, $8::timestamptz
        from payment_exceptions
-      where mid = $1 and ((order_id = $2 and digest = $3 and kind = any ($4)) or exception_id = $5)
+      where mid = $1 and ((order_id = $2 and our_refund_id = $3 and kind = any ($4)) or exception_id = $5)
      on conflict do nothing`,
     [mid, orderId, ourRefundId, ends.kinds, ends.ended, ends.reason, ends.source, ends.now],
   )

@@ -68,7 +68,7 @@ export const refundPayment = operation({
       const { refund_id, amount, note } = body
       const order = await intents.findStatus(mid, body.order_id)
       if (!order) throw orderNotFound()
-      const refund = { mid, orderId: order.orderId, refundId: refund_id, amount, note, madeBy: 'merchant' }
+      const refund = { mid, orderId: order.orderId, refundId: refund_id, amount, note, createdBy: 'merchant' }
       const made = await inTurn(`${mid} ${order.orderId}`, deadlineOf(request, reply), (claim) =>
         createRefund(pools.requests, refund, now(), claim),
       )

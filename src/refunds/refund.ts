@@ -22,8 +22,8 @@ export type Refund = {
   exceptionId: string | null
   acquirer: string
   acquirerMerchantId: string | null
-  madeBy: string
-  madeAt: Date
+  createdBy: string
+  createdAt: Date
   status: RefundStatus
   /** The bank's reference of the refund; empty until it is known. */
   reference: string

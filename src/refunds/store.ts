@@ -9,9 +9,9 @@ export const overdueBefore = (now: Date) => new Date(istDayOf(now).getTime() - 5
 
 const SELECT_REFUNDS = `
   select r.mid, r.refund_id as "refundId", r.our_refund_id as "ourRefundId", r.order_id as "orderId",
-         i.merchant_order_id as "merchantOrderId", r.utr, r.amount_paise as amount, r.asked_paise as requested, r.note,
-         r.exception_id as "exceptionId", r.acquirer, r.acquirer_merchant_id as "acquirerMerchantId", r.made_by as "madeBy",
-         r.made_at as "madeAt", r.status, r.reference, r.reason, r.ended_at as "endedAt",
+         i.merchant_order_id as "merchantOrderId", r.utr, r.amount_paise as amount, r.requested_paise as requested, r.note,
+         r.exception_id as "exceptionId", r.acquirer, r.acquirer_merchant_id as "acquirerMerchantId", r.created_by as "createdBy",
+         r.created_at as "createdAt", r.status, r.reference, r.reason, r.ended_at as "endedAt",
          r.acquirer_refund_id as "acquirerRefundId", r.sent_at as "sentAt", r.attempts, r.due_at as "dueAt"
     from refunds r
     join payment_intents i on i.mid = r.mid and i.order_id = r.order_id`
@@ -46,7 +46,7 @@ export async function listRefunds(
         and ($3::text is null or r.order_id = $3)
         and ($4::text is null or r.our_refund_id = $4)
         and ($5::text is null or r.acquirer = $5)
-      order by r.made_at, r.mid, r.our_refund_id`,
+      order by r.created_at, r.mid, r.our_refund_id`,
     [open, mid, orderId, ourRefundId, acquirer],
   )
   return rows
@@ -60,7 +60,7 @@ export async function isLeftToPerson(db: Queryable, { mid, orderId, ourRefundId,
   if (dueAt === null) return true
   const { rowCount } = await db.query(
     `select from payment_exceptions e
-      where e.mid = $1 and e.order_id = $2 and e.digest = $3 and e.kind in ('refund unsure', 'refund without an end')
+      where e.mid = $1 and e.order_id = $2 and e.our_refund_id = $3 and e.kind in ('refund unsure', 'refund without an end')
         and not exists (select from payment_resolutions r where r.mid = e.mid and r.exception_id = e.exception_id)`,
     [mid, orderId, ourRefundId],
   )

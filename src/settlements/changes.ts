@@ -171,7 +171,7 @@ async function change(client: Queryable, changed: Changed[], { importId, now }: 
      )
      update settlements s
         set status = c.status, fee = c.fee, tax = c.tax, payment_utr = c.payment_utr, account = c.account,
-            value_date = c.value_date, import_id = $1, known_at = greatest(s.known_at, $2)
+            value_date = c.value_date, import_id = $1, recorded_at = greatest(s.recorded_at, $2)
        from changed c
       where s.mid = c.mid and s.utr = c.utr`,
     [importId, now, JSON.stringify(changed)],

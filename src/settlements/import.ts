@@ -159,7 +159,7 @@ async function insertNew(client: Queryable, { importId, now, account }: Running)
     `with inserted as (
        insert into settlements
          (mid, utr, amount, bank_reference_number, status, initiated_at, created_at, fee, tax, payment_utr, value_date,
-          account, import_id, known_at)
+          account, import_id, recorded_at)
        select i.mid, i.utr, i.amount, i.bank_reference_number, i.status, i.initiated_at, coalesce(i.created_at, $1),
               i.fee, i.tax, i.payment_utr, i.value_date, $3, $2, $1
          from incoming i

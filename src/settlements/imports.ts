@@ -54,7 +54,7 @@ export async function lockForImport(client: Queryable, table: 'settlements' | 's
 }
 
 const VERSION =
-  'mid utr amount bank_reference_number status initiated_at created_at fee tax payment_utr account value_date import_id known_at'.split(
+  'mid utr amount bank_reference_number status initiated_at created_at fee tax payment_utr account value_date import_id recorded_at'.split(
     ' ',
   )
 
@@ -64,7 +64,7 @@ const VERSION =
  * the moment of the version before it.
  */
 export const intoVersions = ({ undone }: { undone: boolean }) =>
-  `insert into settlement_versions (${VERSION.join(', ')}, replaced_at, replaced_by, undone)
+  `insert into settlement_versions (${VERSION.join(', ')}, replaced_at, replaced_by_import_id, undone)
    select s.${VERSION.join(', s.')}, $2::timestamptz, $1, ${undone}`
 
 /** Returns the number of the next import of this table. Other imports must be locked out. */
@@ -131,9 +131,9 @@ export async function undoImport(
   const restored = await client.query(
     `update settlements s
         set status = v.status, fee = v.fee, tax = v.tax, payment_utr = v.payment_utr, account = v.account,
-            value_date = v.value_date, import_id = v.import_id, known_at = greatest(s.known_at, $2)
+            value_date = v.value_date, import_id = v.import_id, recorded_at = greatest(s.recorded_at, $2)
        from settlement_versions v
-      where v.replaced_by = $1 and not v.undone and s.mid = v.mid and s.utr = v.utr`,
+      where v.replaced_by_import_id = $1 and not v.undone and s.mid = v.mid and s.utr = v.utr`,
     [importId, now],
   )
   const removed = await client.query('delete from settlements where import_id = $1', [importId])

@@ -68,14 +68,14 @@ export function fieldReaders({ date, statuses }: Layout) {
 
 export type FieldReaders = ReturnType<typeof fieldReaders>
 
-const LAYOUT = 'name, columns, date_form as date, statuses, mid'
+const LAYOUT = 'name, columns, date_format as date, statuses, mid'
 
 export function createLayouts(db: Queryable) {
   return {
     /** False when there is one of this name. */
     async add({ name, columns, date, statuses, mid }: Layout): Promise<boolean> {
       const { rowCount } = await db.query(
-        `insert into file_layouts (name, columns, date_form, statuses, mid)
+        `insert into file_layouts (name, columns, date_format, statuses, mid)
          values ($1, $2, $3, $4, $5)
          on conflict (name) do nothing`,
         [name, JSON.stringify(columns), date, JSON.stringify(statuses), mid],

@@ -89,7 +89,7 @@ export async function importStatement(
   const coversTo = until !== undefined && until >= coversFrom ? until : null
   await client.query(
     `insert into statement_imports
-       (import_id, imported_at, imported_by, file, sha256, mids, account, covers_from, covers_to, kept, closing_day, closing_paise)
+       (import_id, imported_at, imported_by, file, sha256, mids, account, covers_from, covers_to, stored, closing_day, closing_paise)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
     [
       ...[importId, now, person, file, sha256.digest('hex'), [...mids].sort(), account, coversFrom, coversTo, kept],
@@ -185,7 +185,7 @@ export async function listStatements(db: Queryable): Promise<StoredStatement[]> 
   const { rows } = await db.query<StoredStatement>(
     `select import_id as "importId", imported_at as at, imported_by as person, file, sha256, mids, account,
             to_char(covers_from, 'YYYY-MM-DD') as "coversFrom", to_char(covers_to, 'YYYY-MM-DD') as "coversTo",
-            kept::float8 as kept, undone_at as "undoneAt", undone_by as "undoneBy"
+            stored::float8 as kept, undone_at as "undoneAt", undone_by as "undoneBy"
        from statement_imports
       order by import_id`,
   )

@@ -12,10 +12,10 @@ export async function saveFees(
   now: Date,
 ): Promise<void> {
   await db.query(
-    `insert into merchant_fees (mid, acquirer, since, fee, tax)
+    `insert into merchant_fees (mid, acquirer, since, fee_percent, tax_percent)
      select $1, acquirer, $2, fee, tax
        from unnest($3::text[], $4::numeric[], $5::numeric[]) as f (acquirer, fee, tax)
-     on conflict (mid, acquirer, since) do update set fee = excluded.fee, tax = excluded.tax`,
+     on conflict (mid, acquirer, since) do update set fee_percent = excluded.fee_percent, tax_percent = excluded.tax_percent`,
     [mid, toIstDay(now), fees.map((one) => one.acquirer), fees.map(({ fee }) => fee), fees.map(({ tax }) => tax)],
   )
 }
@@ -23,9 +23,9 @@ export async function saveFees(
 /** The newest fees of each acquirer where some are expected, by mid. */
 export async function newestFees(db: Queryable): Promise<Map<string, MerchantFee[]>> {
   const { rows } = await db.query<MerchantFee & { mid: string }>(
-    `select mid, acquirer, to_char(since, 'YYYY-MM-DD') as since, fee::text, tax::text
+    `select mid, acquirer, to_char(since, 'YYYY-MM-DD') as since, fee_percent::text as fee, tax_percent::text as tax
        from (select distinct on (mid, acquirer) * from merchant_fees order by mid, acquirer, since desc) newest
-      where fee is not null
+      where fee_percent is not null
       order by mid, acquirer`,
   )
   const byMid = new Map<string, MerchantFee[]>()

@@ -32,8 +32,8 @@ const columnOf = (field: string) => field.replace(/[A-Z]/g, (letter) => `_${lett
 /** SQL columns of a `Merchant`, from `merchants m`. */
 export const MERCHANT = `
   m.mid, m.name, m.vpa, m.payees, m.mcc, m.dynamic_qr as "dynamicQr", m.acquirer,
-  m.acquirer_merchant_id as "acquirerMerchantId", m.next_acquirer as "nextAcquirer",
-  m.next_acquirer_merchant_id as "nextAcquirerMerchantId", m.input, m.expiry_minutes as "expiryMinutes",
+  m.acquirer_merchant_id as "acquirerMerchantId", m.fallback_acquirer as "nextAcquirer",
+  m.fallback_acquirer_merchant_id as "nextAcquirerMerchantId", m.input, m.expiry_minutes as "expiryMinutes",
   m.max_amount as "maxAmount", m.created_at as "createdAt", m.disabled_at as "disabledAt"`
 
 /** Fields that the operator may change; an absent field stays unchanged. */
@@ -94,7 +94,7 @@ export function createMerchants(db: Queryable) {
       const { rows } = await db.query<{ acquirer: string }>(
         `select distinct a.acquirer
            from merchants m
-          cross join unnest(array[m.acquirer, m.next_acquirer]) as a (acquirer)
+          cross join unnest(array[m.acquirer, m.fallback_acquirer]) as a (acquirer)
           where m.disabled_at is null and a.acquirer is not null
           order by 1`,
       )

@@ -115,7 +115,7 @@ export function dueDeliveries({ deliveries, http, sealingKeys, log, metrics, now
       delivered,
       outcome: failed ? result.failure : String(result.status),
       // A thank-you page may contain the customer's name, so the answer to a return call is not stored.
-      answer: delivered && kind === 'return call' ? '' : result.text,
+      response: delivered && kind === 'return call' ? '' : result.text,
       at,
       next: isLast ? undefined : nextAttempt(delivery.attempts + 1, at, pauseSeconds, Math.random()),
     }

@@ -26,7 +26,7 @@ export type Attempt = {
   /** The HTTP status, or why the call failed. */
   outcome: string
   /** The beginning of the answer's body, or why there was no answer. */
-  answer: string
+  response: string
   at: Date
   /** Time of the next attempt; undefined when a webhook was delivered or this was the last attempt. */
   next: Date | undefined
@@ -97,7 +97,7 @@ export function createDeliveries(db: Database) {
      * Stores the outcome of an attempt, unless its delivery was claimed again or settled meanwhile. Switches off a webhook that
      * has answered 410 or has failed for FAILING_DAYS, and then returns the reason, else null.
      */
-    async settle({ delivery, delivered, outcome, answer, at, next }: Attempt): Promise<SwitchedOff | null> {
+    async settle({ delivery, delivered, outcome, response, at, next }: Attempt): Promise<SwitchedOff | null> {
       const { mid, endpointId, orderId, sequence, attempts, dueAgainAt } = delivery
       const named = [mid, endpointId, orderId, sequence]
       const lastGoodDay = new Date(at.getTime() - FAILING_DAYS * 86_400_000)
@@ -105,7 +105,7 @@ export function createDeliveries(db: Database) {
       const { rows } = await db.query<{ switchedOff: SwitchedOff | null }>(
         `with settled as (
            update webhook_deliveries
-              set attempts = $5, due_at = $6, delivered_at = $7, attempted_at = $8, outcome = $9, answer = $10
+              set attempts = $5, due_at = $6, delivered_at = $7, attempted_at = $8, outcome = $9, response = $10
             where mid = $1 and endpoint_id = $2 and order_id = $3 and sequence = $4 and due_at = $11::timestamptz
          )
          update webhook_endpoints
@@ -114,7 +114,7 @@ export function createDeliveries(db: Database) {
                 disabled_reason = coalesce(disabled_reason, ${REASON})
           where mid = $1 and endpoint_id = $2 and not ($12 and failing_since is null)
          returning ${REASON} as "switchedOff"`,
-        [...named, attempts + 1, next, deliveredAt, at, outcome, answer, dueAgainAt, delivered, lastGoodDay],
+        [...named, attempts + 1, next, deliveredAt, at, outcome, response, dueAgainAt, delivered, lastGoodDay],
       )
       return rows[0]?.switchedOff ?? null
     },

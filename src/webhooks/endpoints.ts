@@ -157,7 +157,7 @@ export function createEndpoints(db: Queryable) {
       const { rows } = await db.query<DeliveryRecord>(
         `select d.mid, d.endpoint_id as "endpointId", d.order_id as "orderId", i.merchant_order_id as "merchantOrderId",
                 d.sequence, d.type, d.occurred_at as "occurredAt", d.attempts, d.due_at as "dueAt",
-                d.delivered_at as "deliveredAt", d.attempted_at as "attemptedAt", d.outcome, d.answer
+                d.delivered_at as "deliveredAt", d.attempted_at as "attemptedAt", d.outcome, d.response as answer
            from webhook_deliveries d
            join payment_intents i on i.mid = d.mid and i.order_id = d.order_id
           where d.mid = $1 and d.occurred_at >= $2 and (not $3 or d.delivered_at is null)

@@ -101,7 +101,7 @@ const UNREADABLE = `select count(*) from payment_exceptions where kind = 'unread
 it('a refund of an order’s second payment is not sent to Cashfree, which would refund the first payment', async () => {
   const { orderId, second } = await paidTwice()
   const [{ exception_id: exceptionId }] = await openExceptionsOf(orderId)
-  const asked = { mid: merchant.mid, orderId, amount: undefined, note: 'paid twice', madeBy: 'asha' }
+  const asked = { mid: merchant.mid, orderId, amount: undefined, note: 'paid twice', createdBy: 'asha' }
   const made = await createRefund(service.db, { ...asked, utr: second.rrn, exceptionId }, service.clock.now())
   const { ourRefundId } = 'refund' in made ? made.refund : { ourRefundId: '' }
   const stored = () => findRefund(service.db, merchant.mid, { ourRefundId })

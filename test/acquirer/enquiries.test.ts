@@ -33,7 +33,7 @@ beforeAll(async () => {
   intents = createIntents(service.pools, () => undefined, { inserts: { ...LIMITS.inserts, waitingMs: 30_000 } })
 })
 beforeEach(async () => {
-  await service.db.query('update acquirer_intents set enquire_at = null, asked_at = null')
+  await service.db.query('update acquirer_intents set status_check_at = null, status_checked_at = null')
 })
 
 /** An order with a link of an acquirer, which expires at EXPIRES_AT. */
@@ -105,7 +105,7 @@ describe('enquiries to an acquirer about an unpaid order', () => {
       paid,
     ])
     const unpaid = await newOrderWithLink(8)
-    await service.db.query('update acquirer_intents set enquire_at = $2 where order_id = $1', [unpaid, afterExpiry(91)])
+    await service.db.query('update acquirer_intents set status_check_at = $2 where order_id = $1', [unpaid, afterExpiry(91)])
     expect(await take(afterExpiry(91), 4)).toEqual([[unpaid, 1]])
     expect(await findDue(afterExpiry(91))).toEqual([])
   })
@@ -152,13 +152,13 @@ describe('enquiries while somebody waits', () => {
     acquirer: SETU,
     enquiries: 0,
     createdAt: created.getTime(),
-    askedAt: null,
+    statusCheckedAt: null,
     dueAt: afterExpiry(90).getTime(),
     ...changes,
   })
   const may = (seconds: number, changes: object = {}, cameBackAt?: Date) =>
     mayEnquire(state(changes), rules, EXPIRES_AT, atAge(seconds), cameBackAt)
-  const asked = { enquiries: 1, askedAt: atAge(90).getTime() }
+  const asked = { enquiries: 1, statusCheckedAt: atAge(90).getTime() }
 
   it('the first enquiry is allowed at the acquirer’s first moment, whoever waits', () => {
     expect([may(89), may(90), may(89, {}, atAge(60)), may(90, {}, atAge(60))]).toEqual([false, true, false, true])
@@ -194,7 +194,7 @@ describe('enquiries while somebody waits', () => {
   it('enquiries about expired orders come first', async () => {
     const [open, expired] = [await newOrderWithLink(1), await newOrderWithLink(2)]
     await service.db.query('update payment_intents set expires_at = $2 where order_id = $1', [open, afterExpiry(3_600)])
-    await service.db.query('update acquirer_intents set enquire_at = $2 where order_id = $1', [open, atAge(100)])
+    await service.db.query('update acquirer_intents set status_check_at = $2 where order_id = $1', [open, atAge(100)])
     expect(await take(afterExpiry(90), 1)).toEqual([[expired, 1]])
     expect(await take(afterExpiry(90), 1)).toEqual([[open, 1]])
   })
@@ -295,21 +295,21 @@ it('an enquiry that the acquirer answers with 429 is not counted, and is made ag
   }
   const look = () => doWhatIsDue(sourceOf({ clientOf: async () => client as never }))
   const stored = async () =>
-    (await service.db.query('select enquiries, enquire_at from acquirer_intents where order_id = $1', [orderId])).rows
+    (await service.db.query('select enquiries, status_check_at from acquirer_intents where order_id = $1', [orderId])).rows
   service.clock.set(afterExpiry(90).toISOString())
   await look()
-  expect(await stored()).toEqual([{ enquiries: 0, enquire_at: afterExpiry(150) }])
+  expect(await stored()).toEqual([{ enquiries: 0, status_check_at: afterExpiry(150) }])
   isCrowded = false
   service.clock.set(afterExpiry(150).toISOString())
   await look()
-  expect(await stored()).toEqual([{ enquiries: 1, enquire_at: afterExpiry(480) }])
+  expect(await stored()).toEqual([{ enquiries: 1, status_check_at: afterExpiry(480) }])
 })
 
 describe('an enquiry that fails', () => {
   const LATE = 3 * 7_200
 
   /** When an order is asked about, in seconds after its expiry, if every enquiry fails by `fault` until `LATE`. */
-  async function askedAt(fault: AcquirerError, most: number) {
+  async function statusCheckedAt(fault: AcquirerError, most: number) {
     const orderId = await newOrderWithLink()
     const asked: number[] = []
     const secondsNow = () => Math.round((service.clock.now().getTime() - EXPIRES_AT.getTime()) / 1000)
@@ -322,7 +322,7 @@ describe('an enquiry that fails', () => {
     }
     const source = sourceOf({ clientOf: async () => client as never, rulesOf: () => ({ most }) })
     for (let i = 0; i < 50; i++) {
-      const { rows } = await service.db.query('select enquire_at as at from acquirer_intents where order_id = $1', [
+      const { rows } = await service.db.query('select status_check_at as at from acquirer_intents where order_id = $1', [
         orderId,
       ])
       if (rows[0].at === null) return asked
@@ -336,7 +336,7 @@ describe('an enquiry that fails', () => {
   const refused = Object.assign(new AcquirerError('refused', 'no log-in'), { isUndone: true })
 
   it('without having reached the acquirer is not counted, and is made again with growing pauses', async () => {
-    const asked = await askedAt(refused, 3)
+    const asked = await statusCheckedAt(refused, 3)
     expect(asked.slice(0, 4)).toEqual([90, 150, 225, 338])
     expect(asked.filter((seconds) => seconds >= LATE)).toHaveLength(1)
   })
@@ -345,13 +345,13 @@ describe('an enquiry that fails', () => {
     ['without an answer', new AcquirerError('unavailable', 'no answer')],
     ['by an answer that is not believed', new AcquirerError('bad answer', 'no UTR')],
   ])('%s is made again after the planned ones, as long as the order may have more', async (_what, fault) => {
-    expect(await askedAt(fault, 12)).toEqual([90, 480, 7_200, 10_800, 16_200, 24_300])
-    expect(await askedAt(fault, 4)).toEqual([90, 480, 7_200, 10_800])
-    expect(await askedAt(fault, 3)).toEqual([90, 480, 7_200])
+    expect(await statusCheckedAt(fault, 12)).toEqual([90, 480, 7_200, 10_800, 16_200, 24_300])
+    expect(await statusCheckedAt(fault, 4)).toEqual([90, 480, 7_200, 10_800])
+    expect(await statusCheckedAt(fault, 3)).toEqual([90, 480, 7_200])
   })
 
   it('by a refusal is not made again', async () => {
-    expect(await askedAt(new AcquirerError('refused', 'no such order'), 12)).toEqual([90, 480, 7_200])
+    expect(await statusCheckedAt(new AcquirerError('refused', 'no such order'), 12)).toEqual([90, 480, 7_200])
   })
 })
 

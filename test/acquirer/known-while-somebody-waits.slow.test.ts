@@ -39,7 +39,7 @@ type Order = {
   createdAt: number
   paidAt: number
   cameBackAt: number
-  knownAt?: number
+  recordedAt?: number
 }
 
 let service: TestService
@@ -122,7 +122,7 @@ async function play(orders: Order[], random: () => number, killedShare = 0) {
       if (ageOf(order) % POLL_SECONDS > 0) continue
       const { mid, key } = order.merchant
       const { body } = await post(app, STATUS, { mid, order_id: order.orderId }, key)
-      if (body.txnStatus === 'SUCCESS') order.knownAt = ageOf(order)
+      if (body.txnStatus === 'SUCCESS') order.recordedAt = ageOf(order)
     }
     await lookAndDo(instances[second % 2 === 0 ? 0 : 1], () => random() < killedShare)
     const { rows } = await db.query(
@@ -130,12 +130,12 @@ async function play(orders: Order[], random: () => number, killedShare = 0) {
       [made.filter(({ way }) => way !== 'polling').map(({ orderId }) => orderId)],
     )
     const known = new Set(rows.map(({ orderId }) => orderId))
-    for (const order of made) if (known.has(order.orderId)) order.knownAt = ageOf(order)
-    open = open.filter(({ knownAt }) => knownAt === undefined)
+    for (const order of made) if (known.has(order.orderId)) order.recordedAt = ageOf(order)
+    open = open.filter(({ recordedAt }) => recordedAt === undefined)
   }
 }
 
-const isInTime = ({ knownAt = Number.POSITIVE_INFINITY, paidAt }: Order) => knownAt - paidAt <= KNOWN_WITHIN_SECONDS
+const isInTime = ({ recordedAt = Number.POSITIVE_INFINITY, paidAt }: Order) => recordedAt - paidAt <= KNOWN_WITHIN_SECONDS
 const shareOf = (orders: readonly Order[]) => orders.filter(isInTime).length / orders.length
 
 /** The largest number of enquiries about one order that have come to a bank. */
@@ -167,7 +167,7 @@ describe('payments whose notifications are lost', () => {
     }
     console.info('known in time, by acquirer and who waits:', shares)
     expect(shares).toMatchObject({ setuPage: 1, setuPollingEarly: 1, cashfreePage: 1, cashfreePolling: 1 })
-    expect(orders.every(({ knownAt }) => knownAt !== undefined)).toBe(true)
+    expect(orders.every(({ recordedAt }) => recordedAt !== undefined)).toBe(true)
   })
 
   it('no order has more enquiries than its acquirer allows, though a tenth of the enquiries is killed', {
@@ -190,10 +190,10 @@ describe('payments whose notifications are lost', () => {
     expect(rows[0].max).toBeLessThanOrEqual(12)
     // Nobody waited for these: the first enquiry is the one of 90 s after the expiry.
     const endsAt = TO_PAY_SECONDS + 90
-    const early = orders.filter(({ way, knownAt = endsAt }) => way === 'nobody' && knownAt < endsAt)
+    const early = orders.filter(({ way, recordedAt = endsAt }) => way === 'nobody' && recordedAt < endsAt)
     expect(early).toEqual([])
     // A payment that is still unknown has lost both enquiries of the hour after the expiry to kills.
-    const unknown = orders.flatMap(({ orderId, knownAt }) => (knownAt === undefined ? [orderId] : []))
+    const unknown = orders.flatMap(({ orderId, recordedAt }) => (recordedAt === undefined ? [orderId] : []))
     const { rows: left } = await service.db.query(
       'select order_id, enquiries from acquirer_intents where order_id = any ($1) and enquiries < 2',
       [unknown],
@@ -217,8 +217,8 @@ describe('payments whose notifications are lost', () => {
            from generate_series(1, ${POLLED_ORDERS}) number
          returning mid, order_id
        )
-       insert into acquirer_intents (mid, order_id, acquirer, acquirer_merchant_id, acquirer_id, reference, link, enquiries,
-                                     enquire_at)
+       insert into acquirer_intents (mid, order_id, acquirer, acquirer_merchant_id, acquirer_order_id, reference, link, enquiries,
+                                     status_check_at)
        select mid, order_id, 'cashfree', 'CF', order_id, order_id, 'upi://pay?', 0, $4 from orders`,
       [mid, made, new Date(made.getTime() + 900_000), new Date(made.getTime() + 990_000)],
     )

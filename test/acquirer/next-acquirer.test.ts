@@ -55,7 +55,7 @@ const create = ({ mid, key }: Merchant) => post(service.app, CREATE, intentField
 /** Which acquirer has made the link of an order, and whether as the next one. */
 async function makerOf(orderId: string) {
   const { rows } = await service.db.query(
-    'select acquirer, by_next as "byNext" from acquirer_intents where order_id = $1',
+    'select acquirer, by_fallback as "byNext" from acquirer_intents where order_id = $1',
     [orderId],
   )
   return rows[0]

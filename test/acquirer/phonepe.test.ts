@@ -90,11 +90,11 @@ describe('an order at PhonePe', () => {
       expireAfter: 900,
       paymentFlow: { type: 'PG', paymentMode: { type: 'UPI_QR' } },
     })
-    const { rows } = await service.db.query('select acquirer_id, reference from acquirer_intents where order_id = $1', [
+    const { rows } = await service.db.query('select acquirer_order_id, reference from acquirer_intents where order_id = $1', [
       orderId,
     ])
     const { id, link } = orderOf(orderId)
-    expect(rows).toEqual([{ acquirer_id: id, reference: new URL(link).searchParams.get('tr') }])
+    expect(rows).toEqual([{ acquirer_order_id: id, reference: new URL(link).searchParams.get('tr') }])
   })
 
   it('a create that a proxy sends to PhonePe twice is 503, and the next one makes an order of another name', async () => {
@@ -406,7 +406,7 @@ describe('a refund at PhonePe', () => {
     await bank.pay(orderId, quietly)
     await send(eventAbout(orderId))
     await askWhatIsDue()
-    const asked = { mid: merchant.mid, orderId, refundId: unique('R'), amount: 20_000, note: '', madeBy: 'merchant' }
+    const asked = { mid: merchant.mid, orderId, refundId: unique('R'), amount: 20_000, note: '', createdBy: 'merchant' }
     const made = await createRefund(service.pools.due, asked, service.clock.now())
     if ('refund' in made) return made.refund
     throw new Error(made.refused)
@@ -642,7 +642,7 @@ it.each([5, 15, 24 * 60])(
         acquirer: 'phonepe',
         enquiries: asked.length,
         createdAt,
-        askedAt: asked.at(-1) ?? null,
+        statusCheckedAt: asked.at(-1) ?? null,
         dueAt: expiresAt.getTime() + 90_000,
       }
       if (mayEnquire(state, phonepe.enquiryRules as EnquiryRules, expiresAt, new Date(at))) asked.push(at)

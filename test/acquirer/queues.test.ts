@@ -47,7 +47,7 @@ let letGo: () => void = () => undefined
 afterEach(async () => {
   // Before the banks go on, so that no more is taken.
   await service.db.query('update refunds set due_at = null')
-  await service.db.query('update acquirer_intents set enquire_at = null')
+  await service.db.query('update acquirer_intents set status_check_at = null')
   for (const bank of [setu, cashfree]) Object.assign(bank, { faults: [], requests: [] })
   letGo()
 })
@@ -67,7 +67,7 @@ async function newPaid(bank: FakeSetu | FakeCashfree, merchant: NewMerchant): Pr
 }
 
 async function refund({ mid }: NewMerchant, orderId: string): Promise<void> {
-  const asked = { mid, orderId, refundId: unique('R'), amount: 100, note: 'sold out', madeBy: 'merchant' }
+  const asked = { mid, orderId, refundId: unique('R'), amount: 100, note: 'sold out', createdBy: 'merchant' }
   expect(await createRefund(service.db, asked, service.clock.now())).toHaveProperty('refund')
 }
 

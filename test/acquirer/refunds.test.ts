@@ -56,7 +56,7 @@ const sourceOf = (clientOf: Parameters<typeof dueRefunds>[0]['clientOf']) =>
 
 async function newRefund(amount = 20_000, orderId?: string): Promise<Refund> {
   const of = orderId ?? (await newPaid())
-  const asked = { mid: merchant.mid, orderId: of, refundId: unique('R'), amount, note: 'sold out', madeBy: 'merchant' }
+  const asked = { mid: merchant.mid, orderId: of, refundId: unique('R'), amount, note: 'sold out', createdBy: 'merchant' }
   const made = await createRefund(service.pools.due, asked, service.clock.now())
   if (!('refund' in made)) throw new Error(made.refused)
   return made.refund

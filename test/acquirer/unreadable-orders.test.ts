@@ -144,7 +144,7 @@ it('checks the status once an hour for a day, within the number of checks of an 
   const { service } = stage
   const { order } = await newUnreadableOrder()
   const nextCheck = new Date(service.clock.now().getTime() + 16 * 60_000)
-  await service.db.query('update acquirer_intents set enquiries = 0, enquire_at = $2 where order_id = $1', [
+  await service.db.query('update acquirer_intents set enquiries = 0, status_check_at = $2 where order_id = $1', [
     order.orderId,
     nextCheck,
   ])

@@ -75,7 +75,7 @@ export async function fillPayments(db: Database, count: number, mid: string): Pr
     db,
     'payments',
     count,
-    `insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer)
+    `insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer)
      select '${mid}', utr, order_id, 100 * (100 + i % 100000), at, at, 'first', 'direct' from ${orders}`,
   )
   const made = count / 100
@@ -83,7 +83,7 @@ export async function fillPayments(db: Database, count: number, mid: string): Pr
     db,
     'refunds',
     made,
-    `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, made_by, made_at, status,
+    `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, created_by, created_at, status,
        reference, ended_at)
      select '${mid}', 'R' || i, order_id, order_id, utr, 5000, '', 'direct', 'ops', at, 'SUCCESS', 'ARN' || i, at
        from ${orders} where i % 100 = 0`,

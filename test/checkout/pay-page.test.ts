@@ -256,10 +256,10 @@ describe('the page that the service sends', () => {
     await notify(service, notification(orderId, { UTR: '523504870407' }))
     const refund = (paise: number, status: string) =>
       service.db.query(
-        `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, made_by, made_at,
+        `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, created_by, created_at,
                               status, ended_at)
-         select mid, $2, $2, order_id, utr, $3, 'Cold tea', acquirer, 'merchant', heard_at, $4,
-                case when $4 <> 'PENDING' then heard_at end
+         select mid, $2, $2, order_id, utr, $3, 'Cold tea', acquirer, 'merchant', received_at, $4,
+                case when $4 <> 'PENDING' then received_at end
            from payments where order_id = $1`,
         [orderId, `R${paise}${status}`, paise, status],
       )

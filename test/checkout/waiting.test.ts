@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 
 const left = new AbortController()
-afterEach(() => service.db.query('update acquirer_intents set enquire_at = null'))
+afterEach(() => service.db.query('update acquirer_intents set status_check_at = null'))
 
 async function paidUnheard(): Promise<string> {
   const orderId = await createOrder(service, merchant)

@@ -29,7 +29,7 @@ import { addSettlements } from '../support/settlements.ts'
 const LONG_LIST_ROWS = 1_500
 
 /** A read that names an order or a UTR, and no merchant. */
-const LOOK_UP = /^\s*select [^$]*where ((i\.)?order_id|utr) = (any \()?\$1\)?( order by heard_at, mid)?\s*$/
+const LOOK_UP = /^\s*select [^$]*where ((i\.)?order_id|utr) = (any \()?\$1\)?( order by received_at, mid)?\s*$/
 
 type Sent = { text: string; values: unknown[] }
 

@@ -150,10 +150,10 @@ describe('the role of the service', () => {
         order by relname`,
     )
     expect(Object.fromEntries(rows.map(({ table, columns }) => [table, columns.join(' ')]))).toEqual({
-      acquirer_intents: 'asked_at enquire_at enquiries',
+      acquirer_intents: 'status_checked_at status_check_at enquiries',
       key_uses: 'last_used_on',
       payment_attempts: 'failure_code failure_reason',
-      payment_intents: 'event_sequence expires_at fail_told_at status unreadable_at utr',
+      payment_intents: 'event_sequence expires_at failure_reported_at status unreadable_at utr',
       payments: 'acquirer_payment_id acquirer_txn_id bank_reference',
       refunds: 'acquirer_refund_id attempts due_at ended_at reason reference sent_at status',
       webhook_deliveries: 'answer attempted_at attempts delivered_at due_at outcome',
@@ -222,7 +222,7 @@ describe('an intruder with the service’s DATABASE_URL', () => {
     const [orderId, utr] = [await createOrder(service, merchant, { order_id: unique('O') }), newUtr()]
     await reportPayment(service, orderId, { UTR: utr })
     const asked = { mid: merchant.mid, orderId, refundId: unique('R'), amount: 150_00, note: 'sold out' }
-    const made = await createRefund(service.pools.requests, { ...asked, madeBy: 'merchant' }, service.clock.now())
+    const made = await createRefund(service.pools.requests, { ...asked, createdBy: 'merchant' }, service.clock.now())
     return { mid: merchant.mid, orderId, utr, refund: (made as { refund: Refund }).refund }
   }
   type Order = Awaited<ReturnType<typeof refundedOrder>>
@@ -256,8 +256,8 @@ describe('an intruder with the service’s DATABASE_URL', () => {
   const setRefund = ({ ourRefundId }: { ourRefundId: string }, changes: string) =>
     `update refunds set ${changes} where our_refund_id = '${ourRefundId}'`
   const setOwn = ({ mid }: Order, changes: string) =>
-    `update refunds set ${changes} where mid = '${mid}' and made_by = 'acquirer'`
-  const OWN = { made_by: `'acquirer'`, acquirer_refund_id: `'A2'` }
+    `update refunds set ${changes} where mid = '${mid}' and created_by = 'acquirer'`
+  const OWN = { created_by: `'acquirer'`, acquirer_refund_id: `'A2'` }
 
   /** `columns` are in SQL. */
   function refundRow({ mid, orderId, utr }: Omit<Order, 'refund'>, columns: Record<string, string>): [string, string] {
@@ -265,7 +265,7 @@ describe('an intruder with the service’s DATABASE_URL', () => {
     const usual = { mid, refund_id: id, our_refund_id: id, order_id: orderId, utr, acquirer: 'direct', note: 'loot' }
     const row = {
       ...Object.fromEntries(Object.entries(usual).map(([name, value]) => [name, `'${value}'`])),
-      ...{ amount_paise: '5000', made_by: `'merchant'`, made_at: 'now()', status: `'PENDING'` },
+      ...{ amount_paise: '5000', created_by: `'merchant'`, created_at: 'now()', status: `'PENDING'` },
       ...columns,
     }
     return [Object.keys(row).join(', '), Object.values(row).join(', ')]
@@ -275,7 +275,7 @@ describe('an intruder with the service’s DATABASE_URL', () => {
     return `insert into refunds (${names}) values (${values})`
   }
   const insertPayment = (mid: string, orderId: string) =>
-    `insert into payments (mid, utr, order_id, amount_paise, heard_at, kind, acquirer)
+    `insert into payments (mid, utr, order_id, amount_paise, received_at, kind, acquirer)
      values ('${mid}', '${newUtr()}', '${orderId}', 10000000, now(), 'second', 'direct')`
   const resolve = ({ mid }: Order, by: string) =>
     `insert into payment_resolutions (mid, exception_id, reason, resolved_by, resolved_at)
@@ -314,11 +314,11 @@ describe('an intruder with the service’s DATABASE_URL', () => {
       nothing,
       (order) => `with first as (${insertRefund(order)} returning 1) ${insertRefund(order)}`,
     ],
-    ['a refund that the operator made', nothing, (order) => insertRefund(order, { made_by: `'asha'` })],
+    ['a refund that the operator made', nothing, (order) => insertRefund(order, { created_by: `'asha'` })],
     ['a refund that has ended', nothing, (order) => insertRefund(order, { status: `'SUCCESS'`, ended_at: 'now()' })],
     ['a refund of no payment', nothing, (order) => insertRefund({ ...order, utr: newUtr() })],
     ['a refund of another order’s payment', nothing, (order) => insertRefund({ ...order, orderId: unique('O') })],
-    ['an acquirer’s own refund without its name', nothing, (order) => insertRefund(order, { made_by: `'acquirer'` })],
+    ['an acquirer’s own refund without its name', nothing, (order) => insertRefund(order, { created_by: `'acquirer'` })],
     [
       'an acquirer’s own refund that is to be sent',
       nothing,
@@ -396,7 +396,7 @@ describe('an intruder with the service’s DATABASE_URL', () => {
     await unsure(order)
     await run(service.databaseUrl, setRefund(order.refund, `sent_at = now(), due_at = null`))
     expect(await retryRefund(service.db, order.refund, service.clock.now())).toBe(true)
-    await asOwner(insertRefund(order, { made_by: `'asha'`, due_at: 'now()' }))
+    await asOwner(insertRefund(order, { created_by: `'asha'`, due_at: 'now()' }))
     await asOwner(resolve(order, 'asha'))
     await succeeded(order)
     await expect(asOwner(setRefund(order.refund, `reference = 'OTHER'`))).rejects.toMatchObject({
@@ -416,7 +416,7 @@ describe('an intruder with the service’s DATABASE_URL, at orders, links and ev
     const { endpointId } = await newWebhook(service.db, { mid, url: 'https://shop.example/hook' }, service.clock.now())
     const [open, paid, utr] = [await createOrder(service, merchant), await createOrder(service, merchant), newUtr()]
     await reportPayment(service, paid, { UTR: utr })
-    const fields = { mid, orderId: paid, refundId: 'R1', amount: 50_00, note: 'sold out', madeBy: 'merchant' }
+    const fields = { mid, orderId: paid, refundId: 'R1', amount: 50_00, note: 'sold out', createdBy: 'merchant' }
     const made = await createRefund(service.pools.requests, fields, service.clock.now())
     return { mid, endpointId, open, paid, refund: (made as { refund: Refund }).refund }
   }
@@ -430,10 +430,10 @@ describe('an intruder with the service’s DATABASE_URL, at orders, links and ev
   const hasForgedPayment = ({ mid, open }: Shop) => asService(insertPayment(mid, open, 'first'))
 
   const insertLink = (link: string) => (shop: Shop) =>
-    `insert into acquirer_intents (mid, order_id, acquirer, acquirer_merchant_id, acquirer_id, reference, link, enquiries)
+    `insert into acquirer_intents (mid, order_id, acquirer, acquirer_merchant_id, acquirer_order_id, reference, link, enquiries)
      values ('${shop.mid}', '${shop.open}', 'cashfree', 'CF1', 'A1', 'T1', e'${link}', 0)`
   const insertPayment = (mid: string, orderId: string, kind: string, paise = 20_000) =>
-    `insert into payments (mid, utr, order_id, amount_paise, heard_at, kind, acquirer)
+    `insert into payments (mid, utr, order_id, amount_paise, received_at, kind, acquirer)
      values ('${mid}', 'FORGED${orderId.slice(-8)}', '${orderId}', ${paise}, now(), '${kind}', 'direct')`
   const setOrder = (order: string, changes: string) =>
     `update payment_intents set ${changes} where order_id = '${order}'`
@@ -444,7 +444,7 @@ describe('an intruder with the service’s DATABASE_URL, at orders, links and ev
     `insert into webhook_deliveries (mid, endpoint_id, order_id, sequence, occurred_at, due_at, ${columns})
      values ('${mid}', '${endpointId}', '${orderId}', 9, now(), now(), ${values})`
   const insertException = ({ mid, open }: Shop, by: string) =>
-    `insert into payment_exceptions (mid, order_id, kind, utr, amount, told_by, received_at)
+    `insert into payment_exceptions (mid, order_id, kind, utr, amount, reported_by, received_at)
      values ('${mid}', '${open}', 'double payment', 'U1', 200, '${by}', now())`
   const setEndpoint = ({ endpointId }: Shop, changes: string) =>
     `update webhook_endpoints set ${changes} where endpoint_id = '${endpointId}'`
@@ -493,7 +493,7 @@ describe('an intruder with the service’s DATABASE_URL, at orders, links and ev
     [
       'a change in an operator’s name',
       nothing,
-      insertChange('status, reason, told_by', `'CANCELLED', 'merchant', 'asha'`),
+      insertChange('status, reason, reported_by', `'CANCELLED', 'merchant', 'asha'`),
     ],
     [
       'an operator’s change without a name',
@@ -648,7 +648,7 @@ it('two instances in the service’s role record payments, failures, cancellatio
     refundId: 'R1',
     amount: 200_00,
     note: 'sold out',
-    madeBy: 'merchant',
+    createdBy: 'merchant',
   }
   const made = (await createRefund(first.pools.requests, refund, first.clock.now())) as { refund: Refund }
   const sent = { status: 'SUCCESS', reference: 'ARN1' } as const

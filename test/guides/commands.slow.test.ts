@@ -163,7 +163,7 @@ describe("the commands of the operator's guide", () => {
 
   const makePayment = () =>
     client.query(
-      `insert into payments (mid, utr, order_id, amount_paise, heard_at, kind, acquirer)
+      `insert into payments (mid, utr, order_id, amount_paise, received_at, kind, acquirer)
        values ('M1', '523504870499', 'of-october', 20000, '2026-10-05 12:00:00+05:30', 'first', 'direct')`,
     )
 
@@ -177,7 +177,7 @@ describe("the commands of the operator's guide", () => {
       [ORDER_ID, `52350487049${exceptions++}`],
     )
     await client.query(
-      `insert into payments (mid, utr, order_id, amount_paise, heard_at, kind, acquirer)
+      `insert into payments (mid, utr, order_id, amount_paise, received_at, kind, acquirer)
        select mid, utr, order_id, 20000, received_at, 'second', 'direct' from payment_exceptions where exception_id = $1`,
       [rows[0]?.id],
     )
@@ -192,7 +192,7 @@ describe("the commands of the operator's guide", () => {
        select 'M1', order_id, merchant_order_id, amount, 'https://shop.example/', 'Order ' || merchant_order_id, 'Asha Rao',
               'asha@shop.example', '9876543210', 'chaipoint@examplebank', 'Chai Point', '5814', at, at + interval '15 min'
          from (values ($1, '1001', 200), ('019aa0b1c2d3e4f5a6b7c8d9e0f1a2b4', '1002', 350)) as made (order_id, merchant_order_id, amount),
-              (select timestamptz '2026-11-17 15:30:00+05:30') as made_at (at)`,
+              (select timestamptz '2026-11-17 15:30:00+05:30') as created_at (at)`,
       [ORDER_ID],
     )
   }

@@ -52,7 +52,7 @@ describe('the operator’s page', () => {
   it('the operator’s page says how many orders of today the next acquirer of their merchant has made, once there is one', async () => {
     expect(textOf((await operators.inject('/')).body)).not.toContain('Next acquirer')
     await service.db.query(
-      `insert into acquirer_intents (mid, order_id, acquirer, acquirer_merchant_id, acquirer_id, reference, link, enquiries, by_next)
+      `insert into acquirer_intents (mid, order_id, acquirer, acquirer_merchant_id, acquirer_order_id, reference, link, enquiries, by_fallback)
        values ($1, $2, 'cashfree', '', $2, $2, 'upi://pay?pa=x@y', 0, true)`,
       [made.mid, made.paidTwice],
     )
@@ -80,7 +80,7 @@ describe('the operator’s page', () => {
 
   it('the operator’s page shows refunds that wait, and how many are older than T+5 days', async () => {
     await service.db.query(
-      `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, made_by, made_at, status)
+      `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, created_by, created_at, status)
        select mid, id, id, order_id, utr, 5000, 'Canarynote 78', 'direct', 'merchant', at::timestamptz, 'PENDING'
          from payments, (values ('R1', '2026-03-25T18:29:59Z'), ('R2', '2026-03-25T18:30:00Z')) as made (id, at)
         where order_id = $1 and kind = 'first'`,

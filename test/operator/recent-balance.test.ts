@@ -31,7 +31,7 @@ const pay = (mid: string, utr: string, day: string) => storePaidOrder(db, { mid,
 const settle = (mid: string, utr: string, day: string, amount = 200, paymentUtr: string | null = null) =>
   db.query(
     `insert into settlements
-       (mid, utr, amount, payment_utr, bank_reference_number, status, initiated_at, created_at, known_at)
+       (mid, utr, amount, payment_utr, bank_reference_number, status, initiated_at, created_at, recorded_at)
      values ($1, $2, $3, $4, 'BRN', 'SUCCESS', $5, $5, $5)`,
     [mid, utr, amount, paymentUtr, at(day)],
   )

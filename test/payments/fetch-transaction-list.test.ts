@@ -33,7 +33,7 @@ const utrs = async (s_date: string, e_date: string) =>
 
 const refund = (orderId: string, utr: string, paise: number, status: string) =>
   service.db.query(
-    `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, made_by, made_at,
+    `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, created_by, created_at,
                           status, ended_at)
      values ($1, $2, $2, $3, $4, $5, 'Cold tea', 'direct', 'merchant', now(), $6, case when $6 <> 'PENDING' then now() end)`,
     [mid, unique('R'), orderId, utr, paise, status],
@@ -51,7 +51,7 @@ async function payMany(count: number, at: string, names: string[]) {
          customer_email, customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at, status, utr)
        select $5, order_id, name, 200, 'https://shop.example/', 'x', 'x', 'x@shop.example', '9876543210', 'a@b', 'x', '5814',
               at, at, 'SUCCESS', 'M' || order_id from orders)
-     insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer)
+     insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer)
      select $5, 'M' || order_id, order_id, 20000, at, at, 'first', 'direct' from orders`,
     [at, count, names, unique('').slice(0, 12), mid],
   )
@@ -105,7 +105,7 @@ describe('an accepted fetchTransactionList', () => {
   it('the transaction list has a payment without the bank’s time on the day on which its notification came', async () => {
     const orderId = await createOrder(service, { mid, key })
     await service.db.query(
-      `insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer)
+      `insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer)
        values ($1, $2, $3, 20000, null, '2025-04-03T18:30:00Z', 'first', 'direct')`,
       [mid, newUtr(), orderId],
     )

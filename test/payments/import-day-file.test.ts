@@ -134,7 +134,7 @@ describe('a day file', () => {
     for (const orderIds of orders) {
       const some = (rest: number) => orderIds.filter((_, index) => index % 5 === rest)
       await service.db.query(
-        'update payment_intents set expires_at = $2, fail_told_at = $2 where order_id = any ($1)',
+        'update payment_intents set expires_at = $2, failure_reported_at = $2 where order_id = any ($1)',
         [some(1), new Date(service.clock.now().getTime() - 86_400_000)],
       )
       await service.db.query(`update payment_intents set status = 'CANCELLED' where order_id = any ($1)`, [some(2)])
@@ -160,7 +160,7 @@ describe('a day file', () => {
 
   it('ops payments import counts the lines of a day file, and stores contradictions for the operator', async () => {
     const [notified = '', lost = '', late = '', failed = ''] = await newOrders(4)
-    const expired = 'update payment_intents set expires_at = $2, fail_told_at = $2 where order_id = $1'
+    const expired = 'update payment_intents set expires_at = $2, failure_reported_at = $2 where order_id = $1'
     await service.db.query(expired, [late, '2026-03-01'])
     await notify(service, notification(notified, { UTR: 'DAY1' }))
     const paidAt = '2026-03-31 23:59:59'
@@ -258,7 +258,7 @@ it('a day file’s line is of its order_id, else of the intent whose link or ord
   const references = { SETU1: named, SETU2: referred, TWICE1: one, TWICE2: other }
   for (const [reference, orderId] of Object.entries(references)) {
     await service.db.query(
-      `insert into acquirer_intents (mid, order_id, acquirer, acquirer_merchant_id, acquirer_id, reference, link, enquiries)
+      `insert into acquirer_intents (mid, order_id, acquirer, acquirer_merchant_id, acquirer_order_id, reference, link, enquiries)
        values ($1, $2, 'setu', 'S1', 'A1', $3, 'upi://pay', 0)`,
       [mid, orderId, reference.replace('TWICE2', 'TWICE1')],
     )
@@ -343,7 +343,7 @@ describe('the report of an acquirer account', () => {
     const { mid } = await newMerchant(service.db)
     const [orderId = ''] = await newOrders(1, mid)
     await service.db.query(
-      `insert into acquirer_intents (mid, order_id, acquirer, acquirer_merchant_id, acquirer_id, reference, link, enquiries)
+      `insert into acquirer_intents (mid, order_id, acquirer, acquirer_merchant_id, acquirer_order_id, reference, link, enquiries)
        values ($1, $2, 'cashfree:thief', 'cf', $2, $3, 'upi://pay', 0)`,
       [mid, orderId, victim],
     )

@@ -61,8 +61,8 @@ describe('a payment that only the day file reports, after its order was given up
   const ask = async ({ mid, key, orderId }: Order, path = STATUS) =>
     (await post(service.app, path, { mid, order_id: orderId }, key)).body.txnStatus
   const failToldAt = async ({ orderId }: Order) =>
-    (await service.db.query('select fail_told_at from payment_intents where order_id = $1', [orderId])).rows[0]
-      .fail_told_at
+    (await service.db.query('select failure_reported_at from payment_intents where order_id = $1', [orderId])).rows[0]
+      .failure_reported_at
   const untilKept = (order: Order) => vi.waitFor(async () => expect(await failToldAt(order)).not.toBeNull())
   const deliver = ({ mid }: Order) =>
     service.db.query('update webhook_deliveries set delivered_at = now(), due_at = null where mid = $1', [mid])
@@ -181,7 +181,7 @@ describe('a payment that only the day file reports, after its order was given up
   it('checkPaymentStatus is answered even where the time of its FAIL answer cannot be stored', async () => {
     const order = await givenUp()
     end()
-    await service.db.query('alter table payment_intents add constraint untold check (fail_told_at is null) not valid')
+    await service.db.query('alter table payment_intents add constraint untold check (failure_reported_at is null) not valid')
     try {
       expect(await ask(order)).toBe('FAIL')
     } finally {

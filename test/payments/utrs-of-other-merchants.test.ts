@@ -108,7 +108,7 @@ describe('a UTR that pays orders of two merchants', () => {
     try {
       await blocker.query('begin')
       await blocker.query(
-        `insert into payments (mid, utr, order_id, amount_paise, heard_at, kind, acquirer)
+        `insert into payments (mid, utr, order_id, amount_paise, received_at, kind, acquirer)
          values ($1, $2, 'x', 1, now(), 'first', 'direct')`,
         [earlier.mid, utr],
       )
@@ -179,7 +179,7 @@ describe('the search for UTRs of two merchants', () => {
     for (const heard of heardAt) {
       const { mid } = await newMerchant(service.db)
       await service.db.query(
-        `insert into payments (mid, utr, order_id, amount_paise, heard_at, kind, acquirer)
+        `insert into payments (mid, utr, order_id, amount_paise, received_at, kind, acquirer)
          values ($1, $2, $3, 12345, $4, 'first', 'direct')`,
         [mid, utr, heard, heard],
       )

@@ -60,7 +60,7 @@ beforeAll(async () => {
     ...[mid, exceptionId, at('2026-10-09')],
   ])
   await db.query(
-    `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, made_by, made_at, status, ended_at)
+    `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, created_by, created_at, status, ended_at)
      values ($1, 'R1', 'OURS1', $2, 'P1', 5000, '', 'direct', 'merchant', $3, 'SUCCESS', $3)`,
     [mid, orders.P1, at('2026-10-07')],
   )

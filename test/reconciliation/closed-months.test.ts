@@ -226,7 +226,7 @@ describe('a closed month', () => {
     // Saturday's payment is due on Monday, and not judged before Tuesday.
     expect((await changes('2026-11-03')).by).toEqual(['payments that were not due yet'])
     await db.query(
-      `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, made_by, made_at, status,
+      `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, created_by, created_at, status,
                             ended_at)
        select mid, 'RF1', 'RF1', order_id, utr, 20000, 'cold', 'direct', 'asha', $2, 'SUCCESS', $2 from payments
         where mid = $1 and utr = 'R2'`,

@@ -123,7 +123,7 @@ it('a contract changes neither the report of a closed month nor one as of a day 
 })
 
 it('each acquirer of a merchant has a contract of its own, by the account that the row names', async () => {
-  await db.query(`update merchants set acquirer = 'setu:acme', next_acquirer = 'cashfree' where mid = $1`, [mid])
+  await db.query(`update merchants set acquirer = 'setu:acme', fallback_acquirer = 'cashfree' where mid = $1`, [mid])
   const before = await opsOn('2026-10-01', 'merchants', 'list')
   expect(before.stdout).not.toContain('% tax')
   await db.query(

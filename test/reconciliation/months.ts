@@ -507,7 +507,7 @@ export async function storeReports(db: Database, known: Omit<Facts, 'rows'>): Pr
     known.changes,
   )
   await insert(
-    `insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer)
+    `insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer)
      select *, 'first', 'direct'
        from unnest($1::text[], $2::text[], $3::text[], $4::integer[], $5::timestamptz[], $6::timestamptz[])`,
     known.payments,

@@ -1305,7 +1305,7 @@ async function storeFacts(db: Database, facts: Facts): Promise<void> {
           (rows[0] as unknown[]).map((_, at) => rows.map((row) => row[at])),
         )
   await insert(
-    `insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer)
+    `insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer)
      select *, 'direct'
        from unnest($1::text[], $2::text[], $3::text[], $4::integer[], $5::timestamptz[], $6::timestamptz[], $7::text[])`,
     facts.others,
@@ -1317,11 +1317,11 @@ async function storeFacts(db: Database, facts: Facts): Promise<void> {
     facts.told,
   )
   await insert(
-    `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, made_by, made_at, status,
+    `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, created_by, created_at, status,
        reference, ended_at)
-     select mid, id, id, order_id, utr, amount, 'cold', 'direct', 'merchant', made_at, 'SUCCESS', reference, ended_at
+     select mid, id, id, order_id, utr, amount, 'cold', 'direct', 'merchant', created_at, 'SUCCESS', reference, ended_at
        from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::integer[], $6::timestamptz[], $7::text[],
-                   $8::timestamptz[]) as r (mid, id, order_id, utr, amount, made_at, reference, ended_at)`,
+                   $8::timestamptz[]) as r (mid, id, order_id, utr, amount, created_at, reference, ended_at)`,
     facts.refunds,
   )
   await insert(

@@ -192,7 +192,7 @@ describe('a payment', () => {
     await except('late payment', 'P3', late, at('2026-11-12'))
     await pay('P4', at('2026-11-16'), { madeAt: at('2026-11-16', '11:59:00'), toldAt: at('2026-11-18') })
     await db.query(
-      `insert into payments (mid, utr, order_id, amount_paise, heard_at, kind, acquirer)
+      `insert into payments (mid, utr, order_id, amount_paise, received_at, kind, acquirer)
        values ($1, 'P5', $2, 20000, $3, 'first', 'direct')`,
       [mid, 'f'.repeat(32), at('2026-11-17')],
     )

@@ -29,7 +29,7 @@ const pay = (utr: string, paidAt: Date) => storePaidOrder(db, { mid, utr, paidAt
 /** A second payment of the order; returns the id of its exception. */
 async function payTwice(utr: string, orderId: string, paidAt: Date): Promise<string> {
   await db.query(
-    `insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer)
+    `insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer)
      values ($1, $2, $3, 20000, $4, $4, 'second', 'direct')`,
     [mid, utr, orderId, paidAt],
   )
@@ -50,7 +50,7 @@ async function refund(
 ): Promise<string> {
   const id = newId(madeAt)
   await db.query(
-    `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, made_by, made_at, status,
+    `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, created_by, created_at, status,
        reference, ended_at)
      values ($1, $2, $2, $3, $4, $5, 'cold', $6, 'merchant', $7, case when $9::timestamptz is null then 'PENDING' else 'SUCCESS' end,
        $8, $9)`,

@@ -45,7 +45,7 @@ const exceptionsOf = async (orderId: string) =>
   ).rows
 
 const refundsOf = async (orderId: string) =>
-  (await service.db.query(`select status, utr, made_by from refunds where order_id = $1`, [orderId])).rows
+  (await service.db.query(`select status, utr, created_by from refunds where order_id = $1`, [orderId])).rows
 
 it('an acquirer’s own refund of a late payment is stored once and ends the exception, however often notified', async () => {
   const { orderId, utr, hear } = await paidLate()
@@ -53,10 +53,10 @@ it('an acquirer’s own refund of a late payment is stored once and ends the exc
   expect(await exceptionsOf(orderId)).toEqual([{ kind: 'late payment', reason: null }])
   const id = unique('own')
   await tell(orderId, utr, id, 'PENDING')
-  expect(await refundsOf(orderId)).toEqual([{ status: 'PENDING', utr, made_by: 'acquirer' }])
+  expect(await refundsOf(orderId)).toEqual([{ status: 'PENDING', utr, created_by: 'acquirer' }])
   const told = await Promise.all(Array.from({ length: 8 }, () => tell(orderId, utr, id)))
   expect(told.filter((one) => one?.changed)).toHaveLength(1)
-  expect(await refundsOf(orderId)).toEqual([{ status: 'SUCCESS', utr, made_by: 'acquirer' }])
+  expect(await refundsOf(orderId)).toEqual([{ status: 'SUCCESS', utr, created_by: 'acquirer' }])
   expect(await exceptionsOf(orderId)).toEqual([
     { kind: 'late payment', reason: `the refund succeeded, reference ARN${id}` },
   ])
@@ -73,7 +73,7 @@ it('an acquirer’s own refund is stored once, even if a later notification has 
   const id = unique('own')
   await tell(orderId, utr, id, 'PENDING')
   await tell(orderId, utr, id.toUpperCase())
-  expect(await refundsOf(orderId)).toEqual([{ status: 'SUCCESS', utr, made_by: 'acquirer' }])
+  expect(await refundsOf(orderId)).toEqual([{ status: 'SUCCESS', utr, created_by: 'acquirer' }])
 })
 
 it('an acquirer’s own refund without an end is left to the operator, since it cannot be queried by our id', async () => {
@@ -102,7 +102,7 @@ it('an acquirer’s own refund that does not name the payment is of the order’
   const { orderId, utr, hear } = await paidLate()
   await hear()
   expect(await tell(orderId, undefined, unique('own'))).toMatchObject({ changed: true })
-  expect(await refundsOf(orderId)).toEqual([{ status: 'SUCCESS', utr, made_by: 'acquirer' }])
+  expect(await refundsOf(orderId)).toEqual([{ status: 'SUCCESS', utr, created_by: 'acquirer' }])
 })
 
 it.each([

@@ -38,7 +38,7 @@ async function newRefund(orderId: string, changes: Partial<RefundRequest> = {}):
     refundId: unique('R'),
     amount: PAID,
     note: 'sold out',
-    madeBy: 'merchant',
+    createdBy: 'merchant',
   }
   const made = await createRefund(service.pools.due, { ...asked, ...changes }, service.clock.now())
   if (!('refund' in made)) throw new Error(made.refused)

@@ -34,7 +34,7 @@ const status = (refund_id: string, by = plainKey) => post(service.app, REFUND_ST
 const refundsOf = async (orderId: string) =>
   (
     await service.db.query(
-      'select refund_id, amount_paise, asked_paise, status, utr from refunds where mid = $1 and order_id = $2 order by made_at',
+      'select refund_id, amount_paise, requested_paise, status, utr from refunds where mid = $1 and order_id = $2 order by created_at',
       [mid, orderId],
     )
   ).rows
@@ -76,8 +76,8 @@ describe('an accepted refundPayment', () => {
     const rest = await ask({ order_id: orderId, refund_id: `${order_id}-2` })
     expect(rest.body.data).toMatchObject({ amount: 150, order_id, orderId })
     expect(await refundsOf(orderId)).toMatchObject([
-      { amount_paise: 5000, asked_paise: 5000, status: 'PENDING', utr: UTR },
-      { amount_paise: 15000, asked_paise: null, status: 'PENDING', utr: UTR },
+      { amount_paise: 5000, requested_paise: 5000, status: 'PENDING', utr: UTR },
+      { amount_paise: 15000, requested_paise: null, status: 'PENDING', utr: UTR },
     ])
     // What clients of checkPaymentStatus know does not change.
     const paid = await post(service.app, STATUS, { mid, order_id }, plainKey)
@@ -238,7 +238,7 @@ describe('refundPayment answered 404 or 409', () => {
   it('refundPayment refuses more after the acquirer has sent back more than an integer of paise', async () => {
     const { order_id, orderId } = await paidOrder()
     await service.db.query(
-      `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, made_by, made_at, status,
+      `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, created_by, created_at, status,
                             ended_at, acquirer_refund_id)
        select p.mid, p.order_id || n, p.order_id || n, p.order_id, p.utr, 50000000, '', 'cashfree', 'acquirer', now(), 'SUCCESS',
               now(), n
@@ -266,9 +266,9 @@ describe('refundPayment answered 404 or 409', () => {
     const first = unique('R-')
     await ask({ order_id, refund_id: first, amount: '1' })
     await service.db.query(
-      `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, made_by, made_at,
+      `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, created_by, created_at,
                             status, ended_at)
-       select mid, $3 || i, 'F' || md5($3 || i::text), order_id, utr, 1, note, acquirer, made_by, made_at, 'FAIL', now()
+       select mid, $3 || i, 'F' || md5($3 || i::text), order_id, utr, 1, note, acquirer, created_by, created_at, 'FAIL', now()
          from refunds, generate_series(1, 99) i where mid = $1 and refund_id = $2`,
       [mid, first, `${orderId}-`],
     )

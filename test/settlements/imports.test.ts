@@ -139,10 +139,10 @@ it('every version of a settlement is stored, so that the state of any past momen
   const known = async (moment: Date) => {
     const { rows } = await db.query<{ row: string[] }>(
       `select array[utr, status, fee::text, amount::text] as row
-         from (select utr, status, fee, amount, known_at from settlements
+         from (select utr, status, fee, amount, recorded_at from settlements
                union all
-               select utr, status, fee, amount, known_at from settlement_versions where replaced_at > $1) versions
-        where known_at is null or known_at <= $1
+               select utr, status, fee, amount, recorded_at from settlement_versions where replaced_at > $1) versions
+        where recorded_at is null or recorded_at <= $1
         order by utr`,
       [moment],
     )
@@ -293,7 +293,7 @@ describe('undoing an import', () => {
     const csv = file(line('U1', { status: 'PENDING' }), line('U2'), line('U3'))
     const accounts = async (table: string, columns = '') => {
       const { rows } = await db.query<{ row: string }>(
-        `select concat_ws(' ', utr, account, value_date${columns}) as row from ${table} order by known_at, utr`,
+        `select concat_ws(' ', utr, account, value_date${columns}) as row from ${table} order by recorded_at, utr`,
       )
       return rows.map(({ row }) => row)
     }

@@ -67,7 +67,7 @@ describe('settlements import names the payment of a row', () => {
     const { mid, utr, orderId } = await paidOrder()
     const refundId = newId(PAID_AT)
     await db.query(
-      `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, made_by, made_at, status)
+      `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, created_by, created_at, status)
        values ($1, 'R1', $2, $3, $4, 5000, '', 'direct', 'merchant', $5, 'PENDING')`,
       [mid, refundId, orderId, utr, PAID_AT],
     )
@@ -87,7 +87,7 @@ describe('settlements import names the payment of a row', () => {
     const { mid, utr, id, orderId } = await paidOrder()
     const [second, secondId] = [newUtr(), unique('OM')]
     await db.query(
-      `insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer, acquirer_payment_id)
+      `insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer, acquirer_payment_id)
        values ($1, $2, $3, 20000, $4, $4, 'second', 'direct', $5)`,
       [mid, second, orderId, PAID_AT, secondId],
     )
@@ -189,7 +189,7 @@ describe('an RRN that is padded with zeros to 16 digits', () => {
     const { mid, utr, orderId } = await paidOrder()
     const rrn = newUtr()
     await db.query(
-      `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, made_by, made_at, status,
+      `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, created_by, created_at, status,
                             ended_at, reference)
        values ($1, 'R1', 'OURS1', $2, $3, 5000, '', 'direct', 'merchant', $4, 'SUCCESS', $4, ''),
               ($1, 'R2', 'OURS2', $2, $3, 5000, '', 'direct', 'merchant', $4, 'SUCCESS', $4, $5)`,

@@ -62,7 +62,7 @@ async function payOrder(acquirer = 'cashfree') {
   const orderId = await storePaidOrder(db, { mid, utr, paidAt: at(WEDNESDAY) })
   await db.query(
     `insert into acquirer_intents
-       (mid, order_id, acquirer, acquirer_merchant_id, acquirer_id, reference, link, enquiries)
+       (mid, order_id, acquirer, acquirer_merchant_id, acquirer_order_id, reference, link, enquiries)
      values ($1, $2, $3, 'cf', $2, 'tr', 'upi://pay', 0)`,
     [mid, orderId, acquirer],
   )
@@ -264,7 +264,7 @@ describe('ops settlements pull', () => {
       [charged, 50, ''],
     ] as const) {
       await db.query(
-        `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, made_by, made_at, status,
+        `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, created_by, created_at, status,
            reference, ended_at)
          values ($1, $2, $2, $3, $4, $5, 'cold', 'cashfree', 'merchant', $6, 'SUCCESS', $7, $6)`,
         [mid, newId(at(WEDNESDAY)), orderId, utr, rupees * 100, at(WEDNESDAY), reference],

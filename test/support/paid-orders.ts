@@ -21,7 +21,7 @@ export async function storePaidOrder(
     [mid, orderId, utr, paidAt, toldAt],
   )
   await db.query(
-    `insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer)
+    `insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer)
      values ($1, $2, $3, 20000, $4, $5, 'first', 'direct')`,
     [mid, utr, orderId, paidAt, toldAt],
   )

@@ -16,7 +16,7 @@ const HOUR = 3_600
 async function newRefund(stage: Stage, amount = 20_000): Promise<Refund> {
   const { orderId, of } = await newOrder(stage)
   await bankOf(stage).pay(orderId)
-  const asked = { mid: of.mid, orderId, refundId: unique('R'), amount, note: 'sold out', madeBy: 'merchant' }
+  const asked = { mid: of.mid, orderId, refundId: unique('R'), amount, note: 'sold out', createdBy: 'merchant' }
   const made = await createRefund(stage.service.pools.due, asked, stage.service.clock.now())
   if ('refund' in made) return made.refund
   throw new Error(made.refused)

@@ -79,7 +79,7 @@ export async function createPlayer(bank: Bank) {
       }
       const ends = await endsOf(orders)
       // A question that failed at the last moment is made again later, about an order that the bank has forgotten.
-      await db.query('update acquirer_intents set enquire_at = null where enquire_at is not null')
+      await db.query('update acquirer_intents set status_check_at = null where status_check_at is not null')
       bank.forget()
       expect(service.log.splice(0).filter((line) => JSON.parse(line).level >= 50)).toEqual([])
       expect(errors).toEqual([])
@@ -141,7 +141,7 @@ export async function createPlayer(bank: Bank) {
       // It is stored after the answer, and decides whether a payment of the day file is late.
       await until('it is stored that the shop was told', async () => {
         const { rows } = await db.query(
-          `select from payment_intents where order_id = $1 and (status = 'CANCELLED' or fail_told_at is not null)`,
+          `select from payment_intents where order_id = $1 and (status = 'CANCELLED' or failure_reported_at is not null)`,
           [orderId],
         )
         return rows.length > 0

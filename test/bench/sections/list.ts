@@ -89,11 +89,11 @@ const TRANSACTIONS = `
          coalesce((select sum(r.amount_paise)
                      from refunds r
                     where r.mid = p.mid and r.order_id = p.order_id and r.utr = p.utr and r.status = 'SUCCESS'), 0) * 0.01,
-         i.created_at, coalesce(p.paid_at, p.heard_at)
+         i.created_at, coalesce(p.paid_at, p.received_at)
     from payments p
     join payment_intents i on i.mid = p.mid and i.order_id = p.order_id and p.kind <> 'second'
-   where p.mid = '${MID}' and ${between('coalesce(p.paid_at, p.heard_at)')}
-   order by p.mid, coalesce(p.paid_at, p.heard_at), p.utr`
+   where p.mid = '${MID}' and ${between('coalesce(p.paid_at, p.received_at)')}
+   order by p.mid, coalesce(p.paid_at, p.received_at), p.utr`
 
 async function wholeTable({ database, request, rows, name: listName, query }: Whole): Promise<Finding> {
   const service = await startOurs(database.url)

@@ -237,7 +237,7 @@ async function refundOnce(db: Database, order: Order, name: string, paise: numbe
   const { mid, orderId } = order
   const refundId = `${name}-${orderId}`.slice(0, 40)
   for (;;) {
-    const asked = { mid, orderId, refundId, amount: paise, note: 'sold out', madeBy: 'merchant' }
+    const asked = { mid, orderId, refundId, amount: paise, note: 'sold out', createdBy: 'merchant' }
     const made = await createRefund(db, asked, new Date()).catch(() => undefined)
     if (made) return made
     await sleep(RETRY_MS)

@@ -100,7 +100,7 @@ export const loseNotifications =
       const expiry = before === 0 ? 60 * EXPIRY_MINUTES : 0
       const past = `${seconds + expiry} seconds`
       await db.query('update payment_intents set expires_at = expires_at - $1::interval', [past])
-      await db.query('update acquirer_intents set enquire_at = enquire_at - $1::interval', [past])
+      await db.query('update acquirer_intents set status_check_at = status_check_at - $1::interval', [past])
     }
 
     function asked() {
@@ -111,7 +111,7 @@ export const loseNotifications =
       const until = performance.now() + ASKED_LIMIT_MS
       for (;;) {
         const { rows } = await db.query<{ due: number }>(
-          'select count(*)::integer as due from acquirer_intents where enquire_at <= now()',
+          'select count(*)::integer as due from acquirer_intents where status_check_at <= now()',
         )
         if (rows[0]?.due === 0) break
         if (performance.now() > until) throw new Error(`${rows[0]?.due} questions were not asked after ${before} s`)
@@ -144,9 +144,9 @@ export const loseNotifications =
         order_id: string
         status: string
         utr: string | null
-        acquirer_id: string | null
+        acquirer_order_id: string | null
       }>(
-        `select i.order_id, i.status, i.utr, a.acquirer_id
+        `select i.order_id, i.status, i.utr, a.acquirer_order_id
          from payment_intents i
          left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id`,
       )
@@ -154,7 +154,7 @@ export const loseNotifications =
       const here = new Map(rows.map((row) => [row.order_id, row]))
       const missing = [...paidThere].filter(([orderId, { utr }]) => here.get(orderId)?.utr !== utr)
       const invented = rows.filter(({ order_id, status }) => status === 'SUCCESS' && !paidThere.has(order_id))
-      const half = rows.filter(({ acquirer_id }) => acquirer_id === null)
+      const half = rows.filter(({ acquirer_order_id }) => acquirer_order_id === null)
       const lost = acknowledged.filter((orderId) => !here.has(orderId))
       const times = new Map<string, number>()
       for (const { path: of } of asked()) times.set(of, (times.get(of) ?? 0) + 1)

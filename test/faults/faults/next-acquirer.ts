@@ -93,7 +93,7 @@ type BankLink = { bank: Case['first']; name: string; orderId: string; link: stri
 
 /** Merchants with two acquirers: the first one fails in each way, then both fail in part while the service is killed. */
 export async function nextAcquirer({ postgres }: Stage): Promise<Finding[]> {
-  const { url, db } = await setScene(postgres, 'next_acquirer')
+  const { url, db } = await setScene(postgres, 'fallback_acquirer')
   const [setu, cashfree] = [await openBank(db), await openCashfree(db)]
   const banks = { setu: setu.bank, cashfree: cashfree.bank }
   const merchants = { setu: await newMerchantOf('setu', 'cashfree'), cashfree: await newMerchantOf('cashfree', 'setu') }
@@ -211,7 +211,7 @@ export async function nextAcquirer({ postgres }: Stage): Promise<Finding[]> {
   /** Compares the books of both banks with the database and with what customers were shown. */
   async function judgeBooks() {
     const { rows } = await db.query<Stored>(
-      `select i.mid, i.merchant_order_id as name, i.order_id as "orderId", a.link, a.acquirer, a.by_next as "byNext"
+      `select i.mid, i.merchant_order_id as name, i.order_id as "orderId", a.link, a.acquirer, a.by_fallback as "byNext"
          from payment_intents i
          left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id`,
     )
