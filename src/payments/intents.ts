@@ -139,7 +139,8 @@ export function createIntents(
         requests,
         async (client) => {
           const closed = await close(client, mid, found.orderId, now)
-          if (closed) return { ...found, status: 'CANCELLED' as const, failureReason: null, failureReported: true, ...closed }
+          if (closed)
+            return { ...found, status: 'CANCELLED' as const, failureReason: null, failureReported: true, ...closed }
           // Nothing was cancelled, because a payment was stored after the first query.
           return lookUpStatus(client, mid, merchantOrderId)
         },

@@ -131,7 +131,12 @@ export async function transfersTo(
     for await (const { utr, recordedAt, ...payout } of payoutsOf(snapshot, mid, days, rests)) {
       if (account !== null && payout.account !== null && payout.account !== account) continue
       const key = keyOf(payout)
-      const { expected, references, ...last } = transfers.get(key) ?? { expected: 0n, references: [], day: '', recordedAt }
+      const { expected, references, ...last } = transfers.get(key) ?? {
+        expected: 0n,
+        references: [],
+        day: '',
+        recordedAt,
+      }
       const own = [payout.bankReference, ...(utr === null ? [] : [utr])].map(comparable)
       transfers.set(key, {
         key,

@@ -49,7 +49,19 @@ function ofException(exception: PaymentException): Step[] {
 }
 
 function ofRefund(refund: Refund): Step[] {
-  const { ourRefundId: id, amount, note, createdBy, createdAt, sentAt, acquirer, status, reference, reason, endedAt } = refund
+  const {
+    ourRefundId: id,
+    amount,
+    note,
+    createdBy,
+    createdAt,
+    sentAt,
+    acquirer,
+    status,
+    reference,
+    reason,
+    endedAt,
+  } = refund
   const made = `refund ${id} of ${toIndianText(amount)} made: ${note}`
   const open = reason ? `; still open: ${reason}` : '; still open'
   const steps: Step[] = [{ at: createdAt, what: `${made}${endedAt ? '' : open}`, by: createdBy }]

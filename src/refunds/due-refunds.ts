@@ -22,7 +22,16 @@ const LONGEST_PAUSE_SECONDS = 3_600
 /** A refund to send or to query. `paymentLink` is the link of the refund's order. */
 export type DueRefund = Pick<
   Refund,
-  'mid' | 'orderId' | 'ourRefundId' | 'amount' | 'note' | 'utr' | 'acquirer' | 'acquirerRefundId' | 'createdAt' | 'sentAt'
+  | 'mid'
+  | 'orderId'
+  | 'ourRefundId'
+  | 'amount'
+  | 'note'
+  | 'utr'
+  | 'acquirer'
+  | 'acquirerRefundId'
+  | 'createdAt'
+  | 'sentAt'
 > & {
   /** Whether the refunded payment is a second payment of its order. */
   isSecond: boolean

@@ -62,7 +62,7 @@ const sourceOf = (
   })
 
 const take = async (now: Date, limit = 10) =>
-  (await enquiries.claimDue(SETU, mid, limit, now, 3)).map(({ orderId, enquiries }) => [orderId, enquiries])
+  (await enquiries.claimDue(SETU, mid, limit, now, 3)).map(({ orderId, statusChecks }) => [orderId, statusChecks])
 
 describe('enquiries to an acquirer about an unpaid order', () => {
   it('enquiries about an unpaid order are made 90 seconds, 8 minutes and 2 hours after its expiry, then never again', async () => {
@@ -105,7 +105,10 @@ describe('enquiries to an acquirer about an unpaid order', () => {
       paid,
     ])
     const unpaid = await newOrderWithLink(8)
-    await service.db.query('update acquirer_intents set status_check_at = $2 where order_id = $1', [unpaid, afterExpiry(91)])
+    await service.db.query('update acquirer_intents set status_check_at = $2 where order_id = $1', [
+      unpaid,
+      afterExpiry(91),
+    ])
     expect(await take(afterExpiry(91), 4)).toEqual([[unpaid, 1]])
     expect(await findDue(afterExpiry(91))).toEqual([])
   })
@@ -120,9 +123,9 @@ describe('enquiries to an acquirer about an unpaid order', () => {
   it('an unpaid order has three enquiries in all, including the operator’s, who may enquire at any time', async () => {
     const orderId = await newOrderWithLink()
     const byOperator = () => enquiries.take(orderId, 3, afterExpiry(90))
-    expect(await byOperator()).toMatchObject({ orderId, enquiries: 1 })
+    expect(await byOperator()).toMatchObject({ orderId, statusChecks: 1 })
     expect(await take(afterExpiry(90))).toEqual([[orderId, 2]])
-    expect(await byOperator()).toMatchObject({ enquiries: 3 })
+    expect(await byOperator()).toMatchObject({ statusChecks: 3 })
     expect(await byOperator()).toBeUndefined()
     expect(await take(afterExpiry(480))).toEqual([])
   })
@@ -150,7 +153,7 @@ describe('enquiries while somebody waits', () => {
   const atAge = (seconds: number) => new Date(created.getTime() + seconds * 1000)
   const state = (changes: object) => ({
     acquirer: SETU,
-    enquiries: 0,
+    statusChecks: 0,
     createdAt: created.getTime(),
     statusCheckedAt: null,
     dueAt: afterExpiry(90).getTime(),
@@ -158,7 +161,7 @@ describe('enquiries while somebody waits', () => {
   })
   const may = (seconds: number, changes: object = {}, cameBackAt?: Date) =>
     mayEnquire(state(changes), rules, EXPIRES_AT, atAge(seconds), cameBackAt)
-  const asked = { enquiries: 1, statusCheckedAt: atAge(90).getTime() }
+  const asked = { statusChecks: 1, statusCheckedAt: atAge(90).getTime() }
 
   it('the first enquiry is allowed at the acquirer’s first moment, whoever waits', () => {
     expect([may(89), may(90), may(89, {}, atAge(60)), may(90, {}, atAge(60))]).toEqual([false, true, false, true])
@@ -173,7 +176,7 @@ describe('enquiries while somebody waits', () => {
 
   it('no enquiry is allowed while one is due, after the last but one, and after the end of the order', () => {
     expect(may(450, { ...asked, dueAt: atAge(450).getTime() })).toBe(false)
-    expect(may(450, { ...asked, enquiries: 2 })).toBe(false)
+    expect(may(450, { ...asked, statusChecks: 2 })).toBe(false)
     expect(may(900 + 600, asked)).toBe(false)
   })
 
@@ -295,14 +298,18 @@ it('an enquiry that the acquirer answers with 429 is not counted, and is made ag
   }
   const look = () => doWhatIsDue(sourceOf({ clientOf: async () => client as never }))
   const stored = async () =>
-    (await service.db.query('select enquiries, status_check_at from acquirer_intents where order_id = $1', [orderId])).rows
+    (
+      await service.db.query('select status_checks, status_check_at from acquirer_intents where order_id = $1', [
+        orderId,
+      ])
+    ).rows
   service.clock.set(afterExpiry(90).toISOString())
   await look()
-  expect(await stored()).toEqual([{ enquiries: 0, status_check_at: afterExpiry(150) }])
+  expect(await stored()).toEqual([{ status_checks: 0, status_check_at: afterExpiry(150) }])
   isCrowded = false
   service.clock.set(afterExpiry(150).toISOString())
   await look()
-  expect(await stored()).toEqual([{ enquiries: 1, status_check_at: afterExpiry(480) }])
+  expect(await stored()).toEqual([{ status_checks: 1, status_check_at: afterExpiry(480) }])
 })
 
 describe('an enquiry that fails', () => {
@@ -322,9 +329,10 @@ describe('an enquiry that fails', () => {
     }
     const source = sourceOf({ clientOf: async () => client as never, rulesOf: () => ({ most }) })
     for (let i = 0; i < 50; i++) {
-      const { rows } = await service.db.query('select status_check_at as at from acquirer_intents where order_id = $1', [
-        orderId,
-      ])
+      const { rows } = await service.db.query(
+        'select status_check_at as at from acquirer_intents where order_id = $1',
+        [orderId],
+      )
       if (rows[0].at === null) return asked
       // PostgreSQL's time has microseconds.
       service.clock.set(new Date(rows[0].at.getTime() + 1).toISOString())

@@ -135,7 +135,8 @@ async function play(orders: Order[], random: () => number, killedShare = 0) {
   }
 }
 
-const isInTime = ({ recordedAt = Number.POSITIVE_INFINITY, paidAt }: Order) => recordedAt - paidAt <= KNOWN_WITHIN_SECONDS
+const isInTime = ({ recordedAt = Number.POSITIVE_INFINITY, paidAt }: Order) =>
+  recordedAt - paidAt <= KNOWN_WITHIN_SECONDS
 const shareOf = (orders: readonly Order[]) => orders.filter(isInTime).length / orders.length
 
 /** The largest number of enquiries about one order that have come to a bank. */
@@ -181,7 +182,7 @@ describe('payments whose notifications are lost', () => {
     expect(mostEnquiries(of('setu'))).toBeLessThanOrEqual(3)
     expect(mostEnquiries(of('cashfree'))).toBeLessThanOrEqual(12)
     const { rows } = await service.db.query(
-      'select acquirer, max(enquiries) from acquirer_intents group by 1 order by 1',
+      'select acquirer, max(status_checks) from acquirer_intents group by 1 order by 1',
     )
     expect(rows).toEqual([
       { acquirer: 'cashfree', max: expect.any(Number) },
@@ -195,7 +196,7 @@ describe('payments whose notifications are lost', () => {
     // A payment that is still unknown has lost both enquiries of the hour after the expiry to kills.
     const unknown = orders.flatMap(({ orderId, recordedAt }) => (recordedAt === undefined ? [orderId] : []))
     const { rows: left } = await service.db.query(
-      'select order_id, enquiries from acquirer_intents where order_id = any ($1) and enquiries < 2',
+      'select order_id, status_checks from acquirer_intents where order_id = any ($1) and status_checks < 2',
       [unknown],
     )
     expect(left).toEqual([])
@@ -217,7 +218,7 @@ describe('payments whose notifications are lost', () => {
            from generate_series(1, ${POLLED_ORDERS}) number
          returning mid, order_id
        )
-       insert into acquirer_intents (mid, order_id, acquirer, acquirer_merchant_id, acquirer_order_id, reference, link, enquiries,
+       insert into acquirer_intents (mid, order_id, acquirer, acquirer_merchant_id, acquirer_order_id, reference, link, status_checks,
                                      status_check_at)
        select mid, order_id, 'cashfree', 'CF', order_id, order_id, 'upi://pay?', 0, $4 from orders`,
       [mid, made, new Date(made.getTime() + 900_000), new Date(made.getTime() + 990_000)],
@@ -249,9 +250,10 @@ describe('payments whose notifications are lost', () => {
     expect(calls).toBe(10 * POLLED_ORDERS)
     expect(writes).toBeLessThanOrEqual(calls / 5)
     // The enquiries of 30 s are within the limit of a minute.
-    const { rows } = await db.query('select sum(enquiries)::integer as count from acquirer_intents where mid = $1', [
-      mid,
-    ])
+    const { rows } = await db.query(
+      'select sum(status_checks)::integer as count from acquirer_intents where mid = $1',
+      [mid],
+    )
     expect(rows[0].count).toBe(200)
   })
 })

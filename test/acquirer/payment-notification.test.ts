@@ -19,10 +19,12 @@ async function stored(orderId: string) {
   const linesOf = async (sql: string) => (await service.db.query(sql, [orderId])).rows.map(({ line }) => line as string)
   const [end] = await linesOf(`select concat_ws(' ', status, utr) as line from payment_intents where order_id = $1`)
   const history = await linesOf(
-    `select concat_ws(' ', status, utr) as line, changed_at from payment_changes where order_id = $1
+    `select 'SUCCESS ' || utr as line, received_at from payments where order_id = $1 and kind <> 'second'
      union all
-     select concat_ws(' ', status, utr), reported_at from payment_attempts where order_id = $1
-      order by changed_at`,
+     select concat_ws(' ', status, utr), received_at from payment_attempts where order_id = $1
+     union all
+     select 'CANCELLED', cancelled_at from payment_intents where order_id = $1 and cancelled_at is not null
+      order by received_at`,
   )
   const exceptions = await linesOf(
     `select concat_ws(' ', e.kind || ':', e.status, e.utr) as line
@@ -46,11 +48,12 @@ describe('a notification that is answered 200', () => {
     }
     expect(await stored(orderId)).toMatchObject({ end: 'SUCCESS 523504870405', exceptions: [] })
     const { rows } = await service.db.query(
-      'select status, utr, reason, changed_at, paid_at from payment_changes where order_id = $1',
+      'select utr, kind, source, reported_by, note, received_at, paid_at from payments where order_id = $1',
       [orderId],
     )
-    const times = { changed_at: expect.any(Date), paid_at: new Date('2026-03-31T18:29:59Z') }
-    expect(rows).toEqual([{ status: 'SUCCESS', utr: '523504870405', reason: 'notification', ...times }])
+    const times = { received_at: expect.any(Date), paid_at: new Date('2026-03-31T18:29:59Z') }
+    const reporter = { source: 'notification', reported_by: null, note: null }
+    expect(rows).toEqual([{ utr: '523504870405', kind: 'first', ...reporter, ...times }])
   })
 
   /** `told` is status, UTR and time, such as `FAIL A1 23:50`. A UTR without a time has 23:55, a status alone has neither. */
@@ -375,7 +378,7 @@ describe('the metric of exceptions', () => {
   it('the metric of payment exceptions counts on while 1,000 unreadable notifications of an account are open, the most that are stored', async () => {
     const full = await startService()
     await full.db.query(
-      `insert into payment_exceptions (mid, order_id, kind, utr, amount, digest, body, received_at, acquirer_account)
+      `insert into payment_exceptions (mid, order_id, kind, utr, amount, dedup_key, body, received_at, acquirer_account)
        select '', '', 'unreadable', '', 0, i, '', now(), 'direct' from generate_series(1, 999) i`,
     )
     for (let i = 0; i < 3; i++) expect((await notify(full, `no JSON ${i}`)).status).toBe(400)

@@ -90,9 +90,10 @@ describe('an order at PhonePe', () => {
       expireAfter: 900,
       paymentFlow: { type: 'PG', paymentMode: { type: 'UPI_QR' } },
     })
-    const { rows } = await service.db.query('select acquirer_order_id, reference from acquirer_intents where order_id = $1', [
-      orderId,
-    ])
+    const { rows } = await service.db.query(
+      'select acquirer_order_id, reference from acquirer_intents where order_id = $1',
+      [orderId],
+    )
     const { id, link } = orderOf(orderId)
     expect(rows).toEqual([{ acquirer_order_id: id, reference: new URL(link).searchParams.get('tr') }])
   })
@@ -640,7 +641,7 @@ it.each([5, 15, 24 * 60])(
     for (let at = 0; at < expiresAt.getTime(); at += 1_000) {
       const state = {
         acquirer: 'phonepe',
-        enquiries: asked.length,
+        statusChecks: asked.length,
         createdAt,
         statusCheckedAt: asked.at(-1) ?? null,
         dueAt: expiresAt.getTime() + 90_000,

@@ -56,7 +56,14 @@ const sourceOf = (clientOf: Parameters<typeof dueRefunds>[0]['clientOf']) =>
 
 async function newRefund(amount = 20_000, orderId?: string): Promise<Refund> {
   const of = orderId ?? (await newPaid())
-  const asked = { mid: merchant.mid, orderId: of, refundId: unique('R'), amount, note: 'sold out', createdBy: 'merchant' }
+  const asked = {
+    mid: merchant.mid,
+    orderId: of,
+    refundId: unique('R'),
+    amount,
+    note: 'sold out',
+    createdBy: 'merchant',
+  }
   const made = await createRefund(service.pools.due, asked, service.clock.now())
   if (!('refund' in made)) throw new Error(made.refused)
   return made.refund
@@ -81,7 +88,7 @@ async function exceptionsOf({ mid, ourRefundId }: Refund) {
     `select e.kind, r.exception_id is null as open
        from payment_exceptions e
        left join payment_resolutions r on r.mid = e.mid and r.exception_id = e.exception_id
-      where e.mid = $1 and e.digest = $2`,
+      where e.mid = $1 and e.our_refund_id = $2`,
     [mid, ourRefundId],
   )
   return rows.map(({ kind, open }) => (open ? kind : `${kind}, ended`))
@@ -180,12 +187,12 @@ describe('a refund that Setu has to make', () => {
       if (dueAt === null) break
       service.clock.advance((dueAt.getTime() - service.clock.now().getTime()) / 1000)
       await look()
-      const age = service.clock.now().getTime() - refund.madeAt.getTime()
+      const age = service.clock.now().getTime() - refund.createdAt.getTime()
       expect(await exceptionsOf(refund)).toEqual(age < 5 * DAY * 1000 ? [] : ['refund without an end'])
       expect(questions()).toBe(asked + 1)
     }
     expect(questions()).toBe(3 + 20 + 30)
-    expect(service.clock.now().getTime() - refund.madeAt.getTime()).toBe(35 * DAY * 1000)
+    expect(service.clock.now().getTime() - refund.createdAt.getTime()).toBe(35 * DAY * 1000)
     bank.refunds.faults = {}
     await bank.refunds.endLate()
     expect(await stored(refund)).toMatchObject({ status: 'SUCCESS' })

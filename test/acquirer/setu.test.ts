@@ -50,7 +50,7 @@ async function recorded(orderId: string, { db } = service) {
   const rows = async (sql: string) => (await db.query(sql, [orderId])).rows.map((row) => Object.values(row))
   return {
     intent: (await rows('select status, utr from payment_intents where order_id = $1'))[0],
-    successes: await rows("select utr, reason from payment_changes where order_id = $1 and status = 'SUCCESS'"),
+    successes: await rows("select utr, source from payments where order_id = $1 and kind <> 'second'"),
     attempts: await rows('select utr from payment_attempts where order_id = $1 order by utr'),
     exceptions: await rows(
       `select kind, utr, amount from payment_exceptions
@@ -304,11 +304,11 @@ describe('the sandbox control on the pay page', () => {
     await until(`it is ${end}`, async () => (await status()) === end && (await kinds()).length === exceptions.length)
     expect(await kinds()).toEqual(exceptions)
     const { rows } = await sandbox.db.query(
-      `select reason from payment_changes where order_id = $1
+      `select source from payments where order_id = $1
        union all
-       select reason from payment_attempts where order_id = $1`,
+       select source from payment_attempts where order_id = $1`,
       [orderId],
     )
-    expect(rows).toEqual(end === 'PENDING' ? [] : [{ reason: 'notification' }])
+    expect(rows).toEqual(end === 'PENDING' ? [] : [{ source: 'notification' }])
   })
 })

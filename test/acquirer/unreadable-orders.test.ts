@@ -144,7 +144,7 @@ it('checks the status once an hour for a day, within the number of checks of an 
   const { service } = stage
   const { order } = await newUnreadableOrder()
   const nextCheck = new Date(service.clock.now().getTime() + 16 * 60_000)
-  await service.db.query('update acquirer_intents set enquiries = 0, status_check_at = $2 where order_id = $1', [
+  await service.db.query('update acquirer_intents set status_checks = 0, status_check_at = $2 where order_id = $1', [
     order.orderId,
     nextCheck,
   ])
@@ -157,10 +157,10 @@ it('checks the status once an hour for a day, within the number of checks of an 
     limits: LIMITS.acquirers,
   })
   const count = async () => {
-    const { rows } = await service.db.query('select enquiries from acquirer_intents where order_id = $1', [
+    const { rows } = await service.db.query('select status_checks from acquirer_intents where order_id = $1', [
       order.orderId,
     ])
-    return rows[0].enquiries
+    return rows[0].status_checks
   }
   const counts: number[] = []
   for (let minutes = 0; minutes < 30 * 60; minutes += 10) {
@@ -269,7 +269,10 @@ it('stores the exception of a cancelled order too', async () => {
   const order = await newOrder(stage, of)
   const { payment } = await bankOf(stage).pay(order.orderId, { faults: { lost: 1 } })
   payment.status = 'odd'
-  await stage.service.db.query("update payment_intents set status = 'CANCELLED' where order_id = $1", [order.orderId])
+  await stage.service.db.query(
+    "update payment_intents set status = 'CANCELLED', cancelled_at = now() where order_id = $1",
+    [order.orderId],
+  )
   await expect(ask(order)).rejects.toMatchObject({ isUnreadable: true })
   expect(await statusOf(stage, order)).toBe('FAIL')
   expect(await exceptionsOf(order)).toEqual([{ kind: 'unreadable', by: null }])

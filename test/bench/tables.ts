@@ -75,8 +75,8 @@ export async function fillPayments(db: Database, count: number, mid: string): Pr
     db,
     'payments',
     count,
-    `insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer)
-     select '${mid}', utr, order_id, 100 * (100 + i % 100000), at, at, 'first', 'direct' from ${orders}`,
+    `insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer, source)
+     select '${mid}', utr, order_id, 100 * (100 + i % 100000), at, at, 'first', 'direct', 'notification' from ${orders}`,
   )
   const made = count / 100
   await fill(

@@ -403,7 +403,7 @@ describe('simulated payments', () => {
     expect([status, shown((await get(page)).text).visible]).toEqual([404, ['open']])
   })
 
-  it('simulated payments are stored with the reason sandbox, and lead back to the pay page', async () => {
+  it('simulated payments are stored with the source sandbox, and lead back to the pay page', async () => {
     const sandbox = await startService({ sandbox: true })
     const { page, orderId } = await newOrder({}, 'Chai Point', sandbox)
     expect((await get(page, sandbox)).text).toContain(
@@ -411,8 +411,8 @@ describe('simulated payments', () => {
     )
     const answer = await post(sandbox.app, `/pay/${orderId}/simulate`, { status: 'SUCCESS' })
     expect([answer.status, answer.headers.location]).toEqual([303, `../${orderId}`])
-    const { rows } = await sandbox.db.query('select status, reason from payment_changes where order_id = $1', [orderId])
-    expect(rows).toEqual([{ status: 'SUCCESS', reason: 'sandbox' }])
+    const { rows } = await sandbox.db.query('select kind, source from payments where order_id = $1', [orderId])
+    expect(rows).toEqual([{ kind: 'first', source: 'sandbox' }])
     expect((await post(sandbox.app, `/pay/${orderId}/simulate`, { status: 'REFUND' })).status).toBe(400)
   })
 })

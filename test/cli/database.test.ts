@@ -74,8 +74,8 @@ it.skipIf(!ON_CITUS)(
     await migrate(url)
     const { mid } = await newMerchant(db)
     await db.query(
-      `insert into payments (mid, utr, order_id, amount_paise, received_at, kind, acquirer)
-       values ($1, 'UTR1', 'order', 100, now(), 'first', 'direct')`,
+      `insert into payments (mid, utr, order_id, amount_paise, received_at, kind, acquirer, source)
+       values ($1, 'UTR1', 'order', 100, now(), 'first', 'direct', 'notification')`,
       [mid],
     )
     const killed = spread(db, (step) => {

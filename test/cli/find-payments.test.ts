@@ -117,7 +117,7 @@ describe('payments find', () => {
   it('payments find names the account that made the link of each order', async () => {
     const [one, other] = [await newOrder({ order_id: 'TWO-1' }), await newOrder({ order_id: 'TWO-1' })]
     await service.db.query(
-      `insert into acquirer_intents (mid, order_id, acquirer, acquirer_merchant_id, acquirer_order_id, reference, link, enquiries, by_fallback)
+      `insert into acquirer_intents (mid, order_id, acquirer, acquirer_merchant_id, acquirer_order_id, reference, link, status_checks, by_fallback)
        values ($1, $2, 'cashfree:acme', '', $2, $2, 'upi://pay?pa=x@y', 0, true)`,
       [one.mid, one.orderId],
     )
@@ -148,8 +148,8 @@ describe('payments find', () => {
     const stored = async (sql: string, ...values: unknown[]) => void (await service.db.query(sql, values))
     const payment = (mid: string, orderId: string, paidAt: string | null, heardAt: string) =>
       stored(
-        `insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer)
-         values ($1, $2, $3, 61150, $4, $5, 'first', 'direct')`,
+        `insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer, source)
+         values ($1, $2, $3, 61150, $4, $5, 'first', 'direct', 'notification')`,
         ...[mid, newUtr(), orderId, paidAt, heardAt],
       )
     const exception = (mid: string, orderId: string, paidAt: string | null, receivedAt: string) =>

@@ -66,7 +66,7 @@ test('migrations and grants are sent one statement at a time, since a distribute
 })
 
 test.each([
-  ...['payment_changes', 'payment_attempts', 'payment_exceptions', 'payment_resolutions', 'payments'],
+  ...['payment_attempts', 'payment_exceptions', 'payment_resolutions', 'payments'],
   ...['audit_commands', 'audit_outcomes'],
 ])('the rows of %s can be changed by nobody, not even the owner of the tables', async (table) => {
   const { db } = await createTestDatabase()
@@ -76,60 +76,75 @@ test.each([
   }
 })
 
-test('migration 0019 widens amounts without reading orders, and the version before it still serves', async () => {
+test('migration 0041 moves successes, cancellations and failed attempts of existing databases, and keeps the ids of exceptions', async () => {
   const database = await createTestDatabase({ empty: true })
   const before = mkdtempSync(join(tmpdir(), 'upi-payments-migrations-'))
   onTestFinished(() => rmSync(before, { recursive: true }))
-  for (const name of ALL.filter((name) => name < '0019'))
+  for (const name of ALL.filter((name) => name < '0040'))
     cpSync(join(FOLDER, `${name}.sql`), join(before, `${name}.sql`))
   await migrate(database.url, { folder: before })
-  const pool = database.db
+  const { db } = database
+  const rowsOf = async (sql: string) => (await db.query(sql)).rows.map((row) => Object.values(row))
+  await db.query(
+    `insert into merchants (mid, name, vpa, mcc, dynamic_qr, created_at)
+     values ('M1', 'Chai Point', 'chaipoint@examplebank', '5814', 'link', now())`,
+  )
+  await db.query(
+    `insert into payment_intents (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name,
+       customer_email, customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at, status, utr)
+     select 'M1', o, o, 200, 'https://shop.example/', 'Order', 'Asha Rao', 'asha@shop.example', '9876543210',
+            'chaipoint@examplebank', 'Chai Point', '5814', '2026-11-01 10:00Z', '2026-11-01 10:15Z', status, utr
+       from (values ('paid', 'SUCCESS', 'U1'), ('late', 'SUCCESS', 'U2'), ('cancelled', 'CANCELLED', null), ('failed', 'FAIL', null))
+            as intents (o, status, utr)`,
+  )
+  await db.query(
+    `insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer)
+     values ('M1', 'U1', 'paid', 20000, null, '2026-11-01 10:01Z', 'first', 'direct'),
+            ('M1', 'U2', 'late', 20000, null, '2026-11-01 11:00Z', 'late', 'direct'),
+            ('M1', 'U3', 'paid', 20000, null, '2026-11-01 10:02Z', 'second', 'direct')`,
+  )
+  await db.query(
+    `insert into payment_changes (mid, order_id, status, utr, paid_at, reason, told_by, note, changed_at)
+     values ('M1', 'paid', 'SUCCESS', 'U1', null, 'operator', 'asha', 'seen', '2026-11-01 10:01Z'),
+            ('M1', 'late', 'CANCELLED', null, null, 'merchant', null, null, '2026-11-01 10:05Z'),
+            ('M1', 'late', 'SUCCESS', 'U2', null, 'day file', null, null, '2026-11-01 11:00Z'),
+            ('M1', 'cancelled', 'CANCELLED', null, null, 'merchant', null, null, '2026-11-01 10:06Z'),
+            ('M1', 'failed', 'FAIL', 'F1', '2026-11-01 10:03Z', 'notification', null, null, '2026-11-01 10:04Z')`,
+  )
+  await db.query(
+    `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, made_by, made_at, status)
+     values ('M1', 'R1', 'OURS1', 'paid', 'U1', 100, '', 'direct', 'merchant', '2026-11-02 10:00Z', 'PENDING')`,
+  )
+  await db.query(
+    `insert into payment_exceptions (mid, order_id, kind, utr, amount, told_by, note, digest, received_at)
+     values ('M1', 'paid', 'double payment', 'U3', 200, 'asha', 'twice', '', now()),
+            ('M1', 'paid', 'refund unsure', 'U1', 1, 'enquiry', null, 'OURS1', now()),
+            ('', '', 'unreadable', '', 0, null, null, 'of a body', now())`,
+  )
+  const ids = await rowsOf('select kind, exception_id from payment_exceptions order by kind')
 
   if (ON_CITUS) await spreadDatabase(database.url)
-
-  // As the version before writes them.
-  const addMerchant = (mid: string) =>
-    pool.query(
-      `insert into merchants (mid, name, vpa, mcc, dynamic_qr, created_at)
-       values ($1, 'Chai Point', 'chaipoint@examplebank', '5814', 'link', now())`,
-      [mid],
-    )
-  const addIntent = (mid: string, orderId: string, amount: number, paise = 0) =>
-    pool.query(
-      `insert into payment_intents (mid, order_id, merchant_order_id, amount, paise, redirect_url, note, customer_name,
-         customer_email, customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at)
-       values ($1, $2, $2, $3, $4, 'https://shop.example/', 'Order', 'Asha Rao', 'asha@shop.example', '9876543210',
-         'chaipoint@examplebank', 'Chai Point', '5814', now(), now())`,
-      [mid, orderId, amount, paise],
-    )
-  await addMerchant('M1')
-  for (const [index, amount] of [1, 200, 100_000].entries()) await addIntent('M1', `old-${index}`, amount)
-  await expect(addIntent('M1', 'too-much', 100_001)).rejects.toThrow('payment_intents')
-  const rows = async () => (await pool.query('select * from payment_intents order by order_id')).rows
-  const old = await rows()
-
   await migrate(database.url)
-  // A later migration may add columns, which the version before does not write.
-  expect(await rows()).toEqual(old.map((row) => expect.objectContaining(row)))
-  await addMerchant('M2')
-  const { rows: merchants } = await pool.query('select mid, payees, max_amount from merchants order by mid')
-  expect(merchants).toEqual(['M1', 'M2'].map((mid) => ({ mid, payees: [], max_amount: 100_000 })))
-  for (const mid of ['M1', 'M2']) {
-    await addIntent(mid, `${mid}-usual`, 100_000)
-    await addIntent(mid, `${mid}-largest`, 500_000)
-    await addIntent(mid, `${mid}-paise`, 499_999, 99)
-    await expect(addIntent(mid, 'refused', 500_001)).rejects.toThrow('payment_intents')
-    await expect(addIntent(mid, 'refused', 500_000, 1)).rejects.toThrow('payment_intents_paise_check')
-    await expect(addIntent(mid, 'refused', 0, 99)).rejects.toThrow('payment_intents_amount_check')
-  }
-  await pool.query(`update payment_intents set note = 'still writable' where order_id like 'old-%'`)
-  await expect(pool.query('update merchants set max_amount = 500001')).rejects.toThrow('merchants_max_amount_check')
-  // A check that is validated reads the whole table under a lock that stops every payment.
-  const { rows: checks } = await pool.query(
-    `select conname, convalidated from pg_constraint where conrelid = 'payment_intents'::regclass and contype = 'c'
-        and conname in ('payment_intents_amount_check', 'payment_intents_paise_check') order by 1`,
-  )
-  expect(checks.map(({ convalidated }) => convalidated)).toEqual([false, false])
+  expect(await rowsOf('select utr, source, reported_by, note from payments order by utr')).toEqual([
+    ['U1', 'operator', 'asha', 'seen'],
+    ['U2', 'day file', null, null],
+    ['U3', 'operator', 'asha', 'twice'],
+  ])
+  expect(
+    await rowsOf('select order_id, cancelled_at from payment_intents where cancelled_at is not null order by 1'),
+  ).toEqual([
+    ['cancelled', new Date('2026-11-01T10:06:00Z')],
+    ['late', new Date('2026-11-01T10:05:00Z')],
+  ])
+  expect(await rowsOf('select order_id, status, attempt, utr, source, received_at from payment_attempts')).toEqual([
+    ['failed', 'FAIL', 'F1 2026-11-01T10:03:00.000Z', 'F1', 'notification', new Date('2026-11-01T10:04:00Z')],
+  ])
+  expect(await rowsOf('select kind, our_refund_id, dedup_key from payment_exceptions order by kind')).toEqual([
+    ['double payment', '', ''],
+    ['refund unsure', 'OURS1', ''],
+    ['unreadable', '', 'of a body'],
+  ])
+  expect(await rowsOf('select kind, exception_id from payment_exceptions order by kind')).toEqual(ids)
 })
 
 test('migrations of a database that cannot be reached fail with the reason', async () => {

@@ -108,15 +108,17 @@ const ORDERS = `
          exists (select from payment_exceptions e
                   where e.mid = i.mid and e.order_id = i.order_id and e.kind = 'late payment') as late,
          array(select c.told
-                 from (select case status when 'SUCCESS' then 'succeeded' else 'cancelled' end as told, changed_at as at
-                         from payment_changes
-                        where mid = i.mid and order_id = i.order_id
+                 from (select 'succeeded' as told, received_at as at
+                         from payments
+                        where mid = i.mid and utr = i.utr
+                       union all
+                       select 'cancelled', i.cancelled_at where i.cancelled_at is not null
                        union all
                        -- One that was reported when the merchant knew the end is kept, and not told.
-                       select 'attempt_failed', reported_at
+                       select 'attempt_failed', received_at
                          from payment_attempts
                         where mid = i.mid and order_id = i.order_id
-                          and reported_at + $3::interval < i.expires_at + $2::interval) c
+                          and received_at + $3::interval < i.expires_at + $2::interval) c
                 order by c.at) as changes
     from payment_intents i
    where i.mid = any ($1)

@@ -163,8 +163,8 @@ describe("the commands of the operator's guide", () => {
 
   const makePayment = () =>
     client.query(
-      `insert into payments (mid, utr, order_id, amount_paise, received_at, kind, acquirer)
-       values ('M1', '523504870499', 'of-october', 20000, '2026-10-05 12:00:00+05:30', 'first', 'direct')`,
+      `insert into payments (mid, utr, order_id, amount_paise, received_at, kind, acquirer, source)
+       values ('M1', '523504870499', 'of-october', 20000, '2026-10-05 12:00:00+05:30', 'first', 'direct', 'notification')`,
     )
 
   let exceptions = 0
@@ -177,8 +177,8 @@ describe("the commands of the operator's guide", () => {
       [ORDER_ID, `52350487049${exceptions++}`],
     )
     await client.query(
-      `insert into payments (mid, utr, order_id, amount_paise, received_at, kind, acquirer)
-       select mid, utr, order_id, 20000, received_at, 'second', 'direct' from payment_exceptions where exception_id = $1`,
+      `insert into payments (mid, utr, order_id, amount_paise, received_at, kind, acquirer, source)
+       select mid, utr, order_id, 20000, received_at, 'second', 'direct', 'notification' from payment_exceptions where exception_id = $1`,
       [rows[0]?.id],
     )
     return rows[0]?.id as string

@@ -52,7 +52,7 @@ describe('the operator’s page', () => {
   it('the operator’s page says how many orders of today the next acquirer of their merchant has made, once there is one', async () => {
     expect(textOf((await operators.inject('/')).body)).not.toContain('Next acquirer')
     await service.db.query(
-      `insert into acquirer_intents (mid, order_id, acquirer, acquirer_merchant_id, acquirer_order_id, reference, link, enquiries, by_fallback)
+      `insert into acquirer_intents (mid, order_id, acquirer, acquirer_merchant_id, acquirer_order_id, reference, link, status_checks, by_fallback)
        values ($1, $2, 'cashfree', '', $2, $2, 'upi://pay?pa=x@y', 0, true)`,
       [made.mid, made.paidTwice],
     )

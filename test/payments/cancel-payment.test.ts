@@ -48,10 +48,10 @@ describe('an accepted cancelPayment', () => {
       service.clock.advance((EXPIRY_MINUTES + GRACE_MINUTES) * 60)
       expect(await ask(id)).toEqual(cancelled)
       expect(await cancel(over[name])).toEqual(ended(over[name], 'FAIL', 'Payment intent expired'))
-      const { rows } = await service.db.query('select status, reason from payment_changes where order_id = $1', [
+      const { rows } = await service.db.query('select status, cancelled_at from payment_intents where order_id = $1', [
         order.ours,
       ])
-      expect(rows).toEqual([{ status: 'CANCELLED', reason: 'merchant' }])
+      expect(rows).toEqual([{ status: 'CANCELLED', cancelled_at: expect.any(Date) }])
     }
   })
 

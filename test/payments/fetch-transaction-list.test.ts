@@ -51,8 +51,8 @@ async function payMany(count: number, at: string, names: string[]) {
          customer_email, customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at, status, utr)
        select $5, order_id, name, 200, 'https://shop.example/', 'x', 'x', 'x@shop.example', '9876543210', 'a@b', 'x', '5814',
               at, at, 'SUCCESS', 'M' || order_id from orders)
-     insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer)
-     select $5, 'M' || order_id, order_id, 20000, at, at, 'first', 'direct' from orders`,
+     insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer, source)
+     select $5, 'M' || order_id, order_id, 20000, at, at, 'first', 'direct', 'notification' from orders`,
     [at, count, names, unique('').slice(0, 12), mid],
   )
 }
@@ -105,8 +105,8 @@ describe('an accepted fetchTransactionList', () => {
   it('the transaction list has a payment without the bank’s time on the day on which its notification came', async () => {
     const orderId = await createOrder(service, { mid, key })
     await service.db.query(
-      `insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer)
-       values ($1, $2, $3, 20000, null, '2025-04-03T18:30:00Z', 'first', 'direct')`,
+      `insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer, source)
+       values ($1, $2, $3, 20000, null, '2025-04-03T18:30:00Z', 'first', 'direct', 'notification')`,
       [mid, newUtr(), orderId],
     )
     const { data } = (await own('04-04-2025', '04-04-2025')).body

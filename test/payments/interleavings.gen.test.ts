@@ -132,15 +132,14 @@ async function stored({ mid }: NewMerchant, orderIds: string[]) {
       Object.fromEntries(Object.entries(row).map(([name, value]) => [name, String(value ?? '')])),
     )
   }
-  const [intents, payments, exceptions, changes, attempts, deliveries] = await Promise.all([
-    select('status, utr, event_sequence as sequence', 'payment_intents'),
+  const [intents, payments, exceptions, attempts, deliveries] = await Promise.all([
+    select('status, utr, event_sequence as sequence, cancelled_at is not null as cancelled', 'payment_intents'),
     select('utr, kind, amount_paise as amount', 'payments'),
     select('kind, utr, status, amount', 'payment_exceptions'),
-    select('status, utr, reason', 'payment_changes'),
     select('status, attempt, utr', 'payment_attempts'),
     select('sequence, type, txn_status, utr', 'webhook_deliveries'),
   ])
-  return { intents, payments, exceptions, changes, attempts, deliveries }
+  return { intents, payments, exceptions, attempts, deliveries }
 }
 
 type Stored = Awaited<ReturnType<typeof stored>>
@@ -151,7 +150,7 @@ const where = (rows: Row[], wanted: Row) =>
   rows.filter((row) => Object.entries(wanted).every(([name, value]) => row[name] === value))
 
 /** What is stored contradicts nothing else that is stored. */
-function expectConsistent({ intents, payments, exceptions, changes, attempts, deliveries }: Stored): void {
+function expectConsistent({ intents, payments, exceptions, attempts, deliveries }: Stored): void {
   const paid = where(intents, { status: 'SUCCESS' })
   const second = where(payments, { kind: 'second' })
   const paying = payments.filter((payment) => !second.includes(payment))
@@ -170,15 +169,12 @@ function expectConsistent({ intents, payments, exceptions, changes, attempts, de
     names(where(exceptions, { kind: 'late payment' }), 'order', 'utr'),
   )
   expect(new Set(names(payments, 'utr')).size, 'UTRs with one row').toBe(payments.length)
-  expect(names(where(changes, { status: 'SUCCESS' }), 'order', 'utr'), 'changes to SUCCESS').toEqual(
-    names(paid, 'order', 'utr'),
-  )
 
   expect(
     names(where(deliveries, { type: 'payment.succeeded' }), 'order', 'utr', 'sequence'),
     'SUCCESS is told once, and last',
   ).toEqual(names(paid, 'order', 'utr', 'sequence'))
-  const cancelled = where(changes, { status: 'CANCELLED' })
+  const cancelled = where(intents, { cancelled: 'true' })
   expect(names(where(deliveries, { type: 'payment.cancelled' }), 'order')).toEqual(names(cancelled, 'order'))
   for (const { order = '', status, sequence } of intents) {
     const own = where(deliveries, { order })
@@ -200,12 +196,12 @@ function expectConsistent({ intents, payments, exceptions, changes, attempts, de
 }
 
 /** What the tellers and the merchant were told is what is stored. */
-function expectKept({ intents, payments, exceptions, changes, attempts }: Stored, learned: Learned[]): void {
+function expectKept({ intents, payments, exceptions, attempts }: Stored, learned: Learned[]): void {
   for (const { action, told, answer } of learned) {
     const reason = JSON.stringify({ action, told, answer })
     if (answer !== undefined && 'order' in action) {
       const [intent] = where(intents, { order: String(action.order) })
-      const cancelled = where(changes, { order: String(action.order), status: 'CANCELLED' }).length
+      const cancelled = where(intents, { order: String(action.order), cancelled: 'true' }).length
       if (answer.status === 409) expect([intent?.status, answer.said], reason).toEqual(['SUCCESS', PAID_ALREADY])
       else expect(answer.status, reason).toBe(200)
       if (answer.said.startsWith('SUCCESS')) {

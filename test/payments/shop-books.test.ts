@@ -181,7 +181,9 @@ describe('a payment that only the day file reports, after its order was given up
   it('checkPaymentStatus is answered even where the time of its FAIL answer cannot be stored', async () => {
     const order = await givenUp()
     end()
-    await service.db.query('alter table payment_intents add constraint untold check (failure_reported_at is null) not valid')
+    await service.db.query(
+      'alter table payment_intents add constraint untold check (failure_reported_at is null) not valid',
+    )
     try {
       expect(await ask(order)).toBe('FAIL')
     } finally {

@@ -108,8 +108,8 @@ describe('a UTR that pays orders of two merchants', () => {
     try {
       await blocker.query('begin')
       await blocker.query(
-        `insert into payments (mid, utr, order_id, amount_paise, received_at, kind, acquirer)
-         values ($1, $2, 'x', 1, now(), 'first', 'direct')`,
+        `insert into payments (mid, utr, order_id, amount_paise, received_at, kind, acquirer, source)
+         values ($1, $2, 'x', 1, now(), 'first', 'direct', 'notification')`,
         [earlier.mid, utr],
       )
       const told = pay(earlier.orderId, utr)
@@ -179,8 +179,8 @@ describe('the search for UTRs of two merchants', () => {
     for (const heard of heardAt) {
       const { mid } = await newMerchant(service.db)
       await service.db.query(
-        `insert into payments (mid, utr, order_id, amount_paise, received_at, kind, acquirer)
-         values ($1, $2, $3, 12345, $4, 'first', 'direct')`,
+        `insert into payments (mid, utr, order_id, amount_paise, received_at, kind, acquirer, source)
+         values ($1, $2, $3, 12345, $4, 'first', 'direct', 'notification')`,
         [mid, utr, heard, heard],
       )
     }

@@ -24,8 +24,7 @@ async function pay(utr: string, day: string, number: string): Promise<void> {
   orders[utr] = orderId
   await storeReports(db, {
     intents: [[mid, orderId, 200, 0, paidAt, 'SUCCESS', utr]],
-    changes: [[mid, orderId, utr, paidAt, 'notification', paidAt]],
-    payments: [[mid, utr, orderId, 200_00, paidAt, paidAt]],
+    payments: [[mid, utr, orderId, 200_00, paidAt, paidAt, 'first', 'notification']],
     exceptions: [],
   })
   await db.query('update payment_intents set merchant_order_id = $2 where order_id = $1', [orderId, number])
@@ -51,7 +50,7 @@ beforeAll(async () => {
   ]
   await importRows(db, rows, at('2026-10-08', '20:00:00'))
   await storeReports(db, {
-    ...{ intents: [], changes: [], payments: [] },
+    ...{ intents: [], payments: [] },
     exceptions: [[mid, orders.P1, 'double payment', 'PX', '200.00', at('2026-10-05')]],
   })
   const { rows: stored } = await db.query('select exception_id as id from payment_exceptions')

@@ -40,14 +40,13 @@ const { opsOn, jsonOn } = opsAtNoon(() => url, ['reconcile'])
 const bookOn = async (day: string, days: string[]) => (await jsonOn(day, ...days, '--mid', mid)).merchants[0]
 
 /** Stores a payment of ₹200 that was heard of on `toldOn`. */
-async function pay(utr: string, day: string, { toldOn = day, reason = 'notification' } = {}): Promise<string> {
+async function pay(utr: string, day: string, { toldOn = day, source = 'notification' } = {}): Promise<string> {
   count += 1
   const [paidAt, toldAt] = [at(day), at(toldOn)]
   const orderId = orderIdsBegin(paidAt) + String(count).padStart(20, '0')
   await storeReports(db, {
     intents: [[mid, orderId, 200, 0, paidAt, 'SUCCESS', utr]],
-    changes: [[mid, orderId, utr, paidAt, reason, toldAt]],
-    payments: [[mid, utr, orderId, 200_00, paidAt, toldAt]],
+    payments: [[mid, utr, orderId, 200_00, paidAt, toldAt, 'first', source]],
     exceptions: [],
   })
   return orderId
@@ -58,7 +57,7 @@ const settle = (day: string, utr: string, more: Partial<Row> & { importedOn?: st
 
 async function except(kind: string, utr: string, day: string, { owner = mid, orderId = 'gone' } = {}): Promise<string> {
   await storeReports(db, {
-    ...{ intents: [], changes: [], payments: [] },
+    ...{ intents: [], payments: [] },
     exceptions: [[owner, orderId, kind, utr, '200.00', at(day)]],
   })
   const { rows } = await db.query(
@@ -152,7 +151,7 @@ describe('a closed month', () => {
     await note('import', '2026-11-06')
     await undo(imported, '2026-11-07')
     await note('undo', '2026-11-07')
-    const orderId = await pay('CP3', '2026-10-12', { toldOn: '2026-11-08', reason: 'day file' })
+    const orderId = await pay('CP3', '2026-10-12', { toldOn: '2026-11-08', source: 'day file' })
     await note('report', '2026-11-08')
     const unsettled = (await bookOn('2026-11-09', OCTOBER)).differences.find(
       (one: { utr: string }) => one.utr === 'CP2',
@@ -617,7 +616,7 @@ it('a report as of a day ignores payments, exceptions, imports and undos of late
     return findings
   }
   const made = await read()
-  await pay('LP1', '2026-10-05', { toldOn: '2026-10-10', reason: 'day file' })
+  await pay('LP1', '2026-10-05', { toldOn: '2026-10-10', source: 'day file' })
   await except('double payment', 'LX', '2026-10-10')
   await undo(wrong, '2026-10-10')
   await settle('2026-10-02', 'LN2', { paymentUtr: 'LP2', importedOn: '2026-10-10' })

@@ -41,8 +41,7 @@ async function pay(utr: string, day: string): Promise<void> {
   const [paidAt, orderId] = [at(day), orderIdsBegin(at(day)) + String(count).padStart(20, '0')]
   await storeReports(db, {
     intents: [[mid, orderId, 200, 0, paidAt, 'SUCCESS', utr]],
-    changes: [[mid, orderId, utr, paidAt, 'notification', paidAt]],
-    payments: [[mid, utr, orderId, 200_00, paidAt, paidAt]],
+    payments: [[mid, utr, orderId, 200_00, paidAt, paidAt, 'first', 'notification']],
     exceptions: [],
   })
 }

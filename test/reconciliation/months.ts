@@ -103,7 +103,7 @@ export type Ledger = Merchant & {
 }
 
 /** What the service and the operator learn in one day. */
-export type Facts = Record<'intents' | 'changes' | 'exceptions' | 'payments', unknown[][]> & { rows: Row[] }
+export type Facts = Record<'intents' | 'exceptions' | 'payments', unknown[][]> & { rows: Row[] }
 
 export type Row = {
   mid: string
@@ -177,7 +177,7 @@ type Making = { facts: Map<string, Facts>; neighbour: Ledger; count: number; ran
 function makeMerchant(ledger: Ledger, { facts, neighbour, count, random }: Making): void {
   const { mid, file, faults = false } = ledger
   const learned = (day: string) => {
-    const known = facts.get(day) ?? { intents: [], changes: [], exceptions: [], payments: [], rows: [] }
+    const known = facts.get(day) ?? { intents: [], exceptions: [], payments: [], rows: [] }
     facts.set(day, known)
     return known
   }
@@ -231,8 +231,16 @@ function makeMerchant(ledger: Ledger, { facts, neighbour, count, random }: Makin
     ])
     if (isPaid) {
       const reason = plant === 'learned from the day file' ? 'day file' : 'notification'
-      learned(told).changes.push([mid, orderId, utr, paidAt.toISOString(), reason, toldAt.toISOString()])
-      learned(told).payments.push([mid, utr, orderId, amount, paidAt.toISOString(), toldAt.toISOString()])
+      learned(told).payments.push([
+        mid,
+        utr,
+        orderId,
+        amount,
+        paidAt.toISOString(),
+        toldAt.toISOString(),
+        'first',
+        reason,
+      ])
       const paid = dayOf(ledger, day)
       paid.payments += 1
       paid.paid += amount
@@ -502,14 +510,10 @@ export async function storeReports(db: Database, known: Omit<Facts, 'rows'>): Pr
     known.intents,
   )
   await insert(
-    `insert into payment_changes (status, mid, order_id, utr, paid_at, reason, changed_at)
-     select 'SUCCESS', * from unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::text[], $6::timestamptz[])`,
-    known.changes,
-  )
-  await insert(
-    `insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer)
-     select *, 'first', 'direct'
-       from unnest($1::text[], $2::text[], $3::text[], $4::integer[], $5::timestamptz[], $6::timestamptz[])`,
+    `insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, source, acquirer)
+     select *, 'direct'
+       from unnest($1::text[], $2::text[], $3::text[], $4::integer[], $5::timestamptz[], $6::timestamptz[], $7::text[],
+                   $8::text[])`,
     known.payments,
   )
   await insert(

@@ -119,10 +119,10 @@ export type Book = {
 type Order = { orderId: string; utr: string; amount: number; day: string; due: string; at: Date; number: number }
 type File = { importedOn: string; time: string; rows: Row[]; undoneOn?: string | undefined }
 type Reports = Parameters<typeof storeReports>[1]
-type Facts = Reports & { others: unknown[][]; told: unknown[][]; refunds: unknown[][]; ended: unknown[][] }
+type Facts = Reports & { told: unknown[][]; refunds: unknown[][]; ended: unknown[][] }
 const noFacts = (): Facts => ({
-  ...{ intents: [], changes: [], payments: [], exceptions: [] },
-  ...{ others: [], told: [], refunds: [], ended: [] },
+  ...{ intents: [], payments: [], exceptions: [] },
+  ...{ told: [], refunds: [], ended: [] },
 })
 
 export type Planted = {
@@ -239,11 +239,9 @@ function makerOf({ planted, book, number, random, nextPlant }: Making) {
       const heardAt = heardOn === undefined ? at : istMoment(heardOn, '15:00:00')
       const orderId = orderIdsBegin(madeAt) + `${number}f${k}`.padStart(20, '0')
       const known = factsOf(heardOn ?? day)
-      const reason = heardOn === undefined ? 'notification' : 'day file'
       known.intents.push([mid, orderId, Math.floor(amount / 100), amount % 100, madeAt, 'SUCCESS', utr])
-      known.changes.push([mid, orderId, utr, at, reason, heardAt])
-      if (heardOn === undefined) known.payments.push([mid, utr, orderId, amount, at, heardAt])
-      else known.others.push([mid, utr, orderId, amount, at, heardAt, 'late'])
+      const kindAndSource = heardOn === undefined ? ['first', 'notification'] : ['late', 'day file']
+      known.payments.push([mid, utr, orderId, amount, at, heardAt, ...kindAndSource])
       move({ day, what: 'paid', gross: amount, from: heardOn ?? day, byDayFile: heardOn !== undefined })
       return { orderId, utr, amount, day, due: later(day), at, number: k }
     },
@@ -252,7 +250,7 @@ function makerOf({ planted, book, number, random, nextPlant }: Making) {
     payAgain(order: Order, resolvedOn = LAST_WORD): Order {
       const utr = `X${order.utr}`
       const at = new Date(order.at.getTime() + 20_000)
-      factsOf(order.day).others.push([mid, utr, order.orderId, order.amount, at, at, 'second'])
+      factsOf(order.day).payments.push([mid, utr, order.orderId, order.amount, at, at, 'second', 'notification'])
       except('double payment', order, { utr, receivedAt: at, resolvedOn })
       return { ...order, utr, at }
     },
@@ -1304,12 +1302,6 @@ async function storeFacts(db: Database, facts: Facts): Promise<void> {
           sql,
           (rows[0] as unknown[]).map((_, at) => rows.map((row) => row[at])),
         )
-  await insert(
-    `insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer)
-     select *, 'direct'
-       from unnest($1::text[], $2::text[], $3::text[], $4::integer[], $5::timestamptz[], $6::timestamptz[], $7::text[])`,
-    facts.others,
-  )
   await insert(
     `insert into payment_exceptions (status, mid, order_id, kind, utr, amount, paid_at, received_at)
      select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::numeric[], $7::timestamptz[],

@@ -192,8 +192,8 @@ describe('a payment', () => {
     await except('late payment', 'P3', late, at('2026-11-12'))
     await pay('P4', at('2026-11-16'), { madeAt: at('2026-11-16', '11:59:00'), toldAt: at('2026-11-18') })
     await db.query(
-      `insert into payments (mid, utr, order_id, amount_paise, received_at, kind, acquirer)
-       values ($1, 'P5', $2, 20000, $3, 'first', 'direct')`,
+      `insert into payments (mid, utr, order_id, amount_paise, received_at, kind, acquirer, source)
+       values ($1, 'P5', $2, 20000, $3, 'first', 'direct', 'notification')`,
       [mid, 'f'.repeat(32), at('2026-11-17')],
     )
     const findings = await find('2026-11-01', '2026-11-30')
@@ -528,7 +528,7 @@ describe('ops reconcile', () => {
     const orderId = '=1+1,"x"\u202e'
     const exceptionId = await except('unknown order', 'UX', orderId, at('2026-08-01'), '')
     await db.query(
-      `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, digest, body, received_at)
+      `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, dedup_key, body, received_at)
        values ('', '', 'unreadable', '', 0, '', 'd', '{', $1)`,
       [at('2026-08-01')],
     )

@@ -29,8 +29,8 @@ const pay = (utr: string, paidAt: Date) => storePaidOrder(db, { mid, utr, paidAt
 /** A second payment of the order; returns the id of its exception. */
 async function payTwice(utr: string, orderId: string, paidAt: Date): Promise<string> {
   await db.query(
-    `insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer)
-     values ($1, $2, $3, 20000, $4, $4, 'second', 'direct')`,
+    `insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer, source)
+     values ($1, $2, $3, 20000, $4, $4, 'second', 'direct', 'notification')`,
     [mid, utr, orderId, paidAt],
   )
   const { rows } = await db.query<{ id: string }>(

@@ -54,7 +54,7 @@ async function payment(of: string, payoutUtr: string): Promise<ReconEvent> {
   const utr = newUtr()
   const orderId = await storePaidOrder(db, { mid: of, utr, paidAt: at(WEDNESDAY) })
   await db.query(
-    `insert into acquirer_intents (mid, order_id, acquirer, acquirer_merchant_id, acquirer_order_id, reference, link, enquiries)
+    `insert into acquirer_intents (mid, order_id, acquirer, acquirer_merchant_id, acquirer_order_id, reference, link, status_checks)
      values ($1, $2, 'cashfree', 'cf', $2, 'tr', 'upi://pay', 0)`,
     [of, orderId],
   )

@@ -53,7 +53,7 @@ async function exceptionsOf({ mid, ourRefundId }: Refund) {
     `select e.kind, r.reason as ended
        from payment_exceptions e
        left join payment_resolutions r on r.mid = e.mid and r.exception_id = e.exception_id
-      where e.mid = $1 and e.digest = $2 order by e.kind`,
+      where e.mid = $1 and e.our_refund_id = $2 order by e.kind`,
     [mid, ourRefundId],
   )
   return rows.map(({ kind, ended }) => [kind, ended])
@@ -176,7 +176,7 @@ describe('a refund update', () => {
 
 async function keep({ mid, orderId, utr, ourRefundId }: Refund, kind: string) {
   await service.db.query(
-    `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, digest, received_at)
+    `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, our_refund_id, received_at)
      values ($1, $2, $3, $4, 200, '', $5, now())`,
     [mid, orderId, kind, utr, ourRefundId],
   )

@@ -264,8 +264,8 @@ describe('a row with a negative amount', () => {
   const back = (mid: string, utr: string, said: Partial<Said> = {}) => line(mid, utr, { amount: '-10.00', ...said })
   const addPayment = (mid: string, utr: string) =>
     db.query(
-      `insert into payments (mid, utr, order_id, amount_paise, received_at, kind, acquirer)
-       values ($1, $2, 'o1', 1000, now(), 'first', 'direct')`,
+      `insert into payments (mid, utr, order_id, amount_paise, received_at, kind, acquirer, source)
+       values ($1, $2, 'o1', 1000, now(), 'first', 'direct', 'notification')`,
       [mid, utr],
     )
 

@@ -87,8 +87,8 @@ describe('settlements import names the payment of a row', () => {
     const { mid, utr, id, orderId } = await paidOrder()
     const [second, secondId] = [newUtr(), unique('OM')]
     await db.query(
-      `insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer, acquirer_payment_id)
-       values ($1, $2, $3, 20000, $4, $4, 'second', 'direct', $5)`,
+      `insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer, source, acquirer_payment_id)
+       values ($1, $2, $3, 20000, $4, $4, 'second', 'direct', 'notification', $5)`,
       [mid, second, orderId, PAID_AT, secondId],
     )
     await importRows(row(mid, { orderId, id }), row(mid, { orderId, id: secondId }))

@@ -62,7 +62,7 @@ async function payOrder(acquirer = 'cashfree') {
   const orderId = await storePaidOrder(db, { mid, utr, paidAt: at(WEDNESDAY) })
   await db.query(
     `insert into acquirer_intents
-       (mid, order_id, acquirer, acquirer_merchant_id, acquirer_order_id, reference, link, enquiries)
+       (mid, order_id, acquirer, acquirer_merchant_id, acquirer_order_id, reference, link, status_checks)
      values ($1, $2, $3, 'cf', $2, 'tr', 'upi://pay', 0)`,
     [mid, orderId, acquirer],
   )

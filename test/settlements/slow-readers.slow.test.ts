@@ -168,8 +168,8 @@ describe('a merchant that asks for its own transactions', () => {
                 'x', '5814', '2026-02-15', '2026-02-15', 'SUCCESS', 'OWN' || i
            from generate_series(1, ${LONG_LIST_ROWS}) i
          returning *)
-       insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer)
-       select mid, utr, order_id, 20000, created_at, created_at, 'first', 'direct' from made`,
+       insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer, source)
+       select mid, utr, order_id, 20000, created_at, created_at, 'first', 'direct', 'notification' from made`,
       [merchant.mid],
     )
     const at = { service, mid: merchant.mid, path: OWN_TRANSACTIONS }

@@ -3,7 +3,7 @@ import { newId } from '../../src/payments/intent.ts'
 
 type Paid = { mid: string; utr: string; paidAt: Date; madeAt?: Date; toldAt?: Date; orderId?: string }
 
-/** Stores an order of ₹200 that was paid, with its history, as a notification would have; returns its orderId. */
+/** Stores an order of ₹200 that was paid, as a notification would have; returns its orderId. */
 export async function storePaidOrder(
   db: Database,
   { mid, utr, paidAt, madeAt = paidAt, toldAt = paidAt, orderId = newId(madeAt) }: Paid,
@@ -16,13 +16,8 @@ export async function storePaidOrder(
     [mid, orderId, madeAt, utr],
   )
   await db.query(
-    `insert into payment_changes (mid, order_id, status, utr, paid_at, reason, changed_at)
-     values ($1, $2, 'SUCCESS', $3, $4, 'notification', $5)`,
-    [mid, orderId, utr, paidAt, toldAt],
-  )
-  await db.query(
-    `insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer)
-     values ($1, $2, $3, 20000, $4, $5, 'first', 'direct')`,
+    `insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer, source)
+     values ($1, $2, $3, 20000, $4, $5, 'first', 'direct', 'notification')`,
     [mid, utr, orderId, paidAt, toldAt],
   )
   return orderId

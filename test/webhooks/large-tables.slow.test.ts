@@ -159,7 +159,7 @@ const STATEMENTS: Record<string, { rows: number; run: (db: Database) => Promise<
         delivery: delivery as Delivery,
         delivered: true,
         outcome: '200',
-        answer: 'ok',
+        response: 'ok',
         at: NOW,
         next: undefined,
       }

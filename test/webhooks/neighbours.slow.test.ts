@@ -88,7 +88,7 @@ it('the late failure of one instance does not change the outcome that another in
   const deliveries = createDeliveries(service.db)
   const take = async (now: number, until: number) => {
     const [delivery] = await deliveries.take(merchant.mid, 'return-call', 1, later(now), later(until))
-    return { delivery: delivery as Delivery, answer: '', at: later(now + 1) }
+    return { delivery: delivery as Delivery, response: '', at: later(now + 1) }
   }
   const [first, second] = [await take(20, 60), await take(61, 101)]
   const given = { delivered: false, next: undefined }

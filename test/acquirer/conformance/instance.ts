@@ -46,7 +46,7 @@ export function startInstance(
 
     /** Asks about an order, however often that was done, and records what is told. */
     async ask(orderId: string) {
-      await db.query('update acquirer_intents set enquiries = 0 where order_id = $1', [orderId])
+      await db.query('update acquirer_intents set status_checks = 0 where order_id = $1', [orderId])
       const enquiry = (await createEnquiries(db).take(orderId, 1, clock.now())) as Enquiry
       return enquire(enquiry, {
         client: (await clientOf(name)) as AcquirerClient,

@@ -48,11 +48,10 @@ export const NOTIFICATIONS: Case[] = [
       const [utr, paidAt] = [newUtr(), new Date('2026-03-31T18:29:00Z')]
       expect(await tell(stage, order.orderId, { utr, paidAt })).toBe(200)
       expect(await statusOf(stage, order)).toBe('SUCCESS')
-      const { rows } = await stage.service.db.query(
-        'select utr, reason, paid_at from payment_changes where order_id = $1',
-        [order.orderId],
-      )
-      expect(rows).toEqual([{ utr, reason: stage.toldBy, paid_at: paidAt }])
+      const { rows } = await stage.service.db.query('select utr, source, paid_at from payments where order_id = $1', [
+        order.orderId,
+      ])
+      expect(rows).toEqual([{ utr, source: stage.toldBy, paid_at: paidAt }])
     },
   },
   {

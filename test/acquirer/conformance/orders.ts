@@ -47,9 +47,7 @@ export async function recorded({ service: { db } }: Stage, { orderId, of }: Orde
   const rows = async (sql: string) => (await db.query(sql, [of.mid, orderId])).rows.map((row) => Object.values(row))
   return {
     intent: (await rows('select status, utr from payment_intents where mid = $1 and order_id = $2'))[0],
-    successes: await rows(
-      "select utr, reason from payment_changes where mid = $1 and order_id = $2 and status = 'SUCCESS'",
-    ),
+    successes: await rows("select utr, source from payments where mid = $1 and order_id = $2 and kind <> 'second'"),
     attempts: await rows('select utr from payment_attempts where mid = $1 and order_id = $2 order by utr'),
     exceptions: await rows(
       `select kind, status, utr, amount from payment_exceptions

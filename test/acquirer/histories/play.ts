@@ -188,12 +188,11 @@ export async function createPlayer(bank: Bank) {
 /** What is stored of an order, and is the same at every acquirer. */
 const STORED = [
   ['payment_intents', 'status, utr'],
-  ['payments', 'kind, utr, amount_paise'],
-  ['payment_changes', 'status, utr, reason'],
-  ['payment_attempts', 'status, utr, reason'],
+  ['payments', 'kind, utr, amount_paise, source'],
+  ['payment_attempts', 'status, utr, source'],
   ['payment_exceptions', 'kind, status, utr, amount'],
   ['webhook_deliveries', 'sequence, type, txn_status, utr'],
-  ['acquirer_intents', 'enquiries'],
+  ['acquirer_intents', 'status_checks'],
 ] as const
 
 /** Until nothing is due. */

@@ -246,7 +246,7 @@ async function refundOnce(db: Database, order: Order, name: string, paise: numbe
 
 async function compareBooks(db: Database, bank: FakeSetu, made: number) {
   const { rows } = await db.query<Refund>(
-    `select r.*, array(select e.kind from payment_exceptions e where e.mid = r.mid and e.digest = r.our_refund_id) as kinds
+    `select r.*, array(select e.kind from payment_exceptions e where e.mid = r.mid and e.our_refund_id = r.our_refund_id) as kinds
        from refunds r`,
   )
   const booked = mapBy(bank.refunds.all, ({ ourRefundId }) => ourRefundId)

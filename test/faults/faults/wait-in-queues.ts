@@ -96,7 +96,9 @@ export async function waitInQueues({ postgres }: Stage): Promise<Finding[]> {
   async function newOther({ bank }: { bank: AnyBank }, acquirer: Acquirer, merchant: NewMerchant): Promise<Other> {
     const orderId = await create(merchant)
     await bank.pay(orderId)
-    const { rows } = await db.query('select acquirer_order_id as id from acquirer_intents where order_id = $1', [orderId])
+    const { rows } = await db.query('select acquirer_order_id as id from acquirer_intents where order_id = $1', [
+      orderId,
+    ])
     return { mid: merchant.mid, orderId, bank, acquirer, acquirerId: rows[0].id }
   }
 
@@ -128,7 +130,7 @@ export async function waitInQueues({ postgres }: Stage): Promise<Finding[]> {
 
   async function fillQuestions() {
     await db.query(
-      `update acquirer_intents set enquiries = 0, status_check_at = now() - interval '1 hour' where order_id = any ($1)`,
+      `update acquirer_intents set status_checks = 0, status_check_at = now() - interval '1 hour' where order_id = any ($1)`,
       [queue.map(({ orderId }) => orderId)],
     )
   }
@@ -137,7 +139,9 @@ export async function waitInQueues({ postgres }: Stage): Promise<Finding[]> {
     const { acquirer, orderId, acquirerId } = other
     // As of an order of which nobody has told us: a paid one is not asked about.
     await db.query(`update payment_intents set status = 'PENDING', utr = null where order_id = $1`, [orderId])
-    await db.query('update acquirer_intents set enquiries = 0, status_check_at = now() where order_id = $1', [orderId])
+    await db.query('update acquirer_intents set status_checks = 0, status_check_at = now() where order_id = $1', [
+      orderId,
+    ])
     return untilCalled(other, QUESTIONS[acquirer], acquirerId)
   }
 }
