@@ -158,11 +158,11 @@ export function createAcquirers(accounts: Accounts, http: HttpClient, options: C
      */
     async linkersOf({ mid, ...merchant }: Merchant): Promise<Linker[]> {
       if (merchant.acquirer === 'direct') return []
-      const first = { name: merchant.acquirer, merchantId: merchant.acquirerMerchantId, isNext: false }
-      const next = { name: merchant.nextAcquirer, merchantId: merchant.nextAcquirerMerchantId, isNext: true }
+      const first = { name: merchant.acquirer, merchantId: merchant.acquirerMerchantId, isFallback: false }
+      const next = { name: merchant.nextAcquirer, merchantId: merchant.nextAcquirerMerchantId, isFallback: true }
       const linkers: (Linker & { client: LimitedClient })[] = []
       const kinds: AccountKind[] = []
-      for (const { name, merchantId, isNext } of [first, next]) {
+      for (const { name, merchantId, isFallback } of [first, next]) {
         if (name === null) continue
         const account = await accounts.find(name)
         const labels = labelsOf(account ?? { name, disabledAt: null })
@@ -172,7 +172,7 @@ export function createAcquirers(accounts: Accounts, http: HttpClient, options: C
           linkers.push({
             client,
             merchantId: merchantId ?? '',
-            isNext,
+            isFallback,
             kind: labels.account,
             firstKind: kinds[0] as AccountKind,
           })

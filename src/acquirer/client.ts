@@ -72,7 +72,7 @@ export type Linker = {
   client: Pick<AcquirerClient, 'createLink' | 'closeLink'>
   merchantId: string
   /** Whether the account is the merchant's next one. */
-  isNext: boolean
+  isFallback: boolean
   /** What the account is, and the merchant's first one. */
   kind: AccountKind
   firstKind: AccountKind

@@ -255,12 +255,12 @@ async function createLink(
   firstLinkMs: number,
   until: AbortSignal,
 ) {
-  for (const [index, { client, merchantId, isNext, firstKind }] of linkers.entries()) {
+  for (const [index, { client, merchantId, isFallback, firstKind }] of linkers.entries()) {
     const isLast = index === linkers.length - 1
     const signal = isLast ? until : AbortSignal.any([until, AbortSignal.timeout(firstLinkMs)])
     try {
       const { paymentLink, payeeVpa } = await client.createLink(intent, { id: merchantId, payees }, signal)
-      return { paymentLink: { ...paymentLink, isByFallback: isNext }, payeeVpa, client, firstKind }
+      return { paymentLink: { ...paymentLink, isByFallback: isFallback }, payeeVpa, client, firstKind }
     } catch (error) {
       if (!(error instanceof AcquirerError)) throw error
       if (isLast && error.unsureLink) closeUnseen(client, error.unsureLink)

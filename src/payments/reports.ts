@@ -103,9 +103,7 @@ export function createReports(
       case 'success': {
         const { late } = judged
         const kind = late ? 'late' : 'first'
-        const utr = await storePayment(intent, report, (utr) =>
-          returnsRow(db, PAY(...paymentOf(intent, report, utr, kind, received))),
-        )
+        const utr = await storePayment(db, intent, report, { ...received, kind })
         if (utr === undefined) return refuse('UTR of another order')
         // An order that was over has the exception without the mark.
         if (intent.isUnreadable || late) await endUnreadable(db, intent, { by: person ?? source, now })
@@ -122,9 +120,7 @@ export function createReports(
         }
         if (saves?.('double payment') === false || intent.payments.length > limits.secondPaymentsOfOrder)
           return refuse('double payment')
-        const utr = await storePayment(intent, report, (utr) =>
-          returnsRow(db, TAKE_UTR(...paymentOf(intent, report, utr, 'second', received))),
-        )
+        const utr = await storePayment(db, intent, report, { ...received, kind: 'second' })
         return utr === undefined ? refuse('UTR of another order') : refuse('double payment', utr)
       }
       case 'exception':
@@ -311,34 +307,27 @@ const returnsRow = async (db: Queryable, statement: QueryConfig) => (await db.qu
 
 /**
  * Stores a payment under its bank reference, or under the acquirer's id if another payment of the merchant has the reference.
- * `insert` stores it under a UTR, and returns false if another order has this UTR. Returns the UTR; undefined if neither is free.
+ * Returns the UTR; undefined if neither is free.
  */
 async function storePayment(
-  { isReferenceUsed }: FoundIntent,
-  { utr, names }: PaymentReport,
-  insert: (utr: string) => Promise<boolean>,
+  db: Queryable,
+  { mid, orderId, amount, acquirer, isReferenceUsed }: FoundIntent,
+  { utr: reference, paidAt, names }: PaymentReport,
+  { kind, now, source, person, note }: Received & { kind: 'first' | 'late' | 'second' },
 ): Promise<string | undefined> {
-  const reference = isReferenceUsed ? undefined : utr
+  const insert = kind === 'second' ? TAKE_UTR : PAY
   // Another order may store the same reference at the same time: the primary key decides.
-  for (const free of [reference, names && utrOfId(names.id)]) {
-    if (free !== undefined && (await insert(free))) return free
+  for (const utr of [isReferenceUsed ? undefined : reference, names && utrOfId(names.id)]) {
+    if (utr === undefined) continue
+    const bankReference = reference === utr ? undefined : reference
+    const payment = [mid, utr, orderId, amount, paidAt, now, kind, acquirer, names?.id, names?.txnId, bankReference]
+    if (await returnsRow(db, insert(...payment, source, person, note))) return utr
   }
   return undefined
 }
 
 /** Whether the payment is stored as `stored`, since another payment has the reported reference. */
 const isReferenceOfAnother = ({ utr }: PaymentReport, stored: string) => utr !== undefined && utr !== stored
-
-const paymentOf = (
-  { mid, orderId, amount, acquirer }: StoredIntent,
-  { utr: reference, paidAt, names }: PaymentReport,
-  utr: string,
-  kind: 'first' | 'late' | 'second',
-  { source, now, person, note }: Received,
-) => [
-  ...[mid, utr, orderId, amount, paidAt, now, kind, acquirer, names?.id, names?.txnId],
-  ...[reference === utr ? undefined : reference, source, person, note],
-]
 
 /** Adds to a stored payment what only a later report of it has: the acquirer's ids, and the bank's reference. */
 async function learn(db: Queryable, mid: string, stored: StoredPayment, { utr, names }: PaymentReport): Promise<void> {
@@ -370,10 +359,10 @@ const TAKEN = `
     select order_id from payments where mid = $1 and utr = $2 and order_id = $3
   )`
 
-/** Assigns the UTR of a second payment to the order. If two orders report a UTR at once, the primary key picks one. */
+/** Stores a second payment of the order. If two orders report a UTR at once, the primary key picks one. */
 const TAKE_UTR = prepared(`with ${TAKEN} select from taken`)
 
-/** Assigns the UTR of the order's own payment, marks the order as paid, and writes the webhook deliveries. */
+/** Stores the order's own payment, marks the order as paid, and writes the webhook deliveries. */
 const PAY = prepared(
   `with ${TAKEN}, paid as (
      update payment_intents

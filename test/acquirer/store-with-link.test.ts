@@ -68,7 +68,7 @@ async function newRequest(limits = { ...LIMITS.acquirers, lookUpPauseMs: 10 }) {
         now: () => new Date(),
         expiryMinutes: 15,
         linkersOf: async () => [
-          { client, merchantId: made.acquirerMerchantId, isNext: false, kind: 'default', firstKind: 'default' },
+          { client, merchantId: made.acquirerMerchantId, isFallback: false, kind: 'default', firstKind: 'default' },
         ],
         linkTimes: limits,
         onNextAcquirer: () => undefined,
