@@ -18,7 +18,7 @@ import { CommandError } from './errors.ts'
 import { exceptionTable } from './exceptions.ts'
 import { forPeople, record, table } from './output.ts'
 
-const ORDER_ID_RULE = 'must be our orderId, of 32 or 35 letters and digits'
+const ORDER_ID_RULE = 'must be our orderId, of 32 hex digits'
 export const ourOrderId = z.string(errorText(ORDER_ID_RULE)).refine(isOrderId, ORDER_ID_RULE)
 
 const Search = z

@@ -16,7 +16,7 @@ import { findOrder, ourOrderId } from './find-payments.ts'
 import { type Output, record, table } from './output.ts'
 
 const Which = z.object({
-  refund: matching(/^[A-Za-z0-9]{1,35}$/, 'must be our refundId, at most 35 letters and digits'),
+  refund: matching(/^[0-9a-f]{32}$/, 'must be our refundId, of 32 hex digits'),
 })
 
 export const refundCommands = [

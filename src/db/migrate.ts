@@ -25,7 +25,7 @@ const LOCK_PAUSE_MS = 5_000
 /** Wait for another run until the operator is shown the process that holds its lock. Payments do not wait for that lock. */
 const RUN_TIMEOUT_MS = 5_000
 
-/** The advisory lock of all runs, the same number as in earlier versions. */
+/** The advisory lock of all runs. Releases share the number, so that runs of two releases wait for each other. */
 const LOCK_ID = 7_241_865_325_823_964
 
 /** The oldest major version of PostgreSQL that the service supports. The tests run on this one and the newest. */

@@ -61,7 +61,7 @@ type Step = { last: string | null; forgotten: number }
 const THEIRS = `
   ($4::text is null or lower(customer_email) = lower($4)) and ($5::text is null or customer_mobile = $5)`
 
-/** SQL condition: the intent holds customer data in any column. An older version may have emptied only some columns. */
+/** SQL condition: the intent holds customer data in any column. */
 const REMEMBERED = `(${FORGOTTEN_COLUMNS.map((column) => `${column} <> ''`).join(' or ')})`
 
 /** The intents of a step that hold customer data, as the beginning of a statement. */

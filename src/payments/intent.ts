@@ -3,13 +3,12 @@ import type { Merchant } from '../tenants/merchants.ts'
 import type { NewPayment } from './new-payment.ts'
 
 /*
- * intent     a row of payment_intents: a request to be paid once, with its amount, payee and expiry order      the same
- * row as the shop sees it; merchantOrderId is the shop's name for it (order_id), orderId is ours payment    money that
- * a customer sends for an intent; the bank names it by a UTR report     a payment's status from the bank, the operator
- * or the sandbox: SUCCESS, FAIL or REJECT change     an intent's new status by a report: SUCCESS, once
- * (payment_changes), or a failed attempt (payment_attempts) link       a link with its own `tr` that an acquirer has
- * made for an intent (paymentLink) exception  a report for the operator to look into, because it contradicts our
- * records or comes too late
+ * - intent: a row of payment_intents, a request to be paid once, with its amount, payee and expiry.
+ * - order: the same row as the merchant sees it. merchantOrderId is the merchant's name for it (order_id); orderId is ours.
+ * - payment: money that a customer sends for an intent. The bank names it by a UTR.
+ * - report: a payment's status from the bank, the operator or the sandbox: SUCCESS, FAIL or REJECT.
+ * - link: a link with its own `tr` that an acquirer has created for an intent (paymentLink).
+ * - exception: a report for the operator to look into, because it contradicts the database or arrives too late.
  */
 
 /** The account that is paid, with the UPI parameters address (pa), name (pn) and category code (mc). */

@@ -133,5 +133,5 @@ export const BAD_NEW_PAYMENT = badRequest(
 
 export const orderId = z
   .string()
-  .regex(/^[A-Za-z0-9_-]{1,35}$/)
+  .regex(/^[0-9a-f]{32}$/)
   .meta({ description: 'Our identifier of the order, new for every intent. UPI apps carry it as `tr`.' })

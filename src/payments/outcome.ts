@@ -1,4 +1,4 @@
-import { unpadded, utrOfId } from '../fields.ts'
+import { utrOfId } from '../fields.ts'
 import { toDecimalText } from '../money.ts'
 import type { PaymentFailure } from './failure-reasons.ts'
 import type { Intent } from './intent.ts'
@@ -62,7 +62,7 @@ function isOf({ utr, names }: Pick<PaymentReport, 'utr' | 'names'>, stored: Stor
 
 /** Whether a stored payment has this bank reference. */
 export const isReferenceOf = (utr: string | undefined, stored: Pick<StoredPayment, 'utr' | 'bankReference'>): boolean =>
-  utr !== undefined && [stored.utr, stored.bankReference].some((one) => one !== null && unpadded(one) === utr)
+  utr !== undefined && [stored.utr, stored.bankReference].includes(utr)
 
 /** Whether a report is certainly about another payment. A report without an id that both know is compared by reference. */
 function isOfAnother({ utr, names }: PaymentReport, stored: StoredPayment): boolean {

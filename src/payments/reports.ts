@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { QueryConfig } from 'pg'
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import { prepared } from '../db/prepared.ts'
-import { formsOf, utrOfId } from '../fields.ts'
+import { utrOfId } from '../fields.ts'
 import { LIMITS, type Limits } from '../limits.ts'
 import { FAIL_TOLD, writtenExpiries } from './answered.ts'
 import { createBoundedExceptions, type SavedException, saveException } from './exceptions.ts'
@@ -258,9 +258,7 @@ async function findFacts(
 ) {
   const { status, utr, names } = report
   if (status === 'SUCCESS') {
-    const { rows } = await db.query<FoundPayment | IsEnd>(
-      FIND_PAYMENTS_AND_END(mid, paidBy, orderId, utr && formsOf(utr)),
-    )
+    const { rows } = await db.query<FoundPayment | IsEnd>(FIND_PAYMENTS_AND_END(mid, paidBy, orderId, utr))
     const found = rows.filter((row): row is FoundPayment => row.utr !== null)
     const ofAnother = found.filter((payment) => payment.orderId !== orderId)
     return {
@@ -294,9 +292,9 @@ const FIND_PAYMENTS_AND_END = prepared(
     union all
    ${PAYMENT} and order_id = $3 and kind = 'second'
     union all
-   ${PAYMENT} and utr = any ($4::text[]) and order_id <> $3
+   ${PAYMENT} and utr = $4 and order_id <> $3
     union all
-   ${PAYMENT} and bank_reference = any ($4::text[]) and order_id <> $3
+   ${PAYMENT} and bank_reference = $4 and order_id <> $3
     union all
    select null, null, null, null, null, ended.* from (${writtenExpiries('$1', '$3')}) ended`,
 )

@@ -5,10 +5,7 @@ import type { Intent } from './intent.ts'
 /** Largest number of characters that UPI apps show of a `tn`, the note in a link. */
 const NOTE_LIMIT = 50
 
-/**
- * The fields of a UPI link. Source: NPCI, UPI Linking Specification 1.6, "Parameters". Every value is percent-encoded,
- * so that a merchant's text cannot add or change a parameter.
- */
+/** What a UPI link is built from. */
 export type Payment = Pick<Intent, 'orderId' | 'amount' | 'note' | 'payee' | 'paymentLink' | 'expiresAt'>
 
 /** The start of a link that any UPI app opens. The rest of an acquirer's link is never changed. */
@@ -18,8 +15,9 @@ export const UPI_PREFIX = 'upi://pay?'
 const [LINK_MODE, QR_MODE] = ['04', '22']
 
 /**
- * Returns the query of a payment's link, the part after the `?`. Our link contains its expiry, so that the payer's app refuses an
- * expired one.
+ * Returns the query of a payment's link, the part after the `?`. Our link contains its expiry, so that the payer's app rejects an
+ * expired one. Source: NPCI, UPI Linking Specification 1.6, "Parameters". Every value is percent-encoded, so that a merchant's text
+ * cannot add or change a parameter.
  */
 export function upiLinkQuery(payment: Payment): string {
   if (payment.paymentLink) return payment.paymentLink.link.slice(UPI_PREFIX.length)

@@ -1,5 +1,4 @@
 import type { Queryable } from '../db/pool.ts'
-import { unpadded } from '../fields.ts'
 import { toDecimalText } from '../money.ts'
 import type { JobSource } from '../scheduler/scheduler.ts'
 import { saveException } from './exceptions.ts'
@@ -53,35 +52,24 @@ export function dueComparisons(
   }
 }
 
-/** SQL of `unpadded`. An earlier version stored an RRN as it was reported, perhaps padded with zeros to 16 digits. */
-const UNPADDED = `regexp_replace(utr, '^0000(?=[0-9]{12}$)', '')`
-
 /**
  * Returns payments that were not the first with their UTR, if a payment with this UTR was stored from `from` until
  * before `until`. Of payments with the same time, the one with the greater mid is later.
  */
 async function findLater(db: Queryable, { from, until }: { from: Date; until: Date }): Promise<Payment[]> {
   const { rows } = await db.query<Payment>(
-    `with heard as (
-       select ${UNPADDED} as utr from payments where heard_at >= $1 and heard_at < $2
-     ), forms as (
-       select utr from heard union select '0000' || utr from heard where utr ~ '^[0-9]{12}$'
-     ), shared as (
-       select ${UNPADDED} as utr
+    `with shared as (
+       select utr
          from payments
-        where utr in (select utr from forms)
-        group by 1
+        where utr in (select utr from payments where heard_at >= $1 and heard_at < $2)
+        group by utr
        having count(*) > 1
      )
      select mid, order_id as "orderId", utr, amount_paise as amount, paid_at as "paidAt", acquirer
        from payments
-      where utr in (select utr from shared union select '0000' || utr from shared)
-      order by ${UNPADDED}, heard_at, mid`,
+      where utr in (select utr from shared)
+      order by utr, heard_at, mid`,
     [from, until],
   )
-  // A merchant may have both forms of an RRN.
-  return rows.filter(({ utr, mid }, index) => {
-    const before = rows[index - 1]
-    return before !== undefined && before.mid !== mid && unpadded(before.utr) === unpadded(utr)
-  })
+  return rows.filter(({ utr }, index) => rows[index - 1]?.utr === utr)
 }

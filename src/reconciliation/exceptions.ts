@@ -1,5 +1,4 @@
 import type { Queryable } from '../db/pool.ts'
-import { formsOf } from '../fields.ts'
 import type { ExceptionKind, FinalStatus } from '../payments/outcome.ts'
 import { endMark } from '../payments/unreadable.ts'
 
@@ -10,7 +9,7 @@ export type PaymentException = {
   mid: string
   orderId: string
   kind: ExceptionKind
-  /** What was reported; empty where an earlier version of the service did not keep it. */
+  /** The reported status; empty where the report is unreadable. */
   status: FinalStatus | ''
   utr: string
   /** Decimal text. */
@@ -73,7 +72,7 @@ export function createExceptions(db: Queryable) {
     /** Exceptions without a known order that tell of this UTR, or of this amount in paise on a day. */
     ofNoOrder: (told: { utr: string } | { amount: number; from: Date; until: Date }) =>
       'utr' in told
-        ? select(`e.mid = '' and e.utr = any ($1)`, [formsOf(told.utr)])
+        ? select(`e.mid = '' and e.utr = $1`, [told.utr])
         : select(
             `e.mid = '' and e.amount * 100 = $1 and coalesce(e.paid_at, e.received_at) >= $2
                and coalesce(e.paid_at, e.received_at) < $3`,

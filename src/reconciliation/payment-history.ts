@@ -1,5 +1,5 @@
 import type { Database } from '../db/pool.ts'
-import { formsOf, unpadded, utrOfId } from '../fields.ts'
+import { unpadded, utrOfId } from '../fields.ts'
 import { CARRIED_UTR } from '../ledger/sql.ts'
 import { type Intent, orderIdsBegin } from '../payments/intent.ts'
 import type { FinalStatus, ReportSource, Status } from '../payments/outcome.ts'
@@ -166,7 +166,7 @@ export function createPaymentHistory(db: Database) {
          from settlements
         where ${CARRIED_UTR} = any ($1) ${mid === undefined ? '' : 'and mid = $2'}
         order by initiated_at, mid, utr`,
-      [utrs.flatMap((utr) => formsOf(unpadded(utr.toUpperCase()))), ...(mid === undefined ? [] : [mid])],
+      [utrs.map((utr) => unpadded(utr.toUpperCase())), ...(mid === undefined ? [] : [mid])],
     )
     return rows
   }
@@ -181,11 +181,11 @@ function ordersOf(sought: Exclude<Sought, { orderId: string }>): { orders: strin
     return { orders: `${OF_MERCHANTS} i.merchant_order_id = $2`, values: [sought.merchantOrderId] }
   }
   if ('utr' in sought) {
-    const orders = `${OF_MERCHANTS} i.utr = any ($2)
-      union select p.mid, p.order_id from merchants m join payments p on p.mid = m.mid where p.bank_reference = any ($2)
-      union select mid, order_id from payment_attempts where utr = any ($2)
-      union select mid, order_id from payment_exceptions where utr = any ($2) and mid <> ''`
-    return { orders, values: [formsOf(sought.utr)] }
+    const orders = `${OF_MERCHANTS} i.utr = $2
+      union select p.mid, p.order_id from merchants m join payments p on p.mid = m.mid where p.bank_reference = $2
+      union select mid, order_id from payment_attempts where utr = $2
+      union select mid, order_id from payment_exceptions where utr = $2 and mid <> ''`
+    return { orders, values: [sought.utr] }
   }
   const { amount, from, until } = sought
   return {

@@ -1,5 +1,5 @@
 import type { Database } from '../db/pool.ts'
-import { formsOf, unpadded } from '../fields.ts'
+import { unpadded } from '../fields.ts'
 import { addDays } from '../ledger/bank-days.ts'
 import { createLedger, type Snapshot } from '../ledger/read-ledger.ts'
 import { dayOf, paiseOf, settlementsOfAll, type Texts, textOf, withPaise } from '../ledger/sql.ts'
@@ -53,7 +53,7 @@ export async function findPayout(db: Database, asked: Sought): Promise<Payout> {
 
 async function* readPayout(snapshot: Snapshot, { payout, mid, pid }: Sought): AsyncGenerator<Payout> {
   const { bankDayFrom, previousBankDay } = snapshot.bankDays
-  const references = formsOf(unpadded(payout))
+  const references = [unpadded(payout)]
   const found = await snapshot.client.query<Texts<PayoutRow>>(ROWS, [references, snapshot.known, mid, pid])
   const rows = found.rows.map((row) => withPaise<PayoutRow>(row, 'paid', 'gross', 'fee', 'tax', 'net'))
   const payments: PaymentOfSum[] = []

@@ -65,16 +65,16 @@ export const restKey = ({ account, bankReference }: { account: string | null; ba
 type Stored = Pick<Rest, 'account' | 'bankReference' | 'day'> & { amount: string; unknownOrders: string }
 type Carried = Pick<Rest, 'account' | 'bankReference' | 'day'> & { mids: string[] }
 
-/** Also a rest of 0, since an earlier import may have found another. Rows of earlier versions do not have the day of the payout. */
+/** Also a rest of 0, since an earlier import may have found another. */
 const STORED = `
   select distinct on (account, bank_reference_number) account, bank_reference_number as "bankReference",
          amount_paise::text as amount, unknown_orders_paise::text as "unknownOrders",
-         ${textOf(`coalesce(day, ${dayOf('imported_at')})`)} as day
+         ${textOf('day')} as day
     from payout_rests
     join settlement_imports using (import_id)
    where imported_at <= $2 and (undone_at is null or undone_at > $2)
      and ($1::text[] is null or bank_reference_number = any ($1))
-     and ($3::date is null or day is null or day between $3 and $4::date)
+     and ($3::date is null or day between $3 and $4::date)
    order by account, bank_reference_number, import_id desc`
 
 const CARRIED = `

@@ -83,7 +83,7 @@ export const spellSums = (sums: Sums & Balance & { openExceptions?: number }) =>
   resolvedMinus: toSumText(sums.resolved - sums.resolvedPlus),
   carriedForward: toSumText(sums.carried),
   awaited: toSumText(sums.awaited),
-  // The name of `awaited` in the version before.
+  // A second name of `awaited`, which stored totals of closed months carry.
   open: toSumText(sums.awaited),
   differences: sums.differences,
   openExceptions: sums.openExceptions,

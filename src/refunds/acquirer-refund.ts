@@ -1,5 +1,4 @@
 import { type Database, inTransaction } from '../db/pool.ts'
-import { formsOf } from '../fields.ts'
 import { toDecimalText } from '../money.ts'
 import type { BoundedExceptions, SavedException } from '../payments/exceptions.ts'
 import { newId } from '../payments/intent.ts'
@@ -48,11 +47,11 @@ export async function storeAcquirerRefund(
          from payments
         where mid = $1 and order_id = $2
           and case when $4::text is not null and acquirer_payment_id is not null then acquirer_payment_id = $4
-                   when $3::text[] is not null then $3 && array[utr, bank_reference]::text[]
+                   when $3::text is not null then $3 in (utr, bank_reference)
                    else kind <> 'second' end
         order by acquirer_payment_id
         limit 1`,
-      [mid, orderId, utr && formsOf(utr), payment?.id],
+      [mid, orderId, utr, payment?.id],
     )
     const paid = payments[0] && (await findPayment(client, { mid, orderId, utr: payments[0].utr }))
     if (paid === undefined) return undefined

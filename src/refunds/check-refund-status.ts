@@ -19,7 +19,7 @@ export const refundId = matching(REFUND_ID, REFUND_ID_RULE).meta({
 export const RefundData = z.strictObject({
   refundId: z
     .string()
-    .regex(/^[A-Za-z0-9]{1,35}$/)
+    .regex(/^[0-9a-f]{32}$/)
     .meta({ description: 'Our identifier of the refund, which the bank knows.' }),
   refund_id: z.string().regex(REFUND_ID).meta({ description: 'Yours; ours where the operator made the refund.' }),
   orderId,

@@ -94,7 +94,7 @@ async function lockOrder(db: Queryable, { mid, orderId }: RefundRequest) {
 
 /**
  * Returns the payment to refund, the amount that is left of it, and the number of its refunds. Failed refunds count
- * only in the number. The refunded sum may exceed an integer, because earlier versions stored refunds of acquirers without limit.
+ * only in the number.
  */
 export async function findPayment(
   db: Queryable,

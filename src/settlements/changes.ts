@@ -1,6 +1,5 @@
 import type { LineFault } from '../csv.ts'
 import { type Queryable, setLocally } from '../db/pool.ts'
-import { unpadded } from '../fields.ts'
 import { toIstDay } from '../ist.ts'
 import { intoVersions } from './imports.ts'
 import type { SettlementStatus } from './settlements.ts'
@@ -47,7 +46,7 @@ type Difference = {
   givenPaymentUtr: string | null
   /** The day of India on which the bank began it, where the row has a value date to compare. */
   initiatedOn: string | null
-  /** The import that stored or last changed the settlement; null if that was an earlier version of the service. */
+  /** The import that stored or last changed the settlement. */
   storedBy: number | null
   /** The columns in which the file contradicts the table and that no file may change. */
   others: string[]
@@ -110,7 +109,7 @@ function separateChanges(
     const current: Changeable = changed.get(key) ?? stored
     const next: Changeable = { ...current, status: said.status }
     // Stored before its payment was known.
-    if (next.payment_utr !== null && unpadded(next.payment_utr) === givenPaymentUtr) next.payment_utr = null
+    if (next.payment_utr !== null && next.payment_utr === givenPaymentUtr) next.payment_utr = null
     for (const field of ADDED) next[field] ??= said[field]
     next.value_date = valueDate(current, said, { initiatedOn, today })
     const isOther = (field: (typeof ADDED)[number]) =>

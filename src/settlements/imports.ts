@@ -4,7 +4,7 @@ import { toSumText } from '../money.ts'
 /** Longest wait for more of a file, which may come through a pipe; then PostgreSQL ends the import. */
 const FILE_TIMEOUT = '10min'
 
-/** One imported file. Counts are of its rows, amounts decimal text; those of earlier versions' imports are unknown. */
+/** One imported file. Counts are of its rows, amounts decimal text. */
 export type StoredImport = {
   importId: number
   at: Date

@@ -1,6 +1,6 @@
 import type { LineFault } from '../csv.ts'
 import { type Queryable, setLocally } from '../db/pool.ts'
-import { UTR_OF_ID, unpadded, utrOfId } from '../fields.ts'
+import { UTR_OF_ID, utrOfId } from '../fields.ts'
 
 /**
  * The payments that rows of a settlement file name: by the bank's reference, by our orderId or refundId, or by the acquirer's
@@ -85,8 +85,7 @@ function resolve(row: NamingRow): { names: Names; fault?: never } | { names?: ne
   if (another) return { fault: `${another[0]} is of a payment of another order than order_id` }
   if (byId && byReference && byId.utr !== byReference.utr) return { fault: TWO_PAYMENTS }
   // A second payment of the order that was not reported has another reference.
-  const isOfOrder =
-    row.isDeduction || order?.reference == null || [null, unpadded(order.reference)].includes(row.paymentUtr)
+  const isOfOrder = row.isDeduction || order?.reference == null || [null, order.reference].includes(row.paymentUtr)
   const payment = byReference?.utr ?? byId?.utr ?? refund?.utr ?? (isOfOrder ? order?.utr : null) ?? null
   const isOwnId = row.paymentId !== null && byId === undefined
   const utr = row.utr ?? (payment === null || isOwnId || of('stored').length > 0 ? row.ownUtr : payment)
@@ -107,28 +106,22 @@ const ORDER_AS_UTR = 'utr or payment_utr is our orderId, which is no UTR: give i
 const FOREIGN_ORDER = 'order_id is an order of another merchant'
 const TWO_PAYMENTS = 'acquirer_payment_id and the UTR are of two payments'
 
-const REFERENCE = 'upper(coalesce(i.payment_utr, i.utr))'
-/** The padded form of an RRN, and the unpadded one of a padded RRN; null for every other reference. */
-const OTHER_FORM = `case when ${REFERENCE} ~ '^[0-9]{12}$' then '0000' || ${REFERENCE}
-                         when ${REFERENCE} ~ '^0000[0-9]{12}$' then substr(${REFERENCE}, 5) end`
+/** Stored references of payments are unpadded. */
+const REFERENCE = `regexp_replace(upper(coalesce(i.payment_utr, i.utr)), '^0000(?=[0-9]{12}$)', '')`
 const IS_NAMED = '(i.order_id is not null or i.acquirer_payment_id is not null)'
 
 /** A payment's own UTR has to be looked up only where the row may name another payment. A reference of several payments names none. */
 const REFERENCES = `
   select i.line, 'reference', p.utr, p.order_id, null
     from incoming i
-    join payments p on p.mid = i.mid and p.bank_reference = any (array[${REFERENCE}, ${OTHER_FORM}])
+    join payments p on p.mid = i.mid and p.bank_reference = ${REFERENCE}
     left join payments taken on taken.mid = p.mid and taken.utr = ${REFERENCE} collate "C"
    where taken.utr is null
    union
   select i.line, 'reference', p.utr, p.order_id, null
     from incoming i
-    join payments p on p.mid = i.mid and p.utr = ${OTHER_FORM} collate "C"
-   union
-  select i.line, 'reference', p.utr, p.order_id, null
-    from incoming i
     join payments p on p.mid = i.mid and p.utr = ${REFERENCE} collate "C"
-   where ${IS_NAMED}`
+   where ${IS_NAMED} or i.utr like '0000%'`
 
 const ORDERS = `
   select i.line, 'order', p.utr, o.order_id,

@@ -171,20 +171,6 @@ describe('an RRN that is padded with zeros to 16 digits', () => {
     expect(await stored(mid)).toEqual([{ amount: '200.00', utr: column === 'utr' ? padded : 'ROW1', payment: utr }])
   })
 
-  it('is the RRN also of a payment that was stored padded, in settlements and in payments find', async () => {
-    const { mid } = await newMerchant(db)
-    const rrn = newUtr()
-    const orderId = await storePaidOrder(db, { mid, utr: `0000${rrn}`, paidAt: PAID_AT })
-    await importRows(row(mid, { utr: 'ROW1', paymentUtr: rrn }))
-    expect(await stored(mid)).toMatchObject([{ payment: `0000${rrn}` }])
-    for (const written of [rrn, `0000${rrn}`]) {
-      const { payments } = JSON.parse((await ops(['payments', 'find', '--utr', written, '--json'])).stdout)
-      expect(payments).toMatchObject([{ orderId, settlements: [{ utr: 'ROW1' }] }])
-    }
-    const confirm = ['payments', 'confirm', '--order-id', orderId, '--utr', `0000${rrn}`, '--amount', '200']
-    expect((await ops(confirm)).stdout).toContain('was paid already')
-  })
-
   it('is the reference of a refund whose row has the RRN', async () => {
     const { mid, utr, orderId } = await paidOrder()
     const rrn = newUtr()
