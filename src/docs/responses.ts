@@ -1,6 +1,6 @@
 import { expectationFailed, type Failure, headersTooLarge, improperHost, requestTimeout } from '../errors.ts'
-import { fail } from '../http/envelope.ts'
-import type { Described } from '../http/operation.ts'
+import { fail } from '../platform/http/envelope.ts'
+import type { Described } from '../platform/http/operation.ts'
 import { refTo } from './json-schema.ts'
 
 type ResponseObject = { description: string; headers?: object; content?: object }

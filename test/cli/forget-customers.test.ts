@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { readIdempotency } from '../../src/payments/create.ts'
+import { readIdempotency } from '../../src/gateway/payments/create.ts'
 import { notification, notify } from '../support/acquirer.ts'
 import { opsOn, runOps, runOpsOnTerminal } from '../support/ops.ts'
 import {

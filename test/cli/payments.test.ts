@@ -1,6 +1,6 @@
 import { userInfo } from 'node:os'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { toIstText } from '../../src/ist.ts'
+import { toIstText } from '../../src/platform/time.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { opsOn } from '../support/ops.ts'
 import {
