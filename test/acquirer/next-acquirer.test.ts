@@ -40,10 +40,10 @@ beforeEach(() => service.clock.advance(10))
 /** Longer than the first of two acquirers has. */
 const HANGS = { afterMs: 350 }
 
-async function newMerchantOf(acquirer: string, nextAcquirer: string) {
+async function newMerchantOf(acquirer: string, fallbackAcquirer: string) {
   const { mid } = await newMerchant(service.db, {
     payees: ['chaipoint@examplebank', 'cf.demo*@icici', 'demomerchantonline@ybl'],
-    ...{ acquirer, acquirerMerchantId: unique('ID'), nextAcquirer, nextAcquirerMerchantId: unique('NEXT') },
+    ...{ acquirer, acquirerMerchantId: unique('ID'), fallbackAcquirer, fallbackAcquirerMerchantId: unique('NEXT') },
   })
   return { mid, key: await newKey(service.db, { mid }) }
 }

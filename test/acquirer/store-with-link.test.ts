@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, expect, it, onTestFinished, vi } from 'vitest'
-import { type AcquirerClient, withLimits } from '../../src/acquirer/client.ts'
 import { AcquirerError } from '../../src/errors.ts'
+import { type AcquirerClient, withLimits } from '../../src/gateway/acquirers/client.ts'
+import { storeNewPayment } from '../../src/gateway/payments/create.ts'
+import { createIntents, type Intents } from '../../src/gateway/payments/intents.ts'
+import type { Merchant } from '../../src/gateway/tenants/merchants.ts'
 import { LIMITS } from '../../src/limits.ts'
-import { storeNewPayment } from '../../src/payments/create.ts'
-import { createIntents, type Intents } from '../../src/payments/intents.ts'
-import type { Merchant } from '../../src/tenants/merchants.ts'
 import { testPool } from '../support/database.ts'
 import { intercept } from '../support/late-changes.ts'
 import { intentFields, newMerchant, startService, type TestService, unique } from '../support/service.ts'
@@ -30,8 +30,8 @@ async function newRequest(limits = { ...LIMITS.acquirers, lookUpPauseMs: 10 }) {
     input: 'strict',
     expiryMinutes: null,
     maxAmount: 100_000,
-    nextAcquirer: null,
-    nextAcquirerMerchantId: null,
+    fallbackAcquirer: null,
+    fallbackAcquirerMerchantId: null,
   }
   const closed: string[] = []
   const acquirer: AcquirerClient = {

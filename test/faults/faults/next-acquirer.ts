@@ -114,12 +114,12 @@ export async function nextAcquirer({ postgres }: Stage): Promise<Finding[]> {
   await db.end()
   return [{ fault: `one of two acquirers fails, ${KILLS} kills`, notes, broken }]
 
-  function newMerchantOf(acquirer: string, nextAcquirer: string) {
+  function newMerchantOf(acquirer: string, fallbackAcquirer: string) {
     const ids = {
       acquirerMerchantId: '01ARZ3NDEKTSV4RRFFQ69G5FAV',
-      nextAcquirerMerchantId: '01ARZ3NDEKTSV4RRFFQ69G5FAV',
+      fallbackAcquirerMerchantId: '01ARZ3NDEKTSV4RRFFQ69G5FAV',
     }
-    return newMerchant(db, { payees: ['chaipoint@examplebank', 'cf.*@icici'], acquirer, nextAcquirer, ...ids })
+    return newMerchant(db, { payees: ['chaipoint@examplebank', 'cf.*@icici'], acquirer, fallbackAcquirer, ...ids })
   }
 
   function start() {
