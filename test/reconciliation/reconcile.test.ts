@@ -322,7 +322,7 @@ describe('a settlement file of sums', () => {
     await settle('OUT1', at('2026-11-13'), { status: 'FAILED' })
     await db.query(
       `insert into settlement_versions (mid, utr, amount, bank_reference_number, status, initiated_at, created_at, replaced_at,
-         replaced_by, undone)
+         replaced_by_import_id, undone)
        values ($1, 'OUT1', 200, 'BRN', 'SUCCESS', $2, $2, $2, 1, false)`,
       [mid, at('2026-11-13')],
     )
