@@ -12,4 +12,4 @@ alter table payout_rests alter column day set not null;
 -- For the partner's list of merchants, for keys with single rights, and for lists of refunds by their creation.
 alter table partner_merchants add column linked_at timestamptz not null default now();
 alter table access_keys add column rights text[] not null default '{create,status,cancel,list}';
-create index refunds_mid_created_at_idx on refunds (mid, made_at);
+create index refunds_mid_created_at_idx on refunds (mid, created_at);
