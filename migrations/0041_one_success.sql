@@ -38,7 +38,10 @@ create trigger payments_without_operator before insert on payments for each row
 create index payments_day_file_idx on payments (mid, received_at) where source = 'day file';
 
 alter table payment_attempts rename column reason to source;
-alter table payment_attempts rename constraint payment_attempts_reason_check to payment_attempts_source_check;
+-- Citus cannot rename a constraint.
+alter table payment_attempts drop constraint payment_attempts_reason_check;
+alter table payment_attempts
+  add constraint payment_attempts_source_check check (source in ('notification', 'enquiry', 'day file', 'operator', 'sandbox'));
 alter table payment_attempts rename column reported_at to received_at;
 
 -- The first failed attempt of each status of an order was stored in payment_changes before payment_attempts existed.
@@ -70,17 +73,16 @@ alter table payment_exceptions rename column digest to dedup_key;
 alter table payment_exceptions
   -- The refund that the exception is about; empty for others.
   add column our_refund_id text not null default '';
-alter table payment_exceptions disable trigger payment_exceptions_append_only;
-update payment_exceptions e
-   set our_refund_id = dedup_key, dedup_key = ''
- where exists (select from refunds r where r.mid = e.mid and r.our_refund_id = e.dedup_key);
-alter table payment_exceptions enable trigger payment_exceptions_append_only;
+alter table payment_exceptions drop column exception_id;
 alter table payment_exceptions drop constraint payment_exceptions_pkey;
+-- Rewrites the rows without the trigger, which rejects updates. Our ids of refunds are 32 hex digits.
+alter table payment_exceptions
+  alter column our_refund_id type text using case when kind like 'refund%' and dedup_key ~ '^[0-9a-f]{32}$' then dedup_key else '' end,
+  alter column dedup_key type text using case when kind like 'refund%' and dedup_key ~ '^[0-9a-f]{32}$' then '' else dedup_key end;
 alter table payment_exceptions
   -- dedup_key distinguishes exceptions whose other facts are equal: the SHA-256 of an unreadable body in hex, the time of an
   -- unreadable status, or the acquirer's id of a refund that is not stored.
   add constraint payment_exceptions_pkey primary key (mid, order_id, kind, utr, amount, status, our_refund_id, dedup_key);
-alter table payment_exceptions drop column exception_id;
 alter table payment_exceptions
   -- 48 bits of a hash of the key: the same facts have the same id wherever they are stored.
   add column exception_id text generated always as (
@@ -93,7 +95,8 @@ create index payment_exceptions_acquirer_account_idx
 
 alter table acquirer_intents rename column acquirer_id to acquirer_order_id;
 alter table acquirer_intents rename column enquiries to status_checks;
-alter table acquirer_intents rename constraint acquirer_intents_enquiries_check to acquirer_intents_status_checks_check;
+alter table acquirer_intents drop constraint acquirer_intents_enquiries_check;
+alter table acquirer_intents add constraint acquirer_intents_status_checks_check check (status_checks >= 0);
 alter table acquirer_intents rename column enquire_at to status_check_at;
 alter table acquirer_intents rename column asked_at to status_checked_at;
 alter table acquirer_intents rename column by_next to by_fallback;
@@ -104,9 +107,12 @@ alter index acquirer_intents_by_next_idx rename to acquirer_intents_by_fallback_
 
 alter table merchants rename column next_acquirer to fallback_acquirer;
 alter table merchants rename column next_acquirer_merchant_id to fallback_acquirer_merchant_id;
-alter table merchants rename constraint merchants_next_acquirer_check to merchants_fallback_acquirer_check;
+alter table merchants drop constraint merchants_next_acquirer_check;
+alter table merchants drop constraint merchants_next_acquirer_merchant_id_check;
 alter table merchants
-  rename constraint merchants_next_acquirer_merchant_id_check to merchants_fallback_acquirer_merchant_id_check;
+  add constraint merchants_fallback_acquirer_check check (fallback_acquirer ~ '^[a-z0-9-]{1,32}(:[A-Za-z0-9_-]{1,64})?$');
+alter table merchants
+  add constraint merchants_fallback_acquirer_merchant_id_check check (fallback_acquirer_merchant_id ~ '^[A-Za-z0-9_.-]{1,64}$');
 
 alter table refunds rename column made_by to created_by;
 alter table refunds rename column made_at to created_at;

@@ -113,12 +113,12 @@ test('migration 0041 moves successes, cancellations and failed attempts of exist
   )
   await db.query(
     `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, made_by, made_at, status)
-     values ('M1', 'R1', 'OURS1', 'paid', 'U1', 100, '', 'direct', 'merchant', '2026-11-02 10:00Z', 'PENDING')`,
+     values ('M1', 'R1', '0198c0ffee000000000000000000abcd', 'paid', 'U1', 100, '', 'direct', 'merchant', '2026-11-02 10:00Z', 'PENDING')`,
   )
   await db.query(
     `insert into payment_exceptions (mid, order_id, kind, utr, amount, told_by, note, digest, received_at)
      values ('M1', 'paid', 'double payment', 'U3', 200, 'asha', 'twice', '', now()),
-            ('M1', 'paid', 'refund unsure', 'U1', 1, 'enquiry', null, 'OURS1', now()),
+            ('M1', 'paid', 'refund unsure', 'U1', 1, 'enquiry', null, '0198c0ffee000000000000000000abcd', now()),
             ('', '', 'unreadable', '', 0, null, null, 'of a body', now())`,
   )
   const ids = await rowsOf('select kind, exception_id from payment_exceptions order by kind')
@@ -141,7 +141,7 @@ test('migration 0041 moves successes, cancellations and failed attempts of exist
   ])
   expect(await rowsOf('select kind, our_refund_id, dedup_key from payment_exceptions order by kind')).toEqual([
     ['double payment', '', ''],
-    ['refund unsure', 'OURS1', ''],
+    ['refund unsure', '0198c0ffee000000000000000000abcd', ''],
     ['unreadable', '', 'of a body'],
   ])
   expect(await rowsOf('select kind, exception_id from payment_exceptions order by kind')).toEqual(ids)
