@@ -5,7 +5,6 @@ import type { AcquirerClient } from '../acquirer/client.ts'
 import type { Pools, Queryable } from '../db/pool.ts'
 import { badRequest, refundNotFound } from '../errors.ts'
 import { bodyCheck } from '../http/input.ts'
-import { toDecimalText } from '../money.ts'
 import { FAILURE_REASONS } from '../payments/failure-reasons.ts'
 import type { Checkout, Intents } from '../payments/intents.ts'
 import type { FinalStatus } from '../payments/outcome.ts'
@@ -86,8 +85,7 @@ async function simulate(
       return client.simulate(paymentLink, { payeeVpa: payee.vpa, amount: paise, succeeds: outcome === 'SUCCESS' })
     }
     const failure = reason && outcome !== 'SUCCESS' ? { reason } : undefined
-    const amountText = toDecimalText(paise)
-    const played = { orderId, status: outcome, utr: newReference(), amount: amountText, paidAt: now(), failure }
+    const played = { orderId, status: outcome, utr: newReference(), amount: paise, paidAt: now(), failure }
     await reports.record(played, { source: 'sandbox', now })
   }
 

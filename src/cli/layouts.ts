@@ -4,7 +4,7 @@ import { type Batch, CsvFileError, storeBatches } from '../csv.ts'
 import type { CsvFormat } from '../csv-header.ts'
 import type { Database } from '../db/pool.ts'
 import { errorText, identifier } from '../fields.ts'
-import { counted, toSumText } from '../money.ts'
+import { counted, type Paise, toDecimalText } from '../money.ts'
 import { dayFile, ORDER_COLUMNS } from '../payments/day-file-format.ts'
 import { FINAL_STATUSES } from '../payments/outcome.ts'
 import {
@@ -214,7 +214,7 @@ async function tryLayout(csv: Readable, layout: Layout): Promise<Output> {
   )
   const read = shown.map((row) => {
     const fields = toShow(row.split('\t')).map((field) => (field === '\\N' ? null : field))
-    return Object.fromEntries(columns.map((name, index) => [name, fields[index] ?? null]))
+    return Object.fromEntries(columns.map((name, index) => [name, shownField(name, fields[index] ?? null)]))
   })
   if (!refused) warnings.push(...notes())
   const faults = refused ? [refused.message, ...refused.details] : []
@@ -226,6 +226,10 @@ async function tryLayout(csv: Readable, layout: Layout): Promise<Output> {
 }
 
 /** The format of the layout's files, the names of what it reads, and how a person sees the fields that COPY would get. */
+/** COPY gets paise, a person sees rupees. */
+const shownField = (name: string, copied: string | null) =>
+  copied !== null && ['amount', 'fee', 'tax'].includes(name) ? toDecimalText(Number(copied)) : copied
+
 /** The columns that one of the rows has. */
 const shownOf = (columns: readonly string[], rows: readonly Record<string, string | null>[]) =>
   columns.filter((name) => rows.some((row) => row[name] !== null && row[name] !== ''))
@@ -250,7 +254,7 @@ function formatOf(layout: Layout): {
     importId: 0,
     from: '2000-01-01',
     to: '2099-12-31',
-    known: { references: new Set<string>(), amounts: new Set<bigint>() },
+    known: { references: new Set<string>(), amounts: new Set<Paise>() },
     matchedBefore: '',
   }
   return {
@@ -258,7 +262,7 @@ function formatOf(layout: Layout): {
     notes: () => [],
     ...statementFile(layout, all),
     toShow: ([line = '', , day = '', paise = '', references = '']) => [
-      ...[line, day, toSumText(BigInt(paise))],
+      ...[line, day, paise],
       references.slice(1, -1).replaceAll(',', ' '),
     ],
   }

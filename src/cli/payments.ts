@@ -13,7 +13,7 @@ import {
   UTR_RULE,
 } from '../fields.ts'
 import { momentText, toIstTime } from '../ist.ts'
-import { counted, shopAmountText, toDecimalText } from '../money.ts'
+import { counted, shopAmountText } from '../money.ts'
 import { createEnquiries } from '../payments/enquiries.ts'
 import { UNLIMITED } from '../payments/enquiry-times.ts'
 import { countCustomers, forgetCustomers } from '../payments/forget-customers.ts'
@@ -63,7 +63,7 @@ export const paymentCommands = [
         const created = `the order was created at ${toIstTime(createdAt)}, and now it is ${toIstTime(now)}`
         throw new CommandError(`it cannot have been paid at ${toIstTime(paidAt)}: ${created}`)
       }
-      const report = { orderId, status: 'SUCCESS' as const, utr, amount: toDecimalText(amount), paidAt }
+      const report = { orderId, status: 'SUCCESS' as const, utr, amount, paidAt }
       // Any other contradiction is a typing error of the operator, not a report of the bank: its exception would
       // unbalance the books for ever.
       const saves = (kind: Contradiction) => kind === 'UTR of another order' || (kind === 'double payment' && double)

@@ -1,6 +1,7 @@
 import type { Queryable } from '../db/pool.ts'
 import { prepared } from '../db/prepared.ts'
 import type { Limits } from '../limits.ts'
+import type { Paise } from '../money.ts'
 import type { ExceptionKind, FinalStatus } from './outcome.ts'
 
 type Subject = {
@@ -8,8 +9,8 @@ type Subject = {
   mid: string
   orderId: string
   utr?: string | undefined
-  /** The reported amount, in rupees as decimal text. */
-  amount: string
+  /** The reported amount. */
+  amount: Paise
   /** The reported status of the payment; empty for an exception about a refund, and for an unreadable notification. */
   status: FinalStatus | ''
   paidAt?: Date | null | undefined
@@ -28,7 +29,7 @@ export async function saveException(db: Queryable, kind: ExceptionKind, subject:
   const { mid, orderId, utr = '', amount, status, paidAt, digest = '', body, person, note, acquirerAccount } = subject
   const { rowCount } = await db.query(
     `insert into payment_exceptions
-       (mid, order_id, kind, utr, amount, status, paid_at, digest, body, told_by, note, acquirer_account, received_at)
+       (mid, order_id, kind, utr, amount_paise, status, paid_at, digest, body, told_by, note, acquirer_account, received_at)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
      on conflict do nothing`,
     [mid, orderId, kind, utr, amount, status, paidAt, digest, body, person, note, acquirerAccount, now],
@@ -83,7 +84,7 @@ export function createBoundedExceptions({ openOfAccount, openCountedMs }: Limits
 }
 
 const COUNT_OPEN = prepared(
-  `select count(*)::integer as open
+  `select count(*) as open
      from (select
              from payment_exceptions e
             where e.mid = $1 and e.acquirer_account = $2 and e.kind = $3

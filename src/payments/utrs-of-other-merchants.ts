@@ -1,12 +1,12 @@
 import type { Queryable } from '../db/pool.ts'
 import { unpadded } from '../fields.ts'
-import { toDecimalText } from '../money.ts'
+import type { Paise } from '../money.ts'
 import type { JobSource } from '../scheduler/scheduler.ts'
 import { saveException } from './exceptions.ts'
 import type { ExceptionKind } from './outcome.ts'
 
-/** A payment whose UTR has paid an order of another merchant. `amount` is in paise. */
-type Payment = { mid: string; orderId: string; utr: string; amount: number; paidAt: Date | null; acquirer: string }
+/** A payment whose UTR has paid an order of another merchant. */
+type Payment = { mid: string; orderId: string; utr: string; amount: Paise; paidAt: Date | null; acquirer: string }
 
 const KIND = 'UTR of another merchant' satisfies ExceptionKind
 
@@ -40,10 +40,10 @@ export function dueComparisons(
       for (; from < until; from += MINUTE_MS) {
         if (isStopped()) return []
         const heard = { from: new Date(from), until: new Date(from + MINUTE_MS) }
-        for (const { amount, acquirer, ...payment } of await findLater(db, heard)) {
+        for (const { acquirer, ...payment } of await findLater(db, heard)) {
           if (isStopped()) return []
           // Each exception takes a statement, because Citus cannot insert rows of several merchants by a select.
-          const exception = { ...payment, amount: toDecimalText(amount), status: 'SUCCESS' as const }
+          const exception = { ...payment, status: 'SUCCESS' as const }
           if (await saveException(db, KIND, exception, now())) onException(KIND, acquirer)
         }
       }

@@ -1,7 +1,6 @@
 import type { Logger } from 'pino'
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import { LIMITS, type Limits } from '../limits.ts'
-import { toDecimalText } from '../money.ts'
 import { createBoundedExceptions, saveException } from '../payments/exceptions.ts'
 import { writeDeliveries } from '../payments/outbox.ts'
 import type { ExceptionKind } from '../payments/outcome.ts'
@@ -180,7 +179,7 @@ export const saveRefundException = (
   { source, reason }: { source: string; reason?: string | undefined },
   now: Date,
 ): Promise<boolean> => {
-  const subject = { mid, orderId, utr, amount: toDecimalText(amount), status: '', digest: ourRefundId } as const
+  const subject = { mid, orderId, utr, amount, status: '', digest: ourRefundId } as const
   const acquirerAccount = source === 'notification' ? acquirer : undefined
   return saveException(db, kind, { ...subject, person: source, note: reason, acquirerAccount }, now)
 }
