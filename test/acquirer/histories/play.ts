@@ -3,7 +3,6 @@ import { enquiryRulesOf } from '../../../src/acquirer/acquirers.ts'
 import type { AcquirerClient } from '../../../src/acquirer/client.ts'
 import { createLinkCloser, dueEnquiries, enquire } from '../../../src/acquirer/enquire.ts'
 import { LIMITS } from '../../../src/limits.ts'
-import { toDecimalText } from '../../../src/money.ts'
 import { createEnquiries } from '../../../src/payments/enquiries.ts'
 import { createIntents } from '../../../src/payments/intents.ts'
 import type { FinalStatus } from '../../../src/payments/outcome.ts'
@@ -125,7 +124,7 @@ export async function createPlayer(bank: Bank) {
   async function tell(orderId: string, payment: Booked, by: string): Promise<string> {
     if (by === 'day file') {
       const { status, utr, amount } = payment as Booked & { status: FinalStatus }
-      const report = { orderId, status, utr: hasUtr({ utr }) ? utr : undefined, amount: toDecimalText(amount) }
+      const report = { orderId, status, utr: hasUtr({ utr }) ? utr : undefined, amount }
       return JSON.stringify(
         await reports.record({ ...report, paidAt: bank.timeOf(payment) }, { source: 'day file', now }),
       )
@@ -191,7 +190,7 @@ const STORED = [
   ['payments', 'kind, utr, amount_paise'],
   ['payment_changes', 'status, utr, reason'],
   ['payment_attempts', 'status, utr, reason'],
-  ['payment_exceptions', 'kind, status, utr, amount'],
+  ['payment_exceptions', 'kind, status, utr, amount_paise'],
   ['webhook_deliveries', 'sequence, type, txn_status, utr'],
   ['acquirer_intents', 'enquiries'],
 ] as const
