@@ -63,9 +63,9 @@ type Carried = Pick<Rest, 'account' | 'bankReference' | 'day'> & { mids: string[
 /** Also a rest of 0, since an earlier import may have found another. Rows of earlier versions do not have the day of the payout. */
 const STORED = `
   select distinct on (account, bank_reference_number) account, bank_reference_number as "bankReference",
-         amount_paise as amount, unknown_orders_paise as "unknownOrders",
+         r.amount_paise as amount, unknown_orders_paise as "unknownOrders",
          ${textOf(`coalesce(day, ${dayOf('imported_at')})`)} as day
-    from payout_rests
+    from payout_rests r
     join settlement_imports using (import_id)
    where imported_at <= $2 and (undone_at is null or undone_at > $2)
      and ($1::text[] is null or bank_reference_number = any ($1))

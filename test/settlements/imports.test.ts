@@ -189,13 +189,13 @@ describe('ops settlements import', () => {
 
   it('settlements import prints the rupees of the new rows and of the whole file, to the last paisa', async () => {
     await typed(csv())
-    const more = csv() + ['A', 'B', 'C'].map((utr) => `${line(utr, { amount: '900000000000.01' })}\n`).join('')
+    const more = csv() + ['A', 'B', 'C'].map((utr) => `${line(utr, { amount: '90000000000.01' })}\n`).join('')
     const { stdout } = await typed(more, '--json')
     expect(JSON.parse(stdout)).toEqual({
       ...{ import: 2, inserted: 3, unchanged: 3, updated: 0, warnings: [] },
-      ...{ insertedAmount: '2700000000000.03', amount: '2700001234368.08' },
+      ...{ insertedAmount: '270000000000.03', amount: '270001234368.08' },
     })
-    expect((await ops('imports')).stdout).toMatch(/ 3 +₹12,34,368\.05 .*\n.* 6 +₹27,00,00,12,34,368\.08 /)
+    expect((await ops('imports')).stdout).toMatch(/ 3 +₹12,34,368\.05 .*\n.* 6 +₹2,70,00,12,34,368\.08 /)
   })
 
   it.each([

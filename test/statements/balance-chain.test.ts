@@ -49,7 +49,7 @@ function isWhole(lines: readonly Line[], sign: number): boolean {
   })
 }
 
-const amount = fc.integer({ min: -3, max: 3 }).map(BigInt)
+const amount = fc.integer({ min: -3, max: 3 })
 const days = fc.array(fc.array(amount, { minLength: 1, maxLength: 4 }), { minLength: 1, maxLength: 4 })
 const shuffled = (lines: readonly Line[], keys: readonly number[]) =>
   lines
