@@ -1,20 +1,21 @@
 import fastify from 'fastify'
-import { openAccounts } from './acquirer/stored-accounts.ts'
 import { buildApp } from './app.ts'
+import { createOverview } from './books/reconciliation/overview.ts'
 import { readConfig } from './config.ts'
-import { cached } from './db/cached.ts'
-import { createPool, createPools, type Queryable, readBriefly } from './db/pool.ts'
 import { operatorGuideRoutes } from './docs/routes.ts'
-import { connectionOptions, limitConnections } from './http/connections.ts'
-import { NO_JSON_SCHEMA } from './http/input.ts'
-import { measureLateness } from './http/time-limits.ts'
+import { openAccounts } from './gateway/acquirers/stored-accounts.ts'
+import { acquirersOfOpenRefunds } from './gateway/refunds/store.ts'
 import { LIMITS } from './limits.ts'
-import { openLog } from './log.ts'
-import { createMetrics, metricsRoutes } from './metrics.ts'
-import { operatorPageRoutes, operatorsOnly } from './operator/routes.ts'
-import { createOverview } from './reconciliation/overview.ts'
-import { acquirersOfOpenRefunds } from './refunds/store.ts'
-import { createShutdown } from './shutdown.ts'
+import { operatorPageRoutes, operatorsOnly } from './operator/console/routes.ts'
+import { createMetrics, metricsRoutes } from './operator/monitoring/metrics.ts'
+import { cached } from './platform/db/cached.ts'
+import { createPool, createPools, type Queryable, readBriefly } from './platform/db/pool.ts'
+import { connectionOptions, limitConnections } from './platform/http/connections.ts'
+import { NO_JSON_SCHEMA } from './platform/http/input.ts'
+import { measureLateness } from './platform/http/time-limits.ts'
+import { openLog } from './platform/log.ts'
+import { createShutdown } from './platform/shutdown.ts'
+import { createServices } from './services.ts'
 
 const config = configOrExit()
 const { log, flush } = openLog(config.logLevel)
@@ -47,7 +48,7 @@ const shutdown = createShutdown(
   { drainSeconds: config.shutdownDrainSeconds, log, close, exit: (code) => process.exit(code) },
   LIMITS.shutdown,
 )
-const app = await buildApp({ config, pools, log, metrics, now, isDraining: shutdown.isDraining })
+const app = await buildApp(createServices({ config, pools, log, metrics, now, isDraining: shutdown.isDraining }))
 const opsApp = fastify({ ...connectionOptions(LIMITS.connections), schemaController: NO_JSON_SCHEMA })
 limitConnections(opsApp.server, LIMITS.connections)
 operatorsOnly(opsApp, config.opsReaders)

@@ -1,17 +1,17 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { dueRefunds } from '../../src/acquirer/carry-out-refunds.ts'
-import { withLimits } from '../../src/acquirer/client.ts'
-import { dueEnquiries } from '../../src/acquirer/enquire.ts'
 import { AcquirerError } from '../../src/errors.ts'
+import { dueRefunds } from '../../src/gateway/acquirers/carry-out-refunds.ts'
+import { withLimits } from '../../src/gateway/acquirers/client.ts'
+import { dueEnquiries } from '../../src/gateway/acquirers/enquire.ts'
+import { createEnquiries, createWaiting } from '../../src/gateway/payments/enquiries.ts'
+import { mayEnquire } from '../../src/gateway/payments/enquiry-times.ts'
+import { buildIntent } from '../../src/gateway/payments/intent.ts'
+import { createIntents, type Intents } from '../../src/gateway/payments/intents.ts'
+import { createReports } from '../../src/gateway/payments/reports.ts'
+import { createDueRefunds } from '../../src/gateway/refunds/due-refunds.ts'
+import { createRefundUpdates } from '../../src/gateway/refunds/record-update.ts'
 import { LIMITS } from '../../src/limits.ts'
-import { createEnquiries, createWaiting } from '../../src/payments/enquiries.ts'
-import { mayEnquire } from '../../src/payments/enquiry-times.ts'
-import { buildIntent } from '../../src/payments/intent.ts'
-import { createIntents, type Intents } from '../../src/payments/intents.ts'
-import { createReports } from '../../src/payments/reports.ts'
-import { createDueRefunds } from '../../src/refunds/due-refunds.ts'
-import { createRefundUpdates } from '../../src/refunds/record-update.ts'
-import { startScheduler } from '../../src/scheduler/scheduler.ts'
+import { startScheduler } from '../../src/platform/scheduler.ts'
 import { doWhatIsDue } from '../support/due-jobs.ts'
 import { intentFields, newMerchant, startService, type TestService } from '../support/service.ts'
 import { until } from '../support/wait.ts'
@@ -40,7 +40,10 @@ beforeEach(async () => {
 async function newOrderWithLink(number = 0): Promise<string> {
   const created = new Date(EXPIRES_AT.getTime() - 15 * 60_000)
   const merchant = { mid, name: 'Chai Point', vpa: 'chaipoint@examplebank', mcc: '5814', acquirer: 'setu' } as never
-  const intent = buildIntent({ ...intentFields(mid), amount: 20_000 } as never, merchant, created, 15)
+  const intent = buildIntent({ ...intentFields(mid), amount: 20_000 } as never, merchant, {
+    now: created,
+    expiryMinutes: 15,
+  })
   const paymentLink = { ...LINK, id: `QR${number}`, reference: `SU${intent.orderId}` }
   expect(await intents.insert({ ...intent, paymentLink })).toMatchObject({ intent: { paymentLink } })
   return intent.orderId

@@ -1,11 +1,11 @@
 import { request } from 'node:http'
 import { connect as connectSocket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { createPaymentWatch } from '../../src/checkout/payment-watch.ts'
-import { textsFor } from '../../src/checkout/texts.ts'
+import { createPaymentWatch } from '../../src/gateway/checkout/payment-watch.ts'
+import { textsFor } from '../../src/gateway/checkout/texts.ts'
+import type { Checkout } from '../../src/gateway/payments/intents.ts'
+import type { Status } from '../../src/gateway/payments/outcome.ts'
 import { LIMITS } from '../../src/limits.ts'
-import type { Checkout } from '../../src/payments/intents.ts'
-import type { Status } from '../../src/payments/outcome.ts'
 import { notification, notify } from '../support/acquirer.ts'
 import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
 
@@ -52,7 +52,7 @@ function watchOver(statuses: Map<string, Status>) {
     },
     waiting: { makeDue: async () => undefined },
     now: () => new Date(),
-    limits: LIMITS.pages,
+    limits: LIMITS,
     onError: (error) => errors.push(error),
   })
   return { watch, asked, errors, failWith: (error?: Error) => (failure = error) }

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { buildIntent, type Intent } from '../../../src/gateway/payments/intent.ts'
+import { createIntents } from '../../../src/gateway/payments/intents.ts'
+import { EXPIRY_GRACE_MINUTES } from '../../../src/gateway/payments/outcome.ts'
+import { createMerchants } from '../../../src/gateway/tenants/merchants.ts'
 import { LIMITS } from '../../../src/limits.ts'
-import { buildIntent, type Intent } from '../../../src/payments/intent.ts'
-import { createIntents } from '../../../src/payments/intents.ts'
-import { EXPIRY_GRACE_MINUTES } from '../../../src/payments/outcome.ts'
-import { createMerchants } from '../../../src/tenants/merchants.ts'
 import { NOTIFY, newUtr, notification, sign } from '../../support/acquirer.ts'
 import { createHttpClient, type HttpClient, type Request } from '../../support/http-client.ts'
 import { runBuiltOps } from '../../support/ops.ts'
@@ -226,7 +226,10 @@ export async function tellShops({ postgres }: Stage): Promise<Finding[]> {
         const minutes = EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES
         const finalAt = startedAt + EXPIRE_FROM_MS + Math.random() * (EXPIRE_UNTIL_MS - EXPIRE_FROM_MS)
         const createdAt = story.includes('WAIT FOR EXPIRY') ? new Date(finalAt - minutes * 60_000) : new Date()
-        const intent = buildIntent(newPayment(merchant.mid), merchant, createdAt, EXPIRY_MINUTES)
+        const intent = buildIntent(newPayment(merchant.mid), merchant, {
+          now: createdAt,
+          expiryMinutes: EXPIRY_MINUTES,
+        })
         const final = createdAt.getTime() + minutes * 60_000
         made.push({ intent, payment: { shop, orderId: intent.orderId, finalAt: final, story } })
       }

@@ -1,0 +1,29 @@
+import type { Paise } from '../../platform/money.ts'
+import type { Snapshot } from '../ledger/read-ledger.ts'
+import type { Credit } from '../statements/match.ts'
+import { comparable } from '../statements/references.ts'
+import { transfersTo } from './arrivals.ts'
+import { aroundOf, readRests } from './rests.ts'
+
+/** A payout that a credit may be: its amount in paise; and the references of `others` that the credit names or is matched with. */
+export type MatchingPayout = { expected: Paise; others: string[] }
+
+/** The payout to the credit's bank account with this reference; undefined where there is none within 31 days. */
+export async function findPayout(
+  snapshot: Snapshot,
+  { day, references, matchedPayout, matchedElsewhere, ...account }: Credit,
+  payout: string,
+): Promise<MatchingPayout | undefined> {
+  const days = aroundOf({ from: day, to: day })
+  const transfers = await transfersTo(snapshot, account, days, await readRests(snapshot, { days }))
+  const isMeant = (one: (typeof transfers)[number]) => one.references.includes(comparable(payout))
+  const meant = transfers.filter(isMeant)
+  if (meant.length === 0) return undefined
+  const named = [...references, ...matchedElsewhere, ...(matchedPayout === null ? [] : [matchedPayout])]
+  return {
+    expected: meant.reduce((sum, { expected }) => sum + expected, 0),
+    others: transfers
+      .filter((one) => !isMeant(one))
+      .flatMap((one) => one.references.find((reference) => named.includes(reference)) ?? []),
+  }
+}

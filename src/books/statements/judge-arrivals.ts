@@ -1,0 +1,109 @@
+import type { Paise } from '../../platform/money.ts'
+import { addDays, type BankDays, type Days } from '../ledger/bank-days.ts'
+import { groupBy } from '../ledger/match-deductions.ts'
+
+/** What bank statements say of a payout: where those of several bank accounts differ, the first of these. Nobody counts on `perhaps`. */
+export const ARRIVAL_STATES = [
+  /** The bank has credited it, and debited it again. */
+  'taken back',
+  'arrived',
+  'arrived twice',
+  'amount differs',
+  /** Credits have its amount and its days, but another reference: a person decides. */
+  'perhaps',
+  'not arrived',
+  /** No statement covers the days in which it arrives. */
+  'not known',
+] as const
+
+export type ArrivalState = (typeof ARRIVAL_STATES)[number]
+
+/** A payout as it has to stand in the statement; its references are comparable, `expected` is in paise. */
+export type AwaitedPayout = { references: readonly string[]; day: string; expected: Paise }
+
+/** A line of a statement; its references are comparable, also the one that a person has matched. `amount` is in paise, negative for a debit. */
+export type BankLine = {
+  importId: number
+  line: number
+  day: string
+  amount: Paise
+  references: readonly string[]
+}
+
+/**
+ * `arrivedOn` and `statement`, the import and the line, are of the last credit; where it is `perhaps` one, `statement` names each.
+ * `credited` is what all lines of it add up to, in paise.
+ */
+export type Arrival = {
+  arrival: ArrivalState
+  arrivedOn: string | null
+  credited: Paise | null
+  statement: string | null
+}
+
+/** Bank days in which a transfer arrives. */
+const ARRIVES_WITHIN = 3
+
+/**
+ * Judges what has arrived of the payouts to one bank account. A line belongs to a payout whose whole reference it names: never by the
+ * amount alone, nor by a part of the reference. A line that names several payouts is their sum. `coveredFor` returns the days of which
+ * the statements hold every line that may be the payout's.
+ */
+export function judgeArrivals<P extends AwaitedPayout>(
+  payouts: readonly P[],
+  lines: readonly BankLine[],
+  coveredFor: (payout: P) => readonly Days[],
+  { nextBankDay }: BankDays,
+): Map<P, Arrival> {
+  const byReference = groupBy(
+    lines.flatMap((line) => line.references.map((reference) => ({ line, reference }))),
+    ({ reference }) => reference,
+  )
+  const linesOf = new Map(
+    payouts.map((payout) => {
+      const named = payout.references.flatMap((reference) => byReference.get(reference) ?? [])
+      return [payout, [...new Set(named.map(({ line }) => line))]]
+    }),
+  )
+  const payoutsOf = new Map<BankLine, P[]>()
+  for (const [payout, named] of linesOf)
+    for (const line of named) payoutsOf.set(line, [...(payoutsOf.get(line) ?? []), payout])
+
+  const unnamed = groupBy(
+    lines.filter((line) => line.amount > 0 && !payoutsOf.has(line)),
+    ({ amount }) => String(amount),
+  )
+  const isCovered = (from: string, to: string, covered: readonly Days[]): boolean =>
+    from > to ||
+    (covered.some((days) => days.from <= from && from <= days.to) && isCovered(addDays(from, 1), to, covered))
+
+  function judge(payout: P): Arrival {
+    const named = linesOf.get(payout) ?? []
+    if (named.length > 0) return judgeLines(named, [...new Set(named.flatMap((line) => payoutsOf.get(line) ?? []))])
+    const nothing = { arrivedOn: null, credited: null, statement: null }
+    // What was deducted may be more than what was paid: then the bank transfers nothing.
+    if (payout.expected <= 0) return { ...nothing, arrival: 'not known' }
+    const lastDay = Array.from({ length: ARRIVES_WITHIN }).reduce<string>(nextBankDay, payout.day)
+    const ofAmount = unnamed.get(String(payout.expected)) ?? []
+    const likely = ofAmount.filter(({ day }) => day >= payout.day && day <= lastDay)
+    if (likely.length > 0) return { ...nothing, arrival: 'perhaps', statement: likely.map(placeOf).join(', ') }
+    const isAbsent = isCovered(payout.day, lastDay, coveredFor(payout))
+    return { ...nothing, arrival: isAbsent ? 'not arrived' : 'not known' }
+  }
+
+  return new Map(payouts.map((payout) => [payout, judge(payout)]))
+}
+
+function judgeLines(lines: readonly BankLine[], payouts: readonly AwaitedPayout[]): Arrival {
+  const expected = payouts.reduce((sum, one) => sum + one.expected, 0)
+  const credited = lines.reduce((sum, { amount }) => sum + amount, 0)
+  const credits = lines.filter(({ amount }) => amount > 0).sort((a, b) => (a.day < b.day ? -1 : 1))
+  const last = credits.at(-1)
+  const isTwice =
+    credits.length > 1 && lines.length === credits.length && credits.every(({ amount }) => amount === expected)
+  const arrival =
+    credited === expected ? 'arrived' : credited === 0 ? 'taken back' : isTwice ? 'arrived twice' : 'amount differs'
+  return { arrival, arrivedOn: last?.day ?? null, credited, statement: last ? placeOf(last) : null }
+}
+
+const placeOf = ({ importId, line }: BankLine) => `${importId} line ${line}`
