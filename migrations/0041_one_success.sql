@@ -82,12 +82,12 @@ alter table payment_exceptions
 alter table payment_exceptions
   -- dedup_key distinguishes exceptions whose other facts are equal: the SHA-256 of an unreadable body in hex, the time of an
   -- unreadable status, or the acquirer's id of a refund that is not stored.
-  add constraint payment_exceptions_pkey primary key (mid, order_id, kind, utr, amount, status, our_refund_id, dedup_key);
+  add constraint payment_exceptions_pkey primary key (mid, order_id, kind, utr, amount_paise, status, our_refund_id, dedup_key);
 alter table payment_exceptions
   -- 48 bits of a hash of the key: the same facts have the same id wherever they are stored.
   add column exception_id text generated always as (
     left(lpad(to_hex(hashtextextended(
-      mid || '|' || order_id || '|' || kind || '|' || utr || '|' || amount || '|' || status || '|' || our_refund_id || dedup_key,
+      mid || '|' || order_id || '|' || kind || '|' || utr || '|' || amount_paise || '|' || status || '|' || our_refund_id || dedup_key,
       0)), 16, '0'), 12)) stored;
 create index payment_exceptions_exception_id_idx on payment_exceptions (mid, exception_id);
 create index payment_exceptions_acquirer_account_idx

@@ -8,7 +8,6 @@ import {
   shopRefund,
   toIndianRupees,
   toIndianText,
-  toSumText,
   totalText,
   USUAL_MAX_RUPEES,
 } from '../src/platform/money.ts'
@@ -77,27 +76,26 @@ it.each([
 })
 
 it.each([
-  [0n, '₹0.00'],
-  [-50n, '-₹0.50'],
-  [123_456_700n, '₹12,34,567.00'],
-  [-20_000n, '-₹200.00'],
-  // More than a float holds.
-  [12_345_678_901_234_567_891n, '₹1,23,45,67,89,01,23,45,678.91'],
+  [0, '₹0.00'],
+  [-50, '-₹0.50'],
+  [123_456_700, '₹12,34,567.00'],
+  [-20_000, '-₹200.00'],
+  [999_999_999_999_999, '₹99,99,99,99,99,999.99'],
 ])('a sum of %i paise is shown to people as %s', (paise, text) => {
-  expect(toIndianRupees(toSumText(paise))).toBe(text)
+  expect(toIndianRupees(paise)).toBe(text)
   expect(totalText.parse(text.replace('₹', ''))).toBe(paise)
 })
 
 it.each([
-  ['1234567', 123_456_700n],
-  ['1,234,567.5', 123_456_750n],
-  ['-12,34,567.05', -123_456_705n],
-  ['90071992547409930.01', 9_007_199_254_740_993_001n],
+  ['1234567', 123_456_700],
+  ['1,234,567.5', 123_456_750],
+  ['-12,34,567.05', -123_456_705],
+  ['9999999999999.99', 999_999_999_999_999],
 ])('an operator may write the sum %s', (text, paise) => {
   expect(totalText.parse(text)).toBe(paise)
 })
 
-it.each(['', '1,5', '1.234,50', '1,2345', ',123', '12,34', '1.005', '₹1', '1 000', '+1', '1e3'])(
+it.each(['', '1,5', '1.234,50', '1,2345', ',123', '12,34', '1.005', '₹1', '1 000', '+1', '1e3', '99999999999999'])(
   'an operator may not write the sum %j, which could be misread',
   (text) => {
     expect(totalText.safeParse(text).success).toBe(false)

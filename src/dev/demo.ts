@@ -81,9 +81,9 @@ async function makeSettlements(client: pg.Client, now: Date): Promise<void> {
 async function makeOrder(client: pg.Client, now: Date): Promise<void> {
   const [orderId, utr] = ['019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3', '523504870405']
   const { rowCount } = await client.query(
-    `insert into payment_intents (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name,
+    `insert into payment_intents (mid, order_id, merchant_order_id, amount_paise, redirect_url, note, customer_name,
        customer_email, customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at, status, utr)
-     values ($1, $2, 'DEMO-1', 200, 'https://shop.example/thanks', 'Order DEMO-1', 'Asha Rao', 'asha@shop.example',
+     values ($1, $2, 'DEMO-1', 20000, 'https://shop.example/thanks', 'Order DEMO-1', 'Asha Rao', 'asha@shop.example',
        '9876543210', $3, 'Demo Merchant', '5814', $4, $4::timestamptz + interval '15 min', 'SUCCESS', $5)
      on conflict do nothing`,
     [MID, orderId, VPA, now, utr],

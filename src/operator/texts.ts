@@ -2,7 +2,7 @@ import type { Days } from '../books/ledger/bank-days.ts'
 import type { ArrivalCount } from '../books/reconciliation/arrivals.ts'
 import { AGES, type Age, type Overview, type WebhookBehind } from '../books/reconciliation/overview.ts'
 import type { RecentBalance } from '../books/reconciliation/recent-balance.ts'
-import { counted, groupRupees, toIndianDigits, toIndianRupees, toIndianText, toSumText } from '../platform/money.ts'
+import { counted, groupRupees, toDecimalText, toIndianDigits, toIndianRupees, toIndianText } from '../platform/money.ts'
 
 /** What the operator reads, at the command line and on the page in the same words. */
 
@@ -70,7 +70,7 @@ export function importText({ settlementImport }: Pick<Overview, 'settlementImpor
 
 /** Payouts of the last month, by what bank statements say of them, and the command that lists them. */
 export function arrivalsText(counts: readonly ArrivalCount[]): string {
-  const texts = counts.map(({ arrival, payouts, net }) => `${payouts} ${arrival} (${toIndianRupees(toSumText(net))})`)
+  const texts = counts.map(({ arrival, payouts, net }) => `${payouts} ${arrival} (${toIndianRupees(net)})`)
   return `${texts.join(', ')}: ops reconcile payouts`
 }
 
@@ -85,7 +85,7 @@ export function balanceText({
   const days = from === to ? from : `${from} to ${to}`
   const faults = faultsText({ differences, openExceptions })
   if (faults !== '') return `${days} does not balance: ${faults}`
-  return `${days} balances${carriedForward === 0n ? '' : `, ${toSumText(carriedForward)} carried forward`}`
+  return `${days} balances${carriedForward === 0 ? '' : `, ${toDecimalText(carriedForward)} carried forward`}`
 }
 
 /** `2 differences, 1 open exception`; empty when there are none. */
@@ -107,7 +107,7 @@ export function recentBalanceText(balance: RecentBalance | undefined): string {
   const { from, to, balances, open, carriedForward } = balance
   const days = groupRupees(balanceText(balance))
   if (!balances) return `${days} (ops reconcile --from ${from} --to ${to})`
-  return carriedForward === 0n || open.count > 0 ? days : `${days}, all of it not due yet`
+  return carriedForward === 0 || open.count > 0 ? days : `${days}, all of it not due yet`
 }
 
 /** What is open of all days, and the command that lists it. */
@@ -115,6 +115,6 @@ export function openDifferencesText(balance: RecentBalance | undefined): string 
   if (balance === undefined) return 'not known yet: ops reconcile differences lists what is open'
   const { count, owed, oldest } = balance.open
   if (count === 0) return 'none open'
-  const rupees = groupRupees(toSumText(owed))
+  const rupees = groupRupees(toDecimalText(owed))
   return `${toIndianDigits(count)} open, together ${rupees}, the oldest of ${oldest} (ops reconcile differences)`
 }

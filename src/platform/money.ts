@@ -1,10 +1,8 @@
 import * as z from 'zod'
 import { errorText, matching } from './fields.ts'
 
-/**
- * Parses and formats every amount. The amount of an intent is a whole number of paise, 100 to 50,000,000; an amount from a
- * bank is decimal text. Neither is ever a float.
- */
+/** An amount: a whole number of paise. Text in rupees enters by `toPaise` and leaves by the formatters below. */
+export type Paise = number
 
 /** Largest amount of an intent in rupees, unless the operator sets another one for the merchant. */
 export const USUAL_MAX_RUPEES = 100_000
@@ -86,33 +84,27 @@ function textOrNumber(pattern: RegExp, rule: string) {
   )
 }
 
-/** Paise of rupees, whose decimals after the second are zeros. A bank's amount has up to 14 digits, and a number holds 15 exactly. */
-export function toPaise(rupees: string): number {
-  const [whole = '', decimals = ''] = rupees.split('.')
-  return Number(whole) * 100 + Number(decimals.padEnd(2, '0').slice(0, 2))
+/** Paise of rupees as text, perhaps negative or with commas; their decimals after the second are zeros. */
+export function toPaise(rupees: string): Paise {
+  const [whole = '', decimals = ''] = rupees.replaceAll(',', '').split('.')
+  return Number(whole + decimals.padEnd(2, '0').slice(0, 2))
 }
 
 const BANK_RULE = 'must be rupees with at most two decimals'
 
-/** Any amount from a bank: the range of numeric(14, 2). */
+/** An amount in a bank's notification: below 10^12 rupees. */
 export const BANK_AMOUNT = /^[0-9]{1,12}(\.[0-9]{1,2})?$/
 
-/** An amount of a settlement is negative where the bank takes money back. Zero has no sign. */
-export const SETTLED_AMOUNT = /^(?!-0+(?:\.0+)?$)-?[0-9]{1,12}(?:\.[0-9]{1,2})?$/
+/** Largest single amount that an import accepts: 10^11 rupees. A sum of 900 such amounts is still an exact number. */
+export const MOST_PAISE_OF_IMPORT: Paise = 10 ** 13
 
 const TOTAL_RULE = 'must be rupees such as 1234567.00 or 12,34,567.00'
-const TOTAL = /^-?(?:[0-9]{1,18}|[0-9]{1,3}(?:,[0-9]{2,3}){0,8},[0-9]{3})(?:\.[0-9]{1,2})?$/
+const TOTAL = /^-?(?:[0-9]{1,13}|[0-9]{1,3}(?:,[0-9]{2,3}){0,5},[0-9]{3})(?:\.[0-9]{1,2})?$/
 
-/** A sum of rupees as a person copies it, with or without commas; becomes a bigint of paise. */
-export const totalText = matching(TOTAL, TOTAL_RULE).transform(toSum)
+/** A sum of rupees as a person copies it, with or without commas; becomes paise. */
+export const totalText = matching(TOTAL, TOTAL_RULE).transform(toPaise)
 
-/** Paise of rupees with at most two decimals, with or without commas. */
-export function toSum(rupees: string): bigint {
-  const [whole = '', decimals = ''] = rupees.replaceAll(',', '').split('.')
-  return BigInt(whole + decimals.padEnd(2, '0'))
-}
-
-/** Rupees as a number or as text; becomes decimal text with two decimals. */
+/** Rupees as a number or as text; becomes paise. */
 export const bankAmount = z
   .union(
     [
@@ -125,24 +117,19 @@ export const bankAmount = z
     ],
     errorText(BANK_RULE),
   )
-  .transform((amount) => toDecimalText(toPaise(amount)))
+  .transform(toPaise)
 
-/** The amount for banks and UPI apps: 58882 paise are `588.82`, 20000 are `200.00`. */
-export function toDecimalText(paise: number): string {
-  return `${Math.floor(paise / 100)}.${String(paise % 100).padStart(2, '0')}`
-}
-
-/** Decimal text of a sum or difference: -1 paisa is `-0.01`. A bigint, because a number would lose digits. */
-export function toSumText(paise: bigint): string {
-  const digits = String(paise < 0n ? -paise : paise).padStart(3, '0')
-  return `${paise < 0n ? '-' : ''}${digits.slice(0, -2)}.${digits.slice(-2)}`
+/** Rupees with two decimals: 58882 paise are `588.82`, 20000 are `200.00`, -1 is `-0.01`. */
+export function toDecimalText(paise: Paise): string {
+  const digits = String(Math.abs(paise)).padStart(3, '0')
+  return `${paise < 0 ? '-' : ''}${digits.slice(0, -2)}.${digits.slice(-2)}`
 }
 
 /** The amount for merchants: 58882 paise are `588.82`, 20000 are `200`. */
-export const toPlainText = (paise: number): string => (paise % 100 === 0 ? String(paise / 100) : toDecimalText(paise))
+export const toPlainText = (paise: Paise): string => (paise % 100 === 0 ? String(paise / 100) : toDecimalText(paise))
 
 /** Rupees for JSON: the division gives the number nearest to the amount, which JSON writes with the amount's digits. */
-export const toJsonNumber = (paise: number): number => paise / 100
+export const toJsonNumber = (paise: Paise): number => paise / 100
 
 /** For people: 1234567 is `12,34,567`. Without Intl, whose first use delays the start. */
 export const toIndianDigits = (count: number | string): string => String(count).replace(/\B(?=(\d\d)*\d{3}$)/g, ',')
@@ -156,11 +143,11 @@ export function groupRupees(text: string): string {
   return text.replace(/(?<![\w.,])\d+(?=\.\d\d(?!\w|[.,]\d))/g, toIndianDigits)
 }
 
-/** For people: the decimal text `1234567.00` is `₹12,34,567.00`, `-0.50` is `-₹0.50`. */
-export const toIndianRupees = (rupees: string): string => groupRupees(rupees).replace(/^-?/, '$&₹')
+/** For people: 123456700 paise are `₹12,34,567.00`, -50 are `-₹0.50`. */
+export const toIndianRupees = (paise: Paise): string => groupRupees(toDecimalText(paise)).replace(/^-?/, '$&₹')
 
 /** For people: 50000000 paise are `₹5,00,000`, 58882 are `₹588.82`. */
-export function toIndianText(paise: number): string {
+export function toIndianText(paise: Paise): string {
   const decimals = paise % 100 === 0 ? '' : toDecimalText(paise).slice(-3)
   return `₹${toIndianDigits(Math.floor(paise / 100))}${decimals}`
 }

@@ -211,9 +211,9 @@ describe('payments whose notifications are lost', () => {
     const made = clock.now()
     await db.query(
       `with orders as (
-         insert into payment_intents (mid, order_id, merchant_order_id, amount, paise, redirect_url, note, payee_vpa,
+         insert into payment_intents (mid, order_id, merchant_order_id, amount_paise, redirect_url, note, payee_vpa,
                                       payee_name, payee_mcc, created_at, expires_at, customer_name, customer_email, customer_mobile)
-         select $1, lpad(to_hex(number), 32, '0'), number::text, 200, 0, 'https://shop.example/', 'Tea', 'a@b', 'A', '5814',
+         select $1, lpad(to_hex(number), 32, '0'), number::text, 20000, 'https://shop.example/', 'Tea', 'a@b', 'A', '5814',
                 $2, $3, '', '', ''
            from generate_series(1, ${POLLED_ORDERS}) number
          returning mid, order_id

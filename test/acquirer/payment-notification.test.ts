@@ -211,7 +211,7 @@ describe('a notification that contradicts its order', () => {
     const paidAt = service.clock.now()
     await notify(service, notification(orderId, { ...wrong, paidAt: paidAt.toISOString() }))
     const { rows } = await service.db.query(
-      'select status, amount, paid_at from payment_exceptions where order_id = $1 order by status',
+      'select status, amount_paise as amount, paid_at from payment_exceptions where order_id = $1 order by status',
       [orderId],
     )
     expect(rows).toEqual([
@@ -378,7 +378,7 @@ describe('the metric of exceptions', () => {
   it('the metric of payment exceptions counts on while 1,000 unreadable notifications of an account are open, the most that are stored', async () => {
     const full = await startService()
     await full.db.query(
-      `insert into payment_exceptions (mid, order_id, kind, utr, amount, dedup_key, body, received_at, acquirer_account)
+      `insert into payment_exceptions (mid, order_id, kind, utr, amount_paise, dedup_key, body, received_at, acquirer_account)
        select '', '', 'unreadable', '', 0, i, '', now(), 'direct' from generate_series(1, 999) i`,
     )
     for (let i = 0; i < 3; i++) expect((await notify(full, `no JSON ${i}`)).status).toBe(400)

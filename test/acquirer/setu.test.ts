@@ -53,8 +53,8 @@ async function recorded(orderId: string, { db } = service) {
     successes: await rows("select utr, source from payments where order_id = $1 and kind <> 'second'"),
     attempts: await rows('select utr from payment_attempts where order_id = $1 order by utr'),
     exceptions: await rows(
-      `select kind, utr, amount from payment_exceptions
-        where order_id = $1 and kind <> 'unknown order' order by kind, utr, amount`,
+      `select kind, utr, amount_paise as amount from payment_exceptions
+        where order_id = $1 and kind <> 'unknown order' order by kind, utr, amount_paise`,
     ),
   }
 }
@@ -241,7 +241,7 @@ describe('an enquiry to Setu', () => {
     expect(await ask(orderId)).toMatchObject({
       status: 'FAIL',
       utr: failed.rrn,
-      amount: '200.00',
+      amount: 200_00,
       paidAt,
       names: namesOf(failed),
     })
@@ -251,7 +251,7 @@ describe('an enquiry to Setu', () => {
     expect(await ask(orderId)).toMatchObject({
       status: 'SUCCESS',
       utr: payment.rrn,
-      amount: '200.00',
+      amount: 200_00,
       ...at,
       names: namesOf(payment),
     })
@@ -262,7 +262,7 @@ describe('an enquiry to Setu', () => {
     const { payment } = await bank.pay(orderId, { ...quietly, outcome: 'failed' })
     Object.assign(payment, { rrn, txnTs: rrn })
     expect(await ask(orderId)).toMatchObject({
-      ...{ status: 'FAIL', utr: undefined, amount: '200.00', paidAt: undefined, names: namesOf(payment) },
+      ...{ status: 'FAIL', utr: undefined, amount: 200_00, paidAt: undefined, names: namesOf(payment) },
     })
   })
 

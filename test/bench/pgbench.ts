@@ -7,9 +7,9 @@ import { CONNECTIONS } from './load.ts'
 /** The insert of one intent, as the service makes it, with an order id of its own each time. */
 const insertIntent = (mid: string) => `
 insert into payment_intents
-  (mid, order_id, merchant_order_id, amount, paise, redirect_url, note, customer_name, customer_email,
+  (mid, order_id, merchant_order_id, amount_paise, redirect_url, note, customer_name, customer_email,
    customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at)
-select '${mid}', id, id, 200, 0, 'https://shop.example.in/thanks?order=1001', 'Order 1001', 'Asha Rao', 'asha@example.in',
+select '${mid}', id, id, 20000, 'https://shop.example.in/thanks?order=1001', 'Order 1001', 'Asha Rao', 'asha@example.in',
        '0123456789', 'chaipoint@examplebank', 'Chai Point', '5814', now(), now() + interval '15 minutes'
   from (select replace(uuidv7()::text, '-', '') as id) ids
     on conflict do nothing;

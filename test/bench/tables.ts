@@ -29,8 +29,8 @@ export function fillSettlements(db: Database, count: number, merchants = MERCHAN
     db,
     'settlements',
     count,
-    `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
-     select 'M' || i % ${merchants}, (523500000000 + i)::text, 100 + i % 100000 + 0.5, 'BRN' || i, 'SUCCESS', at, at
+    `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
+     select 'M' || i % ${merchants}, (523500000000 + i)::text, 10050 + i % 100000 * 100, 'BRN' || i, 'SUCCESS', at, at
        from generate_series(0, ${count} - 1) i,
             lateral (select case when i / ${merchants} % ${Math.floor(perMerchant / RARE_ROWS)} = 0
                                   and i / ${merchants} < ${Math.floor(perMerchant / RARE_ROWS) * RARE_ROWS}
@@ -49,9 +49,9 @@ export const fillOrders = (db: Database, count: number, mid: string): Promise<vo
     db,
     'payment_intents',
     count,
-    `insert into payment_intents (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name, customer_email,
+    `insert into payment_intents (mid, order_id, merchant_order_id, amount_paise, redirect_url, note, customer_name, customer_email,
        customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at)
-     select '${mid}', lpad(to_hex(i), 32, '0'), 'SHOP-' || i, 200, 'https://shop.example/', 'Order', 'Asha Rao',
+     select '${mid}', lpad(to_hex(i), 32, '0'), 'SHOP-' || i, 20000, 'https://shop.example/', 'Order', 'Asha Rao',
             'asha@shop.example', '9876543210', 'chaipoint@examplebank', 'Chai Point', '5814', now(), now() + interval '1 day'
        from generate_series(1, ${count}) i`,
   )
@@ -65,9 +65,9 @@ export async function fillPayments(db: Database, count: number, mid: string): Pr
     db,
     'payment_intents',
     count,
-    `insert into payment_intents (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name, customer_email,
+    `insert into payment_intents (mid, order_id, merchant_order_id, amount_paise, redirect_url, note, customer_name, customer_email,
        customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at, status, utr)
-     select '${mid}', order_id, 'SHOP-' || i, 100 + i % 100000, 'https://shop.example/', 'Order', 'Asha Rao',
+     select '${mid}', order_id, 'SHOP-' || i, 100 * (100 + i % 100000), 'https://shop.example/', 'Order', 'Asha Rao',
             'asha@shop.example', '9876543210', 'chaipoint@examplebank', 'Chai Point', '5814', at, at, 'SUCCESS', utr
        from ${orders}`,
   )

@@ -100,9 +100,9 @@ async function withExceptions(...rows: [kind: string, amount: string, receivedAt
   const ids: string[] = []
   for (const [kind, amount, receivedAt] of rows) {
     const { rows: stored } = await service.db.query(
-      `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, received_at)
+      `insert into payment_exceptions (mid, order_id, kind, utr, amount_paise, status, received_at)
        values ($1, $2, $3, $2, $4, 'SUCCESS', $5) returning exception_id as id`,
-      [mid, newUtr(), kind, amount, receivedAt],
+      [mid, newUtr(), kind, Math.round(Number(amount) * 100), receivedAt],
     )
     ids.push(stored[0].id)
   }

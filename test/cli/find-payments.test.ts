@@ -25,8 +25,8 @@ describe('payments find', () => {
       await notify(service, notification(orderId, { UTR }))
     }
     await service.db.query(
-      `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at, payment_utr, fee)
-       values ($1, 'PAYOUT1', 198, 'BRN', 'SUCCESS', '2026-04-01T04:00:00Z', now(), $2, 2)`,
+      `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at, payment_utr, fee)
+       values ($1, 'PAYOUT1', 19800, 'BRN', 'SUCCESS', '2026-04-01T04:00:00Z', now(), $2, 2)`,
       [mid, utr],
     )
     const { payments } = await find('--utr', utr.toLowerCase())
@@ -154,8 +154,8 @@ describe('payments find', () => {
       )
     const exception = (mid: string, orderId: string, paidAt: string | null, receivedAt: string) =>
       stored(
-        `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, paid_at, received_at)
-         values ($1, $2, $3, $4, 611.50, 'SUCCESS', $5, $6)`,
+        `insert into payment_exceptions (mid, order_id, kind, utr, amount_paise, status, paid_at, received_at)
+         values ($1, $2, $3, $4, 61150, 'SUCCESS', $5, $6)`,
         ...[mid, orderId, mid ? 'amount differs' : 'unknown order', newUtr(), paidAt, receivedAt],
       )
     const of = { paid: await newOrder(), heard: await newOrder(), told: await newOrder(), other: await newOrder() }
@@ -177,8 +177,8 @@ describe('payments find', () => {
     const utr = `HDFC${newUtr()}`
     await notify(service, notification(paid.orderId, { UTR: utr }))
     await service.db.query(
-      `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at, payment_utr)
-       values ($1, $3, 200, 'BRN', 'SUCCESS', '2026-04-01T04:00:00Z', now(), null),
+      `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at, payment_utr)
+       values ($1, $3, 20000, 'BRN', 'SUCCESS', '2026-04-01T04:00:00Z', now(), null),
               ($2, 'ROW1', 200, 'BRN', 'SUCCESS', '2026-04-01T05:00:00Z', now(), $3)`,
       [paid.mid, wrong.mid, utr.toLowerCase()],
     )
@@ -221,8 +221,8 @@ describe('payments find', () => {
     const utr = newUtr()
     expect((await notify(service, notification('0'.repeat(32), { UTR: utr }))).status).toBe(404)
     await service.db.query(
-      `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
-       values ($1, $2, 200, 'BRN', 'SUCCESS', '2026-04-01T04:00:00Z', now())`,
+      `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
+       values ($1, $2, 20000, 'BRN', 'SUCCESS', '2026-04-01T04:00:00Z', now())`,
       [mid, utr],
     )
     const found = await find('--utr', utr)

@@ -54,7 +54,7 @@ async function guessMobile(orderId: string): Promise<string | undefined> {
   const candidates = Array.from({ length: 1_000 }, (_, i) => String(123_456_000 + i).padStart(10, '0'))
   return candidates.find((mobile) => {
     const { mid, merchant_order_id: own, redirect_url, note } = row
-    const amount = row.amount * 100 + row.paise
+    const amount = Number(row.amount_paise)
     const fields = { mid, amount, ...(own !== orderId && { order_id: own }), redirect_url, note }
     const customer = { customer_name: 'Asha Rao', customer_email: 'asha@example.in', customer_mobile: mobile }
     const guess = readIdempotency(row.idempotency_key, 'createPaymentIntent', { ...fields, ...customer })
@@ -152,9 +152,9 @@ describe('payments forget-customers', () => {
     const count = 2_100
     await service.db.query(
       `insert into payment_intents
-         (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name, customer_email, customer_mobile,
+         (mid, order_id, merchant_order_id, amount_paise, redirect_url, note, customer_name, customer_email, customer_mobile,
           payee_vpa, payee_name, payee_mcc, created_at, expires_at)
-       select $1, id, id, 200, 'https://shop.example.in', 'Order', 'Asha Rao', 'asha@example.in', '0123456789',
+       select $1, id, id, 20000, 'https://shop.example.in', 'Order', 'Asha Rao', 'asha@example.in', '0123456789',
               'chaipoint@examplebank', 'Chai Point', '5814', at, at + interval '15 minutes'
          from generate_series(1, $2::int) i,
               lateral (select timestamptz '2020-01-01 00:00:00+00' + i * interval '1 second' as at) moments,

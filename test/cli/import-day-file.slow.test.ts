@@ -20,9 +20,9 @@ it('a large day file is imported with less memory than its lines would fill', { 
   const { mid } = await newMerchant(db)
   await db.query(
     `insert into payment_intents
-       (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name, customer_email, customer_mobile,
+       (mid, order_id, merchant_order_id, amount_paise, redirect_url, note, customer_name, customer_email, customer_mobile,
         payee_vpa, payee_name, payee_mcc, created_at, expires_at, status, utr)
-     select $1, id, id, 200, 'https://shop.example.in', 'Order', '', '', '',
+     select $1, id, id, 20000, 'https://shop.example.in', 'Order', '', '', '',
             'chaipoint@examplebank', 'Chai Point', '5814', now(), now(), 'SUCCESS', 'LARGE' || i
        from generate_series(1, $2::integer) i, lateral (select lpad(to_hex(i), 32, '0') as id) ids`,
     [mid, LINES],

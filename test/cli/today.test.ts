@@ -141,9 +141,9 @@ describe('ops today', () => {
     const { db, clock } = service
     const exception = (orderId: string, receivedAt: string, amount = 1) =>
       db.query(
-        `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, received_at)
+        `insert into payment_exceptions (mid, order_id, kind, utr, amount_paise, status, received_at)
          values ('CHAI', $1, 'double payment', 'U', $3, 'SUCCESS', $2)`,
-        [orderId, receivedAt, amount],
+        [orderId, receivedAt, amount * 100],
       )
     clock.set('2026-04-05T06:00:00.000Z')
     await exception('yesterday', '2026-04-04T06:00:00Z')
@@ -223,10 +223,10 @@ describe('ops today', () => {
     const { db, clock } = service
     clock.set('2026-04-03T18:00:00.000Z')
     await db.query(
-      `insert into payment_intents (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name,
+      `insert into payment_intents (mid, order_id, merchant_order_id, amount_paise, redirect_url, note, customer_name,
          customer_email, customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at)
        select 'CHAI', lpad(to_hex((extract(epoch from at) * 1000)::bigint), 12, '0') || md5(n::text)::char(20), md5(n::text),
-              1, '', '', '', '', '', '', '', '', at, at
+              100, '', '', '', '', '', '', '', '', at, at
          from (select n, '2026-03-01T00:00:00Z'::timestamptz + n * interval '1 minute' as at
                  from generate_series(1, 50000) n) s`,
     )

@@ -78,7 +78,7 @@ describe('limits that the operator has set by the role or the database', () => {
       await filler.connect()
       await filler.query('set statement_timeout = 0')
       await filler.query(
-        `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
+        `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
        select $1, 'LIST' || i, 1, 'BRN', 'SUCCESS', '2026-03-15', '2026-03-15' from generate_series(1, ${size}) i`,
         [mid],
       )

@@ -71,7 +71,7 @@ function recordLists(name: string, pool: Database) {
 
 async function settle(utr: string, merchant = mid) {
   await service.db.query(
-    `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
+    `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
      values ($1, $2, 1000, $3, 'SUCCESS', '2026-01-05T00:00:00Z', '2026-01-05T00:00:00Z')`,
     [merchant, utr, `BRN${utr}`],
   )

@@ -450,8 +450,8 @@ describe('an intruder with the service’s DATABASE_URL, at orders, links and ev
     `insert into webhook_deliveries (mid, endpoint_id, order_id, sequence, occurred_at, due_at, ${columns})
      values ('${mid}', '${endpointId}', '${orderId}', 9, now(), now(), ${values})`
   const insertException = ({ mid, open }: Shop, by: string) =>
-    `insert into payment_exceptions (mid, order_id, kind, utr, amount, reported_by, received_at)
-     values ('${mid}', '${open}', 'double payment', 'U1', 200, '${by}', now())`
+    `insert into payment_exceptions (mid, order_id, kind, utr, amount_paise, reported_by, received_at)
+     values ('${mid}', '${open}', 'double payment', 'U1', 20000, '${by}', now())`
   const setEndpoint = ({ endpointId }: Shop, changes: string) =>
     `update webhook_endpoints set ${changes} where endpoint_id = '${endpointId}'`
 
@@ -490,9 +490,9 @@ describe('an intruder with the service’s DATABASE_URL, at orders, links and ev
       'a new order is paid',
       nothing,
       ({ open }) =>
-        `insert into payment_intents (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name, customer_email,
+        `insert into payment_intents (mid, order_id, merchant_order_id, amount_paise, redirect_url, note, customer_name, customer_email,
            customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at, status, utr)
-         select mid, 'LOOT' || order_id, 'LOOT' || order_id, amount, redirect_url, note, customer_name, customer_email,
+         select mid, 'LOOT' || order_id, 'LOOT' || order_id, amount_paise, redirect_url, note, customer_name, customer_email,
            customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at, 'SUCCESS', 'LOOT1'
            from payment_intents where order_id = '${open}'`,
     ],

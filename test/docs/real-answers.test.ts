@@ -32,7 +32,7 @@ describe('every answer in the tests is checked against the document', () => {
   it('a streamed answer is checked against the OpenAPI document', async () => {
     const partner = await newPartner(service.db, mid)
     await service.db.query(
-      `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
+      `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
        select $1, 'STREAM' || i, i, 'BRN' || i, 'SUCCESS', '2026-01-01T00:00:00Z', '2026-01-02T00:00:00Z'
          from generate_series(1, 3000) as i`,
       [mid],

@@ -732,9 +732,10 @@ describe('a settlement file of this shape is read to the paisa, or rejected with
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     const warnings = one.says ? [expect.stringMatching(one.says)] : []
     expect(JSON.parse(stdout)).toMatchObject({ amount: one.total, inserted: one.rows?.length, warnings })
-    const { rows } = await db.query('select utr, amount::text, fee::text, tax::text from settlements where mid = $1', [
-      mid,
-    ])
+    const { rows } = await db.query(
+      'select utr, (amount_paise * 0.01)::text as amount, (fee_paise * 0.01)::text as fee, (tax_paise * 0.01)::text as tax from settlements where mid = $1',
+      [mid],
+    )
     const read = rows.map(({ utr, amount, fee, tax }) => [utr, amount, ...(fee === null ? [] : [fee, tax])])
     expect(read.sort()).toEqual(one.rows?.toSorted())
   })

@@ -171,8 +171,8 @@ describe("the commands of the operator's guide", () => {
 
   async function makeException(): Promise<string> {
     const { rows } = await client.query<{ id: string }>(
-      `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, received_at)
-       values ('M1', $1, 'double payment', $2, 200, 'SUCCESS', now())
+      `insert into payment_exceptions (mid, order_id, kind, utr, amount_paise, status, received_at)
+       values ('M1', $1, 'double payment', $2, 20000, 'SUCCESS', now())
        returning exception_id as id`,
       [ORDER_ID, `52350487049${exceptions++}`],
     )
@@ -187,9 +187,9 @@ describe("the commands of the operator's guide", () => {
   /** The orders of the day file, made on its day. */
   async function makeIntents() {
     await client.query(
-      `insert into payment_intents (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name,
+      `insert into payment_intents (mid, order_id, merchant_order_id, amount_paise, redirect_url, note, customer_name,
          customer_email, customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at)
-       select 'M1', order_id, merchant_order_id, amount, 'https://shop.example/', 'Order ' || merchant_order_id, 'Asha Rao',
+       select 'M1', order_id, merchant_order_id, amount * 100, 'https://shop.example/', 'Order ' || merchant_order_id, 'Asha Rao',
               'asha@shop.example', '9876543210', 'chaipoint@examplebank', 'Chai Point', '5814', at, at + interval '15 min'
          from (values ($1, '1001', 200), ('019aa0b1c2d3e4f5a6b7c8d9e0f1a2b4', '1002', 350)) as made (order_id, merchant_order_id, amount),
               (select timestamptz '2026-11-17 15:30:00+05:30') as created_at (at)`,

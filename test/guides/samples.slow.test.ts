@@ -165,8 +165,8 @@ async function startWithSettlements() {
   const demo = await startDemoService({ faults: { fetchSettlementList: ['half', 'unavailable'] } })
   // Beside the settlements of the demo, the moments next to their month, which belong to other months of India.
   await demo.service.db.query(
-    `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
-     select 'DEMO_MERCHANT', utr, 11, 'BRN0000', 'SUCCESS', at::timestamptz, at::timestamptz
+    `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
+     select 'DEMO_MERCHANT', utr, 1100, 'BRN0000', 'SUCCESS', at::timestamptz, at::timestamptz
        from (values ('BEFORE1', '2026-09-30 23:59:59+05:30'), ('AFTER1', '2026-11-01 00:00:00+05:30')) as near (utr, at)`,
   )
   return demo
@@ -211,10 +211,10 @@ describe.concurrent("the partner's month", { timeout: TIMEOUT_MS }, () => {
       await service.db.query('delete from settlements')
       // As `ops settlements pull` stores them: two payouts, one of them less a refund, and one that has not arrived.
       await service.db.query(
-        `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
-         select 'DEMO_MERCHANT', utr, amount, payout, 'SUCCESS', '2026-10-05 10:00+05:30', '2026-10-05 10:00+05:30'
+        `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
+         select 'DEMO_MERCHANT', utr, amount * 100, payout, 'SUCCESS', '2026-10-05 10:00+05:30', '2026-10-05 10:00+05:30'
            from (values ('P1', 100.10, 'PAYOUT1'), ('P2', 200.20, 'PAYOUT1'), ('E1', -50, 'PAYOUT1'),
-                        ('P3', 300, 'PAYOUT2'), ('P4', 1, 'PAYOUT3'), ('P5', 2, 'PAYOUT3')) as pulled (utr, amount, payout)`,
+                        ('P3', 300, 'PAYOUT2'), ('P4', 1, 'PAYOUT3'), ('P5', 2, 'PAYOUT3')) as pulled (utr, amount * 100, payout)`,
       )
       const files = {
         'reconcile.py': blockWith('partner', 'python'),

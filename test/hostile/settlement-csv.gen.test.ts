@@ -137,7 +137,8 @@ describe('a generated settlement file', () => {
 
   async function stored(): Promise<unknown[]> {
     const { rows } = await db.query(
-      `select mid, utr, amount::text, bank_reference_number, status, initiated_at, created_at, fee::text, tax::text,
+      `select mid, utr, (amount_paise * 0.01)::text as amount, bank_reference_number, status, initiated_at, created_at,
+              (fee_paise * 0.01)::text as fee, (tax_paise * 0.01)::text as tax,
               payment_utr, value_date::text
          from settlements order by mid collate "C", utr`,
     )

@@ -65,7 +65,7 @@ it('the service closes the connection of a reader that takes nothing, and frees 
   const { pid, key } = await newPartner(service.db, mid)
   // More than the sockets in between hold.
   await service.db.query(
-    `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
+    `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
      select $1, 'U' || lpad(i::text, 10, '0'), 1, 'B' || i, 'SUCCESS', '2026-01-02', '2026-01-02'
        from generate_series(1, 100000) i`,
     [mid],

@@ -22,7 +22,7 @@ it('a stopped service ends within its time limit, with exit code 1, however slow
   const { pid, key } = await newPartner(service.db, mid)
   // More than the sockets in between hold, so that the service is never done with it.
   await service.db.query(
-    `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
+    `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
      select $1, rpad('U' || i, 35, 'x'), 1, repeat('B', 35), 'SUCCESS', '2026-01-15', '2026-01-15'
        from generate_series(1, 50000) i`,
     [mid],

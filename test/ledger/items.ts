@@ -8,16 +8,16 @@ const FIRST_DAY = '2026-11-16'
 export const day = (number: number) => `2026-11-${16 + number}`
 export const at = (number: number) => new Date(`${day(number)}T12:00:00+05:30`)
 
-export const PAYMENT = { orderId: 'O1', day: FIRST_DAY, at: at(0), account: 'direct', amount: 200_00n }
+export const PAYMENT = { orderId: 'O1', day: FIRST_DAY, at: at(0), account: 'direct', amount: 200_00 }
 
 /** A row of `number` days after the payment; a negative amount takes money back. */
-export function row(gross: bigint, number: number, more: Partial<ItemRow> = {}): ItemRow {
+export function row(gross: number, number: number, more: Partial<ItemRow> = {}): ItemRow {
   const of = { utr: `N${number}`, day: day(number), at: at(number), account: null, importId: number }
-  const status = { status: 'SUCCESS', isDeduction: gross < 0n, namesPayment: true, wasPaidOut: false } as const
+  const status = { status: 'SUCCESS', isDeduction: gross < 0, namesPayment: true, wasPaidOut: false } as const
   return { ...of, ...status, gross, fee: null, tax: null, ...more }
 }
 
-export const refund = (amount: bigint, number: number, more: Partial<SuccessfulRefund> = {}): SuccessfulRefund => ({
+export const refund = (amount: number, number: number, more: Partial<SuccessfulRefund> = {}): SuccessfulRefund => ({
   ...{
     refundId: `R${number}`,
     orderId: 'O1',
@@ -27,7 +27,7 @@ export const refund = (amount: bigint, number: number, more: Partial<SuccessfulR
     amount,
     day: day(number),
   },
-  ...{ reference: '', isOfSecond: false, paid: 200_00n, settled: null },
+  ...{ reference: '', isOfSecond: false, paid: 200_00, settled: null },
   ...more,
 })
 

@@ -7,21 +7,21 @@ const bankDays = createBankDays(new Set())
 const [MONDAY, TUESDAY, WEDNESDAY, THURSDAY] = ['2026-11-16', '2026-11-17', '2026-11-18', '2026-11-19'] as const
 
 const paid = (day: string, rupees: number, more: Partial<PaidOn> = {}): PaidOn => ({
-  ...{ account: 'direct', day, settledDay: null, count: rupees / 100, paid: BigInt(rupees * 100) },
+  ...{ account: 'direct', day, settledDay: null, count: rupees / 100, paid: rupees * 100 },
   ...more,
 })
 
 /** Rows of one day: of the sum of those that name nothing, and how many others there are. */
 const settled = (day: string, unnamed: number, named = 0, account: string | null = null): SettledOn => ({
-  ...{ account, day, settledCount: named + 1, gross: 0n, fee: 0n, tax: 0n, net: 0n },
-  ...{ paidOut: named + (unnamed > 0 ? 1 : 0), unnamedRows: unnamed > 0 ? 1 : 0, unnamed: BigInt(unnamed * 100) },
+  ...{ account, day, settledCount: named + 1, gross: 0, fee: 0, tax: 0, net: 0 },
+  ...{ paidOut: named + (unnamed > 0 ? 1 : 0), unnamedRows: unnamed > 0 ? 1 : 0, unnamed: unnamed * 100 },
 })
 
 const refund = (day: string, rupees: number) => ({
   refundId: 'R',
   account: 'direct',
   day,
-  amount: BigInt(rupees * 100),
+  amount: rupees * 100,
 })
 
 type Facts = { paid: PaidOn[]; settled: SettledOn[]; undeducted?: ReturnType<typeof refund>[] }
@@ -33,7 +33,7 @@ const formsOf = ({ undeducted = [], ...facts }: Facts) =>
 
 const differing = ({ undeducted = [], ...facts }: Facts) => {
   const { payouts } = judgePayouts({ ...facts, undeducted }, bankDays, 'by sums')
-  return differingPayouts(payouts, undeducted, () => 0n, bankDays).map(({ day, account, paid, settled }) => [
+  return differingPayouts(payouts, undeducted, () => 0, bankDays).map(({ day, account, paid, settled }) => [
     ...[day, account, Number(paid) / 100, Number(settled) / 100],
   ])
 }

@@ -8,12 +8,12 @@ const [MONDAY, TUESDAY, WEDNESDAY, FRIDAY] = ['2026-11-16', '2026-11-17', '2026-
 
 const refund = (refundId: string, rupees: number, more: Partial<SuccessfulRefund> = {}): SuccessfulRefund => ({
   ...{ refundId, orderId: `O${refundId}`, utr: `P${refundId}`, account: 'direct', paidOn: MONDAY, day: MONDAY },
-  ...{ amount: BigInt(rupees * 100), reference: '', isOfSecond: false, paid: 200_00n, settled: 200_00n },
+  ...{ amount: rupees * 100, reference: '', isOfSecond: false, paid: 200_00, settled: 200_00 },
   ...more,
 })
 
 const row = (utr: string, rupees: number, more: Partial<Deduction> = {}): Deduction => ({
-  ...{ utr, item: utr, day: WEDNESDAY, gross: BigInt(rupees * -100), references: [utr], isNamed: false },
+  ...{ utr, item: utr, day: WEDNESDAY, gross: rupees * -100, references: [utr], isNamed: false },
   ...more,
 })
 
@@ -81,7 +81,7 @@ describe('the refunds that a row of the bank deducts', () => {
     ],
     [
       'no refund by which the row of the payment itself is less',
-      [refund('A', 50, { settled: 150_00n }), refund('B', 30), refund('C', 20)],
+      [refund('A', 50, { settled: 150_00 }), refund('B', 30), refund('C', 20)],
       [row('D', 50)],
       { D: ['B', 'C'] },
     ],

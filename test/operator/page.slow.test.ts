@@ -101,8 +101,8 @@ describe.runIf(browserPath)('the operator’s page, in a real browser', () => {
     // The longest kind and the longest mid.
     const { mid } = await newMerchant(checkout.service.db, { mid: 'M'.repeat(64) })
     await checkout.service.db.query(
-      `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, received_at)
-       values ($1, $2, 'refunded above what was paid', 'U1', 499999.99, 'SUCCESS', now())`,
+      `insert into payment_exceptions (mid, order_id, kind, utr, amount_paise, status, received_at)
+       values ($1, $2, 'refunded above what was paid', 'U1', 49999999, 'SUCCESS', now())`,
       [mid, '0'.repeat(32)],
     )
     operators = await startPage(checkout.service)

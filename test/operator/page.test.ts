@@ -65,8 +65,8 @@ describe('the operator’s page', () => {
     const warning = 'Refunds of the acquirer setu wait: set <SETU_CLIENT_ID>'
     const warned = await startPage(service, FORGETFUL, () => 0, [warning])
     await service.db.query(
-      `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
-       values ($1, 'TOOMUCH', 1200, 'BRN', 'SUCCESS', '2026-03-30T06:00:00Z', '2026-03-30T06:00:00Z')`,
+      `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
+       values ($1, 'TOOMUCH', 120000, 'BRN', 'SUCCESS', '2026-03-30T06:00:00Z', '2026-03-30T06:00:00Z')`,
       [made.mid],
     )
     const text = async () => textOf((await warned.inject('/')).body)

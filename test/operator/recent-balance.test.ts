@@ -31,9 +31,9 @@ const pay = (mid: string, utr: string, day: string) => storePaidOrder(db, { mid,
 const settle = (mid: string, utr: string, day: string, amount = 200, paymentUtr: string | null = null) =>
   db.query(
     `insert into settlements
-       (mid, utr, amount, payment_utr, bank_reference_number, status, initiated_at, created_at, recorded_at)
+       (mid, utr, amount_paise, payment_utr, bank_reference_number, status, initiated_at, created_at, recorded_at)
      values ($1, $2, $3, $4, 'BRN', 'SUCCESS', $5, $5, $5)`,
-    [mid, utr, amount, paymentUtr, at(day)],
+    [mid, utr, amount * 100, paymentUtr, at(day)],
   )
 
 const balance = (limitMs = 4_000) => balanceUntilYesterday(asService, NOW, limitMs)
@@ -49,9 +49,9 @@ async function endOfReport() {
 }
 
 it('yesterday balances when its payouts match its payments, also for merchants settled by sums', async () => {
-  const nothing = { count: 0, owed: 0n, oldest: null }
+  const nothing = { count: 0, owed: 0, oldest: null }
   const none = { ...DAYS, balances: true, differences: 0, openExceptions: 0, open: nothing }
-  expect(await balance()).toEqual({ ...none, carriedForward: 0n })
+  expect(await balance()).toEqual({ ...none, carriedForward: 0 })
   const [{ mid: named }, { mid: bySums }] = [await newMerchant(db), await newMerchant(db)]
   for (const mid of [named, bySums]) {
     await pay(mid, `A${mid.toUpperCase()}`, '2026-11-13')
@@ -64,7 +64,7 @@ it('yesterday balances when its payouts match its payments, also for merchants s
   await settle(bySums, 'S2', '2026-11-17')
   // Yesterday's two payments are not due yet.
   const found = await balance()
-  expect(found).toEqual({ ...none, carriedForward: 400_00n })
+  expect(found).toEqual({ ...none, carriedForward: 400_00 })
   expect(found).toMatchObject((await endOfReport()) as object)
   expect(recentBalanceText(found)).toBe(
     '2026-11-16 to 2026-11-17 balances, 400.00 carried forward, all of it not due yet',
@@ -82,8 +82,8 @@ it('yesterday does not balance where the whole report finds a difference, with t
   await pay(bySums, 'E1', '2026-11-16')
   await settle(bySums, 'S3', '2026-11-17', 150)
   await db.query(
-    `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, paid_at, received_at)
-     values ('', 'gone', 'unknown order', 'UNKNOWN', 200, 'SUCCESS', $1, $1)`,
+    `insert into payment_exceptions (mid, order_id, kind, utr, amount_paise, status, paid_at, received_at)
+     values ('', 'gone', 'unknown order', 'UNKNOWN', 20000, 'SUCCESS', $1, $1)`,
     [at('2026-11-17')],
   )
   // Ended, and gone since.
@@ -99,7 +99,7 @@ it('yesterday does not balance where the whole report finds a difference, with t
   expect(found).toMatchObject((await endOfReport()) as object)
   expect(found).toMatchObject({ ...DAYS, balances: false, differences: 4, openExceptions: 1 })
   // The settlement of nothing and what is owed for D2, S3, the entry that is gone, and of October D0.
-  expect(found?.open).toEqual({ count: 5, owed: -200_00n + 200_00n + 50_00n + 50_00n + 200_00n, oldest: '2026-10-05' })
+  expect(found?.open).toEqual({ count: 5, owed: -200_00 + 200_00 + 50_00 + 50_00 + 200_00, oldest: '2026-10-05' })
   expect([recentBalanceText(found), openDifferencesText(found)]).toEqual([
     '2026-11-16 to 2026-11-17 does not balance: 4 differences, 1 open exception (ops reconcile --from 2026-11-16 --to 2026-11-17)',
     '5 open, together 300.00, the oldest of 2026-10-05 (ops reconcile differences)',
@@ -114,8 +114,8 @@ it('the balance of yesterday is unknown when a statement takes too long, or of t
   locker.release()
   expect(await balance()).toMatchObject({ balances: false })
   await db.query(
-    `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, received_at)
-     select 'MANY' || i, 'order', 'double payment', i, 200, 'SUCCESS', $1 from generate_series(1, 200) i`,
+    `insert into payment_exceptions (mid, order_id, kind, utr, amount_paise, status, received_at)
+     select 'MANY' || i, 'order', 'double payment', i, 20000, 'SUCCESS', $1 from generate_series(1, 200) i`,
     [at('2026-11-17')],
   )
   expect(await balance()).toBeUndefined()

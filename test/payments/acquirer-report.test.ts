@@ -44,7 +44,7 @@ async function newLayout() {
 /** An order of ₹200 that its acquirer has reported as paid, without a bank reference. */
 async function paidWithoutReference() {
   const [orderId, id] = [await createOrder(service, merchant), unique('OM')]
-  const report = { orderId, status: 'SUCCESS' as const, utr: undefined, amount: '200.00', paidAt: undefined }
+  const report = { orderId, status: 'SUCCESS' as const, utr: undefined, amount: 200_00, paidAt: undefined }
   const recorded = await createReports(service.db).record(
     { ...report, names: { id } },
     { source: 'enquiry', now: service.clock.now },

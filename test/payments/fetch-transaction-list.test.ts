@@ -47,9 +47,9 @@ async function payMany(count: number, at: string, names: string[]) {
               $1::timestamptz + i * interval '1 ms' as at, i
          from generate_series(1, $2::integer) i),
      made as (
-       insert into payment_intents (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name,
+       insert into payment_intents (mid, order_id, merchant_order_id, amount_paise, redirect_url, note, customer_name,
          customer_email, customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at, status, utr)
-       select $5, order_id, name, 200, 'https://shop.example/', 'x', 'x', 'x@shop.example', '9876543210', 'a@b', 'x', '5814',
+       select $5, order_id, name, 20000, 'https://shop.example/', 'x', 'x', 'x@shop.example', '9876543210', 'a@b', 'x', '5814',
               at, at, 'SUCCESS', 'M' || order_id from orders)
      insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer, source)
      select $5, 'M' || order_id, order_id, 20000, at, at, 'first', 'direct', 'notification' from orders`,

@@ -27,9 +27,9 @@ async function newOrders(count: number, of = mid): Promise<string[]> {
   const orderIds = Array.from({ length: count }, () => (++lastOrder).toString(16).padStart(32, '0'))
   await service.db.query(
     `insert into payment_intents
-       (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name, customer_email, customer_mobile,
+       (mid, order_id, merchant_order_id, amount_paise, redirect_url, note, customer_name, customer_email, customer_mobile,
         payee_vpa, payee_name, payee_mcc, created_at, expires_at)
-     select $1, id, id, 200, 'https://shop.example.in', 'Order', '', '', '',
+     select $1, id, id, 20000, 'https://shop.example.in', 'Order', '', '', '',
             'chaipoint@examplebank', 'Chai Point', '5814', $3, $4::timestamptz + interval '15 minutes'
        from unnest($2::text[]) id`,
     [of, orderIds, '2026-03-31T18:20:00Z', service.clock.now()],

@@ -63,7 +63,7 @@ const NOTIFIED: Record<string, Told> = {
 
 async function tell(orderIds: string[], { by, order, status, utr, amount }: Telling): Promise<Told> {
   const orderId = orderIds[order] as string
-  const report = { orderId, status, utr, amount: `${amount}.00`, paidAt: new Date(PAID_AT) }
+  const report = { orderId, status, utr, amount: amount * 100, paidAt: new Date(PAID_AT) }
   const { now } = service.clock
   switch (by) {
     case 'notification': {
@@ -77,7 +77,7 @@ async function tell(orderIds: string[], { by, order, status, utr, amount }: Tell
     case 'day file':
       return toTold(await reports.record(report, { source: 'day file', now }))
     case 'imported file': {
-      const line = [orderId, status, utr, report.amount, PAID_AT].join()
+      const line = [orderId, status, utr, amount, PAID_AT].join()
       const csv = Readable.from([Buffer.from(`order_id,status,utr,amount,paid_at\n${line}\n`)])
       const { recorded, unchanged, exceptions } = await importDayFile(service.db, csv, { now })
       if (recorded + unchanged > 0) return recorded > 0 ? 'changed' : 'unchanged'
@@ -135,7 +135,7 @@ async function stored({ mid }: NewMerchant, orderIds: string[]) {
   const [intents, payments, exceptions, attempts, deliveries] = await Promise.all([
     select('status, utr, event_sequence as sequence, cancelled_at is not null as cancelled', 'payment_intents'),
     select('utr, kind, amount_paise as amount', 'payments'),
-    select('kind, utr, status, amount', 'payment_exceptions'),
+    select('kind, utr, status, amount_paise as amount', 'payment_exceptions'),
     select('status, attempt, utr', 'payment_attempts'),
     select('sequence, type, txn_status, utr', 'webhook_deliveries'),
   ])

@@ -128,7 +128,7 @@ describe('a payment of ₹5,00,000', () => {
     expect(transactions.data).toMatchObject([{ orderId, amount: '500000.00' }])
 
     // What may go back is what was paid, whatever the merchant may take by now.
-    await service.db.query('update merchants set max_amount = 100 where mid = $1', [mid])
+    await service.db.query('update merchants set max_amount_paise = 10000 where mid = $1', [mid])
     service.clock.advance(5)
     expect((await sendForm(merchant, { amount: '101' })).status).toBe(400)
     const refund = (refund_id: string, changes: Record<string, string> = {}) =>

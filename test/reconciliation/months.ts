@@ -501,9 +501,9 @@ export async function storeReports(db: Database, known: Omit<Facts, 'rows'>): Pr
       )
   }
   await insert(
-    `insert into payment_intents (mid, order_id, merchant_order_id, amount, paise, created_at, expires_at, status, utr,
+    `insert into payment_intents (mid, order_id, merchant_order_id, amount_paise, created_at, expires_at, status, utr,
        redirect_url, note, customer_name, customer_email, customer_mobile, payee_vpa, payee_name, payee_mcc)
-     select mid, order_id, order_id, amount, paise, made, made, status, utr, 'https://shop.example/', 'Order', 'Asha Rao',
+     select mid, order_id, order_id, amount * 100 + paise, made, made, status, utr, 'https://shop.example/', 'Order', 'Asha Rao',
             'asha@shop.example', '9876543210', 'chaipoint@examplebank', 'Chai Point', '5814'
        from unnest($1::text[], $2::text[], $3::integer[], $4::integer[], $5::timestamptz[], $6::text[], $7::text[])
             as one (mid, order_id, amount, paise, made, status, utr)`,
@@ -517,10 +517,10 @@ export async function storeReports(db: Database, known: Omit<Facts, 'rows'>): Pr
     known.payments,
   )
   await insert(
-    `insert into payment_exceptions (status, mid, order_id, kind, utr, amount, paid_at, received_at)
-     select case kind when 'failure after success' then 'FAIL' else 'SUCCESS' end, *, paid_at
+    `insert into payment_exceptions (status, mid, order_id, kind, utr, amount_paise, paid_at, received_at)
+     select case kind when 'failure after success' then 'FAIL' else 'SUCCESS' end, mid, order_id, kind, utr, rupees * 100, paid_at, paid_at
        from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::numeric[], $6::timestamptz[])
-            as one (mid, order_id, kind, utr, amount, paid_at)`,
+            as one (mid, order_id, kind, utr, rupees, paid_at)`,
     known.exceptions,
   )
 }

@@ -1303,9 +1303,10 @@ async function storeFacts(db: Database, facts: Facts): Promise<void> {
           (rows[0] as unknown[]).map((_, at) => rows.map((row) => row[at])),
         )
   await insert(
-    `insert into payment_exceptions (status, mid, order_id, kind, utr, amount, paid_at, received_at)
-     select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::numeric[], $7::timestamptz[],
-                          $8::timestamptz[])`,
+    `insert into payment_exceptions (status, mid, order_id, kind, utr, amount_paise, paid_at, received_at)
+     select status, mid, order_id, kind, utr, rupees * 100, paid_at, received_at
+       from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::numeric[], $7::timestamptz[],
+                   $8::timestamptz[]) as one (status, mid, order_id, kind, utr, rupees, paid_at, received_at)`,
     facts.told,
   )
   await insert(

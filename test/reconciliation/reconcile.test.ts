@@ -45,8 +45,8 @@ async function settle(utr: string, initiatedAt: Date, { amount = '200', status =
 
 async function except(kind: string, utr: string, orderId: string, receivedAt: Date, owner = mid): Promise<string> {
   const { rows } = await db.query<{ id: string }>(
-    `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, paid_at, received_at)
-     values ($1, $2, $3, $4, 200, 'SUCCESS', $5, $5)
+    `insert into payment_exceptions (mid, order_id, kind, utr, amount_paise, status, paid_at, received_at)
+     values ($1, $2, $3, $4, 20000, 'SUCCESS', $5, $5)
      returning exception_id as id`,
     [owner, orderId, kind, utr, receivedAt],
   )
@@ -82,18 +82,18 @@ describe('a payment', () => {
     // Due on Monday, since Saturday is the second of its month.
     for (const today of ['2026-11-13', '2026-11-14', MONDAY]) {
       const findings = await find('2026-11-13', '2026-11-13', today)
-      expect(endOf(findings)).toMatchObject({ balances: true, sums: { awaited: 200_00n, differences: 0 } })
+      expect(endOf(findings)).toMatchObject({ balances: true, sums: { awaited: 200_00, differences: 0 } })
     }
     const findings = await find('2026-11-13', '2026-11-13', '2026-11-17')
-    expect(endOf(findings)).toMatchObject({ balances: false, sums: { awaited: 200_00n, differences: 1 } })
+    expect(endOf(findings)).toMatchObject({ balances: false, sums: { awaited: 200_00, differences: 1 } })
     expect(await differencesOf('2026-11-13', '2026-11-13', '2026-11-17')).toEqual([
       {
         ...{ type: 'difference', mid, day: '2026-11-13', kind: 'not settled', orderId, utr: 'P1', settlementUtr: null },
         ...{
           merchantOrderId: orderId,
-          paid: 200_00n,
+          paid: 200_00,
           settled: null,
-          owed: 200_00n,
+          owed: 200_00,
           exceptionId: null,
           resolution: null,
           entries: 0,
@@ -115,8 +115,8 @@ describe('a payment', () => {
     expect(await differencesOf('2026-10-01', '2026-10-31')).toEqual([])
     expect(await differencesOf('2026-11-10')).toMatchObject([
       {
-        ...{ day: '2026-11-10', kind: 'settled twice', orderId, utr: 'P1', settlementUtr: 'N2', paid: 200_00n },
-        ...{ settled: 200_00n, cause: 'settlement N1 of 2026-10-02 has paid it before' },
+        ...{ day: '2026-11-10', kind: 'settled twice', orderId, utr: 'P1', settlementUtr: 'N2', paid: 200_00 },
+        ...{ settled: 200_00, cause: 'settlement N1 of 2026-10-02 has paid it before' },
       },
     ])
   })
@@ -125,7 +125,7 @@ describe('a payment', () => {
     await pay('P1', at('2026-11-09'))
     await settle('N1', at('2026-11-10'), { paymentUtr: 'P1' })
     await settle('E1', at('2026-11-11'), { paymentUtr: 'P1', amount: '-200' })
-    const takenBack = { kind: 'taken back', utr: 'P1', owed: 200_00n }
+    const takenBack = { kind: 'taken back', utr: 'P1', owed: 200_00 }
     expect(await differencesOf('2026-11-01', '2026-11-30')).toMatchObject([{ ...takenBack, settlementUtr: 'E1' }])
     await settle('N2', at('2026-12-12'), { paymentUtr: 'P1' })
     expect(await differencesOf('2026-11-01', '2026-12-31', '2027-01-15')).toEqual([])
@@ -144,10 +144,10 @@ describe('a payment', () => {
     await pay('P1', at('2026-11-09'))
     await settle('N1', at('2026-11-10'), { paymentUtr: 'P1' })
     await settle('N2', at('2026-11-10', '18:00:00'), { paymentUtr: 'P1' })
-    expect(await differencesOf('2026-11-01', '2026-11-30')).toMatchObject([{ kind: 'settled twice', owed: -200_00n }])
+    expect(await differencesOf('2026-11-01', '2026-11-30')).toMatchObject([{ kind: 'settled twice', owed: -200_00 }])
     await settle('E1', at('2026-11-12'), { paymentUtr: 'P1', amount: '-200' })
     const findings = await find('2026-11-01', '2026-11-30')
-    expect(endOf(findings)).toMatchObject({ balances: true, sums: { differences: 0, carried: 0n } })
+    expect(endOf(findings)).toMatchObject({ balances: true, sums: { differences: 0, carried: 0 } })
   })
 
   it('a payment is not settled by a settlement dated more than a day before its order, whatever days are asked for', async () => {
@@ -183,7 +183,7 @@ describe('a payment', () => {
     expect(await differencesOf('2026-11-01', '2026-11-30')).toMatchObject([{ ...found, resolution: null }])
     await resolve(exceptionId)
     expect(await differencesOf('2026-11-01', '2026-11-30')).toMatchObject([{ ...found, resolution: 'refunded, RRN 1' }])
-    expect(endOf(await find('2026-11-01', '2026-11-30'))).toMatchObject({ balances: true, sums: { awaited: 200_00n } })
+    expect(endOf(await find('2026-11-01', '2026-11-30'))).toMatchObject({ balances: true, sums: { awaited: 200_00 } })
   })
 
   it('a payment counts on the day that the bank told, else on the day of its report, as in the list of transactions', async () => {
@@ -218,7 +218,7 @@ describe('a settlement of no known payment', () => {
     await settle('X2', at('2026-11-10'), { amount: '200', fee: '0.01' })
     const excused = { settlementUtr: 'N1', kind: 'no known payment', resolution: 'refunded, RRN 1' }
     const second = { kind: 'settled twice', cause: 'settlement N1 of 2026-11-10 has paid it before', resolution: null }
-    const tooMuch = { settlementUtr: 'X2', kind: 'no known payment', settled: 200_01n, resolution: null }
+    const tooMuch = { settlementUtr: 'X2', kind: 'no known payment', settled: 200_01, resolution: null }
     expect(await differencesOf('2026-11-09', '2026-11-10')).toMatchObject([
       excused,
       tooMuch,
@@ -267,7 +267,7 @@ describe('a settlement of no known payment', () => {
     // It stands apart from the merchants, and only where all of them are asked for.
     const all = await find('2026-11-09', '2026-11-09', '2026-12-15', null)
     expect(all.filter((one) => one.type === 'exception' && one.exceptionId === exceptionId)).toMatchObject([
-      { mid: '', kind: 'unknown order', orderId: 'gone', utr: 'UNKNOWN1', amount: 200_00n },
+      { mid: '', kind: 'unknown order', orderId: 'gone', utr: 'UNKNOWN1', amount: 200_00 },
     ])
   })
 })
@@ -276,8 +276,8 @@ it('a merchant’s report reads no exception of an unknown order but those whose
   await settle('KNOWN1', at('2026-11-10'))
   const carried = await except('unknown order', 'known1', 'gone', at('2026-11-09'), '')
   await db.query(
-    `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, received_at)
-     select '', 'gone', 'unknown order', 'FLOOD' || i, 200, 'SUCCESS', '2026-11-09' from generate_series(1, 500) i`,
+    `insert into payment_exceptions (mid, order_id, kind, utr, amount_paise, status, received_at)
+     select '', 'gone', 'unknown order', 'FLOOD' || i, 20000, 'SUCCESS', '2026-11-09' from generate_series(1, 500) i`,
   )
   const read = vi.spyOn(pg.Client.prototype, 'query')
   const differences = await differencesOf('2026-11-10')
@@ -304,16 +304,16 @@ describe('a settlement file of sums', () => {
     expect(await differencesOf('2026-11-13', MONDAY)).toEqual([
       {
         ...{ type: 'difference', mid, day: MONDAY, kind: 'sums differ', orderId: null, utr: null, settlementUtr: null },
-        ...{ paid: 600_00n, settled: 599_99n, owed: 1n, exceptionId: null, resolution: null, entries: 0 },
+        ...{ paid: 600_00, settled: 599_99, owed: 1, exceptionId: null, resolution: null, entries: 0 },
         ...{ merchantOrderId: null, id: expect.stringMatching(/^261116[0-9a-f]{10}$/) },
         cause: '0.01 less than the payments of 2026-11-13 to 2026-11-15',
       },
     ])
     // Asked for Monday alone, it is the same.
-    expect(await differencesOf(MONDAY)).toMatchObject([{ day: MONDAY, paid: 600_00n, settled: 599_99n }])
+    expect(await differencesOf(MONDAY)).toMatchObject([{ day: MONDAY, paid: 600_00, settled: 599_99 }])
     // And on Monday itself the bank may still pay.
     expect(endOf(await find('2026-11-13', MONDAY, MONDAY))).toMatchObject({
-      ...{ balances: true, sums: { awaited: 600_00n, differences: 0 } },
+      ...{ balances: true, sums: { awaited: 600_00, differences: 0 } },
     })
   })
 
@@ -321,13 +321,13 @@ describe('a settlement file of sums', () => {
     await pay('S1', at('2026-11-12'))
     await settle('OUT1', at('2026-11-13'), { status: 'FAILED' })
     await db.query(
-      `insert into settlement_versions (mid, utr, amount, bank_reference_number, status, initiated_at, created_at, replaced_at,
+      `insert into settlement_versions (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at, replaced_at,
          replaced_by_import_id, undone)
-       values ($1, 'OUT1', 200, 'BRN', 'SUCCESS', $2, $2, $2, 1, false)`,
+       values ($1, 'OUT1', 20000, 'BRN', 'SUCCESS', $2, $2, $2, 1, false)`,
       [mid, at('2026-11-13')],
     )
     expect(await differencesOf('2026-11-13')).toMatchObject([
-      { kind: 'taken back', settlementUtr: 'OUT1', paid: 200_00n },
+      { kind: 'taken back', settlementUtr: 'OUT1', paid: 200_00 },
     ])
     await settle('OUT2', at('2026-11-13'))
     expect(await differencesOf('2026-11-13')).toEqual([])
@@ -348,12 +348,12 @@ describe('a settlement file of sums', () => {
     await settle('OUT2', at('2026-11-13'), { amount: '390' })
     await db.query(`update settlements set account = 'setu:acme' where mid = $1 and utr = 'OUT1'`, [mid])
     expect(await differencesOf('2026-11-13')).toMatchObject([
-      { kind: 'sums differ', paid: 400_00n, settled: 390_00n, cause: '10.00 less than the payments of 2026-11-12' },
+      { kind: 'sums differ', paid: 400_00, settled: 390_00, cause: '10.00 less than the payments of 2026-11-12' },
     ])
-    await db.query(`update settlements set amount = 195 where mid = $1 and utr = 'OUT1'`, [mid])
+    await db.query(`update settlements set amount_paise = 19500 where mid = $1 and utr = 'OUT1'`, [mid])
     const [ofDirect, ofSetu] = await differencesOf('2026-11-13')
-    expect(ofDirect).toMatchObject({ owed: 10_00n })
-    expect(ofSetu).toMatchObject({ owed: 5_00n, account: 'setu' })
+    expect(ofDirect).toMatchObject({ owed: 10_00 })
+    expect(ofSetu).toMatchObject({ owed: 5_00, account: 'setu' })
     expect(ofSetu?.cause).toBe('5.00 less than the payments of 2026-11-12 by setu')
     expect(ofSetu?.id).not.toBe(ofDirect?.id)
   })
@@ -375,9 +375,9 @@ describe('a settlement file of sums', () => {
     await pay('S2', at('2026-11-30'))
     await settle('OUT1', at('2026-11-30'))
     expect(endOf(await find('2026-11-01', '2026-11-30'))).toMatchObject({
-      ...{ balances: true, sums: { paid: 400_00n, awaited: 200_00n, differences: 0 } },
+      ...{ balances: true, sums: { paid: 400_00, awaited: 200_00, differences: 0 } },
     })
-    expect(await differencesOf('2026-12-01', '2026-12-10')).toMatchObject([{ day: '2026-12-01', paid: 200_00n }])
+    expect(await differencesOf('2026-12-01', '2026-12-10')).toMatchObject([{ day: '2026-12-01', paid: 200_00 }])
   })
 })
 
@@ -415,7 +415,7 @@ it('a report shows one moment, whatever is imported, undone or resolved meanwhil
   await resolve(exceptionId)
   const rest: Finding[] = []
   for await (const finding of findings) rest.push(finding)
-  expect(endOf(rest)).toMatchObject({ sums: { settledCount: 1, gross: 1_00n, differences: 1, openExceptions: 1 } })
+  expect(endOf(rest)).toMatchObject({ sums: { settledCount: 1, gross: 1_00, differences: 1, openExceptions: 1 } })
 })
 
 describe('ops reconcile', () => {
@@ -511,8 +511,8 @@ describe('ops reconcile', () => {
     await pay(utr, at('2026-09-15'))
     await settle('M', at('2026-09-16'), { paymentUtr: 'M' })
     await db.query(
-      `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, received_at)
-       select $1, '', 'amount differs', 'X' || i, 200, 'SUCCESS', $2 from generate_series(1, 2000) i`,
+      `insert into payment_exceptions (mid, order_id, kind, utr, amount_paise, status, received_at)
+       select $1, '', 'amount differs', 'X' || i, 20000, 'SUCCESS', $2 from generate_series(1, 2000) i`,
       [mid, at('2026-09-15')],
     )
     const { rows } = await db.query<{ id: string }>(
@@ -528,7 +528,7 @@ describe('ops reconcile', () => {
     const orderId = '=1+1,"x"\u202e'
     const exceptionId = await except('unknown order', 'UX', orderId, at('2026-08-01'), '')
     await db.query(
-      `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, dedup_key, body, received_at)
+      `insert into payment_exceptions (mid, order_id, kind, utr, amount_paise, status, dedup_key, body, received_at)
        values ('', '', 'unreadable', '', 0, '', 'd', '{', $1)`,
       [at('2026-08-01')],
     )
@@ -556,15 +556,15 @@ describe('ops reconcile', () => {
 })
 
 // The last one, since every report of all merchants would read these rows.
-it('a settlement file of sums is added up without overflow: 31,000 payouts of a trillion rupees', async () => {
+it('a settlement file of sums is added up exactly: 31,000 payouts of 95 crore rupees', async () => {
   await db.query(
-    `insert into settlements (mid, utr, amount, fee, tax, bank_reference_number, status, initiated_at, created_at)
-     select $1, 'B' || i, 999999999999.99, 999999999999.99, 999999999999.99, 'BRN', 'SUCCESS', $2, $2
+    `insert into settlements (mid, utr, amount_paise, fee_paise, tax_paise, bank_reference_number, status, initiated_at, created_at)
+     select $1, 'B' || i, 95000000099, 95000000099, 95000000099, 'BRN', 'SUCCESS', $2, $2
        from generate_series(1, 31000) i`,
     [mid, at('2026-11-10')],
   )
-  const one = 999_999_999_999_99n * 31_000n
+  const one = 950_000_000_99 * 31_000
   expect(endOf(await find('2026-11-10'))).toMatchObject({
-    ...{ balances: false, sums: { settledCount: 31_000, gross: 3n * one, fee: one, tax: one } },
+    ...{ balances: false, sums: { settledCount: 31_000, gross: 3 * one, fee: one, tax: one } },
   })
 })

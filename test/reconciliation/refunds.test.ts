@@ -34,8 +34,8 @@ async function payTwice(utr: string, orderId: string, paidAt: Date): Promise<str
     [mid, utr, orderId, paidAt],
   )
   const { rows } = await db.query<{ id: string }>(
-    `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, paid_at, received_at)
-     values ($1, $2, 'double payment', $3, 200, 'SUCCESS', $4, $4)
+    `insert into payment_exceptions (mid, order_id, kind, utr, amount_paise, status, paid_at, received_at)
+     values ($1, $2, 'double payment', $3, 20000, 'SUCCESS', $4, $4)
      returning exception_id as id`,
     [mid, orderId, utr, paidAt],
   )
@@ -75,7 +75,7 @@ async function report(from: string = WEDNESDAY, to: string = SATURDAY, now = '20
   const { paid, gross, refunded, resolved, brought, carried } = end.sums
   expect(brought + paid - gross - refunded + resolved).toBe(carried)
   const differences = findings.flatMap((finding) => (finding.type === 'difference' ? [finding] : []))
-  const owed = differences.reduce((sum, { resolution, owed }) => sum + (resolution === null ? owed : 0n), 0n)
+  const owed = differences.reduce((sum, { resolution, owed }) => sum + (resolution === null ? owed : 0), 0)
   const refunds = findings.flatMap((finding) => (finding.type === 'refund' ? [finding] : []))
   return { ...end, differences, owed, refunds }
 }
@@ -93,9 +93,9 @@ describe('a refund that the bank deducts by a row', () => {
     await settle(utr, at(FRIDAY), { amount: '-50', ...row })
     const { differences, balances, sums } = await report()
     expect(differences).toEqual([])
-    expect([balances, sums.refunded, sums.gross, sums.carried]).toEqual([true, 50_00n, 150_00n, 0n])
+    expect([balances, sums.refunded, sums.gross, sums.carried]).toEqual([true, 50_00, 150_00, 0])
     // On the day of its success it is not deducted yet.
-    expect((await report(WEDNESDAY, THURSDAY, FRIDAY)).sums).toMatchObject({ refunded: 50_00n, differences: 0 })
+    expect((await report(WEDNESDAY, THURSDAY, FRIDAY)).sums).toMatchObject({ refunded: 50_00, differences: 0 })
   })
 
   it('a refund that the bank deducts twice is counted once, and the second row is reported as taken back', async () => {
@@ -105,8 +105,8 @@ describe('a refund that the bank deducts by a row', () => {
     await settle('P1R1', at(FRIDAY), { amount: '-50', paymentUtr: 'P1' })
     await settle('ARN1', at(FRIDAY, '13:00:00'), { amount: '-50', paymentUtr: 'P1' })
     const { differences, sums } = await report()
-    expect(differences).toMatchObject([{ kind: 'taken back', settlementUtr: 'P1R1', owed: 50_00n, orderId }])
-    expect(sums.carried).toBe(50_00n)
+    expect(differences).toMatchObject([{ kind: 'taken back', settlementUtr: 'P1R1', owed: 50_00, orderId }])
+    expect(sums.carried).toBe(50_00)
   })
 
   it('a row that deducts another amount than its refund is a difference of the rest', async () => {
@@ -115,8 +115,8 @@ describe('a refund that the bank deducts by a row', () => {
     const id = await refund({ orderId, utr: 'P1', rupees: 50, reference: 'ARN1' }, at(THURSDAY), at(THURSDAY))
     await settle('ARN1', at(FRIDAY), { amount: '-55', paymentUtr: 'P1' })
     const { differences, sums } = await report()
-    expect(differences).toMatchObject([{ kind: 'taken back', owed: 5_00n, cause: `refund ${id} is of another amount` }])
-    expect(sums.carried).toBe(5_00n)
+    expect(differences).toMatchObject([{ kind: 'taken back', owed: 5_00, cause: `refund ${id} is of another amount` }])
+    expect(sums.carried).toBe(5_00)
   })
 
   it('two refunds of one amount match two rows that deduct them, oldest first', async () => {
@@ -147,7 +147,7 @@ describe('a deduction that names nothing', () => {
     await refundEach([50, WEDNESDAY], [30, WEDNESDAY], [45, THURSDAY])
     await settle('D1', at(THURSDAY, '18:00:00'), { amount: '-80' })
     await settle('D2', at(FRIDAY), { amount: '-45' })
-    expect(await report()).toMatchObject({ balances: true, differences: [], sums: { refunded: 125_00n, carried: 0n } })
+    expect(await report()).toMatchObject({ balances: true, differences: [], sums: { refunded: 125_00, carried: 0 } })
   })
 
   it('one row that deducts everything that is left to deduct is no difference', async () => {
@@ -185,7 +185,7 @@ describe('refunds deducted by rows that name nothing', () => {
     await refunds(50, 60, 70)
     await settle('N1', at(FRIDAY, '10:00:00'), { amount: '-110' })
     await settle('N2', at(FRIDAY, '11:00:00'), { amount: '-70' })
-    expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0n } })
+    expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0 } })
   })
 
   it('a refund of a payment that was never paid out is no part of what a row deducts for a bank day', async () => {
@@ -195,7 +195,7 @@ describe('refunds deducted by rows that name nothing', () => {
     await settle('P9', at(THURSDAY))
     await refund({ orderId, utr: 'PX' }, at(THURSDAY), at(THURSDAY))
     await settle('N1', at(FRIDAY), { amount: '-110' })
-    expect(await report()).toMatchObject({ differences: [], sums: { carried: 0n } })
+    expect(await report()).toMatchObject({ differences: [], sums: { carried: 0 } })
   })
 
   it('a refund that is netted in its payment’s own row is no part of what a row deducts for a bank day', async () => {
@@ -204,7 +204,7 @@ describe('refunds deducted by rows that name nothing', () => {
     await refund({ orderId, utr: 'P9', rupees: 70 }, at(THURSDAY), at(THURSDAY))
     await settle('P9', at(FRIDAY), { amount: '130' })
     await settle('N1', at(FRIDAY), { amount: '-110' })
-    expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0n } })
+    expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0 } })
   })
 })
 
@@ -217,17 +217,17 @@ describe('a refund that no row deducts', () => {
     const { differences, owed, sums } = await report()
     expect(differences).toMatchObject([{ kind: 'refund not deducted', day: THURSDAY, orderId, utr: 'P1' }])
     expect(differences[0]?.cause).toContain(`refund ${id}`)
-    expect([owed, sums.carried]).toEqual([-50_00n, -50_00n])
+    expect([owed, sums.carried]).toEqual([-50_00, -50_00])
     const difference = differences[0]?.id as string
     expect((await ops('reconcile', 'resolve', '--difference', difference, '--reason', 'from our account')).code).toBe(0)
-    expect(await report(WEDNESDAY, SATURDAY, '2099-01-01')).toMatchObject({ balances: true, sums: { carried: 0n } })
+    expect(await report(WEDNESDAY, SATURDAY, '2099-01-01')).toMatchObject({ balances: true, sums: { carried: 0 } })
   })
 
   it('a refund is no difference where the payment’s own row is less by the refund', async () => {
     const orderId = await pay('P1', at(WEDNESDAY))
     await refund({ orderId, utr: 'P1', rupees: 50 }, at(WEDNESDAY), at(WEDNESDAY))
     await settle('P1', at(THURSDAY), { amount: '150' })
-    expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0n } })
+    expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0 } })
   })
 
   it('a refund that is netted in the payment’s own row stays so whatever becomes of a later refund', async () => {
@@ -237,10 +237,10 @@ describe('a refund that no row deducts', () => {
     await refund({ orderId, utr: 'P1', rupees: 30 }, at(THURSDAY), at(THURSDAY))
     expect((await report(WEDNESDAY, THURSDAY, THURSDAY)).differences).toEqual([])
     const { differences, owed, sums } = await report()
-    expect(differences).toMatchObject([{ kind: 'refund not deducted', day: THURSDAY, owed: -30_00n }])
-    expect([owed, sums.carried]).toEqual([-30_00n, -30_00n])
+    expect(differences).toMatchObject([{ kind: 'refund not deducted', day: THURSDAY, owed: -30_00 }])
+    expect([owed, sums.carried]).toEqual([-30_00, -30_00])
     await settle('P1R1', at(FRIDAY), { amount: '-30', paymentUtr: 'P1' })
-    expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0n } })
+    expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0 } })
   })
 
   it('a wholly refunded payment that is never settled is no difference, and of a partly refunded one the rest is', async () => {
@@ -250,18 +250,18 @@ describe('a refund that no row deducts', () => {
     await refund({ orderId: whole, utr: 'P1' }, at(WEDNESDAY), at(WEDNESDAY))
     await refund({ orderId: part, utr: 'P2', rupees: 50 }, at(WEDNESDAY), at(WEDNESDAY))
     const { differences, owed, sums } = await report()
-    expect(differences).toMatchObject([{ kind: 'not settled', utr: 'P2', paid: 150_00n }])
+    expect(differences).toMatchObject([{ kind: 'not settled', utr: 'P2', paid: 150_00 }])
     expect(differences[0]?.cause).toContain('50.00 of it went back')
     // Of the three payments one is settled, and nothing is awaited of what went back.
-    expect([sums.carried, sums.awaited]).toEqual([owed, 150_00n])
+    expect([sums.carried, sums.awaited]).toEqual([owed, 150_00])
   })
 
   it('a refund is not in the report before its success', async () => {
     const orderId = await pay('P1', at(WEDNESDAY))
     await settle('P1', at(THURSDAY))
     await refund({ orderId, utr: 'P1' }, at(THURSDAY), at('2026-12-01'))
-    expect(await report(WEDNESDAY, SATURDAY, '2026-11-30')).toMatchObject({ differences: [], sums: { refunded: 0n } })
-    expect((await report('2026-12-01', '2026-12-01')).sums).toMatchObject({ refunded: 200_00n, carried: -200_00n })
+    expect(await report(WEDNESDAY, SATURDAY, '2026-11-30')).toMatchObject({ differences: [], sums: { refunded: 0 } })
+    expect((await report('2026-12-01', '2026-12-01')).sums).toMatchObject({ refunded: 200_00, carried: -200_00 })
   })
 })
 
@@ -271,7 +271,7 @@ describe('a payout by sums', () => {
     const orderId = await pay('P3', at(WEDNESDAY))
     await refund({ orderId, utr: 'P3', rupees: 50 }, at(WEDNESDAY), at(WEDNESDAY, '23:59:59'))
     await settle('N1', at(THURSDAY), { amount: '550' })
-    expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0n } })
+    expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0 } })
   })
 
   it('a payout of a sum is not less by a refund that is netted in the row of its payment', async () => {
@@ -280,7 +280,7 @@ describe('a payout by sums', () => {
     await refund({ orderId, utr: 'P3', rupees: 50 }, at(WEDNESDAY), at(WEDNESDAY))
     await settle('N1', at(THURSDAY), { amount: '400' })
     await settle('N3', at(THURSDAY), { amount: '150', paymentUtr: 'P3' })
-    expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0n } })
+    expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0 } })
   })
 
   it('a payout of a sum that does not deduct a refund is a difference, and the refund is named', async () => {
@@ -291,11 +291,11 @@ describe('a payout by sums', () => {
     const { differences, sums } = await report()
     expect(differences).toMatchObject([
       {
-        ...{ kind: 'sums differ', day: THURSDAY, paid: 550_00n, settled: 600_00n, owed: -50_00n },
+        ...{ kind: 'sums differ', day: THURSDAY, paid: 550_00, settled: 600_00, owed: -50_00 },
         cause: `50.00 more than the payments of ${WEDNESDAY}, less refunds of 50.00; likely refund ${id} (of 50.00, not deducted)`,
       },
     ])
-    expect(sums.carried).toBe(-50_00n)
+    expect(sums.carried).toBe(-50_00)
   })
 
   it('a refund that the bank takes off the next payout of a sum is no difference of either payout', async () => {
@@ -307,7 +307,7 @@ describe('a payout by sums', () => {
       { kind: 'sums differ', day: THURSDAY, cause: expect.stringContaining(`likely refund ${id}`) },
     ])
     await settle('N2', at(FRIDAY), { amount: '350' })
-    expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0n } })
+    expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0 } })
     expect((await report(WEDNESDAY, THURSDAY)).differences).toEqual([])
     expect((await report(FRIDAY, FRIDAY)).differences).toEqual([])
   })
@@ -336,7 +336,7 @@ describe('a double payment', () => {
     await settle('P1', at(THURSDAY))
     await payTwice('P9', orderId, at(WEDNESDAY))
     await refund({ orderId, utr: 'P9' }, at(THURSDAY), at(THURSDAY))
-    expect(await report()).toMatchObject({ differences: [], sums: { refunded: 0n, carried: 0n } })
+    expect(await report()).toMatchObject({ differences: [], sums: { refunded: 0, carried: 0 } })
   })
 
   it('a double payment that was settled is refunded without unbalancing the books', async () => {
@@ -351,13 +351,13 @@ describe('a double payment', () => {
     const [found] = await json('payments', 'exceptions', '--mid', mid)
     expect(found.resolution).toContain('ARN9')
     expect(await report(WEDNESDAY, SATURDAY, '2099-01-01')).toMatchObject({
-      ...{ balances: true, owed: 0n },
-      sums: { refunded: 0n, carried: 0n, differences: 0 },
+      ...{ balances: true, owed: 0 },
+      sums: { refunded: 0, carried: 0, differences: 0 },
     })
     // The bank deducts it: that row is accounted for by the refund.
     await settle('ARN9', at(FRIDAY), { amount: '-200' })
     const after = await report(WEDNESDAY, SATURDAY, '2099-01-01')
-    expect(after).toMatchObject({ balances: true, sums: { refunded: 0n, gross: 200_00n, carried: 0n } })
+    expect(after).toMatchObject({ balances: true, sums: { refunded: 0, gross: 200_00, carried: 0 } })
     expect(after.differences).toMatchObject([
       { kind: 'no known payment' },
       {
@@ -367,7 +367,7 @@ describe('a double payment', () => {
       },
     ])
     // And what is carried forward is what the next day begins with.
-    expect((await report('2026-11-23', '2026-11-23', '2099-01-01')).sums).toMatchObject({ brought: 0n, carried: 0n })
+    expect((await report('2026-11-23', '2026-11-23', '2099-01-01')).sums).toMatchObject({ brought: 0, carried: 0 })
   })
 
   it('a double payment is refunded at most once, and not once its exception was resolved', async () => {
@@ -389,8 +389,8 @@ describe('an open refund', () => {
     const id = await refund({ orderId, utr: 'P1', rupees: 50 }, at(WEDNESDAY, '00:00:00'))
     expect((await report(WEDNESDAY, SATURDAY, '2026-11-23')).refunds).toEqual([])
     expect(await report(WEDNESDAY, SATURDAY, '2026-11-24')).toMatchObject({
-      ...{ balances: true, refunds: [{ refundId: id, orderId, amount: 50_00n, acquirer: 'direct' }] },
-      sums: { refunded: 0n, carried: 0n },
+      ...{ balances: true, refunds: [{ refundId: id, orderId, amount: 50_00, acquirer: 'direct' }] },
+      sums: { refunded: 0, carried: 0 },
     })
     const days = ['reconcile', '--from', WEDNESDAY, '--to', FRIDAY, '--mid', mid]
     const asOf = [...days, '--as-of', '2026-11-24']

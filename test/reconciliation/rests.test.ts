@@ -178,9 +178,9 @@ describe('what settlements pull does not store', () => {
     await ops('settlements', 'undo', '--import', String(importId))
     expect([await payouts(), await voucher(reference)]).toEqual([[], []])
     const asked = { from: WEDNESDAY, to: FRIDAY, now: before }
-    expect(await all(listArrivals(db, asked))).toMatchObject([{ mid, net: 190_64n }])
+    expect(await all(listArrivals(db, asked))).toMatchObject([{ mid, net: 190_64 }])
     const postings = await all(journalOf(db, asked))
-    expect(postings.filter(({ ledger }) => ledger === 'adjustments')).toMatchObject([{ mid, debit: 7_00n }])
+    expect(postings.filter(({ ledger }) => ledger === 'adjustments')).toMatchObject([{ mid, debit: 7_00 }])
     expect(await all(listArrivals(db, { ...asked, now: at(THURSDAY) }))).toEqual([])
   })
 

@@ -176,8 +176,8 @@ describe('a refund update', () => {
 
 async function keep({ mid, orderId, utr, ourRefundId }: Refund, kind: string) {
   await service.db.query(
-    `insert into payment_exceptions (mid, order_id, kind, utr, amount, status, our_refund_id, received_at)
-     values ($1, $2, $3, $4, 200, '', $5, now())`,
+    `insert into payment_exceptions (mid, order_id, kind, utr, amount_paise, status, our_refund_id, received_at)
+     values ($1, $2, $3, $4, 20000, '', $5, now())`,
     [mid, orderId, kind, utr, ourRefundId],
   )
 }

@@ -8,9 +8,9 @@ const { pid, key } = await newPartner(service.db, mid)
 async function settle(rows: [utr: string, initiatedAt: string, amount?: string, status?: string, of?: string][]) {
   for (const [utr, initiatedAt, amount = '1000.00', status = 'SUCCESS', of = mid] of rows) {
     await service.db.query(
-      `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
+      `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
        values ($1, $2, $3, $4, $5, $6, $7)`,
-      [of, utr, amount, `BRN${utr}`, status, initiatedAt, '2026-01-05T00:00:00.5Z'],
+      [of, utr, Math.round(Number(amount) * 100), `BRN${utr}`, status, initiatedAt, '2026-01-05T00:00:00.5Z'],
     )
   }
 }
@@ -49,8 +49,8 @@ describe('an accepted fetchSettlementList', () => {
     const short = await list('01-03-2025', '01-03-2025')
     expect(short.body.data).toMatchObject([{ UTR: 'P1R1', amount: '-200.00', status: 'FAILED' }])
     await service.db.query(
-      `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
-       select $1, 'LONG' || i, 0.5, 'B1', 'SUCCESS', '2025-03-02T10:00:00Z', '2025-03-02T10:00:00Z' from generate_series(1, 1000) i`,
+      `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
+       select $1, 'LONG' || i, 50, 'B1', 'SUCCESS', '2025-03-02T10:00:00Z', '2025-03-02T10:00:00Z' from generate_series(1, 1000) i`,
       [mid],
     )
     const { data } = (await list('01-03-2025', '02-03-2025')).body

@@ -42,7 +42,8 @@ const manyLines = (mid: string, count: number) => Array.from({ length: count }, 
 
 async function stored(mid: string) {
   const { rows } = await db.query(
-    `select amount::text, bank_reference_number, status, initiated_at, created_at, fee::text, tax::text, payment_utr
+    `select (amount_paise * 0.01)::text as amount, bank_reference_number, status, initiated_at, created_at,
+            (fee_paise * 0.01)::text as fee, (tax_paise * 0.01)::text as tax, payment_utr
        from settlements where mid = $1 order by utr`,
     [mid],
   )
@@ -256,7 +257,7 @@ describe('a row with a negative amount', () => {
   /** Utr, amount and payment UTR of the merchant's negative rows. */
   async function deductions(mid: string) {
     const { rows } = await db.query<{ row: string[] }>(
-      `select array[utr, amount::text, payment_utr] as row from settlements where mid = $1 and amount < 0 order by utr`,
+      `select array[utr, (amount_paise * 0.01)::text, payment_utr] as row from settlements where mid = $1 and amount_paise < 0 order by utr`,
       [mid],
     )
     return rows.map(({ row }) => row)
@@ -426,7 +427,7 @@ describe('a bad file', () => {
     })
   })
 
-  const RUPEES = 'must be rupees such as 250 or -249.50, below 1000000000000'
+  const RUPEES = 'must be rupees such as 250 or -249.50, at most 100000000000'
   const NO_RUPEES = [
     ...['-0', '-0.00', '--1', '+1', '1.123456789012', '1.005', '1.', '.5', '1e3', '0x10', '1,000', ' ', ' 1', '1 '],
     ...['٣', 'NaN', '1000000000000', '\\N', '1\t2'],

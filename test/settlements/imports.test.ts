@@ -54,7 +54,7 @@ const fault = (text: string) => ({ code: 1, stdout: '', stderr: `ops: ${text}\n`
 /** The whole table but what every row of these tests has. */
 async function stored() {
   const { rows } = await db.query<Record<string, unknown>>(
-    `select utr, amount::text, status, fee::text, tax::text, payment_utr as payment, import_id as import
+    `select utr, (amount_paise * 0.01)::text as amount, status, (fee_paise * 0.01)::text as fee, (tax_paise * 0.01)::text as tax, payment_utr as payment, import_id as import
        from settlements order by utr`,
   )
   return rows
@@ -138,10 +138,10 @@ it('every version of a settlement is stored, so that the state of any past momen
   const at = (day: number) => new Date(Date.UTC(2026, 1, day))
   const known = async (moment: Date) => {
     const { rows } = await db.query<{ row: string[] }>(
-      `select array[utr, status, fee::text, amount::text] as row
-         from (select utr, status, fee, amount, recorded_at from settlements
+      `select array[utr, status, (fee_paise * 0.01)::text, (amount_paise * 0.01)::text] as row
+         from (select utr, status, fee_paise, amount_paise, recorded_at from settlements
                union all
-               select utr, status, fee, amount, recorded_at from settlement_versions where replaced_at > $1) versions
+               select utr, status, fee_paise, amount_paise, recorded_at from settlement_versions where replaced_at > $1) versions
         where recorded_at is null or recorded_at <= $1
         order by utr`,
       [moment],
@@ -149,8 +149,8 @@ it('every version of a settlement is stored, so that the state of any past momen
     return rows.map(({ row }) => row.join(' '))
   }
   await db.query(
-    `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
-     values ($1, 'OLD', 10, 'B1', 'PENDING', '2026-01-01 09:00:00+05:30', '2026-01-01')`,
+    `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
+     values ($1, 'OLD', 1000, 'B1', 'PENDING', '2026-01-01 09:00:00+05:30', '2026-01-01')`,
     [mid],
   )
   const told = [line('OLD', { fee: '1.00' }), line('U1'), line('U2'), line('U2', { amount: '-5.00' })]
@@ -189,13 +189,13 @@ describe('ops settlements import', () => {
 
   it('settlements import prints the rupees of the new rows and of the whole file, to the last paisa', async () => {
     await typed(csv())
-    const more = csv() + ['A', 'B', 'C'].map((utr) => `${line(utr, { amount: '900000000000.01' })}\n`).join('')
+    const more = csv() + ['A', 'B', 'C'].map((utr) => `${line(utr, { amount: '90000000000.01' })}\n`).join('')
     const { stdout } = await typed(more, '--json')
     expect(JSON.parse(stdout)).toEqual({
       ...{ import: 2, inserted: 3, unchanged: 3, updated: 0, warnings: [] },
-      ...{ insertedAmount: '2700000000000.03', amount: '2700001234368.08' },
+      ...{ insertedAmount: '270000000000.03', amount: '270001234368.08' },
     })
-    expect((await ops('imports')).stdout).toMatch(/ 3 +₹12,34,368\.05 .*\n.* 6 +₹27,00,00,12,34,368\.08 /)
+    expect((await ops('imports')).stdout).toMatch(/ 3 +₹12,34,368\.05 .*\n.* 6 +₹2,70,00,12,34,368\.08 /)
   })
 
   it.each([
@@ -260,8 +260,8 @@ describe('undoing an import', () => {
   it('settlements undo removes the import’s new rows and restores the rows that the import had changed', async () => {
     // Of a version that did not number its imports.
     await db.query(
-      `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
-       values ($1, 'OLD', 10, 'B1', 'PENDING', '2026-01-01 09:00:00+05:30', '2026-01-01')`,
+      `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
+       values ($1, 'OLD', 1000, 'B1', 'PENDING', '2026-01-01 09:00:00+05:30', '2026-01-01')`,
       [mid],
     )
     await load(file(line('U1', { status: 'PENDING', fee: '1' })))

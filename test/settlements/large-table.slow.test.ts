@@ -35,7 +35,7 @@ beforeAll(async () => {
   const few = await Promise.all(Array.from({ length: 20 }, async () => (await newMerchant(db)).mid))
   // As they come in day by day: the rows of a merchant lie all over the table.
   await db.query(
-    `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
+    `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
      select case when i % 7 = 0 then $1 when i % 7 <= 4 then $2 else ($3::text[])[1 + i % 20] end,
             to_char(i, 'FM000000000000'), i, 'BRN' || i, 'SUCCESS',
             timestamptz '2025-01-01 00:00:00Z' + i / 10 * interval '1 second', timestamptz '2026-01-01 00:00:00Z'
@@ -49,7 +49,7 @@ beforeAll(async () => {
   )
   await db.query('vacuum analyze settlements')
   await db.query(
-    `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
+    `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
      select $1, to_char(i, 'FM000000000000'), i, 'BRN' || i, 'SUCCESS', timestamptz '2026-01-01 00:00:00Z' + i * interval '1 second',
             timestamptz '2026-01-01 00:00:00Z'
        from generate_series(1, ${YOUNG_ROWS}) as i`,

@@ -36,7 +36,7 @@ async function importRows(...rows: string[]) {
 
 async function stored(mid: string) {
   const { rows } = await db.query<{ amount: string; utr: string; payment: string }>(
-    'select amount::text, utr, payment_utr as payment from settlements where mid = $1 order by amount desc, utr',
+    'select (amount_paise * 0.01)::text as amount, utr, payment_utr as payment from settlements where mid = $1 order by amount_paise desc, utr',
     [mid],
   )
   return rows

@@ -86,7 +86,7 @@ const arn = (refund_arn: unknown) => ({ refund_details: { refund_arn } })
 
 async function stored() {
   const { rows } = await db.query(
-    `select utr, amount::text, fee::text, tax::text, payment_utr, bank_reference_number as brn, status, initiated_at, created_at, account
+    `select utr, (amount_paise * 0.01)::text as amount, (fee_paise * 0.01)::text as fee, (tax_paise * 0.01)::text as tax, payment_utr, bank_reference_number as brn, status, initiated_at, created_at, account
        from settlements where mid = $1 order by utr`,
     [mid],
   )
@@ -153,7 +153,7 @@ describe('ops settlements pull', () => {
     // What the payout is more by than its rows.
     const { rows } = await db.query('select import_id, account, bank_reference_number, amount_paise from payout_rests')
     expect(rows).toEqual([
-      { import_id: 1, account: 'cashfree', bank_reference_number: 'PGI45406', amount_paise: '80550' },
+      { import_id: 1, account: 'cashfree', bank_reference_number: 'PGI45406', amount_paise: 80550 },
     ])
     expect((await pull()).stdout).toBe(
       `0 ${NOTHING}: import 2; not stored: 2 REFUND_REVERSAL (₹212.50), 2 OTHER_ADJUSTMENT (₹193.00), 2 of orders that are not ours (₹400.00), 1 not paid out yet (₹200.00), 1 PAYMENT PENDING (₹200.00)\n`,
@@ -168,7 +168,7 @@ describe('ops settlements pull', () => {
     expect(await pullPages(events)).toMatchObject({ import: 2, ...counts, unchanged: 2 })
     // A rest that an earlier pull has found is none any more.
     const { rows } = await db.query('select amount_paise from payout_rests where import_id = 2')
-    expect(rows).toEqual([{ amount_paise: '0' }])
+    expect(rows).toEqual([{ amount_paise: 0 }])
     for (const [number, removed] of [
       [2, 0],
       [1, 2],

@@ -69,7 +69,7 @@ beforeAll(async () => {
 
 async function addLongList({ db }: TestService, mid: string) {
   await db.query(
-    `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
+    `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
      select $1, 'UTR' || i, 1, 'BRN', 'SUCCESS', '2026-02-15', '2026-02-15' from generate_series(1, ${LONG_LIST_ROWS}) i`,
     [mid],
   )
@@ -162,9 +162,9 @@ describe('a merchant that asks for its own transactions', () => {
     const merchant = await newMerchant(service.db)
     await service.db.query(
       `with made as (
-         insert into payment_intents (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name,
+         insert into payment_intents (mid, order_id, merchant_order_id, amount_paise, redirect_url, note, customer_name,
            customer_email, customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at, status, utr)
-         select $1, 'own' || i, 'own' || i, 200, 'https://shop.example/', 'x', 'x', 'x@shop.example', '9876543210', 'a@b',
+         select $1, 'own' || i, 'own' || i, 20000, 'https://shop.example/', 'x', 'x', 'x@shop.example', '9876543210', 'a@b',
                 'x', '5814', '2026-02-15', '2026-02-15', 'SUCCESS', 'OWN' || i
            from generate_series(1, ${LONG_LIST_ROWS}) i
          returning *)

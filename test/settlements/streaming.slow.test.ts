@@ -24,7 +24,7 @@ beforeAll(async () => {
   const { mid } = merchant
   partners = await Promise.all(Array.from({ length: 4 }, () => newPartner(db, mid)))
   await db.query(
-    `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
+    `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
      select $1, to_char(i, 'FM000000000000'), i, 'BRN' || i, 'SUCCESS',
             timestamptz '2025-01-01 00:00:00Z' + i * interval '1 second', timestamptz '2026-01-01 00:00:00Z'
        from generate_series(1, ${ROWS}) as i`,

@@ -144,7 +144,7 @@ describe('a statement without faults', () => {
     const { rows } = await db.query('select * from statement_lines where import_id = $1 order by line', [number])
     expect(rows).toHaveLength(4)
     expect(rows[0]).toMatchObject({
-      line: '3',
+      line: 3,
       amount_paise: '100300',
       refs: [shop.payouts[0]?.reference],
       matched_payout: null,

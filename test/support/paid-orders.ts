@@ -9,9 +9,9 @@ export async function storePaidOrder(
   { mid, utr, paidAt, madeAt = paidAt, toldAt = paidAt, orderId = newId(madeAt) }: Paid,
 ) {
   await db.query(
-    `insert into payment_intents (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name, customer_email,
+    `insert into payment_intents (mid, order_id, merchant_order_id, amount_paise, redirect_url, note, customer_name, customer_email,
        customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at, status, utr)
-     values ($1, $2, $2, 200, 'https://shop.example/', 'Order', 'Asha Rao', 'asha@shop.example', '9876543210',
+     values ($1, $2, $2, 20000, 'https://shop.example/', 'Order', 'Asha Rao', 'asha@shop.example', '9876543210',
        'chaipoint@examplebank', 'Chai Point', '5814', $3, $3, 'SUCCESS', $4)`,
     [mid, orderId, madeAt, utr],
   )

@@ -27,7 +27,7 @@ export async function importFile(
 /** Stores settlements of `mid`: a short list of them in January, `longListRows` after it. */
 export async function addSettlements(db: Database, mid: string, longListRows = LONG_LIST_ROWS): Promise<void> {
   await db.query(
-    `insert into settlements (mid, utr, amount, bank_reference_number, status, initiated_at, created_at)
+    `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
      select $1, to_char(i, 'FM000000000000'), i, 'BRN' || i, 'SUCCESS', at, at + interval '1 hour'
        from generate_series(1, $2::int + $3::int) i,
             lateral (select case when i <= $2::int then timestamptz '2026-01-05 06:00:00Z' + i * interval '1 minute'

@@ -175,7 +175,7 @@ describe('payment.expired', () => {
     const orderId = await newOrder()
     service.clock.advance(FINAL_AFTER_SECONDS)
     await look()
-    const paid = { orderId, status: 'SUCCESS' as const, utr: newUtr(), amount: '200.00', paidAt: undefined }
+    const paid = { orderId, status: 'SUCCESS' as const, utr: newUtr(), amount: 200_00, paidAt: undefined }
     await createReports(service.db).record(paid, { source: 'day file', now: service.clock.now })
     const { rows } = await service.db.query('select kind from payment_exceptions where order_id = $1', [orderId])
     expect(rows).toEqual([{ kind: 'late payment' }])

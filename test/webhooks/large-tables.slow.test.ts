@@ -48,9 +48,9 @@ async function fill() {
   // The last one was made at NOW; one every 3 s.
   await db.query(
     `insert into payment_intents
-       (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name, customer_email, customer_mobile,
+       (mid, order_id, merchant_order_id, amount_paise, redirect_url, note, customer_name, customer_email, customer_mobile,
         payee_vpa, payee_name, payee_mcc, created_at, expires_at, status, utr, event_sequence)
-     select 'M' || i % ${MERCHANTS}, id, id, 200, 'https://shop.example.in/thanks', 'Order', 'Asha Rao', 'asha@example.in',
+     select 'M' || i % ${MERCHANTS}, id, id, 20000, 'https://shop.example.in/thanks', 'Order', 'Asha Rao', 'asha@example.in',
             '0123456789', 'chaipoint@examplebank', 'Chai Point', '5814', at, at + interval '15 minutes',
             case when i % 10 = 0 then 'PENDING' else 'SUCCESS' end, case when i % 10 > 0 then i::text end, 1
        from generate_series(1, ${ORDERS}) i,

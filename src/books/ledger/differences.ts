@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { Paise } from '../../platform/money.ts'
 import { dayText } from '../../platform/time.ts'
 
 export type DifferenceKind =
@@ -34,11 +35,11 @@ export type Difference = {
   settlementUtr: string | null
   /** The acquirer account of a payout whose sum differs, where the settlements name accounts. */
   account?: string
-  paid: bigint | null
+  paid: Paise | null
   /** Settled amount, with fee and tax. */
-  settled: bigint | null
+  settled: Paise | null
   /** What the bank owes the merchant by this; negative where it has paid too much. */
-  owed: bigint
+  owed: Paise
   /** In plain words. */
   cause: string
   /** The exception that explains a settlement of no known payment. */
@@ -75,5 +76,5 @@ export function dayOfDifference(id: string): string | undefined {
 }
 
 /** What the bank owes by a difference, in paise: of a payment that is settled twice it owes less by the whole second settlement. */
-export const owedBy = ({ kind, paid, settled }: Pick<Difference, 'kind' | 'paid' | 'settled'>): bigint =>
-  (kind === 'settled twice' ? 0n : (paid ?? 0n)) - (settled ?? 0n)
+export const owedBy = ({ kind, paid, settled }: Pick<Difference, 'kind' | 'paid' | 'settled'>): Paise =>
+  (kind === 'settled twice' ? 0 : (paid ?? 0)) - (settled ?? 0)

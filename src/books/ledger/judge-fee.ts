@@ -1,4 +1,4 @@
-import { toSumText } from '../../platform/money.ts'
+import { type Paise, toDecimalText } from '../../platform/money.ts'
 import type { Unnamed } from './differences.ts'
 
 /**
@@ -13,13 +13,15 @@ type Charged = {
   utr: string
   day: string
   account: string | null
-  gross: bigint
-  fee: bigint | null
-  tax: bigint | null
+  gross: Paise
+  fee: Paise | null
+  tax: Paise | null
 }
-type ChargedPayment = { utr: string; orderId: string; account: string; amount: bigint }
+type ChargedPayment = { utr: string; orderId: string; account: string; amount: Paise }
 
-const percentOf = (paise: bigint, hundredths: number) => (paise * BigInt(hundredths) + 5_000n) / 10_000n
+/** The share of an amount, half up. Its parts are multiplied apart, because the product may be beyond 2^53. */
+const percentOf = (paise: Paise, hundredths: number): Paise =>
+  Math.floor(paise / 10_000) * hundredths + Math.floor(((paise % 10_000) * hundredths + 5_000) / 10_000)
 
 /** The lowest share that a row may keep, fee and tax together, in hundredths of a percent; undefined where no contract says one. */
 export function lowestShare(contracts: readonly FeeContract[]): number | undefined {
@@ -44,14 +46,14 @@ export function judgeFee(
   if ((fee === null && tax === null) || contract?.fee == null || contract.tax === null) return undefined
   const mayFee = percentOf(payment?.amount ?? gross, contract.fee)
   const may = mayFee + percentOf(mayFee, contract.tax)
-  const kept = (fee ?? 0n) + (tax ?? 0n)
-  if (kept - may <= BigInt(count)) return undefined
-  const percents = [contract.fee, contract.tax].map((hundredths) => toSumText(BigInt(hundredths)))
+  const kept = (fee ?? 0) + (tax ?? 0)
+  if (kept - may <= count) return undefined
+  const percents = [contract.fee, contract.tax].map((hundredths) => toDecimalText(hundredths))
   return {
     ...{ mid, day, kind: 'fee above the contract', orderId: payment?.orderId ?? null, settlementUtr: row.utr },
     utr: payment?.utr ?? null,
     ...{ paid: gross, settled: gross - (kept - may), exceptionId: null, resolution: null },
-    cause: `fee and tax are ${toSumText(kept)}, and ${toSumText(may)} by the contract of ${percents[0]} % and ${percents[1]} % tax`,
+    cause: `fee and tax are ${toDecimalText(kept)}, and ${toDecimalText(may)} by the contract of ${percents[0]} % and ${percents[1]} % tax`,
   }
 }
 

@@ -1,4 +1,4 @@
-import { toSumText } from '../../platform/money.ts'
+import { type Paise, toDecimalText } from '../../platform/money.ts'
 import type { BankDays } from './bank-days.ts'
 import { type DifferenceKind, owedBy, type Unnamed } from './differences.ts'
 import { type FeeContract, judgeFee } from './judge-fee.ts'
@@ -16,9 +16,9 @@ export type ItemRow = {
   status: 'SUCCESS' | 'PENDING' | 'FAILED'
   /** Whether its amount is negative. */
   isDeduction: boolean
-  gross: bigint
-  fee: bigint | null
-  tax: bigint | null
+  gross: Paise
+  fee: Paise | null
+  tax: Paise | null
   /** Whether the file says which payment it carries. */
   namesPayment: boolean
   /** Whether a FAILED one was SUCCESS in an earlier file. */
@@ -31,7 +31,7 @@ export type ItemException = {
   exceptionId: string
   kind: string
   orderId: string | null
-  amount: bigint
+  amount: Paise
   resolution: string | null
 }
 
@@ -39,7 +39,7 @@ export type ItemException = {
 export type Item = {
   mid: string
   utr: string
-  payment: { orderId: string; day: string; at: Date; account: string; amount: bigint } | undefined
+  payment: { orderId: string; day: string; at: Date; account: string; amount: Paise } | undefined
   /** Oldest first. */
   rows: readonly ItemRow[]
   /** Refunds of the payment, oldest first. */
@@ -121,7 +121,7 @@ function judgeRows(item: Item, judging: Judging): Unnamed[] {
 }
 
 /** A payment that no row has settled. Of what went back before it was settled nothing is owed. */
-function judgeUnsettled({ payment, rows, failure, ...item }: Item, back: bigint, judging: Judging): Unnamed[] {
+function judgeUnsettled({ payment, rows, failure, ...item }: Item, back: Paise, judging: Judging): Unnamed[] {
   if (payment === undefined || payment.amount === back) return []
   const { orderId, day, account, amount } = payment
   const isByPayment = judging.formOf(account, judging.nextBankDay(day)) === 'by payment'
@@ -145,7 +145,7 @@ function judgeSettlement(
   whole: Item,
   row: ItemRow,
   settled: readonly ItemRow[],
-  { netted, back }: { netted: bigint; back: bigint },
+  { netted, back }: { netted: Paise; back: Paise },
   judging: Judging,
 ): Unnamed | undefined {
   if (isPartOfSum(whole, row, judging)) return undefined
@@ -158,7 +158,7 @@ function judgeSettlement(
     ...differenceOf(item, { day, orderId: payment?.orderId ?? told?.orderId ?? null, exception: told }),
     ...{ settlementUtr, paid: payment?.amount ?? null, settled: gross },
   }
-  const went = spellBack(payment === undefined ? 0n : netted + back)
+  const went = spellBack(payment === undefined ? 0 : netted + back)
   const due = payment && nextBankDay(payment.day)
   const isAgain = due !== undefined && bankDayFrom(day) > due && isPaidInSum(payment?.account ?? null, due)
   if (isAgain || (first !== undefined && first !== row)) {
@@ -181,7 +181,7 @@ function judgeSettlement(
       ? ['amount differs', 'the amount is not what was paid, and the file states no fee and tax']
       : [
           'fee differs',
-          `the amount with fee ${toSumText(fee ?? 0n)} and tax ${toSumText(tax ?? 0n)} is not what was paid`,
+          `the amount with fee ${toDecimalText(fee ?? 0)} and tax ${toDecimalText(tax ?? 0)} is not what was paid`,
         ]
   return { ...about, kind, cause: `${cause}${went}` }
 }
@@ -252,9 +252,9 @@ const differenceOf = ({ mid, utr }: Pick<Item, 'mid' | 'utr'>, { day, orderId, e
   resolution: exception?.resolution ?? null,
 })
 
-const sumOf = (refunds: readonly SuccessfulRefund[]) => refunds.reduce((sum, { amount }) => sum + amount, 0n)
+const sumOf = (refunds: readonly SuccessfulRefund[]) => refunds.reduce((sum, { amount }) => sum + amount, 0)
 
-const spellBack = (back: bigint) => (back === 0n ? '' : `; ${toSumText(back)} of it went back`)
+const spellBack = (back: Paise) => (back === 0 ? '' : `; ${toDecimalText(back)} of it went back`)
 
 function spellTold(exception: ItemException | undefined): string {
   if (exception === undefined) return 'no order and no exception of this merchant carries its UTR'

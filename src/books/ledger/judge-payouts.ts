@@ -1,9 +1,10 @@
+import type { Paise } from '../../platform/money.ts'
 import type { BankDays, Days } from './bank-days.ts'
 import type { PayoutForm } from './judge-item.ts'
 import type { SuccessfulRefund } from './match-deductions.ts'
 
 /** Payments of one day to one account, in paise, whose first settlement is of `settledDay`; null where no settlement carries them. */
-export type PaidOn = { account: string | null; day: string; settledDay: string | null; count: number; paid: bigint }
+export type PaidOn = { account: string | null; day: string; settledDay: string | null; count: number; paid: Paise }
 
 /**
  * Settlements of one day and account, in paise. `gross` is with fee and tax, `net` without. Of the `paidOut` rows that pay something
@@ -13,13 +14,13 @@ export type SettledOn = {
   account: string | null
   day: string
   settledCount: number
-  gross: bigint
-  fee: bigint
-  tax: bigint
-  net: bigint
+  gross: Paise
+  fee: Paise
+  tax: Paise
+  net: Paise
   paidOut: number
   unnamedRows: number
-  unnamed: bigint
+  unnamed: Paise
 }
 
 /** A refund that no row of the bank deducts; `amount` is in paise. */
@@ -34,13 +35,13 @@ export type JudgedPayout = {
   unnamedRows: number
   /** The payments due on it that no settlement of the day or before carries by name, and how much they are. */
   left: number
-  leftPaid: bigint
+  leftPaid: Paise
   /** Of those, what no settlement carries until now. */
-  stillLeftPaid: bigint
+  stillLeftPaid: Paise
   /** What went back since the bank day before it, and no row deducts. */
-  refunded: bigint
+  refunded: Paise
   /** What rows that name nothing have paid out. */
-  unnamed: bigint
+  unnamed: Paise
 }
 
 export type Payouts = ReturnType<typeof judgePayouts>
@@ -66,7 +67,7 @@ export function judgePayouts(
   const keyOf = (account: string | null, day: string) => `${day} ${account ?? ''}`
   const at = (account: string | null, day: string) => {
     const key = keyOf(account, day)
-    const nothing = { rows: 0, unnamedRows: 0, left: 0, leftPaid: 0n, stillLeftPaid: 0n, refunded: 0n, unnamed: 0n }
+    const nothing = { rows: 0, unnamedRows: 0, left: 0, leftPaid: 0, stillLeftPaid: 0, refunded: 0, unnamed: 0 }
     const payout = payouts.get(key) ?? { account, day, ...nothing }
     payouts.set(key, payout)
     return payout
@@ -118,7 +119,7 @@ function formOfRows({ rows, unnamedRows, left }: Omit<JudgedPayout, 'form'>): Pa
 }
 
 /** A payout by sums that is not what it has to be; amounts are in paise. */
-export type DifferingPayout = JudgedPayout & { paid: bigint; settled: bigint }
+export type DifferingPayout = JudgedPayout & { paid: Paise; settled: Paise }
 
 /**
  * The payouts by sums that differ from the payments they are for, less the refunds of the same days. A payout is right, too, with
@@ -128,7 +129,7 @@ export type DifferingPayout = JudgedPayout & { paid: bigint; settled: bigint }
 export function differingPayouts(
   payouts: readonly JudgedPayout[],
   undeducted: readonly UndeductedRefund[],
-  takenBack: (payout: JudgedPayout) => bigint,
+  takenBack: (payout: JudgedPayout) => Paise,
   { nextBankDay }: BankDays,
 ): DifferingPayout[] {
   const differing = payouts.flatMap((payout): DifferingPayout[] => {
@@ -141,7 +142,7 @@ export function differingPayouts(
   for (const one of differing) {
     const more = one.settled - one.paid
     const next = differing.find(({ account, day }) => account === one.account && day === nextBankDay(one.day))
-    if (more <= 0n || next === undefined || next.paid - next.settled !== more) continue
+    if (more <= 0 || next === undefined || next.paid - next.settled !== more) continue
     const ofAmount = undeducted.filter(({ day, amount }) => nextBankDay(day) === one.day && amount === more)
     if (one.refunded === more || ofAmount.length === 1) netted.add(one).add(next)
   }

@@ -1,4 +1,5 @@
 import { unpadded } from '../../platform/fields.ts'
+import type { Paise } from '../../platform/money.ts'
 import { addDays, type BankDays } from './bank-days.ts'
 
 /** Money that went back to a customer; `amount` is in paise. `day` is of its success, `YYYY-MM-DD`, IST. */
@@ -9,15 +10,15 @@ export type SuccessfulRefund = {
   utr: string
   account: string
   paidOn: string
-  amount: bigint
+  amount: Paise
   day: string
   /** The bank's, in upper case; empty where none is known. */
   reference: string
   /** A refund of a second payment, whose money never counted as paid. */
   isOfSecond: boolean
   /** Of the payment, and of the row that has paid it out; null where none has. */
-  paid: bigint
-  settled: bigint | null
+  paid: Paise
+  settled: Paise | null
 }
 
 /** A row by which the bank takes money back; `gross` is in paise, and negative. */
@@ -26,7 +27,7 @@ export type Deduction = {
   /** The UTR of the payment that it carries, in upper case, or its own. */
   item: string
   day: string
-  gross: bigint
+  gross: Paise
   /** The row's own UTR and the bank's reference of the row, in upper case. */
   references: readonly string[]
   /** Whether it names a payment, known or not, or an exception. */
@@ -117,7 +118,7 @@ function nettedOf(refunds: readonly SuccessfulRefund[]): readonly SuccessfulRefu
   return oldest ?? (ofAmount.length === 1 ? ofAmount : [])
 }
 
-const sumOf = (refunds: readonly SuccessfulRefund[]) => refunds.reduce((sum, { amount }) => sum + amount, 0n)
+const sumOf = (refunds: readonly SuccessfulRefund[]) => refunds.reduce((sum, { amount }) => sum + amount, 0)
 
 export function groupBy<T>(all: readonly T[], keyOf: (one: T) => string): Map<string, T[]> {
   const groups = new Map<string, T[]>()

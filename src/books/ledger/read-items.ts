@@ -1,18 +1,7 @@
 import type { Unnamed } from './differences.ts'
 import { type Item, type ItemException, type ItemRow, type Judging, judgeItem } from './judge-item.ts'
 import type { Ledger } from './read-ledger.ts'
-import {
-  CARRIED_UTR,
-  dayOf,
-  PAID_OUT,
-  paiseOf,
-  settlementsKnown,
-  settlementsOfAll,
-  type Texts,
-  textOf,
-  WAS_PAID_OUT,
-  withPaise,
-} from './sql.ts'
+import { CARRIED_UTR, dayOf, PAID_OUT, settlementsKnown, settlementsOfAll, textOf, WAS_PAID_OUT } from './sql.ts'
 
 /** The differences of these items of one merchant. */
 export function judgeItems(ledger: Ledger, items: readonly Item[], judging: Judging): Promise<Unnamed[]> {
@@ -49,19 +38,19 @@ export async function readItems(ledger: Ledger, utrs: readonly string[]): Promis
 
 async function readPayments({ client, mid, known }: Ledger, utrs: readonly string[]) {
   type Payment = NonNullable<Item['payment']>
-  const { rows } = await client.query<Texts<Payment & { utr: string }>>(
-    `select item as utr, order_id as "orderId", ${textOf('day')} as day, at, account, amount_paise::text as amount
+  const { rows } = await client.query<Payment & { utr: string }>(
+    `select item as utr, order_id as "orderId", ${textOf('day')} as day, at, account, amount_paise as amount
        from ledger
       where mid = $1 and kind = 'payment' and item = any ($3) and recorded_at <= $2`,
     [mid, known, utrs],
   )
-  return new Map(rows.map(({ utr, ...row }) => [utr, withPaise<Payment>(row, 'amount')]))
+  return new Map(rows.map(({ utr, ...payment }) => [utr, payment]))
 }
 
 async function readRows({ client, mid, known }: Ledger, utrs: readonly string[]): Promise<Map<string, ItemRow[]>> {
-  const { rows } = await client.query<Texts<ItemRow & { item: string }>>(
-    `select s.key as item, s.utr, ${textOf(dayOf('s.at'))} as day, s.at, s.account, s.status, s.amount < 0 as "isDeduction",
-            ${paiseOf('s.gross')} as gross, ${paiseOf('s.fee')} as fee, ${paiseOf('s.tax')} as tax,
+  const { rows } = await client.query<ItemRow & { item: string }>(
+    `select s.key as item, s.utr, ${textOf(dayOf('s.at'))} as day, s.at, s.account, s.status, s.amount_paise < 0 as "isDeduction",
+            s.gross_paise as gross, s.fee_paise as fee, s.tax_paise as tax,
             s.payment_utr is not null as "namesPayment", s.status = 'FAILED' and ${WAS_PAID_OUT} as "wasPaidOut",
             s.import_id as "importId"
        from (${settlementsKnown(`${CARRIED_UTR} = any ($3)`)}) s
@@ -71,7 +60,7 @@ async function readRows({ client, mid, known }: Ledger, utrs: readonly string[])
   const byItem = new Map<string, ItemRow[]>()
   for (const { item, ...row } of rows) {
     const known = byItem.get(item) ?? []
-    byItem.set(item, [...known, withPaise<ItemRow>(row, 'gross', 'fee', 'tax')])
+    byItem.set(item, [...known, row])
   }
   return byItem
 }

@@ -1,6 +1,7 @@
 import type { PoolClient } from 'pg'
 import { batchesOf } from '../../platform/db/batches.ts'
 import { prepared } from '../../platform/db/prepared.ts'
+import type { Paise } from '../../platform/money.ts'
 import { startOfDay } from '../../platform/time.ts'
 import { addDays, type BankDays, countDays, type Days } from './bank-days.ts'
 import { type FeeContract, lowestShare } from './judge-fee.ts'
@@ -13,14 +14,11 @@ import {
   dayOf,
   KNOWN,
   PAID_OUT,
-  paiseOf,
   settlementsKnown,
   settlementsOfAll,
   TELLS_OF_MONEY,
-  type Texts,
   textOf,
   WAS_PAID_OUT,
-  withPaise,
 } from './sql.ts'
 
 /** One transaction that sees the database at one moment, and what the books of all merchants share. */
@@ -35,7 +33,7 @@ export type Snapshot = {
    */
   ofNoOrder: ReadonlyMap<string, readonly SettledException[]>
   /** What all movements until the end of the day `to` add up to, in paise, by mid; undefined where no month was closed. */
-  closed?: { to: string; sums: ReadonlyMap<string, bigint> } | undefined
+  closed?: { to: string; sums: ReadonlyMap<string, Paise> } | undefined
 }
 
 /** A report of money that was not taken for a payment, or that a payment has failed after all. `day` is the bank's, else ours. */
@@ -45,7 +43,7 @@ export type ExceptionOfMoney = ItemException & { utr: string; day: string }
 export type SettledException = ExceptionOfMoney & { isPaidOut: boolean; receivedAt: Date; resolvedAt: Date | null }
 
 /** A payment that no settlement carries, and whose failure after success a person has looked into. */
-export type FailedPayment = { utr: string; day: string; account: string; amount: bigint }
+export type FailedPayment = { utr: string; day: string; account: string; amount: Paise }
 
 /** An item that may be more than a payment and its one settlement. */
 export type UnevenItem = {
@@ -57,7 +55,7 @@ export type UnevenItem = {
 }
 
 /** A settlement of no known payment that was SUCCESS and is FAILED. */
-export type TakenBackRow = { account: string | null; day: string; utr: string; gross: bigint }
+export type TakenBackRow = { account: string | null; day: string; utr: string; gross: Paise }
 
 export type Ledger = ReturnType<typeof createLedger>
 
@@ -99,14 +97,23 @@ export function createLedger(snapshot: Snapshot, mid: string) {
         const { value: parts = [], done } = await batches.next()
         isOver = done === true
         for (const { part, item, account, day, settledDay, count, rows, gross, fee, tax, net } of parts as Part[]) {
-          if (part === 'paid') paid.push({ account, day, settledDay, count, paid: BigInt(gross) })
+          if (part === 'paid') paid.push({ account, day, settledDay, count, paid: gross })
           if (part === 'settled') {
-            const sums = { gross: BigInt(gross), fee: BigInt(fee), tax: BigInt(tax), net: BigInt(net) }
-            const nothing = { unnamedRows: 0, unnamed: 0n }
-            settled.set(`${account} ${day}`, { account, day, settledCount: count, paidOut: rows, ...sums, ...nothing })
+            const nothing = { unnamedRows: 0, unnamed: 0 }
+            settled.set(`${account} ${day}`, {
+              account,
+              day,
+              settledCount: count,
+              paidOut: rows,
+              gross,
+              fee,
+              tax,
+              net,
+              ...nothing,
+            })
           }
           if (part === 'unnamed') {
-            Object.assign(settled.get(`${account} ${day}`) as SettledOn, { unnamedRows: rows, unnamed: BigInt(gross) })
+            Object.assign(settled.get(`${account} ${day}`) as SettledOn, { unnamedRows: rows, unnamed: gross })
           }
           if (part === 'uneven') first.push(toItem({ item, account, day }))
         }
@@ -134,13 +141,13 @@ export function createLedger(snapshot: Snapshot, mid: string) {
     },
 
     /** What the movements of all days before `day` add up to, in paise. */
-    async sumBefore(day: string): Promise<bigint> {
+    async sumBefore(day: string): Promise<Paise> {
       const from = closed !== undefined && closed.to < day ? addDays(closed.to, 1) : undefined
-      const { rows } = await client.query<{ sum: string }>(
+      const { rows } = await client.query<{ sum: Paise }>(
         SUM_BEFORE(mid, known, from && startOfDay(from), startOfDay(day)),
       )
-      const [{ sum }] = rows as [{ sum: string }]
-      return BigInt(sum) + (from === undefined ? 0n : (closed?.sums.get(mid) ?? 0n))
+      const [{ sum }] = rows as [{ sum: Paise }]
+      return sum + (from === undefined ? 0 : (closed?.sums.get(mid) ?? 0))
     },
 
     /** All refunds that succeeded, oldest first, and the rows that deduct them. */
@@ -169,10 +176,8 @@ export function createLedger(snapshot: Snapshot, mid: string) {
 
     /** Settlements of these days that carry no known payment, and were SUCCESS before they were FAILED. */
     async takenBackRows(days: Days): Promise<TakenBackRow[]> {
-      const { rows } = await client.query<Texts<TakenBackRow>>(
-        TAKEN_BACK(mid, known, ...boundsOf(days), [...noOrder.keys()]),
-      )
-      return rows.map((row) => withPaise<TakenBackRow>(row, 'gross'))
+      const { rows } = await client.query<TakenBackRow>(TAKEN_BACK(mid, known, ...boundsOf(days), [...noOrder.keys()]))
+      return rows
     },
 
     /** The day of the last settlement before `day`, else of the first on or after it. */
@@ -183,8 +188,8 @@ export function createLedger(snapshot: Snapshot, mid: string) {
   }
 
   async function readFailed(): Promise<FailedPayment[]> {
-    const { rows } = await client.query<Texts<FailedPayment>>(FAILED(mid, known))
-    return rows.map((row) => withPaise<FailedPayment>(row, 'amount'))
+    const { rows } = await client.query<FailedPayment>(FAILED(mid, known))
+    return rows
   }
 
   async function readContracts(): Promise<FeeContract[]> {
@@ -193,19 +198,17 @@ export function createLedger(snapshot: Snapshot, mid: string) {
   }
 
   async function readMatched() {
-    const refunds = await client.query<Texts<SuccessfulRefund>>(REFUNDS(mid, known))
-    const deductions = await client.query<Texts<Deduction>>(DEDUCTIONS(mid, known, [...noOrder.keys()]))
-    const successful = refunds.rows.map((row) => withPaise<SuccessfulRefund>(row, 'amount', 'paid', 'settled'))
-    const rows = deductions.rows.map((row) => withPaise<Deduction>(row, 'gross'))
-    const refundsOfPayment = groupBy(successful, ({ utr }) => utr)
-    return { refunds: successful, refundsOfPayment, ...matchDeductions(successful, rows, bankDays) }
+    const refunds = await client.query<SuccessfulRefund>(REFUNDS(mid, known))
+    const deductions = await client.query<Deduction>(DEDUCTIONS(mid, known, [...noOrder.keys()]))
+    const refundsOfPayment = groupBy(refunds.rows, ({ utr }) => utr)
+    return { refunds: refunds.rows, refundsOfPayment, ...matchDeductions(refunds.rows, deductions.rows, bankDays) }
   }
 }
 
 /** The exceptions `e` that meet `condition`, as they were known at $2, with their resolutions `r`; open ones come first. */
 const exceptionsWhere = (condition: string) => `
   select e.exception_id as "exceptionId", e.kind, nullif(e.order_id, '') as "orderId", upper(e.utr) collate "C" as utr,
-         ${paiseOf('e.amount')} as amount, r.reason as resolution,
+         e.amount_paise as amount, r.reason as resolution,
          ${textOf(dayOf('coalesce(e.paid_at, e.received_at)'))} as day, e.received_at as "receivedAt", r.resolved_at as "resolvedAt"
     from payment_exceptions e
     left join payment_resolutions r on r.mid = e.mid and r.exception_id = e.exception_id and r.resolved_at <= $2
@@ -217,7 +220,7 @@ const exceptionsWhere = (condition: string) => `
  * open one, else the oldest. The others, which any signer of an acquirer account can add, are not sent to merchants' reports.
  */
 export async function readSettledOfNoOrder(client: PoolClient, known: Date): Promise<Snapshot['ofNoOrder']> {
-  const { rows } = await client.query<Texts<SettledException> & { mid: string }>(
+  const { rows } = await client.query<SettledException & { mid: string }>(
     // Materialized, since Citus joins settlements of all merchants to nothing else.
     `with carried as materialized (
        select mid, key, bool_or(${PAID_OUT}) as "isPaidOut"
@@ -232,16 +235,14 @@ export async function readSettledOfNoOrder(client: PoolClient, known: Date): Pro
      select c.mid, told.*, c."isPaidOut" from carried c join told on told.utr = c.key`,
     ['', known],
   )
-  const ofMid = groupBy(rows, ({ mid }) => mid)
-  return new Map([...ofMid].map(([mid, all]) => [mid, all.map((row) => withPaise<SettledException>(row, 'amount'))]))
+  return groupBy(rows, ({ mid }) => mid)
 }
 
 const EXCEPTIONS = prepared(exceptionsWhere(`e.mid = $1 and (${TELLS_OF_MONEY} or e.kind = 'failure after success')`))
 
 /** Reads the exceptions of money of merchant `mid`, as they were known. */
 export async function readExceptions(client: PoolClient, mid: string, known: Date) {
-  const { rows } = await client.query<Texts<ExceptionOfMoney>>(EXCEPTIONS(mid, known))
-  const all = rows.map((row) => withPaise<ExceptionOfMoney>(row, 'amount'))
+  const { rows: all } = await client.query<ExceptionOfMoney>(EXCEPTIONS(mid, known))
   const ofUtr = new Map<string, ExceptionOfMoney>()
   const failures = new Map<string, ExceptionOfMoney>()
   for (const one of all) {
@@ -259,7 +260,7 @@ type Part = {
   settledDay: string | null
   count: number
   rows: number
-} & Record<'gross' | 'fee' | 'tax' | 'net', string>
+} & Record<'gross' | 'fee' | 'tax' | 'net', Paise>
 
 const toItem = ({ item, account, day }: Pick<Part, 'item' | 'account' | 'day'>): UnevenItem => ({
   utr: item,
@@ -295,7 +296,7 @@ const DAYS = prepared(`
   ), item as materialized (
     select item, min(at) filter (where kind = 'payment') as paid_at, min(day) filter (where kind = 'payment') as paid_day,
            min(account) filter (where kind = 'payment') as account,
-           sum(amount_paise) filter (where kind = 'payment') as paid,
+           sum(amount_paise) filter (where kind = 'payment')::bigint as paid,
            min(at) filter (where kind = 'settlement') as settled_at, count(*) as movements, sum(amount_paise) as balance,
            min(day) filter (where day >= $6::date and day <= $7::date) as day,
            bool_or(kind = 'settlement' and (fee_paise + tax_paise) * 10000 > -amount_paise * $10::bigint) is true as is_above
@@ -312,17 +313,18 @@ const DAYS = prepared(`
      where paid_at is not null
   ), part as (
     select 'paid' as part, null as item, account, paid_day as day, ${dayOf('settled_at')} as settled_day,
-           count(*)::integer as count, 0 as rows, sum(paid) as gross, 0 as fee, 0 as tax, 0 as net
+           count(*) as count, 0 as rows, sum(paid)::bigint as gross, 0 as fee, 0 as tax, 0 as net
       from payment
      group by account, paid_day, ${dayOf('settled_at')}
      union all
-    select 'settled', null, account, day, null, count(*)::integer, count(*) filter (where kind = 'settlement')::integer,
-           -sum(amount_paise), sum(fee_paise), sum(tax_paise), -sum(amount_paise) - sum(fee_paise) - sum(tax_paise)
+    select 'settled', null, account, day, null, count(*), count(*) filter (where kind = 'settlement'),
+           -sum(amount_paise)::bigint, sum(fee_paise)::bigint, sum(tax_paise)::bigint,
+           (-sum(amount_paise) - sum(fee_paise) - sum(tax_paise))::bigint
       from moved
      where kind in ('settlement', 'deduction')
      group by account, day
      union all
-    select 'unnamed', null, account, day, null, 0, count(*)::integer, -sum(amount_paise), 0, 0, 0
+    select 'unnamed', null, account, day, null, 0, count(*), -sum(amount_paise)::bigint, 0, 0, 0
       from moved m
      where kind = 'settlement' and not exists (select from payment p where p.item = m.item)
        and ${namesNothing('not names_payment', 'm.item', '$5')}
@@ -340,26 +342,26 @@ const DAYS = prepared(`
             and ${dayOf('settled_at')} <= due) is not true
   )
   select part, item, account, ${textOf('day')} as day, ${textOf('settled_day')} as "settledDay", count, rows,
-         gross::text, fee::text, tax::text, net::text
+         gross, fee, tax, net
     from part
    order by array_position(array['paid', 'settled', 'unnamed'], part), part.day, item`)
 
 const FIRST_DAY = prepared(`select ${textOf('day')} as day from ledger where mid = $1 order by at limit 1`)
 
 const LEARNED_FROM_DAY_FILE = prepared(`
-  select ${textOf(dayOf('coalesce(p.paid_at, p.received_at)'))} as day, count(*)::integer as count
+  select ${textOf(dayOf('coalesce(p.paid_at, p.received_at)'))} as day, count(*) as count
     from payments p
    where p.mid = $1 and p.source = 'day file' and p.received_at >= $3 and p.received_at <= $2
      and p.kind <> 'second' and coalesce(p.paid_at, p.received_at) >= $3 and coalesce(p.paid_at, p.received_at) < $4
    group by 1`)
 
 const SUM_BEFORE = prepared(`
-  select coalesce(sum(amount_paise), 0)::text as sum
+  select coalesce(sum(amount_paise), 0)::bigint as sum
     from ledger
    where mid = $1 and at >= coalesce($3::timestamptz, '-infinity') and at < $4 and ${KNOWN}`)
 
 const TAKEN_BACK = prepared(`
-  select s.account, ${textOf(dayOf('s.at'))} as day, s.utr, ${paiseOf('s.gross')} as gross
+  select s.account, ${textOf(dayOf('s.at'))} as day, s.utr, s.gross_paise as gross
     from (${settlementsKnown(`status = 'FAILED' and initiated_at >= $3 and initiated_at < $4`)}) s
    where ${WAS_PAID_OUT} and ${namesNothing('s.payment_utr is null', 's.key', '$5')}
    order by s.at, s.utr`)
@@ -373,7 +375,7 @@ const NEAREST_SETTLED_DAY = prepared(
 )
 
 const FAILED = prepared(`
-  select distinct p.item as utr, ${textOf('p.day')} as day, p.account, p.amount_paise::text as amount
+  select distinct p.item as utr, ${textOf('p.day')} as day, p.account, p.amount_paise as amount
     from payment_exceptions e
     join payment_resolutions r on r.mid = $1 and r.exception_id = e.exception_id and r.resolved_at <= $2
     join ledger p on p.mid = $1 and p.order_id = e.order_id and p.kind = 'payment' and p.recorded_at <= $2
@@ -390,23 +392,23 @@ const CONTRACTS = prepared(`
    order by merchant_fees.since desc`)
 
 const DEDUCTIONS = prepared(`
-  select utr, key as item, ${textOf(dayOf('at'))} as day, ${paiseOf('gross')} as gross,
+  select utr, key as item, ${textOf(dayOf('at'))} as day, gross_paise as gross,
          array[upper(utr), upper(bank_reference_number)] as references,
          not ${namesNothing('payment_utr is null', 's.key', '$3')} as "isNamed"
-    from (${settlementsKnown(`status = 'SUCCESS' and amount < 0`)}) s
+    from (${settlementsKnown(`status = 'SUCCESS' and amount_paise < 0`)}) s
    order by at, utr`)
 
 /** Refunds of merchant $1 that succeeded until $2. */
 const REFUNDS = prepared(`
   select r.our_refund_id as "refundId", r.order_id as "orderId", p.utr, split_part(p.acquirer, ':', 1) as account,
-         r.amount_paise::text as amount,
+         r.amount_paise as amount,
          ${textOf(dayOf('coalesce(p.paid_at, p.received_at)'))} as "paidOn", ${textOf(dayOf('r.ended_at'))} as day,
-         upper(r.reference) as reference, p.kind = 'second' as "isOfSecond", p.amount_paise::text as paid,
-         ${paiseOf('s.gross')} as settled
+         upper(r.reference) as reference, p.kind = 'second' as "isOfSecond", p.amount_paise as paid,
+         s.gross_paise as settled
     from refunds r
     join payments p on p.mid = $1 and p.utr = r.utr and p.order_id = r.order_id
     left join lateral (
-      select gross
+      select gross_paise
         from (${settlementsKnown(`${CARRIED_UTR} = p.utr and ${PAID_OUT}`)}) of_payment
        where at >= coalesce(p.paid_at, p.received_at) - interval '1 day'
        order by at, utr

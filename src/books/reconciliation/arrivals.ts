@@ -1,4 +1,5 @@
 import type { Database } from '../../platform/db/pool.ts'
+import type { Paise } from '../../platform/money.ts'
 import { toIstDay } from '../../platform/time.ts'
 import { addDays, type BankDays, type Days } from '../ledger/bank-days.ts'
 import type { Snapshot } from '../ledger/read-ledger.ts'
@@ -45,7 +46,7 @@ export function listArrivals(
       if (ofStatements && own.length === 0) continue
       const { day, account, bankReference } = rest
       const amount = amountOf(rest)
-      const sums = { rows: 0, gross: 0n, fee: 0n, tax: 0n, deductions: amount, net: amount }
+      const sums = { rows: 0, gross: 0, fee: 0, tax: 0, deductions: amount, net: amount }
       yield { day, mid: null, account, bankReference, ...sums, ...arrivalOf(rest, own) }
     }
   })
@@ -132,7 +133,7 @@ export async function transfersTo(
       if (account !== null && payout.account !== null && payout.account !== account) continue
       const key = keyOf(payout)
       const { expected, references, ...last } = transfers.get(key) ?? {
-        expected: 0n,
+        expected: 0,
         references: [],
         day: '',
         recordedAt,
@@ -164,22 +165,22 @@ async function readLines(
   { client, known }: Snapshot,
   { mids, account }: Pick<BankAccount, 'mids' | 'account'>,
   days: Days,
-  payouts: readonly { references: string[]; expected: bigint }[],
+  payouts: readonly { references: string[]; expected: Paise }[],
 ): Promise<BankLine[]> {
   const named = new Set(payouts.flatMap((one) => one.references))
-  const { rows } = await client.query<Omit<FileLine, 'amount'> & { amount: string }>(
-    `select sha256, import_id as "importId", line::float8 as line, to_char(day, 'YYYY-MM-DD') as day, amount_paise::text as amount,
+  const { rows } = await client.query<FileLine>(
+    `select sha256, import_id as "importId", line, to_char(day, 'YYYY-MM-DD') as day, amount_paise as amount,
             array_remove(refs || matched_payout, null) as "references"
        from statement_lines
        join statement_imports using (import_id)
       where mids = $1 and account is not distinct from $2 and imported_at <= $3 and day between $4 and $5
         and (refs && $6 or matched_payout = any ($6) or amount_paise = any ($7::bigint[]))
       order by import_id, line`,
-    [mids, account, known, days.from, days.to, [...named], payouts.map((one) => String(one.expected))],
+    [mids, account, known, days.from, days.to, [...named], payouts.map((one) => one.expected)],
   )
   return mergeStatements(
-    rows.map(({ amount, references, ...line }) => ({
-      ...{ ...line, amount: BigInt(amount) },
+    rows.map(({ references, ...line }) => ({
+      ...line,
       // By its layout a statement may show numbers of the bank's own that another one of the same lines does not.
       references: references.filter((one) => named.has(one)),
     })),
@@ -234,11 +235,11 @@ export function recentDays(now: Date): Days {
 }
 
 /** Payouts that have arrived, or not, and how much they are in paise. */
-export type ArrivalCount = { arrival: ArrivalState; payouts: number; net: bigint }
+export type ArrivalCount = { arrival: ArrivalState; payouts: number; net: Paise }
 
 /** The payouts of the last 31 days, by what statements say of them, without those of which they say nothing. */
 export async function countArrivals(db: Database, now: Date): Promise<ArrivalCount[]> {
-  const counts = new Map(ARRIVAL_STATES.map((arrival) => [arrival, { arrival, payouts: 0, net: 0n }]))
+  const counts = new Map(ARRIVAL_STATES.map((arrival) => [arrival, { arrival, payouts: 0, net: 0 }]))
   for await (const { mid, arrival, net } of listArrivals(db, { ...recentDays(now), now, ofStatements: true })) {
     const count = counts.get(arrival) as ArrivalCount
     if (mid !== null) count.payouts += 1

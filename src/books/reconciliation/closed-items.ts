@@ -1,6 +1,7 @@
 import type { PoolClient } from 'pg'
 import type { Queryable } from '../../platform/db/pool.ts'
 import { prepared } from '../../platform/db/prepared.ts'
+import type { Paise } from '../../platform/money.ts'
 import { startOfDay, toIstDay } from '../../platform/time.ts'
 import { addDays, type Days } from '../ledger/bank-days.ts'
 import { type Difference, isBesideLedger } from '../ledger/differences.ts'
@@ -12,24 +13,22 @@ import { daysOfMonth } from './closed-months.ts'
  * Where reading may begin: at the end of a closed month. `sums` are what all movements until then add up to by now, in paise, by
  * mid.
  */
-export type ClosedBase = { month: string; closedAt: Date; to: string; sums: ReadonlyMap<string, bigint> }
+export type ClosedBase = { month: string; closedAt: Date; to: string; sums: ReadonlyMap<string, Paise> }
 
 /** What is carried forward from a month, in paise: each open difference, and the rest of what the movements add up to. */
 export async function storeClosedItems(
   db: Queryable,
   month: string,
   open: readonly Pick<Difference, 'mid' | 'id' | 'day' | 'owed' | 'kind'>[],
-  sums: ReadonlyMap<string, bigint>,
+  sums: ReadonlyMap<string, Paise>,
 ): Promise<void> {
   const rest = new Map(sums)
-  const balances = open.map((one) => ({ ...one, owed: isBesideLedger(one) ? 0n : one.owed }))
-  for (const { mid, owed } of balances) rest.set(mid, (rest.get(mid) ?? 0n) - owed)
+  const balances = open.map((one) => ({ ...one, owed: isBesideLedger(one) ? 0 : one.owed }))
+  for (const { mid, owed } of balances) rest.set(mid, (rest.get(mid) ?? 0) - owed)
   const { to } = daysOfMonth(month)
   const items = [
-    ...balances.map(({ mid, id, day, owed }) => ({ mid, item: id, day, balance: String(owed) })),
-    ...[...rest]
-      .filter(([, sum]) => sum !== 0n)
-      .map(([mid, sum]) => ({ mid, item: '', day: to, balance: String(sum) })),
+    ...balances.map(({ mid, id, day, owed }) => ({ mid, item: id, day, balance: owed })),
+    ...[...rest].filter(([, sum]) => sum !== 0).map(([mid, sum]) => ({ mid, item: '', day: to, balance: sum })),
   ]
   await db.query(
     `insert into closed_items (mid, month, item, day, balance_paise)
@@ -40,12 +39,12 @@ export async function storeClosedItems(
 }
 
 /** What the movements of all days until `to` add up to, in paise, by mid. */
-export async function sumsUntil(db: Queryable, to: string, known: Date): Promise<Map<string, bigint>> {
-  const { rows } = await db.query<{ mid: string; sum: string }>(
-    `select mid, sum(amount_paise)::text as sum from ledger where at < $1 and ${KNOWN} group by mid`,
+export async function sumsUntil(db: Queryable, to: string, known: Date): Promise<Map<string, Paise>> {
+  const { rows } = await db.query<{ mid: string; sum: Paise }>(
+    `select mid, sum(amount_paise)::bigint as sum from ledger where at < $1 and ${KNOWN} group by mid`,
     [boundsOf({ from: to, to })[1], known],
   )
-  return new Map(rows.map(({ mid, sum }) => [mid, BigInt(sum)]))
+  return new Map(rows.map(({ mid, sum }) => [mid, sum]))
 }
 
 /** The newest month that ended before `day`, had been closed by the time `known`, and whose items are stored. */
@@ -61,8 +60,8 @@ export async function readClosedBase(client: PoolClient, known: Date, day: strin
   const [closed] = rows
   if (closed === undefined) return undefined
   const { to } = daysOfMonth(closed.month)
-  const sums = await client.query<{ mid: string; sum: string }>(
-    `select mid, sum(paise)::text as sum
+  const sums = await client.query<{ mid: string; sum: Paise }>(
+    `select mid, sum(paise)::bigint as sum
        from (select mid, balance_paise as paise from closed_items where month = $1
               union all
              select mid, case when recorded_at <= $3 then -amount_paise else amount_paise end
@@ -72,7 +71,7 @@ export async function readClosedBase(client: PoolClient, known: Date, day: strin
       group by mid`,
     [closed.month, known, closed.closedAt, boundsOf({ from: to, to })[1]],
   )
-  return { ...closed, to, sums: new Map(sums.rows.map(({ mid, sum }) => [mid, BigInt(sum)])) }
+  return { ...closed, to, sums: new Map(sums.rows.map(({ mid, sum }) => [mid, sum])) }
 }
 
 /**

@@ -105,7 +105,7 @@ export async function compareWithClosed(
 
 /** The figures of a merchant, or of ALL, that are not what was stored when the month was closed. */
 export function differingFigures(month: ClosedMonth, mid: string, totals: Totals): MonthChange['figures'] {
-  const stored = month.figures[mid] ?? figuresOf(totalsFrom(0n))
+  const stored = month.figures[mid] ?? figuresOf(totalsFrom(0))
   return Object.entries(figuresOf(totals))
     .map(([figure, is = 0]) => ({ figure, was: stored[figure as keyof Figures] ?? 0, is }))
     .filter(({ was, is }) => was !== is)

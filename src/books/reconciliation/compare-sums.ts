@@ -1,4 +1,4 @@
-import { toSumText } from '../../platform/money.ts'
+import { type Paise, toDecimalText } from '../../platform/money.ts'
 import { toIstDay } from '../../platform/time.ts'
 import { addDays, type BankDays, type Days } from '../ledger/bank-days.ts'
 import type { Unnamed } from '../ledger/differences.ts'
@@ -35,7 +35,7 @@ export async function compareSums(
     return payout !== undefined && payout.unnamed !== payout.stillLeftPaid
   })
   const backOf = (payout: JudgedPayout) =>
-    takenBack.filter((row) => payoutOf(row) === payout).reduce((sum, { gross }) => sum + gross, 0n)
+    takenBack.filter((row) => payoutOf(row) === payout).reduce((sum, { gross }) => sum + gross, 0)
   const differing = differingPayouts(bySums, undeducted, backOf, bankDays)
   const none = { mid, orderId: null, utr: null, exceptionId: null, resolution: null }
   const { all } = await ledger.exceptions()
@@ -61,10 +61,10 @@ function causeOfSums(
 ): string {
   const first = previousBankDay(day)
   const last = addDays(day, -1)
-  const less = refunded === 0n ? '' : `, less refunds of ${toSumText(refunded)}`
+  const less = refunded === 0 ? '' : `, less refunds of ${toDecimalText(refunded)}`
   const days = `${first === last ? first : `${first} to ${last}`}${less}${account === null ? '' : ` by ${account}`}`
-  if (settled === 0n) return `nothing was settled of the payments of ${days}`
-  const difference = settled > paid ? `${toSumText(settled - paid)} more` : `${toSumText(paid - settled)} less`
+  if (settled === 0) return `nothing was settled of the payments of ${days}`
+  const difference = settled > paid ? `${toDecimalText(settled - paid)} more` : `${toDecimalText(paid - settled)} less`
   return `${difference} than the payments of ${days}`
 }
 
@@ -75,20 +75,20 @@ function causeOfSums(
 function spellLikely(
   exceptions: readonly ExceptionOfMoney[],
   undeducted: readonly UndeductedRefund[],
-  sum: bigint,
+  sum: Paise,
 ): string {
   const candidates = [
     ...exceptions.map(({ exceptionId, kind, amount, resolution }) => ({
       paise: kind === 'failure after success' ? -amount : amount,
-      text: `exception ${exceptionId} (${kind} of ${toSumText(amount)}, ${resolution === null ? 'open' : 'resolved'})`,
+      text: `exception ${exceptionId} (${kind} of ${toDecimalText(amount)}, ${resolution === null ? 'open' : 'resolved'})`,
     })),
     ...undeducted.map(({ refundId, amount }) => ({
       paise: amount,
-      text: `refund ${refundId} (of ${toSumText(amount)}, not deducted)`,
+      text: `refund ${refundId} (of ${toDecimalText(amount)}, not deducted)`,
     })),
   ]
   const exact = candidates.filter(({ paise }) => paise === sum)
-  const isSum = candidates.reduce((total, { paise }) => total + paise, 0n) === sum
+  const isSum = candidates.reduce((total, { paise }) => total + paise, 0) === sum
   const likely = exact.length === 1 ? exact : isSum ? candidates : []
   return likely.length === 0 ? '' : `; likely ${likely.map(({ text }) => text).join(' and ')}`
 }

@@ -22,8 +22,8 @@ const COUNTS = {
   cancelled: `count(*) filter (where status = 'CANCELLED')`,
   /** May still be paid. */
   waiting: `count(*) filter (where status in ${OPEN_STATUSES} and not ${IS_OVER})`,
-  paise: 'coalesce(sum(amount * 100 + paise), 0)',
-  paidPaise: `coalesce(sum(amount * 100 + paise) filter (where status = 'SUCCESS'), 0)`,
+  paise: 'coalesce(sum(amount_paise), 0)',
+  paidPaise: `coalesce(sum(amount_paise) filter (where status = 'SUCCESS'), 0)`,
 }
 
 type CountName = keyof typeof COUNTS
@@ -92,16 +92,16 @@ function valuesOf({ since, hours }: Period, now: Date): [string[], string[], Dat
  * times as long. Sums are numbers of JavaScript, exact up to 2^53 paise: 90 lakh crore rupees.
  */
 const BY_HOUR_AND_MERCHANT = `
-  select (h.hour - 1)::integer as hour, c.*
+  select h.hour - 1 as hour, c.*
     from unnest($1::text[], $2::text[]) with ordinality as h (first, next, hour)
    cross join lateral (
-     select mid, ${NAMES.map((name) => `(${COUNTS[name]})::float8 as "${name}"`).join(', ')}
+     select mid, ${NAMES.map((name) => `(${COUNTS[name]})::bigint as "${name}"`).join(', ')}
        from payment_intents
       where order_id >= h.first and order_id < h.next
       group by mid) c`
 
 /** Counts by hour, summed over merchants. In a Citus cluster each server can count its own merchants by itself. */
 const BY_HOUR = `
-  select hour, ${NAMES.map((name) => `sum("${name}") as "${name}"`).join(', ')}
+  select hour, ${NAMES.map((name) => `sum("${name}")::bigint as "${name}"`).join(', ')}
     from (${BY_HOUR_AND_MERCHANT}) each
    group by hour`

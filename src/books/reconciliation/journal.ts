@@ -1,4 +1,5 @@
 import type { Database } from '../../platform/db/pool.ts'
+import type { Paise } from '../../platform/money.ts'
 import type { Days } from '../ledger/bank-days.ts'
 import { createLedger } from '../ledger/read-ledger.ts'
 import { type MoneyMovement, type MovementKind, movementsOf } from './movements.ts'
@@ -15,8 +16,8 @@ export type JournalLine = {
   account: string | null
   voucher: string
   ledger: string
-  debit: bigint
-  credit: bigint
+  debit: Paise
+  credit: Paise
 }
 
 const RECEIVABLE = 'acquirer receivable'
@@ -51,7 +52,7 @@ export function journalOf(
           [RECEIVABLE, movement.amount],
           [OTHER_SIDE[movement.kind], -movement.amount],
         ] as const) {
-          open.sums.set(ledger, (open.sums.get(ledger) ?? 0n) + paise)
+          open.sums.set(ledger, (open.sums.get(ledger) ?? 0) + paise)
         }
       }
       if (open) yield* postingsOf(open)
@@ -71,7 +72,7 @@ function voucherOfRest(rest: Rest): Voucher {
 }
 
 /** What is debited to each ledger; negative where it is credited. */
-type Voucher = Omit<JournalLine, 'ledger' | 'debit' | 'credit'> & { sums: Map<string, bigint> }
+type Voucher = Omit<JournalLine, 'ledger' | 'debit' | 'credit'> & { sums: Map<string, Paise> }
 
 function voucherOf({ kind, day, reference }: MoneyMovement): string {
   if (kind === 'payment') return `sales ${day}`
@@ -80,6 +81,6 @@ function voucherOf({ kind, day, reference }: MoneyMovement): string {
 
 const postingsOf = ({ sums, ...voucher }: Voucher): JournalLine[] =>
   [...sums].flatMap(([ledger, paise]) => {
-    if (paise === 0n) return []
-    return [{ ...voucher, ledger, debit: paise > 0n ? paise : 0n, credit: paise < 0n ? -paise : 0n }]
+    if (paise === 0) return []
+    return [{ ...voucher, ledger, debit: paise > 0 ? paise : 0, credit: paise < 0 ? -paise : 0 }]
   })

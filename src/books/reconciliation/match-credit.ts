@@ -1,3 +1,4 @@
+import type { Paise } from '../../platform/money.ts'
 import type { Snapshot } from '../ledger/read-ledger.ts'
 import type { Credit } from '../statements/match.ts'
 import { comparable } from '../statements/references.ts'
@@ -5,7 +6,7 @@ import { transfersTo } from './arrivals.ts'
 import { aroundOf, readRests } from './rests.ts'
 
 /** A payout that a credit may be: its amount in paise; and the references of `others` that the credit names or is matched with. */
-export type MatchingPayout = { expected: bigint; others: string[] }
+export type MatchingPayout = { expected: Paise; others: string[] }
 
 /** The payout to the credit's bank account with this reference; undefined where there is none within 31 days. */
 export async function findPayout(
@@ -20,7 +21,7 @@ export async function findPayout(
   if (meant.length === 0) return undefined
   const named = [...references, ...matchedElsewhere, ...(matchedPayout === null ? [] : [matchedPayout])]
   return {
-    expected: meant.reduce((sum, { expected }) => sum + expected, 0n),
+    expected: meant.reduce((sum, { expected }) => sum + expected, 0),
     others: transfers
       .filter((one) => !isMeant(one))
       .flatMap((one) => one.references.find((reference) => named.includes(reference)) ?? []),

@@ -1,8 +1,9 @@
 import { batchesOf } from '../../platform/db/batches.ts'
 import { prepared } from '../../platform/db/prepared.ts'
+import type { Paise } from '../../platform/money.ts'
 import type { Days } from '../ledger/bank-days.ts'
 import type { Ledger } from '../ledger/read-ledger.ts'
-import { boundsOf, dayOf, KNOWN, paiseOf, settlementsKnown, type Texts, textOf, withPaise } from '../ledger/sql.ts'
+import { boundsOf, dayOf, KNOWN, settlementsKnown, textOf } from '../ledger/sql.ts'
 import { withMerchantOrderIds } from './merchant-order-ids.ts'
 import { differencesOfDays } from './reconcile-merchant.ts'
 import type { WRITTEN_OFF_AS } from './resolutions.ts'
@@ -33,7 +34,7 @@ export type MoneyMovement = {
   merchantOrderId: string | null
   /** UTR of the payment, our refundId, the bank's reference of the payout, or the id of the difference or exception. */
   reference: string
-  amount: bigint
+  amount: Paise
 }
 
 /**
@@ -45,14 +46,14 @@ export async function* movementsOf(ledger: Ledger, days: Days, rests: readonly R
   const own = rests.filter((rest) => rest.mid === mid)
   const values = [
     ...[mid, known, ...boundsOf(days), own.map(({ day }) => day), own.map(({ bankReference }) => bankReference)],
-    ...[own.map(({ adjustments }) => String(adjustments)), own.map(({ unknownOrders }) => String(unknownOrders))],
+    ...[own.map(({ adjustments }) => adjustments), own.map(({ unknownOrders }) => unknownOrders)],
   ]
   const ended: MoneyMovement[] = []
   for await (const movement of withMerchantOrderIds(ledger, endedByExceptions(ledger, days))) ended.push(movement)
-  for await (const rows of batchesOf<Texts<MoneyMovement>>(client, MOVEMENTS(...values))) {
+  for await (const rows of batchesOf<MoneyMovement>(client, MOVEMENTS(...values))) {
     for (const row of rows) {
       while (ended[0] !== undefined && ended[0].day < row.day) yield ended.shift() as MoneyMovement
-      yield withPaise<MoneyMovement>(row, 'amount')
+      yield row
     }
   }
   yield* ended
@@ -61,7 +62,7 @@ export async function* movementsOf(ledger: Ledger, days: Days, rests: readonly R
 /** What a person has entered is a movement of its own, and has left nothing owed. */
 async function* endedByExceptions(ledger: Ledger, days: Days): AsyncGenerator<Omit<MoneyMovement, 'merchantOrderId'>> {
   for await (const { day, orderId, exceptionId, id, owed, resolution } of differencesOfDays(ledger, days)) {
-    if (resolution === null || owed === 0n) continue
+    if (resolution === null || owed === 0) continue
     yield { day, kind: 'exception', orderId, reference: exceptionId ?? id, amount: -owed }
   }
 }
@@ -69,19 +70,19 @@ async function* endedByExceptions(ledger: Ledger, days: Days): AsyncGenerator<Om
 /** The movements of merchant $1 from $3 until before $4 as they were known at $2. Rows of the bank count by their transfer. */
 const MOVEMENTS = prepared(`
   with transfer as (
-    select day, reference, sum(net) as net, sum(fee) as fee, sum(tax) as tax, sum(adjustments) as adjustments,
-           sum(unknown_orders) as unknown_orders
-      from (select ${dayOf('at')} as day, bank_reference_number as reference, amount as net, fee, tax, 0 as adjustments,
+    select day, reference, sum(net)::bigint as net, sum(fee)::bigint as fee, sum(tax)::bigint as tax,
+           sum(adjustments)::bigint as adjustments, sum(unknown_orders)::bigint as unknown_orders
+      from (select ${dayOf('at')} as day, bank_reference_number as reference, amount_paise as net, fee_paise as fee, tax_paise as tax, 0 as adjustments,
                    0 as unknown_orders
               from (${settlementsKnown(`status = 'SUCCESS'`)}) s
              where at >= $3 and at < $4
              union all
-            select day, reference, (adjustments + unknown_orders)::numeric / 100, 0, 0, adjustments, unknown_orders
+            select day, reference, adjustments + unknown_orders, 0, 0, adjustments, unknown_orders
               from unnest($5::date[], $6::text[], $7::bigint[], $8::bigint[]) as r (day, reference, adjustments, unknown_orders)) t
      group by day, reference
   ), moved as (
     select l.day, case l.kind when 'payment' then 1 else 2 end as place, l.at, l.kind, l.order_id, i.merchant_order_id,
-           case l.kind when 'payment' then l.item else l.name end as reference, l.amount_paise::numeric(40, 0) as amount
+           case l.kind when 'payment' then l.item else l.name end as reference, l.amount_paise as amount
       from ledger l
       left join payment_intents i on i.mid = $1 and i.order_id = l.order_id
      where l.mid = $1 and l.kind in ('payment', 'refund') and l.at >= $3 and l.at < $4 and ${KNOWN}
@@ -89,7 +90,7 @@ const MOVEMENTS = prepared(`
     select t.day, 3, null, p.kind, null, null, t.reference, -p.amount
       from transfer t
      cross join lateral (
-       values ('payout', ${paiseOf('t.net')}), ('fee', ${paiseOf('t.fee')}), ('tax', ${paiseOf('t.tax')}),
+       values ('payout', t.net), ('fee', t.fee), ('tax', t.tax),
               ('adjustment', -t.adjustments), ('unknown order', -t.unknown_orders)) p (kind, amount)
      where p.amount <> 0
      union all
@@ -101,6 +102,6 @@ const MOVEMENTS = prepared(`
        and r.day >= ${dayOf('$3::timestamptz')} and r.day < ${dayOf('$4::timestamptz')}
   )
   select ${textOf('day')} as day, kind, order_id as "orderId", merchant_order_id as "merchantOrderId", reference,
-         amount::text as amount
+         amount
     from moved m
    order by m.day, place, m.at, reference, array_position(array['payout', 'fee', 'tax', 'adjustment', 'unknown order'], kind), m.amount`)

@@ -5,6 +5,7 @@ import type { ExceptionKind } from '../../gateway/payments/outcome.ts'
 import { overdueBefore } from '../../gateway/refunds/store.ts'
 import { appliedMigrations } from '../../platform/db/migrate.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
+import type { Paise } from '../../platform/money.ts'
 import { istDayOf } from '../../platform/time.ts'
 
 /** For how long an exception has been open. */
@@ -20,8 +21,8 @@ type OldestException = {
   kind: ExceptionKind
   mid: string
   orderId: string
-  /** Decimal text; null where nothing could be read. */
-  amount: string | null
+  /** Null where nothing could be read. */
+  amount: Paise | null
   receivedAt: Date
 }
 
@@ -40,13 +41,13 @@ export type WebhookBehind = {
 /** An order that is paid, and whose return call was attempted for the last time at `givenUpAt`. */
 export type ReturnCallGivenUp = { mid: string; orderId: string; givenUpAt: Date }
 
-/** A refund that waits for its end; `amount` is in paise. */
+/** A refund that waits for its end. */
 export type OpenRefund = {
   mid: string
   refundId: string
   orderId: string
   acquirer: string
-  amount: number
+  amount: Paise
   madeAt: Date
 }
 
@@ -55,10 +56,10 @@ export type OpenCounts = { exceptions: Record<string, number>; refunds: Record<s
 
 /** What needs a person, and what was imported and migrated last. Nothing of a customer. */
 export type Overview = {
-  /** `amount` is that of all open ones, in decimal text. */
-  exceptions: { open: Record<Age, number>; amount: string; oldest: OldestException[] }
-  /** `overdue` are older than T+5 days; `amount` is that of all open ones, in paise. */
-  refunds: { open: number; overdue: number; amount: number; oldest: OpenRefund[] }
+  /** `amount` is that of all open ones. */
+  exceptions: { open: Record<Age, number>; amount: Paise; oldest: OldestException[] }
+  /** `overdue` are older than T+5 days; `amount` is that of all open ones. */
+  refunds: { open: number; overdue: number; amount: Paise; oldest: OpenRefund[] }
   /** Failed attempts to pay orders that were made today (IST), by reason, the most frequent first. */
   failures: { reason: FailureReason; count: number }[]
   /** How many orders of today the next acquirer of their merchant has made. */
@@ -81,19 +82,19 @@ const LISTED = 20
 /** What the operator reads beside the orders. */
 export function createOverview(db: Queryable) {
   async function exceptions(now: Date): Promise<Overview['exceptions']> {
-    const { rows } = await db.query<OldestException & { first: number; second: number; all: number; sum: string }>(
-      `select exception_id as id, kind, mid, order_id as "orderId", case when kind <> 'unreadable' then amount end as amount,
-              received_at as "receivedAt", sum(amount) over () as sum,
-              (count(*) filter (where received_at > $1) over ())::integer as first,
-              (count(*) filter (where received_at > $2) over ())::integer as second,
-              (count(*) over ())::integer as all
+    const { rows } = await db.query<OldestException & { first: number; second: number; all: number; sum: Paise }>(
+      `select exception_id as id, kind, mid, order_id as "orderId", case when kind <> 'unreadable' then amount_paise end as amount,
+              received_at as "receivedAt", (sum(amount_paise) over ())::bigint as sum,
+              count(*) filter (where received_at > $1) over () as first,
+              count(*) filter (where received_at > $2) over () as second,
+              count(*) over () as all
          from payment_exceptions e
         where not exists (select from payment_resolutions r where r.mid = e.mid and r.exception_id = e.exception_id)
         order by received_at, mid, exception_id
         limit $3`,
       [hoursBefore(now, 24), hoursBefore(now, 48), LISTED],
     )
-    const { first, second, all, sum } = rows[0] ?? { first: 0, second: 0, all: 0, sum: '0.00' }
+    const { first, second, all, sum } = rows[0] ?? { first: 0, second: 0, all: 0, sum: 0 }
     return {
       open: { 'under 1 day': first, '1 to 2 days': second - first, 'over 2 days': all - second },
       amount: sum,
@@ -104,8 +105,8 @@ export function createOverview(db: Queryable) {
   async function refunds(now: Date): Promise<Overview['refunds']> {
     const { rows } = await db.query<OpenRefund & { open: number; overdue: number; sum: number }>(
       `select mid, our_refund_id as "refundId", order_id as "orderId", acquirer, amount_paise as amount,
-              created_at as "madeAt", (count(*) over ())::integer as open, (sum(amount_paise) over ())::float8 as sum,
-              (count(*) filter (where created_at < $1) over ())::integer as overdue
+              created_at as "madeAt", count(*) over () as open, (sum(amount_paise) over ())::bigint as sum,
+              count(*) filter (where created_at < $1) over () as overdue
          from refunds
         where status = 'PENDING'
         order by created_at, mid, our_refund_id
@@ -118,7 +119,7 @@ export function createOverview(db: Queryable) {
 
   async function failures(now: Date): Promise<Overview['failures']> {
     const { rows } = await db.query<Overview['failures'][number]>(
-      `select coalesce(t.failure_reason, 'other') as reason, count(*)::integer as count
+      `select coalesce(t.failure_reason, 'other') as reason, count(*) as count
          from merchants m
          join payment_attempts t on t.mid = m.mid and t.order_id >= $1
         group by 1
@@ -130,7 +131,7 @@ export function createOverview(db: Queryable) {
 
   async function countByNext(now: Date): Promise<number> {
     const { rows } = await db.query<{ count: number }>(
-      `select count(*)::integer as count
+      `select count(*) as count
          from merchants m
          join acquirer_intents a on a.mid = m.mid and a.by_fallback and a.order_id >= $1`,
       [orderIdsBegin(istDayOf(now))],
@@ -141,7 +142,7 @@ export function createOverview(db: Queryable) {
   async function webhooksBehind(now: Date): Promise<Overview['webhooks']> {
     const { rows } = await db.query<WebhookBehind & { behind: number }>(
       `select e.mid, e.endpoint_id as "endpointId", d.due_at as "dueSince", e.failing_since as "failingSince",
-              e.disabled_at as "switchedOffAt", count(*) over ()::integer as behind
+              e.disabled_at as "switchedOffAt", count(*) over () as behind
          from webhook_endpoints e
          -- Limited to one, so that each endpoint is one look-up in the index, however many deliveries wait for it.
          left join lateral (
@@ -167,7 +168,7 @@ export function createOverview(db: Queryable) {
    */
   async function returnCallsGivenUp(now: Date): Promise<Overview['returnCalls']> {
     const { rows } = await db.query<ReturnCallGivenUp & { givenUp: number }>(
-      `select mid, order_id as "orderId", attempted_at as "givenUpAt", count(*) over ()::integer as "givenUp"
+      `select mid, order_id as "orderId", attempted_at as "givenUpAt", count(*) over () as "givenUp"
          from webhook_deliveries
         where endpoint_id = '${RETURN_CALL}' and due_at is null and delivered_at is null and attempted_at > $1
         order by attempted_at desc, mid, order_id

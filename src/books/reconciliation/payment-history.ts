@@ -5,6 +5,7 @@ import type { Refund } from '../../gateway/refunds/refund.ts'
 import { listRefunds } from '../../gateway/refunds/store.ts'
 import type { Database } from '../../platform/db/pool.ts'
 import { unpadded, utrOfId } from '../../platform/fields.ts'
+import type { Paise } from '../../platform/money.ts'
 import { CARRIED_UTR } from '../ledger/sql.ts'
 
 export type PaymentHistory = Pick<
@@ -58,14 +59,14 @@ export type ToldMerchant = {
   outcome: string | null
 }
 
-/** A settlement that carries the payment's UTR. Amounts are decimal text. */
+/** A settlement that carries the payment's UTR. */
 export type SettledPayment = {
   mid: string
   utr: string
   paymentUtr: string | null
-  amount: string
-  fee: string | null
-  tax: string | null
+  amount: Paise
+  fee: Paise | null
+  tax: Paise | null
   status: string
   initiatedAt: Date
 }
@@ -75,8 +76,8 @@ export type Sought =
   | { utr: string }
   | { orderId: string }
   | { merchantOrderId: string }
-  /** Amount in paise, of an order made, a payment or an exception from `from` until before `until`. */
-  | { amount: number; from: Date; until: Date }
+  /** Amount of an order made, a payment or an exception from `from` until before `until`. */
+  | { amount: Paise; from: Date; until: Date }
 
 /** Payments that one search shows. */
 const FOUND_LIMIT = 100
@@ -92,7 +93,7 @@ export function createPaymentHistory(db: Database) {
         }
       >(
         `select i.mid, i.order_id as "orderId", i.merchant_order_id as "merchantOrderId",
-                i.amount * 100 + i.paise as amount, i.note, i.status,
+                i.amount_paise as amount, i.note, i.status,
                 i.unreadable_at is not null as "isUnreadable", i.utr, p.bank_reference as "bankReference",
                 p.acquirer_payment_id as "paymentId",
                 i.created_at as "createdAt", i.expires_at as "expiresAt", coalesce(a.acquirer, 'direct') as acquirer,
@@ -166,7 +167,7 @@ export function createPaymentHistory(db: Database) {
   async function settlementsOf(utrs: readonly string[], mid?: string): Promise<SettledPayment[]> {
     const { rows } = await db.query<SettledPayment>(
       // The condition is left out when there is no `mid`: for an `or` Citus would ask every shard.
-      `select mid, utr, payment_utr as "paymentUtr", amount, fee, tax, status, initiated_at as "initiatedAt"
+      `select mid, utr, payment_utr as "paymentUtr", amount_paise as amount, fee_paise as fee, tax_paise as tax, status, initiated_at as "initiatedAt"
          from settlements
         where ${CARRIED_UTR} = any ($1) ${mid === undefined ? '' : 'and mid = $2'}
         order by initiated_at, mid, utr`,
@@ -195,7 +196,7 @@ function ordersOf(sought: Exclude<Sought, { orderId: string }>): { orders: strin
   return {
     orders: `select mid, order_id
                from payment_intents
-              where order_id >= $2 and order_id < $3 and amount * 100 + paise = $4
+              where order_id >= $2 and order_id < $3 and amount_paise = $4
       -- A payment counts on the day of the bank, else on the day on which we heard of it.
       union select p.mid, p.order_id
               from merchants m
@@ -203,7 +204,7 @@ function ordersOf(sought: Exclude<Sought, { orderId: string }>): { orders: strin
              where p.amount_paise = $4 and coalesce(p.paid_at, p.received_at) >= $5 and coalesce(p.paid_at, p.received_at) < $6
       union select mid, order_id
               from payment_exceptions
-             where mid <> '' and amount * 100 = $4 and coalesce(paid_at, received_at) >= $5
+             where mid <> '' and amount_paise = $4 and coalesce(paid_at, received_at) >= $5
                and coalesce(paid_at, received_at) < $6`,
     values: [orderIdsBegin(from), orderIdsBegin(until), amount, from, until],
   }

@@ -42,7 +42,7 @@ function ofChange(change: PaymentChange): Step {
 
 function ofException(exception: PaymentException): Step[] {
   const { id, kind, status, utr, amount, receivedAt, toldBy, note, resolution, resolvedBy, resolvedAt } = exception
-  const facts = [status, utr && `UTR ${utr}`, amount && toIndianRupees(amount), note].filter((fact) => fact)
+  const facts = [status, utr && `UTR ${utr}`, amount !== null && toIndianRupees(amount), note].filter((fact) => fact)
   const kept = { at: receivedAt, what: `exception ${id}: ${[kind, ...facts].join(', ')}`, by: toldBy }
   if (resolvedAt === null) return [{ ...kept, what: `${kept.what}; still open` }]
   return [kept, { at: resolvedAt, what: `exception ${id} resolved: ${resolution}`, by: resolvedBy }]
@@ -83,7 +83,9 @@ function ofWebhook({ type, url, occurredAt, attempts, deliveredAt, dueAt, attemp
 }
 
 function ofSettlement({ utr, amount, fee, tax, status, initiatedAt }: SettledPayment): Step {
-  const kept = [fee && `fee ${toIndianRupees(fee)}`, tax && `tax ${toIndianRupees(tax)}`].filter((part) => part)
+  const kept = [fee !== null && `fee ${toIndianRupees(fee)}`, tax !== null && `tax ${toIndianRupees(tax)}`].filter(
+    (part) => part,
+  )
   const what = [`settled: ${status}, UTR ${utr}, ${toIndianRupees(amount)}`, ...kept].join(', ')
   return { at: initiatedAt, what, by: 'bank' }
 }

@@ -1,8 +1,9 @@
 import type { Database } from '../../platform/db/pool.ts'
 import { unpadded } from '../../platform/fields.ts'
+import type { Paise } from '../../platform/money.ts'
 import { addDays } from '../ledger/bank-days.ts'
 import { createLedger, type Snapshot } from '../ledger/read-ledger.ts'
-import { dayOf, paiseOf, settlementsOfAll, type Texts, textOf, withPaise } from '../ledger/sql.ts'
+import { dayOf, settlementsOfAll, textOf } from '../ledger/sql.ts'
 import { inSnapshot } from './reconcile.ts'
 import { type Rest, readRests } from './rests.ts'
 
@@ -17,12 +18,12 @@ export type PayoutRow = {
   utr: string
   settlementUtr: string
   status: string
-  paid: bigint | null
-  gross: bigint
-  fee: bigint
-  tax: bigint
+  paid: Paise | null
+  gross: Paise
+  fee: Paise
+  tax: Paise
   /** What stands in the bank statement. */
-  net: bigint
+  net: Paise
 }
 
 /** A payment that a payout by sums is for, since no settlement carries it by name. */
@@ -32,7 +33,7 @@ export type PaymentOfSum = {
   orderId: string
   merchantOrderId: string | null
   utr: string
-  paid: bigint
+  paid: Paise
 }
 
 /** `rests` is what the acquirer has added or deducted beside the rows. */
@@ -54,8 +55,7 @@ export async function findPayout(db: Database, asked: Sought): Promise<Payout> {
 async function* readPayout(snapshot: Snapshot, { payout, mid, pid }: Sought): AsyncGenerator<Payout> {
   const { bankDayFrom, previousBankDay } = snapshot.bankDays
   const references = [unpadded(payout)]
-  const found = await snapshot.client.query<Texts<PayoutRow>>(ROWS, [references, snapshot.known, mid, pid])
-  const rows = found.rows.map((row) => withPaise<PayoutRow>(row, 'paid', 'gross', 'fee', 'tax', 'net'))
+  const { rows } = await snapshot.client.query<PayoutRow>(ROWS, [references, snapshot.known, mid, pid])
   const payments: PaymentOfSum[] = []
   const sums = rows.filter(({ orderId, status }) => orderId === null && status === 'SUCCESS')
   for (const { mid, day } of new Map(sums.map((row) => [`${row.mid} ${bankDayFrom(row.day)}`, row])).values()) {
@@ -65,8 +65,8 @@ async function* readPayout(snapshot: Snapshot, { payout, mid, pid }: Sought): As
     if (!settled.some((one) => one.day === day && one.unnamedRows > 0)) continue
     for await (const batch of items) {
       const utrs = batch.flatMap(({ utr, waitsOn }) => (waitsOn === undefined ? [] : [utr]))
-      const unsettled = await snapshot.client.query<Texts<PaymentOfSum>>(UNSETTLED, [mid, utrs])
-      payments.push(...unsettled.rows.map((row) => withPaise<PaymentOfSum>(row, 'paid')))
+      const unsettled = await snapshot.client.query<PaymentOfSum>(UNSETTLED, [mid, utrs])
+      payments.push(...unsettled.rows)
     }
   }
   const rests = await readRests(snapshot, { references })
@@ -77,8 +77,8 @@ async function* readPayout(snapshot: Snapshot, { payout, mid, pid }: Sought): As
 
 const ROWS = `
   select s.mid, ${textOf(dayOf('s.at'))} as day, i.order_id as "orderId", i.merchant_order_id as "merchantOrderId", s.key as utr, s.utr as "settlementUtr",
-         s.status, i.amount * 100 + i.paise as paid, ${paiseOf('s.gross')} as gross,
-         ${paiseOf('coalesce(s.fee, 0)')} as fee, ${paiseOf('coalesce(s.tax, 0)')} as tax, ${paiseOf('s.amount')} as net
+         s.status, i.amount_paise as paid, s.gross_paise as gross,
+         coalesce(s.fee_paise, 0) as fee, coalesce(s.tax_paise, 0) as tax, s.amount_paise as net
     from (${settlementsOfAll(`(bank_reference_number = any ($1) or utr = any ($1) or utr in (upper($1[1]), lower($1[1])))
              and ($3::text is null or mid = $3)
              and ($4::text is null or mid in (select mid from partner_merchants where pid = $4))`)}) s
@@ -88,7 +88,7 @@ const ROWS = `
 /** Payments by their UTRs. */
 const UNSETTLED = `
   select p.mid, ${textOf('p.day')} as day, p.order_id as "orderId", i.merchant_order_id as "merchantOrderId", item as utr,
-         amount_paise::text as paid
+         amount_paise as paid
     from ledger p
     left join payment_intents i on i.mid = $1 and i.order_id = p.order_id
    where p.mid = $1 and kind = 'payment' and item = any ($2)

@@ -1,8 +1,9 @@
 import { batchesOf } from '../../platform/db/batches.ts'
 import { prepared } from '../../platform/db/prepared.ts'
+import type { Paise } from '../../platform/money.ts'
 import type { Days } from '../ledger/bank-days.ts'
 import type { Snapshot } from '../ledger/read-ledger.ts'
-import { boundsOf, dayOf, paiseOf, settlementsKnown, type Texts, textOf, withPaise } from '../ledger/sql.ts'
+import { boundsOf, dayOf, settlementsKnown, textOf } from '../ledger/sql.ts'
 import { amountOf, type Rest, restKey } from './rests.ts'
 
 /**
@@ -22,14 +23,14 @@ export type PayoutLine = {
   recordedAt: Date
   rows: number
   /** Of the rows that pay something out, with fee and tax. */
-  gross: bigint
+  gross: Paise
   /** Of all rows, as in the books: the bank may give back what it kept of a payment, or keep something of a chargeback. */
-  fee: bigint
-  tax: bigint
+  fee: Paise
+  tax: Paise
   /** What other rows take back, with fee and tax, and what the acquirer has added or deducted beside the rows. */
-  deductions: bigint
+  deductions: Paise
   /** What has to stand in the bank statement. */
-  net: bigint
+  net: Paise
 }
 
 /** The payouts of these days to one merchant, oldest first. Memory grows with `rests` alone. */
@@ -40,16 +41,15 @@ export async function* payoutsOf(
   rests: readonly Rest[],
 ): AsyncGenerator<PayoutLine> {
   const own = new Map(rests.flatMap((rest) => (rest.mid === mid ? [[restKey(rest), amountOf(rest)]] : [])))
-  for await (const rows of batchesOf<Texts<PayoutLine>>(client, PAYOUTS(mid, known, ...boundsOf(days)))) {
-    for (const row of rows) {
-      const payout = withPaise<PayoutLine>(row, 'gross', 'fee', 'tax', 'deductions', 'net')
-      const rest = own.get(restKey(payout)) ?? 0n
+  for await (const rows of batchesOf<PayoutLine>(client, PAYOUTS(mid, known, ...boundsOf(days)))) {
+    for (const payout of rows) {
+      const rest = own.get(restKey(payout)) ?? 0
       yield { ...payout, deductions: payout.deductions + rest, net: payout.net + rest }
     }
   }
 }
 
-const sumWhere = (condition: string) => paiseOf(`coalesce(sum(gross) filter (where ${condition}), 0)`)
+const sumWhere = (condition: string) => `coalesce(sum(gross_paise) filter (where ${condition}), 0)::bigint`
 
 const AROUND = `initiated_at between $3::timestamptz - interval '31 days' and $4::timestamptz + interval '31 days'`
 
@@ -59,10 +59,11 @@ const AROUND = `initiated_at between $3::timestamptz - interval '31 days' and $4
  */
 const PAYOUTS = prepared(`
   select ${textOf(dayOf('max(at)'))} as day, $1 as mid, account, bank_reference_number as "bankReference",
-         case when count(*) = 1 then min(utr) end as utr, count(*)::integer as rows,
+         case when count(*) = 1 then min(utr) end as utr, count(*) as rows,
          greatest(max(least(recorded_at, first_recorded_at)), 'epoch') as "recordedAt",
-         ${sumWhere('amount >= 0')} as gross, ${paiseOf('coalesce(sum(fee), 0)')} as fee, ${paiseOf('coalesce(sum(tax), 0)')} as tax,
-         ${sumWhere('amount < 0')} as deductions, ${paiseOf('sum(amount)')} as net
+         ${sumWhere('amount_paise >= 0')} as gross, coalesce(sum(fee_paise), 0)::bigint as fee,
+         coalesce(sum(tax_paise), 0)::bigint as tax,
+         ${sumWhere('amount_paise < 0')} as deductions, sum(amount_paise)::bigint as net
     from (${settlementsKnown(`status = 'SUCCESS' and ${AROUND}`)}) s
     left join (select utr, min(recorded_at) as first_recorded_at
                  from settlement_versions

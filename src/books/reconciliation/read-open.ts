@@ -2,10 +2,11 @@ import { orderIdsBegin } from '../../gateway/payments/intent.ts'
 import { overdueBefore } from '../../gateway/refunds/store.ts'
 import { batchesOf } from '../../platform/db/batches.ts'
 import { prepared } from '../../platform/db/prepared.ts'
+import type { Paise } from '../../platform/money.ts'
 import type { Days } from '../ledger/bank-days.ts'
 import type { DifferenceKind } from '../ledger/differences.ts'
 import type { Ledger } from '../ledger/read-ledger.ts'
-import { boundsOf, paiseOf, type Texts, textOf, withPaise } from '../ledger/sql.ts'
+import { boundsOf, textOf } from '../ledger/sql.ts'
 
 /** What a person has entered to end a difference; `amount` is what it adds to what the bank owes, in paise. */
 export type Entry = {
@@ -15,18 +16,18 @@ export type Entry = {
   orderId: string | null
   utr: string | null
   settlementUtr: string | null
-  amount: bigint
+  amount: Paise
   reason: string
 }
 
 export async function readEntries({ client, mid, known }: Ledger, { from, to }: Days): Promise<Entry[]> {
-  const { rows } = await client.query<Texts<Entry>>(ENTRIES(mid, known, from, to))
-  return rows.map((row) => withPaise<Entry>(row, 'amount'))
+  const { rows } = await client.query<Entry>(ENTRIES(mid, known, from, to))
+  return rows
 }
 
 const ENTRIES = prepared(`
   select difference_id as "differenceId", ${textOf('day')} as day, kind, order_id as "orderId", utr,
-         settlement_utr as "settlementUtr", amount_paise::text as amount, reason
+         settlement_utr as "settlementUtr", amount_paise as amount, reason
     from difference_resolutions
    where mid = $1 and resolved_at <= $2 and day >= $3 and day <= $4
    order by day, difference_id, entry`)
@@ -41,7 +42,7 @@ export type OpenException = {
   kind: string
   orderId: string
   utr: string
-  amount: bigint | null
+  amount: Paise | null
   receivedAt: Date
 }
 
@@ -49,14 +50,14 @@ export type OpenException = {
 export async function* openExceptions({ client, mid, known }: Ledger, days: Days): AsyncGenerator<OpenException> {
   const [begin, end] = boundsOf(days)
   const query = OPEN_EXCEPTIONS(mid, known, begin, end, orderIdsBegin(begin), orderIdsBegin(end))
-  for await (const rows of batchesOf<Texts<OpenException>>(client, query)) {
-    yield* rows.map((row) => withPaise<OpenException>(row, 'amount'))
+  for await (const rows of batchesOf<OpenException>(client, query)) {
+    yield* rows
   }
 }
 
 const OPEN_EXCEPTIONS = prepared(`
   select mid, exception_id as "exceptionId", kind, order_id as "orderId", utr,
-         case when kind <> 'unreadable' then ${paiseOf('amount')} end as amount, received_at as "receivedAt"
+         case when kind <> 'unreadable' then amount_paise end as amount, received_at as "receivedAt"
     from payment_exceptions e
    where mid = $1 and received_at <= $2
      and (received_at >= $3 and received_at < $4 or mid <> '' and order_id >= $5 and order_id < $6)
@@ -71,19 +72,19 @@ export type OverdueRefund = {
   refundId: string
   orderId: string
   acquirer: string
-  amount: bigint
+  amount: Paise
   madeAt: Date
 }
 
 /** Refunds made until the end of these days that were open after T+5 days, as it was known. */
 export async function overdueRefunds({ client, mid, known }: Ledger, days: Days): Promise<OverdueRefund[]> {
   const query = OVERDUE_REFUNDS(mid, known, overdueBefore(known), boundsOf(days)[1])
-  const { rows } = await client.query<Texts<OverdueRefund>>(query)
-  return rows.map((row) => withPaise<OverdueRefund>(row, 'amount'))
+  const { rows } = await client.query<OverdueRefund>(query)
+  return rows
 }
 
 const OVERDUE_REFUNDS = prepared(`
-  select mid, our_refund_id as "refundId", order_id as "orderId", acquirer, amount_paise::text as amount,
+  select mid, our_refund_id as "refundId", order_id as "orderId", acquirer, amount_paise as amount,
          created_at as "madeAt"
     from refunds
    where mid = $1 and created_at < least($3::timestamptz, $4) and (ended_at is null or ended_at > $2)

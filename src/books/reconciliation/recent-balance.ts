@@ -1,6 +1,7 @@
 import type { PoolClient } from 'pg'
 import { hasState, QUERY_CANCELED } from '../../platform/db/outage.ts'
 import { type Database, readBriefly, setLocally } from '../../platform/db/pool.ts'
+import type { Paise } from '../../platform/money.ts'
 import { startOfDay, toIstDay } from '../../platform/time.ts'
 import { addDays, type Days } from '../ledger/bank-days.ts'
 import { createLedger } from '../ledger/read-ledger.ts'
@@ -18,8 +19,8 @@ export type RecentBalance = Days & {
   balances: boolean
   differences: number
   openExceptions: number
-  carriedForward: bigint
-  open: { count: number; owed: bigint; oldest: string | null }
+  carriedForward: Paise
+  open: { count: number; owed: Paise; oldest: string | null }
 }
 
 /** More merchants than these are left to `ops reconcile`. */
@@ -49,8 +50,8 @@ export async function balanceUntilYesterday(
       const days = { from: snapshot.bankDays.previousBankDay(to), to }
       const mids = await midsSince(client, closed && startOfDay(addDays(closed.to, -31)), closed?.month)
       if (mids.length > MERCHANTS_READ) return undefined
-      let [differences, exceptions, carriedForward] = [0, 0, 0n]
-      const open: RecentBalance['open'] = { count: 0, owed: 0n, oldest: null }
+      let [differences, exceptions, carriedForward] = [0, 0, 0]
+      const open: RecentBalance['open'] = { count: 0, owed: 0, oldest: null }
       for (const mid of mids) {
         if (performance.now() > until) return undefined
         const ledger = createLedger(snapshot, mid)

@@ -1,4 +1,4 @@
-import { toSumText } from '../../platform/money.ts'
+import { type Paise, toDecimalText } from '../../platform/money.ts'
 import { toIstDay } from '../../platform/time.ts'
 import { addDays, type BankDays, type Days } from '../ledger/bank-days.ts'
 import { type Difference, differenceId, isBesideLedger, owedBy, type Unnamed } from '../ledger/differences.ts'
@@ -53,7 +53,7 @@ export async function* reconcileMerchant(ledger: Ledger, days: Days): AsyncGener
     else if (finding.type === 'difference') addResolved(at(byDay, finding.day), -finding.owed)
     yield finding
   }
-  if (!told && byDay.size === 0 && brought === 0n) return
+  if (!told && byDay.size === 0 && brought === 0) return
   if (!told) yield merchant
   for (const [day, daySums] of [...byDay].sort(([a], [b]) => (a < b ? -1 : 1))) {
     const carried = carriedBy(total.carried, daySums)
@@ -256,7 +256,7 @@ async function* nameEach(
       const { day, kind, orderId, utr, settlementUtr } = ended[0] as Entry
       if (day >= next) return
       entered.delete(id)
-      const nothing = { paid: null, settled: null, owed: 0n, exceptionId: null, resolution: null, entries: 0 }
+      const nothing = { paid: null, settled: null, owed: 0, exceptionId: null, resolution: null, entries: 0 }
       const gone = {
         id,
         mid,
@@ -279,11 +279,11 @@ const withName = (one: Unnamed): Difference => ({ ...one, id: differenceId(one),
 function endedBy(entries: readonly Entry[] = [], difference: Difference): Difference {
   const last = entries.at(-1)
   if (last === undefined) return difference
-  const ended = entries.reduce((sum, { amount }) => sum + amount, 0n)
-  const owed = isBesideLedger(difference) ? 0n : difference.owed + ended
+  const ended = entries.reduce((sum, { amount }) => sum + amount, 0)
+  const owed = isBesideLedger(difference) ? 0 : difference.owed + ended
   const known = { ...difference, owed, entries: entries.length }
-  if (owed === 0n) return { ...known, resolution: last.reason }
-  const before = `${toSumText(-ended)} of it was resolved: ${last.reason}`
+  if (owed === 0) return { ...known, resolution: last.reason }
+  const before = `${toDecimalText(-ended)} of it was resolved: ${last.reason}`
   return { ...known, cause: `${difference.cause}; ${before}` }
 }
 
@@ -291,7 +291,7 @@ function endedBy(entries: readonly Entry[] = [], difference: Difference): Differ
  * What the bank owes the merchant before `day`: all movements until then, less the differences that the resolution of an exception
  * accounts for, which is no movement.
  */
-export async function broughtForward(ledger: Ledger, day: string): Promise<bigint> {
+export async function broughtForward(ledger: Ledger, day: string): Promise<Paise> {
   const sum = await ledger.sumBefore(day)
   const { ofUtr } = await ledger.exceptions()
   const { refundsOf, ...matched } = await ledger.matched()

@@ -39,7 +39,7 @@ export async function* reconcile(db: Database, asked: Asked): AsyncGenerator<Fin
   yield* inSnapshot(db, asked.now, async function* (newSnapshot) {
     const closed = await readClosedBase(newSnapshot.client, newSnapshot.known, asked.from)
     const snapshot = { ...newSnapshot, closed }
-    const all = totalsFrom(0n)
+    const all = totalsFrom(0)
     const month = closedMonthOf(asked, await readClosedMonths(snapshot))
     for await (const mid of midsOf(snapshot.client, asked)) {
       const ledger = createLedger(snapshot, mid)
@@ -55,11 +55,11 @@ export async function* reconcile(db: Database, asked: Asked): AsyncGenerator<Fin
       }
       // A merchant who had something when the month was closed, and has nothing now.
       if (isReported || month?.figures[mid] === undefined) continue
-      const changed = await compareWithClosed(ledger, month, totalsFrom(0n))
+      const changed = await compareWithClosed(ledger, month, totalsFrom(0))
       if (changed === undefined) continue
       yield { type: 'merchant', mid, file: 'by payment' }
       yield { type: 'changed', mid, ...changed }
-      yield { type: 'total', mid, sums: totalsFrom(0n) }
+      yield { type: 'total', mid, sums: totalsFrom(0) }
     }
     const isAll = asked.mid === undefined && asked.pid === undefined
     yield {

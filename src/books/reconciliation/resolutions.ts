@@ -1,4 +1,5 @@
 import type { Queryable } from '../../platform/db/pool.ts'
+import type { Paise } from '../../platform/money.ts'
 import { type Difference, isBesideLedger } from '../ledger/differences.ts'
 
 /** What a difference is written off as, in the words of the accountant. */
@@ -16,7 +17,7 @@ export async function enterResolution(
   { reason, as, by, now }: Ending,
 ): Promise<boolean> {
   const { id, mid, day, kind, orderId, utr, settlementUtr, entries } = difference
-  const moved = isBesideLedger(difference) ? 0n : -difference.owed
+  const moved = isBesideLedger(difference) ? 0 : -difference.owed
   const { rows } = await db.query(
     `insert into difference_resolutions
        (mid, difference_id, entry, day, kind, order_id, utr, settlement_utr, amount_paise, reason, resolved_by, resolved_at,
@@ -24,12 +25,12 @@ export async function enterResolution(
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
      on conflict do nothing
      returning 1`,
-    [mid, id, entries + 1, day, kind, orderId, utr, settlementUtr, String(moved), reason, by, now, as],
+    [mid, id, entries + 1, day, kind, orderId, utr, settlementUtr, moved, reason, by, now, as],
   )
   return rows.length === 1
 }
 
-/** An entry by which a person has ended a difference. `amount` is what the bank owes more by it, as decimal text. */
+/** An entry by which a person has ended a difference. `amount` is what the bank owes more by it. */
 export type Resolution = {
   resolvedAt: Date
   resolvedBy: string
@@ -40,7 +41,7 @@ export type Resolution = {
   orderId: string | null
   merchantOrderId: string | null
   as: string | null
-  amount: string
+  amount: Paise
   reason: string
 }
 
@@ -51,7 +52,7 @@ export async function listResolutions(db: Queryable, { mid, from, until }: Sough
   const { rows } = await db.query<Resolution>(
     `select resolved_at as "resolvedAt", resolved_by as "resolvedBy", r.mid, to_char(day, 'YYYY-MM-DD') as day, kind,
             difference_id as "differenceId", r.order_id as "orderId", i.merchant_order_id as "merchantOrderId",
-            written_off_as as "as", (amount_paise::numeric / 100)::numeric(20, 2)::text as amount, reason
+            written_off_as as "as", amount_paise as amount, reason
        from difference_resolutions r
        left join payment_intents i on i.mid = r.mid and i.order_id = r.order_id
       where ($1::text is null or r.mid = $1) and resolved_at >= coalesce($2::timestamptz, '-infinity')

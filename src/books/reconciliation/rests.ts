@@ -1,3 +1,4 @@
+import type { Paise } from '../../platform/money.ts'
 import { toIstDay } from '../../platform/time.ts'
 import { addDays, type Days } from '../ledger/bank-days.ts'
 import type { Snapshot } from '../ledger/read-ledger.ts'
@@ -14,11 +15,11 @@ export type Rest = {
   /** The day of the payout's last row, else the acquirer's. */
   day: string
   mid: string | null
-  adjustments: bigint
-  unknownOrders: bigint
+  adjustments: Paise
+  unknownOrders: Paise
 }
 
-export const amountOf = ({ adjustments, unknownOrders }: Rest): bigint => adjustments + unknownOrders
+export const amountOf = ({ adjustments, unknownOrders }: Rest): Paise => adjustments + unknownOrders
 
 /** The days around `days` on which rows of a transfer may lie, and on which it may be listed or arrive: within 31 days. */
 export const aroundOf = ({ from, to }: Days): Days => ({ from: addDays(from, -31), to: addDays(to, 31) })
@@ -29,7 +30,7 @@ type Filter = { days: Days; references?: never } | { references: readonly string
 export async function readRests({ client, known }: Snapshot, { days, references }: Filter): Promise<Rest[]> {
   const around = days && aroundOf(days)
   const stored = await client.query<Stored>(STORED, [references, known, around?.from, around?.to])
-  const rests = stored.rows.filter(({ amount }) => amount !== '0' || references !== undefined)
+  const rests = stored.rows.filter(({ amount }) => amount !== 0 || references !== undefined)
   if (rests.length === 0) return []
   // By every merchant, since the index of settlements begins with the merchant.
   const merchants = await client.query<{ mid: string }>('select mid from merchants')
@@ -48,13 +49,7 @@ export async function readRests({ client, known }: Snapshot, { days, references 
     const day = payout?.day ?? rest.day
     if (days && (day < days.from || day > days.to)) return []
     const mid = payout?.mids.length === 1 ? (payout.mids[0] as string) : null
-    return {
-      ...rest,
-      day,
-      mid,
-      adjustments: BigInt(amount) - BigInt(unknownOrders),
-      unknownOrders: BigInt(unknownOrders),
-    }
+    return { ...rest, day, mid, adjustments: amount - unknownOrders, unknownOrders }
   })
   return found.sort((a, b) => (`${a.day} ${restKey(a)}` < `${b.day} ${restKey(b)}` ? -1 : 1))
 }
@@ -62,15 +57,15 @@ export async function readRests({ client, known }: Snapshot, { days, references 
 export const restKey = ({ account, bankReference }: { account: string | null; bankReference: string }) =>
   `${account ?? ''} ${bankReference}`
 
-type Stored = Pick<Rest, 'account' | 'bankReference' | 'day'> & { amount: string; unknownOrders: string }
+type Stored = Pick<Rest, 'account' | 'bankReference' | 'day'> & { amount: Paise; unknownOrders: Paise }
 type Carried = Pick<Rest, 'account' | 'bankReference' | 'day'> & { mids: string[] }
 
 /** Also a rest of 0, since an earlier import may have found another. */
 const STORED = `
   select distinct on (account, bank_reference_number) account, bank_reference_number as "bankReference",
-         amount_paise::text as amount, unknown_orders_paise::text as "unknownOrders",
+         r.amount_paise as amount, unknown_orders_paise as "unknownOrders",
          ${textOf('day')} as day
-    from payout_rests
+    from payout_rests r
     join settlement_imports using (import_id)
    where imported_at <= $2 and (undone_at is null or undone_at > $2)
      and ($1::text[] is null or bank_reference_number = any ($1))

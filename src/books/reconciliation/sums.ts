@@ -1,4 +1,4 @@
-import { toSumText } from '../../platform/money.ts'
+import { type Paise, toDecimalText } from '../../platform/money.ts'
 
 /** Counts and amounts of one or more days. Amounts are in paise. */
 export const COUNTS = [
@@ -28,28 +28,28 @@ export const AMOUNTS = [
   'awaited',
 ] as const
 
-export type Sums = Record<(typeof COUNTS)[number], number> & Record<(typeof AMOUNTS)[number], bigint>
+export type Sums = Record<(typeof COUNTS)[number], number> & Record<(typeof AMOUNTS)[number], Paise>
 
 /** What the bank owes the merchant before and after: `brought + paid - gross - refunded + resolved = carried`. */
-export type Balance = { brought: bigint; carried: bigint }
+export type Balance = { brought: Paise; carried: Paise }
 
 export type Totals = Sums & Balance & { openExceptions: number }
 
 export const noSums = (): Sums => ({
   ...(Object.fromEntries(COUNTS.map((name) => [name, 0])) as Record<(typeof COUNTS)[number], number>),
-  ...(Object.fromEntries(AMOUNTS.map((name) => [name, 0n])) as Record<(typeof AMOUNTS)[number], bigint>),
+  ...(Object.fromEntries(AMOUNTS.map((name) => [name, 0])) as Record<(typeof AMOUNTS)[number], Paise>),
 })
 
 /** Totals that begin with what the bank owes already. */
-export const totalsFrom = (brought: bigint): Totals => ({ ...noSums(), openExceptions: 0, brought, carried: brought })
+export const totalsFrom = (brought: Paise): Totals => ({ ...noSums(), openExceptions: 0, brought, carried: brought })
 
-export const carriedBy = (brought: bigint, { paid, gross, refunded, resolved }: Sums): bigint =>
+export const carriedBy = (brought: Paise, { paid, gross, refunded, resolved }: Sums): Paise =>
   brought + paid - gross - refunded + resolved
 
 /** Enters what the bank owes more by a resolution; less where it is negative. */
-export function addResolved(sums: Sums, paise: bigint): void {
+export function addResolved(sums: Sums, paise: Paise): void {
   sums.resolved += paise
-  if (paise > 0n) sums.resolvedPlus += paise
+  if (paise > 0) sums.resolvedPlus += paise
 }
 
 /** Adds the counts and amounts of `sums`. */
@@ -68,23 +68,23 @@ export function addTotals(all: Totals, one: Totals): void {
 
 /** Sums by the names under which they are printed and kept; amounts in rupees. Only totals have `openExceptions`. */
 export const spellSums = (sums: Sums & Balance & { openExceptions?: number }) => ({
-  broughtForward: toSumText(sums.brought),
+  broughtForward: toDecimalText(sums.brought),
   payments: sums.paidCount,
-  paid: toSumText(sums.paid),
+  paid: toDecimalText(sums.paid),
   fromDayFile: sums.fromDayFile,
   settlements: sums.settledCount,
-  settled: toSumText(sums.gross),
-  fee: toSumText(sums.fee),
-  tax: toSumText(sums.tax),
-  net: toSumText(sums.net),
-  refunded: toSumText(sums.refunded),
-  resolved: toSumText(sums.resolved),
-  resolvedPlus: toSumText(sums.resolvedPlus),
-  resolvedMinus: toSumText(sums.resolved - sums.resolvedPlus),
-  carriedForward: toSumText(sums.carried),
-  awaited: toSumText(sums.awaited),
+  settled: toDecimalText(sums.gross),
+  fee: toDecimalText(sums.fee),
+  tax: toDecimalText(sums.tax),
+  net: toDecimalText(sums.net),
+  refunded: toDecimalText(sums.refunded),
+  resolved: toDecimalText(sums.resolved),
+  resolvedPlus: toDecimalText(sums.resolvedPlus),
+  resolvedMinus: toDecimalText(sums.resolved - sums.resolvedPlus),
+  carriedForward: toDecimalText(sums.carried),
+  awaited: toDecimalText(sums.awaited),
   // A second name of `awaited`, which stored totals of closed months carry.
-  open: toSumText(sums.awaited),
+  open: toDecimalText(sums.awaited),
   differences: sums.differences,
   openExceptions: sums.openExceptions,
 })

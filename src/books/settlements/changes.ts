@@ -1,5 +1,6 @@
 import type { LineFault } from '../../platform/csv/csv.ts'
 import { type Queryable, setLocally } from '../../platform/db/pool.ts'
+import type { Paise } from '../../platform/money.ts'
 import { toIstDay } from '../../platform/time.ts'
 import { intoVersions } from './imports.ts'
 import type { SettlementStatus } from './settlements.ts'
@@ -27,10 +28,11 @@ export async function storeChanges(
 }
 
 /**
- * The fields that a later file may change. Amounts are decimal text with two decimals, days `YYYY-MM-DD`; null where no
+ * The fields that a later file may change. Days are `YYYY-MM-DD`; null where no
  * file has given one yet.
  */
-type Changeable = { status: SettlementStatus } & Record<(typeof ADDED)[number], string | null>
+type Changeable = { status: SettlementStatus } & Record<'fee' | 'tax', Paise | null> &
+  Record<'payment_utr' | 'account' | 'value_date', string | null>
 
 /** What an import may leave open, and a later one may fill. */
 const ADDED = ['fee', 'tax', 'payment_utr', 'account', 'value_date'] as const
@@ -61,26 +63,26 @@ async function findDifferences(client: Queryable, { importId, account, bases }: 
   // Each settlement is one look-up in the index: a scan for every batch would read a table of millions a hundred times.
   await setLocally(client, ['enable_seqscan = off', 'enable_hashjoin = off', 'enable_mergejoin = off'])
   const changeable = (of: string, account: string) =>
-    `json_build_object('status', ${of}.status, 'fee', ${of}.fee::text, 'tax', ${of}.tax::text,
+    `json_build_object('status', ${of}.status, 'fee', ${of}.fee_paise, 'tax', ${of}.tax_paise,
                        'payment_utr', ${of}.payment_utr, 'account', ${account}, 'value_date', ${of}.value_date)`
   const { rows } = await client.query<Difference>(
-    `select i.line::float8 as line, i.mid, i.utr, ${changeable('i', '$2::text')} as said,
+    `select i.line, i.mid, i.utr, ${changeable('i', '$2::text')} as said,
             ${changeable('s', 's.account')} as stored, s.import_id as "storedBy",
             coalesce(i.given_payment_utr, i.payment_utr) as "givenPaymentUtr",
             case when i.value_date is not null
                  then to_char(s.initiated_at at time zone interval '330 minutes', 'YYYY-MM-DD') end as "initiatedOn",
             array_remove(array[
-              case when s.amount <> i.amount then 'amount' end,
+              case when s.amount_paise <> i.amount_paise then 'amount' end,
               case when s.bank_reference_number <> i.bank_reference_number then 'bank_reference_number' end,
               case when s.initiated_at <> i.initiated_at then 'initiation_date' end], null) as others
        from incoming i
        join settlements s on s.mid = i.mid and s.utr = i.utr
       where s.status = 'PENDING'
          or s.import_id <> all ($1::integer[])
-         or (s.status, s.amount, s.bank_reference_number, s.initiated_at)
-            <> (i.status, i.amount, i.bank_reference_number, i.initiated_at)
-         or i.fee is not null and s.fee is distinct from i.fee
-         or i.tax is not null and s.tax is distinct from i.tax
+         or (s.status, s.amount_paise, s.bank_reference_number, s.initiated_at)
+            <> (i.status, i.amount_paise, i.bank_reference_number, i.initiated_at)
+         or i.fee_paise is not null and s.fee_paise is distinct from i.fee_paise
+         or i.tax_paise is not null and s.tax_paise is distinct from i.tax_paise
          or i.payment_utr is not null and s.payment_utr is distinct from i.payment_utr
          or i.value_date is not null and s.value_date is distinct from i.value_date
          or $2 is not null and s.account is distinct from $2
@@ -110,7 +112,10 @@ function separateChanges(
     const next: Changeable = { ...current, status: said.status }
     // Stored before its payment was known.
     if (next.payment_utr !== null && next.payment_utr === givenPaymentUtr) next.payment_utr = null
-    for (const field of ADDED) next[field] ??= said[field]
+    const fill = <Field extends (typeof ADDED)[number]>(field: Field) => {
+      next[field] ??= said[field]
+    }
+    ADDED.forEach(fill)
     next.value_date = valueDate(current, said, { initiatedOn, today })
     const isOther = (field: (typeof ADDED)[number]) =>
       said[field] !== null && next[field] !== null && said[field] !== next[field]
@@ -160,7 +165,7 @@ async function change(client: Queryable, changed: Changed[], { importId, now }: 
     `with changed as (
        select *
          from json_to_recordset($3)
-              as c (mid text, utr text, status text, fee numeric, tax numeric, payment_utr text, account text,
+              as c (mid text, utr text, status text, fee bigint, tax bigint, payment_utr text, account text,
                     value_date date)
      ), before as (
        ${intoVersions({ undone: false })}
@@ -169,7 +174,7 @@ async function change(client: Queryable, changed: Changed[], { importId, now }: 
         where s.import_id is distinct from $1
      )
      update settlements s
-        set status = c.status, fee = c.fee, tax = c.tax, payment_utr = c.payment_utr, account = c.account,
+        set status = c.status, fee_paise = c.fee, tax_paise = c.tax, payment_utr = c.payment_utr, account = c.account,
             value_date = c.value_date, import_id = $1, recorded_at = greatest(s.recorded_at, $2)
        from changed c
       where s.mid = c.mid and s.utr = c.utr`,

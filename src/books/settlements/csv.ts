@@ -1,8 +1,8 @@
-import { isNothing, readUnits, withoutMinus } from '../../platform/csv/amounts.ts'
+import { isAmount, isNothing, isTooLarge, withoutMinus } from '../../platform/csv/amounts.ts'
 import type { BankForm, CsvFormat } from '../../platform/csv/header.ts'
 import { type FieldReaders, fieldReaders, IGNORED, type Layout, ONE_NAME } from '../../platform/csv/layouts.ts'
 import { IDENTIFIER, IDENTIFIER_RULE, UTR, UTR_RULE, unpadded } from '../../platform/fields.ts'
-import { counted, SETTLED_AMOUNT } from '../../platform/money.ts'
+import { counted, toPaise } from '../../platform/money.ts'
 import { DAY_RULE, dayText, MOMENT_RULE, readMoment } from '../../platform/time.ts'
 import { rowMoneyReader } from './row-money.ts'
 
@@ -17,9 +17,16 @@ type Column = {
 
 const matching = (pattern: RegExp) => (field: string) => (pattern.test(field) ? field : undefined)
 
+/** An amount of a settlement is negative where the bank takes money back. Zero has no sign. */
+const SETTLED_AMOUNT = /^(?!-0+(?:\.0+)?$)-?[0-9]{1,12}(?:\.[0-9]{1,2})?$/
+
 const AMOUNT = {
-  read: matching(SETTLED_AMOUNT),
-  rule: 'must be rupees such as 250 or -249.50, below 1000000000000',
+  /** COPY gets paise. */
+  read(field: string) {
+    const paise = SETTLED_AMOUNT.test(field) ? toPaise(field) : undefined
+    return paise === undefined || isTooLarge(paise) ? undefined : String(paise)
+  },
+  rule: 'must be rupees such as 250 or -249.50, at most 100000000000',
 }
 const MOMENT = { read: readMoment, rule: MOMENT_RULE, written: 'time' } as const
 
@@ -95,7 +102,7 @@ export function settlementFile(layout?: Layout): { format: CsvFormat; notes: () 
     const moved = money?.read(fieldsOf, line)
     if (moved?.faults) faults.push(...moved.faults)
     const copied = columns.map(({ name, read, rule, optional, called, at }) => {
-      if (moved && isMoney(name)) return moved.value?.[name] ?? NULL
+      if (moved && isMoney(name)) return String(moved.value?.[name] ?? NULL)
       const written = fields[at] ?? ''
       const field = layout && name !== 'status' && isNothing(written) ? '' : written
       if (optional && field === '' && (isNamed || name !== 'utr')) return NULL
@@ -108,7 +115,7 @@ export function settlementFile(layout?: Layout): { format: CsvFormat; notes: () 
       for (const name of ['fee', 'tax'])
         if (copiedOf(name)?.startsWith('-')) faults.push(`${name} must not be negative where amount is not`)
     if (faults.length > 0) return { faults }
-    if (/^0+(?:\.0+)?$/.test(copiedOf('amount') as string)) zeros += 1
+    if (copiedOf('amount') === '0') zeros += 1
     // Nothing needs escaping: the rules refuse every character that the text format of COPY escapes.
     return { value: copied.join('\t') }
   }
@@ -153,7 +160,7 @@ function bankForm({ columns }: Layout, { isLikeDay, rules, status }: FieldReader
     amountsAt: placesOf(...MONEY, 'credit', 'debit'),
     isLikeRow: (fields) =>
       references.some((at) => /\p{L}|\d{6}/u.test(fields[at] ?? '')) &&
-      amounts.some((at) => (readUnits(fields[at] ?? '') ?? 0n) !== 0n),
+      amounts.some((at) => isAmount(fields[at] ?? '')),
     day: { at: day, rule: `${columns[day]?.[1]} (initiation_date) ${rules.day}` },
   }
 }

@@ -1,5 +1,6 @@
 import type { LineFault } from '../../platform/csv/csv.ts'
 import { type Queryable, setLocally } from '../../platform/db/pool.ts'
+import type { Paise } from '../../platform/money.ts'
 
 /**
  * Rows with a negative amount, by which the bank takes a payment back. One that repeats its payment's UTR, which names
@@ -17,17 +18,16 @@ export async function prepareDeductions(client: Queryable): Promise<void> {
 }
 
 /** Moves negative rows out of `incoming`. Returns their number, and the sum of all rows in paise. */
-export async function setDeductionsAside(client: Queryable): Promise<{ deductions: number; amount: bigint }> {
-  const { rows } = await client.query<{ deductions: number; paise: string }>(
+export async function setDeductionsAside(client: Queryable): Promise<{ deductions: number; amount: Paise }> {
+  const { rows } = await client.query<{ deductions: number; amount: Paise }>(
     `with moved as (
-       delete from incoming where amount < 0 returning *
+       delete from incoming where amount_paise < 0 returning *
      ), kept as (
        insert into deductions select * from moved
      )
-     select (select count(*)::integer from moved) as deductions, trunc(sum(amount) * 100)::text as paise from incoming`,
+     select (select count(*) from moved) as deductions, sum(amount_paise)::bigint as amount from incoming`,
   )
-  const [{ deductions, paise }] = rows as [{ deductions: number; paise: string }]
-  return { deductions, amount: BigInt(paise) }
+  return rows[0] as { deductions: number; amount: Paise }
 }
 
 /**
@@ -51,18 +51,18 @@ export async function nameDeductions(client: Queryable): Promise<LineFault[]> {
        select d.line
          from deductions d
          join settlements s on s.mid = d.mid and s.utr = any (array[d.utr, upper(d.utr), lower(d.utr)])
-        where d.payment_utr is null and s.amount >= 0
+        where d.payment_utr is null and s.amount_paise >= 0
        except
        -- Stored before its payment was known.
        select d.line
          from deductions d
-         join settlements s using (mid, utr, amount, bank_reference_number, initiated_at)
+         join settlements s using (mid, utr, amount_paise, bank_reference_number, initiated_at)
      ), unnamed as (
-       select line, mid, upper(utr) as payment, amount, bank_reference_number, initiated_at
+       select line, mid, upper(utr) as payment, amount_paise, bank_reference_number, initiated_at
          from deductions
          join repeating using (line)
      ), stored as (
-       select s.mid, payment, s.amount, s.bank_reference_number, s.initiated_at,
+       select s.mid, payment, s.amount_paise, s.bank_reference_number, s.initiated_at,
               substr(s.utr, length(payment) + 2)::integer as number
          from (select distinct mid, payment from unnamed) u
          join settlements s on s.mid = u.mid and s.utr > payment || 'R' and s.utr < payment || 'S'
@@ -73,7 +73,7 @@ export async function nameDeductions(client: Queryable): Promise<LineFault[]> {
          from (select *, null::integer as number from unnamed
                union all
                select null, * from stored) known
-       window same as (partition by mid, payment, amount, bank_reference_number, initiated_at)
+       window same as (partition by mid, payment, amount_paise, bank_reference_number, initiated_at)
      )
      select line, payment,
             payment || 'R' || coalesce(number, newest + dense_rank() over (
@@ -86,7 +86,7 @@ export async function nameDeductions(client: Queryable): Promise<LineFault[]> {
   )
   const { rows } = await client.query<{ line: number; length: number }>(
     `delete from deductions d using names n where n.line = d.line and length(n.utr) > 35
-     returning d.line::float8 as line`,
+     returning d.line`,
   )
   return rows.map(({ line }) => ({ line, text: TOO_LONG }))
 }
@@ -103,7 +103,7 @@ export async function nextDeductions(client: Queryable, after: number): Promise<
     `with next as (
        insert into incoming select * from deductions where line > $1 order by line limit ${BATCH_ROWS} returning line
      )
-     select count(*)::integer as "rowCount", max(line)::float8 as last from next`,
+     select count(*) as "rowCount", max(line) as last from next`,
     [after],
   )
   return rows[0] as { rowCount: number; last: number }

@@ -6,7 +6,7 @@ import { from as copyFrom } from 'pg-copy-streams'
 import { type Batch, hashed, type LineFault, type OnWarning, storeBatches } from '../../platform/csv/csv.ts'
 import type { Layout } from '../../platform/csv/layouts.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
-import { counted } from '../../platform/money.ts'
+import { counted, type Paise } from '../../platform/money.ts'
 import { type Changing, storeChanges } from './changes.ts'
 import { SETTLEMENT_COLUMNS, settlementFile } from './csv.ts'
 import { nameDeductions, nextDeductions, prepareDeductions, setDeductionsAside } from './deductions.ts'
@@ -19,7 +19,7 @@ import { namePayments, preparePaymentNames } from './payments-of-rows.ts'
  * all rows in paise, `insertedAmount` that of new ones.
  */
 export type ImportResult = { import: number } & Counts
-type Counts = { inserted: number; unchanged: number; updated: number; amount: bigint; insertedAmount: bigint }
+type Counts = { inserted: number; unchanged: number; updated: number; amount: Paise; insertedAmount: Paise }
 
 /**
  * `person` imports the file of this name, without its folder, whose rows the acquirer `account` has paid out;
@@ -51,7 +51,7 @@ export async function importSettlements(
   { onProgress, onWarning, onNote, layout, ...importing }: Importing,
 ): Promise<ImportResult> {
   await lockSettlements(client)
-  const counts: Counts = { inserted: 0, unchanged: 0, updated: 0, amount: 0n, insertedAmount: 0n }
+  const counts: Counts = { inserted: 0, unchanged: 0, updated: 0, amount: 0, insertedAmount: 0 }
   const importId = await nextImportId(client, 'settlement_imports')
   const { now, account = null } = importing
   const running: Running = { importId, now, account, bases: new Set(), counts, deductions: 0, unnamed: [] }
@@ -84,14 +84,14 @@ async function prepare(client: Queryable): Promise<void> {
     create temporary table incoming (
       line bigint not null,
       mid text not null,
-      amount numeric(14, 2) not null,
+      amount_paise bigint not null,
       utr text collate "C",
       bank_reference_number text not null,
       status text not null,
       initiated_at timestamptz not null,
       created_at timestamptz,
-      fee numeric(14, 2),
-      tax numeric(14, 2),
+      fee_paise bigint,
+      tax_paise bigint,
       payment_utr text collate "C",
       value_date date,
       order_id text,
@@ -120,7 +120,13 @@ async function storeBatch(client: pg.ClientBase, batch: Batch, running: Running)
   return [...faults, ...(await storeIncoming(client, batch.rowCount - deductions, running))]
 }
 
-const COPY = `copy incoming (line, ${SETTLEMENT_COLUMNS.join(', ').replace('initiation_date', 'initiated_at')}) from stdin`
+const STORED_AS: Readonly<Record<string, string>> = {
+  amount: 'amount_paise',
+  fee: 'fee_paise',
+  tax: 'tax_paise',
+  initiation_date: 'initiated_at',
+}
+const COPY = `copy incoming (line, ${SETTLEMENT_COLUMNS.map((name) => STORED_AS[name] ?? name)}) from stdin`
 
 async function storeDeductions(client: Queryable, running: Running): Promise<LineFault[]> {
   const faults = await nameDeductions(client)
@@ -132,7 +138,7 @@ async function storeDeductions(client: Queryable, running: Running): Promise<Lin
 
 /** Stores the rows of `incoming`, counts them, and empties it. */
 async function storeIncoming(client: Queryable, rowCount: number, running: Running): Promise<LineFault[]> {
-  const { inserted, insertedPaise } = await insertNew(client, running)
+  const { inserted, amount } = await insertNew(client, running)
   const isAllNew = inserted === rowCount
   const unknown = isAllNew ? [] : await findUnknown(client)
   const { updated, faults } = isAllNew ? { updated: 0, faults: [] } : await storeChanges(client, running)
@@ -140,7 +146,7 @@ async function storeIncoming(client: Queryable, rowCount: number, running: Runni
   faults.push(...unknown)
   const { counts } = running
   counts.inserted += inserted
-  counts.insertedAmount += BigInt(insertedPaise)
+  counts.insertedAmount += amount
   counts.updated += updated
   counts.unchanged += rowCount - inserted - updated - faults.length
   return faults
@@ -158,28 +164,28 @@ async function insertNew(client: Queryable, { importId, now, account }: Running)
     // others.
     `with inserted as (
        insert into settlements
-         (mid, utr, amount, bank_reference_number, status, initiated_at, created_at, fee, tax, payment_utr, value_date,
-          account, import_id, recorded_at)
-       select i.mid, i.utr, i.amount, i.bank_reference_number, i.status, i.initiated_at, coalesce(i.created_at, $1),
-              i.fee, i.tax, i.payment_utr, i.value_date, $3, $2, $1
+         (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at, fee_paise, tax_paise, payment_utr,
+          value_date, account, import_id, recorded_at)
+       select i.mid, i.utr, i.amount_paise, i.bank_reference_number, i.status, i.initiated_at, coalesce(i.created_at, $1),
+              i.fee_paise, i.tax_paise, i.payment_utr, i.value_date, $3, $2, $1
          from incoming i
         where exists (select from merchants m where m.mid = i.mid)
         order by i.mid collate "C", i.utr, i.line
            on conflict (mid, utr) do nothing
-       returning amount
+       returning amount_paise
      )
-     select count(*)::integer as inserted, trunc(coalesce(sum(amount), 0) * 100)::text as "insertedPaise" from inserted`,
+     select count(*) as inserted, coalesce(sum(amount_paise), 0)::bigint as amount from inserted`,
     [now, importId, account],
   )
   return rows[0] as Inserted
 }
 
-type Inserted = { inserted: number; insertedPaise: string }
+type Inserted = { inserted: number; amount: Paise }
 
 /** Returns a fault for each line whose merchant does not exist. */
 async function findUnknown(client: Queryable): Promise<LineFault[]> {
   const { rows } = await client.query<{ line: number }>(
-    `select i.line::float8 as line from incoming i where not exists (select from merchants m where m.mid = i.mid)`,
+    `select i.line from incoming i where not exists (select from merchants m where m.mid = i.mid)`,
   )
   return rows.map(({ line }) => ({ line, text: 'mid is not a known merchant' }))
 }

@@ -1,10 +1,10 @@
 import { type Queryable, setLocally } from '../../platform/db/pool.ts'
-import { toSumText } from '../../platform/money.ts'
+import type { Paise } from '../../platform/money.ts'
 
 /** Longest wait for more of a file, which may come through a pipe; then PostgreSQL ends the import. */
 const FILE_TIMEOUT = '10min'
 
-/** One imported file. Counts are of its rows, amounts decimal text. */
+/** One imported file. Counts are of its rows. */
 export type StoredImport = {
   importId: number
   at: Date
@@ -17,8 +17,8 @@ export type StoredImport = {
   unchanged: number
   updated: number
   /** Of all rows, and of new ones. */
-  amount: string | null
-  insertedAmount: string | null
+  amount: Paise | null
+  insertedAmount: Paise | null
   undoneAt: Date | null
   undoneBy: string | null
 }
@@ -54,7 +54,7 @@ export async function lockForImport(client: Queryable, table: 'settlements' | 's
 }
 
 const VERSION =
-  'mid utr amount bank_reference_number status initiated_at created_at fee tax payment_utr account value_date import_id recorded_at'.split(
+  'mid utr amount_paise bank_reference_number status initiated_at created_at fee_paise tax_paise payment_utr account value_date import_id recorded_at'.split(
     ' ',
   )
 
@@ -85,9 +85,10 @@ export async function storeImport(
 ): Promise<void> {
   await client.query(
     `insert into settlement_imports
-       (import_id, imported_at, imported_by, file, sha256, inserted, unchanged, updated, amount, inserted_amount)
+       (import_id, imported_at, imported_by, file, sha256, inserted, unchanged, updated, amount_paise,
+        inserted_amount_paise)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
-    [importId, now, person, file, sha256, inserted, unchanged, updated, toSumText(amount), toSumText(insertedAmount)],
+    [importId, now, person, file, sha256, inserted, unchanged, updated, amount, insertedAmount],
   )
   await client.query('insert into settlement_import_bases (import_id, on_import_id) select $1, unnest($2::integer[])', [
     importId,
@@ -98,16 +99,16 @@ export async function storeImport(
 type NewImport = Omit<StoredImport, 'at' | 'undoneAt' | 'undoneBy' | 'amount' | 'insertedAmount'> & {
   now: Date
   bases: Iterable<number>
-  amount: bigint
-  insertedAmount: bigint
+  amount: Paise
+  insertedAmount: Paise
 }
 
 /** Every import, newest last. */
 export async function listImports(db: Queryable): Promise<StoredImport[]> {
   const { rows } = await db.query<StoredImport>(
     `select import_id as "importId", imported_at as at, imported_by as person, file, sha256,
-            inserted::float8 as inserted, unchanged::float8 as unchanged, updated::float8 as updated,
-            amount::text, inserted_amount::text as "insertedAmount", undone_at as "undoneAt", undone_by as "undoneBy"
+            inserted, unchanged, updated,
+            amount_paise as amount, inserted_amount_paise as "insertedAmount", undone_at as "undoneAt", undone_by as "undoneBy"
        from settlement_imports
       order by import_id`,
   )
@@ -130,7 +131,7 @@ export async function undoImport(
   // Restoring comes before removing, because it gives changed settlements the number of their earlier import back.
   const restored = await client.query(
     `update settlements s
-        set status = v.status, fee = v.fee, tax = v.tax, payment_utr = v.payment_utr, account = v.account,
+        set status = v.status, fee_paise = v.fee_paise, tax_paise = v.tax_paise, payment_utr = v.payment_utr, account = v.account,
             value_date = v.value_date, import_id = v.import_id, recorded_at = greatest(s.recorded_at, $2)
        from settlement_versions v
       where v.replaced_by_import_id = $1 and not v.undone and s.mid = v.mid and s.utr = v.utr`,

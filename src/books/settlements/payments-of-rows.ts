@@ -155,7 +155,7 @@ const ORDERS_AS_UTR = `
 /** Of an unknown order the row has a name that says nothing of the order, and that a repeat of the row has too. */
 const OWN_UTR = `coalesce(
   ${UTR_OF_ID('i.acquirer_payment_id')},
-  'N' || upper(left(encode(sha256(convert_to(concat_ws(' ', i.order_id, i.amount, i.bank_reference_number,
+  'N' || upper(left(encode(sha256(convert_to(concat_ws(' ', i.order_id, i.amount_paise * 0.01, i.bank_reference_number,
     extract(epoch from i.initiated_at)), 'UTF8')), 'hex'), 23)))`
 
 /** The row was stored before its payment was known. */
@@ -169,7 +169,7 @@ const ROWS = `
   with known as (
     delete from payment_names returning line, fact, utr, order_id, reference
   )
-  select i.line::float8 as line, i.amount < 0 as "isDeduction", i.utr, i.payment_utr as "paymentUtr", i.order_id as "orderId",
+  select i.line, i.amount_paise < 0 as "isDeduction", i.utr, i.payment_utr as "paymentUtr", i.order_id as "orderId",
          i.acquirer_payment_id as "paymentId", ${OWN_UTR} as "ownUtr", coalesce(f.facts, '[]') as facts
     from incoming i
     left join (

@@ -1,10 +1,10 @@
 import type { SettledEvent } from '../../gateway/acquirers/acquirer.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
-import { toSumText } from '../../platform/money.ts'
+import { type Paise, toDecimalText } from '../../platform/money.ts'
 import { readMoment, toIstDay } from '../../platform/time.ts'
 
 /** What of an acquirer's settlements is not stored, by what it is; `amount` is in paise. */
-export type NotStored = Map<string, { events: number; amount: bigint }>
+export type NotStored = Map<string, { events: number; amount: Paise }>
 
 /**
  * What was told beside the lines: the order of each line after the first, and what is not stored; `rests` is its sum by the UTR of
@@ -13,7 +13,7 @@ export type NotStored = Map<string, { events: number; amount: bigint }>
 export type Pulled = { orders: string[]; notStored: NotStored; rests: Map<string, PulledRest> }
 
 /** In paise. `day` is that of the payout in India, undefined where the acquirer does not say it. */
-type PulledRest = { adjustments: bigint; unknownOrders: bigint; day: string | undefined }
+type PulledRest = { adjustments: Paise; unknownOrders: Paise; day: string | undefined }
 
 const COLUMNS = 'mid,amount,utr,bank_reference_number,status,initiation_date,created_at,fee,tax,payment_utr'
 
@@ -49,9 +49,9 @@ export async function* toSettlementFile(
       const { mid, storedUtr, paymentUtr = line?.payment.utr } = found.get(index + 1) ?? {}
       // Also a rest of 0: an earlier pull may have found another.
       if (payoutUtr !== undefined) {
-        const rest = rests.get(payoutUtr) ?? { adjustments: 0n, unknownOrders: 0n, day: undefined }
-        if (line === undefined) rest.adjustments += BigInt(amount)
-        else if (mid === undefined) rest.unknownOrders += BigInt(amount)
+        const rest = rests.get(payoutUtr) ?? { adjustments: 0, unknownOrders: 0, day: undefined }
+        if (line === undefined) rest.adjustments += amount
+        else if (mid === undefined) rest.unknownOrders += amount
         rests.set(payoutUtr, { ...rest, day: rest.day ?? dayIn(paidOutAt) })
       }
       if (line === undefined || payoutUtr === undefined || mid === undefined) {
@@ -66,9 +66,9 @@ export async function* toSettlementFile(
     if (lines !== '') yield lines
   }
 
-  function leaveOut(what: string, paise: number): void {
-    const { events, amount } = notStored.get(what) ?? { events: 0, amount: 0n }
-    notStored.set(what, { events: events + 1, amount: amount + BigInt(paise) })
+  function leaveOut(what: string, paise: Paise): void {
+    const { events, amount } = notStored.get(what) ?? { events: 0, amount: 0 }
+    notStored.set(what, { events: events + 1, amount: amount + paise })
   }
 }
 
@@ -80,7 +80,7 @@ const dayIn = (told: string | undefined) => {
 const NOT_PAID_OUT = 'not paid out yet'
 const NOT_OURS = 'of orders that are not ours'
 
-const rupees = (paise: number | undefined) => (paise === undefined ? undefined : toSumText(BigInt(paise)))
+const rupees = (paise: Paise | undefined) => (paise === undefined ? undefined : toDecimalText(paise))
 
 /** Each field is quoted: what an acquirer wrote is one field, whatever is in it. */
 const toCsv = (fields: readonly (string | undefined)[]) =>
@@ -92,7 +92,7 @@ const toCsv = (fields: readonly (string | undefined)[]) =>
  */
 async function findOrders(db: Queryable, acquirer: string, events: readonly SettledEvent[]) {
   const { rows } = await db.query<{ event: number; mid: string; storedUtr: string | null; paymentUtr: string | null }>(
-    `select e.event::float8 as event, i.mid, s.utr as "storedUtr",
+    `select e.event, i.mid, s.utr as "storedUtr",
             case when own.acquirer_payment_id = e.payment_id then own.utr else second.utr end as "paymentUtr"
        from unnest($1::text[], $2::text[], $4::text[]) with ordinality as e (order_id, earlier_utr, payment_id, event)
        join payment_intents i on i.order_id = e.order_id
@@ -129,8 +129,8 @@ export async function storeRests(
      select $1, $2, * from unnest($3::text[], $4::bigint[], $5::bigint[], $6::date[])`,
     [
       ...[importId, account, [...rests.keys()]],
-      found.map(({ adjustments, unknownOrders }) => String(adjustments + unknownOrders)),
-      found.map(({ unknownOrders }) => String(unknownOrders)),
+      found.map(({ adjustments, unknownOrders }) => adjustments + unknownOrders),
+      found.map(({ unknownOrders }) => unknownOrders),
       found.map(({ day }) => day),
     ],
   )

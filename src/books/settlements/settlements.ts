@@ -5,7 +5,7 @@ export type SettlementStatus = 'SUCCESS' | 'PENDING' | 'FAILED'
 /** The bank's payouts. The operator's import writes them; see import.ts. */
 export const SETTLEMENTS = defineList({
   fields: [
-    ['amount', 'amount'],
+    ['amount', 'amount_paise * 0.01'],
     ['UTR', 'utr'],
     ['bankReferenceNumber', 'bank_reference_number'],
     ['status', 'status'],

@@ -1,4 +1,5 @@
 import type { LineFault } from '../../platform/csv/csv.ts'
+import type { Paise } from '../../platform/money.ts'
 
 /** Lines of one day that may stand in any order; more are several groups. A day of 1,000,000 lines needs less than 100 MB. */
 const MOST_LINES_IN_ANY_ORDER = 25_000
@@ -10,7 +11,7 @@ const DOUBTS_KEPT = 20
  */
 export function createBalanceChain() {
   // A bank's export may have the names of its two columns exchanged.
-  const readings = [true, false].flatMap((oldestFirst) => [1n, -1n].map((sign) => newReading(oldestFirst, sign)))
+  const readings = [true, false].flatMap((oldestFirst) => [1, -1].map((sign) => newReading(oldestFirst, sign)))
   const doubts: Doubt[] = []
   let first: Entry | undefined
   let last: Entry | undefined
@@ -22,7 +23,7 @@ export function createBalanceChain() {
     const lines = ofDay
     const [from, until] = [lines[0], lines.at(-1)]
     if (from === undefined || until === undefined) return
-    const chains = new Map([1n, -1n].map((sign) => [sign, chainOf(lines, sign)]))
+    const chains = new Map([1, -1].map((sign) => [sign, chainOf(lines, sign)]))
     for (const reading of readings.filter(({ broken }) => broken === undefined)) {
       const inside = lines.find((entry, at) => at > 0 && !follows(lines[at - 1], entry, reading))
       const off = follows(last, from, reading) ? inside : from
@@ -41,7 +42,7 @@ export function createBalanceChain() {
     /** `balance` is undefined where the bank leaves it out. */
     add(
       line: number,
-      { day, amount, balance }: Omit<Entry, 'line' | 'balance'> & { balance: bigint | undefined },
+      { day, amount, balance }: Omit<Entry, 'line' | 'balance'> & { balance: Paise | undefined },
     ): void {
       if (balance === undefined) isWhole = false
       if (balance === undefined || !isWhole) return
@@ -60,7 +61,7 @@ export function createBalanceChain() {
      * What is wrong, or the balances and days of the whole file: neither where not every line has a balance, so that nothing is
      * proved. `seen` are the balances that the person saw, where the file can be read in several ways.
      */
-    end(seen: { [Side in keyof Balances]?: bigint | undefined } = {}): { faults: LineFault[]; proved?: Proved } {
+    end(seen: { [Side in keyof Balances]?: Paise | undefined } = {}): { faults: LineFault[]; proved?: Proved } {
       closeDay()
       if (!isWhole || first === undefined || last === undefined) return { faults: doubts.map(faultOf) }
       const isReversed = first.day > last.day
@@ -68,13 +69,13 @@ export function createBalanceChain() {
         .flatMap((reading) => (reading.chain ? [{ ...reading, ...endsOf(reading, reading.chain) }] : []))
         // Of equal amounts, the balances follow from each other in both orders.
         .sort((a, b) => rank(b) - rank(a))[0]
-      if (whole?.sign === 1n) {
+      if (whole?.sign === 1) {
         const [oldest, newest] = whole.oldestFirst ? [first, last] : [last, first]
         const { opening, closing } = whole
         return { faults: [], proved: { opening, closing, oldestDay: oldest.day, newestDay: newest.day } }
       }
       const { line, after, to } = readings
-        .flatMap(({ broken, sign }) => (broken && sign === 1n ? [broken] : []))
+        .flatMap(({ broken, sign }) => (broken && sign === 1 ? [broken] : []))
         .sort((a, b) => b.line - a.line)[0] ?? { line: first.line, after: 0, to: 0 }
       if (whole) return { faults: [{ line, text: EXCHANGED }] }
       const near = doubts.filter(({ above }) => after < above && above <= to).map(faultOf)
@@ -89,45 +90,45 @@ export function createBalanceChain() {
       function endsOf({ oldestFirst }: Reading, { begins, ends }: Chain): Balances {
         const atEnd = (oldestFirst ? last : first)?.balance
         const liked = [seen.closing, seen.opening, atEnd].find((one) => one !== undefined && ends.has(one))
-        const closing = liked ?? ([...ends][0] as bigint)
-        return { closing, opening: begins === ends ? closing : ([...begins][0] as bigint) }
+        const closing = liked ?? ([...ends][0] as Paise)
+        return { closing, opening: begins === ends ? closing : ([...begins][0] as Paise) }
       }
     },
   }
 }
 
-type Entry = { line: number; day: string; amount: bigint; balance: bigint }
+type Entry = { line: number; day: string; amount: Paise; balance: Paise }
 type Doubt = LineFault & { above: number }
 /** Balances before the oldest line and after the newest one. */
-type Balances = { opening: bigint; closing: bigint }
+type Balances = { opening: Paise; closing: Paise }
 export type Proved = Balances & { oldestDay: string; newestDay: string }
 
 /** How the file may be meant. `broken` is the line where its chain breaks, in the lines behind `after` until `to`. */
 type Reading = {
   oldestFirst: boolean
-  sign: bigint
+  sign: Paise
   isAsWritten: boolean
   chain: Chain | undefined
   broken: Broken | undefined
 }
 type Broken = { line: number; after: number; to: number }
 
-const newReading = (oldestFirst: boolean, sign: bigint): Reading => ({
+const newReading = (oldestFirst: boolean, sign: Paise): Reading => ({
   ...{ oldestFirst, sign, isAsWritten: true },
   ...{ chain: undefined, broken: undefined },
 })
 
 /** Balances at which a chain may begin and end. It is one set where the amounts add up to 0: then it ends where it begins. */
-type Chain = { begins: ReadonlySet<bigint>; ends: ReadonlySet<bigint> }
+type Chain = { begins: ReadonlySet<Paise>; ends: ReadonlySet<Paise> }
 
 /**
  * The chain of all these lines, in whatever order, in which each begins with the balance after the one before; undefined if there is
  * none. A line leads from the balance before it to the one after it: there is such a chain where as many lines lead to each
  * balance as from it, but for the chain's ends, and all of them can be reached from its beginning (Euler).
  */
-function chainOf(lines: readonly Entry[], sign: bigint): Chain | undefined {
-  const next = new Map<bigint, bigint[]>()
-  const surplus = new Map<bigint, number>()
+function chainOf(lines: readonly Entry[], sign: Paise): Chain | undefined {
+  const next = new Map<Paise, Paise[]>()
+  const surplus = new Map<Paise, number>()
   for (const { amount, balance } of lines) {
     const before = balance - sign * amount
     const others = next.get(before)

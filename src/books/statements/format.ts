@@ -1,11 +1,22 @@
-import { amountReader, exactPaise, isNothing, RUPEES_RULE, readPaise, readUnits } from '../../platform/csv/amounts.ts'
+import {
+  amountReader,
+  exactPaise,
+  isAmount,
+  isNothing,
+  isTooLarge,
+  LARGE_RULE,
+  NO_UNITS,
+  RUPEES_RULE,
+  readPaise,
+} from '../../platform/csv/amounts.ts'
 import type { BankForm, CsvFormat } from '../../platform/csv/header.ts'
 import { fieldReaders, type Layout } from '../../platform/csv/layouts.ts'
+import type { Paise } from '../../platform/money.ts'
 import { createBalanceChain } from './balance-chain.ts'
 import { referencesIn } from './references.ts'
 
 /** References, comparable, and amounts in paise of the payouts that lines of a statement may be. */
-export type KnownPayouts = { references: ReadonlySet<string>; amounts: ReadonlySet<bigint> }
+export type KnownPayouts = { references: ReadonlySet<string>; amounts: ReadonlySet<Paise> }
 
 /** What of statement `importId` is read: lines of the days `from` to `to`; of those before `matchedBefore` only what may be a known payout. */
 export type Reading = { importId: number; from: string; to: string; known: KnownPayouts; matchedBefore: string }
@@ -30,26 +41,28 @@ export function statementFile(layout: Layout, { importId, from, to, known, match
     const written = isNothing(fieldOf('balance')) ? '' : fieldsOf('balance').join(' ')
     const balance = written === '' ? undefined : readPaise(written)
     const amounts = amountsAt.map((at) => names[at]).join(' and ')
-    if (balances && ['credit', 'debit'].every((name) => (readUnits(fieldOf(name)) ?? 0n) !== 0n)) {
+    if (balances && ['credit', 'debit'].every((name) => isAmount(fieldOf(name)))) {
       balances.doubt({ line, text: `${amounts} must be one amount, or be the totals of a day`, above: line })
       return { value: '' }
     }
-    const { units = 0n, fault } = readAmount(fieldsOf, line)
+    const { units = NO_UNITS, fault } = readAmount(fieldsOf, line)
     const amount = exactPaise(units)
     const faults: string[] = []
     if (day === undefined) faults.push(`${called('day')} ${readers.rules.day}`)
     else if (day < from || day > to) faults.push(`${called('day')} must be from ${from} to ${to}`)
     if (fault) faults.push(fault)
     else if (amount === undefined) faults.push(`${amounts} ${RUPEES_RULE}`)
+    else if (isTooLarge(amount)) faults.push(`${amounts} ${LARGE_RULE}`)
     if (balance === undefined && written !== '') faults.push(`${called('balance')} ${RUPEES_RULE}`)
+    if (isTooLarge(balance ?? 0)) faults.push(`${called('balance')} ${LARGE_RULE}`)
     if (day === undefined || amount === undefined || faults.length > 0) return { faults }
     // Without both, nothing is moved.
-    if (amount !== 0n || balance !== undefined) balances?.add(line, { day, amount, balance })
+    if (amount !== 0 || balance !== undefined) balances?.add(line, { day, amount, balance })
     const references = new Set(
       fields.flatMap((field, at) => (ours[at] === 'reference' ? referencesIn(field, known.references) : [])),
     )
     const isKept =
-      amount !== 0n &&
+      amount !== 0 &&
       (day >= matchedBefore || known.amounts.has(amount) || [...references].some((one) => known.references.has(one)))
     return { value: isKept ? `${importId}\t${day}\t${amount}\t{${[...references].sort().join()}}` : '' }
   }
@@ -61,7 +74,7 @@ export function statementFile(layout: Layout, { importId, from, to, known, match
     amountsAt,
     isLikeRow: (fields) =>
       fields.some((field, at) => ours[at] === 'reference' && /\p{L}|\d{6}/u.test(field)) &&
-      amountsAt.some((at) => (readUnits(fields[at] ?? '') ?? 0n) !== 0n),
+      amountsAt.some((at) => isAmount(fields[at] ?? '')),
     day: { at: dayAt, rule: `${called('day')} ${readers.rules.day}` },
     doubt: balances?.doubt,
   }

@@ -6,6 +6,7 @@ import { from as copyFrom } from 'pg-copy-streams'
 import { type Batch, hashed, type LineFault, type OnWarning, storeBatches } from '../../platform/csv/csv.ts'
 import type { Layout } from '../../platform/csv/layouts.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
+import type { Paise } from '../../platform/money.ts'
 import { startOfDay, toIstDay } from '../../platform/time.ts'
 import { addDays, type BankDays } from '../ledger/bank-days.ts'
 import { lockForImport, nextImportId } from '../settlements/imports.ts'
@@ -34,8 +35,8 @@ export type ImportingStatement = {
   account: string | null
   from: string
   to: string
-  opening?: bigint | undefined
-  closing?: bigint | undefined
+  opening?: Paise | undefined
+  closing?: Paise | undefined
   bankDays: BankDays
   onProgress?: ((linesRead: number) => void) | undefined
   onWarning?: OnWarning
@@ -129,8 +130,8 @@ export function keptSince(now: Date, { previousBankDay }: BankDays): string {
 
 /** The payouts to these merchants that lines of the statement, or stored ones, may be. */
 async function knownPayouts(client: Queryable, mids: readonly string[], from: string): Promise<KnownPayouts> {
-  const { rows } = await client.query<{ reference: string; utr: string | null; amount: string }>(
-    `select ${comparableSql('bank_reference_number')} as reference, trunc(sum(amount) * 100)::text as amount,
+  const { rows } = await client.query<{ reference: string; utr: string | null; amount: Paise }>(
+    `select ${comparableSql('bank_reference_number')} as reference, sum(amount_paise)::bigint as amount,
             case when count(*) = 1 then ${comparableSql('min(utr)')} end as utr
        from settlements
       where mid = any ($1) and status = 'SUCCESS' and initiated_at >= $2
@@ -139,7 +140,7 @@ async function knownPayouts(client: Queryable, mids: readonly string[], from: st
   )
   return {
     references: new Set(rows.flatMap(({ reference, utr }) => [reference, ...(utr === null ? [] : [utr])])),
-    amounts: new Set(rows.map(({ amount }) => BigInt(amount))),
+    amounts: new Set(rows.map(({ amount }) => amount)),
   }
 }
 
@@ -160,7 +161,7 @@ async function deleteUnmatched(client: Queryable, mids: readonly string[], befor
       using statement_imports i
       where i.import_id = l.import_id and i.mids = $1 and l.day < $2 and l.matched_payout is null
         and not l.amount_paise = any ($4::bigint[]) and not exists (select from unnest(l.refs) r where r = any ($3))`,
-    [mids, before, [...known.references], [...known.amounts].map(String)],
+    [mids, before, [...known.references], [...known.amounts]],
   )
 }
 
@@ -185,7 +186,7 @@ export async function listStatements(db: Queryable): Promise<StoredStatement[]> 
   const { rows } = await db.query<StoredStatement>(
     `select import_id as "importId", imported_at as at, imported_by as person, file, sha256, mids, account,
             to_char(covers_from, 'YYYY-MM-DD') as "coversFrom", to_char(covers_to, 'YYYY-MM-DD') as "coversTo",
-            stored::float8 as kept, undone_at as "undoneAt", undone_by as "undoneBy"
+            stored as kept, undone_at as "undoneAt", undone_by as "undoneBy"
        from statement_imports
       order by import_id`,
   )

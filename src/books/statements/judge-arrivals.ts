@@ -1,3 +1,4 @@
+import type { Paise } from '../../platform/money.ts'
 import { addDays, type BankDays, type Days } from '../ledger/bank-days.ts'
 import { groupBy } from '../ledger/match-deductions.ts'
 
@@ -18,14 +19,14 @@ export const ARRIVAL_STATES = [
 export type ArrivalState = (typeof ARRIVAL_STATES)[number]
 
 /** A payout as it has to stand in the statement; its references are comparable, `expected` is in paise. */
-export type AwaitedPayout = { references: readonly string[]; day: string; expected: bigint }
+export type AwaitedPayout = { references: readonly string[]; day: string; expected: Paise }
 
 /** A line of a statement; its references are comparable, also the one that a person has matched. `amount` is in paise, negative for a debit. */
 export type BankLine = {
   importId: number
   line: number
   day: string
-  amount: bigint
+  amount: Paise
   references: readonly string[]
 }
 
@@ -36,7 +37,7 @@ export type BankLine = {
 export type Arrival = {
   arrival: ArrivalState
   arrivedOn: string | null
-  credited: bigint | null
+  credited: Paise | null
   statement: string | null
 }
 
@@ -69,7 +70,7 @@ export function judgeArrivals<P extends AwaitedPayout>(
     for (const line of named) payoutsOf.set(line, [...(payoutsOf.get(line) ?? []), payout])
 
   const unnamed = groupBy(
-    lines.filter((line) => line.amount > 0n && !payoutsOf.has(line)),
+    lines.filter((line) => line.amount > 0 && !payoutsOf.has(line)),
     ({ amount }) => String(amount),
   )
   const isCovered = (from: string, to: string, covered: readonly Days[]): boolean =>
@@ -81,7 +82,7 @@ export function judgeArrivals<P extends AwaitedPayout>(
     if (named.length > 0) return judgeLines(named, [...new Set(named.flatMap((line) => payoutsOf.get(line) ?? []))])
     const nothing = { arrivedOn: null, credited: null, statement: null }
     // What was deducted may be more than what was paid: then the bank transfers nothing.
-    if (payout.expected <= 0n) return { ...nothing, arrival: 'not known' }
+    if (payout.expected <= 0) return { ...nothing, arrival: 'not known' }
     const lastDay = Array.from({ length: ARRIVES_WITHIN }).reduce<string>(nextBankDay, payout.day)
     const ofAmount = unnamed.get(String(payout.expected)) ?? []
     const likely = ofAmount.filter(({ day }) => day >= payout.day && day <= lastDay)
@@ -94,14 +95,14 @@ export function judgeArrivals<P extends AwaitedPayout>(
 }
 
 function judgeLines(lines: readonly BankLine[], payouts: readonly AwaitedPayout[]): Arrival {
-  const expected = payouts.reduce((sum, one) => sum + one.expected, 0n)
-  const credited = lines.reduce((sum, { amount }) => sum + amount, 0n)
-  const credits = lines.filter(({ amount }) => amount > 0n).sort((a, b) => (a.day < b.day ? -1 : 1))
+  const expected = payouts.reduce((sum, one) => sum + one.expected, 0)
+  const credited = lines.reduce((sum, { amount }) => sum + amount, 0)
+  const credits = lines.filter(({ amount }) => amount > 0).sort((a, b) => (a.day < b.day ? -1 : 1))
   const last = credits.at(-1)
   const isTwice =
     credits.length > 1 && lines.length === credits.length && credits.every(({ amount }) => amount === expected)
   const arrival =
-    credited === expected ? 'arrived' : credited === 0n ? 'taken back' : isTwice ? 'arrived twice' : 'amount differs'
+    credited === expected ? 'arrived' : credited === 0 ? 'taken back' : isTwice ? 'arrived twice' : 'amount differs'
   return { arrival, arrivedOn: last?.day ?? null, credited, statement: last ? placeOf(last) : null }
 }
 

@@ -1,4 +1,5 @@
 import type { Queryable } from '../../platform/db/pool.ts'
+import type { Paise } from '../../platform/money.ts'
 import { comparable } from './references.ts'
 
 /**
@@ -10,7 +11,7 @@ export type Credit = {
   mids: string[]
   account: string | null
   day: string
-  amount: bigint
+  amount: Paise
   references: string[]
   matchedPayout: string | null
   matchedElsewhere: string[]
@@ -26,9 +27,8 @@ const COPIES = `
 
 /** Locks a credit that is stored, with what all imports of its file say of it; undefined where there is none. */
 export async function lockCredit(client: Queryable, { importId, line }: LineNumber): Promise<Credit | undefined> {
-  type Row = Omit<Credit, 'amount'> & { importId: number; amount: string }
-  const { rows } = await client.query<Row>(
-    `select i.import_id as "importId", i.mids, i.account, to_char(l.day, 'YYYY-MM-DD') as day, l.amount_paise::text as amount,
+  const { rows } = await client.query<Credit & { importId: number }>(
+    `select i.import_id as "importId", i.mids, i.account, to_char(l.day, 'YYYY-MM-DD') as day, l.amount_paise as amount,
             l.refs as references, l.matched_payout as "matchedPayout",
             array(select other.matched_payout
                     from statement_lines other
@@ -42,11 +42,10 @@ export async function lockCredit(client: Queryable, { importId, line }: LineNumb
     [importId, line],
   )
   const own = rows.find((row) => row.importId === importId)
-  if (own === undefined || BigInt(own.amount) <= 0n) return undefined
+  if (own === undefined || own.amount <= 0) return undefined
   const { importId: _, ...credit } = own
   return {
     ...credit,
-    amount: BigInt(own.amount),
     references: [...new Set(rows.flatMap(({ references }) => references))],
     matchedPayout: rows.find(({ matchedPayout }) => matchedPayout !== null)?.matchedPayout ?? null,
   }

@@ -127,7 +127,7 @@ export function readBody<S extends z.ZodType>(
 }
 
 const PAISE_RULE = 'must be whole paise'
-/** An amount in whole paise of at most 14 digits, which is also the maximum of the database and of `bankAmount`. */
+/** An amount in whole paise of at most 14 digits, which is also the maximum of `bankAmount`. */
 export const paise = z.int(PAISE_RULE).positive(PAISE_RULE).max(99_999_999_999_999, PAISE_RULE)
 
 /** Null and empty text count as absent: a payment that failed early may have neither reference nor time. */

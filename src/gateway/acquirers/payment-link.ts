@@ -1,6 +1,6 @@
 import { AcquirerError } from '../../errors.ts'
 import { VPA } from '../../platform/fields.ts'
-import { bankAmount, toDecimalText } from '../../platform/money.ts'
+import { bankAmount } from '../../platform/money.ts'
 import type { Intent } from '../payments/intent.ts'
 import { UPI_PREFIX } from '../payments/upi-links.ts'
 
@@ -36,7 +36,7 @@ export function readPaymentLink(
     const [value = '', ...others] = valuesOf(name)
     return others.length === 0 ? value : ''
   }
-  const isAmount = (text: string) => bankAmount.safeParse(text).data === toDecimalText(amount)
+  const isAmount = (text: string) => bankAmount.safeParse(text).data === amount
   const [payeeVpa, reference] = [only('pa'), only('tr')]
   const isOfOrder =
     isAmount(only('am')) &&

@@ -4,7 +4,6 @@ import * as z from 'zod'
 import { badRequest, refundNotFound } from '../../errors.ts'
 import type { Pools, Queryable } from '../../platform/db/pool.ts'
 import { bodyCheck } from '../../platform/http/input.ts'
-import { toDecimalText } from '../../platform/money.ts'
 import type { AcquirerClient } from '../acquirers/client.ts'
 import { FAILURE_REASONS } from '../payments/failure-reasons.ts'
 import type { Checkout, Intents } from '../payments/intents.ts'
@@ -86,8 +85,7 @@ async function simulate(
       return client.simulate(paymentLink, { payeeVpa: payee.vpa, amount: paise, succeeds: outcome === 'SUCCESS' })
     }
     const failure = reason && outcome !== 'SUCCESS' ? { reason } : undefined
-    const amountText = toDecimalText(paise)
-    const played = { orderId, status: outcome, utr: newReference(), amount: amountText, paidAt: now(), failure }
+    const played = { orderId, status: outcome, utr: newReference(), amount: paise, paidAt: now(), failure }
     await reports.record(played, { source: 'sandbox', now })
   }
 

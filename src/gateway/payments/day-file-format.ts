@@ -1,9 +1,9 @@
 import * as z from 'zod'
-import { isNothing, RUPEES_RULE, readPaise, readUnits } from '../../platform/csv/amounts.ts'
+import { isAmount, isNothing, isTooLarge, LARGE_RULE, RUPEES_RULE, readPaise } from '../../platform/csv/amounts.ts'
 import type { CsvFormat } from '../../platform/csv/header.ts'
 import { fieldReaders, IGNORED, type Layout, ONE_NAME, PAYMENT_COLUMNS } from '../../platform/csv/layouts.ts'
-import { errorText, reportedUtr, text } from '../../platform/fields.ts'
-import { bankAmount, toSumText } from '../../platform/money.ts'
+import { errorText, matching, reportedUtr, text } from '../../platform/fields.ts'
+import { toDecimalText, toPaise } from '../../platform/money.ts'
 import { momentText } from '../../platform/time.ts'
 import { failureFields } from './failure-reasons.ts'
 import { FINAL_STATUSES } from './outcome.ts'
@@ -19,7 +19,9 @@ const Line = z
       .optional(),
     status: z.enum(FINAL_STATUSES, errorText('must be SUCCESS, FAIL or REJECT')),
     utr: reportedUtr.optional(),
-    amount: bankAmount,
+    amount: matching(/^[0-9]{1,15}(\.[0-9]{1,2})?$/, 'must be rupees with at most two decimals')
+      .transform(toPaise)
+      .refine((paise) => !isTooLarge(paise), LARGE_RULE),
     // The time is cut to milliseconds as in a notification, because the time identifies a repeated failed attempt.
     paid_at: momentText.transform((moment) => moment.toISOString()).optional(),
     ...failureFields,
@@ -86,7 +88,7 @@ export function dayFile(layout?: Layout): CsvFormat {
         amountsAt: [at('amount')],
         isLikeRow: (fields) =>
           PAYMENT_NAMES.some((name) => /\p{L}|\d{6}/u.test(fields[at(name)] ?? '')) &&
-          (readUnits(fields[at('amount')] ?? '') ?? 0n) !== 0n,
+          isAmount(fields[at('amount')] ?? ''),
         day: { at: at('paid_at'), rule: `${called('paid_at')} ${readers.rules.time}` },
       },
     }),
@@ -96,10 +98,10 @@ export function dayFile(layout?: Layout): CsvFormat {
 /** The amount in a bank's form as decimal text; undefined for any other text. */
 function rupeesOf(field: string): string | undefined {
   const paise = readPaise(field)
-  return paise === undefined ? undefined : toSumText(paise)
+  return paise === undefined ? undefined : toDecimalText(paise)
 }
 
 /** A field in COPY's text format. Only backslashes are escaped, because the checks refuse tabs and line breaks. */
-function toCopyText(value: string | undefined): string {
-  return value === undefined ? '\\N' : value.replaceAll('\\', '\\\\')
+function toCopyText(value: string | number | undefined): string {
+  return value === undefined ? '\\N' : String(value).replaceAll('\\', '\\\\')
 }

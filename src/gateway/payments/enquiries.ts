@@ -44,7 +44,7 @@ export function createEnquiries(db: Database) {
     /** Numbers of status checks at acquirer accounts in the last minute, of all instances; an account without any is missing. */
     async countOfLastMinute(acquirers: readonly string[], now: Date): Promise<Map<string, number>> {
       const { rows } = await db.query<{ acquirer: string; count: number }>(
-        `select acquirer, count(*)::integer as count
+        `select acquirer, count(*) as count
            from acquirer_intents
           where acquirer = any ($1) and status_checked_at > $2
           group by acquirer`,

@@ -1,6 +1,7 @@
 import type { Limits } from '../../limits.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
 import { prepared } from '../../platform/db/prepared.ts'
+import type { Paise } from '../../platform/money.ts'
 import type { ExceptionKind, FinalStatus } from './outcome.ts'
 
 type Subject = {
@@ -8,8 +9,8 @@ type Subject = {
   mid: string
   orderId: string
   utr?: string | undefined
-  /** The reported amount, in rupees as decimal text. */
-  amount: string
+  /** The reported amount. */
+  amount: Paise
   /** The reported status of the payment; empty for an exception about a refund, and for an unreadable notification. */
   status: FinalStatus | ''
   paidAt?: Date | null | undefined
@@ -34,7 +35,7 @@ export async function saveException(db: Queryable, kind: ExceptionKind, subject:
   const { body, person, note, acquirerAccount } = subject
   const { rowCount } = await db.query(
     `insert into payment_exceptions
-       (mid, order_id, kind, utr, amount, status, paid_at, our_refund_id, dedup_key, body, reported_by, note,
+       (mid, order_id, kind, utr, amount_paise, status, paid_at, our_refund_id, dedup_key, body, reported_by, note,
         acquirer_account, received_at)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
      on conflict do nothing`,
@@ -93,7 +94,7 @@ export function createBoundedExceptions({ openOfAccount, openCountedMs }: Limits
 }
 
 const COUNT_OPEN = prepared(
-  `select count(*)::integer as open
+  `select count(*) as open
      from (select
              from payment_exceptions e
             where e.mid = $1 and e.acquirer_account = $2 and e.kind = $3

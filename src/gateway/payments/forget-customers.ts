@@ -96,9 +96,9 @@ const FORGET_STEP = `
      where mid = $1 and order_id in (select order_id from due)
     returning 1
   )
-  select (select max(order_id) from step) as last, (select count(*)::integer from forgotten) as forgotten`
+  select (select max(order_id) from step) as last, (select count(*) from forgotten) as forgotten`
 
 const COUNT_STEP = `
   ${DUE}
   )
-  select (select max(order_id) from step) as last, (select count(*)::integer from due) as forgotten`
+  select (select max(order_id) from step) as last, (select count(*) from due) as forgotten`

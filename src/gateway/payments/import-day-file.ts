@@ -5,7 +5,7 @@ import { from as copyFrom } from 'pg-copy-streams'
 import { type OnWarning, storeBatches } from '../../platform/csv/csv.ts'
 import { type Layout, PAYMENT_COLUMNS } from '../../platform/csv/layouts.ts'
 import type { Database, Queryable } from '../../platform/db/pool.ts'
-import { counted, toDecimalText } from '../../platform/money.ts'
+import { counted } from '../../platform/money.ts'
 import { dayFile } from './day-file-format.ts'
 import { type FailureReason, failureIn } from './failure-reasons.ts'
 import type { ExceptionKind, FinalStatus, PaymentReport } from './outcome.ts'
@@ -113,7 +113,7 @@ async function saveLines(
       acquirer_payment_id text,
       status text not null,
       utr text,
-      amount text not null,
+      amount bigint not null,
       paid_at timestamptz,
       reason text,
       code text
@@ -153,7 +153,7 @@ type StoredLine = { [Column in keyof Line]: Line[Column] | null } & {
  */
 async function readLines(client: PoolClient, acquirer: string | undefined, after: number): Promise<Line[]> {
   const { rows } = await client.query<StoredLine>(
-    `select line::float8 as line, status, utr, amount, paid_at as "paidAt", order_id as "orderId",
+    `select line, status, utr, amount, paid_at as "paidAt", order_id as "orderId",
             acquirer_reference as reference, acquirer_payment_id as "paymentId", reason, code
        from day_file
       where line > $1
@@ -221,7 +221,7 @@ const OF_PAYMENTS = `
 /** Returns the lines of ended payments that are not recorded yet, or are recorded with other facts. */
 async function withoutRecorded(db: Queryable, acquirer: string | undefined, lines: readonly Line[]): Promise<Line[]> {
   const { rows } = await db.query<{ orderId: string; utr: string; amount: number }>(
-    `select i.order_id as "orderId", i.utr, i.amount * 100 + i.paise as amount
+    `select i.order_id as "orderId", i.utr, i.amount_paise as amount
        from payment_intents i
        left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
       where i.order_id = any ($1) and i.status = 'SUCCESS' and ($2::text is null or coalesce(a.acquirer, 'direct') = $2)`,
@@ -230,7 +230,7 @@ async function withoutRecorded(db: Queryable, acquirer: string | undefined, line
   const paid = new Map(rows.map((row) => [row.orderId, row]))
   return lines.filter(({ orderId, status, utr, amount, isUnderWay }) => {
     const payment = paid.get(orderId)
-    const isSame = payment !== undefined && payment.utr === utr && toDecimalText(payment.amount) === amount
+    const isSame = payment !== undefined && payment.utr === utr && payment.amount === amount
     return status === 'SUCCESS' ? !isSame : !isUnderWay
   })
 }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { Paise } from '../../platform/money.ts'
 import type { Merchant } from '../tenants/merchants.ts'
 import type { NewPayment } from './new-payment.ts'
 
@@ -20,8 +21,8 @@ export type Intent = {
   orderId: string
   /** The merchant's order_id; our orderId if the merchant sent none. */
   merchantOrderId: string
-  /** The amount to pay, in paise. */
-  amount: number
+  /** The amount to pay. */
+  amount: Paise
   redirectUrl: string
   note: string
   customer: { name: string; email: string; mobile: string }

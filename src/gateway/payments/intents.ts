@@ -200,13 +200,13 @@ const PAYMENT_LINK = `
                     'reference', a.reference, 'link', a.link)`
 
 const INTENT = `
-  i.mid, i.order_id as "orderId", i.merchant_order_id as "merchantOrderId", i.amount * 100 + i.paise as amount,
+  i.mid, i.order_id as "orderId", i.merchant_order_id as "merchantOrderId", i.amount_paise as amount,
   i.redirect_url as "redirectUrl", i.note, i.created_at as "createdAt", i.expires_at as "expiresAt",
   json_build_object('vpa', i.payee_vpa, 'name', i.payee_name, 'mcc', i.payee_mcc) as payee,
   case when a.order_id is not null then ${PAYMENT_LINK} end as "paymentLink"`
 
 const statusBy = (column: string) => `
-  select mid, order_id as "orderId", amount * 100 + paise as amount, status, utr, expires_at as "expiresAt",
+  select mid, order_id as "orderId", amount_paise as amount, status, utr, expires_at as "expiresAt",
          unreadable_at is not null as "isUnreadable",
          status = 'SUCCESS' and exists (
            select from webhook_deliveries d
@@ -222,7 +222,7 @@ const FIND_STATUS = prepared(`${statusBy('merchant_order_id')} union all ${statu
 const FIND_CHECKOUT = prepared(
   `select ${INTENT}, i.status, i.utr, i.unreadable_at is not null as "isUnreadable",
           ${failureReason()} as "failureReason", m.disabled_at is not null as "merchantDisabled",
-          i.utr is not null and i.amount * 100 + i.paise <= (
+          i.utr is not null and i.amount_paise <= (
             select coalesce(sum(r.amount_paise), 0)
               from refunds r
              where r.mid = i.mid and r.order_id = i.order_id and r.utr = i.utr

@@ -1,5 +1,5 @@
 import { utrOfId } from '../../platform/fields.ts'
-import { toDecimalText } from '../../platform/money.ts'
+import type { Paise } from '../../platform/money.ts'
 import type { PaymentFailure } from './failure-reasons.ts'
 import type { Intent } from './intent.ts'
 
@@ -14,13 +14,13 @@ export type Status = 'PENDING' | FinalStatus | 'CANCELLED'
 /** SQL list of the statuses of unpaid intents, which may be paid until they are given up. */
 export const OPEN_STATUSES = `('PENDING', 'FAIL', 'REJECT')`
 
-/** A report of a payment by the bank, or by the operator on its behalf. `amount` is text with two decimals. */
+/** A report of a payment by the bank, or by the operator on its behalf. */
 export type PaymentReport = {
   orderId: string
   status: FinalStatus
   /** The bank's reference of the payment, in upper case. A SUCCESS has it, or `names`. */
   utr: string | undefined
-  amount: string
+  amount: Paise
   paidAt: Date | undefined
   /** The acquirer that sent the report: it must be the order's own. `id` is the acquirer's identifier of the order. */
   acquirer?: { name: string; id?: string | undefined } | undefined
@@ -127,7 +127,7 @@ export type Verdict =
  */
 export function judge(intent: ReportedIntent, report: PaymentReport, source: ReportSource, now: Date): Verdict {
   const over = isOver(intent, new Date(now.getTime() + STORING_LIMIT_MS))
-  if (report.amount !== toDecimalText(intent.amount)) return { verdict: 'exception', kind: 'amount differs' }
+  if (report.amount !== intent.amount) return { verdict: 'exception', kind: 'amount differs' }
   const isPaid = intent.status === 'SUCCESS'
   if (report.status === 'SUCCESS') {
     const stored = isPaid ? intent.payments.find((payment) => isOf(report, payment)) : undefined

@@ -1,4 +1,5 @@
 import type { Queryable } from '../../platform/db/pool.ts'
+import type { Paise } from '../../platform/money.ts'
 import type { ExceptionKind, FinalStatus } from './outcome.ts'
 import { endMark } from './unreadable.ts'
 
@@ -12,8 +13,7 @@ export type PaymentException = {
   /** The reported status; empty where the report is unreadable. */
   status: FinalStatus | ''
   utr: string
-  /** Decimal text. */
-  amount: string | null
+  amount: Paise | null
   paidAt: Date | null
   body: string | null
   toldBy: string | null
@@ -42,13 +42,13 @@ export function createExceptions(db: Queryable) {
   async function select(condition: string, values: unknown[]): Promise<PaymentException[]> {
     const { rows } = await db.query<PaymentException>(
       `select e.exception_id as id, e.mid, e.order_id as "orderId", e.kind, e.status, e.utr,
-              case when e.kind <> 'unreadable' then e.amount end as amount, e.paid_at as "paidAt", e.body,
+              case when e.kind <> 'unreadable' then e.amount_paise end as amount, e.paid_at as "paidAt", e.body,
               e.reported_by as "toldBy", e.note, e.acquirer_account as "acquirerAccount", e.received_at as "receivedAt",
               r.reason as resolution, r.resolved_by as "resolvedBy", r.resolved_at as "resolvedAt"
          from payment_exceptions e
          left join payment_resolutions r on r.mid = e.mid and r.exception_id = e.exception_id
         where ${condition}
-        order by e.received_at, e.mid, e.order_id, e.kind, e.utr, e.amount`,
+        order by e.received_at, e.mid, e.order_id, e.kind, e.utr, e.amount_paise`,
       values,
     )
     return rows
@@ -69,12 +69,12 @@ export function createExceptions(db: Queryable) {
 
     ofOrder: (mid: string, orderId: string) => select('e.mid = $1 and e.order_id = $2', [mid, orderId]),
 
-    /** Exceptions without a known order that tell of this UTR, or of this amount in paise on a day. */
+    /** Exceptions without a known order that tell of this UTR, or of this amount on a day. */
     ofNoOrder: (told: { utr: string } | { amount: number; from: Date; until: Date }) =>
       'utr' in told
         ? select(`e.mid = '' and e.utr = $1`, [told.utr])
         : select(
-            `e.mid = '' and e.amount * 100 = $1 and coalesce(e.paid_at, e.received_at) >= $2
+            `e.mid = '' and e.amount_paise = $1 and coalesce(e.paid_at, e.received_at) >= $2
                and coalesce(e.paid_at, e.received_at) < $3`,
             [told.amount, told.from, told.until],
           ),

@@ -182,7 +182,7 @@ export function createReports(
     /** Stores the beginning of an unreadable signed body, unless the acquirer account has as many open ones as are stored. */
     async saveUnreadable(body: Buffer, acquirerAccount: string, now: Date): Promise<void> {
       const dedupKey = createHash('sha256').update(body).digest('hex')
-      const facts = { mid: '', orderId: '', amount: '0', status: '', dedupKey, acquirerAccount } as const
+      const facts = { mid: '', orderId: '', amount: 0, status: '', dedupKey, acquirerAccount } as const
       const unreadable = { ...facts, body: toPlainText(body, UNREADABLE_BYTES) }
       const saved = await saveBounded(db, 'unreadable', unreadable, now)
       for (const kind of toCount('unreadable', saved)) listeners.onException?.(kind, acquirerAccount)
@@ -235,7 +235,7 @@ async function lockIntent(
 }
 
 const LOCK_INTENT = prepared(
-  `select i.mid, i.order_id as "orderId", i.amount * 100 + i.paise as amount, i.status, i.utr,
+  `select i.mid, i.order_id as "orderId", i.amount_paise as amount, i.status, i.utr,
           i.unreadable_at is not null as "isUnreadable", i.created_at as "createdAt", i.expires_at as "expiresAt", ${FAILURE_REPORTED} as "failureReported",
           coalesce(a.acquirer, 'direct') as acquirer
      from payment_intents i
@@ -296,7 +296,7 @@ const FIND_PAYMENTS_AND_END = prepared(
 )
 
 const COUNT_ATTEMPTS = prepared(
-  `select coalesce(bool_or(status = $3 and attempt = $4), false) as known, count(*)::integer as stored
+  `select coalesce(bool_or(status = $3 and attempt = $4), false) as known, count(*) as stored
      from payment_attempts
     where mid = $1 and order_id = $2`,
 )

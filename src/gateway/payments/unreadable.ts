@@ -33,7 +33,7 @@ export function saveUnreadable(
       [mid, orderId, now, givenUpUntil(now)],
     )
     // The time distinguishes the exception from an earlier one of the order, which has been resolved.
-    const key = { amount: '0', status: '' as const, dedupKey: now.toISOString(), acquirerAccount }
+    const key = { amount: 0, status: '' as const, dedupKey: now.toISOString(), acquirerAccount }
     return saveException(client, 'unreadable', { mid, orderId, ...key }, now)
   })
 }

@@ -1,11 +1,11 @@
 import type { Queryable } from '../../platform/db/pool.ts'
-import { toDecimalText } from '../../platform/money.ts'
+import type { Paise } from '../../platform/money.ts'
 import type { JobSource } from '../../platform/scheduler.ts'
 import { saveException } from './exceptions.ts'
 import type { ExceptionKind } from './outcome.ts'
 
-/** A payment whose UTR has paid an order of another merchant. `amount` is in paise. */
-type Payment = { mid: string; orderId: string; utr: string; amount: number; paidAt: Date | null; acquirer: string }
+/** A payment whose UTR has paid an order of another merchant. */
+type Payment = { mid: string; orderId: string; utr: string; amount: Paise; paidAt: Date | null; acquirer: string }
 
 const KIND = 'UTR of another merchant' satisfies ExceptionKind
 
@@ -39,10 +39,10 @@ export function dueComparisons(
       for (; from < until; from += MINUTE_MS) {
         if (isStopped()) return []
         const heard = { from: new Date(from), until: new Date(from + MINUTE_MS) }
-        for (const { amount, acquirer, ...payment } of await findLater(db, heard)) {
+        for (const { acquirer, ...payment } of await findLater(db, heard)) {
           if (isStopped()) return []
           // Each exception takes a statement, because Citus cannot insert rows of several merchants by a select.
-          const exception = { ...payment, amount: toDecimalText(amount), status: 'SUCCESS' as const }
+          const exception = { ...payment, status: 'SUCCESS' as const }
           if (await saveException(db, KIND, exception, now())) onException(KIND, acquirer)
         }
       }

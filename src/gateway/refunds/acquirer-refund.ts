@@ -1,5 +1,4 @@
 import { type Database, inTransaction } from '../../platform/db/pool.ts'
-import { toDecimalText } from '../../platform/money.ts'
 import type { BoundedExceptions, SavedException } from '../payments/exceptions.ts'
 import { newId } from '../payments/intent.ts'
 import { findMerchant } from '../payments/reports.ts'
@@ -58,7 +57,7 @@ export async function storeAcquirerRefund(
     if (amount > paid.left || paid.count >= MOST_OF_PAYMENT) {
       if (status === 'FAIL') return { above: 'failed' }
       const note = `refund ${id} by the acquirer${amount > paid.left ? '' : `, after ${paid.count} others`}`
-      const facts = { mid, orderId, utr: paid.utr, amount: toDecimalText(amount), status: '' } as const
+      const facts = { mid, orderId, utr: paid.utr, amount, status: '' } as const
       const reported = { dedupKey: id.toLowerCase(), person: 'notification', note, acquirerAccount: acquirer }
       return { above: await saveBounded(client, ABOVE, { ...facts, ...reported }, now) }
     }

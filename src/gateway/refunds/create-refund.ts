@@ -102,8 +102,8 @@ export async function findPayment(
 ) {
   const { rows } = await db.query<{ utr: string; left: number; count: number }>(
     `select p.utr,
-            greatest(p.amount_paise - coalesce(sum(r.amount_paise) filter (where r.status <> 'FAIL'), 0), 0)::integer as left,
-            count(r.utr)::integer as count
+            greatest(p.amount_paise - coalesce(sum(r.amount_paise) filter (where r.status <> 'FAIL'), 0), 0)::bigint as left,
+            count(r.utr) as count
        from payments p
        left join refunds r on r.mid = p.mid and r.order_id = p.order_id and r.utr = p.utr
       where p.mid = $1 and p.order_id = $2 and case when $3::text is null then p.kind <> 'second' else p.utr = $3 end

@@ -1,7 +1,6 @@
 import type { Logger } from 'pino'
 import { LIMITS, type Limits } from '../../limits.ts'
 import { type Database, inTransaction, type Queryable } from '../../platform/db/pool.ts'
-import { toDecimalText } from '../../platform/money.ts'
 import { printableLine } from '../../platform/printable.ts'
 import { createBoundedExceptions, saveException } from '../payments/exceptions.ts'
 import { writeDeliveries } from '../payments/outbox.ts'
@@ -180,7 +179,7 @@ export const saveRefundException = (
   { source, reason }: { source: string; reason?: string | undefined },
   now: Date,
 ): Promise<boolean> => {
-  const subject = { mid, orderId, utr, amount: toDecimalText(amount), status: '', ourRefundId } as const
+  const subject = { mid, orderId, utr, amount, status: '', ourRefundId } as const
   const acquirerAccount = source === 'notification' ? acquirer : undefined
   return saveException(db, kind, { ...subject, person: source, note: reason, acquirerAccount }, now)
 }

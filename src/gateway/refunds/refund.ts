@@ -1,10 +1,10 @@
-import { toJsonNumber } from '../../platform/money.ts'
+import { type Paise, toJsonNumber } from '../../platform/money.ts'
 import type { PaymentNames } from '../payments/outcome.ts'
 
 /** The status of a refund. SUCCESS is never undone, but may follow FAIL. */
 export type RefundStatus = 'PENDING' | 'SUCCESS' | 'FAIL'
 
-/** A stored refund. Its amounts are in paise. */
+/** A stored refund. */
 export type Refund = {
   mid: string
   /** The merchant's identifier of the refund; our own for a refund by the operator or the acquirer. */
@@ -15,9 +15,9 @@ export type Refund = {
   merchantOrderId: string
   /** The UTR of the refunded payment. */
   utr: string
-  amount: number
+  amount: Paise
   /** The amount in the request; null if the request was for all that was left. */
-  requested: number | null
+  requested: Paise | null
   note: string
   exceptionId: string | null
   acquirer: string
@@ -47,8 +47,8 @@ export type RefundUpdate = {
   status: RefundStatus
   /** The acquirer's text for a status that we do not know. `status` is then PENDING. */
   unknownStatus?: string | undefined
-  /** The refunded amount, in paise. */
-  amount?: number | undefined
+  /** The refunded amount. */
+  amount?: Paise | undefined
   ourRefundId?: string | undefined
   orderId?: string | undefined
   /** The acquirer's identifiers: `merchantId` of the merchant, `id` of the refund. */

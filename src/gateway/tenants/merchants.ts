@@ -27,14 +27,15 @@ export type Merchant = {
   disabledAt: Date | null
 }
 
-const columnOf = (field: string) => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+const columnOf = (field: string) =>
+  field === 'maxAmount' ? 'max_amount_paise' : field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
 /** SQL columns of a `Merchant`, from `merchants m`. */
 export const MERCHANT = `
   m.mid, m.name, m.vpa, m.payees, m.mcc, m.dynamic_qr as "dynamicQr", m.acquirer,
   m.acquirer_merchant_id as "acquirerMerchantId", m.fallback_acquirer as "fallbackAcquirer",
   m.fallback_acquirer_merchant_id as "fallbackAcquirerMerchantId", m.input, m.expiry_minutes as "expiryMinutes",
-  m.max_amount as "maxAmount", m.created_at as "createdAt", m.disabled_at as "disabledAt"`
+  m.max_amount_paise / 100 as "maxAmount", m.created_at as "createdAt", m.disabled_at as "disabledAt"`
 
 /** Fields that the operator may change; an absent field stays unchanged. */
 type MerchantChanges = {
@@ -111,6 +112,7 @@ export function createMerchants(db: Queryable) {
 
 /** Columns and values of the fields that are not undefined. */
 function given(fields: Partial<Merchant> | MerchantChanges): { columns: string[]; values: unknown[] } {
-  const entries = Object.entries(fields).filter(([, value]) => value !== undefined)
+  const inPaise = { ...fields, maxAmount: fields.maxAmount && fields.maxAmount * 100 }
+  const entries = Object.entries(inPaise).filter(([, value]) => value !== undefined)
   return { columns: entries.map(([field]) => columnOf(field)), values: entries.map(([, value]) => value) }
 }

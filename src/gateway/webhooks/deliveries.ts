@@ -79,7 +79,7 @@ export function createDeliveries(db: Database) {
          )
          select ${ENDPOINT.replaceAll('$now', '$3')}, coalesce(e.url, i.redirect_url) as url, d.order_id as "orderId",
                 i.merchant_order_id as "merchantOrderId", d.sequence, d.type, d.txn_status as "txnStatus",
-                coalesce(r.amount_paise, i.amount * 100 + i.paise) as amount, d.utr, d.our_refund_id as "ourRefundId",
+                coalesce(r.amount_paise, i.amount_paise) as amount, d.utr, d.our_refund_id as "ourRefundId",
                 r.refund_id as "refundId",
                 coalesce(d.failure_reason, case when d.txn_status = 'FAIL' then left(r.reason, 200) end) as reason,
                 d.occurred_at as "occurredAt", d.attempts, d.due_at::text as "dueAgainAt"

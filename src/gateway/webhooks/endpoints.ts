@@ -40,7 +40,7 @@ export function createEndpoints(db: Queryable) {
     /** Number of the merchant's webhooks that are on. */
     async countOf(mid: string): Promise<number> {
       const { rows } = await db.query<{ count: number }>(
-        `select count(*)::integer as count from webhook_endpoints
+        `select count(*) as count from webhook_endpoints
           where mid = $1 and kind = 'webhook' and disabled_at is null`,
         [mid],
       )
@@ -68,7 +68,7 @@ export function createEndpoints(db: Queryable) {
                 e.disabled_reason as "disabledReason", e.failing_since as "failingSince", d.waiting, d.due_since as "dueSince"
            from webhook_endpoints e
           cross join lateral (
-            select count(*)::integer as waiting, min(due_at) as due_since
+            select count(*) as waiting, min(due_at) as due_since
               from webhook_deliveries
              where mid = e.mid and endpoint_id = e.endpoint_id and due_at is not null) d
           where e.kind = 'webhook' and ($1::text is null or e.mid = $1) and ($2::text is null or e.endpoint_id = $2)
@@ -198,7 +198,7 @@ export function createEndpoints(db: Queryable) {
               and d.occurred_at >= $2 and d.occurred_at < $3
            returning 1
          )
-         select count(*)::integer as resent from resent`,
+         select count(*) as resent from resent`,
         [mid, since, until, now],
       )
       return rows[0]?.resent ?? 0

@@ -2,12 +2,12 @@ import * as z from 'zod'
 import { EXCEPTION_KINDS } from '../../gateway/payments/outcome.ts'
 import { createExceptions, type PaymentException } from '../../gateway/payments/read-exceptions.ts'
 import { errorText, identifier, text } from '../../platform/fields.ts'
-import { counted, toIndianRupees, toPaise, toSumText } from '../../platform/money.ts'
+import { counted, type Paise, toDecimalText, toIndianRupees } from '../../platform/money.ts'
 import { nextDay, startOfDay, toIstTime } from '../../platform/time.ts'
 import { type ChangingContext, changingCommand, command } from './command.ts'
 import { DAYS, daysOf, inOrder } from './days.ts'
 import { CommandError } from './errors.ts'
-import { type Output, requireConfirmation, table } from './output.ts'
+import { inRupees, type Output, requireConfirmation, table } from './output.ts'
 
 const EXCEPTION_RULE = 'must be the id of an exception, 12 hex digits'
 export const exceptionId = z
@@ -32,7 +32,10 @@ export const exceptionCommands = [
     schema: Filters.extend({ open: z.boolean().default(false) }).superRefine(inOrder),
     async run({ open, ...filters }, { db }) {
       const exceptions = await createExceptions(db).list({ open, ...toMoments(filters) })
-      return { json: exceptions, text: exceptionTable(exceptions, open ? 'no open exceptions' : 'no exceptions') }
+      return {
+        json: exceptions.map(inRupees),
+        text: exceptionTable(exceptions, open ? 'no open exceptions' : 'no exceptions'),
+      }
     },
   }),
 
@@ -87,7 +90,7 @@ async function resolveAll(
   }
   return change(async (client) => {
     const resolved = await createExceptions(client).resolve(open, { reason, by: person, now })
-    const made = { resolved: resolved.length, amount: amountOf(resolved) }
+    const made = { resolved: resolved.length, amount: toDecimalText(amountOf(resolved)) }
     return { json: made, text: `resolved ${sumText(resolved)}`, made }
   })
 }
@@ -105,15 +108,15 @@ function toMoments({ kind, mid, acquirer, ...typed }: Filters) {
 const sumText = (exceptions: PaymentException[]) =>
   `${counted(exceptions.length, 'exception')}, ${toIndianRupees(amountOf(exceptions))}`
 
-const amountOf = (exceptions: PaymentException[]) =>
-  toSumText(exceptions.reduce((sum, { amount }) => sum + BigInt(toPaise(amount ?? '0')), 0n))
+const amountOf = (exceptions: PaymentException[]): Paise =>
+  exceptions.reduce((sum, { amount }) => sum + (amount ?? 0), 0)
 
 export function exceptionTable(exceptions: PaymentException[], none: string): string {
   const columns =
     'id, receivedAt, kind, mid, acquirerAccount, orderId, status, utr, amount, paidAt, toldBy, note, resolution, resolvedBy'
   const rows = exceptions.map((exception) => ({
     ...exception,
-    amount: exception.amount && toIndianRupees(exception.amount),
+    amount: exception.amount === null ? null : toIndianRupees(exception.amount),
     note: exception.note ?? bodyLine(exception.body),
   }))
   return table(columns, rows, none)

@@ -16,7 +16,7 @@ import { dayText, nextDay, startOfDay } from '../../platform/time.ts'
 import { command } from './command.ts'
 import { CommandError } from './errors.ts'
 import { exceptionTable } from './exceptions.ts'
-import { forPeople, record, table } from './output.ts'
+import { forPeople, inRupees, record, table } from './output.ts'
 
 const ORDER_ID_RULE = 'must be our orderId, of 32 hex digits'
 export const ourOrderId = z.string(errorText(ORDER_ID_RULE)).refine(isOrderId, ORDER_ID_RULE)
@@ -55,8 +55,9 @@ export const findPaymentCommands = [
         // Settlements of all merchants, even with --mid: the payment may have been settled to another merchant.
         settlements: 'utr' in sought ? await histories.settlementsOf([sought.utr]) : [],
       }
+      const json = { exceptions: others.exceptions.map(inRupees), settlements: others.settlements.map(inRupees) }
       return {
-        json: { payments: found.map((history) => toJson(history, now)), more, ...others },
+        json: { payments: found.map((history) => toJson(history, now)), more, ...json },
         text: describeFound(found, others, now),
         ...(more && { warnings: [`only the newest ${found.length} are shown: give --mid, or ask for less`] }),
       }
@@ -90,6 +91,8 @@ function toSought({ utr, orderId, merchantOrderId, amount, on }: z.output<typeof
 const toJson = (history: PaymentHistory, now: Date) => ({
   ...history,
   amount: toJsonNumber(history.amount),
+  exceptions: history.exceptions.map(inRupees),
+  settlements: history.settlements.map(inRupees),
   refunds: history.refunds.map(toRefundData),
   steps: stepsOf(history, now),
 })
@@ -116,7 +119,15 @@ function describeFound(
     ['settled:', others.filter(isOfFound)],
     ['settled to another merchant:', others.filter((settlement) => !isOfFound(settlement))],
   ] as const) {
-    if (ofHeading.length > 0) parts.push(heading, table(SETTLEMENT_COLUMNS, ofHeading.map(forPeople), ''))
+    if (ofHeading.length > 0)
+      parts.push(
+        heading,
+        table(
+          SETTLEMENT_COLUMNS,
+          ofHeading.map((one) => forPeople(inRupees(one))),
+          '',
+        ),
+      )
   }
   return parts.join('\n\n')
 }

@@ -25,7 +25,7 @@ import {
 } from '../../platform/csv/layouts.ts'
 import type { Database } from '../../platform/db/pool.ts'
 import { errorText, identifier } from '../../platform/fields.ts'
-import { counted, toSumText } from '../../platform/money.ts'
+import { counted, type Paise, toDecimalText } from '../../platform/money.ts'
 import { atomicCommand, command } from './command.ts'
 import { CommandError } from './errors.ts'
 import { FILE, readFile, refusedLines } from './file.ts'
@@ -214,7 +214,7 @@ async function tryLayout(csv: Readable, layout: Layout): Promise<Output> {
   )
   const read = shown.map((row) => {
     const fields = toShow(row.split('\t')).map((field) => (field === '\\N' ? null : field))
-    return Object.fromEntries(columns.map((name, index) => [name, fields[index] ?? null]))
+    return Object.fromEntries(columns.map((name, index) => [name, shownField(name, fields[index] ?? null)]))
   })
   if (!refused) warnings.push(...notes())
   const faults = refused ? [refused.message, ...refused.details] : []
@@ -226,6 +226,10 @@ async function tryLayout(csv: Readable, layout: Layout): Promise<Output> {
 }
 
 /** The format of the layout's files, the names of what it reads, and how a person sees the fields that COPY would get. */
+/** COPY gets paise, a person sees rupees. */
+const shownField = (name: string, copied: string | null) =>
+  copied !== null && ['amount', 'fee', 'tax'].includes(name) ? toDecimalText(Number(copied)) : copied
+
 /** The columns that one of the rows has. */
 const shownOf = (columns: readonly string[], rows: readonly Record<string, string | null>[]) =>
   columns.filter((name) => rows.some((row) => row[name] !== null && row[name] !== ''))
@@ -250,7 +254,7 @@ function formatOf(layout: Layout): {
     importId: 0,
     from: '2000-01-01',
     to: '2099-12-31',
-    known: { references: new Set<string>(), amounts: new Set<bigint>() },
+    known: { references: new Set<string>(), amounts: new Set<Paise>() },
     matchedBefore: '',
   }
   return {
@@ -258,7 +262,7 @@ function formatOf(layout: Layout): {
     notes: () => [],
     ...statementFile(layout, all),
     toShow: ([line = '', , day = '', paise = '', references = '']) => [
-      ...[line, day, toSumText(BigInt(paise))],
+      ...[line, day, paise],
       references.slice(1, -1).replaceAll(',', ' '),
     ],
   }

@@ -1,9 +1,9 @@
-import { toSumText } from '../../platform/money.ts'
+import type { Paise } from '../../platform/money.ts'
 import { UsageError } from './errors.ts'
-import { forPeople, longTable } from './output.ts'
+import { forPeople, inRupees, longTable } from './output.ts'
 import { spreadsheet } from './reconcile-report.ts'
 
-type Cell = string | number | bigint | null
+type Cell = string | number | Paise | null
 
 /** How a list is written: its name in JSON, its columns as in `table`, and those of them that are summed up at the end. */
 type ListForm<C extends string> = { name: string; columns: string; sums: readonly C[] }
@@ -17,7 +17,7 @@ export function formOf(csv: true | undefined, asJson: boolean): WrittenAs {
 }
 
 /**
- * Writes records that may be too many for memory. Amounts are bigints of paise, and become rupees. Text and JSON end with the
+ * Writes records that may be too many for memory. Amounts become rupees. Text and JSON end with the
  * sums, if any; a spreadsheet makes its own. `plain csv` is for programs.
  */
 export function writeList<Row extends Record<keyof Row, Cell>, C extends keyof Row & string>(
@@ -25,7 +25,7 @@ export function writeList<Row extends Record<keyof Row, Cell>, C extends keyof R
   { name, columns, sums }: ListForm<C>,
   form: WrittenAs | 'plain csv',
 ): AsyncIterable<string> {
-  const total = Object.fromEntries(sums.map((column) => [column, 0n])) as Record<C, bigint>
+  const total = Object.fromEntries(sums.map((column) => [column, 0])) as Record<C, Paise>
   let count = 0
   const columnNames = columns.split(', ')
   if (form === 'csv' || form === 'plain csv') return spreadsheet(columnNames, rows, form === 'csv')
@@ -34,7 +34,7 @@ export function writeList<Row extends Record<keyof Row, Cell>, C extends keyof R
   async function* counted() {
     for await (const row of rows) {
       count += 1
-      for (const column of sums) total[column] += BigInt(row[column] as bigint)
+      for (const column of sums) total[column] += row[column] as Paise
       yield inRupees(row)
     }
   }
@@ -52,8 +52,3 @@ export function writeList<Row extends Record<keyof Row, Cell>, C extends keyof R
     yield sums.length === 0 ? ']}\n' : `],"total":${JSON.stringify(inRupees(total))}}\n`
   }
 }
-
-const inRupees = (row: Record<string, Cell>) =>
-  Object.fromEntries(
-    Object.entries(row).map(([name, cell]) => [name, typeof cell === 'bigint' ? toSumText(cell) : cell]),
-  )

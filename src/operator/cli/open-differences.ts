@@ -1,7 +1,7 @@
 import { countDays } from '../../books/ledger/bank-days.ts'
 import type { Difference } from '../../books/ledger/differences.ts'
 import type { WithMerchantOrderId } from '../../books/reconciliation/merchant-order-ids.ts'
-import { counted, toSumText } from '../../platform/money.ts'
+import { counted, toDecimalText } from '../../platform/money.ts'
 import { toIstDay } from '../../platform/time.ts'
 import type { WrittenAs } from './long-list.ts'
 import { line, spellDifference, spreadsheet, wireDifference } from './reconcile-report.ts'
@@ -29,7 +29,7 @@ async function* aged(differences: AsyncIterable<WithMerchantOrderId<Difference>>
 }
 
 async function* toText(differences: AsyncIterable<Aged>): AsyncGenerator<string> {
-  let [mid, count, owed] = ['', 0, 0n]
+  let [mid, count, owed] = ['', 0, 0]
   for await (const one of differences) {
     if (count === 0 || one.mid !== mid) yield `${one.mid}\n`
     mid = one.mid
@@ -37,18 +37,18 @@ async function* toText(differences: AsyncIterable<Aged>): AsyncGenerator<string>
     owed += one.owed
     yield line(`${counted(one.ageDays, 'day')}: ${spellDifference(one)}`)
   }
-  yield count === 0 ? 'nothing is open\n' : line(`${count} open, together ${toSumText(owed)}`).trimStart()
+  yield count === 0 ? 'nothing is open\n' : line(`${count} open, together ${toDecimalText(owed)}`).trimStart()
 }
 
 async function* toJson(differences: AsyncIterable<Aged>): AsyncGenerator<string> {
-  let [count, owed] = [0, 0n]
+  let [count, owed] = [0, 0]
   yield '{"differences":['
   for await (const one of differences) {
     yield `${count === 0 ? '' : ','}${JSON.stringify(wireDifference(one))}`
     count += 1
     owed += one.owed
   }
-  yield `],"count":${count},"owed":"${toSumText(owed)}"}\n`
+  yield `],"count":${count},"owed":"${toDecimalText(owed)}"}\n`
 }
 
 async function* csvRows(differences: AsyncIterable<Aged>): AsyncGenerator<Record<string, unknown>> {

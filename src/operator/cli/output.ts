@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { counted, groupRupees } from '../../platform/money.ts'
+import { counted, groupRupees, toDecimalText } from '../../platform/money.ts'
 import { toIstTime } from '../../platform/time.ts'
 import { CommandError } from './errors.ts'
 
@@ -55,6 +55,23 @@ export async function* longTable<C extends string>(
   }
   if (held.length > 0) yield `${alignColumns(held, widths)}\n`
 }
+
+/** Fields of lists and tables that are amounts, if they are numbers. */
+const AMOUNTS: ReadonlySet<string> = new Set(
+  'amount insertedAmount paid settled gross fee tax deductions net credited refunded owed debit credit balance adjustments unknownOrders'.split(
+    ' ',
+  ),
+)
+
+/** A field as it is written: an amount in rupees. */
+export const toRupees = (name: string, value: unknown): unknown =>
+  typeof value === 'number' && AMOUNTS.has(name) ? toDecimalText(value) : value
+
+/** The fields with amounts in rupees instead of paise. */
+export const inRupees = <T extends object>(fields: T) =>
+  Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, toRupees(name, value)])) as {
+    [Name in keyof T]: T[Name] extends number | null ? string | number | null : T[Name]
+  }
 
 /** Groups the digits of all amounts in decimal text as in India: 100000.00 becomes 1,00,000.00. */
 export const forPeople = <T extends object>(fields: T) =>

@@ -20,7 +20,7 @@ import {
   text,
   UTR_RULE,
 } from '../../platform/fields.ts'
-import { counted, shopAmountText, toDecimalText } from '../../platform/money.ts'
+import { counted, shopAmountText } from '../../platform/money.ts'
 import { momentText, toIstTime } from '../../platform/time.ts'
 import { countsText } from '../texts.ts'
 import { reachAccounts } from './acquirer-calls.ts'
@@ -63,7 +63,7 @@ export const paymentCommands = [
         const created = `the order was created at ${toIstTime(createdAt)}, and now it is ${toIstTime(now)}`
         throw new CommandError(`it cannot have been paid at ${toIstTime(paidAt)}: ${created}`)
       }
-      const report = { orderId, status: 'SUCCESS' as const, utr, amount: toDecimalText(amount), paidAt }
+      const report = { orderId, status: 'SUCCESS' as const, utr, amount, paidAt }
       // Any other contradiction is a typing error of the operator, not a report of the bank: its exception would
       // unbalance the books for ever.
       const saves = (kind: Contradiction) => kind === 'UTR of another order' || (kind === 'double payment' && double)

@@ -7,10 +7,10 @@ import type { WithMerchantOrderId } from '../../books/reconciliation/merchant-or
 import type { OpenException, OverdueRefund } from '../../books/reconciliation/read-open.ts'
 import type { Finding } from '../../books/reconciliation/reconcile.ts'
 import { type Balance, type Sums, spellSums, type Totals } from '../../books/reconciliation/sums.ts'
-import { groupRupees, toSumText } from '../../platform/money.ts'
+import { groupRupees, type Paise, toDecimalText } from '../../platform/money.ts'
 import { toIstDay, toIstTime } from '../../platform/time.ts'
 import { balanceText } from '../texts.ts'
-import { forPeople, table, toOneLine } from './output.ts'
+import { forPeople, table, toOneLine, toRupees } from './output.ts'
 
 type Findings = AsyncIterable<Finding>
 
@@ -109,7 +109,7 @@ function spellException(exception: WithMerchantOrderId<OpenException>): string {
 
 /** `open refund 0199…: order 019a…, 50.00 by setu, made 2026-11-03 09:30:00 IST, more than T+5 days ago` */
 const spellRefund = ({ refundId, acquirer, amount, madeAt, ...order }: WithMerchantOrderId<OverdueRefund>) =>
-  `open refund ${refundId}: order ${spellOrder(order)}, ${toSumText(amount)} by ${acquirer}, made ${toIstTime(madeAt)}, more than T+5 days ago`
+  `open refund ${refundId}: order ${spellOrder(order)}, ${toDecimalText(amount)} by ${acquirer}, made ${toIstTime(madeAt)}, more than T+5 days ago`
 
 const spellFigures = (figures: MonthChange['figures']) =>
   figures.map(({ figure, was, is }) => `${figure} ${was} → ${is}`).join(', ')
@@ -183,13 +183,13 @@ const emptyLists = (): MerchantLists => ({ exceptions: [], refunds: [], days: []
 /** Closes a list and its object, whose other fields are `fields`. */
 const endOfList = (fields: object) => `],${JSON.stringify(fields).slice(1)}`
 
-const orNull = (paise: bigint | null) => (paise === null ? null : toSumText(paise))
+const orNull = (paise: Paise | null) => (paise === null ? null : toDecimalText(paise))
 
 export const wireDifference = <T extends Pick<Difference, 'paid' | 'settled' | 'owed'>>(difference: T) => ({
   ...difference,
   paid: orNull(difference.paid),
   settled: orNull(difference.settled),
-  owed: toSumText(difference.owed),
+  owed: toDecimalText(difference.owed),
 })
 
 /**
@@ -214,7 +214,11 @@ export function spreadsheet(
     })),
     // Free text, such as a resolution, must not be a formula for a spreadsheet.
     escape_formulas: true,
-    cast: { bigint: toSumText, date: toIstTime, string: forExcel ? keepDigits : keepSign },
+    cast: {
+      number: (value, { column }) => String(toRupees(String(column), value)),
+      date: toIstTime,
+      string: forExcel ? keepDigits : keepSign,
+    },
   })
   // An error of the pipeline reaches the reader of `csv`, so it is not handled here.
   pipeline(rows, csv, () => undefined)

@@ -9,14 +9,14 @@ import { createMerchants } from '../../gateway/tenants/merchants.ts'
 import { createPartners } from '../../gateway/tenants/partners.ts'
 import type { Database } from '../../platform/db/pool.ts'
 import { errorText, identifier, matching, pastedReference, text } from '../../platform/fields.ts'
-import { groupRupees, toSumText } from '../../platform/money.ts'
+import { groupRupees, toDecimalText } from '../../platform/money.ts'
 import { dayText, nextDay, startOfDay, toIstDay } from '../../platform/time.ts'
 import { changingCommand, command } from './command.ts'
 import { DAYS, DAYS_USAGE, daysOf, inOrder } from './days.ts'
 import { CommandError } from './errors.ts'
 import { formOf } from './long-list.ts'
 import { writeOpen } from './open-differences.ts'
-import { forPeople, type Output, table } from './output.ts'
+import { forPeople, inRupees, type Output, table } from './output.ts'
 import { spreadsheet, toCsv, toJson, toText, wireDifference } from './reconcile-report.ts'
 
 /** Days of one run: the days of a merchant are in memory until they are printed. */
@@ -63,7 +63,7 @@ export const reconcileCommands = [
         }
         return {
           json: { ...wireDifference(found), resolution: reason, as: as ?? null, resolvedBy: person, resolvedAt: now },
-          text: `${id}, ${found.kind} of ${groupRupees(toSumText(found.owed))}, is resolved${as ? ` as ${as}` : ''}`,
+          text: `${id}, ${found.kind} of ${groupRupees(toDecimalText(found.owed))}, is resolved${as ? ` as ${as}` : ''}`,
           made: { mid: found.mid },
         }
       })
@@ -101,7 +101,8 @@ export const reconcileCommands = [
       const days = from && to ? { from: startOfDay(from), until: nextDay(startOfDay(to)) } : {}
       const entries = await listResolutions(db, { mid, ...days })
       if (form === 'csv') return { chunks: spreadsheet(RESOLUTIONS.split(', '), entries), forSpreadsheets: true }
-      return { json: entries, text: table(RESOLUTIONS, entries.map(forPeople), 'nothing was resolved') }
+      const written = entries.map(inRupees)
+      return { json: written, text: table(RESOLUTIONS, written.map(forPeople), 'nothing was resolved') }
     },
   }),
 
@@ -139,16 +140,13 @@ function knownAt(asOf: string | undefined, now: Date): Date {
 function showPayout({ rows, payments, rests }: Payout, payout: string): Output {
   const sums = sumOf(rows, rests)
   const total = { mid: 'total', ...NO_ROW, ...sums }
-  const beside = rests.map(({ adjustments, unknownOrders, ...rest }) => ({
-    ...rest,
-    ...{ adjustments: toSumText(adjustments), unknownOrders: toSumText(unknownOrders) },
-  }))
-  const carried = rows.map((row) => ({ ...row, ...inRupees(row) }))
-  const ofSums = payments.map((one) => ({ ...one, paid: toSumText(one.paid) }))
-  const due = payments.reduce((sum, { paid }) => sum + paid, 0n)
+  const [carried, ofSums, beside] = [rows.map(inRupees), payments.map(inRupees), rests.map(inRupees)]
+  const due = payments.reduce((sum, { paid }) => sum + paid, 0)
   const text = [table(PAYOUT_COLUMNS, [...carried, total].map(forPeople), '')]
   if (payments.length > 0) {
-    text.push(`rows that name no payment are for these ${payments.length}, together ${groupRupees(toSumText(due))}:`)
+    text.push(
+      `rows that name no payment are for these ${payments.length}, together ${groupRupees(toDecimalText(due))}:`,
+    )
     text.push(table('mid, day, orderId, merchantOrderId, utr, paid', ofSums.map(forPeople), ''))
   }
   if (rests.length > 0) {
@@ -164,19 +162,13 @@ function showPayout({ rows, payments, rests }: Payout, payout: string): Output {
 
 const PAYOUT_COLUMNS = 'mid, day, orderId, merchantOrderId, utr, settlementUtr, status, paid, gross, fee, tax, net'
 const NO_ROW = { day: '', orderId: '', merchantOrderId: '', utr: '', settlementUtr: '', status: '' }
-const AMOUNTS = ['paid', 'gross', 'fee', 'tax', 'net'] as const
-
-const inRupees = (row: PayoutRow) =>
-  Object.fromEntries(AMOUNTS.map((name) => [name, row[name] === null ? null : toSumText(row[name])])) as Amounts
 
 /** Sums of the rows that were paid out; the net with what was added or deducted beside them. */
 const sumOf = (rows: readonly PayoutRow[], rests: Payout['rests']) => {
   const paidOut = rows.filter(({ status }) => status === 'SUCCESS')
-  const sum = (name: (typeof AMOUNTS)[number]) => paidOut.reduce((sum, row) => sum + (row[name] ?? 0n), 0n)
-  const rest = rests.reduce((sum, one) => sum + amountOf(one), 0n)
-  return Object.fromEntries(
-    AMOUNTS.map((name) => [name, toSumText(sum(name) + (name === 'net' ? rest : 0n))]),
-  ) as Amounts
+  const sum = (name: 'paid' | 'gross' | 'fee' | 'tax' | 'net') =>
+    paidOut.reduce((sum, row) => sum + (row[name] ?? 0), 0)
+  const rest = rests.reduce((sum, one) => sum + amountOf(one), 0)
+  const [paid, gross, fee, tax] = [sum('paid'), sum('gross'), sum('fee'), sum('tax')]
+  return inRupees({ paid, gross, fee, tax, net: sum('net') + rest })
 }
-
-type Amounts = Record<(typeof AMOUNTS)[number], string | null>

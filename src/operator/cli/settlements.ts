@@ -12,7 +12,7 @@ import { CsvFileError } from '../../platform/csv/csv.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
 import { waitForReplica } from '../../platform/db/replica.ts'
 import { errorText, IDENTIFIER, IDENTIFIER_RULE, identifier, matching } from '../../platform/fields.ts'
-import { counted, toIndianRupees, toSumText, totalText } from '../../platform/money.ts'
+import { counted, type Paise, toIndianRupees, totalText } from '../../platform/money.ts'
 import { startOfDay, toIstDay, toIstTime } from '../../platform/time.ts'
 import { reachAccounts } from './acquirer-calls.ts'
 import { type ChangingContext, type Context, changingCommand, command } from './command.ts'
@@ -20,7 +20,7 @@ import { DAYS, DAYS_USAGE, daysOf, inOrder, requireDays } from './days.ts'
 import { CommandError } from './errors.ts'
 import { FILE, readFile, refusedLines } from './file.ts'
 import { findLayout } from './layouts.ts'
-import { type Output, printNote, table, toOneLine, withProgress } from './output.ts'
+import { inRupees, type Output, printNote, table, toOneLine, withProgress } from './output.ts'
 
 const NUMBER_RULE = 'must be the number of an import, as ops settlements imports shows it'
 const ACCOUNT_RULE = `must be one of ${ACQUIRER_NAMES.join(', ')}, or one with :ACCOUNT behind it, which ${IDENTIFIER_RULE}`
@@ -109,11 +109,11 @@ export const settlementCommands = [
         ...one,
         import: importId,
         rows: inserted + unchanged + updated,
-        amount: amount && toIndianRupees(amount),
+        amount: amount === null ? null : toIndianRupees(amount),
         undone: undoneAt && `${toIstTime(undoneAt)} by ${undoneBy}`,
       }))
       return {
-        json: imports.map(({ importId, ...one }) => ({ import: importId, ...one })),
+        json: imports.map(({ importId, ...one }) => ({ import: importId, ...inRupees(one) })),
         text: table('import, at, person, file, rows, amount, undone, sha256', rows, 'nothing was imported yet'),
       }
     },
@@ -166,8 +166,8 @@ function importFrom(
     const { amount, insertedAmount, ...counts } = result
     const warnings = [...doubts, ...notes]
     const { import: importId, inserted, unchanged, updated } = counts
-    const made = { ...counts, insertedAmount: toSumText(insertedAmount), amount: toSumText(amount) }
-    const rupees = inserted > 0 ? `, ${toIndianRupees(made.insertedAmount)}` : ''
+    const made = { ...counts, ...inRupees({ insertedAmount, amount }) }
+    const rupees = inserted > 0 ? `, ${toIndianRupees(insertedAmount)}` : ''
     return {
       json: { ...made, ...json, warnings },
       text: `${inserted} inserted${rupees}, ${unchanged} unchanged, ${updated} updated: import ${importId}${text}`,
@@ -184,9 +184,9 @@ async function showToPartners({ config: { databaseReadUrl }, db, terminal }: Con
 }
 
 function tellNotStored(notStored: NotStored): Told {
-  const all = [...notStored].map(([what, { events, amount }]) => ({ what, events, amount: toSumText(amount) }))
+  const all = [...notStored].map(([what, one]) => ({ what, ...one }))
   const texts = all.map(({ what, events, amount }) => `${events} ${what} (${toIndianRupees(amount)})`)
-  return { json: { notStored: all }, text: texts.length > 0 ? `; not stored: ${texts.join(', ')}` : '' }
+  return { json: { notStored: all.map(inRupees) }, text: texts.length > 0 ? `; not stored: ${texts.join(', ')}` : '' }
 }
 
 /** The error for an operator without a file: lines are named by their orders. */
@@ -199,15 +199,15 @@ function explainPull(error: unknown, orders: readonly string[]): unknown {
   return new CommandError(`${error.message}${facts && ` (${facts})`}; nothing was imported${advice}`)
 }
 
-type Trailer = { rows?: number | undefined; total?: bigint | undefined }
+type Trailer = { rows?: number | undefined; total?: Paise | undefined }
 
 /** Throws when the rows of the file differ from the bank's trailer. */
 function compare({ rows, total }: Trailer, { inserted, unchanged, updated, amount }: ImportResult): void {
   const found = inserted + unchanged + updated
-  const rupeesOf = (paise: bigint) => toIndianRupees(toSumText(paise))
   const differences: string[] = []
   if (rows !== undefined && rows !== found) differences.push(`${counted(found, 'row')}, not ${rows}`)
-  if (total !== undefined && total !== amount) differences.push(`${rupeesOf(amount)}, not ${rupeesOf(total)}`)
+  if (total !== undefined && total !== amount)
+    differences.push(`${toIndianRupees(amount)}, not ${toIndianRupees(total)}`)
   if (differences.length === 0) return
   throw new CommandError(`nothing was imported: the file has ${differences.join(' and ')}; get it from the bank again`)
 }

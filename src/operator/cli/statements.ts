@@ -13,7 +13,7 @@ import {
 import { type Credit, lockCredit, setMatch } from '../../books/statements/match.ts'
 import { ACQUIRER_NAMES } from '../../gateway/acquirers/acquirers.ts'
 import { errorText, identifier, matching, pastedReference, text } from '../../platform/fields.ts'
-import { counted, toIndianRupees, toSumText, totalText } from '../../platform/money.ts'
+import { counted, type Paise, toDecimalText, toIndianRupees, totalText } from '../../platform/money.ts'
 import { nextDay, startOfDay, toIstTime } from '../../platform/time.ts'
 import { atomicCommand, changingCommand, command } from './command.ts'
 import { DAYS, DAYS_USAGE, daysOf, inOrder, requireDays } from './days.ts'
@@ -136,16 +136,16 @@ export const statementCommands = [
       }
       const found = await findPayout(await snapshotOf(client, now), credit, payout)
       if (found === undefined) throw new CommandError(`${NO_PAYOUT}: ${SEE_PAYOUTS}`)
-      const expected = toSumText(found.expected)
+      const { expected } = found
       const doubts = [
-        ...(found.expected === credit.amount ? [] : [`the payout is ${toIndianRupees(expected)}`]),
+        ...(expected === credit.amount ? [] : [`the payout is ${toIndianRupees(expected)}`]),
         ...found.others.map((other) => `the line names the payout ${other}, or is matched with it`),
       ]
       if (doubts.length > 0 && force === undefined)
         throw new CommandError(`${shown} is not the payout ${payout}: ${doubts.join(', ')}; check both, or add --force`)
       await setMatch(client, place, payout)
       const text = `${shown} is the payout ${payout} of ${toIndianRupees(expected)}`
-      return { json: { ...json, expected }, text, made }
+      return { json: { ...json, expected: toDecimalText(expected) }, text, made }
     },
   }),
 
@@ -165,23 +165,23 @@ export const statementCommands = [
   }),
 ]
 
-const toShown = ({ day, amount, references }: Credit) => ({ day, amount: toSumText(amount), references })
+const toShown = ({ day, amount, references }: Credit) => ({ day, amount: toDecimalText(amount), references })
 
 const describe = ({ day, amount, references }: Credit) =>
-  `${day}, ${toIndianRupees(toSumText(amount))}, ${references.length > 0 ? references.join(' ') : 'no reference'}`
+  `${day}, ${toIndianRupees(amount)}, ${references.length > 0 ? references.join(' ') : 'no reference'}`
 
 /** What is doubtful of a statement. Throws when a balance of it is not the one that the person saw. */
 function judge(
   { proved, coversFrom }: ImportedStatement,
-  { from, to, ...seen }: Days & { [Side in 'opening' | 'closing']?: bigint | undefined },
+  { from, to, ...seen }: Days & { [Side in 'opening' | 'closing']?: Paise | undefined },
 ): string[] {
   for (const side of ['opening', 'closing'] as const) {
     const [given, found] = [seen[side], proved?.[side]]
     if (given === undefined || given === found) continue
     const name = side === 'opening' ? 'the balance before the oldest line' : 'the newest balance'
-    const has = found === undefined ? 'no balances' : `${name} ${toIndianRupees(toSumText(found))}`
+    const has = found === undefined ? 'no balances' : `${name} ${toIndianRupees(found)}`
     throw new CommandError(
-      `nothing was imported: the file has ${has}, not ${toIndianRupees(toSumText(given))}; get it from the bank again`,
+      `nothing was imported: the file has ${has}, not ${toIndianRupees(given)}; get it from the bank again`,
     )
   }
   if (proved === undefined) return ['the file has no balances: nothing proves that no line of it is missing']

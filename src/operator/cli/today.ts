@@ -10,7 +10,14 @@ import { LIMITS } from '../../limits.ts'
 import { cached } from '../../platform/db/cached.ts'
 import { isOutage } from '../../platform/db/outage.ts'
 import type { Database } from '../../platform/db/pool.ts'
-import { toIndianDigits, toIndianRupees, toIndianText, toJsonNumber, toSumText } from '../../platform/money.ts'
+import {
+  type Paise,
+  toDecimalText,
+  toIndianDigits,
+  toIndianRupees,
+  toIndianText,
+  toJsonNumber,
+} from '../../platform/money.ts'
 import { istDayOf, toIstDay, toIstTime } from '../../platform/time.ts'
 import {
   agesText,
@@ -26,7 +33,7 @@ import {
   webhookText,
 } from '../texts.ts'
 import { command } from './command.ts'
-import { clearScreen, printNote, type Terminal, table, toOneLine } from './output.ts'
+import { clearScreen, inRupees, printNote, type Terminal, table, toOneLine } from './output.ts'
 
 const REFRESH_MS = 5_000
 const HOURS = 24
@@ -123,26 +130,26 @@ function toJson({ now, all, hours, merchants, overview, balance, arrivals }: Tod
     ...countsToJson(all),
     hours: hours.flatMap((counts, hour) => (counts.orders > 0 ? [{ hour, ...countsToJson(counts) }] : [])),
     ...(byMerchant && { merchants: merchants.map(countsToJson) }),
-    refunds: { ...refunds, amount: toJsonNumber(refunds.amount), oldest: refunds.oldest.map(inRupees) },
-    exceptions,
+    refunds: { ...refunds, amount: toJsonNumber(refunds.amount), oldest: refunds.oldest.map(asNumber) },
+    exceptions: { ...exceptions, amount: toDecimalText(exceptions.amount), oldest: exceptions.oldest.map(inRupees) },
     failures,
     byNextAcquirer,
     webhooks,
     returnCalls,
     settlementImport,
     balance: balance === undefined ? null : balanceToJson(balance),
-    arrivals: arrivals.map(({ net, ...one }) => ({ ...one, net: toSumText(net) })),
+    arrivals: arrivals.map(inRupees),
     migration,
   }
 }
 
 const balanceToJson = ({ carriedForward, open, ...days }: RecentBalance) => ({
   ...days,
-  carriedForward: toSumText(carriedForward),
-  open: { ...open, owed: toSumText(open.owed) },
+  carriedForward: toDecimalText(carriedForward),
+  open: { ...open, owed: toDecimalText(open.owed) },
 })
 
-const inRupees = <T extends { amount: number }>(one: T): T => ({ ...one, amount: toJsonNumber(one.amount) })
+const asNumber = <T extends { amount: Paise }>(one: T): T => ({ ...one, amount: toJsonNumber(one.amount) })
 
 function countsToJson<T extends OrderCounts>({ paise, paidPaise, ...counts }: T) {
   const conversion = conversionOf({ paise, paidPaise, ...counts }) ?? null

@@ -195,7 +195,7 @@ function needs({ overview, balance, warnings }: Open, now: Date): Html {
   }
   const exceptions = oldest.map(({ id, kind, mid, orderId, amount, receivedAt }) => {
     const order = orderId && code(orderId)
-    return [code(id), kind, mid, order, amount ? toIndianRupees(amount) : '–', ageText(receivedAt, now)]
+    return [code(id), kind, mid, order, amount === null ? '–' : toIndianRupees(amount), ageText(receivedAt, now)]
   })
   const waiting = refunds.oldest.map(({ refundId, mid, orderId, acquirer, amount, madeAt }) => {
     return [code(refundId), mid, code(orderId), acquirer, toIndianText(amount), ageText(madeAt, now)]

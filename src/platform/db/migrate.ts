@@ -4,6 +4,7 @@ import { join, parse } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
+import { NUMBER_TYPES } from './number-types.ts'
 import { DEADLOCK_DETECTED, hasState, LOCK_NOT_AVAILABLE, UNDEFINED_TABLE } from './outage.ts'
 import { type Queryable, setLocally } from './pool.ts'
 import { splitStatements } from './statements.ts'
@@ -156,6 +157,7 @@ export async function connectAlone(databaseUrl: string): Promise<pg.Client> {
     connectionString: databaseUrl,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     keepAlive: true,
+    types: NUMBER_TYPES,
   })
   // A lost connection fails the next statement; without a listener for its error event it would end the process.
   client.on('error', silent)

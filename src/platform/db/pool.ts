@@ -2,6 +2,7 @@ import type { Socket } from 'node:net'
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import { LIMITS, type Limits } from '../../limits.ts'
+import { NUMBER_TYPES } from './number-types.ts'
 import { LOST_COMMIT } from './outage.ts'
 import { createPreparingPool, goOnWithoutNames, sendsNames } from './prepared.ts'
 
@@ -28,6 +29,7 @@ export function createPool({ url, size, log, ...limits }: PoolOptions): Database
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
     ...(queryTimeoutMs > 0 && { query_timeout: queryTimeoutMs }),
     keepAlive: true,
+    types: NUMBER_TYPES,
   }
   const onNameless = () => log.warn('PgBouncer knows no prepared statements: set its max_prepared_statements to 100')
   const pool = createPreparingPool(options, onNameless)

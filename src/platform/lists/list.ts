@@ -35,7 +35,7 @@ export function defineList({ fields, from, mid, at, utr }: Description) {
      * more than `$4`. `$1` is the mid, `$2` and `$3` are `from` and `until` of `copy`.
      */
     short: prepared(
-      `select count(*)::integer as count, case when count(*) <= $4 then string_agg(line, E'\\n') end as lines
+      `select count(*) as count, case when count(*) <= $4 then string_agg(line, E'\\n') end as lines
          from (select concat_ws(E'\\t', ${copied}) as line ${rows('$2', '$3')} order by ${order} limit $4 + 1) l`.replaceAll(
         '{mid}',
         '$1',

@@ -8,7 +8,6 @@ import type { FinalStatus } from '../../../src/gateway/payments/outcome.ts'
 import { createReports } from '../../../src/gateway/payments/reports.ts'
 import { dueExpiries } from '../../../src/gateway/webhooks/expiries.ts'
 import { LIMITS } from '../../../src/limits.ts'
-import { toDecimalText } from '../../../src/platform/money.ts'
 import type { JobSource } from '../../../src/platform/scheduler.ts'
 import { doWhatIsDue } from '../../support/due-jobs.ts'
 import { createOrder } from '../../support/orders.ts'
@@ -125,7 +124,7 @@ export async function createPlayer(bank: Bank) {
   async function tell(orderId: string, payment: Booked, by: string): Promise<string> {
     if (by === 'day file') {
       const { status, utr, amount } = payment as Booked & { status: FinalStatus }
-      const report = { orderId, status, utr: hasUtr({ utr }) ? utr : undefined, amount: toDecimalText(amount) }
+      const report = { orderId, status, utr: hasUtr({ utr }) ? utr : undefined, amount }
       return JSON.stringify(
         await reports.record({ ...report, paidAt: bank.timeOf(payment) }, { source: 'day file', now }),
       )
@@ -190,7 +189,7 @@ const STORED = [
   ['payment_intents', 'status, utr'],
   ['payments', 'kind, utr, amount_paise, source'],
   ['payment_attempts', 'status, utr, source'],
-  ['payment_exceptions', 'kind, status, utr, amount'],
+  ['payment_exceptions', 'kind, status, utr, amount_paise'],
   ['webhook_deliveries', 'sequence, type, txn_status, utr'],
   ['acquirer_intents', 'status_checks'],
 ] as const

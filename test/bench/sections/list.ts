@@ -79,7 +79,7 @@ async function table(
 const between = (at: string) => `${at} >= '2026-08-15T00:00:00+05:30' and ${at} < '2027-01-01T00:00:00+05:30'`
 
 const SETTLEMENTS = `
-  select amount, utr, bank_reference_number, status, mid, initiated_at, created_at
+  select amount_paise * 0.01, utr, bank_reference_number, status, mid, initiated_at, created_at
     from settlements
    where mid = '${MID}' and ${between('initiated_at')}
    order by mid, initiated_at, utr`

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import * as z from 'zod'
 import { AcquirerError } from '../../../errors.ts'
-import { toJsonNumber } from '../../../platform/money.ts'
+import { bankAmount, toJsonNumber } from '../../../platform/money.ts'
 import type { EnquiryRules } from '../../payments/enquiry-times.ts'
 import type { Intent } from '../../payments/intent.ts'
 import { accountName, type CashfreeSettings } from '../accounts.ts'
@@ -28,7 +28,6 @@ import {
   PAYMENT_ENDS,
   paymentFields,
   refundFields,
-  rupees,
   toPaymentReport,
   toRefundUpdate,
 } from './http.ts'
@@ -42,7 +41,7 @@ import { cashfreeSettled } from './settlements.ts'
 
 const OrderAnswer = z.object({
   order_id: z.string(),
-  order_amount: rupees,
+  order_amount: bankAmount,
   order_currency: z.literal('INR'),
   order_status: z.literal('ACTIVE'),
   payment_session_id: z.string().min(1).max(1_024),

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { errorText, text } from '../../../platform/fields.ts'
-import { bankAmount, toPaise } from '../../../platform/money.ts'
+import { bankAmount } from '../../../platform/money.ts'
 import type { HttpClient, HttpRequest } from '../../../platform/outbound/http-client.ts'
 import { readFailure } from '../../payments/failure-reasons.ts'
 import type { FinalStatus, PaymentReport } from '../../payments/outcome.ts'
@@ -43,9 +43,6 @@ export function createCashfreeRequest(
 const cashfreeId = z
   .string(errorText('must be text'))
   .regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be an identifier of Cashfree')
-
-/** Reads rupees with at most two decimals, and returns paise. */
-export const rupees = bankAmount.transform(toPaise)
 
 /** Statuses of payments that have ended; a payment of any other status is under way. */
 export const PAYMENT_ENDS = new Map<unknown, FinalStatus>([
@@ -114,7 +111,7 @@ export const refundFields = {
   order_id: text(64),
   cf_refund_id: cashfreeId,
   refund_status: z.string(errorText('must be text')),
-  refund_amount: rupees,
+  refund_amount: bankAmount,
   refund_arn: z.unknown().optional(),
 }
 

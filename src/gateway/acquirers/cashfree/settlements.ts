@@ -33,7 +33,7 @@ const paise = orNothing(
   z
     .string(RUPEES_RULE)
     .regex(/^-?[0-9]{1,12}(\.[0-9]{1,2})?$/, RUPEES_RULE)
-    .transform((amount) => (amount.startsWith('-') ? -toPaise(amount.slice(1)) : toPaise(amount))),
+    .transform(toPaise),
 )
 
 const Event = z

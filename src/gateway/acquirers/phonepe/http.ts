@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { toDecimalText } from '../../../platform/money.ts'
+import type { Paise } from '../../../platform/money.ts'
 import type { HttpClient } from '../../../platform/outbound/http-client.ts'
 import { type FailureReason, readFailure } from '../../payments/failure-reasons.ts'
 import type { PaymentReport } from '../../payments/outcome.ts'
@@ -134,10 +134,10 @@ export function readPayments(
   requireOrder(answer, orderId, order.merchantOrderId)
   const { state, amount } = order
   const attempts = order.paymentDetails.sort((a, b) => (a.timestamp ?? 0) - (b.timestamp ?? 0))
-  const reportOf = (attempt: z.output<typeof Attempt>, amount: number) => ({
+  const reportOf = (attempt: z.output<typeof Attempt>, amount: Paise) => ({
     orderId,
     utr: utrOf([attempt]),
-    amount: toDecimalText(amount),
+    amount,
     paidAt: attempt.timestamp === undefined ? undefined : new Date(attempt.timestamp),
     acquirer: { name: account, id: reportedId(order.orderId, id) },
     names: attempt.transactionId === undefined ? undefined : { id: attempt.transactionId },

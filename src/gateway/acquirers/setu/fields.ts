@@ -1,6 +1,5 @@
 import * as z from 'zod'
 import { errorText } from '../../../platform/fields.ts'
-import { toDecimalText } from '../../../platform/money.ts'
 import { readFailure } from '../../payments/failure-reasons.ts'
 import type { FinalStatus, PaymentReport } from '../../payments/outcome.ts'
 import type { RefundUpdate } from '../../refunds/refund.ts'
@@ -46,7 +45,7 @@ export function toPaymentReport(
     orderId,
     status,
     utr: payment.rrn,
-    amount: toDecimalText(payment.amount),
+    amount: payment.amount,
     paidAt: payment.txnTs,
     acquirer: { name: account, id: payment.productInstanceId },
     names: payment.id === undefined ? undefined : { id: payment.id, txnId: payment.txnId },

@@ -1,0 +1,25 @@
+import pg from 'pg'
+
+const { INT8, NUMERIC } = pg.types.builtins
+
+/**
+ * Parsers of every connection's columns. An int8, such as an amount in paise or a count, is a number; beyond 2^53 a number would lose
+ * digits. A numeric is a sum or quotient whose statement lacks a cast.
+ */
+export const NUMBER_TYPES: pg.CustomTypesConfig = {
+  getTypeParser(type: number, format?: 'text' | 'binary') {
+    if (type === INT8) return toNumber
+    if (type === NUMERIC) return rejectNumeric
+    return pg.types.getTypeParser(type, format as 'text')
+  },
+}
+
+function toNumber(text: string): number {
+  const number = Number(text)
+  if (!Number.isSafeInteger(number)) throw new Error(`the integer ${text} of the database is beyond 2^53`)
+  return number
+}
+
+function rejectNumeric(): never {
+  throw new Error('the database returned a numeric: cast it to bigint or text')
+}
