@@ -56,7 +56,7 @@ const pay = (orderId: string, changes = {}) => reportPayment(service, orderId, c
 
 async function deliveryOf(orderId: string) {
   const { rows } = await service.db.query(
-    `select attempts, due_at, delivered_at, outcome, answer from webhook_deliveries where order_id = $1`,
+    `select attempts, due_at, delivered_at, outcome, response from webhook_deliveries where order_id = $1`,
     [orderId],
   )
   return rows[0]
@@ -97,7 +97,7 @@ describe('a webhook', () => {
       },
     })
     await settled(orderId)
-    expect(await deliveryOf(orderId)).toMatchObject({ due_at: null, outcome: '200', answer: 'thanks' })
+    expect(await deliveryOf(orderId)).toMatchObject({ due_at: null, outcome: '200', response: 'thanks' })
   })
 
   it('a webhook is repeated by the schedule with one id and body, each time signed anew, until the tenth attempt', async () => {
@@ -107,8 +107,8 @@ describe('a webhook', () => {
     await pay(orderId)
     for (const [index, seconds] of SCHEDULE_SECONDS.entries()) {
       await settled(orderId, index + 1)
-      const { due_at, outcome, answer } = await deliveryOf(orderId)
-      expect([outcome, answer]).toEqual(['500', 'broken here'])
+      const { due_at, outcome, response } = await deliveryOf(orderId)
+      expect([outcome, response]).toEqual(['500', 'broken here'])
       const pause = (due_at.getTime() - service.clock.now().getTime()) / 1000
       expect(pause).toBeGreaterThanOrEqual(0.9 * seconds)
       expect(pause).toBeLessThanOrEqual(1.1 * seconds)
@@ -293,8 +293,8 @@ describe('a return call', () => {
       service.clock.advance(6)
       await settled(orderId, 2)
       // The page that thanks the customer may name them; what is no such page is for the operator.
-      const answer = status < 400 ? '' : 'Asha Rao'
-      expect(await deliveryOf(orderId)).toMatchObject({ delivered_at: null, outcome: `${status}`, answer })
+      const response = status < 400 ? '' : 'Asha Rao'
+      expect(await deliveryOf(orderId)).toMatchObject({ delivered_at: null, outcome: `${status}`, response })
       expect(await ask(orderId)).toMatchObject({ txnStatus: 'SUCCESS' })
       await told(orderId)
       service.clock.advance(DAY_SECONDS)

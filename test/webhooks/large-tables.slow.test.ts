@@ -61,7 +61,7 @@ async function fill() {
   await db.query(
     `insert into webhook_deliveries
        (mid, endpoint_id, order_id, sequence, type, txn_status, utr, occurred_at, attempts, delivered_at, attempted_at,
-        outcome, answer)
+        outcome, response)
      select mid, 'ep_' || mid, order_id, 1, 'payment.succeeded', 'SUCCESS', utr, created_at, 1, created_at, created_at,
             '200', 'ok'
        from payment_intents`,
