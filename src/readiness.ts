@@ -1,7 +1,7 @@
 import type { Accounts } from './acquirer/acquirers.ts'
 import type { Config } from './config.ts'
 import { cached } from './db/cached.ts'
-import type { Queryable } from './db/pool.ts'
+import type { Database } from './db/pool.ts'
 import { roleWarnings, unreadyReason } from './db/readiness.ts'
 import type { Readiness } from './http/health.ts'
 import type { Limits } from './limits.ts'
@@ -14,7 +14,7 @@ const LEARNS_OF_NO_PAYMENT =
 
 /** The readiness of this instance, for `/readyz`. */
 export function createReadiness(
-  db: Queryable,
+  db: Database,
   config: Pick<Config, 'production' | 'warnings'>,
   accounts: Accounts,
   isDraining: () => boolean,

@@ -1,6 +1,5 @@
 import type { PoolClient } from 'pg'
 import { type Database, setLocally } from '../db/pool.ts'
-import { sendNamesOnlyDirectly } from '../db/prepared.ts'
 import { createBankDays, type Days } from '../ledger/bank-days.ts'
 import { holidaysOf } from '../ledger/bank-holidays.ts'
 import { type Difference, dayOfDifference } from '../ledger/differences.ts'
@@ -97,7 +96,6 @@ export async function* inSnapshot<T>(
   const client = await db.connect()
   try {
     await client.query('begin isolation level repeatable read read only')
-    await sendNamesOnlyDirectly(db, client)
     await setLocally(client, ['jit = off', 'statement_timeout = 0', 'idle_in_transaction_session_timeout = 0'])
     yield* read(await snapshotOf(client, known))
   } finally {
