@@ -1,12 +1,12 @@
 import { existsSync } from 'node:fs'
-import { readdir, readFile } from 'node:fs/promises'
+import { readdir } from 'node:fs/promises'
 import { join, parse } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { DEADLOCK_DETECTED, hasState, LOCK_NOT_AVAILABLE, UNDEFINED_TABLE } from './outage.ts'
 import { type Queryable, setLocally } from './pool.ts'
-import { splitStatements } from './statements.ts'
+import { runFile } from './statements.ts'
 
 // The migrations lie two folders up from this file. In the bundle, dist, they lie one folder up.
 const FOLDER = ['../../migrations', '../migrations']
@@ -107,9 +107,7 @@ async function applyNext(client: pg.Client, folder: string, names: readonly stri
   const applied = await appliedMigrations(client)
   const name = names.find((one) => !applied.has(one))
   if (name !== undefined) {
-    // Each statement is a message of its own, because Citus rejects several in one.
-    const statements = splitStatements(await readFile(join(folder, `${name}.sql`), 'utf8'))
-    for (const statement of statements) await client.query(statement)
+    await runFile(client, join(folder, `${name}.sql`))
     await client.query('insert into public.schema_migrations (name, run_on) values ($1, now())', [name])
   }
   await client.query('commit')

@@ -37,6 +37,7 @@ await build({
   logLevel: 'warning',
 })
 cpSync('src/db/grants.sql', `${folder}/grants.sql`)
+cpSync('src/operator/deploy/citus.sql', `${folder}/operator/deploy/citus.sql`)
 cpSync('src/checkout/page', `${folder}/page`, { recursive: true })
 cpSync('src/docs/ui', `${folder}/ui`, { recursive: true })
 cpSync('src/docs/guides', `${folder}/guides`, { recursive: true })

@@ -1,7 +1,7 @@
+import { isDistributed } from '../db/distribution.ts'
 import { DEADLOCK_DETECTED, hasState, isRefusedRow } from '../db/outage.ts'
 import { type Database, inTransaction, type Queryable } from '../db/pool.ts'
 import { prepared } from '../db/prepared.ts'
-import { hasCitus } from '../db/spread.ts'
 import { unavailable } from '../errors.ts'
 import type { Limits } from '../limits.ts'
 import { firstEnquiry } from './enquiries.ts'
@@ -40,7 +40,7 @@ export function createInsert(
 
   async function storeBatch(batch: Waiting[], retries: number): Promise<void> {
     try {
-      isSpread ??= await hasCitus(db)
+      isSpread ??= await isDistributed(db)
       const intents = batch.map(({ intent }) => intent)
       const stored = await insertRows(db, intents, isSpread)
       onBatch(batch.length, stored.size)
