@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { DEADLOCK_DETECTED, hasState, LOCK_NOT_AVAILABLE, UNDEFINED_TABLE } from './outage.ts'
-import { type Queryable, setLocally } from './pool.ts'
+import type { Queryable } from './pool.ts'
 import { runFile } from './statements.ts'
 
 // The migrations lie two folders up from this file. In the bundle, dist, they lie one folder up.
@@ -70,21 +70,23 @@ export async function migrate(
   }
 }
 
-/** The operator's limits for sessions must not end the building of an index, or the wait for another run. */
-const UNLIMITED = ['statement_timeout = 0', 'idle_in_transaction_session_timeout = 0']
-
 /**
- * Begins a transaction that excludes every other run until its end. The lock is not the session's, because a session behind
+ * Begins a transaction that excludes every other run until its end. The operator's limits for sessions must not end the building
+ * of an index, or the wait for another run. The lock is not the session's, because a session behind
  * PgBouncer outlives its client and would hold the lock for ever, nor that of a second connection, which a pool of one lacks.
  */
 async function beginAlone(client: pg.Client, onWait: (message: string) => void): Promise<void> {
   for (;;) {
     // Each statement sees what the run before has committed, whatever the operator's default is.
-    await client.query('begin isolation level read committed')
-    await setLocally(client, [...UNLIMITED, `lock_timeout = ${RUN_TIMEOUT_MS}`])
+    await client.query(`
+      begin isolation level read committed;
+      set local statement_timeout = 0;
+      set local idle_in_transaction_session_timeout = 0;
+      set local lock_timeout = ${RUN_TIMEOUT_MS}`)
     try {
       await client.query('select pg_advisory_xact_lock($1)', [LOCK_ID])
-      return await setLocally(client, [`lock_timeout = ${LOCK_TIMEOUT_MS}`])
+      await client.query(`set local lock_timeout = ${LOCK_TIMEOUT_MS}`)
+      return
     } catch (error) {
       if (!hasState(error, LOCK_NOT_AVAILABLE)) throw error
       await client.query('rollback')

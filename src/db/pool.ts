@@ -164,11 +164,6 @@ async function commit(client: pg.PoolClient): Promise<void> {
   if (lost !== undefined) throw new Error(lost)
 }
 
-/** Sets `settings` for the transaction, each in a query of its own: Citus sends a query with all its statements to each node. */
-export async function setLocally(client: Queryable, settings: readonly string[]): Promise<void> {
-  for (const setting of settings) await client.query(`set local ${setting}`)
-}
-
 /** Runs `read`; PostgreSQL itself ends its statements after `limitMs`. The pool's time-out would leave them running. */
 export function readBriefly<T>(db: Database, limitMs: number, read: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   return inTransaction(db, async (client) => {

@@ -1,6 +1,6 @@
 import type { PoolClient } from 'pg'
 import { hasState, QUERY_CANCELED } from '../db/outage.ts'
-import { type Database, readBriefly, setLocally } from '../db/pool.ts'
+import { type Database, readBriefly } from '../db/pool.ts'
 import { startOfDay, toIstDay } from '../ist.ts'
 import { addDays, type Days } from '../ledger/bank-days.ts'
 import { createLedger } from '../ledger/read-ledger.ts'
@@ -40,8 +40,7 @@ export async function balanceUntilYesterday(
   const until = performance.now() + LONGEST_MS
   try {
     return await readBriefly(db, statementTimeoutMs, async (client) => {
-      await client.query('set transaction isolation level repeatable read')
-      await setLocally(client, ['jit = off'])
+      await client.query('set transaction isolation level repeatable read; set local jit = off')
       const to = addDays(toIstDay(now), -1)
       const newSnapshot = await snapshotOf(client, now)
       const closed = await readClosedBase(client, now, addDays(to, 1))

@@ -1,5 +1,5 @@
 import type { LineFault } from '../csv.ts'
-import { type Queryable, setLocally } from '../db/pool.ts'
+import type { Queryable } from '../db/pool.ts'
 import { unpadded } from '../fields.ts'
 import { toIstDay } from '../ist.ts'
 import { intoVersions } from './imports.ts'
@@ -60,7 +60,9 @@ type Difference = {
  */
 async function findDifferences(client: Queryable, { importId, account, bases }: Changing): Promise<Difference[]> {
   // Each settlement is one look-up in the index: a scan for every batch would read a table of millions a hundred times.
-  await setLocally(client, ['enable_seqscan = off', 'enable_hashjoin = off', 'enable_mergejoin = off'])
+  await client.query(
+    'set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off',
+  )
   const changeable = (of: string, account: string) =>
     `json_build_object('status', ${of}.status, 'fee', ${of}.fee::text, 'tax', ${of}.tax::text,
                        'payment_utr', ${of}.payment_utr, 'account', ${account}, 'value_date', ${of}.value_date)`
