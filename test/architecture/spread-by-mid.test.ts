@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { Readable } from 'node:stream'
 import pg from 'pg'
 import { beforeAll, expect, it, vi } from 'vitest'
+import { importDayFile } from '../../src/gateway/payments/import-day-file.ts'
 import { OPERATIONS } from '../../src/operations.ts'
-import { importDayFile } from '../../src/payments/import-day-file.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import {
   CREATE,

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, inject, it, onTestFinished } from 'vitest'
-import { createPool, inTransaction } from '../../src/db/pool.ts'
-import { prepared } from '../../src/db/prepared.ts'
-import { unreadyReason } from '../../src/db/readiness.ts'
-import { reconcile } from '../../src/reconciliation/reconcile.ts'
+import { reconcile } from '../../src/books/reconciliation/reconcile.ts'
+import { createPool, inTransaction } from '../../src/platform/db/pool.ts'
+import { prepared } from '../../src/platform/db/prepared.ts'
+import { unreadyReason } from '../../src/platform/db/readiness.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { hasPgbouncer, startPgbouncer } from '../support/pgbouncer.ts'
 
