@@ -25,7 +25,7 @@ it.skipIf(!ON_CITUS)('database spread spreads the tables of later migrations, an
     JSON.parse((await runOps(database.url, ['database', 'spread', '--json'])).stdout).spread
   expect(await spreadAgain()).toEqual([])
   await database.db.query('create table disputes (mid text not null, rrn text not null, primary key (mid, rrn))')
-  const warning = 'ops: warning: disputes is on the coordinator alone: run ops database spread\n'
+  const warning = 'ops: warning: on the coordinator alone: disputes. Run ops database spread\n'
   expect(await runOps(database.url, ['migrate'])).toEqual({
     code: 0,
     stdout: 'the schema is current\n',

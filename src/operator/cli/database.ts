@@ -19,7 +19,8 @@ export const databaseCommands = [
       await applyGrants(config.databaseMigrateUrl)
       const forgotten = await undistributedTables(db)
       return {
-        warnings: forgotten.map((table) => `${table} is on the coordinator alone: run ops database spread`),
+        warnings:
+          forgotten.length === 0 ? [] : [`on the coordinator alone: ${forgotten.join(', ')}. Run ops database spread`],
         json: { applied, forgotten },
         made: { applied },
         text: applied.length === 0 ? 'the schema is current' : `applied ${applied.join(', ')}`,

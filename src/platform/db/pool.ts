@@ -152,7 +152,7 @@ export async function inTransaction<T>(
 }
 
 /**
- * Commits, and throws when the outcome is unknown: Citus reports a commit that lost a node as a success, with a
+ * Commits, and throws when the outcome is unknown: a cluster reports a commit that lost a node as a success, with a
  * warning. A change of rows in several steps therefore has to run in `inTransaction`.
  */
 async function commit(client: pg.PoolClient): Promise<void> {
