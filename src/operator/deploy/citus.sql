@@ -3,6 +3,11 @@
 --
 -- `ops database spread` runs this script on the coordinator, as the owner of the tables. Writes to a table wait while it is
 -- copied. The name of each table is printed when its copy begins.
+--
+-- Every statement of the service runs on one server and on distributed tables. Citus rejects some forms: a time that `set`
+-- computes from a column and an interval, to_char in `returning`, `exists (select from …)` of a CTE, a subquery on a distributed
+-- table for each row of a temporary one. A subquery that names its merchant by a column (`t.mid = i.mid`) and not by the
+-- parameter reads every shard: 33 ms in place of 1.9 ms, and none while a node is away.
 
 set statement_timeout = 0;
 set lock_timeout = 0;
