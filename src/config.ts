@@ -75,6 +75,7 @@ const OperatorVariables = z.object({
   DATABASE_MIGRATE_URL: postgresUrl.optional(),
   DATABASE_READ_URL: postgresUrl.optional(),
   DATABASE_POOL_SIZE: wholeNumber(1, 1_000).default(6),
+  DATABASE_PREPARED_STATEMENTS: z.enum(['on', 'off'], 'must be on or off').default('on'),
   // The sandbox of an acquirer is refused in production, by commands too.
   NODE_ENV: z
     .enum(['production', 'development', 'test'], 'must be production, development or test')
@@ -189,6 +190,7 @@ function databaseConfig(variables: z.output<typeof OperatorVariables>) {
     databaseMigrateUrl: variables.DATABASE_MIGRATE_URL ?? variables.DATABASE_URL,
     databaseReadUrl: variables.DATABASE_READ_URL,
     databasePoolSize: variables.DATABASE_POOL_SIZE,
+    preparedStatements: variables.DATABASE_PREPARED_STATEMENTS === 'on',
     // Commands take no notifications.
     acquirers: { ...readAccounts(variables, { production }), direct: [] },
     webhooks: {

@@ -25,13 +25,14 @@ process.on('uncaughtException', (error) => {
   process.exit(1)
 })
 
-const connections = { url: config.databaseUrl, readUrl: config.databaseReadUrl, requests: config.databasePoolSize }
-const pools = createPools(connections, log)
+const { databaseUrl: url, databaseReadUrl: readUrl, databasePoolSize: requests, preparedStatements } = config
+const pools = createPools({ url, readUrl, requests, preparedStatements }, log)
 const { statementTimeoutMs } = LIMITS.operatorDatabase
 const operatorDb = createPool({
-  url: config.databaseUrl,
+  url,
   size: LIMITS.pools.operator,
   log,
+  preparedStatements,
   // Later than PostgreSQL's own time-out, because the pool's time-out would leave the statement running in PostgreSQL.
   queryTimeoutMs: statementTimeoutMs + 1_000,
 })

@@ -15,12 +15,21 @@ describe('the configuration', () => {
       port: 3000,
       publicUrl: 'http://localhost:3000',
       databaseMigrateUrl: DATABASE_URL,
+      preparedStatements: true,
       intentExpiryMinutes: 15,
       logLevel: 'info',
       // Metrics are for the operator, so by default nobody reaches them from another machine.
       opsHost: '127.0.0.1',
       warnings: [],
     })
+  })
+
+  it('DATABASE_PREPARED_STATEMENTS=off holds for the service and for ops; other values are rejected', () => {
+    const off = { DATABASE_URL, DATABASE_PREPARED_STATEMENTS: 'off' }
+    expect([readConfig(off), readDatabaseConfig(off)].map((one) => one.preparedStatements)).toEqual([false, false])
+    expect(() => readDatabaseConfig({ DATABASE_URL, DATABASE_PREPARED_STATEMENTS: 'no' })).toThrow(
+      'DATABASE_PREPARED_STATEMENTS must be on or off',
+    )
   })
 
   it('the service names every wrong variable at start, all at once, and no value', () => {

@@ -36,6 +36,7 @@ await build({
   logLevel: 'warning',
 })
 cpSync('src/platform/db/grants.sql', `${folder}/grants.sql`)
+cpSync('src/operator/deploy/citus.sql', `${folder}/deploy/citus.sql`)
 cpSync('src/gateway/checkout/page', `${folder}/page`, { recursive: true })
 cpSync('src/docs/ui', `${folder}/ui`, { recursive: true })
 cpSync('src/docs/guides', `${folder}/guides`, { recursive: true })

@@ -1,9 +1,9 @@
+import { readFileSync } from 'node:fs'
 import { Readable } from 'node:stream'
 import pg from 'pg'
 import { beforeAll, expect, it, vi } from 'vitest'
 import { importDayFile } from '../../src/gateway/payments/import-day-file.ts'
 import { OPERATIONS } from '../../src/operations.ts'
-import { REFERENCE_TABLES } from '../../src/platform/db/spread.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import {
   CREATE,
@@ -25,7 +25,9 @@ import { allow, newWebhook, SEALING_KEYS } from '../support/webhooks.ts'
 // The services have the rights that an installation gives them, so that an operation whose rights are missing fails here.
 
 /** Every node holds a full copy of them, as of PostgreSQL's own. Any other table, a new one too, counts as a tenant's. */
-const SMALL_TABLES = [...REFERENCE_TABLES, 'pg_extension']
+const DISTRIBUTE = readFileSync(new URL('../../src/operator/deploy/citus.sql', import.meta.url), 'utf8')
+const WHOLE_ON_EACH_NODE = /whole_on_each_node constant text\[\] := array\[([^\]]*)\]/.exec(DISTRIBUTE)?.[1] ?? ''
+const SMALL_TABLES = [...[...WHOLE_ON_EACH_NODE.matchAll(/\w+/g)].map(([name]) => name), 'pg_extension']
 /** Of an import's own connection. */
 const TEMPORARY_TABLES = ['incoming', 'deductions', 'names', 'payment_names', 'day_file']
 /** Statements that neither read nor write rows, or only temporary ones. */

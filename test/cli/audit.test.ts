@@ -27,9 +27,9 @@ async function json(args: string[], input = '') {
 /** What `work` returns while PostgreSQL refuses `what`, such as an insert. */
 async function whileRefused<T>(what: string, reason: string, work: () => Promise<T>): Promise<T> {
   await service.db.query(
-    `create function refuse() returns trigger language plpgsql as $$ begin raise ${reason}; end $$;
-     create trigger refuse before ${what} for each row execute function refuse()`,
+    `create function refuse() returns trigger language plpgsql as $$ begin raise ${reason}; end $$`,
   )
+  await service.db.query(`create trigger refuse before ${what} for each row execute function refuse()`)
   try {
     return await work()
   } finally {

@@ -2,7 +2,9 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { COMMANDS } from '../../src/operator/cli/run.ts'
+import { spreadDatabase } from '../support/citus.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { ON_CITUS } from '../support/installed-postgres.ts'
 import { runOps } from '../support/ops.ts'
 import { ROOT } from '../support/processes.ts'
 
@@ -122,6 +124,7 @@ it('ops migrate tells a script which migrations it applied, and none the second 
   const database = await createTestDatabase({ empty: true })
   const first = await runOps(database.url, ['migrate', '--json'])
   expect(JSON.parse(first.stdout).applied[0]).toMatch(/^0001_/)
+  if (ON_CITUS) await spreadDatabase(database.url)
   expect(await runOps(database.url, ['migrate', '--json'])).toEqual({
     code: 0,
     stdout: '{"applied":[],"forgotten":[]}\n',

@@ -1,6 +1,6 @@
 import { expect, inject, it } from 'vitest'
+import { distribute } from '../../src/operator/cli/database.ts'
 import { migrate } from '../../src/platform/db/migrate.ts'
-import { spread } from '../../src/platform/db/spread.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { asRole, databaseUrl } from '../support/database-url.ts'
 import { ON_CITUS } from '../support/installed-postgres.ts'
@@ -25,7 +25,7 @@ it.skipIf(!ON_CITUS)('database spread spreads the tables of later migrations, an
     JSON.parse((await runOps(database.url, ['database', 'spread', '--json'])).stdout).spread
   expect(await spreadAgain()).toEqual([])
   await database.db.query('create table disputes (mid text not null, rrn text not null, primary key (mid, rrn))')
-  const warning = 'ops: warning: disputes is on the coordinator alone: run ops database spread\n'
+  const warning = 'ops: warning: on the coordinator alone: disputes. Run ops database spread\n'
   expect(await runOps(database.url, ['migrate'])).toEqual({
     code: 0,
     stdout: 'the schema is current\n',
@@ -66,6 +66,9 @@ function workerUrl(url: string): string {
   return asRole(databaseUrl(worker, new URL(url).pathname.slice(1)), 'upi_owner')
 }
 
+const END_RUN = `select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and pid <> pg_backend_pid()
+  and database = (select oid from pg_database where datname = current_database())`
+
 it.skipIf(!ON_CITUS)(
   'database spread finishes what a killed run began, and leaves no copy of a row behind',
   { timeout: 60_000 },
@@ -78,10 +81,10 @@ it.skipIf(!ON_CITUS)(
        values ($1, 'UTR1', 'order', 100, now(), 'first', 'direct', 'notification')`,
       [mid],
     )
-    const killed = spread(db, (step) => {
-      if (step === 'spreading payments') throw new Error('killed')
+    const killed = distribute(url, (step) => {
+      if (step === 'spreading payments') void db.query(END_RUN)
     })
-    await expect(killed).rejects.toThrow('killed')
+    await expect(killed).rejects.toThrow(/terminat/)
 
     expect(JSON.parse((await runOps(url, ['database', 'spread', '--json'])).stdout).spread).toContain('payments')
     const { rows: copies } = await db.query(
@@ -97,12 +100,12 @@ it.skipIf(!ON_CITUS)(
   'of two simultaneous runs of database spread one takes every table, and none fails',
   { timeout: 60_000 },
   async () => {
-    const { url, db } = await createTestDatabase({ empty: true })
+    const { url } = await createTestDatabase({ empty: true })
     await migrate(url)
-    const outcomes = await Promise.all([1, 2].map(() => spread(db, () => undefined)))
-    const taken = outcomes
-      .map((outcome) => ('spread' in outcome ? outcome.spread : []))
-      .sort((a, b) => a.length - b.length)
-    expect(taken).toEqual([[], expect.arrayContaining(['merchants', 'payment_intents', 'audit_commands'])])
+    const outcomes = await Promise.all([1, 2].map(() => distribute(url, () => undefined)))
+    expect(outcomes.sort((a, b) => a.length - b.length)).toEqual([
+      [],
+      expect.arrayContaining(['merchants', 'payment_intents', 'audit_commands']),
+    ])
   },
 )

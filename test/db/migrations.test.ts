@@ -54,7 +54,7 @@ test('migrations and grants are sent one statement at a time, since a distribute
   const spy = vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (this: pg.Client, ...args: unknown[]) {
     const [text] = args
     // In the extended protocol PostgreSQL itself refuses several statements. Settings of the session may come together.
-    const asOne = typeof text === 'string' && !text.startsWith('set ')
+    const asOne = typeof text === 'string' && !/^\s*(begin|set) /.test(text)
     return query.apply(this, asOne ? [{ text, queryMode: 'extended' }, ...args.slice(1)] : args)
   } as never)
   onTestFinished(() => spy.mockRestore())

@@ -1,19 +1,21 @@
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, inject, it, onTestFinished } from 'vitest'
 import { reconcile } from '../../src/books/reconciliation/reconcile.ts'
 import { createPool, inTransaction } from '../../src/platform/db/pool.ts'
 import { prepared } from '../../src/platform/db/prepared.ts'
+import { unreadyReason } from '../../src/platform/db/readiness.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { hasPgbouncer, startPgbouncer } from '../support/pgbouncer.ts'
 
 const ADD = prepared('insert into notes (text) values ($1)')
 const NAMES = 'select count(*)::integer as names from pg_prepared_statements'
 
+const log = { warn: () => undefined }
+
 let database: Awaited<ReturnType<typeof createTestDatabase>>
 let pool: ReturnType<typeof createPool>
-let warnings: unknown[]
 beforeEach(async () => {
   database = await createTestDatabase()
-  warnings = []
-  pool = createPool({ url: database.url, size: 1, log: { warn: (text: unknown) => void warnings.push(text) } })
+  pool = createPool({ url: database.url, size: 1, log })
   await pool.query('create table notes (text text not null)')
 })
 afterEach(async () => {
@@ -30,24 +32,11 @@ it('a statement is prepared once on each connection', async () => {
   expect([await names(), await notes()]).toEqual([1, ['a', 'b', 'c']])
 })
 
-it('a statement whose prepared name is lost runs once all the same, and the pool goes on without names', async () => {
+it('an error of a lost prepared statement names the option that avoids it, and nothing is stored', async () => {
   await pool.query(ADD('a'))
   await loseNames()
-  await pool.query(ADD('b'))
-  await pool.query(ADD('c'))
-  expect([await names(), await notes()]).toEqual([0, ['a', 'b', 'c']])
-  expect(warnings).toEqual(['PgBouncer knows no prepared statements: set its max_prepared_statements to 100'])
-})
-
-it('a transaction in which a prepared name is lost is begun again, and its changes are stored once', async () => {
-  await pool.query(ADD('a'))
-  await loseNames()
-  const result = await inTransaction(pool, async (client) => {
-    await client.query(`insert into notes (text) values ('first')`)
-    await client.query(ADD('second'))
-    return 'stored'
-  })
-  expect([result, await names(), await notes()]).toEqual(['stored', 0, ['a', 'first', 'second']])
+  await expect(pool.query(ADD('b'))).rejects.toThrow('DATABASE_PREPARED_STATEMENTS=off')
+  expect(await notes()).toEqual(['a'])
 })
 
 it('a prepared statement that fails by its own error is not repeated', async () => {
@@ -56,22 +45,50 @@ it('a prepared statement that fails by its own error is not repeated', async () 
   expect(await names()).toBe(1)
 })
 
-it('a report whose connection PgBouncer shares sends no names, which another client of it may have prepared or lost', async () => {
-  const report = async () => {
+it('a pool without prepared statements sends no names, reports included, and returns the same rows', async () => {
+  const report = async (db: typeof pool) => {
     const days = { from: '2026-10-01', to: '2026-10-02', mid: 'M1', now: new Date('2026-11-01T00:00:00Z') }
     const found = []
-    for await (const finding of reconcile(pool, days)) found.push(finding)
+    for await (const finding of reconcile(db, days)) found.push(finding)
     return found
   }
-  const direct = await report()
+  const direct = await report(pool)
   expect(await names()).toBeGreaterThan(5)
-  const { rows } = await pool.query('select name from pg_prepared_statements order by name')
-  await loseNames()
-  for (const { name } of rows.slice(0, 3)) await pool.query(`prepare "${name}" as select 1`)
-  const client = await pool.connect()
-  // PgBouncer invents the process ID that it reports.
-  Object.assign(client, { processID: 0 })
-  client.release()
-  expect(await report()).toEqual(direct)
-  expect(await names()).toBe(3)
+  const nameless = createPool({ url: database.url, size: 1, log, preparedStatements: false })
+  onTestFinished(() => nameless.end())
+  await nameless.query(ADD('a'))
+  expect(await report(nameless)).toEqual(direct)
+  expect((await nameless.query(NAMES)).rows[0].names).toBe(0)
+})
+
+it('is ready on a direct connection', async () => {
+  await pool.query('select 1')
+  expect(await unreadyReason(pool)).toBeUndefined()
+})
+
+describe.skipIf(!hasPgbouncer())('behind a PgBouncer that does not support prepared statements', () => {
+  const pooled = async (preparedStatements: boolean) => {
+    const pgbouncer = await startPgbouncer(inject('runDirectory'), database.url)
+    const pools = [1, 2].map((size) => createPool({ url: pgbouncer.url, size, log, preparedStatements }))
+    onTestFinished(async () => {
+      await Promise.all(pools.map((one) => one.end()))
+      await pgbouncer.stop()
+    })
+    return pools as [typeof pool, typeof pool]
+  }
+
+  it('is not ready from the first request on, and names the option', async () => {
+    for (const db of await pooled(true)) {
+      expect(await unreadyReason(db)).toContain('DATABASE_PREPARED_STATEMENTS=off')
+      expect(await unreadyReason(db)).toContain('DATABASE_PREPARED_STATEMENTS=off')
+    }
+  })
+
+  it('is ready with DATABASE_PREPARED_STATEMENTS=off, and runs each statement once', async () => {
+    const [one, two] = await pooled(false)
+    for (const db of [one, two]) expect(await unreadyReason(db)).toBeUndefined()
+    await Promise.all(['a', 'b', 'c', 'd'].map((text, index) => (index % 2 ? one : two).query(ADD(text))))
+    await inTransaction(one, (client) => client.query(ADD('e')))
+    expect(await notes()).toEqual(['a', 'b', 'c', 'd', 'e'])
+  })
 })

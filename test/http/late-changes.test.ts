@@ -26,7 +26,9 @@ async function lockOrder(orderId: string) {
   await holder.connect()
   onTestFinished(() => holder.end())
   await holder.query('begin')
-  await holder.query('select from payment_intents where order_id = $1 for update', [orderId])
+  // With mid, because Citus locks rows of one merchant only.
+  const ofOrder = [started.mid, orderId]
+  await holder.query('select from payment_intents where mid = $1 and order_id = $2 for update', ofOrder)
   return () => holder.query('rollback')
 }
 

@@ -5,12 +5,10 @@ import { connect } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { beforeAll, describe, expect, inject, it } from 'vitest'
-import { migrate } from '../../src/platform/db/migrate.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
-import { asRole, databaseUrl } from '../support/database-url.ts'
-import { ON_CITUS } from '../support/installed-postgres.ts'
+import { asRole } from '../support/database-url.ts'
 import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
 import { basic, CREATE, form, intentFields, type Key, newMerchant } from '../support/service.ts'
 
@@ -120,16 +118,6 @@ describe('what an instance tells its operator', () => {
       { status: false, statusCode: 503, msg: expect.stringContaining('run "ops migrate"') },
     ])
     expect(await status(`${server.url}/livez`)).toBe(200)
-    await server.stop()
-  })
-
-  it.skipIf(!ON_CITUS)('/readyz on a worker of Citus says that the database has to be spread too', async () => {
-    const empty = await createTestDatabase({ empty: true })
-    await migrate(empty.url)
-    const worker = databaseUrl(inject('adminUrls')[1] as string, new URL(empty.url).pathname.slice(1))
-    const server = await startServerProcess(asRole(worker, 'upi_service'))
-    const { msg } = (await (await fetch(`${server.url}/readyz`)).json()) as { msg: string }
-    expect(msg).toContain('run "ops migrate" and "ops database spread" (missing: 0001')
     await server.stop()
   })
 })

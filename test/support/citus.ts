@@ -2,10 +2,10 @@ import { chmodSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
 import { clusterUrl } from '../../src/dev/embedded-postgres.ts'
-import { spread } from '../../src/platform/db/spread.ts'
+import { distribute } from '../../src/operator/cli/database.ts'
 import { databaseUrl } from './database-url.ts'
 import { findCitus } from './installed-postgres.ts'
-import { openPool, type PostgresServer, startPostgresServer } from './postgres-server.ts'
+import { type PostgresServer, startPostgresServer } from './postgres-server.ts'
 
 /** A coordinator and workers on 127.0.0.1, each a server of its own. */
 export type CitusCluster = {
@@ -90,15 +90,7 @@ export async function admitRoles(
 }
 
 /** What `ops database spread` does. `url` is the owner's, to the coordinator. */
-export async function spreadDatabase(url: string): Promise<void> {
-  const db = openPool(url)
-  try {
-    const result = await spread(db, () => undefined)
-    if ('refused' in result) throw new Error(result.refused)
-  } finally {
-    await db.end()
-  }
-}
+export const spreadDatabase = (url: string) => distribute(url, () => undefined)
 
 /** Lets nobody in any more, and ends those who are: Citus itself keeps a connection to each of its databases. */
 export async function closeCitusDatabase(adminUrls: string[], name: string): Promise<void> {

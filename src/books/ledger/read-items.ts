@@ -81,8 +81,7 @@ async function readNoOrder(
   })
   if (first.length === 0) return found
   const settledBefore = await client.query<{ utr: string }>(
-    // Materialized, since Citus joins settlements of all merchants to nothing else.
-    `with earlier as materialized (${settlementsOfAll(`${CARRIED_UTR} = any ($3) and mid <> $1 and ${PAID_OUT}`)})
+    `with earlier as (${settlementsOfAll(`${CARRIED_UTR} = any ($3) and mid <> $1 and ${PAID_OUT}`)})
      select a.utr
        from unnest($3::text[], $4::timestamptz[]) as a (utr, at)
        join earlier e on e.key = a.utr and (date_trunc('milliseconds', e.at), e.mid) < (a.at, $1)`,

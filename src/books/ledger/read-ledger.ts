@@ -28,8 +28,7 @@ export type Snapshot = {
   known: Date
   bankDays: BankDays
   /**
-   * Exceptions of money of no known order whose UTR a settlement carries, by the mid of the settlement. They have no merchant: in a
-   * Citus cluster they may lie on another node than the merchant's items.
+   * Exceptions of money of no known order whose UTR a settlement carries, by the mid of the settlement. They have no merchant.
    */
   ofNoOrder: ReadonlyMap<string, readonly SettledException[]>
   /** What all movements until the end of the day `to` add up to, in paise, by mid; undefined where no month was closed. */
@@ -221,8 +220,7 @@ const exceptionsWhere = (condition: string) => `
  */
 export async function readSettledOfNoOrder(client: PoolClient, known: Date): Promise<Snapshot['ofNoOrder']> {
   const { rows } = await client.query<SettledException & { mid: string }>(
-    // Materialized, since Citus joins settlements of all merchants to nothing else.
-    `with carried as materialized (
+    `with carried as (
        select mid, key, bool_or(${PAID_OUT}) as "isPaidOut"
          from (${settlementsOfAll(`${CARRIED_UTR} in (
                  select upper(e.utr) collate "C" from payment_exceptions e where e.mid = $1 and ${TELLS_OF_MONEY})`)}) s

@@ -100,7 +100,7 @@ const BY_HOUR_AND_MERCHANT = `
       where order_id >= h.first and order_id < h.next
       group by mid) c`
 
-/** Counts by hour, summed over merchants. In a Citus cluster each server can count its own merchants by itself. */
+/** Counts by hour, summed over merchants. */
 const BY_HOUR = `
   select hour, ${NAMES.map((name) => `sum("${name}")::bigint as "${name}"`).join(', ')}
     from (${BY_HOUR_AND_MERCHANT}) each

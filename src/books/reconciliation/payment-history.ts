@@ -166,12 +166,11 @@ export function createPaymentHistory(db: Database) {
   /** The settlements that carry one of these UTRs; of any merchant where `mid` is undefined. */
   async function settlementsOf(utrs: readonly string[], mid?: string): Promise<SettledPayment[]> {
     const { rows } = await db.query<SettledPayment>(
-      // The condition is left out when there is no `mid`: for an `or` Citus would ask every shard.
       `select mid, utr, payment_utr as "paymentUtr", amount_paise as amount, fee_paise as fee, tax_paise as tax, status, initiated_at as "initiatedAt"
          from settlements
-        where ${CARRIED_UTR} = any ($1) ${mid === undefined ? '' : 'and mid = $2'}
+        where ${CARRIED_UTR} = any ($1) and ($2::text is null or mid = $2)
         order by initiated_at, mid, utr`,
-      [utrs.map((utr) => unpadded(utr.toUpperCase())), ...(mid === undefined ? [] : [mid])],
+      [utrs.map((utr) => unpadded(utr.toUpperCase())), mid],
     )
     return rows
   }

@@ -1,6 +1,6 @@
 import type { PoolClient } from 'pg'
 import { hasState, QUERY_CANCELED } from '../../platform/db/outage.ts'
-import { type Database, readBriefly, setLocally } from '../../platform/db/pool.ts'
+import { type Database, readBriefly } from '../../platform/db/pool.ts'
 import type { Paise } from '../../platform/money.ts'
 import { startOfDay, toIstDay } from '../../platform/time.ts'
 import { addDays, type Days } from '../ledger/bank-days.ts'
@@ -41,8 +41,7 @@ export async function balanceUntilYesterday(
   const until = performance.now() + LONGEST_MS
   try {
     return await readBriefly(db, statementTimeoutMs, async (client) => {
-      await client.query('set transaction isolation level repeatable read')
-      await setLocally(client, ['jit = off'])
+      await client.query('set transaction isolation level repeatable read; set local jit = off')
       const to = addDays(toIstDay(now), -1)
       const newSnapshot = await snapshotOf(client, now)
       const closed = await readClosedBase(client, now, addDays(to, 1))

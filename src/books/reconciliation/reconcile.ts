@@ -1,6 +1,5 @@
 import type { PoolClient } from 'pg'
-import { type Database, setLocally } from '../../platform/db/pool.ts'
-import { sendNamesOnlyDirectly } from '../../platform/db/prepared.ts'
+import type { Database } from '../../platform/db/pool.ts'
 import { createBankDays, type Days } from '../ledger/bank-days.ts'
 import { holidaysOf } from '../ledger/bank-holidays.ts'
 import { type Difference, dayOfDifference } from '../ledger/differences.ts'
@@ -32,7 +31,7 @@ export type Asked = Days & Merchants & { now: Date }
 export type Merchants = { mid?: string | undefined; pid?: string | undefined }
 
 /**
- * Reads the ledger of one merchant after another, in one snapshot of the database (in a Citus cluster, one of each server).
+ * Reads the ledger of one merchant after another, in one snapshot of the database.
  * Merchants with nothing to report are left out. Memory does not grow with the number of payments.
  */
 export async function* reconcile(db: Database, asked: Asked): AsyncGenerator<Finding> {
@@ -96,9 +95,11 @@ export async function* inSnapshot<T>(
 ): AsyncGenerator<T> {
   const client = await db.connect()
   try {
-    await client.query('begin isolation level repeatable read read only')
-    await sendNamesOnlyDirectly(db, client)
-    await setLocally(client, ['jit = off', 'statement_timeout = 0', 'idle_in_transaction_session_timeout = 0'])
+    await client.query(`
+      begin isolation level repeatable read read only;
+      set local jit = off;
+      set local statement_timeout = 0;
+      set local idle_in_transaction_session_timeout = 0`)
     yield* read(await snapshotOf(client, known))
   } finally {
     await client.query('rollback').then(

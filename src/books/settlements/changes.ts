@@ -1,5 +1,5 @@
 import type { LineFault } from '../../platform/csv/csv.ts'
-import { type Queryable, setLocally } from '../../platform/db/pool.ts'
+import type { Queryable } from '../../platform/db/pool.ts'
 import type { Paise } from '../../platform/money.ts'
 import { toIstDay } from '../../platform/time.ts'
 import { intoVersions } from './imports.ts'
@@ -61,7 +61,9 @@ type Difference = {
  */
 async function findDifferences(client: Queryable, { importId, account, bases }: Changing): Promise<Difference[]> {
   // Each settlement is one look-up in the index: a scan for every batch would read a table of millions a hundred times.
-  await setLocally(client, ['enable_seqscan = off', 'enable_hashjoin = off', 'enable_mergejoin = off'])
+  await client.query(
+    'set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off',
+  )
   const changeable = (of: string, account: string) =>
     `json_build_object('status', ${of}.status, 'fee', ${of}.fee_paise, 'tax', ${of}.tax_paise,
                        'payment_utr', ${of}.payment_utr, 'account', ${account}, 'value_date', ${of}.value_date)`

@@ -1,5 +1,5 @@
 import type { LineFault } from '../../platform/csv/csv.ts'
-import { type Queryable, setLocally } from '../../platform/db/pool.ts'
+import type { Queryable } from '../../platform/db/pool.ts'
 import type { Paise } from '../../platform/money.ts'
 
 /**
@@ -11,10 +11,9 @@ import type { Paise } from '../../platform/money.ts'
 /** Rows that are stored together. */
 const BATCH_ROWS = 10_000
 
-/** Makes the table beside `incoming`, and one for names. */
+/** Creates the table beside `incoming`. */
 export async function prepareDeductions(client: Queryable): Promise<void> {
   await client.query('create temporary table deductions (like incoming, primary key (line)) on commit drop')
-  await client.query('create temporary table names (line bigint, payment text, utr text) on commit drop')
 }
 
 /** Moves negative rows out of `incoming`. Returns their number, and the sum of all rows in paise. */
@@ -36,11 +35,11 @@ export async function setDeductionsAside(client: Queryable): Promise<{ deduction
  */
 export async function nameDeductions(client: Queryable): Promise<LineFault[]> {
   // As in findDifferences: each row is a few look-ups.
-  await setLocally(client, ['enable_seqscan = off', 'enable_hashjoin = off', 'enable_mergejoin = off'])
-  // Joins, and a table for the result: Citus updates no temporary table from its own, and knows no subquery of each row.
   await client.query(
-    `insert into names
-     with repeating as (
+    'set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off',
+  )
+  await client.query(
+    `with repeating as (
        select line from deductions where payment_utr = upper(utr)
        union
        select d.line
@@ -74,20 +73,16 @@ export async function nameDeductions(client: Queryable): Promise<LineFault[]> {
                union all
                select null, * from stored) known
        window same as (partition by mid, payment, amount_paise, bank_reference_number, initiated_at)
+     ), named as (
+       select line, payment,
+              payment || 'R' || coalesce(number, newest + dense_rank() over (
+                partition by mid, payment, number is null order by first_line)) as utr
+         from identified
+        where line is not null
      )
-     select line, payment,
-            payment || 'R' || coalesce(number, newest + dense_rank() over (
-              partition by mid, payment, number is null order by first_line)) as utr
-       from identified
-      where line is not null`,
+     update deductions d set utr = n.utr, payment_utr = n.payment from named n where n.line = d.line`,
   )
-  await client.query(
-    `update deductions d set utr = n.utr, payment_utr = n.payment from names n where n.line = d.line and length(n.utr) <= 35`,
-  )
-  const { rows } = await client.query<{ line: number; length: number }>(
-    `delete from deductions d using names n where n.line = d.line and length(n.utr) > 35
-     returning d.line`,
-  )
+  const { rows } = await client.query<{ line: number }>('delete from deductions where length(utr) > 35 returning line')
   return rows.map(({ line }) => ({ line, text: TOO_LONG }))
 }
 

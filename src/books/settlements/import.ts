@@ -160,8 +160,6 @@ async function storeIncoming(client: Queryable, rowCount: number, running: Runni
  */
 async function insertNew(client: Queryable, { importId, now, account }: Running): Promise<Inserted> {
   const { rows } = await client.query<Inserted>(
-    // The statement counts its rows itself, because Citus returns a wrong row count when some rows conflict with
-    // others.
     `with inserted as (
        insert into settlements
          (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at, fee_paise, tax_paise, payment_utr,

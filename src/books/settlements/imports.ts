@@ -1,4 +1,4 @@
-import { type Queryable, setLocally } from '../../platform/db/pool.ts'
+import type { Queryable } from '../../platform/db/pool.ts'
 import type { Paise } from '../../platform/money.ts'
 
 /** Longest wait for more of a file, which may come through a pipe; then PostgreSQL ends the import. */
@@ -44,12 +44,11 @@ export async function lockForImport(client: Queryable, table: 'settlements' | 's
   // jit is off, because compiling a batch's statement takes longer than running it. An import may wait for another
   // import, and for its file, longer than the operator lets others wait; only the wait for the file has a limit, since
   // the import holds a lock.
-  await setLocally(client, [
-    'jit = off',
-    'statement_timeout = 0',
-    'lock_timeout = 0',
-    `idle_in_transaction_session_timeout = '${FILE_TIMEOUT}'`,
-  ])
+  await client.query(`
+    set local jit = off;
+    set local statement_timeout = 0;
+    set local lock_timeout = 0;
+    set local idle_in_transaction_session_timeout = '${FILE_TIMEOUT}'`)
   await client.query(`lock table ${table} in share row exclusive mode`)
 }
 

@@ -1,5 +1,5 @@
 import type { LineFault } from '../../platform/csv/csv.ts'
-import { type Queryable, setLocally } from '../../platform/db/pool.ts'
+import type { Queryable } from '../../platform/db/pool.ts'
 import { UTR_OF_ID, utrOfId } from '../../platform/fields.ts'
 
 /**
@@ -20,12 +20,14 @@ export async function preparePaymentNames(client: Queryable): Promise<void> {
  * and the lines that name by order_id or acquirer_payment_id no known payment.
  */
 export async function namePayments(client: Queryable): Promise<{ faults: LineFault[]; unnamed: number[] }> {
-  // Each name is a few look-ups. Joins, and a table for the result: Citus updates no temporary table from a distributed one.
-  await setLocally(client, ['enable_seqscan = off', 'enable_hashjoin = off', 'enable_mergejoin = off'])
+  // Each name is a few look-ups.
+  await client.query(
+    'set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off',
+  )
   for (const facts of [REFERENCES, ORDERS, REFUNDS, IDS, FOREIGN_ORDERS, ORDERS_AS_UTR, STORED]) {
     await client.query(`insert into payment_names (line, fact, utr, order_id, reference) ${facts}`)
   }
-  await setLocally(client, ['enable_hashjoin = on'])
+  await client.query('set local enable_hashjoin = on')
   const { rows } = await client.query<NamingRow>(ROWS)
   const resolved = rows.map((row) => ({ row, ...resolve(row) }))
   const faults = resolved.flatMap(({ row, fault }) => (fault === undefined ? [] : [{ line: row.line, text: fault }]))

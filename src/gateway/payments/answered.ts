@@ -6,7 +6,7 @@ export const FAILURE_REPORTED = `(i.status = 'CANCELLED' or i.failure_reported_a
 
 /**
  * SQL of why the last attempt to pay the order `i` failed; null if the order has another status. `mid` is SQL: the parameter in
- * a query of one merchant, which Citus then sends to one shard.
+ * a query of one merchant, which then reads the shard of this merchant alone.
  */
 export const failureReason = (mid = 'i.mid') => `
   case when i.status in ('FAIL', 'REJECT') then coalesce((

@@ -60,7 +60,6 @@ export function createEnquiries(db: Database) {
      */
     async claimDue(acquirer: string, mid: string, limit: number, now: Date, most: number): Promise<Enquiry[]> {
       const { rows } = await db.query<EnquiryRow & { paid: boolean }>(
-        // The select computes the new values, because Citus does not support an interval in the `case` of an update.
         `with oldest as materialized (
            select order_id, status_checks, status_check_at
              from acquirer_intents
@@ -100,7 +99,6 @@ export function createEnquiries(db: Database) {
     async makeDueSoon(acquirer: string, orderId: string, now: Date): Promise<boolean> {
       const mid = await findMerchant(db, orderId)
       const { rowCount } = await db.query(
-        // The select computes the new value, because Citus does not support an interval in the `case` of an update.
         `with due as materialized (
            select order_id, status_checked_at + make_interval(secs => case when status_checks < 20 then 3 else 60 end) as at
              from acquirer_intents
@@ -139,7 +137,6 @@ export function createEnquiries(db: Database) {
       now: Date,
     ): Promise<void> {
       await db.query(
-        // The select computes the new value, because Citus does not support an interval in the `case` of an update.
         `with again as materialized (
            select a.order_id,
                   $4::timestamptz + case when $7::boolean then interval '${UNREADABLE.pauseSeconds} seconds'

@@ -1,9 +1,9 @@
 import { unavailable } from '../../errors.ts'
 import type { Limits } from '../../limits.ts'
+import { isDistributed } from '../../platform/db/distribution.ts'
 import { DEADLOCK_DETECTED, hasState, isRefusedRow } from '../../platform/db/outage.ts'
 import { type Database, inTransaction, type Queryable } from '../../platform/db/pool.ts'
 import { prepared } from '../../platform/db/prepared.ts'
-import { hasCitus } from '../../platform/db/spread.ts'
 import { firstEnquiry } from './enquiries.ts'
 import type { Intent } from './intent.ts'
 
@@ -26,7 +26,7 @@ export function createInsert(
 ): (intent: Intent) => Promise<boolean> {
   const waiting: Waiting[] = []
   let busy = false
-  let isSpread: boolean | undefined
+  let distributed: boolean | undefined
 
   async function storeNext(): Promise<void> {
     // Calls that have waited longer than `waitingMs` get 503. The oldest calls are at the front of the queue.
@@ -40,9 +40,9 @@ export function createInsert(
 
   async function storeBatch(batch: Waiting[], retries: number): Promise<void> {
     try {
-      isSpread ??= await hasCitus(db)
+      distributed ??= await isDistributed(db)
       const intents = batch.map(({ intent }) => intent)
-      const stored = await insertRows(db, intents, isSpread)
+      const stored = await insertRows(db, intents, distributed)
       onBatch(batch.length, stored.size)
       for (const { intent, resolve } of batch) resolve(stored.has(intent.orderId))
     } catch (error) {
@@ -65,15 +65,15 @@ export function createInsert(
 }
 
 /** Stores intents with their links. Returns the orderIds of the intents that were new. */
-async function insertRows(db: Database, intents: Intent[], isSpread: boolean): Promise<Set<string>> {
+async function insertRows(db: Database, intents: Intent[], distributed: boolean): Promise<Set<string>> {
   // Sorted to avoid deadlocks between two instances that insert the same keys.
   intents.sort((a, b) => compare(a.mid, b.mid) || compare(a.merchantOrderId, b.merchantOrderId))
   const withLink = intents.filter((intent) => intent.paymentLink)
-  if (withLink.length === 0) return INTENTS(db, intents, isSpread)
+  if (withLink.length === 0) return INTENTS(db, intents, distributed)
   return inTransaction(db, async (client) => {
-    const stored = await INTENTS(client, intents, isSpread)
+    const stored = await INTENTS(client, intents, distributed)
     const links = withLink.filter(({ orderId }) => stored.has(orderId))
-    if (links.length > 0) await LINKS(client, links, isSpread)
+    if (links.length > 0) await LINKS(client, links, distributed)
     return stored
   })
 }
@@ -83,8 +83,8 @@ const UNIQUE_ORDER_GUARD = 'on conflict do nothing returning order_id'
 
 /**
  * Returns a function that stores a row for each intent, and returns the orderIds of new rows. A single server gets
- * arrays, because one statement then serves any number of rows and is prepared once per connection. Citus (`isSpread`)
- * gets `values`, because `insert … select` takes 20 times as long there: its rows go through one node. Each parameter
+ * arrays, because one statement then serves any number of rows and is prepared once per connection. Distributed tables
+ * get `values`, because `insert … select` takes 5 to 18 times as long there: its rows go through one node. Each parameter
  * has a type, because PostgreSQL repeats untyped ones, such as a note, in errors.
  */
 function describeRows(
@@ -102,9 +102,9 @@ function describeRows(
     return { text: `${into} values ${rows} ${UNIQUE_ORDER_GUARD}`, values }
   }
 
-  return async (db: Queryable, intents: readonly Intent[], isSpread: boolean): Promise<Set<string>> => {
+  return async (db: Queryable, intents: readonly Intent[], distributed: boolean): Promise<Set<string>> => {
     const { rows } = await db.query<{ order_id: string }>(
-      isSpread ? insertValues(intents) : insertArrays(...columns.map(([, , take]) => intents.map(take))),
+      distributed ? insertValues(intents) : insertArrays(...columns.map(([, , take]) => intents.map(take))),
     )
     return new Set(rows.map(({ order_id }) => order_id))
   }

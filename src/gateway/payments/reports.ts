@@ -343,7 +343,7 @@ async function learn(db: Queryable, mid: string, stored: StoredPayment, { utr, n
   )
 }
 
-/** SQL that yields a row unless another order has the UTR. `union`, because on Citus both parts see an inserted row. */
+/** SQL that yields a row unless another order has the UTR. */
 const TAKEN = `
   inserted as (
     insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer, acquirer_payment_id,

@@ -41,7 +41,6 @@ export function dueComparisons(
         const heard = { from: new Date(from), until: new Date(from + MINUTE_MS) }
         for (const { acquirer, ...payment } of await findLater(db, heard)) {
           if (isStopped()) return []
-          // Each exception takes a statement, because Citus cannot insert rows of several merchants by a select.
           const exception = { ...payment, status: 'SUCCESS' as const }
           if (await saveException(db, KIND, exception, now())) onException(KIND, acquirer)
         }

@@ -50,7 +50,6 @@ export function createDueRefunds(db: Database) {
      */
     async claimDue(acquirer: string, mid: string, limit: number, now: Date): Promise<DueRefund[]> {
       const { rows } = await db.query<DueRefund>(
-        // The select computes the next time, because Citus does not support an interval in the `case` of an update.
         `with due as materialized (
            select r.refund_id,
                   case when r.status <> 'PENDING' then null

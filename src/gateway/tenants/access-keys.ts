@@ -47,7 +47,6 @@ const FIND = prepared(
 
 /** The API keys in the database, which stores only the SHA-256 of a secret. */
 export function createAccessKeys(db: Queryable) {
-  /** The stored key, by a select, because Citus refuses to_char in `returning`. */
   async function show(publicKey: string): Promise<AccessKeyListing | undefined> {
     const { rows } = await db.query<AccessKeyListing>(`select ${LISTING} from ${KEYS} where public_key = $1`, [
       publicKey,

@@ -20,7 +20,6 @@ const FIND_LINK = prepared('select from partner_merchants where pid = $1 and mid
 export function createPartners(db: Queryable) {
   async function change(pid: string, mid: string, statement: string): Promise<LinkOutcome> {
     const { rows } = await db.query<{ pid: boolean; mid: boolean; changed: boolean }>(
-      // Each `exists` selects a column, because Citus cannot read a select without columns.
       `with changed as (${statement} returning pid)
        select exists (select 1 from partners where pid = $1) as pid, exists (select 1 from merchants where mid = $2) as mid,
               exists (select 1 from changed) as changed`,

@@ -132,7 +132,7 @@ const ENDPOINT = `e.mid, e.endpoint_id as "endpointId", e.kind, ${secretsAt('$no
 
 /**
  * SQL of the reason to switch the endpoint off after this attempt. A return call is never switched off, because its addresses
- * differ. $13 is computed in JavaScript, since Citus takes no interval in the `case` of an update.
+ * differ.
  */
 const REASON = `
   case when kind = 'webhook' and $9 = '410' then 'answered 410'

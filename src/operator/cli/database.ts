@@ -1,21 +1,26 @@
+import { isWorker, undistributedTables } from '../../platform/db/distribution.ts'
 import { applyGrants } from '../../platform/db/grants.ts'
-import { migrate, pendingMigrations } from '../../platform/db/migrate.ts'
-import { forgottenTables, isWorker, NOT_THE_COORDINATOR, spread } from '../../platform/db/spread.ts'
+import { connectAlone, migrate, pendingMigrations } from '../../platform/db/migrate.ts'
+import { hasState } from '../../platform/db/outage.ts'
+import { runFile } from '../../platform/db/statements.ts'
 import { changingCommand } from './command.ts'
 import { CommandError } from './errors.ts'
 import { printNote } from './output.ts'
+
+const NOT_THE_COORDINATOR = 'this server is a worker: name the coordinator in DATABASE_MIGRATE_URL'
 
 export const databaseCommands = [
   changingCommand('migrate', 'Bring the tables to what this version needs', {
     makesAudit: true,
     async run(_, { config, db, terminal }) {
-      // Migrations on a Citus worker would fail half-way, at the first table with a foreign key.
+      // A table that a migration creates on a worker would be on this worker alone.
       if (await isWorker(db)) throw new CommandError(NOT_THE_COORDINATOR)
       const applied = await migrate(config.databaseMigrateUrl, { onWait: (message) => printNote(terminal, message) })
       await applyGrants(config.databaseMigrateUrl)
-      const forgotten = await forgottenTables(db)
+      const forgotten = await undistributedTables(db)
       return {
-        warnings: forgotten.map((table) => `${table} is on the coordinator alone: run ops database spread`),
+        warnings:
+          forgotten.length === 0 ? [] : [`on the coordinator alone: ${forgotten.join(', ')}. Run ops database spread`],
         json: { applied, forgotten },
         made: { applied },
         text: applied.length === 0 ? 'the schema is current' : `applied ${applied.join(', ')}`,
@@ -27,15 +32,36 @@ export const databaseCommands = [
     async run(_, { config, db, terminal }) {
       const pending = await pendingMigrations(db)
       if (pending.length > 0) throw new CommandError('the database is not migrated: run ops migrate')
-      const result = await spread(db, (step) => printNote(terminal, step))
-      if ('refused' in result) throw new CommandError(result.refused)
+      const spread = await distribute(config.databaseMigrateUrl, (step) => printNote(terminal, step))
       // Rights are granted again, because the shards of a newly spread table have none yet.
       await applyGrants(config.databaseMigrateUrl)
       return {
-        json: result,
-        made: result,
-        text: result.spread.length === 0 ? 'every table is spread' : `spread ${result.spread.join(', ')}`,
+        json: { spread },
+        made: { spread },
+        text: spread.length === 0 ? 'every table is spread' : `spread ${spread.join(', ')}`,
       }
     },
   }),
 ]
+
+const DISTRIBUTE = new URL('../deploy/citus.sql', import.meta.url)
+const RAISED = 'P0001'
+
+/** Runs DISTRIBUTE and returns the tables that it has distributed. Throws a CommandError with its reason to change nothing. */
+export async function distribute(databaseUrl: string, onStep: (step: string) => void): Promise<string[]> {
+  const client = await connectAlone(databaseUrl)
+  const tables: string[] = []
+  client.on('notice', ({ severity, message = '', table }) => {
+    if (severity !== 'INFO' || table === undefined) return
+    tables.push(table)
+    onStep(message)
+  })
+  try {
+    await runFile(client, DISTRIBUTE)
+    return tables
+  } catch (error) {
+    throw hasState(error, RAISED) ? new CommandError((error as Error).message) : error
+  } finally {
+    await client.end()
+  }
+}

@@ -100,7 +100,8 @@ async function withDatabase({ asJson, by, run }: PreparedCommand, terminal: Para
   const log = { warn: () => undefined }
   // Queries have no time limit: an import may take minutes, and the operator can press Ctrl-C. The import of a day file
   // takes nine connections, one for the file and eight for its lines. Other commands take fewer.
-  const db = createPool({ url, size: 9, log, queryTimeoutMs: 0, connectTimeoutMs: CONNECT_TIMEOUT_MS })
+  const limits = { queryTimeoutMs: 0, connectTimeoutMs: CONNECT_TIMEOUT_MS }
+  const db = createPool({ url, size: 9, log, preparedStatements: config.preparedStatements, ...limits })
   try {
     const person = by ?? config.operator ?? loginName()
     const { sleep = setTimeout } = terminal

@@ -4,7 +4,7 @@ import { acquirersOfOpenRefunds } from '../../gateway/refunds/store.ts'
 import { createMerchants } from '../../gateway/tenants/merchants.ts'
 import type { Limits } from '../../limits.ts'
 import { cached } from '../../platform/db/cached.ts'
-import type { Queryable } from '../../platform/db/pool.ts'
+import type { Database } from '../../platform/db/pool.ts'
 import { roleWarnings, unreadyReason } from '../../platform/db/readiness.ts'
 import type { Readiness } from '../../platform/http/health.ts'
 
@@ -13,7 +13,7 @@ const LEARNS_OF_NO_PAYMENT =
   'No acquirer can tell this service of payments, so that every order stays unpaid: set ACQUIRER_SECRETS, or the credentials of an acquirer'
 
 type Dependencies = {
-  db: Queryable
+  db: Database
   config: Pick<Config, 'production' | 'warnings'>
   accounts: Accounts
   isDraining: () => boolean

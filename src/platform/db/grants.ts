@@ -1,8 +1,7 @@
 import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import { connectAlone } from './migrate.ts'
 import { hasState, INSUFFICIENT_PRIVILEGE } from './outage.ts'
-import { splitStatements } from './statements.ts'
+import { runFile } from './statements.ts'
 
 // grants.sql lies beside this file. In the bundle, dist/cli, it lies one folder up.
 const FILE = ['./grants.sql', '../grants.sql']
@@ -21,7 +20,7 @@ export async function applyGrants(databaseUrl: string): Promise<void> {
     await client.query('begin')
     // PostgreSQL refuses to change the rights of one table from two transactions at once.
     await client.query(`select pg_advisory_xact_lock(hashtext('upi_service grants'))`)
-    for (const statement of splitStatements(await readFile(FILE, 'utf8'))) await client.query(statement)
+    await runFile(client, FILE)
     await client.query('commit')
   } finally {
     await client.end()

@@ -1,13 +1,13 @@
 import { existsSync } from 'node:fs'
-import { readdir, readFile } from 'node:fs/promises'
+import { readdir } from 'node:fs/promises'
 import { join, parse } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { NUMBER_TYPES } from './number-types.ts'
 import { DEADLOCK_DETECTED, hasState, LOCK_NOT_AVAILABLE, UNDEFINED_TABLE } from './outage.ts'
-import { type Queryable, setLocally } from './pool.ts'
-import { splitStatements } from './statements.ts'
+import type { Queryable } from './pool.ts'
+import { runFile } from './statements.ts'
 
 // The migrations lie three folders up from this file. In the bundle, dist, they lie one folder up.
 const FOLDER = ['../../../migrations', '../migrations']
@@ -71,21 +71,23 @@ export async function migrate(
   }
 }
 
-/** The operator's limits for sessions must not end the building of an index, or the wait for another run. */
-const UNLIMITED = ['statement_timeout = 0', 'idle_in_transaction_session_timeout = 0']
-
 /**
- * Begins a transaction that excludes every other run until its end. The lock is not the session's, because a session behind
+ * Begins a transaction that excludes every other run until its end. The operator's limits for sessions must not end the building
+ * of an index, or the wait for another run. The lock is not the session's, because a session behind
  * PgBouncer outlives its client and would hold the lock for ever, nor that of a second connection, which a pool of one lacks.
  */
 async function beginAlone(client: pg.Client, onWait: (message: string) => void): Promise<void> {
   for (;;) {
     // Each statement sees what the run before has committed, whatever the operator's default is.
-    await client.query('begin isolation level read committed')
-    await setLocally(client, [...UNLIMITED, `lock_timeout = ${RUN_TIMEOUT_MS}`])
+    await client.query(`
+      begin isolation level read committed;
+      set local statement_timeout = 0;
+      set local idle_in_transaction_session_timeout = 0;
+      set local lock_timeout = ${RUN_TIMEOUT_MS}`)
     try {
       await client.query('select pg_advisory_xact_lock($1)', [LOCK_ID])
-      return await setLocally(client, [`lock_timeout = ${LOCK_TIMEOUT_MS}`])
+      await client.query(`set local lock_timeout = ${LOCK_TIMEOUT_MS}`)
+      return
     } catch (error) {
       if (!hasState(error, LOCK_NOT_AVAILABLE)) throw error
       await client.query('rollback')
@@ -108,9 +110,7 @@ async function applyNext(client: pg.Client, folder: string, names: readonly stri
   const applied = await appliedMigrations(client)
   const name = names.find((one) => !applied.has(one))
   if (name !== undefined) {
-    // Each statement is a message of its own, because Citus rejects several in one.
-    const statements = splitStatements(await readFile(join(folder, `${name}.sql`), 'utf8'))
-    for (const statement of statements) await client.query(statement)
+    await runFile(client, join(folder, `${name}.sql`))
     await client.query('insert into public.schema_migrations (name, run_on) values ($1, now())', [name])
   }
   await client.query('commit')

@@ -61,14 +61,14 @@ const OUTAGE_ERRNOS = new Set([
   'ENOENT', // the unix socket of a stopped server
 ])
 
-/** First words of Citus' warning that a node was lost during a commit. */
+/** First words of the warning that a cluster's node was lost during a commit. */
 export const LOST_COMMIT = 'failed to commit transaction on'
 
 // Messages of pg's errors without a code; the last message is LOST_COMMIT.
 const OUTAGE_MESSAGES =
   /^(Connection terminated|Query read timeout|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|Client was closed|failed to commit transaction on)/
 
-/** Citus' messages about an unreachable node. Their code, XX000, is the code of every internal error. */
+/** A cluster's messages about an unreachable node. Their code, XX000, is the code of every internal error. */
 const NODE_MESSAGES =
   /^(failure on connection marked as essential|server closed the connection unexpectedly|connection to the remote node .* failed|connection not open|postmaster was shut down|terminating connection)/
 

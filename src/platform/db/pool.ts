@@ -1,10 +1,11 @@
+import type { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
-import type pg from 'pg'
+import pg from 'pg'
 import type { Logger } from 'pino'
 import { LIMITS, type Limits } from '../../limits.ts'
 import { NUMBER_TYPES } from './number-types.ts'
 import { LOST_COMMIT } from './outage.ts'
-import { createPreparingPool, goOnWithoutNames, sendsNames } from './prepared.ts'
+import { isNotPrepared, NOT_PREPARED } from './prepared.ts'
 
 export type Database = pg.Pool
 
@@ -14,15 +15,20 @@ const IDLE_TIMEOUT_MS = 10_000
 /** A pool, or one client inside a transaction. */
 export type Queryable = Pick<pg.Pool, 'query'>
 
-type PoolOptions = { url: string; size: number; log: Pick<Logger, 'warn'> } & Partial<Limits['database']>
+type PoolOptions = {
+  url: string
+  size: number
+  log: Pick<Logger, 'warn'>
+  preparedStatements?: boolean
+} & Partial<Limits['database']>
 
 /**
  * A pool of at most `size` connections to `url`, opened when queries need them. The limits of LIMITS.database are the
  * default; a `queryTimeoutMs` of 0 means no limit.
  */
-export function createPool({ url, size, log, ...limits }: PoolOptions): Database {
+export function createPool({ url, size, log, preparedStatements = true, ...limits }: PoolOptions): Database {
   const { connectTimeoutMs, queryTimeoutMs } = { ...LIMITS.database, ...limits }
-  const options = {
+  const pool = new pg.Pool({
     connectionString: url,
     max: size,
     connectionTimeoutMillis: connectTimeoutMs,
@@ -30,16 +36,30 @@ export function createPool({ url, size, log, ...limits }: PoolOptions): Database
     ...(queryTimeoutMs > 0 && { query_timeout: queryTimeoutMs }),
     keepAlive: true,
     types: NUMBER_TYPES,
-  }
-  const onNameless = () => log.warn('PgBouncer knows no prepared statements: set its max_prepared_statements to 100')
-  const pool = createPreparingPool(options, onNameless)
+    ...(!preparedStatements && { Client: NamelessClient }),
+  })
   // Without a listener the error of a lost connection would end the process.
   const onLost = (error: Error) => log.warn({ error: error.message }, 'database connection lost')
   pool.on('error', onLost)
   // A listener for each client, because the pool does not listen for errors of a client that is checked out.
-  pool.on('connect', (client) => client.on('error', onLost))
+  pool.on('connect', (client) => {
+    client.on('error', onLost)
+    // The first listener, so that everyone who logs the error names the option.
+    connectionOf(client).prependListener('errorMessage', (error: Error) => {
+      if (isNotPrepared(error)) error.message += `. ${NOT_PREPARED}`
+    })
+  })
   closeIdleOnSilence(pool)
   return pool
+}
+
+/** Sends statements without their names, so that PostgreSQL plans each again. */
+class NamelessClient extends pg.Client {
+  // biome-ignore lint/suspicious/noExplicitAny: pg.Client.query has a dozen forms, of which only the name is of interest here.
+  override query(query: any, ...rest: any[]): any {
+    if (query.name !== undefined) query.name = undefined
+    return super.query(query, ...rest)
+  }
 }
 
 /** A pool for each kind of work, so that no kind takes another's connections. A `replica`, if there is one, serves lists. */
@@ -47,12 +67,15 @@ export type Pools = Record<'creates' | 'keys' | 'requests' | 'reports' | 'due' |
   replica?: Database
 }
 
+type Connections = { url: string; readUrl?: string | undefined; requests: number; preparedStatements?: boolean }
+
 export function createPools(
-  { url, readUrl, requests }: { url: string; readUrl?: string | undefined; requests: number },
+  { url, readUrl, requests, preparedStatements = true }: Connections,
   log: Pick<Logger, 'warn'>,
   { database, pools }: Pick<Limits, 'database' | 'pools'> = LIMITS,
 ): Pools {
-  const pool = (size: number, of: Partial<PoolOptions> = {}) => createPool({ url, size, log, ...database, ...of })
+  const pool = (size: number, of: Partial<PoolOptions> = {}) =>
+    createPool({ url, size, log, preparedStatements, ...database, ...of })
   // A list takes as long as its reader takes; lists/list-operation.ts cuts off readers that are too slow.
   const unlimited = { queryTimeoutMs: 0 }
   return {
@@ -80,7 +103,7 @@ function closeIdleOnSilence(pool: pg.Pool) {
   pool.on('release', (error, client) => {
     if (!error) idle.add(client)
     // The pool has no method to close idle connections, but removes a connection whose socket ends.
-    else if (isSilence(error)) for (const one of idle) socketOf(one).destroy(new Error(SILENCE))
+    else if (isSilence(error)) for (const one of idle) connectionOf(one).stream.destroy(new Error(SILENCE))
   })
 }
 
@@ -88,7 +111,8 @@ function closeIdleOnSilence(pool: pg.Pool) {
 const SILENCE = 'Query read timeout'
 const isSilence = (error: unknown): error is Error => error instanceof Error && error.message === SILENCE
 
-const socketOf = (client: pg.PoolClient) => (client as unknown as { connection: { stream: Socket } }).connection.stream
+const connectionOf = (client: pg.PoolClient) =>
+  (client as unknown as { connection: EventEmitter & { stream: Socket } }).connection
 
 export type Ending<T> = {
   /** Called in the tick in which `commit` is sent. Throws when the caller already has an answer, to roll back. */
@@ -98,16 +122,14 @@ export type Ending<T> = {
 }
 
 /**
- * Runs `work` in a transaction, which is rolled back when `work` throws. `work` is begun again when PgBouncer knows no prepared
- * statements. A connection in an unknown state is closed, not released. Without `ending`, a lost answer to `commit` rejects,
- * whether or not the commit succeeded.
+ * Runs `work` in a transaction, which is rolled back when `work` throws. A connection in an unknown state is closed, not
+ * released. Without `ending`, a lost answer to `commit` rejects, whether or not the commit succeeded.
  */
 export async function inTransaction<T>(
   db: Database,
   work: (client: pg.PoolClient) => Promise<T>,
   ending?: Ending<T>,
 ): Promise<T> {
-  const isNamed = sendsNames(db)
   const client = await db.connect()
   let result: T
   try {
@@ -118,7 +140,6 @@ export async function inTransaction<T>(
     // A silent connection is closed without a rollback, for whose answer the request would wait as long again.
     if (isSilence(error)) client.release(error)
     else await client.query('rollback').then(() => client.release(), client.release)
-    if (isNamed && goOnWithoutNames(db, error)) return inTransaction(db, work, ending)
     throw error
   }
   try {
@@ -133,7 +154,7 @@ export async function inTransaction<T>(
 }
 
 /**
- * Commits, and throws when the outcome is unknown: Citus reports a commit that lost a node as a success, with a
+ * Commits, and throws when the outcome is unknown: a cluster reports a commit that lost a node as a success, with a
  * warning. A change of rows in several steps therefore has to run in `inTransaction`.
  */
 async function commit(client: pg.PoolClient): Promise<void> {
@@ -143,11 +164,6 @@ async function commit(client: pg.PoolClient): Promise<void> {
   await client.query('commit').finally(() => client.off('notice', onNotice))
   const lost = notices.find((message) => message.startsWith(LOST_COMMIT))
   if (lost !== undefined) throw new Error(lost)
-}
-
-/** Sets `settings` for the transaction, each in a query of its own: Citus sends a query with all its statements to each node. */
-export async function setLocally(client: Queryable, settings: readonly string[]): Promise<void> {
-  for (const setting of settings) await client.query(`set local ${setting}`)
 }
 
 /** Runs `read`; PostgreSQL itself ends its statements after `limitMs`. The pool's time-out would leave them running. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import pg from 'pg'
+import type pg from 'pg'
 import { hasState } from './outage.ts'
 
 /**
@@ -12,61 +12,35 @@ export function prepared(text: string): (...values: unknown[]) => pg.QueryConfig
   return (...values) => ({ name, text, values })
 }
 
-/**
- * Pools that send statement names, with their `onNameless`. A pool stops sending names when its PgBouncer, which gives
- * each transaction another connection, knows no prepared statements: before 1.21, or with max_prepared_statements 0.
- */
-const named = new WeakMap<pg.Pool, () => void>()
-
-export const sendsNames = (pool: pg.Pool) => named.has(pool)
-
-/**
- * Makes `pool` stop sending statement names when `error` means that PgBouncer does not know them. Returns true when the
- * statement was not executed for this reason, and can be repeated.
- */
-export function goOnWithoutNames(pool: pg.Pool, error: unknown): boolean {
-  const isUnknown =
-    hasState(error, INVALID_SQL_STATEMENT_NAME, DUPLICATE_PREPARED_STATEMENT) ||
-    (hasState(error, PROTOCOL_VIOLATION) && /prepared statement/i.test((error as Error).message))
-  if (!isUnknown) return false
-  named.get(pool)?.()
-  named.delete(pool)
-  return true
-}
-
-/**
- * Makes `pool` stop sending statement names unless `client` is connected to PostgreSQL itself. For a transaction whose results are
- * passed on before its end, and which therefore cannot be repeated. PgBouncer invents the process ID that it reports to a client.
- */
-export async function sendNamesOnlyDirectly(pool: pg.Pool, client: pg.PoolClient): Promise<void> {
-  const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
-  if (rows[0]?.pid !== (client as unknown as { processID: number }).processID) named.delete(pool)
-}
+/** What the operator does when PgBouncer, before 1.21 or with max_prepared_statements 0, supports no prepared statements. */
+export const NOT_PREPARED =
+  'PgBouncer does not support prepared statements: set its max_prepared_statements to 100, or DATABASE_PREPARED_STATEMENTS=off'
 
 const INVALID_SQL_STATEMENT_NAME = '26000'
 const DUPLICATE_PREPARED_STATEMENT = '42P05'
 const PROTOCOL_VIOLATION = '08P01'
 
-/** A pool for prepared statements. Behind a PgBouncer without them it sends no names, and calls `onNameless` once. */
-export function createPreparingPool(options: pg.PoolConfig, onNameless: () => void): pg.Pool {
-  class Client extends pg.Client {
-    // biome-ignore lint/suspicious/noExplicitAny: pg.Client.query has a dozen forms, of which only the name is of interest here.
-    override query(query: any, ...rest: any[]): any {
-      if (query.name !== undefined && !sendsNames(pool)) query.name = undefined
-      return super.query(query, ...rest)
-    }
+/** Whether a connection behind PgBouncer lacks a statement that the client has prepared, or has that of another client. */
+export const isNotPrepared = (error: unknown) =>
+  hasState(error, INVALID_SQL_STATEMENT_NAME, DUPLICATE_PREPARED_STATEMENT) ||
+  (hasState(error, PROTOCOL_VIOLATION) && /prepared statement/i.test((error as Error).message))
+
+/** PgBouncer reports an invented process ID; one that supports prepared statements gives them names of its own. */
+const FIND_NAME = prepared(
+  `select exists (select from pg_prepared_statements where name = $1) and pg_backend_pid() <> $2 as "isPassedOn"`,
+)
+
+/** Whether `db` leads through a PgBouncer that passes names of statements on to connections that others share. */
+export async function passesNamesOn(db: pg.Pool): Promise<boolean> {
+  const client = await db.connect()
+  const { processID } = client as unknown as { processID: number }
+  try {
+    const { rows } = await client.query<{ isPassedOn: boolean }>(FIND_NAME(FIND_NAME().name, processID))
+    return rows[0]?.isPassedOn === true
+  } catch (error) {
+    if (isNotPrepared(error)) return true
+    throw error
+  } finally {
+    client.release()
   }
-  const pool = new pg.Pool({ ...options, Client })
-  named.set(pool, onNameless)
-  const send = pool.query.bind(pool) as (query: string | pg.QueryConfig, values?: unknown[]) => Promise<pg.QueryResult>
-  const query = async (query: string | pg.QueryConfig, values?: unknown[]) => {
-    if (typeof query === 'string' || query.name === undefined || !sendsNames(pool)) return send(query, values)
-    try {
-      return await send(query)
-    } catch (error) {
-      if (goOnWithoutNames(pool, error)) return send(query)
-      throw error
-    }
-  }
-  return Object.assign(pool, { query })
 }

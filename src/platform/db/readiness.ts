@@ -1,17 +1,15 @@
 import { isForbiddenToRole } from './grants.ts'
 import { pendingMigrations } from './migrate.ts'
 import { isOutage } from './outage.ts'
-import type { Queryable } from './pool.ts'
-import { isWorker } from './spread.ts'
+import type { Database, Queryable } from './pool.ts'
+import { NOT_PREPARED, passesNamesOn } from './prepared.ts'
 
 /** The reason, for the operator, why the service cannot work with this database now; undefined when it can. */
-export async function unreadyReason(db: Queryable): Promise<string | undefined> {
+export async function unreadyReason(db: Database): Promise<string | undefined> {
   try {
     const pending = await pendingMigrations(db)
-    if (pending.length === 0) return await whyReadOnly(db)
-    // A worker of Citus has no table until `ops database spread` has run.
-    const toRun = (await isWorker(db)) ? '"ops migrate" and "ops database spread"' : '"ops migrate"'
-    return `The database schema is behind: run ${toRun} (missing: ${pending.join(', ')})`
+    if (pending.length > 0) return `The database schema is behind: run "ops migrate" (missing: ${pending.join(', ')})`
+    return (await passesNamesOn(db)) ? NOT_PREPARED : await whyReadOnly(db)
   } catch (error) {
     if (isOutage(error)) return 'The database does not answer'
     if (isForbiddenToRole(error)) {

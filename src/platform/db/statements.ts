@@ -1,9 +1,16 @@
+import { readFile } from 'node:fs/promises'
+import type { Queryable } from './pool.ts'
+
+/** Runs the statements of an SQL file, each as a message of its own: on Citus PostgreSQL rejects several in one. */
+export async function runFile(client: Queryable, file: string | URL): Promise<void> {
+  for (const statement of splitStatements(await readFile(file, 'utf8'))) await client.query(statement)
+}
+
 /** Comments, texts, names and dollar quotes, in which a semicolon ends no statement; refused spellings; and `;`. */
 const PARTS = /--.*|\/\*|\b[eE]'|'[^']*'|"[^"]*"|\$(\w*)\$[\s\S]*?\$\1\$|;/g
 
 /**
- * The statements of an SQL file, each for a message of its own, because Citus refuses a message with several statements. The
- * body of a function must stand between dollar quotes: any other body is cut at its semicolons, and PostgreSQL refuses the
+ * The statements of an SQL file. The body of a function must stand between dollar quotes: any other body is cut at its semicolons, and PostgreSQL refuses the
  * pieces. Throws at `/*` and E'…', whose end PARTS does not find.
  */
 export function splitStatements(sql: string): string[] {

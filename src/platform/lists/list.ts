@@ -4,7 +4,7 @@ type Description = {
   /**
    * Name, SQL, and contents: a moment, free text, or by default ASCII without quotes, backslashes and control
    * characters, which JSON and COPY's text format write alike. `{mid}` stands for the merchant, whom every subquery
-   * must name, because Citus would otherwise query every shard. No column may be null.
+   * must name, so that it reads one shard. No column may be null.
    */
   fields: readonly (readonly [name: string, sql: string, holds?: 'moment' | 'free text'])[]
   /** SQL of the tables with their joins. */

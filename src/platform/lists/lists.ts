@@ -60,17 +60,15 @@ async function checkThatItFollows(replica: Database): Promise<void> {
 /**
  * Begins the transaction of a list. Sorting is off, so that PostgreSQL reads the list's index in order: a plan with a
  * sort sends nothing before the sort ends, and PostgreSQL would choose one for a merchant with many rows or without
- * statistics. Time limits are off, because the reader sets the pace; the service itself cuts off slow readers. Each
- * statement is a message of its own, because Citus would send a combined one to all its nodes.
+ * statistics. Time limits are off, because the reader sets the pace; the service itself cuts off slow readers. The transaction
+ * is idle while a slow reader takes buffered rows after PostgreSQL has sent everything.
  */
-const BEGIN = [
-  'begin read only',
-  'set local enable_sort = off',
-  `set local datestyle = 'ISO'`,
-  'set local statement_timeout = 0',
-  // The transaction is idle while a slow reader takes buffered rows after PostgreSQL has sent everything.
-  'set local idle_in_transaction_session_timeout = 0',
-]
+const BEGIN = `
+  begin read only;
+  set local enable_sort = off;
+  set local datestyle = 'ISO';
+  set local statement_timeout = 0;
+  set local idle_in_transaction_session_timeout = 0`
 
 /**
  * Yields lines of COPY, which takes less processor time than a query. Only closing the connection ends a COPY early,
@@ -88,7 +86,7 @@ async function* copy(db: Database, statement: string, signal: AbortSignal): Asyn
   signal.addEventListener('abort', abort, { once: true })
   try {
     signal.throwIfAborted()
-    for (const setting of BEGIN) await client.query(inTime(setting))
+    await client.query(inTime(BEGIN))
     for await (const lines of linesOf(client.query(copyTo(statement)), abort)) {
       yield lines
       // The pause lets other requests run between two batches.
