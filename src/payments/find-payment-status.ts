@@ -80,8 +80,12 @@ const statusOf = (mid: string, orderId: string) =>
 
 const FIND_ONE = prepared(statusOf('$1', '$2'))
 
+/**
+ * The arrays are selected, so that the planner does not see their lengths: otherwise the first batches, which are short,
+ * make a plan of their own look cheaper each time, and PostgreSQL plans every batch again.
+ */
 const FIND_MANY = prepared(
   `select asked.place::integer, found.*
-     from unnest($1::text[], $2::text[]) with ordinality as asked (mid, order_id, place)
+     from unnest((select $1::text[]), (select $2::text[])) with ordinality as asked (mid, order_id, place)
     cross join lateral (${statusOf('asked.mid', 'asked.order_id')}) found`,
 )
