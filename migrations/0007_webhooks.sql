@@ -9,7 +9,7 @@ create table webhook_endpoints (
   kind text not null,
   url text,
   label text,
-  -- Sealed: see sealing.ts. The earlier one signs too until earlier_secret_until.
+  -- Sealed: see encryption.ts. The earlier one signs too until earlier_secret_until.
   secret bytea,
   earlier_secret bytea,
   earlier_secret_until timestamptz,

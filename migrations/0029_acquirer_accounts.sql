@@ -2,7 +2,7 @@
 -- refunds have as their acquirer: an instance of the version before then takes none of them for the account of its environment.
 create table acquirer_accounts (
   name text not null,
-  -- Sealed: see sealing.ts. The earlier ones count too for notifications, until the rotation is finished.
+  -- Sealed: see encryption.ts. The earlier ones count too for notifications, until the rotation is finished.
   secrets bytea not null,
   earlier_secrets bytea,
   created_at timestamptz not null,

@@ -2,10 +2,17 @@ import { createSecretKey } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import ipaddr from 'ipaddr.js'
 import * as z from 'zod'
-import { ACCOUNT_VARIABLES, type AcquirerSettings, readAccounts } from './acquirer/accounts.ts'
-import { readUrl } from './fields.ts'
-import type { SealingKeys } from './sealing.ts'
-import { checked, listOf, readVariables, type Variables, wholeNumber, withoutTrailingSlash } from './variables.ts'
+import { ACCOUNT_VARIABLES, type AcquirerSettings, readAccounts } from './gateway/acquirers/accounts.ts'
+import type { SealingKeys } from './platform/encryption.ts'
+import { readUrl } from './platform/fields.ts'
+import {
+  checked,
+  listOf,
+  readVariables,
+  type Variables,
+  wholeNumber,
+  withoutTrailingSlash,
+} from './platform/variables.ts'
 
 const port = wholeNumber(0, 65_535)
 

@@ -37,7 +37,7 @@ it('compose hands each setting to the service under its own name', () => {
 })
 
 it('compose sets each variable of HAProxy’s file that has a default for hosts, and INSTANCES', () => {
-  const config = readFileSync(join(ROOT, 'src/balancer/haproxy.cfg'), 'utf8')
+  const config = readFileSync(join(ROOT, 'src/operator/deploy/haproxy.cfg'), 'utf8')
   const preset = [...config.matchAll(/^ +presetenv (\w+) /gm)].map(([, name]) => name)
   const set = [...serviceText('balancer').matchAll(/^ {6}([A-Z_]+): /gm)].map(([, name]) => name)
   expect(set.sort()).toEqual(['INSTANCES', ...preset].sort())
@@ -55,7 +55,7 @@ it('compose shows the current folder to ops alone, read-only, and runs it there'
   expect(serviceText('ops')).toMatch(/^ {4}volumes: \['\$\{PWD:-\.\}:\/files:ro'\]\n {4}working_dir: \/files$/m)
 })
 
-const systemdText = (name: string) => readFileSync(join(ROOT, 'src/systemd', name), 'utf8')
+const systemdText = (name: string) => readFileSync(join(ROOT, 'src/operator/deploy', name), 'utf8')
 
 it('the override for journald covers every service of compose that logs, and not ops, which prints secret keys', () => {
   const [, services = ''] = COMPOSE.split(/^services:$/m)

@@ -11,7 +11,7 @@ import {
   toIndianText,
   toJsonNumber,
   toPlainText,
-} from '../src/money.ts'
+} from '../src/platform/money.ts'
 import { runs } from './support/generated.ts'
 
 /** Every amount that an intent can have. */

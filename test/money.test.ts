@@ -11,7 +11,7 @@ import {
   toSumText,
   totalText,
   USUAL_MAX_RUPEES,
-} from '../src/money.ts'
+} from '../src/platform/money.ts'
 
 const [ORDER, SHOP] = [orderAmount(HIGHEST_MAX_RUPEES), shopAmount(HIGHEST_MAX_RUPEES)]
 

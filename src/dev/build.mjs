@@ -9,8 +9,7 @@ const { renderGuide } = await tsImport('../docs/render-guide.ts', import.meta.ur
 const folder = process.argv[2] ?? 'dist'
 rmSync(folder, { recursive: true, force: true })
 await build({
-  entryPoints: ['src/server.ts', 'src/cli/ops.ts'],
-  outbase: 'src',
+  entryPoints: { server: 'src/server.ts', 'cli/ops': 'src/operator/cli/ops.ts' },
   outdir: folder,
   bundle: true,
   splitting: true,
@@ -36,8 +35,8 @@ await build({
   },
   logLevel: 'warning',
 })
-cpSync('src/db/grants.sql', `${folder}/grants.sql`)
-cpSync('src/checkout/page', `${folder}/page`, { recursive: true })
+cpSync('src/platform/db/grants.sql', `${folder}/grants.sql`)
+cpSync('src/gateway/checkout/page', `${folder}/page`, { recursive: true })
 cpSync('src/docs/ui', `${folder}/ui`, { recursive: true })
 cpSync('src/docs/guides', `${folder}/guides`, { recursive: true })
 for (const file of readdirSync('src/docs/guides')) {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { migrate } from '../db/migrate.ts'
+import { migrate } from '../platform/db/migrate.ts'
 import { startEmbeddedPostgres } from './embedded-postgres.ts'
 
 /** Reads `.env` as Docker Compose does: a variable of the environment wins over the same variable in the file. */

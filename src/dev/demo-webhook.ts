@@ -3,8 +3,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type pg from 'pg'
 import { readDatabaseConfig } from '../config.ts'
-import { ownerOf, type SealingKeys, seal, unseal } from '../sealing.ts'
-import { newSigningSecret } from '../webhooks/signature.ts'
+import { newSigningSecret } from '../gateway/webhooks/signature.ts'
+import { ownerOf, type SealingKeys, seal, unseal } from '../platform/encryption.ts'
 import { MID, makeForDemo } from './demo.ts'
 
 /** Port and signing secret of the receiver of the demo merchant's webhooks, which runs on this machine. */

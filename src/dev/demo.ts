@@ -2,11 +2,11 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import pg from 'pg'
-import { importSettlements } from '../settlements/import.ts'
-import { createAccessKeys, type NewAccessKey } from '../tenants/access-keys.ts'
-import { hashSecret, mintKeyPair } from '../tenants/credentials.ts'
-import { createMerchants } from '../tenants/merchants.ts'
-import { createPartners } from '../tenants/partners.ts'
+import { importSettlements } from '../books/settlements/import.ts'
+import { createAccessKeys, type NewAccessKey } from '../gateway/tenants/access-keys.ts'
+import { hashSecret, mintKeyPair } from '../gateway/tenants/credentials.ts'
+import { createMerchants } from '../gateway/tenants/merchants.ts'
+import { createPartners } from '../gateway/tenants/partners.ts'
 
 type KeyPair = { publicKey: string; secretKey: string }
 

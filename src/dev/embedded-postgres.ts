@@ -19,7 +19,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { hasState, INVALID_PASSWORD } from '../db/outage.ts'
+import { hasState, INVALID_PASSWORD } from '../platform/db/outage.ts'
 import { type Account, findBinaries, SERVER_ENVIRONMENT, serverAccount } from './postgres-binaries.ts'
 
 /** Everything that is needed to start the server of one database cluster. */

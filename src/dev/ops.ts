@@ -10,4 +10,4 @@ if (needsCheckoutDatabase()) {
     console.error('ops: there is a build in dist/: name its database in DATABASE_URL, or remove dist/')
   } else useWebhookSettings((await useCheckoutDatabase()).directory)
 }
-await import('../cli/ops.ts')
+await import('../operator/cli/ops.ts')

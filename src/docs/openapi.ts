@@ -10,8 +10,8 @@ import {
   unavailable,
   unsupportedMediaType,
 } from '../errors.ts'
-import type { Described } from '../http/operation.ts'
 import { LIMITS } from '../limits.ts'
+import type { Described } from '../platform/http/operation.ts'
 import { refTo, toAnswerSchemas, toFormSchema, toJsonBodySchema } from './json-schema.ts'
 import { HEADERS, responsesOf } from './responses.ts'
 

@@ -1,4 +1,4 @@
-import { type Html, html, trustedHtml } from '../html.ts'
+import { type Html, html, trustedHtml } from '../platform/html.ts'
 
 /** The pages below /docs. Links between them are relative, because a proxy may serve the service under a path. */
 

@@ -1,6 +1,6 @@
 import { expectationFailed, type Failure, headersTooLarge, improperHost, requestTimeout } from '../errors.ts'
-import { fail } from '../http/envelope.ts'
-import type { Described } from '../http/operation.ts'
+import { fail } from '../platform/http/envelope.ts'
+import type { Described } from '../platform/http/operation.ts'
 import { refTo } from './json-schema.ts'
 
 type ResponseObject = { description: string; headers?: object; content?: object }
@@ -9,9 +9,13 @@ export const HEADERS = {
   'x-request-id': header('Every answer carries it: the name of this request in the log of the service.'),
   'www-authenticate': header('The scheme that is asked for.', 'Basic realm="UPI payments", charset="UTF-8"'),
   'retry-after': header('Seconds after which to try again.', '1'),
-  'ratelimit-limit': header('Requests a minute, where those were too many.', '60000', false),
-  'ratelimit-remaining': header('Requests that are left of this minute.', '0', false),
-  'ratelimit-reset': header('Seconds until they are new.', '12', false),
+  'ratelimit-limit': header(
+    'Requests that the exceeded limit allows: of a key in a second, of wrong secrets in a minute.',
+    '1000',
+    false,
+  ),
+  'ratelimit-remaining': header('Requests that are left of it.', '0', false),
+  'ratelimit-reset': header('Seconds until the limit starts anew.', '1', false),
   'accept-encoding': header('The codings that are taken, where a coding was refused.', 'identity', false),
   'cache-control': header('How long a copy may be kept.', 'public, max-age=30'),
   etag: header('For If-None-Match.', '"019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3"'),

@@ -5,8 +5,8 @@ import { createRequire } from 'node:module'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { FastifyInstance } from 'fastify'
-import { COLOURS } from '../colours.ts'
-import { matchesEtag } from '../http/etag.ts'
+import { COLOURS } from '../platform/colours.ts'
+import { matchesEtag } from '../platform/http/etag.ts'
 import type { DocumentOptions } from './openapi.ts'
 import {
   type DocsOptions,

@@ -1,5 +1,5 @@
 import { afterAll, expect, it } from 'vitest'
-import { toIstDay } from '../../src/ist.ts'
+import { toIstDay } from '../../src/platform/time.ts'
 import type { FakeCashfree } from '../support/cashfree-bank.ts'
 import { answerRecon, reconEvent } from '../support/cashfree-recon.ts'
 import { CASHFREE, CASHFREE_SECRETS, cashfreeSettings, newCashfreeMerchant } from '../support/fake-cashfree.ts'

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { createRefund } from '../../src/refunds/create-refund.ts'
-import { findRefund } from '../../src/refunds/store.ts'
+import { createRefund } from '../../src/gateway/refunds/create-refund.ts'
+import { findRefund } from '../../src/gateway/refunds/store.ts'
 import { newUtr } from '../support/acquirer.ts'
 import { CASHFREE, newCashfreeMerchant } from '../support/fake-cashfree.ts'
 import { createOrder } from '../support/orders.ts'

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { cashfree, cashfreeClient } from '../../src/acquirer/cashfree.ts'
+import { cashfree, cashfreeClient } from '../../src/gateway/acquirers/cashfree/client.ts'
 
 describe('the signature of a Cashfree notification', () => {
   const secret = 'TEST_client_secret'

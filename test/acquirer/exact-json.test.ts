@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { parseExact } from '../../src/acquirer/exact-json.ts'
+import { parseExact } from '../../src/gateway/acquirers/exact-json.ts'
 
 describe('JSON with each number as its text', () => {
   it.each([

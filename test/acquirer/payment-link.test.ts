@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { readPaymentLink } from '../../src/acquirer/payment-link.ts'
 import { AcquirerError } from '../../src/errors.ts'
+import { readPaymentLink } from '../../src/gateway/acquirers/payment-link.ts'
 
 const PAYEE = 'cf.kulfi@icici'
 const QUERY = `pa=${PAYEE}&pn=Chai%20Point&am=588.80&cu=INR&tr=AB12`

@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { createRefund } from '../../src/gateway/refunds/create-refund.ts'
 import { LIMITS } from '../../src/limits.ts'
-import { createRefund } from '../../src/refunds/create-refund.ts'
 import type { FakeCashfree } from '../support/cashfree-bank.ts'
 import { CASHFREE, newCashfreeMerchant } from '../support/fake-cashfree.ts'
 import { newSetuMerchant, SETU } from '../support/fake-setu.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { HttpClient } from '../../src/outbound/http-client.ts'
+import type { HttpClient } from '../../src/platform/outbound/http-client.ts'
 import { isGenerated } from '../support/generated.ts'
 import { changeAt, type Json, pathsIn } from '../support/json-changes.ts'
 import { cashfree } from './conformance/cashfree.ts'

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { splitStatements } from '../../src/db/statements.ts'
+import { splitStatements } from '../../src/platform/db/statements.ts'
 
 const FOLDER = new URL('../../migrations/', import.meta.url)
 /** Older ones have been applied, and a database is spread after them. */

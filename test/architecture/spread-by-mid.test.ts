@@ -1,9 +1,9 @@
 import { Readable } from 'node:stream'
 import pg from 'pg'
 import { beforeAll, expect, it, vi } from 'vitest'
-import { REFERENCE_TABLES } from '../../src/db/spread.ts'
+import { importDayFile } from '../../src/gateway/payments/import-day-file.ts'
 import { OPERATIONS } from '../../src/operations.ts'
-import { importDayFile } from '../../src/payments/import-day-file.ts'
+import { REFERENCE_TABLES } from '../../src/platform/db/spread.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import {
   CREATE,

@@ -1,4 +1,4 @@
-import type { Database } from '../../src/db/pool.ts'
+import type { Database } from '../../src/platform/db/pool.ts'
 import { createDatabase, openWorkspace, type Workspace, type WorkspaceDatabase } from '../support/workspace.ts'
 import type { Finding } from './report.ts'
 

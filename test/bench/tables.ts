@@ -1,4 +1,4 @@
-import type { Database } from '../../src/db/pool.ts'
+import type { Database } from '../../src/platform/db/pool.ts'
 import { type NewMerchant, newMerchant } from '../support/tenants.ts'
 import { progress } from '../support/workspace.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createMerchants } from '../../src/tenants/merchants.ts'
+import { createMerchants } from '../../src/gateway/tenants/merchants.ts'
 import { browserPath, type OpenPage, SOON, useCheckout, violations } from '../support/browser.ts'
 import { decodePng } from '../support/decode-png.ts'
 import { post, REFUND_STATUS } from '../support/service.ts'

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { createMerchants } from '../../src/tenants/merchants.ts'
-import { createDeliveries } from '../../src/webhooks/deliveries.ts'
-import { toMessage } from '../../src/webhooks/message.ts'
+import { createMerchants } from '../../src/gateway/tenants/merchants.ts'
+import { createDeliveries } from '../../src/gateway/webhooks/deliveries.ts'
+import { toMessage } from '../../src/gateway/webhooks/message.ts'
 import { notification, notify } from '../support/acquirer.ts'
 import {
   answerOf,

@@ -3,9 +3,9 @@ import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import { inflateSync } from 'node:zlib'
 import { PNG } from 'pngjs'
 import { describe, expect, it } from 'vitest'
-import { createDrawQr } from '../../src/checkout/qr.ts'
+import { createDrawQr } from '../../src/gateway/checkout/qr.ts'
+import { createMerchants } from '../../src/gateway/tenants/merchants.ts'
 import { LIMITS } from '../../src/limits.ts'
-import { createMerchants } from '../../src/tenants/merchants.ts'
 import {
   answerOf,
   CREATE,

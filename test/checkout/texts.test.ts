@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { TEXTS, textsFor } from '../../src/checkout/texts.ts'
+import { TEXTS, textsFor } from '../../src/gateway/checkout/texts.ts'
 
 const places = (text: string) => (text.match(/\{\w*\}/g) ?? []).sort()
 

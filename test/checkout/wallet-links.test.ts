@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { browserLink, isInAppBrowser, platformOf, walletLinks } from '../../src/checkout/wallet-links.ts'
+import { browserLink, isInAppBrowser, platformOf, walletLinks } from '../../src/gateway/checkout/wallet-links.ts'
 import { ANDROID_WEBVIEW, IPHONE_WEBVIEW, USER_AGENTS } from '../support/user-agents.ts'
 
 const WEBKIT = 'AppleWebKit/537.36 (KHTML, like Gecko)'

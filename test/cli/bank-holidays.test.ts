@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { holidaysOf } from '../../src/ledger/bank-holidays.ts'
+import { holidaysOf } from '../../src/books/ledger/bank-holidays.ts'
 import { runOps } from '../support/ops.ts'
 import { startService } from '../support/service.ts'
 

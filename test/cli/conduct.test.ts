@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { COMMANDS } from '../../src/cli/run.ts'
+import { COMMANDS } from '../../src/operator/cli/run.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
 import { ROOT } from '../support/processes.ts'

@@ -1,6 +1,6 @@
 import { expect, inject, it } from 'vitest'
-import { migrate } from '../../src/db/migrate.ts'
-import { spread } from '../../src/db/spread.ts'
+import { migrate } from '../../src/platform/db/migrate.ts'
+import { spread } from '../../src/platform/db/spread.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { asRole, databaseUrl } from '../support/database-url.ts'
 import { ON_CITUS } from '../support/installed-postgres.ts'

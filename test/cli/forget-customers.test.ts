@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { readIdempotency } from '../../src/payments/create.ts'
+import { readIdempotency } from '../../src/gateway/payments/create.ts'
 import { notification, notify } from '../support/acquirer.ts'
 import { opsOn, runOps, runOpsOnTerminal } from '../support/ops.ts'
 import {
@@ -116,20 +116,6 @@ describe('payments forget-customers', () => {
     expect(await guessMobile(orderId)).toBe('0123456789')
     expect(await forget(2)).toEqual({ forgotten: 1 })
     expect(await guessMobile(orderId)).toBeUndefined()
-  })
-
-  it('forget-customers removes, once, the fingerprint of a forgotten customer that an earlier version stored', async () => {
-    const merchant = await newMerchant(service.db)
-    const { body } = await create(merchant, 3 * DAY_MS, {}, { 'idempotency-key': 'retry-1003' })
-    const { orderId } = body.data
-    await service.db.query(
-      `update payment_intents set customer_name = '', customer_email = '', customer_mobile = '' where order_id = $1`,
-      [orderId],
-    )
-    expect(await guessMobile(orderId)).toBe('0123456789')
-    expect(await forget(2)).toEqual({ forgotten: 1 })
-    expect(await guessMobile(orderId)).toBeUndefined()
-    expect(await forget(2)).toEqual({ forgotten: 0 })
   })
 
   it('forget-customers empties the notes of refunds, even later refunds; a repeated refund is answered as before', async () => {

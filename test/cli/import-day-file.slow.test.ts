@@ -34,7 +34,7 @@ it('a large day file is imported with less memory than its lines would fill', { 
     csv += `${i.toString(16).padStart(32, '0')},SUCCESS,LARGE${i},200.00,2026-03-31 23:55:00\n`
   }
   writeFileSync(path, csv)
-  const args = [`--max-old-space-size=${HEAP_MB}`, ...TYPESCRIPT, 'src/cli/ops.ts', 'payments', 'import', path]
+  const args = [`--max-old-space-size=${HEAP_MB}`, ...TYPESCRIPT, 'src/operator/cli/ops.ts', 'payments', 'import', path]
   const { code, stdout } = await runToEnd(process.execPath, args, { env: { ...process.env, DATABASE_URL: url } })
   expect({ code, stdout }).toEqual({ code: 0, stdout: `0 recorded, ${LINES} unchanged, exceptions: none\n` })
   rmSync(folder, { recursive: true })

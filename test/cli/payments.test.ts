@@ -1,6 +1,6 @@
 import { userInfo } from 'node:os'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { toIstText } from '../../src/ist.ts'
+import { toIstText } from '../../src/platform/time.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { opsOn } from '../support/ops.ts'
 import {
@@ -134,7 +134,7 @@ describe('payments confirm', () => {
 
   const NOBODY = '0'.repeat(32)
   it.each([
-    [confirm('x', 'U'), '--order-id must be our orderId, of 32 or 35 letters and digits'],
+    [confirm('x', 'U'), '--order-id must be our orderId, of 32 hex digits'],
     [['confirm', '--utr', 'U', '--amount', '1'], '--order-id is required'],
     [confirm(NOBODY, 'U/1', '--amount', '1.505'), `--utr must be 1 to 35 letters and digits; ${AMOUNT}`],
     ...['999999', '500001', '0', '1e3'].map((amount) => [confirm(NOBODY, 'U', '--amount', amount), AMOUNT] as const),

@@ -18,7 +18,7 @@ beforeAll(async () => {
 
 it('ops today --watch prints the day again every few seconds, until Ctrl-C', async () => {
   const env = { ...process.env, DATABASE_URL: migrated.url }
-  const args = ['--import', 'tsx', 'src/cli/ops.ts', 'today', '--watch', '--json']
+  const args = ['--import', 'tsx', 'src/operator/cli/ops.ts', 'today', '--watch', '--json']
   const child = start(process.execPath, args, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'ignore'] })
   let shown = ''
   child.stdout?.on('data', (chunk) => {
@@ -34,7 +34,10 @@ it('ops today --watch prints the day again every few seconds, until Ctrl-C', asy
 
 it('ops ends without an error when the reader of its output goes away', async () => {
   const env = { ...process.env, DATABASE_URL: migrated.url }
-  const child = spawn(process.execPath, ['--import', 'tsx', 'src/cli/ops.ts', 'merchants', 'list'], { cwd: ROOT, env })
+  const child = spawn(process.execPath, ['--import', 'tsx', 'src/operator/cli/ops.ts', 'merchants', 'list'], {
+    cwd: ROOT,
+    env,
+  })
   child.stdout.destroy()
   let stderr = ''
   child.stderr.on('data', (chunk) => {
@@ -48,7 +51,7 @@ it('the audit has a row of a command that was killed half-way, and nothing of it
   const { url, db } = await createTestDatabase()
   const { mid } = await newMerchant(db)
   const env = { ...process.env, DATABASE_URL: url }
-  const child = start(process.execPath, ['--import', 'tsx', 'src/cli/ops.ts', 'settlements', 'import', '-'], {
+  const child = start(process.execPath, ['--import', 'tsx', 'src/operator/cli/ops.ts', 'settlements', 'import', '-'], {
     cwd: ROOT,
     env,
     stdio: ['pipe', 'ignore', 'ignore'],
@@ -81,7 +84,7 @@ describe('the database that a command works on', () => {
     ['that fails', () => withPassword('postgres://upi@127.0.0.1:1/away'), ['merchants', 'list', '--json'], 1],
   ])('the database is named first on stderr, without password, by a command %s', async (_name, url, args, expected) => {
     const env = { ...environment, DATABASE_URL: url() }
-    const { code, stdout, stderr } = await runProgram('src/cli/ops.ts', args, { env })
+    const { code, stdout, stderr } = await runProgram('src/operator/cli/ops.ts', args, { env })
     expect([code, stderr.split('\n')[0]]).toEqual([expected, namingLine(url()).trimEnd()])
     expect(stdout).toBe(expected === 0 ? '[]\n' : '')
     expect(stdout + stderr).not.toContain(PASSWORD)
@@ -93,7 +96,7 @@ describe('the database that a command works on', () => {
       DATABASE_URL: 'postgres://service@127.0.0.1:1/away',
       DATABASE_MIGRATE_URL: migrated.url,
     }
-    const { code, stderr } = await runProgram('src/cli/ops.ts', ['merchants', 'list'], { env })
+    const { code, stderr } = await runProgram('src/operator/cli/ops.ts', ['merchants', 'list'], { env })
     expect({ code, stderr }).toEqual({ code: 0, stderr: namingLine(migrated.url) })
   })
 

@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { saveRefundException } from '../../src/refunds/record-update.ts'
-import { listRefunds } from '../../src/refunds/store.ts'
+import { saveRefundException } from '../../src/gateway/refunds/record-update.ts'
+import { listRefunds } from '../../src/gateway/refunds/store.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { opsOn } from '../support/ops.ts'
 import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { todayCommands } from '../../src/cli/today.ts'
 import { readDatabaseConfig } from '../../src/config.ts'
+import { todayCommands } from '../../src/operator/cli/today.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { runOps } from '../support/ops.ts'
 import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'

@@ -1,6 +1,6 @@
 import { createSecretKey } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { createEndpoints } from '../../src/webhooks/endpoints.ts'
+import { createEndpoints } from '../../src/gateway/webhooks/endpoints.ts'
 import { opsOn, runOps } from '../support/ops.ts'
 import { createOrder, reportPayment } from '../support/orders.ts'
 import { type Key, newMerchant, post, STATUS, startService, type TestService, unique } from '../support/service.ts'

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { createPaymentHistory } from '../../src/reconciliation/payment-history.ts'
+import { createPaymentHistory } from '../../src/books/reconciliation/payment-history.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { ON_CITUS } from '../support/installed-postgres.ts'
 import {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { isOutage } from '../../src/db/outage.ts'
-import { createPool, inTransaction } from '../../src/db/pool.ts'
+import { isOutage } from '../../src/platform/db/outage.ts'
+import { createPool, inTransaction } from '../../src/platform/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 
@@ -66,7 +66,7 @@ it('a transaction whose connection is silent closes the idle connections too, so
 
 it('a transaction that waits for a lock too long ends as an outage, and the idle connections stay open', async () => {
   const database = await createTestDatabase()
-  // As src/db/roles.sql sets it for the service, and less than what a query may take.
+  // As src/operator/deploy/roles.sql sets it for the service, and less than what a query may take.
   const url = `${database.url}?options=-clock_timeout=200ms`
   const pool = createPool({ url, size: 3, queryTimeoutMs: 5_000, log: { warn: () => undefined } })
   const [holder, ...others] = await Promise.all([pool.connect(), pool.connect(), pool.connect()])

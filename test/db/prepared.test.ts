@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { createPool, inTransaction } from '../../src/db/pool.ts'
-import { prepared } from '../../src/db/prepared.ts'
-import { reconcile } from '../../src/reconciliation/reconcile.ts'
+import { reconcile } from '../../src/books/reconciliation/reconcile.ts'
+import { createPool, inTransaction } from '../../src/platform/db/pool.ts'
+import { prepared } from '../../src/platform/db/prepared.ts'
 import { createTestDatabase } from '../support/database.ts'
 
 const ADD = prepared('insert into notes (text) values ($1)')

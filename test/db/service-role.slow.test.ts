@@ -2,12 +2,12 @@ import { mkdtempSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
 import { beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest'
-import { applyGrants } from '../../src/db/grants.ts'
-import { migrate } from '../../src/db/migrate.ts'
-import { createRefund } from '../../src/refunds/create-refund.ts'
-import { retryRefund } from '../../src/refunds/due-refunds.ts'
-import { createRefundUpdates, saveRefundException } from '../../src/refunds/record-update.ts'
-import type { Refund } from '../../src/refunds/refund.ts'
+import { createRefund } from '../../src/gateway/refunds/create-refund.ts'
+import { retryRefund } from '../../src/gateway/refunds/due-refunds.ts'
+import { createRefundUpdates, saveRefundException } from '../../src/gateway/refunds/record-update.ts'
+import type { Refund } from '../../src/gateway/refunds/refund.ts'
+import { applyGrants } from '../../src/platform/db/grants.ts'
+import { migrate } from '../../src/platform/db/migrate.ts'
 import { newUtr } from '../support/acquirer.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { asRole, databaseUrl, ROLE_PASSWORD } from '../support/database-url.ts'
@@ -31,10 +31,10 @@ import type { NewMerchant } from '../support/tenants.ts'
 import { startReceiver } from '../support/webhook-receiver.ts'
 import { allow, newWebhook, SEALING_KEYS } from '../support/webhooks.ts'
 
-const ROLES = readFileSync(join(import.meta.dirname, '../../src/db/roles.sql'), 'utf8')
+const ROLES = readFileSync(join(import.meta.dirname, '../../src/operator/deploy/roles.sql'), 'utf8')
 const FORBIDDEN = '42501'
 
-/** Every table of the schema, and what the service may do with it: a new table is decided on here and in src/db/grants.sql. */
+/** Every table of the schema, and what the service may do with it: a new table is decided on here and in src/platform/db/grants.sql. */
 const RIGHTS: Record<string, string[]> = {
   access_keys: ['SELECT'],
   acquirer_accounts: ['SELECT'],

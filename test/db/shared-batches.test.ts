@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createSharedBatches } from '../../src/db/shared-batches.ts'
+import { createSharedBatches } from '../../src/platform/db/shared-batches.ts'
 
 type Item = { key: string; name: string }
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { splitStatements } from '../../src/db/statements.ts'
+import { splitStatements } from '../../src/platform/db/statements.ts'
 
 describe('the statements of an SQL file', () => {
   it.each([

@@ -1,6 +1,6 @@
 import { cpSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Database } from '../../src/db/pool.ts'
+import type { Database } from '../../src/platform/db/pool.ts'
 import { ROOT } from '../support/processes.ts'
 import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
 import { build, openWorkspace } from '../support/workspace.ts'

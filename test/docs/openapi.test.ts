@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
+import { createPartners } from '../../src/gateway/tenants/partners.ts'
 import { OPERATIONS } from '../../src/operations.ts'
-import { createPartners } from '../../src/tenants/partners.ts'
 import { blocks, filledIn, guideText } from '../guides/guides.ts'
 import { notify } from '../support/acquirer.ts'
 import { DOCUMENT, POSTS } from '../support/openapi.ts'

@@ -1,4 +1,4 @@
-import type { Database } from '../../src/db/pool.ts'
+import type { Database } from '../../src/platform/db/pool.ts'
 import { type FakeCashfree, startFakeCashfree } from '../support/cashfree-bank.ts'
 import { departure as departureOfCashfree } from '../support/cashfree-schema.ts'
 import { type FakeSetu, startFakeSetu } from '../support/setu-bank.ts'

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Database } from '../../src/db/pool.ts'
+import type { Database } from '../../src/platform/db/pool.ts'
 import { ACQUIRER_SECRETS } from '../support/acquirer.ts'
 import type { Load } from '../support/load.ts'
 import type { PostgresServer } from '../support/postgres-server.ts'
@@ -20,7 +20,9 @@ export type Stage = Workspace
  * settings, a report that a silent network swallows would keep its order's lock.
  */
 const SETTINGS_OF_ROLE = [
-  ...readFileSync(join(ROOT, 'src/db/roles.sql'), 'utf8').matchAll(/^ *alter role upi_service (set \S+ = \S+);$/gm),
+  ...readFileSync(join(ROOT, 'src/operator/deploy/roles.sql'), 'utf8').matchAll(
+    /^ *alter role upi_service (set \S+ = \S+);$/gm,
+  ),
 ].map(([, setting]) => setting)
 
 /** A migrated database with a tenant of its own, for one fault. */

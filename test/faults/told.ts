@@ -1,5 +1,5 @@
-import type { Database } from '../../src/db/pool.ts'
-import { EXPIRY_GRACE_MINUTES, STORING_LIMIT_MS } from '../../src/payments/outcome.ts'
+import { EXPIRY_GRACE_MINUTES, STORING_LIMIT_MS } from '../../src/gateway/payments/outcome.ts'
+import type { Database } from '../../src/platform/db/pool.ts'
 import type { Receiver } from './receivers.ts'
 
 /** Who was to be told of the orders of `mid`: of all that happened if `isWhole`, else of a part. */

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { Simulation } from '../../src/checkout/simulate.ts'
+import { Simulation } from '../../src/gateway/checkout/simulate.ts'
 import { notification, notify } from '../support/acquirer.ts'
 import { intentFields, type Key, post } from '../support/service.ts'
 import { type DemoService, simulate, startDemoService } from './demo-service.ts'

@@ -18,7 +18,7 @@ import { freePort } from '../support/processes.ts'
 import { blockWith, ROOT } from './guides.ts'
 import { has, run } from './interpreters.ts'
 
-const UNIT = readFileSync(join(ROOT, 'src/systemd/upi-payments.service'), 'utf8')
+const UNIT = readFileSync(join(ROOT, 'src/operator/deploy/upi-payments.service'), 'utf8')
 /** As the guide's `sed` makes it of the unit. */
 const [PRINT_TEMPLATE = ''] = blockWith('operator', 'sh', 'EnvironmentFile=').split(' > ')
 const TEMPLATE = execFileSync('sh', ['-c', PRINT_TEMPLATE], { cwd: ROOT, encoding: 'utf8' })
@@ -45,7 +45,7 @@ describe('an installation without Docker, by the guide', () => {
     database = await createTestDatabase({ empty: true })
     const client = new pg.Client({ connectionString: database.url })
     await client.connect()
-    await client.query(readFileSync(join(ROOT, 'src/db/roles.sql'), 'utf8'))
+    await client.query(readFileSync(join(ROOT, 'src/operator/deploy/roles.sql'), 'utf8'))
     await client.end()
     symlinkSync(join(ROOT, 'migrations'), join(folder, 'migrations'))
     await promisify(execFile)(process.execPath, ['src/dev/build.mjs', join(folder, 'dist')], { cwd: ROOT })

@@ -1,13 +1,13 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { COMMANDS } from '../../src/cli/run.ts'
 import { openApiDocument } from '../../src/docs/openapi.ts'
 import { renderGuide } from '../../src/docs/render-guide.ts'
-import { createMetrics } from '../../src/metrics.ts'
+import type { EventType } from '../../src/gateway/payments/outbox.ts'
+import { ChangedMerchant } from '../../src/gateway/tenants/schema.ts'
 import { OPERATIONS } from '../../src/operations.ts'
-import type { EventType } from '../../src/payments/outbox.ts'
-import { ChangedMerchant } from '../../src/tenants/schema.ts'
+import { COMMANDS } from '../../src/operator/cli/run.ts'
+import { createMetrics } from '../../src/operator/monitoring/metrics.ts'
 import { GUIDES, type Guide, guideText, ROOT } from './guides.ts'
 
 /** Those that lie beside one another below /docs. */
@@ -50,13 +50,13 @@ describe.each(GUIDES)('the guide of the %s names only what exists', (guide) => {
     const installed = [
       'dist/server.js',
       'dist/cli/ops.js',
-      'src/db/grants.sql',
-      'src/db/roles.sql',
-      'src/monitoring/alerts.yml',
-      'src/balancer/haproxy.cfg',
-      'src/systemd/upi-payments.service',
-      'src/systemd/docker-compose.override.yml',
-      'src/systemd/journald.conf',
+      'src/platform/db/grants.sql',
+      'src/operator/deploy/roles.sql',
+      'src/operator/monitoring/alerts.yml',
+      'src/operator/deploy/haproxy.cfg',
+      'src/operator/deploy/upi-payments.service',
+      'src/operator/deploy/docker-compose.override.yml',
+      'src/operator/deploy/journald.conf',
     ]
     expect(files.filter((file) => guide !== 'operator' || !installed.includes(file))).toEqual([])
     for (const file of files.filter((file) => !file.startsWith('dist/')))
@@ -124,7 +124,7 @@ describe('the guides state what the law requires', () => {
   )
 
   it('each day on which the DPDP Rules come into force is the latest one', () => {
-    const text = `${guideText('operator')}${fileText('src/cli/payments.ts')}`.replaceAll(/\s+/g, ' ')
+    const text = `${guideText('operator')}${fileText('src/operator/cli/payments.ts')}`.replaceAll(/\s+/g, ' ')
     const days = [...text.matchAll(/(.{0,23})13 May 2027/g)].map(([, before = '']) => before)
     expect(days.length).toBeGreaterThan(3)
     for (const before of days) expect(before).toMatch(/at the latest (from |on )?$/i)
@@ -192,7 +192,7 @@ it.each(CALLED)('%s has its paragraph in the guide of the %s', (path, guide) => 
 
 const READMES = [
   'README.md',
-  'src/acquirer/README.md',
+  'src/gateway/acquirers/README.md',
   ...['attacks', 'bench', 'deployment', 'faults'].map((name) => `test/${name}/README.md`),
 ]
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { nextDay, startOfIstDay } from '../../src/ist.ts'
+import { nextDay, startOfIstDay } from '../../src/platform/time.ts'
 
 /** 40 years in a row, and those in which calendars differ. */
 const YEARS = [...Array.from({ length: 40 }, (_, index) => 2000 + index), 0, 1, 99, 100, 400, 1900, 2100, 9999]

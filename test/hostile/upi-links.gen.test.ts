@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Payment, upiLinkQuery, upiLinks, upiQrLink } from '../../src/payments/upi-links.ts'
+import { type Payment, upiLinkQuery, upiLinks, upiQrLink } from '../../src/gateway/payments/upi-links.ts'
 import { decodePng } from '../support/decode-png.ts'
 import { runs } from '../support/generated.ts'
 import { answerOf, CREATE, intentFields, newMerchant, PUBLIC_URL, post, startService } from '../support/service.ts'

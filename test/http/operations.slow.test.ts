@@ -6,8 +6,8 @@ import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, describe, expect, inject, it } from 'vitest'
-import { migrate } from '../../src/db/migrate.ts'
-import type { Database } from '../../src/db/pool.ts'
+import { migrate } from '../../src/platform/db/migrate.ts'
+import type { Database } from '../../src/platform/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { asRole, databaseUrl } from '../support/database-url.ts'
 import { ON_CITUS } from '../support/installed-postgres.ts'
@@ -56,7 +56,7 @@ describe('what an instance tells its operator', () => {
     expect(text).toContain('payment_intent_batch_rows_count 1')
     expect(text).toMatch(/database_pool_connections\{pool="requests",state="idle"\} \d/)
     expect(text).not.toMatch(/SENT|\bsk_|asha|Asha/)
-    const alerts = readFileSync(join(import.meta.dirname, '../../src/monitoring/alerts.yml'), 'utf8')
+    const alerts = readFileSync(join(import.meta.dirname, '../../src/operator/monitoring/alerts.yml'), 'utf8')
     const watched = new Set(alerts.match(/\b(http|payments?|acquirer|webhook|database|nodejs|process)_\w+/g))
     expect(watched.size).toBeGreaterThan(3)
     const measured = new Set(text.match(/^\w+/gm))

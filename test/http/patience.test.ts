@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { expect, it } from 'vitest'
-import { isOutage } from '../../src/db/outage.ts'
-import { createPatience } from '../../src/http/time-limits.ts'
+import { isOutage } from '../../src/platform/db/outage.ts'
+import { createPatience } from '../../src/platform/http/time-limits.ts'
 
 const AWAY = Object.assign(new Error('connect ECONNREFUSED 10.0.0.7:5432'), { code: 'ECONNREFUSED' })
 

@@ -3,7 +3,7 @@ import { type AddressInfo, connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
 import { expect, it } from 'vitest'
-import { createShutdown } from '../../src/shutdown.ts'
+import { createShutdown } from '../../src/platform/shutdown.ts'
 import { basic, form, LIST, newMerchant, newPartner, startService } from '../support/service.ts'
 
 /** How a process on its way out ended, and what it logged; `close` is what is still under way. */

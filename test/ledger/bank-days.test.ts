@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { addDays, countDays, createBankDays } from '../../src/ledger/bank-days.ts'
+import { addDays, countDays, createBankDays } from '../../src/books/ledger/bank-days.ts'
 
 const { bankDayFrom, isBankDay, nextBankDay, previousBankDay } = createBankDays(new Set())
 

@@ -1,6 +1,6 @@
-import { createBankDays } from '../../src/ledger/bank-days.ts'
-import { type Item, type ItemRow, type Judging, judgeItem } from '../../src/ledger/judge-item.ts'
-import { matchDeductions, type SuccessfulRefund } from '../../src/ledger/match-deductions.ts'
+import { createBankDays } from '../../src/books/ledger/bank-days.ts'
+import { type Item, type ItemRow, type Judging, judgeItem } from '../../src/books/ledger/judge-item.ts'
+import { matchDeductions, type SuccessfulRefund } from '../../src/books/ledger/match-deductions.ts'
 
 const bankDays = createBankDays(new Set())
 /** A Monday. */

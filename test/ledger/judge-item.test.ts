@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { owedBy } from '../../src/ledger/differences.ts'
-import type { Item } from '../../src/ledger/judge-item.ts'
+import { owedBy } from '../../src/books/ledger/differences.ts'
+import type { Item } from '../../src/books/ledger/judge-item.ts'
 import { at, day, judge, PAYMENT, refund, row } from './items.ts'
 
 const kindsOf = (...asked: Parameters<typeof judge>) =>

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { createBankDays } from '../../src/ledger/bank-days.ts'
-import { differingPayouts, judgePayouts, type PaidOn, type SettledOn } from '../../src/ledger/judge-payouts.ts'
+import { createBankDays } from '../../src/books/ledger/bank-days.ts'
+import { differingPayouts, judgePayouts, type PaidOn, type SettledOn } from '../../src/books/ledger/judge-payouts.ts'
 
 const bankDays = createBankDays(new Set())
 /** Bank days from Monday to Friday; Saturday the 21st is one too, the third of its month. */

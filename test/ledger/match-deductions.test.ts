@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { createBankDays } from '../../src/ledger/bank-days.ts'
-import { type Deduction, matchDeductions, type SuccessfulRefund } from '../../src/ledger/match-deductions.ts'
+import { createBankDays } from '../../src/books/ledger/bank-days.ts'
+import { type Deduction, matchDeductions, type SuccessfulRefund } from '../../src/books/ledger/match-deductions.ts'
 
 const bankDays = createBankDays(new Set())
 /** Bank days from Monday to Friday. */

@@ -7,8 +7,8 @@ describe.runIf(has('promtool', { mustHave: true }))('the sample alerts', () => {
   const promtool = (...args: string[]) => runToEnd('promtool', args, { cwd: ROOT })
 
   it('promtool accepts the sample alert rules, and the configuration of Prometheus that loads them', async () => {
-    const rules = await promtool('check', 'rules', 'src/monitoring/alerts.yml')
-    const config = await promtool('check', 'config', 'src/monitoring/prometheus.yml')
+    const rules = await promtool('check', 'rules', 'src/operator/monitoring/alerts.yml')
+    const config = await promtool('check', 'config', 'src/operator/monitoring/prometheus.yml')
     expect([rules.code, config.code], rules.stderr + config.stderr).toEqual([0, 0])
   })
 

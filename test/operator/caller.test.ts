@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { readConfig } from '../../src/config.ts'
-import { createCallerCheck } from '../../src/operator/caller.ts'
+import { createCallerCheck } from '../../src/operator/console/caller.ts'
 
 const readersOf = (settings: Record<string, string>) =>
   readConfig({ DATABASE_URL: 'postgres://localhost/any', ...settings }).opsReaders

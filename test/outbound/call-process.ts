@@ -1,5 +1,5 @@
 import { LIMITS } from '../../src/limits.ts'
-import { createOutboundClient } from '../../src/outbound/http-client.ts'
+import { createOutboundClient } from '../../src/platform/outbound/http-client.ts'
 
 // Calls the URLs of its arguments, whose names are all this machine's, and prints what came of it. A process of its own, because
 // Node.js reads whom it trusts at its start.

@@ -1,9 +1,9 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { LIMITS } from '../../src/limits.ts'
-import { createAddressJudge } from '../../src/outbound/addresses.ts'
-import { type CallKind, createOutboundClient, faultOfUrl } from '../../src/outbound/http-client.ts'
-import type { Resolve } from '../../src/outbound/resolve.ts'
+import { createAddressJudge } from '../../src/platform/outbound/addresses.ts'
+import { type CallKind, createOutboundClient, faultOfUrl } from '../../src/platform/outbound/http-client.ts'
+import type { Resolve } from '../../src/platform/outbound/resolve.ts'
 import { answerOk, listen } from '../support/listener.ts'
 import { freePort } from '../support/processes.ts'
 

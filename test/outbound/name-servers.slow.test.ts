@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { Database } from '../../src/db/pool.ts'
+import type { Database } from '../../src/platform/db/pool.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { type Answer, createHttpClient, tally } from '../support/http-client.ts'
 import { startNameServer } from '../support/name-server.ts'
@@ -50,7 +50,7 @@ describe.skipIf(!mayMount())('name servers', () => {
 
   const addressesOf = async (name: string, limitMs: number, ...servers: string[]) => {
     const script = `
-      import { resolve } from './src/outbound/resolve.ts'
+      import { resolve } from './src/platform/outbound/resolve.ts'
       console.log(JSON.stringify(await resolve('${name}', AbortSignal.timeout(${limitMs}))))`
     const [command = '', ...prefix] = nameServers(...servers)
     const node = [process.execPath, ...TYPESCRIPT, '--input-type=module', '--eval', script]

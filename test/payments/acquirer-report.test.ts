@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { createReports } from '../../src/payments/reports.ts'
+import { createReports } from '../../src/gateway/payments/reports.ts'
 import { newUtr } from '../support/acquirer.ts'
 import { runOps } from '../support/ops.ts'
 import { createOrder } from '../support/orders.ts'

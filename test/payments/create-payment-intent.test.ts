@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { NewPayment } from '../../src/payments/new-payment.ts'
+import { NewPayment } from '../../src/gateway/payments/new-payment.ts'
 import {
   CREATE,
   intentFields,

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import * as z from 'zod'
-import * as cashfree from '../../src/acquirer/cashfree-http.ts'
-import { readPayments } from '../../src/acquirer/phonepe-http.ts'
-import * as setu from '../../src/acquirer/setu-fields.ts'
-import { FAILURE_REASONS, failureIn } from '../../src/payments/failure-reasons.ts'
+import * as cashfree from '../../src/gateway/acquirers/cashfree/http.ts'
+import { readPayments } from '../../src/gateway/acquirers/phonepe/http.ts'
+import * as setu from '../../src/gateway/acquirers/setu/fields.ts'
+import { FAILURE_REASONS, failureIn } from '../../src/gateway/payments/failure-reasons.ts'
 
 /** NPCI's codes for links and QRs by reason, copied from its table by hand; the service has a table of its own. */
 const REASONS: Record<string, string[]> = {

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { createDeliveries } from '../../src/webhooks/deliveries.ts'
-import { toMessage } from '../../src/webhooks/message.ts'
+import { createDeliveries } from '../../src/gateway/webhooks/deliveries.ts'
+import { toMessage } from '../../src/gateway/webhooks/message.ts'
 import { notification, notify } from '../support/acquirer.ts'
 import { decodePng } from '../support/decode-png.ts'
 import { newSetuMerchant, startServiceWithBank } from '../support/fake-setu.ts'

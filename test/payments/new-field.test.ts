@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { FORGOTTEN_COLUMNS, forgetCustomers } from '../../src/payments/forget-customers.ts'
-import { NewPayment } from '../../src/payments/new-payment.ts'
+import { FORGOTTEN_COLUMNS, forgetCustomers } from '../../src/gateway/payments/forget-customers.ts'
+import { NewPayment } from '../../src/gateway/payments/new-payment.ts'
 import { guideText } from '../guides/guides.ts'
 import { CANARIES, CANARY_CUSTOMER, CANARY_FIELDS } from '../support/canaries.ts'
 import { CREATE, intentFields, newMerchant, post, startService } from '../support/service.ts'
@@ -42,12 +42,15 @@ describe('every field of a create', () => {
     const { orderId } = body.data
     const stored = Object.values(await rowOf(orderId))
     const lost = Object.entries(CANARY_FIELDS).flatMap(([name, value]) => (stored.includes(value) ? [] : [name]))
-    expect(lost, 'in no column: see buildIntent in src/payments/intent.ts and INTENTS in insert-intents.ts').toEqual([])
+    expect(
+      lost,
+      'in no column: see buildIntent in src/gateway/payments/intent.ts and INTENTS in insert-intents.ts',
+    ).toEqual([])
 
     await forgetCustomers(service.db, { email: CANARY_CUSTOMER.customer_email as string })
     const kept = JSON.stringify(await rowOf(orderId))
     const left = Object.entries(CANARY_CUSTOMER).flatMap(([name, value]) => (kept.includes(value) ? [name] : []))
-    expect(left, 'not forgotten: see FORGOTTEN_COLUMNS in src/payments/forget-customers.ts').toEqual([])
+    expect(left, 'not forgotten: see FORGOTTEN_COLUMNS in src/gateway/payments/forget-customers.ts').toEqual([])
   })
 })
 
@@ -60,7 +63,8 @@ it('every column of payment_intents is listed as kept or as forgotten by forget-
     `select column_name::text as name from information_schema.columns
       where table_schema = 'public' and table_name = 'payment_intents'`,
   )
-  const help = 'each column once: in FORGOTTEN_COLUMNS of src/payments/forget-customers.ts, or above among the kept'
+  const help =
+    'each column once: in FORGOTTEN_COLUMNS of src/gateway/payments/forget-customers.ts, or above among the kept'
   expect([...KEPT_COLUMNS, ...FORGOTTEN_COLUMNS].sort(), help).toEqual(rows.map(({ name }) => name).sort())
 })
 

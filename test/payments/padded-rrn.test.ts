@@ -2,7 +2,6 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { opsOn, runOps } from '../support/ops.ts'
 import { createOrder } from '../support/orders.ts'
-import { storePaidOrder } from '../support/paid-orders.ts'
 import { newMerchant, startService, type TestService } from '../support/service.ts'
 import type { NewMerchant } from '../support/tenants.ts'
 
@@ -58,16 +57,5 @@ describe('an RRN that a report pads with zeros to 16 digits', () => {
     expect((await notify(service, notification(first, { UTR: rrn }))).status).toBe(200)
     expect((await notify(service, notification(second, { UTR: `0000${rrn}` }))).status).toBe(409)
     expect(await exceptionsOf(second)).toEqual([{ kind: 'UTR of another order' }])
-  })
-
-  it('is the RRN of a payment that an earlier version stored padded', async () => {
-    const utr = `0000${newUtr()}`
-    const orderId = await storePaidOrder(service.db, { mid: merchant.mid, utr, paidAt: service.clock.now() })
-    for (const UTR of [utr, utr.slice(4)]) {
-      expect((await notify(service, notification(orderId, { UTR }))).status).toBe(200)
-    }
-    expect(await exceptionsOf(orderId)).toEqual([])
-    const second = await createOrder(service, merchant)
-    expect((await notify(service, notification(second, { UTR: utr }))).status).toBe(409)
   })
 })

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { toIstDay } from '../../src/ist.ts'
-import { importDayFile } from '../../src/payments/import-day-file.ts'
+import { importDayFile } from '../../src/gateway/payments/import-day-file.ts'
+import { toIstDay } from '../../src/platform/time.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { opsOn } from '../support/ops.ts'
 import {

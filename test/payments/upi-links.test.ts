@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { type Payment, transactionNote, upiLinkQuery, upiLinks, upiQrLink } from '../../src/payments/upi-links.ts'
+import {
+  type Payment,
+  transactionNote,
+  upiLinkQuery,
+  upiLinks,
+  upiQrLink,
+} from '../../src/gateway/payments/upi-links.ts'
 
 const payment: Payment = {
   orderId: '019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3',

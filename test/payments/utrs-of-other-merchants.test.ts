@@ -1,11 +1,10 @@
 import { Readable } from 'node:stream'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { importDayFile } from '../../src/payments/import-day-file.ts'
-import { dueComparisons } from '../../src/payments/utrs-of-other-merchants.ts'
+import { importDayFile } from '../../src/gateway/payments/import-day-file.ts'
+import { dueComparisons } from '../../src/gateway/payments/utrs-of-other-merchants.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { ON_CITUS } from '../support/installed-postgres.ts'
 import { createOrder } from '../support/orders.ts'
-import { storePaidOrder } from '../support/paid-orders.ts'
 import { newMerchant, post, STATUS, startService, type TestService } from '../support/service.ts'
 
 const KIND = 'UTR of another merchant'
@@ -207,23 +206,6 @@ describe('the search for UTRs of two merchants', () => {
         },
       })),
     )
-  })
-
-  it('the search for UTRs of two merchants finds an RRN that an earlier version stored padded', async () => {
-    service.clock.set('2027-09-01T12:00:00Z')
-    const [padded, unpadded] = [newUtr(), newUtr()]
-    await store(`0000${padded}`, ['2027-06-01T00:00:00Z'])
-    await store(padded, ['2027-09-01T11:30:00Z'])
-    await store(unpadded, ['2027-06-01T00:00:00Z'])
-    await store(`0000${unpadded}`, ['2027-09-01T11:31:00Z'])
-    // Both orders are of one merchant.
-    const { mid } = await newMerchant(service.db)
-    const ofOne = newUtr()
-    for (const utr of [ofOne, `0000${ofOne}`]) {
-      await storePaidOrder(service.db, { mid, utr, paidAt: new Date('2027-09-01T11:32:00Z') })
-    }
-    expect(await startLooking()()).toBe(2)
-    for (const utr of [padded, `0000${unpadded}`]) expect(await kept(utr)).toMatchObject([{ kind: KIND }])
   })
 
   it('the search for UTRs of two merchants ends with the statement under way when its instance is stopped', async () => {

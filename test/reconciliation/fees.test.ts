@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import type { Database } from '../../src/db/pool.ts'
-import { orderIdsBegin } from '../../src/payments/intent.ts'
+import { orderIdsBegin } from '../../src/gateway/payments/intent.ts'
+import type { Database } from '../../src/platform/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { opsAtNoon } from '../support/ops.ts'
 import { newMerchant } from '../support/service.ts'

@@ -1,9 +1,9 @@
 import { Readable } from 'node:stream'
-import { type Database, inTransaction } from '../../src/db/pool.ts'
-import { orderIdsBegin } from '../../src/payments/intent.ts'
-import { type Asked, reconcile } from '../../src/reconciliation/reconcile.ts'
-import { enterResolution } from '../../src/reconciliation/resolutions.ts'
-import { importSettlements } from '../../src/settlements/import.ts'
+import { type Asked, reconcile } from '../../src/books/reconciliation/reconcile.ts'
+import { enterResolution } from '../../src/books/reconciliation/resolutions.ts'
+import { importSettlements } from '../../src/books/settlements/import.ts'
+import { orderIdsBegin } from '../../src/gateway/payments/intent.ts'
+import { type Database, inTransaction } from '../../src/platform/db/pool.ts'
 
 /*
  * Three months of payments and of the bank's files, with a ledger of their own: integers in paise, and bank days counted here.

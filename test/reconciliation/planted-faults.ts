@@ -1,6 +1,6 @@
-import { type Database, inTransaction } from '../../src/db/pool.ts'
-import { orderIdsBegin } from '../../src/payments/intent.ts'
-import { undoImport } from '../../src/settlements/imports.ts'
+import { undoImport } from '../../src/books/settlements/imports.ts'
+import { orderIdsBegin } from '../../src/gateway/payments/intent.ts'
+import { type Database, inTransaction } from '../../src/platform/db/pool.ts'
 import { dayAfter, importRows, istMoment, type Row, rupees, storeReports } from './months.ts'
 
 /*

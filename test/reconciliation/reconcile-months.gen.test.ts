@@ -2,10 +2,10 @@ import { PassThrough, Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { parse } from 'csv-parse/sync'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { main } from '../../src/cli/run.ts'
-import type { Database } from '../../src/db/pool.ts'
-import { type Finding, findDifference, reconcile } from '../../src/reconciliation/reconcile.ts'
-import { enterResolution } from '../../src/reconciliation/resolutions.ts'
+import { type Finding, findDifference, reconcile } from '../../src/books/reconciliation/reconcile.ts'
+import { enterResolution } from '../../src/books/reconciliation/resolutions.ts'
+import { main } from '../../src/operator/cli/run.ts'
+import type { Database } from '../../src/platform/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { isGenerated, runs } from '../support/generated.ts'
 import { opsOn } from '../support/ops.ts'
@@ -403,7 +403,7 @@ it.runIf(isGenerated())(
         where (mid, utr) not in (select mid, min(utr) from settlements where amount > 0 group by mid)`,
     )
     await db.query('analyze settlements')
-    const args = [`--max-old-space-size=${HEAP_MB}`, ...TYPESCRIPT, 'src/cli/ops.ts']
+    const args = [`--max-old-space-size=${HEAP_MB}`, ...TYPESCRIPT, 'src/operator/cli/ops.ts']
     const asked = ['reconcile', '--from', MONTHS[0].from, '--to', MONTHS[2].to]
     const env = { ...process.env, DATABASE_URL: url }
     const { stdout } = await runToEnd(process.execPath, [...args, ...asked], { env })

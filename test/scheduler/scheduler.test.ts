@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it } from 'vitest'
-import { type Job, type JobSource, type Queue, startScheduler } from '../../src/scheduler/scheduler.ts'
+import { type Job, type JobSource, type Queue, startScheduler } from '../../src/platform/scheduler.ts'
 import { until } from '../support/wait.ts'
 
 const LIMITS = { lookIntervalMs: 10, stopMs: 50 }

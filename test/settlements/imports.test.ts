@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { type Database, inTransaction } from '../../src/db/pool.ts'
-import { toIstDay } from '../../src/ist.ts'
-import { importSettlements } from '../../src/settlements/import.ts'
-import { listImports, undoImport } from '../../src/settlements/imports.ts'
+import { importSettlements } from '../../src/books/settlements/import.ts'
+import { listImports, undoImport } from '../../src/books/settlements/imports.ts'
+import { type Database, inTransaction } from '../../src/platform/db/pool.ts'
+import { toIstDay } from '../../src/platform/time.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
 import { newMerchant } from '../support/service.ts'
@@ -74,7 +74,7 @@ describe('ops settlements imports and undo', () => {
     expect((await importAs('-', `${COLUMNS}\n`)).code).toBe(0)
     await db.query(
       `insert into settlement_imports (import_id, imported_at, imported_by, file, sha256, inserted, unchanged, updated)
-       values (4, now(), 'of a version before', '', '', 1, 0, 0)`,
+       values (4, now(), 'without bases', '', '', 1, 0, 0)`,
     )
     const undone = await ops('undo', '--import', '2', '--by', 'ravi', '--json')
     expect(undone).toEqual({ code: 0, stdout: '{"import":2,"removed":0,"restored":0}\n', stderr: '' })

@@ -1,8 +1,8 @@
 import pg from 'pg'
 import { beforeAll, describe, expect, it, vi } from 'vitest'
-import type { Database } from '../../src/db/pool.ts'
-import { createLists } from '../../src/lists/lists.ts'
-import { SETTLEMENTS } from '../../src/settlements/settlements.ts'
+import { SETTLEMENTS } from '../../src/books/settlements/settlements.ts'
+import type { Database } from '../../src/platform/db/pool.ts'
+import { createLists } from '../../src/platform/lists/lists.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { newMerchant } from '../support/service.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { isNothing, readPaise } from '../../src/settlements/file-amounts.ts'
-import { isLikeDay, timeReader } from '../../src/settlements/file-days.ts'
+import { isNothing, readPaise } from '../../src/platform/csv/amounts.ts'
+import { isLikeDay, timeReader } from '../../src/platform/csv/days.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
 import { newMerchant, unique } from '../support/service.ts'

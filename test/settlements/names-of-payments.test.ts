@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { newId } from '../../src/payments/intent.ts'
+import { newId } from '../../src/gateway/payments/intent.ts'
 import { newUtr } from '../support/acquirer.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
@@ -169,20 +169,6 @@ describe('an RRN that is padded with zeros to 16 digits', () => {
     const padded = `0000${utr}`
     await importRows(row(mid, column === 'utr' ? { utr: padded } : { utr: 'ROW1', paymentUtr: padded }))
     expect(await stored(mid)).toEqual([{ amount: '200.00', utr: column === 'utr' ? padded : 'ROW1', payment: utr }])
-  })
-
-  it('is the RRN also of a payment that was stored padded, in settlements and in payments find', async () => {
-    const { mid } = await newMerchant(db)
-    const rrn = newUtr()
-    const orderId = await storePaidOrder(db, { mid, utr: `0000${rrn}`, paidAt: PAID_AT })
-    await importRows(row(mid, { utr: 'ROW1', paymentUtr: rrn }))
-    expect(await stored(mid)).toMatchObject([{ payment: `0000${rrn}` }])
-    for (const written of [rrn, `0000${rrn}`]) {
-      const { payments } = JSON.parse((await ops(['payments', 'find', '--utr', written, '--json'])).stdout)
-      expect(payments).toMatchObject([{ orderId, settlements: [{ utr: 'ROW1' }] }])
-    }
-    const confirm = ['payments', 'confirm', '--order-id', orderId, '--utr', `0000${rrn}`, '--amount', '200']
-    expect((await ops(confirm)).stdout).toContain('was paid already')
   })
 
   it('is the reference of a refund whose row has the RRN', async () => {

@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import type { Database } from '../../src/db/pool.ts'
-import { newId } from '../../src/payments/intent.ts'
+import { newId } from '../../src/gateway/payments/intent.ts'
+import type { Database } from '../../src/platform/db/pool.ts'
 import { newUtr } from '../support/acquirer.ts'
 import type { FakeCashfree } from '../support/cashfree-bank.ts'
 import { number } from '../support/cashfree-forms.ts'

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { toIstDay } from '../../src/ist.ts'
+import { toIstDay } from '../../src/platform/time.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
 import { newMerchant, unique } from '../support/service.ts'
@@ -334,11 +334,11 @@ describe('planted faults of the last hop', () => {
   it('a payout that is less by what pull has not stored has arrived; one paisa more differs', async () => {
     const shop = await newShop()
     const [, second, third] = shop.payouts as [Payout, Payout, Payout]
-    for (const { reference } of [second, third]) {
+    for (const { reference, day } of [second, third]) {
       await db.query(
-        `insert into payout_rests (import_id, account, bank_reference_number, amount_paise)
-         select max(import_id), 'cashfree', $1, -1250 from settlement_imports`,
-        [reference],
+        `insert into payout_rests (import_id, account, bank_reference_number, amount_paise, day)
+         select max(import_id), 'cashfree', $1, -1250, $2 from settlement_imports`,
+        [reference, day],
       )
     }
     await db.query(`update settlements set account = 'cashfree' where mid = $1`, [shop.mid])

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createBalanceChain } from '../../src/statements/balance-chain.ts'
+import { createBalanceChain } from '../../src/books/statements/balance-chain.ts'
 
 /** A line of a statement: its day, its amount and the balance after it. */
 type Line = { day: string; amount: bigint; balance: bigint }

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import type { Database } from '../../src/db/pool.ts'
+import type { Database } from '../../src/platform/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { newMerchant } from '../support/service.ts'
 import { bankOn, importArgs, newReference } from './bank.ts'
@@ -118,9 +118,9 @@ describe('statements match', () => {
     const { mid, second, file } = await newShop()
     await addPayout(mid, { ...second, rupees: 10 })
     await db.query(`update settlements set account = 'cashfree' where mid = $1`, [mid])
-    const rest = `insert into payout_rests (import_id, account, bank_reference_number, amount_paise)
-                  select max(import_id), 'cashfree', $1, -1000 from settlement_imports`
-    await db.query(rest, [second.reference])
+    const rest = `insert into payout_rests (import_id, account, bank_reference_number, amount_paise, day)
+                  select max(import_id), 'cashfree', $1, -1000, $2 from settlement_imports`
+    await db.query(rest, [second.reference, second.day])
     const { import: number } = await must(importArgs(mid, 'numbers'), file)
     expect(await match(number, 3, '--payout', second.reference)).toMatchObject({ code: 0, stderr: '' })
     expect((await states(mid))[1]).toBe('arrived')

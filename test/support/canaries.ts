@@ -1,4 +1,4 @@
-import type { NewPayment } from '../../src/payments/new-payment.ts'
+import type { NewPayment } from '../../src/gateway/payments/new-payment.ts'
 
 /**
  * For each field of a create, in the order of its schema: text that is taken and unmistakable wherever it turns up, and texts

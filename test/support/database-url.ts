@@ -1,6 +1,6 @@
 export const TEMPLATE = 'template_migrated'
 
-/** Of both roles that src/db/roles.sql makes. */
+/** Of both roles that src/operator/deploy/roles.sql makes. */
 export const ROLE_PASSWORD = 'of-a-role-in-a-test'
 
 /** The same server and user as `url`, another database. */

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { inject } from 'vitest'
-import { createPool, type Database } from '../../src/db/pool.ts'
+import { createPool, type Database } from '../../src/platform/db/pool.ts'
 import { stopAtEnd } from './at-end.ts'
 import { createCitusDatabase, query, spreadDatabase } from './citus.ts'
 import { databaseUrl, TEMPLATE } from './database-url.ts'

@@ -1,4 +1,4 @@
-import type { JobSource } from '../../src/scheduler/scheduler.ts'
+import type { JobSource } from '../../src/platform/scheduler.ts'
 
 /** Does what is due of these sources, as one look of the scheduler does, job after job. */
 export async function doWhatIsDue(...sources: JobSource[]): Promise<void> {

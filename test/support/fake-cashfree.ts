@@ -1,4 +1,4 @@
-import type { CashfreeSettings } from '../../src/acquirer/accounts.ts'
+import type { CashfreeSettings } from '../../src/gateway/acquirers/accounts.ts'
 import { type FakeCashfree, startFakeCashfree } from './cashfree-bank.ts'
 import { departure } from './cashfree-schema.ts'
 import { newMerchant, PUBLIC_URL, type TestService, unique } from './service.ts'

@@ -1,4 +1,4 @@
-import type { PhonepeSettings } from '../../src/acquirer/accounts.ts'
+import type { PhonepeSettings } from '../../src/gateway/acquirers/accounts.ts'
 import { type FakePhonepe, startFakePhonepe } from './phonepe-bank.ts'
 import { departure } from './phonepe-schema.ts'
 import { newMerchant, type TestService, unique } from './service.ts'

@@ -2,8 +2,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
-import { applyGrants } from '../../src/db/grants.ts'
-import { migrate } from '../../src/db/migrate.ts'
+import { applyGrants } from '../../src/platform/db/grants.ts'
+import { migrate } from '../../src/platform/db/migrate.ts'
 import { admitRoles, closeCitusDatabase, createCitusDatabase, query, spreadDatabase, startCitus } from './citus.ts'
 import { asRole, databaseUrl, ROLE_PASSWORD, TEMPLATE } from './database-url.ts'
 import { ON_CITUS } from './installed-postgres.ts'
@@ -35,7 +35,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const roles = { upi_owner: ROLE_PASSWORD, upi_service: ROLE_PASSWORD }
   if (ON_CITUS) await createCitusDatabase(adminUrls, TEMPLATE)
   else await query(adminUrl, `create database ${TEMPLATE}`)
-  await query(template, readFileSync(join(import.meta.dirname, '../../src/db/roles.sql'), 'utf8'))
+  await query(template, readFileSync(join(import.meta.dirname, '../../src/operator/deploy/roles.sql'), 'utf8'))
   for (const [role, password] of Object.entries(roles)) {
     await query(template, `alter role ${role} password '${password}'`)
   }

@@ -4,7 +4,7 @@ import { serverAccount } from '../../src/dev/postgres-binaries.ts'
 import { end, findSystemProgram, freePorts, hasEnded, ROOT, start } from './processes.ts'
 import { untilAnswers } from './wait.ts'
 
-export const HAPROXY_CONFIG = join(ROOT, 'src/balancer/haproxy.cfg')
+export const HAPROXY_CONFIG = join(ROOT, 'src/operator/deploy/haproxy.cfg')
 /** A proxy that nobody here is: what callers say of themselves is not believed. */
 const NO_PROXY = '192.0.2.1'
 

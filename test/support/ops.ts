@@ -1,7 +1,7 @@
 import { PassThrough, Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { expect, vi } from 'vitest'
-import { main } from '../../src/cli/run.ts'
+import { main } from '../../src/operator/cli/run.ts'
 import { type Outcome, ROOT, run, runToEnd } from './processes.ts'
 
 /**
@@ -62,7 +62,7 @@ export function runOpsProcess(
   input = '',
   settings: Record<string, string> = {},
 ): Promise<Outcome> {
-  return withoutName(databaseUrl, args, settings, (env) => runProgram('src/cli/ops.ts', args, { env, input }))
+  return withoutName(databaseUrl, args, settings, (env) => runProgram('src/operator/cli/ops.ts', args, { env, input }))
 }
 
 async function withoutName(

@@ -1,5 +1,5 @@
-import type { Database } from '../../src/db/pool.ts'
-import { newId } from '../../src/payments/intent.ts'
+import { newId } from '../../src/gateway/payments/intent.ts'
+import type { Database } from '../../src/platform/db/pool.ts'
 
 type Paid = { mid: string; utr: string; paidAt: Date; madeAt?: Date; toldAt?: Date; orderId?: string }
 

@@ -1,4 +1,4 @@
-import type { Database } from '../../src/db/pool.ts'
+import type { Database } from '../../src/platform/db/pool.ts'
 import { notificationRequest } from './acquirer.ts'
 import type { Answer, HttpClient, Request } from './http-client.ts'
 import { type Entry, isUnsure, type Journal, type Names, statusOf } from './journal.ts'

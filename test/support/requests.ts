@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { NewPayment } from '../../src/payments/new-payment.ts'
+import type { NewPayment } from '../../src/gateway/payments/new-payment.ts'
 import type { Answer, HttpClient, Request } from './http-client.ts'
 import { basic, type Key, type NewMerchant, type NewPartner } from './tenants.ts'
 

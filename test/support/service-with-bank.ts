@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import type { AcquirerSettings } from '../../src/acquirer/accounts.ts'
+import type { AcquirerSettings } from '../../src/gateway/acquirers/accounts.ts'
 import { checkAfterEach, stopAtEnd } from './at-end.ts'
 import { startService, type TestService } from './service.ts'
 

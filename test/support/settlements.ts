@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
-import { type Database, inTransaction } from '../../src/db/pool.ts'
-import { type Importing, type ImportResult, importSettlements } from '../../src/settlements/import.ts'
+import { type Importing, type ImportResult, importSettlements } from '../../src/books/settlements/import.ts'
+import { type Database, inTransaction } from '../../src/platform/db/pool.ts'
 import { type FormRequest, listRequest } from './requests.ts'
 import type { NewPartner } from './tenants.ts'
 

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import type { Database } from '../../src/db/pool.ts'
-import { createAccessKeys } from '../../src/tenants/access-keys.ts'
-import { hashSecret, mintKeyPair } from '../../src/tenants/credentials.ts'
-import { createMerchants, type Merchant } from '../../src/tenants/merchants.ts'
-import { createPartners } from '../../src/tenants/partners.ts'
+import { createAccessKeys } from '../../src/gateway/tenants/access-keys.ts'
+import { hashSecret, mintKeyPair } from '../../src/gateway/tenants/credentials.ts'
+import { createMerchants, type Merchant } from '../../src/gateway/tenants/merchants.ts'
+import { createPartners } from '../../src/gateway/tenants/partners.ts'
+import type { Database } from '../../src/platform/db/pool.ts'
 
 export type Key = { publicKey: string; secretKey: string }
 export type NewMerchant = { mid: string; key: Key }

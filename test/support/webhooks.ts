@@ -1,8 +1,8 @@
 import { createSecretKey } from 'node:crypto'
-import type { Database } from '../../src/db/pool.ts'
-import { ownerOf, type SealingKeys, seal } from '../../src/sealing.ts'
-import { createEndpoints } from '../../src/webhooks/endpoints.ts'
-import { newSigningSecret } from '../../src/webhooks/signature.ts'
+import { createEndpoints } from '../../src/gateway/webhooks/endpoints.ts'
+import { newSigningSecret } from '../../src/gateway/webhooks/signature.ts'
+import type { Database } from '../../src/platform/db/pool.ts'
+import { ownerOf, type SealingKeys, seal } from '../../src/platform/encryption.ts'
 import { unique } from './tenants.ts'
 
 /** What the secrets of webhooks are sealed by, where a test does not say otherwise. */

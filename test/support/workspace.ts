@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { migrate } from '../../src/db/migrate.ts'
-import type { Database } from '../../src/db/pool.ts'
+import { migrate } from '../../src/platform/db/migrate.ts'
+import type { Database } from '../../src/platform/db/pool.ts'
 import { type PostgresServer, startPostgresServer } from './postgres-server.ts'
 import { killStarted, run } from './processes.ts'
 

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, vi } from 'vitest'
-import { createAccessKeys } from '../../src/tenants/access-keys.ts'
-import { createMerchants } from '../../src/tenants/merchants.ts'
-import { createPartners } from '../../src/tenants/partners.ts'
+import { createAccessKeys } from '../../src/gateway/tenants/access-keys.ts'
+import { createMerchants } from '../../src/gateway/tenants/merchants.ts'
+import { createPartners } from '../../src/gateway/tenants/partners.ts'
 import {
   basic,
   CREATE,
@@ -65,7 +65,7 @@ describe('401 for a credential that is missing, malformed, unknown, wrong or rev
   })
 
   it('a secret may contain colons: only the first colon of the credentials splits', async () => {
-    const { hashSecret } = await import('../../src/tenants/credentials.ts')
+    const { hashSecret } = await import('../../src/gateway/tenants/credentials.ts')
     const withColons = { publicKey: 'pk_colons', secretKey: 'a:b::c' }
     await createAccessKeys(service.db).add({
       publicKey: withColons.publicKey,
@@ -80,7 +80,7 @@ describe('401 for a credential that is missing, malformed, unknown, wrong or rev
 
 describe('secrets', () => {
   it('secrets are compared by hash, and by the platform’s comparison in constant time only', () => {
-    const source = readFileSync(join(import.meta.dirname, '../../src/tenants/credentials.ts'), 'utf8')
+    const source = readFileSync(join(import.meta.dirname, '../../src/gateway/tenants/credentials.ts'), 'utf8')
     expect(source).toMatch(/return timingSafeEqual\(hashSecret\(secret\), secretHash\)/)
   })
 

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
-import { CATEGORY_RULE_DATE, categoryLimits, merchantWarnings } from '../../src/tenants/warnings.ts'
+import { CATEGORY_RULE_DATE, categoryLimits, merchantWarnings } from '../../src/gateway/tenants/warnings.ts'
 
 const DIRECT = { acquirer: 'direct', maxAmount: 100_000 }
 const fiveLakh = (mcc: string): [string, number] => [mcc, 500_000]

@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import type { Database } from '../../src/db/pool.ts'
+import { createDeliveries, type Delivery } from '../../src/gateway/webhooks/deliveries.ts'
+import { dueExpiries } from '../../src/gateway/webhooks/expiries.ts'
 import { LIMITS } from '../../src/limits.ts'
-import { createDeliveries, type Delivery } from '../../src/webhooks/deliveries.ts'
-import { dueExpiries } from '../../src/webhooks/expiries.ts'
+import type { Database } from '../../src/platform/db/pool.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { doWhatIsDue } from '../support/due-jobs.ts'
 

@@ -1,7 +1,7 @@
 import { createSecretKey, randomBytes } from 'node:crypto'
 import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { SealError, seal, unseal } from '../../src/sealing.ts'
+import { SealError, seal, unseal } from '../../src/platform/encryption.ts'
 
 const key = [createSecretKey(randomBytes(32))]
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo='

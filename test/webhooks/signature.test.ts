@@ -1,6 +1,6 @@
 import { Webhook } from 'standardwebhooks'
 import { describe, expect, it } from 'vitest'
-import { newSigningSecret, signatureHeaders } from '../../src/webhooks/signature.ts'
+import { newSigningSecret, signatureHeaders } from '../../src/gateway/webhooks/signature.ts'
 
 // The independent judge reads the clock of the machine.
 const sentAt = new Date()

@@ -1,4 +1,4 @@
-import type { AcquirerSettings } from '../../../src/acquirer/accounts.ts'
+import type { AcquirerSettings } from '../../../src/gateway/acquirers/accounts.ts'
 import type { CallFault, NotificationFaults } from '../../support/bank-faults.ts'
 import type { BookedRefund, RefundFaults } from '../../support/bank-refunds.ts'
 import type { Answer, TestService } from '../../support/service.ts'

@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { html } from '../../../src/html.ts'
+import { html } from '../../../src/platform/html.ts'
 import type { CallFault } from '../../support/bank-faults.ts'
 import { decodePng } from '../../support/decode-png.ts'
 import { newMerchant, unique } from '../../support/service.ts'

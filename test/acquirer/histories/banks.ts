@@ -1,4 +1,4 @@
-import type { AcquirerSettings } from '../../../src/acquirer/accounts.ts'
+import type { AcquirerSettings } from '../../../src/gateway/acquirers/accounts.ts'
 import type { CallFault } from '../../support/bank-faults.ts'
 import type { CashfreePayment } from '../../support/cashfree-forms.ts'
 import { CASHFREE, newCashfreeMerchant } from '../../support/fake-cashfree.ts'

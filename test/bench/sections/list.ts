@@ -1,4 +1,4 @@
-import type { Database } from '../../../src/db/pool.ts'
+import type { Database } from '../../../src/platform/db/pool.ts'
 import { readList } from '../../support/list-reader.ts'
 import { residentMB } from '../../support/processes.ts'
 import { type FormRequest, listRequest } from '../../support/requests.ts'

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Database } from '../../../src/db/pool.ts'
+import type { Database } from '../../../src/platform/db/pool.ts'
 import { ACQUIRER_SECRETS, notificationRequest } from '../../support/acquirer.ts'
 import { admitRoles, type CitusCluster, createCitusDatabase, query, startCitus } from '../../support/citus.ts'
 import { databaseUrl } from '../../support/database-url.ts'
@@ -115,7 +115,7 @@ async function setUp(deployment: Deployment): Promise<{ trial: CitusTrial; check
   const { adminUrls } = cluster
   const admin = databaseUrl(adminUrls[0] as string, DATABASE)
   await createCitusDatabase(adminUrls, DATABASE)
-  await query(admin, readFileSync(join(ROOT, 'src/db/roles.sql'), 'utf8'))
+  await query(admin, readFileSync(join(ROOT, 'src/operator/deploy/roles.sql'), 'utf8'))
   const roles = { upi_owner: PASSWORD, upi_service: PASSWORD }
   for (const [role, password] of Object.entries(roles)) await query(admin, `alter role ${role} password '${password}'`)
   await admitRoles(adminUrls, DATABASE, roles)

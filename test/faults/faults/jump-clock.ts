@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createAccessKeys } from '../../../src/tenants/access-keys.ts'
+import { createAccessKeys } from '../../../src/gateway/tenants/access-keys.ts'
 import { startLoad } from '../../support/load.ts'
 import { reconcile } from '../../support/reconcile.ts'
 import { createRequest } from '../../support/requests.ts'

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createRefund } from '../../../src/refunds/create-refund.ts'
+import { createRefund } from '../../../src/gateway/refunds/create-refund.ts'
 import { createHttpClient } from '../../support/http-client.ts'
 import { createdOrderId, createRequest, forEach, sendPatiently } from '../../support/requests.ts'
 import { type NewMerchant, newMerchant, unique } from '../../support/tenants.ts'

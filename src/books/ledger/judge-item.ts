@@ -1,0 +1,274 @@
+import { toSumText } from '../../platform/money.ts'
+import type { BankDays } from './bank-days.ts'
+import { type DifferenceKind, owedBy, type Unnamed } from './differences.ts'
+import { type FeeContract, judgeFee } from './judge-fee.ts'
+import type { MatchedDeductions, SuccessfulRefund } from './match-deductions.ts'
+
+/** Time by which a settlement may seem to come before its payment: it may be dated by its day alone. */
+export const SETTLED_BEFORE_MS = 24 * 60 * 60_000
+
+/** A row of the bank that carries the item's UTR. Amounts are in paise; `gross` is with fee and tax. */
+export type ItemRow = {
+  utr: string
+  day: string
+  at: Date
+  account: string | null
+  status: 'SUCCESS' | 'PENDING' | 'FAILED'
+  /** Whether its amount is negative. */
+  isDeduction: boolean
+  gross: bigint
+  fee: bigint | null
+  tax: bigint | null
+  /** Whether the file says which payment it carries. */
+  namesPayment: boolean
+  /** Whether a FAILED one was SUCCESS in an earlier file. */
+  wasPaidOut: boolean
+  importId: number | null
+}
+
+/** What explains an item; `amount` is in paise. */
+export type ItemException = {
+  exceptionId: string
+  kind: string
+  orderId: string | null
+  amount: bigint
+  resolution: string | null
+}
+
+/** Everything that is known of one UTR. */
+export type Item = {
+  mid: string
+  utr: string
+  payment: { orderId: string; day: string; at: Date; account: string; amount: bigint } | undefined
+  /** Oldest first. */
+  rows: readonly ItemRow[]
+  /** Refunds of the payment, oldest first. */
+  refunds: readonly SuccessfulRefund[]
+  /** For an item without a payment: the report of money that was not taken for one. */
+  exception: ItemException | undefined
+  /** The bank's word that the payment has failed after all. */
+  failure: ItemException | undefined
+}
+
+/** How items are judged: what each row of the bank deducts, which days are over, and which payouts have a row for each payment. */
+export type Judging = MatchedDeductions &
+  Pick<BankDays, 'bankDayFrom' | 'nextBankDay'> & {
+    /** Whether the bank had to pay out by now what was paid on the day. */
+    isJudged: (day: string) => boolean
+    formOf: (account: string | null, bankDay: string) => PayoutForm
+    /** Whether the sum that was paid out on the bank day has paid, too, what a later row names. */
+    isPaidInSum: (account: string | null, bankDay: string) => boolean
+    /** How many payments the sum of a payout is for. */
+    countOf: (account: string | null, bankDay: string) => number
+    /** Newest first. */
+    contracts: readonly FeeContract[]
+  }
+
+/** How the rows of one bank day speak of payments: each names its own, or one row is the sum of many. */
+export type PayoutForm = 'by payment' | 'by sums'
+
+type Fault = Unnamed & { row: ItemRow }
+
+/**
+ * The differences of one item: its movements are walked in the order of their days, and a row that is equal and opposite to an
+ * open fault of the item ends that fault. What is left stays apart. A row dated more than a day before its payment is not of
+ * the payment.
+ */
+export function judgeItem(item: Item, judging: Judging): Unnamed[] {
+  const { payment, rows } = item
+  if (payment === undefined) return judgeRows(item, judging)
+  const isEarly = ({ at }: ItemRow) => at.getTime() < payment.at.getTime() - SETTLED_BEFORE_MS
+  const early = rows.filter(isEarly)
+  if (early.length === 0) return judgeRows(item, judging)
+  const own = { ...item, rows: rows.filter((row) => !isEarly(row)) }
+  return [...judgeRows({ ...item, payment: undefined, refunds: [], rows: early }, judging), ...judgeRows(own, judging)]
+}
+
+function judgeRows(item: Item, judging: Judging): Unnamed[] {
+  const successful = item.rows.filter(({ status }) => status === 'SUCCESS')
+  const settled = successful.filter(({ isDeduction }) => !isDeduction)
+  const withoutRow = item.refunds.filter(({ refundId }) => !judging.rowOf.has(refundId))
+  const netted = sumOf(withoutRow.filter(({ refundId }) => judging.netted.has(refundId)))
+  const undeducted = withoutRow.filter(({ refundId }) => !judging.netted.has(refundId))
+  const back = sumOf(undeducted)
+  const faults: Fault[] = []
+  for (const row of successful) {
+    const fault = row.isDeduction
+      ? judgeDeduction(item, row, judging)
+      : judgeSettlement(item, row, settled, { netted, back }, judging)
+    if (fault === undefined) continue
+    const ended = faults.findLastIndex(
+      (open) => open.resolution === null && fault.resolution === null && owedBy(open) === -owedBy(fault),
+    )
+    if (ended >= 0) faults.splice(ended, 1)
+    else faults.push({ ...fault, row })
+  }
+  const { mid, utr } = item
+  const payment = item.payment && { ...item.payment, utr }
+  const fees = settled.flatMap((row, at) => {
+    const isJudged = payment === undefined ? isPartOfSum(item, row, judging) : at === 0
+    const count = payment === undefined ? judging.countOf(row.account, judging.bankDayFrom(row.day)) : 1
+    return (isJudged && judgeFee({ ...row, mid }, payment, count, judging.contracts)) || []
+  })
+  const history =
+    successful.length > 2 && successful.some(({ isDeduction }) => isDeduction) ? `; ${spellRows(successful)}` : ''
+  return [
+    ...(settled.length === 0 ? judgeUnsettled(item, back, judging) : []),
+    ...faults.map(({ row: _, ...fault }) => ({ ...fault, cause: `${fault.cause}${history}` })),
+    ...fees,
+    ...judgeUndeducted(item, settled, undeducted, judging),
+  ]
+}
+
+/** A payment that no row has settled. Of what went back before it was settled nothing is owed. */
+function judgeUnsettled({ payment, rows, failure, ...item }: Item, back: bigint, judging: Judging): Unnamed[] {
+  if (payment === undefined || payment.amount === back) return []
+  const { orderId, day, account, amount } = payment
+  const isByPayment = judging.formOf(account, judging.nextBankDay(day)) === 'by payment'
+  if (!judging.isJudged(day) || (!isByPayment && failure?.resolution == null)) return []
+  const tried = rows.findLast(({ status }) => status !== 'SUCCESS')
+  const isTakenBack = tried?.status === 'FAILED' && tried.wasPaidOut
+  const kind = isTakenBack ? 'taken back' : 'not settled'
+  const cause = `${ownCause()}${spellBack(back)}`
+  return [{ ...differenceOf(item, { day, orderId, exception: failure }), kind, paid: amount - back, cause }]
+
+  function ownCause() {
+    if (isTakenBack) return `settlement ${tried.utr} of ${tried.day} was SUCCESS and is FAILED`
+    if (failure) return `exception ${failure.exceptionId}: ${failure.kind}`
+    if (tried) return `settlement ${tried.utr} of ${tried.day} is ${tried.status}`
+    return `no payout row shows its UTR; it was due on ${judging.nextBankDay(day)}`
+  }
+}
+
+/** A row that pays out: the first one of `settled` settles the item, and any other is too much as a whole. */
+function judgeSettlement(
+  whole: Item,
+  row: ItemRow,
+  settled: readonly ItemRow[],
+  { netted, back }: { netted: bigint; back: bigint },
+  judging: Judging,
+): Unnamed | undefined {
+  if (isPartOfSum(whole, row, judging)) return undefined
+  const { bankDayFrom, nextBankDay, isPaidInSum } = judging
+  const { payment, exception, ...item } = whole
+  const { day, utr: settlementUtr, gross, fee, tax } = row
+  const [first] = settled
+  const told = payment === undefined ? exception : undefined
+  const about = {
+    ...differenceOf(item, { day, orderId: payment?.orderId ?? told?.orderId ?? null, exception: told }),
+    ...{ settlementUtr, paid: payment?.amount ?? null, settled: gross },
+  }
+  const went = spellBack(payment === undefined ? 0n : netted + back)
+  const due = payment && nextBankDay(payment.day)
+  const isAgain = due !== undefined && bankDayFrom(day) > due && isPaidInSum(payment?.account ?? null, due)
+  if (isAgain || (first !== undefined && first !== row)) {
+    const cause = isAgain ? `the sum of ${due}` : `settlement ${first?.utr} of ${first?.day}`
+    return { ...about, kind: 'settled twice', resolution: null, cause: `${cause} has paid it before${went}` }
+  }
+  if (payment === undefined) {
+    // A resolution covers the money of its exception once.
+    const isCovered = told !== undefined && gross <= told.amount
+    return {
+      ...about,
+      kind: 'no known payment',
+      resolution: isCovered ? about.resolution : null,
+      cause: spellTold(told),
+    }
+  }
+  if (gross === payment.amount - netted) return undefined
+  const [kind, cause]: [DifferenceKind, string] =
+    fee === null && tax === null
+      ? ['amount differs', 'the amount is not what was paid, and the file states no fee and tax']
+      : [
+          'fee differs',
+          `the amount with fee ${toSumText(fee ?? 0n)} and tax ${toSumText(tax ?? 0n)} is not what was paid`,
+        ]
+  return { ...about, kind, cause: `${cause}${went}` }
+}
+
+const isPartOfSum = ({ payment, exception }: Item, row: ItemRow, { bankDayFrom, formOf }: Judging) =>
+  payment === undefined &&
+  !row.namesPayment &&
+  exception === undefined &&
+  formOf(row.account, bankDayFrom(row.day)) === 'by sums'
+
+/** A row that takes money back. The refunds that it deducts are right by their whole amount. */
+function judgeDeduction(
+  { payment, rows, ...item }: Item,
+  { day, utr: settlementUtr, gross }: ItemRow,
+  { refundsOf }: Judging,
+): Unnamed | undefined {
+  const refunds = refundsOf.get(settlementUtr) ?? []
+  const [refund] = refunds
+  const amount = sumOf(refunds)
+  const ids = refunds.map(({ refundId }) => refundId).join(', ')
+  const about = {
+    ...differenceOf(item, { day, orderId: payment?.orderId ?? refund?.orderId ?? null, exception: undefined }),
+    ...{ kind: 'taken back' as const, utr: refund?.utr ?? item.utr, settlementUtr, settled: gross },
+  }
+  if (refund?.isOfSecond) {
+    // The settlement of the second payment has ended with its exception.
+    const resolution = amount === -gross && refund.settled !== null ? `refund ${ids}` : null
+    return { ...about, resolution, cause: `refund ${ids} of a double payment` }
+  }
+  if (refund !== undefined) {
+    return amount === -gross ? undefined : { ...about, paid: -amount, cause: `refund ${ids} is of another amount` }
+  }
+  const cause =
+    about.orderId === null
+      ? 'the bank has deducted it, and no order of this merchant carries its UTR'
+      : 'the bank has deducted it from a payout: a refund or a chargeback'
+  return { ...about, cause }
+}
+
+/** Refunds that no row deducts. */
+function judgeUndeducted(
+  { payment, ...item }: Item,
+  settled: readonly ItemRow[],
+  undeducted: readonly SuccessfulRefund[],
+  { isJudged, formOf, nextBankDay }: Judging,
+): Unnamed[] {
+  if (payment === undefined || settled.length === 0) return []
+  const days = [...new Set(undeducted.map(({ day }) => day))].filter(
+    (day) => isJudged(day) && formOf(payment.account, nextBankDay(day)) === 'by payment',
+  )
+  return days.map((day) => {
+    const refunds = undeducted.filter((one) => one.day === day)
+    const ids = refunds.map(({ refundId }) => refundId).sort()
+    return {
+      ...differenceOf(item, { day, orderId: payment.orderId, exception: undefined }),
+      ...{ kind: 'refund not deducted' as const, settled: sumOf(refunds) },
+      cause: `refund ${ids.join(', ')}: the payment was settled in full, and no row deducts what went back`,
+    }
+  })
+}
+
+type About = { day: string; orderId: string | null; exception: ItemException | undefined }
+
+/** A difference of the item without its kind, its cause and its amounts. */
+const differenceOf = ({ mid, utr }: Pick<Item, 'mid' | 'utr'>, { day, orderId, exception }: About) => ({
+  ...{ mid, day, orderId, utr, settlementUtr: null, paid: null, settled: null },
+  exceptionId: exception?.exceptionId ?? null,
+  resolution: exception?.resolution ?? null,
+})
+
+const sumOf = (refunds: readonly SuccessfulRefund[]) => refunds.reduce((sum, { amount }) => sum + amount, 0n)
+
+const spellBack = (back: bigint) => (back === 0n ? '' : `; ${toSumText(back)} of it went back`)
+
+function spellTold(exception: ItemException | undefined): string {
+  if (exception === undefined) return 'no order and no exception of this merchant carries its UTR'
+  const { exceptionId, kind, orderId } = exception
+  return `exception ${exceptionId}: ${kind}${orderId === null ? '' : `, of order ${orderId}`}`
+}
+
+/** `settled on 2026-08-17 by import 12, taken back on 2026-08-25 by import 15, paid again on 2026-09-02 by import 19` */
+function spellRows(rows: readonly ItemRow[]): string {
+  const verb = (row: ItemRow) => {
+    if (row.isDeduction) return 'taken back'
+    return row === rows.find(({ isDeduction }) => !isDeduction) ? 'settled' : 'paid again'
+  }
+  return rows
+    .map((row) => `${verb(row)} on ${row.day}${row.importId === null ? '' : ` by import ${row.importId}`}`)
+    .join(', ')
+}

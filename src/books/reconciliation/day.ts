@@ -1,0 +1,107 @@
+import { orderIdsBegin } from '../../gateway/payments/intent.ts'
+import {
+  EXPIRY_GRACE_MINUTES,
+  givenUpUntil,
+  LONGEST_EXPIRY_MINUTES,
+  OPEN_STATUSES,
+} from '../../gateway/payments/outcome.ts'
+import type { Queryable } from '../../platform/db/pool.ts'
+
+/** Whether an unpaid intent's status is final: it expired at $3 or earlier, and its last status response could be read. */
+const IS_OVER = '(expires_at <= $3 and unreadable_at is null)'
+
+/** SQL of each count. */
+const COUNTS = {
+  orders: 'count(*)',
+  paid: `count(*) filter (where status = 'SUCCESS')`,
+  /** The last attempt failed, and the time to pay is over. */
+  failed: `count(*) filter (where status in ('FAIL', 'REJECT') and ${IS_OVER})`,
+  /** Nobody tried, and the time to pay is over. */
+  expired: `count(*) filter (where status = 'PENDING' and ${IS_OVER})`,
+  /** Closed by the merchant. */
+  cancelled: `count(*) filter (where status = 'CANCELLED')`,
+  /** May still be paid. */
+  waiting: `count(*) filter (where status in ${OPEN_STATUSES} and not ${IS_OVER})`,
+  paise: 'coalesce(sum(amount * 100 + paise), 0)',
+  paidPaise: `coalesce(sum(amount * 100 + paise) filter (where status = 'SUCCESS'), 0)`,
+}
+
+type CountName = keyof typeof COUNTS
+const NAMES = Object.keys(COUNTS) as CountName[]
+
+const countsOf = (count: (name: CountName) => number) =>
+  Object.fromEntries(NAMES.map((name) => [name, count(name)])) as OrderCounts
+
+/** What became of orders: numbers of them, and sums in paise. */
+export type OrderCounts = Record<CountName, number>
+
+export const NO_ORDERS = countsOf(() => 0)
+
+export const add = (one: OrderCounts, other: OrderCounts): OrderCounts => countsOf((name) => one[name] + other[name])
+
+/** The share of orders that were paid, of those whose end is known; undefined while there is none. */
+export function conversionOf({ orders, paid, waiting }: OrderCounts): number | undefined {
+  return orders > waiting ? paid / (orders - waiting) : undefined
+}
+
+/** Longest time until an order has ended. After it only a payment that was heard of late changes an order. */
+export const LONGEST_ORDER_MS = (LONGEST_EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES) * 60_000
+
+/** The orders of one merchant in one hour: the hours are numbered from 0. */
+export type OfMerchantAndHour = OrderCounts & { mid: string; hour: number }
+
+/** `hours` hours from `since` on. */
+type Period = { since: Date; hours: number }
+
+/**
+ * Counts orders by the time when they were made, and by their state at `now`. OrderIds begin with that time, so each
+ * count reads one range of their index, and creating an intent needs no further index. 14,000 orders take about 10 ms.
+ */
+export function createOrderCounts(db: Queryable) {
+  return {
+    /** Counts of each hour of `period`, zeros included. */
+    async countByHour(period: Period, now: Date): Promise<OrderCounts[]> {
+      const { rows } = await db.query<OrderCounts & { hour: number }>(BY_HOUR, valuesOf(period, now))
+      const counts = new Map(rows.map(({ hour, ...row }) => [hour, row]))
+      return Array.from({ length: period.hours }, (_, hour) => counts.get(hour) ?? NO_ORDERS)
+    },
+
+    /** Counts of each hour and merchant with orders, in no order. */
+    async countByHourAndMerchant(period: Period, now: Date): Promise<OfMerchantAndHour[]> {
+      const { rows } = await db.query<OfMerchantAndHour>(BY_HOUR_AND_MERCHANT, valuesOf(period, now))
+      return rows
+    },
+  }
+}
+
+const HOUR_MS = 60 * 60_000
+
+/**
+ * The parameters of both queries: $1 the first orderId of each hour, $2 the first of the next hour, $3 the time at which
+ * orders count as expired.
+ */
+function valuesOf({ since, hours }: Period, now: Date): [string[], string[], Date] {
+  const bounds = Array.from({ length: hours + 1 }, (_, hour) =>
+    orderIdsBegin(new Date(since.getTime() + hour * HOUR_MS)),
+  )
+  return [bounds.slice(0, -1), bounds.slice(1), givenUpUntil(now)]
+}
+
+/**
+ * Counts by hour and merchant, each hour by a range of the index: grouping by an hour computed from each row took three
+ * times as long. Sums are numbers of JavaScript, exact up to 2^53 paise: 90 lakh crore rupees.
+ */
+const BY_HOUR_AND_MERCHANT = `
+  select (h.hour - 1)::integer as hour, c.*
+    from unnest($1::text[], $2::text[]) with ordinality as h (first, next, hour)
+   cross join lateral (
+     select mid, ${NAMES.map((name) => `(${COUNTS[name]})::float8 as "${name}"`).join(', ')}
+       from payment_intents
+      where order_id >= h.first and order_id < h.next
+      group by mid) c`
+
+/** Counts by hour, summed over merchants. In a Citus cluster each server can count its own merchants by itself. */
+const BY_HOUR = `
+  select hour, ${NAMES.map((name) => `sum("${name}") as "${name}"`).join(', ')}
+    from (${BY_HOUR_AND_MERCHANT}) each
+   group by hour`

@@ -1,0 +1,216 @@
+import type { FailureReason } from '../../gateway/payments/failure-reasons.ts'
+import { orderIdsBegin } from '../../gateway/payments/intent.ts'
+import { RETURN_CALL } from '../../gateway/payments/outbox.ts'
+import type { ExceptionKind } from '../../gateway/payments/outcome.ts'
+import { overdueBefore } from '../../gateway/refunds/store.ts'
+import { appliedMigrations } from '../../platform/db/migrate.ts'
+import type { Queryable } from '../../platform/db/pool.ts'
+import { istDayOf } from '../../platform/time.ts'
+
+/** For how long an exception has been open. */
+export const AGES = ['under 1 day', '1 to 2 days', 'over 2 days'] as const
+export type Age = (typeof AGES)[number]
+
+/** How many exceptions are open, whatever their age. */
+export const countOpen = (open: Readonly<Record<Age, number>>): number => AGES.reduce((sum, age) => sum + open[age], 0)
+
+/** An exception that nobody has resolved. `mid` and `orderId` are empty where no order is known. */
+type OldestException = {
+  id: string
+  kind: ExceptionKind
+  mid: string
+  orderId: string
+  /** Decimal text; null where nothing could be read. */
+  amount: string | null
+  receivedAt: Date
+}
+
+/** A webhook that fails, is late or was switched off. */
+export type WebhookBehind = {
+  mid: string
+  endpointId: string
+  /** Since when the oldest delivery is due; null when none is. */
+  dueSince: Date | null
+  /** Since when nothing has arrived; null when the last delivery did. */
+  failingSince: Date | null
+  /** When the service has switched it off. */
+  switchedOffAt: Date | null
+}
+
+/** An order that is paid, and whose return call was attempted for the last time at `givenUpAt`. */
+export type ReturnCallGivenUp = { mid: string; orderId: string; givenUpAt: Date }
+
+/** A refund that waits for its end; `amount` is in paise. */
+export type OpenRefund = {
+  mid: string
+  refundId: string
+  orderId: string
+  acquirer: string
+  amount: number
+  madeAt: Date
+}
+
+/** Open exceptions and open refunds, by age. */
+export type OpenCounts = { exceptions: Record<string, number>; refunds: Record<string, number> }
+
+/** What needs a person, and what was imported and migrated last. Nothing of a customer. */
+export type Overview = {
+  /** `amount` is that of all open ones, in decimal text. */
+  exceptions: { open: Record<Age, number>; amount: string; oldest: OldestException[] }
+  /** `overdue` are older than T+5 days; `amount` is that of all open ones, in paise. */
+  refunds: { open: number; overdue: number; amount: number; oldest: OpenRefund[] }
+  /** Failed attempts to pay orders that were made today (IST), by reason, the most frequent first. */
+  failures: { reason: FailureReason; count: number }[]
+  /** How many orders of today the next acquirer of their merchant has made. */
+  byNextAcquirer: number
+  webhooks: { behind: number; longest: WebhookBehind[] }
+  /** Of the last 7 days; the newest come first. */
+  returnCalls: { givenUp: number; newest: ReturnCallGivenUp[] }
+  settlementImport: { importedAt: Date; file: string } | undefined
+  /** The newest migration that was applied. */
+  migration: string | undefined
+}
+
+const HOUR_MS = 60 * 60_000
+/** Delay after which a webhook counts as behind: a delivery is usually attempted within seconds of being due. */
+const BEHIND_MS = 60_000
+const GIVEN_UP_SHOWN_HOURS = 7 * 24
+/** Rows shown of exceptions, of webhooks and of return calls. The operator's commands list all of them. */
+const LISTED = 20
+
+/** What the operator reads beside the orders. */
+export function createOverview(db: Queryable) {
+  async function exceptions(now: Date): Promise<Overview['exceptions']> {
+    const { rows } = await db.query<OldestException & { first: number; second: number; all: number; sum: string }>(
+      `select exception_id as id, kind, mid, order_id as "orderId", case when kind <> 'unreadable' then amount end as amount,
+              received_at as "receivedAt", sum(amount) over () as sum,
+              (count(*) filter (where received_at > $1) over ())::integer as first,
+              (count(*) filter (where received_at > $2) over ())::integer as second,
+              (count(*) over ())::integer as all
+         from payment_exceptions e
+        where not exists (select from payment_resolutions r where r.mid = e.mid and r.exception_id = e.exception_id)
+        order by received_at, mid, exception_id
+        limit $3`,
+      [hoursBefore(now, 24), hoursBefore(now, 48), LISTED],
+    )
+    const { first, second, all, sum } = rows[0] ?? { first: 0, second: 0, all: 0, sum: '0.00' }
+    return {
+      open: { 'under 1 day': first, '1 to 2 days': second - first, 'over 2 days': all - second },
+      amount: sum,
+      oldest: rows.map(({ first, second, all, sum, ...exception }) => exception),
+    }
+  }
+
+  async function refunds(now: Date): Promise<Overview['refunds']> {
+    const { rows } = await db.query<OpenRefund & { open: number; overdue: number; sum: number }>(
+      `select mid, our_refund_id as "refundId", order_id as "orderId", acquirer, amount_paise as amount,
+              made_at as "madeAt", (count(*) over ())::integer as open, (sum(amount_paise) over ())::float8 as sum,
+              (count(*) filter (where made_at < $1) over ())::integer as overdue
+         from refunds
+        where status = 'PENDING'
+        order by made_at, mid, our_refund_id
+        limit $2`,
+      [overdueBefore(now), LISTED],
+    )
+    const { open, overdue, sum } = rows[0] ?? { open: 0, overdue: 0, sum: 0 }
+    return { open, overdue, amount: sum, oldest: rows.map(({ open, overdue, sum, ...refund }) => refund) }
+  }
+
+  async function failures(now: Date): Promise<Overview['failures']> {
+    const { rows } = await db.query<Overview['failures'][number]>(
+      `select coalesce(t.failure_reason, 'other') as reason, count(*)::integer as count
+         from merchants m
+         join payment_attempts t on t.mid = m.mid and t.order_id >= $1
+        group by 1
+        order by 2 desc, 1`,
+      [orderIdsBegin(istDayOf(now))],
+    )
+    return rows
+  }
+
+  async function countByNext(now: Date): Promise<number> {
+    const { rows } = await db.query<{ count: number }>(
+      `select count(*)::integer as count
+         from merchants m
+         join acquirer_intents a on a.mid = m.mid and a.by_next and a.order_id >= $1`,
+      [orderIdsBegin(istDayOf(now))],
+    )
+    return rows[0]?.count ?? 0
+  }
+
+  async function webhooksBehind(now: Date): Promise<Overview['webhooks']> {
+    const { rows } = await db.query<WebhookBehind & { behind: number }>(
+      `select e.mid, e.endpoint_id as "endpointId", d.due_at as "dueSince", e.failing_since as "failingSince",
+              e.disabled_at as "switchedOffAt", count(*) over ()::integer as behind
+         from webhook_endpoints e
+         -- Limited to one, so that each endpoint is one look-up in the index, however many deliveries wait for it.
+         left join lateral (
+           select due_at
+             from webhook_deliveries
+            where mid = e.mid and endpoint_id = e.endpoint_id and due_at is not null
+            order by due_at
+            limit 1) d on true
+        -- Left out: endpoints that the operator has switched off, and a return call that one order's shop did not
+        -- answer.
+        where case when e.disabled_at is not null then e.disabled_reason <> 'operator'
+                   else (e.failing_since is not null and e.kind = 'webhook') or d.due_at <= $1 end
+        order by least(d.due_at, e.failing_since, e.disabled_at), e.mid, e.endpoint_id
+        limit $2`,
+      [new Date(now.getTime() - BEHIND_MS), LISTED],
+    )
+    return { behind: rows[0]?.behind ?? 0, longest: rows.map(({ behind, ...webhook }) => webhook) }
+  }
+
+  /**
+   * Return calls that were given up, without orders that checkPaymentStatus has since answered as paid: their merchants
+   * know already.
+   */
+  async function returnCallsGivenUp(now: Date): Promise<Overview['returnCalls']> {
+    const { rows } = await db.query<ReturnCallGivenUp & { givenUp: number }>(
+      `select mid, order_id as "orderId", attempted_at as "givenUpAt", count(*) over ()::integer as "givenUp"
+         from webhook_deliveries
+        where endpoint_id = '${RETURN_CALL}' and due_at is null and delivered_at is null and attempted_at > $1
+        order by attempted_at desc, mid, order_id
+        limit $2`,
+      [hoursBefore(now, GIVEN_UP_SHOWN_HOURS), LISTED],
+    )
+    return { givenUp: rows[0]?.givenUp ?? 0, newest: rows.map(({ givenUp, ...one }) => one) }
+  }
+
+  async function lastSettlementImport(): Promise<Overview['settlementImport']> {
+    const { rows } = await db.query<{ importedAt: Date; file: string }>(
+      `select imported_at as "importedAt", file
+         from settlement_imports
+        where undone_at is null
+        order by imported_at desc
+        limit 1`,
+    )
+    return rows[0]
+  }
+
+  return {
+    /** How many exceptions and refunds are open, by age. */
+    async openCounts(now: Date): Promise<OpenCounts> {
+      const { open, overdue } = await refunds(now)
+      return {
+        exceptions: (await exceptions(now)).open,
+        refunds: { 'up to T+5 days': open - overdue, 'over T+5 days': overdue },
+      }
+    },
+
+    async read(now: Date): Promise<Overview> {
+      return {
+        exceptions: await exceptions(now),
+        refunds: await refunds(now),
+        failures: await failures(now),
+        byNextAcquirer: await countByNext(now),
+        webhooks: await webhooksBehind(now),
+        returnCalls: await returnCallsGivenUp(now),
+        settlementImport: await lastSettlementImport(),
+        migration: [...(await appliedMigrations(db))].sort().at(-1),
+      }
+    },
+  }
+}
+
+const hoursBefore = (moment: Date, hours: number) => new Date(moment.getTime() - hours * HOUR_MS)

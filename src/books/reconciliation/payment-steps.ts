@@ -1,0 +1,77 @@
+import { EXPIRY_GRACE_MINUTES, isGivenUp } from '../../gateway/payments/outcome.ts'
+import type { PaymentException } from '../../gateway/payments/read-exceptions.ts'
+import type { Refund } from '../../gateway/refunds/refund.ts'
+import { counted, toIndianRupees, toIndianText } from '../../platform/money.ts'
+import { toIstTime } from '../../platform/time.ts'
+import type { PaymentChange, PaymentHistory, SettledPayment, ToldMerchant } from './payment-history.ts'
+
+/** One thing that happened to a payment; `by` is who told us, or who did it. */
+export type Step = { at: Date; what: string; by: string | null }
+
+/** What happened to a payment, in the order of time, in words to read out on the telephone. */
+export function stepsOf(history: PaymentHistory, now: Date): Step[] {
+  const { amount, createdAt, expiresAt, isUnreadable, changes, exceptions, refunds, webhooks, settlements } = history
+  const ended = changes.find((change) => change.status === 'SUCCESS' || change.status === 'CANCELLED')?.changedAt ?? now
+  const steps: Step[] = [
+    { at: createdAt, what: `order of ${toIndianText(amount)} made`, by: 'merchant' },
+    ...changes.map(ofChange),
+    ...exceptions.flatMap(ofException),
+    ...refunds.flatMap(ofRefund),
+    ...webhooks.map(ofWebhook),
+    ...settlements.map(ofSettlement),
+  ]
+  if (expiresAt <= ended) steps.push({ at: expiresAt, what: 'its time to pay ended', by: null })
+  if (!isUnreadable && isGivenUp(expiresAt, ended)) {
+    const at = new Date(expiresAt.getTime() + EXPIRY_GRACE_MINUTES * 60_000)
+    steps.push({ at, what: 'its merchant was told from here on that it is not paid', by: null })
+  }
+  return steps.sort((a, b) => a.at.getTime() - b.at.getTime())
+}
+
+function ofChange(change: PaymentChange): Step {
+  const { status, utr, paidAt, reason, toldBy, note, failureReason, failureCode, changedAt } = change
+  const failure = failureCode ? `${failureReason} (${failureCode})` : failureReason
+  const facts = [failure, utr && `UTR ${utr}`, paidAt && `at the bank ${toIstTime(paidAt)}`, note].filter(
+    (fact) => fact,
+  )
+  const by = toldBy ?? reason
+  if (status === 'CANCELLED') return { at: changedAt, what: 'cancelled', by }
+  const what = status === 'SUCCESS' ? 'paid' : `an attempt failed: ${status}`
+  return { at: changedAt, what: [what, ...facts].join(', '), by }
+}
+
+function ofException(exception: PaymentException): Step[] {
+  const { id, kind, status, utr, amount, receivedAt, toldBy, note, resolution, resolvedBy, resolvedAt } = exception
+  const facts = [status, utr && `UTR ${utr}`, amount && toIndianRupees(amount), note].filter((fact) => fact)
+  const kept = { at: receivedAt, what: `exception ${id}: ${[kind, ...facts].join(', ')}`, by: toldBy }
+  if (resolvedAt === null) return [{ ...kept, what: `${kept.what}; still open` }]
+  return [kept, { at: resolvedAt, what: `exception ${id} resolved: ${resolution}`, by: resolvedBy }]
+}
+
+function ofRefund(refund: Refund): Step[] {
+  const { ourRefundId: id, amount, note, madeBy, madeAt, sentAt, acquirer, status, reference, reason, endedAt } = refund
+  const made = `refund ${id} of ${toIndianText(amount)} made: ${note}`
+  const open = reason ? `; still open: ${reason}` : '; still open'
+  const steps: Step[] = [{ at: madeAt, what: `${made}${endedAt ? '' : open}`, by: madeBy }]
+  if (sentAt) steps.push({ at: sentAt, what: `refund ${id} sent to ${acquirer}`, by: null })
+  const detail = status === 'SUCCESS' ? reference && `, reference ${reference}` : reason && `: ${reason}`
+  if (endedAt) steps.push({ at: endedAt, what: `refund ${id} ${status}${detail || ''}`, by: null })
+  return steps
+}
+
+function ofWebhook({ type, url, occurredAt, attempts, deliveredAt, dueAt, attemptedAt, outcome }: ToldMerchant): Step {
+  const to = url === null ? 'the return call' : `${type} to ${url}`
+  if (outcome === 'told' && deliveredAt) {
+    return { at: deliveredAt, what: 'merchant told by checkPaymentStatus: no more return calls', by: 'merchant' }
+  }
+  if (deliveredAt) return { at: deliveredAt, what: `merchant told: ${to}, answered ${outcome}`, by: 'webhook' }
+  const tried = attempts > 0 ? `${counted(attempts, 'attempt')}, the last: ${outcome}` : 'not tried yet'
+  const next = dueAt ? `next at ${toIstTime(dueAt)}` : 'given up'
+  return { at: attemptedAt ?? occurredAt, what: `merchant not told: ${to}, ${tried}, ${next}`, by: 'webhook' }
+}
+
+function ofSettlement({ utr, amount, fee, tax, status, initiatedAt }: SettledPayment): Step {
+  const kept = [fee && `fee ${toIndianRupees(fee)}`, tax && `tax ${toIndianRupees(tax)}`].filter((part) => part)
+  const what = [`settled: ${status}, UTR ${utr}, ${toIndianRupees(amount)}`, ...kept].join(', ')
+  return { at: initiatedAt, what, by: 'bank' }
+}

@@ -1,0 +1,90 @@
+import { toSumText } from '../../platform/money.ts'
+
+/** Counts and amounts of one or more days. Amounts are in paise. */
+export const COUNTS = [
+  'paidCount',
+  /** How many of them were learned from the acquirer's day file, since no notification came. */
+  'fromDayFile',
+  'settledCount',
+  /** Number of differences, without those that a person has resolved. */
+  'differences',
+] as const
+
+export const AMOUNTS = [
+  'paid',
+  /** Settled, with fee and tax. */
+  'gross',
+  'fee',
+  'tax',
+  /** What stands in the bank statement: without fee and tax. */
+  'net',
+  /** Sent back to customers. */
+  'refunded',
+  /** What the bank owes more by the differences that a person has ended; negative where it owes less. */
+  'resolved',
+  /** Of `resolved` what the bank owes more. */
+  'resolvedPlus',
+  /** Paid on these days and not settled yet. Where the bank's file has sums only: paid, and not due yet. */
+  'awaited',
+] as const
+
+export type Sums = Record<(typeof COUNTS)[number], number> & Record<(typeof AMOUNTS)[number], bigint>
+
+/** What the bank owes the merchant before and after: `brought + paid - gross - refunded + resolved = carried`. */
+export type Balance = { brought: bigint; carried: bigint }
+
+export type Totals = Sums & Balance & { openExceptions: number }
+
+export const noSums = (): Sums => ({
+  ...(Object.fromEntries(COUNTS.map((name) => [name, 0])) as Record<(typeof COUNTS)[number], number>),
+  ...(Object.fromEntries(AMOUNTS.map((name) => [name, 0n])) as Record<(typeof AMOUNTS)[number], bigint>),
+})
+
+/** Totals that begin with what the bank owes already. */
+export const totalsFrom = (brought: bigint): Totals => ({ ...noSums(), openExceptions: 0, brought, carried: brought })
+
+export const carriedBy = (brought: bigint, { paid, gross, refunded, resolved }: Sums): bigint =>
+  brought + paid - gross - refunded + resolved
+
+/** Enters what the bank owes more by a resolution; less where it is negative. */
+export function addResolved(sums: Sums, paise: bigint): void {
+  sums.resolved += paise
+  if (paise > 0n) sums.resolvedPlus += paise
+}
+
+/** Adds the counts and amounts of `sums`. */
+export function addSums(total: Sums, sums: Sums): void {
+  for (const name of COUNTS) total[name] += sums[name]
+  for (const name of AMOUNTS) total[name] += sums[name]
+}
+
+/** Adds the totals of a merchant to those of all. */
+export function addTotals(all: Totals, one: Totals): void {
+  addSums(all, one)
+  all.openExceptions += one.openExceptions
+  all.brought += one.brought
+  all.carried += one.carried
+}
+
+/** Sums by the names under which they are printed and kept; amounts in rupees. Only totals have `openExceptions`. */
+export const spellSums = (sums: Sums & Balance & { openExceptions?: number }) => ({
+  broughtForward: toSumText(sums.brought),
+  payments: sums.paidCount,
+  paid: toSumText(sums.paid),
+  fromDayFile: sums.fromDayFile,
+  settlements: sums.settledCount,
+  settled: toSumText(sums.gross),
+  fee: toSumText(sums.fee),
+  tax: toSumText(sums.tax),
+  net: toSumText(sums.net),
+  refunded: toSumText(sums.refunded),
+  resolved: toSumText(sums.resolved),
+  resolvedPlus: toSumText(sums.resolvedPlus),
+  resolvedMinus: toSumText(sums.resolved - sums.resolvedPlus),
+  carriedForward: toSumText(sums.carried),
+  awaited: toSumText(sums.awaited),
+  // A second name of `awaited`, which stored totals of closed months carry.
+  open: toSumText(sums.awaited),
+  differences: sums.differences,
+  openExceptions: sums.openExceptions,
+})

@@ -1,0 +1,179 @@
+import type { LineFault } from '../../platform/csv/csv.ts'
+import { type Queryable, setLocally } from '../../platform/db/pool.ts'
+import { UTR_OF_ID, utrOfId } from '../../platform/fields.ts'
+
+/**
+ * The payments that rows of a settlement file name: by the bank's reference, by our orderId or refundId, or by the acquirer's
+ * payment id. Each row gets the UTR under which its payment is stored, so that everything else compares one name. A row without a
+ * `utr` gets one.
+ */
+
+/** Creates the table of what is known of the names in `incoming`. */
+export async function preparePaymentNames(client: Queryable): Promise<void> {
+  await client.query(
+    'create temporary table payment_names (line bigint, fact text, utr text, order_id text, reference text) on commit drop',
+  )
+}
+
+/**
+ * Names the payments of the rows in `incoming`. Returns a fault for each row whose names contradict each other, which is left out,
+ * and the lines that name by order_id or acquirer_payment_id no known payment.
+ */
+export async function namePayments(client: Queryable): Promise<{ faults: LineFault[]; unnamed: number[] }> {
+  // Each name is a few look-ups. Joins, and a table for the result: Citus updates no temporary table from a distributed one.
+  await setLocally(client, ['enable_seqscan = off', 'enable_hashjoin = off', 'enable_mergejoin = off'])
+  for (const facts of [REFERENCES, ORDERS, REFUNDS, IDS, FOREIGN_ORDERS, ORDERS_AS_UTR, STORED]) {
+    await client.query(`insert into payment_names (line, fact, utr, order_id, reference) ${facts}`)
+  }
+  await setLocally(client, ['enable_hashjoin = on'])
+  const { rows } = await client.query<NamingRow>(ROWS)
+  const resolved = rows.map((row) => ({ row, ...resolve(row) }))
+  const faults = resolved.flatMap(({ row, fault }) => (fault === undefined ? [] : [{ line: row.line, text: fault }]))
+  if (faults.length > 0) {
+    await client.query('delete from incoming where line = any ($1)', [faults.map(({ line }) => line)])
+  }
+  const named = resolved.flatMap(({ row: { line }, names }) => (names === undefined ? [] : [{ line, ...names }]))
+  if (named.length > 0) {
+    await client.query(
+      `update incoming i
+          set utr = n.utr, payment_utr = n."paymentUtr", given_payment_utr = n."givenPaymentUtr"
+         from json_to_recordset($1) as n (line bigint, utr text, "paymentUtr" text, "givenPaymentUtr" text)
+        where n.line = i.line`,
+      [JSON.stringify(named)],
+    )
+  }
+  return { faults, unnamed: named.flatMap(({ line, isKnown }) => (isKnown ? [] : [line])) }
+}
+
+type Fact = {
+  fact: 'reference' | 'order' | 'refund' | 'id' | 'foreign order' | 'order as utr' | 'stored'
+  /** UTR of the payment; null for an order that is not paid. */
+  utr: string | null
+  orderId: string | null
+  /** The bank's reference of an order's payment, if it is known. */
+  reference: string | null
+}
+
+type NamingRow = {
+  line: number
+  isDeduction: boolean
+  utr: string | null
+  paymentUtr: string | null
+  orderId: string | null
+  paymentId: string | null
+  /** The UTR of a row that has none, while its payment is not known. */
+  ownUtr: string
+  facts: Fact[]
+}
+
+type Names = { utr: string; paymentUtr: string | null; givenPaymentUtr: string | null; isKnown: boolean }
+
+/**
+ * An order_id decides, and an id or a reference chooses among its payments. An id that no payment has is the row's own name: the
+ * acquirer's of a refund, or of a payment that was not reported.
+ */
+function resolve(row: NamingRow): { names: Names; fault?: never } | { names?: never; fault: string } {
+  const of = (fact: Fact['fact']) => row.facts.filter((one) => one.fact === fact)
+  const onlyOf = (fact: Fact['fact']) => (of(fact).length === 1 ? of(fact)[0] : undefined)
+  if (of('order as utr').length > 0) return { fault: ORDER_AS_UTR }
+  const [[order], [refund], byId, byReference] = [of('order'), of('refund'), onlyOf('id'), onlyOf('reference')]
+  const orderId = order?.orderId ?? refund?.orderId
+  if (orderId === undefined && of('foreign order').length > 0) return { fault: FOREIGN_ORDER }
+  const another = Object.entries({ acquirer_payment_id: byId, 'payment_utr or utr': byReference }).find(
+    ([, payment]) => payment && orderId && payment.orderId !== orderId,
+  )
+  if (another) return { fault: `${another[0]} is of a payment of another order than order_id` }
+  if (byId && byReference && byId.utr !== byReference.utr) return { fault: TWO_PAYMENTS }
+  // A second payment of the order that was not reported has another reference.
+  const isOfOrder = row.isDeduction || order?.reference == null || [null, order.reference].includes(row.paymentUtr)
+  const payment = byReference?.utr ?? byId?.utr ?? refund?.utr ?? (isOfOrder ? order?.utr : null) ?? null
+  const isOwnId = row.paymentId !== null && byId === undefined
+  const utr = row.utr ?? (payment === null || isOwnId || of('stored').length > 0 ? row.ownUtr : payment)
+  const unknown = row.paymentId === null ? utr.toUpperCase() : utrOfId(row.paymentId)
+  const givenPaymentUtr = row.paymentUtr ?? (row.isDeduction ? null : unknown)
+  const isNamed = row.orderId !== null || row.paymentId !== null
+  return {
+    names: {
+      utr,
+      paymentUtr: payment ?? (isNamed ? givenPaymentUtr : row.paymentUtr),
+      givenPaymentUtr: isNamed ? givenPaymentUtr : row.paymentUtr,
+      isKnown: payment !== null || !isNamed,
+    },
+  }
+}
+
+const ORDER_AS_UTR = 'utr or payment_utr is our orderId, which is no UTR: give its column as order_id'
+const FOREIGN_ORDER = 'order_id is an order of another merchant'
+const TWO_PAYMENTS = 'acquirer_payment_id and the UTR are of two payments'
+
+/** Stored references of payments are unpadded. */
+const REFERENCE = `regexp_replace(upper(coalesce(i.payment_utr, i.utr)), '^0000(?=[0-9]{12}$)', '')`
+const IS_NAMED = '(i.order_id is not null or i.acquirer_payment_id is not null)'
+
+/** A payment's own UTR has to be looked up only where the row may name another payment. A reference of several payments names none. */
+const REFERENCES = `
+  select i.line, 'reference', p.utr, p.order_id, null
+    from incoming i
+    join payments p on p.mid = i.mid and p.bank_reference = ${REFERENCE}
+    left join payments taken on taken.mid = p.mid and taken.utr = ${REFERENCE} collate "C"
+   where taken.utr is null
+   union
+  select i.line, 'reference', p.utr, p.order_id, null
+    from incoming i
+    join payments p on p.mid = i.mid and p.utr = ${REFERENCE} collate "C"
+   where ${IS_NAMED} or i.utr like '0000%'`
+
+const ORDERS = `
+  select i.line, 'order', p.utr, o.order_id,
+         coalesce(p.bank_reference, case when p.utr is distinct from ${UTR_OF_ID('p.acquirer_payment_id')} then p.utr end)
+    from incoming i
+    join payment_intents o on o.mid = i.mid and o.order_id = i.order_id
+    left join payments p on p.mid = o.mid and p.utr = o.utr collate "C"`
+
+const REFUNDS = `
+  select i.line, 'refund', r.utr, r.order_id, null
+    from incoming i
+    join refunds r on r.mid = i.mid and r.our_refund_id = i.order_id`
+
+const IDS = `
+  select i.line, 'id', p.utr, p.order_id, null
+    from incoming i
+    join payments p on p.mid = i.mid and p.acquirer_payment_id = i.acquirer_payment_id`
+
+const FOREIGN_ORDERS = `
+  select i.line, 'foreign order', null, o.order_id, null
+    from incoming i
+    join payment_intents o on o.order_id = i.order_id
+   where o.mid <> i.mid`
+
+const ORDERS_AS_UTR = `
+  select i.line, 'order as utr', null, o.order_id, null
+    from incoming i
+    join payment_intents o on o.mid = i.mid and o.order_id in (lower(i.utr), lower(i.payment_utr))
+   where 32 in (length(i.utr), length(i.payment_utr))`
+
+/** Of an unknown order the row has a name that says nothing of the order, and that a repeat of the row has too. */
+const OWN_UTR = `coalesce(
+  ${UTR_OF_ID('i.acquirer_payment_id')},
+  'N' || upper(left(encode(sha256(convert_to(concat_ws(' ', i.order_id, i.amount, i.bank_reference_number,
+    extract(epoch from i.initiated_at)), 'UTF8')), 'hex'), 23)))`
+
+/** The row was stored before its payment was known. */
+const STORED = `
+  select i.line, 'stored', s.utr, null, null
+    from incoming i
+    join settlements s on s.mid = i.mid and s.utr = ${OWN_UTR} collate "C"
+   where i.utr is null`
+
+const ROWS = `
+  with known as (
+    delete from payment_names returning line, fact, utr, order_id, reference
+  )
+  select i.line::float8 as line, i.amount < 0 as "isDeduction", i.utr, i.payment_utr as "paymentUtr", i.order_id as "orderId",
+         i.acquirer_payment_id as "paymentId", ${OWN_UTR} as "ownUtr", coalesce(f.facts, '[]') as facts
+    from incoming i
+    left join (
+      select line, json_agg(json_build_object('fact', fact, 'utr', utr, 'orderId', order_id, 'reference', reference)) as facts
+        from known
+       group by line) f using (line)
+   where f.line is not null or ${IS_NAMED}`

@@ -1,0 +1,20 @@
+import { defineList } from '../../platform/lists/list.ts'
+
+export type SettlementStatus = 'SUCCESS' | 'PENDING' | 'FAILED'
+
+/** The bank's payouts. The operator's import writes them; see import.ts. */
+export const SETTLEMENTS = defineList({
+  fields: [
+    ['amount', 'amount'],
+    ['UTR', 'utr'],
+    ['bankReferenceNumber', 'bank_reference_number'],
+    ['status', 'status'],
+    ['merchant_id', 'mid'],
+    ['initiationDate', 'initiated_at', 'moment'],
+    ['created_at', 'created_at', 'moment'],
+  ],
+  from: 'settlements',
+  mid: 'mid',
+  at: 'initiated_at',
+  utr: 'utr',
+})

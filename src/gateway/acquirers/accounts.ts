@@ -1,0 +1,164 @@
+import * as z from 'zod'
+import { allOrNone, checked, listOf, readVariables, secureUrl } from '../../platform/variables.ts'
+
+/** Settings of the acquirers that are set up. `direct` has only the secrets with which its notifications are signed. */
+export type AcquirerSettings = {
+  direct: readonly string[]
+  setu?: SetuSettings | undefined
+  cashfree?: CashfreeSettings | undefined
+  phonepe?: PhonepeSettings | undefined
+}
+
+type Account = {
+  /** The name of an account in the database; undefined for the account `default`, that of the environment. */
+  account?: string | undefined
+  apiUrl: string
+  clientId: string
+  clientSecret: string
+  notificationSecrets: readonly string[]
+}
+
+export type SetuSettings = Account & { loginUrl: string }
+
+export type CashfreeSettings = Account & {
+  /** Whether the account is in Cashfree's sandbox, where no money moves: a web page simulates the customer. */
+  isSandbox?: boolean
+  /** The service's address, below which it takes notifications. Undefined in commands, which create no orders. */
+  publicUrl?: string | undefined
+}
+
+export type PhonepeSettings = Account & {
+  loginUrl: string
+  /** PhonePe's version of the client's credentials. */
+  clientVersion: string
+  /** Whether the account is in PhonePe's sandbox, where no money moves: a web page simulates the customer. */
+  isSandbox?: boolean
+}
+
+const isPrintable = (text: string) => /^[!-~]+$/.test(text)
+
+/** The variables that hold the accounts at acquirers. Each may also be set as `NAME_FILE`, the path of a file. */
+export const ACCOUNT_VARIABLES = {
+  SETU_API_URL: secureUrl.default('https://umap.setu.co'),
+  SETU_LOGIN_URL: secureUrl.default('https://accountservice.setu.co/v1/users/login'),
+  SETU_CLIENT_ID: z.string().optional(),
+  SETU_CLIENT_SECRET: z.string().optional(),
+  SETU_NOTIFICATION_SECRETS: listOf('must be one or several secrets of 20 to 50 letters and digits each', (secret) =>
+    /^[A-Za-z0-9]{20,50}$/.test(secret),
+  ).optional(),
+  CASHFREE_API_URL: secureUrl.default('https://api.cashfree.com/pg'),
+  CASHFREE_CLIENT_ID: checked('must be letters, digits and signs of ASCII, without blanks', isPrintable).optional(),
+  CASHFREE_CLIENT_SECRET: listOf('must be one or several secrets without blanks', isPrintable).optional(),
+  PHONEPE_API_URL: secureUrl.default('https://api.phonepe.com/apis/pg'),
+  PHONEPE_LOGIN_URL: secureUrl.default('https://api.phonepe.com/apis/identity-manager/v1/oauth/token'),
+  PHONEPE_CLIENT_ID: z.string().optional(),
+  PHONEPE_CLIENT_VERSION: checked('must be a whole number', (text) => /^\d{1,9}$/.test(text)).optional(),
+  PHONEPE_CLIENT_SECRET: z.string().optional(),
+  PHONEPE_WEBHOOK_USER: checked('must be 5 to 20 letters, digits and _', (text) => /^\w{5,20}$/.test(text)).optional(),
+  PHONEPE_WEBHOOK_PASSWORD: listOf('must be one or several passwords without blanks', isPrintable).optional(),
+}
+
+type Variables = z.output<z.ZodObject<typeof ACCOUNT_VARIABLES>>
+
+/** Settings by which accounts are checked. Commands pass no `publicUrl`, because they take no notifications. */
+export type Service = { production: boolean; publicUrl?: string | undefined }
+
+/** Kinds of accounts in metrics: a label for each account would have no bound. */
+export const ACCOUNT_KINDS = ['default', 'own', 'disabled'] as const
+export type AccountKind = (typeof ACCOUNT_KINDS)[number]
+
+/** `default` is an account of the environment, `own` one of the database, which merchants have for themselves. */
+export const accountKind = (name: string, isDisabled: boolean): AccountKind =>
+  !name.includes(':') ? 'default' : isDisabled ? 'disabled' : 'own'
+
+/** An account's name, as merchants, orders and refunds carry it: `setu` for the account `default`, else `setu:acme`. */
+export const accountName = (acquirer: string, account?: string) =>
+  account === undefined || account === 'default' ? acquirer : `${acquirer}:${account}`
+
+/** The acquirer of the account `name`, and the account unless it is `default`. */
+export function splitAccountName(name: string): { acquirer: string; account: string | undefined } {
+  const [acquirer = '', account] = name.split(':')
+  return { acquirer, account }
+}
+
+/**
+ * The settings of the account `name` from the lines `NAME=value` of `text`, under the names of the environment. Throws an
+ * Error for the operator that repeats no value.
+ */
+export function readAccount(name: string, text: string, service: Service): Account {
+  const { acquirer, account } = splitAccountName(name)
+  const names = Object.keys(ACCOUNT_VARIABLES).filter((one) => one.startsWith(`${acquirer.toUpperCase()}_`))
+  const lines = text.split('\n').filter((line) => line.trim() !== '' && !line.startsWith('#'))
+  const values = Object.fromEntries(
+    lines.map((line) => [line.replace(/=.*/s, '').trim(), line.replace(/^[^=]*=?/, '').trim()]),
+  )
+  if (!Object.keys(values).every((one) => names.includes(one))) {
+    throw new Error(`give one NAME=value a line, of the names ${names.join(', ')}`)
+  }
+  const accounts = readAccounts(readVariables(z.object(ACCOUNT_VARIABLES), values), service)
+  const settings = accounts[acquirer as keyof typeof accounts]
+  if (settings === undefined) throw new Error(`give the credentials of ${acquirer}, of the names ${names.join(', ')}`)
+  return { ...settings, account }
+}
+
+/** The accounts that are set up. Throws an Error for the operator when only some credentials of one are set. */
+export const readAccounts = (variables: Variables, service: Service): Omit<AcquirerSettings, 'direct'> => ({
+  setu: setuAccount(variables, service),
+  cashfree: cashfreeAccount(variables, service),
+  phonepe: phonepeAccount(variables, service),
+})
+
+function setuAccount(variables: Variables, service: Service): SetuSettings | undefined {
+  const { SETU_API_URL: apiUrl, SETU_CLIENT_ID, SETU_CLIENT_SECRET, SETU_NOTIFICATION_SECRETS } = variables
+  const account = allOrNone('Setu', { SETU_CLIENT_ID, SETU_CLIENT_SECRET, SETU_NOTIFICATION_SECRETS })
+  if (account === undefined) return undefined
+  checkSandbox(apiUrl, 'umap-uat-core.setu.co', 'SETU_API_URL', service)
+  return {
+    apiUrl,
+    loginUrl: variables.SETU_LOGIN_URL,
+    clientId: account.SETU_CLIENT_ID,
+    clientSecret: account.SETU_CLIENT_SECRET,
+    notificationSecrets: account.SETU_NOTIFICATION_SECRETS,
+  }
+}
+
+/** Cashfree signs notifications with one of the account's client secrets, so all of them are accepted. */
+function cashfreeAccount(variables: Variables, service: Service): CashfreeSettings | undefined {
+  const { CASHFREE_API_URL: apiUrl, CASHFREE_CLIENT_ID, CASHFREE_CLIENT_SECRET } = variables
+  const account = allOrNone('Cashfree', { CASHFREE_CLIENT_ID, CASHFREE_CLIENT_SECRET })
+  if (account === undefined) return undefined
+  const isSandbox = checkSandbox(apiUrl, 'sandbox.cashfree.com', 'CASHFREE_API_URL', service)
+  const { CASHFREE_CLIENT_ID: clientId, CASHFREE_CLIENT_SECRET: notificationSecrets } = account
+  const [clientSecret = ''] = notificationSecrets
+  return { apiUrl, isSandbox, clientId, clientSecret, notificationSecrets, publicUrl: service.publicUrl }
+}
+
+/** Webhooks of PhonePe's kind SHA have a user and a password, which are one secret; those of its kind HMAC have a key. */
+function phonepeAccount(variables: Variables, service: Service): PhonepeSettings | undefined {
+  const { PHONEPE_CLIENT_ID, PHONEPE_CLIENT_VERSION, PHONEPE_CLIENT_SECRET, PHONEPE_WEBHOOK_PASSWORD } = variables
+  const credentials = { PHONEPE_CLIENT_ID, PHONEPE_CLIENT_VERSION, PHONEPE_CLIENT_SECRET, PHONEPE_WEBHOOK_PASSWORD }
+  const account = allOrNone('PhonePe', credentials)
+  if (account === undefined) return undefined
+  const { PHONEPE_API_URL: apiUrl, PHONEPE_LOGIN_URL: loginUrl, PHONEPE_WEBHOOK_USER: user } = variables
+  return {
+    apiUrl,
+    isSandbox: checkSandbox(apiUrl, 'api-preprod.phonepe.com', 'PHONEPE_API_URL', service),
+    loginUrl,
+    clientId: account.PHONEPE_CLIENT_ID,
+    clientVersion: account.PHONEPE_CLIENT_VERSION,
+    clientSecret: account.PHONEPE_CLIENT_SECRET,
+    notificationSecrets: account.PHONEPE_WEBHOOK_PASSWORD.map((password) => (user ? `${user}:${password}` : password)),
+  }
+}
+
+/** Returns whether an account is in the acquirer's sandbox at `host`. Throws in production. */
+function checkSandbox(apiUrl: string, host: string, variable: string, { production }: Service): boolean {
+  // A name with the dot of the DNS root is the same host.
+  const isSandbox = new URL(apiUrl).hostname.replace(/\.+$/, '') === host
+  if (isSandbox && production) {
+    throw new Error(
+      `${variable} must not be the sandbox in production, where a simulated payment marks an order as paid: to try things out, set NODE_ENV=development`,
+    )
+  }
+  return isSandbox
+}

@@ -1,0 +1,66 @@
+import { AcquirerError } from '../../errors.ts'
+import type { Limits } from '../../limits.ts'
+import type { JobSource } from '../../platform/scheduler.ts'
+import type { DueRefund, DueRefunds } from '../refunds/due-refunds.ts'
+import type { RefundUpdates } from '../refunds/record-update.ts'
+import type { RefundUpdate } from '../refunds/refund.ts'
+import { acquirerQueues, type ClientOf, ignoreAcquirerError } from './acquirer-queues.ts'
+import type { AcquirerClient } from './client.ts'
+
+const HOUR_MS = 3_600_000
+/** A refund that the acquirer still does not know a day after it was sent is left to a person to decide. */
+const UNSURE_AFTER_MS = 24 * HOUR_MS
+const WITHOUT_AN_END_AFTER_MS = 5 * 24 * HOUR_MS
+
+type Refunding = Pick<Required<AcquirerClient>, 'refund' | 'getRefund'> & Pick<AcquirerClient, 'repeatsRefunds'>
+
+type Dependencies = {
+  due: DueRefunds
+  updates: RefundUpdates
+  clientOf: ClientOf
+  now: () => Date
+  limits: Pick<Limits['acquirers'], 'dueAtOnce'>
+}
+
+/** The job source that sends new refunds and queries refunds that are under way. */
+export function dueRefunds({ due, updates, clientOf, now, limits: { dueAtOnce } }: Dependencies): JobSource {
+  async function carryOut(refund: DueRefund, client: Refunding): Promise<void> {
+    const isToSend = refund.acquirerRefundId === null && (refund.sentAt === null || client.repeatsRefunds === true)
+    await (isToSend ? send(refund, client) : ask(refund, client)).catch(ignoreAcquirerError)
+    if (now().getTime() - refund.madeAt.getTime() >= WITHOUT_AN_END_AFTER_MS) {
+      await updates.needPerson(refund, 'refund without an end', now())
+    }
+  }
+
+  async function send(refund: DueRefund, client: Refunding): Promise<void> {
+    const sentAt = now()
+    if (!(await due.markSent(refund, sentAt, client.repeatsRefunds === true))) return
+    try {
+      await record(refund, await client.refund(refund), 'answer')
+    } catch (error) {
+      if (error instanceof AcquirerError && error.isUndone) await due.unmarkSent(refund, sentAt)
+      throw error
+    }
+  }
+
+  async function ask(refund: DueRefund, client: Refunding): Promise<void> {
+    const update = await client.getRefund(refund)
+    if (update) return record(refund, update, 'enquiry')
+    const { sentAt, acquirerRefundId } = refund
+    const isUnsure = acquirerRefundId === null && sentAt && now().getTime() - sentAt.getTime() >= UNSURE_AFTER_MS
+    if (isUnsure) await updates.needPerson(refund, 'refund unsure', now())
+  }
+
+  async function record(refund: DueRefund, update: RefundUpdate, source: string): Promise<void> {
+    await updates.record(refund, update, source, now())
+    if (update.payment && !refund.payment) await due.savePaymentNames(refund, update.payment)
+  }
+
+  const refunding: ClientOf = async (account) => {
+    const client = await clientOf(account)
+    return client?.refund && client
+  }
+  return acquirerQueues('refunds at acquirers', refunding, due, { dueAtOnce, now }, (refund, client) =>
+    carryOut(refund, client as Refunding),
+  )
+}

@@ -1,0 +1,133 @@
+import * as z from 'zod'
+import { errorText, text } from '../../../platform/fields.ts'
+import { bankAmount, toPaise } from '../../../platform/money.ts'
+import type { HttpClient, HttpRequest } from '../../../platform/outbound/http-client.ts'
+import { readFailure } from '../../payments/failure-reasons.ts'
+import type { FinalStatus, PaymentReport } from '../../payments/outcome.ts'
+import type { RefundStatus, RefundUpdate } from '../../refunds/refund.ts'
+import type { CashfreeSettings } from '../accounts.ts'
+import { parseExact } from '../exact-json.ts'
+import { createJsonRequest, failed, type JsonAnswer, orAbsent, shortText } from '../json-request.ts'
+import { bankReference, isoTime, paymentId } from '../notification.ts'
+
+/** Requests to Cashfree, and the fields of answers and notifications. Numbers are read as text: see exact-json.ts. */
+
+export const NAME = 'cashfree'
+const API_VERSION = '2025-01-01'
+
+/** Sends a request. Throws unless the answer's HTTP status is in `expected`. With `isOpen` no credentials are sent. */
+export type CashfreeRequest = (
+  request: { method: 'GET' | 'POST' | 'PATCH'; path: string; body?: object; isOpen?: true } & Pick<
+    HttpRequest,
+    'limit'
+  >,
+  signal: AbortSignal | undefined,
+  expected: readonly number[],
+) => Promise<JsonAnswer>
+
+export function createCashfreeRequest(
+  { apiUrl, clientId, clientSecret }: CashfreeSettings,
+  http: HttpClient,
+): CashfreeRequest {
+  const requestJson = createJsonRequest(http, parseExact)
+  const credentials = { 'x-client-id': clientId, 'x-client-secret': clientSecret }
+  return async ({ path, isOpen, ...request }, signal, expected) => {
+    const headers = { 'x-api-version': API_VERSION, ...(!isOpen && credentials) }
+    const answer = await requestJson({ ...request, url: `${apiUrl}/${path}`, headers, signal })
+    if (expected.includes(answer.status)) return answer
+    throw failed('Cashfree', answer, 'check CASHFREE_CLIENT_ID, CASHFREE_CLIENT_SECRET and the rights of that account')
+  }
+}
+
+/** An identifier at Cashfree. In Cashfree's older samples identifiers are numbers, which parseExact returns as text. */
+const cashfreeId = z
+  .string(errorText('must be text'))
+  .regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be an identifier of Cashfree')
+
+/** Reads rupees with at most two decimals, and returns paise. */
+export const rupees = bankAmount.transform(toPaise)
+
+/** Statuses of payments that have ended; a payment of any other status is under way. */
+export const PAYMENT_ENDS = new Map<unknown, FinalStatus>([
+  ['SUCCESS', 'SUCCESS'],
+  ...['FAILED', 'USER_DROPPED', 'CANCELLED', 'VOID'].map((word) => [word, 'FAIL'] as const),
+])
+
+/**
+ * Fields of a payment in answers and notifications. A payment with an identifier or time in an unknown form is recorded
+ * without this field.
+ */
+export const paymentFields = {
+  order_id: text(64),
+  payment_status: z.string(errorText('must be text')),
+  payment_amount: bankAmount,
+  payment_currency: z.literal('INR', errorText('must be INR')).optional(),
+  bank_reference: bankReference,
+  payment_time: orAbsent(isoTime).catch(undefined),
+  cf_payment_id: paymentId,
+  payment_message: z.string().optional().catch(undefined),
+  error_details: z.unknown().optional(),
+}
+
+type Payment = z.output<z.ZodObject<typeof paymentFields>>
+
+/**
+ * Returns undefined while the payment is under way. `account` is the name of our account, `orderId` the order that the
+ * caller expects.
+ */
+export function toPaymentReport(account: string, orderId: string, payment: Payment): PaymentReport | undefined {
+  const status = PAYMENT_ENDS.get(payment.payment_status)
+  const failure = status === 'FAIL' ? failureOf(payment) : undefined
+  if (status === undefined || failure === 'under way') return undefined
+  return {
+    orderId,
+    status,
+    utr: payment.bank_reference,
+    amount: payment.payment_amount,
+    paidAt: payment.payment_time,
+    acquirer: { name: account, id: payment.order_id },
+    names: payment.cf_payment_id === undefined ? undefined : { id: payment.cf_payment_id },
+    failure,
+  }
+}
+
+/**
+ * NPCI's code stands in `error_code_raw`, or at the begin of the message: `ZM::…`. There `01` is not NPCI's code of a
+ * payment under way, since Cashfree's document has `01::REJECTED`. `error_reason` auth_declined says nothing of a cause.
+ */
+function failureOf({ payment_status: status, payment_message: message, error_details: details }: Payment) {
+  const { error_code_raw: code, error_reason: reason } = (details ?? {}) as Record<string, unknown>
+  const [, begin] = /^(?!01)([A-Z0-9]{2,3})::/.exec(message ?? '') ?? []
+  const isLeft = status === 'USER_DROPPED' || status === 'CANCELLED'
+  const byBank = reason === 'bank_rejected' ? 'bank_unavailable' : undefined
+  return readFailure([code, begin], isLeft ? 'not_authorised_in_time' : byBank)
+}
+
+const REFUND_STATES = new Map<string, RefundStatus>([
+  ['SUCCESS', 'SUCCESS'],
+  ...['PENDING', 'ONHOLD'].map((word) => [word, 'PENDING'] as const),
+  ...['CANCELLED', 'FAILED'].map((word) => [word, 'FAIL'] as const),
+])
+
+/** Fields of a refund in answers and notifications. */
+export const refundFields = {
+  order_id: text(64),
+  cf_refund_id: cashfreeId,
+  refund_status: z.string(errorText('must be text')),
+  refund_amount: rupees,
+  refund_arn: z.unknown().optional(),
+}
+
+export function toRefundUpdate(refund: z.output<z.ZodObject<typeof refundFields>>): RefundUpdate & { amount: number } {
+  const { order_id: orderId, cf_refund_id: id, refund_status: word, refund_amount: amount, refund_arn: arn } = refund
+  const status = REFUND_STATES.get(word)
+  return {
+    status: status ?? 'PENDING',
+    unknownStatus: status === undefined ? (shortText(word) ?? '?') : undefined,
+    orderId,
+    id,
+    amount,
+    reference: shortText(arn) ?? '',
+    reason: status === 'FAIL' ? shortText(word) : undefined,
+  }
+}

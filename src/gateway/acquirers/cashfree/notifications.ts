@@ -1,0 +1,99 @@
+import * as z from 'zod'
+import { badRequest, unsigned } from '../../../errors.ts'
+import { errorText, text } from '../../../platform/fields.ts'
+import { bodyCheck } from '../../../platform/http/input.ts'
+import { HIGHEST_MAX_RUPEES } from '../../../platform/money.ts'
+import { isOrderId } from '../../payments/intent.ts'
+import type { RefundUpdate } from '../../refunds/refund.ts'
+import { accountName, type CashfreeSettings } from '../accounts.ts'
+import { parseExact } from '../exact-json.ts'
+import {
+  bankReference,
+  type Fields,
+  isSigned,
+  type Notification,
+  type Notifications,
+  namedWithSuccess,
+  onlyFields,
+} from '../notification.ts'
+import { NAME, PAYMENT_ENDS, paymentFields, refundFields, toPaymentReport, toRefundUpdate } from './http.ts'
+
+/** The fields that are read from a payment event. Cashfree also sends customer data, which is not read. */
+const PaymentEvent = z
+  .object(paymentFields)
+  .superRefine(namedWithSuccess('payment_status', 'SUCCESS', ['bank_reference', 'cf_payment_id']))
+
+const RefundEvent = z.object({
+  refund_id: text(64).optional(),
+  refund_type: z.string(errorText('must be text')).optional(),
+  bank_reference: bankReference,
+  cf_payment_id: paymentFields.cf_payment_id,
+  ...refundFields,
+})
+
+const part = (shape: z.core.$ZodLooseShape = {}) => z.looseObject(shape, errorText('must be an object')).nullish()
+
+/** The parts that every event may have. Each is read only from an event that has it. */
+const AnyEvent = z.object({
+  type: z.string(errorText('must be text')).optional(),
+  data: part({
+    order: part(),
+    payment: part({ payment_status: z.string(errorText('must be text')).nullish() }),
+    refund: part(),
+    auto_refund: part(),
+  }),
+})
+
+const checkEvent = bodyCheck(AnyEvent)
+const checkPayment = bodyCheck(PaymentEvent)
+const checkRefund = bodyCheck(RefundEvent)
+
+type Event = { data?: Partial<Record<'order' | 'payment' | 'refund' | 'auto_refund' | 'error_details', Fields>> }
+
+/** Returns undefined for an event that changes nothing; the fields of such an event are not checked. */
+function readEvent(account: string, fields: Fields): Notification | undefined {
+  const { data } = checkEvent(fields) as Event
+  const refund = data?.refund ?? data?.auto_refund
+  if (refund) return { refund: readRefund(refund, data?.auto_refund !== undefined) }
+  if (!PAYMENT_ENDS.has(data?.payment?.payment_status)) return undefined
+  const event = checkPayment({ ...data?.payment, order_id: data?.order?.order_id, error_details: data?.error_details })
+  const payment = toPaymentReport(account, event.order_id, event)
+  return payment && { payment }
+}
+
+function readRefund(fields: Fields, isAutomatic: boolean): RefundUpdate {
+  const event = checkRefund({ ...fields })
+  const { bank_reference: utr, cf_payment_id: paymentId, refund_type: type = 'MERCHANT_INITIATED' } = event
+  const update = toRefundUpdate(event)
+  // A refund that a person has made in Cashfree's dashboard has a refund_id that is not in the form of our identifiers.
+  const ourRefundId = (event.refund_id ?? '').toLowerCase()
+  if (!isAutomatic && type === 'MERCHANT_INITIATED' && isOrderId(ourRefundId)) return { ...update, ourRefundId }
+  if (update.amount < 1 || update.amount > HIGHEST_MAX_RUPEES * 100) throw badRequest(AMOUNT_RULE)
+  const payment = paymentId === undefined ? undefined : { id: paymentId }
+  return { ...update, acquirerInitiated: true, utr, payment }
+}
+
+const AMOUNT_RULE = `refund_amount must be rupees from 0.01 to ${HIGHEST_MAX_RUPEES}`
+
+const SIGNATURE =
+  'Send x-webhook-signature: base64 of the HMAC-SHA256 of x-webhook-timestamp and the body, nothing between them'
+
+/** The fields of an unreadable notification that are stored. Other fields, and a reason in words, may hold customer data. */
+const KEPT = [
+  ...['type', 'event_time', 'data', 'order', 'payment', 'refund', 'auto_refund', 'order_amount'],
+  ...[...Object.keys(PaymentEvent.shape), ...Object.keys(RefundEvent.shape)],
+].filter((name) => name !== 'payment_message' && name !== 'error_details')
+
+export const cashfreeNotifications = ({ account, notificationSecrets }: CashfreeSettings): Notifications => ({
+  parse: parseExact,
+  // A notification may have any age: Cashfree does not say whether a repeat has a new time, and repeats change nothing.
+  read: (fields) => readEvent(accountName(NAME, account), fields),
+  requireSignature({ headers }, body) {
+    const { 'x-webhook-signature': signature, 'x-webhook-timestamp': at } = headers
+    if (typeof at !== 'string' || !isSigned(signature, notificationSecrets, at, body)) throw unsigned(SIGNATURE)
+  },
+  orderIdOf({ data }: Event) {
+    return (data?.order ?? data?.refund ?? data?.auto_refund)?.order_id
+  },
+  keep: (body) => onlyFields(body, KEPT),
+})

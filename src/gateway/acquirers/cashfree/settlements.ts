@@ -1,0 +1,147 @@
+import * as z from 'zod'
+import { text, UTR } from '../../../platform/fields.ts'
+import { toPaise } from '../../../platform/money.ts'
+import type { ReadSettled, SettledEvent } from '../acquirer.ts'
+import { type JsonAnswer, notBelieved, shortText } from '../json-request.ts'
+import { paymentId } from '../notification.ts'
+import type { CashfreeRequest } from './http.ts'
+
+const PAGE_EVENTS = 1_000
+/**
+ * 500 pages hold 500,000 events. A day has at most 432,000, because Cashfree takes 200 orders and 100 refunds a minute.
+ * With PAUSE_MS after each page, 500 pages take 17 minutes.
+ */
+const MOST_PAGES = 500
+/** Limits of the time and size of one page's answer: an event has 2 to 3 kB. */
+const LIMIT = { ms: 30_000, bytes: 16 * 1024 * 1024 }
+/** Pause between two pages: Cashfree allows 30 calls of its reconciliation a minute. */
+const PAUSE_MS = 2_000
+
+/** Values that mean an absent field. Cashfree's own samples also contain null as a text. */
+const NOTHING: readonly unknown[] = [null, '', 'null', 'null,']
+const orNothing = <S extends z.ZodType>(schema: S) =>
+  z.preprocess((value) => (NOTHING.includes(value) ? undefined : value), schema.optional())
+
+const told = orNothing(text(255))
+const word = z
+  .string()
+  .regex(/^[A-Z_]{1,40}$/)
+  .catch('?')
+
+const RUPEES_RULE = 'must be rupees with at most two decimals'
+const paise = orNothing(
+  z
+    .string(RUPEES_RULE)
+    .regex(/^-?[0-9]{1,12}(\.[0-9]{1,2})?$/, RUPEES_RULE)
+    .transform((amount) => (amount.startsWith('-') ? -toPaise(amount.slice(1)) : toPaise(amount))),
+)
+
+const Event = z
+  .object({
+    event_details: z.object({
+      event_id: told,
+      event_type: word,
+      event_status: word,
+      sale_type: word,
+      event_amount: paise,
+      event_settlement_amount: paise,
+      event_service_charge: paise,
+      event_service_tax: paise,
+    }),
+    order_details: z.object({ order_id: told }).nullish(),
+    payment_details: z.object({ bank_reference: told, cf_payment_id: paymentId }).nullish(),
+    refund_details: z.object({ refund_arn: told }).nullish(),
+    settlement_details: z.object({ utr: told, settlement_initiated_on: told, settlement_date: told }).nullish(),
+  })
+  .refine(
+    ({ event_details: event, settlement_details: payout }) =>
+      event.event_settlement_amount !== undefined || !payout?.utr,
+    { path: ['event_settlement_amount'], error: 'is required with utr' },
+  )
+
+const Page = z
+  .object({ cursor: orNothing(z.string()), limit: z.unknown().optional(), data: z.array(Event).nullish() })
+  .refine((page) => Object.keys(page).length > 0)
+
+type EventDetails = z.output<typeof Event>['event_details']
+
+export function cashfreeSettled(request: CashfreeRequest): ReadSettled {
+  return async function* ({ from, to }, pause) {
+    const filters = { start_date: `${from}T00:00:00+05:30`, end_date: `${to}T23:59:59+05:30` }
+    const cursors = new Set<string>()
+    for (let cursor: string | undefined; ; await pause(PAUSE_MS)) {
+      const body = { pagination: { limit: PAGE_EVENTS, cursor }, filters }
+      const page = { method: 'POST', path: 'settlement/recon', body, limit: LIMIT } as const
+      const answer = await request(page, AbortSignal.timeout(LIMIT.ms), [200])
+      const { data, cursor: next } = readPage(answer)
+      if (!data || data.length === 0) return
+      yield data.map(toSettled)
+      if (next === undefined) return
+      if (cursors.has(next))
+        throw notBelieved(answer, 'Cashfree told of the same settlements again: its pages have no end')
+      if (cursors.add(next).size === MOST_PAGES) throw notBelieved(answer, TOO_MANY)
+      cursor = next
+    }
+  }
+}
+
+const TOO_MANY = `Cashfree told of ${MOST_PAGES} pages and more: pull fewer days at once; if it was one day, ask Cashfree`
+
+function readPage(answer: JsonAnswer): z.output<typeof Page> {
+  const { data: page, error } = Page.safeParse(answer.body)
+  if (page) return page
+  const [{ path, message }] = error.issues as [z.core.$ZodIssue]
+  const told = answer.body as { data?: { event_details?: { event_id?: unknown } }[] } | undefined
+  const event = shortText(told?.data?.[Number(path[1])]?.event_details?.event_id)
+  const fault = event === undefined ? '' : `: ${String(path.at(-1))} of event ${event} ${message}`
+  throw notBelieved(answer, `Cashfree told of settlements in a form that is not known${fault}`)
+}
+
+/** Types of events that take a payment back and become lines with a negative amount. */
+const TAKEN_BACK = ['REFUND', 'DISPUTE', 'CHARGEBACK']
+
+function toSettled({ event_details: event, ...details }: z.output<typeof Event>): SettledEvent {
+  const { event_type: type, event_status: status } = event
+  const takesBack = TAKEN_BACK.includes(type) && event.sale_type !== 'CREDIT'
+  const isDebit = takesBack || event.sale_type === 'DEBIT'
+  const told = event.event_settlement_amount ?? event.event_amount ?? 0
+  // Cashfree writes the amount of a debit with or without a minus sign.
+  const amount = isDebit ? -Math.abs(told) : told
+  const kind = status === 'SUCCESS' ? type : `${type} ${status}`
+  // A pending refund or chargeback may be deducted already, so it becomes a settlement line too.
+  const isLine = takesBack
+    ? amount < 0 && !['FAILED', 'CANCELLED'].includes(status)
+    : amount >= 0 && type === 'PAYMENT' && status === 'SUCCESS' && !isDebit
+  const payout = details.settlement_details
+  const payoutUtr = isLine || status === 'SUCCESS' ? payout?.utr : undefined
+  const paidOutAt = payout?.settlement_initiated_on ?? payout?.settlement_date
+  if (!isLine) return { kind, amount, payoutUtr, paidOutAt }
+  const { bank_reference: reference, cf_payment_id: id } = details.payment_details ?? {}
+  const line = {
+    orderId: details.order_details?.order_id,
+    ...(takesBack && namesOf(event, details.refund_details?.refund_arn)),
+    payment: { id, utr: reference },
+    ...chargesOf(event, takesBack),
+    initiatedAt: payout?.settlement_initiated_on,
+    createdAt: payout?.settlement_date,
+  }
+  return { kind, amount, payoutUtr, paidOutAt, line }
+}
+
+/** The `utr` of a deduction: the bank's reference of a refund, if known, or else Cashfree's identifier of the event. */
+function namesOf({ event_type: type, event_id: id }: EventDetails, arn = '') {
+  const own = id && `E${id}`
+  return type === 'REFUND' && UTR.test(arn) ? { utr: arn, earlierUtr: own } : { utr: own }
+}
+
+/**
+ * Fee and tax that were deducted from this payout, found by comparing the two amounts: negative if they were returned
+ * with a refund, 0 if they are billed elsewhere. The settled amount plus both equals what was paid, or what went back.
+ */
+function chargesOf({ event_amount: whole, ...event }: EventDetails, takesBack: boolean) {
+  const { event_settlement_amount: settled = 0, event_service_charge: fee, event_service_tax: tax } = event
+  const charged = Math.abs(fee ?? 0) + Math.abs(tax ?? 0)
+  const kept = whole === undefined ? charged : (Math.abs(whole) - Math.abs(settled)) * (takesBack ? -1 : 1)
+  const times = [1, 0, ...(takesBack ? [-1] : [])].find((times) => kept === times * charged) ?? 1
+  return { fee: fee && Math.abs(fee) * times, tax: tax && Math.abs(tax) * times }
+}

@@ -1,0 +1,118 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import * as z from 'zod'
+import { badRequest, notificationUnsigned } from '../../../errors.ts'
+import { errorText, reportedUtr, text } from '../../../platform/fields.ts'
+import { operation } from '../../../platform/http/operation.ts'
+import { bankAmount } from '../../../platform/money.ts'
+import { failureFields, failureIn } from '../../payments/failure-reasons.ts'
+import type { Acquirer } from '../acquirer.ts'
+import {
+  isoTime,
+  NOTIFICATION_RECORDED,
+  NOTIFICATION_REFUSALS,
+  type NotificationDependencies,
+  recordNotification,
+  requiredWithSuccess,
+} from '../notification.ts'
+
+export const PaymentNotification = z
+  .object({
+    orderId: text(64).meta({ description: 'Our `orderId`: the parameter `tr` of the UPI link.' }),
+    status: z.enum(['SUCCESS', 'FAIL', 'REJECT'], errorText('must be SUCCESS, FAIL or REJECT')),
+    UTR: reportedUtr
+      .meta({
+        description:
+          'Unique transaction reference; needed with SUCCESS. Upper and lower case are the same. It also tells failed attempts apart.',
+      })
+      .optional(),
+    amount: bankAmount.meta({ description: 'Rupees with at most two decimals.' }),
+    paidAt: isoTime
+      .meta({
+        description: 'When the money moved, or the attempt failed, in ISO 8601 with its zone; needed with SUCCESS.',
+      })
+      .optional(),
+    ...failureFields,
+  })
+  .superRefine(requiredWithSuccess('status', 'SUCCESS', ['UTR', 'paidAt']))
+  // The rule of requiredWithSuccess as JSON Schema: UTR and paidAt are required unless the status is FAIL or REJECT.
+  .meta({ anyOf: [{ properties: { status: { enum: ['FAIL', 'REJECT'] } } }, { required: ['UTR', 'paidAt'] }] })
+
+export const paymentNotification = operation({
+  path: '/acquirer/paymentNotification',
+  tag: 'Acquirer',
+  summary: 'Tell of a payment',
+  description:
+    'The acquirer calls it, signed. May be repeated, in any order: the answer stays the same. FAIL and REJECT are attempts: send ' +
+    'one for each, with its UTR or its time. On 5xx, and when no answer comes, send it again.',
+  access: 'signature',
+  body: {
+    name: 'PaymentNotification',
+    schema: PaymentNotification,
+    example: {
+      orderId: '019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3',
+      status: 'SUCCESS',
+      UTR: '523504870405',
+      amount: '200.00',
+      paidAt: '2026-11-21T15:40:12+05:30',
+    },
+  },
+  refusals: [badRequest('UTR is required with SUCCESS'), notificationUnsigned(), ...NOTIFICATION_REFUSALS],
+  answer: NOTIFICATION_RECORDED,
+  route: { config: { acquirer: 'direct' } },
+  handle: (dependencies: NotificationDependencies) => {
+    return async ({ body }) => {
+      const { orderId, status, UTR: utr, amount, paidAt } = body
+      const failure = failureIn(body)
+      if (failure === 'under way') return {}
+      return recordNotification(dependencies, {
+        orderId,
+        status,
+        utr,
+        amount,
+        paidAt,
+        acquirer: { name: 'direct' },
+        failure,
+      })
+    }
+  },
+})
+
+/** With `direct` this service makes the links, and the payee's bank sends notifications in our own form. */
+export const direct: Acquirer<{ direct: readonly string[] }> = {
+  variables: 'ACQUIRER_SECRETS',
+  notifications({ direct: secrets }) {
+    if (secrets.length === 0) return undefined
+    return {
+      requireSignature(request, body, now) {
+        if (!isSignedInTime(request.headers['x-signature'], body, secrets, now)) throw notificationUnsigned()
+      },
+      orderIdOf: ({ orderId }) => orderId,
+      keep: (body) => body,
+    }
+  },
+}
+
+/** Largest age of a signature in either direction: an older one may be a replay, a future one shows a wrong clock. */
+const TOLERANCE_SECONDS = 300
+
+/**
+ * Whether `header` (`t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">`) signs these very bytes with one of `secrets`,
+ * at a time within 5 minutes of `now`. Every secret and every v1 is compared, so that the duration reveals nothing.
+ */
+function isSignedInTime(header: unknown, body: Buffer, secrets: readonly string[], now: Date): boolean {
+  if (typeof header !== 'string' || header.length > 1_024) return false
+  const parts = header.split(',').map((part) => part.trim().split('='))
+  const times = parts.filter(([name]) => name === 't').map(([, value]) => value ?? '')
+  const [time] = times
+  if (time === undefined || times.length > 1 || !/^\d{1,12}$/.test(time)) return false
+  if (Math.abs(now.getTime() / 1000 - Number(time)) > TOLERANCE_SECONDS) return false
+  const signatures = parts
+    .filter(([name, value]) => name === 'v1' && /^[0-9a-f]{64}$/i.test(value ?? ''))
+    .map(([, value]) => Buffer.from(value ?? '', 'hex'))
+  let signed = false
+  for (const secret of secrets) {
+    const expected = createHmac('sha256', secret).update(`${time}.`).update(body).digest()
+    for (const signature of signatures) signed = timingSafeEqual(expected, signature) || signed
+  }
+  return signed
+}

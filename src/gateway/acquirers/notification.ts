@@ -1,0 +1,264 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import * as z from 'zod'
+import { Failure, notFound, notificationRefused, orderNotFound, requestTimeout } from '../../errors.ts'
+import { errorText, reportedUtr, utrOfId } from '../../platform/fields.ts'
+import { registerSignedJson } from '../../platform/http/input.ts'
+import { success } from '../../platform/http/operation.ts'
+import type { Enquiries } from '../payments/enquiries.ts'
+import { isOrderId } from '../payments/intent.ts'
+import type { Contradiction, PaymentReport } from '../payments/outcome.ts'
+import type { Reports } from '../payments/reports.ts'
+import type { RefundUpdates } from '../refunds/record-update.ts'
+import type { RefundUpdate } from '../refunds/refund.ts'
+import { accountKind, accountName } from './accounts.ts'
+import { createPlaces } from './places.ts'
+
+export type NotificationDependencies = {
+  reports: Reports
+  refunds: Pick<RefundUpdates, 'recordNotification' | 'makeDueSoon'>
+  enquiries: Pick<Enquiries, 'makeDueSoon'>
+  now: () => Date
+}
+
+/** What a notification says. One that proves nothing only names an order or a refund of ours. */
+export type Notification =
+  | { payment: PaymentReport }
+  | { refund: RefundUpdate }
+  | { orderId: string }
+  | { ourRefundId: string }
+
+/** The fields of a notification before any check. */
+export type Fields = Record<string | symbol, unknown>
+
+/** The notifications of one account at an acquirer. */
+export type Notifications = {
+  /** The parser of the body; JSON.parse by default. */
+  parse?: (json: string) => unknown
+  /**
+   * Reads a notification in the acquirer's own format. Returns undefined for one that changes nothing, and throws 400 for an
+   * unreadable one. Absent if the acquirer has a documented operation.
+   */
+  read?: (fields: Fields) => Notification | undefined
+  /** Throws 401 unless `body` is signed. */
+  requireSignature: (request: FastifyRequest, body: Buffer, now: Date) => void
+  /** The orderId for the log, read before the fields are checked, because refused notifications are logged too. */
+  orderIdOf: (fields: Fields) => unknown
+  /** Returns the part of an unreadable signed body that may be stored, without customer data. */
+  keep: (body: Buffer) => Buffer
+}
+
+export const isoTime = z.iso
+  .datetime({ offset: true, ...errorText('must be a time in ISO 8601 with its zone') })
+  .transform((time) => new Date(time))
+
+/** The bank's reference of a payment. A value in an unknown form counts as absent: an acquirer names a payment by its id too. */
+export const bankReference = reportedUtr.optional().catch(undefined)
+
+/**
+ * The acquirer's id of a payment. A value in an unknown form counts as absent, and so does a placeholder, which would name many
+ * payments. An id has a letter or digit, so that it can stand in for the UTR.
+ */
+export const paymentId = z
+  .string()
+  .regex(/^[A-Za-z0-9_-]{1,64}$/)
+  .refine((id) => reportedUtr.safeParse(utrOfId(id)).data !== undefined)
+  .optional()
+  .catch(undefined)
+
+/** A refinement: an object whose field `status` is `success` has a bank reference or the acquirer's id of the payment. */
+export const namedWithSuccess =
+  <Name extends string>(status: Name, success: string, [reference, id]: readonly [Name, Name]) =>
+  (payment: { [Field in Name]?: unknown }, context: z.core.$RefinementCtx) => {
+    if (payment[status] !== success || payment[reference] !== undefined || payment[id] !== undefined) return
+    context.addIssue({ code: 'custom', path: [reference], message: `or ${id} is required with ${success}` })
+  }
+
+/** A refinement: an object whose field `status` is `success` has all fields in `needed`. */
+export const requiredWithSuccess =
+  <Name extends string>(status: Name, success: string, needed: readonly Name[]) =>
+  (payment: { [Field in Name]?: unknown }, context: z.core.$RefinementCtx) => {
+    if (payment[status] !== success) return
+    for (const name of needed) {
+      if (payment[name] !== undefined) continue
+      context.addIssue({ code: 'custom', path: [name], message: `is required with ${success}` })
+    }
+  }
+
+export const NOTIFICATION_RECORDED = success('Notification recorded', {
+  description: 'Recorded.',
+  name: 'NotificationRecorded',
+  data: z.strictObject({}),
+  example: {},
+})
+
+export const NOTIFICATION_REFUSALS = [
+  orderNotFound(),
+  notificationRefused('amount differs'),
+  notificationRefused('UTR of another order'),
+]
+
+/**
+ * Records an acquirer's payment report. Throws 404 for an unknown order, 409 for a contradiction to our records. A disabled
+ * account stores no exceptions of unknown orders.
+ */
+export async function recordNotification(
+  { reports, now }: NotificationDependencies,
+  report: PaymentReport,
+  isDisabled = false,
+) {
+  const saves = (kind: Contradiction) => !(isDisabled && kind === 'unknown order')
+  const recorded = await reports.record(report, { source: 'notification', now, saves })
+  if (!('exception' in recorded)) return {}
+  switch (recorded.exception) {
+    case 'double payment':
+    case 'failure after success':
+      return {}
+    case 'unknown order':
+      throw orderNotFound()
+    default:
+      throw notificationRefused(recorded.exception)
+  }
+}
+
+/** Records an account's refund update. Throws 404 for an unknown refund, 409 for an update about another refund. */
+async function recordRefund(account: string, { refunds, now }: NotificationDependencies, update: RefundUpdate) {
+  const recorded = await refunds.recordNotification(account, update, now())
+  if (recorded === undefined) throw orderNotFound()
+  if (recorded.exception === 'refund differs') throw notificationRefused('refund differs')
+  return {}
+}
+
+/** Records what an account says. The account is queried soon about an order or a refund that is only named. */
+async function recordOwnForm(
+  { account, isDisabled }: Notifier,
+  dependencies: NotificationDependencies,
+  notification: Notification,
+) {
+  if ('payment' in notification) return recordNotification(dependencies, notification.payment, isDisabled)
+  if ('refund' in notification) return recordRefund(account, dependencies, notification.refund)
+  const { enquiries, refunds, now } = dependencies
+  const isKnown =
+    'orderId' in notification
+      ? await enquiries.makeDueSoon(account, notification.orderId, now())
+      : await refunds.makeDueSoon(account, notification.ourRefundId, now())
+  if (!isKnown) throw orderNotFound()
+  return {}
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The acquirer whose notifications the route receives. */
+    acquirer?: string
+  }
+  interface FastifyRequest {
+    /** The account that a notification is for, on routes of takeNotifications. */
+    notified: Notifier
+    /** Frees the place of the notification's acquirer account; undefined before and after it has one. */
+    freePlace: (() => void) | undefined
+  }
+}
+
+/**
+ * An acquirer account that sends notifications. A disabled account only reports about its own orders and refunds: other
+ * notifications get the same error, and are not stored.
+ */
+export type Notifier = { account: string; isDisabled: boolean; notifications: Notifications }
+
+/** The path below PUBLIC_URL where an account's notifications in the acquirer's own format arrive. */
+export const notificationPath = (acquirer: string, account?: string) =>
+  `/acquirer/${acquirer}/notification${account === undefined ? '' : `/${account}`}`
+
+/**
+ * The routes for notifications in the format of an acquirer: for the account `default`, and for each other account. Our API
+ * documents leave them out.
+ */
+export function routesOfOwnForm(app: FastifyInstance, acquirer: string, dependencies: NotificationDependencies) {
+  for (const path of [notificationPath(acquirer), notificationPath(acquirer, ':account')]) {
+    app.post<{ Body: Fields }>(path, { config: { acquirer } }, async ({ body, notified }) => {
+      const notification = notified.notifications.read?.(body)
+      const recorded = notification ? await recordOwnForm(notified, dependencies, notification) : {}
+      return NOTIFICATION_RECORDED.toBody(recorded)
+    })
+  }
+}
+
+type Receiving = Pick<NotificationDependencies, 'reports' | 'now'> & { fieldLimit: number; atOnceOfAccount: number }
+
+/**
+ * Accepts the signed notifications of `app`'s routes. `find` returns the notifications of an account, which is set up.
+ * `app` must be a scope of its own, because of the error handler.
+ */
+export function takeNotifications(
+  app: FastifyInstance,
+  find: (account: string) => Promise<Notifier | undefined>,
+  { reports, now, fieldLimit, atOnceOfAccount }: Receiving,
+) {
+  const placeFor = createPlaces(atOnceOfAccount)
+  // Registers each route with a slash at its end too: a person enters the address at the acquirer, whose server cannot act on a 404.
+  app.addHook('onRoute', (route) => {
+    if (!route.url.endsWith('/')) app.route({ ...route, url: `${route.url}/` })
+  })
+  app.decorateRequest('notified')
+  app.decorateRequest('freePlace')
+  app.addHook('onRequest', async (request) => {
+    const { account } = request.params as { account?: string }
+    const name = accountName(request.routeOptions.config.acquirer ?? '', account)
+    const notifier = await find(name)
+    request.accountKind = accountKind(name, notifier?.isDisabled ?? false)
+    if (notifier === undefined) throw notFound()
+    request.notified = notifier
+    request.acquirerAccount = notifier.account
+  })
+  registerSignedJson(app, {
+    fieldLimit,
+    parse: ({ notified }, json) => (notified.notifications.parse ?? JSON.parse)(json),
+    async accept(request, body, reply) {
+      const { account, notifications } = request.notified
+      notifications.requireSignature(request, body, now())
+      request.freePlace = await placeFor(account)
+      // Nobody reads the response of a client that has left: the acquirer sends the notification again.
+      if (reply.raw.closed) throw requestTimeout()
+    },
+  })
+  // Not when the connection closes: a client may leave while its notification is being stored.
+  app.addHook('onSend', async (request) => {
+    request.freePlace?.()
+    request.freePlace = undefined
+  })
+  app.addHook('preValidation', (request, _reply, done) => {
+    const orderId = request.notified.notifications.orderIdOf(request.body as Fields)
+    if (typeof orderId === 'string' && isOrderId(orderId)) request.orderId = orderId
+    done()
+  })
+  // A signed body that is refused with 400 is stored, because it may report money and may never be sent again.
+  app.setErrorHandler(async (error, { signedBody, notified }) => {
+    if (signedBody && !notified.isDisabled && error instanceof Failure && error.code === 'badRequest') {
+      await reports.saveUnreadable(notified.notifications.keep(signedBody), notified.account, now())
+    }
+    throw error
+  })
+}
+
+/** Whether `header` is the base64 of the HMAC-SHA256 of `parts` with one of `secrets`, compared in constant time. */
+export function isSigned(header: unknown, secrets: readonly string[], ...parts: readonly (string | Buffer)[]): boolean {
+  if (typeof header !== 'string' || header.length > 64) return false
+  const signature = Buffer.from(header, 'base64')
+  let signed = false
+  for (const secret of secrets) {
+    const hmac = createHmac('sha256', secret)
+    for (const part of parts) hmac.update(part)
+    const expected = hmac.digest()
+    signed = (signature.length === expected.length && timingSafeEqual(expected, signature)) || signed
+  }
+  return signed
+}
+
+/** Returns the JSON of `body` with only the fields in `names`, at any depth. Other fields may hold customer data. */
+export function onlyFields(body: Buffer, names: string[]): Buffer {
+  try {
+    return Buffer.from(JSON.stringify(JSON.parse(body.toString('utf8')), names))
+  } catch {
+    return Buffer.from('not JSON')
+  }
+}

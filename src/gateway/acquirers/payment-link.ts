@@ -1,0 +1,65 @@
+import { AcquirerError } from '../../errors.ts'
+import { VPA } from '../../platform/fields.ts'
+import { bankAmount, toDecimalText } from '../../platform/money.ts'
+import type { Intent } from '../payments/intent.ts'
+import { UPI_PREFIX } from '../payments/upi-links.ts'
+
+/** Printable ASCII without space, `"` and `#`: `"` would end the link's attribute in HTML, and `#` ends a query. */
+const QUERY = /^[!\x24-\x7e]+$/
+/** A parameter with `%` in its name: an app may decode it to a second `pa`, and a trigger of acquirer_intents rejects it. */
+const ENCODED_NAME = /(^|&)[^=&]*%/
+const LINK_LIMIT_CHARACTERS = 2_048
+
+/**
+ * Reads `tr` and payee of a link that an acquirer has made for an intent. Other parameters are allowed, and the link is
+ * never changed, because it may be signed. `payees` are the payees that the merchant accepts, see isAccepted. Without
+ * `cu` a link is in INR by the specification, which counts if `isCurrencyOptional`. Throws an AcquirerError with `facts`
+ * for a link that must not be shown to a customer.
+ */
+export function readPaymentLink(
+  link: string,
+  { orderId, amount }: Pick<Intent, 'orderId' | 'amount'>,
+  payees: readonly string[],
+  facts: object,
+  isCurrencyOptional = false,
+): { reference: string; payeeVpa: string } {
+  const query = link.slice(UPI_PREFIX.length)
+  const isLink =
+    link.startsWith(UPI_PREFIX) &&
+    link.length <= LINK_LIMIT_CHARACTERS &&
+    QUERY.test(query) &&
+    !ENCODED_NAME.test(query)
+  const parameters = isLink ? [...new URLSearchParams(query)] : []
+  // The case of parameter names is ignored, because an app may read PA as pa.
+  const valuesOf = (name: string) => parameters.filter(([key]) => key.toLowerCase() === name).map(([, value]) => value)
+  const only = (name: string) => {
+    const [value = '', ...others] = valuesOf(name)
+    return others.length === 0 ? value : ''
+  }
+  const isAmount = (text: string) => bankAmount.safeParse(text).data === toDecimalText(amount)
+  const [payeeVpa, reference] = [only('pa'), only('tr')]
+  const isOfOrder =
+    isAmount(only('am')) &&
+    // A `mam` (minimum amount) below the amount would let the customer pay less.
+    valuesOf('mam').every(isAmount) &&
+    (only('cu') === 'INR' || (isCurrencyOptional && valuesOf('cu').length === 0)) &&
+    /^[A-Za-z0-9]{1,35}$/.test(reference)
+  if (!isOfOrder || !VPA.test(payeeVpa)) {
+    throw new AcquirerError('bad answer', 'a link was made that is not for this order', { ...facts, orderId })
+  }
+  if (!payees.some((accepted) => isAccepted(payeeVpa, accepted))) {
+    throw new AcquirerError(
+      'bad answer',
+      'a link was made that pays a payee whom the merchant does not accept: if it is theirs, name it with ops merchants update --payee',
+      { ...facts, orderId, payee: payeeVpa, accepted: payees },
+    )
+  }
+  return { reference, payeeVpa }
+}
+
+/** Whether a UPI address equals `accepted`, ignoring case. A `*` before the `@` of `accepted` stands for any text. */
+function isAccepted(vpa: string, accepted: string): boolean {
+  const [given, [prefix = '', handle]] = [vpa.toLowerCase(), accepted.toLowerCase().split('*')]
+  if (handle === undefined) return given === prefix
+  return given.startsWith(prefix) && given.slice(given.indexOf('@')) === handle
+}

@@ -1,0 +1,53 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import * as z from 'zod'
+import { unsigned } from '../../../errors.ts'
+import { errorText, text } from '../../../platform/fields.ts'
+import { bodyCheck } from '../../../platform/http/input.ts'
+import type { PhonepeSettings } from '../accounts.ts'
+import { type Fields, isSigned, type Notification, type Notifications, onlyFields } from '../notification.ts'
+
+/** Events of PhonePe's own pages, `checkout.order`, have the same form. The failure of one attempt is no end. */
+const ORDER_EVENT = /^(pg|checkout)\.order\.(completed|failed)$/
+const REFUND_EVENT = /^pg\.refund\.(accepted|completed|failed)$/
+
+const readType = bodyCheck(z.object({ event: z.string(errorText('must be text')).optional() }))
+const readOrder = bodyCheck(z.object({ merchantOrderId: text(63) }))
+const readRefund = bodyCheck(z.object({ merchantRefundId: text(63) }))
+
+type Event = { payload?: Fields | null }
+
+/** An event only says which order or refund has changed: the kind SHA signs nothing, so PhonePe is asked. */
+function readEvent(fields: Fields & Event): Notification | undefined {
+  const { payload } = fields
+  const { event: type = '' } = readType(fields)
+  if (ORDER_EVENT.test(type)) return { orderId: readOrder({ ...payload }).merchantOrderId.toLowerCase() }
+  if (REFUND_EVENT.test(type)) return { ourRefundId: readRefund({ ...payload }).merchantRefundId }
+  return undefined
+}
+
+const SIGNATURE =
+  'Send Authorization: hex SHA-256 of username:password, or x-phonepe-checksum-signature: hex HMAC-SHA256 of the body'
+
+const HEX = /^[0-9a-f]{64}$/
+const bytesOf = (header: unknown) => (HEX.test(String(header)) ? Buffer.from(String(header), 'hex') : undefined)
+
+/** Names of the fields of an unreadable notification that are stored. Others may hold customer data. */
+const KEPT = [
+  ...['event', 'payload', 'merchantId', 'merchantOrderId', 'orderId', 'state', 'amount'],
+  ...['merchantRefundId', 'originalMerchantOrderId', 'refundId'],
+]
+
+export const phonepeNotifications = ({ notificationSecrets }: PhonepeSettings): Notifications => ({
+  read: readEvent,
+  requireSignature({ headers }, body) {
+    // The header of the kind HMAC has two names in public programs that receive it; PhonePe's pages do not name it.
+    const { 'x-phonepe-checksum-signature': named, 'phonepe-checksum-signature': signature = named } = headers
+    if (isSigned(bytesOf(signature)?.toString('base64'), notificationSecrets, body)) return
+    // The kind SHA sends the hash of its secret, a fixed word.
+    const word = bytesOf(headers.authorization)
+    const isWordOf = (secret: string) => word && timingSafeEqual(word, createHash('sha256').update(secret).digest())
+    if (!notificationSecrets.some(isWordOf)) throw unsigned(SIGNATURE)
+  },
+  orderIdOf: ({ payload }: Event) => payload?.merchantOrderId ?? payload?.originalMerchantOrderId,
+  keep: (body) => onlyFields(body, KEPT),
+})

@@ -1,0 +1,75 @@
+import * as z from 'zod'
+import { unsigned } from '../../../errors.ts'
+import { errorText, text } from '../../../platform/fields.ts'
+import { bodyCheck } from '../../../platform/http/input.ts'
+import { accountName, type SetuSettings } from '../accounts.ts'
+import { paise } from '../json-request.ts'
+import {
+  type Fields,
+  isSigned,
+  type Notification,
+  type Notifications,
+  namedWithSuccess,
+  onlyFields,
+} from '../notification.ts'
+import { acquirerId, NAME, paymentFields, refundFields, toPaymentReport, toRefundUpdate } from './fields.ts'
+
+const PAYMENT_EVENTS = { 'payment.success': 'SUCCESS', 'payment.failed': 'FAIL' } as const
+const REFUND_EVENTS = { 'refund.pending': 'PENDING', 'refund.successful': 'SUCCESS', 'refund.failed': 'FAIL' } as const
+
+/** The fields that are read from the two events of a payment's end. Setu's customer data is not read. */
+const PaymentEvent = z
+  .object({
+    eventType: z.enum(['payment.success', 'payment.failed'], errorText('must be text')),
+    merchantReferenceId: text(255),
+    ...paymentFields,
+  })
+  .superRefine(namedWithSuccess('eventType', 'payment.success', ['rrn', 'id']))
+
+const RefundEvent = z.object({
+  eventType: z.enum(['refund.pending', 'refund.successful', 'refund.failed']),
+  referenceId: text(255),
+  merchantId: acquirerId,
+  amount: paise,
+  ...refundFields,
+})
+
+const checkPayment = bodyCheck(PaymentEvent)
+const checkRefund = bodyCheck(RefundEvent)
+
+/** Returns undefined for an event that changes nothing; the fields of such an event are not checked. */
+function readEvent(account: string, fields: Fields): Notification | undefined {
+  // An object's own toString may throw.
+  const type = typeof fields.eventType === 'string' ? fields.eventType : ''
+  if (Object.hasOwn(REFUND_EVENTS, type)) {
+    const { eventType, ...refund } = checkRefund(fields)
+    return { refund: toRefundUpdate({ ...refund, status: REFUND_EVENTS[eventType] }) }
+  }
+  if (typeof fields.eventType === 'string' && !Object.hasOwn(PAYMENT_EVENTS, type)) return undefined
+  const { eventType, merchantReferenceId, ...payment } = checkPayment(fields)
+  const report = toPaymentReport(account, merchantReferenceId, PAYMENT_EVENTS[eventType], payment)
+  return report && { payment: report }
+}
+
+const SIGNATURE = 'Send x-setu-signature: base64 of the HMAC-SHA256 of the body'
+
+/** The fields of an unreadable notification that are stored: other fields, and a reason in words, may hold customer data. */
+const KEPT = [
+  ...Object.keys(PaymentEvent.shape),
+  'eventId',
+  'refId',
+  'referenceId',
+  'paymentId',
+  'status',
+  'crn',
+].filter((name) => name !== 'reason')
+
+export const setuNotifications = ({ account, notificationSecrets }: SetuSettings): Notifications => ({
+  // A copied notification stays valid for ever, because Setu's signature covers no time. Repeats change nothing.
+  read: (fields) => readEvent(accountName(NAME, account), fields),
+  requireSignature({ headers }, body) {
+    if (!isSigned(headers['x-setu-signature'], notificationSecrets, body)) throw unsigned(SIGNATURE)
+  },
+  orderIdOf: ({ merchantReferenceId }) => merchantReferenceId,
+  keep: (body) => onlyFields(body, KEPT),
+})

@@ -1,0 +1,67 @@
+import type { Limits } from '../../limits.ts'
+import { cached } from '../../platform/db/cached.ts'
+import type { Queryable } from '../../platform/db/pool.ts'
+import { type SealingKeys, unsealAll } from '../../platform/encryption.ts'
+import { createAcquirerAccounts, type StoredAccount } from '../tenants/acquirer-accounts.ts'
+import { type AcquirerSettings, readAccount, type Service, splitAccountName } from './accounts.ts'
+import { type Accounts, type AcquirerAccount, createAccounts } from './acquirers.ts'
+
+/** The accounts of the environment, in `config`, and those in the database. Commands pass no `publicUrl`. */
+export function openAccounts(
+  db: Queryable,
+  { acquirers, ...config }: OpeningConfig & { acquirers: AcquirerSettings },
+  lookUps: Limits['lookUps'],
+  elapsedMs?: () => number,
+): Accounts {
+  let opened = new Map<string, AcquirerAccount>()
+  // An account is opened again only after a change: opening takes 0.1 ms, during which no request is served.
+  const load = async () => {
+    const accounts = (await createAcquirerAccounts(db).list()).map((row) => {
+      const earlier = opened.get(row.name)
+      return earlier?.version === versionOf(row) ? earlier : openAccount(row, config)
+    })
+    opened = new Map(accounts.map((account) => [account.name, account]))
+    return accounts
+  }
+  return createAccounts(acquirers, cached(load, lookUps, elapsedMs))
+}
+
+export type OpeningConfig = Service & { webhooks: { sealingKeys: SealingKeys } }
+
+/** The owner of an account's secrets, for sealing.ts. */
+export const ownerOfAccount = (name: string) => `account/${name}`
+
+/**
+ * Opens an account of the database, for the service and for the commands that store accounts. During a rotation the earlier
+ * secrets of notifications count too. An account that does not open, or has settings that the service refuses, has a `fault`
+ * and no settings.
+ */
+export function openAccount(row: StoredAccount, { webhooks, ...service }: OpeningConfig): AcquirerAccount {
+  const { name, disabledAt } = row
+  const opened = { name, version: versionOf(row), disabledAt }
+  try {
+    const [current = '', ...earlier] = unsealAll(webhooks.sealingKeys, sealedOf(row), ownerOfAccount(name))
+    const account = readAccount(name, current, service)
+    const earlierOnes = earlier.flatMap((text) => secretsOf(name, text, service))
+    const notificationSecrets = [...account.notificationSecrets, ...earlierOnes]
+    const { acquirer } = splitAccountName(name)
+    return { ...opened, settings: { direct: [], [acquirer]: { ...account, notificationSecrets } } }
+  } catch (error) {
+    return { ...opened, settings: { direct: [] }, fault: (error as Error).message }
+  }
+}
+
+const sealedOf = ({ secrets, earlierSecrets }: StoredAccount) =>
+  earlierSecrets ? [secrets, earlierSecrets] : [secrets]
+
+const versionOf = (row: StoredAccount) =>
+  [...sealedOf(row).map((bytes) => bytes.toString('base64')), row.disabledAt?.getTime()].join()
+
+/** The secrets of notifications in an account's text; none if the service refuses the text, which a rotation replaces. */
+function secretsOf(...account: Parameters<typeof readAccount>): readonly string[] {
+  try {
+    return readAccount(...account).notificationSecrets
+  } catch {
+    return []
+  }
+}

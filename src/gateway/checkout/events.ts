@@ -1,0 +1,32 @@
+import type { FastifyInstance } from 'fastify'
+import type { Logger } from 'pino'
+import { unavailable } from '../../errors.ts'
+import { type FindCheckout, ORDER_PATH } from './find-checkout.ts'
+import { createPaymentWatch } from './payment-watch.ts'
+import { textsFor } from './texts.ts'
+
+type Dependencies = Omit<Parameters<typeof createPaymentWatch>[0], 'onError'> & {
+  findCheckout: FindCheckout
+  log: Logger
+}
+
+/** Sends server-sent events to open pay pages. A page whose events are refused requests its state every few seconds. */
+export function pageEvents(app: FastifyInstance, { findCheckout, log, ...watched }: Dependencies) {
+  const onError = (error: Error) => log.warn({ error: error.message }, 'open pages were not looked up')
+  const watch = createPaymentWatch({ ...watched, onError })
+  app.addHook('preClose', async () => watch.close())
+  // HEAD is not supported: Fastify would run the same handler and open a stream that nothing closes.
+  const options = { exposeHeadRoute: false }
+  type Request = { Params: { orderId: string }; Querystring: { back?: string } }
+  app.get<Request>(`${ORDER_PATH}/events`, options, async ({ params, query, headers }, reply) => {
+    // A browser that reconnects repeats the address, and adds this header.
+    const cameBack = query.back !== undefined && headers['last-event-id'] === undefined
+    const checkout = await findCheckout(params.orderId)
+    // No stream is opened after a 503 of the deadline or after the client has left, because nothing would close it.
+    if (reply.sent || reply.raw.destroyed) return reply
+    const events = watch.open(checkout, textsFor(headers['accept-language']), cameBack)
+    if (events === undefined) throw unavailable()
+    // Without this header nginx holds the events back until its buffer is full.
+    return reply.headers({ 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' }).send(events)
+  })
+}

@@ -1,0 +1,66 @@
+import { internalError, paymentClosed, unavailable } from '../../errors.ts'
+import type { Pools } from '../../platform/db/pool.ts'
+import { operation } from '../../platform/http/operation.ts'
+import type { Waiting } from '../payments/enquiries.ts'
+import { type FindCheckout, noPaymentHere, ORDER_PATH } from './find-checkout.ts'
+import { pageHeaders, pageState, payPageText, refusalPage } from './page.ts'
+import { refundsInSandbox } from './simulate.ts'
+import { textsFor } from './texts.ts'
+import { isInAppBrowser, platformOf } from './wallet-links.ts'
+
+/** Seconds after which a browser reloads a page that was refused with 503. */
+const REFUSED_PAGE_RELOAD_SECONDS = 5
+
+export const payPage = operation({
+  name: 'payPage',
+  path: ORDER_PATH,
+  tag: 'Customer',
+  summary: 'The page on which the customer pays',
+  description:
+    'The `payment_url` of createOrderRequest. For browsers; it says by itself what becomes of the payment. An attempt that failed ' +
+    'leaves it open. In English, or in Hindi where `Accept-Language` prefers it.',
+  access: 'anyone',
+  refusals: [noPaymentHere(), paymentClosed(), internalError(), unavailable()],
+  answer: { description: 'The page.', type: 'text/html', toBody: (page: string) => page },
+  route: {
+    config: { refusalPage: (failure, request) => refusalPage(failure, request.headers['accept-language']) },
+    // A page without JavaScript reloads itself every few seconds, and has to continue after a 503.
+    onSend: (_request, reply, payload, done) => {
+      if (reply.statusCode === 503) reply.header('refresh', REFUSED_PAGE_RELOAD_SECONDS)
+      done(null, payload)
+    },
+  },
+  handle: ({ findCheckout, pools, waiting, now, sandbox, publicUrl }: Dependencies) => {
+    return async ({ params, query, headers }, reply) => {
+      const checkout = await findCheckout(params.orderId)
+      const moment = now()
+      // A page without JavaScript reloads itself at this address as long as somebody has it open.
+      if ('reload' in query) {
+        const orders = new Map([[checkout.orderId, undefined]])
+        reply.raw.once('finish', () => void waiting.makeDue(orders, moment).catch(() => undefined))
+      }
+      const texts = textsFor(headers['accept-language'])
+      const refunds = sandbox && checkout.status === 'SUCCESS' ? await refundsInSandbox(pools.pages, checkout) : []
+      // The page's script requests the x-payment headers by HEAD while the page gets no events.
+      reply.headers({
+        ...pageHeaders(texts),
+        'x-payment-state': pageState(checkout, moment),
+        'x-payment-utr': checkout.utr ?? '',
+      })
+      const platform = platformOf(headers['user-agent'])
+      const isInApp = platform !== 'unknown' && isInAppBrowser(headers['user-agent'])
+      const device = { platform, browserAddress: isInApp ? `${publicUrl}/pay/${checkout.orderId}` : undefined }
+      return payPageText(checkout, { now: moment, sandbox, refunds, device, texts })
+    }
+  },
+})
+
+type Dependencies = {
+  findCheckout: FindCheckout
+  pools: Pick<Pools, 'pages'>
+  waiting: Pick<Waiting, 'makeDue'>
+  now: () => Date
+  /** Whether pay pages have a form that simulates payments. */
+  sandbox: boolean
+  publicUrl: string
+}

@@ -1,0 +1,125 @@
+import { randomInt } from 'node:crypto'
+import { Readable } from 'node:stream'
+import type { Limits } from '../../limits.ts'
+import { startRepeating } from '../../platform/repeat.ts'
+import type { Waiting } from '../payments/enquiries.ts'
+import type { Checkout, Intents, PaymentState } from '../payments/intents.ts'
+import { isFinal, type PageState, pageState } from './page.ts'
+import type { PageTexts } from './texts.ts'
+
+/** Look-ups per heartbeat. Heartbeats keep proxies from closing quiet connections, and let pages detect dead ones. */
+const HEARTBEAT_LOOK_UPS = 20
+/**
+ * Shortest time in milliseconds after which a browser reconnects. The time is random, because otherwise 10,000 pages of
+ * a stopped instance would connect to another instance at the same moment.
+ */
+const COME_BACK_FROM_MS = 1_000
+const COME_BACK_TO_MS = 4_000
+
+type Page = {
+  checkout: Checkout
+  texts: PageTexts
+  shown: PageState | undefined
+  /** Why the last attempt failed, as the page says it. */
+  failure?: string
+  events: Readable
+  /** When the customer has returned to the page from an app; undefined if the page was not left. */
+  cameBackAt: Date | undefined
+}
+
+type Dependencies = {
+  intents: Pick<Intents, 'findStates'>
+  waiting: Pick<Waiting, 'makeDue'>
+  now: () => Date
+  limits: Limits['pages']
+  onError: (error: Error) => void
+}
+
+/**
+ * Sends the states of payments to open pay pages by server-sent events. An instance makes one query a second for all
+ * its open pages together, and none without open pages. A customer who has returned to the page from an app waits, so
+ * such a page makes enquiries at the acquirer due.
+ */
+export function createPaymentWatch({ intents, waiting, now, limits, onError }: Dependencies) {
+  const heartbeat = `event: heartbeat\ndata: ${HEARTBEAT_LOOK_UPS * limits.lookUpIntervalMs}\n\n`
+  const pagesOf = new Map<string, Set<Page>>()
+  let openPages = 0
+  let ticks = 0
+  let closed = false
+  const { stop } = startRepeating(tick, limits.lookUpIntervalMs, onError)
+
+  async function tick() {
+    ticks++
+    try {
+      await lookUp()
+    } finally {
+      if (ticks % HEARTBEAT_LOOK_UPS === 0) for (const { events } of allPages()) events.push(heartbeat)
+    }
+  }
+
+  async function lookUp() {
+    if (openPages === 0) return
+    const states = await intents.findStates([...pagesOf.keys()])
+    const moment = now()
+    for (const page of allPages()) update(page, states.get(page.checkout.orderId) ?? page.checkout, moment)
+    const cameBack = allPages().filter((page) => page.cameBackAt !== undefined)
+    await waiting.makeDue(new Map(cameBack.map((page) => [page.checkout.orderId, page.cameBackAt])), moment)
+  }
+
+  function update(page: Page, payment: PaymentState, moment: Date) {
+    const state = pageState(payment, moment)
+    const failure = page.texts[payment.failureReason ?? 'other']
+    if (payment.failureReason && failure !== page.failure) page.events.push(`event: attempt\ndata: ${failure}\n\n`)
+    page.failure = failure
+    if (state !== page.shown && payment.utr !== null) page.events.push(`event: utr\ndata: ${payment.utr}\n\n`)
+    if (state !== page.shown) page.events.push(`data: ${state}\n\n`)
+    page.shown = state
+    if (isFinal(state)) {
+      page.events.push('event: over\ndata:\n\n')
+      end(page)
+    }
+  }
+
+  function end(page: Page) {
+    remove(page)
+    page.events.push(null)
+  }
+
+  function remove(page: Page) {
+    const { orderId } = page.checkout
+    const ofOrder = pagesOf.get(orderId)
+    if (!ofOrder?.delete(page)) return
+    openPages--
+    if (ofOrder.size === 0) pagesOf.delete(orderId)
+  }
+
+  const allPages = () => [...pagesOf.values()].flatMap((pages) => [...pages])
+
+  return {
+    /** Returns a page's events, which begin with its state and end with a final one; undefined if too many are open. */
+    open(checkout: Checkout, texts: PageTexts, cameBack = false): Readable | undefined {
+      const ofOrder = pagesOf.get(checkout.orderId) ?? new Set()
+      if (openPages >= limits.open || ofOrder.size >= limits.openOfOrder) return undefined
+      const events = new Readable({ read() {} })
+      const cameBackAt = cameBack ? now() : undefined
+      const page: Page = { checkout, texts, shown: undefined, events, cameBackAt }
+      pagesOf.set(checkout.orderId, ofOrder.add(page))
+      openPages++
+      events.once('close', () => remove(page))
+      // The id tells a reconnection, whose request has it in Last-Event-ID, from a page that has come back.
+      events.push(`retry: ${randomInt(COME_BACK_FROM_MS, COME_BACK_TO_MS)}\nid: 1\n\n`)
+      events.push(heartbeat)
+      // While the instance closes, a new page's events end at once, so that its browser reconnects to another instance.
+      if (closed) end(page)
+      else update(page, checkout, now())
+      return events
+    },
+
+    /** Ends the connections of all pages. Their browsers reconnect to another instance. */
+    close() {
+      closed = true
+      void stop()
+      for (const page of allPages()) end(page)
+    },
+  }
+}

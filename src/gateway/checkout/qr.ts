@@ -1,0 +1,77 @@
+import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
+import { LRUCache } from 'lru-cache'
+import { internalError, paymentClosed, unavailable } from '../../errors.ts'
+import type { Limits } from '../../limits.ts'
+import { matchesEtag } from '../../platform/http/etag.ts'
+import { operation } from '../../platform/http/operation.ts'
+import { upiQrLink } from '../payments/upi-links.ts'
+import { type FindCheckout, noPaymentHere, ORDER_PATH } from './find-checkout.ts'
+import { isPayable, pageState } from './page.ts'
+import { qrPng, qrSvg } from './qr-image.ts'
+
+export const payQrPng = qr('payQrPng', 'png', 'image/png')
+export const payQrSvg = qr('payQrSvg', 'svg', 'image/svg+xml')
+
+/** Longest time for which browsers and proxies cache a QR, which must not be shown long after its payment is closed. */
+const MAX_AGE_SECONDS = 30
+
+type QrFormat = 'png' | 'svg'
+
+export type DrawQr = (format: QrFormat, text: string) => Promise<Buffer>
+
+/**
+ * Returns a function that draws the QR of a text. QRs are cached, because browsers, proxies and attackers request the
+ * same QR again. Drawing blocks the event loop, so each turn of the loop draws at most one QR.
+ */
+export function createDrawQr({ qrImagesBytes }: Pick<Limits['pages'], 'qrImagesBytes'>): DrawQr {
+  const images = new LRUCache<string, Buffer, { format: QrFormat; text: string }>({
+    maxSize: qrImagesBytes,
+    sizeCalculation: (image) => image.length,
+    ignoreFetchAbort: true,
+    async fetchMethod(_name, _stale, { context: { format, text } }) {
+      const turn = lastTurn.then(() => turnOfTheLoop())
+      lastTurn = turn
+      await turn
+      return format === 'png' ? qrPng(text) : Buffer.from(qrSvg(text))
+    },
+  })
+  let lastTurn = Promise.resolve()
+
+  return (format, text) => images.forceFetch(`${format} ${text}`, { context: { format, text } })
+}
+
+type Dependencies = { findCheckout: FindCheckout; drawQr: DrawQr; now: () => Date }
+
+function qr(name: string, format: QrFormat, type: string) {
+  return operation({
+    name,
+    path: `${ORDER_PATH}/qr.${format}`,
+    tag: 'Customer',
+    summary: `The QR as ${format.toUpperCase()}`,
+    description: 'Answers until the intent is paid, cancelled or expired; then 410.',
+    access: 'anyone',
+    refusals: [noPaymentHere(), paymentClosed(), internalError(), unavailable()],
+    answer: {
+      description: 'The picture.',
+      type,
+      headers: ['cache-control', 'etag'],
+      mayBeHeld: true,
+      toBody: (image: Buffer) => image,
+    },
+    handle: ({ findCheckout, drawQr, now }: Dependencies) => {
+      return async ({ params, headers }, reply) => {
+        const checkout = await findCheckout(params.orderId)
+        const moment = now()
+        if (!isPayable(pageState(checkout, moment))) throw paymentClosed()
+        const openForMs = checkout.expiresAt.getTime() - moment.getTime()
+        const maxAge = Math.min(MAX_AGE_SECONDS, Math.floor(openForMs / 1000))
+        // The orderId serves as ETag, because the link of an intent, and so its QR, never changes.
+        const etag = `"${checkout.orderId}"`
+        reply.headers({ 'cache-control': `public, max-age=${maxAge}`, etag, 'x-content-type-options': 'nosniff' })
+        if (matchesEtag(headers['if-none-match'], etag)) return reply.code(304).send()
+        reply.type(type)
+        return drawQr(format, upiQrLink(checkout))
+      }
+    },
+  })
+}

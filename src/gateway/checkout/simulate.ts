@@ -1,0 +1,103 @@
+import { randomInt } from 'node:crypto'
+import type { FastifyInstance } from 'fastify'
+import * as z from 'zod'
+import { badRequest, refundNotFound } from '../../errors.ts'
+import type { Pools, Queryable } from '../../platform/db/pool.ts'
+import { bodyCheck } from '../../platform/http/input.ts'
+import { toDecimalText } from '../../platform/money.ts'
+import type { AcquirerClient } from '../acquirers/client.ts'
+import { FAILURE_REASONS } from '../payments/failure-reasons.ts'
+import type { Checkout, Intents } from '../payments/intents.ts'
+import type { FinalStatus } from '../payments/outcome.ts'
+import type { Reports } from '../payments/reports.ts'
+import { refundId } from '../refunds/check-refund-status.ts'
+import type { RefundUpdates } from '../refunds/record-update.ts'
+import { listRefunds } from '../refunds/store.ts'
+import { type FindCheckout, ORDER_PATH } from './find-checkout.ts'
+
+/** A request to simulate the outcome of a payment or, with `refund_id`, of a refund. */
+export const Simulation = z.object({
+  status: z.enum(['SUCCESS', 'FAIL', 'REJECT', 'EXPIRE', 'LATE', 'TWICE', 'OTHER_AMOUNT']),
+  /** Why a simulated attempt fails. */
+  reason: z.enum(FAILURE_REASONS).optional(),
+  refund_id: refundId.optional(),
+})
+
+/** The refunds that our sandbox may end: those at `direct`. Other refunds end in the sandbox of their acquirer. */
+export const refundsInSandbox = (db: Queryable, { mid, orderId }: Pick<Checkout, 'mid' | 'orderId'>) =>
+  listRefunds(db, { mid, orderId, acquirer: 'direct' })
+
+/** Minutes since expiry in the simulation of a late payment, more than the 10 in which a payment is still on time. */
+const LATE_BY_MINUTES = 60
+
+const ONE_RUPEE_IN_PAISE = 100
+
+/** Handles the form on the pay pages of a sandbox. Scripts may send the same request. */
+export function simulation(app: FastifyInstance, dependencies: Dependencies) {
+  const check = bodyCheck(Simulation)
+  type Request = { Params: { orderId: string }; Body: Record<string, unknown> }
+  app.post<Request>(`${ORDER_PATH}/simulate`, async ({ params, body }, reply) => {
+    const fields = check(body)
+    const checkout = await dependencies.findCheckout(params.orderId)
+    await simulate(checkout, fields, dependencies)
+    return reply.redirect(`../${checkout.orderId}`, 303)
+  })
+}
+
+type Dependencies = {
+  findCheckout: FindCheckout
+  intents: Pick<Intents, 'expire'>
+  reports: Reports
+  now: () => Date
+  /** The client of the account that has made a link. */
+  clientOf: (account: string) => Promise<Pick<AcquirerClient, 'simulate'> | undefined>
+  refunds: Pick<RefundUpdates, 'record'>
+  pools: Pick<Pools, 'pages'>
+}
+
+/** Simulates a customer's payment and the bank's report of it. A simulated report is judged like a real one. */
+async function simulate(
+  { mid, orderId, amount, payee, paymentLink }: Checkout,
+  { status, reason, refund_id: name }: z.output<typeof Simulation>,
+  { intents, reports, refunds, pools, now, clientOf }: Dependencies,
+): Promise<void> {
+  if (name !== undefined) return endRefund()
+  const client = paymentLink && (await clientOf(paymentLink.acquirer))
+  switch (status) {
+    case 'EXPIRE':
+      return intents.expire({ mid, orderId }, now())
+    case 'LATE':
+      await intents.expire({ mid, orderId }, new Date(now().getTime() - LATE_BY_MINUTES * 60_000))
+      return report('SUCCESS')
+    case 'TWICE':
+      // A link of an acquirer is paid only once, because its bank refuses a second payment.
+      if (client) return report('SUCCESS')
+      await report('SUCCESS')
+      return report('SUCCESS')
+    case 'OTHER_AMOUNT':
+      return report('SUCCESS', amount + ONE_RUPEE_IN_PAISE)
+    default:
+      return report(status)
+  }
+
+  /** Records a simulated payment. If an acquirer has made the link, the acquirer's sandbox simulates it instead. */
+  async function report(outcome: FinalStatus, paise = amount): Promise<void> {
+    if (client) {
+      return client.simulate(paymentLink, { payeeVpa: payee.vpa, amount: paise, succeeds: outcome === 'SUCCESS' })
+    }
+    const failure = reason && outcome !== 'SUCCESS' ? { reason } : undefined
+    const amountText = toDecimalText(paise)
+    const played = { orderId, status: outcome, utr: newReference(), amount: amountText, paidAt: now(), failure }
+    await reports.record(played, { source: 'sandbox', now })
+  }
+
+  async function endRefund(): Promise<void> {
+    if (status !== 'SUCCESS' && status !== 'FAIL') throw badRequest('status of a refund must be SUCCESS or FAIL')
+    const refund = (await refundsInSandbox(pools.pages, { mid, orderId })).find(({ refundId }) => refundId === name)
+    if (!refund) throw refundNotFound()
+    const end = { status, reference: status === 'SUCCESS' ? newReference() : '', reason: 'played in the sandbox' }
+    await refunds.record(refund, end, 'notification', now())
+  }
+}
+
+const newReference = () => String(randomInt(10 ** 11, 10 ** 12))

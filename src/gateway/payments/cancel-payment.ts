@@ -1,0 +1,43 @@
+import { badRequest, orderNotFound, paymentSuccessful } from '../../errors.ts'
+import { operation } from '../../platform/http/operation.ts'
+import type { DeadlineOf } from '../../platform/http/time-limits.ts'
+import type { InTurn } from '../../platform/http/turns.ts'
+import type { LinkedOrder } from '../acquirers/client.ts'
+import { authorizeMerchant } from '../tenants/authorize.ts'
+import type { Intents } from './intents.ts'
+import { PAYMENT_STATUS, reportPaymentStatus, type StatusReporting, WHICH_PAYMENT } from './payment-status.ts'
+
+export const cancelPayment = operation({
+  path: '/v1/payments/cancelPayment',
+  tag: 'Merchant',
+  summary: 'Close an order that is not to be paid any more',
+  description:
+    'Call it before you open a second order for the same purchase, or your customer may pay both. Its pay page and QR close at ' +
+    'once. The answer is that of checkPaymentStatus: `FAIL` with `Payment cancelled`, however often you call; an order whose ' +
+    'time was over keeps its end. A paid order is 409. Money that is under way already still counts: checkPaymentStatus then ' +
+    'says `SUCCESS`, and the operator is told.',
+  body: WHICH_PAYMENT,
+  refusals: [badRequest('order_id is required'), orderNotFound(), paymentSuccessful()],
+  answer: PAYMENT_STATUS,
+  handle: ({ intents, now, closeLink, inTurn, deadlineOf }: Dependencies) => {
+    return async (request, reply) => {
+      const { body, caller } = request
+      const { mid } = authorizeMerchant(caller, body.mid)
+      const payment = await inTurn(`${mid} ${body.order_id}`, deadlineOf(request, reply), (claim) =>
+        intents.cancel(mid, body.order_id, now(), claim),
+      )
+      if (!payment) throw orderNotFound()
+      if (payment.toClose) void closeLink({ orderId: payment.orderId, paymentLink: payment.toClose })
+      if (payment.status === 'SUCCESS') throw paymentSuccessful()
+      return reportPaymentStatus(reply, { intents, now }, payment, body.order_id)
+    }
+  },
+})
+
+type Dependencies = StatusReporting & {
+  intents: Pick<Intents, 'cancel'>
+  /** Closes the acquirer's link. Never rejects, because the answer does not wait for the result. */
+  closeLink: (order: LinkedOrder) => Promise<void>
+  inTurn: InTurn
+  deadlineOf: DeadlineOf
+}

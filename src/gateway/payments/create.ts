@@ -1,0 +1,308 @@
+import { createHash } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { FastifyReply } from 'fastify'
+import * as z from 'zod'
+import {
+  AcquirerError,
+  badRequest,
+  createUnavailable,
+  Failure,
+  idempotencyKeyReused,
+  orderIdExists,
+} from '../../errors.ts'
+import { isCertainlyNotStored } from '../../platform/db/outage.ts'
+import { type OperationRequest, operation, success } from '../../platform/http/operation.ts'
+import type { DeadlineOf } from '../../platform/http/time-limits.ts'
+import { toPlainText } from '../../platform/money.ts'
+import { toIstText } from '../../platform/time.ts'
+import type { Linker } from '../acquirers/client.ts'
+import { authorizeMerchant } from '../tenants/authorize.ts'
+import type { Merchant } from '../tenants/merchants.ts'
+import { buildIntent, type Idempotency, type Intent, type PaymentLink } from './intent.ts'
+import type { InsertOutcome, Intents } from './intents.ts'
+import { BAD_NEW_PAYMENT, NEW_PAYMENT, type NewPayment, orderId } from './new-payment.ts'
+import { linksOf, upiQrLink } from './upi-links.ts'
+
+type Dependencies = {
+  intents: Pick<Intents, 'insert' | 'findEarlier' | 'isStored'>
+  now: () => Date
+  expiryMinutes: number
+  publicUrl: string
+  drawQr: (form: 'png', text: string) => Promise<Buffer>
+  /** The clients to ask for a merchant's link, in this order; none if we make the link. Throws 503 if no client can. */
+  linkersOf: (merchant: Merchant) => Promise<Linker[]>
+  /** Longest time for the acquirers to make a link, and for the first of two, and the pause between look-ups. */
+  linkTimes: { requestMs: number; firstLinkMs: number; lookUpPauseMs: number }
+  /** Called for each order that a merchant's next acquirer has made, with what the first account is. */
+  onNextAcquirer: (firstKind: Linker['firstKind']) => void
+  deadlineOf: DeadlineOf
+}
+
+const IDEMPOTENCY_KEY = /^[\x20-\x7e]{1,64}$/
+
+const NEW_ORDER = {
+  tag: 'Merchant' as const,
+  headers: [
+    {
+      name: 'Idempotency-Key',
+      description:
+        'A retry with the same key and the same fields gets the first answer again, so an answer that got lost costs nothing. ' +
+        'The same key with other fields is 422, and so is any repeat after the operator had the customer of the order forgotten.',
+      pattern: IDEMPOTENCY_KEY,
+    },
+  ],
+  body: NEW_PAYMENT,
+  refusals: [BAD_NEW_PAYMENT, orderIdExists(), idempotencyKeyReused(), createUnavailable()],
+  route: { config: { unavailable: createUnavailable() } },
+}
+
+const link = (scheme: string, app: string) =>
+  z
+    .string()
+    .regex(new RegExp(`^${scheme}\\?`))
+    .meta({ description: `Opens ${app}.` })
+
+const PaymentIntent = z.strictObject({
+  intent: link('upi:\\/\\/pay', 'any UPI app'),
+  phonepe: link('phonepe:\\/\\/pay', 'PhonePe'),
+  paytm: link('paytmmp:\\/\\/pay', 'Paytm'),
+  gpay: link('tez:\\/\\/upi\\/pay', 'Google Pay'),
+  dynamicQR: z
+    .string()
+    .regex(/^(https?:\/\/|data:image\/png;base64,)/)
+    .meta({
+      description:
+        'Address of the QR as PNG (`qr.svg` lies beside `qr.png`); for a merchant who is set so, the PNG itself as a `data:` URL.',
+    }),
+  expiry: z
+    .string()
+    .regex(/^\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}$/)
+    .meta({ description: 'When the intent expires, in Indian Standard Time. From then on its QR answers 410.' }),
+  amount: z
+    .string()
+    .regex(/^[1-9]\d{0,5}(\.\d{2})?$/)
+    .meta({ description: 'Rupees: `200`, or `588.82` for a merchant set to `shop`.' }),
+  orderId,
+  cred: link('upi:\\/\\/pay', 'any UPI app')
+    .meta({
+      description: 'The same as `intent`. Only where `dynamicQR` is a `data:` URL: the public Android client reads it.',
+    })
+    .optional(),
+  merchantName: z
+    .string()
+    .meta({ description: 'The name that the customer pays. Only where `dynamicQR` is a `data:` URL.' })
+    .optional(),
+})
+
+const UPI_QUERY =
+  'ver=01&mode=04&pa=demo@not-a-bank.invalid&pn=Demo%20Merchant&mc=5814&tr=019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3' +
+  '&tn=Two%20cups%20of%20masala%20chai&am=200.00&cu=INR&QRexpire=2026-11-21T15%3A45%3A00%2B05%3A30'
+
+export const createPaymentIntent = operation({
+  path: '/v1/payments/createPaymentIntent',
+  ...NEW_ORDER,
+  summary: 'Create a payment intent',
+  description:
+    'Makes UPI links and a QR that take one payment, for 15 minutes unless the operator sets otherwise. Show them to the ' +
+    'customer, then ask checkPaymentStatus.',
+  answer: success('Payment intent created successfully', {
+    description: 'The intent.',
+    name: 'PaymentIntentCreated',
+    dataName: 'PaymentIntent',
+    data: PaymentIntent,
+    example: {
+      intent: `upi://pay?${UPI_QUERY}`,
+      phonepe: `phonepe://pay?${UPI_QUERY}`,
+      paytm: `paytmmp://pay?${UPI_QUERY}`,
+      gpay: `tez://upi/pay?${UPI_QUERY}`,
+      dynamicQR: 'http://localhost:3000/pay/019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3/qr.png',
+      expiry: '2026-11-21 15:45:00',
+      amount: '200',
+      orderId: '019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3',
+    },
+  }),
+  handle: (dependencies: Dependencies) => {
+    return async (request, reply) => {
+      const { intent, merchant } = await storeNewPayment('createPaymentIntent', request, reply, dependencies)
+      const links = linksOf(intent)
+      const inline = merchant.dynamicQr === 'image' && {
+        dynamicQR: `data:image/png;base64,${(await dependencies.drawQr('png', upiQrLink(intent))).toString('base64')}`,
+        cred: links.intent,
+        merchantName: intent.payee.name,
+      }
+      return {
+        ...links,
+        dynamicQR: `${dependencies.publicUrl}/pay/${intent.orderId}/qr.png`,
+        expiry: toIstText(intent.expiresAt),
+        amount: toPlainText(intent.amount),
+        orderId: intent.orderId,
+        ...inline,
+      }
+    }
+  },
+})
+
+export const createOrderRequest = operation({
+  path: '/v1/payments/createOrderRequest',
+  ...NEW_ORDER,
+  summary: 'Create an order and a page to pay it',
+  description:
+    'Takes the fields of createPaymentIntent and answers the address of our pay page. Send the customer there; the page ' +
+    'sends them on to `redirect_url`. Then ask checkPaymentStatus.',
+  answer: success('Order request created successfully', {
+    description: 'The order.',
+    name: 'OrderRequestCreated',
+    dataName: 'OrderRequest',
+    data: z.strictObject({ orderId, payment_url: z.url().meta({ description: 'The page to send the customer to.' }) }),
+    example: {
+      orderId: '019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3',
+      payment_url: 'http://localhost:3000/pay/019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3',
+    },
+  }),
+  handle: (dependencies: Dependencies) => {
+    return async (request, reply) => {
+      const { intent } = await storeNewPayment('createOrderRequest', request, reply, dependencies)
+      return { orderId: intent.orderId, payment_url: `${dependencies.publicUrl}/pay/${intent.orderId}` }
+    }
+  },
+})
+
+/**
+ * Stores the intent of a request, or returns the stored intent if the request is a repeat. Throws 403 for another
+ * merchant, 409 for a used order_id, 422 for an Idempotency-Key of another request.
+ */
+export async function storeNewPayment(
+  operation: string,
+  request: OperationRequest<typeof NewPayment>,
+  reply: FastifyReply,
+  dependencies: Omit<Dependencies, 'publicUrl' | 'drawQr'>,
+): Promise<{ intent: Intent; merchant: Merchant }> {
+  const { intents, now, expiryMinutes, linkersOf, linkTimes, deadlineOf } = dependencies
+  const { body, caller, headers } = request
+  const merchant = authorizeMerchant(caller, body.mid)
+  const idempotency = readIdempotency(headers['idempotency-key'], operation, body)
+  const intent = buildIntent(body, merchant, now(), expiryMinutes, idempotency)
+  const linkers = await linkersOf(merchant)
+  if (linkers.length > 0) deadlineOf(request, reply).extend(linkTimes.requestMs)
+  const stored =
+    linkers.length > 0 ? await insertWithLink(intent, merchant, linkers, dependencies) : await intents.insert(intent)
+  if ('intent' in stored) return { intent: stored.intent, merchant }
+  throw stored.refused === 'order id exists' ? orderIdExists() : idempotencyKeyReused()
+}
+
+type Linking = Pick<Dependencies, 'intents' | 'linkTimes' | 'onNextAcquirer'>
+
+/**
+ * Requests a link from an acquirer, then stores the intent with link and payee. A repeat requests no link. Throws 503
+ * and stores nothing if no acquirer makes a link. A link that nobody has seen is closed if another request with the
+ * same order_id was faster, if the intent was certainly not stored, or if the link's answer did not come or is not believed.
+ * An intent whose commit was lost is looked up.
+ */
+async function insertWithLink(
+  intent: Intent,
+  { vpa, payees }: Merchant,
+  linkers: readonly Linker[],
+  { intents, linkTimes, onNextAcquirer }: Linking,
+): Promise<InsertOutcome> {
+  const until = AbortSignal.timeout(linkTimes.requestMs)
+  const earlier = await intents.findEarlier(intent)
+  if (earlier) return earlier
+  const { paymentLink, payeeVpa, client, firstKind } = await createLink(
+    intent,
+    payees.length > 0 ? payees : [vpa],
+    linkers,
+    linkTimes.firstLinkMs,
+    until,
+  )
+  const close = () => closeUnseen(client, paymentLink)
+  const linked = { ...intent, payee: { ...intent.payee, vpa: payeeVpa }, paymentLink }
+  const stored = await intents.insert(linked).catch(async (error): Promise<InsertOutcome> => {
+    // A Failure comes from the queue of the next batch, before the intent is sent.
+    if (error instanceof Failure || isCertainlyNotStored(error)) close()
+    else if (await isFound(intents, linked, linkTimes.lookUpPauseMs, until)) return { intent: linked }
+    // The link stays open where the look-up finds nothing, because the commit may still be under way.
+    throw error
+  })
+  const isOurs = 'intent' in stored && stored.intent.orderId === intent.orderId
+  if (!isOurs) close()
+  else if (paymentLink.isByNext) onNextAcquirer(firstKind)
+  return stored
+}
+
+/** Looks an intent up, again after `pauseMs` while the database is unavailable. */
+async function isFound(
+  intents: Linking['intents'],
+  intent: Intent,
+  pauseMs: number,
+  until: AbortSignal,
+): Promise<boolean> {
+  while (!until.aborted) {
+    const found = await intents.isStored(intent).catch(() => undefined)
+    if (found !== undefined) return found
+    await sleep(pauseMs)
+  }
+  return false
+}
+
+/**
+ * Requests a link from each of `linkers` in turn. The next one is asked only when the one before certainly has no open
+ * link for the intent, so that no customer can be shown two links.
+ */
+async function createLink(
+  intent: Intent,
+  payees: readonly string[],
+  linkers: readonly Linker[],
+  firstLinkMs: number,
+  until: AbortSignal,
+) {
+  for (const [index, { client, merchantId, isNext, firstKind }] of linkers.entries()) {
+    const isLast = index === linkers.length - 1
+    const signal = isLast ? until : AbortSignal.any([until, AbortSignal.timeout(firstLinkMs)])
+    try {
+      const { paymentLink, payeeVpa } = await client.createLink(intent, { id: merchantId, payees }, signal)
+      return { paymentLink: { ...paymentLink, isByNext: isNext }, payeeVpa, client, firstKind }
+    } catch (error) {
+      if (!(error instanceof AcquirerError)) throw error
+      if (isLast && error.unsureLink) closeUnseen(client, error.unsureLink)
+      if (isLast || !(await hasNoLink(error, client, until))) {
+        const failed = linkers.slice(0, index + 1)
+        throw Object.assign(error, { accountKind: failed.some(({ kind }) => kind === 'default') ? 'default' : 'own' })
+      }
+    }
+  }
+  throw createUnavailable()
+}
+
+/**
+ * Closes a link that nobody has seen. The answer does not wait for the closing, which is never retried: a link that stays
+ * open expires by itself.
+ */
+function closeUnseen(client: Linker['client'], link: PaymentLink) {
+  client.closeLink(link).catch(() => undefined)
+}
+
+/** Whether a failed call has certainly left no open link. A link that may have been made is closed. */
+async function hasNoLink({ isUndone, unsureLink }: AcquirerError, client: Linker['client'], until: AbortSignal) {
+  if (isUndone || unsureLink === undefined) return isUndone
+  return (await client.closeLink(unsureLink, until).catch(() => 'unknown')) === 'closed'
+}
+
+/**
+ * Returns the Idempotency-Key, if there is one, with a fingerprint of the operation and its checked fields, which a
+ * retry must repeat. The fingerprint is personal data, because customer data can be guessed from it: see
+ * forget-customers.ts.
+ */
+export function readIdempotency(
+  header: string | string[] | undefined,
+  operation: string,
+  fields: NewPayment,
+): Idempotency | undefined {
+  if (header === undefined) return undefined
+  if (typeof header !== 'string' || !IDEMPOTENCY_KEY.test(header)) {
+    throw badRequest('Idempotency-Key must be 1 to 64 printable ASCII characters')
+  }
+  const fingerprint = createHash('sha256')
+    .update(JSON.stringify([operation, fields]))
+    .digest()
+  return { key: header, fingerprint }
+}

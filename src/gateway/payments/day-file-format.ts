@@ -1,0 +1,105 @@
+import * as z from 'zod'
+import { isNothing, RUPEES_RULE, readPaise, readUnits } from '../../platform/csv/amounts.ts'
+import type { CsvFormat } from '../../platform/csv/header.ts'
+import { fieldReaders, IGNORED, type Layout, ONE_NAME, PAYMENT_COLUMNS } from '../../platform/csv/layouts.ts'
+import { errorText, reportedUtr, text } from '../../platform/fields.ts'
+import { bankAmount, toSumText } from '../../platform/money.ts'
+import { momentText } from '../../platform/time.ts'
+import { failureFields } from './failure-reasons.ts'
+import { FINAL_STATUSES } from './outcome.ts'
+
+/** A line of the file, checked by the rules of a notification. Empty fields become undefined. */
+const Line = z
+  .object({
+    order_id: text(64).optional(),
+    acquirer_reference: text(64).optional(),
+    acquirer_payment_id: z
+      .string()
+      .regex(/^(?=.*[A-Za-z0-9])[A-Za-z0-9_-]{1,64}$/, 'must be 1 to 64 letters, digits, _ or -')
+      .optional(),
+    status: z.enum(FINAL_STATUSES, errorText('must be SUCCESS, FAIL or REJECT')),
+    utr: reportedUtr.optional(),
+    amount: bankAmount,
+    // The time is cut to milliseconds as in a notification, because the time identifies a repeated failed attempt.
+    paid_at: momentText.transform((moment) => moment.toISOString()).optional(),
+    ...failureFields,
+  })
+  .superRefine((line, context) => {
+    const require = (path: keyof typeof line, message: string) => {
+      if (line[path] === undefined) context.addIssue({ code: 'custom', path: [path], message })
+    }
+    const isNamed = line.acquirer_payment_id !== undefined
+    if (line.acquirer_reference === undefined && !isNamed) require('order_id', 'or acquirer_reference is required')
+    if (line.status !== 'SUCCESS') return
+    if (!isNamed) require('utr', 'is required with SUCCESS')
+    require('paid_at', 'is required with SUCCESS')
+  })
+
+/** Each line names its order by one of these, or by its payment. */
+export const ORDER_COLUMNS = ['order_id', 'acquirer_reference', 'acquirer_payment_id'] as const
+const PAYMENT_NAMES = ['utr', 'acquirer_payment_id'] as const
+
+/** The format of the acquirer's list of payments, in our own form or by a layout. Rows are copied in the order of PAYMENT_COLUMNS. */
+export function dayFile(layout?: Layout): CsvFormat {
+  const readers = layout && fieldReaders(layout)
+  const names = PAYMENT_COLUMNS.map((name) => layout?.columns.find(([ours]) => ours === name)?.[1])
+  const { status, time, rules } = readers ?? {}
+  const written: Partial<Record<string, [((field: string) => string | undefined) | undefined, string | undefined]>> = {
+    status: [status, rules?.status],
+    amount: [readers && rupeesOf, RUPEES_RULE],
+    paid_at: [time, rules?.time],
+  }
+  const at = (name: string) => (PAYMENT_COLUMNS as readonly string[]).indexOf(name)
+  const called = (name: string) => (names[at(name)] === undefined ? name : `${names[at(name)]} (${name})`)
+  return {
+    columns: PAYMENT_COLUMNS,
+    required: [['status'], PAYMENT_NAMES, ['amount'], ['paid_at'], ORDER_COLUMNS],
+    check(fields) {
+      if (readers?.status(fields[at('status')] as string) === IGNORED) return { value: '' }
+      const unread = new Map<string, string>()
+      const line = Object.fromEntries(
+        PAYMENT_COLUMNS.map((name, index) => {
+          const typed = fields[index] ?? ''
+          const field = (readers && isNothing(typed) ? '' : typed) || undefined
+          const [read, rule] = written[name] ?? []
+          // A status without words is that of every row, which has no column for it.
+          if (read === undefined || (field === undefined && name !== 'status')) return [name, field]
+          const value = read(field ?? '')
+          if (value === undefined && rule !== undefined) unread.set(name, rule)
+          return [name, value]
+        }),
+      )
+      const { data, error } = Line.safeParse(line)
+      if (data && unread.size === 0) return { value: PAYMENT_COLUMNS.map((name) => toCopyText(data[name])).join('\t') }
+      const issues = (error?.issues ?? []).map(({ path, message }) => [String(path[0]), message] as const)
+      const faults = [...unread, ...issues.filter(([name]) => !unread.has(name))]
+      return { faults: faults.map(([name, fault]) => `${called(name)} ${fault}`) }
+    },
+    ...(readers && {
+      bank: {
+        names,
+        // A row of totals has neither a time nor a name.
+        isRow: (fields) =>
+          readers.isLikeDay(fields[at('paid_at')] ?? '') ||
+          ORDER_COLUMNS.some((name) => ONE_NAME.test(fields[at(name)] ?? '')) ||
+          readers.status(fields[at('status')] as string) === IGNORED,
+        amountsAt: [at('amount')],
+        isLikeRow: (fields) =>
+          PAYMENT_NAMES.some((name) => /\p{L}|\d{6}/u.test(fields[at(name)] ?? '')) &&
+          (readUnits(fields[at('amount')] ?? '') ?? 0n) !== 0n,
+        day: { at: at('paid_at'), rule: `${called('paid_at')} ${readers.rules.time}` },
+      },
+    }),
+  }
+}
+
+/** The amount in a bank's form as decimal text; undefined for any other text. */
+function rupeesOf(field: string): string | undefined {
+  const paise = readPaise(field)
+  return paise === undefined ? undefined : toSumText(paise)
+}
+
+/** A field in COPY's text format. Only backslashes are escaped, because the checks refuse tabs and line breaks. */
+function toCopyText(value: string | undefined): string {
+  return value === undefined ? '\\N' : value.replaceAll('\\', '\\\\')
+}

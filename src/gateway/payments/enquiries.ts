@@ -1,0 +1,236 @@
+import type { Database } from '../../platform/db/pool.ts'
+import { prepared } from '../../platform/db/prepared.ts'
+import { findDueMerchants } from './due-merchants.ts'
+import { type EnquiryRules, type EnquiryState, mayEnquire } from './enquiry-times.ts'
+import type { Intent, PaymentLink } from './intent.ts'
+import { OPEN_STATUSES } from './outcome.ts'
+import { findMerchant } from './reports.ts'
+
+/**
+ * Seconds from an intent's expiry to the enquiries that are made in any case, unless an end is reported before: 90 s,
+ * 8 minutes and 2 hours. NPCI allows the first enquiry after 90 s at the earliest. The last enquiry that an order may
+ * have is left for the 8 minutes, the last moment before the merchant is told of the order's end.
+ */
+const AFTER_EXPIRY_SECONDS = [90, 8 * 60, 2 * 60 * 60] as const
+
+/** Shortest pause before the next enquiry about an intent, if nobody waits for its outcome. */
+const PAUSE_SECONDS = 60
+
+/** Longest due status checks of a merchant among which one statement claims, however many are due. */
+const CONSIDERED = 250
+
+/** While the last response could not be read, the status is checked once an hour, for a day. */
+const UNREADABLE = { pauseSeconds: 60 * 60, daySeconds: 24 * 60 * 60 }
+
+/** A query of an order's payment at its acquirer. `enquiries` is the query's number among those of the order, from 1. */
+export type Enquiry = {
+  mid: string
+  orderId: string
+  paymentLink: PaymentLink
+  enquiries: number
+  /** Whether the order's time to pay has not ended. */
+  isOpen: boolean
+}
+
+export function firstEnquiry({ expiresAt }: Pick<Intent, 'expiresAt'>): Date {
+  return new Date(expiresAt.getTime() + AFTER_EXPIRY_SECONDS[0] * 1000)
+}
+
+/** The queue of enquiries. Each is counted before it is sent, so that no crash and no instance causes one too many. */
+export function createEnquiries(db: Database) {
+  return {
+    findDue: (now: Date) => findDueMerchants(db, 'acquirer_intents', now),
+
+    /** Numbers of status checks at acquirer accounts in the last minute, of all instances; an account without any is missing. */
+    async countOfLastMinute(acquirers: readonly string[], now: Date): Promise<Map<string, number>> {
+      const { rows } = await db.query<{ acquirer: string; count: number }>(
+        `select acquirer, count(*)::integer as count
+           from acquirer_intents
+          where acquirer = any ($1) and asked_at > $2
+          group by acquirer`,
+        [acquirers, new Date(now.getTime() - 60_000)],
+      )
+      return new Map(rows.map(({ acquirer, count }) => [acquirer, count]))
+    },
+
+    /**
+     * Claims up to `limit` status checks of a merchant that are due at an acquirer account, those of expired intents first, then
+     * longest due first. An intent has `most` checks. Checks of paid intents are dropped for good, beyond the limit, because most
+     * intents are paid.
+     */
+    async claimDue(acquirer: string, mid: string, limit: number, now: Date, most: number): Promise<Enquiry[]> {
+      const { rows } = await db.query<EnquiryRow & { paid: boolean }>(
+        // The select computes the new values, because Citus does not support an interval in the `case` of an update.
+        `with oldest as materialized (
+           select order_id, enquiries, enquire_at
+             from acquirer_intents
+            where mid = $2 and acquirer = $1 and enquire_at <= $4
+            order by enquire_at
+            limit ${CONSIDERED}
+              for update skip locked
+         ), due as materialized (
+           select a.order_id, i.status = 'SUCCESS' as paid, i.expires_at > $4 as is_open,
+                  row_number() over (partition by i.status = 'SUCCESS' order by i.expires_at > $4, a.enquire_at) as place,
+                  case when i.status <> 'SUCCESS' and a.enquiries + 1 < $6 then (
+                    select greatest(min(i.expires_at + s * interval '1 second'),
+                                    $4::timestamptz + interval '${PAUSE_SECONDS} seconds')
+                      from unnest($5::integer[]) s
+                     where i.expires_at + s * interval '1 second' > $4
+                       and (a.enquiries + 2 < $6 or s > ${AFTER_EXPIRY_SECONDS[0]})
+                    having count(*) > 0) end as next
+             from oldest a
+             join payment_intents i on i.mid = $2 and i.order_id = a.order_id
+         )
+         update acquirer_intents a
+            set enquiries = least(a.enquiries + case when due.paid then 0 else 1 end, 32767),
+                enquire_at = due.next,
+                asked_at = case when due.paid then a.asked_at else $4 end
+           from due
+          where a.mid = $2 and a.order_id = due.order_id and (due.paid or due.place <= $3)
+         returning ${ENQUIRY}, due.is_open as "isOpen", due.paid`,
+        [acquirer, mid, limit, now, AFTER_EXPIRY_SECONDS, most],
+      )
+      return rows.filter(({ paid }) => !paid).map(toEnquiry)
+    },
+
+    /**
+     * Makes the enquiry about an order due because of a notification that proves nothing: 3 s after the last enquiry at
+     * the earliest, or 60 s if the order has had 20. Returns false for an order that the acquirer does not have.
+     */
+    async makeDueSoon(acquirer: string, orderId: string, now: Date): Promise<boolean> {
+      const mid = await findMerchant(db, orderId)
+      const { rowCount } = await db.query(
+        // The select computes the new value, because Citus does not support an interval in the `case` of an update.
+        `with due as materialized (
+           select order_id, asked_at + make_interval(secs => case when enquiries < 20 then 3 else 60 end) as at
+             from acquirer_intents
+            where mid = $1 and order_id = $2 and acquirer = $3
+              for update
+         )
+         update acquirer_intents a
+            set enquire_at = least(a.enquire_at, greatest(due.at, $4))
+           from due
+          where a.mid = $1 and a.order_id = due.order_id`,
+        [mid, orderId, acquirer, now],
+      )
+      return rowCount === 1
+    },
+
+    /** Claims an enquiry about one order, even before it is due. Undefined if all that the order may have were sent. */
+    async take(orderId: string, most: number, now: Date): Promise<Enquiry | undefined> {
+      const { rows } = await db.query<EnquiryRow>(
+        `update acquirer_intents a
+            set enquiries = a.enquiries + 1, asked_at = $3,
+                enquire_at = case when a.enquiries + 1 < $2 then a.enquire_at end
+          where a.order_id = $1 and a.enquiries < $2
+         returning ${ENQUIRY}, false as "isOpen"`,
+        [orderId, most, now],
+      )
+      return rows[0] && toEnquiry(rows[0])
+    },
+
+    /**
+     * Schedules a failed status check again. A check that the acquirer did not look at is not counted; any other is scheduled
+     * again only if it was the last one, and the order may have `most` in all. The pauses grow with the time since the expiry.
+     */
+    async repeat(
+      { mid, orderId, enquiries }: Enquiry,
+      { isAsked, isUnreadable, most }: { isAsked: boolean; isUnreadable: boolean; most: number },
+      now: Date,
+    ): Promise<void> {
+      await db.query(
+        // The select computes the new value, because Citus does not support an interval in the `case` of an update.
+        `with again as materialized (
+           select a.order_id,
+                  $4::timestamptz + case when $7::boolean then interval '${UNREADABLE.pauseSeconds} seconds'
+                    else greatest(interval '${PAUSE_SECONDS} seconds', ($4 - i.expires_at) / 2) end as at
+             from acquirer_intents a
+             join payment_intents i on i.mid = $1 and i.order_id = a.order_id
+            where a.mid = $1 and a.order_id = $2 and a.enquiries = $3
+              and ($5 = 1 or (a.enquire_at is null and a.enquiries < $6))
+              and not ($7::boolean and i.unreadable_at <= $4 - interval '${UNREADABLE.daySeconds} seconds')
+              for update of a
+         )
+         update acquirer_intents a
+            set enquiries = a.enquiries - $5, enquire_at = again.at
+           from again
+          where a.mid = $1 and a.order_id = again.order_id`,
+        [mid, orderId, enquiries, now, isAsked ? 0 : 1, most, isUnreadable],
+      )
+    },
+  }
+}
+
+export type Enquiries = ReturnType<typeof createEnquiries>
+
+/** An order for whose outcome somebody waits. `enquiry` is null if the order is not open, or if we have made its link. */
+export type WaitedFor = { mid: string; orderId: string; expiresAt: Date; enquiry: EnquiryState | null }
+
+/** SQL of the `enquiry` of the order `i`. The look-up is left out for orders that are not open. */
+export const enquiryState = (mid = 'i.mid') => `
+  case when i.status in ${OPEN_STATUSES} then (
+    select json_build_object(
+             'acquirer', a.acquirer, 'enquiries', a.enquiries,
+             'createdAt', extract(epoch from i.created_at) * 1000,
+             'askedAt', extract(epoch from a.asked_at) * 1000, 'dueAt', extract(epoch from a.enquire_at) * 1000)
+      from acquirer_intents a
+     where a.mid = ${mid} and a.order_id = i.order_id) end`
+
+const FIND_WAITED_FOR = prepared(
+  `select i.mid, i.order_id as "orderId", i.expires_at as "expiresAt", ${enquiryState()} as enquiry
+     from payment_intents i
+    where i.order_id = any ($1)`,
+)
+
+/** Makes the enquiry about an order due, unless another call has done so, or has made the enquiry. */
+const MAKE_DUE = prepared(
+  `update acquirer_intents
+      set enquire_at = $4
+    where mid = $1 and order_id = $2 and enquiries = $3 and enquire_at > $4`,
+)
+
+/** Makes enquiries due while somebody waits. `rulesOf` returns the rules of an account's acquirer. */
+export function createWaiting(db: Database, rulesOf: (account: string) => EnquiryRules | undefined) {
+  /**
+   * A function that makes an enquiry about the order due; undefined if the acquirer allows none now, so that most calls
+   * write nothing. `cameBackAt` is as for mayEnquire.
+   */
+  function enquiryFor({ mid, orderId, expiresAt, enquiry }: WaitedFor, now: Date, cameBackAt?: Date) {
+    const rules = enquiry && rulesOf(enquiry.acquirer)
+    if (!rules || !mayEnquire(enquiry, rules, expiresAt, now, cameBackAt)) return undefined
+    return async () => void (await db.query(MAKE_DUE(mid, orderId, enquiry.enquiries, now)))
+  }
+
+  return {
+    enquiryFor,
+
+    /** Makes the allowed enquiries due about orders with open pay pages: their orderIds, with `cameBackAt`. */
+    async makeDue(orders: ReadonlyMap<string, Date | undefined>, now: Date): Promise<void> {
+      if (orders.size === 0) return
+      const { rows } = await db.query<WaitedFor>(FIND_WAITED_FOR([...orders.keys()]))
+      for (const order of rows) await enquiryFor(order, now, orders.get(order.orderId))?.()
+    },
+  }
+}
+
+export type Waiting = ReturnType<typeof createWaiting>
+
+const ENQUIRY = `
+  a.mid, a.order_id as "orderId", a.acquirer, a.acquirer_merchant_id as "merchantId", a.acquirer_id as id, a.reference, a.link,
+  a.enquiries`
+
+type EnquiryRow = PaymentLink & Omit<Enquiry, 'paymentLink'>
+
+function toEnquiry({
+  mid,
+  orderId,
+  enquiries,
+  isOpen,
+  acquirer,
+  merchantId,
+  id,
+  reference,
+  link,
+}: EnquiryRow): Enquiry {
+  return { mid, orderId, enquiries, isOpen, paymentLink: { acquirer, merchantId, id, reference, link } }
+}

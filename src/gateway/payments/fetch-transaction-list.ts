@@ -1,0 +1,80 @@
+import * as z from 'zod'
+import { defineList } from '../../platform/lists/list.ts'
+import { describeList, isoMoment, merchantList, partnerList } from '../tenants/list-operation.ts'
+import { orderId } from './new-payment.ts'
+
+/** Second payments are left out, because the operator returns them. In PostgreSQL, an integer * 0.01 has 2 decimals. */
+const TRANSACTIONS = defineList({
+  fields: [
+    ['amount', 'p.amount_paise * 0.01'],
+    ['UTR', 'p.utr'],
+    ['orderId', 'p.order_id'],
+    ['order_id', 'i.merchant_order_id', 'free text'],
+    ['merchant_id', 'p.mid'],
+    ['status', `'SUCCESS'`],
+    [
+      'refunded',
+      `coalesce((select sum(r.amount_paise)
+                   from refunds r
+                  where r.mid = {mid} and r.order_id = p.order_id and r.utr = p.utr and r.status = 'SUCCESS'), 0) * 0.01`,
+    ],
+    ['created_at', 'i.created_at', 'moment'],
+    ['paid_at', 'coalesce(p.paid_at, p.heard_at)', 'moment'],
+  ],
+  from: `payments p join payment_intents i on i.mid = p.mid and i.order_id = p.order_id and p.kind <> 'second'`,
+  mid: 'p.mid',
+  at: 'coalesce(p.paid_at, p.heard_at)',
+  utr: 'p.utr',
+})
+
+const rupees = z.string().regex(/^\d{1,8}\.\d{2}$/)
+
+const TRANSACTION_LIST = describeList({
+  name: 'Transaction',
+  list: TRANSACTIONS,
+  record: z.strictObject({
+    amount: rupees.meta({ description: 'Rupees with two decimals, as text: never read it as a float.' }),
+    UTR: z.string().meta({ description: 'Unique transaction reference of the payment.' }),
+    orderId,
+    order_id: z.string().meta({ description: 'The merchant’s identifier of the order; ours where it sent none.' }),
+    merchant_id: z.string(),
+    status: z.literal('SUCCESS'),
+    refunded: rupees.meta({ description: 'What has gone back of this payment: refunds that succeeded.' }),
+    created_at: isoMoment.meta({ description: 'When the order was made, UTC.' }),
+    paid_at: isoMoment.meta({
+      description:
+        'When it was paid, UTC: as the bank says, else when we heard of it. The range applies to this moment.',
+    }),
+  }),
+  example: {
+    amount: '200.00',
+    UTR: '523504870405',
+    orderId: '019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3',
+    order_id: 'DEMO-1',
+    merchant_id: 'DEMO_MERCHANT',
+    status: 'SUCCESS',
+    refunded: '88.50',
+    created_at: '2026-10-05T04:30:00.000Z',
+    paid_at: '2026-10-05T04:31:00.000Z',
+  },
+})
+
+const TEXTS = {
+  summary: 'List what a merchant was paid',
+  description:
+    'One record for each paid order. Both days are days of India, included, and apply to `paid_at`; a payment that we hear of ' +
+    'later appears on the day on which it was paid.',
+}
+
+export const fetchTransactionList = merchantList(TRANSACTION_LIST, {
+  path: '/v1/payments/fetchTransactionList',
+  bodyName: 'WhichOwnTransactions',
+  ...TEXTS,
+})
+
+export const fetchTransactionListOfPartner = partnerList(TRANSACTION_LIST, {
+  path: '/v1/partner/fetchTransactionList',
+  name: 'fetchTransactionListOfPartner',
+  bodyName: 'WhichTransactions',
+  ...TEXTS,
+})

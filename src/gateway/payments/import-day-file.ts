@@ -1,0 +1,265 @@
+import type { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { PoolClient } from 'pg'
+import { from as copyFrom } from 'pg-copy-streams'
+import { type OnWarning, storeBatches } from '../../platform/csv/csv.ts'
+import { type Layout, PAYMENT_COLUMNS } from '../../platform/csv/layouts.ts'
+import type { Database, Queryable } from '../../platform/db/pool.ts'
+import { counted, toDecimalText } from '../../platform/money.ts'
+import { dayFile } from './day-file-format.ts'
+import { type FailureReason, failureIn } from './failure-reasons.ts'
+import type { ExceptionKind, FinalStatus, PaymentReport } from './outcome.ts'
+import { createReports, type Recorded, type Reports } from './reports.ts'
+
+/** Lines that one query reads from the temporary table. */
+const BATCH_LINES = 2_000
+
+/** Lines that are recorded simultaneously, each in a transaction of its own. */
+const LINES_AT_ONCE = 8
+
+/** Numbers of lines. The line of a late payment counts twice: as recorded, and as an exception. */
+export type DayFileResult = {
+  recorded: number
+  unchanged: number
+  exceptions: Record<Exclude<ExceptionKind, 'UTR of another merchant' | 'unreadable' | `refund${string}`>, number>
+}
+
+/**
+ * Records each line of the acquirer's daily transaction report like a notification, in the order of the file, which may have
+ * any size. Orders of another acquirer account than `acquirer` are unknown orders: an acquirer reports only its own.
+ * The whole file is checked first: a wrong line throws a CsvFileError, and nothing is stored. Then each batch stays
+ * stored even if the next one fails, because a repeated import changes nothing. `db` must not limit the time of a
+ * query, and needs more than one connection.
+ */
+export async function importDayFile(
+  db: Database,
+  csv: Readable,
+  { acquirer, layout, now, onChecked, onRecorded, onWarning }: Importing,
+): Promise<DayFileResult> {
+  const client = await db.connect()
+  try {
+    await saveLines(client, csv, layout, { onChecked, onWarning })
+    const result: DayFileResult = {
+      recorded: 0,
+      unchanged: 0,
+      exceptions: {
+        'unknown order': 0,
+        'amount differs': 0,
+        'UTR of another order': 0,
+        'double payment': 0,
+        'failure after success': 0,
+        'late payment': 0,
+      },
+    }
+    let impossible = 0
+    const reports = createReports(db, { onImpossibleTime: () => (impossible += 1) })
+    const nextLines = (after: number) => readLines(client, acquirer, after)
+    let lines = await nextLines(0)
+    for (let last = lines.at(-1)?.line; last !== undefined; last = lines.at(-1)?.line) {
+      const news = await withoutRecorded(client, acquirer, lines)
+      result.unchanged += lines.length - news.length
+      for (const one of await recordLines(reports, news, now)) {
+        if ('exception' in one) result.exceptions[one.exception] += 1
+        else result[one.changed ? 'recorded' : 'unchanged'] += 1
+        if ('late' in one && one.late) result.exceptions['late payment'] += 1
+      }
+      onRecorded?.(last)
+      lines = await nextLines(last)
+    }
+    if (impossible > 0) {
+      const which = counted(impossible, 'line has', 'lines have')
+      onWarning?.(`${which} a paid_at that is before the order or still to come: the payment counts from today`)
+    }
+    return result
+  } finally {
+    // Closing the connection removes the temporary table and the connection's settings.
+    client.release(true)
+  }
+}
+
+/** A callback for progress, called with the number of lines so far. */
+type OnProgress = ((lines: number) => void) | undefined
+
+/**
+ * `acquirer` is the acquirer account of the file; undefined for all orders, where no account exists. `layout` is that of the
+ * acquirer's own form.
+ */
+type Importing = {
+  acquirer?: string | undefined
+  layout?: Layout | undefined
+  now: () => Date
+  onChecked?: OnProgress
+  onRecorded?: OnProgress
+  onWarning?: OnWarning
+}
+
+/**
+ * Checks the whole file and saves its lines in a temporary table. No transaction is used, because during a transaction
+ * as long as the import PostgreSQL could not clean up deleted rows of any table.
+ */
+async function saveLines(
+  client: PoolClient,
+  csv: Readable,
+  layout: Layout | undefined,
+  { onChecked, onWarning }: Pick<Importing, 'onChecked' | 'onWarning'>,
+): Promise<void> {
+  // No time limits: a file may come slowly through a pipe, and the connection is idle while a batch is recorded.
+  await client.query('set statement_timeout = 0; set idle_session_timeout = 0')
+  await client.query(`
+    create temporary table day_file (
+      line bigint primary key,
+      order_id text,
+      acquirer_reference text,
+      acquirer_payment_id text,
+      status text not null,
+      utr text,
+      amount text not null,
+      paid_at timestamptz,
+      reason text,
+      code text
+    )`)
+  let checked = 0
+  await storeBatches(
+    csv,
+    dayFile(layout),
+    async ({ rows, lineCount }) => {
+      const lines = client.query(copyFrom(`copy day_file (line, ${PAYMENT_COLUMNS}) from stdin`))
+      await pipeline([rows], lines)
+      checked += lineCount
+      onChecked?.(checked)
+      return []
+    },
+    onWarning,
+  )
+  // Without statistics PostgreSQL would sort the whole table for each batch.
+  await client.query('analyze day_file')
+}
+
+/** `isUnderWay` is whether the code of a failed attempt says that the attempt may still succeed. */
+type Line = PaymentReport & { line: number; isUnderWay: boolean }
+
+type StoredLine = { [Column in keyof Line]: Line[Column] | null } & {
+  status: FinalStatus
+  reference: string | null
+  paymentId: string | null
+  reason: FailureReason | null
+  code: string | null
+}
+
+/**
+ * Returns the next lines after line number `after`. A line without order_id belongs to the intent whose link has the
+ * line's acquirer_reference, or to the order of the payment with its acquirer_payment_id. A name of no order or of several
+ * is kept as an orderId, which is unknown.
+ */
+async function readLines(client: PoolClient, acquirer: string | undefined, after: number): Promise<Line[]> {
+  const { rows } = await client.query<StoredLine>(
+    `select line::float8 as line, status, utr, amount, paid_at as "paidAt", order_id as "orderId",
+            acquirer_reference as reference, acquirer_payment_id as "paymentId", reason, code
+       from day_file
+      where line > $1
+      order by line
+      limit ${BATCH_LINES}`,
+    [after],
+  )
+  const unnamed = rows.filter(({ orderId }) => orderId === null)
+  const orders = await findOrders(
+    client,
+    OF_LINKS,
+    acquirer,
+    unnamed.flatMap(({ reference }) => reference ?? []),
+  )
+  const ofPayments = await findOrders(
+    client,
+    OF_PAYMENTS,
+    acquirer,
+    unnamed.flatMap(({ paymentId }) => paymentId ?? []),
+  )
+  return rows.map(({ utr, paidAt, orderId, reference, paymentId, reason, code, ...line }) => {
+    const failure = failureIn({ status: line.status, reason: reason ?? undefined, code: code ?? undefined })
+    const isUnderWay = failure === 'under way'
+    return {
+      ...line,
+      orderId: orderId ?? orders.get(reference ?? '') ?? ofPayments.get(paymentId ?? '') ?? reference ?? paymentId,
+      names: paymentId === null ? undefined : { id: paymentId },
+      utr: utr ?? undefined,
+      paidAt: paidAt ?? undefined,
+      acquirer: acquirer === undefined ? undefined : { name: acquirer },
+      failure: isUnderWay ? undefined : failure,
+      isUnderWay,
+    } as Line
+  })
+}
+
+/** Maps names to orderIds, except names that several orders share. */
+async function findOrders(
+  db: Queryable,
+  query: string,
+  acquirer: string | undefined,
+  names: string[],
+): Promise<Map<string, string>> {
+  if (names.length === 0) return new Map()
+  const { rows } = await db.query<{ name: string; orderId: string }>(query, [names, acquirer])
+  return new Map(rows.map(({ name, orderId }) => [name, orderId]))
+}
+
+/** Orders by the references of acquirers' links. */
+const OF_LINKS = `
+  select reference as name, min(order_id) as "orderId"
+    from acquirer_intents
+   where reference = any ($1) and ($2::text is null or acquirer = $2)
+   group by reference
+  having count(*) = 1`
+
+/** Orders by the acquirers' ids of their payments. */
+const OF_PAYMENTS = `
+  select acquirer_payment_id as name, min(order_id) as "orderId"
+    from payments
+   where acquirer_payment_id = any ($1) and ($2::text is null or acquirer = $2)
+   group by acquirer_payment_id
+  having count(*) = 1`
+
+/** Returns the lines of ended payments that are not recorded yet, or are recorded with other facts. */
+async function withoutRecorded(db: Queryable, acquirer: string | undefined, lines: readonly Line[]): Promise<Line[]> {
+  const { rows } = await db.query<{ orderId: string; utr: string; amount: number }>(
+    `select i.order_id as "orderId", i.utr, i.amount * 100 + i.paise as amount
+       from payment_intents i
+       left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
+      where i.order_id = any ($1) and i.status = 'SUCCESS' and ($2::text is null or coalesce(a.acquirer, 'direct') = $2)`,
+    [lines.map(({ orderId }) => orderId), acquirer],
+  )
+  const paid = new Map(rows.map((row) => [row.orderId, row]))
+  return lines.filter(({ orderId, status, utr, amount, isUnderWay }) => {
+    const payment = paid.get(orderId)
+    const isSame = payment !== undefined && payment.utr === utr && toDecimalText(payment.amount) === amount
+    return status === 'SUCCESS' ? !isSame : !isUnderWay
+  })
+}
+
+/**
+ * Records lines with the same results as one after the other. Lines that share neither order, UTR nor payment id with another line
+ * are recorded first and simultaneously, because their sequence makes no difference.
+ */
+async function recordLines(reports: Reports, lines: readonly Line[], now: () => Date): Promise<Recorded[]> {
+  const orders = countOf(lines.map(({ orderId }) => orderId))
+  const utrs = countOf(lines.map(({ utr }) => utr))
+  const ids = countOf(lines.map(({ names }) => names?.id))
+  const isAlone = ({ orderId, utr, names }: Line) =>
+    orders.get(orderId) === 1 &&
+    (utr === undefined || utrs.get(utr) === 1) &&
+    (names === undefined || ids.get(names.id) === 1)
+  const alone = lines.filter(isAlone).values()
+  const recorded: Recorded[] = []
+  const recordAll = async (all: Iterable<Line>) => {
+    for (const line of all) recorded.push(await reports.record(line, { source: 'day file', now }))
+  }
+  // The simultaneous loops share one iterator, so that each line is recorded once.
+  await Promise.all(Array.from({ length: LINES_AT_ONCE }, () => recordAll(alone)))
+  await recordAll(lines.filter((line) => !isAlone(line)))
+  return recorded
+}
+
+function countOf<T>(values: readonly T[]): Map<T, number> {
+  const counts = new Map<T, number>()
+  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1)
+  return counts
+}

@@ -1,0 +1,129 @@
+import { unavailable } from '../../errors.ts'
+import type { Limits } from '../../limits.ts'
+import { DEADLOCK_DETECTED, hasState } from '../../platform/db/outage.ts'
+import { type Database, inTransaction, type Queryable } from '../../platform/db/pool.ts'
+import { prepared } from '../../platform/db/prepared.ts'
+import { createSharedBatches } from '../../platform/db/shared-batches.ts'
+import { hasCitus } from '../../platform/db/spread.ts'
+import { firstEnquiry } from './enquiries.ts'
+import type { Intent } from './intent.ts'
+
+/** Largest number of rows in a batch, which takes a few milliseconds, for which the next requests wait. */
+const BATCH_ROWS = 200
+/** Retries after a deadlock: two statements that insert the same keys in different orders may deadlock. */
+const DEADLOCK_RETRIES = 5
+
+/**
+ * Returns a function that stores an intent. The function resolves to false if a unique constraint keeps the row out.
+ * Calls share batches, to save round trips and waits for the disk.
+ */
+export function createInsert(
+  db: Database,
+  onBatch: (rows: number, stored: number) => void,
+  { waitingMs }: Limits['inserts'],
+): (intent: Intent) => Promise<boolean> {
+  let isSpread: boolean | undefined
+
+  async function storeBatch(intents: Intent[], retries = DEADLOCK_RETRIES): Promise<boolean[]> {
+    try {
+      isSpread ??= await hasCitus(db)
+      const stored = await insertRows(db, intents, isSpread)
+      onBatch(intents.length, stored.size)
+      return intents.map(({ orderId }) => stored.has(orderId))
+    } catch (error) {
+      if (hasState(error, DEADLOCK_DETECTED) && retries > 0) return storeBatch(intents, retries - 1)
+      throw error
+    }
+  }
+
+  const store = createSharedBatches(storeBatch, ({ mid }) => mid, BATCH_ROWS)
+  return (intent) => {
+    const since = performance.now()
+    return store(intent, () => {
+      if (performance.now() > since + waitingMs) throw unavailable()
+    })
+  }
+}
+
+/** Stores intents with their links. Returns the orderIds of the intents that were new. */
+async function insertRows(db: Database, batch: Intent[], isSpread: boolean): Promise<Set<string>> {
+  // Sorted to avoid deadlocks between two instances that insert the same keys.
+  const intents = batch.toSorted((a, b) => compare(a.mid, b.mid) || compare(a.merchantOrderId, b.merchantOrderId))
+  const withLink = intents.filter((intent) => intent.paymentLink)
+  if (withLink.length === 0) return INTENTS(db, intents, isSpread)
+  return inTransaction(db, async (client) => {
+    const stored = await INTENTS(client, intents, isSpread)
+    const links = withLink.filter(({ orderId }) => stored.has(orderId))
+    if (links.length > 0) await LINKS(client, links, isSpread)
+    return stored
+  })
+}
+
+/** Guards the uniqueness of order_ids: of any number of simultaneous rows with one key, PostgreSQL stores one. */
+const UNIQUE_ORDER_GUARD = 'on conflict do nothing returning order_id'
+
+/**
+ * Returns a function that stores a row for each intent, and returns the orderIds of new rows. A single server gets
+ * arrays, because one statement then serves any number of rows and is prepared once per connection. Citus (`isSpread`)
+ * gets `values`, because `insert … select` takes 20 times as long there: its rows go through one node. Each parameter
+ * has a type, because PostgreSQL repeats untyped ones, such as a note, in errors.
+ */
+function describeRows(
+  table: string,
+  columns: readonly (readonly [name: string, type: string, take: (intent: Intent) => unknown])[],
+) {
+  const into = `insert into ${table} (${columns.map(([name]) => name)})`
+  const arrays = columns.map(([, type], place) => `$${place + 1}::${type}[]`)
+  const insertArrays = prepared(`${into} select * from unnest(${arrays}) ${UNIQUE_ORDER_GUARD}`)
+
+  function insertValues(intents: readonly Intent[]) {
+    const row = (first: number) => `(${columns.map(([, type], place) => `$${first + place}::${type}`)})`
+    const rows = intents.map((_, place) => row(place * columns.length + 1))
+    const values = intents.flatMap((intent) => columns.map(([, , take]) => take(intent)))
+    return { text: `${into} values ${rows} ${UNIQUE_ORDER_GUARD}`, values }
+  }
+
+  return async (db: Queryable, intents: readonly Intent[], isSpread: boolean): Promise<Set<string>> => {
+    const { rows } = await db.query<{ order_id: string }>(
+      isSpread ? insertValues(intents) : insertArrays(...columns.map(([, , take]) => intents.map(take))),
+    )
+    return new Set(rows.map(({ order_id }) => order_id))
+  }
+}
+
+const INTENTS = describeRows('payment_intents', [
+  ['mid', 'text', ({ mid }) => mid],
+  ['order_id', 'text', ({ orderId }) => orderId],
+  ['merchant_order_id', 'text', ({ merchantOrderId }) => merchantOrderId],
+  ['amount', 'integer', ({ amount }) => Math.floor(amount / 100)],
+  ['paise', 'smallint', ({ amount }) => amount % 100],
+  ['redirect_url', 'text', ({ redirectUrl }) => redirectUrl],
+  ['note', 'text', ({ note }) => note],
+  ['customer_name', 'text', ({ customer }) => customer.name],
+  ['customer_email', 'text', ({ customer }) => customer.email],
+  ['customer_mobile', 'text', ({ customer }) => customer.mobile],
+  ['payee_vpa', 'text', ({ payee }) => payee.vpa],
+  ['payee_name', 'text', ({ payee }) => payee.name],
+  ['payee_mcc', 'text', ({ payee }) => payee.mcc],
+  ['created_at', 'timestamptz', ({ createdAt }) => createdAt],
+  ['expires_at', 'timestamptz', ({ expiresAt }) => expiresAt],
+  ['idempotency_key', 'text', ({ idempotency }) => idempotency?.key],
+  ['idempotency_fingerprint', 'bytea', ({ idempotency }) => idempotency?.fingerprint],
+])
+
+const LINKS = describeRows('acquirer_intents', [
+  ['mid', 'text', ({ mid }) => mid],
+  ['order_id', 'text', ({ orderId }) => orderId],
+  ['acquirer', 'text', ({ paymentLink }) => paymentLink?.acquirer],
+  ['acquirer_merchant_id', 'text', ({ paymentLink }) => paymentLink?.merchantId],
+  ['acquirer_id', 'text', ({ paymentLink }) => paymentLink?.id],
+  ['reference', 'text', ({ paymentLink }) => paymentLink?.reference],
+  ['link', 'text', ({ paymentLink }) => paymentLink?.link],
+  ['by_next', 'boolean', ({ paymentLink }) => paymentLink?.isByNext ?? false],
+  ['enquiries', 'smallint', () => 0],
+  ['enquire_at', 'timestamptz', firstEnquiry],
+])
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}

@@ -1,0 +1,92 @@
+import { randomUUID } from 'node:crypto'
+import type { Merchant } from '../tenants/merchants.ts'
+import type { NewPayment } from './new-payment.ts'
+
+/*
+ * - intent: a row of payment_intents, a request to be paid once, with its amount, payee and expiry.
+ * - order: the same row as the merchant sees it. merchantOrderId is the merchant's name for it (order_id); orderId is ours.
+ * - payment: money that a customer sends for an intent. The bank names it by a UTR.
+ * - report: a payment's status from the bank, the operator or the sandbox: SUCCESS, FAIL or REJECT.
+ * - link: a link with its own `tr` that an acquirer has created for an intent (paymentLink).
+ * - exception: a report for the operator to look into, because it contradicts the database or arrives too late.
+ */
+
+/** The account that is paid, with the UPI parameters address (pa), name (pn) and category code (mc). */
+type Payee = { vpa: string; name: string; mcc: string }
+
+export type Intent = {
+  mid: string
+  /** Our identifier: 32 hex digits, ordered by time, unguessable. In our links it is the UPI parameter `tr`. */
+  orderId: string
+  /** The merchant's order_id; our orderId if the merchant sent none. */
+  merchantOrderId: string
+  /** The amount to pay, in paise. */
+  amount: number
+  redirectUrl: string
+  note: string
+  customer: { name: string; email: string; mobile: string }
+  payee: Payee
+  createdAt: Date
+  expiresAt: Date
+  /** The acquirer's link; absent if this service makes the link. */
+  paymentLink?: PaymentLink | null
+  /** Undefined if the merchant sent no Idempotency-Key. */
+  idempotency: Idempotency | undefined
+}
+
+/** A link of an acquirer. `id` is the acquirer's identifier of the link, `reference` is the `tr` in the link. */
+export type PaymentLink = {
+  acquirer: string
+  merchantId: string
+  id: string
+  reference: string
+  link: string
+  /** True if the merchant's next acquirer has made the link. Not read from the database. */
+  isByNext?: boolean
+}
+
+/** An Idempotency-Key. `fingerprint` is a SHA-256 of the request's operation and checked fields. */
+export type Idempotency = { key: string; fingerprint: Buffer }
+
+/** Builds an intent without storing it. `expiryMinutes` applies to merchants without a setting of their own. */
+export function buildIntent(
+  request: NewPayment,
+  merchant: Merchant,
+  now: Date,
+  expiryMinutes: number,
+  idempotency?: Idempotency,
+): Intent {
+  const orderId = newId(now)
+  return {
+    mid: merchant.mid,
+    orderId,
+    merchantOrderId: request.order_id ?? orderId,
+    amount: request.amount,
+    redirectUrl: request.redirect_url,
+    note: request.note,
+    customer: { name: request.customer_name, email: request.customer_email, mobile: request.customer_mobile },
+    payee: { vpa: merchant.vpa, name: merchant.name, mcc: merchant.mcc },
+    createdAt: now,
+    expiresAt: new Date(now.getTime() + (merchant.expiryMinutes ?? expiryMinutes) * 60_000),
+    idempotency,
+  }
+}
+
+/**
+ * Returns a new orderId or ourRefundId: 48 bits of time, so that new identifiers are neighbours in the index, and 80
+ * random bits, so that nobody can guess an identifier. The random bits are those of a UUID without its version and
+ * variant digits, because Node.js prepares UUIDs in advance.
+ */
+export function newId(now: Date): string {
+  const uuid = randomUUID()
+  return orderIdsBegin(now) + uuid.slice(0, 8) + uuid.slice(24)
+}
+
+/** The first 12 digits of orderIds from `moment`. Earlier orderIds sort before. A moment before 1970 counts as 1970. */
+export function orderIdsBegin(moment: Date): string {
+  return Math.max(0, moment.getTime()).toString(16).padStart(12, '0')
+}
+
+const ORDER_ID = /^[0-9a-f]{32}$/
+
+export const isOrderId = (text: string): boolean => ORDER_ID.test(text)

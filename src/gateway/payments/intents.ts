@@ -1,0 +1,216 @@
+import { LIMITS, type Limits } from '../../limits.ts'
+import { inTransaction, type Pools, type Queryable } from '../../platform/db/pool.ts'
+import { prepared } from '../../platform/db/prepared.ts'
+import { type Answered, FAIL_TOLD, failureReason, saveAnswered, writtenExpiries } from './answered.ts'
+import type { FailureReason } from './failure-reasons.ts'
+import { createStatusLookUps, findPaymentStatus, type PaymentStatus } from './find-payment-status.ts'
+import { createInsert } from './insert-intents.ts'
+import { type Intent, isOrderId, type PaymentLink } from './intent.ts'
+import { writeDeliveries } from './outbox.ts'
+import { EXPIRY_GRACE_MINUTES, givenUpUntil, isOver, OPEN_STATUSES, type Status } from './outcome.ts'
+import { endUnreadable } from './unreadable.ts'
+
+/** The stored intent, the intent of the earlier request with the same Idempotency-Key, or the reason of a refusal. */
+export type InsertOutcome =
+  | { intent: Intent }
+  | { refused: 'order id exists' | 'idempotency key was used for another request' }
+
+export type Checkout = StoredIntent & {
+  status: Status
+  utr: string | null
+  /** Whether the acquirer's last status response could not be read. Then the order stays open. */
+  isUnreadable: boolean
+  /** Why the last attempt failed; null unless the order's last report is of a failed attempt. */
+  failureReason: FailureReason | null
+  /** Whether the whole payment was refunded. */
+  refunded: boolean
+  merchantDisabled: boolean
+}
+
+/** A payment's state for its open pay page. `utr` is null until the order is paid. */
+export type PaymentState = Pick<Checkout, 'status' | 'utr' | 'expiresAt' | 'isUnreadable' | 'failureReason'>
+
+export function createIntents(
+  { creates, requests, pages }: Pick<Pools, 'creates' | 'requests' | 'pages'>,
+  onBatch: (rows: number, stored: number) => void,
+  { inserts }: Pick<Limits, 'inserts'> = LIMITS,
+) {
+  const store = createInsert(creates, onBatch, inserts)
+
+  /** The intent of the earlier request with this Idempotency-Key, or the reason of a refusal; undefined if neither. */
+  async function findEarlier(intent: Intent): Promise<InsertOutcome | undefined> {
+    const { mid, merchantOrderId, idempotency } = intent
+    const { rows } = await requests.query<StoredIntent & { key: string | null; fingerprint: Buffer }>(
+      `select ${INTENT}, i.idempotency_key as key, i.idempotency_fingerprint as fingerprint
+         from payment_intents i
+         left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
+        where i.mid = $1 and (i.merchant_order_id = $2 or i.order_id = $2 or i.idempotency_key = $3)`,
+      [mid, merchantOrderId, idempotency?.key],
+    )
+    const repeated = rows.find(({ key }) => idempotency !== undefined && key === idempotency.key)
+    if (!repeated || !idempotency) return rows.length > 0 ? { refused: 'order id exists' } : undefined
+    const { key: _, fingerprint, ...stored } = repeated
+    if (!fingerprint.equals(idempotency.fingerprint)) {
+      return { refused: 'idempotency key was used for another request' }
+    }
+    return { intent: { ...intent, ...stored } }
+  }
+
+  return {
+    findEarlier,
+
+    /**
+     * Stores an intent, unless the merchant has used its merchantOrderId or Idempotency-Key before. A merchantOrderId
+     * that equals an orderId of the merchant counts as used, because findStatus could not tell the two orders apart. No
+     * constraint is needed for this, because nobody can guess an orderId before it is stored.
+     */
+    async insert(intent: Intent): Promise<InsertOutcome> {
+      const { orderId, merchantOrderId } = intent
+      const isOurs = merchantOrderId !== orderId && isOrderId(merchantOrderId)
+      const earlier = isOurs ? await findEarlier(intent) : undefined
+      if (earlier) return earlier
+      if (await store(intent)) return { intent }
+      if (intent.idempotency === undefined) return { refused: 'order id exists' }
+      // A second query finds the reason, because `on conflict` does not name the constraint that has refused the row,
+      // and the statement may not see the conflicting row.
+      return (await findEarlier(intent)) ?? { refused: 'order id exists' }
+    },
+
+    /** Whether this very intent is stored, not another one with its merchantOrderId. */
+    async isStored({ mid, orderId }: Intent): Promise<boolean> {
+      const stored = 'select from payment_intents where mid = $1 and order_id = $2'
+      return (await requests.query(stored, [mid, orderId])).rowCount === 1
+    },
+
+    /** Finds an intent of any merchant. No key is checked, because nobody can guess an orderId. */
+    async findCheckout(orderId: string): Promise<Checkout | undefined> {
+      const { rows } = await pages.query<Checkout>(FIND_CHECKOUT(orderId))
+      return rows[0]
+    },
+
+    /** Finds the states of payments by their orderIds. Unknown orderIds are left out. */
+    async findStates(orderIds: readonly string[]): Promise<Map<string, PaymentState>> {
+      const { rows } = await pages.query<PaymentState & { orderId: string }>(FIND_STATES(orderIds))
+      return new Map(rows.map(({ orderId, ...state }) => [orderId, state]))
+    },
+
+    /** Moves an intent's expiry to `moment`, unless the expiry is earlier. For sandboxes only. */
+    async expire({ mid, orderId }: Pick<Intent, 'mid' | 'orderId'>, moment: Date): Promise<void> {
+      await pages.query(
+        `with ended as (
+           update payment_intents set expires_at = least(expires_at, $3) where mid = $1 and order_id = $2
+         )
+         update webhook_expiries set final_at = least(final_at, $4) where mid = $1 and order_id = $2`,
+        [mid, orderId, moment, new Date(moment.getTime() + EXPIRY_GRACE_MINUTES * 60_000)],
+      )
+    },
+
+    /**
+     * Cancels an intent, named as for findStatus, unless paid or given up. Returns its status; undefined if unknown.
+     * `toClose` is the acquirer's link if this call has cancelled the intent. For `claim` see `Ending`.
+     */
+    async cancel(
+      mid: string,
+      merchantOrderId: string,
+      now: Date,
+      claim: () => void,
+    ): Promise<(PaymentStatus & { toClose?: PaymentLink | undefined }) | undefined> {
+      // The first query takes no lock, so that repeats, which change nothing, do not wait for each other.
+      const found = await findPaymentStatus(requests, mid, merchantOrderId)
+      if (!found || isOver(found, now)) return found
+      return inTransaction(
+        requests,
+        async (client) => {
+          const closed = await close(client, mid, found.orderId, now)
+          if (closed) return { ...found, status: 'CANCELLED' as const, failureReason: null, failTold: true, ...closed }
+          // Nothing was cancelled, because a payment was stored after the first query.
+          return findPaymentStatus(client, mid, merchantOrderId)
+        },
+        {
+          claim,
+          isStored: async (payment) =>
+            (await findPaymentStatus(requests, mid, merchantOrderId))?.status === payment?.status,
+        },
+      )
+    },
+
+    findStatus: (mid: string, orderId: string) => findPaymentStatus(requests, mid, orderId),
+
+    /** As findStatus, in look-ups that concurrent calls share. */
+    findSharedStatus: createStatusLookUps(requests),
+
+    saveAnswered: (answered: Answered, now: Date) => saveAnswered(requests, answered, now),
+  }
+}
+
+/**
+ * Cancels an order. Undefined if it was paid or given up before, or if the merchant was told so before the order was locked.
+ * `toClose` is the acquirer's link, if there is one.
+ */
+async function close(
+  client: Queryable,
+  mid: string,
+  orderId: string,
+  now: Date,
+): Promise<{ toClose: PaymentLink | undefined } | undefined> {
+  // The update is a second statement, so that it sees payment.expired written while this transaction waited for the order.
+  await client.query('select from payment_intents where mid = $1 and order_id = $2 for no key update', [mid, orderId])
+  const { rows } = await client.query<{ sequence: number }>(
+    `update payment_intents i
+        set status = 'CANCELLED', event_sequence = event_sequence + 1
+      where mid = $1 and order_id = $2 and status in ${OPEN_STATUSES} and (expires_at > $3 or unreadable_at is not null)
+        and not ${FAIL_TOLD} and not exists (${writtenExpiries('$1', '$2')})
+     returning event_sequence as sequence`,
+    [mid, orderId, givenUpUntil(now)],
+  )
+  const [cancelled] = rows
+  if (cancelled === undefined) return undefined
+  await endUnreadable(client, { mid, orderId }, { by: 'merchant', now })
+  await client.query(
+    `insert into payment_changes (mid, order_id, status, reason, changed_at) values ($1, $2, 'CANCELLED', 'merchant', $3)`,
+    [mid, orderId, now],
+  )
+  await writeDeliveries(client, 'payment.cancelled', mid, [
+    { orderId, ...cancelled, txnStatus: 'FAIL', occurredAt: now },
+  ])
+  const links = await client.query<{ paymentLink: PaymentLink }>(
+    `select ${PAYMENT_LINK} as "paymentLink" from acquirer_intents a where a.mid = $1 and a.order_id = $2`,
+    [mid, orderId],
+  )
+  return { toClose: links.rows[0]?.paymentLink }
+}
+
+export type Intents = ReturnType<typeof createIntents>
+
+type StoredIntent = Omit<Intent, 'customer' | 'idempotency'>
+
+const PAYMENT_LINK = `
+  json_build_object('acquirer', a.acquirer, 'merchantId', a.acquirer_merchant_id, 'id', a.acquirer_id,
+                    'reference', a.reference, 'link', a.link)`
+
+const INTENT = `
+  i.mid, i.order_id as "orderId", i.merchant_order_id as "merchantOrderId", i.amount * 100 + i.paise as amount,
+  i.redirect_url as "redirectUrl", i.note, i.created_at as "createdAt", i.expires_at as "expiresAt",
+  json_build_object('vpa', i.payee_vpa, 'name', i.payee_name, 'mcc', i.payee_mcc) as payee,
+  case when a.order_id is not null then ${PAYMENT_LINK} end as "paymentLink"`
+
+const FIND_CHECKOUT = prepared(
+  `select ${INTENT}, i.status, i.utr, i.unreadable_at is not null as "isUnreadable",
+          ${failureReason()} as "failureReason", m.disabled_at is not null as "merchantDisabled",
+          i.utr is not null and i.amount * 100 + i.paise <= (
+            select coalesce(sum(r.amount_paise), 0)
+              from refunds r
+             where r.mid = i.mid and r.order_id = i.order_id and r.utr = i.utr
+               and r.status = 'SUCCESS') as refunded
+     from payment_intents i
+     join merchants m on m.mid = i.mid
+     left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
+    where i.order_id = $1`,
+)
+
+const FIND_STATES = prepared(
+  `select order_id as "orderId", status, utr, expires_at as "expiresAt", unreadable_at is not null as "isUnreadable",
+          ${failureReason()} as "failureReason"
+     from payment_intents i
+    where order_id = any ($1)`,
+)

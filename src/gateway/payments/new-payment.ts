@@ -1,0 +1,137 @@
+import type { FastifyRequest } from 'fastify'
+import * as z from 'zod'
+import { badRequest } from '../../errors.ts'
+import {
+  CONTROLS,
+  emailAddress,
+  errorText,
+  identifier,
+  matching,
+  mobileAsWritten,
+  readUrl,
+  text,
+  textRule,
+} from '../../platform/fields.ts'
+import { orderAmount, shopAmount, USUAL_MAX_RUPEES } from '../../platform/money.ts'
+import type { Merchant } from '../tenants/merchants.ts'
+
+const REDIRECT_RULE = 'must be an absolute http or https address of at most 2048 characters, without user and password'
+
+/** The longest host with port: the DNS allows 253 characters, and its form of a non-ASCII name is never shorter. */
+const HOST_LIMIT_CHARACTERS = 253 + ':65535'.length
+
+/**
+ * Only plain web addresses are accepted, no `javascript:` and no `https://bank@evil`, because the customer's browser is
+ * sent there. The checks stop at the first failure, because `new URL` takes too long for very long hosts.
+ */
+const redirectUrl = z
+  .string(errorText(REDIRECT_RULE))
+  .max(2048, { error: REDIRECT_RULE, abort: true })
+  .regex(
+    new RegExp(
+      `^[Hh][Tt][Tt][Pp][Ss]?://[^@/?#\\s\\\\${CONTROLS}]{1,${HOST_LIMIT_CHARACTERS}}([/?#][^\\s\\\\${CONTROLS}]*)?$`,
+      'u',
+    ),
+    { error: REDIRECT_RULE, abort: true },
+  )
+  .refine((address) => readUrl(address) !== undefined, REDIRECT_RULE)
+
+/** A note. Line breaks and tabs, which pasted text may have, become spaces; other control characters are refused. */
+export function note(max: number, min = 1) {
+  const rule = textRule(max, min)
+  return (
+    z
+      .string(errorText(rule))
+      .trim()
+      // The length is checked before line breaks are replaced, because replacing 16 KiB of them blocks the event loop.
+      // The limit is doubled, because a character or line break (\r\n) has up to two UTF-16 units.
+      .max(2 * max, rule)
+      // The OpenAPI document gets those rules of `text` that apply before line breaks are replaced.
+      .meta({
+        minLength: min,
+        maxLength: max,
+        pattern: '^[^\\u0000-\\u0008\\u000e-\\u001f\\u007f-\\u0084\\u0086-\\u009f\\ud800-\\udfff]*$',
+      })
+      .transform((remark) => remark.replace(/\r\n|[\t\n\v\f\r\u0085\u2028\u2029]/g, ' ').trim())
+      .pipe(text(max, min))
+  )
+}
+
+export const mid = identifier.meta({ description: 'Your merchant identifier, as the operator assigned it.' })
+
+/** The fields of a payment intent, in the order in which a refusal names wrong fields. */
+export const NewPayment = z.object({
+  mid,
+  amount: orderAmount(USUAL_MAX_RUPEES).meta({
+    description:
+      `Whole rupees, 1 to ${USUAL_MAX_RUPEES}, or to the maximum that the operator has set for you. \`200.00\` is 200; ` +
+      '`200.50` is refused, unless the operator has set your input to `shop`: then paise are taken, as in `588.82`, and further decimals that are zeros.',
+  }),
+  order_id: text(64)
+    .meta({
+      description: 'Your own order identifier, compared exactly. It may be used once; a repeat is refused with 409.',
+    })
+    .optional(),
+  redirect_url: redirectUrl.meta({
+    description:
+      'Where the customer is sent after paying: an absolute http or https address, without user and password.',
+  }),
+  note: note(255).meta({ description: 'What the payment is for. Line breaks become blanks.' }),
+  customer_name: text(100).meta({ description: 'Full name.' }),
+  customer_email: emailAddress.meta({
+    description:
+      'At most 254 characters, 64 of them before the `@`. The domain may be in any script, or in its form `xn--…`.',
+  }),
+  customer_mobile: matching(/^[0-9]{10}$/, 'must be 10 digits').meta({
+    description:
+      '10 digits. With input `shop` also as people write them, such as `+91 98765-43210`, in the digits of any script.',
+  }),
+})
+
+export type NewPayment = z.output<typeof NewPayment>
+
+/** Schemas by the merchant's largest amount. The map stays small: operators set few different amounts. */
+const schemas = new Map<number, Record<Merchant['input'], z.ZodObject>>()
+
+function newPaymentOf({ caller }: FastifyRequest): z.ZodObject {
+  if (caller.kind !== 'merchant') return NewPayment
+  const { input, maxAmount } = caller.merchant
+  let both = schemas.get(maxAmount)
+  if (!both) {
+    both = {
+      strict: NewPayment.extend({ amount: orderAmount(maxAmount) }),
+      // Shops may send amounts with paise, and mobile numbers in other notations.
+      shop: NewPayment.extend({ amount: shopAmount(maxAmount), customer_mobile: mobileAsWritten }),
+    }
+    schemas.set(maxAmount, both)
+  }
+  return both[input]
+}
+
+const EXAMPLE = {
+  mid: 'DEMO_MERCHANT',
+  amount: '200',
+  redirect_url: 'https://shop.example/thank-you',
+  note: 'Two cups of masala chai',
+  customer_name: 'Asha Rao',
+  customer_email: 'asha@shop.example',
+  customer_mobile: '9876543210',
+}
+
+/** The body of the operations that create an intent. In JSON, `amount` may also be a number. */
+export const NEW_PAYMENT = {
+  name: 'NewPayment',
+  schema: NewPayment,
+  schemaFor: newPaymentOf,
+  example: EXAMPLE,
+  jsonExample: { ...EXAMPLE, amount: 200 },
+}
+
+export const BAD_NEW_PAYMENT = badRequest(
+  `amount must be a whole number from 1 to ${USUAL_MAX_RUPEES}; customer_mobile must be 10 digits`,
+)
+
+export const orderId = z
+  .string()
+  .regex(/^[0-9a-f]{32}$/)
+  .meta({ description: 'Our identifier of the order, new for every intent. UPI apps carry it as `tr`.' })

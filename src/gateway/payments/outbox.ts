@@ -1,0 +1,73 @@
+import type { Queryable } from '../../platform/db/pool.ts'
+
+export type EventType =
+  | 'payment.succeeded'
+  | 'payment.attempt_failed'
+  | 'payment.cancelled'
+  | 'payment.expired'
+  | 'refund.succeeded'
+  | 'refund.failed'
+
+/**
+ * An event for webhooks. `txnStatus` and `utr` are those that checkPaymentStatus answers after the event, or the status
+ * and reference of a refund. `sequence` numbers the events of an order.
+ */
+type Event = {
+  orderId: string
+  sequence: number
+  txnStatus: string
+  utr?: string | undefined
+  ourRefundId?: string
+  occurredAt: Date
+  /** Why the last attempt to pay failed. */
+  failureReason?: string | null
+}
+
+/**
+ * Writes a delivery of each event for each endpoint of the merchant that takes `type`. Must run in the transaction of
+ * the change, so that change and deliveries are stored together or not at all. Of events with the same sequence number
+ * only the first is delivered. A merchant without endpoints costs one look-up in a small index.
+ */
+export async function writeDeliveries(
+  db: Queryable,
+  type: EventType,
+  mid: string,
+  events: readonly Event[],
+): Promise<void> {
+  if (events.length === 0) return
+  const given = `unnest($2::text[], $3::smallint[], $4::text[], $5::text[], $6::text[], $7::timestamptz[],
+                        $8::text[])
+                   as c (order_id, sequence, txn_status, utr, our_refund_id, occurred_at, failure_reason)`
+  await db.query(insertDeliveries(type, '$1', given), [
+    mid,
+    events.map(({ orderId }) => orderId),
+    events.map(({ sequence }) => sequence),
+    events.map(({ txnStatus }) => txnStatus),
+    events.map(({ utr }) => utr),
+    events.map(({ ourRefundId }) => ourRefundId),
+    events.map(({ occurredAt }) => occurredAt),
+    events.map(({ failureReason }) => failureReason),
+  ])
+}
+
+/**
+ * The SQL of `writeDeliveries`. `events` is SQL for a relation `c` of order_id, sequence, txn_status, utr,
+ * our_refund_id, occurred_at and failure_reason. `mid` is SQL for the merchant of these events.
+ */
+export const insertDeliveries = (type: EventType, mid: string, events: string) => `
+  insert into webhook_deliveries
+    (mid, endpoint_id, order_id, sequence, type, txn_status, utr, our_refund_id, occurred_at, failure_reason,
+     due_at)
+  select e.mid, e.endpoint_id, c.order_id, c.sequence, '${type}', c.txn_status, c.utr, c.our_refund_id, c.occurred_at,
+         c.failure_reason,
+         ${type === 'payment.succeeded' ? DUE_AT : 'c.occurred_at'}
+    from ${events}
+    join webhook_endpoints e on e.mid = ${mid}
+   where e.disabled_at is null${type === 'payment.succeeded' ? '' : ` and e.kind = 'webhook'`}
+      on conflict do nothing`
+
+/** The endpoint_id under which a merchant's return calls are stored. */
+export const RETURN_CALL = 'return-call'
+
+/** A return call is due 10 s after the change, so that the customer's browser reaches the shop first. */
+const DUE_AT = `c.occurred_at + case when e.kind = 'return call' then interval '10 seconds' else interval '0' end`

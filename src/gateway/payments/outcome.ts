@@ -1,0 +1,193 @@
+import { utrOfId } from '../../platform/fields.ts'
+import { toDecimalText } from '../../platform/money.ts'
+import type { PaymentFailure } from './failure-reasons.ts'
+import type { Intent } from './intent.ts'
+
+/** The status of a payment, as the bank reports it. */
+export type FinalStatus = 'SUCCESS' | 'FAIL' | 'REJECT'
+/**
+ * The stored status of an intent. With FAIL and REJECT the last attempt failed, and the intent may still be paid.
+ * CANCELLED means that the merchant has closed it.
+ */
+export type Status = 'PENDING' | FinalStatus | 'CANCELLED'
+
+/** SQL list of the statuses of unpaid intents, which may be paid until they are given up. */
+export const OPEN_STATUSES = `('PENDING', 'FAIL', 'REJECT')`
+
+/** A report of a payment by the bank, or by the operator on its behalf. `amount` is text with two decimals. */
+export type PaymentReport = {
+  orderId: string
+  status: FinalStatus
+  /** The bank's reference of the payment, in upper case. A SUCCESS has it, or `names`. */
+  utr: string | undefined
+  amount: string
+  paidAt: Date | undefined
+  /** The acquirer that sent the report: it must be the order's own. `id` is the acquirer's identifier of the order. */
+  acquirer?: { name: string; id?: string | undefined } | undefined
+  names?: PaymentNames | undefined
+  /** Why the attempt failed, if the report says so. */
+  failure?: PaymentFailure | undefined
+}
+
+export type ReportSource = 'notification' | 'enquiry' | 'day file' | 'operator' | 'sandbox'
+
+/** Identifiers of a payment at its acquirer. `id` identifies the payment; refunds refer to both. */
+export type PaymentNames = { id: string; txnId?: string | undefined }
+
+/**
+ * A stored payment of an order. `utr` is the bank's reference, or the acquirer's `id` where the reference was not known or
+ * belonged to another payment; then `bankReference` is the reference, as soon as it is known.
+ */
+export type StoredPayment = {
+  utr: string
+  bankReference: string | null
+  id: string | null
+  txnId: string | null
+  isSecond: boolean
+}
+
+/** The bank's reference of a stored payment; undefined while it is not known. */
+const referenceOf = ({ utr, bankReference, id }: StoredPayment) =>
+  bankReference ?? (id !== null && utr === utrOfId(id) ? undefined : utr)
+
+/**
+ * Whether a report is about a stored payment: by the acquirer's id if both have one, otherwise by UTR. An operator may have
+ * confirmed the payment by its id, or confirm it by its id now.
+ */
+function isOf({ utr, names }: Pick<PaymentReport, 'utr' | 'names'>, stored: StoredPayment): boolean {
+  const [reportedId, storedId] = [names && utrOfId(names.id), stored.id === null ? undefined : utrOfId(stored.id)]
+  if (reportedId !== undefined && storedId !== undefined) return reportedId === storedId
+  return reportedId === stored.utr || (utr !== undefined && utr === storedId) || isReferenceOf(utr, stored)
+}
+
+/** Whether a stored payment has this bank reference. */
+export const isReferenceOf = (utr: string | undefined, stored: Pick<StoredPayment, 'utr' | 'bankReference'>): boolean =>
+  utr !== undefined && [stored.utr, stored.bankReference].includes(utr)
+
+/** Whether a report is certainly about another payment. A report without an id that both know is compared by reference. */
+function isOfAnother({ utr, names }: PaymentReport, stored: StoredPayment): boolean {
+  if (names !== undefined && stored.id !== null) return true
+  return utr !== undefined && referenceOf(stored) !== undefined
+}
+
+export type ReportedIntent = Pick<Intent, 'mid' | 'orderId' | 'amount' | 'expiresAt'> & {
+  status: Status
+  /** Whether the acquirer's last status response could not be read. Then the order stays open. */
+  isUnreadable: boolean
+  /** The order's payments: its own first. */
+  payments: readonly StoredPayment[]
+  /** Whether the report is about a payment of another order of the same merchant: by the acquirer's id if it has one, otherwise by UTR. */
+  isOfAnotherOrder: boolean
+  /** Whether an answer or a webhook has told the merchant that the order has failed for good. */
+  failTold: boolean
+  /** Whether this attempt was reported as failed before. */
+  attemptKnown: boolean
+  /** Whether the order has as many failed attempts as are stored for an order. */
+  attemptsFull: boolean
+}
+
+export type Contradiction = Extract<
+  ExceptionKind,
+  'unknown order' | 'amount differs' | 'UTR of another order' | 'double payment' | 'failure after success'
+>
+
+export const EXCEPTION_KINDS = [
+  'unknown order',
+  'amount differs',
+  'UTR of another order',
+  'UTR of another merchant',
+  'double payment',
+  'late payment',
+  'failure after success',
+  'unreadable',
+  'refund unsure',
+  'refund without an end',
+  'refund failed after success',
+  'refunded above what was paid',
+  'refund differs',
+] as const
+export type ExceptionKind = (typeof EXCEPTION_KINDS)[number]
+
+export type Verdict =
+  /** `late` is whether the order's end was reported to the merchant before. */
+  | { verdict: 'success'; late: boolean }
+  /** `over` is whether the order's end was reported to the merchant before: then only the history gets the attempt. */
+  | { verdict: 'failed attempt'; over: boolean }
+  /** A failed attempt beyond the largest number that is stored for an order. The attempt is only counted. */
+  | { verdict: 'surplus attempt' }
+  /** `of` is the stored payment that a repeated success is about, if that is certain. */
+  | { verdict: 'repeat'; of?: StoredPayment | undefined }
+  | { verdict: 'exception'; kind: Exclude<Contradiction, 'double payment'> }
+  /** A second payment of a paid order; `stored` if it was reported before. */
+  | { verdict: 'second payment'; stored: StoredPayment | undefined }
+
+/**
+ * Judges a report of a payment. A success is never undone, and counts however late it comes. A failed attempt does not
+ * end an order, because customers may try again. A UTR pays one order.
+ */
+export function judge(intent: ReportedIntent, report: PaymentReport, source: ReportSource, now: Date): Verdict {
+  const over = isOver(intent, new Date(now.getTime() + STORING_LIMIT_MS))
+  if (report.amount !== toDecimalText(intent.amount)) return { verdict: 'exception', kind: 'amount differs' }
+  const isPaid = intent.status === 'SUCCESS'
+  if (report.status === 'SUCCESS') {
+    const stored = isPaid ? intent.payments.find((payment) => isOf(report, payment)) : undefined
+    if (stored) return stored.isSecond ? { verdict: 'second payment', stored } : { verdict: 'repeat', of: stored }
+    if (intent.isOfAnotherOrder) return { verdict: 'exception', kind: 'UTR of another order' }
+    // A day file comes after every order's end, so its success is late only if the failure was reported to the
+    // merchant.
+    if (!isPaid) return { verdict: 'success', late: over && (source !== 'day file' || intent.failTold) }
+    const isSecond = intent.payments.every((payment) => isOfAnother(report, payment))
+    return isSecond ? { verdict: 'second payment', stored: undefined } : { verdict: 'repeat' }
+  }
+  if (intent.attemptKnown) return { verdict: 'repeat' }
+  // A failure after a success is left to a person: either the bank has taken the money back, or the reports are out of
+  // order.
+  if (isPaid) return { verdict: 'exception', kind: 'failure after success' }
+  return intent.attemptsFull ? { verdict: 'surplus attempt' } : { verdict: 'failed attempt', over }
+}
+
+/**
+ * Longest time from judging a report to storing it, with the difference between two instances' clocks. A success in the
+ * last 15 s before an order's end counts as late: it could be stored just after the end was reported to the merchant.
+ */
+export const STORING_LIMIT_MS = 15_000
+
+/** Milliseconds by which the acquirer's clock may be behind ours. */
+const CLOCK_TOLERANCE_MS = 5 * 60_000
+
+/** A day before any order was created. */
+const FIRST_DAY = new Date('2000-01-01T00:00:00Z')
+
+/**
+ * Returns `paidAt` if an order created at `createdAt` can have been paid at this time. Otherwise the payment has the
+ * time of its report, in the books and in the lists. `createdAt` is left out for an unknown order.
+ */
+export function possibleTime(paidAt: Date | undefined, now: Date, createdAt: Date = FIRST_DAY): Date | undefined {
+  if (paidAt === undefined || paidAt > now) return undefined
+  return paidAt.getTime() >= createdAt.getTime() - CLOCK_TOLERANCE_MS ? paidAt : undefined
+}
+
+/** The longest time from an order's creation to its expiry that an operator can set. */
+export const LONGEST_EXPIRY_MINUTES = 24 * 60
+
+/** Minutes after expiry in which the bank may still report a payment, before the order counts as failed. */
+export const EXPIRY_GRACE_MINUTES = 10
+
+export function isGivenUp(expiresAt: Date, now: Date): boolean {
+  return expiresAt <= givenUpUntil(now)
+}
+
+/** Returns the latest expiry of the unpaid intents that are given up by `now`. */
+export function givenUpUntil(now: Date): Date {
+  return new Date(now.getTime() - EXPIRY_GRACE_MINUTES * 60_000)
+}
+
+/** The facts that decide the status that a merchant gets. */
+export type Judged = Pick<ReportedIntent, 'status' | 'expiresAt' | 'isUnreadable'>
+
+/** Whether the status that checkPaymentStatus returns at `now` is final. No public client checks it again after that. */
+export function isOver({ status, expiresAt, isUnreadable }: Judged, now: Date): boolean {
+  return status === 'SUCCESS' || status === 'CANCELLED' || (!isUnreadable && isGivenUp(expiresAt, now))
+}
+
+export const FINAL_STATUSES = ['SUCCESS', 'FAIL', 'REJECT'] as const satisfies readonly FinalStatus[]

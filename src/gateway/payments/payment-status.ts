@@ -1,0 +1,123 @@
+import type { FastifyReply } from 'fastify'
+import * as z from 'zod'
+import { text } from '../../platform/fields.ts'
+import { jsonAnswer, SUCCEEDED } from '../../platform/http/operation.ts'
+import { HIGHEST_MAX_RUPEES, toJsonNumber } from '../../platform/money.ts'
+import { FAILURE_REASONS } from './failure-reasons.ts'
+import type { PaymentStatus } from './find-payment-status.ts'
+import type { Intents } from './intents.ts'
+import { mid } from './new-payment.ts'
+import { FINAL_STATUSES, type FinalStatus, isOver, type Judged } from './outcome.ts'
+
+const OPEN_MESSAGES = ['Payment pending', 'Last attempt failed; still open'] as const
+const FINAL_MESSAGES = [
+  'Payment successful',
+  'Payment failed',
+  'Payment rejected',
+  'Payment intent expired',
+  'Payment cancelled',
+] as const
+
+const reason = z
+  .enum(FAILURE_REASONS)
+  .meta({ description: 'Why the last attempt failed; absent unless an attempt is the last that is known.' })
+  .optional()
+
+const PaymentFinal = z.strictObject({
+  status: z.literal(true).meta({ description: 'It is final, which says nothing of paid: see `txnStatus`.' }),
+  statusCode: SUCCEEDED,
+  txnStatus: z.enum(FINAL_STATUSES).meta({ description: 'Only `SUCCESS` is paid.' }),
+  msg: z.enum(FINAL_MESSAGES),
+  reason,
+  data: z.strictObject({
+    amount: z
+      .number()
+      .min(1)
+      .max(HIGHEST_MAX_RUPEES)
+      .meta({ description: 'Rupees; here a number. Whole, or with paise for a merchant set to `shop`.' }),
+    UTR: z.string().meta({ description: 'Unique transaction reference; empty without a successful payment.' }),
+    order_id: z.string().meta({ description: 'As you asked for it.' }),
+  }),
+})
+
+const PaymentPending = z.strictObject({
+  status: z.literal(false),
+  statusCode: SUCCEEDED,
+  txnStatus: z.literal('PENDING'),
+  msg: z.enum(OPEN_MESSAGES),
+  reason,
+})
+
+const PaymentStatusAnswer = z.union([PaymentFinal, PaymentPending])
+
+/** The body of a request about one payment. Its example is the order that `npm start` creates. */
+export const WHICH_PAYMENT = {
+  name: 'WhichPayment',
+  schema: z.object({
+    mid,
+    order_id: text(64).meta({ description: 'The `order_id` that you sent, or the `orderId` that you got.' }),
+  }),
+  example: { mid: 'DEMO_MERCHANT', order_id: 'DEMO-1' },
+}
+
+/** The answer. Its `status` is whether `txnStatus` is final, because public clients read `status` in this meaning. */
+export const PAYMENT_STATUS = jsonAnswer({
+  description: 'What is known now.',
+  schema: PaymentStatusAnswer,
+  named: { PaymentStatus: PaymentStatusAnswer, PaymentFinal, PaymentPending },
+  example: {
+    status: true,
+    statusCode: 200,
+    txnStatus: 'SUCCESS',
+    msg: 'Payment successful',
+    data: { amount: 200, UTR: '523504870405', order_id: 'DEMO-1' },
+  },
+})
+
+export type StatusReporting = { intents: Pick<Intents, 'saveAnswered'>; now: () => Date }
+
+/**
+ * Returns the response of an operation that reports a payment's status, and stores a final status as reported once the response
+ * was sent. `orderId` is the identifier in the request, ours or the merchant's, which the response repeats.
+ */
+export function reportPaymentStatus(
+  reply: FastifyReply,
+  { intents, now }: StatusReporting,
+  payment: PaymentStatus,
+  orderId: string,
+): z.output<typeof PaymentStatusAnswer> {
+  const { txnStatus, msg } = outcome(payment, now())
+  const reason = payment.failureReason && { reason: payment.failureReason }
+  const isFailed = txnStatus === 'FAIL' || txnStatus === 'REJECT'
+  if (payment.returnCallWaits || (isFailed && !payment.failTold)) {
+    // 'finish' is not emitted if the caller left before the whole response was written. An error is ignored: then the merchant's
+    // server gets one more return-URL callback, or a payment in a daily transaction report does not count as late.
+    const reported = { mid: payment.mid, orderId: payment.orderId, isFailed }
+    reply.raw.once('finish', () => void intents.saveAnswered(reported, now()).catch(() => undefined))
+  }
+  if (txnStatus === 'PENDING') return { status: false, statusCode: 200, txnStatus, msg, ...reason }
+  const data = { amount: toJsonNumber(payment.amount), UTR: payment.utr ?? '', order_id: orderId }
+  return { status: true, statusCode: 200, txnStatus, msg, ...reason, data }
+}
+
+/** The status and message that a merchant gets. PENDING means that the intent may still be paid. */
+type Outcome =
+  | { txnStatus: 'PENDING'; msg: (typeof OPEN_MESSAGES)[number] }
+  | { txnStatus: FinalStatus; msg: (typeof FINAL_MESSAGES)[number] }
+
+function outcome(intent: Judged, now: Date): Outcome {
+  const over = isOver(intent, now)
+  switch (intent.status) {
+    case 'SUCCESS':
+      return { txnStatus: 'SUCCESS', msg: 'Payment successful' }
+    case 'CANCELLED':
+      return { txnStatus: 'FAIL', msg: 'Payment cancelled' }
+    case 'PENDING':
+      if (!over) return { txnStatus: 'PENDING', msg: 'Payment pending' }
+      return { txnStatus: 'FAIL', msg: 'Payment intent expired' }
+    case 'FAIL':
+    case 'REJECT':
+      if (!over) return { txnStatus: 'PENDING', msg: 'Last attempt failed; still open' }
+      return { txnStatus: intent.status, msg: intent.status === 'FAIL' ? 'Payment failed' : 'Payment rejected' }
+  }
+}

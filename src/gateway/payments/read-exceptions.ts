@@ -1,0 +1,110 @@
+import type { Queryable } from '../../platform/db/pool.ts'
+import type { ExceptionKind, FinalStatus } from './outcome.ts'
+import { endMark } from './unreadable.ts'
+
+/** `mid` is empty when no intent is known. An unreadable notification has a `body` and nothing else. */
+export type PaymentException = {
+  /** 12 hex digits. */
+  id: string
+  mid: string
+  orderId: string
+  kind: ExceptionKind
+  /** The reported status; empty where the report is unreadable. */
+  status: FinalStatus | ''
+  utr: string
+  /** Decimal text. */
+  amount: string | null
+  paidAt: Date | null
+  body: string | null
+  toldBy: string | null
+  note: string | null
+  /** The acquirer account whose notification it comes from, such as `setu:acme`; null for other sources. */
+  acquirerAccount: string | null
+  receivedAt: Date
+  /** How it ended; null while it is open. */
+  resolution: string | null
+  resolvedBy: string | null
+  resolvedAt: Date | null
+}
+
+/** Filters of a list of exceptions, each optional: exceptions received at or after `from`, and before `until`. */
+type Wanted = {
+  open: boolean
+  kind?: ExceptionKind | undefined
+  mid?: string | undefined
+  acquirerAccount?: string | undefined
+  from?: Date | undefined
+  until?: Date | undefined
+}
+
+/** What the operator has to look into, and how each ended. Nothing of it is ever changed or deleted. */
+export function createExceptions(db: Queryable) {
+  async function select(condition: string, values: unknown[]): Promise<PaymentException[]> {
+    const { rows } = await db.query<PaymentException>(
+      `select e.exception_id as id, e.mid, e.order_id as "orderId", e.kind, e.status, e.utr,
+              case when e.kind <> 'unreadable' then e.amount end as amount, e.paid_at as "paidAt", e.body,
+              e.told_by as "toldBy", e.note, e.acquirer_account as "acquirerAccount", e.received_at as "receivedAt",
+              r.reason as resolution, r.resolved_by as "resolvedBy", r.resolved_at as "resolvedAt"
+         from payment_exceptions e
+         left join payment_resolutions r on r.mid = e.mid and r.exception_id = e.exception_id
+        where ${condition}
+        order by e.received_at, e.mid, e.order_id, e.kind, e.utr, e.amount`,
+      values,
+    )
+    return rows
+  }
+
+  return {
+    /** Exceptions, or those of them that are open, oldest first. */
+    list: ({ open, kind, mid, acquirerAccount, from, until }: Wanted) =>
+      select(
+        `(not $1::boolean or r.mid is null)
+           and ($2::text is null or e.kind = $2)
+           and ($3::text is null or e.mid = $3)
+           and ($4::timestamptz is null or e.received_at >= $4)
+           and ($5::timestamptz is null or e.received_at < $5)
+           and ($6::text is null or e.acquirer_account = $6)`,
+        [open, kind, mid, from, until, acquirerAccount],
+      ),
+
+    ofOrder: (mid: string, orderId: string) => select('e.mid = $1 and e.order_id = $2', [mid, orderId]),
+
+    /** Exceptions without a known order that tell of this UTR, or of this amount in paise on a day. */
+    ofNoOrder: (told: { utr: string } | { amount: number; from: Date; until: Date }) =>
+      'utr' in told
+        ? select(`e.mid = '' and e.utr = $1`, [told.utr])
+        : select(
+            `e.mid = '' and e.amount * 100 = $1 and coalesce(e.paid_at, e.received_at) >= $2
+               and coalesce(e.paid_at, e.received_at) < $3`,
+            [told.amount, told.from, told.until],
+          ),
+
+    /** The exception of this id; undefined when there is none. */
+    async find(id: string): Promise<PaymentException | undefined> {
+      const [found] = await select('e.exception_id = $1', [id])
+      return found
+    },
+
+    /** Ends exceptions, and returns them without those that somebody has ended before. */
+    async resolve(
+      exceptions: readonly PaymentException[],
+      { reason, by, now }: { reason: string; by: string; now: Date },
+    ): Promise<PaymentException[]> {
+      const { rows } = await db.query<{ id: string }>(
+        `insert into payment_resolutions (mid, exception_id, reason, resolved_by, resolved_at)
+         select mid, id, $3, $4, $5
+           from unnest($1::text[], $2::text[]) as e (mid, id)
+         on conflict do nothing
+         returning exception_id as id`,
+        [exceptions.map(({ mid }) => mid), exceptions.map(({ id }) => id), reason, by, now],
+      )
+      const ended = new Set(rows.map(({ id }) => id))
+      const resolved = exceptions.filter(({ id }) => ended.has(id))
+      // The order's status follows as if the response that could not be read had not come.
+      for (const { kind, mid, orderId } of resolved) {
+        if (kind === 'unreadable' && orderId !== '') await endMark(db, { mid, orderId }, now)
+      }
+      return resolved
+    },
+  }
+}

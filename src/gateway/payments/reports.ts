@@ -1,0 +1,431 @@
+import { createHash } from 'node:crypto'
+import type { QueryConfig } from 'pg'
+import { LIMITS, type Limits } from '../../limits.ts'
+import { type Database, inTransaction, type Queryable } from '../../platform/db/pool.ts'
+import { prepared } from '../../platform/db/prepared.ts'
+import { utrOfId } from '../../platform/fields.ts'
+import { FAIL_TOLD, writtenExpiries } from './answered.ts'
+import { createBoundedExceptions, type SavedException, saveException } from './exceptions.ts'
+import type { FailureReason } from './failure-reasons.ts'
+import { insertDeliveries } from './outbox.ts'
+import {
+  type Contradiction,
+  type ExceptionKind,
+  type FinalStatus,
+  isReferenceOf,
+  judge,
+  type PaymentReport,
+  possibleTime,
+  type ReportedIntent,
+  type ReportSource,
+  type StoredPayment,
+} from './outcome.ts'
+import { endUnreadable, hasUnreadable, saveUnreadable } from './unreadable.ts'
+
+/**
+ * The source of a report, and the clock. Reports of an operator also have `person` (the operator's name) and `note`.
+ * `saves` selects the exceptions that are stored; by default all are.
+ */
+export type Reporting = {
+  source: ReportSource
+  now: () => Date
+  person?: string
+  note?: string | undefined
+  saves?: (kind: Contradiction) => boolean
+}
+
+/** What a report has changed: nothing for a repeat or an `exception`. A `late` success is also an exception. */
+export type Recorded = { changed: boolean; late: boolean } | { exception: Contradiction }
+
+export type Reports = ReturnType<typeof createReports>
+
+/**
+ * Callbacks for metrics, called after the report is stored. Repeats do not call `onException`, `onPayment` and
+ * `onFailure`. Repeats of a surplus attempt do call `onSurplusAttempt`, because surplus attempts are not stored and so not recognised;
+ * for the same reason repeats call `onException` while the acquirer account has no room for more exceptions.
+ * `onImpossibleTime` is called when a payment's time is ignored.
+ */
+type Listeners = {
+  onException: (kind: ExceptionKind, acquirerAccount: string) => void
+  onPayment: (status: FinalStatus, source: ReportSource, paise: number) => void
+  onFailure: (reason: FailureReason, acquirer: string) => void
+  onSurplusAttempt: () => void
+  onImpossibleTime: () => void
+}
+
+/** Largest number of bytes that are stored of an unreadable notification. Readable notifications are shorter. */
+const UNREADABLE_BYTES = 2_048
+
+/** Creates the recorder of reports. A report changes its intent; a report that contradicts it becomes an exception. */
+export function createReports(
+  db: Database,
+  listeners: Partial<Listeners> = {},
+  limits: Limits['reports'] = LIMITS.reports,
+) {
+  const saveBounded = createBoundedExceptions(limits)
+
+  /** Judges a report of the locked intent `stored`, which is undefined for an unknown order, and stores the result. */
+  async function store(
+    db: Queryable,
+    stored: StoredIntent | undefined,
+    report: PaymentReport,
+    received: Received,
+  ): Promise<Stored> {
+    const { source, now, attempt, person, note, saves } = received
+    const acquirerAccount = source === 'notification' ? report.acquirer?.name : undefined
+    const exception = { ...report, mid: stored?.mid ?? '', person, note, acquirerAccount }
+    const save = async (kind: ExceptionKind, utr = report.utr) =>
+      (await saveException(db, kind, { ...exception, utr }, now)) ? [kind] : []
+    const refuse = async (kind: Contradiction, utr?: string) => {
+      if (saves?.(kind) === false) return { exception: kind }
+      if (acquirerAccount === undefined) return { exception: kind, saved: await save(kind, utr) }
+      const saved = await saveBounded(db, kind, { ...exception, utr: utr ?? report.utr, acquirerAccount }, now)
+      return { exception: kind, saved: toCount(kind, saved) }
+    }
+    if (stored === undefined) return refuse('unknown order')
+    const intent = { ...stored, ...(await findFacts(db, stored, report, attempt, limits.attemptsOfOrder)) }
+    const judged = judge(intent, report, source, now)
+    switch (judged.verdict) {
+      case 'repeat':
+        if (judged.of) await learn(db, intent.mid, judged.of, report)
+        if (report.failure) await db.query(ADD_FAILURE(intent.mid, report, attempt))
+        return { changed: false, late: false }
+      case 'surplus attempt':
+        return { changed: false, late: false, isSurplus: true }
+      case 'failed attempt': {
+        const { orderId, status, utr, paidAt } = report
+        const { reason, code } = report.failure ?? {}
+        const { mid, acquirer, amount } = intent
+        const facts = [mid, orderId, status, attempt, utr, paidAt, source, now, judged.over, reason, code]
+        if (!(await returnsRow(db, ADD_ATTEMPT(...facts)))) return { changed: false, late: false }
+        return { changed: true, late: false, paise: amount, failure: { reason: reason ?? 'other', acquirer } }
+      }
+      case 'success': {
+        const { late } = judged
+        const kind = late ? 'late' : 'first'
+        const utr = await storePayment(intent, report, (utr) =>
+          returnsRow(db, PAY(...paymentOf(intent, report, utr, kind, now), source, person, note)),
+        )
+        if (utr === undefined) return refuse('UTR of another order')
+        // An order that was over has the exception without the mark.
+        if (intent.isUnreadable || late) await endUnreadable(db, intent, { by: person ?? source, now })
+        const saved = [
+          ...(isReferenceOfAnother(report, utr) ? await save('UTR of another order') : []),
+          ...(late ? await save('late payment', utr) : []),
+        ]
+        return { changed: true, late, paise: intent.amount, saved }
+      }
+      case 'second payment': {
+        if (judged.stored) {
+          await learn(db, intent.mid, judged.stored, report)
+          return refuse('double payment', judged.stored.utr)
+        }
+        if (saves?.('double payment') === false || intent.payments.length > limits.secondPaymentsOfOrder)
+          return refuse('double payment')
+        const utr = await storePayment(intent, report, (utr) =>
+          returnsRow(db, TAKE_UTR(...paymentOf(intent, report, utr, 'second', now))),
+        )
+        return utr === undefined ? refuse('UTR of another order') : refuse('double payment', utr)
+      }
+      case 'exception':
+        return refuse(judged.kind)
+    }
+  }
+
+  return {
+    /**
+     * Judges a report and stores the result: a success, a failed attempt, an exception, or nothing. The order's row is
+     * locked first, so that simultaneous equal reports make one change and get the same answer.
+     */
+    async record(report: PaymentReport, reporting: Reporting): Promise<Recorded> {
+      const mid = await findMerchant(db, report.orderId)
+      const lockAndStore = async (client: Queryable) => {
+        const stored = mid === undefined ? undefined : await lockIntent(client, mid, report)
+        // The clock is read under the lock, because a report that waited for the lock may be late after the wait.
+        const now = reporting.now()
+        const paidAt = possibleTime(report.paidAt, now, stored?.createdAt)
+        const received = { ...reporting, now, attempt: nameAttempt(report) }
+        const result = await store(client, stored, { ...report, paidAt }, received)
+        return { ...result, isImpossibleTime: paidAt !== report.paidAt, acquirerAccount: stored?.acquirer }
+      }
+      // A report of an unknown order stores at most one row, so a signer's flood of them takes no transactions.
+      const { saved, paise, failure, isSurplus, isImpossibleTime, acquirerAccount, ...recorded } =
+        mid === undefined ? await lockAndStore(db) : await inTransaction(db, lockAndStore)
+      // The callbacks are called after the transaction, because a report that was rolled back has changed nothing.
+      if (isSurplus) listeners.onSurplusAttempt?.()
+      if (isImpossibleTime) listeners.onImpossibleTime?.()
+      if (paise !== undefined) listeners.onPayment?.(report.status, reporting.source, paise)
+      if (failure) listeners.onFailure?.(failure.reason, failure.acquirer)
+      for (const kind of saved ?? [])
+        listeners.onException?.(kind, acquirerAccount ?? report.acquirer?.name ?? 'direct')
+      return recorded
+    },
+
+    /**
+     * Keeps an order open whose status response may report a payment and could not be read. `isBesidePayment` is whether the same
+     * response reports a payment that could be read: then a second one may be hidden.
+     */
+    async saveUnreadableStatus(
+      { orderId, isBesidePayment }: { orderId: string; isBesidePayment: boolean },
+      acquirerAccount: string,
+      now: Date,
+    ): Promise<void> {
+      const mid = await findMerchant(db, orderId)
+      if (mid === undefined) return
+      const isNew = await saveUnreadable(db, { mid, orderId, isBesidePayment }, acquirerAccount, now)
+      if (isNew) listeners.onException?.('unreadable', acquirerAccount)
+    },
+
+    /** Ends what `saveUnreadableStatus` has stored, because a later status response could be read. */
+    async endUnreadable(orderId: string, now: Date): Promise<void> {
+      const mid = await findMerchant(db, orderId)
+      if (mid === undefined || !(await hasUnreadable(db, { mid, orderId }))) return
+      await inTransaction(db, (client) => endUnreadable(client, { mid, orderId }, { by: 'enquiry', now }))
+    },
+
+    /** Stores the beginning of an unreadable signed body, unless the acquirer account has as many open ones as are stored. */
+    async saveUnreadable(body: Buffer, acquirerAccount: string, now: Date): Promise<void> {
+      const digest = createHash('sha256').update(body).digest('hex')
+      const facts = { mid: '', orderId: '', amount: '0', status: '', digest, acquirerAccount } as const
+      const unreadable = { ...facts, body: toPlainText(body, UNREADABLE_BYTES) }
+      const saved = await saveBounded(db, 'unreadable', unreadable, now)
+      for (const kind of toCount('unreadable', saved)) listeners.onException?.(kind, acquirerAccount)
+    },
+  }
+}
+
+/** The kind of an exception for the metrics; none if it was stored before. */
+const toCount = (kind: ExceptionKind, saved: SavedException) => (saved === 'known' ? [] : [kind])
+
+/** A report's source and time. `now` is the moment under the lock. `attempt` is the name of a failed attempt. */
+type Received = Omit<Reporting, 'now'> & { now: Date; attempt: string }
+
+/**
+ * The result, with facts for callbacks: `saved` are new exceptions, `paise` the amount of a new payment or attempt,
+ * `failure` is that of a new attempt.
+ */
+type Stored = Recorded & {
+  saved?: readonly ExceptionKind[]
+  paise?: number | undefined
+  failure?: { reason: FailureReason; acquirer: string }
+  isSurplus?: true
+}
+
+type StoredIntent = Omit<ReportedIntent, 'payments' | 'isOfAnotherOrder' | 'attemptKnown' | 'attemptsFull'> & {
+  utr: string | null
+  acquirer: string
+  createdAt: Date
+}
+
+/** An intent with the references of payments that the report may not use as its UTR. */
+type FoundIntent = StoredIntent & { isReferenceUsed: boolean }
+
+/** Finds an order's merchant, which never changes. Undefined for an unknown order. */
+export async function findMerchant(db: Queryable, orderId: string): Promise<string | undefined> {
+  const { rows } = await db.query<{ mid: string }>(FIND_MERCHANT(orderId))
+  return rows[0]?.mid
+}
+
+const FIND_MERCHANT = prepared('select mid from payment_intents where order_id = $1')
+
+/** Locks the intent that a report is about. Undefined for an unknown order, and for a report by an acquirer that is not the order's. */
+async function lockIntent(
+  db: Queryable,
+  mid: string,
+  { orderId, acquirer }: PaymentReport,
+): Promise<StoredIntent | undefined> {
+  const { rows } = await db.query<StoredIntent>(LOCK_INTENT(mid, orderId, acquirer?.name, acquirer?.id))
+  return rows[0]
+}
+
+const LOCK_INTENT = prepared(
+  `select i.mid, i.order_id as "orderId", i.amount * 100 + i.paise as amount, i.status, i.utr,
+          i.unreadable_at is not null as "isUnreadable", i.created_at as "createdAt", i.expires_at as "expiresAt", ${FAIL_TOLD} as "failTold",
+          coalesce(a.acquirer, 'direct') as acquirer
+     from payment_intents i
+     left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
+    where i.mid = $1 and i.order_id = $2
+      and ($3::text is null or coalesce(a.acquirer, 'direct') = $3) and ($4::text is null or a.acquirer_id = $4)
+      for no key update of i`,
+)
+
+async function findFacts(
+  db: Queryable,
+  { mid, orderId, utr: paidBy, failTold }: StoredIntent,
+  report: PaymentReport,
+  attempt: string,
+  attemptsOfOrder: number,
+) {
+  const { status, utr, names } = report
+  if (status === 'SUCCESS') {
+    const { rows } = await db.query<FoundPayment | IsEnd>(FIND_PAYMENTS_AND_END(mid, paidBy, orderId, utr))
+    const found = rows.filter((row): row is FoundPayment => row.utr !== null)
+    const ofAnother = found.filter((payment) => payment.orderId !== orderId)
+    return {
+      payments: found.filter((payment) => payment.orderId === orderId),
+      isReferenceUsed: found.some((payment) => isReferenceOf(utr, payment)),
+      isOfAnotherOrder: ofAnother.some(({ id }) => names === undefined || id === names.id),
+      attemptKnown: false,
+      attemptsFull: false,
+      failTold: failTold || rows.length > found.length,
+    }
+  }
+  const { rows } = await db.query<{ known: boolean; stored: number }>(COUNT_ATTEMPTS(mid, orderId, status, attempt))
+  const { known = false, stored = 0 } = rows[0] ?? {}
+  const none = { payments: [], isReferenceUsed: false, isOfAnotherOrder: false, failTold }
+  return { ...none, attemptKnown: known, attemptsFull: stored >= attemptsOfOrder }
+}
+
+type FoundPayment = StoredPayment & { orderId: string }
+/** The row that says that payment.expired is written. */
+type IsEnd = { utr: null }
+
+const PAYMENT = `
+  select order_id as "orderId", utr, bank_reference as "bankReference", acquirer_payment_id as id, acquirer_txn_id as "txnId",
+         kind = 'second' as "isSecond"
+    from payments
+   where mid = $1`
+
+/** The payments of the order $3, which is paid by the UTR $2; payments of other orders with a UTR of $4; and the order's end. */
+const FIND_PAYMENTS_AND_END = prepared(
+  `${PAYMENT} and utr = $2
+    union all
+   ${PAYMENT} and order_id = $3 and kind = 'second'
+    union all
+   ${PAYMENT} and utr = $4 and order_id <> $3
+    union all
+   ${PAYMENT} and bank_reference = $4 and order_id <> $3
+    union all
+   select null, null, null, null, null, ended.* from (${writtenExpiries('$1', '$3')}) ended`,
+)
+
+const COUNT_ATTEMPTS = prepared(
+  `select coalesce(bool_or(status = $3 and attempt = $4), false) as known, count(*)::integer as stored
+     from payment_attempts
+    where mid = $1 and order_id = $2`,
+)
+
+const returnsRow = async (db: Queryable, statement: QueryConfig) => (await db.query(statement)).rowCount === 1
+
+/**
+ * Stores a payment under its bank reference, or under the acquirer's id if another payment of the merchant has the reference.
+ * `insert` stores it under a UTR, and returns false if another order has this UTR. Returns the UTR; undefined if neither is free.
+ */
+async function storePayment(
+  { isReferenceUsed }: FoundIntent,
+  { utr, names }: PaymentReport,
+  insert: (utr: string) => Promise<boolean>,
+): Promise<string | undefined> {
+  const reference = isReferenceUsed ? undefined : utr
+  // Another order may store the same reference at the same time: the primary key decides.
+  for (const free of [reference, names && utrOfId(names.id)]) {
+    if (free !== undefined && (await insert(free))) return free
+  }
+  return undefined
+}
+
+/** Whether the payment is stored as `stored`, since another payment has the reported reference. */
+const isReferenceOfAnother = ({ utr }: PaymentReport, stored: string) => utr !== undefined && utr !== stored
+
+const paymentOf = (
+  { mid, orderId, amount, acquirer }: StoredIntent,
+  { utr: reference, paidAt, names }: PaymentReport,
+  utr: string,
+  kind: 'first' | 'late' | 'second',
+  now: Date,
+) => [
+  ...[mid, utr, orderId, amount, paidAt, now, kind, acquirer, names?.id, names?.txnId],
+  reference === utr ? undefined : reference,
+]
+
+/** Adds to a stored payment what only a later report of it has: the acquirer's ids, and the bank's reference. */
+async function learn(db: Queryable, mid: string, stored: StoredPayment, { utr, names }: PaymentReport): Promise<void> {
+  const id = stored.id === null ? names?.id : undefined
+  const txnId = stored.txnId === null ? names?.txnId : undefined
+  const isReferenceMissing = stored.bankReference === null && stored.id !== null && stored.utr === utrOfId(stored.id)
+  const reference = isReferenceMissing && utr !== stored.utr ? utr : undefined
+  if ([id, txnId, reference].every((fact) => fact === undefined)) return
+  await db.query(
+    `update payments
+        set acquirer_payment_id = coalesce(acquirer_payment_id, $3), acquirer_txn_id = coalesce(acquirer_txn_id, $4),
+            bank_reference = coalesce(bank_reference, $5)
+      where mid = $1 and utr = $2`,
+    [mid, stored.utr, id, txnId, reference],
+  )
+}
+
+/** SQL that yields a row unless another order has the UTR. `union`, because on Citus both parts see an inserted row. */
+const TAKEN = `
+  inserted as (
+    insert into payments (mid, utr, order_id, amount_paise, paid_at, heard_at, kind, acquirer, acquirer_payment_id,
+                          acquirer_txn_id, bank_reference)
+    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+        on conflict do nothing
+    returning order_id
+  ), taken as (
+    select order_id from inserted
+     union
+    select order_id from payments where mid = $1 and utr = $2 and order_id = $3
+  )`
+
+/** Assigns the UTR of a second payment to the order. If two orders report a UTR at once, the primary key picks one. */
+const TAKE_UTR = prepared(`with ${TAKEN} select from taken`)
+
+/** Assigns the UTR of the order's own payment, marks the order as paid, and writes the webhook deliveries. */
+const PAY = prepared(
+  `with ${TAKEN}, changed as (
+     insert into payment_changes (mid, order_id, utr, paid_at, status, reason, told_by, note, changed_at)
+     select $1, $3, $2, $5, 'SUCCESS', $12, $13, $14, $6 from taken
+         -- A forged row of the service's role must not keep out the payment.
+         on conflict do nothing
+   ), paid as (
+     update payment_intents
+        set status = 'SUCCESS', utr = $2, event_sequence = event_sequence + 1
+      where mid = $1 and order_id = $3 and exists (select 1 from taken)
+     returning order_id, event_sequence as sequence, status as txn_status, utr, null::text as our_refund_id,
+               $6::timestamptz as occurred_at, null::text as failure_reason
+   ), delivered as (${insertDeliveries('payment.succeeded', '$1', 'paid c')})
+   select from taken`,
+)
+
+/**
+ * Stores a failed attempt. Unless the order is over, the intent gets the attempt's status, and a webhook reports the
+ * attempt with its UTR. The intent gets no UTR, because only a paid intent has one.
+ */
+const ADD_ATTEMPT = prepared(
+  `with added as (
+     insert into payment_attempts (mid, order_id, status, attempt, utr, paid_at, reason, reported_at, failure_reason,
+                                   failure_code)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $10, $11)
+         on conflict do nothing
+     returning order_id
+   ), failed as (
+     update payment_intents
+        set status = $3, utr = null, event_sequence = event_sequence + 1
+      where mid = $1 and order_id = $2 and not $9::boolean and exists (select 1 from added)
+     returning order_id, event_sequence as sequence, 'PENDING' as txn_status, $5::text as utr, null::text as our_refund_id,
+               $8::timestamptz as occurred_at, coalesce($10, 'other') as failure_reason
+   ), delivered as (${insertDeliveries('payment.attempt_failed', '$1', 'failed c')})
+   select from added`,
+)
+
+/** Adds why a known attempt failed, unless the attempt has a reason. */
+const ADD_FAILURE = (mid: string, { orderId, status, failure }: PaymentReport, attempt: string) => ({
+  text: `update payment_attempts
+            set failure_reason = $5, failure_code = $6
+          where mid = $1 and order_id = $2 and status = $3 and attempt = $4 and failure_reason is null`,
+  values: [mid, orderId, status, attempt, failure?.reason, failure?.code],
+})
+
+/** Names a failed attempt within its order by the reported UTR and time, so that a repeat gets the same name. */
+function nameAttempt({ utr, paidAt }: Pick<PaymentReport, 'utr' | 'paidAt'>): string {
+  return [utr, paidAt?.toISOString()].filter((part) => part !== undefined).join(' ')
+}
+
+/** Returns the beginning of `body` as text of at most `limitBytes` in UTF-8, without NUL, which PostgreSQL refuses. */
+function toPlainText(body: Buffer, limitBytes: number): string {
+  // A decoder in stream mode leaves out a character that is cut off at the end.
+  const begin = (bytes: Buffer) => new TextDecoder().decode(bytes.subarray(0, limitBytes), { stream: true })
+  // The text is cut twice, because the decoder makes a character of three bytes from each invalid byte.
+  return begin(Buffer.from(begin(body).replaceAll('\0', '\ufffd')))
+}

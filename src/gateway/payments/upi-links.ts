@@ -1,0 +1,104 @@
+import { toDecimalText } from '../../platform/money.ts'
+import { toIstIso } from '../../platform/time.ts'
+import type { Intent } from './intent.ts'
+
+/** Largest number of characters that UPI apps show of a `tn`, the note in a link. */
+const NOTE_LIMIT = 50
+
+/** What a UPI link is built from. */
+export type Payment = Pick<Intent, 'orderId' | 'amount' | 'note' | 'payee' | 'paymentLink' | 'expiresAt'>
+
+/** The start of a link that any UPI app opens. The rest of an acquirer's link is never changed. */
+export const UPI_PREFIX = 'upi://pay?'
+
+/** The initiation modes of NPCI: a link that opens an app, and a QR that is made online for one payment. */
+const [LINK_MODE, QR_MODE] = ['04', '22']
+
+/**
+ * Returns the query of a payment's link, the part after the `?`. Our link contains its expiry, so that the payer's app rejects an
+ * expired one. Source: NPCI, UPI Linking Specification 1.6, "Parameters". Every value is percent-encoded, so that a merchant's text
+ * cannot add or change a parameter.
+ */
+export function upiLinkQuery(payment: Payment): string {
+  if (payment.paymentLink) return payment.paymentLink.link.slice(UPI_PREFIX.length)
+  return `${upiQuery(payment, LINK_MODE, transactionNote(payment.note))}&QRexpire=${encode(toIstIso(payment.expiresAt))}`
+}
+
+/** Links with the same query: `intent` opens any UPI app, each other link opens one wallet. */
+export function upiLinks(query: string) {
+  return {
+    intent: `${UPI_PREFIX}${query}`,
+    phonepe: `phonepe://pay?${query}`,
+    paytm: `paytmmp://pay?${query}`,
+    gpay: `tez://upi/pay?${query}`,
+  }
+}
+
+/** The web address at which an acquirer's sandbox simulates the customer; undefined for a link that moves money. */
+export const sandboxAddress = ({ paymentLink }: Pick<Payment, 'paymentLink'>) =>
+  paymentLink && !paymentLink.link.startsWith(UPI_PREFIX) ? paymentLink.link : undefined
+
+export function linksOf(payment: Payment): ReturnType<typeof upiLinks> {
+  const address = sandboxAddress(payment)
+  if (address === undefined) return upiLinks(upiLinkQuery(payment))
+  return { intent: address, phonepe: address, paytm: address, gpay: address }
+}
+
+/**
+ * The link inside the QR: the acquirer's own, or ours. Our link has no note unless the note is ASCII: 50 percent-encoded characters
+ * of Devanagari make 93 modules a side instead of 61, too small for many cameras to read from a screen.
+ */
+export function upiQrLink(payment: Payment & Pick<Intent, 'createdAt'>): string {
+  if (payment.paymentLink) return payment.paymentLink.link
+  const note = transactionNote(payment.note)
+  const query = upiQuery(payment, QR_MODE, isAscii(note) ? note : undefined)
+  const times = `QRts=${encode(toIstIso(payment.createdAt))}&QRexpire=${encode(toIstIso(payment.expiresAt))}`
+  return `${UPI_PREFIX}${query}&qrMedium=06&${times}`
+}
+
+function upiQuery({ orderId, amount, payee }: Payment, mode: string, note: string | undefined) {
+  // The @ of the payee's UPI address stays literal, because some apps do not decode %40.
+  const pa = encode(payee.vpa).replace('%40', '@')
+  const tn = note === undefined ? '' : `&tn=${encode(note)}`
+  return `ver=01&mode=${mode}&pa=${pa}&pn=${encode(payee.name)}&mc=${payee.mcc}&tr=${orderId}${tn}&am=${toDecimalText(amount)}&cu=INR`
+}
+
+const isAscii = (text: string) => /^[ -~]*$/.test(text)
+
+/**
+ * Percent-encodes a value, and also !'()*, which encodeURIComponent does not encode: RFC 3986 reserves these
+ * characters, and apps treat them differently.
+ */
+function encode(value: string): string {
+  return encodeURIComponent(value).replace(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`)
+}
+
+/**
+ * Reduces a note to what UPI apps accept: letters, digits and marks of any script, spaces and `. , - _ :`, at most 50
+ * characters, never cut within a character as a reader sees it. An empty result becomes `Payment`.
+ */
+export function transactionNote(note: string): string {
+  const accepted = note
+    .replace(/[^\p{L}\p{M}\p{N} .,_:-]/gu, ' ')
+    .replace(/ {2,}/g, ' ')
+    .trim()
+  return cut(accepted, NOTE_LIMIT).trimEnd() || 'Payment'
+}
+
+let graphemes: Intl.Segmenter | undefined
+
+/** The longest beginning of `text` that has at most `limit` code points and does not cut a grapheme. */
+function cut(text: string, limit: number): string {
+  // `length` counts UTF-16 units, of which a text has at least as many as code points.
+  if (text.length <= limit) return text
+  // The segmenter is created at its first use, because loading Intl would delay every start of the service.
+  graphemes ??= new Intl.Segmenter('en', { granularity: 'grapheme' })
+  let kept = ''
+  let size = 0
+  for (const { segment } of graphemes.segment(text)) {
+    size += [...segment].length
+    if (size > limit) break
+    kept += segment
+  }
+  return kept
+}

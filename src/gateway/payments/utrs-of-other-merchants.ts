@@ -1,0 +1,75 @@
+import type { Queryable } from '../../platform/db/pool.ts'
+import { toDecimalText } from '../../platform/money.ts'
+import type { JobSource } from '../../platform/scheduler.ts'
+import { saveException } from './exceptions.ts'
+import type { ExceptionKind } from './outcome.ts'
+
+/** A payment whose UTR has paid an order of another merchant. `amount` is in paise. */
+type Payment = { mid: string; orderId: string; utr: string; amount: number; paidAt: Date | null; acquirer: string }
+
+const KIND = 'UTR of another merchant' satisfies ExceptionKind
+
+/** Time between two searches, and length of the period whose payments one statement compares. */
+const MINUTE_MS = 60_000
+/** Length of the period that is searched again, because payments may be stored late and clocks differ. */
+const AGAIN_MS = 5 * MINUTE_MS
+/** Length of the period that a starting instance searches, because another may have been killed before its search. */
+const HOUR_MS = 60 * MINUTE_MS
+
+/**
+ * Searches once a minute for payments whose UTR has paid an order of another merchant, and saves an exception for each.
+ * The search cannot be part of recording a payment, because of two simultaneous payments neither would see the other.
+ * `onException` is called once for each new exception.
+ */
+export function dueComparisons(
+  db: Queryable,
+  now: () => Date,
+  onException: (kind: ExceptionKind, acquirerAccount: string) => void,
+): JobSource {
+  let comparedUntil = 0
+
+  return {
+    name: 'UTRs of other merchants',
+    atOnce: { ofQueue: 1, ofGroup: 1 },
+    async findQueues(isStopped = () => false) {
+      const until = now().getTime()
+      // The absolute difference is compared, because the clock may have been set back.
+      if (Math.abs(until - comparedUntil) < MINUTE_MS) return []
+      let from = Math.max(Math.min(comparedUntil, until) - AGAIN_MS, until - HOUR_MS)
+      for (; from < until; from += MINUTE_MS) {
+        if (isStopped()) return []
+        const heard = { from: new Date(from), until: new Date(from + MINUTE_MS) }
+        for (const { amount, acquirer, ...payment } of await findLater(db, heard)) {
+          if (isStopped()) return []
+          // Each exception takes a statement, because Citus cannot insert rows of several merchants by a select.
+          const exception = { ...payment, amount: toDecimalText(amount), status: 'SUCCESS' as const }
+          if (await saveException(db, KIND, exception, now())) onException(KIND, acquirer)
+        }
+      }
+      comparedUntil = until
+      return []
+    },
+  }
+}
+
+/**
+ * Returns payments that were not the first with their UTR, if a payment with this UTR was stored from `from` until
+ * before `until`. Of payments with the same time, the one with the greater mid is later.
+ */
+async function findLater(db: Queryable, { from, until }: { from: Date; until: Date }): Promise<Payment[]> {
+  const { rows } = await db.query<Payment>(
+    `with shared as (
+       select utr
+         from payments
+        where utr in (select utr from payments where heard_at >= $1 and heard_at < $2)
+        group by utr
+       having count(*) > 1
+     )
+     select mid, order_id as "orderId", utr, amount_paise as amount, paid_at as "paidAt", acquirer
+       from payments
+      where utr in (select utr from shared)
+      order by utr, heard_at, mid`,
+    [from, until],
+  )
+  return rows.filter(({ utr }, index) => rows[index - 1]?.utr === utr)
+}

@@ -1,0 +1,94 @@
+import * as z from 'zod'
+import { badRequest, refundNotFound } from '../../errors.ts'
+import type { Pools } from '../../platform/db/pool.ts'
+import { matching, text } from '../../platform/fields.ts'
+import { jsonAnswer, operation, SUCCEEDED } from '../../platform/http/operation.ts'
+import { HIGHEST_MAX_RUPEES } from '../../platform/money.ts'
+import { mid, orderId } from '../payments/new-payment.ts'
+import { authorizeMerchant } from '../tenants/authorize.ts'
+import { REASON_CHARACTERS, toRefundData } from './refund.ts'
+import { findRefund } from './store.ts'
+
+const REFUND_ID = /^[A-Za-z0-9_-]{1,40}$/
+const REFUND_ID_RULE = 'must be 1 to 40 characters of A-Z a-z 0-9 _ -'
+
+export const refundId = matching(REFUND_ID, REFUND_ID_RULE).meta({
+  description: 'Your own identifier of the refund, unique among yours.',
+})
+
+export const RefundData = z.strictObject({
+  refundId: z
+    .string()
+    .regex(/^[0-9a-f]{32}$/)
+    .meta({ description: 'Our identifier of the refund, which the bank knows.' }),
+  refund_id: z.string().regex(REFUND_ID).meta({ description: 'Yours; ours where the operator made the refund.' }),
+  orderId,
+  order_id: z.string().meta({ description: 'Your identifier of the order; ours where you sent none.' }),
+  amount: z
+    .number()
+    .min(0.01)
+    .max(HIGHEST_MAX_RUPEES)
+    .meta({ description: 'Rupees that go back, as a number, with paise where there are any.' }),
+  txnStatus: z.enum(['PENDING', 'SUCCESS', 'FAIL']).meta({ description: 'Only `SUCCESS` went back.' }),
+  reference: z
+    .string()
+    .meta({ description: 'The bank’s reference, by which the customer finds it; empty until known.' }),
+  reason: text(REASON_CHARACTERS, 0).meta({
+    description: 'Why it has failed, in the words of the bank or the operator: for people. Empty unless `FAIL`.',
+  }),
+})
+
+export const REFUND_EXAMPLE = {
+  refundId: '019ab3c4d5e6f7a8b9c0d1e2f3a4b5c6',
+  refund_id: 'DEMO-1-R1',
+  orderId: '019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3',
+  order_id: 'DEMO-1',
+  amount: 88.5,
+  txnStatus: 'PENDING' as const,
+  reference: '',
+  reason: '',
+}
+
+const MESSAGES = { PENDING: 'Refund pending', SUCCESS: 'Refund successful', FAIL: 'Refund failed' } as const
+
+const RefundStatus = z.strictObject({
+  status: z.literal(true).meta({ description: 'The refund is known, which says nothing of its end: see `txnStatus`.' }),
+  statusCode: SUCCEEDED,
+  msg: z.enum(MESSAGES),
+  data: RefundData,
+})
+
+export const checkRefundStatus = operation({
+  path: '/v1/payments/checkRefundStatus',
+  tag: 'Merchant',
+  summary: 'Ask what became of a refund',
+  description:
+    'Any key of the merchant may ask. `PENDING` may last for days: ask once a day, or take the webhook. A `SUCCESS` is never undone; ' +
+    'after `FAIL` the money is still yours, and another try needs a new `refund_id`.',
+  body: {
+    name: 'WhichRefund',
+    schema: z.object({ mid, refund_id: refundId }),
+    example: { mid: 'DEMO_MERCHANT', refund_id: 'DEMO-1-R1' },
+  },
+  refusals: [badRequest('refund_id is required'), refundNotFound()],
+  answer: jsonAnswer({
+    description: 'What is known now.',
+    schema: RefundStatus,
+    named: { RefundStatus, Refund: RefundData },
+    example: {
+      status: true,
+      statusCode: 200,
+      msg: 'Refund successful',
+      data: { ...REFUND_EXAMPLE, txnStatus: 'SUCCESS', reference: '523504870777' },
+    },
+  }),
+  handle: ({ pools }: { pools: Pick<Pools, 'requests'> }) => {
+    return async ({ body, caller }) => {
+      const { mid } = authorizeMerchant(caller, body.mid)
+      const refund = await findRefund(pools.requests, mid, { refundId: body.refund_id })
+      if (!refund) throw refundNotFound()
+      const msg = MESSAGES[refund.status]
+      return { status: true as const, statusCode: 200 as const, msg, data: toRefundData(refund) }
+    }
+  },
+})

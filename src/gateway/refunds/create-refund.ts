@@ -1,0 +1,114 @@
+import { type Database, inTransaction, type Queryable } from '../../platform/db/pool.ts'
+import { newId } from '../payments/intent.ts'
+import type { Refund } from './refund.ts'
+import { findRefund } from './store.ts'
+
+/** Largest number of refunds of one payment, including failed ones. */
+export const MOST_OF_PAYMENT = 100
+
+/** A refund to store. `refundId` is our refund id if left out. Without `utr` the order's own payment is refunded. */
+export type RefundRequest = {
+  mid: string
+  orderId: string
+  refundId?: string | undefined
+  /** The amount in paise; undefined to refund all that is left of the payment. */
+  amount: number | undefined
+  note: string
+  utr?: string | undefined
+  exceptionId?: string | undefined
+  madeBy: string
+}
+
+/** The refund, where `made` is false for a repeated request, or the reason of a refusal. */
+export type RefundResult =
+  | { refund: Refund; made: boolean }
+  | { refused: 'unknown order' | 'not successful' | 'refund_id exists' | 'exceeds' | 'too many' }
+
+/**
+ * Stores a refund. The scheduler carries it out, or with the acquirer `direct` a person. The amount is checked under
+ * the lock of the intent's row, so that simultaneous refunds never exceed what was paid. For `claim` see `Ending`.
+ */
+export async function createRefund(
+  db: Database,
+  request: RefundRequest,
+  now: Date,
+  claim?: () => void,
+): Promise<RefundResult> {
+  const before = await findRepeat(db, request)
+  if (before) return before
+  const isStored = async (made: RefundResult) =>
+    'refused' in made || (await findRefund(db, request.mid, made.refund)) !== undefined
+  return inTransaction(db, store, claim && { claim, isStored })
+
+  async function store(client: Queryable): Promise<RefundResult> {
+    const order = await lockOrder(client, request)
+    if (order === undefined) return { refused: 'unknown order' }
+    // The search for a repeat is repeated, because an equal request may have been stored during the wait for the lock.
+    const repeat = await findRepeat(client, request)
+    if (repeat) return repeat
+    const payment = await findPayment(client, request)
+    if (payment === undefined) return { refused: 'not successful' }
+    if (payment.count >= MOST_OF_PAYMENT) return { refused: 'too many' }
+    const ourRefundId = newId(now)
+    const { mid, refundId = ourRefundId, orderId, amount: requested, note, exceptionId, madeBy } = request
+    const amount = requested ?? payment.left
+    if (amount < 1 || amount > payment.left) return { refused: 'exceeds' }
+    const named = [mid, refundId, ourRefundId, orderId, payment.utr]
+    const { acquirer, acquirerMerchantId } = order
+    const dueAt = acquirer === 'direct' ? null : now
+    const { rowCount } = await client.query(
+      `insert into refunds
+         (mid, refund_id, our_refund_id, order_id, utr, amount_paise, asked_paise, note, exception_id, acquirer,
+          acquirer_merchant_id, made_by, made_at, status, due_at)
+       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 'PENDING', $14)
+       on conflict do nothing`,
+      [...named, amount, requested, note, exceptionId, acquirer, acquirerMerchantId, madeBy, now, dueAt],
+    )
+    // No row: a simultaneous refund of another order, which has its own lock, has taken this refund_id.
+    if (rowCount === 0) return { refused: 'refund_id exists' }
+    return { refund: (await findRefund(client, mid, { ourRefundId })) as Refund, made: true }
+  }
+}
+
+/** Finds the refund of an equal earlier request: the same order, amount (or none) and note (unless forgotten). */
+async function findRepeat(db: Queryable, request: RefundRequest): Promise<RefundResult | undefined> {
+  if (request.refundId === undefined) return undefined
+  const refund = await findRefund(db, request.mid, { refundId: request.refundId })
+  if (refund === undefined) return undefined
+  const isSameNote = refund.note === request.note || refund.note === ''
+  const isSame = refund.orderId === request.orderId && refund.requested === (request.amount ?? null) && isSameNote
+  return isSame ? { refund, made: false } : { refused: 'refund_id exists' }
+}
+
+async function lockOrder(db: Queryable, { mid, orderId }: RefundRequest) {
+  const { rows } = await db.query<{ acquirer: string; acquirerMerchantId: string | null }>(
+    `select coalesce(a.acquirer, 'direct') as acquirer, a.acquirer_merchant_id as "acquirerMerchantId"
+       from payment_intents i
+       left join acquirer_intents a on a.mid = i.mid and a.order_id = i.order_id
+      where i.mid = $1 and i.order_id = $2
+        for no key update of i`,
+    [mid, orderId],
+  )
+  return rows[0]
+}
+
+/**
+ * Returns the payment to refund, the amount that is left of it, and the number of its refunds. Failed refunds count
+ * only in the number.
+ */
+export async function findPayment(
+  db: Queryable,
+  { mid, orderId, utr }: { mid: string; orderId: string; utr?: string | undefined },
+) {
+  const { rows } = await db.query<{ utr: string; left: number; count: number }>(
+    `select p.utr,
+            greatest(p.amount_paise - coalesce(sum(r.amount_paise) filter (where r.status <> 'FAIL'), 0), 0)::integer as left,
+            count(r.utr)::integer as count
+       from payments p
+       left join refunds r on r.mid = p.mid and r.order_id = p.order_id and r.utr = p.utr
+      where p.mid = $1 and p.order_id = $2 and case when $3::text is null then p.kind <> 'second' else p.utr = $3 end
+      group by p.utr, p.amount_paise`,
+    [mid, orderId, utr],
+  )
+  return rows[0]
+}

@@ -1,0 +1,133 @@
+import type { Database } from '../../platform/db/pool.ts'
+import { findDueMerchants } from '../payments/due-merchants.ts'
+import type { PaymentLink } from '../payments/intent.ts'
+import type { PaymentNames } from '../payments/outcome.ts'
+import type { Refund, RefundName } from './refund.ts'
+
+/**
+ * Seconds from the sending of a refund to each query of its state until the refund ends: 1 minute, 10 minutes, 1 hour,
+ * then every 6 hours for 5 days, then daily for 30 days. A refund unknown to the acquirer after 24 hours is unsure.
+ */
+const QUERIES_AFTER_SECONDS = [
+  60,
+  600,
+  3_600,
+  ...Array.from({ length: 20 }, (_, number) => (number + 1) * 21_600),
+  ...Array.from({ length: 30 }, (_, number) => (number + 6) * 86_400),
+]
+
+/** Longest pause between two attempts to send a refund. The pauses begin with 1 minute and double each time. */
+const LONGEST_PAUSE_SECONDS = 3_600
+
+/** A refund to send or to query. `paymentLink` is the link of the refund's order. */
+export type DueRefund = Pick<
+  Refund,
+  'mid' | 'orderId' | 'ourRefundId' | 'amount' | 'note' | 'utr' | 'acquirer' | 'acquirerRefundId' | 'madeAt' | 'sentAt'
+> & {
+  /** Whether the refunded payment is a second payment of its order. */
+  isSecond: boolean
+  /** Null until the payment's identifiers at the acquirer are known. */
+  payment: PaymentNames | null
+  paymentLink: PaymentLink
+}
+
+export function createDueRefunds(db: Database) {
+  return {
+    findDue: (now: Date) => findDueMerchants(db, 'refunds', now),
+
+    /**
+     * Claims up to `limit` refunds of a merchant that are due at an acquirer, longest due first. A claimed refund
+     * becomes due again later, in case this instance is killed.
+     */
+    async claimDue(acquirer: string, mid: string, limit: number, now: Date): Promise<DueRefund[]> {
+      const { rows } = await db.query<DueRefund>(
+        // The select computes the next time, because Citus does not support an interval in the `case` of an update.
+        `with due as materialized (
+           select r.refund_id,
+                  case when r.status <> 'PENDING' then null
+                    when r.sent_at is null
+                    then $2::timestamptz + make_interval(secs => least(60 * 2 ^ least(r.attempts, 10), $6))
+                    else (select min(r.sent_at + make_interval(secs => after)) from unnest($5::integer[]) after
+                           where r.sent_at + make_interval(secs => after) > $2) end as next
+             from refunds r
+            where r.mid = $1 and r.due_at <= $2 and r.acquirer = $3
+            order by r.due_at
+            limit $4
+              for update skip locked
+         ), claimed as (
+           update refunds r
+              set due_at = due.next, attempts = least(r.attempts + 1, 32767)
+             from due
+            where r.mid = $1 and r.refund_id = due.refund_id
+           returning r.*
+         )
+         select r.mid, r.order_id as "orderId", r.our_refund_id as "ourRefundId", r.amount_paise as amount, r.note, r.utr,
+                coalesce(p.kind = 'second', false) as "isSecond", r.acquirer,
+                r.acquirer_refund_id as "acquirerRefundId", r.made_at as "madeAt", r.sent_at as "sentAt",
+                case when p.acquirer_payment_id is not null and p.acquirer_txn_id is not null
+                  then json_build_object('id', p.acquirer_payment_id, 'txnId', p.acquirer_txn_id) end as payment,
+                json_build_object('acquirer', r.acquirer, 'merchantId', r.acquirer_merchant_id, 'id', a.acquirer_id,
+                                  'reference', a.reference, 'link', a.link) as "paymentLink"
+           from claimed r
+           join acquirer_intents a on a.mid = $1 and a.order_id = r.order_id
+           left join payments p on p.mid = $1 and p.utr = r.utr`,
+        [mid, now, acquirer, limit, QUERIES_AFTER_SECONDS, LONGEST_PAUSE_SECONDS],
+      )
+      return rows
+    },
+
+    /**
+     * Marks a refund as sent, before the request is sent. False means that the refund must not be sent, because it has
+     * ended, or because it was sent before and `mayRepeat` is false.
+     */
+    async markSent({ mid, ourRefundId }: RefundName, now: Date, mayRepeat: boolean): Promise<boolean> {
+      const { rowCount } = await db.query(
+        `update refunds
+            set sent_at = coalesce(sent_at, $3)
+          where mid = $1 and our_refund_id = $2 and status = 'PENDING' and (sent_at is null or $4)`,
+        [mid, ourRefundId, now, mayRepeat],
+      )
+      return rowCount === 1
+    },
+
+    /** Removes the mark `sentAt` that the caller has set, after a call that has certainly changed nothing. */
+    async unmarkSent({ mid, ourRefundId }: RefundName, sentAt: Date): Promise<void> {
+      await db.query(
+        `update refunds
+            set sent_at = null
+          where mid = $1 and our_refund_id = $2 and sent_at = $3 and status = 'PENDING' and acquirer_refund_id is null`,
+        [mid, ourRefundId, sentAt],
+      )
+    },
+
+    /** Stores the identifiers that the acquirer has given to a payment, unless other identifiers are stored. */
+    async savePaymentNames({ mid, utr }: Pick<Refund, 'mid' | 'utr'>, { id, txnId }: PaymentNames): Promise<void> {
+      await db.query(
+        `update payments
+            set acquirer_payment_id = $3, acquirer_txn_id = $4
+          where mid = $1 and utr = $2 and acquirer_txn_id is null and coalesce(acquirer_payment_id, $3) = $3`,
+        [mid, utr, id, txnId],
+      )
+    },
+  }
+}
+
+export type DueRefunds = ReturnType<typeof createDueRefunds>
+
+/**
+ * Makes an unsure refund due for sending, once a person has found that the bank has not carried it out. Returns false
+ * for any other refund. The refund's exception stays open until the refund ends.
+ */
+export async function retryRefund(db: Database, { mid, ourRefundId }: RefundName, now: Date): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `update refunds r
+        set sent_at = null, attempts = 0, reason = null, due_at = $3
+      where r.mid = $1 and r.our_refund_id = $2 and r.status = 'PENDING' and r.due_at is null
+        and r.acquirer_refund_id is null
+        and exists (select from payment_exceptions e
+                     where e.mid = r.mid and e.order_id = r.order_id and e.kind = 'refund unsure'
+                       and e.digest = r.our_refund_id)`,
+    [mid, ourRefundId, now],
+  )
+  return rowCount === 1
+}

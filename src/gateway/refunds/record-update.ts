@@ -1,0 +1,260 @@
+import type { Logger } from 'pino'
+import { LIMITS, type Limits } from '../../limits.ts'
+import { type Database, inTransaction, type Queryable } from '../../platform/db/pool.ts'
+import { toDecimalText } from '../../platform/money.ts'
+import { printableLine } from '../../platform/printable.ts'
+import { createBoundedExceptions, saveException } from '../payments/exceptions.ts'
+import { writeDeliveries } from '../payments/outbox.ts'
+import type { ExceptionKind } from '../payments/outcome.ts'
+import { ABOVE, storeAcquirerRefund } from './acquirer-refund.ts'
+import { REASON_CHARACTERS, type Refund, type RefundName, type RefundUpdate } from './refund.ts'
+import { findRefund } from './store.ts'
+
+/** The result of an update. `changed` is whether the refund has a new status, `isNew` whether the exception is new. */
+type RecordedUpdate = { changed: boolean; refund: Refund; exception?: ExceptionKind; isNew?: boolean }
+
+export type RefundListeners = {
+  /** Callback for metrics, called once for each new exception. */
+  onException: (kind: ExceptionKind, acquirerAccount: string) => void
+  /** The log, which gets an error for each unknown status. */
+  log: Pick<Logger, 'error'>
+}
+
+const UNKNOWN_STATUS = 'the state of a refund is not known: if it lasts, ask the acquirer'
+
+export type RefundUpdates = ReturnType<typeof createRefundUpdates>
+
+export function createRefundUpdates(
+  db: Database,
+  { onException, log }: Partial<RefundListeners> = {},
+  limits: Limits['reports'] = LIMITS.reports,
+) {
+  const saveBounded = createBoundedExceptions(limits)
+
+  /**
+   * Judges an update and stores the result: the refund's end, its webhook event, and exceptions that the end closes or
+   * opens. A success is never undone. The order's row is locked first, so that simultaneous equal updates change the
+   * refund once. `source` is `answer`, `enquiry`, `notification` or the operator's name. Undefined for an unknown
+   * refund.
+   */
+  async function record(
+    { mid, ourRefundId }: RefundName,
+    update: RefundUpdate,
+    source: string,
+    now: Date,
+  ): Promise<RecordedUpdate | undefined> {
+    const recorded = await inTransaction(db, async (client) => {
+      await client.query(
+        `select from payment_intents
+          where mid = $1 and order_id = (select order_id from refunds where mid = $1 and our_refund_id = $2)
+            for no key update`,
+        [mid, ourRefundId],
+      )
+      const refund = await findRefund(client, mid, { ourRefundId })
+      return refund && judge(client, refund, update, source, now)
+    })
+    if (recorded?.exception && recorded.isNew) onException?.(recorded.exception, recorded.refund.acquirer)
+    if (recorded && update.unknownStatus !== undefined) {
+      const { acquirer, orderId } = recorded.refund
+      log?.error({ acquirer, source, ourRefundId, orderId, status: update.unknownStatus }, UNKNOWN_STATUS)
+    }
+    return recorded
+  }
+
+  return {
+    record,
+
+    /** Records a notification about a refund of ours, or about a refund that the acquirer has initiated. */
+    async recordNotification(
+      acquirer: string,
+      update: RefundUpdate,
+      now: Date,
+    ): Promise<Partial<RecordedUpdate> | undefined> {
+      const which = update.acquirerInitiated
+        ? await storeAcquirerRefund(db, acquirer, update, now, saveBounded)
+        : await findByAcquirer(db, acquirer, update.ourRefundId)
+      if (which === undefined || !('above' in which)) return which && record(which, update, 'notification', now)
+      if (which.above === 'failed') return { changed: false }
+      if (which.above !== 'known') onException?.(ABOVE, acquirer)
+      return { changed: false, exception: ABOVE, isNew: which.above === 'new' }
+    },
+
+    /**
+     * Makes the query of a refund due because of a notification that proves nothing: in 3 s, or in 60 s if the refund was
+     * due 20 times. Returns false for a refund that the acquirer does not have.
+     */
+    async makeDueSoon(acquirer: string, ourRefundId: string, now: Date): Promise<boolean> {
+      const refund = await findByAcquirer(db, acquirer, ourRefundId)
+      if (refund === undefined) return false
+      const [soon, later] = [3_000, 60_000].map((ms) => new Date(now.getTime() + ms))
+      await db.query(
+        `update refunds
+            set due_at = least(due_at, case when attempts < 20 then $3::timestamptz else $4::timestamptz end)
+          where mid = $1 and our_refund_id = $2 and sent_at is not null`,
+        [refund.mid, refund.ourRefundId, soon, later],
+      )
+      return true
+    },
+
+    /**
+     * Saves an exception, so that a person decides about an open refund. An unsure refund is no longer sent or queried.
+     * A refund that the acquirer is known to have cannot be unsure.
+     */
+    async needPerson(
+      refund: ExceptionSubject,
+      kind: 'refund unsure' | 'refund without an end',
+      now: Date,
+    ): Promise<void> {
+      const { mid, ourRefundId } = refund
+      const isNew = await inTransaction(db, async (client) => {
+        const { rowCount } = await client.query(
+          kind === 'refund unsure'
+            ? `update refunds set due_at = null, reason = 'the acquirer does not know it'
+                where mid = $1 and our_refund_id = $2 and status = 'PENDING' and acquirer_refund_id is null`
+            : `select from refunds where mid = $1 and our_refund_id = $2 and status = 'PENDING' for no key update`,
+          [mid, ourRefundId],
+        )
+        return rowCount === 1 && saveRefundException(client, kind, refund, { source: 'enquiry' }, now)
+      })
+      if (isNew) onException?.(kind, refund.acquirer)
+    },
+  }
+}
+
+/** Finds a refund by our refund id, which an acquirer may return in upper or lower case. */
+async function findByAcquirer(db: Queryable, acquirer: string, ourRefundId = ''): Promise<RefundName | undefined> {
+  const { rows } = await db.query<RefundName>(
+    `select mid, our_refund_id as "ourRefundId" from refunds where our_refund_id = lower($1) and acquirer = $2`,
+    [ourRefundId, acquirer],
+  )
+  return rows[0]
+}
+
+async function judge(
+  db: Queryable,
+  refund: Refund,
+  update: RefundUpdate,
+  source: string,
+  now: Date,
+): Promise<RecordedUpdate> {
+  const except = async (exception: ExceptionKind) => {
+    const isNew = await saveRefundException(db, exception, refund, { source, reason: update.reason }, now)
+    return { changed: false, refund, exception, isNew }
+  }
+  if (differs(update, refund)) return except('refund differs')
+  if (update.status === 'PENDING') {
+    if (refund.status === 'PENDING') await saveArrival(db, refund, update, source, now)
+    return { changed: false, refund }
+  }
+  if (update.status === refund.status) return { changed: false, refund }
+  if (refund.status === 'SUCCESS') return except('refund failed after success')
+  await saveEnd(db, refund, update, source, now)
+  const ended = { changed: true, refund: (await findRefund(db, refund.mid, refund)) as Refund }
+  if (update.status === 'FAIL' || !(await isAboveWhatWasPaid(db, refund))) return ended
+  return { ...(await except(ABOVE)), ...ended }
+}
+
+/**
+ * Whether an update is about another refund. Identifiers are compared without regard to case, because no acquirer
+ * promises to preserve the case of ours, and Setu's own are ULIDs, in which case has no meaning.
+ */
+function differs(update: RefundUpdate, refund: Refund): boolean {
+  const isOther = (reported: string | undefined, known: string | null) =>
+    reported !== undefined && reported.toLowerCase() !== known?.toLowerCase()
+  return (
+    (update.amount ?? refund.amount) !== refund.amount ||
+    isOther(update.ourRefundId, refund.ourRefundId) ||
+    isOther(update.orderId, refund.orderId) ||
+    isOther(update.merchantId, refund.acquirerMerchantId) ||
+    (refund.acquirerRefundId !== null && isOther(update.id, refund.acquirerRefundId))
+  )
+}
+
+type ExceptionSubject = Pick<Refund, 'mid' | 'orderId' | 'utr' | 'amount' | 'ourRefundId' | 'acquirer'>
+
+/** Saves an exception about a refund. Returns whether the exception is new. */
+export const saveRefundException = (
+  db: Queryable,
+  kind: ExceptionKind,
+  { mid, orderId, utr, amount, ourRefundId, acquirer }: ExceptionSubject,
+  { source, reason }: { source: string; reason?: string | undefined },
+  now: Date,
+): Promise<boolean> => {
+  const subject = { mid, orderId, utr, amount: toDecimalText(amount), status: '', digest: ourRefundId } as const
+  const acquirerAccount = source === 'notification' ? acquirer : undefined
+  return saveException(db, kind, { ...subject, person: source, note: reason, acquirerAccount }, now)
+}
+
+/** Stores that the acquirer has the refund. From then on the refund is only queried, even if it was unsure before. */
+async function saveArrival(
+  db: Queryable,
+  refund: Refund,
+  { id }: RefundUpdate,
+  source: string,
+  now: Date,
+): Promise<void> {
+  if (id === undefined || refund.acquirerRefundId !== null) return
+  await db.query(
+    `update refunds
+        set acquirer_refund_id = $3, sent_at = coalesce(sent_at, $4), due_at = least(due_at, $5), reason = null
+      where mid = $1 and our_refund_id = $2`,
+    [refund.mid, refund.ourRefundId, id, now, new Date(now.getTime() + 60_000)],
+  )
+  await endExceptions(db, refund, { kinds: ['refund unsure'], reason: 'the acquirer has it', source, now })
+}
+
+async function saveEnd(db: Queryable, refund: Refund, update: RefundUpdate, source: string, now: Date): Promise<void> {
+  const { mid, orderId, ourRefundId, exceptionId } = refund
+  const { status, id } = update
+  const isSuccess = status === 'SUCCESS'
+  const reference = update.reference || refund.reference
+  await db.query(
+    // A failure's reason is kept if a success follows, because the webhook of the failure may not have been sent yet.
+    `update refunds
+        set status = $3, reference = $4, ended_at = $6,
+            reason = case when $3 = 'FAIL' then $5 when status = 'FAIL' then reason end,
+            acquirer_refund_id = coalesce(acquirer_refund_id, $7), due_at = null
+      where mid = $1 and our_refund_id = $2`,
+    [mid, ourRefundId, status, reference, printableLine(update.reason ?? '', REASON_CHARACTERS), now, id],
+  )
+  const { rows } = await db.query<{ sequence: number }>(
+    `update payment_intents set event_sequence = event_sequence + 1 where mid = $1 and order_id = $2
+     returning event_sequence as sequence`,
+    [mid, orderId],
+  )
+  const { sequence } = rows[0] as { sequence: number }
+  const event = { orderId, sequence, txnStatus: status, utr: reference, ourRefundId, occurredAt: now }
+  await writeDeliveries(db, isSuccess ? 'refund.succeeded' : 'refund.failed', mid, [event])
+  const reason = `the refund ${isSuccess ? 'succeeded' : 'failed'}${update.reference && `, reference ${update.reference}`}`
+  const ended = isSuccess && exceptionId !== null ? exceptionId : undefined
+  await endExceptions(db, refund, { kinds: ['refund unsure', 'refund without an end'], ended, reason, source, now })
+}
+
+/** Resolves the refund's own exceptions of `kinds`, and the exception `ended`, unless they are resolved already. */
+async function endExceptions(
+  db: Queryable,
+  { mid, orderId, ourRefundId }: Refund,
+  ends: { kinds: ExceptionKind[]; ended?: string | undefined; reason: string; source: string; now: Date },
+): Promise<void> {
+  await db.query(
+    `insert into payment_resolutions (mid, exception_id, reason, resolved_by, resolved_at)
+     select mid, exception_id, $6, $7, $8::timestamptz
+       from payment_exceptions
+      where mid = $1 and ((order_id = $2 and digest = $3 and kind = any ($4)) or exception_id = $5)
+     on conflict do nothing`,
+    [mid, orderId, ourRefundId, ends.kinds, ends.ended, ends.reason, ends.source, ends.now],
+  )
+}
+
+/** Whether the successful refunds of a payment exceed the amount that was paid. */
+async function isAboveWhatWasPaid(db: Queryable, { mid, orderId, utr }: Refund): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `select from refunds r
+       join payments p on p.mid = r.mid and p.utr = r.utr
+      where r.mid = $1 and r.order_id = $2 and r.utr = $3 and r.status = 'SUCCESS'
+      group by p.amount_paise
+     having sum(r.amount_paise) > p.amount_paise`,
+    [mid, orderId, utr],
+  )
+  return rowCount === 1
+}

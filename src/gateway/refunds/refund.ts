@@ -1,0 +1,79 @@
+import { toJsonNumber } from '../../platform/money.ts'
+import type { PaymentNames } from '../payments/outcome.ts'
+
+/** The status of a refund. SUCCESS is never undone, but may follow FAIL. */
+export type RefundStatus = 'PENDING' | 'SUCCESS' | 'FAIL'
+
+/** A stored refund. Its amounts are in paise. */
+export type Refund = {
+  mid: string
+  /** The merchant's identifier of the refund; our own for a refund by the operator or the acquirer. */
+  refundId: string
+  /** Our identifier of the refund, 32 hex digits, which is sent to the acquirer. */
+  ourRefundId: string
+  orderId: string
+  merchantOrderId: string
+  /** The UTR of the refunded payment. */
+  utr: string
+  amount: number
+  /** The amount in the request; null if the request was for all that was left. */
+  requested: number | null
+  note: string
+  exceptionId: string | null
+  acquirer: string
+  acquirerMerchantId: string | null
+  madeBy: string
+  madeAt: Date
+  status: RefundStatus
+  /** The bank's reference of the refund; empty until it is known. */
+  reference: string
+  /** The reason of a failure, which is kept if the refund succeeds later, or the reason why the refund is unsure. */
+  reason: string | null
+  endedAt: Date | null
+  acquirerRefundId: string | null
+  sentAt: Date | null
+  attempts: number
+  dueAt: Date | null
+}
+
+/** The key of a refund: its merchant and our identifier of the refund. */
+export type RefundName = Pick<Refund, 'mid' | 'ourRefundId'>
+
+/**
+ * A report about a refund by its acquirer or by the operator. PENDING means that the acquirer has the refund. A field
+ * that is undefined is not compared with the refund.
+ */
+export type RefundUpdate = {
+  status: RefundStatus
+  /** The acquirer's text for a status that we do not know. `status` is then PENDING. */
+  unknownStatus?: string | undefined
+  /** The refunded amount, in paise. */
+  amount?: number | undefined
+  ourRefundId?: string | undefined
+  orderId?: string | undefined
+  /** The acquirer's identifiers: `merchantId` of the merchant, `id` of the refund. */
+  merchantId?: string | undefined
+  id?: string | undefined
+  /** The bank's reference of the refund; may be empty. */
+  reference: string
+  reason?: string | undefined
+  /** The refunded payment's UTR and its identifiers at the acquirer, if they are reported. */
+  utr?: string | undefined
+  payment?: PaymentNames | undefined
+  /** True for a refund that the acquirer has initiated. `orderId`, `id` and `amount` are then not undefined. */
+  acquirerInitiated?: true | undefined
+}
+
+export const REASON_CHARACTERS = 200
+
+/** A refund in the form of all answers and commands. */
+export const toRefundData = (refund: Refund) => ({
+  refundId: refund.ourRefundId,
+  refund_id: refund.refundId,
+  orderId: refund.orderId,
+  order_id: refund.merchantOrderId,
+  amount: toJsonNumber(refund.amount),
+  txnStatus: refund.status,
+  reference: refund.reference,
+  reason: (refund.status === 'FAIL' && refund.reason) || '',
+})

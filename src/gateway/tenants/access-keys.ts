@@ -1,0 +1,113 @@
+import type { Queryable } from '../../platform/db/pool.ts'
+import { prepared } from '../../platform/db/prepared.ts'
+import { nextDay, startOfDay } from '../../platform/time.ts'
+import { MERCHANT, type Merchant } from './merchants.ts'
+
+/** The owner of a key: one merchant, or one partner. */
+export type Caller = { kind: 'merchant'; merchant: Merchant; mayRefund: boolean } | { kind: 'partner'; pid: string }
+
+/** `notedUntil` is the end of the last day of India for which the use of the key is stored. */
+export type AccessKey = { publicKey: string; secretHash: Buffer; caller: Caller; notedUntil: Date }
+
+export type AccessKeyListing = {
+  publicKey: string
+  mid: string | null
+  pid: string | null
+  label: string | null
+  mayRefund: boolean
+  createdAt: Date
+  /** A day of India: `YYYY-MM-DD`. */
+  lastUsedOn: string | null
+  revokedAt: Date | null
+}
+
+type StoredKey = Pick<AccessKey, 'secretHash'> & Pick<AccessKeyListing, 'pid' | 'mayRefund' | 'lastUsedOn'>
+
+export type NewAccessKey = {
+  publicKey: string
+  secretHash: Buffer
+  owner: { mid: string; pid?: never } | { pid: string; mid?: never }
+  label: string | null
+  /** Only a merchant's key may have this right. */
+  mayRefund?: boolean | undefined
+  now: Date
+}
+
+const KEYS = 'access_keys k left join key_uses u using (public_key)'
+const LAST_USED_ON = `to_char(u.last_used_on, 'YYYY-MM-DD') as "lastUsedOn"`
+const LISTING = `public_key as "publicKey", mid, pid, label, may_refund as "mayRefund", created_at as "createdAt",
+                 ${LAST_USED_ON}, revoked_at as "revokedAt"`
+
+const FIND = prepared(
+  `select k.secret_hash as "secretHash", k.pid, k.may_refund as "mayRefund", ${LAST_USED_ON}, ${MERCHANT}
+     from ${KEYS}
+     left join merchants m on m.mid = k.mid
+    where public_key = $1 and k.revoked_at is null`,
+)
+
+/** The API keys in the database, which stores only the SHA-256 of a secret. */
+export function createAccessKeys(db: Queryable) {
+  /** The stored key, by a select, because Citus refuses to_char in `returning`. */
+  async function show(publicKey: string): Promise<AccessKeyListing | undefined> {
+    const { rows } = await db.query<AccessKeyListing>(`select ${LISTING} from ${KEYS} where public_key = $1`, [
+      publicKey,
+    ])
+    return rows[0]
+  }
+
+  return {
+    /** The key with its owner, read from the database; undefined when the key is unknown or revoked. */
+    async find(publicKey: string): Promise<AccessKey | undefined> {
+      const { rows } = await db.query<StoredKey & Merchant>(FIND(publicKey))
+      if (rows[0] === undefined) return undefined
+      const { secretHash, pid, mayRefund, lastUsedOn, ...merchant } = rows[0]
+      const caller: Caller = pid === null ? { kind: 'merchant', merchant, mayRefund } : { kind: 'partner', pid }
+      const notedUntil = lastUsedOn === null ? new Date(0) : nextDay(startOfDay(lastUsedOn))
+      return { publicKey, secretHash, caller, notedUntil }
+    },
+
+    /** Stores that the key was used on this day of India, unless a later day is stored. */
+    async noteUse(publicKey: string, day: string): Promise<void> {
+      await db.query(
+        `insert into key_uses (public_key, last_used_on)
+         values ($1, $2)
+         on conflict (public_key) do update set last_used_on = excluded.last_used_on
+          where key_uses.last_used_on < excluded.last_used_on`,
+        [publicKey, day],
+      )
+    },
+
+    /** Stores a key. Foreign keys refuse an unknown owner (SQLSTATE 23503). */
+    async add({ publicKey, secretHash, owner, label, mayRefund, now }: NewAccessKey): Promise<AccessKeyListing> {
+      await db.query(
+        `insert into access_keys (public_key, secret_hash, mid, pid, label, created_at, may_refund)
+         values ($1, $2, $3, $4, $5, $6, $7)`,
+        [publicKey, secretHash, owner.mid, owner.pid, label, now, mayRefund ?? false],
+      )
+      return (await show(publicKey)) as AccessKeyListing
+    },
+
+    /** All keys, or those of one owner, oldest first, revoked ones included. */
+    async list(owner: { mid?: string | undefined; pid?: string | undefined } = {}): Promise<AccessKeyListing[]> {
+      const { rows } = await db.query<AccessKeyListing>(
+        `select ${LISTING}
+           from ${KEYS}
+          where ($1::text is null or mid = $1) and ($2::text is null or pid = $2)
+          order by created_at, public_key`,
+        [owner.mid, owner.pid],
+      )
+      return rows
+    },
+
+    /** Revokes a key. A repeat keeps the time of the first call. Undefined when the key is unknown. */
+    async revoke(publicKey: string, now: Date): Promise<AccessKeyListing | undefined> {
+      await db.query('update access_keys set revoked_at = coalesce(revoked_at, $2) where public_key = $1', [
+        publicKey,
+        now,
+      ])
+      return show(publicKey)
+    },
+  }
+}
+
+export type AccessKeys = ReturnType<typeof createAccessKeys>

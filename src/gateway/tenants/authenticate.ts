@@ -1,0 +1,76 @@
+import basicAuth from '@fastify/basic-auth'
+import type { FastifyInstance } from 'fastify'
+import { unauthorized } from '../../errors.ts'
+import type { RateLimits } from '../../platform/http/rate-limits.ts'
+import type { Patiently } from '../../platform/http/time-limits.ts'
+import { istDayOf, nextDay, toIstDay } from '../../platform/time.ts'
+import type { AccessKey, AccessKeys, Caller } from './access-keys.ts'
+import { secretMatches } from './credentials.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The owner of the key; set on every route under /v1 before its body is read. */
+    caller: Caller
+    /** The public key of the request, if its form is that of a public key; for the rate limits and the log. */
+    publicKey: string | undefined
+    /** The merchant of the request, once the caller may act for it; for the log. */
+    mid: string | undefined
+  }
+}
+
+// All public keys have this form, so other text is refused without a query.
+const PUBLIC_KEY = /^pk_[A-Za-z0-9]{1,61}$/
+
+type Authentication = {
+  findKey: AccessKeys['find']
+  noteUse: AccessKeys['noteUse']
+  limits: RateLimits
+  patiently: Patiently
+  now: () => Date
+}
+
+/** Checks Basic credentials before the body is parsed: refuses with 401 or 429, or sets `request.caller`. */
+export async function registerAuthentication(
+  app: FastifyInstance,
+  { findKey, noteUse, limits, patiently, now }: Authentication,
+) {
+  await app.register(basicAuth, {
+    authenticate: { realm: 'UPI payments' },
+    async validate(publicKey, secret, request) {
+      request.publicKey = PUBLIC_KEY.test(publicKey) ? publicKey : undefined
+      const key = request.publicKey && (await patiently(request, () => findKey(publicKey)).catch(failedLookUp))
+      if (!key) {
+        await limits.countUnknownKey(request)
+        throw unauthorized()
+      }
+      if (!secretMatches(secret, key.secretHash)) {
+        await limits.countFailure(request)
+        throw unauthorized()
+      }
+      noteDay(key)
+      // paceRequest returns undefined for most requests, which need not wait.
+      const paced = limits.paceRequest(publicKey)
+      if (paced) await paced
+      request.caller = key.caller
+      if (key.caller.kind === 'merchant') request.mid = key.caller.merchant.mid
+    },
+  })
+  app.addHook('onRequest', app.basicAuth)
+
+  /**
+   * Stores the day on which a key is used; no request waits for it. After an error the next look-up of the key tries
+   * again.
+   */
+  function noteDay(key: AccessKey) {
+    const moment = now()
+    if (moment < key.notedUntil) return
+    // The key is cached for a second, in which other requests must not store the day again.
+    key.notedUntil = nextDay(istDayOf(moment))
+    noteUse(key.publicKey, toIstDay(moment)).catch(() => undefined)
+  }
+
+  // The plugin would answer 401 to an error without a status, but an outage of the database is no fault of the caller.
+  function failedLookUp(error: Error): never {
+    throw Object.assign(error, { statusCode: 500 })
+  }
+}

@@ -1,0 +1,219 @@
+import { Readable } from 'node:stream'
+import type { FastifyReply } from 'fastify'
+import * as z from 'zod'
+import { badRequest, Failure, forbidden, oneLongListAtATime, unavailable } from '../../errors.ts'
+import type { Limits } from '../../limits.ts'
+import { errorText, identifier } from '../../platform/fields.ts'
+import { prefersCsv } from '../../platform/http/accept.ts'
+import { aroundRows } from '../../platform/http/envelope.ts'
+import { type Answer, jsonAnswer, type OperationRequest, operation, SUCCEEDED } from '../../platform/http/operation.ts'
+import { csvForm, type Form, jsonForm, type List } from '../../platform/lists/list.ts'
+import type { Lists } from '../../platform/lists/lists.ts'
+import { nextDay, startOfIstDay } from '../../platform/time.ts'
+import type { AccessKeys, Caller } from './access-keys.ts'
+import { authorizeMerchant, authorizePartner } from './authorize.ts'
+import type { Partners } from './partners.ts'
+
+const DATE_RULE = 'must be a date that exists, as dd-mm-yyyy'
+
+/** A day (IST) as `dd-mm-yyyy`, which becomes the first moment of the day. */
+const istDay = z
+  .string(errorText(DATE_RULE))
+  // The pattern describes only the form of a date. startOfIstDay checks whether the date exists.
+  .meta({ pattern: '^(0[1-9]|[12][0-9]|3[01])-(0[1-9]|1[0-2])-[0-9]{4}$' })
+  .transform((text, context) => {
+    const day = startOfIstDay(text)
+    if (day !== undefined) return day
+    context.addIssue(DATE_RULE)
+    return z.NEVER
+  })
+
+const mid = identifier.meta({ description: 'Your merchant identifier, as the operator assigned it.' })
+const s_date = istDay.meta({ description: 'First day of the list: a day of India, `dd-mm-yyyy`.' })
+const e_date = istDay.meta({ description: 'Last day of the list, itself included; not before `s_date`.' })
+const inOrder = ({ s_date, e_date }: { s_date: Date; e_date: Date }) => s_date <= e_date
+const NOT_IN_ORDER = { path: ['s_date'], error: 'must not be after e_date' }
+
+const range = { s_date, e_date }
+/** An example range that includes all orders of a sandbox. */
+const RANGE_EXAMPLE = { s_date: '01-01-2026', e_date: '31-12-2029' }
+
+const MerchantRange = z.object({ mid, ...range }).refine(inOrder, NOT_IN_ORDER)
+const PartnerRange = z
+  .object({
+    pid: identifier.meta({ description: 'Your partner identifier, as the operator assigned it.' }),
+    mid: identifier.meta({ description: 'A merchant that the operator has linked to you.' }),
+    ...range,
+  })
+  .refine(inOrder, NOT_IN_ORDER)
+
+export const isoMoment = z
+  .string()
+  .regex(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/)
+  .meta({ format: 'date-time' })
+
+/** Retry-After if another long list is being read: the seconds that a quick reader takes for 1,000,000 records. */
+const LONG_LIST_RETRY_SECONDS = 5
+
+type Description<Record extends z.ZodObject> = {
+  /** Name of a record, such as `Settlement`, for messages and schemas. */
+  name: string
+  list: List
+  record: Record
+  example: z.output<Record>
+}
+
+export function describeList<Record extends z.ZodObject>({ name, list, record, example }: Description<Record>) {
+  const [found, noneFound] = [`${name}s found`, `No ${name.toLowerCase()}s found`]
+  const schema = z.strictObject({
+    status: z.literal(true),
+    statusCode: SUCCEEDED,
+    msg: z.enum([found, noneFound]),
+    data: z.array(record).meta({ description: 'Oldest first, then by UTR. Empty when there is none in the range.' }),
+  })
+  const answer: Answer<never> = jsonAnswer({
+    description: `The ${name.toLowerCase()}s.`,
+    schema,
+    named: { [`${name}List`]: schema, [name]: record },
+    example: { status: true, statusCode: 200, msg: found, data: [example] } as z.output<typeof schema>,
+  })
+  const json = jsonForm(list, (isFound) => aroundRows(isFound ? found : noneFound))
+  const csv = csvForm(list)
+  const csvExample = [Object.keys(example), Object.values(example)].map((values) => `${values}\r\n`).join('')
+  return { list, json, csv, answer: { ...answer, also: { 'text/csv': csvExample } } }
+}
+
+type DescribedList = ReturnType<typeof describeList>
+/** The texts of a list in the OpenAPI document. `bodyName` is the name of the body's schema. */
+type ListTexts = { path: string; name?: string; bodyName: string; summary: string; description: string }
+
+export const merchantList = (described: DescribedList, { bodyName, ...texts }: ListTexts) =>
+  operation({
+    ...common(described, texts, 'merchant'),
+    tag: 'Merchant',
+    body: { name: bodyName, schema: MerchantRange, example: { mid: 'DEMO_MERCHANT', ...RANGE_EXAMPLE } },
+    handle: (dependencies: Dependencies) => (request, reply) => {
+      const { mid } = request.body
+      const authorize = async (caller: Caller) => authorizeMerchant(caller, mid)
+      return answerList(described, request, reply, { authorize, reader: `merchant ${mid}` }, dependencies)
+    },
+  })
+
+export const partnerList = (described: DescribedList, { bodyName, ...texts }: ListTexts) =>
+  operation({
+    ...common(described, texts, 'partner'),
+    tag: 'Partner',
+    body: {
+      name: bodyName,
+      schema: PartnerRange,
+      example: { pid: 'DEMO_PARTNER', mid: 'DEMO_MERCHANT', ...RANGE_EXAMPLE },
+    },
+    handle: (dependencies: Dependencies) => (request, reply) => {
+      const { pid, mid } = request.body
+      const authorize = (caller: Caller) => authorizePartner(caller, pid, mid, dependencies.isLinked)
+      return answerList(described, request, reply, { authorize, reader: `partner ${pid}` }, dependencies)
+    },
+  })
+
+const common = <Texts extends { description: string }>({ answer }: DescribedList, texts: Texts, reader: string) => ({
+  ...texts,
+  description:
+    `${texts.description} There is no maximum range: a long list is streamed, and one that breaks off is no valid JSON; ask ` +
+    `again. A ${reader} reads one long list at a time. With \`Accept: text/csv\` the records come as CSV, under the names of the fields.`,
+  refusals: [
+    badRequest('s_date must be a date that exists, as dd-mm-yyyy'),
+    oneLongListAtATime(LONG_LIST_RETRY_SECONDS),
+  ],
+  answer,
+})
+
+type Reading = { authorize: (caller: Caller) => Promise<unknown>; reader: string }
+
+async function answerList(
+  { list, json, csv }: DescribedList,
+  request: OperationRequest<typeof MerchantRange>,
+  reply: FastifyReply,
+  { authorize, reader }: Reading,
+  { lists, findKey, listLimits }: Dependencies,
+): Promise<FastifyReply> {
+  const { mid, s_date: from, e_date } = request.body
+  const until = nextDay(e_date)
+  await authorize(request.caller)
+  request.mid = mid
+  const form = prefersCsv(request.headers.accept) ? csv : json
+  const lines = await lists.short(list, mid, from, until, listLimits.shortRows)
+  if (lines) return reply.type(form.type).send(whole(form, lines))
+
+  // One long list per caller and a few in all may be read at a time, so that slow readers leave connections for others.
+  const { longReaders } = lists
+  if (longReaders.has(reader)) throw oneLongListAtATime(LONG_LIST_RETRY_SECONDS)
+  if (longReaders.size >= listLimits.longAtOnce) throw unavailable()
+  const checkRight = async () => {
+    const key = await findKey(request.publicKey as string)
+    if (key === undefined) throw forbidden()
+    await authorize(key.caller)
+  }
+  longReaders.add(reader)
+  const over = watchReader(reply, checkRight, listLimits)
+  over.addEventListener('abort', () => longReaders.delete(reader))
+  const batches = lists.long(list, mid, from, until, over)
+  return reply.type(form.type).send(Readable.from(pieces(form, batches), { objectMode: false }))
+}
+
+function whole({ frame, toRecord }: Form, lines: readonly string[]): string {
+  const { begin, between, end } = frame(lines.length > 0)
+  return begin + lines.map(toRecord).join(between) + end
+}
+
+/** Yields a list that is too long for memory. After an error of `batches` the answer stays visibly incomplete. */
+async function* pieces({ frame, toRecord }: Form, batches: AsyncIterable<string[]>): AsyncGenerator<string> {
+  const { begin, between, end } = frame(true)
+  let before = begin
+  for await (const lines of batches) {
+    if (lines.length === 0) continue
+    yield before + lines.map(toRecord).join(between)
+    before = between
+  }
+  yield before === begin ? begin + end : end
+}
+
+type Dependencies = {
+  lists: Lists
+  isLinked: Partners['isLinked']
+  findKey: AccessKeys['find']
+  listLimits: Limits['lists']
+}
+
+/**
+ * Breaks an answer off, which leaves invalid JSON, if its reader is too slow, loses the right to read, or reads for too
+ * long. The returned signal aborts when the answer was sent or broken off, or when the client has left.
+ */
+function watchReader(
+  { raw }: FastifyReply,
+  checkRight: () => Promise<void>,
+  { slowestReaderBytesPerSecond, readerWindowMs, readerCheckIntervalMs, longestMs }: Limits['lists'],
+): AbortSignal {
+  const over = new AbortController()
+  // Total bytes that the reader has taken at the end of each interval of the window, oldest first.
+  const taken: number[] = []
+  const timer = setInterval(async () => {
+    // Bytes that are still buffered in this process do not count as taken.
+    if (raw.socket) taken.push(raw.socket.bytesWritten - raw.socket.writableLength)
+    if (taken.length > readerWindowMs / readerCheckIntervalMs) {
+      const inWindow = (taken.at(-1) as number) - (taken.shift() as number)
+      if (inWindow < (slowestReaderBytesPerSecond * readerWindowMs) / 1000) raw.destroy()
+    }
+    // Only a refusal breaks the list off. Any other error of the look-up does not: the list's own database may work.
+    await checkRight().catch((error) => error instanceof Failure && raw.destroy())
+  }, readerCheckIntervalMs)
+  const end = setTimeout(() => raw.destroy(), longestMs)
+  const stop = () => {
+    clearInterval(timer)
+    clearTimeout(end)
+    over.abort()
+  }
+  // The event 'close' does not come again if the client has left already.
+  if (raw.destroyed) setImmediate(stop)
+  else raw.once('close', stop)
+  return over.signal
+}

@@ -1,0 +1,34 @@
+import type { Queryable } from '../../platform/db/pool.ts'
+import { toIstDay } from '../../platform/time.ts'
+
+/** What an acquirer may keep of a merchant's payments, in percent as decimal text; null where nothing is expected. */
+export type MerchantFee = { acquirer: string; since: string; fee: string | null; tax: string | null }
+
+/** Sets what these acquirers may keep from today on. What was entered today is replaced. */
+export async function saveFees(
+  db: Queryable,
+  mid: string,
+  fees: readonly Omit<MerchantFee, 'since'>[],
+  now: Date,
+): Promise<void> {
+  await db.query(
+    `insert into merchant_fees (mid, acquirer, since, fee, tax)
+     select $1, acquirer, $2, fee, tax
+       from unnest($3::text[], $4::numeric[], $5::numeric[]) as f (acquirer, fee, tax)
+     on conflict (mid, acquirer, since) do update set fee = excluded.fee, tax = excluded.tax`,
+    [mid, toIstDay(now), fees.map((one) => one.acquirer), fees.map(({ fee }) => fee), fees.map(({ tax }) => tax)],
+  )
+}
+
+/** The newest fees of each acquirer where some are expected, by mid. */
+export async function newestFees(db: Queryable): Promise<Map<string, MerchantFee[]>> {
+  const { rows } = await db.query<MerchantFee & { mid: string }>(
+    `select mid, acquirer, to_char(since, 'YYYY-MM-DD') as since, fee::text, tax::text
+       from (select distinct on (mid, acquirer) * from merchant_fees order by mid, acquirer, since desc) newest
+      where fee is not null
+      order by mid, acquirer`,
+  )
+  const byMid = new Map<string, MerchantFee[]>()
+  for (const { mid, ...fee } of rows) byMid.set(mid, [...(byMid.get(mid) ?? []), fee])
+  return byMid
+}

@@ -1,0 +1,116 @@
+import type { Queryable } from '../../platform/db/pool.ts'
+
+export type Merchant = {
+  mid: string
+  name: string
+  /** The UPI address that customers pay. */
+  vpa: string
+  /** Payees that a link of an acquirer may have: UPI addresses, or `prefix*@handle`. Empty means `vpa` alone. */
+  payees: readonly string[]
+  /** Merchant category code, 4 digits. */
+  mcc: string
+  dynamicQr: 'link' | 'image'
+  /** Name of an acquirer in acquirer/acquirers.ts, or of an account at one: `setu`, `setu:acme`. */
+  acquirer: string
+  /** The merchant's identifier at the acquirer. */
+  acquirerMerchantId: string | null
+  /** The account that is asked for a link when `acquirer` has certainly made none, with the merchant's identifier there. */
+  nextAcquirer: string | null
+  nextAcquirerMerchantId: string | null
+  /** Form of amounts and telephone numbers in requests: to the letter of the interface, or as shops write them. */
+  input: 'strict' | 'shop'
+  /** Time to pay an intent; null means the setting of the service. */
+  expiryMinutes: number | null
+  /** Largest amount of an intent, in whole rupees. */
+  maxAmount: number
+  createdAt: Date
+  disabledAt: Date | null
+}
+
+const columnOf = (field: string) => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+
+/** SQL columns of a `Merchant`, from `merchants m`. */
+export const MERCHANT = `
+  m.mid, m.name, m.vpa, m.payees, m.mcc, m.dynamic_qr as "dynamicQr", m.acquirer,
+  m.acquirer_merchant_id as "acquirerMerchantId", m.next_acquirer as "nextAcquirer",
+  m.next_acquirer_merchant_id as "nextAcquirerMerchantId", m.input, m.expiry_minutes as "expiryMinutes",
+  m.max_amount as "maxAmount", m.created_at as "createdAt", m.disabled_at as "disabledAt"`
+
+/** Fields that the operator may change; an absent field stays unchanged. */
+type MerchantChanges = {
+  [K in keyof Omit<Merchant, 'mid' | 'createdAt' | 'disabledAt'>]?: Merchant[K] | undefined
+}
+
+/** The merchants. A merchant is disabled, never deleted: its intents and settlements stay. */
+export function createMerchants(db: Queryable) {
+  /** The merchant after the change; undefined when the mid is unknown. */
+  async function change(mid: string, set: string, values: unknown[] = []): Promise<Merchant | undefined> {
+    const { rows } = await db.query<Merchant>(`update merchants m set ${set} where m.mid = $1 returning ${MERCHANT}`, [
+      mid,
+      ...values,
+    ])
+    return rows[0]
+  }
+
+  return {
+    /**
+     * Stores a merchant, by default of the acquirer `direct` and with `strict` input. Undefined when the mid is taken.
+     */
+    async add(
+      merchant: MerchantChanges & Pick<Merchant, 'mid' | 'name' | 'vpa' | 'mcc' | 'dynamicQr'>,
+      now: Date,
+    ): Promise<Merchant | undefined> {
+      const { columns, values } = given({ ...merchant, createdAt: now })
+      const { rows } = await db.query<Merchant>(
+        `insert into merchants as m (${columns.join(', ')})
+         values (${columns.map((_, index) => `$${index + 1}`).join(', ')})
+         on conflict (mid) do nothing
+         returning ${MERCHANT}`,
+        values,
+      )
+      return rows[0]
+    },
+
+    /** The merchant; undefined when the mid is unknown. */
+    async find(mid: string): Promise<Merchant | undefined> {
+      const { rows } = await db.query<Merchant>(`select ${MERCHANT} from merchants m where m.mid = $1`, [mid])
+      return rows[0]
+    },
+
+    /** All merchants, disabled ones too, oldest first. */
+    async list(): Promise<Merchant[]> {
+      const { rows } = await db.query<Merchant>(`select ${MERCHANT} from merchants m order by m.created_at, m.mid`)
+      return rows
+    },
+
+    /** The merchant after the change; undefined when the mid is unknown. */
+    update(mid: string, changes: MerchantChanges): Promise<Merchant | undefined> {
+      const { columns, values } = given({ mid, ...changes })
+      return change(mid, columns.map((column, index) => `${column} = $${index + 1}`).join(', '), values.slice(1))
+    },
+
+    /** Acquirers, also next ones, of merchants that are not disabled, in byte order. */
+    async acquirers(): Promise<string[]> {
+      const { rows } = await db.query<{ acquirer: string }>(
+        `select distinct a.acquirer
+           from merchants m
+          cross join unnest(array[m.acquirer, m.next_acquirer]) as a (acquirer)
+          where m.disabled_at is null and a.acquirer is not null
+          order by 1`,
+      )
+      return rows.map(({ acquirer }) => acquirer)
+    },
+
+    /** Stops a merchant taking payments. A repeat keeps the first time. Undefined when the mid is unknown. */
+    disable: (mid: string, now: Date) => change(mid, 'disabled_at = coalesce(m.disabled_at, $2)', [now]),
+
+    /** Lets a merchant take payments again. Undefined when the mid is unknown. */
+    enable: (mid: string) => change(mid, 'disabled_at = null'),
+  }
+}
+
+/** Columns and values of the fields that are not undefined. */
+function given(fields: Partial<Merchant> | MerchantChanges): { columns: string[]; values: unknown[] } {
+  const entries = Object.entries(fields).filter(([, value]) => value !== undefined)
+  return { columns: entries.map(([field]) => columnOf(field)), values: entries.map(([, value]) => value) }
+}

@@ -1,0 +1,114 @@
+import { randomInt } from 'node:crypto'
+import * as z from 'zod'
+import { errorText, identifier, matching, text, VPA } from '../../platform/fields.ts'
+import { HIGHEST_MAX_RUPEES, USUAL_MAX_RUPEES } from '../../platform/money.ts'
+
+/** UPI's parameter pn has 99 characters at most. Marks that turn the writing direction could disguise a payee. */
+const name = z
+  .string(errorText('must be text'))
+  .trim()
+  .pipe(text(99))
+  .refine((text) => !/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/.test(text), 'must not turn the writing direction')
+
+const vpa = matching(VPA, 'must be a UPI address such as shop@bank')
+
+const PAYEES_LIMIT = 20
+const PAYEES_RULE = `must be a UPI address, or at least 3 of a-z 0-9 . - with one * before the @, such as shop.*@bank; at most ${PAYEES_LIMIT} of them, or default alone`
+/** At least three characters stand before `*`: fewer would allow nearly every payee of a bank. */
+const PAYEE_PREFIX = /^[a-z0-9.-]{3,255}\*@[a-z0-9.-]{1,64}$/i
+
+/** Payees of `Merchant`. `default` means the UPI address of the merchant, and becomes an empty list. */
+const payees = z
+  .array(z.string())
+  .transform((given) => (given.length === 1 && given[0] === 'default' ? [] : given))
+  .refine(
+    (given) => given.length <= PAYEES_LIMIT && given.every((one) => VPA.test(one) || PAYEE_PREFIX.test(one)),
+    PAYEES_RULE,
+  )
+
+const mcc = matching(/^[0-9]{4}$/, 'must be 4 digits, such as 5814')
+
+const EXPIRY_RULE = 'must be a whole number of minutes, 1 to 1440, or default'
+
+/** Time to pay, 1 to 1,440 minutes. `default` means the setting of the service, and becomes null. */
+const expiryMinutes = matching(/^(?:default|[1-9]\d{0,3})$/, EXPIRY_RULE)
+  .transform((text) => (text === 'default' ? null : Number(text)))
+  .refine((minutes) => minutes === null || minutes <= 1_440, EXPIRY_RULE)
+
+const MAX_AMOUNT_RULE = `must be whole rupees, 1 to ${HIGHEST_MAX_RUPEES}, or default`
+
+/** Largest amount of an intent, in whole rupees. */
+const maxAmount = matching(/^(?:default|[1-9]\d{0,5})$/, MAX_AMOUNT_RULE)
+  .transform((text) => (text === 'default' ? USUAL_MAX_RUPEES : Number(text)))
+  .refine((rupees) => rupees <= HIGHEST_MAX_RUPEES, MAX_AMOUNT_RULE)
+
+const PERCENTS_RULE =
+  'must be percent with at most two decimals, such as 1.8, perhaps another for the next acquirer behind a comma, or none'
+const PERCENT = '[0-9]{1,2}(?:\\.[0-9]{1,2})?'
+
+/** What an acquirer may keep: one for all of the merchant's, or one for each. `none` becomes an empty list. */
+const percents = matching(new RegExp(`^(?:none|${PERCENT}(?:,${PERCENT})?)$`), PERCENTS_RULE).transform((typed) =>
+  typed === 'none' ? [] : typed.split(','),
+)
+
+const ACQUIRERS_RULE =
+  'must be an acquirer such as setu:ACCOUNT/MERCHANTID, and perhaps a second one behind a comma, which is asked when the first makes no link'
+const NAMED_ACQUIRER = /^([a-z0-9-]{1,32}(?::[A-Za-z0-9_-]{1,64})?)(?:\/([A-Za-z0-9_.-]{1,64}))?$/
+
+/** The acquirer of a merchant, and the next one: `setu:acme/ID,cashfree`. An account and an identifier may be left out. */
+const acquirers = z.string(errorText(ACQUIRERS_RULE)).transform((typed, context) => {
+  const named = typed.split(',').map((one) => NAMED_ACQUIRER.exec(one))
+  const [first, next] = named.map((parts) => ({ name: parts?.[1]?.replace(/:default$/, '') ?? '', id: parts?.[2] }))
+  if (first && named.length <= 2 && !named.includes(null)) return { first, next }
+  context.addIssue(ACQUIRERS_RULE)
+  return z.NEVER
+})
+
+const MerchantFields = z.object({
+  mid: identifier,
+  name,
+  vpa,
+  payee: payees,
+  mcc,
+  dynamicQr: z.enum(['link', 'image'], errorText('must be link or image')),
+  acquirer: acquirers,
+  /** An account at the acquirer; `default` is that of the environment. */
+  account: identifier,
+  acquirerMerchantId: matching(/^[A-Za-z0-9_.-]{1,64}$/, 'must be 1 to 64 characters of A-Z a-z 0-9 _ . -'),
+  input: z.enum(['strict', 'shop'], errorText('must be strict or shop')),
+  expiryMinutes,
+  maxAmount,
+  fee: percents,
+  tax: percents,
+  /** Whether the service itself calls the redirect_url of a paid order. */
+  returnCall: z.enum(['on', 'off'], errorText('must be on or off')),
+})
+
+/** UPI's category of payments between private persons, for merchants without another one. */
+export const UNCLASSIFIED_MCC = '0000'
+
+export const NewMerchant = MerchantFields.partial().extend({
+  mid: identifier.default(assignMid),
+  name,
+  vpa,
+  mcc: mcc.default(UNCLASSIFIED_MCC),
+  dynamicQr: MerchantFields.shape.dynamicQr.default('link'),
+  acquirer: MerchantFields.shape.acquirer.prefault('direct'),
+})
+
+export const ChangedMerchant = MerchantFields.partial().required({ mid: true })
+
+export const NewPartner = z.object({ pid: identifier, name })
+
+export const OneMerchant = z.object({ mid: identifier })
+
+export const OneLink = z.object({ pid: identifier, mid: identifier })
+
+/** Capital letters and digits that are not easily confused, as O and 0 are. */
+const UNAMBIGUOUS = '23456789ABCDEFGHJKMNPQRSTVWXYZ'
+const ASSIGNED_LENGTH = 10
+
+/** Makes a mid for a merchant that is added without one: `M` and 10 random characters, 49 bits. */
+function assignMid(): string {
+  return `M${Array.from({ length: ASSIGNED_LENGTH }, () => UNAMBIGUOUS[randomInt(UNAMBIGUOUS.length)]).join('')}`
+}

@@ -1,0 +1,207 @@
+import type { Queryable } from '../../platform/db/pool.ts'
+import { ownerOf } from '../../platform/encryption.ts'
+import { RETURN_CALL } from '../payments/outbox.ts'
+import { secretsAt } from './deliveries.ts'
+import type { PaymentEvent } from './message.ts'
+
+type Named = { mid: string; endpointId: string }
+
+/** A webhook for the operator: without its secrets. */
+export type EndpointRecord = Named & {
+  url: string
+  label: string | null
+  createdAt: Date
+  disabledAt: Date | null
+  disabledReason: string | null
+  failingSince: Date | null
+  /** Number of deliveries that wait. */
+  waiting: number
+  /** When the oldest waiting delivery became due. */
+  dueSince: Date | null
+}
+
+/** A delivery for the operator. */
+export type DeliveryRecord = Named &
+  Pick<PaymentEvent, 'orderId' | 'merchantOrderId' | 'sequence' | 'type' | 'occurredAt'> & {
+    attempts: number
+    dueAt: Date | null
+    deliveredAt: Date | null
+    attemptedAt: Date | null
+    outcome: string | null
+    answer: string | null
+  }
+
+/** Identifies a delivery in commands. */
+export type DeliveryName = Pick<DeliveryRecord, 'endpointId' | 'orderId' | 'sequence'>
+
+/** The operator's changes and queries of endpoints and deliveries. Secrets are always sealed. */
+export function createEndpoints(db: Queryable) {
+  return {
+    /** Number of the merchant's webhooks that are on. */
+    async countOf(mid: string): Promise<number> {
+      const { rows } = await db.query<{ count: number }>(
+        `select count(*)::integer as count from webhook_endpoints
+          where mid = $1 and kind = 'webhook' and disabled_at is null`,
+        [mid],
+      )
+      return rows[0]?.count ?? 0
+    },
+
+    /** Adds a webhook. Returns false when the mid is unknown. */
+    async add(
+      { mid, endpointId, url, label, secret }: Named & { url: string; label?: string | undefined; secret: Buffer },
+      now: Date,
+    ): Promise<boolean> {
+      const { rows } = await db.query(
+        `insert into webhook_endpoints (mid, endpoint_id, kind, url, label, secret, created_at)
+         select mid, $2, 'webhook', $3, $4, $5, $6 from merchants where mid = $1
+         returning endpoint_id`,
+        [mid, endpointId, url, label, secret, now],
+      )
+      return rows.length === 1
+    },
+
+    /** Webhooks, oldest first: all, of one merchant, or one. */
+    async list({ mid, endpointId }: { mid?: string | undefined; endpointId?: string } = {}): Promise<EndpointRecord[]> {
+      const { rows } = await db.query<EndpointRecord>(
+        `select e.mid, e.endpoint_id as "endpointId", e.url, e.label, e.created_at as "createdAt", e.disabled_at as "disabledAt",
+                e.disabled_reason as "disabledReason", e.failing_since as "failingSince", d.waiting, d.due_since as "dueSince"
+           from webhook_endpoints e
+          cross join lateral (
+            select count(*)::integer as waiting, min(due_at) as due_since
+              from webhook_deliveries
+             where mid = e.mid and endpoint_id = e.endpoint_id and due_at is not null) d
+          where e.kind = 'webhook' and ($1::text is null or e.mid = $1) and ($2::text is null or e.endpoint_id = $2)
+          order by e.created_at, e.endpoint_id`,
+        [mid, endpointId],
+      )
+      return rows
+    },
+
+    /** Switches a webhook off. A repeat keeps the time of the first call. */
+    async disable(endpointId: string, now: Date): Promise<void> {
+      await db.query(
+        `update webhook_endpoints
+            set disabled_at = coalesce(disabled_at, $2), disabled_reason = coalesce(disabled_reason, 'operator')
+          where endpoint_id = $1 and kind = 'webhook'`,
+        [endpointId, now],
+      )
+    },
+
+    /** Switches a webhook on. Deliveries that waited for the webhook are made from now on. */
+    async enable(endpointId: string): Promise<void> {
+      await db.query(
+        `update webhook_endpoints set disabled_at = null, disabled_reason = null, failing_since = null
+          where endpoint_id = $1 and kind = 'webhook'`,
+        [endpointId],
+      )
+    },
+
+    /** Webhooks are signed with `secret` from now on, and also with the previous secret until `earlierUntil`. */
+    async rotateSecret({ mid, endpointId }: Named, secret: Buffer, earlierUntil: Date): Promise<void> {
+      await db.query(
+        `update webhook_endpoints
+            set earlier_secret = secret, earlier_secret_until = $4, secret = $3
+          where mid = $1 and endpoint_id = $2`,
+        [mid, endpointId, secret, earlierUntil],
+      )
+    },
+
+    /** Replaces every sealed secret by what `reseal` returns. Returns the number of webhooks. */
+    async resealSecrets(reseal: (sealed: Buffer, owner: string) => Buffer): Promise<number> {
+      const { rows } = await db.query<Named & { secret: Buffer; earlier: Buffer | null }>(
+        `select mid, endpoint_id as "endpointId", secret, earlier_secret as earlier
+           from webhook_endpoints
+          where kind = 'webhook'`,
+      )
+      for (const { mid, endpointId, secret, earlier } of rows) {
+        const owner = ownerOf({ mid, endpointId })
+        await db.query(
+          // A secret that was rotated meanwhile stays: the newer key has sealed it.
+          `update webhook_endpoints set secret = $4, earlier_secret = $5 where mid = $1 and endpoint_id = $2 and secret = $3`,
+          [mid, endpointId, secret, reseal(secret, owner), earlier && reseal(earlier, owner)],
+        )
+      }
+      return rows.length
+    },
+
+    /** The sealed secrets that sign at `now`. */
+    async secretsOf({ mid, endpointId }: Named, now: Date): Promise<Buffer[]> {
+      const { rows } = await db.query<{ secrets: Buffer[] }>(
+        `select ${secretsAt('$3')} as secrets from webhook_endpoints where mid = $1 and endpoint_id = $2`,
+        [mid, endpointId, now],
+      )
+      return rows[0]?.secrets ?? []
+    },
+
+    async setReturnCall(mid: string, on: boolean, now: Date): Promise<void> {
+      await db.query(
+        `insert into webhook_endpoints (mid, endpoint_id, kind, created_at, disabled_at, disabled_reason)
+         values ($1, '${RETURN_CALL}', 'return call', $2, $3, $4)
+         on conflict (mid, endpoint_id)
+           do update set disabled_at = excluded.disabled_at, disabled_reason = excluded.disabled_reason`,
+        [mid, now, on ? null : now, on ? null : 'operator'],
+      )
+    },
+
+    /** The merchants whose return call is on. */
+    async returnCalls(): Promise<Set<string>> {
+      const { rows } = await db.query<{ mid: string }>(
+        `select mid from webhook_endpoints where kind = 'return call' and disabled_at is null`,
+      )
+      return new Set(rows.map(({ mid }) => mid))
+    },
+
+    /** Deliveries of events since a moment, oldest first: all, or only undelivered ones. */
+    async deliveries(mid: string, { failed, since }: { failed: boolean; since: Date }): Promise<DeliveryRecord[]> {
+      const { rows } = await db.query<DeliveryRecord>(
+        `select d.mid, d.endpoint_id as "endpointId", d.order_id as "orderId", i.merchant_order_id as "merchantOrderId",
+                d.sequence, d.type, d.occurred_at as "occurredAt", d.attempts, d.due_at as "dueAt",
+                d.delivered_at as "deliveredAt", d.attempted_at as "attemptedAt", d.outcome, d.answer
+           from webhook_deliveries d
+           join payment_intents i on i.mid = d.mid and i.order_id = d.order_id
+          where d.mid = $1 and d.occurred_at >= $2 and (not $3 or d.delivered_at is null)
+          order by d.occurred_at, d.order_id, d.sequence, d.endpoint_id`,
+        [mid, since, failed],
+      )
+      return rows
+    },
+
+    /** Starts the schedule of a delivery again. Returns false when there is no such delivery, or its endpoint is off. */
+    async resend({ endpointId, orderId, sequence }: DeliveryName, now: Date): Promise<boolean> {
+      const { rows } = await db.query(
+        `update webhook_deliveries d
+            set attempts = 0, due_at = $4, delivered_at = null
+           from webhook_endpoints e
+          -- The mid comes from the order, because the return calls of all merchants have the same endpoint_id.
+          where d.mid = (select mid from payment_intents where order_id = $2)
+            and d.endpoint_id = $1 and d.order_id = $2 and d.sequence = $3
+            and e.mid = d.mid and e.endpoint_id = d.endpoint_id and e.disabled_at is null
+         returning d.order_id`,
+        [endpointId, orderId, sequence, now],
+      )
+      return rows.length === 1
+    },
+
+    /**
+     * Starts the schedule again for events from `since` until before `until`: all webhooks, but return calls only while
+     * checkPaymentStatus has not answered with the event. Endpoints that are off get nothing. Returns the number.
+     */
+    async resendAll(mid: string, since: Date, until: Date, now: Date): Promise<number> {
+      const { rows } = await db.query<{ resent: number }>(
+        `with resent as (
+           update webhook_deliveries d
+              set attempts = 0, due_at = $4, delivered_at = null
+             from webhook_endpoints e
+            where d.mid = $1 and e.mid = $1 and e.endpoint_id = d.endpoint_id and e.disabled_at is null
+              and (e.kind = 'webhook' or d.delivered_at is null)
+              and d.occurred_at >= $2 and d.occurred_at < $3
+           returning 1
+         )
+         select count(*)::integer as resent from resent`,
+        [mid, since, until, now],
+      )
+      return rows[0]?.resent ?? 0
+    },
+  }
+}

@@ -1,0 +1,157 @@
+import type { Limits } from '../../limits.ts'
+import { type Database, inTransaction, type Queryable } from '../../platform/db/pool.ts'
+import type { JobSource } from '../../platform/scheduler.ts'
+import { failureReason, writtenExpiries } from '../payments/answered.ts'
+import { writeDeliveries } from '../payments/outbox.ts'
+import {
+  EXPIRY_GRACE_MINUTES,
+  givenUpUntil,
+  LONGEST_EXPIRY_MINUTES,
+  OPEN_STATUSES,
+  type Status,
+} from '../payments/outcome.ts'
+
+/** Minutes from an unpaid order's creation until its answer is final: its expiry, 1 minute to a day, and the grace. */
+const FINAL_AFTER_MINUTES = { atLeast: 1 + EXPIRY_GRACE_MINUTES, atMost: LONGEST_EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES }
+/** Minutes of created orders that one statement reads: a starting instance must not read a day by one statement. */
+const STATEMENT_MINUTES = { atLeast: 1, atMost: 15 }
+
+type Dependencies = { db: Database; now: () => Date; limits: Pick<Limits['webhooks'], 'lookedAt'> }
+
+/**
+ * Writes payment.expired for an unpaid order of a merchant with a webhook, when the answer of checkPaymentStatus becomes
+ * final. Orders are found by their orderIds, which begin with their time, so that the table of intents needs no further
+ * index. Orders are read when they are 9 to 10 minutes old: most are paid by then, and only the others are saved in
+ * webhook_expiries, with the time at which they are final.
+ *
+ * A starting instance reads all orders that may still be open, so that no order is missed after a time without instances.
+ */
+export function dueExpiries({ db, now, limits }: Dependencies): JobSource {
+  const { lookedAt } = limits
+  let writtenUntil: Date | undefined
+
+  async function saveNewOrders(isStopped: () => boolean) {
+    const until = minutes(now(), STATEMENT_MINUTES.atLeast + 1 - FINAL_AFTER_MINUTES.atLeast)
+    let from = writtenUntil ?? minutes(now(), -FINAL_AFTER_MINUTES.atMost)
+    while (minutes(from, STATEMENT_MINUTES.atLeast) <= until && !isStopped()) {
+      const to = new Date(Math.min(until.getTime(), minutes(from, STATEMENT_MINUTES.atMost).getTime()))
+      await saveOpenOrders(db, { from, to })
+      from = to
+      writtenUntil = from
+    }
+  }
+
+  return {
+    name: 'expired orders',
+    // The number of connections in the pool is the real limit of the group.
+    atOnce: { ofQueue: 1, ofGroup: lookedAt },
+    async findQueues(isStopped = () => false) {
+      await saveNewOrders(isStopped)
+      const { rows } = await db.query<{ mid: string }>(
+        `select distinct mid
+           from (select mid from webhook_expiries where final_at <= $1 order by final_at limit $2) due`,
+        [now(), lookedAt],
+      )
+      return rows.map(({ mid }) => ({
+        key: `${mid} expired orders`,
+        group: 'expired orders',
+        // One transaction claims the orders and writes their events, so that a kill leaves nothing half done.
+        claim: async () => [async () => (await writeExpired(db, mid, lookedAt, now())) === lookedAt],
+      }))
+    },
+  }
+}
+
+/**
+ * Writes the events of up to `limit` orders of a merchant that are final by now, each once, and returns the number of orders
+ * that it has read. Orders locked by another transaction are left for a later call, so that the others do not wait.
+ */
+function writeExpired(db: Database, mid: string, limit: number, now: Date): Promise<number> {
+  return inTransaction(db, async (client) => {
+    const { rows: held } = await client.query<{ orderId: string; finalAt: Date; isUnreadable: boolean }>(
+      // Materialized, so that intents are looked up one by one, whatever the planner expects.
+      `with due as materialized (
+         select order_id, final_at
+           from webhook_expiries
+          where mid = $1 and final_at <= $2
+          order by final_at
+          limit $3
+            for update skip locked
+       )
+       select due.order_id as "orderId", due.final_at as "finalAt", i.unreadable_at is not null as "isUnreadable"
+         from due
+         join payment_intents i on i.mid = $1 and i.order_id = due.order_id
+        order by due.order_id
+          for no key update of i skip locked`,
+      [mid, now, limit],
+    )
+    const waiting = held.filter(({ isUnreadable }) => isUnreadable).map(({ orderId }) => orderId)
+    const finalAt = new Map(held.flatMap((row) => (row.isUnreadable ? [] : [[row.orderId, row.finalAt] as const])))
+    // The update is a second statement, so that it sees the events that another instance wrote before it released an order.
+    const { rows: expired } = await client.query<Expired>(
+      `with looked as (
+         delete from webhook_expiries where mid = $1 and order_id = any ($2)
+       ), waiting as (
+         -- Such an order stays open until a response can be read, which schedules it again.
+         update webhook_expiries set final_at = 'infinity' where mid = $1 and order_id = any ($3)
+       )
+       update payment_intents i
+          set event_sequence = event_sequence + 1
+        where mid = $1 and order_id = any ($2) and status in ${OPEN_STATUSES} and not ${IS_WRITTEN}
+       returning order_id as "orderId", event_sequence as sequence, status, ${failureReason()} as "failureReason"`,
+      [mid, [...finalAt.keys()], waiting],
+    )
+    const events = expired.map(({ orderId, sequence, status, failureReason }) => {
+      const txnStatus = status === 'REJECT' ? 'REJECT' : 'FAIL'
+      return { orderId, sequence, failureReason, txnStatus, occurredAt: finalAt.get(orderId) as Date }
+    })
+    await writeDeliveries(client, 'payment.expired', mid, events)
+    return held.length
+  })
+}
+
+type Expired = { orderId: string; sequence: number; status: Status; failureReason: string | null }
+
+/** Saves the open orders of a merchant to whom a webhook is added now. */
+export function watchOpenOrders(db: Queryable, mid: string, now: Date): Promise<void> {
+  const from = minutes(now, -FINAL_AFTER_MINUTES.atMost)
+  return saveOpenOrders(db, { from, to: now, only: { mid, expiringAfter: givenUpUntil(now) } })
+}
+
+/**
+ * Saves the open orders created from `from` until before `to`, of merchants with a webhook that is older than the order's
+ * end; with `only`, orders of one merchant. A repeat changes nothing.
+ */
+async function saveOpenOrders(
+  db: Queryable,
+  { from, to, only }: { from: Date; to: Date; only?: { mid: string; expiringAfter: Date } },
+): Promise<void> {
+  await db.query(
+    `with open as materialized (
+       -- Materialized, so that orders are read once, by the index of orderIds, whatever the planner expects.
+       select mid, order_id, expires_at
+         from payment_intents i
+        where order_id >= ${orderIdsFrom('$1::timestamptz')} and order_id < ${orderIdsFrom('$2::timestamptz')}
+          and status in ${OPEN_STATUSES} ${only ? 'and mid = $4 and expires_at > $5' : ''}
+          and not ${IS_WRITTEN}
+     )
+     insert into webhook_expiries (mid, order_id, final_at)
+     select i.mid, i.order_id, i.expires_at + $3 * interval '1 minute'
+       from open i
+       join (select mid, min(created_at) as since
+               from webhook_endpoints
+              where kind = 'webhook' and disabled_at is null
+              group by mid) w on w.mid = i.mid
+      where i.expires_at + $3 * interval '1 minute' > w.since
+     on conflict do nothing`,
+    [from, to, EXPIRY_GRACE_MINUTES, ...(only ? [only.mid, only.expiringAfter] : [])],
+  )
+}
+
+/** SQL condition: the event payment.expired of the order `i` is written. */
+const IS_WRITTEN = `exists (${writtenExpiries('i.mid', 'i.order_id')})`
+
+/** SQL of the first 12 digits of an orderId from `moment`, as in orderIdsBegin of payments/intent.ts. */
+const orderIdsFrom = (moment: string) => `lpad(to_hex((extract(epoch from ${moment}) * 1000)::bigint), 12, '0')`
+
+const minutes = (moment: Date, more: number) => new Date(moment.getTime() + more * 60_000)

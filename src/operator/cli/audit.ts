@@ -1,0 +1,43 @@
+import * as z from 'zod'
+import { boundsOf } from '../../books/ledger/sql.ts'
+import { daysOfMonth } from '../../books/reconciliation/closed-months.ts'
+import { createAudit } from '../../platform/audit.ts'
+import { identifier } from '../../platform/fields.ts'
+import { groupRupees } from '../../platform/money.ts'
+import { momentText } from '../../platform/time.ts'
+import { countsText } from '../texts.ts'
+import { command } from './command.ts'
+import { monthText } from './days.ts'
+import { table } from './output.ts'
+
+export const auditCommands = [
+  command('audit', 'List who changed what, and when', {
+    usage: '[--since TIME] [--until TIME] [--month YYYY-MM] [--mid M1]',
+    schema: z
+      .object({ since: momentText.optional(), until: momentText.optional(), month: monthText.optional() })
+      .extend({ mid: identifier.optional() })
+      .refine(({ since, until, month }) => !month || !(since || until), 'give --month, or --since and --until'),
+    async run({ since, until, month, mid }, { db }) {
+      const [first, end] = month === undefined ? [since, until] : boundsOf(daysOfMonth(month))
+      const entries = await createAudit(db).list({ since: first, until: end, mid })
+      const rows = entries.map((entry) => ({
+        ...entry,
+        arguments: spell(entry.arguments),
+        outcome: entry.outcome ?? 'unknown: it runs still, was killed, or broke off',
+        detail: entry.detail && groupRupees(spell(entry.detail)),
+      }))
+      const columns = 'at, person, databaseRole, command, arguments, outcome, detail'
+      return { json: entries, text: table(columns, rows, 'nothing was changed in this time') }
+    },
+  }),
+]
+
+/** Fields as one text: `mid=M1 vpa=shop@bank`, or after a day file `recorded=2 exceptions: 1 double payment`. */
+function spell(values: Readonly<Record<string, unknown>>): string {
+  return Object.entries(values)
+    .map(([name, value]) => (isCounts(value) ? `${name}: ${countsText(value)}` : `${name}=${value}`))
+    .join(' ')
+}
+
+const isCounts = (value: unknown): value is Record<string, number> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)

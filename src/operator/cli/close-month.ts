@@ -1,0 +1,108 @@
+import { isDeepStrictEqual } from 'node:util'
+import * as z from 'zod'
+import type { Difference } from '../../books/ledger/differences.ts'
+import { storeClosedItems, sumsUntil } from '../../books/reconciliation/closed-items.ts'
+import {
+  ALL,
+  type ClosedMonth,
+  closeMonth,
+  daysOfMonth,
+  type Figures,
+  figuresOf,
+  isEmptyMonth,
+  readClosedMonths,
+} from '../../books/reconciliation/closed-months.ts'
+import { openDifferences } from '../../books/reconciliation/open-differences.ts'
+import { type Asked, reconcile } from '../../books/reconciliation/reconcile.ts'
+import type { Database, Queryable } from '../../platform/db/pool.ts'
+import { nextDay, startOfDay, toIstTime } from '../../platform/time.ts'
+import { faultsText } from '../texts.ts'
+import { type Context, changingCommand } from './command.ts'
+import { monthText } from './days.ts'
+import { CommandError, UsageError } from './errors.ts'
+import { forPeople, requireConfirmation, say, table } from './output.ts'
+import { lockedAt } from './settlements.ts'
+
+const MONTH_RULE = 'must be a month that is over: YYYY-MM'
+
+export const closeMonthCommands = [
+  changingCommand('reconcile close', 'Keep the figures of a month that is over', {
+    usage: '--month YYYY-MM [--yes]',
+    schema: z.object({ month: monthText, yes: z.boolean().default(false) }),
+    async run({ month, yes }, context) {
+      const { change, db, now, person, terminal } = context
+      const days = daysOfMonth(month)
+      if (nextDay(startOfDay(days.to)) > now) throw new UsageError(`--month ${MONTH_RULE}`)
+      const confirmed = terminal.stdin.isTTY && !yes ? await confirmClosing(month, context) : undefined
+      return change(async (client) => {
+        // With the lock an import that is under way is either in the closed month, or a change since.
+        const closedAt = await lockedAt(client)
+        const figures = await readFigures(db, { ...days, now: closedAt })
+        const { kept, isNew } = await closeMonth(client, { month, closedAt, closedBy: person, figures })
+        if (isNew) {
+          if (confirmed && !isDeepStrictEqual(figures, confirmed)) {
+            throw new CommandError(`the figures of ${month} have just changed: repeat the command to see them`)
+          }
+          if (!confirmed && !yes && (await isEmptyMonth(client, month, figures))) {
+            throw new CommandError(`${month} ${IS_EMPTY}: if it is the month you mean, add --yes`)
+          }
+          await keepItems(db, client, { month, to: days.to, closedAt })
+        }
+        const faults = faultsText(kept.figures[ALL] as Figures)
+        return {
+          json: kept,
+          text: spellClosed(kept, closedAt),
+          made: { sha256: kept.sha256 },
+          ...(faults && { warnings: [`${month} was closed with ${faults}`] }),
+        }
+      })
+    },
+  }),
+]
+
+/** Figures of the days by mid, and of ALL. */
+async function readFigures(db: Database, days: Asked): Promise<Record<string, Figures>> {
+  const figures: Record<string, Figures> = {}
+  for await (const finding of reconcile(db, days)) {
+    if (finding.type === 'total') figures[finding.mid] = figuresOf(finding.sums)
+    if (finding.type === 'end') figures[ALL] = figuresOf(finding.sums)
+  }
+  return figures
+}
+
+/** Keeps what is carried forward from the month, item by item. */
+async function keepItems(db: Database, client: Queryable, { month, to, closedAt }: Closing): Promise<void> {
+  const open: Difference[] = []
+  for await (const difference of openDifferences(db, { to, now: closedAt })) open.push(difference)
+  await storeClosedItems(client, month, open, await sumsUntil(db, to, closedAt))
+}
+
+type Closing = { month: string; to: string; closedAt: Date }
+
+const IS_EMPTY = 'has no payment and no import'
+
+/** Shows the figures of a month and asks whether to close it. Returns the figures; undefined if the month is closed already. */
+async function confirmClosing(month: string, { db, now, terminal }: Context) {
+  if ((await readClosedMonths({ client: db, known: now })).some((closed) => closed.month === month)) return undefined
+  const figures = await readFigures(db, { ...daysOfMonth(month), now })
+  say(terminal.stderr, spellFigures(figures))
+  const doubt = (await isEmptyMonth(db, month, figures)) ? `, which ${IS_EMPTY},` : ''
+  await requireConfirmation(terminal, `close ${month}${doubt} with these figures`)
+  return figures
+}
+
+function spellFigures(figures: ClosedMonth['figures']): string {
+  const rows = Object.entries(figures).map(([mid, { openExceptions = 0, ...sums }]) => ({
+    ...forPeople(sums),
+    openExceptions,
+    merchant: mid === ALL ? 'all' : mid,
+  }))
+  const columns =
+    'merchant, broughtForward, paid, settled, refunded, resolved, carriedForward, fee, tax, net, payments, settlements, differences, openExceptions'
+  return table(columns, rows, '')
+}
+
+function spellClosed({ month, closedAt, closedBy, sha256, figures }: ClosedMonth, now: Date): string {
+  const closed = `${month} ${closedAt < now ? 'was' : 'is'} closed by ${closedBy} at ${toIstTime(closedAt)}`
+  return `${spellFigures(figures)}\n\nsha256 of these figures: ${sha256}\n${closed}`
+}

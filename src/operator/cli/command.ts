@@ -1,0 +1,165 @@
+import { parseArgs } from 'node:util'
+import type pg from 'pg'
+import * as z from 'zod'
+import type { DatabaseConfig } from '../../config.ts'
+import type { Database } from '../../platform/db/pool.ts'
+import { text } from '../../platform/fields.ts'
+import { type Change, runAudited } from './audited.ts'
+import { UsageError } from './errors.ts'
+import type { Output, Terminal } from './output.ts'
+
+/** Resolves after `ms` milliseconds. */
+export type Sleep = (ms: number) => Promise<unknown>
+
+/** What every command works with. `person` is the operator's name. `db` connects at the first query. */
+export type Context = {
+  config: DatabaseConfig
+  db: Database
+  now: Date
+  sleep: Sleep
+  person: string
+  asJson: boolean
+  terminal: Terminal
+}
+
+/** `change` runs work in the command's transaction. Commands with transactions of their own do not use `change`. */
+export type ChangingContext = Context & { change: Change }
+
+/** `client` is the connection of the transaction. */
+type TransactionContext = Context & { client: pg.PoolClient }
+
+export type Command = {
+  /** The command's words, such as `merchants add`. */
+  name: string
+  /** The command's line in `ops --help`. */
+  summary: string
+  /** Flags and arguments, as the help shows them after the name. */
+  usage: string
+  /** Whether the command changes something, and so takes `--by`. */
+  changes: boolean
+  /** Checks the arguments and returns the function that runs the command. Throws a UsageError. */
+  prepare: (args: string[]) => PreparedCommand
+}
+
+/** `by` is the value of `--by`. */
+export type PreparedCommand = { asJson: boolean; by: string | undefined; run: (context: Context) => Promise<Output> }
+
+type CommandDefinition<S extends z.ZodObject, C = Context> = {
+  /** Flags and arguments in the help. A command without any has neither `usage` nor `schema`. */
+  usage?: string
+  schema?: S
+  /** The key of `schema` for the word after the command's name. Every other key is a flag. */
+  argument?: keyof S['shape'] & string
+  run: (input: z.output<S>, context: C) => Promise<Output>
+}
+
+/** `audited` replaces the values of flags in the audit: values that may hold a secret or the customer's data. */
+type ChangeDefinition<S extends z.ZodObject, C = ChangingContext> = CommandDefinition<S, C> & {
+  audited?: Partial<Record<keyof S['shape'], (typed: string) => string>>
+  /** True for `migrate`, which creates the audit's tables: they may not exist when the command begins. */
+  makesAudit?: boolean
+}
+
+/**
+ * A command that changes nothing. Its flags are the keys of `schema` in kebab-case: dynamicQr is `--dynamic-qr`. A
+ * flag whose schema accepts `true` takes no value, a flag whose schema accepts a list may be repeated, any other flag
+ * takes one value.
+ */
+export function command<S extends z.ZodObject>(
+  name: string,
+  summary: string,
+  { run, ...definition }: CommandDefinition<S>,
+): Command {
+  return define({ name, summary, ...definition }, false, (input) => (context) => run(input, context))
+}
+
+/** A command that changes something. The audit stores its person, its arguments and its outcome. */
+export function changingCommand<S extends z.ZodObject>(
+  name: string,
+  summary: string,
+  { run, makesAudit = false, audited = {}, ...definition }: ChangeDefinition<S>,
+): Command {
+  return define({ name, summary, ...definition }, true, (input, typed) => {
+    const given = Object.entries(typed).filter(([, value]) => value !== undefined)
+    const kept = given.map(([key, value]) => [key, audited[key]?.(String(value)) ?? value])
+    const row = { command: name, arguments: Object.fromEntries(kept), makesAudit }
+    return (context) => runAudited(row, context, (change) => run(input, { ...context, change }))
+  })
+}
+
+/** A command whose whole change is one transaction. */
+export function atomicCommand<S extends z.ZodObject>(
+  name: string,
+  summary: string,
+  { run, ...definition }: ChangeDefinition<S, TransactionContext>,
+): Command {
+  const inTransaction = (input: z.output<S>, { change, ...context }: ChangingContext) =>
+    change((client) => run(input, { ...context, client }))
+  return changingCommand(name, summary, { ...definition, run: inTransaction })
+}
+
+type NamedCommand<S extends z.ZodObject> = Pick<Command, 'name' | 'summary'> & Omit<CommandDefinition<S>, 'run'>
+
+function define<S extends z.ZodObject>(
+  { usage = '', schema = z.object({}) as unknown as S, argument, ...named }: NamedCommand<S>,
+  changes: boolean,
+  toRun: (input: z.output<S>, typed: Readonly<Record<string, unknown>>) => PreparedCommand['run'],
+): Command {
+  const spell = (key: string) => (key === argument ? key.toUpperCase() : `--${kebabCase(key)}`)
+  const flags = Object.keys(schema.shape).filter((key) => key !== argument)
+  const types: Record<string, Flag> = Object.fromEntries(
+    flags.map((key) => [kebabCase(key), flagOf(schema.shape[key])]),
+  )
+  if (changes) types.by = { type: 'string' }
+  return {
+    ...named,
+    usage,
+    changes,
+    prepare(args) {
+      const { values, words } = readArguments(args, types)
+      if (words.length > (argument === undefined ? 0 : 1)) throw new UsageError('there are too many arguments')
+      const typed: Record<string, unknown> = Object.fromEntries(flags.map((key) => [key, values[kebabCase(key)]]))
+      if (argument !== undefined) typed[argument] = words[0]
+      const input = schema.safeParse(typed)
+      const by = PERSON.optional().safeParse(values.by)
+      if (!input.success || !by.success) {
+        const faults = (input.error?.issues ?? []).map(({ path: [key], message }) =>
+          key === undefined ? message : `${spell(String(key))} ${message}`,
+        )
+        throw new UsageError([...faults, ...(by.error?.issues ?? []).map((one) => `--by ${one.message}`)].join('; '))
+      }
+      return { asJson: values.json === true, by: by.data, run: toRun(input.data, typed) }
+    },
+  }
+}
+
+const PERSON = z.string().trim().pipe(text(64))
+
+/** The value that the audit stores in place of a secret or of the customer's data. */
+export const withhold = () => 'withheld'
+
+type Flag = { type: 'string' | 'boolean'; multiple?: boolean }
+
+const flagOf = (schema: z.ZodType): Flag => ({
+  type: schema.safeParse(true).success ? 'boolean' : 'string',
+  multiple: schema.safeParse([]).success,
+})
+
+function readArguments(args: string[], flags: Record<string, Flag>) {
+  const { values, positionals, tokens } = parse(args, { ...flags, json: { type: 'boolean' } })
+  const named = tokens.flatMap((token) => (token.kind === 'option' ? [token.name] : []))
+  const twice = named.find((flag, index) => named.indexOf(flag) !== index && !flags[flag]?.multiple)
+  if (twice !== undefined) throw new UsageError(`--${twice} is given twice`)
+  return { values, words: positionals }
+}
+
+function parse(args: string[], options: Record<string, Flag>) {
+  try {
+    return parseArgs({ args, options, allowPositionals: true, strict: true, tokens: true })
+  } catch (error) {
+    // The first sentence of Node.js names the wrong flag. The other sentences advise `--`, which is no help.
+    throw new UsageError((error as Error).message.split(/\. |\n/)[0] ?? '')
+  }
+}
+
+const kebabCase = (key: string) => key.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)

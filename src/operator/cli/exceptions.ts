@@ -1,0 +1,123 @@
+import * as z from 'zod'
+import { EXCEPTION_KINDS } from '../../gateway/payments/outcome.ts'
+import { createExceptions, type PaymentException } from '../../gateway/payments/read-exceptions.ts'
+import { errorText, identifier, text } from '../../platform/fields.ts'
+import { counted, toIndianRupees, toPaise, toSumText } from '../../platform/money.ts'
+import { nextDay, startOfDay, toIstTime } from '../../platform/time.ts'
+import { type ChangingContext, changingCommand, command } from './command.ts'
+import { DAYS, daysOf, inOrder } from './days.ts'
+import { CommandError } from './errors.ts'
+import { type Output, requireConfirmation, table } from './output.ts'
+
+const EXCEPTION_RULE = 'must be the id of an exception, 12 hex digits'
+export const exceptionId = z
+  .string(errorText(EXCEPTION_RULE))
+  .toLowerCase()
+  .regex(/^[0-9a-f]{12}$/, EXCEPTION_RULE)
+
+/** Filters of a list of exceptions. An exception belongs to the day (IST) on which it was stored. */
+const Filters = z.object({
+  kind: z.enum(EXCEPTION_KINDS, `must be one of: ${EXCEPTION_KINDS.join(', ')}`).optional(),
+  mid: identifier.optional(),
+  acquirer: text(100).optional(),
+  ...DAYS,
+})
+type Filters = z.output<typeof Filters>
+
+const FILTERS = '[--kind K] [--mid M1] [--acquirer setu|setu:acme] [--from D] [--to D] [--month YYYY-MM]'
+
+export const exceptionCommands = [
+  command('payments exceptions', 'List what a person has to look into', {
+    usage: `[--open] ${FILTERS}   (days of India, both included)`,
+    schema: Filters.extend({ open: z.boolean().default(false) }).superRefine(inOrder),
+    async run({ open, ...filters }, { db }) {
+      const exceptions = await createExceptions(db).list({ open, ...toMoments(filters) })
+      return { json: exceptions, text: exceptionTable(exceptions, open ? 'no open exceptions' : 'no exceptions') }
+    },
+  }),
+
+  changingCommand('payments resolve', 'Say that an exception is dealt with, and how', {
+    usage: `(--exception ID | --all ${FILTERS} [--yes]) --reason "refunded at the bank, RRN 523504870777"`,
+    schema: Filters.extend({
+      exception: exceptionId.optional(),
+      all: z.boolean().default(false),
+      reason: text(255),
+      yes: z.boolean().default(false),
+    })
+      .superRefine(inOrder)
+      .refine(
+        ({ exception, all, kind, mid, acquirer, from, to, month }) =>
+          exception === undefined
+            ? all
+            : !all && [kind, mid, acquirer, from, to, month].every((filter) => filter === undefined),
+        'give --exception, or --all and what limits it',
+      ),
+    run: ({ exception, all: _, reason, yes, ...filters }, context) =>
+      exception === undefined ? resolveAll(filters, { reason, yes }, context) : resolveOne(exception, reason, context),
+  }),
+]
+
+const resolveOne = (id: string, reason: string, { change, now, person }: ChangingContext) =>
+  change(async (client) => {
+    const exceptions = createExceptions(client)
+    const found = await exceptions.find(id)
+    if (!found) throw new CommandError(`there is no exception ${id}: see ops payments exceptions`)
+    const [resolved] = await exceptions.resolve([found], { reason, by: person, now })
+    if (!resolved) {
+      const { resolvedBy, resolvedAt, resolution } = (await exceptions.find(id)) as PaymentException
+      const when = toIstTime(resolvedAt as Date)
+      throw new CommandError(`${id} was resolved by ${resolvedBy} at ${when}: ${resolution}`)
+    }
+    const { mid, orderId, kind } = found
+    return {
+      json: { id, mid, orderId, kind, resolution: reason, resolvedBy: person, resolvedAt: now },
+      text: `${id}, ${kind}, is resolved`,
+    }
+  })
+
+/** Resolves the exceptions whose count and sum the operator has confirmed, and none stored since. */
+async function resolveAll(
+  filters: Filters,
+  { reason, yes }: { reason: string; yes: boolean },
+  { db, change, now, person, terminal }: ChangingContext,
+): Promise<Output> {
+  const open = await createExceptions(db).list({ open: true, ...toMoments(filters) })
+  if (open.length > 0 && !yes) {
+    await requireConfirmation(terminal, `resolve ${sumText(open)}, with the reason "${reason}"`)
+  }
+  return change(async (client) => {
+    const resolved = await createExceptions(client).resolve(open, { reason, by: person, now })
+    const made = { resolved: resolved.length, amount: amountOf(resolved) }
+    return { json: made, text: `resolved ${sumText(resolved)}`, made }
+  })
+}
+
+function toMoments({ kind, mid, acquirer, ...typed }: Filters) {
+  const { from, to } = daysOf(typed)
+  return {
+    ...{ kind, mid, acquirerAccount: acquirer },
+    from: from === undefined ? undefined : startOfDay(from),
+    until: to === undefined ? undefined : nextDay(startOfDay(to)),
+  }
+}
+
+/** Text such as `2 exceptions, ₹400.00`. */
+const sumText = (exceptions: PaymentException[]) =>
+  `${counted(exceptions.length, 'exception')}, ${toIndianRupees(amountOf(exceptions))}`
+
+const amountOf = (exceptions: PaymentException[]) =>
+  toSumText(exceptions.reduce((sum, { amount }) => sum + BigInt(toPaise(amount ?? '0')), 0n))
+
+export function exceptionTable(exceptions: PaymentException[], none: string): string {
+  const columns =
+    'id, receivedAt, kind, mid, acquirerAccount, orderId, status, utr, amount, paidAt, toldBy, note, resolution, resolvedBy'
+  const rows = exceptions.map((exception) => ({
+    ...exception,
+    amount: exception.amount && toIndianRupees(exception.amount),
+    note: exception.note ?? bodyLine(exception.body),
+  }))
+  return table(columns, rows, none)
+}
+
+/** The first 60 characters of an unreadable body; `--json` has all that is stored. */
+const bodyLine = (body: string | null) => body && [...body].slice(0, 60).join('')

@@ -1,0 +1,47 @@
+import { open } from 'node:fs/promises'
+import type { Readable } from 'node:stream'
+import * as z from 'zod'
+import { CsvFileError } from '../../platform/csv/csv.ts'
+import { errorText } from '../../platform/fields.ts'
+import { CommandError } from './errors.ts'
+import { type ShowProgress, type Terminal, withProgress } from './output.ts'
+
+/** The argument that names a file: a path, or `-` for standard input. */
+export const FILE = z.string(errorText('must be a path'))
+
+/** Opens the file for `work`. A CsvFileError becomes a CommandError that names the wrong lines. */
+export async function readFile<T>(
+  file: string,
+  terminal: Terminal,
+  work: (csv: Readable, progress: ShowProgress) => Promise<T>,
+): Promise<T> {
+  const csv = file === '-' ? terminal.stdin : await openFile(file)
+  try {
+    return await withProgress(terminal, (progress) => work(csv, progress))
+  } catch (error) {
+    throw error instanceof CsvFileError ? refusedLines(error) : error
+  }
+}
+
+async function openFile(path: string): Promise<Readable> {
+  const file = await open(path).catch((error: NodeJS.ErrnoException) => {
+    throw new CommandError(`${path} cannot be read: ${error.code}`)
+  })
+  if (!(await file.stat()).isDirectory()) return file.createReadStream()
+  await file.close()
+  throw new CommandError(`${path} is a directory`)
+}
+
+/** Reads a short text whole, such as the secrets of an account. */
+export async function readText(file: string, terminal: Terminal): Promise<string> {
+  return Buffer.concat(await (file === '-' ? terminal.stdin : await openFile(file)).toArray()).toString('utf8')
+}
+
+/** The CommandError for a CSV file with wrong lines. `nameOf` turns a line number into the text for the operator. */
+export function refusedLines(
+  { message, faults, count }: CsvFileError,
+  nameOf = (line: number) => `line ${line}`,
+): CommandError {
+  const lines = faults.map(({ line, text }) => `${nameOf(line)}: ${text}`)
+  return new CommandError(message, count > faults.length ? [...lines, `and ${count - faults.length} more`] : lines)
+}

@@ -1,0 +1,179 @@
+import type * as z from 'zod'
+import type { DatabaseConfig } from '../../config.ts'
+import { accountName, splitAccountName } from '../../gateway/acquirers/accounts.ts'
+import type { AcquirerMerchant } from '../../gateway/acquirers/acquirer.ts'
+import { ACQUIRER_NAMES } from '../../gateway/acquirers/acquirers.ts'
+import { openAccounts } from '../../gateway/acquirers/stored-accounts.ts'
+import { type MerchantFee, newestFees, saveFees } from '../../gateway/tenants/merchant-fees.ts'
+import { createMerchants, type Merchant } from '../../gateway/tenants/merchants.ts'
+import { ChangedMerchant, NewMerchant, OneMerchant } from '../../gateway/tenants/schema.ts'
+import {
+  CATEGORY_RULE_DATE,
+  categoryLimits,
+  type MerchantWarning,
+  merchantWarnings,
+} from '../../gateway/tenants/warnings.ts'
+import { createEndpoints } from '../../gateway/webhooks/endpoints.ts'
+import { LIMITS } from '../../limits.ts'
+import type { Queryable } from '../../platform/db/pool.ts'
+import { toIndianDigits } from '../../platform/money.ts'
+import { atomicCommand, command } from './command.ts'
+import { CommandError, UsageError } from './errors.ts'
+import { type Output, record, table } from './output.ts'
+
+const OPTIONAL = `[--dynamic-qr link|image] [--acquirer ${ACQUIRER_NAMES.join('|')}[:ACCOUNT][/MERCHANTID][,NEXT]] [--account acme|default] [--acquirer-merchant-id ID] [--input strict|shop] [--expiry-minutes N|default] [--return-call on|off] [--payee VPA|PREFIX*@HANDLE|default]... [--max-amount N|default] [--fee PERCENT[,NEXT] --tax PERCENT[,NEXT] | --fee none]`
+
+export const merchantCommands = [
+  atomicCommand('merchants add', 'Add a merchant', {
+    usage: `[--mid M1] --name "Chai Point" --vpa chaipoint@examplebank [--mcc 5814] ${OPTIONAL}`,
+    schema: NewMerchant,
+    async run({ returnCall, payee: payees, account, fee, tax, ...given }, { config, client, now }) {
+      const merchant = { ...given, ...toColumns(given.acquirer, account) }
+      await refuseFaultyAcquirers(merchant, config, client)
+      const added = await createMerchants(client).add({ ...merchant, payees }, now)
+      if (added === undefined) throw new CommandError(`mid ${merchant.mid} is taken`)
+      await saveFees(client, merchant.mid, toFees(added, fee, tax), now)
+      if (returnCall) await createEndpoints(client).setReturnCall(merchant.mid, returnCall === 'on', now)
+      return { ...(await showWithAdvice(added, client)), made: { mid: merchant.mid } }
+    },
+  }),
+
+  command('merchants list', 'List merchants, their settings and their warnings', {
+    async run(_, { db }) {
+      const more = await readMore(db)
+      const merchants = (await createMerchants(db).list()).map((merchant) => withMore(merchant, more))
+      const columns =
+        'mid, name, vpa, payees, mcc, dynamicQr, acquirer, nextAcquirer, input, expiryMinutes, maxAmount, fees, returnCall, createdAt, disabledAt, warnings'
+      const rows = merchants.map((merchant) => ({
+        ...merchant,
+        maxAmount: toIndianDigits(merchant.maxAmount),
+        fees: spellFees(merchant.fees),
+        warnings: merchant.warnings.join(', '),
+      }))
+      return { json: merchants, text: table(columns, rows, 'no merchants') }
+    },
+  }),
+
+  atomicCommand('merchants update', 'Change the settings of a merchant', {
+    usage: `--mid M1 [--name "Chai Point"] [--vpa chaipoint@examplebank] [--mcc 5814] ${OPTIONAL}`,
+    schema: ChangedMerchant.refine(
+      ({ mid: _, ...changes }) => Object.values(changes).some((value) => value !== undefined),
+      'give at least one of --name, --vpa, --mcc, --dynamic-qr, --acquirer, --account, --acquirer-merchant-id, --input, --expiry-minutes, --return-call, --payee, --max-amount, --fee',
+    ),
+    async run({ mid, returnCall, payee: payees, account, fee, tax, ...typed }, { config, client, now }) {
+      const merchants = createMerchants(client)
+      const before = known(mid, await merchants.find(mid))
+      const { acquirer, ...others } = typed
+      const moved = acquirer ? toColumns(acquirer, account) : { acquirer: withAccount(before.acquirer, account) }
+      const changes = { ...others, ...moved }
+      const given = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined))
+      await refuseFaultyAcquirers({ ...before, ...given }, config, client)
+      if (returnCall) await createEndpoints(client).setReturnCall(mid, returnCall === 'on', now)
+      const changed = known(mid, await merchants.update(mid, { ...changes, payees }))
+      await saveFees(client, mid, toFees(changed, fee, tax), now)
+      return showWithAdvice(changed, client)
+    },
+  }),
+
+  ...(['disable', 'enable'] as const).map((verb) =>
+    atomicCommand(`merchants ${verb}`, `Let a merchant take payments ${verb === 'enable' ? 'again' : 'no more'}`, {
+      usage: '--mid M1',
+      schema: OneMerchant,
+      run: async ({ mid }, { client, now }) => show(known(mid, await createMerchants(client)[verb](mid, now)), client),
+    }),
+  ),
+]
+
+type Served = AcquirerMerchant &
+  Pick<Merchant, 'acquirer'> &
+  Partial<Pick<Merchant, 'nextAcquirer' | 'nextAcquirerMerchantId'>>
+
+/** The columns of `--acquirer`. `--account` is the account at the first one, and wins over one that is named there. */
+function toColumns({ first, next }: NonNullable<z.output<typeof ChangedMerchant>['acquirer']>, account?: string) {
+  return {
+    acquirer: withAccount(first.name, account),
+    ...(first.id !== undefined && { acquirerMerchantId: first.id }),
+    nextAcquirer: next?.name ?? null,
+    nextAcquirerMerchantId: next?.id ?? null,
+  }
+}
+
+const withAccount = (acquirer: string, account: string | undefined) =>
+  account === undefined ? acquirer : accountName(splitAccountName(acquirer).acquirer, account)
+
+/** Refuses a merchant whom an acquirer of theirs cannot serve, since the merchant could take no payments. */
+async function refuseFaultyAcquirers(merchant: Served, config: DatabaseConfig, db: Queryable) {
+  const accounts = openAccounts(db, config, LIMITS.lookUps)
+  const { acquirer, nextAcquirer, nextAcquirerMerchantId } = merchant
+  if (acquirer === nextAcquirer) throw new CommandError('--acquirer must be two accounts, not the same one twice')
+  const next = nextAcquirer && { ...merchant, acquirerMerchantId: nextAcquirerMerchantId }
+  const fault =
+    (await accounts.faultOf(acquirer, merchant)) ?? (next && (await accounts.faultOf(nextAcquirer, next))) ?? undefined
+  if (fault) throw new CommandError(fault)
+  if (next && [acquirer, nextAcquirer].includes('direct')) {
+    throw new CommandError('direct cannot be one of two acquirers: it never fails to make a link')
+  }
+}
+
+function known(mid: string, merchant: Merchant | undefined): Merchant {
+  if (merchant === undefined) throw new CommandError(`mid ${mid} is unknown`)
+  return merchant
+}
+
+/** The fees of `--fee` and `--tax`: one of each for all acquirers of the merchant, or one for each of them. */
+function toFees({ acquirer, nextAcquirer }: Merchant, fee?: string[], tax?: string[]): Omit<MerchantFee, 'since'>[] {
+  if (fee === undefined && tax === undefined) return []
+  const names = [acquirer, ...(nextAcquirer === null ? [] : [nextAcquirer])]
+  const acquirers = [...new Set(names.map((name) => splitAccountName(name).acquirer))]
+  if (fee?.length === 0 && !tax?.length) return acquirers.map((one) => ({ acquirer: one, fee: null, tax: null }))
+  const fit = [fee, tax].every((given) => given?.length === 1 || given?.length === acquirers.length)
+  if (!fit)
+    throw new UsageError(`give --fee and --tax together, one of each or one for each of ${acquirers.join(', ')}`)
+  const at = (given: string[] | undefined, index: number) => given?.[index] ?? given?.[0] ?? null
+  return acquirers.map((one, index) => ({ acquirer: one, fee: at(fee, index), tax: at(tax, index) }))
+}
+
+/** `setu 1.80 % and 18.00 % tax since 2026-11-01` */
+const spellFees = (fees: readonly MerchantFee[]) =>
+  fees.map(({ acquirer, fee, tax, since }) => `${acquirer} ${fee} % and ${tax} % tax since ${since}`).join(', ')
+
+/** What stands in other tables of merchants. */
+const readMore = async (db: Queryable) => ({
+  returnCalls: await createEndpoints(db).returnCalls(),
+  fees: await newestFees(db),
+})
+
+const withMore = (merchant: Merchant, { returnCalls, fees }: Awaited<ReturnType<typeof readMore>>) => ({
+  ...merchant,
+  fees: fees.get(merchant.mid) ?? [],
+  returnCall: returnCalls.has(merchant.mid) ? 'on' : 'off',
+  warnings: merchantWarnings(merchant),
+})
+
+async function show(merchant: Merchant, db: Queryable): Promise<Output> {
+  const shown = withMore(merchant, await readMore(db))
+  const { warnings: _, fees, ...fields } = shown
+  const text = record({ ...fields, maxAmount: toIndianDigits(fields.maxAmount), fees: spellFees(fees) })
+  return { json: shown, text }
+}
+
+/** The merchant with a warning for each wrong setting. A warning names the command that corrects the setting. */
+async function showWithAdvice(merchant: Merchant, db: Queryable): Promise<Output> {
+  const warnings = merchantWarnings(merchant).map((warning) => ADVICE[warning](merchant))
+  return { ...(await show(merchant, db)), warnings }
+}
+
+const ADVICE: Record<MerchantWarning, (merchant: Merchant) => string> = {
+  'no category': ({ mid, mcc }) =>
+    `mcc ${mcc} makes wallets take the payee for a private person, and limit or refuse payments; set the one that the bank gave: ops merchants update --mid ${mid} --mcc 5814`,
+  'private address': ({ mid, vpa }) =>
+    `${vpa} looks like a private person's address, to which wallets limit or refuse payments; set the one that the bank gave the business: ops merchants update --mid ${mid} --vpa shop@bank`,
+  'QR-only address': ({ mid, vpa }) =>
+    `${vpa} is the address of a small shop, which is paid by QR only: wallets refuse links to it; ask the bank for the address of an online merchant: ops merchants update --mid ${mid} --vpa shop@bank`,
+  'high max amount': ({ mid, mcc, maxAmount }) => {
+    const { maxRupees, dayRupees } = categoryLimits(mcc)
+    const allowed = `${toIndianDigits(maxRupees)} rupees that NPCI allows mcc ${mcc} since ${CATEGORY_RULE_DATE}`
+    const ofDay = dayRupees === undefined ? '' : ` (${toIndianDigits(dayRupees)} from one customer in 24 hours)`
+    return `the max amount ${toIndianDigits(maxAmount)} is above the ${allowed}${ofDay}, and wallets reject larger payments; unless the bank has confirmed more: ops merchants update --mid ${mid} --max-amount ${maxRupees}`
+  },
+}

@@ -1,0 +1,204 @@
+import * as z from 'zod'
+import { createPaymentHistory } from '../../books/reconciliation/payment-history.ts'
+import { AcquirerError } from '../../errors.ts'
+import { ACQUIRER_NAMES, enquiryRulesOf } from '../../gateway/acquirers/acquirers.ts'
+import { enquire, wasAsked } from '../../gateway/acquirers/enquire.ts'
+import { createEnquiries } from '../../gateway/payments/enquiries.ts'
+import { UNLIMITED } from '../../gateway/payments/enquiry-times.ts'
+import { countCustomers, forgetCustomers } from '../../gateway/payments/forget-customers.ts'
+import { importDayFile } from '../../gateway/payments/import-day-file.ts'
+import { type Contradiction, possibleTime } from '../../gateway/payments/outcome.ts'
+import { createReports, type Recorded } from '../../gateway/payments/reports.ts'
+import { createAcquirerAccounts } from '../../gateway/tenants/acquirer-accounts.ts'
+import {
+  identifier,
+  matching,
+  mobileAsWritten,
+  pastedUtr,
+  reportedUtr,
+  storedEmail,
+  text,
+  UTR_RULE,
+} from '../../platform/fields.ts'
+import { counted, shopAmountText, toDecimalText } from '../../platform/money.ts'
+import { momentText, toIstTime } from '../../platform/time.ts'
+import { countsText } from '../texts.ts'
+import { reachAccounts } from './acquirer-calls.ts'
+import { changingCommand, withhold } from './command.ts'
+import { CommandError, UsageError } from './errors.ts'
+import { FILE, readFile } from './file.ts'
+import { findOrder, ourOrderId } from './find-payments.ts'
+import { findLayout } from './layouts.ts'
+import { printNote, requireConfirmation, withProgress } from './output.ts'
+import { acquirerAccount } from './settlements.ts'
+
+/** At least one day, because younger intents may still be paid: INTENT_EXPIRY_MINUTES is at most one day. */
+const DAYS_RULE = 'must be a whole number of days, 1 to 36500'
+const DAY_MS = 24 * 60 * 60_000
+
+const REFUSED: Record<Contradiction, string> = {
+  'unknown order': 'there is no such order',
+  'amount differs': 'the amount differs from the amount of the order, see ops payments show; nothing was recorded',
+  'UTR of another order': 'this UTR was already used by another order of the merchant',
+  'double payment': 'the order is paid already, with another UTR; add --double if the bank has received both',
+  'failure after success': 'the order is paid already',
+}
+
+export const paymentCommands = [
+  changingCommand('payments confirm', 'Record a payment that the bank has told you of', {
+    usage: '--order-id ID --utr U --amount N [--paid-at TIME] [--note TEXT] [--double]',
+    schema: z.object({
+      orderId: ourOrderId,
+      utr: pastedUtr.pipe(reportedUtr).pipe(z.string(`${UTR_RULE}, and not a placeholder such as NA`)),
+      amount: shopAmountText,
+      paidAt: momentText.optional(),
+      note: text(255).optional(),
+      double: z.boolean().default(false),
+    }),
+    // Around the reference, the pasted text may name the customer.
+    audited: { utr: (typed) => pastedUtr.parse(typed) },
+    async run({ orderId, utr, amount, paidAt, note, double }, { db, now, person }) {
+      const createdAt = paidAt && (await createPaymentHistory(db).find(orderId))?.createdAt
+      if (createdAt && !possibleTime(paidAt, now, createdAt)) {
+        const created = `the order was created at ${toIstTime(createdAt)}, and now it is ${toIstTime(now)}`
+        throw new CommandError(`it cannot have been paid at ${toIstTime(paidAt)}: ${created}`)
+      }
+      const report = { orderId, status: 'SUCCESS' as const, utr, amount: toDecimalText(amount), paidAt }
+      // Any other contradiction is a typing error of the operator, not a report of the bank: its exception would
+      // unbalance the books for ever.
+      const saves = (kind: Contradiction) => kind === 'UTR of another order' || (kind === 'double payment' && double)
+      const source = { source: 'operator' as const, now: () => now, person, note, saves }
+      const recorded = await createReports(db).record(report, source)
+      if ('exception' in recorded) {
+        const { exception } = recorded
+        if (exception === 'double payment' && double) {
+          return {
+            json: { orderId, status: 'SUCCESS', changed: false, exception },
+            text: `${orderId} is paid twice: kept as a double payment, to be refunded`,
+          }
+        }
+        throw new CommandError(`${REFUSED[exception]}${saves(exception) ? '; kept, see ops payments exceptions' : ''}`)
+      }
+      const { changed, late } = recorded
+      const isPaid = changed ? `${orderId} is paid` : `${orderId} was paid already`
+      return {
+        json: { orderId, status: 'SUCCESS', changed, ...(late && { exception: 'late payment' }) },
+        text: late ? `${isPaid}; its shop had already been told that it is not: kept as a late payment` : isPaid,
+      }
+    },
+  }),
+
+  changingCommand('payments enquire', 'Ask the acquirer whether an order is paid', {
+    usage: '--order-id ID',
+    schema: z.object({ orderId: ourOrderId }),
+    async run({ orderId }, context) {
+      const { db, now } = context
+      const { acquirer } = await findOrder(db, orderId)
+      const client = await reachAccounts(context).clientOf(acquirer)
+      const rules = enquiryRulesOf(acquirer)
+      if (!client || !rules) throw new CommandError(`its acquirer, ${acquirer}, cannot be asked here: is it set up?`)
+      const { most } = rules
+      const enquiries = createEnquiries(db)
+      const enquiry = await enquiries.take(orderId, most, now)
+      if (enquiry === undefined) {
+        throw new CommandError(`its acquirer was asked ${most} times, which is all that may be asked about an order`)
+      }
+      const count = `question ${enquiry.enquiries}${most < UNLIMITED ? ` of ${most}` : ''}`
+      const reports = createReports(db)
+      const recorded = await enquire(enquiry, { client, reports, now: () => now }).catch(async (error: unknown) => {
+        if (!(error instanceof AcquirerError)) throw error
+        if (wasAsked(error)) throw new CommandError(`${error.message} (${count} is used up)`)
+        await enquiries.repeat(enquiry, { isAsked: false, isUnreadable: false, most }, now)
+        throw new CommandError(error.message)
+      })
+      return {
+        json: { orderId, enquiries: enquiry.enquiries, ...(recorded ?? { changed: false, late: false }) },
+        text: `${describeRecorded(recorded)} (${count})`,
+      }
+    },
+  }),
+
+  changingCommand('payments import', 'Import the acquirer’s list of a day’s payments', {
+    usage: `FILE|- [--layout phonepe] [--acquirer ${ACQUIRER_NAMES.join('|')}[:ACCOUNT]]   (CSV: order_id or acquirer_reference,status,utr,amount,paid_at[,acquirer_payment_id])`,
+    schema: z.object({ file: FILE, layout: identifier.optional(), acquirer: acquirerAccount.optional() }),
+    argument: 'file',
+    async run({ file, layout: layoutName, acquirer }, { db, terminal }) {
+      if (acquirer === undefined && (await createAcquirerAccounts(db).list()).length > 0) {
+        throw new UsageError(WHOSE_REPORT)
+      }
+      const layout = layoutName === undefined ? undefined : await findLayout(db, layoutName, 'payments')
+      const warnings: string[] = []
+      const result = await readFile(file, terminal, (csv, progress) =>
+        importDayFile(db, csv, {
+          acquirer,
+          layout,
+          // The present time, not the start of the command, because a payment may become late during the import.
+          now: () => new Date(),
+          onChecked: progress('line checked', 'lines checked'),
+          onRecorded: progress('line recorded', 'lines recorded'),
+          onWarning: (text) => warnings.push(text),
+        }),
+      )
+      const { recorded, unchanged, exceptions } = result
+      const text = `${recorded} recorded, ${unchanged} unchanged, exceptions: ${countsText(exceptions)}`
+      return { json: { ...result, warnings }, text, made: result, warnings }
+    },
+  }),
+
+  changingCommand('payments forget-customers', 'Erase names, addresses and numbers of customers', {
+    usage: '(--older-than-days N | --email ADDRESS | --mobile NUMBER) [--dry-run] [--yes]',
+    schema: z
+      .object({
+        olderThanDays: matching(/^\d{1,5}$/, DAYS_RULE)
+          .transform(Number)
+          .refine((days) => days >= 1 && days <= 36_500, DAYS_RULE)
+          .optional(),
+        email: text(254).transform(storedEmail).optional(),
+        mobile: mobileAsWritten.optional(),
+        dryRun: z.boolean().default(false),
+        yes: z.boolean().default(false),
+      })
+      .refine(
+        (input) => [input.olderThanDays, input.email, input.mobile].filter((given) => given !== undefined).length === 1,
+        'give one of --older-than-days, --email and --mobile',
+      ),
+    // The audit must not store the customer data that the command erases.
+    audited: { email: withhold, mobile: withhold },
+    async run({ olderThanDays = KEPT_DAYS, email, mobile, dryRun, yes }, { db, now, terminal, asJson }) {
+      const before = new Date(now.getTime() - olderThanDays * DAY_MS)
+      const customers = email !== undefined ? { email } : mobile !== undefined ? { mobile } : { before }
+      const isKeptLongEnough = 'before' in customers && olderThanDays >= KEPT_DAYS
+      const warnings = olderThanDays < KEPT_DAYS ? [KEEP_LONGER] : []
+      const found = await withProgress(terminal, (progress) =>
+        countCustomers(db, customers, progress('found', 'found')),
+      )
+      const change = `erase the customer data of ${counted(found, 'intent')}`
+      if (dryRun) return { json: { wouldForget: found, warnings }, text: `would ${change}`, warnings }
+      if (!asJson)
+        for (const note of [...warnings.map((one) => `warning: ${one}`), `${change} …`]) printNote(terminal, note)
+      if (found > 0 && !isKeptLongEnough && !yes) await requireConfirmation(terminal, change)
+      const forgotten = await withProgress(terminal, (progress) =>
+        forgetCustomers(db, customers, progress('forgotten', 'forgotten')),
+      )
+      return {
+        json: { forgotten, warnings },
+        text: `the ${forgotten === 1 ? 'customer' : 'customers'} of ${counted(forgotten, 'intent')} ${forgotten === 1 ? 'is' : 'are'} forgotten`,
+        made: { forgotten },
+      }
+    },
+  }),
+]
+
+const WHOSE_REPORT =
+  'payments import needs --acquirer, because an acquirer account exists: add the account whose report the file is, such as ' +
+  '--acquirer setu:acme, --acquirer cashfree for the account of the environment, or --acquirer direct'
+
+const KEPT_DAYS = 365
+const KEEP_LONGER =
+  'at the latest from 13 May 2027, the DPDP Rules 2025, 8(3), require such data to be retained for a year: give 365 days or more'
+
+function describeRecorded(recorded: Recorded | undefined): string {
+  if (recorded === undefined) return 'the acquirer knows of no payment that has ended'
+  if ('exception' in recorded) return `kept as an exception: ${REFUSED[recorded.exception]}`
+  return recorded.changed ? 'recorded what the acquirer told' : 'the acquirer told nothing new'
+}

@@ -1,0 +1,182 @@
+import * as z from 'zod'
+import { addDays, countDays, type Days } from '../../books/ledger/bank-days.ts'
+import { openDifferences } from '../../books/reconciliation/open-differences.ts'
+import { findPayout, type Payout, type PayoutRow } from '../../books/reconciliation/payout.ts'
+import { findDifference, reconcile } from '../../books/reconciliation/reconcile.ts'
+import { enterResolution, listResolutions, WRITTEN_OFF_AS } from '../../books/reconciliation/resolutions.ts'
+import { amountOf } from '../../books/reconciliation/rests.ts'
+import { createMerchants } from '../../gateway/tenants/merchants.ts'
+import { createPartners } from '../../gateway/tenants/partners.ts'
+import type { Database } from '../../platform/db/pool.ts'
+import { errorText, identifier, matching, pastedReference, text } from '../../platform/fields.ts'
+import { groupRupees, toSumText } from '../../platform/money.ts'
+import { dayText, nextDay, startOfDay, toIstDay } from '../../platform/time.ts'
+import { changingCommand, command } from './command.ts'
+import { DAYS, DAYS_USAGE, daysOf, inOrder } from './days.ts'
+import { CommandError } from './errors.ts'
+import { formOf } from './long-list.ts'
+import { writeOpen } from './open-differences.ts'
+import { forPeople, type Output, table } from './output.ts'
+import { spreadsheet, toCsv, toJson, toText, wireDifference } from './reconcile-report.ts'
+
+/** Days of one run: the days of a merchant are in memory until they are printed. */
+const LONGEST_DAYS = 366
+
+const OLDER_THAN_RULE = 'must be a whole number of days, 1 to 9999'
+const DIFFERENCE_RULE = 'must be the id of a difference, 16 hex digits, as ops reconcile shows it'
+
+const RESOLUTIONS = 'resolvedAt, resolvedBy, mid, day, kind, differenceId, orderId, merchantOrderId, as, amount, reason'
+
+const Report = z
+  .object({
+    ...DAYS,
+    asOf: dayText.optional(),
+    payout: pastedReference.optional(),
+    mid: identifier.optional(),
+    pid: identifier.optional(),
+    csv: z.literal(true).optional(),
+  })
+  .superRefine(inOrder)
+  .refine(
+    ({ from, to, month, payout }) => (payout ? !from && !to && !month : month || (from && to)),
+    'give --from and --to, --month, or --payout',
+  )
+  .refine(({ mid, pid }) => !(mid && pid), 'give --mid or --pid, not both')
+  .refine(({ payout, csv, asOf }) => !(payout && (csv || asOf)), '--payout takes neither --csv nor --as-of')
+  .refine(({ from, to }) => !from || !to || countDays(from, to) <= LONGEST_DAYS, `at most ${LONGEST_DAYS} days at once`)
+
+export const reconcileCommands = [
+  changingCommand('reconcile resolve', 'End a difference that no file will end', {
+    usage: `--difference ID --reason "paid out by hand, UTR 523504870777" [--as ${WRITTEN_OFF_AS.join('|')}]`,
+    schema: z.object({
+      difference: matching(/^[0-9]{6}[0-9a-f]{10}$/, DIFFERENCE_RULE),
+      reason: text(255),
+      as: z.enum(WRITTEN_OFF_AS, errorText(`must be ${WRITTEN_OFF_AS.join(', ')}`)).optional(),
+    }),
+    async run({ difference: id, reason, as }, { db, change, now, person }) {
+      const found = await findDifference(db, id, now)
+      if (!found) throw new CommandError(`there is no difference ${id}: see ops reconcile of its day`)
+      if (found.resolution !== null) throw new CommandError(`${id} was resolved already: ${found.resolution}`)
+      return change(async (client) => {
+        if (!(await enterResolution(client, found, { reason, as, by: person, now }))) {
+          throw new CommandError(`somebody else has just resolved ${id}: see ops reconcile of its day`)
+        }
+        return {
+          json: { ...wireDifference(found), resolution: reason, as: as ?? null, resolvedBy: person, resolvedAt: now },
+          text: `${id}, ${found.kind} of ${groupRupees(toSumText(found.owed))}, is resolved${as ? ` as ${as}` : ''}`,
+          made: { mid: found.mid },
+        }
+      })
+    },
+  }),
+
+  command('reconcile differences', 'List every difference that is open, of all days', {
+    usage: '[--older-than DAYS] [--mid M1] [--csv]',
+    schema: z.object({
+      olderThan: matching(/^[1-9]\d{0,3}$/, OLDER_THAN_RULE)
+        .default('1')
+        .transform(Number),
+      mid: identifier.optional(),
+      csv: z.literal(true).optional(),
+    }),
+    async run({ olderThan, mid, csv }, { db, now, asJson }) {
+      const form = formOf(csv, asJson)
+      await requireMerchant(db, mid)
+      const to = addDays(toIstDay(now), -olderThan)
+      const differences = openDifferences(db, { mid, to, now })
+      return { chunks: writeOpen(differences, now, form), forSpreadsheets: csv }
+    },
+  }),
+
+  command('reconcile resolutions', 'List what persons have entered to end differences', {
+    usage: `[${DAYS_USAGE}] [--mid M1] [--csv]   (days of India on which it was entered, both included)`,
+    schema: z
+      .object({ ...DAYS, mid: identifier.optional(), csv: z.literal(true).optional() })
+      .superRefine(inOrder)
+      .refine(({ from, to }) => (from === undefined) === (to === undefined), 'give both --from and --to, or neither'),
+    async run({ mid, csv, ...typed }, { db, asJson }) {
+      const form = formOf(csv, asJson)
+      await requireMerchant(db, mid)
+      const { from, to } = daysOf(typed)
+      const days = from && to ? { from: startOfDay(from), until: nextDay(startOfDay(to)) } : {}
+      const entries = await listResolutions(db, { mid, ...days })
+      if (form === 'csv') return { chunks: spreadsheet(RESOLUTIONS.split(', '), entries), forSpreadsheets: true }
+      return { json: entries, text: table(RESOLUTIONS, entries.map(forPeople), 'nothing was resolved') }
+    },
+  }),
+
+  command('reconcile', 'Hold payments against settlements of some days', {
+    usage:
+      '(--from D --to D | --month YYYY-MM | --payout UTR|REFERENCE) [--as-of D] [--csv] [--mid M1 | --pid P1]   (days of India, both included)',
+    schema: Report,
+    async run({ csv, from, to, month, asOf, payout, ...merchants }, { db, now, asJson }) {
+      const write = { csv: toCsv, json: toJson, text: toText }[formOf(csv, asJson)]
+      const { mid, pid } = merchants
+      await requireMerchant(db, mid)
+      if (pid !== undefined && !(await createPartners(db).list()).some((one) => one.pid === pid)) {
+        throw new CommandError(`pid ${pid} is unknown: see ops partners list`)
+      }
+      if (payout !== undefined) return showPayout(await findPayout(db, { payout, ...merchants, now }), payout)
+      const days = daysOf({ from, to, month }) as Days
+      const findings = reconcile(db, { ...days, ...merchants, now: knownAt(asOf, now) })
+      return { chunks: write(findings, days), forSpreadsheets: csv }
+    },
+  }),
+]
+
+/** Refuses a mid that no merchant has. */
+export async function requireMerchant(db: Database, mid: string | undefined): Promise<void> {
+  if (mid === undefined || (await createMerchants(db).find(mid))) return
+  throw new CommandError(`mid ${mid} is unknown: see ops merchants list`)
+}
+
+/** The end of the day `asOf`: later reports are left out. */
+function knownAt(asOf: string | undefined, now: Date): Date {
+  const end = asOf === undefined ? now : new Date(nextDay(startOfDay(asOf)).getTime() - 1)
+  return end < now ? end : now
+}
+
+function showPayout({ rows, payments, rests }: Payout, payout: string): Output {
+  const sums = sumOf(rows, rests)
+  const total = { mid: 'total', ...NO_ROW, ...sums }
+  const beside = rests.map(({ adjustments, unknownOrders, ...rest }) => ({
+    ...rest,
+    ...{ adjustments: toSumText(adjustments), unknownOrders: toSumText(unknownOrders) },
+  }))
+  const carried = rows.map((row) => ({ ...row, ...inRupees(row) }))
+  const ofSums = payments.map((one) => ({ ...one, paid: toSumText(one.paid) }))
+  const due = payments.reduce((sum, { paid }) => sum + paid, 0n)
+  const text = [table(PAYOUT_COLUMNS, [...carried, total].map(forPeople), '')]
+  if (payments.length > 0) {
+    text.push(`rows that name no payment are for these ${payments.length}, together ${groupRupees(toSumText(due))}:`)
+    text.push(table('mid, day, orderId, merchantOrderId, utr, paid', ofSums.map(forPeople), ''))
+  }
+  if (rests.length > 0) {
+    text.push('what pull has not stored, which the net contains:')
+    text.push(table('day, account, adjustments, unknownOrders', beside.map(forPeople), ''))
+  }
+  if (rows.length === 0) text.splice(0, 1, `no settlement has the UTR or the bank reference ${payout}`)
+  return {
+    json: { payout, settlements: carried, payments: ofSums, rests: beside, total: sums },
+    text: text.join('\n\n'),
+  }
+}
+
+const PAYOUT_COLUMNS = 'mid, day, orderId, merchantOrderId, utr, settlementUtr, status, paid, gross, fee, tax, net'
+const NO_ROW = { day: '', orderId: '', merchantOrderId: '', utr: '', settlementUtr: '', status: '' }
+const AMOUNTS = ['paid', 'gross', 'fee', 'tax', 'net'] as const
+
+const inRupees = (row: PayoutRow) =>
+  Object.fromEntries(AMOUNTS.map((name) => [name, row[name] === null ? null : toSumText(row[name])])) as Amounts
+
+/** Sums of the rows that were paid out; the net with what was added or deducted beside them. */
+const sumOf = (rows: readonly PayoutRow[], rests: Payout['rests']) => {
+  const paidOut = rows.filter(({ status }) => status === 'SUCCESS')
+  const sum = (name: (typeof AMOUNTS)[number]) => paidOut.reduce((sum, row) => sum + (row[name] ?? 0n), 0n)
+  const rest = rests.reduce((sum, one) => sum + amountOf(one), 0n)
+  return Object.fromEntries(
+    AMOUNTS.map((name) => [name, toSumText(sum(name) + (name === 'net' ? rest : 0n))]),
+  ) as Amounts
+}
+
+type Amounts = Record<(typeof AMOUNTS)[number], string | null>

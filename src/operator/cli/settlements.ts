@@ -1,0 +1,220 @@
+import { basename } from 'node:path'
+import { Readable } from 'node:stream'
+import * as z from 'zod'
+import type { Days } from '../../books/ledger/bank-days.ts'
+import { type Importing, type ImportResult, importSettlements } from '../../books/settlements/import.ts'
+import { listImports, lockSettlements, type NotUndone, undoImport } from '../../books/settlements/imports.ts'
+import { type NotStored, type Pulled, readPages, storeRests, toSettlementFile } from '../../books/settlements/pull.ts'
+import { AcquirerError } from '../../errors.ts'
+import { accountName } from '../../gateway/acquirers/accounts.ts'
+import { ACQUIRER_NAMES, SETTLED_NAMES, settledReader } from '../../gateway/acquirers/acquirers.ts'
+import { CsvFileError } from '../../platform/csv/csv.ts'
+import type { Queryable } from '../../platform/db/pool.ts'
+import { waitForReplica } from '../../platform/db/replica.ts'
+import { errorText, IDENTIFIER, IDENTIFIER_RULE, identifier, matching } from '../../platform/fields.ts'
+import { counted, toIndianRupees, toSumText, totalText } from '../../platform/money.ts'
+import { startOfDay, toIstDay, toIstTime } from '../../platform/time.ts'
+import { reachAccounts } from './acquirer-calls.ts'
+import { type ChangingContext, type Context, changingCommand, command } from './command.ts'
+import { DAYS, DAYS_USAGE, daysOf, inOrder, requireDays } from './days.ts'
+import { CommandError } from './errors.ts'
+import { FILE, readFile, refusedLines } from './file.ts'
+import { findLayout } from './layouts.ts'
+import { type Output, printNote, table, toOneLine, withProgress } from './output.ts'
+
+const NUMBER_RULE = 'must be the number of an import, as ops settlements imports shows it'
+const ACCOUNT_RULE = `must be one of ${ACQUIRER_NAMES.join(', ')}, or one with :ACCOUNT behind it, which ${IDENTIFIER_RULE}`
+const ACQUIRER_RULE = `must be ${SETTLED_NAMES.join(' or ')}: of any other, import the bank's file, by ops settlements import`
+
+/** An acquirer, or one of our accounts with it, such as `setu:acme`. The account `default` is that of the environment. */
+export const acquirerAccount = z
+  .string(errorText(ACCOUNT_RULE))
+  .refine((typed) => {
+    const [name = '', account = name, ...more] = typed.split(':')
+    return ACQUIRER_NAMES.includes(name) && IDENTIFIER.test(account) && more.length === 0
+  }, ACCOUNT_RULE)
+  .transform((typed) => typed.replace(/:default$/, ''))
+
+export const settlementCommands = [
+  changingCommand('settlements import', 'Import the bank’s file of settlements', {
+    usage: `FILE|- [--layout hdfc] [--acquirer ${ACQUIRER_NAMES.join('|')}[:ACCOUNT]] [--rows N] [--total RUPEES]   (CSV: mid,amount,utr,bank_reference_number,status,initiation_date[,created_at][,fee][,tax][,payment_utr][,value_date][,order_id][,acquirer_payment_id])`,
+    schema: z.object({
+      file: FILE,
+      layout: identifier.optional(),
+      acquirer: acquirerAccount.optional(),
+      rows: matching(/^[0-9]{1,9}$/, 'must be a number of rows')
+        .transform(Number)
+        .optional(),
+      total: totalText.optional(),
+    }),
+    argument: 'file',
+    async run({ file, layout: layoutName, acquirer: account, ...trailer }, context) {
+      const layout = layoutName === undefined ? undefined : await findLayout(context.db, layoutName, 'settlements')
+      const warnings: string[] = []
+      const onWarning = (text: string) => warnings.push(text)
+      // The maker of a file chooses its name, perhaps with control characters.
+      const name = toOneLine(basename(file))
+      const output = await readFile(file, context.terminal, (csv, progress) =>
+        importFrom(context, csv, { file: name, account, layout, onProgress: progress('line'), onWarning }, (result) => {
+          compare(trailer, result)
+          return { warnings }
+        }),
+      )
+      await showToPartners(context)
+      return output
+    },
+  }),
+
+  changingCommand('settlements pull', 'Import settlements from an acquirer, without a file', {
+    usage: `--acquirer NAME [--account acme] ${DAYS_USAGE}   (days of India, both included)`,
+    schema: z
+      .object({
+        acquirer: z.enum(SETTLED_NAMES, errorText(ACQUIRER_RULE)),
+        account: identifier.optional(),
+        ...DAYS,
+      })
+      .superRefine(inOrder)
+      .refine(...requireDays),
+    async run({ acquirer, account, ...typed }, context) {
+      const { from, to } = daysOf(typed) as Days
+      const { db, now, sleep, terminal } = context
+      if (startOfDay(to) > now) throw new CommandError(`--to must not be after today, ${toIstDay(now)}`)
+      const { accounts, http } = reachAccounts(context)
+      const name = accountName(acquirer, account)
+      const advice = await accounts.adviceOn(name)
+      const found = await accounts.find(name)
+      const read = found && settledReader(found, http)
+      if (!read || advice) throw new CommandError(`the acquirer ${name} is not set up: ${advice}`)
+      const pulled: Pulled = { orders: [], notStored: new Map(), rests: new Map() }
+      const output = await withProgress(terminal, async (progress) => {
+        const pages = await readPages(read({ from, to }, sleep), progress('event'))
+        const lines = toSettlementFile(db, pages, { acquirer: name, ...pulled })
+        const importing = { file: `${name} ${from}..${to}`, account: name }
+        return importFrom(context, Readable.from(lines), importing, async ({ import: importId }, client) => {
+          await storeRests(client, importId, name, pulled.rests)
+          return tellNotStored(pulled.notStored)
+        })
+      }).catch((error) => {
+        throw explainPull(error, pulled.orders)
+      })
+      await showToPartners(context)
+      return output
+    },
+  }),
+
+  command('settlements imports', 'List the imports, by whom and of how many rupees', {
+    async run(_, { db }) {
+      const imports = await listImports(db)
+      const rows = imports.map(({ importId, inserted, unchanged, updated, amount, undoneAt, undoneBy, ...one }) => ({
+        ...one,
+        import: importId,
+        rows: inserted + unchanged + updated,
+        amount: amount && toIndianRupees(amount),
+        undone: undoneAt && `${toIstTime(undoneAt)} by ${undoneBy}`,
+      }))
+      return {
+        json: imports.map(({ importId, ...one }) => ({ import: importId, ...one })),
+        text: table('import, at, person, file, rows, amount, undone, sha256', rows, 'nothing was imported yet'),
+      }
+    },
+  }),
+
+  changingCommand('settlements undo', 'Take an import back', {
+    usage: '--import N',
+    schema: z.object({
+      import: matching(/^[1-9][0-9]{0,8}$/, NUMBER_RULE).transform(Number),
+    }),
+    async run({ import: importId }, context) {
+      const output = await context.change(async (client) => {
+        const now = await lockedAt(client)
+        const undone = await undoImport(client, importId, { ...context, now })
+        if ('refused' in undone) throw new CommandError(explain(importId, undone))
+        const { removed, restored } = undone
+        return {
+          json: { import: importId, removed, restored },
+          text: `import ${importId} is undone: ${removed} removed, ${restored} restored`,
+          made: { removed, restored },
+        }
+      })
+      await showToPartners(context)
+      return output
+    },
+  }),
+]
+
+/** Locks the settlements, then returns the time: changes that wait for one another are dated in their order. */
+export async function lockedAt(client: Queryable): Promise<Date> {
+  await lockSettlements(client)
+  return new Date()
+}
+
+/** Additions to the counts of an import: `json` for scripts, `text` for people. */
+type Told = { json?: object; text?: string; warnings?: readonly string[] }
+
+/** Imports settlements in one transaction, of which `end` is the last step. It may throw to refuse the result. */
+function importFrom(
+  { change, person }: ChangingContext,
+  csv: Readable,
+  importing: Omit<Importing, 'now' | 'person'>,
+  end: (result: ImportResult, client: Queryable) => Told | Promise<Told>,
+): Promise<Output> {
+  return change(async (client) => {
+    const notes: string[] = []
+    const onNote = (text: string) => notes.push(text)
+    const result = await importSettlements(client, csv, { ...importing, onNote, now: await lockedAt(client), person })
+    const { json, text = '', warnings: doubts = [] } = await end(result, client)
+    const { amount, insertedAmount, ...counts } = result
+    const warnings = [...doubts, ...notes]
+    const { import: importId, inserted, unchanged, updated } = counts
+    const made = { ...counts, insertedAmount: toSumText(insertedAmount), amount: toSumText(amount) }
+    const rupees = inserted > 0 ? `, ${toIndianRupees(made.insertedAmount)}` : ''
+    return {
+      json: { ...made, ...json, warnings },
+      text: `${inserted} inserted${rupees}, ${unchanged} unchanged, ${updated} updated: import ${importId}${text}`,
+      made,
+      warnings,
+    }
+  })
+}
+
+/** Waits until the replica, where partners read lists, has the change; notes when it stays behind. */
+async function showToPartners({ config: { databaseReadUrl }, db, terminal }: Context): Promise<void> {
+  if (databaseReadUrl === undefined || (await waitForReplica(db, databaseReadUrl))) return
+  printNote(terminal, 'it is stored, but the replica of DATABASE_READ_URL is behind: partners read the change later')
+}
+
+function tellNotStored(notStored: NotStored): Told {
+  const all = [...notStored].map(([what, { events, amount }]) => ({ what, events, amount: toSumText(amount) }))
+  const texts = all.map(({ what, events, amount }) => `${events} ${what} (${toIndianRupees(amount)})`)
+  return { json: { notStored: all }, text: texts.length > 0 ? `; not stored: ${texts.join(', ')}` : '' }
+}
+
+/** The error for an operator without a file: lines are named by their orders. */
+function explainPull(error: unknown, orders: readonly string[]): unknown {
+  if (error instanceof CsvFileError) return refusedLines(error, (line) => `order ${orders[line - 2]}`)
+  if (!(error instanceof AcquirerError)) return error
+  const { status, requestId } = error.facts
+  const facts = [status && `status ${status}`, requestId && `request ${requestId}`].filter(Boolean).join(', ')
+  const advice = error.outcome === 'unavailable' ? ': try again in a minute' : ''
+  return new CommandError(`${error.message}${facts && ` (${facts})`}; nothing was imported${advice}`)
+}
+
+type Trailer = { rows?: number | undefined; total?: bigint | undefined }
+
+/** Throws when the rows of the file differ from the bank's trailer. */
+function compare({ rows, total }: Trailer, { inserted, unchanged, updated, amount }: ImportResult): void {
+  const found = inserted + unchanged + updated
+  const rupeesOf = (paise: bigint) => toIndianRupees(toSumText(paise))
+  const differences: string[] = []
+  if (rows !== undefined && rows !== found) differences.push(`${counted(found, 'row')}, not ${rows}`)
+  if (total !== undefined && total !== amount) differences.push(`${rupeesOf(amount)}, not ${rupeesOf(total)}`)
+  if (differences.length === 0) return
+  throw new CommandError(`nothing was imported: the file has ${differences.join(' and ')}; get it from the bank again`)
+}
+
+function explain(importId: number, why: NotUndone): string {
+  if (why.refused === 'unknown') return `there is no import ${importId}: see ops settlements imports`
+  if (why.refused === 'undone') return `import ${importId} was undone already, at ${toIstTime(why.at)} by ${why.by}`
+  const later = why.builtOn.length === 1 ? `import ${why.builtOn[0]}` : `imports ${why.builtOn.join(', ')}`
+  return `${later} repeated or changed settlements of import ${importId}: undo first ${why.builtOn.at(-1)}`
+}

@@ -1,0 +1,198 @@
+import { basename } from 'node:path'
+import * as z from 'zod'
+import { createBankDays, type Days } from '../../books/ledger/bank-days.ts'
+import { holidaysOf } from '../../books/ledger/bank-holidays.ts'
+import { findPayout } from '../../books/reconciliation/match-credit.ts'
+import { snapshotOf } from '../../books/reconciliation/reconcile.ts'
+import {
+  type ImportedStatement,
+  importStatement,
+  listStatements,
+  undoStatement,
+} from '../../books/statements/import.ts'
+import { type Credit, lockCredit, setMatch } from '../../books/statements/match.ts'
+import { ACQUIRER_NAMES } from '../../gateway/acquirers/acquirers.ts'
+import { errorText, identifier, matching, pastedReference, text } from '../../platform/fields.ts'
+import { counted, toIndianRupees, toSumText, totalText } from '../../platform/money.ts'
+import { nextDay, startOfDay, toIstTime } from '../../platform/time.ts'
+import { atomicCommand, changingCommand, command } from './command.ts'
+import { DAYS, DAYS_USAGE, daysOf, inOrder, requireDays } from './days.ts'
+import { CommandError } from './errors.ts'
+import { FILE, readFile } from './file.ts'
+import { findLayout } from './layouts.ts'
+import { table, toOneLine } from './output.ts'
+import { requireMerchant } from './reconcile.ts'
+import { acquirerAccount } from './settlements.ts'
+
+const NUMBER_RULE = 'must be the number of a statement, as ops statements list shows it'
+const statementNumber = matching(/^[1-9][0-9]{0,8}$/, NUMBER_RULE).transform(Number)
+
+const NO_PAYOUT = 'the merchants of this statement have no payout with this reference'
+const SEE_PAYOUTS = 'see ops reconcile payouts'
+
+export const statementCommands = [
+  changingCommand('statements import', 'Import the statement of a merchant’s bank account', {
+    usage: `FILE|- --layout hdfc --mid M1 [--mid M2 …] ${DAYS_USAGE} [--opening RUPEES] [--closing RUPEES] [--acquirer ${ACQUIRER_NAMES.join('|')}[:ACCOUNT]]   (the days that the bank was asked for; every merchant who is paid to the account; --opening and --closing: the balances before and after them)`,
+    schema: z
+      .object({
+        file: FILE,
+        layout: identifier,
+        mid: z.array(identifier, errorText('must be given for every merchant who is paid to the account')),
+        ...DAYS,
+        opening: totalText.optional(),
+        closing: totalText.optional(),
+        acquirer: acquirerAccount.optional(),
+      })
+      .superRefine(inOrder)
+      .refine(...requireDays),
+    argument: 'file',
+    async run({ file, layout: layoutName, mid: mids, opening, closing, acquirer: account = null, ...typed }, context) {
+      const { change, db, now, person, terminal } = context
+      const days = daysOf(typed) as Days
+      if (nextDay(startOfDay(days.to)) > now) throw new CommandError('the days of a statement must be over')
+      const layout = await findLayout(db, layoutName, 'statements')
+      for (const mid of mids) await requireMerchant(db, mid)
+      const warnings: string[] = []
+      const importing = {
+        ...days,
+        now,
+        person,
+        layout,
+        mids: [...new Set(mids)].sort(),
+        account,
+        opening,
+        closing,
+        file: toOneLine(basename(file)),
+      }
+      return readFile(file, terminal, (csv, progress) =>
+        change(async (client) => {
+          const bankDays = createBankDays(await holidaysOf(client, now))
+          const onWarning = (warning: string) => warnings.push(warning)
+          const imported = await importStatement(client, csv, {
+            ...importing,
+            bankDays,
+            onProgress: progress('line'),
+            onWarning,
+          })
+          warnings.push(...judge(imported, importing))
+          const { proved: _, ...made } = imported
+          const covers = made.coversTo === null ? 'no day' : `${made.coversFrom} to ${made.coversTo}`
+          return {
+            json: { ...made, warnings },
+            text: `statement ${made.import} covers ${covers}`,
+            made,
+            warnings,
+          }
+        }),
+      )
+    },
+  }),
+
+  command('statements list', 'List the statements, and the days that they cover', {
+    async run(_, { db }) {
+      const statements = await listStatements(db)
+      const rows = statements.map(({ importId, coversFrom, coversTo, undoneAt, undoneBy, ...one }) => ({
+        ...one,
+        statement: importId,
+        covers: coversTo && `${coversFrom} to ${coversTo}`,
+        undone: undoneAt && `${toIstTime(undoneAt)} by ${undoneBy}`,
+      }))
+      return {
+        json: statements.map(({ importId, ...one }) => ({ statement: importId, ...one })),
+        text: table(
+          'statement, at, person, file, mids, account, covers, kept, undone',
+          rows,
+          'no statement was imported yet',
+        ),
+      }
+    },
+  }),
+
+  atomicCommand('statements match', 'Enter which credit is a payout', {
+    usage:
+      '--payout REFERENCE|--none --statement N --line N --reason "the bank shows 16 characters" [--force]   (--none: undo it; --force: though the line has another amount, or names another payout)',
+    schema: z
+      .object({
+        payout: pastedReference.optional(),
+        none: z.literal(true).optional(),
+        statement: statementNumber,
+        line: matching(/^[1-9][0-9]{0,8}$/, 'must be the number of a line').transform(Number),
+        reason: text(255),
+        force: z.literal(true).optional(),
+      })
+      .refine(({ payout, none }) => (payout === undefined) === (none === true), 'give --payout REFERENCE, or --none'),
+    async run({ payout, statement, line, force }, { client, now }) {
+      const place = { importId: statement, line }
+      const credit = await lockCredit(client, place)
+      if (credit === undefined)
+        throw new CommandError(`line ${line} of statement ${statement} is no credit that is stored: ${SEE_PAYOUTS}`)
+      const shown = `line ${line} of statement ${statement}, ${describe(credit)},`
+      const made = { payout: payout ?? null, statement, line }
+      const json = { ...made, ...toShown(credit) }
+      if (payout === undefined) {
+        if (credit.matchedPayout === null) throw new CommandError(`${shown} is matched with no payout: ${SEE_PAYOUTS}`)
+        await setMatch(client, place, null)
+        return { json, text: `${shown} is matched with the payout ${credit.matchedPayout} no longer`, made }
+      }
+      const found = await findPayout(await snapshotOf(client, now), credit, payout)
+      if (found === undefined) throw new CommandError(`${NO_PAYOUT}: ${SEE_PAYOUTS}`)
+      const expected = toSumText(found.expected)
+      const doubts = [
+        ...(found.expected === credit.amount ? [] : [`the payout is ${toIndianRupees(expected)}`]),
+        ...found.others.map((other) => `the line names the payout ${other}, or is matched with it`),
+      ]
+      if (doubts.length > 0 && force === undefined)
+        throw new CommandError(`${shown} is not the payout ${payout}: ${doubts.join(', ')}; check both, or add --force`)
+      await setMatch(client, place, payout)
+      const text = `${shown} is the payout ${payout} of ${toIndianRupees(expected)}`
+      return { json: { ...json, expected }, text, made }
+    },
+  }),
+
+  atomicCommand('statements undo', 'Take a statement back, with its lines', {
+    usage: '--statement N',
+    schema: z.object({ statement: statementNumber }),
+    async run({ statement }, { client, now, person }) {
+      const removed = await undoStatement(client, statement, { now, person })
+      if (removed === undefined)
+        throw new CommandError(`there is no statement ${statement}, or it was undone: ops statements list`)
+      return {
+        json: { statement, removed },
+        text: `statement ${statement} is undone: ${counted(removed, 'line')} removed`,
+        made: { removed },
+      }
+    },
+  }),
+]
+
+const toShown = ({ day, amount, references }: Credit) => ({ day, amount: toSumText(amount), references })
+
+const describe = ({ day, amount, references }: Credit) =>
+  `${day}, ${toIndianRupees(toSumText(amount))}, ${references.length > 0 ? references.join(' ') : 'no reference'}`
+
+/** What is doubtful of a statement. Throws when a balance of it is not the one that the person saw. */
+function judge(
+  { proved, coversFrom }: ImportedStatement,
+  { from, to, ...seen }: Days & { [Side in 'opening' | 'closing']?: bigint | undefined },
+): string[] {
+  for (const side of ['opening', 'closing'] as const) {
+    const [given, found] = [seen[side], proved?.[side]]
+    if (given === undefined || given === found) continue
+    const name = side === 'opening' ? 'the balance before the oldest line' : 'the newest balance'
+    const has = found === undefined ? 'no balances' : `${name} ${toIndianRupees(toSumText(found))}`
+    throw new CommandError(
+      `nothing was imported: the file has ${has}, not ${toIndianRupees(toSumText(given))}; get it from the bank again`,
+    )
+  }
+  if (proved === undefined) return ['the file has no balances: nothing proves that no line of it is missing']
+  return [
+    ...(coversFrom !== from
+      ? [
+          `the file may begin too late: to cover the days before ${coversFrom}, give --opening with the balance before them`,
+        ]
+      : []),
+    ...(seen.closing === undefined
+      ? [`the file may end too early: to cover all days until ${to}, give --closing with the balance after them`]
+      : []),
+  ]
+}

@@ -1,0 +1,236 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import * as z from 'zod'
+import { type ArrivalCount, countArrivals } from '../../books/reconciliation/arrivals.ts'
+import { add, conversionOf, createOrderCounts, NO_ORDERS, type OrderCounts } from '../../books/reconciliation/day.ts'
+import { countOpen, createOverview } from '../../books/reconciliation/overview.ts'
+import { balanceUntilYesterday, type RecentBalance } from '../../books/reconciliation/recent-balance.ts'
+import { openAccounts } from '../../gateway/acquirers/stored-accounts.ts'
+import { acquirersOfOpenRefunds } from '../../gateway/refunds/store.ts'
+import { LIMITS } from '../../limits.ts'
+import { cached } from '../../platform/db/cached.ts'
+import { isOutage } from '../../platform/db/outage.ts'
+import type { Database } from '../../platform/db/pool.ts'
+import { toIndianDigits, toIndianRupees, toIndianText, toJsonNumber, toSumText } from '../../platform/money.ts'
+import { istDayOf, toIstDay, toIstTime } from '../../platform/time.ts'
+import {
+  agesText,
+  arrivalsText,
+  countsText,
+  importText,
+  nextAcquirerText,
+  openDifferencesText,
+  recentBalanceText,
+  refundsText,
+  returnCallsText,
+  shareText,
+  webhookText,
+} from '../texts.ts'
+import { command } from './command.ts'
+import { clearScreen, printNote, type Terminal, table, toOneLine } from './output.ts'
+
+const REFRESH_MS = 5_000
+const HOURS = 24
+/** Largest number of merchants in the text; `--json` has all. */
+const MERCHANTS_SHOWN = 20
+
+export const todayCommands = [
+  command('today', 'Show the day so far, and what needs a person', {
+    usage: '[--by-merchant] [--watch]',
+    schema: z.object({ byMerchant: z.boolean().default(false), watch: z.boolean().default(false) }),
+    async run({ byMerchant, watch }, { config, db, now, asJson, terminal }) {
+      const { operatorDatabase, operatorPage } = LIMITS
+      const readBooks = cached(async () => {
+        const at = watch ? new Date() : now
+        const balance = await balanceUntilYesterday(db, at, operatorDatabase.statementTimeoutMs)
+        return { balance, arrivals: await countArrivals(db, at) }
+      }, operatorPage.balance)
+      const show = async (moment: Date) => {
+        const today = { ...(await readToday(db, moment)), ...(await readBooks()) }
+        const accounts = openAccounts(db, config, LIMITS.lookUps)
+        const warnings = await accounts.refundWarnings(await acquirersOfOpenRefunds(db))
+        return {
+          json: { ...toJson(today, byMerchant), warnings },
+          text: [toText(today, byMerchant), ...warnings].join('\n'),
+        }
+      }
+      if (!watch) return show(now)
+      return {
+        chunks: again(terminal, async (moment) => {
+          const { json, text } = await show(moment)
+          return asJson ? JSON.stringify(json) : text
+        }),
+      }
+    },
+  }),
+]
+
+/** Yields the result of `look` every REFRESH_MS until Ctrl-C. An outage of the database does not end the loop. */
+async function* again(terminal: Terminal, look: (now: Date) => Promise<string>): AsyncGenerator<string> {
+  const stopped = new AbortController()
+  process.once('SIGINT', () => stopped.abort())
+  while (!stopped.signal.aborted) {
+    try {
+      const screen = await look(new Date())
+      clearScreen(terminal)
+      yield `${screen}\n`
+    } catch (error) {
+      if (!isOutage(error)) throw error
+      const cause = (error as Error).message
+      printNote(terminal, `the database cannot be used: ${cause}; asked again in ${REFRESH_MS / 1000} s`)
+    }
+    await sleep(REFRESH_MS, undefined, { signal: stopped.signal }).catch(() => undefined)
+  }
+}
+
+type Today = Awaited<ReturnType<typeof readToday>> & {
+  balance: RecentBalance | undefined
+  arrivals: ArrivalCount[]
+}
+
+/** Reads the orders of today (IST) by hour and by merchant, the merchant with most orders first. */
+async function readToday(db: Database, now: Date) {
+  const since = istDayOf(now)
+  const [counts, overview] = await Promise.all([
+    createOrderCounts(db).countByHourAndMerchant({ since, hours: HOURS }, now),
+    createOverview(db).read(now),
+  ])
+  const hours = Array.from({ length: HOURS }, () => NO_ORDERS)
+  const ofMerchants = new Map<string, OrderCounts>()
+  for (const { hour, mid, ...counted } of counts) {
+    hours[hour] = add(hours[hour] ?? NO_ORDERS, counted)
+    ofMerchants.set(mid, add(ofMerchants.get(mid) ?? NO_ORDERS, counted))
+  }
+  const merchants = [...ofMerchants]
+    .map(([mid, counted]) => ({ mid, ...counted }))
+    .sort((a, b) => b.orders - a.orders || (a.mid < b.mid ? -1 : 1))
+  return { now, all: hours.reduce(add, NO_ORDERS), hours, merchants, overview }
+}
+
+function toJson({ now, all, hours, merchants, overview, balance, arrivals }: Today, byMerchant: boolean) {
+  const {
+    exceptions,
+    refunds,
+    failures,
+    byNextAcquirer,
+    webhooks,
+    returnCalls,
+    settlementImport = null,
+    migration = null,
+  } = overview
+  return {
+    day: toIstDay(now),
+    at: now,
+    ...countsToJson(all),
+    hours: hours.flatMap((counts, hour) => (counts.orders > 0 ? [{ hour, ...countsToJson(counts) }] : [])),
+    ...(byMerchant && { merchants: merchants.map(countsToJson) }),
+    refunds: { ...refunds, amount: toJsonNumber(refunds.amount), oldest: refunds.oldest.map(inRupees) },
+    exceptions,
+    failures,
+    byNextAcquirer,
+    webhooks,
+    returnCalls,
+    settlementImport,
+    balance: balance === undefined ? null : balanceToJson(balance),
+    arrivals: arrivals.map(({ net, ...one }) => ({ ...one, net: toSumText(net) })),
+    migration,
+  }
+}
+
+const balanceToJson = ({ carriedForward, open, ...days }: RecentBalance) => ({
+  ...days,
+  carriedForward: toSumText(carriedForward),
+  open: { ...open, owed: toSumText(open.owed) },
+})
+
+const inRupees = <T extends { amount: number }>(one: T): T => ({ ...one, amount: toJsonNumber(one.amount) })
+
+function countsToJson<T extends OrderCounts>({ paise, paidPaise, ...counts }: T) {
+  const conversion = conversionOf({ paise, paidPaise, ...counts }) ?? null
+  return { ...counts, conversion, amount: toJsonNumber(paise), paidAmount: toJsonNumber(paidPaise) }
+}
+
+function toText({ now, all, hours, merchants, overview, balance, arrivals }: Today, byMerchant: boolean): string {
+  const { open, amount, oldest } = overview.exceptions
+  const openCount = countOpen(open)
+  const { behind, longest } = overview.webhooks
+  const [worst] = longest
+  const facts = {
+    exceptions: openCount
+      ? `${toIndianDigits(openCount)} open, ${toIndianRupees(amount)}: ${agesText(open)}; the oldest: ${oldest[0]?.kind}`
+      : 'none open',
+    refunds: refundsText(overview.refunds),
+    'failed tries': countsText(Object.fromEntries(overview.failures.map(({ reason, count }) => [reason, count]))),
+    ...(overview.byNextAcquirer > 0 && { 'next acquirer': nextAcquirerText(overview) }),
+    webhooks: worst
+      ? `${toIndianDigits(behind)} behind; the longest: ${worst.mid} ${worst.endpointId} ${webhookText(worst, now)}`
+      : 'none behind',
+    'return calls': returnCallsText(overview.returnCalls, now),
+    settlements: importText(overview, now),
+    books: recentBalanceText(balance),
+    differences: openDifferencesText(balance),
+    ...(arrivals.length > 0 && { arrivals: arrivalsText(arrivals) }),
+    schema: overview.migration ?? 'none',
+  }
+  return [
+    `${toIstTime(now)}: orders made today`,
+    '',
+    ...ordersText(all),
+    '',
+    ...hoursText(hours),
+    '',
+    ...Object.entries(facts).map(([name, fact]) => `${name.padEnd(15)}${toOneLine(fact)}`),
+    ...(byMerchant ? ['', merchantsText(merchants)] : []),
+  ].join('\n')
+}
+
+const BAR_CELLS = 20
+const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉']
+
+/** A bar of `share` (0 to 1) of 20 characters. A share above 0 has at least an eighth of one character. */
+function bar(share: number): string {
+  const eighths = share > 0 ? Math.max(1, Math.round(share * BAR_CELLS * 8)) : 0
+  return `${'█'.repeat(Math.floor(eighths / 8))}${EIGHTHS[eighths % 8]}`
+}
+
+function ordersText(all: OrderCounts): string[] {
+  const line = (name: string, count: string, rest: string) =>
+    `${name.padEnd(11)}${count.padStart(11)}  ${rest}`.trimEnd()
+  const lineOf = (name: 'orders' | (typeof STATES)[number], amount = '') =>
+    line(name, toIndianDigits(all[name]), `${bar(all[name] / Math.max(1, all.orders)).padEnd(BAR_CELLS)}  ${amount}`)
+  return [
+    lineOf('orders', toIndianText(all.paise)),
+    ...STATES.map((state) => lineOf(state, state === 'paid' ? toIndianText(all.paidPaise) : '')),
+    line('conversion', conversionText(all), 'of the orders that are no longer waiting'),
+  ]
+}
+
+const STATES = ['paid', 'waiting', 'failed', 'expired', 'cancelled'] as const
+
+const conversionText = (counts: OrderCounts): string => {
+  const conversion = conversionOf(counts)
+  return conversion === undefined ? '-' : shareText(conversion)
+}
+
+const LEVELS = '▁▂▃▄▅▆▇█'
+
+function hoursText(hours: readonly OrderCounts[]): string[] {
+  const most = Math.max(...hours.map(({ orders }) => orders))
+  const level = ({ orders }: OrderCounts) =>
+    orders === 0 ? ' ' : LEVELS[Math.ceil((orders / most) * LEVELS.length) - 1]
+  return [
+    `by hour        ${hours.map(level).join('')}`.trimEnd(),
+    `               0     6     12    18     at most ${toIndianDigits(most)} an hour`,
+  ]
+}
+
+function merchantsText(merchants: Today['merchants']): string {
+  const rows = merchants.slice(0, MERCHANTS_SHOWN).map((one) => ({
+    ...one,
+    conversion: conversionText(one),
+    amount: toIndianText(one.paise),
+    paidAmount: toIndianText(one.paidPaise),
+  }))
+  const columns = 'mid, orders, paid, waiting, failed, expired, cancelled, conversion, amount, paidAmount'
+  const more = merchants.length - rows.length
+  return `${table(columns, rows, 'no merchant has orders today')}${more > 0 ? `\nand ${more} more: --json has all` : ''}`
+}

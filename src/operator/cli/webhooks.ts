@@ -1,0 +1,201 @@
+import { randomBytes } from 'node:crypto'
+import * as z from 'zod'
+import type { DatabaseConfig } from '../../config.ts'
+import { isOrderId } from '../../gateway/payments/intent.ts'
+import {
+  createEndpoints,
+  type DeliveryName,
+  type DeliveryRecord,
+  type EndpointRecord,
+} from '../../gateway/webhooks/endpoints.ts'
+import { watchOpenOrders } from '../../gateway/webhooks/expiries.ts'
+import { isTaken, toRequest } from '../../gateway/webhooks/message.ts'
+import { newSigningSecret } from '../../gateway/webhooks/signature.ts'
+import { LIMITS } from '../../limits.ts'
+import type { Queryable } from '../../platform/db/pool.ts'
+import { ownerOf, seal, unsealAll } from '../../platform/encryption.ts'
+import { errorText, identifier, matching, text } from '../../platform/fields.ts'
+import { counted } from '../../platform/money.ts'
+import { createOutboundClient, faultOfUrl } from '../../platform/outbound/http-client.ts'
+import { momentText, toIstTime } from '../../platform/time.ts'
+import { atomicCommand, command } from './command.ts'
+import { CommandError } from './errors.ts'
+import { listed, type Output, record, shown } from './output.ts'
+import { requireKeys } from './sealing-keys.ts'
+
+const HOUR_MS = 60 * 60_000
+/** Time in which both secrets sign, because a merchant's servers may not all get the new secret at once. */
+const ROTATION_MS = 24 * HOUR_MS
+const SHOWN_BY_DEFAULT_MS = 24 * HOUR_MS
+const URL_RULE = 'must be a URL of at most 2048 characters'
+const HTTPS_RULE = '--url must be an https URL: http is only for addresses in WEBHOOK_ALLOWED_NETWORKS'
+
+const url = z
+  .string(errorText(URL_RULE))
+  .max(2_048, URL_RULE)
+  .superRefine((address, context) => {
+    const fault = faultOfUrl(address)
+    if (fault) context.addIssue(fault)
+  })
+
+const endpoint = matching(/^ep_\w{1,64}$/, 'must be the id of a webhook, ep_…')
+
+const DELIVERY_RULE = 'must be the id of a delivery, as ops webhooks deliveries shows it'
+const delivery = z.string(errorText(DELIVERY_RULE)).transform((id, context): DeliveryName => {
+  const [endpointId = '', orderId = '', sequence = '', ...rest] = id.split('.')
+  if (rest.length === 0 && isOrderId(orderId) && /^[1-9]\d{0,3}$/.test(sequence)) {
+    return { endpointId, orderId, sequence: Number(sequence) }
+  }
+  context.addIssue(DELIVERY_RULE)
+  return z.NEVER
+})
+
+export const webhookCommands = [
+  atomicCommand('webhooks add', 'Add an address to tell of a merchant’s payments', {
+    usage: '--mid M1 --url https://shop.example/hook [--label text]',
+    schema: z.object({ mid: identifier, url, label: text(100).optional() }),
+    // The audit stores a URL without query and fragment, because both may hold a password of the merchant.
+    audited: { url: (typed) => typed.replace(/[?#].*$/s, '') },
+    async run({ mid, url, label }, { config, client, now }) {
+      const { allowedNetworks } = config.webhooks
+      if (url.startsWith('http:') && allowedNetworks.webhook.length === 0) throw new CommandError(HTTPS_RULE)
+      const endpointId = `ep_${randomBytes(8).toString('hex')}`
+      const { secret, sealed } = newSecret({ mid, endpointId }, config)
+      const endpoints = createEndpoints(client)
+      if ((await endpoints.countOf(mid)) >= LIMITS.webhooks.ofMerchant) {
+        throw new CommandError(`${mid} has ${LIMITS.webhooks.ofMerchant} webhooks already: disable one first`)
+      }
+      const added = await endpoints.add({ mid, endpointId, url, label, secret: sealed }, now)
+      if (!added) throw new CommandError(`mid ${mid} is unknown`)
+      await watchOpenOrders(client, mid, now)
+      return {
+        ...shownOnce({ id: endpointId, mid, url, label: label ?? null, secret }),
+        made: { endpoint: endpointId },
+      }
+    },
+  }),
+
+  command('webhooks list', 'List addresses, their state and what waits for each', {
+    usage: '[--mid M1]',
+    schema: z.object({ mid: identifier.optional() }),
+    async run({ mid }, { db, now }) {
+      const endpoints = (await createEndpoints(db).list({ mid })).map((one) => toShown(one, now))
+      return listed('id, mid, url, label, state, waiting, behindSeconds, createdAt', endpoints, 'no webhooks')
+    },
+  }),
+
+  ...(['disable', 'enable'] as const).map((verb) =>
+    atomicCommand(`webhooks ${verb}`, `Switch an address ${verb === 'enable' ? 'on: what waited is sent' : 'off'}`, {
+      usage: '--endpoint ID',
+      schema: z.object({ endpoint }),
+      async run({ endpoint }, { client, now }) {
+        const { mid } = await known(endpoint, client)
+        await createEndpoints(client)[verb](endpoint, now)
+        if (verb === 'enable') await watchOpenOrders(client, mid, now)
+        return shown(toShown(await known(endpoint, client), now))
+      },
+    }),
+  ),
+
+  atomicCommand('webhooks rotate-secret', 'Make a new secret; the old one counts a day more', {
+    usage: '--endpoint ID',
+    schema: z.object({ endpoint }),
+    async run({ endpoint }, { config, client, now }) {
+      const { mid, endpointId, url, label } = await known(endpoint, client)
+      const { secret, sealed } = newSecret({ mid, endpointId }, config)
+      await createEndpoints(client).rotateSecret({ mid, endpointId }, sealed, new Date(now.getTime() + ROTATION_MS))
+      return shownOnce({ id: endpointId, mid, url, label, secret })
+    },
+  }),
+
+  command('webhooks ping', 'Send a test event to an address, now', {
+    usage: '--endpoint ID',
+    schema: z.object({ endpoint }),
+    async run({ endpoint }, { config, db, now }) {
+      const { mid, endpointId, url } = await known(endpoint, db)
+      const { allowedNetworks } = config.webhooks
+      const sealed = await createEndpoints(db).secretsOf({ mid, endpointId }, now)
+      const secrets = unsealAll(requireKeys(config), sealed, ownerOf({ mid, endpointId }))
+      const id = `msg_ping_${randomBytes(8).toString('hex')}`
+      const body = JSON.stringify({ type: 'ping', timestamp: now.toISOString(), data: { mid } })
+      const http = createOutboundClient({ allowedNetworks, limits: LIMITS.outbound, now: () => new Date() })
+      const result = await http.request(toRequest({ id, body }, { url, secrets, sentAt: now }))
+      const outcome = 'failure' in result ? result.failure : String(result.status)
+      if ('failure' in result || !isTaken(result.status)) {
+        throw new CommandError(`${url} did not take it: ${outcome}${result.text && `: ${result.text}`}`)
+      }
+      return { json: { id: endpointId, outcome, answer: result.text }, text: `${url} took it: ${outcome}` }
+    },
+  }),
+
+  command('webhooks deliveries', 'List what was sent to a merchant, and how it ended', {
+    usage: '--mid M1 [--failed] [--since TIME]',
+    schema: z.object({ mid: identifier, failed: z.boolean().default(false), since: momentText.optional() }),
+    async run({ mid, failed, since }, { db, now }) {
+      const from = since ?? new Date(now.getTime() - SHOWN_BY_DEFAULT_MS)
+      const deliveries = (await createEndpoints(db).deliveries(mid, { failed, since: from })).map(describeDelivery)
+      const none = `no ${failed ? 'undelivered events' : 'deliveries'} since ${toIstTime(from)}`
+      return listed('id, order_id, type, occurredAt, state, attempts, dueAt, outcome, answer', deliveries, none)
+    },
+  }),
+
+  atomicCommand('webhooks resend', 'Send events again', {
+    usage: '(--delivery ID | --mid M1 --since TIME [--until TIME])',
+    schema: z
+      .object({
+        delivery: delivery.optional(),
+        mid: identifier.optional(),
+        since: momentText.optional(),
+        until: momentText.optional(),
+      })
+      .refine(
+        ({ delivery, mid, since, until }) =>
+          delivery ? !mid && !since && !until : mid !== undefined && since !== undefined,
+        'give --delivery, or --mid and --since',
+      ),
+    async run({ delivery, mid = '', since, until }, { client, now }) {
+      const endpoints = createEndpoints(client)
+      const resent = delivery
+        ? Number(await endpoints.resend(delivery, now))
+        : await endpoints.resendAll(mid, since as Date, until ?? now, now)
+      if (delivery && resent === 0) throw new CommandError('there is no such delivery, or its webhook is off')
+      return {
+        json: { resent },
+        text: `${counted(resent, 'delivery is', 'deliveries are')} sent again from now on`,
+      }
+    },
+  }),
+]
+
+/** A new signing secret: in plain text for the merchant, and encrypted for the database. */
+function newSecret(endpoint: Pick<EndpointRecord, 'mid' | 'endpointId'>, config: DatabaseConfig) {
+  const secret = newSigningSecret()
+  return { secret, sealed: seal(requireKeys(config), secret, ownerOf(endpoint)) }
+}
+
+async function known(endpointId: string, db: Queryable): Promise<EndpointRecord> {
+  const [found] = await createEndpoints(db).list({ endpointId })
+  if (!found) throw new CommandError(`there is no webhook ${endpointId}: see ops webhooks list`)
+  return found
+}
+
+const shownOnce = (endpoint: Record<'id' | 'mid' | 'url' | 'secret', string> & { label: string | null }): Output => ({
+  json: endpoint,
+  text: `${record(endpoint)}\nGive the secret to the merchant now: it is shown this once.`,
+})
+
+function toShown({ endpointId, disabledReason, failingSince, dueSince, ...endpoint }: EndpointRecord, now: Date) {
+  const { mid, url, label, createdAt, disabledAt, waiting } = endpoint
+  const state = disabledReason ? `off: ${disabledReason}` : failingSince ? 'failing' : 'on'
+  const behindMs = dueSince ? now.getTime() - dueSince.getTime() : 0
+  const behindSeconds = Math.max(0, Math.round(behindMs / 1000))
+  return { id: endpointId, mid, url, label, state, waiting, behindSeconds, failingSince, disabledAt, createdAt }
+}
+
+function describeDelivery({ endpointId, orderId, sequence, merchantOrderId, ...delivery }: DeliveryRecord) {
+  const { mid, type, occurredAt, attempts, dueAt, deliveredAt, attemptedAt, outcome, answer } = delivery
+  const state = deliveredAt ? 'delivered' : dueAt ? 'waiting' : 'given up'
+  const id = `${endpointId}.${orderId}.${sequence}`
+  const order = { mid, orderId, order_id: merchantOrderId }
+  return { id, ...order, sequence, type, occurredAt, state, attempts, dueAt, deliveredAt, attemptedAt, outcome, answer }
+}

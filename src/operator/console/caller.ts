@@ -1,0 +1,46 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { BlockList, isIP } from 'node:net'
+import type { Config } from '../../config.ts'
+import { hashSecret, secretMatches } from '../../gateway/tenants/credentials.ts'
+
+const LOCAL_HOSTS = ['localhost', '127.0.0.1', '[::1]']
+const LOOPBACK = networksOf(['127.0.0.0/8', '::1/128'])
+
+/** Headers by which a proxy says that it forwards a request. Behind it every caller has the proxy's address. */
+const FORWARDING = /^(?:forwarded|via|x-real-ip|x-forwarded-.*)$/
+
+/**
+ * Returns a check of callers. If a password is set, the caller must send it. Otherwise no proxy may have forwarded the
+ * request, and the caller must use an allowed host, or be on this machine and use a local name such as localhost. Any other
+ * name may belong to a website that leads a browser to our address (DNS rebinding).
+ */
+export function createCallerCheck({ password, allowedHosts }: Config['opsReaders']) {
+  const passwordHash = password === undefined ? undefined : hashSecret(password)
+  const networks = networksOf(allowedHosts)
+  return (headers: IncomingHttpHeaders, remoteAddress: string | undefined): boolean => {
+    if (passwordHash !== undefined) return secretMatches(sentPassword(headers), passwordHash)
+    if (Object.keys(headers).some((name) => FORWARDING.test(name))) return false
+    const host = (headers.host ?? '').toLowerCase().replace(/:\d+$/, '')
+    if (allowedHosts.includes(host) || isIn(networks, host.replace(/^\[(.*)\]$/, '$1'))) return true
+    return LOCAL_HOSTS.includes(host) && isIn(LOOPBACK, remoteAddress ?? '')
+  }
+}
+
+/** The password that was sent by Basic authentication, with any user name. */
+function sentPassword({ authorization = '' }: IncomingHttpHeaders): string {
+  const [, credentials = ''] = /^Basic +(\S+)$/i.exec(authorization) ?? []
+  return Buffer.from(credentials, 'base64')
+    .toString()
+    .replace(/^[^:]*:/, '')
+}
+
+function networksOf(list: readonly string[]): BlockList {
+  const networks = new BlockList()
+  for (const [address = '', prefix] of list.map((one) => one.split('/'))) {
+    if (prefix !== undefined) networks.addSubnet(address, Number(prefix), isIP(address) === 6 ? 'ipv6' : 'ipv4')
+  }
+  return networks
+}
+
+const isIn = (networks: BlockList, address: string) =>
+  isIP(address) > 0 && networks.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')

@@ -1,0 +1,66 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { LRUCache } from 'lru-cache'
+import type { Logger } from 'pino'
+import { LONGEST_ORDER_MS, type OrderCounts } from '../../books/reconciliation/day.ts'
+import type { Limits } from '../../limits.ts'
+
+const HOURS = 24
+/** Time for which the counts of a day are cached once all its orders have ended. */
+const OLDER_COUNTS_MS = 6 * 60 * 60 * 1000
+
+type Stage = {
+  countByHour: (period: { since: Date; hours: number }, now: Date) => Promise<OrderCounts[]>
+  log: Pick<Logger, 'warn'>
+  now: () => Date
+  /** A monotonic clock. */
+  elapsedMs?: () => number
+  limits: Limits['operatorPage']
+}
+
+/**
+ * Counts orders by hour when somebody opens the operator's page, and caches the counts. Days are counted in the
+ * background, newest first, one statement at a time, because the database needs seconds to count many orders.
+ */
+export function createDayCounts({ countByHour, log, now, elapsedMs = () => performance.now(), limits }: Stage) {
+  // Stale counts are returned until new ones are ready.
+  const remembered = new LRUCache<number, OrderCounts[]>({
+    max: 2 * limits.days,
+    perf: { now: elapsedMs },
+    ttlResolution: 0,
+    allowStale: true,
+    noDeleteOnStaleGet: true,
+  })
+  let counting: Promise<void> | undefined
+  let failed = false
+
+  async function countAll(days: readonly Date[]): Promise<void> {
+    for (const since of days) {
+      const moment = now()
+      // Recent counts are cached for half the interval of reloads, so that each reload shows new ones.
+      const isRecent = moment.getTime() - since.getTime() < HOURS * 60 * 60_000 + LONGEST_ORDER_MS
+      const ttl = isRecent ? limits.refreshSeconds * 500 : OLDER_COUNTS_MS
+      remembered.set(since.getTime(), await countByHour({ since, hours: HOURS }, moment), { ttl })
+    }
+    failed = false
+  }
+
+  /**
+   * Returns the orders by hour of `days` (IST), which must come newest first. A day that is not counted within `waitMs`
+   * is undefined. `failed` is whether the last counting has failed; the next call counts again.
+   */
+  return async (days: readonly Date[]): Promise<{ counts: (OrderCounts[] | undefined)[]; failed: boolean }> => {
+    const old = days.filter((day) => !remembered.has(day.getTime()))
+    if (old.length > 0) {
+      counting ??= countAll(old)
+        .catch((error: Error) => {
+          failed = true
+          log.warn({ error: error.message }, 'orders were not counted for the operator’s page')
+        })
+        .finally(() => {
+          counting = undefined
+        })
+      await Promise.race([counting, sleep(limits.waitMs)])
+    }
+    return { counts: days.map((day) => remembered.get(day.getTime())), failed }
+  }
+}

@@ -1,0 +1,28 @@
+import { type Html, html } from '../../platform/html.ts'
+
+/** A bar of height `whole`, of which `part` has another colour, with a tooltip. A bar without `whole` is a gap. */
+export type Bar = { whole: number | undefined; part: number; text: string }
+
+/** Units of the SVG, which CSS stretches to the page, so that only the proportions matter. */
+const BAR_WIDTH = 10
+const GAP = 2
+const HEIGHT = 100
+
+/**
+ * Draws bars as SVG without script or inline style: CSS colours the classes `whole` and `part`. `label` describes the
+ * plot to screen readers, for which a table next to the plot must show the numbers.
+ */
+export function plot(bars: readonly Bar[], label: string): Html {
+  const most = Math.max(1, ...bars.map(({ whole = 0 }) => whole))
+  const rect = (kind: string, index: number, count: number) => {
+    const height = Math.round((count / most) * HEIGHT * 100) / 100
+    return html`<rect class="${kind}" x="${index * BAR_WIDTH + GAP / 2}" y="${HEIGHT - height}" width="${BAR_WIDTH - GAP}" height="${height}"/>`
+  }
+  const drawn = bars.map(
+    ({ whole = 0, part, text }, index) =>
+      html`<g><title>${text}</title>${rect('whole', index, whole)}${rect('part', index, part)}</g>\n`,
+  )
+  const width = bars.length * BAR_WIDTH
+  return html`<svg class="plot" role="img" aria-label="${label}" viewBox="0 0 ${width} ${HEIGHT}" preserveAspectRatio="none">
+${drawn}</svg>`
+}

@@ -1,0 +1,144 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { FastifyInstance } from 'fastify'
+import type { Logger } from 'pino'
+import { add, createOrderCounts, NO_ORDERS } from '../../books/reconciliation/day.ts'
+import { createOverview } from '../../books/reconciliation/overview.ts'
+import { balanceUntilYesterday } from '../../books/reconciliation/recent-balance.ts'
+import type { Config } from '../../config.ts'
+import type { Limits } from '../../limits.ts'
+import { cached } from '../../platform/db/cached.ts'
+import { isForbiddenToRole } from '../../platform/db/grants.ts'
+import { hasState, isOutage, UNDEFINED_COLUMN, UNDEFINED_TABLE } from '../../platform/db/outage.ts'
+import { type Database, type Queryable, readBriefly } from '../../platform/db/pool.ts'
+import { istDayOf } from '../../platform/time.ts'
+import { createCallerCheck } from './caller.ts'
+import { createDayCounts } from './day-counts.ts'
+import { messagePage, pageOfToday } from './page.ts'
+
+/** Headers of the page. Only styles of this service and `data:` images are allowed; scripts are not. */
+const HEADERS = {
+  'content-type': 'text/html; charset=utf-8',
+  'content-security-policy':
+    "default-src 'none'; style-src 'self'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
+  'x-frame-options': 'DENY',
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'cache-control': 'no-store',
+} as const
+
+const HOUR_MS = 60 * 60_000
+
+/** Refuses every request that does not come from the operator, even to a path that does not exist. */
+export function operatorsOnly(app: FastifyInstance, readers: Config['opsReaders']) {
+  const isOperator = createCallerCheck(readers)
+  app.addHook('onRequest', async ({ headers, socket }, reply) => {
+    if (isOperator(headers, socket.remoteAddress)) return
+    reply.headers(HEADERS)
+    if (readers.password === undefined) return reply.code(403).send(messagePage('Not from here', NOT_FROM_HERE))
+    reply.code(401).header('www-authenticate', 'Basic realm="operator", charset="UTF-8"')
+    return reply.send(messagePage('Password needed', 'This port takes OPS_PASSWORD, with any user name.'))
+  })
+}
+
+const NOT_FROM_HERE =
+  'This port shows the business of every merchant. While it has no password (OPS_PASSWORD), it is read on its own machine, as ' +
+  'localhost, 127.0.0.1 or [::1], and by the hosts in OPS_ALLOWED_HOSTS, but not through a proxy. From elsewhere open it by a ' +
+  'tunnel such as ssh -L 3001:127.0.0.1:3001, or set one of the two; behind a proxy set OPS_PASSWORD.'
+
+type OperatorPageOptions = {
+  db: Database
+  log: Pick<Logger, 'warn'>
+  now: () => Date
+  publicUrl: string
+  /** Warnings about settings, one sentence each. */
+  readWarnings: (db: Queryable) => Promise<string[]>
+  /** Mean delay of timers in the last second, in milliseconds. */
+  latenessMs: () => number
+  limits: Pick<Limits, 'operatorPage' | 'operatorDatabase' | 'lateness' | 'lookUps'>
+}
+
+/** Serves the operator's page at `/`: today, the last days, and what needs a person. The page changes nothing. */
+export function operatorPageRoutes(app: FastifyInstance, options: OperatorPageOptions) {
+  const { db, log, now, publicUrl, readWarnings, latenessMs, limits } = options
+  const { days: dayCount, refreshSeconds } = limits.operatorPage
+  const read = <T>(look: (client: Queryable) => Promise<T>) =>
+    readBriefly(db, limits.operatorDatabase.statementTimeoutMs, look)
+  const readDays = createDayCounts({
+    countByHour: (period, moment) => read((client) => createOrderCounts(client).countByHour(period, moment)),
+    log,
+    now,
+    limits: limits.operatorPage,
+  })
+
+  const readBalance = cached(
+    () =>
+      balanceUntilYesterday(db, now(), limits.operatorDatabase.statementTimeoutMs).catch((error: Error) => {
+        log.warn({ error: error.message }, 'the operator’s page does not know whether yesterday balances')
+        return undefined
+      }),
+    limits.operatorPage.balance,
+  )
+
+  const readPage = cached(async (refresh) => {
+    const moment = now()
+    const today = istDayOf(moment)
+    const days = Array.from({ length: dayCount }, (_, ago) => new Date(today.getTime() - ago * 24 * HOUR_MS))
+    const [{ counts, failed }, overview, warnings] = await Promise.all([
+      readDays(days),
+      read((client) => createOverview(client).read(moment)),
+      read(readWarnings),
+    ])
+    const hoursBegun = Math.floor((moment.getTime() - today.getTime()) / HOUR_MS) + 1
+    const isCounting = counts.includes(undefined) && !failed
+    // The balance is read only once the days are counted, so that payments and metrics find a free connection.
+    const balance = isCounting
+      ? undefined
+      : await Promise.race([readBalance(), sleep(limits.operatorPage.waitMs, undefined)])
+    return pageOfToday({
+      now: moment,
+      hours: Array.from({ length: hoursBegun }, (_, hour) => ({
+        begins: new Date(today.getTime() + hour * HOUR_MS),
+        counts: counts[0]?.[hour],
+      })),
+      days: days.map((begins, ago) => ({ begins, counts: counts[ago]?.reduce(add, NO_ORDERS) })).reverse(),
+      failed,
+      overview,
+      balance,
+      warnings,
+      publicUrl,
+      // While counts are missing, the page reloads ten times as often.
+      refreshSeconds: refresh === 'off' ? undefined : isCounting ? Math.ceil(refreshSeconds / 10) : refreshSeconds,
+    })
+  }, limits.lookUps)
+
+  app.get('/', async ({ query }, reply) => {
+    reply.headers(HEADERS)
+    const unavailable = ([title, text]: readonly [string, string]) =>
+      reply
+        .code(503)
+        .header('refresh', String(refreshSeconds))
+        .send(messagePage(title, `${text} This page asks again every ${refreshSeconds} seconds; the log says more.`))
+    if (latenessMs() > limits.lateness.pagesMs) return unavailable(BUSY)
+    try {
+      const { page, refresh } = await readPage((query as { refresh?: unknown }).refresh === 'off' ? 'off' : 'on')
+      return (refresh === undefined ? reply : reply.header('refresh', refresh)).send(page)
+    } catch (error) {
+      log.warn({ error: (error as Error).message }, 'the operator’s page was not shown')
+      return unavailable(causeOf(error))
+    }
+  })
+}
+
+const BUSY = ['The service is busy', 'Payments come first, so this page waits until the service is less busy.'] as const
+
+/** The title and the text of the page that is shown after an error. */
+function causeOf(error: unknown): [string, string] {
+  if (hasState(error, UNDEFINED_TABLE, UNDEFINED_COLUMN)) {
+    return ['The database is not migrated', 'It lacks a table or a column that this version reads. Run "ops migrate".']
+  }
+  if (isForbiddenToRole(error)) {
+    return ['The service has no rights to the tables', 'Run "ops migrate" as the owner of the tables.']
+  }
+  if (isOutage(error)) return ['The database does not answer', 'What this page shows is in the database.']
+  return ['The page could not be made', 'This is a fault of the service.']
+}

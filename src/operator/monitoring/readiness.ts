@@ -1,0 +1,37 @@
+import type { Config } from '../../config.ts'
+import type { Accounts } from '../../gateway/acquirers/acquirers.ts'
+import { acquirersOfOpenRefunds } from '../../gateway/refunds/store.ts'
+import { createMerchants } from '../../gateway/tenants/merchants.ts'
+import type { Limits } from '../../limits.ts'
+import { cached } from '../../platform/db/cached.ts'
+import type { Queryable } from '../../platform/db/pool.ts'
+import { roleWarnings, unreadyReason } from '../../platform/db/readiness.ts'
+import type { Readiness } from '../../platform/http/health.ts'
+
+/** A warning, not an error: a trial may intend to run without an acquirer. */
+const LEARNS_OF_NO_PAYMENT =
+  'No acquirer can tell this service of payments, so that every order stays unpaid: set ACQUIRER_SECRETS, or the credentials of an acquirer'
+
+/** The readiness of this instance, for `/readyz`. */
+export function createReadiness(
+  db: Queryable,
+  config: Pick<Config, 'production' | 'warnings'>,
+  accounts: Accounts,
+  isDraining: () => boolean,
+  limits: Pick<Limits, 'lookUps'>,
+): Readiness {
+  return {
+    unreadyReason: async () => (isDraining() ? 'Shutting down' : unreadyReason(db)),
+    // Cached, because anybody may request /readyz at any rate, and every check reads all open refunds.
+    warnings: cached(
+      async () => [
+        ...config.warnings,
+        ...(config.production && (await accounts.countNotifying()) === 0 ? [LEARNS_OF_NO_PAYMENT] : []),
+        ...(config.production ? await roleWarnings(db) : []),
+        ...(await accounts.warningsOf(await createMerchants(db).acquirers())),
+        ...(await accounts.refundWarnings(await acquirersOfOpenRefunds(db))),
+      ],
+      limits.lookUps,
+    ),
+  }
+}

@@ -1,0 +1,120 @@
+import type { Days } from '../books/ledger/bank-days.ts'
+import type { ArrivalCount } from '../books/reconciliation/arrivals.ts'
+import { AGES, type Age, type Overview, type WebhookBehind } from '../books/reconciliation/overview.ts'
+import type { RecentBalance } from '../books/reconciliation/recent-balance.ts'
+import { counted, groupRupees, toIndianDigits, toIndianRupees, toIndianText, toSumText } from '../platform/money.ts'
+
+/** What the operator reads, at the command line and on the page in the same words. */
+
+/** Percentage such as `82.4 %`, rounded down, so that only all of them read as 100 %. */
+export function shareText(share: number): string {
+  return `${(Math.floor(share * 1000) / 10).toFixed(1)} %`
+}
+
+const UNITS = [
+  ['s', 1_000],
+  ['min', 60_000],
+  ['h', 60 * 60_000],
+  ['days', 24 * 60 * 60_000],
+] as const
+
+/**
+ * Time since `moment`, rounded down: `12 s`, `3 h`, `2 days`. A unit is used from two of it on, which keeps the
+ * rounding small.
+ */
+export function ageText(moment: Date, now: Date): string {
+  const ms = Math.max(0, now.getTime() - moment.getTime())
+  const [unit, unitMs] = UNITS.findLast(([, each]) => ms >= 2 * each) ?? UNITS[0]
+  return `${Math.floor(ms / unitMs)} ${unit}`
+}
+
+/** `2 double payment, 1 late payment`; `none` where all are 0. */
+export function countsText(counts: Readonly<Record<string, number>>): string {
+  const some = Object.entries(counts).filter(([, count]) => count > 0)
+  return some.map(([name, count]) => `${count} ${name}`).join(', ') || 'none'
+}
+
+/** `1 for 1 to 2 days, 2 for over 2 days` */
+export function agesText(open: Readonly<Record<Age, number>>): string {
+  return AGES.flatMap((age) => (open[age] > 0 ? `${toIndianDigits(open[age])} for ${age}` : [])).join(', ')
+}
+
+/** What is wrong with an address. */
+export function webhookText({ switchedOffAt, failingSince, dueSince }: WebhookBehind, now: Date): string {
+  if (switchedOffAt) return `was switched off ${ageText(switchedOffAt, now)} ago`
+  if (failingSince) return `takes nothing for ${ageText(failingSince, now)}`
+  return `has waited for ${dueSince ? ageText(dueSince, now) : '-'}`
+}
+
+/** Refunds that wait for their end. */
+export function refundsText({ open, overdue, amount }: Overview['refunds']): string {
+  if (open === 0) return 'none open'
+  return `${toIndianDigits(open)} open, ${toIndianText(amount)}; ${toIndianDigits(overdue)} older than T+5 days`
+}
+
+/** Return calls that were given up, and the newest of them. */
+export function returnCallsText({ givenUp, newest }: Overview['returnCalls'], now: Date): string {
+  const [last] = newest
+  if (last === undefined) return 'none given up in 7 days'
+  return `${toIndianDigits(givenUp)} given up in 7 days; the last: ${last.mid} ${last.orderId} ${ageText(last.givenUpAt, now)} ago`
+}
+
+/** Orders of today that a merchant's next acquirer has made. */
+export const nextAcquirerText = ({ byNextAcquirer }: Pick<Overview, 'byNextAcquirer'>) =>
+  `made ${toIndianDigits(byNextAcquirer)} of today’s orders`
+
+export function importText({ settlementImport }: Pick<Overview, 'settlementImport'>, now: Date): string {
+  if (settlementImport === undefined) return 'nothing was imported yet'
+  return `${settlementImport.file} was imported ${ageText(settlementImport.importedAt, now)} ago`
+}
+
+/** Payouts of the last month, by what bank statements say of them, and the command that lists them. */
+export function arrivalsText(counts: readonly ArrivalCount[]): string {
+  const texts = counts.map(({ arrival, payouts, net }) => `${payouts} ${arrival} (${toIndianRupees(toSumText(net))})`)
+  return `${texts.join(', ')}: ops reconcile payouts`
+}
+
+/** `2026-11-20 to 2026-11-21 does not balance: 2 differences, 1 open exception`; or `…balances, 26409.99 carried forward` */
+export function balanceText({
+  from,
+  to,
+  differences,
+  openExceptions,
+  carriedForward,
+}: Days & Pick<RecentBalance, 'differences' | 'openExceptions' | 'carriedForward'>): string {
+  const days = from === to ? from : `${from} to ${to}`
+  const faults = faultsText({ differences, openExceptions })
+  if (faults !== '') return `${days} does not balance: ${faults}`
+  return `${days} balances${carriedForward === 0n ? '' : `, ${toSumText(carriedForward)} carried forward`}`
+}
+
+/** `2 differences, 1 open exception`; empty when there are none. */
+export const faultsText = ({
+  differences,
+  openExceptions = 0,
+}: {
+  differences: number
+  openExceptions?: number | undefined
+}) =>
+  [
+    ...(differences > 0 ? [counted(differences, 'difference')] : []),
+    ...(openExceptions > 0 ? [counted(openExceptions, 'open exception')] : []),
+  ].join(', ')
+
+/** The last days, and the command that says more; without `balance` what to ask instead. */
+export function recentBalanceText(balance: RecentBalance | undefined): string {
+  if (balance === undefined) return 'not known yet: ops reconcile says whether yesterday balances'
+  const { from, to, balances, open, carriedForward } = balance
+  const days = groupRupees(balanceText(balance))
+  if (!balances) return `${days} (ops reconcile --from ${from} --to ${to})`
+  return carriedForward === 0n || open.count > 0 ? days : `${days}, all of it not due yet`
+}
+
+/** What is open of all days, and the command that lists it. */
+export function openDifferencesText(balance: RecentBalance | undefined): string {
+  if (balance === undefined) return 'not known yet: ops reconcile differences lists what is open'
+  const { count, owed, oldest } = balance.open
+  if (count === 0) return 'none open'
+  const rupees = groupRupees(toSumText(owed))
+  return `${toIndianDigits(count)} open, together ${rupees}, the oldest of ${oldest} (ops reconcile differences)`
+}

@@ -1,0 +1,75 @@
+import type { Queryable } from './db/pool.ts'
+
+/** A command that is about to change something. `arguments` are by flag, without secrets and without the customer's data. */
+export type AuditedCommand = {
+  auditId: string
+  person: string
+  command: string
+  arguments: Readonly<Record<string, unknown>>
+}
+
+/** How a command ended: what it made, by name, or in `fault` why it failed. */
+export type AuditedOutcome = {
+  auditId: string
+  outcome: 'done' | 'failed'
+  detail: Readonly<Record<string, unknown>>
+}
+
+export type AuditEntry = Omit<AuditedCommand, 'auditId'> & {
+  at: Date
+  databaseRole: string
+  /** Null where nobody knows: the command runs still, or was killed. */
+  outcome: AuditedOutcome['outcome'] | null
+  detail: AuditedOutcome['detail'] | null
+}
+
+type AuditQuery = { since?: Date | undefined; until?: Date | undefined; mid?: string | undefined }
+
+/** What operators did, for auditors. The tables are append-only. */
+export function createAudit(db: Queryable) {
+  return {
+    /** Writes down that a command begins. Until that is stored, the command must not change anything. */
+    async begin({ auditId, person, command, arguments: given }: AuditedCommand): Promise<void> {
+      await db.query('insert into audit_commands (audit_id, person, command, arguments) values ($1, $2, $3, $4)', [
+        auditId,
+        person,
+        command,
+        JSON.stringify(given),
+      ])
+    },
+
+    /** Writes down how a command ended. Only the first outcome of an `auditId` counts. */
+    async end({ auditId, outcome, detail }: AuditedOutcome): Promise<void> {
+      await db.query(
+        'insert into audit_outcomes (audit_id, outcome, detail) values ($1, $2, $3) on conflict do nothing',
+        [auditId, outcome, JSON.stringify(detail)],
+      )
+    },
+
+    /**
+     * The commands begun from `since`, by default a week ago, until before `until`, oldest first. With `mid` only
+     * commands about this merchant: they name it, made it, or name its order, exception, key or webhook.
+     */
+    async list({ since, until, mid }: AuditQuery): Promise<AuditEntry[]> {
+      const { rows } = await db.query<AuditEntry>(
+        `select c.begun_at as at, c.person, c.database_role as "databaseRole", c.command, c.arguments, o.outcome, o.detail
+           from audit_commands c
+           left join audit_outcomes o on o.audit_id = c.audit_id
+          where c.begun_at >= coalesce($1, now() - interval '7 days')
+            and ($2::timestamptz is null or c.begun_at < $2)
+            and ($3::text is null or c.arguments ->> 'mid' = $3 or o.detail ->> 'mid' = $3
+                 or exists (select from payment_intents
+                             where mid = $3 and order_id = c.arguments ->> 'orderId')
+                 or exists (select from payment_exceptions
+                             where mid = $3 and exception_id = c.arguments ->> 'exception')
+                 or exists (select from access_keys
+                             where mid = $3 and public_key = c.arguments ->> 'publicKey')
+                 or exists (select from webhook_endpoints
+                             where mid = $3 and endpoint_id in (c.arguments ->> 'endpoint', split_part(c.arguments ->> 'delivery', '.', 1))))
+          order by c.begun_at, c.audit_id`,
+        [since, until, mid],
+      )
+      return rows
+    },
+  }
+}

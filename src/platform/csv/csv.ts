@@ -1,0 +1,191 @@
+import type { Hash } from 'node:crypto'
+import { type Readable, pipeline as startPipeline } from 'node:stream'
+import { CsvError, parse } from 'csv-parse'
+import { counted } from '../money.ts'
+import { type CsvFormat, LINE_BREAK, type RecordReader, readHeader } from './header.ts'
+import { openTable, type Table } from './open.ts'
+
+/** Reads CSV files of banks: checks each line, and returns lines for PostgreSQL's COPY, in constant memory. */
+
+/** Lines of a batch. The next batch is read while PostgreSQL stores the previous one, so memory holds two. */
+const BATCH_LINES = 10_000
+/** Without this limit, a quote that is never closed would read the rest of the file into memory. */
+const MAX_RECORD_BYTES = 64 * 1024
+const FAULTS_SHOWN = 20
+
+/** A fault of one line; the first line of the file is 1. */
+export type LineFault = { line: number; text: string }
+
+/** Error for a refused file: `faults` are its first 20 bad lines in order, `count` is the number of all bad lines. */
+export class CsvFileError extends Error {
+  readonly faults: readonly LineFault[]
+  readonly count: number
+
+  constructor(faults: readonly LineFault[], count: number) {
+    super(`${counted(count, 'bad line')}, nothing was imported`)
+    this.name = 'CsvFileError'
+    this.faults = faults
+    this.count = count
+  }
+}
+
+/** Lines stored together: `rows` are `rowCount` good lines in COPY's text format. The last batch may be empty. */
+export type Batch = { rows: string; rowCount: number; lineCount: number; faults: LineFault[]; isLast: boolean }
+
+const emptyBatch = (): Batch => ({ rows: '', rowCount: 0, lineCount: 0, faults: [], isLast: false })
+
+/**
+ * Passes the file to `store` batch by batch; `store` returns faults of its own, of any line so far. Throws a CsvFileError
+ * at the end when a line is wrong: the caller must roll back what was stored.
+ */
+export async function storeBatches(
+  csv: Readable,
+  format: CsvFormat,
+  store: (batch: Batch) => Promise<LineFault[]>,
+  onWarning?: OnWarning,
+): Promise<void> {
+  let faults: LineFault[] = []
+  let faultCount = 0
+
+  const storeNext = async (batch: Batch) => {
+    const found = [...batch.faults, ...(await store(batch))]
+    faults = [...faults, ...found].sort((a, b) => a.line - b.line).slice(0, FAULTS_SHOWN)
+    faultCount += found.length
+  }
+
+  let storing: Promise<void> = Promise.resolve()
+  try {
+    for await (const batch of readBatches(csv, format, onWarning)) {
+      await storing
+      storing = storeNext(batch)
+      // `storing` is awaited one batch later. Without this handler an earlier error would be an unhandled rejection.
+      storing.catch(() => undefined)
+    }
+  } finally {
+    await storing
+  }
+  if (faultCount > 0) throw new CsvFileError(faults, faultCount)
+}
+
+/** Receives a sentence about something doubtful that the operator should check. */
+export type OnWarning = ((text: string) => void) | undefined
+
+/** The file, of which `hash` sees every byte. */
+export async function* hashed(csv: Readable, hash: Hash): AsyncGenerator<Buffer | string> {
+  for await (const chunk of csv) {
+    hash.update(chunk)
+    yield chunk
+  }
+}
+
+/** Yields the lines of the file in batches. Throws a CsvFileError when the file has no usable header. */
+async function* readBatches(csv: Readable, format: CsvFormat, onWarning: OnWarning): AsyncGenerator<Batch> {
+  let reader: RecordReader | undefined
+  let batch = emptyBatch()
+  let isEnded = true
+  const { value: table, faults: unreadable } = await openTable(csv, format.bank)
+  if (unreadable) {
+    csv.destroy()
+    throw new CsvFileError([{ line: 1, text: unreadable.join(', ') }], 1)
+  }
+  let { line } = table
+  let linesOfRecords = 0
+  const records = readRecords(
+    table,
+    (last) => {
+      isEnded = LINE_ENDS.includes(last)
+    },
+    (lines) => {
+      linesOfRecords = lines
+    },
+  )
+  try {
+    for await (const record of records) {
+      let lineCount = 1
+      if (reader === undefined) {
+        // A first line `sep=,` names the separator to Excel. The columns follow in the next line.
+        if (line > 1 || record.join(',').toLowerCase() !== 'sep=,') {
+          const { value, faults } = readHeader(record, format, table.delimiter)
+          if (faults) throw new CsvFileError([{ line, text: faults.join(', ') }], 1)
+          reader = value
+          lineCount += format.bank ? lineBreaksIn(record) : 0
+        }
+      } else if (record.length > 1 || record[0] !== '') {
+        const { value, faults, line: at = line } = reader.check(record, line) ?? { value: '' }
+        // In our own form a field with a line break is a fault, so only a bad record spans several lines.
+        lineCount += format.bank ? lineBreaksIn(record) : faults ? record.join('').split('\n').length - 1 : 0
+        const isOther = faults && !format.bank && /[\r\n]/.test(record.join(''))
+        if (faults) batch.faults.push({ line: at, text: isOther ? OTHER_LINE_END : faults.join(', ') })
+        else if (value !== '') {
+          batch.rows += `${line}\t${value}\n`
+          batch.rowCount += 1
+        }
+      }
+      line += lineCount
+      batch.lineCount += lineCount
+      if (batch.lineCount >= BATCH_LINES) {
+        yield batch
+        batch = emptyBatch()
+      }
+    }
+    batch.faults.push(...(reader?.end() ?? []))
+  } catch (error) {
+    if (!(error instanceof CsvError)) throw error
+    batch.faults.push({
+      // Where the quote was opened, not where the parser gave up.
+      line: table.line + linesOfRecords,
+      text: `${BROKEN_CSV}; nothing after it was checked`,
+    })
+  }
+  if (reader === undefined && batch.faults.length === 0) {
+    throw new CsvFileError([{ line: 1, text: 'the file is empty; its first line must name the columns' }], 1)
+  }
+  if (!isEnded)
+    onWarning?.(`line ${line - 1}, the last one, has no line end: where the file was cut, its last field is cut too`)
+  yield { ...batch, isLast: true }
+}
+
+const lineBreaksIn = (record: readonly string[]) => record.join().split(LINE_BREAK).length - 1
+
+const OTHER_LINE_END =
+  'a line break is inside a field, or lines do not all end as line 1 does (CRLF, LF or CR): save the file with one kind'
+const BROKEN_CSV = `a quote is never closed, a line is longer than ${MAX_RECORD_BYTES} bytes, or ${OTHER_LINE_END}`
+
+/** Line ends, as the last byte of a Buffer and as the last character of a string. */
+const LINE_ENDS: readonly unknown[] = [10, 13, '\n', '\r']
+
+/**
+ * Yields the records of the file. `onChunk` receives the last byte or character of each chunk, `onRecord` the number of lines until the
+ * end of each record, before it is yielded.
+ */
+function readRecords(
+  { csv, delimiter, trim }: Table,
+  onChunk: (last: unknown) => void,
+  onRecord: (lines: number) => void,
+): AsyncIterable<string[]> {
+  const parser = parse({
+    bom: true,
+    delimiter,
+    trim,
+    // A bank's lines may end in several ways.
+    ...(trim && { record_delimiter: ['\r\n', '\n', '\r'] }),
+    // A record of another length and a stray quote are faults of their line, not the end of the file.
+    relax_column_count: true,
+    relax_quotes: true,
+    max_record_size: MAX_RECORD_BYTES,
+    on_record(record, { lines }) {
+      onRecord(lines)
+      return record
+    },
+  })
+  // pipeline, not csv.pipe: pipeline ends the loop when reading fails, and closes the file when the loop ends.
+  startPipeline(csv, watched, parser, () => undefined)
+  return parser
+
+  async function* watched(chunks: AsyncIterable<Buffer | string>) {
+    for await (const chunk of chunks) {
+      onChunk(chunk.at(-1))
+      yield chunk
+    }
+  }
+}

@@ -1,0 +1,260 @@
+import { counted } from '../money.ts'
+
+/** The first line of a file's table, which names its columns: in our own form, or in that of a bank. */
+
+export type Checked<T> = { value: T; faults?: never } | { value?: never; faults: string[] }
+
+/**
+ * Reads the records below a header. `check` is of a record that stands in this line, undefined for one that is no row of the table; a
+ * fault may be of a `line` above. `end` returns what only the last record shows to be wrong.
+ */
+export type RecordReader = {
+  check: (record: readonly string[], line: number) => (Checked<string> & { line?: number }) | undefined
+  end: () => { line: number; text: string }[]
+}
+
+/**
+ * Format of one kind of file. A file has at least one column of each list in `required`, in any order; its first line names
+ * them, unless it is a bank's.
+ */
+export type CsvFormat = {
+  columns: readonly string[]
+  required: readonly (readonly string[])[]
+  /**
+   * Checks the `fields` of the record in this line: in the order of `columns`, empty where the file lacks the column.
+   * Returns them in the text format of COPY, without the line's number; an empty text is not stored.
+   */
+  check: (fields: readonly string[], line: number) => Checked<string>
+  bank?: BankForm
+}
+
+/** The form of a bank's file. Its table has lines above the header and below the last row, and columns that nobody asked for. */
+export type BankForm = {
+  /** The bank's names of `columns`, in their order; undefined for a column that the file does not have. */
+  names: readonly (string | undefined)[]
+  /** Whether these fields, in the order of `columns`, are meant as a row of the table. */
+  isRow: (fields: readonly string[]) => boolean
+  /** The columns of amounts among `names`. */
+  amountsAt: readonly number[]
+  /** Whether they have an amount and a reference, as rows have. */
+  isLikeRow: (fields: readonly string[]) => boolean
+  /** The column of days among `names`, and how a day is written. */
+  day: { at: number; rule: string }
+  /** Receives a fault of such records above the row in line `above`, where the balances can prove that there is none. */
+  doubt?: ((fault: { line: number; text: string; above: number }) => void) | undefined
+}
+
+/** Returns the reader of the records below this header, or every fault of the header. */
+export function readHeader(
+  header: readonly string[],
+  { columns, required, check, bank }: CsvFormat,
+  delimiter: string,
+): Checked<RecordReader> {
+  if (bank) return readBankRecords(header, bank, check, delimiter)
+  const [separator] = header.length === 1 ? (/[;|\t]/.exec(header[0] ?? '') ?? []) : []
+  if (separator !== undefined) {
+    return {
+      faults: [`fields are separated by ${separator === '\t' ? 'tabs' : `'${separator}'`}: save the file with commas`],
+    }
+  }
+  const names = header.map((name) => name.trim())
+  const faults = [
+    ...required
+      .filter((oneOf) => !oneOf.some((name) => names.includes(name)))
+      .map((oneOf) => `column ${oneOf.join(' or ')} is missing`),
+    ...names
+      .filter((name) => !columns.includes(name))
+      .map((name) => `column ${JSON.stringify(name.slice(0, 40))} is unknown`),
+    ...columns
+      .filter((name) => names.indexOf(name) !== names.lastIndexOf(name))
+      .map((name) => `column ${name} appears twice`),
+  ]
+  if (faults.length > 0) return { faults }
+  const positions = columns.map((name) => names.indexOf(name))
+  return {
+    value: {
+      check: (record, line) =>
+        record.length === names.length
+          ? check(
+              positions.map((position) => record[position] ?? ''),
+              line,
+            )
+          : { faults: [`has ${counted(record.length, 'field')}, not ${names.length}`] },
+      end: () => [],
+    },
+  }
+}
+
+/**
+ * Records that are no rows are left out: above the table's first row and below its last one, unless they look like rows that cannot
+ * be read; and between rows where they have no amount, or the balances prove that no row is missing.
+ */
+function readBankRecords(
+  header: readonly string[],
+  { names, isRow, isLikeRow, amountsAt, day, doubt }: BankForm,
+  check: CsvFormat['check'],
+  delimiter: string,
+): Checked<RecordReader> {
+  const several = names.filter((name) => name !== undefined && isOneOfSeveral(header, name, names))
+  if (several.length > 0)
+    return { faults: several.map((name) => `names ${name} more than once: give ${name}#1 or ${name}#2 in the layout`) }
+  const positions = positionsOf(header, names)
+  const fewest = Math.max(...positions) + 1
+  const dayAt = positions[day.at] as number
+  const isHeader = (record: readonly string[]) =>
+    positions.every((at) => at < 0 || comparable(record[at] ?? '') === comparable(header[at] ?? ''))
+  const isOtherHeader = (record: readonly string[]) => {
+    const written = record.map(cleaned).filter((field) => field !== '')
+    return written.length >= 3 && WORDS.test(record[dayAt] ?? '') && written.every((field) => WORDS.test(field))
+  }
+  const unread: { line: number; text: string }[] = []
+  let hasRows = false
+  let first: { line: number; text: string } | undefined
+  let last: { line: number; text: string } | undefined
+  let between: Between | undefined
+
+  /** Remembers a record that is no row. */
+  function leaveOut(record: readonly string[], fields: readonly string[], line: number): void {
+    const text = record.join(' ')
+    if (!/[\p{L}\d]/u.test(text)) return
+    const written = fields[day.at] || record.find((field) => field.trim() !== '') || ''
+    first ??= { line, text: `${NO_ROW} ${JSON.stringify(written.slice(0, 40))} is no day: ${day.rule}` }
+    // A narration may have such words; in the field of the day they are no misread day.
+    const isOfTotals = record.some((field) => OF_TOTALS.test(field)) && !/^\d/.test(written)
+    if (isLikeRow(fields) && !isOfTotals) last ??= { line, text: `has an amount, but no day: ${day.rule}` }
+    if (!hasRows) return
+    between ??= { line, repeatsHeader: false, hasText: false }
+    if (isHeader(record)) between.repeatsHeader = true
+    else if (isOtherHeader(record)) between.otherHeader ??= line
+    else if (amountsAt.some((at) => /[1-9]/.test(fields[at] ?? ''))) between.amountIn ??= line
+    else if (!PAGE.test(text)) between.hasText = true
+  }
+
+  const value: RecordReader = {
+    check(record, line) {
+      if (record.some((field) => field.includes('\ufffd'))) return { faults: [NOT_UTF8] }
+      const fields = positions.map((position) => cleaned(record[position] ?? ''))
+      if (!isRow(fields)) {
+        leaveOut(record, fields, line)
+        return undefined
+      }
+      if (!hasRows && last) unread.push(last)
+      hasRows = true
+      last = undefined
+      const fault = between && faultBetween(between, line, doubt !== undefined)
+      between = undefined
+      if (fault && doubt) doubt({ ...fault, above: line })
+      else if (fault) return { faults: [fault.text], line: fault.line }
+      if (swallowsRow(record)) return { faults: ['has a quote that is not closed'] }
+      if (record.length < fewest || record.slice(header.length).some((field) => field.trim() !== '')) {
+        return { faults: [`has ${counted(record.length, 'field')}, not ${header.length}`] }
+      }
+      const cut = amountsAt.find((at) => isCutAtComma(record, positions[at] as number))
+      if (cut !== undefined) return { faults: [`${names[cut]} ${CUT_AT_COMMA}`] }
+      const rounded = names.flatMap((name, index) =>
+        ROUNDED.test(fields[index] as string) ? [`${name} ${ROUNDED_RULE}`] : [],
+      )
+      return rounded.length > 0 ? { faults: rounded } : check(fields, line)
+    },
+    end: () => (hasRows ? [...unread, ...(last ? [last] : [])] : first ? [first] : []),
+  }
+  return { value }
+
+  /** Whether the amount at this place goes on in a field of no column, which the comma of its thousands has made. */
+  function isCutAtComma(record: readonly string[], at: number): boolean {
+    const isFree = record.length > header.length || (header[at + 1] ?? '').trim() === ''
+    return (
+      delimiter === ',' &&
+      isFree &&
+      !positions.includes(at + 1) &&
+      /(?<!\d)[1-9]\d{0,2}$/.test(cleaned(record[at] ?? '')) &&
+      /^(?:\d{2},){0,3}\d{3}(?:\.\d*)?(?:,|$)/.test(
+        record
+          .slice(at + 1)
+          .map(cleaned)
+          .join(),
+      )
+    )
+  }
+
+  /** Whether a field has swallowed the line after, since its quote is not closed: a day stands in it, where one stands in rows. */
+  function swallowsRow(record: readonly string[]): boolean {
+    const hasDay = (fields: readonly string[]) =>
+      isRow(names.map((_, at) => (at === day.at ? (fields[dayAt] ?? '') : '')))
+    return record.some((field, at) => {
+      const [rest = '', ...others] = field.split(LINE_BREAK).map((line) => line.split(delimiter))
+      return (
+        others.some((fields) => fields.length > 1 && hasDay(fields)) ||
+        (others.length > 0 && dayAt > at && hasDay([...record.slice(0, at), ...rest]))
+      )
+    })
+  }
+}
+
+/** Records between two rows that are none: the line of the first of them, of the first that has an amount, and of another table's header. */
+type Between = { line: number; amountIn?: number; otherHeader?: number; repeatsHeader: boolean; hasText: boolean }
+
+/** What is wrong with them above the row in line `below`. A header that is repeated alone begins a page; others may begin another file. */
+function faultBetween(
+  { line, amountIn, otherHeader, repeatsHeader, hasText }: Between,
+  below: number,
+  isProvable: boolean,
+) {
+  if (repeatsHeader && (isProvable || hasText || amountIn !== undefined)) {
+    const text = `is a row below the table, which ends in line ${line}: two files in one?`
+    return { line: below, text: isProvable ? `${text} The balance does not follow from the row above` : text }
+  }
+  if (otherHeader !== undefined) return { line: otherHeader, text: OTHER_HEADER }
+  return amountIn === undefined ? undefined : { line: amountIn, text: AMOUNT_BETWEEN_ROWS }
+}
+
+/** A field of words alone, as in a header. */
+const WORDS = /^(?=.*\p{L})\D+$/su
+const OTHER_HEADER =
+  'names other columns than the header of the table, and rows follow: import the two tables as two files'
+const CUT_AT_COMMA = 'is cut at a comma: amounts with commas must be in quotes'
+const PAGE = /^\W*page\b/i
+const AMOUNT_BETWEEN_ROWS =
+  'stands between rows and has an amount, but is no row of the table: correct its day, or delete the line if it is a total'
+const NO_ROW = 'no line below the header is a row that can be read; in this one, the first,'
+/** Words of lines that sum up others. */
+const OF_TOTALS = /total|balance|summary|opening|closing|brought|carried|forward|\b[bc]\/[fd]\b|\bpage\b/i
+export const NOT_UTF8 = 'is not UTF-8, but perhaps Windows-1252: save the file as UTF-8'
+export const LINE_BREAK = /\r\n|\n|\r/
+
+const ROUNDED_RULE =
+  'was made a number by a spreadsheet, and has lost digits: get the file again, and open the column as text'
+
+const NUMBERED = /^(.*)#([1-9])$/
+
+/** Whether the header has several columns of this name, and neither the name nor another one of the layout says which one it is. */
+function isOneOfSeveral(header: readonly string[], name: string, names: readonly (string | undefined)[]): boolean {
+  const isNumbered = names.some((one) => comparable(NUMBERED.exec(one ?? '')?.[1] ?? '') === comparable(name))
+  return !NUMBERED.test(name) && !isNumbered && header.filter((one) => comparable(one) === comparable(name)).length > 1
+}
+
+/** Where each of `names` stands in the header; -1 for undefined. `Amount#2` is the second column of this name. */
+export function positionsOf(header: readonly string[], names: readonly (string | undefined)[]): number[] {
+  const found = header.map(comparable)
+  return names.map((name) => {
+    if (name === undefined) return -1
+    const [, base = name, nth = '1'] = NUMBERED.exec(name) ?? []
+    return found.map((one, at) => (one === comparable(base) ? at : -1)).filter((at) => at >= 0)[Number(nth) - 1] ?? NaN
+  })
+}
+
+const comparable = (name: string) => cleaned(name).replace(/\s+/g, ' ').toLowerCase()
+
+/**
+ * The field without blanks around it, and without what makes it a text for spreadsheets: `="0123"`, `'0123` and `'0123'`. A dash is
+ * nothing. Characters that nobody sees are left out.
+ */
+const cleaned = (field: string) =>
+  field
+    .replace(/[\u200b-\u200f\u2060\ufeff]/g, '')
+    .trim()
+    .replace(/^(?:="(.*)"|'(.*?)'?|-)$/s, '$1$2')
+    .trim()
+
+/** A number as a spreadsheet writes it that has too many digits. */
+const ROUNDED = /^\d(?:\.\d+)?E\+\d+$/i

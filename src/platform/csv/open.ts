@@ -1,0 +1,133 @@
+import type { Readable } from 'node:stream'
+import { parse } from 'csv-parse/sync'
+import { type BankForm, type Checked, NOT_UTF8, positionsOf } from './header.ts'
+
+/** Finds the table in a file: its encoding, what separates its fields, and the line of its header. */
+
+/** The lines of a bank's file among which its header must be, and the bytes that are read for them. */
+const MOST_LINES_BEFORE = 600
+const MOST_BYTES_BEFORE = 256 * 1024
+/** Most lines of one header, whose names may have line breaks in quotes. */
+const MOST_LINES_OF_HEADER = 60
+
+/** A file from its header on: the line of the header, counted from 1, what separates its fields, and whether blanks around them count. */
+export type Table = { csv: AsyncIterable<Buffer | string>; line: number; delimiter: string; trim: boolean }
+
+type Chunks = AsyncIterator<Buffer | string>
+
+/**
+ * Opens a file at its header: in our own form the first line, in a bank's one of the first 600. Returns why the file is no table: it
+ * is no text, or lacks columns of the bank's form, in the line which has most of them.
+ */
+export async function openTable(csv: Readable, bank: BankForm | undefined): Promise<Checked<Table>> {
+  let chunks: Chunks = csv[Symbol.asyncIterator]()
+  // A byte order mark has two bytes.
+  let { head, isAll } = await readAhead(chunks, 2)
+  const utf16 = encodingOf(head)
+  if (utf16 !== undefined) {
+    chunks = decoded(following(head, chunks), utf16)
+    ;({ head, isAll } = await readAhead(chunks, 1))
+  }
+  if (bank && !isAll) {
+    const more = await readAhead(chunks, MOST_BYTES_BEFORE - head.length)
+    head = Buffer.concat([head, more.head])
+  }
+  const noText = whyNoText(head.toString('latin1', 0, 32))
+  if (noText !== undefined) return { faults: [`the file is ${noText}`] }
+  if (bank === undefined) return { value: { csv: following(head, chunks), line: 1, delimiter: ',', trim: false } }
+  const found = findHeader(head, bank)
+  // What was read may end inside a character.
+  if (found.faults)
+    return head.subarray(0, -4).toString().includes('\ufffd')
+      ? { faults: [...found.faults, `the file ${NOT_UTF8}`] }
+      : found
+  const { start, ...place } = found.value
+  return { value: { csv: following(head.subarray(start), chunks), ...place, trim: true } }
+}
+
+/** Reads until there are `bytes`, or the file ends. */
+async function readAhead(chunks: Chunks, bytes: number): Promise<{ head: Buffer; isAll: boolean }> {
+  const read: Buffer[] = []
+  let size = 0
+  while (size < bytes) {
+    const { value, done } = await chunks.next()
+    if (done) return { head: Buffer.concat(read), isAll: true }
+    read.push(Buffer.from(value))
+    size += (read.at(-1) as Buffer).length
+  }
+  return { head: Buffer.concat(read), isAll: false }
+}
+
+async function* following(head: Buffer, chunks: Chunks): AsyncGenerator<Buffer | string> {
+  yield head
+  for await (const chunk of { [Symbol.asyncIterator]: () => chunks }) yield chunk
+}
+
+/** The encoding that a byte order mark names; undefined for UTF-8, and where there is none. */
+function encodingOf(head: Buffer): 'utf-16le' | 'utf-16be' | undefined {
+  const mark = head.toString('latin1', 0, 2)
+  return mark === '\xff\xfe' ? 'utf-16le' : mark === '\xfe\xff' ? 'utf-16be' : undefined
+}
+
+async function* decoded(chunks: AsyncIterable<Buffer | string>, encoding: string): AsyncGenerator<Buffer> {
+  const decoder = new TextDecoder(encoding)
+  for await (const chunk of chunks) yield Buffer.from(decoder.decode(Buffer.from(chunk), { stream: true }))
+  yield Buffer.from(decoder.decode())
+}
+
+/** Where the header of this form begins in `head`, by bytes and by lines from 1. */
+function findHeader(head: Buffer, { names }: BankForm): Checked<{ start: number; line: number; delimiter: string }> {
+  const wanted = names.filter((name) => name !== undefined)
+  const lines = head.toString('latin1').split(/(?<=\r\n|\n|\r(?!\n))/, MOST_LINES_BEFORE + MOST_LINES_OF_HEADER)
+  let missing: string[] = wanted
+  let start = 0
+  for (const [index, line] of lines.slice(0, MOST_LINES_BEFORE).entries()) {
+    const record = Buffer.from(wholeRecord(lines, index), 'latin1').toString()
+    for (const delimiter of [',', '\t', ';', '|']) {
+      const positions = positionsOf(splitRecord(record, delimiter), wanted)
+      const missingHere = wanted.filter((_, at) => Number.isNaN(positions[at]))
+      if (missingHere.length === 0) return { value: { start, line: index + 1, delimiter } }
+      if (missingHere.length < missing.length) missing = missingHere
+    }
+    start += line.length
+  }
+  return {
+    faults: [
+      `no line among the first ${MOST_LINES_BEFORE} names every column of the layout: ${missing.join(', ')} is missing`,
+    ],
+  }
+}
+
+/** The line of this index, with those after it while a quote is open. */
+function wholeRecord(lines: readonly string[], index: number): string {
+  let record = lines[index] as string
+  for (let next = 1; next < MOST_LINES_OF_HEADER && (record.split('"').length - 1) % 2 === 1; next += 1) {
+    const line = lines[index + next]
+    if (line === undefined) break
+    record += line
+  }
+  return record
+}
+
+function splitRecord(record: string, delimiter: string): string[] {
+  try {
+    const options = { delimiter, bom: true, trim: true, relax_quotes: true, relax_column_count: true }
+    return (parse(record.trimEnd(), options) as string[][])[0] ?? []
+  } catch {
+    // A quote that is not closed: no header.
+    return []
+  }
+}
+
+/** What a file is that is no text, by its first bytes, with the way to get text; undefined for text. */
+function whyNoText(start: string): string | undefined {
+  if (start.startsWith('PK')) return `an Excel workbook (.xlsx): ${SAVE_AS_CSV}`
+  if (start.startsWith('\xd0\xcf\x11\xe0')) return `an Excel workbook (.xls): ${SAVE_AS_CSV}`
+  if (start.startsWith('%PDF')) return 'a PDF: get it from the bank as CSV or text'
+  if (/^(?:\xef\xbb\xbf)?\s*</.test(start))
+    return `a web page, whatever its name says: open it in a spreadsheet and ${SAVE_AS_CSV}`
+  if (start.includes('\0')) return 'UTF-16 without a byte order mark, or no text: save it as UTF-8'
+  return undefined
+}
+
+const SAVE_AS_CSV = 'save it as CSV, with the columns of references and UTRs as text, or get CSV from the bank'

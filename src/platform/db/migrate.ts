@@ -1,0 +1,198 @@
+import { existsSync } from 'node:fs'
+import { readdir, readFile } from 'node:fs/promises'
+import { join, parse } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import pg from 'pg'
+import { DEADLOCK_DETECTED, hasState, LOCK_NOT_AVAILABLE, UNDEFINED_TABLE } from './outage.ts'
+import { type Queryable, setLocally } from './pool.ts'
+import { splitStatements } from './statements.ts'
+
+// The migrations lie three folders up from this file. In the bundle, dist, they lie one folder up.
+const FOLDER = ['../../../migrations', '../migrations']
+  .map((path) => fileURLToPath(new URL(path, import.meta.url)))
+  .find(existsSync) as string
+const CONNECT_TIMEOUT_MS = 10_000
+
+/**
+ * Longest wait of one statement for a table, behind which payments wait too. Shorter than the deadlock_timeout of 0.2 s that
+ * roles.sql gives the service, and than PostgreSQL's own of 1 s: in a deadlock with a payment the migration gives up first,
+ * unless the payment had waited for the difference when the deadlock arose.
+ */
+const LOCK_TIMEOUT_MS = 100
+/** Pause before the next try: payments are delayed for at most a fiftieth of the time. */
+const LOCK_PAUSE_MS = 5_000
+/** Wait for another run until the operator is shown the process that holds its lock. Payments do not wait for that lock. */
+const RUN_TIMEOUT_MS = 5_000
+
+/** The advisory lock of all runs. Releases share the number, so that runs of two releases wait for each other. */
+const LOCK_ID = 7_241_865_325_823_964
+
+/** The oldest major version of PostgreSQL that the service supports. The tests run on this one and the newest. */
+const OLDEST_SERVER = 15
+
+let namesInFolder: Promise<string[]> | undefined
+
+/**
+ * Brings the schema up to date and returns the names of the migrations that were applied now, in order. Throws an Error
+ * with both versions when the server is older than OLDEST_SERVER. Concurrent runs wait for one another, and each
+ * migration is applied once.
+ *
+ * While a statement waits for a lock on a table, every later query of that table waits behind it. The statement
+ * therefore waits briefly; then its migration is rolled back and tried again after a pause, without limit: pg_dump may
+ * hold its locks for hours, and an upgrade must not stop half-way. `onWait` notifies the operator, who may press Ctrl-C.
+ */
+export async function migrate(
+  databaseUrl: string,
+  { folder = FOLDER, onWait = silent }: { folder?: string; onWait?: (message: string) => void } = {},
+): Promise<string[]> {
+  const client = await connectAlone(databaseUrl)
+  try {
+    await refuseOldServer(client)
+    const names = await readNames(folder)
+    const applied: string[] = []
+    for (;;) {
+      await beginAlone(client, onWait)
+      try {
+        const name = await applyNext(client, folder, names)
+        if (name === undefined) return applied
+        applied.push(name)
+      } catch (error) {
+        if (!hasState(error, LOCK_NOT_AVAILABLE, DEADLOCK_DETECTED)) throw error
+        await client.query('rollback')
+        const holder = describe(await findHolders(client, LONG_HOLDERS, LOCK_TIMEOUT_MS)) ?? 'another transaction'
+        onWait(`waiting for a table that ${holder} has locked; next try in ${LOCK_PAUSE_MS / 1_000} s`)
+        await sleep(LOCK_PAUSE_MS)
+      }
+    }
+  } finally {
+    await client.end()
+  }
+}
+
+/** The operator's limits for sessions must not end the building of an index, or the wait for another run. */
+const UNLIMITED = ['statement_timeout = 0', 'idle_in_transaction_session_timeout = 0']
+
+/**
+ * Begins a transaction that excludes every other run until its end. The lock is not the session's, because a session behind
+ * PgBouncer outlives its client and would hold the lock for ever, nor that of a second connection, which a pool of one lacks.
+ */
+async function beginAlone(client: pg.Client, onWait: (message: string) => void): Promise<void> {
+  for (;;) {
+    // Each statement sees what the run before has committed, whatever the operator's default is.
+    await client.query('begin isolation level read committed')
+    await setLocally(client, [...UNLIMITED, `lock_timeout = ${RUN_TIMEOUT_MS}`])
+    try {
+      await client.query('select pg_advisory_xact_lock($1)', [LOCK_ID])
+      return await setLocally(client, [`lock_timeout = ${LOCK_TIMEOUT_MS}`])
+    } catch (error) {
+      if (!hasState(error, LOCK_NOT_AVAILABLE)) throw error
+      await client.query('rollback')
+      const holders = await findHolders(client, RUN_HOLDERS, LOCK_ID)
+      const end = holders.map(({ pid }) => `select pg_terminate_backend(${pid})`).join('; ')
+      if (holders.length === 0) continue
+      onWait(
+        `waiting for another ops migrate, whose lock ${describe(holders)} holds. If no ops migrate is running, end that process: ${end}`,
+      )
+    }
+  }
+}
+
+/** Applies the first pending one of the migrations `names` and commits. Returns its name; undefined if none is pending. */
+async function applyNext(client: pg.Client, folder: string, names: readonly string[]): Promise<string | undefined> {
+  await client.query(
+    `create table if not exists public.schema_migrations
+       (id serial primary key, name varchar(255) not null, run_on timestamp not null)`,
+  )
+  const applied = await appliedMigrations(client)
+  const name = names.find((one) => !applied.has(one))
+  if (name !== undefined) {
+    // Each statement is a message of its own, because Citus rejects several in one.
+    const statements = splitStatements(await readFile(join(folder, `${name}.sql`), 'utf8'))
+    for (const statement of statements) await client.query(statement)
+    await client.query('insert into public.schema_migrations (name, run_on) values ($1, now())', [name])
+  }
+  await client.query('commit')
+  return name
+}
+
+type Holder = { pid: number; name: string | null }
+
+async function findHolders(client: pg.Client, query: string, value: number): Promise<Holder[]> {
+  return (await client.query<Holder>(query, [value])).rows
+}
+
+/** The session that holds the advisory lock `$1`, which pg_locks shows in two halves. */
+const RUN_HOLDERS = `
+  select pid, application_name as name
+    from pg_locks
+    left join pg_stat_activity using (pid)
+   where locktype = 'advisory' and granted and objsubid = 1
+     and classid = ($1::bigint >> 32)::oid and objid = ($1::bigint & 4294967295)::oid
+     and database = (select oid from pg_database where datname = current_database())`
+
+/** Sessions that wait for no lock and have used tables for `$1` ms or longer, oldest first. PostgreSQL may hide the age of another role's session. */
+const LONG_HOLDERS = `
+  select pid, application_name as name
+    from pg_stat_activity
+   where pid <> pg_backend_pid() and wait_event_type is distinct from 'Lock'
+     and coalesce(xact_start <= clock_timestamp() - $1 * interval '1 ms', true)
+     and pid in (select l.pid
+                   from pg_locks l
+                   join pg_class c on c.oid = l.relation
+                  where l.granted and c.relnamespace = 'public'::regnamespace
+                    and l.database = (select oid from pg_database where datname = current_database()))
+   order by xact_start nulls last
+   limit 3`
+
+function describe(holders: readonly Holder[]): string | undefined {
+  if (holders.length === 0) return undefined
+  return holders.map(({ pid, name }) => `process ${pid}${name ? ` (${name})` : ''}`).join(' or ')
+}
+
+/** Connects outside the service's pools, for changes of the schema. */
+export async function connectAlone(databaseUrl: string): Promise<pg.Client> {
+  const client = new pg.Client({
+    connectionString: databaseUrl,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    keepAlive: true,
+  })
+  // A lost connection fails the next statement; without a listener for its error event it would end the process.
+  client.on('error', silent)
+  await client.connect()
+  return client
+}
+
+const silent = () => undefined
+
+/** Compares server_version_num, such as 150018; server_version is such as `15.18 (Debian 15.18-0+deb12u1)`. */
+async function refuseOldServer(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ number: number; text: string }>(
+    `select current_setting('server_version_num')::int as number, current_setting('server_version') as text`,
+  )
+  const [{ number, text } = { number: 0, text: 'unknown' }] = rows
+  if (number >= OLDEST_SERVER * 10_000) return
+  throw new Error(`this database is PostgreSQL ${text}, and the service needs ${OLDEST_SERVER} or newer`)
+}
+
+/** Names of the migrations that this code expects and the database lacks, in order. */
+export async function pendingMigrations(db: Queryable): Promise<string[]> {
+  namesInFolder ??= readNames(FOLDER)
+  const [expected, applied] = await Promise.all([namesInFolder, appliedMigrations(db)])
+  return expected.filter((name) => !applied.has(name))
+}
+
+export async function appliedMigrations(db: Queryable): Promise<Set<string>> {
+  try {
+    const { rows } = await db.query<{ name: string }>('select name from public.schema_migrations')
+    return new Set(rows.map(({ name }) => name))
+  } catch (error) {
+    if (hasState(error, UNDEFINED_TABLE)) return new Set()
+    throw error
+  }
+}
+
+async function readNames(folder: string): Promise<string[]> {
+  const files = (await readdir(folder)).map((file) => parse(file))
+  return files.flatMap(({ ext, name }) => (ext === '.sql' ? [name] : [])).sort()
+}

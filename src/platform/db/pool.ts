@@ -1,0 +1,157 @@
+import type { Socket } from 'node:net'
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import { LIMITS, type Limits } from '../../limits.ts'
+import { LOST_COMMIT } from './outage.ts'
+import { createPreparingPool, goOnWithoutNames, sendsNames } from './prepared.ts'
+
+export type Database = pg.Pool
+
+/** Time after which an idle connection is closed, so that connections of a burst are soon free for other instances. */
+const IDLE_TIMEOUT_MS = 10_000
+
+/** A pool, or one client inside a transaction. */
+export type Queryable = Pick<pg.Pool, 'query'>
+
+type PoolOptions = { url: string; size: number; log: Pick<Logger, 'warn'> } & Partial<Limits['database']>
+
+/**
+ * A pool of at most `size` connections to `url`, opened when queries need them. The limits of LIMITS.database are the
+ * default; a `queryTimeoutMs` of 0 means no limit.
+ */
+export function createPool({ url, size, log, ...limits }: PoolOptions): Database {
+  const { connectTimeoutMs, queryTimeoutMs } = { ...LIMITS.database, ...limits }
+  const options = {
+    connectionString: url,
+    max: size,
+    connectionTimeoutMillis: connectTimeoutMs,
+    idleTimeoutMillis: IDLE_TIMEOUT_MS,
+    ...(queryTimeoutMs > 0 && { query_timeout: queryTimeoutMs }),
+    keepAlive: true,
+  }
+  const onNameless = () => log.warn('PgBouncer knows no prepared statements: set its max_prepared_statements to 100')
+  const pool = createPreparingPool(options, onNameless)
+  // Without a listener the error of a lost connection would end the process.
+  const onLost = (error: Error) => log.warn({ error: error.message }, 'database connection lost')
+  pool.on('error', onLost)
+  // A listener for each client, because the pool does not listen for errors of a client that is checked out.
+  pool.on('connect', (client) => client.on('error', onLost))
+  closeIdleOnSilence(pool)
+  return pool
+}
+
+/** A pool for each kind of work, so that no kind takes another's connections. A `replica`, if there is one, serves lists. */
+export type Pools = Record<'creates' | 'keys' | 'requests' | 'reports' | 'due' | 'pages' | 'lists', Database> & {
+  replica?: Database
+}
+
+export function createPools(
+  { url, readUrl, requests }: { url: string; readUrl?: string | undefined; requests: number },
+  log: Pick<Logger, 'warn'>,
+  { database, pools }: Pick<Limits, 'database' | 'pools'> = LIMITS,
+): Pools {
+  const pool = (size: number, of: Partial<PoolOptions> = {}) => createPool({ url, size, log, ...database, ...of })
+  // A list takes as long as its reader takes; lists/list-operation.ts cuts off readers that are too slow.
+  const unlimited = { queryTimeoutMs: 0 }
+  return {
+    creates: pool(pools.creates),
+    keys: pool(pools.keys),
+    requests: pool(requests),
+    reports: pool(pools.reports),
+    // The wait for a connection may be ten times as long, because no caller waits for an answer, and up to 2,000 queues that are
+    // due at once are claimed one after the other.
+    due: pool(pools.due, { connectTimeoutMs: 10 * database.connectTimeoutMs }),
+    pages: pool(pools.pages),
+    lists: pool(pools.lists, unlimited),
+    ...(readUrl !== undefined && { replica: pool(pools.lists, { ...unlimited, url: readUrl }) }),
+  }
+}
+
+/**
+ * Closes the idle connections when a statement gets no answer: most likely they are dead too, and each would cost a request its
+ * whole time-out.
+ */
+function closeIdleOnSilence(pool: pg.Pool) {
+  const idle = new Set<pg.PoolClient>()
+  pool.on('acquire', (client) => idle.delete(client))
+  pool.on('remove', (client) => idle.delete(client))
+  pool.on('release', (error, client) => {
+    if (!error) idle.add(client)
+    // The pool has no method to close idle connections, but removes a connection whose socket ends.
+    else if (isSilence(error)) for (const one of idle) socketOf(one).destroy(new Error(SILENCE))
+  })
+}
+
+/** pg's error for a statement without an answer in time. */
+const SILENCE = 'Query read timeout'
+const isSilence = (error: unknown): error is Error => error instanceof Error && error.message === SILENCE
+
+const socketOf = (client: pg.PoolClient) => (client as unknown as { connection: { stream: Socket } }).connection.stream
+
+export type Ending<T> = {
+  /** Called in the tick in which `commit` is sent. Throws when the caller already has an answer, to roll back. */
+  claim: () => void
+  /** Queries on another connection whether `result` is stored, after the answer to `commit` was lost. */
+  isStored: (result: T) => Promise<boolean>
+}
+
+/**
+ * Runs `work` in a transaction, which is rolled back when `work` throws. `work` is begun again when PgBouncer knows no prepared
+ * statements. A connection in an unknown state is closed, not released. Without `ending`, a lost answer to `commit` rejects,
+ * whether or not the commit succeeded.
+ */
+export async function inTransaction<T>(
+  db: Database,
+  work: (client: pg.PoolClient) => Promise<T>,
+  ending?: Ending<T>,
+): Promise<T> {
+  const isNamed = sendsNames(db)
+  const client = await db.connect()
+  let result: T
+  try {
+    await client.query('begin')
+    result = await work(client)
+    ending?.claim()
+  } catch (error) {
+    // A silent connection is closed without a rollback, for whose answer the request would wait as long again.
+    if (isSilence(error)) client.release(error)
+    else await client.query('rollback').then(() => client.release(), client.release)
+    if (isNamed && goOnWithoutNames(db, error)) return inTransaction(db, work, ending)
+    throw error
+  }
+  try {
+    await commit(client)
+    client.release()
+  } catch (error) {
+    client.release(error as Error)
+    // A result that is not found proves nothing, because the commit may still be under way.
+    if (!(await ending?.isStored(result).catch(() => false))) throw error
+  }
+  return result
+}
+
+/**
+ * Commits, and throws when the outcome is unknown: Citus reports a commit that lost a node as a success, with a
+ * warning. A change of rows in several steps therefore has to run in `inTransaction`.
+ */
+async function commit(client: pg.PoolClient): Promise<void> {
+  const notices: string[] = []
+  const onNotice = ({ message = '' }: { message?: string | undefined }) => notices.push(message)
+  client.on('notice', onNotice)
+  await client.query('commit').finally(() => client.off('notice', onNotice))
+  const lost = notices.find((message) => message.startsWith(LOST_COMMIT))
+  if (lost !== undefined) throw new Error(lost)
+}
+
+/** Sets `settings` for the transaction, each in a query of its own: Citus sends a query with all its statements to each node. */
+export async function setLocally(client: Queryable, settings: readonly string[]): Promise<void> {
+  for (const setting of settings) await client.query(`set local ${setting}`)
+}
+
+/** Runs `read`; PostgreSQL itself ends its statements after `limitMs`. The pool's time-out would leave them running. */
+export function readBriefly<T>(db: Database, limitMs: number, read: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+  return inTransaction(db, async (client) => {
+    await client.query(`set local statement_timeout = ${limitMs}`)
+    return read(client)
+  })
+}

@@ -1,0 +1,66 @@
+import { randomUUID } from 'node:crypto'
+import { type Server, STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { ConnectionError } from 'fastify'
+import { badRequest, type Failure, headersTooLarge, methodNotAllowed, requestTimeout } from '../../errors.ts'
+import { fail } from './envelope.ts'
+import type { RequestLog } from './request-log.ts'
+
+/** Answers CONNECT and an unknown Expect with the API's JSON envelope, which Node.js' own handling of them lacks. */
+export function answerAll(server: Server, requestLog: RequestLog) {
+  // A request with an unknown Expect is handled like any other, so that error-handler.ts refuses it.
+  server.on('checkExpectation', (request, response) => server.emit('request', request, response))
+  server.on('connect', (_request, socket) => {
+    // On CONNECT Node.js removes its own listeners. Without an error listener a reset would end the process.
+    socket.on('error', () => socket.destroy())
+    refuse(socket, methodNotAllowed(['GET', 'POST']), requestLog)
+  })
+}
+
+/** Answers bytes that are not HTTP, and closes the connection, because the next request's start cannot be found. */
+export function refuseBrokenHttp(error: ConnectionError, socket: Socket, requestLog: RequestLog) {
+  if (error.code === 'ECONNRESET' || socket.destroyed) return
+  // A connection without a single byte is closed without an answer. Browsers open connections in advance, and would
+  // take an answer for the answer to their next request.
+  if (socket.bytesRead === 0) socket.destroy()
+  else refuse(socket, failureOf(error.code), requestLog)
+}
+
+function failureOf(code: string | undefined): Failure {
+  if (code === 'HPE_HEADER_OVERFLOW') return headersTooLarge()
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return requestTimeout()
+  return badRequest('What arrived is not HTTP/1.1')
+}
+
+/**
+ * Answers `failure`. When an answer has begun, or an earlier request waits for one, the connection is only closed: a
+ * proxy would take a second answer to one request for the answer to the next request, perhaps another client's.
+ */
+function refuse(socket: Duplex, failure: Failure, requestLog: RequestLog) {
+  const latest = requestLog.latestAnswers.get(socket)
+  const id = randomUUID()
+  const body = JSON.stringify(fail(failure))
+  const headers = {
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': String(Buffer.byteLength(body)),
+    'cache-control': 'no-store',
+    'x-request-id': id,
+    ...failure.headers,
+    connection: 'close',
+  }
+  if (latest && !latest.req.complete && !latest.headersSent) {
+    // setHeaders, because the log reads x-request-id from the response, where writeHead alone does not store headers.
+    latest
+      .setHeaders(new Map(Object.entries(headers)))
+      .writeHead(failure.statusCode)
+      .end(body)
+  } else if (socket.writable && (!latest || (latest.req.complete && latest.writableFinished))) {
+    requestLog.noRequest(id, failure.statusCode)
+    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
+    const statusLine = `HTTP/1.1 ${failure.statusCode} ${STATUS_CODES[failure.statusCode]}`
+    socket.end([statusLine, ...lines, '', body].join('\r\n'), () => socket.destroy())
+  } else {
+    socket.destroy()
+  }
+}

@@ -1,0 +1,133 @@
+import type { IncomingMessage } from 'node:http'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Logger } from 'pino'
+import {
+  AcquirerError,
+  badRequest,
+  expectationFailed,
+  Failure,
+  improperHost,
+  internalError,
+  methodNotAllowed,
+  notFound,
+  payloadTooLarge,
+  tooManyHeaders,
+  unauthorized,
+  unavailable,
+  unsupportedMediaType,
+} from '../../errors.ts'
+import type { Limits } from '../../limits.ts'
+import { fail } from './envelope.ts'
+import type { RequestLog } from './request-log.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Makes an HTML page in place of the JSON envelope, for routes that people open in a browser. */
+    refusalPage?: (failure: Failure, request: FastifyRequest) => { headers: Record<string, string>; body: string }
+    /** The route's own 503, for callers who have to do more than repeat the request. */
+    unavailable?: Failure
+  }
+}
+
+export type ErrorHandling = {
+  log: Logger
+  requestLog: RequestLog
+  isOutage: (error: unknown) => boolean
+  limits: Pick<Limits, 'connections' | 'body'>
+}
+
+/**
+ * Answers errors of handlers, unknown paths and methods, and Fastify's own refusals with an envelope; broken-http.ts
+ * answers bytes that are not HTTP. Returns the function that finds the fault of a request before its body is read.
+ */
+export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandling) {
+  const routes: { pattern: RegExp; methods: string[] }[] = []
+  app.addHook('onRoute', ({ method, url }) => {
+    // A parameter such as `:orderId` matches one segment of a path.
+    const pattern = new RegExp(`^${url.replace(/[.*]/g, '\\$&').replace(/:\w+/g, '[^/]+')}$`)
+    routes.push({ pattern, methods: [method].flat() })
+  })
+  app.setErrorHandler((error, request, reply) => refuse(error, request, reply, handling))
+  app.setNotFoundHandler((request) => {
+    throw nothingHere(request.url)
+  })
+  return ({ raw, is404, url }: FastifyRequest): Failure | undefined => {
+    // rawHeaders contains each header as two items, its name and its value.
+    const { headers } = handling.limits.connections
+    if (raw.rawHeaders.length > 2 * headers) return tooManyHeaders(headers)
+    if (!hasProperHost(raw)) return improperHost()
+    if (raw.headers.expect !== undefined && !/100-continue/i.test(raw.headers.expect)) return expectationFailed()
+    return is404 ? nothingHere(url) : undefined
+  }
+
+  function nothingHere(url: string): Failure {
+    // decodeURI cannot throw, because the router has already decoded this URL. Scheme and host are removed: a client
+    // that takes this service for a proxy sends them before the path.
+    const path = decodeURI(url.replace(/^https?:\/\/[^/?#]*/i, '').split(/[?#]/, 1)[0] ?? '')
+    const methods = routes.flatMap(({ pattern, methods }) => (pattern.test(path) ? methods : []))
+    return methods.length > 0 ? methodNotAllowed([...new Set(methods)].sort()) : notFound()
+  }
+}
+
+/** Answers URLs that the router refuses before any hook has run, such as broken percent-encoding. */
+export function refuseBadUrl(error: Error, request: FastifyRequest, reply: FastifyReply, handling: ErrorHandling) {
+  handling.requestLog.track(request, reply)
+  // The connection is closed, because the rest of the request was not read.
+  reply.headers({ 'x-request-id': request.id, 'cache-control': 'no-store', connection: 'close' })
+  refuse(error, request, reply, handling)
+}
+
+function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply, handling: ErrorHandling) {
+  const { config } = request.routeOptions
+  const failure = toFailure(error, handling)
+  if (error instanceof AcquirerError) request.accountKind = error.accountKind
+  // A Failure is in the request's log line already, and an AcquirerError was logged by the acquirer's client. Errors
+  // after the caller has disconnected are too common to be logged.
+  const isLogged = error === failure || error instanceof AcquirerError
+  if (!isLogged && failure.statusCode >= 500 && !reply.raw.destroyed) {
+    // Only these fields are logged, because `detail` of a PostgreSQL error contains the row with the customer's data.
+    const { name, message, stack, code } = error as Error & { code?: unknown }
+    handling.log.error({ id: request.id, error: { name, message, code, stack } }, 'request failed')
+  }
+  const answered = failure.code === 'unavailable' ? (config?.unavailable ?? failure) : failure
+  request.refusal = answered.message
+  reply.code(answered.statusCode).headers(answered.headers)
+  const page = config?.refusalPage?.(answered, request)
+  if (page) reply.headers(page.headers).send(page.body)
+  else reply.send(fail(answered))
+}
+
+function toFailure(error: unknown, { isOutage, limits }: ErrorHandling): Failure {
+  if (error instanceof Failure) return error
+  if (error instanceof AcquirerError) return unavailable()
+  switch ((error as { code?: unknown } | null)?.code) {
+    case 'FST_BASIC_AUTH_MISSING_OR_BAD_AUTHORIZATION_HEADER':
+      return unauthorized()
+    case 'FST_ERR_CTP_BODY_TOO_LARGE':
+      return payloadTooLarge(limits.body.bytes)
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+      return unsupportedMediaType()
+    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
+      return badRequest('The body is not as long as its Content-Length says')
+    case 'FST_ERR_BAD_URL':
+      return badRequest('The address is not valid percent-encoding')
+    case 'FST_ERR_MAX_PARAM_LENGTH':
+      return notFound()
+    default:
+      return isOutage(error) ? unavailable() : internalError()
+  }
+}
+
+/** A name, an IPv4 address or an IPv6 literal, and an optional port (RFC 9110, section 7.2), without userinfo or lists. */
+const HOST = /^(?:[\w.~!$&'()*+;=%-]+|\[[\da-f:.]+(?:%[\w.~%-]+)?\])(?::\d*)?$/i
+
+/** Whether there is one valid Host (RFC 9112, 3.2). HTTP/1.0, which balancers may use for health checks, needs none. */
+function hasProperHost({ url = '', rawHeaders, headers: { host }, httpVersion }: IncomingMessage): boolean {
+  // A request target in absolute form, as sent to proxies, contains a host too (RFC 9112, section 3.2.2).
+  const [, authority] = /^https?:\/\/([^/?#]*)/i.exec(url) ?? []
+  if (authority !== undefined && !HOST.test(authority)) return false
+  if (host === undefined) return httpVersion === '1.0'
+  // rawHeaders contains every Host header, `headers` only the first one.
+  const hosts = rawHeaders.filter((name, i) => i % 2 === 0 && name.length === 4 && name.toLowerCase() === 'host')
+  return hosts.length === 1 && HOST.test(host)
+}

@@ -1,0 +1,69 @@
+import fastify, { type FastifyInstance } from 'fastify'
+import type { Logger } from 'pino'
+import type { Limits } from '../../limits.ts'
+import { answerAll, refuseBrokenHttp } from './broken-http.ts'
+import { connectionOptions, limitConnections } from './connections.ts'
+import { refuseBadUrl, registerErrorHandling } from './error-handler.ts'
+import { NO_JSON_SCHEMA, registerInput } from './input.ts'
+import { createRequestLog, type OnRequest, requestIdOf } from './request-log.ts'
+
+type Dependencies = {
+  log: Logger
+  onRequest: OnRequest
+  isOutage: (error: unknown) => boolean
+  /** Whether this instance is about to stop: it still serves, but closes each connection after its answer. */
+  isDraining: () => boolean
+  trustProxy: string[] | boolean
+  limits: Pick<Limits, 'connections' | 'body'>
+}
+
+/** The app without routes: limits of connections, request log, refusals, parsing of bodies. */
+export async function createHttpApp(dependencies: Dependencies): Promise<FastifyInstance> {
+  const { log, onRequest, isOutage, isDraining, trustProxy, limits } = dependencies
+  const requestLog = createRequestLog(log, onRequest)
+  const errorHandling = { log, requestLog, isOutage, limits }
+  const app = fastify({
+    ...connectionOptions(limits.connections),
+    bodyLimit: limits.body.bytes,
+    trustProxy,
+    // False, because a closing app still serves requests on open connections, and refuses none with 503.
+    return503OnClosing: false,
+    genReqId: requestIdOf,
+    schemaController: NO_JSON_SCHEMA,
+    exposeHeadRoutes: true,
+    clientErrorHandler: (error, socket) => refuseBrokenHttp(error, socket, requestLog),
+    frameworkErrors: (error, request, reply) => refuseBadUrl(error, request, reply, errorHandling),
+  })
+  limitConnections(app.server, limits.connections)
+  answerAll(app.server, requestLog)
+
+  app.decorateRequest('caller')
+  app.decorateRequest('publicKey', undefined)
+  app.decorateRequest('mid', undefined)
+  app.decorateRequest('orderId', undefined)
+  app.decorateRequest('acquirerAccount', undefined)
+  app.decorateRequest('accountKind', undefined)
+  app.decorateRequest('refusal', undefined)
+  const faultOf = registerErrorHandling(app, errorHandling)
+  // Hooks have callbacks, because an async hook costs every request a promise. Faults are answered in this early hook,
+  // because Fastify reads the body before later hooks run, even for an unknown path.
+  app.addHook('onRequest', (request, reply, done) => {
+    requestLog.track(request, reply)
+    reply.header('x-request-id', request.id).header('cache-control', 'no-store')
+    // A pipelined request, whose socket still belongs to the previous answer, is cut off, because many pipelined
+    // requests at once block the event loop. Browsers and proxies send one request at a time.
+    if (reply.raw.socket === null) request.raw.socket.destroy()
+    else done(faultOf(request))
+  })
+  // isDraining is called when the answer is sent, not in onRequest: a request may have come before the drain, and its
+  // open connection would delay the shutdown.
+  // An answer that is sent before all of a chunked body has arrived closes the connection: a fault in the rest of the
+  // body would break the connection later, when a proxy may use it for another client.
+  app.addHook('onSend', ({ raw, headers }, reply, _payload, done) => {
+    const mayBreak = headers['transfer-encoding'] !== undefined && !raw.complete
+    if (isDraining() || mayBreak) reply.header('connection', 'close')
+    done()
+  })
+  await registerInput(app, limits.body)
+  return app
+}

@@ -1,0 +1,205 @@
+import formBody from '@fastify/formbody'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type * as z from 'zod'
+import { badRequest, bodyEncoded } from '../../errors.ts'
+import type { Limits } from '../../limits.ts'
+import { REPEATED } from '../fields.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The bytes of the body, on routes of registerSignedJson. */
+    sentBytes: Buffer | undefined
+    /** The bytes of the body, set after their signature was accepted. */
+    signedBody: Buffer | undefined
+  }
+}
+
+/** The fields of a body, by name, with the key REPEATED when a field was sent more than once. */
+type BodyFields = Record<string | symbol, unknown>
+
+/**
+ * Makes `app` read forms and JSON. Fastify closes the connection after an error of its body parser. The parsers here
+ * therefore only return the body, and a hook parses it.
+ */
+export async function registerInput(app: FastifyInstance, limits: Limits['body']) {
+  app.removeAllContentTypeParsers()
+  await app.register(formBody, { bodyLimit: limits.bytes, parser: (text) => text as unknown as BodyFields })
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
+  app.addHook('preValidation', (request, _reply, done) => {
+    if (typeof request.body === 'string') request.body = parseForm(request.body, limits.fields)
+    else if (Buffer.isBuffer(request.body)) request.body = parseJson(request.body, limits.fields)
+    done()
+  })
+  // A compressed body is refused, because it could exceed the size limit when unpacked. preParsing runs after the check
+  // of credentials and before the body is read.
+  app.addHook('preParsing', (request, _reply, _payload, done) => {
+    const { 'content-encoding': content = 'identity', 'transfer-encoding': transfer = 'chunked' } = request.headers
+    const isPlain = content.toLowerCase() === 'identity' && transfer.toLowerCase() === 'chunked'
+    done(isPlain ? undefined : bodyEncoded())
+  })
+}
+
+type SignedJson = {
+  fieldLimit: number
+  parse: (request: FastifyRequest, json: string) => unknown
+  /** Checks the signature of a body; rejects to refuse the body, and resolves when the body may be parsed. */
+  accept: (request: FastifyRequest, body: Buffer, reply: FastifyReply) => Promise<void>
+}
+
+/**
+ * Makes `app` read JSON of any content type, and calls `accept` with the bytes before they are parsed, because a
+ * signature is over bytes. A missing body counts as an empty body.
+ */
+export function registerSignedJson(app: FastifyInstance, { fieldLimit, parse, accept }: SignedJson) {
+  app.removeAllContentTypeParsers()
+  app.decorateRequest('sentBytes', undefined)
+  app.decorateRequest('signedBody', undefined)
+  // sentBytes, not request.body, which the hook of registerInput would parse before the signature is checked.
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, (request: FastifyRequest, body: Buffer, done) => {
+    request.sentBytes = body
+    done(null)
+  })
+  app.addHook('preValidation', async (request, reply) => {
+    const body = request.sentBytes ?? Buffer.alloc(0)
+    await accept(request, body, reply)
+    request.signedBody = body
+    request.body = parseJson(body, fieldLimit, (json) => parse(request, json))
+  })
+}
+
+/** Parses `application/x-www-form-urlencoded` strictly: broken UTF-8 or percent-encoding is refused. */
+function parseForm(body: string, fieldLimit: number): BodyFields {
+  const fields: BodyFields = Object.create(null)
+  if (body === '') return fields
+  const pairs = body.split('&')
+  if (pairs.length > fieldLimit) throw tooManyFields(fieldLimit)
+  // Fastify has turned broken UTF-8 into U+FFFD.
+  if (body.includes('\uFFFD')) throw malformedForm()
+  try {
+    for (const pair of pairs) {
+      if (pair === '') continue
+      const equals = pair.indexOf('=')
+      const name = decodeFormText(equals < 0 ? pair : pair.slice(0, equals))
+      if (name in fields) {
+        fields[REPEATED] = true
+        fields[name] = REPEATED
+      } else {
+        fields[name] = equals < 0 ? '' : decodeFormText(pair.slice(equals + 1))
+      }
+    }
+  } catch {
+    throw malformedForm()
+  }
+  return fields
+}
+
+function decodeFormText(text: string): string {
+  const spaced = text.includes('+') ? text.replaceAll('+', ' ') : text
+  return spaced.includes('%') ? decodeURIComponent(spaced) : spaced
+}
+
+const tooManyFields = (limit: number) => badRequest(`The body must have at most ${limit} fields`)
+
+const malformedForm = () =>
+  badRequest('The body must be fields joined by &, each value percent-encoded UTF-8 (a literal % is %25)')
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+function parseJson(body: Buffer, fieldLimit: number, parse: (json: string) => unknown = JSON.parse): BodyFields {
+  let text: string
+  let value: unknown
+  try {
+    text = utf8.decode(body)
+    value = parse(text)
+  } catch {
+    throw malformedJson()
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw malformedJson()
+  markFaultyFields(value as BodyFields, text, fieldLimit)
+  return value as BodyFields
+}
+
+const malformedJson = () => badRequest('The body must be one JSON object in UTF-8')
+
+/** A string (a name if a colon follows), a number, or a run of brackets that open or close objects and arrays. */
+const JSON_TOKEN = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|(-?\d[\d.eE+-]*)|[[{]+|[\]}]+/g
+
+/**
+ * Marks two faults that JSON.parse hides. First, a repeated name, of which JSON.parse returns the last value: where a shop pastes
+ * text into JSON unescaped, a customer's name could replace the amount. Second, a number that JSON.parse rounds, such as
+ * 199.99999999999999999 to 200: the number becomes NaN, which every field refuses. Only members of the outermost object are
+ * fields. `text` must be valid JSON. Throws a Failure when there are too many fields.
+ */
+function markFaultyFields(fields: BodyFields, text: string, fieldLimit: number) {
+  const seen = new Set<string>()
+  let depth = 0
+  let name = ''
+  for (const [token, string, colon, number] of text.matchAll(JSON_TOKEN)) {
+    if (number !== undefined) {
+      if (depth === 1 && fields[name] !== REPEATED && !isExact(number)) fields[name] = Number.NaN
+    } else if (string === undefined) {
+      depth += token.startsWith('{') || token.startsWith('[') ? token.length : -token.length
+    } else if (colon !== undefined && depth === 1) {
+      // JSON.parse is slow, so it is called only for the few names with escapes.
+      name = string.includes('\\') ? JSON.parse(string) : string.slice(1, -1)
+      if (seen.has(name)) {
+        fields[REPEATED] = true
+        fields[name] = REPEATED
+      }
+      seen.add(name)
+      if (seen.size > fieldLimit) throw tooManyFields(fieldLimit)
+    }
+  }
+}
+
+/** Whether JSON.parse reads `source` without rounding it: a double holds any 15 digits, and no field needs more. */
+function isExact(source: string): boolean {
+  const digits = source.replace(/e.*$/i, '').replace(/\D/g, '')
+  // The lookbehind keeps the time linear in the number of digits; /0+$/ is quadratic.
+  return digits.replace(/^0+|(?<!0)0+$/g, '').length <= 15
+}
+
+/**
+ * Turns off Fastify's compilers of JSON Schema, which delay the start: zod checks bodies, and answers have no schema. A
+ * route with a JSON Schema makes the start fail.
+ */
+export const NO_JSON_SCHEMA = {
+  compilersFactory: { buildValidator: refuseJsonSchema, buildSerializer: () => refuseJsonSchema },
+}
+
+function refuseJsonSchema(): never {
+  throw new Error('A route has a JSON Schema')
+}
+
+/**
+ * Returns the check of a parsed body. The check returns the output of `schema`, or throws a 400 with every fault. An empty or
+ * null field counts as absent, unless it is `notEmpty`.
+ */
+export function bodyCheck<Schema extends z.ZodObject>(schema: Schema, notEmpty?: string) {
+  const names = Object.keys(schema.shape)
+  return (body: BodyFields | null | undefined): z.output<Schema> => {
+    const fields: BodyFields = {}
+    for (const name of names) {
+      const sent = body?.[name]
+      const value = typeof sent === 'string' ? trimBlanks(sent) : sent
+      fields[name] = name === notEmpty ? value : value === '' ? undefined : (value ?? undefined)
+    }
+    const result = schema.safeParse(fields)
+    const isUnknownAndRepeated = ([name, value]: [string, unknown]) => value === REPEATED && !names.includes(name)
+    const unknownRepeated = body != null && REPEATED in body && Object.entries(body).some(isUnknownAndRepeated)
+    if (result.success && !unknownRepeated) return result.data
+    throw badRequest(describeFaults(result.error?.issues ?? [], unknownRepeated))
+  }
+}
+
+/** The first fault of each field. The text contains nothing that was sent, only names of our own fields. */
+function describeFaults(issues: readonly z.core.$ZodIssue[], unknownRepeated: boolean): string {
+  const faults = new Map<PropertyKey | undefined, string>()
+  for (const { path, message } of issues) {
+    if (!faults.has(path[0])) faults.set(path[0], `${String(path[0])} ${message}`)
+  }
+  return [...faults.values(), ...(unknownRepeated ? ['every field must be sent once'] : [])].join('; ')
+}
+
+/** Removes blanks at both ends. String.trim would also remove line breaks and tabs; /\p{Zs}+$/ takes quadratic time. */
+const trimBlanks = (text: string) => text.replace(/^\p{Zs}+|(?<!\p{Zs})\p{Zs}+$/gu, '')

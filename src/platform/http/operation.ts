@@ -1,0 +1,152 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteShorthandOptions } from 'fastify'
+import * as z from 'zod'
+import type { Failure } from '../../errors.ts'
+import { ok } from './envelope.ts'
+import { bodyCheck } from './input.ts'
+
+/** The answer of a successful operation. `Result` is the type that its handler returns. */
+export type Answer<Result> = {
+  description: string
+  /** Content type. */
+  type: string
+  /** Examples of the answer in other content types. */
+  also?: Record<string, string>
+  /** The schema of a JSON answer. It is strict: the tests fail when an answer has a field that the schema lacks. */
+  schema?: z.ZodType
+  example?: unknown
+  /** The schema and parts of it, by name. Code generated from the OpenAPI document uses these names for its types. */
+  named?: Record<string, z.ZodType>
+  /** Response headers of this operation, in addition to those of every answer. */
+  headers?: readonly string[]
+  /** Whether the answer has an ETag: a caller with a current copy gets 304. */
+  mayBeHeld?: true
+  toBody: (result: Result) => unknown
+}
+
+/** `name` is the schema's name in the OpenAPI document, `example` a form; `jsonExample` if JSON differs. */
+type Body<Schema extends z.ZodObject> = {
+  name: string
+  schema: Schema
+  /**
+   * The schema for a request, if it depends on the caller's settings; its output has the type of `schema`. The OpenAPI
+   * document contains only `schema`, and describes the other schemas in words.
+   */
+  schemaFor?: (request: FastifyRequest) => z.ZodObject
+  /** An optional field that is refused when it is empty; other empty fields count as absent. */
+  notEmpty?: keyof z.output<Schema> & string
+  example: Record<string, string>
+  jsonExample?: Record<string, unknown>
+}
+
+export type OperationRequest<Schema extends z.ZodObject = z.ZodObject> = FastifyRequest<{
+  Body: z.output<Schema>
+  Params: Record<string, string>
+  Querystring: Record<string, unknown>
+}>
+
+export type Described = {
+  name: string
+  /** POST for an operation with a body, else GET. */
+  method: 'GET' | 'POST'
+  /** The path below PUBLIC_URL; `:name` stands for a parameter. */
+  path: string
+  tag: 'Merchant' | 'Partner' | 'Acquirer' | 'Customer' | 'Operator'
+  summary: string
+  description: string
+  /** Who may call the operation: the owner of a key, whoever can sign a body, or anyone. */
+  access: 'key' | 'signature' | 'anyone'
+  /** Request headers, without the headers that every operation reads. */
+  headers: readonly { name: string; description: string; pattern: RegExp }[]
+  body: Body<z.ZodObject> | undefined
+  answer: Omit<Answer<never>, 'toBody'>
+  /** Refusals of this operation, besides the refusals that its `access` implies. */
+  refusals: readonly Failure[]
+}
+
+export type Operation<Dependencies> = Described & {
+  register: (app: FastifyInstance, dependencies: Dependencies) => void
+}
+
+type Definition<Schema extends z.ZodObject, Result, Dependencies> = Pick<
+  Described,
+  'path' | 'tag' | 'summary' | 'description' | 'refusals'
+> &
+  Partial<Pick<Described, 'name' | 'access' | 'headers'>> & {
+    body?: Body<Schema>
+    answer: Answer<Result>
+    /** Options of the route for Fastify. */
+    route?: RouteShorthandOptions
+    /**
+     * Called once at start. Returns the request's handler, which returns the result, or the reply if the handler has sent it, and
+     * throws a Failure to refuse.
+     */
+    handle: (
+      dependencies: Dependencies,
+    ) => (request: OperationRequest<Schema>, reply: FastifyReply) => Promise<NoInfer<Result> | FastifyReply>
+  }
+
+/**
+ * One operation of the service: its route and its part of the OpenAPI document. By default its name is the last part of
+ * its path, and a caller needs a key.
+ */
+export function operation<Schema extends z.ZodObject, Result, Dependencies>(
+  definition: Definition<Schema, Result, Dependencies>,
+): Operation<Dependencies> {
+  const { path, body, answer, route, handle, ...described } = definition
+  const method = body ? 'POST' : 'GET'
+  return {
+    name: path.slice(path.lastIndexOf('/') + 1),
+    access: 'key',
+    headers: [],
+    ...described,
+    method,
+    path,
+    body,
+    answer,
+    register(app, dependencies) {
+      const handleRequest = handle(dependencies)
+      app.route<{ Body: z.output<Schema>; Params: Record<string, string> }>({
+        ...route,
+        method,
+        url: path,
+        async handler(request, reply) {
+          if (body) {
+            const check = bodyCheck(body.schemaFor?.(request) ?? body.schema, body.notEmpty)
+            request.body = check(request.body as Record<string, unknown>) as z.output<Schema>
+          }
+          const result = await handleRequest(request as OperationRequest<Schema>, reply)
+          return result === reply ? reply : answer.toBody(result as Result)
+        },
+      })
+    },
+  }
+}
+
+export const SUCCEEDED = z.literal(200).meta({ type: 'integer' })
+
+/** A successful answer in the JSON envelope, for which the handler returns only `data`. */
+export function success<Data extends z.ZodType>(
+  msg: string,
+  { description, name, dataName, data, example }: SuccessText<Data>,
+): Answer<z.output<Data>> {
+  const schema = z.strictObject({ status: z.literal(true), statusCode: SUCCEEDED, msg: z.literal(msg), data })
+  const named = { [name]: schema, ...(dataName && { [dataName]: data }) }
+  const toBody = (result: z.output<Data>) => ok(msg, result)
+  return { type: 'application/json', description, named, schema, example: ok(msg, example), toBody }
+}
+
+type SuccessText<Data extends z.ZodType> = {
+  description: string
+  /** Names in the OpenAPI document: `name` of the whole answer's schema, `dataName` of its `data`'s schema. */
+  name: string
+  dataName?: string
+  data: Data
+  example: z.output<Data>
+}
+
+/** An answer in JSON whose whole body the handler returns. */
+export function jsonAnswer<Schema extends z.ZodType>(
+  answer: Pick<Answer<never>, 'description' | 'named' | 'headers'> & { schema: Schema; example: z.output<Schema> },
+): Answer<z.output<Schema>> {
+  return { ...answer, type: 'application/json', toBody: (body) => body }
+}

@@ -1,0 +1,304 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { isIP, type LookupFunction } from 'node:net'
+import { Readable } from 'node:stream'
+import type { Agent, Dispatcher } from 'undici'
+import type { Limits } from '../../limits.ts'
+import { readUrl } from '../fields.ts'
+import { printableLine } from '../printable.ts'
+import { createAddressJudge } from './addresses.ts'
+import { type Resolve, resolve as resolveByDns } from './resolve.ts'
+
+/** A webhook is a POST to a merchant's endpoint, a return call is a GET of an order's redirect_url. */
+export type CallKind = 'webhook' | 'return call'
+
+/** Networks (address/prefix) that the operator allows besides public addresses. */
+export type AllowedNetworks = Readonly<Record<CallKind, readonly string[]>>
+
+export type HttpRequest = {
+  /** An acquirer's address comes from the operator: no check of the address, and one connection for several calls. */
+  kind: CallKind | 'acquirer'
+  url: string
+  /** By default POST for a webhook, GET for others. */
+  method?: 'GET' | 'POST' | 'PUT' | 'PATCH'
+  headers?: Readonly<Record<string, string>>
+  body?: string
+  /** Limits for an acquirer's answer that is longer than usual. */
+  limit?: { ms: number; bytes: number }
+  /** Aborting this signal cancels the call. */
+  signal?: AbortSignal | undefined
+}
+
+/** An answer, with a body cut at a limit. A redirect is returned like any other answer, not followed. */
+export type HttpAnswer = {
+  /** 200 to 999: a stranger's server may send numbers that HTTP does not define. */
+  status: number
+  /** The header Retry-After, a number or a date, in seconds; at most a day. */
+  retryAfterSeconds: number | undefined
+  /** The beginning of the body: one line of printable characters. */
+  text: string
+  /** Headers and body are returned for calls of acquirers only. */
+  headers?: IncomingHttpHeaders
+  body?: Buffer
+}
+
+/** `not allowed`: no connection was made, because of the URL or its address. Other failed calls may have arrived. */
+export type HttpFailure = {
+  failure: 'not allowed' | 'connection failed' | 'timed out' | 'broken answer'
+  /** A text of the service, without the IP address of the receiver and without text of its answer. */
+  text: string
+  /** True for a call to an acquirer when no byte of its body can have been sent, so that nothing was done. */
+  isUnsent?: true
+}
+
+export type HttpClient = ReturnType<typeof createOutboundClient>
+
+/** Time until a name's next address is tried. Node.js' default of 250 ms is too short for another continent. */
+const CONNECT_ATTEMPT_MS = 2_000
+/** Longest headers of an answer. A web page of the shop answers return calls, with headers as large as any website. */
+const HEADERS_BYTES = 16 * 1024
+/** Longest body read from a merchant. A longer body is cut by closing the connection, and the status counts. */
+const MERCHANT_BYTES = 8 * 1024
+/**
+ * Most bytes read from one connection to a merchant: twice the longest answer that the other limits allow, with interim answers and
+ * a body in chunks of one byte. undici limits neither the reason phrase nor the extension of a chunk.
+ */
+const CONNECTION_BYTES = 512 * 1024
+/** Longest body read from an acquirer; usual ones have 2 kB. A longer body is cut, and then is not valid JSON. */
+const ACQUIRER_BYTES = 64 * 1024
+/** Most interim answers (status 1xx) to one call. A usual server sends one at most. */
+const INTERIM_ANSWERS = 10
+
+type Dependencies = {
+  allowedNetworks: AllowedNetworks
+  limits: Limits['outbound']
+  now: () => Date
+  resolve?: Resolve
+}
+
+/**
+ * Makes every outbound call. Merchants choose addresses, but must not reach private servers through the service: a call
+ * to a merchant resolves the name, checks every address, and connects only to the checked addresses, by a connection of
+ * its own. No call follows a redirect or uses a proxy of the environment.
+ */
+export function createOutboundClient({ allowedNetworks, limits, now, resolve = resolveByDns }: Dependencies) {
+  const judges = {
+    webhook: createAddressJudge(allowedNetworks.webhook),
+    'return call': createAddressJudge(allowedNetworks['return call']),
+  }
+  let acquirers: Agent | undefined
+
+  return { request: send }
+
+  /** Sends a request once. Never rejects, whatever the receiver does. */
+  async function send(request: HttpRequest): Promise<HttpAnswer | HttpFailure> {
+    const ms = request.limit?.ms ?? (request.kind === 'acquirer' ? limits.acquirerMs : limits.merchantMs)
+    // One deadline for the whole call: the time-outs of undici start anew with each byte.
+    const end = new AbortController()
+    const endLate = () => end.abort(new RequestError('timed out', `No whole answer came within ${ms / 1000} s`))
+    const timer = setTimeout(endLate, ms)
+    request.signal?.addEventListener('abort', endLate)
+    if (request.signal?.aborted) endLate()
+    let isSent = request.kind !== 'acquirer' || request.body === undefined
+    const onSend = () => {
+      isSent = true
+    }
+    try {
+      const url = parseUrl(request.url)
+      return request.kind === 'acquirer'
+        ? await callAcquirer(request, url, end, onSend)
+        : await callMerchant(request, request.kind, url, end, ms)
+    } catch (error) {
+      return { ...failureOf(end.signal.aborted ? end.signal.reason : error), ...(!isSent && { isUnsent: true }) }
+    } finally {
+      clearTimeout(timer)
+      request.signal?.removeEventListener('abort', endLate)
+    }
+  }
+
+  async function callAcquirer(request: HttpRequest, url: URL, end: AbortController, onSend: () => void) {
+    const { Agent } = await loadUndici()
+    const connectMs = Math.min(limits.acquirerConnectMs, limits.acquirerMs)
+    // Half of the time is left to connect.
+    const lookup: LookupFunction = (host, _options, done) =>
+      void addressesOf(host, AbortSignal.timeout(connectMs / 2)).then(
+        (addresses) => done(null, addresses.map(withFamily)),
+        (error) => done(error, []),
+      )
+    acquirers ??= new Agent(connectionOptions(connectMs, lookup))
+    const { body } = request
+    if (body === undefined) return exchange(acquirers, request, url, end)
+    const headers = { ...request.headers, 'content-length': String(Buffer.byteLength(body)) }
+    return exchange(acquirers, { ...request, headers, body: sentBy(body, onSend) }, url, end)
+  }
+
+  async function callMerchant(request: HttpRequest, kind: CallKind, url: URL, end: AbortController, ms: number) {
+    const { buildConnector, Client } = await loadUndici()
+    // The URL parser has turned 2130706433, 0x7f.1 and １２７.0.0.1 into 127.0.0.1.
+    const host = url.hostname.replace(/^\[|\]$/g, '')
+    const addresses = isIP(host) === 0 ? await addressesOf(host, end.signal) : [host]
+    refuseUnlessAllowed(addresses, url, kind)
+    // undici calls `lookup` for host names only. An IP address in the URL was checked above too.
+    const lookup: LookupFunction = (_name, _options, done) => done(null, addresses.map(withFamily))
+    const options = connectionOptions(ms, lookup)
+    const open = buildConnector(options.connect)
+    const endLong = () => end.abort(new RequestError('broken answer', 'An answer without an end'))
+    const connect: typeof open = (target, done) =>
+      open(target, (...opened) => {
+        const [, socket] = opened
+        socket?.on('readable', () => socket.bytesRead > CONNECTION_BYTES && endLong())
+        done(...opened)
+      })
+    const ownConnection = new Client(url.origin, { ...options, connect, pipelining: 0 })
+    try {
+      return await exchange(ownConnection, request, url, end)
+    } finally {
+      void ownConnection.destroy()
+    }
+  }
+
+  function connectionOptions(ms: number, lookup: LookupFunction) {
+    return {
+      connect: {
+        lookup,
+        autoSelectFamily: true,
+        // Half of a short time is left to a name's second address.
+        autoSelectFamilyAttemptTimeout: Math.min(CONNECT_ATTEMPT_MS, ms / 2),
+        // Certificates are checked even if the environment says NODE_TLS_REJECT_UNAUTHORIZED=0.
+        rejectUnauthorized: true,
+        timeout: ms,
+      },
+      maxHeaderSize: HEADERS_BYTES,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    }
+  }
+
+  async function addressesOf(host: string, signal: AbortSignal): Promise<string[]> {
+    const fail = (why = ''): never => {
+      const text = `The DNS returned no address of ${host}${why}; /etc/hosts and search domains are not used`
+      throw new RequestError('connection failed', text)
+    }
+    const addresses = await resolve(host, signal).catch((error) => fail(signal.aborted ? ' in time' : wordOf(error)))
+    return addresses.length > 0 ? addresses : fail()
+  }
+
+  /** Throws when one of the addresses is refused, because the network decides which address is used. */
+  function refuseUnlessAllowed(addresses: readonly string[], { protocol }: URL, kind: CallKind): void {
+    const verdicts = addresses.map(judges[kind])
+    if (verdicts.includes('refused')) {
+      throw new RequestError('not allowed', `The address is not public, nor in ${SETTINGS[kind]}`)
+    }
+    // Return calls may use http to public addresses, because customers' browsers open the same redirect_url.
+    if (protocol === 'http:' && kind === 'webhook' && verdicts.includes('public')) {
+      throw new RequestError('not allowed', 'The URL must be https: http is only for WEBHOOK_ALLOWED_NETWORKS')
+    }
+  }
+
+  async function exchange(
+    through: Dispatcher,
+    { kind, method, headers, body, limit }: Omit<HttpRequest, 'body'> & { body?: string | Readable },
+    { origin, pathname, search }: URL,
+    end: AbortController,
+  ): Promise<HttpAnswer> {
+    let interim = 0
+    const answer = await through.request({
+      origin,
+      path: `${pathname}${search}`,
+      method: method ?? (kind === 'webhook' ? 'POST' : 'GET'),
+      headers: { 'user-agent': 'upi-payments', ...headers },
+      body: body ?? null,
+      signal: end.signal,
+      onInfo() {
+        interim += 1
+        if (interim > INTERIM_ANSWERS) end.abort(new RequestError('broken answer', 'Interim answers without an end'))
+      },
+    })
+    const bytes = limit?.bytes ?? (kind === 'acquirer' ? ACQUIRER_BYTES : MERCHANT_BYTES)
+    const read = await readAtMost(answer.body, bytes)
+    return {
+      status: answer.statusCode,
+      retryAfterSeconds: secondsUntil(`${answer.headers['retry-after'] ?? ''}`, now(), limits.retryAfterSeconds),
+      text: printableLine(String(read), limits.shownCharacters),
+      ...(kind === 'acquirer' && { headers: answer.headers, body: read }),
+    }
+  }
+}
+
+/** undici is loaded at the first call, because loading it delays the start. In the bundle it has only a default export. */
+const loadUndici = async () => (await import('undici')).default
+
+const withFamily = (address: string) => ({ address, family: isIP(address) })
+
+/** A body that calls `onSend` when it is read: after the connection is made, before the first byte is sent. */
+function sentBy(body: string, onSend: () => void): Readable {
+  return Readable.from(
+    (function* () {
+      onSend()
+      yield Buffer.from(body)
+    })(),
+  )
+}
+
+const SETTINGS = { webhook: 'WEBHOOK_ALLOWED_NETWORKS', 'return call': 'RETURN_CALL_ALLOWED_NETWORKS' }
+
+class RequestError extends Error {
+  readonly failure: HttpFailure['failure']
+  constructor(failure: HttpFailure['failure'], text: string) {
+    super(text)
+    this.failure = failure
+  }
+}
+
+function failureOf(error: unknown): HttpFailure {
+  if (error instanceof RequestError) return { failure: error.failure, text: error.message }
+  return OF_NO_HTTP.includes((error as Error).name)
+    ? { failure: 'broken answer', text: `What was answered is not HTTP${wordOf(error)}` }
+    : { failure: 'connection failed', text: `The connection failed or broke off${wordOf(error)}` }
+}
+
+/** undici's errors for an answer that is not HTTP. */
+const OF_NO_HTTP = ['HTTPParserError', 'HeadersOverflowError']
+
+/**
+ * The error's code, such as ` (ECONNREFUSED)`, for the operator to search for. Messages may contain the receiver's
+ * address, except those of undici's parser and of SocketError.
+ */
+function wordOf(error: unknown): string {
+  const { name, code, message } = error as NodeJS.ErrnoException
+  return ` (${[...OF_NO_HTTP, 'SocketError'].includes(name) ? message : (code ?? name)})`
+}
+
+/** The fault of a URL's text. Whether http and the address are allowed is checked when the URL is called. */
+export function faultOfUrl(text: string): string | undefined {
+  const url = readUrl(text)
+  if (url === undefined) return 'must be a URL, such as https://shop.example/webhooks'
+  const { protocol, username, password } = url
+  if (protocol !== 'https:' && protocol !== 'http:') return 'must be an https URL'
+  return username || password ? 'must not hold a user or a password' : undefined
+}
+
+function parseUrl(text: string): URL {
+  const fault = faultOfUrl(text)
+  if (fault !== undefined) throw new RequestError('not allowed', `The URL ${fault}`)
+  return new URL(text)
+}
+
+async function readAtMost(body: AsyncIterable<Buffer>, bytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of body) {
+    chunks.push(chunk)
+    size += chunk.length
+    if (size >= bytes) break
+  }
+  return Buffer.concat(chunks).subarray(0, bytes)
+}
+
+/** Retry-After is a number of seconds or a date (RFC 9110, 10.2.3). */
+function secondsUntil(retryAfter: string, now: Date, most: number): number | undefined {
+  const text = retryAfter.trim()
+  // The pattern is checked first, because Date.parse reads even -5 as a date.
+  const isDate = /^[A-Z].* GMT$/.test(text)
+  const seconds = isDate ? Math.ceil((Date.parse(text) - now.getTime()) / 1000) : Number(/^\d+$/.exec(text)?.[0])
+  return Number.isNaN(seconds) ? undefined : Math.min(Math.max(seconds, 0), most)
+}

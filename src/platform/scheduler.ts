@@ -1,0 +1,121 @@
+import { setMaxListeners } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import type { Limits } from '../limits.ts'
+import { startRepeating } from './repeat.ts'
+
+/** A source of due jobs, such as the refunds of an acquirer. */
+export type JobSource = {
+  /** Name of the source in the log. */
+  name: string
+  /**
+   * Returns the queues with due jobs, without locking rows. A search of many statements ends before its next statement once
+   * `isStopped` returns true: a stopping instance waits for the search.
+   */
+  findQueues: (isStopped?: () => boolean) => Promise<Queue[]>
+  /** Most jobs under way in this instance. */
+  atOnce: { ofQueue: number; ofGroup: number }
+}
+
+/** The due jobs of a merchant or webhook. The queues of a group share the limit `ofGroup`. */
+export type Queue = {
+  key: string
+  group: string
+  /**
+   * Claims up to `most` due jobs of the queue by making them due later. The jobs of a killed instance therefore become due
+   * again, and another instance can claim them.
+   */
+  claim: (most: number) => Promise<Job[]>
+}
+
+/** Does one job; aborting `signal` cancels it. Resolves to true when the next job of its queue may be claimed at once. */
+export type Job = (signal: AbortSignal) => Promise<boolean>
+
+/**
+ * Does due jobs until `stop` is called. Looks for queues with due jobs every `lookIntervalMs`; when a job ends, the next job of
+ * its queue is claimed. Each source has its own loop, so that no source waits for another.
+ */
+export function startScheduler(
+  sources: readonly JobSource[],
+  { log, limits }: { log: Pick<Logger, 'warn'>; limits: Pick<Limits['webhooks'], 'lookIntervalMs' | 'stopMs'> },
+) {
+  const giveUp = new AbortController()
+  // 0 means no limit. Every call under way adds a listener to this signal; above a limit Node.js warns of a leak.
+  setMaxListeners(0, giveUp.signal)
+  /** Number of jobs under way or about to begin, by the key of their queue and by their group. */
+  const counts = new Map<string, number>()
+  const underWay = new Set<Promise<void>>()
+  let isStopped = false
+
+  const loops = sources.map((source) => {
+    const look = async () => {
+      for (const queue of await source.findQueues(() => isStopped)) serve(source, queue)
+    }
+    return startRepeating(look, limits.lookIntervalMs, (error) => {
+      log.warn({ work: source.name, error: error.message }, 'what is due was not looked up')
+    })
+  })
+
+  /** Claims as many due jobs of the queue as the limits of queue and group still allow. */
+  function serve(source: JobSource, queue: Queue) {
+    const { ofQueue, ofGroup } = source.atOnce
+    const free = Math.min(ofQueue - countOf(queue.key), ofGroup - countOf(queue.group))
+    if (isStopped || free < 1) return
+    count(queue, free)
+    track(begin(source, queue, free))
+  }
+
+  async function begin(source: JobSource, queue: Queue, free: number): Promise<void> {
+    const claimed = await orElse(source, queue, () => queue.claim(free), [])
+    count(queue, claimed.length - free)
+    for (const job of claimed) track(finish(source, queue, job))
+  }
+
+  async function finish(source: JobSource, queue: Queue, job: Job): Promise<void> {
+    const goesOn = await orElse(source, queue, () => job(giveUp.signal), false)
+    count(queue, -1)
+    // In a group that was full, the slot that is now free is left to the next look, which finds all waiting queues.
+    if (goesOn && countOf(queue.group) < source.atOnce.ofGroup - 1) serve(source, queue)
+  }
+
+  const countOf = (name: string) => counts.get(name) ?? 0
+
+  function count({ key, group }: Queue, by: number) {
+    for (const name of [key, group]) {
+      const left = countOf(name) + by
+      if (left > 0) counts.set(name, left)
+      else counts.delete(name)
+    }
+  }
+
+  function track(job: Promise<void>) {
+    underWay.add(job)
+    void job.finally(() => underWay.delete(job))
+  }
+
+  /** Returns the result of `work`. An error of `work` is logged, and `otherwise` is returned. */
+  async function orElse<T>({ name }: JobSource, { key }: Queue, work: () => Promise<T>, otherwise: T): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      const { message } = error as Error
+      log.warn({ work: name, of: key, error: message }, 'what is due was not done, or not stored as done')
+      return otherwise
+    }
+  }
+
+  async function untilNothingIsUnderWay() {
+    while (underWay.size > 0) await Promise.all(underWay)
+  }
+
+  return {
+    /** Waits up to `stopMs` for jobs under way, then cancels the jobs, which another instance repeats. */
+    async stop() {
+      isStopped = true
+      await Promise.all(loops.map((loop) => loop.stop()))
+      await Promise.race([untilNothingIsUnderWay(), sleep(limits.stopMs, undefined, { ref: false })])
+      giveUp.abort()
+      await untilNothingIsUnderWay()
+    },
+  }
+}
