@@ -52,7 +52,7 @@ function paymentRequests(creates) {
       return { ...address, ...context.create }
     },
     onResponse(_status, body, context) {
-      context.orderId = JSON.parse(body).data.orderId
+      context.orderId = JSON.parse(body).data?.orderId
     },
   }
   const status = {
