@@ -2,21 +2,25 @@ import { cpuSeconds } from '../support/processes.ts'
 import type { FormRequest } from '../support/requests.ts'
 import type { Bench } from './bench.ts'
 import type { Service } from './contenders.ts'
-import { type LoadResult, load } from './load.ts'
+import { type LoadMode, type LoadResult, load } from './load.ts'
 import type { Series } from './report.ts'
 
 /** What a load came to, and what each of its requests cost; 0 where the system does not tell processor time. */
 export type Cost = LoadResult & { serviceMicroseconds: number; databaseMicroseconds: number }
 
-/** As `load`, for one service and what PostgreSQL does for it. */
+/** As `load`, for one service and what PostgreSQL does for it until `settled` resolves. */
 export async function loadWithCost(
   { postgres }: Bench,
   service: Service,
   requests: FormRequest | FormRequest[],
-  options: { seconds: number; once?: true | undefined },
+  {
+    settled,
+    ...options
+  }: { seconds: number; mode?: LoadMode | undefined; settled?: (() => Promise<void>) | undefined },
 ): Promise<Cost> {
   const before = { service: cpuSeconds(service.pid), database: cpuSeconds(postgres.pid()) }
   const result = await load(service.url, requests, options)
+  await settled?.()
   const perRequest = (seconds: number) => (seconds * 1e6) / result.requests
   return {
     ...result,

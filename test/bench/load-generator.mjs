@@ -1,9 +1,11 @@
 // node load-generator.mjs OPTIONS: drives one address with autocannon and prints what it saw, both as JSON. Of the requests in the
-// file `once` each is sent once.
+// file `once` each is sent once. The file `creates` has a create of each merchant: each connection makes payments, signed with
+// `secret`, of the merchants in turn, and the results are those of payments.
+import { createHmac } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import autocannon from 'autocannon'
 
-const { once, ...options } = JSON.parse(process.argv[2])
+const { once, creates, secret, ...options } = JSON.parse(process.argv[2])
 if (once !== undefined) {
   const requests = JSON.parse(readFileSync(once, 'utf8')).values()
   const next = (address) => {
@@ -13,6 +15,9 @@ if (once !== undefined) {
   }
   options.requests = [{ setupRequest: next }]
 }
+
+if (creates !== undefined) options.requests = paymentRequests(JSON.parse(readFileSync(creates, 'utf8')))
+const unit = creates === undefined ? 1 : options.requests.length
 
 const times = []
 let lastAnswerAt = 0
@@ -28,8 +33,8 @@ const { errors, non2xx, statusCodeStats } = await load
 const sorted = Float64Array.from(times).sort()
 const quantile = (share) => sorted[Math.min(sorted.length - 1, Math.ceil(share * sorted.length) - 1)] ?? 0
 const result = {
-  requests: times.length,
-  requestsPerSecond: (times.length / (lastAnswerAt - startedAt)) * 1000,
+  requests: times.length / unit,
+  requestsPerSecond: (times.length / unit / (lastAnswerAt - startedAt)) * 1000,
   p50Ms: quantile(0.5),
   p99Ms: quantile(0.99),
   errors,
@@ -37,3 +42,40 @@ const result = {
   statusCodeStats,
 }
 console.log(JSON.stringify(result))
+
+/** The requests of a payment: create, two status checks, notification, status check of the paid order. */
+function paymentRequests(creates) {
+  let next = 0
+  const create = {
+    setupRequest(address, context) {
+      context.create = creates[next++ % creates.length]
+      return { ...address, ...context.create }
+    },
+    onResponse(_status, body, context) {
+      context.orderId = JSON.parse(body).data?.orderId
+    },
+  }
+  const status = {
+    setupRequest(address, { create, orderId }) {
+      const mid = new URLSearchParams(create.body).get('mid')
+      return {
+        ...address,
+        ...create,
+        path: '/v1/payments/checkPaymentStatus',
+        body: `mid=${mid}&order_id=${orderId}`,
+      }
+    },
+  }
+  const notification = {
+    setupRequest(address, { orderId }) {
+      const now = new Date()
+      const paid = { orderId, status: 'SUCCESS', UTR: orderId, amount: 200, paidAt: now.toISOString() }
+      const body = JSON.stringify(paid)
+      const t = Math.floor(now.getTime() / 1000)
+      const v1 = createHmac('sha256', secret).update(`${t}.${body}`).digest('hex')
+      const headers = { 'content-type': 'application/json', 'x-signature': `t=${t},v1=${v1}` }
+      return { ...address, method: 'POST', path: '/acquirer/paymentNotification', headers, body }
+    },
+  }
+  return [create, status, status, notification, status]
+}

@@ -8,9 +8,17 @@ import { type Finding, printFinding, printVerdict, writeResults } from './report
 import { create } from './sections/create.ts'
 import { list, longList } from './sections/list.ts'
 import { notifications } from './sections/notification.ts'
+import { payment } from './sections/payment.ts'
 import { status } from './sections/status.ts'
 
-const SECTIONS: Record<string, Section> = { create, status, list, 'long-list': longList, notification: notifications }
+const SECTIONS: Record<string, Section> = {
+  create,
+  status,
+  list,
+  'long-list': longList,
+  notification: notifications,
+  payment,
+}
 const RESULTS = join(ROOT, 'bench-results.json')
 
 const words = process.argv.slice(2)

@@ -3,16 +3,24 @@ import { progress } from '../support/workspace.ts'
 import type { Bench } from './bench.ts'
 import { floor, type Service, startContender } from './contenders.ts'
 import { type Cost, costSeries, loadWithCost } from './cost.ts'
-import { answerTo, CONNECTIONS } from './load.ts'
+import { answerTo, CONNECTIONS, type LoadMode } from './load.ts'
 import type { Finding } from './report.ts'
 import { alternate, ratios } from './statistics.ts'
 
-const ROUNDS = 7
+const ROUNDS = 9
 const ROUND_SECONDS = 4
 const WARM_UP_SECONDS = 4
 
-/** Where requests go, and which of them the next round sends; each as often as it takes, or once where `once` says so. */
-export type Side = { service: Service; requests: (seconds: number) => FormRequest[]; once?: true }
+/**
+ * Where requests go, and which of them the next round sends, as often as it takes or as `mode` says. The cost is what is
+ * used until `settled` resolves.
+ */
+export type Side = {
+  service: Service
+  requests: (seconds: number) => FormRequest[]
+  mode?: LoadMode
+  settled?: () => Promise<void>
+}
 
 type Targets = {
   /** Processor time of service and database of ours / of typical. */
@@ -33,12 +41,16 @@ export async function sideBySide(
 ): Promise<Finding> {
   const [first] = ours.requests(0)
   const answer = await answerTo(ours.service.url, first as FormRequest)
-  const bare: Side = { service: await startContender(floor(answer, true)), requests: () => [first as FormRequest] }
+  const bare: Side = {
+    service: await startContender(floor(answer, true)),
+    requests: () => [first as FormRequest],
+    ...(ours.mode === 'payments' && { mode: ours.mode }),
+  }
   const sides = { ours, typical, floor: bare }
   const names = ['ours', 'typical', 'floor'] as const
   const run = (name: (typeof names)[number], seconds: number) => {
-    const { service, requests, once } = sides[name]
-    return loadWithCost(bench, service, requests(seconds), { seconds, once })
+    const { service, requests, mode, settled } = sides[name]
+    return loadWithCost(bench, service, requests(seconds), { seconds, mode, settled })
   }
   for (const name of names) {
     progress(`${operation}: warming ${name} up`)

@@ -1,4 +1,5 @@
 import type { Database } from '../../src/platform/db/pool.ts'
+import { type NewMerchant, newMerchant } from '../support/tenants.ts'
 import { progress } from '../support/workspace.ts'
 
 /** How many merchants the stored rows are spread over. */
@@ -14,6 +15,10 @@ export async function addMerchants(db: Database): Promise<void> {
     [MERCHANTS],
   )
 }
+
+/** As many merchants, each with a key. */
+export const newMerchants = (db: Database): Promise<NewMerchant[]> =>
+  Promise.all(Array.from({ length: MERCHANTS }, () => newMerchant(db)))
 
 /** What `fillSettlements` keeps free for rows that are to be found among all the others. */
 export const RARE_DAY = '15-08-2026'
@@ -43,15 +48,15 @@ export function fillSettlements(db: Database, count: number, merchants = MERCHAN
 /** Our orderId of the order of this number, from 1, that `fillOrders` stores. */
 export const orderIdOf = (number: number) => number.toString(16).padStart(32, '0')
 
-/** Stores `count` orders of ₹200 of the merchant that are pending for a day. */
-export const fillOrders = (db: Database, count: number, mid: string): Promise<void> =>
+/** Stores `count` orders of ₹200 that are pending for a day, of the merchants in turn: the first order is the first merchant's. */
+export const fillOrders = (db: Database, count: number, mids: string[]): Promise<void> =>
   fill(
     db,
     'payment_intents',
     count,
     `insert into payment_intents (mid, order_id, merchant_order_id, amount_paise, redirect_url, note, customer_name, customer_email,
        customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at)
-     select '${mid}', lpad(to_hex(i), 32, '0'), 'SHOP-' || i, 20000, 'https://shop.example/', 'Order', 'Asha Rao',
+     select ('{${mids}}'::text[])[1 + (i - 1) % ${mids.length}], lpad(to_hex(i), 32, '0'), 'SHOP-' || i, 20000, 'https://shop.example/', 'Order', 'Asha Rao',
             'asha@shop.example', '9876543210', 'chaipoint@examplebank', 'Chai Point', '5814', now(), now() + interval '1 day'
        from generate_series(1, ${count}) i`,
   )

@@ -1,4 +1,4 @@
-import { badRequest, orderNotFound } from '../../errors.ts'
+import { badRequest, orderNotFound, unavailable } from '../../errors.ts'
 import { operation } from '../../platform/http/operation.ts'
 import type { Patiently } from '../../platform/http/time-limits.ts'
 import { authorizeMerchant } from '../tenants/authorize.ts'
@@ -26,7 +26,10 @@ export const checkPaymentStatus = operation({
     return async (request, reply) => {
       const { body, caller } = request
       const { mid } = authorizeMerchant(caller, body.mid)
-      const payment = await patiently(request, () => intents.findStatus(mid, body.order_id))
+      const check = () => {
+        if (reply.sent || request.socket.destroyed) throw unavailable()
+      }
+      const payment = await patiently(request, () => intents.findSharedStatus(mid, body.order_id, check))
       if (!payment) throw orderNotFound()
       const answer = reportPaymentStatus(reply, { intents, now }, payment, body.order_id)
       // The answer does not wait for the enquiry. After an error the caller's next request makes the enquiry due.
@@ -38,7 +41,7 @@ export const checkPaymentStatus = operation({
 })
 
 type Dependencies = StatusReporting & {
-  intents: Pick<Intents, 'findStatus'>
+  intents: Pick<Intents, 'findSharedStatus'>
   waiting: Pick<Waiting, 'enquiryFor'>
   patiently: Patiently
 }

@@ -1,9 +1,10 @@
 import { unavailable } from '../../errors.ts'
 import type { Limits } from '../../limits.ts'
 import { isDistributed } from '../../platform/db/distribution.ts'
-import { DEADLOCK_DETECTED, hasState, isRefusedRow } from '../../platform/db/outage.ts'
+import { DEADLOCK_DETECTED, hasState } from '../../platform/db/outage.ts'
 import { type Database, inTransaction, type Queryable } from '../../platform/db/pool.ts'
 import { prepared } from '../../platform/db/prepared.ts'
+import { createSharedBatches } from '../../platform/db/shared-batches.ts'
 import { firstEnquiry } from './enquiries.ts'
 import type { Intent } from './intent.ts'
 
@@ -12,62 +13,42 @@ const BATCH_ROWS = 200
 /** Retries after a deadlock: two statements that insert the same keys in different orders may deadlock. */
 const DEADLOCK_RETRIES = 5
 
-type Waiting = { intent: Intent; since: number; resolve: (stored: boolean) => void; reject: (error: unknown) => void }
-
 /**
  * Returns a function that stores an intent. The function resolves to false if a unique constraint keeps the row out.
- * Calls that arrive while a batch is stored share the next batch, to save round trips and waits for the disk. A refused
- * row fails only its own call.
+ * Calls share batches, to save round trips and waits for the disk.
  */
 export function createInsert(
   db: Database,
   onBatch: (rows: number, stored: number) => void,
   { waitingMs }: Limits['inserts'],
 ): (intent: Intent) => Promise<boolean> {
-  const waiting: Waiting[] = []
-  let busy = false
   let distributed: boolean | undefined
 
-  async function storeNext(): Promise<void> {
-    // Calls that have waited longer than `waitingMs` get 503. The oldest calls are at the front of the queue.
-    const oldest = performance.now() - waitingMs
-    while (waiting[0] && waiting[0].since < oldest) waiting.shift()?.reject(unavailable())
-    if (waiting.length > 0) await storeBatch(waiting.splice(0, BATCH_ROWS), DEADLOCK_RETRIES)
-    busy = waiting.length > 0
-    // setImmediate starts the next batch as soon as the event loop has read all requests that have arrived.
-    if (busy) setImmediate(storeNext)
-  }
-
-  async function storeBatch(batch: Waiting[], retries: number): Promise<void> {
+  async function storeBatch(intents: Intent[], retries = DEADLOCK_RETRIES): Promise<boolean[]> {
     try {
       distributed ??= await isDistributed(db)
-      const intents = batch.map(({ intent }) => intent)
       const stored = await insertRows(db, intents, distributed)
-      onBatch(batch.length, stored.size)
-      for (const { intent, resolve } of batch) resolve(stored.has(intent.orderId))
+      onBatch(intents.length, stored.size)
+      return intents.map(({ orderId }) => stored.has(orderId))
     } catch (error) {
-      if (hasState(error, DEADLOCK_DETECTED) && retries > 0) return storeBatch(batch, retries - 1)
-      if (batch.length > 1 && isRefusedRow(error)) {
-        // Each row is stored by itself, because PostgreSQL has stored none and does not say which one it refuses.
-        for (const one of batch) await storeBatch([one], retries)
-        return
-      }
-      for (const { reject } of batch) reject(error)
+      if (hasState(error, DEADLOCK_DETECTED) && retries > 0) return storeBatch(intents, retries - 1)
+      throw error
     }
   }
 
-  return (intent) =>
-    new Promise((resolve, reject) => {
-      waiting.push({ intent, since: performance.now(), resolve, reject })
-      if (!busy) setImmediate(storeNext)
-      busy = true
+  const store = createSharedBatches(storeBatch, ({ mid }) => mid, BATCH_ROWS)
+  return (intent) => {
+    const since = performance.now()
+    return store(intent, () => {
+      if (performance.now() > since + waitingMs) throw unavailable()
     })
+  }
 }
 
 /** Stores intents with their links. Returns the orderIds of the intents that were new. */
-async function insertRows(db: Database, intents: Intent[], distributed: boolean): Promise<Set<string>> {
+async function insertRows(db: Database, batch: Intent[], distributed: boolean): Promise<Set<string>> {
   // Sorted to avoid deadlocks between two instances that insert the same keys.
-  intents.sort((a, b) => compare(a.mid, b.mid) || compare(a.merchantOrderId, b.merchantOrderId))
+  const intents = batch.toSorted((a, b) => compare(a.mid, b.mid) || compare(a.merchantOrderId, b.merchantOrderId))
   const withLink = intents.filter((intent) => intent.paymentLink)
   if (withLink.length === 0) return INTENTS(db, intents, distributed)
   return inTransaction(db, async (client) => {

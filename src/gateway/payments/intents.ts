@@ -2,11 +2,11 @@ import { LIMITS, type Limits } from '../../limits.ts'
 import { inTransaction, type Pools, type Queryable } from '../../platform/db/pool.ts'
 import { prepared } from '../../platform/db/prepared.ts'
 import { type Answered, FAILURE_REPORTED, failureReason, saveAnswered, writtenExpiries } from './answered.ts'
-import { enquiryState, type WaitedFor } from './enquiries.ts'
 import type { FailureReason } from './failure-reasons.ts'
+import { createStatusLookUps, findPaymentStatus, type PaymentStatus } from './find-payment-status.ts'
 import { createInsert } from './insert-intents.ts'
 import { type Intent, isOrderId, type PaymentLink } from './intent.ts'
-import { RETURN_CALL, writeDeliveries } from './outbox.ts'
+import { writeDeliveries } from './outbox.ts'
 import { EXPIRY_GRACE_MINUTES, givenUpUntil, isOver, OPEN_STATUSES, type Status } from './outcome.ts'
 import { endUnreadable } from './unreadable.ts'
 
@@ -29,18 +29,6 @@ export type Checkout = StoredIntent & {
 
 /** A payment's state for its open pay page. `utr` is null until the order is paid. */
 export type PaymentState = Pick<Checkout, 'status' | 'utr' | 'expiresAt' | 'isUnreadable' | 'failureReason'>
-
-export type PaymentStatus = WaitedFor & {
-  amount: number
-  status: Status
-  isUnreadable: boolean
-  failureReason: FailureReason | null
-  utr: string | null
-  /** Whether the order is paid and has an undelivered return call, as long as no answer has reported the payment. */
-  returnCallWaits: boolean
-  /** Whether the merchant has got an answer that the order has failed for good. */
-  failureReported: boolean
-}
 
 export function createIntents(
   { creates, requests, pages }: Pick<Pools, 'creates' | 'requests' | 'pages'>,
@@ -66,11 +54,6 @@ export function createIntents(
       return { refused: 'idempotency key was used for another request' }
     }
     return { intent: { ...intent, ...stored } }
-  }
-
-  async function lookUpStatus(db: Queryable, mid: string, orderId: string): Promise<PaymentStatus | undefined> {
-    const { rows } = await db.query<PaymentStatus>(FIND_STATUS(mid, orderId))
-    return rows[0]
   }
 
   return {
@@ -133,7 +116,7 @@ export function createIntents(
       claim: () => void,
     ): Promise<(PaymentStatus & { toClose?: PaymentLink | undefined }) | undefined> {
       // The first query takes no lock, so that repeats, which change nothing, do not wait for each other.
-      const found = await lookUpStatus(requests, mid, merchantOrderId)
+      const found = await findPaymentStatus(requests, mid, merchantOrderId)
       if (!found || isOver(found, now)) return found
       return inTransaction(
         requests,
@@ -142,17 +125,20 @@ export function createIntents(
           if (closed)
             return { ...found, status: 'CANCELLED' as const, failureReason: null, failureReported: true, ...closed }
           // Nothing was cancelled, because a payment was stored after the first query.
-          return lookUpStatus(client, mid, merchantOrderId)
+          return findPaymentStatus(client, mid, merchantOrderId)
         },
         {
           claim,
-          isStored: async (payment) => (await lookUpStatus(requests, mid, merchantOrderId))?.status === payment?.status,
+          isStored: async (payment) =>
+            (await findPaymentStatus(requests, mid, merchantOrderId))?.status === payment?.status,
         },
       )
     },
 
-    /** Finds an order of the merchant whose order_id or, if there is none, whose orderId is `orderId`. */
-    findStatus: (mid: string, orderId: string) => lookUpStatus(requests, mid, orderId),
+    findStatus: (mid: string, orderId: string) => findPaymentStatus(requests, mid, orderId),
+
+    /** As findStatus, in look-ups that concurrent calls share. */
+    findSharedStatus: createStatusLookUps(requests),
 
     saveAnswered: (answered: Answered, now: Date) => saveAnswered(requests, answered, now),
   }
@@ -204,20 +190,6 @@ const INTENT = `
   i.redirect_url as "redirectUrl", i.note, i.created_at as "createdAt", i.expires_at as "expiresAt",
   json_build_object('vpa', i.payee_vpa, 'name', i.payee_name, 'mcc', i.payee_mcc) as payee,
   case when a.order_id is not null then ${PAYMENT_LINK} end as "paymentLink"`
-
-const statusBy = (column: string) => `
-  select mid, order_id as "orderId", amount_paise as amount, status, utr, expires_at as "expiresAt",
-         unreadable_at is not null as "isUnreadable",
-         status = 'SUCCESS' and exists (
-           select from webhook_deliveries d
-            where d.mid = $1 and d.endpoint_id = '${RETURN_CALL}' and d.order_id = i.order_id
-              and d.delivered_at is null) as "returnCallWaits",
-         ${FAILURE_REPORTED} as "failureReported", ${enquiryState('$1')} as enquiry, ${failureReason('$1')} as "failureReason"
-    from payment_intents i
-   where mid = $1 and ${column} = $2`
-
-/** `union all` instead of `or`, so that PostgreSQL runs the second part only if the first part finds nothing. */
-const FIND_STATUS = prepared(`${statusBy('merchant_order_id')} union all ${statusBy('order_id')} limit 1`)
 
 const FIND_CHECKOUT = prepared(
   `select ${INTENT}, i.status, i.utr, i.unreadable_at is not null as "isUnreadable",

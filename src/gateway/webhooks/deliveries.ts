@@ -1,4 +1,5 @@
 import type { Database } from '../../platform/db/pool.ts'
+import { prepared } from '../../platform/db/prepared.ts'
 import { RETURN_CALL } from '../payments/outbox.ts'
 import type { PaymentEvent } from './message.ts'
 import { FAILING_DAYS } from './schedule.ts'
@@ -42,54 +43,13 @@ export function createDeliveries(db: Database) {
      * endpoint with a long queue would always come first.
      */
     async findDue(limit: number, now: Date): Promise<DueEndpoint[]> {
-      const { rows } = await db.query<DueEndpoint>(
-        `select ${ENDPOINT.replaceAll('$now', '$1')}, d.due_at as "dueAt", e.failing_since is not null as failing
-           from webhook_endpoints e
-          -- The limit makes each endpoint one look-up in the index, however many of its deliveries wait.
-          cross join lateral (
-            select due_at
-              from webhook_deliveries
-             where mid = e.mid and endpoint_id = e.endpoint_id and due_at is not null
-             order by due_at
-             limit 1) d
-          where e.disabled_at is null and d.due_at <= $1
-          order by failing, random()
-          limit $2`,
-        [now, limit],
-      )
+      const { rows } = await db.query<DueEndpoint>(FIND_DUE(now, limit))
       return rows
     },
 
     /** Claims up to `limit` due deliveries of an endpoint, oldest first; none when the endpoint is off. */
     async take(mid: string, endpointId: string, limit: number, now: Date, dueAgainAt: Date): Promise<Delivery[]> {
-      const { rows } = await db.query<Delivery>(
-        `with due as materialized (
-           select order_id, sequence
-             from webhook_deliveries
-            where mid = $1 and endpoint_id = $2 and due_at <= $3
-            order by due_at
-            limit $4
-              for update skip locked
-         ), taken as (
-           update webhook_deliveries d
-              set due_at = $5
-             from due
-            where d.mid = $1 and d.endpoint_id = $2 and d.order_id = due.order_id and d.sequence = due.sequence
-           returning d.*
-         )
-         select ${ENDPOINT.replaceAll('$now', '$3')}, coalesce(e.url, i.redirect_url) as url, d.order_id as "orderId",
-                i.merchant_order_id as "merchantOrderId", d.sequence, d.type, d.txn_status as "txnStatus",
-                coalesce(r.amount_paise, i.amount_paise) as amount, d.utr, d.our_refund_id as "ourRefundId",
-                r.refund_id as "refundId",
-                coalesce(d.failure_reason, case when d.txn_status = 'FAIL' then left(r.reason, 200) end) as reason,
-                d.occurred_at as "occurredAt", d.attempts, d.due_at::text as "dueAgainAt"
-           from taken d
-           left join refunds r on r.mid = $1 and r.our_refund_id = d.our_refund_id
-           join payment_intents i on i.mid = $1 and i.order_id = d.order_id
-           join webhook_endpoints e on e.mid = $1 and e.endpoint_id = $2 and e.disabled_at is null
-          order by d.occurred_at, d.order_id, d.sequence`,
-        [mid, endpointId, now, limit, dueAgainAt],
-      )
+      const { rows } = await db.query<Delivery>(CLAIM(mid, endpointId, now, limit, dueAgainAt))
       return rows
     },
 
@@ -103,18 +63,7 @@ export function createDeliveries(db: Database) {
       const lastGoodDay = new Date(at.getTime() - FAILING_DAYS * 86_400_000)
       const deliveredAt = delivered && endpointId !== RETURN_CALL ? at : undefined
       const { rows } = await db.query<{ switchedOff: SwitchedOff | null }>(
-        `with settled as (
-           update webhook_deliveries
-              set attempts = $5, due_at = $6, delivered_at = $7, attempted_at = $8, outcome = $9, response = $10
-            where mid = $1 and endpoint_id = $2 and order_id = $3 and sequence = $4 and due_at = $11::timestamptz
-         )
-         update webhook_endpoints
-            set failing_since = case when $12 then null else coalesce(failing_since, $8) end,
-                disabled_at = case when ${REASON} is null then disabled_at else coalesce(disabled_at, $8) end,
-                disabled_reason = coalesce(disabled_reason, ${REASON})
-          where mid = $1 and endpoint_id = $2 and not ($12 and failing_since is null)
-         returning ${REASON} as "switchedOff"`,
-        [...named, attempts + 1, next, deliveredAt, at, outcome, response, dueAgainAt, delivered, lastGoodDay],
+        SETTLE(...named, attempts + 1, next, deliveredAt, at, outcome, response, dueAgainAt, delivered, lastGoodDay),
       )
       return rows[0]?.switchedOff ?? null
     },
@@ -137,3 +86,60 @@ const ENDPOINT = `e.mid, e.endpoint_id as "endpointId", e.kind, ${secretsAt('$no
 const REASON = `
   case when kind = 'webhook' and $9 = '410' then 'answered 410'
        when kind = 'webhook' and not $12 and failing_since <= $13 then 'failed for ${FAILING_DAYS} days' end`
+
+const FIND_DUE = prepared(
+  `select ${ENDPOINT.replaceAll('$now', '$1')}, d.due_at as "dueAt", e.failing_since is not null as failing
+     from webhook_endpoints e
+    -- The limit makes each endpoint one look-up in the index, however many of its deliveries wait.
+    cross join lateral (
+      select due_at
+        from webhook_deliveries
+       where mid = e.mid and endpoint_id = e.endpoint_id and due_at is not null
+       order by due_at
+       limit 1) d
+    where e.disabled_at is null and d.due_at <= $1
+    order by failing, random()
+    limit $2`,
+)
+
+const CLAIM = prepared(
+  `with due as materialized (
+     select order_id, sequence
+       from webhook_deliveries
+      where mid = $1 and endpoint_id = $2 and due_at <= $3
+      order by due_at
+      limit $4
+        for update skip locked
+   ), taken as (
+     update webhook_deliveries d
+        set due_at = $5
+       from due
+      where d.mid = $1 and d.endpoint_id = $2 and d.order_id = due.order_id and d.sequence = due.sequence
+     returning d.*
+   )
+   select ${ENDPOINT.replaceAll('$now', '$3')}, coalesce(e.url, i.redirect_url) as url, d.order_id as "orderId",
+          i.merchant_order_id as "merchantOrderId", d.sequence, d.type, d.txn_status as "txnStatus",
+          coalesce(r.amount_paise, i.amount_paise) as amount, d.utr, d.our_refund_id as "ourRefundId",
+          r.refund_id as "refundId",
+          coalesce(d.failure_reason, case when d.txn_status = 'FAIL' then left(r.reason, 200) end) as reason,
+          d.occurred_at as "occurredAt", d.attempts, d.due_at::text as "dueAgainAt"
+     from taken d
+     left join refunds r on r.mid = $1 and r.our_refund_id = d.our_refund_id
+     join payment_intents i on i.mid = $1 and i.order_id = d.order_id
+     join webhook_endpoints e on e.mid = $1 and e.endpoint_id = $2 and e.disabled_at is null
+    order by d.occurred_at, d.order_id, d.sequence`,
+)
+
+const SETTLE = prepared(
+  `with settled as (
+     update webhook_deliveries
+        set attempts = $5, due_at = $6, delivered_at = $7, attempted_at = $8, outcome = $9, response = $10
+      where mid = $1 and endpoint_id = $2 and order_id = $3 and sequence = $4 and due_at = $11::timestamptz
+   )
+   update webhook_endpoints
+      set failing_since = case when $12 then null else coalesce(failing_since, $8) end,
+          disabled_at = case when ${REASON} is null then disabled_at else coalesce(disabled_at, $8) end,
+          disabled_reason = coalesce(disabled_reason, ${REASON})
+    where mid = $1 and endpoint_id = $2 and not ($12 and failing_since is null)
+   returning ${REASON} as "switchedOff"`,
+)

@@ -165,6 +165,7 @@ app.post('/acquirer/paymentNotification', async (request, reply) => {
   if (!parsed.success) return fail(reply, 400, z.prettifyError(parsed.error))
   const { orderId, status, UTR, amount, paidAt } = parsed.data
   const client = await pool.connect()
+  let paid
   try {
     await client.query('begin')
     const { rows } = await client.query(
@@ -182,6 +183,7 @@ app.post('/acquirer/paymentNotification', async (request, reply) => {
          values ($1, $2, $3, $4, $5, 'notification', now())`,
         [rows[0].mid, orderId, UTR, paidAt, status],
       )
+      paid = { mid: rows[0].mid, orderId, txnStatus: status, amount, UTR }
     }
     await client.query('commit')
   } catch (error) {
@@ -190,8 +192,29 @@ app.post('/acquirer/paymentNotification', async (request, reply) => {
   } finally {
     client.release()
   }
+  if (paid) sendWebhooks(paid).catch((error) => log.error(error))
   return { status: true, statusCode: 200, msg: 'Notification recorded', data: {} }
 })
+
+/** After the commit, from memory: a webhook that fails, or that a restart interrupts, is not sent again. */
+async function sendWebhooks({ mid, ...data }) {
+  const { rows } = await pool.query(
+    'select url, secret from webhook_endpoints where mid = $1 and disabled_at is null',
+    [mid],
+  )
+  const body = JSON.stringify({
+    type: 'payment.succeeded',
+    timestamp: new Date().toISOString(),
+    data: { mid, ...data },
+  })
+  for (const { url, secret } of rows) {
+    const signature = createHmac('sha256', secret).update(body).digest('base64')
+    const headers = { 'content-type': 'application/json', 'x-signature': signature }
+    const response = await fetch(url, { method: 'POST', headers, body, signal: AbortSignal.timeout(15_000) })
+    await response.arrayBuffer()
+    log.info({ mid, url, status: response.status }, 'webhook')
+  }
+}
 
 await app.listen({ host: '127.0.0.1', port: Number(process.env.PORT) })
 

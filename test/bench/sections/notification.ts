@@ -35,7 +35,7 @@ const first = (url: string) => startContender(typical(url))
 async function side(bench: Bench, name: string, startService: (url: string) => Promise<Service>) {
   const { db, url } = await bench.createDatabase(name)
   const { mid } = await newMerchant(db)
-  await fillOrders(db, ORDERS, mid)
+  await fillOrders(db, ORDERS, [mid])
   let next = 1
   /** Signed now, because a signature is good for 300 s. */
   const requests = (seconds: number) =>
@@ -45,5 +45,5 @@ async function side(bench: Bench, name: string, startService: (url: string) => P
       const headers = { 'content-type': 'application/json', 'x-signature': sign(body, now, SECRET) }
       return { method: 'POST', path: NOTIFY, headers, body }
     })
-  return async (): Promise<Side> => ({ service: await startService(url), requests, once: true })
+  return async (): Promise<Side> => ({ service: await startService(url), requests, mode: 'once' })
 }

@@ -1,33 +1,40 @@
 import { type FormRequest, statusRequest } from '../../support/requests.ts'
-import { newMerchant } from '../../support/tenants.ts'
+import type { NewMerchant } from '../../support/tenants.ts'
 import type { Section } from '../bench.ts'
 import { startContender, startOurs, typical } from '../contenders.ts'
 import { sideBySide } from '../side-by-side.ts'
-import { fillOrders, orderIdOf } from '../tables.ts'
+import { fillOrders, newMerchants, orderIdOf } from '../tables.ts'
 
 const ORDERS = 20_000
 /** As many as one argument of a process can name. */
-const ASKED_ABOUT = 200
+const POLLED = 200
 
-/** checkPaymentStatus of orders that are pending, which every client asks again and again. */
+/** checkPaymentStatus of pending orders, which every client polls: all of one merchant, then of all merchants in turn. */
 export const status: Section = async (bench) => {
   const { db, url } = await bench.createDatabase('status')
-  const merchant = await newMerchant(db)
-  await fillOrders(db, ORDERS, merchant.mid)
-  const requests = Array.from({ length: ASKED_ABOUT }, (_, i): FormRequest => {
-    return statusRequest(merchant, orderIdOf(1 + (i * ORDERS) / ASKED_ABOUT))
-  })
+  const merchants = await newMerchants(db)
+  await fillOrders(
+    db,
+    ORDERS,
+    merchants.map(({ mid }) => mid),
+  )
 
   return async () => {
     const [ours, first] = [await startOurs(url), await startContender(typical(url))]
-    const sides = {
-      ours: { service: ours, requests: () => requests },
-      typical: { service: first, requests: () => requests },
+    const findings = []
+    for (const polling of [1, merchants.length]) {
+      const requests = Array.from({ length: POLLED }, (_, i): FormRequest => {
+        const order = polling === 1 ? i * merchants.length : i
+        return statusRequest(merchants[order % merchants.length] as NewMerchant, orderIdOf(1 + order))
+      })
+      const sides = {
+        ours: { service: ours, requests: () => requests },
+        typical: { service: first, requests: () => requests },
+      }
+      const what = `checkPaymentStatus of ${ORDERS} pending orders, merchants that poll: ${polling}`
+      findings.push(await sideBySide(bench, what, sides, { costAtMost: 0.4, rateAtLeast: 1.8 }))
     }
-    const finding = await sideBySide(bench, `checkPaymentStatus of ${ORDERS} pending orders`, sides, {
-      costAtMost: 0.6,
-    })
     await Promise.all([ours.stop(), first.stop()])
-    return [finding]
+    return findings
   }
 }

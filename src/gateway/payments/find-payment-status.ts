@@ -1,0 +1,91 @@
+import { isDistributed } from '../../platform/db/distribution.ts'
+import type { Database, Queryable } from '../../platform/db/pool.ts'
+import { prepared } from '../../platform/db/prepared.ts'
+import { createSharedBatches } from '../../platform/db/shared-batches.ts'
+import { FAILURE_REPORTED, failureReason } from './answered.ts'
+import { enquiryState, type WaitedFor } from './enquiries.ts'
+import type { FailureReason } from './failure-reasons.ts'
+import { RETURN_CALL } from './outbox.ts'
+import type { Status } from './outcome.ts'
+
+/** Largest number of look-ups in a batch, which takes PostgreSQL about a millisecond. */
+const BATCH_LOOK_UPS = 100
+
+export type PaymentStatus = WaitedFor & {
+  amount: number
+  status: Status
+  isUnreadable: boolean
+  failureReason: FailureReason | null
+  utr: string | null
+  /** Whether the order is paid and has an undelivered return call, as long as no answer has reported the payment. */
+  returnCallWaits: boolean
+  /** Whether the merchant has got an answer that the order has failed for good. */
+  failureReported: boolean
+}
+
+/** Finds an order of the merchant whose order_id or, if there is none, whose orderId is `orderId`. */
+export async function findPaymentStatus(
+  db: Queryable,
+  mid: string,
+  orderId: string,
+): Promise<PaymentStatus | undefined> {
+  const { rows } = await db.query<PaymentStatus>(FIND_ONE(mid, orderId))
+  return rows[0]
+}
+
+/**
+ * Returns findPaymentStatus for concurrent calls, which share statements, because a third of the cost of a look-up is its
+ * round trip. `check` throws if the caller no longer waits. An array cannot be joined with distributed tables, so their
+ * look-ups run one by one.
+ */
+export function createStatusLookUps(db: Database) {
+  let distributed: boolean | undefined
+
+  async function findBatch(asked: Asked[]): Promise<(PaymentStatus | undefined)[]> {
+    const [{ mid, orderId }] = asked as [Asked]
+    if (asked.length === 1) return [await findPaymentStatus(db, mid, orderId)]
+    const { rows } = await db.query<PaymentStatus & { place: number }>(
+      FIND_MANY(
+        asked.map(({ mid }) => mid),
+        asked.map(({ orderId }) => orderId),
+      ),
+    )
+    const found = new Map(rows.map((row) => [row.place, row]))
+    return asked.map((_, index) => found.get(index + 1))
+  }
+
+  const share = createSharedBatches(findBatch, ({ mid }) => mid, BATCH_LOOK_UPS)
+  return async (mid: string, orderId: string, check: () => void): Promise<PaymentStatus | undefined> => {
+    distributed ??= await isDistributed(db)
+    return distributed ? findPaymentStatus(db, mid, orderId) : share({ mid, orderId }, check)
+  }
+}
+
+type Asked = { mid: string; orderId: string }
+
+const statusBy = (column: string, mid: string, orderId: string) => `
+  select mid, order_id as "orderId", amount_paise as amount, status, utr, expires_at as "expiresAt",
+         unreadable_at is not null as "isUnreadable",
+         status = 'SUCCESS' and exists (
+           select from webhook_deliveries d
+            where d.mid = ${mid} and d.endpoint_id = '${RETURN_CALL}' and d.order_id = i.order_id
+              and d.delivered_at is null) as "returnCallWaits",
+         ${FAILURE_REPORTED} as "failureReported", ${enquiryState(mid)} as enquiry, ${failureReason(mid)} as "failureReason"
+    from payment_intents i
+   where mid = ${mid} and ${column} = ${orderId}`
+
+/** `union all` instead of `or`, so that PostgreSQL runs the second part only if the first part finds nothing. */
+const statusOf = (mid: string, orderId: string) =>
+  `${statusBy('merchant_order_id', mid, orderId)} union all ${statusBy('order_id', mid, orderId)} limit 1`
+
+const FIND_ONE = prepared(statusOf('$1', '$2'))
+
+/**
+ * The arrays are selected, so that the planner does not see their lengths: otherwise the first batches, which are short,
+ * make a plan of their own look cheaper each time, and PostgreSQL plans every batch again.
+ */
+const FIND_MANY = prepared(
+  `select asked.place::integer, found.*
+     from unnest((select $1::text[]), (select $2::text[])) with ordinality as asked (mid, order_id, place)
+    cross join lateral (${statusOf('asked.mid', 'asked.order_id')}) found`,
+)

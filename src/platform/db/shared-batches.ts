@@ -1,0 +1,74 @@
+import { isRefusedRow } from './outage.ts'
+
+type Call<Item, Result> = {
+  item: Item
+  check: () => void
+  resolve: (result: Result) => void
+  reject: (error: unknown) => void
+}
+
+/**
+ * Returns a function that shares statements among its callers: calls that arrive while a batch is under way share the
+ * next one, of at most `size` items. `run` returns one result for each item, in the same order. A batch takes the keys
+ * of `keyOf` in turn, so that many calls of one key leave places for others. A call whose `check` throws when its turn
+ * comes leaves the batch. An item that PostgreSQL rejects fails only its own call; any other error fails the batch.
+ */
+export function createSharedBatches<Item, Result>(
+  run: (items: Item[]) => Promise<Result[]>,
+  keyOf: (item: Item) => string,
+  size: number,
+): (item: Item, check: () => void) => Promise<Result> {
+  const waiting = new Map<string, Call<Item, Result>[]>()
+  let busy = false
+
+  async function runNext(): Promise<void> {
+    const batch = takeBatch()
+    if (batch.length > 0) await runBatch(batch)
+    busy = waiting.size > 0
+    // setImmediate starts the next batch as soon as the event loop has read all requests that have arrived.
+    if (busy) setImmediate(runNext)
+  }
+
+  function takeBatch(): Call<Item, Result>[] {
+    const batch: Call<Item, Result>[] = []
+    // A key that is set again moves to the end of the map, where the loop reaches it again.
+    for (const [key, calls] of waiting) {
+      if (batch.length === size) break
+      const call = calls.shift() as Call<Item, Result>
+      waiting.delete(key)
+      if (calls.length > 0) waiting.set(key, calls)
+      try {
+        call.check()
+        batch.push(call)
+      } catch (error) {
+        call.reject(error)
+      }
+    }
+    return batch
+  }
+
+  async function runBatch(batch: Call<Item, Result>[]): Promise<void> {
+    try {
+      const results = await run(batch.map(({ item }) => item))
+      for (const [place, { resolve }] of batch.entries()) resolve(results[place] as Result)
+    } catch (error) {
+      if (batch.length > 1 && isRefusedRow(error)) {
+        // Each item runs by itself, because PostgreSQL does not say which one it rejects.
+        for (const call of batch) await runBatch([call])
+      } else {
+        for (const { reject } of batch) reject(error)
+      }
+    }
+  }
+
+  return (item, check) =>
+    new Promise((resolve, reject) => {
+      const key = keyOf(item)
+      const call = { item, check, resolve, reject }
+      const calls = waiting.get(key)
+      if (calls) calls.push(call)
+      else waiting.set(key, [call])
+      if (!busy) setImmediate(runNext)
+      busy = true
+    })
+}

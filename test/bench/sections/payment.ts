@@ -1,0 +1,51 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { createRequest } from '../../support/requests.ts'
+import { until } from '../../support/wait.ts'
+import { newWebhook } from '../../support/webhooks.ts'
+import type { Bench, Section } from '../bench.ts'
+import { type Service, startContender, startOurs, typical } from '../contenders.ts'
+import { type Side, sideBySide } from '../side-by-side.ts'
+import { newMerchants } from '../tables.ts'
+
+/** Everything that a payment takes: create, three status checks, the acquirer's notification, and the webhook of it. */
+export const payment: Section = async (bench) => {
+  const sides = await Promise.all([
+    side(bench, 'payment_ours', startOurs),
+    side(bench, 'payment_typical', (url) => startContender(typical(url))),
+  ])
+  return async () => {
+    const [ours, typical] = (await Promise.all(sides.map((start) => start()))) as [Side, Side]
+    const finding = await sideBySide(bench, 'One payment', { ours, typical }, { costAtMost: 0.5 })
+    await Promise.all([ours, typical].map(({ service }) => service.stop()))
+    return [finding]
+  }
+}
+
+async function side(bench: Bench, name: string, startService: (url: string) => Promise<Service>) {
+  const { db, url } = await bench.createDatabase(name)
+  const merchants = await newMerchants(db)
+  let received = 0
+  const receiver = createServer((request, response) => {
+    received++
+    request.resume()
+    response.end()
+  })
+  await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve))
+  const webhookUrl = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`
+  for (const { mid } of merchants) await newWebhook(db, { mid, url: webhookUrl }, new Date())
+  const creates = merchants.map((merchant) => createRequest(merchant))
+
+  const settled = async () => {
+    const { rows } = await db.query<{ paid: number }>(
+      `select count(*)::integer as paid from payment_intents where status = 'SUCCESS'`,
+    )
+    await until(`the webhooks of ${name} were received`, () => received >= (rows[0]?.paid ?? 0))
+  }
+  return async (): Promise<Side> => ({
+    service: await startService(url),
+    requests: () => creates,
+    mode: 'payments',
+    settled,
+  })
+}
