@@ -68,15 +68,14 @@ export function startScheduler(
   async function begin(source: JobSource, queue: Queue, free: number): Promise<void> {
     const claimed = await orElse(source, queue, () => queue.claim(free), [])
     count(queue, claimed.length - free)
-    for (const job of claimed) track(finish(source, queue, job, claimed.length === free))
+    for (const job of claimed) track(finish(source, queue, job))
   }
 
-  /** `mayHaveMore` is whether the claim of the job returned as many as it could: a queue with fewer is left to the next look. */
-  async function finish(source: JobSource, queue: Queue, job: Job, mayHaveMore: boolean): Promise<void> {
+  async function finish(source: JobSource, queue: Queue, job: Job): Promise<void> {
     const goesOn = await orElse(source, queue, () => job(giveUp.signal), false)
     count(queue, -1)
     // In a group that was full, the slot that is now free is left to the next look, which finds all waiting queues.
-    if (goesOn && mayHaveMore && countOf(queue.group) < source.atOnce.ofGroup - 1) serve(source, queue)
+    if (goesOn && countOf(queue.group) < source.atOnce.ofGroup - 1) serve(source, queue)
   }
 
   const countOf = (name: string) => counts.get(name) ?? 0
