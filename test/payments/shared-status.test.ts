@@ -34,7 +34,7 @@ function delayLookUps(fail: (orderIds: string[]) => Error | undefined = () => un
     release = resolve
   })
   requests.query = (async (statement: { text: string; values: (string | string[])[] }) => {
-    if (statement.text.includes('"failTold"')) {
+    if (statement.text.includes('"failureReported"')) {
       const orderIds = [statement.values[1] as string | string[]].flat()
       lookUps.push(orderIds)
       await released
