@@ -56,7 +56,7 @@ describe('every field of a create', () => {
 
 /** Columns that forget-customers leaves: merchants are told to put nothing personal into what they write. */
 const KEPT_COLUMNS = `mid order_id merchant_order_id idempotency_key redirect_url note created_at expires_at
-  amount paise payee_vpa payee_name payee_mcc status utr event_sequence fail_told_at unreadable_at`.split(/\s+/)
+  amount_paise payee_vpa payee_name payee_mcc status utr event_sequence fail_told_at unreadable_at`.split(/\s+/)
 
 it('every column of payment_intents is listed as kept or as forgotten by forget-customers', async () => {
   const { rows } = await service.db.query<{ name: string }>(
