@@ -211,7 +211,7 @@ describe('a notification that contradicts its order', () => {
     const paidAt = service.clock.now()
     await notify(service, notification(orderId, { ...wrong, paidAt: paidAt.toISOString() }))
     const { rows } = await service.db.query(
-      'select status, amount_paise as amount, paid_at from payment_exceptions where order_id = $1 order by status',
+      'select status, (amount_paise * 0.01)::text as amount, paid_at from payment_exceptions where order_id = $1 order by status',
       [orderId],
     )
     expect(rows).toEqual([

@@ -551,7 +551,7 @@ describe('the answer to a question', () => {
         orderId: 'O1',
         status: 'SUCCESS',
         utr,
-        amount: '100.00',
+        amount: 10_000,
         paidAt: new Date(1_774_982_400_000),
         acquirer: { name: 'phonepe:acme', id: 'OMO1' },
         names: { id: 'OM1' },

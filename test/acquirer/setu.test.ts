@@ -53,7 +53,7 @@ async function recorded(orderId: string, { db } = service) {
     successes: await rows("select utr, source from payments where order_id = $1 and kind <> 'second'"),
     attempts: await rows('select utr from payment_attempts where order_id = $1 order by utr'),
     exceptions: await rows(
-      `select kind, utr, amount_paise as amount from payment_exceptions
+      `select kind, utr, (amount_paise * 0.01)::text as amount from payment_exceptions
         where order_id = $1 and kind <> 'unknown order' order by kind, utr, amount_paise`,
     ),
   }

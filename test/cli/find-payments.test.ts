@@ -25,8 +25,8 @@ describe('payments find', () => {
       await notify(service, notification(orderId, { UTR }))
     }
     await service.db.query(
-      `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at, payment_utr, fee)
-       values ($1, 'PAYOUT1', 19800, 'BRN', 'SUCCESS', '2026-04-01T04:00:00Z', now(), $2, 2)`,
+      `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at, payment_utr, fee_paise)
+       values ($1, 'PAYOUT1', 19800, 'BRN', 'SUCCESS', '2026-04-01T04:00:00Z', now(), $2, 200)`,
       [mid, utr],
     )
     const { payments } = await find('--utr', utr.toLowerCase())

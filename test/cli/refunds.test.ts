@@ -71,8 +71,8 @@ describe('ops refunds', () => {
     const UTR = newUtr()
     await notify(service, notification(orderId, { amount: 12_345, UTR }))
     await service.db.query(
-      `insert into settlements (mid, utr, amount, fee, tax, bank_reference_number, status, initiated_at, created_at, payment_utr)
-       values ($1, 'ROW1', 10000, 2000, 345, 'BRN', 'SUCCESS', now(), now(), $2)`,
+      `insert into settlements (mid, utr, amount_paise, fee_paise, tax_paise, bank_reference_number, status, initiated_at, created_at, payment_utr)
+       values ($1, 'ROW1', 1000000, 200000, 34500, 'BRN', 'SUCCESS', now(), now(), $2)`,
       [merchant.mid, UTR],
     )
     const { refundId } = await create('--amount', '11000.5')

@@ -214,7 +214,7 @@ describe.concurrent("the partner's month", { timeout: TIMEOUT_MS }, () => {
         `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
          select 'DEMO_MERCHANT', utr, amount * 100, payout, 'SUCCESS', '2026-10-05 10:00+05:30', '2026-10-05 10:00+05:30'
            from (values ('P1', 100.10, 'PAYOUT1'), ('P2', 200.20, 'PAYOUT1'), ('E1', -50, 'PAYOUT1'),
-                        ('P3', 300, 'PAYOUT2'), ('P4', 1, 'PAYOUT3'), ('P5', 2, 'PAYOUT3')) as pulled (utr, amount * 100, payout)`,
+                        ('P3', 300, 'PAYOUT2'), ('P4', 1, 'PAYOUT3'), ('P5', 2, 'PAYOUT3')) as pulled (utr, amount, payout)`,
       )
       const files = {
         'reconcile.py': blockWith('partner', 'python'),

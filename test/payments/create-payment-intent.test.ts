@@ -78,7 +78,7 @@ describe('an accepted createPaymentIntent', () => {
     expect(rows).toEqual([
       expect.objectContaining({
         merchant_order_id: 'Ordre-é/1',
-        amount: 200,
+        amount_paise: 200_00,
         note: 'नमस्ते line 2 line 3',
         customer_name: 'Zoë 山田',
         customer_email: 'asha@example.in',

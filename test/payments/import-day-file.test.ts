@@ -90,7 +90,7 @@ async function stored(orderIds: string[]) {
     intents: await select('status, utr', 'payment_intents'),
     payments: await select('utr, kind, paid_at', 'payments'),
     attempts: await select('status, attempt, utr, paid_at', 'payment_attempts'),
-    exceptions: await select('kind, status, utr, amount, paid_at', EXCEPTIONS),
+    exceptions: await select('kind, status, utr, amount_paise, paid_at', EXCEPTIONS),
   }
 }
 

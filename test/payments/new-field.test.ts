@@ -56,7 +56,7 @@ describe('every field of a create', () => {
 
 /** Columns that forget-customers leaves: merchants are told to put nothing personal into what they write. */
 const KEPT_COLUMNS = `mid order_id merchant_order_id idempotency_key redirect_url note created_at expires_at
-  amount paise payee_vpa payee_name payee_mcc status utr event_sequence failure_reported_at cancelled_at unreadable_at`.split(
+  amount_paise payee_vpa payee_name payee_mcc status utr event_sequence failure_reported_at cancelled_at unreadable_at`.split(
   /\s+/,
 )
 

@@ -45,7 +45,7 @@ async function neighbours() {
 
 async function kept(utr: string) {
   const { rows } = await service.db.query(
-    `select mid, order_id as "orderId", kind, amount_paise as amount, status, paid_at as "paidAt", received_at as "receivedAt"
+    `select mid, order_id as "orderId", kind, (amount_paise * 0.01)::text as amount, status, paid_at as "paidAt", received_at as "receivedAt"
        from payment_exceptions
       where utr = $1
       order by mid`,
@@ -71,7 +71,7 @@ describe('a UTR that pays orders of two merchants', () => {
       expect(await pay(later.orderId, utr)).toEqual(RECORDED)
       expect(await look()).toBe(1)
       const exception = {
-        ...{ mid: later.mid, orderId: later.orderId, kind: KIND, amount: 20_000, status: 'SUCCESS' },
+        ...{ mid: later.mid, orderId: later.orderId, kind: KIND, amount: '200.00', status: 'SUCCESS' },
         ...{ paidAt: new Date('2026-03-31T18:29:59Z'), receivedAt: service.clock.now() },
       }
       expect(await kept(utr)).toEqual([exception])

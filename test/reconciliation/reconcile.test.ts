@@ -37,8 +37,8 @@ type Settling = { amount?: string; fee?: string; tax?: string; paymentUtr?: stri
 async function settle(utr: string, initiatedAt: Date, { amount = '200', status = 'SUCCESS', ...rest }: Settling = {}) {
   await db.query(
     `insert into settlements
-       (mid, utr, amount, fee, tax, payment_utr, bank_reference_number, status, initiated_at, created_at)
-     values ($1, $2, $3, $4, $5, $6, 'BRN', $7, $8, $8)`,
+       (mid, utr, amount_paise, fee_paise, tax_paise, payment_utr, bank_reference_number, status, initiated_at, created_at)
+     values ($1, $2, $3::numeric * 100, $4::numeric * 100, $5::numeric * 100, $6, 'BRN', $7, $8, $8)`,
     [mid, utr, amount, rest.fee, rest.tax, rest.paymentUtr, status, initiatedAt],
   )
 }

@@ -63,8 +63,8 @@ type Refunding = { orderId: string; utr: string; rupees?: number; reference?: st
 type Settling = { amount?: string; paymentUtr?: string; brn?: string }
 const settle = (utr: string, initiatedAt: Date, { amount = '200', paymentUtr, brn = 'BRN' }: Settling = {}) =>
   db.query(
-    `insert into settlements (mid, utr, amount, payment_utr, bank_reference_number, status, initiated_at, created_at)
-     values ($1, $2, $3, $4, $5, 'SUCCESS', $6, $6)`,
+    `insert into settlements (mid, utr, amount_paise, payment_utr, bank_reference_number, status, initiated_at, created_at)
+     values ($1, $2, $3::numeric * 100, $4, $5, 'SUCCESS', $6, $6)`,
     [mid, utr, amount, paymentUtr, brn, initiatedAt],
   )
 

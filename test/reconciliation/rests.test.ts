@@ -103,7 +103,7 @@ describe('what settlements pull does not store', () => {
     const reference = unique('PGI')
     await pull(await payment(mid, reference), adjustment(reference, 7), ofUnknownOrder(reference, 100))
     const { rows } = await db.query('select amount_paise, unknown_orders_paise, day::text from payout_rests')
-    expect(rows).toEqual([{ amount_paise: '9300', unknown_orders_paise: '10000', day: THURSDAY }])
+    expect(rows).toEqual([{ amount_paise: 9300, unknown_orders_paise: 10000, day: THURSDAY }])
     const net = { day: THURSDAY, mid, gross: '200.00', fee: '2.00', tax: '0.36', deductions: '93.00', net: '290.64' }
     expect(await payouts()).toEqual([expect.objectContaining(net)])
     expect(await payouts('--mid', mid)).toEqual([expect.objectContaining(net)])

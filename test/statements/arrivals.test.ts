@@ -145,7 +145,7 @@ describe('a statement without faults', () => {
     expect(rows).toHaveLength(4)
     expect(rows[0]).toMatchObject({
       line: 3,
-      amount_paise: '100300',
+      amount_paise: 100300,
       refs: [shop.payouts[0]?.reference],
       matched_payout: null,
     })

@@ -88,7 +88,7 @@ const ROWS = `
 /** Payments by their UTRs. */
 const UNSETTLED = `
   select p.mid, ${textOf('p.day')} as day, p.order_id as "orderId", i.merchant_order_id as "merchantOrderId", item as utr,
-         amount_paise as paid
+         p.amount_paise as paid
     from ledger p
     left join payment_intents i on i.mid = $1 and i.order_id = p.order_id
    where p.mid = $1 and kind = 'payment' and item = any ($2)

@@ -52,7 +52,7 @@ export async function listResolutions(db: Queryable, { mid, from, until }: Sough
   const { rows } = await db.query<Resolution>(
     `select resolved_at as "resolvedAt", resolved_by as "resolvedBy", r.mid, to_char(day, 'YYYY-MM-DD') as day, kind,
             difference_id as "differenceId", r.order_id as "orderId", i.merchant_order_id as "merchantOrderId",
-            written_off_as as "as", amount_paise as amount, reason
+            written_off_as as "as", r.amount_paise as amount, reason
        from difference_resolutions r
        left join payment_intents i on i.mid = r.mid and i.order_id = r.order_id
       where ($1::text is null or r.mid = $1) and resolved_at >= coalesce($2::timestamptz, '-infinity')

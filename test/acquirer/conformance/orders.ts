@@ -50,7 +50,7 @@ export async function recorded({ service: { db } }: Stage, { orderId, of }: Orde
     successes: await rows("select utr, source from payments where mid = $1 and order_id = $2 and kind <> 'second'"),
     attempts: await rows('select utr from payment_attempts where mid = $1 and order_id = $2 order by utr'),
     exceptions: await rows(
-      `select kind, status, utr, amount_paise as amount from payment_exceptions
+      `select kind, status, utr, (amount_paise * 0.01)::text as amount from payment_exceptions
         where mid = $1 and order_id = $2 order by kind, utr, amount_paise`,
     ),
   }
