@@ -1,19 +1,19 @@
-import { cpSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { applyGrants } from '../../src/platform/db/grants.ts'
 import { migrate, pendingMigrations } from '../../src/platform/db/migrate.ts'
-import { spreadDatabase } from '../support/citus.ts'
+import { unreadyReason } from '../../src/platform/db/readiness.ts'
 import { createTestDatabase } from '../support/database.ts'
-import { ON_CITUS } from '../support/installed-postgres.ts'
 import { runOps } from '../support/ops.ts'
 
 const FOLDER = join(import.meta.dirname, '../../migrations')
 const ALL = readdirSync(FOLDER)
   .map((file) => file.replace(/\.sql$/, ''))
   .sort()
+const OLD_DATABASE =
+  'This database was created before the first release. It is unchanged. Run the version tagged before-baseline to read it, or name another database.'
 
 describe('migrations of an empty database', () => {
   let database: Awaited<ReturnType<typeof createTestDatabase>>
@@ -66,7 +66,7 @@ test('migrations and grants are sent one statement at a time, since a distribute
 })
 
 test.each([
-  ...['payment_changes', 'payment_attempts', 'payment_exceptions', 'payment_resolutions', 'payments'],
+  ...['payment_attempts', 'payment_exceptions', 'payment_resolutions', 'payments'],
   ...['audit_commands', 'audit_outcomes'],
 ])('the rows of %s can be changed by nobody, not even the owner of the tables', async (table) => {
   const { db } = await createTestDatabase()
@@ -76,60 +76,24 @@ test.each([
   }
 })
 
-test('migration 0019 widens amounts without reading orders, and the version before it still serves', async () => {
-  const database = await createTestDatabase({ empty: true })
-  const before = mkdtempSync(join(tmpdir(), 'upi-payments-migrations-'))
-  onTestFinished(() => rmSync(before, { recursive: true }))
-  for (const name of ALL.filter((name) => name < '0019'))
-    cpSync(join(FOLDER, `${name}.sql`), join(before, `${name}.sql`))
-  await migrate(database.url, { folder: before })
-  const pool = database.db
-
-  if (ON_CITUS) await spreadDatabase(database.url)
-
-  // As the version before writes them.
-  const addMerchant = (mid: string) =>
-    pool.query(
-      `insert into merchants (mid, name, vpa, mcc, dynamic_qr, created_at)
-       values ($1, 'Chai Point', 'chaipoint@examplebank', '5814', 'link', now())`,
-      [mid],
-    )
-  const addIntent = (mid: string, orderId: string, amount: number, paise = 0) =>
-    pool.query(
-      `insert into payment_intents (mid, order_id, merchant_order_id, amount, paise, redirect_url, note, customer_name,
-         customer_email, customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at)
-       values ($1, $2, $2, $3, $4, 'https://shop.example/', 'Order', 'Asha Rao', 'asha@shop.example', '9876543210',
-         'chaipoint@examplebank', 'Chai Point', '5814', now(), now())`,
-      [mid, orderId, amount, paise],
-    )
-  await addMerchant('M1')
-  for (const [index, amount] of [1, 200, 100_000].entries()) await addIntent('M1', `old-${index}`, amount)
-  await expect(addIntent('M1', 'too-much', 100_001)).rejects.toThrow('payment_intents')
-  const rows = async () => (await pool.query('select * from payment_intents order by order_id')).rows
-  const old = await rows()
-
-  await migrate(database.url)
-  // A later migration may add columns, which the version before does not write.
-  expect(await rows()).toEqual(old.map((row) => expect.objectContaining(row)))
-  await addMerchant('M2')
-  const { rows: merchants } = await pool.query('select mid, payees, max_amount from merchants order by mid')
-  expect(merchants).toEqual(['M1', 'M2'].map((mid) => ({ mid, payees: [], max_amount: 100_000 })))
-  for (const mid of ['M1', 'M2']) {
-    await addIntent(mid, `${mid}-usual`, 100_000)
-    await addIntent(mid, `${mid}-largest`, 500_000)
-    await addIntent(mid, `${mid}-paise`, 499_999, 99)
-    await expect(addIntent(mid, 'refused', 500_001)).rejects.toThrow('payment_intents')
-    await expect(addIntent(mid, 'refused', 500_000, 1)).rejects.toThrow('payment_intents_paise_check')
-    await expect(addIntent(mid, 'refused', 0, 99)).rejects.toThrow('payment_intents_amount_check')
+test('ops and /readyz reject a database of the versions before the baseline, and change nothing in it', async () => {
+  const { url, db } = await createTestDatabase()
+  // Its first migration sorts before the last one of this version.
+  await db.query(`update schema_migrations set name = '0001_merchants_keys_intents_settlements' where name = $1`, [
+    ALL[0],
+  ])
+  const read = async () =>
+    (
+      await db.query(
+        'select (select array_agg(name order by id) from schema_migrations), (select count(*) from audit_commands)',
+      )
+    ).rows
+  const before = await read()
+  for (const command of [['migrate'], ['database', 'spread'], ['merchants', 'disable', '--mid', 'M1']]) {
+    expect(await runOps(url, command)).toEqual({ code: 1, stdout: '', stderr: `ops: ${OLD_DATABASE}\n` })
   }
-  await pool.query(`update payment_intents set note = 'still writable' where order_id like 'old-%'`)
-  await expect(pool.query('update merchants set max_amount = 500001')).rejects.toThrow('merchants_max_amount_check')
-  // A check that is validated reads the whole table under a lock that stops every payment.
-  const { rows: checks } = await pool.query(
-    `select conname, convalidated from pg_constraint where conrelid = 'payment_intents'::regclass and contype = 'c'
-        and conname in ('payment_intents_amount_check', 'payment_intents_paise_check') order by 1`,
-  )
-  expect(checks.map(({ convalidated }) => convalidated)).toEqual([false, false])
+  expect(await unreadyReason(db)).toBe(OLD_DATABASE)
+  expect(await read()).toEqual(before)
 })
 
 test('migrations of a database that cannot be reached fail with the reason', async () => {

@@ -1,5 +1,5 @@
 import { isForbiddenToRole } from './grants.ts'
-import { pendingMigrations } from './migrate.ts'
+import { OldDatabaseError, pendingMigrations } from './migrate.ts'
 import { isOutage } from './outage.ts'
 import type { Queryable } from './pool.ts'
 import { isWorker } from './spread.ts'
@@ -14,6 +14,7 @@ export async function unreadyReason(db: Queryable): Promise<string | undefined> 
     return `The database schema is behind: run ${toRun} (missing: ${pending.join(', ')})`
   } catch (error) {
     if (isOutage(error)) return 'The database does not answer'
+    if (error instanceof OldDatabaseError) return error.message
     if (isForbiddenToRole(error)) {
       return 'The role of the service has no rights to the tables: run "ops migrate" as their owner'
     }
