@@ -19,7 +19,7 @@ create table payment_intents (
   created_at timestamptz not null,
   -- Expiry is not stored as a status, because it follows from this time and the clock.
   expires_at timestamptz not null,
-  status text not null default 'PENDING', -- The status that the last report led to.
+  status text not null default 'PENDING', -- The status after the last report.
   utr text, -- payments.utr of the payment that succeeded.
   cancelled_at timestamptz, -- When the merchant cancelled the order. It stays if a late payment follows.
   -- When a response first reported the order as failed for good to its merchant; null if none has.
@@ -81,7 +81,7 @@ create table acquirer_intents (
   acquirer_order_id text not null,
   reference text not null, -- The link's parameter tr.
   link text not null,
-  -- Started status checks. The code knows each acquirer's limit.
+  -- Number of started status checks. The code knows each acquirer's limit.
   status_checks smallint not null constraint acquirer_intents_status_checks_check check (status_checks >= 0),
   status_check_at timestamptz, -- The next status check; null if none follows.
   -- The last status check. The acquirer's pause before the next one starts here.

@@ -20,7 +20,7 @@ create table refunds (
   ended_at timestamptz,
   acquirer_refund_id text,
   sent_at timestamptz, -- Written before the first byte is sent.
-  attempts smallint not null default 0, -- Attempts to send it and status checks after sent_at.
+  attempts smallint not null default 0, -- Number of attempts to send it, and of status checks, after sent_at.
   due_at timestamptz, -- When the service sends it or checks its status next; null if it does neither.
   constraint refunds_pkey primary key (mid, refund_id),
   constraint refunds_our_refund_id_key unique (mid, our_refund_id),
@@ -41,7 +41,7 @@ create index refunds_open_acquirer_idx on refunds (acquirer) where status = 'PEN
 -- Refunds of a day, for the ledger.
 create index refunds_mid_ended_at_idx on refunds (mid, ended_at) where status = 'SUCCESS';
 
--- For every role.
+-- Applies to every role.
 create trigger refunds_success_is_final before update of status, reference, ended_at on refunds for each row
   when (old.status = 'SUCCESS' and (new.status <> old.status or new.reference <> old.reference
     or new.ended_at is distinct from old.ended_at))
