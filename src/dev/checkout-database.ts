@@ -32,11 +32,11 @@ export async function useCheckoutDatabase(): Promise<{ directory: string; databa
 }
 
 /**
- * The folder of the checkout's database: `.data` in the checkout. For root the folder lies elsewhere, because the
- * unprivileged user of PostgreSQL may have no right to enter the home directory that holds the checkout.
+ * The folder of the checkout's database: `.database` in the checkout. For root the folder lies elsewhere, because the
+ * unprivileged user of PostgreSQL may have no right to enter the home directory that contains the checkout.
  */
 function checkoutDirectory(): string {
-  const checkout = realpathSync(fileURLToPath(new URL('../..', import.meta.url)))
-  if (process.getuid?.() !== 0) return join(checkout, '.data')
-  return join('/var/lib/upi-payments', createHash('sha256').update(checkout).digest('hex').slice(0, 12))
+  const directory = join(realpathSync(fileURLToPath(new URL('../..', import.meta.url))), '.database')
+  if (process.getuid?.() !== 0) return directory
+  return join('/var/lib/upi-payments', createHash('sha256').update(directory).digest('hex').slice(0, 12))
 }

@@ -3,8 +3,6 @@ import { describe, expect, it } from 'vitest'
 import { splitStatements } from '../../src/platform/db/statements.ts'
 
 const FOLDER = new URL('../../migrations/', import.meta.url)
-/** Older ones have been applied, and a database is spread after them. */
-const FIRST_HELD = '0003'
 
 /** What a distributed database (Citus) refuses of one statement. */
 function refusals(statement: string): string[] {
@@ -29,10 +27,8 @@ function wordsOf(statement: string): string {
   return words.replace(/\s+/g, ' ').trim()
 }
 
-describe(`migrations from ${FIRST_HELD} on run on a spread database`, () => {
-  const files = readdirSync(FOLDER)
-    .filter((file) => file >= FIRST_HELD)
-    .sort()
+describe('migrations run on a distributed database', () => {
+  const files = readdirSync(FOLDER).sort()
 
   it.each(files)('migration %s runs on a database that Citus has spread', (file) => {
     const statements = splitStatements(readFileSync(new URL(file, FOLDER), 'utf8'))

@@ -4,6 +4,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { applyGrants } from '../../src/platform/db/grants.ts'
 import { migrate, pendingMigrations } from '../../src/platform/db/migrate.ts'
+import { unreadyReason } from '../../src/platform/db/readiness.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
 
@@ -11,6 +12,8 @@ const FOLDER = join(import.meta.dirname, '../../migrations')
 const ALL = readdirSync(FOLDER)
   .map((file) => file.replace(/\.sql$/, ''))
   .sort()
+const OLD_DATABASE =
+  'This database was created before the first release. It is unchanged. Run the version tagged before-baseline to read it, or name another database.'
 
 describe('migrations of an empty database', () => {
   let database: Awaited<ReturnType<typeof createTestDatabase>>
@@ -71,6 +74,26 @@ test.each([
   for (const sql of [`update ${table} set ${column} = ''`, `delete from ${table}`, `truncate ${table} cascade`]) {
     await expect(db.query(sql)).rejects.toThrow(`${table} is append-only`)
   }
+})
+
+test('ops and /readyz reject a database of the versions before the baseline, and change nothing in it', async () => {
+  const { url, db } = await createTestDatabase()
+  // Its first migration sorts before the last one of this version.
+  await db.query(`update schema_migrations set name = '0001_merchants_keys_intents_settlements' where name = $1`, [
+    ALL[0],
+  ])
+  const read = async () =>
+    (
+      await db.query(
+        'select (select array_agg(name order by id) from schema_migrations), (select count(*) from audit_commands)',
+      )
+    ).rows
+  const before = await read()
+  for (const command of [['migrate'], ['database', 'spread'], ['merchants', 'disable', '--mid', 'M1']]) {
+    expect(await runOps(url, command)).toEqual({ code: 1, stdout: '', stderr: `ops: ${OLD_DATABASE}\n` })
+  }
+  expect(await unreadyReason(db)).toBe(OLD_DATABASE)
+  expect(await read()).toEqual(before)
 })
 
 test('migrations of a database that cannot be reached fail with the reason', async () => {

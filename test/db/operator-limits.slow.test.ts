@@ -111,7 +111,7 @@ describe('limits that the operator has set by the role or the database', () => {
     const migrating = migrate(empty.url)
     await sleep(BEYOND_LIMIT_MS)
     await holder.query('select pg_advisory_unlock($1)', [MIGRATE_LOCK_ID])
-    expect(await migrating).toContain('0001_merchants_keys_intents_settlements')
+    expect(await migrating).toContain('0001_tenants')
     await holder.end()
   })
 })

@@ -725,7 +725,10 @@ describe('roles.sql', () => {
   it('roles.sql makes upi_owner the owner of all that an older installation has; a repeat changes nothing', async () => {
     const database = await createTestDatabase({ empty: true })
     await migrate(database.url)
-    await run(database.url, `insert into merchants values ('M1', 'x', 'x@bank', '5814', 'link', now())`)
+    await run(
+      database.url,
+      `insert into merchants (mid, name, vpa, mcc, dynamic_qr, created_at) values ('M1', 'x', 'x@bank', '5814', 'link', now())`,
+    )
     for (const _ of ['first', 'repeated']) {
       await run(database.url, ROLES)
       expect(await ownersIn(database.url)).toEqual(['upi_owner'])

@@ -29,12 +29,12 @@ function migrationsAndOne(sql = 'alter table payment_intents add column probe in
   return folder
 }
 
-/** Holds the lock that pg_dump takes on the table of intents until it is released. */
-async function holdLockOfPgDump(url: string) {
+/** Holds a lock on the table of intents until it is released; by default the one that pg_dump takes. */
+async function holdLock(url: string, mode = 'access share') {
   const client = new pg.Client({ connectionString: url, application_name: 'pg_dump' })
   await client.connect()
   onTestFinished(() => client.end())
-  await client.query('begin; lock table payment_intents in access share mode')
+  await client.query(`begin; lock table payment_intents in ${mode} mode`)
   const waiting = `select from pg_locks where not granted and relation = 'payment_intents'::regclass`
   return {
     release: () => client.query('rollback'),
@@ -85,7 +85,7 @@ it('a migration that waits for a lock delays no payment, and is done once it get
     })
     return response.status
   }
-  const lock = await holdLockOfPgDump(database.url)
+  const lock = await holdLock(database.url)
   const said: string[] = []
   const migrating = migrate(database.url, { folder, onWait: (message) => said.push(message) })
   const creates: Promise<number>[] = []
@@ -106,18 +106,18 @@ it('a migration that waits for a lock delays no payment, and is done once it get
 it('ops migrate says which lock it waits for, and goes on', { timeout: 90_000 }, async () => {
   const database = await createTestDatabase({ empty: true })
   const first = mkdtempSync(join(inject('runDirectory'), 'migrations-'))
-  cpSync(
-    join(MIGRATIONS, '0001_merchants_keys_intents_settlements.sql'),
-    join(first, '0001_merchants_keys_intents_settlements.sql'),
-  )
+  for (const file of ['0001_tenants.sql', '0002_payments.sql', '0003_refunds.sql']) {
+    cpSync(join(MIGRATIONS, file), join(first, file))
+  }
   await migrate(database.url, { folder: first })
-  const lock = await holdLockOfPgDump(database.url)
+  // The next migration has a foreign key to the table.
+  const lock = await holdLock(database.url, 'row exclusive')
   const migrating = runOps(database.url, ['migrate', '--json'])
   await vi.waitUntil(lock.isWaitedFor, { timeout: 20_000 })
   await sleep(LOCK_TIMEOUT_MS + 200)
   await lock.release()
   const { code, stdout, stderr } = await migrating
-  expect({ code, applied: JSON.parse(stdout).applied[0] }).toEqual({ code: 0, applied: '0002_payment_states' })
+  expect({ code, applied: JSON.parse(stdout).applied[0] }).toEqual({ code: 0, applied: '0004_webhooks' })
   expect(stderr).toMatch(new RegExp(`^(ops: ${WAITING.source}\n)+$`))
 })
 

@@ -75,7 +75,7 @@ export function createDemoCheckout() {
     async remove() {
       await Promise.all(children.map((child) => end(child)))
       // Where the data of root's checkouts are.
-      const name = createHash('sha256').update(folder).digest('hex').slice(0, 12)
+      const name = createHash('sha256').update(join(folder, '.database')).digest('hex').slice(0, 12)
       rmSync(join('/var/lib/upi-payments', name), { recursive: true, force: true })
       rmSync(folder, { recursive: true, force: true })
     },

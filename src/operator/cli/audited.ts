@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
 import { type AuditedCommand, createAudit } from '../../platform/audit.ts'
+import { pendingMigrations } from '../../platform/db/migrate.ts'
 import { hasState, UNDEFINED_TABLE } from '../../platform/db/outage.ts'
 import { type Database, inTransaction, type Queryable } from '../../platform/db/pool.ts'
 import { CommandError } from './errors.ts'
@@ -24,6 +25,8 @@ export async function runAudited(
   const end = (client: Queryable, outcome: 'done' | 'failed', detail: Output['made'] = {}) =>
     createAudit(client).end({ auditId, outcome, detail })
 
+  // Throws before the audit changes a database that must stay unchanged.
+  await pendingMigrations(db)
   let begun = true
   await begin().catch((error: unknown) => {
     if (!makesAudit || !hasState(error, UNDEFINED_TABLE)) throw error

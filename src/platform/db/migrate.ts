@@ -34,10 +34,19 @@ const OLDEST_SERVER = 15
 
 let namesInFolder: Promise<string[]> | undefined
 
+/** The database was migrated by versions whose migrations the baseline has replaced. */
+export class OldDatabaseError extends Error {
+  constructor() {
+    super(
+      'This database was created before the first release. It is unchanged. Run the version tagged before-baseline to read it, or name another database.',
+    )
+  }
+}
+
 /**
  * Brings the schema up to date and returns the names of the migrations that were applied now, in order. Throws an Error
- * with both versions when the server is older than OLDEST_SERVER. Concurrent runs wait for one another, and each
- * migration is applied once.
+ * with both versions when the server is older than OLDEST_SERVER, and OldDatabaseError. Concurrent runs wait for one
+ * another, and each migration is applied once.
  *
  * While a statement waits for a lock on a table, every later query of that table waits behind it. The statement
  * therefore waits briefly; then its migration is rolled back and tried again after a pause, without limit: pg_dump may
@@ -107,8 +116,7 @@ async function applyNext(client: pg.Client, folder: string, names: readonly stri
     `create table if not exists public.schema_migrations
        (id serial primary key, name varchar(255) not null, run_on timestamp not null)`,
   )
-  const applied = await appliedMigrations(client)
-  const name = names.find((one) => !applied.has(one))
+  const [name] = findPending(names, await appliedMigrations(client))
   if (name !== undefined) {
     await runFile(client, join(folder, `${name}.sql`))
     await client.query('insert into public.schema_migrations (name, run_on) values ($1, now())', [name])
@@ -177,10 +185,17 @@ async function refuseOldServer(client: pg.Client): Promise<void> {
   throw new Error(`this database is PostgreSQL ${text}, and the service needs ${OLDEST_SERVER} or newer`)
 }
 
-/** Names of the migrations that this code expects and the database lacks, in order. */
+/** Names of the migrations that this code expects and the database lacks, in order. Throws OldDatabaseError. */
 export async function pendingMigrations(db: Queryable): Promise<string[]> {
   namesInFolder ??= readNames(FOLDER)
   const [expected, applied] = await Promise.all([namesInFolder, appliedMigrations(db)])
+  return findPending(expected, applied)
+}
+
+/** Ignores unknown names after the last expected one: a newer version has applied them, and this one still works. */
+function findPending(expected: readonly string[], applied: ReadonlySet<string>): string[] {
+  const last = expected.at(-1) ?? ''
+  if ([...applied].some((name) => name < last && !expected.includes(name))) throw new OldDatabaseError()
   return expected.filter((name) => !applied.has(name))
 }
 

@@ -1,5 +1,5 @@
 import { isForbiddenToRole } from './grants.ts'
-import { pendingMigrations } from './migrate.ts'
+import { OldDatabaseError, pendingMigrations } from './migrate.ts'
 import { isOutage } from './outage.ts'
 import type { Database, Queryable } from './pool.ts'
 import { NOT_PREPARED, passesNamesOn } from './prepared.ts'
@@ -12,6 +12,7 @@ export async function unreadyReason(db: Database): Promise<string | undefined> {
     return (await passesNamesOn(db)) ? NOT_PREPARED : await whyReadOnly(db)
   } catch (error) {
     if (isOutage(error)) return 'The database does not answer'
+    if (error instanceof OldDatabaseError) return error.message
     if (isForbiddenToRole(error)) {
       return 'The role of the service has no rights to the tables: run "ops migrate" as their owner'
     }

@@ -1,0 +1,97 @@
+-- The baseline, files 0001 to 0008, has one file for each area. Later migrations change its tables in files of their own.
+--
+-- Every constraint has a name, because the code and the operator refer to it by name. Primary keys and unique constraints of tables
+-- that grow begin with mid, so that Citus can distribute them by mid. Every amount is a whole number of paise in a bigint column
+-- `…_paise`. Triggers on `current_user = 'upi_service'` limit what an attacker who has the service's password can write, beyond
+-- the rights of grants.sql. Their functions run as the caller, because with `security definer` current_user would be the owner, and
+-- qualify names, because the caller sets search_path.
+
+create function refuse_to_rewrite() returns trigger language plpgsql as $$
+begin
+  raise exception '% is append-only', tg_table_name;
+end
+$$;
+
+-- The condition is in the trigger, which passes the message.
+create function refuse_row() returns trigger language plpgsql as $$
+begin
+  raise exception using errcode = 'check_violation', message = tg_argv[0];
+end
+$$;
+
+create table merchants (
+  mid text not null constraint merchants_pkey primary key constraint merchants_mid_check check (mid ~ '^[A-Za-z0-9_-]{1,64}$'),
+  -- The UPI parameter pn carries at most 99 characters.
+  name text not null constraint merchants_name_check check (char_length(name) between 1 and 99),
+  vpa text not null constraint merchants_vpa_check check (vpa ~ '^[A-Za-z0-9._-]{1,255}@[A-Za-z0-9.-]{1,64}$'),
+  mcc text not null constraint merchants_mcc_check check (mcc ~ '^[0-9]{4}$'),
+  -- UPI addresses that an acquirer's link may pay besides `vpa`; a `*` before the @ matches any text.
+  payees text[] not null default '{}',
+  dynamic_qr text not null constraint merchants_dynamic_qr_check check (dynamic_qr in ('link', 'image')),
+  -- How requests format amounts and telephone numbers.
+  input text not null default 'strict' constraint merchants_input_check check (input in ('strict', 'shop')),
+  -- Null for the service's own setting.
+  expiry_minutes integer constraint merchants_expiry_minutes_check check (expiry_minutes between 1 and 1440),
+  -- The largest amount of an order, in whole rupees.
+  max_amount_paise bigint not null default 10000000,
+  -- An acquirer such as `setu`, with an acquirer account such as `setu:acme`. The code decides which acquirers there are.
+  acquirer text not null default 'direct',
+  -- The acquirer's own id of the merchant, if it has one.
+  acquirer_merchant_id text constraint merchants_acquirer_merchant_id_check check (acquirer_merchant_id ~ '^[A-Za-z0-9_.-]{1,64}$'),
+  -- The acquirer that creates the link if `acquirer` certainly created none.
+  fallback_acquirer text,
+  fallback_acquirer_merchant_id text,
+  created_at timestamptz not null,
+  disabled_at timestamptz,
+  constraint merchants_max_amount_check check (max_amount_paise between 100 and 50000000 and max_amount_paise % 100 = 0),
+  constraint merchants_acquirer_check check (acquirer ~ '^[a-z0-9-]{1,32}(:[A-Za-z0-9_-]{1,64})?$'),
+  constraint merchants_fallback_acquirer_check check (fallback_acquirer ~ '^[a-z0-9-]{1,32}(:[A-Za-z0-9_-]{1,64})?$'),
+  constraint merchants_fallback_acquirer_merchant_id_check check (fallback_acquirer_merchant_id ~ '^[A-Za-z0-9_.-]{1,64}$')
+);
+
+-- Acquirer accounts besides those of the environment. merchants.acquirer and the acquirer of orders, payments and refunds contain
+-- the name.
+create table acquirer_accounts (
+  name text not null constraint acquirer_accounts_pkey primary key,
+  -- Encrypted: see encryption.ts. The earlier secrets are valid for notifications too until the operator finishes the rotation.
+  secrets bytea not null,
+  earlier_secrets bytea,
+  created_at timestamptz not null,
+  disabled_at timestamptz,
+  constraint acquirer_accounts_name_check check (name ~ '^[a-z0-9-]{1,32}:[A-Za-z0-9_-]{1,64}$')
+);
+
+create table partners (
+  pid text not null constraint partners_pkey primary key constraint partners_pid_check check (pid ~ '^[A-Za-z0-9_-]{1,64}$'),
+  name text not null constraint partners_name_check check (char_length(name) between 1 and 99),
+  created_at timestamptz not null
+);
+
+create table partner_merchants (
+  pid text not null constraint partner_merchants_pid_fkey references partners (pid),
+  mid text not null constraint partner_merchants_mid_fkey references merchants (mid),
+  linked_at timestamptz not null default now(),
+  constraint partner_merchants_pkey primary key (pid, mid)
+);
+
+-- API keys of merchants and partners.
+create table access_keys (
+  public_key text not null constraint access_keys_pkey primary key,
+  -- SHA-256 of the secret, which is 256 random bits and is never stored.
+  secret_hash bytea not null constraint access_keys_secret_hash_check check (octet_length(secret_hash) = 32),
+  mid text constraint access_keys_mid_fkey references merchants (mid),
+  pid text constraint access_keys_pid_fkey references partners (pid),
+  label text,
+  rights text[] not null default '{create,status,cancel,list}',
+  may_refund boolean not null default false,
+  created_at timestamptz not null,
+  revoked_at timestamptz,
+  constraint access_keys_one_owner_check check (num_nonnulls(mid, pid) = 1)
+);
+
+-- The day in India on which a key was last used. The service writes it at most once a day for each key. No foreign key: on Citus a
+-- role that writes a reference table also needs the right to change the tables that it refers to.
+create table key_uses (
+  public_key text not null constraint key_uses_pkey primary key,
+  last_used_on date not null
+);

@@ -1,0 +1,86 @@
+-- Refunds. Each is stored before the service sends it to an acquirer.
+create table refunds (
+  mid text not null,
+  -- The merchant's id; our_refund_id for refunds that an operator or the acquirer created.
+  refund_id text not null,
+  our_refund_id text not null,
+  order_id text not null,
+  utr text collate "C" not null, -- The payment that is refunded: an order may have duplicate payments.
+  amount_paise bigint not null constraint refunds_amount_check check (amount_paise > 0),
+  requested_paise bigint, -- The requested amount, which a retry must repeat; null for all that was left.
+  note text not null,
+  exception_id text, -- The exception that this refund resolves.
+  acquirer text not null, -- The acquirer that received the payment, as of the order's creation.
+  acquirer_merchant_id text,
+  created_by text not null, -- merchant, acquirer (its own automatic refund), or the operator's name.
+  created_at timestamptz not null,
+  status text not null constraint refunds_status_check check (status in ('PENDING', 'SUCCESS', 'FAIL')),
+  reference text not null default '', -- The bank's reference; empty until it is known.
+  reason text, -- Why it failed, or what is uncertain.
+  ended_at timestamptz,
+  acquirer_refund_id text,
+  sent_at timestamptz, -- Written before the first byte is sent.
+  attempts smallint not null default 0, -- Number of attempts to send it, and of status checks, after sent_at.
+  due_at timestamptz, -- When the service sends it or checks its status next; null if it does neither.
+  constraint refunds_pkey primary key (mid, refund_id),
+  constraint refunds_our_refund_id_key unique (mid, our_refund_id),
+  constraint refunds_refund_id_check check (refund_id ~ '^[A-Za-z0-9_-]+$' and octet_length(refund_id) <= 40),
+  constraint refunds_our_refund_id_check check (our_refund_id ~ '^[A-Za-z0-9]+$' and octet_length(our_refund_id) <= 35),
+  constraint refunds_ended_check check ((status = 'PENDING') = (ended_at is null))
+);
+create index refunds_mid_order_id_idx on refunds (mid, order_id);
+create index refunds_mid_created_at_idx on refunds (mid, created_at);
+-- Acquirers send our_refund_id without the merchant.
+create index refunds_our_refund_id_idx on refunds (our_refund_id);
+-- Find pending refunds: of all merchants in one statement, and of one merchant, so that a long queue of one delays no other.
+create index refunds_due_at_idx on refunds (due_at, acquirer, mid) where due_at is not null;
+create index refunds_mid_acquirer_due_at_idx on refunds (mid, acquirer, due_at) where due_at is not null;
+-- Open refunds, for the operator: by age, and by the acquirer that has the money.
+create index refunds_open_idx on refunds (created_at) where status = 'PENDING';
+create index refunds_open_acquirer_idx on refunds (acquirer) where status = 'PENDING';
+-- Refunds of a day, for the ledger.
+create index refunds_mid_ended_at_idx on refunds (mid, ended_at) where status = 'SUCCESS';
+
+-- Applies to every role.
+create trigger refunds_success_is_final before update of status, reference, ended_at on refunds for each row
+  when (old.status = 'SUCCESS' and (new.status <> old.status or new.reference <> old.reference
+    or new.ended_at is distinct from old.ended_at))
+  execute function refuse_row('a refund that succeeded is final');
+create trigger refunds_created_by_service before insert on refunds for each row
+  when (current_user = 'upi_service' and not (new.status = 'PENDING' and (new.created_by = 'merchant'
+    or (new.created_by = 'acquirer' and new.acquirer_refund_id is not null and new.sent_at is null and new.due_at is null))))
+  execute function refuse_row('the service makes open refunds of a merchant, or of an acquirer that has made them');
+create trigger refunds_changed_by_service before update on refunds for each row
+  when (current_user = 'upi_service' and (
+    (old.status = 'FAIL' and new.status not in ('FAIL', 'SUCCESS'))
+    or new.acquirer_refund_id is distinct from coalesce(old.acquirer_refund_id, new.acquirer_refund_id)
+    or (old.sent_at is not null and new.sent_at is null and (new.status <> 'PENDING' or new.acquirer_refund_id is not null))
+    or (new.created_by = 'acquirer' and (new.sent_at is not null or new.due_at is not null))))
+  execute function refuse_row('a refund that was sent, or that has failed, is not sent again');
+
+-- The refunds of a payment never exceed its amount. Locks the order, so that concurrent refunds are checked one after the other.
+create function check_refund_of_service() returns trigger language plpgsql as $$
+declare
+  paid bigint;
+  going_back bigint;
+begin
+  -- In a stricter isolation level the snapshot lacks what other transactions have stored in the meantime.
+  if current_setting('transaction_isolation') <> 'read committed' then
+    raise exception using errcode = 'check_violation', message = 'a refund is made in read committed';
+  end if;
+  perform from public.payment_intents where mid = new.mid and order_id = new.order_id for no key update;
+  select amount_paise into paid from public.payments where mid = new.mid and order_id = new.order_id and utr = new.utr;
+  if not found then
+    raise exception using errcode = 'check_violation', message = 'a refund is of a payment';
+  end if;
+  select coalesce(sum(amount_paise), 0)::bigint into going_back
+    from public.refunds
+   where mid = new.mid and order_id = new.order_id and utr = new.utr and status <> 'FAIL';
+  if going_back + new.amount_paise > paid then
+    raise exception using errcode = 'check_violation', message = 'more would go back than was paid';
+  end if;
+  return new;
+end
+$$;
+create trigger refunds_within_payment_of_service before insert on refunds for each row
+  when (current_user = 'upi_service') execute function check_refund_of_service();

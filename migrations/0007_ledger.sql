@@ -1,0 +1,126 @@
+-- Days on which banks are closed besides Sundays and second and fourth Saturdays. The history shows who changed the bank days of a
+-- closed month. Append-only.
+create table bank_holiday_changes (
+  day date not null,
+  change smallint not null, -- 1, 2, … within the day, so that of two concurrent changes one is rejected.
+  -- Null if the change removes the holiday.
+  name text constraint bank_holiday_changes_name_check check (char_length(name) between 1 and 255),
+  changed_by text not null,
+  changed_at timestamptz not null,
+  constraint bank_holiday_changes_pkey primary key (day, change)
+);
+create trigger bank_holiday_changes_append_only before update or delete or truncate on bank_holiday_changes
+  for each statement execute function refuse_to_rewrite();
+
+create view bank_holidays (day, name) as
+select day, name
+  from (select distinct on (day) day, name from bank_holiday_changes order by day, change desc) newest
+ where name is not null;
+
+-- What an acquirer may deduct from a merchant's payments by contract. A bank's row is judged by the newest contract of its day or
+-- before, so that a later contract changes neither a closed month nor a report as of an earlier day.
+create table merchant_fees (
+  mid text not null,
+  acquirer text not null, -- Without the acquirer account, such as `setu`, as in the ledger.
+  since date not null, -- The first day in India of the contract.
+  -- Percent of the payment, and tax in percent of that fee; null if no amount is expected.
+  fee_percent numeric(4, 2),
+  tax_percent numeric(4, 2),
+  constraint merchant_fees_pkey primary key (mid, acquirer, since),
+  constraint merchant_fees_fee_check
+    check (num_nonnulls(fee_percent, tax_percent) in (0, 2) and fee_percent >= 0 and tax_percent >= 0)
+);
+
+-- Entries by which an operator resolves a difference. A difference that changes afterwards may have several. Append-only.
+create table difference_resolutions (
+  mid text not null,
+  difference_id text not null, -- 16 hex digits, computed from mid, day, kind, utr and settlement_utr.
+  -- 1, 2, … within the difference, so that of two concurrent entries one is rejected.
+  entry smallint not null,
+  day date not null,
+  kind text not null,
+  order_id text,
+  utr text,
+  settlement_utr text,
+  -- What the entry adds to the bank's debt to the merchant; negative if it reduces the debt.
+  amount_paise bigint not null,
+  written_off_as text,
+  reason text not null,
+  resolved_by text not null,
+  resolved_at timestamptz not null,
+  constraint difference_resolutions_pkey primary key (mid, difference_id, entry),
+  constraint difference_resolutions_written_off_as_check
+    check (written_off_as in ('chargeback', 'charge', 'write-off', 'bank-error'))
+);
+create index difference_resolutions_mid_day_idx on difference_resolutions (mid, day);
+create trigger difference_resolutions_append_only before update or delete or truncate on difference_resolutions
+  for each statement execute function refuse_to_rewrite();
+
+-- The report of each closed month. Append-only.
+create table closed_months (
+  month text not null constraint closed_months_pkey primary key, -- `YYYY-MM`
+  closed_at timestamptz not null,
+  closed_by text not null,
+  sha256 text not null, -- Of the printed report, in hex.
+  -- Totals by merchant, as `ops reconcile --json` prints them; those of all merchants are under `*`.
+  figures json not null
+);
+create trigger closed_months_append_only before update or delete or truncate on closed_months
+  for each statement execute function refuse_to_rewrite();
+
+-- The items of the balance that a closed month carries forward. Append-only.
+create table closed_items (
+  mid text not null,
+  month text not null, -- `YYYY-MM`
+  -- The id of an open difference; empty for the remainder, whose settlement was not yet expected or was resolved after the month.
+  item text not null,
+  day date not null, -- The day of the difference; the month's last day for the remainder.
+  balance_paise bigint not null,
+  constraint closed_items_pkey primary key (mid, month, item)
+);
+create trigger closed_items_append_only before update or delete or truncate on closed_items
+  for each statement execute function refuse_to_rewrite();
+
+-- The acquirers' debts to each merchant, as open items. A row is a movement of the item that the UTR of a payment identifies; it is
+-- included on `day`, in India, and was valid from recorded_at until before replaced_at. A positive amount is owed to the merchant.
+-- The sum of an item's movements is its balance; the sum of all movements up to a day is carried forward from that day.
+-- `account` is the acquirer without the acquirer account, because a file may name an account where payments name none.
+create view ledger as
+-- Citus takes the names of the columns from this first part.
+select p.mid, p.utr as item, 'payment' as kind, p.utr as name, p.order_id,
+       split_part(p.acquirer, ':', 1) as account,
+       coalesce(p.paid_at, p.received_at) as at,
+       (coalesce(p.paid_at, p.received_at) at time zone interval '330 minutes')::date as day, p.amount_paise,
+       0::bigint as fee_paise, 0::bigint as tax_paise, true as names_payment, p.received_at as recorded_at,
+       'infinity'::timestamptz as replaced_at
+  from payments p
+ where p.kind <> 'second'
+ union all
+select s.mid, upper(coalesce(s.payment_utr, s.utr)), case when s.amount_paise < 0 then 'deduction' else 'settlement' end, s.utr,
+       null, split_part(s.account, ':', 1), s.at, (s.at at time zone interval '330 minutes')::date,
+       -(s.amount_paise + coalesce(s.fee_paise, 0) + coalesce(s.tax_paise, 0)), coalesce(s.fee_paise, 0),
+       coalesce(s.tax_paise, 0), s.payment_utr is not null, s.recorded_at, s.replaced_at
+  from (select mid, utr, payment_utr, amount_paise, fee_paise, tax_paise, account, recorded_at, status, initiated_at as at,
+               'infinity'::timestamptz as replaced_at
+          from settlements
+         where value_date is null
+         union all
+        select mid, utr, payment_utr, amount_paise, fee_paise, tax_paise, account, recorded_at, status,
+               value_date::timestamp at time zone interval '330 minutes', 'infinity'
+          from settlements
+         where value_date is not null
+         union all
+        select mid, utr, payment_utr, amount_paise, fee_paise, tax_paise, account, recorded_at, status,
+               coalesce(value_date::timestamp at time zone interval '330 minutes', initiated_at), replaced_at
+          from settlement_versions) s
+ where s.status = 'SUCCESS'
+ union all
+select r.mid, r.utr, 'refund', r.our_refund_id, r.order_id, split_part(r.acquirer, ':', 1), r.ended_at,
+       (r.ended_at at time zone interval '330 minutes')::date, -r.amount_paise, 0, 0, true, r.ended_at, 'infinity'
+  from refunds r
+  join payments p on p.mid = r.mid and p.utr = r.utr and p.kind <> 'second'
+ where r.status = 'SUCCESS'
+ union all
+select mid, coalesce(utr, settlement_utr, '') collate "C", 'resolution', difference_id, order_id, null,
+       day::timestamp at time zone interval '330 minutes', day, amount_paise, 0, 0, true, resolved_at, 'infinity'
+  from difference_resolutions;
