@@ -644,8 +644,9 @@ it.each([5, 15, 24 * 60])(
         createdAt,
         askedAt: asked.at(-1) ?? null,
         dueAt: expiresAt.getTime() + 90_000,
+        expiresAt,
       }
-      if (mayEnquire(state, phonepe.enquiryRules as EnquiryRules, expiresAt, new Date(at))) asked.push(at)
+      if (mayEnquire(state, phonepe.enquiryRules as EnquiryRules, new Date(at))) asked.push(at)
     }
     expect(asked[0]).toBe(20_000)
     expect(asked.length).toBeLessThanOrEqual(12)

@@ -60,7 +60,6 @@ export function dueRefunds({ due, updates, clientOf, now, limits: { dueAtOnce } 
     const client = await clientOf(account)
     return client?.refund && client
   }
-  return acquirerQueues('refunds at acquirers', refunding, due, { dueAtOnce, now }, (refund, client) =>
-    carryOut(refund, client as Refunding),
-  )
+  const work = (refund: DueRefund, client: AcquirerClient) => carryOut(refund, client as Refunding)
+  return acquirerQueues('refunds at acquirers', refunding, { ...due, work }, { dueAtOnce, now })
 }

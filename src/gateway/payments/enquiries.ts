@@ -1,6 +1,6 @@
 import type { Database } from '../../platform/db/pool.ts'
 import { prepared } from '../../platform/db/prepared.ts'
-import { findDueMerchants } from './due-merchants.ts'
+import { type DueMerchant, findDueMerchants } from './due-merchants.ts'
 import { type EnquiryRules, type EnquiryState, mayEnquire } from './enquiry-times.ts'
 import type { Intent, PaymentLink } from './intent.ts'
 import { OPEN_STATUSES } from './outcome.ts'
@@ -58,7 +58,7 @@ export function createEnquiries(db: Database) {
      * longest due first. An intent has `most` checks. Checks of paid intents are dropped for good, beyond the limit, because most
      * intents are paid.
      */
-    async claimDue(acquirer: string, mid: string, limit: number, now: Date, most: number): Promise<Enquiry[]> {
+    async claimDue({ acquirer, mid }: DueMerchant, limit: number, now: Date, most: number): Promise<Enquiry[]> {
       const { rows } = await db.query<EnquiryRow & { paid: boolean }>(
         // The select computes the new values, because Citus does not support an interval in the `case` of an update.
         `with oldest as materialized (
@@ -197,7 +197,7 @@ export function createWaiting(db: Database, rulesOf: (account: string) => Enquir
    */
   function enquiryFor({ mid, orderId, expiresAt, enquiry }: WaitedFor, now: Date, cameBackAt?: Date) {
     const rules = enquiry && rulesOf(enquiry.acquirer)
-    if (!rules || !mayEnquire(enquiry, rules, expiresAt, now, cameBackAt)) return undefined
+    if (!rules || !mayEnquire({ ...enquiry, expiresAt }, rules, now, cameBackAt)) return undefined
     return async () => void (await db.query(MAKE_DUE(mid, orderId, enquiry.enquiries, now)))
   }
 

@@ -137,11 +137,11 @@ async function answerList(
   { lists, findKey, listLimits }: Dependencies,
 ): Promise<FastifyReply> {
   const { mid, s_date: from, e_date } = request.body
-  const until = nextDay(e_date)
+  const range = { mid, from, until: nextDay(e_date) }
   await authorize(request.caller)
   request.mid = mid
   const form = prefersCsv(request.headers.accept) ? csv : json
-  const lines = await lists.short(list, mid, from, until, listLimits.shortRows)
+  const lines = await lists.short(list, range, listLimits.shortRows)
   if (lines) return reply.type(form.type).send(whole(form, lines))
 
   // One long list per caller and a few in all may be read at a time, so that slow readers leave connections for others.
@@ -156,7 +156,7 @@ async function answerList(
   longReaders.add(reader)
   const over = watchReader(reply, checkRight, listLimits)
   over.addEventListener('abort', () => longReaders.delete(reader))
-  const batches = lists.long(list, mid, from, until, over)
+  const batches = lists.long(list, range, over)
   return reply.type(form.type).send(Readable.from(pieces(form, batches), { objectMode: false }))
 }
 

@@ -61,7 +61,12 @@ export function createDeliveries(db: Database) {
     },
 
     /** Claims up to `limit` due deliveries of an endpoint, oldest first; none when the endpoint is off. */
-    async take(mid: string, endpointId: string, limit: number, now: Date, dueAgainAt: Date): Promise<Delivery[]> {
+    async take(
+      { mid, endpointId }: Pick<Endpoint, 'mid' | 'endpointId'>,
+      limit: number,
+      now: Date,
+      dueAgainAt: Date,
+    ): Promise<Delivery[]> {
       const { rows } = await db.query<Delivery>(
         `with due as materialized (
            select order_id, sequence

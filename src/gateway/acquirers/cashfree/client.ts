@@ -101,7 +101,7 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
   async function requestLink(session: string, signal: AbortSignal | undefined) {
     const body = { payment_session_id: session, payment_method: { upi: { channel: 'link' } } }
     const answer = await request({ method: 'POST', path: 'orders/sessions', body, isOpen: true }, signal, [200])
-    return { text: Session.safeParse(answer.body).data?.data.payload.default ?? '', requestId: answer.requestId }
+    return { link: Session.safeParse(answer.body).data?.data.payload.default ?? '', requestId: answer.requestId }
   }
 
   async function statusOf(orderId: string, signal: AbortSignal | undefined): Promise<unknown> {
@@ -144,12 +144,12 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
       const session = await makeOrder(intent, signal).catch(throwUndone)
       const named = { acquirer: name, merchantId, id: orderId, reference: orderId }
       try {
-        const link = await requestLink(session, signal)
-        if (isSandbox && /^https:\/\/[!-~]+$/.test(link.text)) {
-          return { paymentLink: { ...named, link: link.text }, payeeVpa: intent.payee.vpa }
+        const made = await requestLink(session, signal)
+        if (isSandbox && /^https:\/\/[!-~]+$/.test(made.link)) {
+          return { paymentLink: { ...named, link: made.link }, payeeVpa: intent.payee.vpa }
         }
-        const { reference, payeeVpa } = readPaymentLink(link.text, intent, payees, { requestId: link.requestId })
-        return { paymentLink: { ...named, reference, link: link.text }, payeeVpa }
+        const { reference, payeeVpa } = readPaymentLink(made, intent, payees)
+        return { paymentLink: { ...named, reference, link: made.link }, payeeVpa }
       } catch (error) {
         if (error instanceof AcquirerError) error.unsureLink = { ...named, link: '' }
         throw error

@@ -69,8 +69,8 @@ export function phonepeClient(settings: PhonepeSettings, request: PhonepeRequest
       if (settings.isSandbox && /^https:\/\/[!-~]+$/.test(made.intentUrl)) {
         return { paymentLink: { ...names, reference: orderId }, payeeVpa: intent.payee.vpa }
       }
-      const facts = { requestId: answer.requestId }
-      const { reference, payeeVpa } = readPaymentLink(made.intentUrl, intent, payees, facts, true)
+      const unchecked = { link: made.intentUrl, requestId: answer.requestId, isCurrencyOptional: true }
+      const { reference, payeeVpa } = readPaymentLink(unchecked, intent, payees)
       return { paymentLink: { ...names, reference }, payeeVpa }
     },
 

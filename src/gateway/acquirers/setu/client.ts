@@ -177,7 +177,11 @@ export function setuClient(
       if (!made || (made.referenceId ?? orderId) !== orderId) {
         throw notBelieved(answer, 'Setu made a QR that is not for this order', { orderId })
       }
-      const { reference, payeeVpa } = readPaymentLink(made.intentLink, intent, payees, { requestId: answer.requestId })
+      const { reference, payeeVpa } = readPaymentLink(
+        { link: made.intentLink, requestId: answer.requestId },
+        intent,
+        payees,
+      )
       return { paymentLink: { acquirer: name, merchantId, id: made.id, reference, link: made.intentLink }, payeeVpa }
     },
 
