@@ -15,6 +15,7 @@ import { NO_JSON_SCHEMA } from './platform/http/input.ts'
 import { measureLateness } from './platform/http/time-limits.ts'
 import { openLog } from './platform/log.ts'
 import { createShutdown } from './platform/shutdown.ts'
+import { createServices } from './services.ts'
 
 const config = configOrExit()
 const { log, flush } = openLog(config.logLevel)
@@ -47,7 +48,7 @@ const shutdown = createShutdown(
   { drainSeconds: config.shutdownDrainSeconds, log, close, exit: (code) => process.exit(code) },
   LIMITS.shutdown,
 )
-const app = await buildApp({ config, pools, log, metrics, now, isDraining: shutdown.isDraining })
+const app = await buildApp(createServices({ config, pools, log, metrics, now, isDraining: shutdown.isDraining }))
 const opsApp = fastify({ ...connectionOptions(LIMITS.connections), schemaController: NO_JSON_SCHEMA })
 limitConnections(opsApp.server, LIMITS.connections)
 operatorsOnly(opsApp, config.opsReaders)

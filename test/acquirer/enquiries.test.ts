@@ -40,7 +40,10 @@ beforeEach(async () => {
 async function newOrderWithLink(number = 0): Promise<string> {
   const created = new Date(EXPIRES_AT.getTime() - 15 * 60_000)
   const merchant = { mid, name: 'Chai Point', vpa: 'chaipoint@examplebank', mcc: '5814', acquirer: 'setu' } as never
-  const intent = buildIntent({ ...intentFields(mid), amount: 20_000 } as never, merchant, created, 15)
+  const intent = buildIntent({ ...intentFields(mid), amount: 20_000 } as never, merchant, {
+    now: created,
+    expiryMinutes: 15,
+  })
   const paymentLink = { ...LINK, id: `QR${number}`, reference: `SU${intent.orderId}` }
   expect(await intents.insert({ ...intent, paymentLink })).toMatchObject({ intent: { paymentLink } })
   return intent.orderId

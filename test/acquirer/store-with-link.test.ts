@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, expect, it, onTestFinished, vi } from 'vitest'
 import { AcquirerError } from '../../src/errors.ts'
 import { type AcquirerClient, withLimits } from '../../src/gateway/acquirers/client.ts'
-import { storeNewPayment } from '../../src/gateway/payments/create.ts'
+import { createIntent } from '../../src/gateway/payments/create.ts'
 import { createIntents, type Intents } from '../../src/gateway/payments/intents.ts'
 import type { Merchant } from '../../src/gateway/tenants/merchants.ts'
 import { LIMITS } from '../../src/limits.ts'
@@ -59,7 +59,7 @@ async function newRequest(limits = { ...LIMITS.acquirers, lookUpPauseMs: 10 }) {
   const body = { ...intentFields(mid), amount: 20_000 } as never
   const headers = { 'idempotency-key': unique('key') }
   const store = (using: Pick<Intents, 'insert' | 'findEarlier' | 'isStored'>) =>
-    storeNewPayment(
+    createIntent(
       'createPaymentIntent',
       { body, headers, caller: { kind: 'merchant', merchant } } as never,
       {} as never,
@@ -70,8 +70,8 @@ async function newRequest(limits = { ...LIMITS.acquirers, lookUpPauseMs: 10 }) {
         linkersOf: async () => [
           { client, merchantId: made.acquirerMerchantId, isNext: false, kind: 'default', firstKind: 'default' },
         ],
-        linkTimes: limits,
-        onNextAcquirer: () => undefined,
+        limits: { acquirers: limits },
+        metrics: { madeByNextAcquirer: () => undefined },
         deadlineOf: () => ({ extend: () => undefined }) as never,
       },
     )

@@ -21,6 +21,7 @@ const FILES: Record<string, RegExp> = {
   'server.ts': BUILD,
   'jobs.ts': BUILD,
   'operations.ts': BUILD,
+  'services.ts': BUILD,
   'config.ts': /^npm:(zod|ipaddr\.js)$|^platform\/(fields|variables)\.ts$|^gateway\/acquirers\/accounts\.ts$/,
   'errors.ts': /^(?!.)/,
   'limits.ts': /^(?!.)/,

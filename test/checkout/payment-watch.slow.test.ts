@@ -52,7 +52,7 @@ function watchOver(statuses: Map<string, Status>) {
     },
     waiting: { makeDue: async () => undefined },
     now: () => new Date(),
-    limits: LIMITS.pages,
+    limits: LIMITS,
     onError: (error) => errors.push(error),
   })
   return { watch, asked, errors, failWith: (error?: Error) => (failure = error) }

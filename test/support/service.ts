@@ -8,6 +8,7 @@ import type { AcquirerSettings } from '../../src/gateway/acquirers/accounts.ts'
 import { LIMITS, type Limits } from '../../src/limits.ts'
 import { createMetrics } from '../../src/operator/monitoring/metrics.ts'
 import { createPools, type Database, type Pools } from '../../src/platform/db/pool.ts'
+import { createServices } from '../../src/services.ts'
 import { ACQUIRER_SECRETS } from './acquirer.ts'
 import { checkAfterEach, stopAtEnd } from './at-end.ts'
 import { connect, createTestDatabase } from './database.ts'
@@ -128,16 +129,18 @@ export async function startService(
     warnings: [],
   }
   const metrics = createMetrics(pools, () => createOverview(pools.lists).openCounts(clock.now()))
-  const app = await buildApp({
-    config,
-    pools,
-    log,
-    metrics,
-    now: clock.now,
-    elapsedMs: clock.elapsedMs,
-    ...(standsStill && { sleep: async () => undefined }),
-    limits,
-  })
+  const app = await buildApp(
+    createServices({
+      config,
+      pools,
+      log,
+      metrics,
+      now: clock.now,
+      elapsedMs: clock.elapsedMs,
+      ...(standsStill && { sleep: async () => undefined }),
+      limits,
+    }),
+  )
   stopAtEnd(async () => {
     await app.close()
     await Promise.all(Object.values(pools).map((pool) => pool.end()))

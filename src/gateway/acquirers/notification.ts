@@ -2,6 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import * as z from 'zod'
 import { Failure, notFound, notificationRefused, orderNotFound, requestTimeout } from '../../errors.ts'
+import type { Limits } from '../../limits.ts'
 import { errorText, reportedUtr, utrOfId } from '../../platform/fields.ts'
 import { registerSignedJson } from '../../platform/http/input.ts'
 import { success } from '../../platform/http/operation.ts'
@@ -183,18 +184,17 @@ export function routesOfOwnForm(app: FastifyInstance, acquirer: string, dependen
   }
 }
 
-type Receiving = Pick<NotificationDependencies, 'reports' | 'now'> & { fieldLimit: number; atOnceOfAccount: number }
+export type Receiving = Pick<NotificationDependencies, 'reports' | 'now'> & {
+  notifierOf: (account: string) => Promise<Notifier | undefined>
+  limits: Pick<Limits, 'body' | 'reports'>
+}
 
 /**
- * Accepts the signed notifications of `app`'s routes. `find` returns the notifications of an account, which is set up.
+ * Accepts the signed notifications of `app`'s routes. `notifierOf` returns the notifications of an account that is set up.
  * `app` must be a scope of its own, because of the error handler.
  */
-export function takeNotifications(
-  app: FastifyInstance,
-  find: (account: string) => Promise<Notifier | undefined>,
-  { reports, now, fieldLimit, atOnceOfAccount }: Receiving,
-) {
-  const placeFor = createPlaces(atOnceOfAccount)
+export function takeNotifications(app: FastifyInstance, { reports, now, notifierOf, limits }: Receiving) {
+  const placeFor = createPlaces(limits.reports.atOnceOfAccount)
   // Registers each route with a slash at its end too: a person enters the address at the acquirer, whose server cannot act on a 404.
   app.addHook('onRoute', (route) => {
     if (!route.url.endsWith('/')) app.route({ ...route, url: `${route.url}/` })
@@ -204,14 +204,14 @@ export function takeNotifications(
   app.addHook('onRequest', async (request) => {
     const { account } = request.params as { account?: string }
     const name = accountName(request.routeOptions.config.acquirer ?? '', account)
-    const notifier = await find(name)
+    const notifier = await notifierOf(name)
     request.accountKind = accountKind(name, notifier?.isDisabled ?? false)
     if (notifier === undefined) throw notFound()
     request.notified = notifier
     request.acquirerAccount = notifier.account
   })
   registerSignedJson(app, {
-    fieldLimit,
+    fieldLimit: limits.body.fields,
     parse: ({ notified }, json) => (notified.notifications.parse ?? JSON.parse)(json),
     async accept(request, body, reply) {
       const { account, notifications } = request.notified

@@ -31,7 +31,7 @@ type Dependencies = {
   intents: Pick<Intents, 'findStates'>
   waiting: Pick<Waiting, 'makeDue'>
   now: () => Date
-  limits: Limits['pages']
+  limits: Pick<Limits, 'pages'>
   onError: (error: Error) => void
 }
 
@@ -40,7 +40,7 @@ type Dependencies = {
  * its open pages together, and none without open pages. A customer who has returned to the page from an app waits, so
  * such a page makes enquiries at the acquirer due.
  */
-export function createPaymentWatch({ intents, waiting, now, limits, onError }: Dependencies) {
+export function createPaymentWatch({ intents, waiting, now, limits: { pages: limits }, onError }: Dependencies) {
   const heartbeat = `event: heartbeat\ndata: ${HEARTBEAT_LOOK_UPS * limits.lookUpIntervalMs}\n\n`
   const pagesOf = new Map<string, Set<Page>>()
   let openPages = 0

@@ -1,16 +1,7 @@
 import { createHash } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyReply } from 'fastify'
 import * as z from 'zod'
-import {
-  AcquirerError,
-  badRequest,
-  createUnavailable,
-  Failure,
-  idempotencyKeyReused,
-  orderIdExists,
-} from '../../errors.ts'
-import { isCertainlyNotStored } from '../../platform/db/outage.ts'
+import { badRequest, createUnavailable, idempotencyKeyReused, orderIdExists } from '../../errors.ts'
 import { type OperationRequest, operation, success } from '../../platform/http/operation.ts'
 import type { DeadlineOf } from '../../platform/http/time-limits.ts'
 import { toPlainText } from '../../platform/money.ts'
@@ -18,23 +9,18 @@ import { toIstText } from '../../platform/time.ts'
 import type { Linker } from '../acquirers/client.ts'
 import { authorizeMerchant } from '../tenants/authorize.ts'
 import type { Merchant } from '../tenants/merchants.ts'
-import { buildIntent, type Idempotency, type Intent, type PaymentLink } from './intent.ts'
-import type { InsertOutcome, Intents } from './intents.ts'
+import { insertWithLink, type Linking } from './insert-with-link.ts'
+import { buildIntent, type Idempotency, type Intent } from './intent.ts'
 import { BAD_NEW_PAYMENT, NEW_PAYMENT, type NewPayment, orderId } from './new-payment.ts'
 import { linksOf, upiQrLink } from './upi-links.ts'
 
-type Dependencies = {
-  intents: Pick<Intents, 'insert' | 'findEarlier' | 'isStored'>
+type Dependencies = Linking & {
   now: () => Date
   expiryMinutes: number
   publicUrl: string
   drawQr: (form: 'png', text: string) => Promise<Buffer>
   /** The clients to ask for a merchant's link, in this order; none if we make the link. Throws 503 if no client can. */
   linkersOf: (merchant: Merchant) => Promise<Linker[]>
-  /** Longest time for the acquirers to make a link, and for the first of two, and the pause between look-ups. */
-  linkTimes: { requestMs: number; firstLinkMs: number; lookUpPauseMs: number }
-  /** Called for each order that a merchant's next acquirer has made, with what the first account is. */
-  onNextAcquirer: (firstKind: Linker['firstKind']) => void
   deadlineOf: DeadlineOf
 }
 
@@ -123,7 +109,7 @@ export const createPaymentIntent = operation({
   }),
   handle: (dependencies: Dependencies) => {
     return async (request, reply) => {
-      const { intent, merchant } = await storeNewPayment('createPaymentIntent', request, reply, dependencies)
+      const { intent, merchant } = await createIntent('createPaymentIntent', request, reply, dependencies)
       const links = linksOf(intent)
       const inline = merchant.dynamicQr === 'image' && {
         dynamicQR: `data:image/png;base64,${(await dependencies.drawQr('png', upiQrLink(intent))).toString('base64')}`,
@@ -161,7 +147,7 @@ export const createOrderRequest = operation({
   }),
   handle: (dependencies: Dependencies) => {
     return async (request, reply) => {
-      const { intent } = await storeNewPayment('createOrderRequest', request, reply, dependencies)
+      const { intent } = await createIntent('createOrderRequest', request, reply, dependencies)
       return { orderId: intent.orderId, payment_url: `${dependencies.publicUrl}/pay/${intent.orderId}` }
     }
   },
@@ -169,122 +155,26 @@ export const createOrderRequest = operation({
 
 /**
  * Stores the intent of a request, or returns the stored intent if the request is a repeat. Throws 403 for another
- * merchant, 409 for a used order_id, 422 for an Idempotency-Key of another request.
+ * merchant, 409 for a used order_id, 422 for an Idempotency-Key of another request, 503 if no acquirer creates a link.
  */
-export async function storeNewPayment(
+export async function createIntent(
   operation: string,
   request: OperationRequest<typeof NewPayment>,
   reply: FastifyReply,
   dependencies: Omit<Dependencies, 'publicUrl' | 'drawQr'>,
 ): Promise<{ intent: Intent; merchant: Merchant }> {
-  const { intents, now, expiryMinutes, linkersOf, linkTimes, deadlineOf } = dependencies
+  const { intents, now, expiryMinutes, linkersOf, limits, deadlineOf } = dependencies
   const { body, caller, headers } = request
   const merchant = authorizeMerchant(caller, body.mid)
   const idempotency = readIdempotency(headers['idempotency-key'], operation, body)
-  const intent = buildIntent(body, merchant, now(), expiryMinutes, idempotency)
+  const intent = buildIntent(body, merchant, { now: now(), expiryMinutes, idempotency })
   const linkers = await linkersOf(merchant)
-  if (linkers.length > 0) deadlineOf(request, reply).extend(linkTimes.requestMs)
+  if (linkers.length > 0) deadlineOf(request, reply).extend(limits.acquirers.requestMs)
+  // The unique constraint of the order_id and that of the Idempotency-Key decide between concurrent requests.
   const stored =
     linkers.length > 0 ? await insertWithLink(intent, merchant, linkers, dependencies) : await intents.insert(intent)
   if ('intent' in stored) return { intent: stored.intent, merchant }
   throw stored.refused === 'order id exists' ? orderIdExists() : idempotencyKeyReused()
-}
-
-type Linking = Pick<Dependencies, 'intents' | 'linkTimes' | 'onNextAcquirer'>
-
-/**
- * Requests a link from an acquirer, then stores the intent with link and payee. A repeat requests no link. Throws 503
- * and stores nothing if no acquirer makes a link. A link that nobody has seen is closed if another request with the
- * same order_id was faster, if the intent was certainly not stored, or if the link's answer did not come or is not believed.
- * An intent whose commit was lost is looked up.
- */
-async function insertWithLink(
-  intent: Intent,
-  { vpa, payees }: Merchant,
-  linkers: readonly Linker[],
-  { intents, linkTimes, onNextAcquirer }: Linking,
-): Promise<InsertOutcome> {
-  const until = AbortSignal.timeout(linkTimes.requestMs)
-  const earlier = await intents.findEarlier(intent)
-  if (earlier) return earlier
-  const { paymentLink, payeeVpa, client, firstKind } = await createLink(
-    intent,
-    payees.length > 0 ? payees : [vpa],
-    linkers,
-    linkTimes.firstLinkMs,
-    until,
-  )
-  const close = () => closeUnseen(client, paymentLink)
-  const linked = { ...intent, payee: { ...intent.payee, vpa: payeeVpa }, paymentLink }
-  const stored = await intents.insert(linked).catch(async (error): Promise<InsertOutcome> => {
-    // A Failure comes from the queue of the next batch, before the intent is sent.
-    if (error instanceof Failure || isCertainlyNotStored(error)) close()
-    else if (await isFound(intents, linked, linkTimes.lookUpPauseMs, until)) return { intent: linked }
-    // The link stays open where the look-up finds nothing, because the commit may still be under way.
-    throw error
-  })
-  const isOurs = 'intent' in stored && stored.intent.orderId === intent.orderId
-  if (!isOurs) close()
-  else if (paymentLink.isByNext) onNextAcquirer(firstKind)
-  return stored
-}
-
-/** Looks an intent up, again after `pauseMs` while the database is unavailable. */
-async function isFound(
-  intents: Linking['intents'],
-  intent: Intent,
-  pauseMs: number,
-  until: AbortSignal,
-): Promise<boolean> {
-  while (!until.aborted) {
-    const found = await intents.isStored(intent).catch(() => undefined)
-    if (found !== undefined) return found
-    await sleep(pauseMs)
-  }
-  return false
-}
-
-/**
- * Requests a link from each of `linkers` in turn. The next one is asked only when the one before certainly has no open
- * link for the intent, so that no customer can be shown two links.
- */
-async function createLink(
-  intent: Intent,
-  payees: readonly string[],
-  linkers: readonly Linker[],
-  firstLinkMs: number,
-  until: AbortSignal,
-) {
-  for (const [index, { client, merchantId, isNext, firstKind }] of linkers.entries()) {
-    const isLast = index === linkers.length - 1
-    const signal = isLast ? until : AbortSignal.any([until, AbortSignal.timeout(firstLinkMs)])
-    try {
-      const { paymentLink, payeeVpa } = await client.createLink(intent, { id: merchantId, payees }, signal)
-      return { paymentLink: { ...paymentLink, isByNext: isNext }, payeeVpa, client, firstKind }
-    } catch (error) {
-      if (!(error instanceof AcquirerError)) throw error
-      if (isLast && error.unsureLink) closeUnseen(client, error.unsureLink)
-      if (isLast || !(await hasNoLink(error, client, until))) {
-        const failed = linkers.slice(0, index + 1)
-        throw Object.assign(error, { accountKind: failed.some(({ kind }) => kind === 'default') ? 'default' : 'own' })
-      }
-    }
-  }
-  throw createUnavailable()
-}
-
-/**
- * Closes a link that nobody has seen. The answer does not wait for the closing, which is never retried: a link that stays
- * open expires by itself.
- */
-function closeUnseen(client: Linker['client'], link: PaymentLink) {
-  client.closeLink(link).catch(() => undefined)
-}
-
-/** Whether a failed call has certainly left no open link. A link that may have been made is closed. */
-async function hasNoLink({ isUndone, unsureLink }: AcquirerError, client: Linker['client'], until: AbortSignal) {
-  if (isUndone || unsureLink === undefined) return isUndone
-  return (await client.closeLink(unsureLink, until).catch(() => 'unknown')) === 'closed'
 }
 
 /**

@@ -52,9 +52,7 @@ export type Idempotency = { key: string; fingerprint: Buffer }
 export function buildIntent(
   request: NewPayment,
   merchant: Merchant,
-  now: Date,
-  expiryMinutes: number,
-  idempotency?: Idempotency,
+  { now, expiryMinutes, idempotency }: { now: Date; expiryMinutes: number; idempotency?: Idempotency | undefined },
 ): Intent {
   const orderId = newId(now)
   return {

@@ -21,10 +21,10 @@ declare module 'fastify' {
 // All public keys have this form, so other text is refused without a query.
 const PUBLIC_KEY = /^pk_[A-Za-z0-9]{1,61}$/
 
-type Authentication = {
+export type Authentication = {
   findKey: AccessKeys['find']
   noteUse: AccessKeys['noteUse']
-  limits: RateLimits
+  rateLimits: RateLimits
   patiently: Patiently
   now: () => Date
 }
@@ -32,7 +32,7 @@ type Authentication = {
 /** Checks Basic credentials before the body is parsed: refuses with 401 or 429, or sets `request.caller`. */
 export async function registerAuthentication(
   app: FastifyInstance,
-  { findKey, noteUse, limits, patiently, now }: Authentication,
+  { findKey, noteUse, rateLimits, patiently, now }: Authentication,
 ) {
   await app.register(basicAuth, {
     authenticate: { realm: 'UPI payments' },
@@ -40,16 +40,16 @@ export async function registerAuthentication(
       request.publicKey = PUBLIC_KEY.test(publicKey) ? publicKey : undefined
       const key = request.publicKey && (await patiently(request, () => findKey(publicKey)).catch(failedLookUp))
       if (!key) {
-        await limits.countUnknownKey(request)
+        await rateLimits.countUnknownKey(request)
         throw unauthorized()
       }
       if (!secretMatches(secret, key.secretHash)) {
-        await limits.countFailure(request)
+        await rateLimits.countFailure(request)
         throw unauthorized()
       }
       noteDay(key)
       // paceRequest returns undefined for most requests, which need not wait.
-      const paced = limits.paceRequest(publicKey)
+      const paced = rateLimits.paceRequest(publicKey)
       if (paced) await paced
       request.caller = key.caller
       if (key.caller.kind === 'merchant') request.mid = key.caller.merchant.mid

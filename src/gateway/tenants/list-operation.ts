@@ -134,27 +134,27 @@ async function answerList(
   request: OperationRequest<typeof MerchantRange>,
   reply: FastifyReply,
   { authorize, reader }: Reading,
-  { lists, findKey, listLimits }: Dependencies,
+  { lists, findKey, limits }: Dependencies,
 ): Promise<FastifyReply> {
   const { mid, s_date: from, e_date } = request.body
   const range = { mid, from, until: nextDay(e_date) }
   await authorize(request.caller)
   request.mid = mid
   const form = prefersCsv(request.headers.accept) ? csv : json
-  const lines = await lists.short(list, range, listLimits.shortRows)
+  const lines = await lists.short(list, range, limits.lists.shortRows)
   if (lines) return reply.type(form.type).send(whole(form, lines))
 
   // One long list per caller and a few in all may be read at a time, so that slow readers leave connections for others.
   const { longReaders } = lists
   if (longReaders.has(reader)) throw oneLongListAtATime(LONG_LIST_RETRY_SECONDS)
-  if (longReaders.size >= listLimits.longAtOnce) throw unavailable()
+  if (longReaders.size >= limits.lists.longAtOnce) throw unavailable()
   const checkRight = async () => {
     const key = await findKey(request.publicKey as string)
     if (key === undefined) throw forbidden()
     await authorize(key.caller)
   }
   longReaders.add(reader)
-  const over = watchReader(reply, checkRight, listLimits)
+  const over = watchReader(reply, checkRight, limits.lists)
   over.addEventListener('abort', () => longReaders.delete(reader))
   const batches = lists.long(list, range, over)
   return reply.type(form.type).send(Readable.from(pieces(form, batches), { objectMode: false }))
@@ -181,7 +181,7 @@ type Dependencies = {
   lists: Lists
   isLinked: Partners['isLinked']
   findKey: AccessKeys['find']
-  listLimits: Limits['lists']
+  limits: Pick<Limits, 'lists'>
 }
 
 /**

@@ -12,14 +12,16 @@ import type { Readiness } from '../../platform/http/health.ts'
 const LEARNS_OF_NO_PAYMENT =
   'No acquirer can tell this service of payments, so that every order stays unpaid: set ACQUIRER_SECRETS, or the credentials of an acquirer'
 
+type Dependencies = {
+  db: Queryable
+  config: Pick<Config, 'production' | 'warnings'>
+  accounts: Accounts
+  isDraining: () => boolean
+  limits: Pick<Limits, 'lookUps'>
+}
+
 /** The readiness of this instance, for `/readyz`. */
-export function createReadiness(
-  db: Queryable,
-  config: Pick<Config, 'production' | 'warnings'>,
-  accounts: Accounts,
-  isDraining: () => boolean,
-  limits: Pick<Limits, 'lookUps'>,
-): Readiness {
+export function createReadiness({ db, config, accounts, isDraining, limits }: Dependencies): Readiness {
   return {
     unreadyReason: async () => (isDraining() ? 'Shutting down' : unreadyReason(db)),
     // Cached, because anybody may request /readyz at any rate, and every check reads all open refunds.

@@ -1,6 +1,8 @@
+import type { FastifyInstance } from 'fastify'
+import type { Logger } from 'pino'
 import * as z from 'zod'
 import { internalError, unavailable } from '../../errors.ts'
-import { operation, success } from './operation.ts'
+import { type Operation, operation, success } from './operation.ts'
 
 export const livez = operation({
   path: '/livez',
@@ -43,6 +45,18 @@ export const readyz = operation({
     }
   },
 })
+
+/** `/livez` and `/readyz`; warnings are logged at the start. */
+export function healthRoutes(
+  app: FastifyInstance,
+  operations: readonly Operation<Readiness>[],
+  { readiness, config, log }: { readiness: Readiness; config: { warnings: string[] }; log: Pick<Logger, 'warn'> },
+) {
+  for (const operation of operations) operation.register(app, readiness)
+  app.addHook('onListen', async () => {
+    for (const warning of await readiness.warnings().catch(() => config.warnings)) log.warn(warning)
+  })
+}
 
 export type Readiness = {
   /** Why the service is not ready for requests; undefined when it is ready. */

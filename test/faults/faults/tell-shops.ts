@@ -226,7 +226,10 @@ export async function tellShops({ postgres }: Stage): Promise<Finding[]> {
         const minutes = EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES
         const finalAt = startedAt + EXPIRE_FROM_MS + Math.random() * (EXPIRE_UNTIL_MS - EXPIRE_FROM_MS)
         const createdAt = story.includes('WAIT FOR EXPIRY') ? new Date(finalAt - minutes * 60_000) : new Date()
-        const intent = buildIntent(newPayment(merchant.mid), merchant, createdAt, EXPIRY_MINUTES)
+        const intent = buildIntent(newPayment(merchant.mid), merchant, {
+          now: createdAt,
+          expiryMinutes: EXPIRY_MINUTES,
+        })
         const final = createdAt.getTime() + minutes * 60_000
         made.push({ intent, payment: { shop, orderId: intent.orderId, finalAt: final, story } })
       }

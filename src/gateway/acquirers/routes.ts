@@ -1,0 +1,28 @@
+import type { FastifyInstance } from 'fastify'
+import type { AcquirerSettings } from './accounts.ts'
+import { type Accounts, LINKING_NAMES } from './acquirers.ts'
+import { paymentNotification } from './direct/notifications.ts'
+import {
+  type NotificationDependencies,
+  type Notifier,
+  type Receiving,
+  routesOfOwnForm,
+  takeNotifications,
+} from './notification.ts'
+
+type Dependencies = NotificationDependencies &
+  Receiving & {
+    config: { acquirers: AcquirerSettings }
+    accounts: Accounts
+    metrics: { acquirersConfigured: (count: Accounts['countNotifying']) => void }
+    notifierOf: (account: string) => Promise<Notifier | undefined>
+  }
+
+/** Notifications of the acquirers, each in its own format. */
+export function acquirerRoutes(app: FastifyInstance, dependencies: Dependencies) {
+  const { config, accounts, metrics } = dependencies
+  metrics.acquirersConfigured(accounts.countNotifying)
+  takeNotifications(app, dependencies)
+  if (config.acquirers.direct.length > 0) paymentNotification.register(app, dependencies)
+  for (const name of LINKING_NAMES) routesOfOwnForm(app, name, dependencies)
+}

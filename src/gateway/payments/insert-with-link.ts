@@ -1,0 +1,108 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { AcquirerError, createUnavailable, Failure } from '../../errors.ts'
+import { isCertainlyNotStored } from '../../platform/db/outage.ts'
+import type { Linker } from '../acquirers/client.ts'
+import type { Merchant } from '../tenants/merchants.ts'
+import type { Intent, PaymentLink } from './intent.ts'
+import type { InsertOutcome, Intents } from './intents.ts'
+
+export type Linking = {
+  intents: Pick<Intents, 'insert' | 'findEarlier' | 'isStored'>
+  /** Longest time for the acquirers to create a link, and for the first of two, and the pause between look-ups. */
+  limits: { acquirers: { requestMs: number; firstLinkMs: number; lookUpPauseMs: number } }
+  /** Called for each link of a fallback acquirer, with the kind of the first account. */
+  metrics: { madeByNextAcquirer: (firstKind: Linker['firstKind']) => void }
+}
+
+/**
+ * Requests a link from an acquirer, then stores the intent with link and payee. A repeat requests no link. Throws 503
+ * and stores nothing if no acquirer makes a link. A link that nobody has seen is closed if another request with the
+ * same order_id was faster, if the intent was certainly not stored, or if the link's answer did not come or is not believed.
+ * An intent whose commit was lost is looked up.
+ */
+export async function insertWithLink(
+  intent: Intent,
+  { vpa, payees }: Merchant,
+  linkers: readonly Linker[],
+  { intents, limits, metrics }: Linking,
+): Promise<InsertOutcome> {
+  const until = AbortSignal.timeout(limits.acquirers.requestMs)
+  const earlier = await intents.findEarlier(intent)
+  if (earlier) return earlier
+  const { paymentLink, payeeVpa, client, firstKind } = await createLink(
+    intent,
+    payees.length > 0 ? payees : [vpa],
+    linkers,
+    { until, firstLinkMs: limits.acquirers.firstLinkMs },
+  )
+  const close = () => closeUnseen(client, paymentLink)
+  const linked = { ...intent, payee: { ...intent.payee, vpa: payeeVpa }, paymentLink }
+  const stored = await intents.insert(linked).catch(async (error): Promise<InsertOutcome> => {
+    // A Failure comes from the queue of the next batch, before the intent is sent.
+    if (error instanceof Failure || isCertainlyNotStored(error)) close()
+    else if (await isFound(intents, linked, limits.acquirers.lookUpPauseMs, until)) return { intent: linked }
+    // The link stays open where the look-up finds nothing, because the commit may still be under way.
+    throw error
+  })
+  const isOurs = 'intent' in stored && stored.intent.orderId === intent.orderId
+  if (!isOurs) close()
+  else if (paymentLink.isByNext) metrics.madeByNextAcquirer(firstKind)
+  return stored
+}
+
+/** Looks an intent up, again after `pauseMs` while the database is unavailable. */
+async function isFound(
+  intents: Linking['intents'],
+  intent: Intent,
+  pauseMs: number,
+  until: AbortSignal,
+): Promise<boolean> {
+  while (!until.aborted) {
+    const found = await intents.isStored(intent).catch(() => undefined)
+    if (found !== undefined) return found
+    await sleep(pauseMs)
+  }
+  return false
+}
+
+/**
+ * Requests a link from each of `linkers` in turn. The next one is asked only when the one before certainly has no open
+ * link for the intent, so that no customer can be shown two links.
+ */
+async function createLink(
+  intent: Intent,
+  payees: readonly string[],
+  linkers: readonly Linker[],
+  { until, firstLinkMs }: { until: AbortSignal; firstLinkMs: number },
+) {
+  for (const [index, { client, merchantId, isNext, firstKind }] of linkers.entries()) {
+    const isLast = index === linkers.length - 1
+    const signal = isLast ? until : AbortSignal.any([until, AbortSignal.timeout(firstLinkMs)])
+    try {
+      const { paymentLink, payeeVpa } = await client.createLink(intent, { id: merchantId, payees }, signal)
+      return { paymentLink: { ...paymentLink, isByNext: isNext }, payeeVpa, client, firstKind }
+    } catch (error) {
+      if (!(error instanceof AcquirerError)) throw error
+      if (isLast && error.unsureLink) closeUnseen(client, error.unsureLink)
+      if (isLast || !(await hasNoLink(error, client, until))) {
+        const failed = linkers.slice(0, index + 1)
+        throw Object.assign(error, { accountKind: failed.some(({ kind }) => kind === 'default') ? 'default' : 'own' })
+      }
+    }
+  }
+  throw createUnavailable()
+}
+
+/**
+ * Closes a link that nobody has seen. The answer does not wait for the closing, which is never retried: a link that stays
+ * open expires by itself.
+ */
+function closeUnseen(client: Linker['client'], link: PaymentLink) {
+  client.closeLink(link).catch(() => undefined)
+}
+
+/** Whether a failed call has certainly left no open link. A link that may have been made is closed. */
+async function hasNoLink({ isUndone, unsureLink }: AcquirerError, client: Linker['client'], until: AbortSignal) {
+  if (isUndone || unsureLink === undefined) return isUndone
+  return (await client.closeLink(unsureLink, until).catch(() => 'unknown')) === 'closed'
+}

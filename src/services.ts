@@ -1,0 +1,83 @@
+import { setTimeout } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import type { AppConfig } from './config.ts'
+import { createAcquirers, enquiryRulesOf } from './gateway/acquirers/acquirers.ts'
+import { createLinkCloser } from './gateway/acquirers/enquire.ts'
+import { openAccounts } from './gateway/acquirers/stored-accounts.ts'
+import { createCheckoutFinder } from './gateway/checkout/find-checkout.ts'
+import { createDrawQr } from './gateway/checkout/qr.ts'
+import { createEnquiries, createWaiting } from './gateway/payments/enquiries.ts'
+import { createIntents } from './gateway/payments/intents.ts'
+import { createReports } from './gateway/payments/reports.ts'
+import { createRefundUpdates } from './gateway/refunds/record-update.ts'
+import { createAccessKeys } from './gateway/tenants/access-keys.ts'
+import { createPartners } from './gateway/tenants/partners.ts'
+import { LIMITS, type Limits } from './limits.ts'
+import type { Metrics } from './operator/monitoring/metrics.ts'
+import { createReadiness } from './operator/monitoring/readiness.ts'
+import { cached } from './platform/db/cached.ts'
+import type { Pools } from './platform/db/pool.ts'
+import { createTurns } from './platform/http/turns.ts'
+import { createLists } from './platform/lists/lists.ts'
+import { createOutboundClient } from './platform/outbound/http-client.ts'
+
+/**
+ * What the process or a test hands in. `elapsedMs` is a monotonic clock in milliseconds, and `sleep` resolves after `ms` milliseconds
+ * of it. A draining instance closes each connection after its response.
+ */
+export type Environment = {
+  config: AppConfig
+  pools: Pools
+  log: Logger
+  metrics: Metrics
+  now: () => Date
+  elapsedMs?: () => number
+  sleep?: (ms: number) => Promise<unknown>
+  isDraining?: () => boolean
+  limits?: Limits
+}
+
+export type Services = ReturnType<typeof createServices>
+
+/** The stores and clients of the service, each built once. Areas and operations take from them what their types name. */
+export function createServices(environment: Environment) {
+  const given = { elapsedMs: () => performance.now(), sleep: setTimeout, isDraining: () => false, limits: LIMITS }
+  const base = { ...given, ...environment }
+  const { config, pools, log, metrics, now, elapsedMs, limits } = base
+  const refundListeners = { onException: metrics.reports.onException, log }
+  const intents = createIntents(pools, metrics.insertBatch, limits)
+  const reports = createReports(pools.reports, metrics.reports, limits.reports)
+  const accounts = openAccounts(pools.keys, config, limits.lookUps, elapsedMs)
+  const http = createOutboundClient({ allowedNetworks: config.webhooks.allowedNetworks, limits: limits.outbound, now })
+  const clients = createAcquirers(accounts, http, {
+    log,
+    onCall: metrics.acquirerCall,
+    limits: limits.acquirers,
+    elapsedMs,
+  })
+  return {
+    ...base,
+    ...clients,
+    publicUrl: config.publicUrl,
+    sandbox: config.sandbox,
+    expiryMinutes: config.intentExpiryMinutes,
+    accounts,
+    http,
+    intents,
+    reports,
+    refunds: createRefundUpdates(pools.reports, refundListeners, limits.reports),
+    refundListeners,
+    enquiries: createEnquiries(pools.reports),
+    waiting: createWaiting(pools.due, enquiryRulesOf),
+    lists: createLists(pools),
+    findKey: cached(createAccessKeys(pools.keys).find, limits.lookUps, elapsedMs),
+    // Through the pool of jobs, so that no look-up of a key waits for the write.
+    noteUse: createAccessKeys(pools.due).noteUse,
+    isLinked: cached(createPartners(pools.keys).isLinked, limits.lookUps, elapsedMs),
+    findCheckout: createCheckoutFinder(intents),
+    closeLink: createLinkCloser({ clientOf: clients.clientOf, reports, now, log }),
+    drawQr: createDrawQr(limits.pages),
+    inTurn: createTurns(),
+    readiness: createReadiness({ ...base, accounts, db: pools.pages }),
+  }
+}
