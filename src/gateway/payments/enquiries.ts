@@ -90,7 +90,7 @@ export function createEnquiries(db: Database) {
          returning ${ENQUIRY}, due.is_open as "isOpen", due.paid`,
         [acquirer, mid, limit, now, AFTER_EXPIRY_SECONDS, most],
       )
-      return rows.filter(({ paid }) => !paid).map(toEnquiry)
+      return rows.flatMap(({ paid, ...row }) => (paid ? [] : [toEnquiry(row)]))
     },
 
     /**
@@ -221,16 +221,6 @@ const ENQUIRY = `
 
 type EnquiryRow = PaymentLink & Omit<Enquiry, 'paymentLink'>
 
-function toEnquiry({
-  mid,
-  orderId,
-  enquiries,
-  isOpen,
-  acquirer,
-  merchantId,
-  id,
-  reference,
-  link,
-}: EnquiryRow): Enquiry {
-  return { mid, orderId, enquiries, isOpen, paymentLink: { acquirer, merchantId, id, reference, link } }
+function toEnquiry({ mid, orderId, enquiries, isOpen, ...paymentLink }: EnquiryRow): Enquiry {
+  return { mid, orderId, enquiries, isOpen, paymentLink }
 }

@@ -6,20 +6,13 @@ import { readFailure } from '../../payments/failure-reasons.ts'
 import type { FinalStatus, PaymentReport } from '../../payments/outcome.ts'
 import type { RefundUpdate } from '../../refunds/refund.ts'
 import type { SetuSettings } from '../accounts.ts'
-import { createJsonRequest, failed, type JsonAnswer, orAbsent, paise, readBody, shortText } from '../json-request.ts'
+import { createJsonRequest, failed, orAbsent, paise, readBody, shortText } from '../json-request.ts'
 import { bankReference, isoTime, paymentId } from '../notification.ts'
 import { createToken, type Token } from '../token.ts'
 
 /** Requests to Setu, and the fields that its responses and notifications have in common. */
 
 export const NAME = 'setu'
-
-/** Sends a request. Throws unless the response's HTTP status is in `expected`. */
-export type SetuRequest = (
-  request: { method: 'GET' | 'POST' | 'PUT'; path: string; merchantId: string; body?: object },
-  signal: AbortSignal | undefined,
-  expected: readonly number[],
-) => Promise<JsonAnswer>
 
 /** A token is valid for 300 s. Setu advises renewal in the 4th minute. The last 10 s are reserved for slow requests. */
 const TOKEN_FRESH_MS = 240_000
@@ -32,7 +25,7 @@ export function createSetuRequest(
   { apiUrl, loginUrl, clientId, clientSecret }: SetuSettings,
   http: HttpClient,
   elapsedMs: () => number,
-): { request: SetuRequest; logIn: (signal?: AbortSignal) => Promise<unknown> } {
+) {
   const requestJson = createJsonRequest(http)
   const { getToken, sendWithToken } = createToken(requestToken, elapsedMs)
 
@@ -47,7 +40,17 @@ export function createSetuRequest(
     return { value, freshMs: TOKEN_FRESH_MS, validMs: TOKEN_VALID_MS }
   }
 
-  async function request(...[{ method, path, merchantId, body }, signal, expected]: Parameters<SetuRequest>) {
+  /** Throws unless the response's HTTP status is in `expected`. */
+  async function request(
+    {
+      method,
+      path,
+      merchantId,
+      body,
+    }: { method: 'GET' | 'POST' | 'PUT'; path: string; merchantId: string; body?: object },
+    signal: AbortSignal | undefined,
+    expected: readonly number[],
+  ) {
     const url = `${apiUrl}/api/v1/merchants/${path}`
     const answer = await sendWithToken((token) => {
       const headers = { authorization: `Bearer ${token}`, merchantId }
@@ -60,6 +63,8 @@ export function createSetuRequest(
 
   return { request, logIn: getToken }
 }
+
+export type SetuRequest = ReturnType<typeof createSetuRequest>['request']
 
 export const ACQUIRER_ID = /^[A-Za-z0-9_-]{1,64}$/
 
