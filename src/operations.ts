@@ -1,5 +1,5 @@
 import { fetchSettlementList } from './books/settlements/fetch-settlement-list.ts'
-import { paymentNotification } from './gateway/acquirers/direct/direct.ts'
+import { paymentNotification } from './gateway/acquirers/direct/notifications.ts'
 import { payPage } from './gateway/checkout/pay-page.ts'
 import { payQrPng, payQrSvg } from './gateway/checkout/qr.ts'
 import { cancelPayment } from './gateway/payments/cancel-payment.ts'

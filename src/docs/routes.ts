@@ -44,14 +44,14 @@ export function docsRoutes(app: FastifyInstance, options: DocumentOptions & Docs
     const { openApiDocument } = await import('./openapi.ts')
     return JSON.stringify(openApiDocument(options))
   }
-  serve(app, '/openapi.json', 'application/json; charset=utf-8', document, FOR_A_MINUTE)
+  serve(app, '/openapi.json', document, { type: 'application/json; charset=utf-8', ...FOR_A_MINUTE })
   servePage(app, '/docs', async () => indexPage(options))
   // The redirect names no host, so that the browser stays on the host that it has used. The path is that of PUBLIC_URL,
   // because a proxy may have removed this path from the request.
   const docs = `${new URL(options.publicUrl).pathname.replace(/\/$/, '')}/docs`
   app.get('/', async (_request, reply) => reply.redirect(docs))
-  for (const name of guideNames(options)) serveGuide(app, `/docs/${name}`, name, guidePage, options)
-  serve(app, '/llms.txt', 'text/plain; charset=utf-8', async () => llmsText(options), FOR_A_MINUTE)
+  for (const name of guideNames(options)) serveGuide(app, name, guidePage, options)
+  serve(app, '/llms.txt', async () => llmsText(options), { type: 'text/plain; charset=utf-8', ...FOR_A_MINUTE })
   servePage(app, '/docs/reference', async () => referencePage(options), REFERENCE_HEADERS)
   serveAssets(app, [...GUIDE_ASSETS, 'reference.js', 'openapi-explorer.min.js'])
   if (options.sandbox) {
@@ -67,7 +67,7 @@ export function docsRoutes(app: FastifyInstance, options: DocumentOptions & Docs
 /** The operator's guides, on the port that only the operator reaches. */
 export function operatorGuideRoutes(app: FastifyInstance, options: Pick<DocsOptions, 'publicUrl'>) {
   for (const name of Object.keys(OPERATOR_GUIDES) as (keyof typeof OPERATOR_GUIDES)[]) {
-    serveGuide(app, name === 'operator' ? '/docs' : `/docs/${name}`, name, operatorPage, options)
+    serveGuide(app, name, operatorPage, options)
   }
   serveAssets(app, [...GUIDE_ASSETS, 'operator.css'])
 }
@@ -77,36 +77,32 @@ const GUIDE_ASSETS = ['guide.css', 'guide.js']
 function serveAssets(app: FastifyInstance, names: readonly string[]) {
   for (const name of names) {
     const type = name.endsWith('.css') ? 'text/css; charset=utf-8' : 'text/javascript; charset=utf-8'
-    const headers = { 'cache-control': 'public, max-age=3600' }
-    serve(app, `/docs/${name}`, type, () => readAsset(name), headers)
+    serve(app, `/docs/${name}`, () => readAsset(name), { type, 'cache-control': 'public, max-age=3600' })
   }
 }
 
 function servePage(app: FastifyInstance, url: string, make: () => Promise<string>, headers = PAGE_HEADERS) {
-  serve(app, url, HTML, make, { ...headers, ...FOR_A_MINUTE })
+  serve(app, url, make, { type: HTML, ...headers, ...FOR_A_MINUTE })
 }
 
-/** Serves a guide as a page at `url`, and as Markdown at `url` with `.md`. */
+/** Serves a guide as a page, and as Markdown at the same path with `.md`. The operator's guide is the index of its port. */
 function serveGuide<Name extends string, Options extends Pick<DocsOptions, 'publicUrl'>>(
   app: FastifyInstance,
-  url: string,
   name: Name,
   toPage: (name: Name, fragment: string, options: Options) => string,
   options: Options,
 ) {
+  const url = name === 'operator' ? '/docs' : `/docs/${name}`
   servePage(app, url, async () => toPage(name, await readGuide(name), options))
   const markdown = async () => filledIn(await readMarkdown(name), options)
-  serve(app, `${url}.md`, 'text/markdown; charset=utf-8', markdown, FOR_A_MINUTE)
+  serve(app, `${url}.md`, markdown, { type: 'text/markdown; charset=utf-8', ...FOR_A_MINUTE })
 }
 
+/** The content type, and the other headers. */
+type Served = { type: string; [header: string]: string }
+
 /** Serves the result of `make`, which is called and compressed once, at the first request. */
-function serve(
-  app: FastifyInstance,
-  url: string,
-  type: string,
-  make: () => Promise<string>,
-  headers: Record<string, string>,
-) {
+function serve(app: FastifyInstance, url: string, make: () => Promise<string>, { type, ...headers }: Served) {
   let made: ReturnType<typeof pack> | undefined
   app.get(url, async (request, reply) => {
     made ??= make()

@@ -65,7 +65,10 @@ const sourceOf = (
   })
 
 const take = async (now: Date, limit = 10) =>
-  (await enquiries.claimDue(SETU, mid, limit, now, 3)).map(({ orderId, statusChecks }) => [orderId, statusChecks])
+  (await enquiries.claimDue({ acquirer: SETU, mid }, limit, now, 3)).map(({ orderId, statusChecks }) => [
+    orderId,
+    statusChecks,
+  ])
 
 describe('enquiries to an acquirer about an unpaid order', () => {
   it('enquiries about an unpaid order are made 90 seconds, 8 minutes and 2 hours after its expiry, then never again', async () => {
@@ -120,7 +123,7 @@ describe('enquiries to an acquirer about an unpaid order', () => {
     await newOrderWithLink()
     service.clock.set(afterExpiry(90).toISOString())
     expect(await sourceOf({ clientOf: async () => undefined }).findQueues()).toEqual([])
-    expect(await enquiries.claimDue('other', mid, 10, afterExpiry(90), 3)).toEqual([])
+    expect(await enquiries.claimDue({ acquirer: 'other', mid }, 10, afterExpiry(90), 3)).toEqual([])
   })
 
   it('an unpaid order has three enquiries in all, including the operator’s, who may enquire at any time', async () => {
@@ -160,10 +163,11 @@ describe('enquiries while somebody waits', () => {
     createdAt: created.getTime(),
     statusCheckedAt: null,
     dueAt: afterExpiry(90).getTime(),
+    expiresAt: EXPIRES_AT,
     ...changes,
   })
   const may = (seconds: number, changes: object = {}, cameBackAt?: Date) =>
-    mayEnquire(state(changes), rules, EXPIRES_AT, atAge(seconds), cameBackAt)
+    mayEnquire(state(changes), rules, atAge(seconds), cameBackAt)
   const asked = { statusChecks: 1, statusCheckedAt: atAge(90).getTime() }
 
   it('the first enquiry is allowed at the acquirer’s first moment, whoever waits', () => {
@@ -245,7 +249,7 @@ describe('a look for due work at acquirers', () => {
       enquiries: {
         ...enquiries,
         findDue: async () => due,
-        async claimDue(_account, mid) {
+        async claimDue({ mid }) {
           claimed.push(mid)
           return []
         },

@@ -3,16 +3,21 @@ import { AcquirerError } from '../../src/errors.ts'
 import { readPaymentLink } from '../../src/gateway/acquirers/payment-link.ts'
 
 const PAYEE = 'cf.kulfi@icici'
+const PAYEE_OF_ORDER = { vpa: 'merchant@bank', name: 'Chai Point', mcc: '5812' }
 const QUERY = `pa=${PAYEE}&pn=Chai%20Point&am=588.80&cu=INR&tr=AB12`
 
 const read = (
   query: string,
   { amount = 58_880, payees = [PAYEE] as readonly string[], link = `upi://pay?${query}` } = {},
-) => readPaymentLink(link, { orderId: 'O1', amount }, payees, { requestId: 'R1' })
+) => readPaymentLink({ link, requestId: 'R1' }, { orderId: 'O1', amount, payee: PAYEE_OF_ORDER }, payees)
 
 describe('a link of an acquirer whose links need no currency', () => {
   const readOptional = (query: string) =>
-    readPaymentLink(`upi://pay?${query}`, { orderId: 'O1', amount: 58_880 }, [PAYEE], {}, true)
+    readPaymentLink(
+      { link: `upi://pay?${query}`, requestId: 'R1', isCurrencyOptional: true },
+      { orderId: 'O1', amount: 58_880, payee: PAYEE_OF_ORDER },
+      [PAYEE],
+    )
 
   it.each([QUERY, QUERY.replace('&cu=INR', '')])('is accepted: %s', (query) => {
     expect(readOptional(query)).toEqual({ reference: 'AB12', payeeVpa: PAYEE })

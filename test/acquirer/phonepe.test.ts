@@ -3,8 +3,9 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { enquiryRulesOf } from '../../src/gateway/acquirers/acquirers.ts'
 import type { AcquirerClient } from '../../src/gateway/acquirers/client.ts'
 import { dueEnquiries } from '../../src/gateway/acquirers/enquire.ts'
-import { phonepe, phonepeClient } from '../../src/gateway/acquirers/phonepe/client.ts'
-import { createPhonepeRequest, readPayments, readRefund } from '../../src/gateway/acquirers/phonepe/http.ts'
+import { phonepe, phonepeClient, readPayments } from '../../src/gateway/acquirers/phonepe/client.ts'
+import { createPhonepeRequest } from '../../src/gateway/acquirers/phonepe/http.ts'
+import { readRefund } from '../../src/gateway/acquirers/phonepe/refunds.ts'
 import { createEnquiries } from '../../src/gateway/payments/enquiries.ts'
 import { type EnquiryRules, mayEnquire } from '../../src/gateway/payments/enquiry-times.ts'
 import { createReports } from '../../src/gateway/payments/reports.ts'
@@ -645,8 +646,9 @@ it.each([5, 15, 24 * 60])(
         createdAt,
         statusCheckedAt: asked.at(-1) ?? null,
         dueAt: expiresAt.getTime() + 90_000,
+        expiresAt,
       }
-      if (mayEnquire(state, phonepe.enquiryRules as EnquiryRules, expiresAt, new Date(at))) asked.push(at)
+      if (mayEnquire(state, phonepe.enquiryRules as EnquiryRules, new Date(at))) asked.push(at)
     }
     expect(asked[0]).toBe(20_000)
     expect(asked.length).toBeLessThanOrEqual(12)

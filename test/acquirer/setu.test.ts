@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { createJsonRequest } from '../../src/gateway/acquirers/json-request.ts'
 import { setuClient } from '../../src/gateway/acquirers/setu/client.ts'
+import { createSetuRequest } from '../../src/gateway/acquirers/setu/http.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { createOutboundClient } from '../../src/platform/outbound/http-client.ts'
 import type { CallFault } from '../support/bank-faults.ts'
@@ -227,7 +227,11 @@ describe('an enquiry to Setu', () => {
     const { id, merchantId, refId, intentLink } = bank.find(orderId) as NonNullable<ReturnType<FakeSetu['find']>>
     const link = { acquirer: 'setu', id, merchantId, reference: refId, link: intentLink }
     const http = createOutboundClient({ allowedNetworks: allow(), limits: LIMITS.outbound, now: service.clock.now })
-    const client = setuClient(setuSettings(bank), createJsonRequest(http), () => performance.now())
+    const settings = setuSettings(bank)
+    const client = setuClient(
+      settings,
+      createSetuRequest(settings, http, () => performance.now()),
+    )
     return (await client.getPayments({ orderId, paymentLink: link }))[0]
   }
   const quietly = { faults: { lost: 1 } }

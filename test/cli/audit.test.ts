@@ -50,7 +50,7 @@ const settlementFile = (mid: string) => `${HEADER}\n${mid},1.00,${newUtr()},BRN1
 async function makeUnsure(ourRefundId: string): Promise<void> {
   await service.db.query(`update refunds set acquirer = 'setu' where our_refund_id = $1`, [ourRefundId])
   const [refund] = await listRefunds(service.db, { ourRefundId })
-  await saveRefundException(service.db, 'refund unsure', refund as Refund, { source: 'enquiry' }, new Date())
+  await saveRefundException(service.db, 'refund unsure', refund as Refund, { source: 'enquiry', now: new Date() })
 }
 
 const SECRETS = 'CASHFREE_CLIENT_ID=acme\nCASHFREE_CLIENT_SECRET=whsec_of_acme'

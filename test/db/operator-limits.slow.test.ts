@@ -87,9 +87,7 @@ describe('limits that the operator has set by the role or the database', () => {
       let rows = 0
       for await (const batch of long(
         SETTLEMENTS,
-        mid,
-        new Date('2026-03-01'),
-        new Date('2026-04-01'),
+        { mid, from: new Date('2026-03-01'), until: new Date('2026-04-01') },
         new AbortController().signal,
       )) {
         if (rows === 0) await sleep(BEYOND_LIMIT_MS)

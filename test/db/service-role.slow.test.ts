@@ -249,7 +249,7 @@ describe('an intruder with the service’s DATABASE_URL', () => {
       `update payments set acquirer_payment_id = 'P1', acquirer_txn_id = 'T1' where utr = '${utr}'`,
     )
   const unsure = ({ refund }: Order) =>
-    saveRefundException(service.pools.due, 'refund unsure', refund, { source: 'enquiry' }, service.clock.now())
+    saveRefundException(service.pools.due, 'refund unsure', refund, { source: 'enquiry', now: service.clock.now() })
   const nothing = async () => undefined
 
   const setRefund = ({ ourRefundId }: { ourRefundId: string }, changes: string) =>

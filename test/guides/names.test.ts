@@ -5,6 +5,7 @@ import { openApiDocument } from '../../src/docs/openapi.ts'
 import { renderGuide } from '../../src/docs/render-guide.ts'
 import type { EventType } from '../../src/gateway/payments/outbox.ts'
 import { ChangedMerchant } from '../../src/gateway/tenants/schema.ts'
+import { LIMITS } from '../../src/limits.ts'
 import { OPERATIONS } from '../../src/operations.ts'
 import { COMMANDS } from '../../src/operator/cli/run.ts'
 import { createMetrics } from '../../src/operator/monitoring/metrics.ts'
@@ -192,6 +193,7 @@ it.each(CALLED)('%s has its paragraph in the guide of the %s', (path, guide) => 
 
 const READMES = [
   'README.md',
+  'src/README.md',
   'src/gateway/acquirers/README.md',
   ...['attacks', 'bench', 'deployment', 'faults'].map((name) => `test/${name}/README.md`),
 ]
@@ -228,4 +230,13 @@ describe.each(READMES)('%s names only paths, files, links and scripts that exist
   it.each(unique(readme.matchAll(/\bnpm run (?:-s )?([\w:]+)/g)))('the README’s npm script %s exists', (name) => {
     expect(Object.keys(scripts)).toContain(name)
   })
+})
+
+it('src/README.md names every limit as src/limits.ts does', () => {
+  const names = unique(fileText('src/README.md').matchAll(/`([a-z]\w+\.\w+)`/g))
+  expect(names.length).toBeGreaterThan(20)
+  const areas: Record<string, object> = LIMITS
+  expect(
+    names.filter((name) => !Object.hasOwn(areas[name.split('.')[0] ?? ''] ?? {}, name.split('.')[1] ?? '')),
+  ).toEqual([])
 })

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import * as z from 'zod'
 import * as cashfree from '../../src/gateway/acquirers/cashfree/http.ts'
-import { readPayments } from '../../src/gateway/acquirers/phonepe/http.ts'
-import * as setu from '../../src/gateway/acquirers/setu/fields.ts'
+import { readPayments } from '../../src/gateway/acquirers/phonepe/client.ts'
+import * as setu from '../../src/gateway/acquirers/setu/http.ts'
 import { FAILURE_REASONS, failureIn } from '../../src/gateway/payments/failure-reasons.ts'
 
 /** NPCI's codes for links and QRs by reason, copied from its table by hand; the service has a table of its own. */

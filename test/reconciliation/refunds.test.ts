@@ -320,8 +320,7 @@ describe('a payout by sums', () => {
       db,
       'refund unsure',
       { mid, orderId, utr: 'P1', amount: 50_00, ourRefundId: id, acquirer: 'setu' },
-      { source: 'enquiry' },
-      at(WEDNESDAY),
+      { source: 'enquiry', now: at(WEDNESDAY) },
     )
     await settle('N1', at(THURSDAY), { amount: '450' })
     expect((await report()).differences).toMatchObject([

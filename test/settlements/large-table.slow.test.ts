@@ -67,7 +67,7 @@ async function statementsOf(mid: string): Promise<string[]> {
   } as never)
   try {
     const { long } = createLists({ lists: db })
-    for await (const _batch of long(SETTLEMENTS, mid, FROM, UNTIL, new AbortController().signal)) break
+    for await (const _batch of long(SETTLEMENTS, { mid, from: FROM, until: UNTIL }, new AbortController().signal)) break
   } finally {
     spy.mockRestore()
   }

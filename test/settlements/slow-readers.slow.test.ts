@@ -260,7 +260,11 @@ describe('a long list in progress is cut, never a well-formed half, and frees it
     const proxy = await startTcpProxy(Number(url.port))
     url.port = String(proxy.port)
     const lists = testPool(url.href, 1)
-    const list = createLists({ lists }).long(SETTLEMENTS, mid, new Date('2026-02-01'), new Date('2026-03-01'), NEVER)
+    const list = createLists({ lists }).long(
+      SETTLEMENTS,
+      { mid, from: new Date('2026-02-01'), until: new Date('2026-03-01') },
+      NEVER,
+    )
     const readOn = async () => {
       while (!(await list.next()).done);
     }

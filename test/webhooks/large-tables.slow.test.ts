@@ -140,7 +140,8 @@ async function readBy(work: (db: Database) => Promise<unknown>): Promise<{ reads
 
 const expiriesOf = (db: Database) => dueExpiries({ db, now: () => NOW, limits: { lookedAt: EXPIRED } })
 
-const take = (db: Database) => createDeliveries(db).take('M0', 'ep_M0', callsOfEndpoint, NOW, LATER)
+const take = (db: Database) =>
+  createDeliveries(db).take({ mid: 'M0', endpointId: 'ep_M0' }, callsOfEndpoint, NOW, LATER)
 
 const STATEMENTS: Record<string, { rows: number; run: (db: Database) => Promise<unknown> }> = {
   'what is due': {

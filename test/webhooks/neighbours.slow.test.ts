@@ -87,7 +87,12 @@ it('the late failure of one instance does not change the outcome that another in
   const orderId = await paidOrder(merchant)
   const deliveries = createDeliveries(service.db)
   const take = async (now: number, until: number) => {
-    const [delivery] = await deliveries.take(merchant.mid, 'return-call', 1, later(now), later(until))
+    const [delivery] = await deliveries.take(
+      { mid: merchant.mid, endpointId: 'return-call' },
+      1,
+      later(now),
+      later(until),
+    )
     return { delivery: delivery as Delivery, response: '', at: later(now + 1) }
   }
   const [first, second] = [await take(20, 60), await take(61, 101)]

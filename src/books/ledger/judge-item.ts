@@ -95,7 +95,7 @@ function judgeRows(item: Item, judging: Judging): Unnamed[] {
   for (const row of successful) {
     const fault = row.isDeduction
       ? judgeDeduction(item, row, judging)
-      : judgeSettlement(item, row, settled, { netted, back }, judging)
+      : judgeSettlement(item, row, { settled, netted, back }, judging)
     if (fault === undefined) continue
     const ended = faults.findLastIndex(
       (open) => open.resolution === null && fault.resolution === null && owedBy(open) === -owedBy(fault),
@@ -144,8 +144,7 @@ function judgeUnsettled({ payment, rows, failure, ...item }: Item, back: Paise, 
 function judgeSettlement(
   whole: Item,
   row: ItemRow,
-  settled: readonly ItemRow[],
-  { netted, back }: { netted: Paise; back: Paise },
+  { settled, netted, back }: { settled: readonly ItemRow[]; netted: Paise; back: Paise },
   judging: Judging,
 ): Unnamed | undefined {
   if (isPartOfSum(whole, row, judging)) return undefined

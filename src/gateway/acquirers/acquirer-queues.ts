@@ -6,10 +6,11 @@ import type { AcquirerClient } from './client.ts'
 /** Returns the client of an acquirer account; undefined if the account cannot do the work. */
 export type ClientOf = (account: string) => Promise<AcquirerClient | undefined>
 
-/** Work at acquirers. `findDue` finds it for all accounts at once. `claimDue` returns work and plans its next attempt. */
+/** Jobs at acquirers. `findDue` finds them for all accounts at once. `claimDue` returns a merchant's jobs and schedules their next attempts. */
 type DueAtAcquirers<Due> = {
   findDue: (now: Date) => Promise<DueMerchant[]>
-  claimDue: (account: string, mid: string, limit: number, now: Date) => Promise<Due[]>
+  claimDue: (merchant: DueMerchant, limit: number, now: Date) => Promise<Due[]>
+  work: (due: Due, client: AcquirerClient) => Promise<unknown>
 }
 
 /**
@@ -19,23 +20,23 @@ type DueAtAcquirers<Due> = {
 export function acquirerQueues<Due>(
   name: string,
   clientOf: ClientOf,
-  { findDue, claimDue }: DueAtAcquirers<Due>,
+  { findDue, claimDue, work }: DueAtAcquirers<Due>,
   { dueAtOnce, now }: { dueAtOnce: number; now: () => Date },
-  work: (due: Due, client: AcquirerClient) => Promise<unknown>,
 ): JobSource {
   let claims = 0
   /** The number of the last claim of each queue, by its key. A queue that empties and fills again does not come first each time. */
   const lastClaims = new Map<string, number>()
   const lastClaimOf = ({ key }: Pick<Queue, 'key'>) => lastClaims.get(key) ?? 0
 
-  const queueOf = ({ acquirer, mid }: DueMerchant, client: AcquirerClient): Queue => {
+  const queueOf = (merchant: DueMerchant, client: AcquirerClient): Queue => {
+    const { acquirer, mid } = merchant
     const key = `${mid} ${name} ${acquirer}`
     return {
       key,
       group: `${name} ${acquirer}`,
       async claim(most) {
         lastClaims.set(key, ++claims)
-        const claimed = await claimDue(acquirer, mid, most, now())
+        const claimed = await claimDue(merchant, most, now())
         return claimed.map((due) => () => work(due, client).then(() => true))
       },
     }

@@ -6,7 +6,7 @@ import { ACCOUNT_KINDS, type AccountKind, type AcquirerSettings, splitAccountNam
 import type { Acquirer, AcquirerMerchant, ReadSettled } from './acquirer.ts'
 import { cashfree } from './cashfree/client.ts'
 import { type ClientOptions, type LimitedClient, type Linker, labelsOf, withLimits } from './client.ts'
-import { direct } from './direct/direct.ts'
+import { direct } from './direct/notifications.ts'
 import type { Notifications, Notifier } from './notification.ts'
 import { phonepe } from './phonepe/client.ts'
 import { setu } from './setu/client.ts'

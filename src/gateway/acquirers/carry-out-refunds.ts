@@ -5,14 +5,12 @@ import type { DueRefund, DueRefunds } from '../refunds/due-refunds.ts'
 import type { RefundUpdates } from '../refunds/record-update.ts'
 import type { RefundUpdate } from '../refunds/refund.ts'
 import { acquirerQueues, type ClientOf, ignoreAcquirerError } from './acquirer-queues.ts'
-import type { AcquirerClient } from './client.ts'
+import type { AcquirerClient, Refunds } from './client.ts'
 
 const HOUR_MS = 3_600_000
 /** A refund that the acquirer still does not know a day after it was sent is left to a person to decide. */
 const UNSURE_AFTER_MS = 24 * HOUR_MS
 const WITHOUT_AN_END_AFTER_MS = 5 * 24 * HOUR_MS
-
-type Refunding = Pick<Required<AcquirerClient>, 'refund' | 'getRefund'> & Pick<AcquirerClient, 'repeatsRefunds'>
 
 type Dependencies = {
   due: DueRefunds
@@ -24,7 +22,7 @@ type Dependencies = {
 
 /** The job source that sends new refunds and queries refunds that are under way. */
 export function dueRefunds({ due, updates, clientOf, now, limits: { dueAtOnce } }: Dependencies): JobSource {
-  async function carryOut(refund: DueRefund, client: Refunding): Promise<void> {
+  async function carryOut(refund: DueRefund, client: Refunds): Promise<void> {
     const isToSend = refund.acquirerRefundId === null && (refund.sentAt === null || client.repeatsRefunds === true)
     await (isToSend ? send(refund, client) : ask(refund, client)).catch(ignoreAcquirerError)
     if (now().getTime() - refund.createdAt.getTime() >= WITHOUT_AN_END_AFTER_MS) {
@@ -32,7 +30,7 @@ export function dueRefunds({ due, updates, clientOf, now, limits: { dueAtOnce } 
     }
   }
 
-  async function send(refund: DueRefund, client: Refunding): Promise<void> {
+  async function send(refund: DueRefund, client: Refunds): Promise<void> {
     const sentAt = now()
     if (!(await due.markSent(refund, sentAt, client.repeatsRefunds === true))) return
     try {
@@ -43,7 +41,7 @@ export function dueRefunds({ due, updates, clientOf, now, limits: { dueAtOnce } 
     }
   }
 
-  async function ask(refund: DueRefund, client: Refunding): Promise<void> {
+  async function ask(refund: DueRefund, client: Refunds): Promise<void> {
     const update = await client.getRefund(refund)
     if (update) return record(refund, update, 'enquiry')
     const { sentAt, acquirerRefundId } = refund
@@ -60,7 +58,6 @@ export function dueRefunds({ due, updates, clientOf, now, limits: { dueAtOnce } 
     const client = await clientOf(account)
     return client?.refund && client
   }
-  return acquirerQueues('refunds at acquirers', refunding, due, { dueAtOnce, now }, (refund, client) =>
-    carryOut(refund, client as Refunding),
-  )
+  const work = (refund: DueRefund, client: AcquirerClient) => carryOut(refund, client as Refunds)
+  return acquirerQueues('refunds at acquirers', refunding, { ...due, work }, { dueAtOnce, now })
 }

@@ -50,6 +50,10 @@ export type AcquirerClient = {
   repeatsRefunds?: boolean | undefined
 }
 
+/** The parts of a client: `links.ts` and `refunds.ts` of an acquirer's folder. */
+export type Links = Pick<AcquirerClient, 'createLink' | 'closeLink'>
+export type Refunds = Pick<Required<AcquirerClient>, 'refund' | 'getRefund'> & Pick<AcquirerClient, 'repeatsRefunds'>
+
 /** `isOpen` is whether the order's time to pay has certainly not ended. */
 export type LinkedOrder = { orderId: string; paymentLink: PaymentLink; isOpen?: boolean }
 
@@ -69,7 +73,7 @@ export type LimitedClient = AcquirerClient & {
 
 /** A client that may be asked for a merchant's link, with the merchant's identifier there. */
 export type Linker = {
-  client: Pick<AcquirerClient, 'createLink' | 'closeLink'>
+  client: Links
   merchantId: string
   /** Whether the account is the merchant's next one. */
   isFallback: boolean

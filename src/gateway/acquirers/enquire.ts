@@ -2,7 +2,8 @@ import type { Logger } from 'pino'
 import { AcquirerError } from '../../errors.ts'
 import type { Limits } from '../../limits.ts'
 import type { JobSource } from '../../platform/scheduler.ts'
-import type { Enquiries } from '../payments/enquiries.ts'
+import type { DueMerchant } from '../payments/due-merchants.ts'
+import type { Enquiries, Enquiry } from '../payments/enquiries.ts'
 import type { EnquiryRules } from '../payments/enquiry-times.ts'
 import type { PaymentReport } from '../payments/outcome.ts'
 import type { Recorded, Reports } from '../payments/reports.ts'
@@ -87,25 +88,26 @@ export function dueEnquiries({ enquiries, clientOf, rulesOf, limits, ...recordin
       for (const { account, perMinute } of limited) left.set(account, perMinute - (counts.get(account) ?? 0))
       return due
     },
-    async claimDue(account: string, mid: string, limit: number, now: Date) {
+    async claimDue(merchant: DueMerchant, limit: number, now: Date) {
+      const account = merchant.acquirer
       const free = left.get(account) ?? Number.POSITIVE_INFINITY
       const reserved = Math.max(0, Math.min(limit, free))
       left.set(account, free - reserved)
       const most = rulesOf(account)?.most ?? 0
-      const claimed = reserved > 0 ? await enquiries.claimDue(account, mid, reserved, now, most) : []
+      const claimed = reserved > 0 ? await enquiries.claimDue(merchant, reserved, now, most) : []
       left.set(account, (left.get(account) ?? 0) + reserved - claimed.length)
       return claimed
     },
+    work: (enquiry: Enquiry, client: AcquirerClient) =>
+      enquire(enquiry, { client, ...recording }).catch(async (error) => {
+        ignoreAcquirerError(error)
+        const isAsked = wasAsked(error)
+        if (isAsked && error.outcome === 'refused') return
+        const most = rulesOf(enquiry.paymentLink.acquirer)?.most ?? 0
+        await enquiries.repeat(enquiry, { isAsked, isUnreadable: error.isUnreadable, most }, recording.now())
+      }),
   }
-  return acquirerQueues('questions to acquirers', clientOf, due, { ...limits, now: recording.now }, (enquiry, client) =>
-    enquire(enquiry, { client, ...recording }).catch(async (error) => {
-      ignoreAcquirerError(error)
-      const isAsked = wasAsked(error)
-      if (isAsked && error.outcome === 'refused') return
-      const most = rulesOf(enquiry.paymentLink.acquirer)?.most ?? 0
-      await enquiries.repeat(enquiry, { isAsked, isUnreadable: error.isUnreadable, most }, recording.now())
-    }),
-  )
+  return acquirerQueues('questions to acquirers', clientOf, due, { ...limits, now: recording.now })
 }
 
 type DueEnquiries = Recording & {

@@ -47,6 +47,18 @@ export function throwUndone(error: unknown): never {
   throw undone(error)
 }
 
+/**
+ * For the `catch` of a call that creates a link: an error with a code of the acquirer's own for which `isRefusal`, and a rejection of
+ * too many calls, create nothing.
+ */
+export const throwUnmade =
+  (isRefusal: (code: unknown) => boolean) =>
+  (error: unknown): never => {
+    if (!(error instanceof AcquirerError)) throw error
+    const { status, code } = error.facts
+    throw (error.outcome === 'refused' && isRefusal(code)) || status === 429 ? undone(error) : error
+  }
+
 /** For the `catch` of a query that follows a call which may have changed something. */
 export function throwUnsure(error: unknown): never {
   if (error instanceof AcquirerError) error.isUndone = false

@@ -10,19 +10,25 @@ const QUERY = /^[!\x24-\x7e]+$/
 const ENCODED_NAME = /(^|&)[^=&]*%/
 const LINK_LIMIT_CHARACTERS = 2_048
 
+type UncheckedLink = {
+  link: string
+  requestId: string | undefined
+  isCurrencyOptional?: boolean
+  isSandbox?: boolean | undefined
+}
+
 /**
  * Reads `tr` and payee of a link that an acquirer has made for an intent. Other parameters are allowed, and the link is
  * never changed, because it may be signed. `payees` are the payees that the merchant accepts, see isAccepted. Without
- * `cu` a link is in INR by the specification, which counts if `isCurrencyOptional`. Throws an AcquirerError with `facts`
- * for a link that must not be shown to a customer.
+ * `cu` a link is in INR by the specification, which is accepted if `isCurrencyOptional`. A sandbox may return the
+ * https address of a page instead. Throws an AcquirerError with the `requestId` for a link that must not be shown to a customer.
  */
 export function readPaymentLink(
-  link: string,
-  { orderId, amount }: Pick<Intent, 'orderId' | 'amount'>,
+  { link, requestId, isCurrencyOptional, isSandbox }: UncheckedLink,
+  { orderId, amount, payee }: Pick<Intent, 'orderId' | 'amount' | 'payee'>,
   payees: readonly string[],
-  facts: object,
-  isCurrencyOptional = false,
 ): { reference: string; payeeVpa: string } {
+  if (isSandbox && /^https:\/\/[!-~]+$/.test(link)) return { reference: orderId, payeeVpa: payee.vpa }
   const query = link.slice(UPI_PREFIX.length)
   const isLink =
     link.startsWith(UPI_PREFIX) &&
@@ -45,13 +51,13 @@ export function readPaymentLink(
     (only('cu') === 'INR' || (isCurrencyOptional && valuesOf('cu').length === 0)) &&
     /^[A-Za-z0-9]{1,35}$/.test(reference)
   if (!isOfOrder || !VPA.test(payeeVpa)) {
-    throw new AcquirerError('bad answer', 'a link was made that is not for this order', { ...facts, orderId })
+    throw new AcquirerError('bad answer', 'a link was made that is not for this order', { requestId, orderId })
   }
   if (!payees.some((accepted) => isAccepted(payeeVpa, accepted))) {
     throw new AcquirerError(
       'bad answer',
       'a link was made that pays a payee whom the merchant does not accept: if it is theirs, name it with ops merchants update --payee',
-      { ...facts, orderId, payee: payeeVpa, accepted: payees },
+      { requestId, orderId, payee: payeeVpa, accepted: payees },
     )
   }
   return { reference, payeeVpa }

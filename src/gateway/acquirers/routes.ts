@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { AcquirerSettings } from './accounts.ts'
 import { type Accounts, LINKING_NAMES } from './acquirers.ts'
-import { paymentNotification } from './direct/direct.ts'
+import { paymentNotification } from './direct/notifications.ts'
 import {
   type NotificationDependencies,
   type Notifier,

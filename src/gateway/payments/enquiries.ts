@@ -1,6 +1,6 @@
 import type { Database } from '../../platform/db/pool.ts'
 import { prepared } from '../../platform/db/prepared.ts'
-import { findDueMerchants } from './due-merchants.ts'
+import { type DueMerchant, findDueMerchants } from './due-merchants.ts'
 import { type EnquiryRules, type EnquiryState, mayEnquire } from './enquiry-times.ts'
 import type { Intent, PaymentLink } from './intent.ts'
 import { OPEN_STATUSES } from './outcome.ts'
@@ -58,7 +58,7 @@ export function createEnquiries(db: Database) {
      * longest due first. An intent has `most` checks. Checks of paid intents are dropped for good, beyond the limit, because most
      * intents are paid.
      */
-    async claimDue(acquirer: string, mid: string, limit: number, now: Date, most: number): Promise<Enquiry[]> {
+    async claimDue({ acquirer, mid }: DueMerchant, limit: number, now: Date, most: number): Promise<Enquiry[]> {
       const { rows } = await db.query<EnquiryRow & { paid: boolean }>(
         `with oldest as materialized (
            select order_id, status_checks, status_check_at
@@ -89,7 +89,7 @@ export function createEnquiries(db: Database) {
          returning ${ENQUIRY}, due.is_open as "isOpen", due.paid`,
         [acquirer, mid, limit, now, AFTER_EXPIRY_SECONDS, most],
       )
-      return rows.filter(({ paid }) => !paid).map(toEnquiry)
+      return rows.flatMap(({ paid, ...row }) => (paid ? [] : [toEnquiry(row)]))
     },
 
     /**
@@ -194,7 +194,7 @@ export function createWaiting(db: Database, rulesOf: (account: string) => Enquir
    */
   function enquiryFor({ mid, orderId, expiresAt, enquiry }: WaitedFor, now: Date, cameBackAt?: Date) {
     const rules = enquiry && rulesOf(enquiry.acquirer)
-    if (!rules || !mayEnquire(enquiry, rules, expiresAt, now, cameBackAt)) return undefined
+    if (!rules || !mayEnquire({ ...enquiry, expiresAt }, rules, now, cameBackAt)) return undefined
     return async () => void (await db.query(MAKE_DUE(mid, orderId, enquiry.statusChecks, now)))
   }
 
@@ -218,16 +218,6 @@ const ENQUIRY = `
 
 type EnquiryRow = PaymentLink & Omit<Enquiry, 'paymentLink'>
 
-function toEnquiry({
-  mid,
-  orderId,
-  statusChecks,
-  isOpen,
-  acquirer,
-  merchantId,
-  id,
-  reference,
-  link,
-}: EnquiryRow): Enquiry {
-  return { mid, orderId, statusChecks, isOpen, paymentLink: { acquirer, merchantId, id, reference, link } }
+function toEnquiry({ mid, orderId, statusChecks, isOpen, ...paymentLink }: EnquiryRow): Enquiry {
+  return { mid, orderId, statusChecks, isOpen, paymentLink }
 }

@@ -38,9 +38,8 @@ export type EnquiryState = {
  * last enquiry is left for the time after the order's expiry.
  */
 export function mayEnquire(
-  { statusChecks, createdAt, statusCheckedAt, dueAt }: EnquiryState,
+  { statusChecks, createdAt, statusCheckedAt, dueAt, expiresAt }: EnquiryState & { expiresAt: Date },
   { most, mostWhileWaiting = most - 1, firstAfterMs, pauseMs, pollingPauseMs }: EnquiryRules,
-  expiresAt: Date,
   now: Date,
   cameBackAt?: Date,
 ): boolean {

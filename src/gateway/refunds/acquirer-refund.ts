@@ -15,11 +15,10 @@ export const ABOVE = 'refunded above what was paid'
  * payment was not reported yet: the acquirer repeats the notification.
  */
 export async function storeAcquirerRefund(
-  db: Database,
+  { db, saveBounded }: { db: Database; saveBounded: BoundedExceptions },
   acquirer: string,
   { orderId = '', id = '', amount = 0, utr, payment, status }: RefundUpdate,
   now: Date,
-  saveBounded: BoundedExceptions,
 ): Promise<RefundName | { above: SavedException | 'failed' } | undefined> {
   const mid = await findMerchant(db, orderId)
   if (mid === undefined) return undefined

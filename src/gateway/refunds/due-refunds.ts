@@ -1,5 +1,5 @@
 import type { Database } from '../../platform/db/pool.ts'
-import { findDueMerchants } from '../payments/due-merchants.ts'
+import { type DueMerchant, findDueMerchants } from '../payments/due-merchants.ts'
 import type { PaymentLink } from '../payments/intent.ts'
 import type { PaymentNames } from '../payments/outcome.ts'
 import type { Refund, RefundName } from './refund.ts'
@@ -48,7 +48,7 @@ export function createDueRefunds(db: Database) {
      * Claims up to `limit` refunds of a merchant that are due at an acquirer, longest due first. A claimed refund
      * becomes due again later, in case this instance is killed.
      */
-    async claimDue(acquirer: string, mid: string, limit: number, now: Date): Promise<DueRefund[]> {
+    async claimDue({ acquirer, mid }: DueMerchant, limit: number, now: Date): Promise<DueRefund[]> {
       const { rows } = await db.query<DueRefund>(
         `with due as materialized (
            select r.refund_id,

@@ -19,6 +19,9 @@ export type RefundListeners = {
   log: Pick<Logger, 'error'>
 }
 
+/** Who reports an update, as in `record`, and when. */
+type Reporting = { source: string; now: Date }
+
 const UNKNOWN_STATUS = 'the state of a refund is not known: if it lasts, ask the acquirer'
 
 export type RefundUpdates = ReturnType<typeof createRefundUpdates>
@@ -50,7 +53,7 @@ export function createRefundUpdates(
         [mid, ourRefundId],
       )
       const refund = await findRefund(client, mid, { ourRefundId })
-      return refund && judge(client, refund, update, source, now)
+      return refund && judge(client, refund, update, { source, now })
     })
     if (recorded?.exception && recorded.isNew) onException?.(recorded.exception, recorded.refund.acquirer)
     if (recorded && update.unknownStatus !== undefined) {
@@ -70,7 +73,7 @@ export function createRefundUpdates(
       now: Date,
     ): Promise<Partial<RecordedUpdate> | undefined> {
       const which = update.acquirerInitiated
-        ? await storeAcquirerRefund(db, acquirer, update, now, saveBounded)
+        ? await storeAcquirerRefund({ db, saveBounded }, acquirer, update, now)
         : await findByAcquirer(db, acquirer, update.ourRefundId)
       if (which === undefined || !('above' in which)) return which && record(which, update, 'notification', now)
       if (which.above === 'failed') return { changed: false }
@@ -113,7 +116,7 @@ export function createRefundUpdates(
             : `select from refunds where mid = $1 and our_refund_id = $2 and status = 'PENDING' for no key update`,
           [mid, ourRefundId],
         )
-        return rowCount === 1 && saveRefundException(client, kind, refund, { source: 'enquiry' }, now)
+        return rowCount === 1 && saveRefundException(client, kind, refund, { source: 'enquiry', now })
       })
       if (isNew) onException?.(kind, refund.acquirer)
     },
@@ -133,21 +136,20 @@ async function judge(
   db: Queryable,
   refund: Refund,
   update: RefundUpdate,
-  source: string,
-  now: Date,
+  reporting: Reporting,
 ): Promise<RecordedUpdate> {
   const except = async (exception: ExceptionKind) => {
-    const isNew = await saveRefundException(db, exception, refund, { source, reason: update.reason }, now)
+    const isNew = await saveRefundException(db, exception, refund, { ...reporting, reason: update.reason })
     return { changed: false, refund, exception, isNew }
   }
   if (differs(update, refund)) return except('refund differs')
   if (update.status === 'PENDING') {
-    if (refund.status === 'PENDING') await saveArrival(db, refund, update, source, now)
+    if (refund.status === 'PENDING') await saveArrival(db, refund, update, reporting)
     return { changed: false, refund }
   }
   if (update.status === refund.status) return { changed: false, refund }
   if (refund.status === 'SUCCESS') return except('refund failed after success')
-  await saveEnd(db, refund, update, source, now)
+  await saveEnd(db, refund, update, reporting)
   const ended = { changed: true, refund: (await findRefund(db, refund.mid, refund)) as Refund }
   if (update.status === 'FAIL' || !(await isAboveWhatWasPaid(db, refund))) return ended
   return { ...(await except(ABOVE)), ...ended }
@@ -176,8 +178,7 @@ export const saveRefundException = (
   db: Queryable,
   kind: ExceptionKind,
   { mid, orderId, utr, amount, ourRefundId, acquirer }: ExceptionSubject,
-  { source, reason }: { source: string; reason?: string | undefined },
-  now: Date,
+  { source, reason, now }: Reporting & { reason?: string | undefined },
 ): Promise<boolean> => {
   const subject = { mid, orderId, utr, amount, status: '', ourRefundId } as const
   const acquirerAccount = source === 'notification' ? acquirer : undefined
@@ -189,8 +190,7 @@ async function saveArrival(
   db: Queryable,
   refund: Refund,
   { id }: RefundUpdate,
-  source: string,
-  now: Date,
+  { source, now }: Reporting,
 ): Promise<void> {
   if (id === undefined || refund.acquirerRefundId !== null) return
   await db.query(
@@ -202,7 +202,7 @@ async function saveArrival(
   await endExceptions(db, refund, { kinds: ['refund unsure'], reason: 'the acquirer has it', source, now })
 }
 
-async function saveEnd(db: Queryable, refund: Refund, update: RefundUpdate, source: string, now: Date): Promise<void> {
+async function saveEnd(db: Queryable, refund: Refund, update: RefundUpdate, { source, now }: Reporting): Promise<void> {
   const { mid, orderId, ourRefundId, exceptionId } = refund
   const { status, id } = update
   const isSuccess = status === 'SUCCESS'
@@ -233,7 +233,7 @@ async function saveEnd(db: Queryable, refund: Refund, update: RefundUpdate, sour
 async function endExceptions(
   db: Queryable,
   { mid, orderId, ourRefundId }: Refund,
-  ends: { kinds: ExceptionKind[]; ended?: string | undefined; reason: string; source: string; now: Date },
+  ends: Reporting & { kinds: ExceptionKind[]; ended?: string | undefined; reason: string },
 ): Promise<void> {
   await db.query(
     `insert into payment_resolutions (mid, exception_id, reason, resolved_by, resolved_at)

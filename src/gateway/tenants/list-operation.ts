@@ -6,7 +6,7 @@ import type { Limits } from '../../limits.ts'
 import { errorText, identifier } from '../../platform/fields.ts'
 import { prefersCsv } from '../../platform/http/accept.ts'
 import { aroundRows } from '../../platform/http/envelope.ts'
-import { type Answer, jsonAnswer, type OperationRequest, operation, SUCCEEDED } from '../../platform/http/operation.ts'
+import { type Answer, jsonAnswer, operation, SUCCEEDED } from '../../platform/http/operation.ts'
 import { csvForm, type Form, jsonForm, type List } from '../../platform/lists/list.ts'
 import type { Lists } from '../../platform/lists/lists.ts'
 import { nextDay, startOfIstDay } from '../../platform/time.ts'
@@ -92,11 +92,12 @@ export const merchantList = (described: DescribedList, { bodyName, ...texts }: L
     ...common(described, texts, 'merchant'),
     tag: 'Merchant',
     body: { name: bodyName, schema: MerchantRange, example: { mid: 'DEMO_MERCHANT', ...RANGE_EXAMPLE } },
-    handle: (dependencies: Dependencies) => (request, reply) => {
-      const { mid } = request.body
-      const authorize = async (caller: Caller) => authorizeMerchant(caller, mid)
-      return answerList(described, request, reply, { authorize, reader: `merchant ${mid}` }, dependencies)
-    },
+    handle:
+      (dependencies: Dependencies) =>
+      ({ body }, reply) => {
+        const authorize = async (caller: Caller) => authorizeMerchant(caller, body.mid)
+        return answerList(described, dependencies, reply, { body, authorize, reader: `merchant ${body.mid}` })
+      },
   })
 
 export const partnerList = (described: DescribedList, { bodyName, ...texts }: ListTexts) =>
@@ -108,11 +109,13 @@ export const partnerList = (described: DescribedList, { bodyName, ...texts }: Li
       schema: PartnerRange,
       example: { pid: 'DEMO_PARTNER', mid: 'DEMO_MERCHANT', ...RANGE_EXAMPLE },
     },
-    handle: (dependencies: Dependencies) => (request, reply) => {
-      const { pid, mid } = request.body
-      const authorize = (caller: Caller) => authorizePartner(caller, pid, mid, dependencies.isLinked)
-      return answerList(described, request, reply, { authorize, reader: `partner ${pid}` }, dependencies)
-    },
+    handle:
+      (dependencies: Dependencies) =>
+      ({ body }, reply) => {
+        const { pid, mid } = body
+        const authorize = (caller: Caller) => authorizePartner(caller, pid, mid, dependencies.isLinked)
+        return answerList(described, dependencies, reply, { body, authorize, reader: `partner ${pid}` })
+      },
   })
 
 const common = <Texts extends { description: string }>({ answer }: DescribedList, texts: Texts, reader: string) => ({
@@ -127,21 +130,24 @@ const common = <Texts extends { description: string }>({ answer }: DescribedList
   answer,
 })
 
-type Reading = { authorize: (caller: Caller) => Promise<unknown>; reader: string }
+type Reading = {
+  body: z.output<typeof MerchantRange>
+  authorize: (caller: Caller) => Promise<unknown>
+  reader: string
+}
 
 async function answerList(
   { list, json, csv }: DescribedList,
-  request: OperationRequest<typeof MerchantRange>,
-  reply: FastifyReply,
-  { authorize, reader }: Reading,
   { lists, findKey, limits }: Dependencies,
+  reply: FastifyReply,
+  { body: { mid, s_date: from, e_date }, authorize, reader }: Reading,
 ): Promise<FastifyReply> {
-  const { mid, s_date: from, e_date } = request.body
-  const until = nextDay(e_date)
+  const { request } = reply
+  const range = { mid, from, until: nextDay(e_date) }
   await authorize(request.caller)
   request.mid = mid
   const form = prefersCsv(request.headers.accept) ? csv : json
-  const lines = await lists.short(list, mid, from, until, limits.lists.shortRows)
+  const lines = await lists.short(list, range, limits.lists.shortRows)
   if (lines) return reply.type(form.type).send(whole(form, lines))
 
   // One long list per caller and a few in all may be read at a time, so that slow readers leave connections for others.
@@ -156,7 +162,7 @@ async function answerList(
   longReaders.add(reader)
   const over = watchReader(reply, checkRight, limits.lists)
   over.addEventListener('abort', () => longReaders.delete(reader))
-  const batches = lists.long(list, mid, from, until, over)
+  const batches = lists.long(list, range, over)
   return reply.type(form.type).send(Readable.from(pieces(form, batches), { objectMode: false }))
 }
 

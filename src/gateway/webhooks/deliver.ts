@@ -43,7 +43,7 @@ export function dueDeliveries({ deliveries, http, sealingKeys, log, metrics, now
         group: endpoint.failing ? 'failing webhooks' : 'webhooks',
         claim: async (most) => {
           const dueAgainAt = new Date(now().getTime() + limits.visibilityMs)
-          const taken = await deliveries.take(endpoint.mid, endpoint.endpointId, most, now(), dueAgainAt)
+          const taken = await deliveries.take(endpoint, most, now(), dueAgainAt)
           return taken.map((delivery) => (signal) => deliver(delivery, signal))
         },
       }))

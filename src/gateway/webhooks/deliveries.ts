@@ -48,7 +48,12 @@ export function createDeliveries(db: Database) {
     },
 
     /** Claims up to `limit` due deliveries of an endpoint, oldest first; none when the endpoint is off. */
-    async take(mid: string, endpointId: string, limit: number, now: Date, dueAgainAt: Date): Promise<Delivery[]> {
+    async take(
+      { mid, endpointId }: Pick<Endpoint, 'mid' | 'endpointId'>,
+      limit: number,
+      now: Date,
+      dueAgainAt: Date,
+    ): Promise<Delivery[]> {
       const { rows } = await db.query<Delivery>(CLAIM(mid, endpointId, now, limit, dueAgainAt))
       return rows
     },

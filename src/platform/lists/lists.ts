@@ -8,6 +8,8 @@ import type { List } from './list.ts'
 
 export type Lists = ReturnType<typeof createLists>
 
+type Range = { mid: string; from: Date; until: Date }
+
 export function createLists({ lists, replica }: Pick<Pools, 'lists' | 'replica'>) {
   /** Reads from the replica, or from the primary if there is no replica or the replica fails or was promoted. */
   const onEither = async <T>(read: (db: Database) => T | Promise<T>): Promise<T> =>
@@ -25,7 +27,7 @@ export function createLists({ lists, replica }: Pick<Pools, 'lists' | 'replica'>
      * Returns the lines of `mid` from `from` until before `until`, oldest first, then by UTR in byte order. Undefined
      * if there are more than `most` lines. One statement is enough, while `long` takes seven round trips.
      */
-    async short(list: List, mid: string, from: Date, until: Date, most: number): Promise<string[] | undefined> {
+    async short(list: List, { mid, from, until }: Range, most: number): Promise<string[] | undefined> {
       const query = { ...list.short(mid, secondsOf(from), secondsOf(until), most), ...IN_TIME }
       const { rows } = await onEither((db) => db.query<{ count: number; lines: string | null }>(query))
       const [{ count, lines } = { count: 0, lines: null }] = rows
@@ -37,7 +39,7 @@ export function createLists({ lists, replica }: Pick<Pools, 'lists' | 'replica'>
      * Yields any number of lines in batches as the reader takes them, from one snapshot and in constant memory. Ends at
      * once when `signal` aborts. Throws errors of the database.
      */
-    async *long(list: List, mid: string, from: Date, until: Date, signal: AbortSignal): AsyncGenerator<string[]> {
+    async *long(list: List, { mid, from, until }: Range, signal: AbortSignal): AsyncGenerator<string[]> {
       const statement = list.copy(escapeLiteral(mid), secondsOf(from), secondsOf(until))
       yield* copy(await onEither((db) => db), statement, signal)
     },

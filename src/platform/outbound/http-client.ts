@@ -106,7 +106,7 @@ export function createOutboundClient({ allowedNetworks, limits, now, resolve = r
       const url = parseUrl(request.url)
       return request.kind === 'acquirer'
         ? await callAcquirer(request, url, end, onSend)
-        : await callMerchant(request, request.kind, url, end, ms)
+        : await callMerchant(request, request.kind, url, end)
     } catch (error) {
       return { ...failureOf(end.signal.aborted ? end.signal.reason : error), ...(!isSent && { isUnsent: true }) }
     } finally {
@@ -131,7 +131,7 @@ export function createOutboundClient({ allowedNetworks, limits, now, resolve = r
     return exchange(acquirers, { ...request, headers, body: sentBy(body, onSend) }, url, end)
   }
 
-  async function callMerchant(request: HttpRequest, kind: CallKind, url: URL, end: AbortController, ms: number) {
+  async function callMerchant(request: HttpRequest, kind: CallKind, url: URL, end: AbortController) {
     const { buildConnector, Client } = await loadUndici()
     // The URL parser has turned 2130706433, 0x7f.1 and １２７.0.0.1 into 127.0.0.1.
     const host = url.hostname.replace(/^\[|\]$/g, '')
@@ -139,7 +139,7 @@ export function createOutboundClient({ allowedNetworks, limits, now, resolve = r
     refuseUnlessAllowed(addresses, url, kind)
     // undici calls `lookup` for host names only. An IP address in the URL was checked above too.
     const lookup: LookupFunction = (_name, _options, done) => done(null, addresses.map(withFamily))
-    const options = connectionOptions(ms, lookup)
+    const options = connectionOptions(limits.merchantMs, lookup)
     const open = buildConnector(options.connect)
     const endLong = () => end.abort(new RequestError('broken answer', 'An answer without an end'))
     const connect: typeof open = (target, done) =>

@@ -1,37 +1,30 @@
-import { createHash } from 'node:crypto'
 import * as z from 'zod'
 import { AcquirerError } from '../../../errors.ts'
-import { bankAmount, toJsonNumber } from '../../../platform/money.ts'
-import type { EnquiryRules } from '../../payments/enquiry-times.ts'
-import type { Intent } from '../../payments/intent.ts'
 import { accountName, type CashfreeSettings } from '../accounts.ts'
 import type { Acquirer } from '../acquirer.ts'
-import type { AcquirerClient, RefundOrder } from '../client.ts'
+import type { AcquirerClient } from '../client.ts'
 import {
   codeOf,
-  type JsonAnswer,
   notBelieved,
   orAbsent,
   readBody,
   readStatus,
   reportedId,
   requireOrder,
-  throwUndone,
   UnreadableStatus,
 } from '../json-request.ts'
-import { notificationPath } from '../notification.ts'
-import { readPaymentLink } from '../payment-link.ts'
 import {
   type CashfreeRequest,
   createCashfreeRequest,
   NAME,
+  OrderState,
   PAYMENT_ENDS,
   paymentFields,
-  refundFields,
   toPaymentReport,
-  toRefundUpdate,
 } from './http.ts'
+import { cashfreeLinks } from './links.ts'
 import { cashfreeNotifications } from './notifications.ts'
+import { cashfreeRefunds } from './refunds.ts'
 import { cashfreeSettled } from './settlements.ts'
 
 /*
@@ -39,15 +32,21 @@ import { cashfreeSettled } from './settlements.ts'
  * simulation) and guides (webhooks), from which alone this code was written. Cashfree's order_id is our orderId.
  */
 
-const OrderAnswer = z.object({
-  order_id: z.string(),
-  order_amount: bankAmount,
-  order_currency: z.literal('INR'),
-  order_status: z.literal('ACTIVE'),
-  payment_session_id: z.string().min(1).max(1_024),
-})
-
-const Session = z.object({ data: z.object({ payload: z.object({ default: z.string().max(2_048) }) }) })
+export const cashfree: Acquirer<{ cashfree?: CashfreeSettings | undefined }> = {
+  variables: 'CASHFREE_CLIENT_ID and CASHFREE_CLIENT_SECRET',
+  notifications: ({ cashfree: account }) => account && cashfreeNotifications(account),
+  /** Cashfree takes 400 queries of orders a minute from an account, and names no number for one order. */
+  enquiryRules: {
+    most: 12,
+    perMinute: 200,
+    firstAfterMs: 20_000,
+    pauseMs: 15_000,
+    // Ten pauses of a tenth of the time to pay last until the expiry. Of a long time to pay, the first minutes get most.
+    pollingPauseMs: (ageMs, timeToPayMs) => Math.min(timeToPayMs / 10, Math.max(90_000, ageMs)),
+  },
+  client: ({ cashfree: account }, http) => account && cashfreeClient(account, createCashfreeRequest(account, http)),
+  settled: ({ cashfree: account }, http) => account && cashfreeSettled(createCashfreeRequest(account, http)),
+}
 
 /** A payment in a status response. Every field may be missing: what is missing decides whether the payment can be read. */
 const PaymentAnswer = z.object({
@@ -58,50 +57,8 @@ const PaymentAnswer = z.object({
   payment_currency: orAbsent(paymentFields.payment_currency),
 })
 
-const OrderState = z.object({ order_id: z.unknown().optional(), order_status: z.unknown().optional() })
-
-const RefundAnswer = z.object({ refund_id: z.string(), ...refundFields })
-
-/** Cashfree takes 400 queries of orders a minute from an account, and names no number for one order. */
-const ENQUIRY_RULES: EnquiryRules = {
-  most: 12,
-  perMinute: 200,
-  firstAfterMs: 20_000,
-  pauseMs: 15_000,
-  // Ten pauses of a tenth of the time to pay last until the expiry. Of a long time to pay, the first minutes get most.
-  pollingPauseMs: (ageMs, timeToPayMs) => Math.min(timeToPayMs / 10, Math.max(90_000, ageMs)),
-}
-
 export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequest): AcquirerClient {
-  const { isSandbox = false } = settings
   const name = accountName(NAME, settings.account)
-
-  /** Creates the order. After a 409 the existing order is read: a proxy may have repeated the request. */
-  async function makeOrder(intent: Intent, signal: AbortSignal | undefined): Promise<string> {
-    const { orderId, amount, expiresAt } = intent
-    const body = {
-      order_id: orderId,
-      order_amount: toJsonNumber(amount),
-      order_currency: 'INR',
-      customer_details: customerOf(intent),
-      order_meta: { payment_methods: 'upi', notify_url: notifyUrl(settings) },
-      order_expiry_time: expiresAt.toISOString(),
-      order_note: noteOf(intent.note, 200),
-    }
-    const made = await request({ method: 'POST', path: 'orders', body }, signal, [200, 409])
-    const answer =
-      made.status === 409 ? await request({ method: 'GET', path: `orders/${orderId}` }, signal, [200]) : made
-    const { data: order } = OrderAnswer.safeParse(answer.body)
-    if (order?.order_id === orderId && order.order_amount === amount) return order.payment_session_id
-    throw notBelieved(answer, 'Cashfree made an order that is not this one', { orderId })
-  }
-
-  /** Makes the link of an order. The request carries no credentials: the session authorises it. */
-  async function requestLink(session: string, signal: AbortSignal | undefined) {
-    const body = { payment_session_id: session, payment_method: { upi: { channel: 'link' } } }
-    const answer = await request({ method: 'POST', path: 'orders/sessions', body, isOpen: true }, signal, [200])
-    return { text: Session.safeParse(answer.body).data?.data.payload.default ?? '', requestId: answer.requestId }
-  }
 
   async function statusOf(orderId: string, signal: AbortSignal | undefined): Promise<unknown> {
     const answer = await request({ method: 'GET', path: `orders/${orderId}` }, signal, [200])
@@ -121,47 +78,9 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
     return { answer, payments: payments.sort((a, b) => timeOf(a) - timeOf(b)) }
   }
 
-  function updateOf(answer: JsonAnswer, { ourRefundId }: RefundOrder) {
-    const message = 'Cashfree told of a refund in a form that is not known'
-    const refund = readBody(RefundAnswer, answer, message, { ourRefundId })
-    return { ...toRefundUpdate(refund), ourRefundId: refund.refund_id }
-  }
-
-  async function getRefund(order: RefundOrder, signal: AbortSignal | undefined) {
-    const path = `orders/${order.orderId}/refunds/${order.ourRefundId}`
-    const answer = await request({ method: 'GET', path }, signal, [200, 404])
-    if (answer.status === 200) return updateOf(answer, order)
-    // Only a 404 of Cashfree itself, with a code, means that the refund is unknown; a proxy may answer 404 too.
-    if (codeOf(answer) !== undefined) return undefined
-    throw notBelieved(answer, 'Cashfree answered 404 in a form that is not its own')
-  }
-
   return {
-    async createLink(intent, { id: merchantId, payees }, signal) {
-      const { orderId } = intent
-      // An order without a link cannot be paid, however its request failed.
-      const session = await makeOrder(intent, signal).catch(throwUndone)
-      const named = { acquirer: name, merchantId, id: orderId, reference: orderId }
-      try {
-        const link = await requestLink(session, signal)
-        if (isSandbox && /^https:\/\/[!-~]+$/.test(link.text)) {
-          return { paymentLink: { ...named, link: link.text }, payeeVpa: intent.payee.vpa }
-        }
-        const { reference, payeeVpa } = readPaymentLink(link.text, intent, payees, { requestId: link.requestId })
-        return { paymentLink: { ...named, reference, link: link.text }, payeeVpa }
-      } catch (error) {
-        if (error instanceof AcquirerError) error.unsureLink = { ...named, link: '' }
-        throw error
-      }
-    },
-
-    async closeLink({ id }, signal) {
-      const body = { order_status: 'TERMINATED' }
-      const answer = await request({ method: 'PATCH', path: `orders/${id}`, body }, signal, [200, 400, 409, 422])
-      const state = answer.status === 200 ? OrderState.safeParse(answer.body).data?.order_status : undefined
-      if (state === 'TERMINATED') return 'closed'
-      return state === 'TERMINATION_REQUESTED' ? 'unknown' : 'paid'
-    },
+    ...cashfreeLinks(settings, request),
+    ...cashfreeRefunds(request),
 
     async getPayments({ orderId, isOpen }, signal) {
       // Cashfree allows four times as many checks of orders as of payments. A payment of an ACTIVE order has not succeeded.
@@ -182,28 +101,6 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
       const last = reports.includes('pending') ? undefined : reports.at(-1)
       return typeof last === 'object' ? [last] : []
     },
-
-    async refund(order, signal) {
-      const { orderId, ourRefundId, amount, note, isSecond } = order
-      // A second payment is not refunded here, because Cashfree's refund names only the order and returns its first
-      // one.
-      if (isSecond) return { status: 'FAIL', reference: '', reason: ONLY_ITS_OWN }
-      const refund = { refund_id: ourRefundId, refund_amount: toJsonNumber(amount), refund_speed: 'STANDARD' }
-      const body = { ...refund, refund_note: noteOf(note, 100) }
-      const path = `orders/${orderId}/refunds`
-      const answer = await request({ method: 'POST', path, body }, signal, [200, ...REFUSED])
-      if (answer.status === 200) return updateOf(answer, order)
-      // Cashfree may refuse a repeated request because the first request has created the refund.
-      const known = await getRefund(order, signal)
-      if (known) return known
-      const code = codeOf(answer)
-      // A 409 says that the refund exists, even if the query above did not find it.
-      const isRefused = code !== undefined && answer.status !== 409
-      if (isRefused) return { status: 'FAIL', reference: '', reason: `refused: ${code}` }
-      throw notBelieved(answer, `an answer ${answer.status} of Cashfree is no end of a refund`, { ourRefundId })
-    },
-    getRefund,
-    repeatsRefunds: true,
 
     async check(signal) {
       // An order that does not exist: Cashfree answers 404 in its own form, and 401 to wrong credentials.
@@ -242,36 +139,4 @@ function readPayment(account: string, orderId: string, payment: z.output<typeof 
     payment_amount: amount,
   }
   return toPaymentReport(account, orderId, known) ?? ('pending' as const)
-}
-
-/** Cashfree takes an https address of at most 250 characters; without one, Cashfree uses that of its dashboard. */
-function notifyUrl({ publicUrl, account }: CashfreeSettings): string | undefined {
-  const url = `${publicUrl}${notificationPath(NAME, account)}`
-  return url.startsWith('https:') && url.length <= 250 ? url : undefined
-}
-
-/** The customer's identifier, which Cashfree requires: a hash, so that Cashfree does not get the customer's name. */
-function customerOf({ mid, customer: { mobile } }: Intent) {
-  const id = createHash('sha256').update(`${mid} ${mobile}`).digest('hex').slice(0, 40)
-  return { customer_id: id, customer_phone: /^[6-9]/.test(mobile) ? mobile : '9999999999' }
-}
-
-/** Cashfree refuses notes of fewer than 3 characters. */
-function noteOf(note: string, most: number): string | undefined {
-  const characters = [...note].slice(0, most)
-  return characters.length < 3 ? undefined : characters.join('')
-}
-
-const ONLY_ITS_OWN =
-  'Cashfree takes refunds of the payment that an order was paid by: send a second one back in its dashboard'
-
-/** HTTP statuses by which Cashfree may refuse a refund. Such a status from a proxy does not count as a refusal. */
-const REFUSED = [400, 404, 409, 422]
-
-export const cashfree: Acquirer<{ cashfree?: CashfreeSettings | undefined }> = {
-  variables: 'CASHFREE_CLIENT_ID and CASHFREE_CLIENT_SECRET',
-  notifications: ({ cashfree: account }) => account && cashfreeNotifications(account),
-  enquiryRules: ENQUIRY_RULES,
-  client: ({ cashfree: account }, http) => account && cashfreeClient(account, createCashfreeRequest(account, http)),
-  settled: ({ cashfree: account }, http) => account && cashfreeSettled(createCashfreeRequest(account, http)),
 }

@@ -44,6 +44,15 @@ const cashfreeId = z
   .string(errorText('must be text'))
   .regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be an identifier of Cashfree')
 
+/** The state of an order. */
+export const OrderState = z.object({ order_id: z.unknown().optional(), order_status: z.unknown().optional() })
+
+/** Cashfree refuses notes of fewer than 3 characters. */
+export function noteOf(note: string, most: number): string | undefined {
+  const characters = [...note].slice(0, most)
+  return characters.length < 3 ? undefined : characters.join('')
+}
+
 /** Statuses of payments that have ended; a payment of any other status is under way. */
 export const PAYMENT_ENDS = new Map<unknown, FinalStatus>([
   ['SUCCESS', 'SUCCESS'],

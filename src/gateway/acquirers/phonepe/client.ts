@@ -1,81 +1,56 @@
 import * as z from 'zod'
 import { AcquirerError } from '../../../errors.ts'
-import { type EnquiryRules, UNLIMITED } from '../../payments/enquiry-times.ts'
+import { UNLIMITED } from '../../payments/enquiry-times.ts'
+import { type FailureReason, readFailure } from '../../payments/failure-reasons.ts'
+import type { PaymentReport } from '../../payments/outcome.ts'
 import { accountName, type PhonepeSettings } from '../accounts.ts'
 import type { Acquirer } from '../acquirer.ts'
-import type { AcquirerClient, RefundOrder } from '../client.ts'
-import { codeOf, type JsonAnswer, notBelieved, readBody, throwUnsure, undone } from '../json-request.ts'
-import { readPaymentLink } from '../payment-link.ts'
+import type { AcquirerClient } from '../client.ts'
 import {
-  createPhonepeRequest,
-  isRefusal,
-  NAME,
-  type PhonepeRequest,
-  phonepeId,
-  readPayments,
-  readRefund,
-} from './http.ts'
+  type JsonAnswer,
+  notBelieved,
+  paise,
+  readStatus,
+  reportedId,
+  requireOrder,
+  UnreadableStatus,
+} from '../json-request.ts'
+import { paymentId } from '../notification.ts'
+import { codeFields, createPhonepeRequest, find, NAME, type PhonepeRequest, railFields, utrOf } from './http.ts'
+import { EXPIRY_RULE, phonepeLinks, SHORTEST_EXPIRY_MINUTES } from './links.ts'
 import { phonepeNotifications } from './notifications.ts'
+import { phonepeRefunds } from './refunds.ts'
 
 /*
  * PhonePe Payment Gateway, API v2, custom checkout. Sources: PhonePe's published pages, clients and skill files, from
  * which alone this code was written. PhonePe's merchantOrderId is our orderId, its merchantRefundId our ourRefundId.
  */
 
-const SHORTEST_EXPIRY_MINUTES = 5
-
-/** PhonePe's answer to a create does not name our order. `qrData` is a picture of the link, and not read. */
-const Made = z.object({ orderId: phonepeId, state: z.enum(['CREATED', 'PENDING']), intentUrl: z.string().max(2_048) })
-
-/** PhonePe's newest document names 15 queries of an order: 12, and 3 after its expiry. It names no limit for the account. */
-const ENQUIRY_RULES: EnquiryRules = {
-  // Webhooks, which others may send too, must not use up those after the expiry.
-  most: UNLIMITED,
-  mostWhileWaiting: 12,
-  firstAfterMs: 20_000,
-  pauseMs: 10_000,
-  // Eight pauses of an eighth of the time to pay last until the expiry. Of a long time to pay, the first minutes get most.
-  pollingPauseMs: (ageMs, timeToPayMs) => Math.min(timeToPayMs / 8, ageMs),
+export const phonepe: Acquirer<{ phonepe?: PhonepeSettings | undefined }> = {
+  variables: 'PHONEPE_CLIENT_ID, PHONEPE_CLIENT_VERSION, PHONEPE_CLIENT_SECRET and PHONEPE_WEBHOOK_PASSWORD',
+  faultOf: ({ expiryMinutes }) =>
+    (expiryMinutes ?? SHORTEST_EXPIRY_MINUTES) < SHORTEST_EXPIRY_MINUTES ? EXPIRY_RULE : undefined,
+  notifications: ({ phonepe: account }) => account && phonepeNotifications(account),
+  /** PhonePe's newest document names 15 queries of an order: 12, and 3 after its expiry. It names no limit for the account. */
+  enquiryRules: {
+    // Webhooks, which others may send too, must not use up those after the expiry.
+    most: UNLIMITED,
+    mostWhileWaiting: 12,
+    firstAfterMs: 20_000,
+    pauseMs: 10_000,
+    // Eight pauses of an eighth of the time to pay last until the expiry. Of a long time to pay, the first minutes get most.
+    pollingPauseMs: (ageMs, timeToPayMs) => Math.min(timeToPayMs / 8, ageMs),
+  },
+  client: ({ phonepe: account }, http, elapsedMs) =>
+    account && phonepeClient(account, createPhonepeRequest(account, http, elapsedMs)),
 }
 
 export function phonepeClient(settings: PhonepeSettings, request: PhonepeRequest): AcquirerClient {
   const name = accountName(NAME, settings.account)
 
-  /** Undefined if PhonePe does not have what `path` names. Only a refusal in PhonePe's own form says so. */
-  async function find(path: string, signal: AbortSignal | undefined): Promise<JsonAnswer | undefined> {
-    const answer = await request({ method: 'GET', path }, signal, [200, ...REFUSED])
-    if (answer.status === 200) return answer
-    if (codeOf(answer) !== undefined) return undefined
-    throw notBelieved(answer, `PhonePe answered ${answer.status} in a form that is not its own`, { path })
-  }
-
-  async function getRefund({ ourRefundId }: RefundOrder, signal: AbortSignal | undefined) {
-    const answer = await find(`payments/v2/refund/${ourRefundId}/status`, signal)
-    return answer && readRefund(ourRefundId, answer)
-  }
-
   return {
-    async createLink(intent, { id: merchantId, payees }, signal) {
-      const { orderId, amount, createdAt, expiresAt } = intent
-      const expireAfter = Math.round((expiresAt.getTime() - createdAt.getTime()) / 1000)
-      if (expireAfter < SHORTEST_EXPIRY_MINUTES * 60) {
-        throw undone(new AcquirerError('refused', EXPIRY_RULE, { orderId }))
-      }
-      const paymentFlow = { type: 'PG', paymentMode: { type: 'UPI_QR' } }
-      const body = { merchantOrderId: orderId, amount, expireAfter, paymentFlow }
-      const answer = await request({ method: 'POST', path: 'payments/v2/pay', body }, signal, [200]).catch(throwUnmade)
-      const made = readBody(Made, answer, 'PhonePe made an order in a form that is not known', { orderId })
-      const names = { acquirer: name, merchantId, id: made.orderId, link: made.intentUrl }
-      if (settings.isSandbox && /^https:\/\/[!-~]+$/.test(made.intentUrl)) {
-        return { paymentLink: { ...names, reference: orderId }, payeeVpa: intent.payee.vpa }
-      }
-      const facts = { requestId: answer.requestId }
-      const { reference, payeeVpa } = readPaymentLink(made.intentUrl, intent, payees, facts, true)
-      return { paymentLink: { ...names, reference }, payeeVpa }
-    },
-
-    /** PhonePe has no call that closes an order: the order ends by its expiry. */
-    closeLink: async () => 'unknown',
+    ...phonepeLinks(settings, request),
+    ...phonepeRefunds(request),
 
     async getPayments({ orderId, paymentLink }, signal) {
       const path = `payments/v2/order/${orderId}/status?details=true`
@@ -84,26 +59,9 @@ export function phonepeClient(settings: PhonepeSettings, request: PhonepeRequest
 
     async check(signal) {
       // An order that does not exist: PhonePe refuses its name in its own form, and wrong credentials with 401.
-      const answer = await find('payments/v2/order/check-of-credentials/status?details=true', signal)
+      const answer = await find(request, 'payments/v2/order/check-of-credentials/status?details=true', signal)
       if (answer) throw notBelieved(answer, 'PhonePe told of an order that does not exist: check PHONEPE_API_URL')
     },
-
-    // PhonePe does not say what it answers to a repeated refund, so a refund is sent once.
-    async refund(order, signal) {
-      const { orderId, ourRefundId, amount, isSecond } = order
-      // PhonePe's refund names only the order.
-      if (isSecond) return { status: 'FAIL', reference: '', reason: ONLY_ITS_OWN }
-      const body = { merchantRefundId: ourRefundId, originalMerchantOrderId: orderId, amount }
-      const answer = await request({ method: 'POST', path: 'payments/v2/refund', body }, signal, [200, ...REFUSED])
-      if (answer.status === 200) return readRefund(ourRefundId, answer)
-      // A proxy may have repeated the request, and PhonePe may have refused only the repeat.
-      const known = await getRefund(order, signal).catch(throwUnsure)
-      if (known) return known
-      const code = codeOf(answer)
-      if (isRefusal(code)) return { status: 'FAIL', reference: '', reason: `refused: ${code}` }
-      throw notBelieved(answer, `an answer ${answer.status} of PhonePe is no end of a refund`, { ourRefundId })
-    },
-    getRefund,
 
     async simulate() {
       throw new AcquirerError('unavailable', 'PhonePe plays no customer: pay on the page of its sandbox')
@@ -111,30 +69,97 @@ export function phonepeClient(settings: PhonepeSettings, request: PhonepeRequest
   }
 }
 
+/** An attempt to pay. An identifier or time in an unknown form counts as absent, and so does such an attempt in an order. */
+const Attempt = z.object({
+  ...railFields,
+  ...codeFields,
+  state: z.unknown().optional(),
+  amount: paise.optional().catch(undefined),
+  transactionId: paymentId,
+  timestamp: z.int().positive().max(9_999_999_999_999).optional().catch(undefined),
+})
+
+/** An order's status response. Every field may be missing: what is missing decides whether the response can be read. */
+const Order = z.object({
+  ...codeFields,
+  orderId: z.unknown().optional(),
+  merchantOrderId: z.unknown().optional(),
+  state: z.unknown().optional(),
+  amount: paise.optional().catch(undefined),
+  paymentDetails: z
+    .array(z.unknown())
+    .catch([])
+    .transform((attempts) => attempts.flatMap((attempt) => Attempt.safeParse(attempt).data ?? [])),
+})
+
 /**
- * A refusal in PhonePe's own form, and a refusal of too many calls, make no order. PhonePe refuses a name that it has
- * already, for instance when a proxy repeats the request: that order's link is lost, since PhonePe gives a link only once.
+ * Reads every completed payment of a COMPLETED order, and the last attempt of a FAILED one; none of an order that can be paid.
+ * Only the order's own state decides: an attempt may fail in an order that is then paid. `account` is the name of our account,
+ * `id` PhonePe's name of the order.
  */
-function throwUnmade(error: unknown): never {
-  if (!(error instanceof AcquirerError)) throw error
-  const { status, code } = error.facts
-  throw (error.outcome === 'refused' && isRefusal(code)) || status === 429 ? undone(error) : error
+export function readPayments(
+  account: string,
+  { orderId, id }: { orderId: string; id: string },
+  answer: JsonAnswer,
+): PaymentReport[] {
+  const order = readStatus(Order, answer, 'PhonePe returned an order in a form that is not known', orderId)
+  requireOrder(answer, orderId, order.merchantOrderId)
+  const { state, amount } = order
+  const attempts = order.paymentDetails.sort((a, b) => (a.timestamp ?? 0) - (b.timestamp ?? 0))
+  const reportOf = (attempt: z.output<typeof Attempt>, amount: number) => ({
+    orderId,
+    utr: utrOf([attempt]),
+    amount,
+    paidAt: attempt.timestamp === undefined ? undefined : new Date(attempt.timestamp),
+    acquirer: { name: account, id: reportedId(order.orderId, id) },
+    names: attempt.transactionId === undefined ? undefined : { id: attempt.transactionId },
+  })
+  if (state === 'CREATED' || state === 'PENDING') return []
+  const completed = attempts.filter((attempt) => attempt.state === 'COMPLETED')
+  // A wallet or a gift balance pays without a UTR. Then PhonePe's id names the payment.
+  const paid =
+    state === 'COMPLETED' && amount !== undefined
+      ? completed
+          .filter((attempt) => (attempt.amount ?? amount) === amount)
+          .map((attempt) => ({ ...reportOf(attempt, amount), status: 'SUCCESS' as const }))
+          .filter(({ utr, names }) => utr !== undefined || names !== undefined)
+      : []
+  if (paid.length < completed.length || (state !== 'FAILED' && paid.length === 0)) {
+    throw new UnreadableStatus(answer, 'PhonePe returned an order whose state or payment cannot be read', orderId, paid)
+  }
+  if (paid.length > 0) return paid
+  const last = attempts.at(-1)
+  if (last === undefined) return []
+  if (amount === undefined) throw notBelieved(answer, 'PhonePe returned a failed order without its amount', { orderId })
+  const failure = failureOf(last) ?? failureOf(order)
+  return failure === 'under way' ? [] : [{ ...reportOf(last, amount), status: 'FAIL', failure }]
 }
 
-const EXPIRY_RULE = `phonepe takes orders of ${SHORTEST_EXPIRY_MINUTES} minutes and more: set --expiry-minutes ${SHORTEST_EXPIRY_MINUTES} or more`
+/** PhonePe's codes by reason, from its page of error codes. Card codes and codes without a cause are left out. */
+const CODES: Partial<Record<FailureReason, string>> = {
+  wrong_pin: 'INVALID_MPIN',
+  pin_tries_exceeded: 'MPIN_LIMIT_BREACHED',
+  insufficient_funds: 'INSUFFICIENT_BALANCE',
+  limit_exceeded: 'TXN_LIMIT_BREACHED TXN_FREQ_LIMIT_BREACHED TRANSACTION_LIMIT_EXCEEDED',
+  bank_unavailable:
+    'BANK_TECHNICAL_ISSUE TECHNICAL_ISSUE TECHNICAL_ISSUE_BANK BANK_ERROR BANK_NOT_ABLE_TO_PROCESS GENERIC_NPCI_ERROR ' +
+    'GENERIC_ERROR PROCESSOR_ERROR CONNECTION_TIMEOUT AUTH_TIMEOUT INTERNAL_SERVER_ERROR',
+  declined_by_customer: 'TXN_CANCELLED CANCELLED_BY_USER ORDER_CANCELLED_BY_USER REQUEST_DECLINE_BY_REQUESTEE',
+  not_authorised_in_time:
+    'TXN_NOT_COMPLETED ORDER_EXPIRED TXN_AUTO_FAILED REQUEST_TIME_OUT TIMED_OUT TRANSACTION_TIME_OUT',
+  risk_declined: 'TXN_BLOCKED BUSINESS_RISK_RULES INTERNAL_SECURITY_BLOCK USER_BLACKLISTED',
+  account_problem:
+    'ACCOUNT_BLOCKED ACCOUNT_INACTIVE ACCOUNT_DOES_NOT_EXIST ACCOUNT_NOT_ELIGIBLE MPIN_NOT_SET DEVICE_FINGERPRINT_MISMATCH',
+  payee_not_allowed: 'INVALID_VPA MERCHANT_CONFIG_NOT_FOUND BANK_MERCHANT_CONFIG MERCHANT_ERROR',
+}
 
-const ONLY_ITS_OWN =
-  'PhonePe takes refunds of the payment that an order was paid by: ask PhonePe to send a second one back'
-
-/** HTTP statuses by which PhonePe may refuse a refund. Such a status from a proxy does not count as a refusal. */
-const REFUSED = [400, 402, 404, 417, 422]
-
-export const phonepe: Acquirer<{ phonepe?: PhonepeSettings | undefined }> = {
-  variables: 'PHONEPE_CLIENT_ID, PHONEPE_CLIENT_VERSION, PHONEPE_CLIENT_SECRET and PHONEPE_WEBHOOK_PASSWORD',
-  faultOf: ({ expiryMinutes }) =>
-    (expiryMinutes ?? SHORTEST_EXPIRY_MINUTES) < SHORTEST_EXPIRY_MINUTES ? EXPIRY_RULE : undefined,
-  notifications: ({ phonepe: account }) => account && phonepeNotifications(account),
-  enquiryRules: ENQUIRY_RULES,
-  client: ({ phonepe: account }, http, elapsedMs) =>
-    account && phonepeClient(account, createPhonepeRequest(account, http, elapsedMs)),
+/**
+ * NPCI's code is the detailed code, or its part before the first `_`, as in `U16_NPCI_TXNRISK`. PhonePe's own code beside
+ * it counts if it names a cause.
+ */
+function failureOf({ errorCode, detailedErrorCode: detailed }: { errorCode?: unknown; detailedErrorCode?: unknown }) {
+  const reasons = Object.entries(CODES) as [FailureReason, string][]
+  const reason = reasons.find(([, codes]) => codes.split(' ').includes(String(errorCode)))?.[0]
+  const own = reason || !detailed ? errorCode : undefined
+  return readFailure([detailed, String(detailed ?? '').split('_')[0], own], reason)
 }

@@ -12,7 +12,7 @@ import {
   namedWithSuccess,
   onlyFields,
 } from '../notification.ts'
-import { acquirerId, NAME, paymentFields, refundFields, toPaymentReport, toRefundUpdate } from './fields.ts'
+import { acquirerId, NAME, paymentFields, refundFields, toPaymentReport, toRefundUpdate } from './http.ts'
 
 const PAYMENT_EVENTS = { 'payment.success': 'SUCCESS', 'payment.failed': 'FAIL' } as const
 const REFUND_EVENTS = { 'refund.pending': 'PENDING', 'refund.successful': 'SUCCESS', 'refund.failed': 'FAIL' } as const

@@ -1,14 +1,69 @@
 import * as z from 'zod'
 import { errorText } from '../../../platform/fields.ts'
+import type { HttpClient } from '../../../platform/outbound/http-client.ts'
 import { readFailure } from '../../payments/failure-reasons.ts'
 import type { FinalStatus, PaymentReport } from '../../payments/outcome.ts'
 import type { RefundUpdate } from '../../refunds/refund.ts'
-import { orAbsent, paise, shortText } from '../json-request.ts'
+import type { SetuSettings } from '../accounts.ts'
+import { createJsonRequest, failed, orAbsent, paise, readBody, shortText } from '../json-request.ts'
 import { bankReference, isoTime, paymentId } from '../notification.ts'
+import { createToken, type Token } from '../token.ts'
 
-/** The fields that Setu's answers and notifications have in common. */
+/** Requests to Setu, and the fields that its responses and notifications have in common. */
 
 export const NAME = 'setu'
+
+/** A token is valid for 300 s. Setu advises renewal in the 4th minute. The last 10 s are reserved for slow requests. */
+const TOKEN_FRESH_MS = 240_000
+const TOKEN_VALID_MS = 290_000
+
+const LoggedIn = z.object({ access_token: z.string().regex(/^[\x21-\x7e]{1,8192}$/) })
+
+/** `logIn` resolves if Setu accepts the account's credentials. */
+export function createSetuRequest(
+  { apiUrl, loginUrl, clientId, clientSecret }: SetuSettings,
+  http: HttpClient,
+  elapsedMs: () => number,
+) {
+  const requestJson = createJsonRequest(http)
+  const { getToken, sendWithToken } = createToken(requestToken, elapsedMs)
+
+  async function requestToken(): Promise<Token> {
+    const body = { clientID: clientId, secret: clientSecret, grant_type: 'client_credentials' }
+    const answer = await requestJson({ method: 'POST', url: loginUrl, headers: { client: 'bridge' }, body })
+    // Any 2xx is taken: Setu's guides do not name the status of a successful log-in.
+    if (answer.status < 200 || answer.status > 299) {
+      throw failed('Setu', answer, 'check SETU_CLIENT_ID and SETU_CLIENT_SECRET')
+    }
+    const { access_token: value } = readBody(LoggedIn, answer, 'Setu answered a log-in without a token')
+    return { value, freshMs: TOKEN_FRESH_MS, validMs: TOKEN_VALID_MS }
+  }
+
+  /** Throws unless the response's HTTP status is in `expected`. */
+  async function request(
+    {
+      method,
+      path,
+      merchantId,
+      body,
+    }: { method: 'GET' | 'POST' | 'PUT'; path: string; merchantId: string; body?: object },
+    signal: AbortSignal | undefined,
+    expected: readonly number[],
+  ) {
+    const url = `${apiUrl}/api/v1/merchants/${path}`
+    const answer = await sendWithToken((token) => {
+      const headers = { authorization: `Bearer ${token}`, merchantId }
+      return requestJson({ method, url, headers, body, signal })
+    }, signal)
+    if (expected.includes(answer.status)) return answer
+    const advice = `check merchant ${merchantId} at Setu, its UPI address, and the rights of SETU_CLIENT_ID`
+    throw failed('Setu', answer, advice)
+  }
+
+  return { request, logIn: getToken }
+}
+
+export type SetuRequest = ReturnType<typeof createSetuRequest>['request']
 
 export const ACQUIRER_ID = /^[A-Za-z0-9_-]{1,64}$/
 

@@ -1,0 +1,90 @@
+import { createHash } from 'node:crypto'
+import * as z from 'zod'
+import { AcquirerError } from '../../../errors.ts'
+import { bankAmount, toJsonNumber } from '../../../platform/money.ts'
+import type { Intent } from '../../payments/intent.ts'
+import { accountName, type CashfreeSettings } from '../accounts.ts'
+import type { Links } from '../client.ts'
+import { notBelieved, throwUndone } from '../json-request.ts'
+import { notificationPath } from '../notification.ts'
+import { readPaymentLink } from '../payment-link.ts'
+import { type CashfreeRequest, NAME, noteOf, OrderState } from './http.ts'
+
+const OrderAnswer = z.object({
+  order_id: z.string(),
+  order_amount: bankAmount,
+  order_currency: z.literal('INR'),
+  order_status: z.literal('ACTIVE'),
+  payment_session_id: z.string().min(1).max(1_024),
+})
+
+const Session = z.object({ data: z.object({ payload: z.object({ default: z.string().max(2_048) }) }) })
+
+export function cashfreeLinks(settings: CashfreeSettings, request: CashfreeRequest): Links {
+  const { isSandbox } = settings
+  const name = accountName(NAME, settings.account)
+
+  /** Creates the order. After a 409 the existing order is read: a proxy may have repeated the request. */
+  async function makeOrder(intent: Intent, signal: AbortSignal | undefined): Promise<string> {
+    const { orderId, amount, expiresAt } = intent
+    const body = {
+      order_id: orderId,
+      order_amount: toJsonNumber(amount),
+      order_currency: 'INR',
+      customer_details: customerOf(intent),
+      order_meta: { payment_methods: 'upi', notify_url: notifyUrl(settings) },
+      order_expiry_time: expiresAt.toISOString(),
+      order_note: noteOf(intent.note, 200),
+    }
+    const made = await request({ method: 'POST', path: 'orders', body }, signal, [200, 409])
+    const answer =
+      made.status === 409 ? await request({ method: 'GET', path: `orders/${orderId}` }, signal, [200]) : made
+    const { data: order } = OrderAnswer.safeParse(answer.body)
+    if (order?.order_id === orderId && order.order_amount === amount) return order.payment_session_id
+    throw notBelieved(answer, 'Cashfree made an order that is not this one', { orderId })
+  }
+
+  /** Makes the link of an order. The request carries no credentials: the session authorises it. */
+  async function requestLink(session: string, signal: AbortSignal | undefined) {
+    const body = { payment_session_id: session, payment_method: { upi: { channel: 'link' } } }
+    const answer = await request({ method: 'POST', path: 'orders/sessions', body, isOpen: true }, signal, [200])
+    return { link: Session.safeParse(answer.body).data?.data.payload.default ?? '', requestId: answer.requestId }
+  }
+
+  return {
+    async createLink(intent, { id: merchantId, payees }, signal) {
+      const { orderId } = intent
+      // An order without a link cannot be paid, however its request failed.
+      const session = await makeOrder(intent, signal).catch(throwUndone)
+      const named = { acquirer: name, merchantId, id: orderId, reference: orderId }
+      try {
+        const made = await requestLink(session, signal)
+        const { reference, payeeVpa } = readPaymentLink({ ...made, isSandbox }, intent, payees)
+        return { paymentLink: { ...named, reference, link: made.link }, payeeVpa }
+      } catch (error) {
+        if (error instanceof AcquirerError) error.unsureLink = { ...named, link: '' }
+        throw error
+      }
+    },
+
+    async closeLink({ id }, signal) {
+      const body = { order_status: 'TERMINATED' }
+      const answer = await request({ method: 'PATCH', path: `orders/${id}`, body }, signal, [200, 400, 409, 422])
+      const state = answer.status === 200 ? OrderState.safeParse(answer.body).data?.order_status : undefined
+      if (state === 'TERMINATED') return 'closed'
+      return state === 'TERMINATION_REQUESTED' ? 'unknown' : 'paid'
+    },
+  }
+}
+
+/** Cashfree takes an https address of at most 250 characters; without one, Cashfree uses that of its dashboard. */
+function notifyUrl({ publicUrl, account }: CashfreeSettings): string | undefined {
+  const url = `${publicUrl}${notificationPath(NAME, account)}`
+  return url.startsWith('https:') && url.length <= 250 ? url : undefined
+}
+
+/** The customer's identifier, which Cashfree requires: a hash, so that Cashfree does not get the customer's name. */
+function customerOf({ mid, customer: { mobile } }: Intent) {
+  const id = createHash('sha256').update(`${mid} ${mobile}`).digest('hex').slice(0, 40)
+  return { customer_id: id, customer_phone: /^[6-9]/.test(mobile) ? mobile : '9999999999' }
+}

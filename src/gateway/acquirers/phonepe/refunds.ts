@@ -1,0 +1,79 @@
+import * as z from 'zod'
+import type { RefundStatus, RefundUpdate } from '../../refunds/refund.ts'
+import type { RefundOrder, Refunds } from '../client.ts'
+import {
+  codeOf,
+  type JsonAnswer,
+  notBelieved,
+  orAbsent,
+  paise,
+  readBody,
+  shortText,
+  throwUnsure,
+} from '../json-request.ts'
+import { codeFields, find, isRefusal, type PhonepeRequest, phonepeId, REFUSED, railFields, utrOf } from './http.ts'
+
+const ONLY_ITS_OWN =
+  'PhonePe takes refunds of the payment that an order was paid by: ask PhonePe to send a second one back'
+
+export function phonepeRefunds(request: PhonepeRequest): Refunds {
+  async function getRefund({ ourRefundId }: RefundOrder, signal: AbortSignal | undefined) {
+    const answer = await find(request, `payments/v2/refund/${ourRefundId}/status`, signal)
+    return answer && readRefund(ourRefundId, answer)
+  }
+
+  return {
+    // PhonePe does not say what it answers to a repeated refund, so a refund is sent once.
+    async refund(order, signal) {
+      const { orderId, ourRefundId, amount, isSecond } = order
+      // PhonePe's refund names only the order.
+      if (isSecond) return { status: 'FAIL', reference: '', reason: ONLY_ITS_OWN }
+      const body = { merchantRefundId: ourRefundId, originalMerchantOrderId: orderId, amount }
+      const answer = await request({ method: 'POST', path: 'payments/v2/refund', body }, signal, [200, ...REFUSED])
+      if (answer.status === 200) return readRefund(ourRefundId, answer)
+      // A proxy may have repeated the request, and PhonePe may have refused only the repeat.
+      const known = await getRefund(order, signal).catch(throwUnsure)
+      if (known) return known
+      const code = codeOf(answer)
+      if (isRefusal(code)) return { status: 'FAIL', reference: '', reason: `refused: ${code}` }
+      throw notBelieved(answer, `an answer ${answer.status} of PhonePe is no end of a refund`, { ourRefundId })
+    },
+    getRefund,
+  }
+}
+
+const REFUND_STATES = new Map<string, RefundStatus>([
+  ['PENDING', 'PENDING'],
+  // PhonePe has accepted the refund, which may still fail.
+  ['CONFIRMED', 'PENDING'],
+  ['COMPLETED', 'SUCCESS'],
+  ['FAILED', 'FAIL'],
+])
+
+/** The answer to the sending of a refund has only the first three fields. */
+const Refund = z.object({
+  ...railFields,
+  ...codeFields,
+  refundId: phonepeId,
+  amount: paise,
+  state: z.string(),
+  merchantRefundId: orAbsent(z.string()),
+  originalMerchantOrderId: orAbsent(z.string()),
+  paymentDetails: z.array(z.object(railFields)).optional().catch(undefined),
+})
+
+export function readRefund(ourRefundId: string, answer: JsonAnswer): RefundUpdate {
+  const refund = readBody(Refund, answer, 'PhonePe told of a refund in a form that is not known', { ourRefundId })
+  const { state, errorCode, detailedErrorCode = errorCode, paymentDetails = [] } = refund
+  const status = REFUND_STATES.get(state)
+  return {
+    status: status ?? 'PENDING',
+    unknownStatus: status === undefined ? (shortText(state) ?? '?') : undefined,
+    ourRefundId: refund.merchantRefundId,
+    orderId: refund.originalMerchantOrderId,
+    id: refund.refundId,
+    amount: refund.amount,
+    reference: utrOf([refund, ...paymentDetails]) ?? '',
+    reason: status === 'FAIL' ? (shortText(detailedErrorCode) ?? 'FAILED') : undefined,
+  }
+}

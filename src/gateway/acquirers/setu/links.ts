@@ -1,0 +1,50 @@
+import * as z from 'zod'
+import { transactionNote } from '../../payments/upi-links.ts'
+import type { Links } from '../client.ts'
+import { notBelieved, throwUnmade } from '../json-request.ts'
+import { readPaymentLink } from '../payment-link.ts'
+import { ACQUIRER_ID, type SetuRequest } from './http.ts'
+
+const DynamicQr = z.object({
+  id: z.string().regex(ACQUIRER_ID),
+  intentLink: z.string(),
+  status: z.enum(['inactive', 'active']).optional(),
+  referenceId: z.string().optional(),
+})
+
+/** `name` is the name of our account. */
+export function setuLinks(name: string, request: SetuRequest): Links {
+  return {
+    async createLink(intent, { id: merchantId, payees }, signal) {
+      const { orderId } = intent
+      const body = {
+        merchantVpa: intent.payee.vpa,
+        amount: intent.amount,
+        expiryDate: intent.expiresAt.toISOString(),
+        referenceId: orderId,
+        transactionNote: transactionNote(intent.note),
+      }
+      // An error with a code of Setu's own created no QR.
+      const answer = await request({ method: 'POST', path: 'dqr', merchantId, body }, signal, [201]).catch(
+        throwUnmade((code) => code !== undefined),
+      )
+      const { data: made } = DynamicQr.safeParse(answer.body)
+      // A link of another order is refused even with equal payee and amount: it would pay the other order.
+      if (!made || (made.referenceId ?? orderId) !== orderId) {
+        throw notBelieved(answer, 'Setu made a QR that is not for this order', { orderId })
+      }
+      const { reference, payeeVpa } = readPaymentLink(
+        { link: made.intentLink, requestId: answer.requestId },
+        intent,
+        payees,
+      )
+      return { paymentLink: { acquirer: name, merchantId, id: made.id, reference, link: made.intentLink }, payeeVpa }
+    },
+
+    async closeLink({ id, merchantId }, signal) {
+      // Setu answers 400 or 404 for a QR that was paid or has expired.
+      const answer = await request({ method: 'PUT', path: `dqr/${id}/expire`, merchantId }, signal, [200, 400, 404])
+      return answer.status === 200 ? 'closed' : 'paid'
+    },
+  }
+}

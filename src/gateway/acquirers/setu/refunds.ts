@@ -1,0 +1,84 @@
+import * as z from 'zod'
+import { AcquirerError } from '../../../errors.ts'
+import { utrOfId } from '../../../platform/fields.ts'
+import type { PaymentNames } from '../../payments/outcome.ts'
+import { transactionNote } from '../../payments/upi-links.ts'
+import type { RefundUpdate } from '../../refunds/refund.ts'
+import type { AcquirerClient, RefundOrder, Refunds } from '../client.ts'
+import { type JsonAnswer, orAbsent, paise, readBody, shortText, throwUndone } from '../json-request.ts'
+import { refundFields, type SetuRequest, toRefundUpdate } from './http.ts'
+
+/** Setu's document requires neither `amount` nor `referenceId` of a refund. */
+const RefundAnswer = z.object({
+  ...refundFields,
+  status: z.string().max(40),
+  amount: orAbsent(paise),
+  referenceId: orAbsent(z.string()),
+})
+
+const RefundsAnswer = z.object({ refunds: z.array(z.unknown()) })
+
+const REFUND_STATES = { pending: 'PENDING', initiated: 'PENDING', success: 'SUCCESS', failed: 'FAIL' } as const
+
+/** HTTP statuses by which Setu refuses a refund for good. Such a status from a proxy does not count as a refusal. */
+const REFUSED = [400, 404, 422]
+const RefusalAnswer = z.object({ code: z.string().min(1), detail: z.unknown() })
+
+/** `getPayments` finds the identifiers of a payment whose report had none. */
+export function setuRefunds(request: SetuRequest, getPayments: AcquirerClient['getPayments']): Refunds {
+  /** Finds Setu's identifiers of a payment whose report had none. Setu reports only the last payment of a link. */
+  async function namesOfPayment(order: RefundOrder, signal?: AbortSignal): Promise<PaymentNames> {
+    const [last] = await getPayments(order, signal)
+    const { id, txnId } = last?.names ?? {}
+    const isIt = last?.status === 'SUCCESS' && id !== undefined && [last.utr, utrOfId(id)].includes(order.utr)
+    if (isIt && txnId !== undefined) return { id, txnId }
+    throw new AcquirerError('bad answer', 'Setu does not name the payment that goes back: ask Setu about it', {
+      ourRefundId: order.ourRefundId,
+    })
+  }
+
+  return {
+    // Setu has no guard against repeated refunds, and finds a refund only by its payment.
+    async refund(order, signal) {
+      const { ourRefundId, amount, note } = order
+      const { merchantId } = order.paymentLink
+      // Without the payment's identifiers no refund is sent, so the error is marked: the call has changed nothing.
+      const payment = order.payment ?? (await namesOfPayment(order, signal).catch(throwUndone))
+      const remarks = transactionNote(note)
+      const body = { paymentId: payment.id, amount, referenceId: ourRefundId, remarks, type: 'online' }
+      const answer = await request({ method: 'POST', path: 'refunds', merchantId, body }, signal, [201, ...REFUSED])
+      if (answer.status !== 201) return { status: 'FAIL', reference: '', reason: refusalOf(answer), payment }
+      const message = 'Setu answered a refund in a form that is not known'
+      return { ...updateOf(readBody(RefundAnswer, answer, message, { ourRefundId })), payment }
+    },
+
+    async getRefund(order, signal) {
+      const { ourRefundId, paymentLink } = order
+      const payment = order.payment ?? (await namesOfPayment(order, signal))
+      const path = `refunds/${payment.txnId}/payment`
+      const answer = await request({ method: 'GET', path, merchantId: paymentLink.merchantId }, signal, [200, 404])
+      if (answer.status === 404 && refusalOf(answer)) return undefined
+      const message = 'Setu listed refunds in a form that is not known'
+      const ours = readBody(RefundsAnswer, answer, message, { ourRefundId })
+        .refunds.flatMap((refund) => RefundAnswer.safeParse(refund).data ?? [])
+        .filter(({ referenceId }) => referenceId === ourRefundId)
+        .map(updateOf)
+      // Setu may list a refund twice, if a person had it sent again. A success counts first, a failure last.
+      const byStatus = ['SUCCESS', 'PENDING', 'FAIL'].map((status) => ours.find((update) => update.status === status))
+      const update = byStatus.find((found) => found !== undefined)
+      return update && { ...update, payment }
+    },
+  }
+}
+
+function updateOf({ status, ...refund }: z.output<typeof RefundAnswer>): RefundUpdate {
+  const state = Object.hasOwn(REFUND_STATES, status) ? REFUND_STATES[status as keyof typeof REFUND_STATES] : undefined
+  const unknownStatus = state === undefined ? (shortText(status) ?? '?') : undefined
+  return toRefundUpdate({ ...refund, status: state ?? 'PENDING', unknownStatus })
+}
+
+/** Setu's reason for a refusal. Throws for the answer of a proxy, because Setu may have accepted the refund. */
+function refusalOf(answer: JsonAnswer): string {
+  const { code } = readBody(RefusalAnswer, answer, `Setu answered ${answer.status} in a form that is not its own`)
+  return `refused: ${shortText(code) ?? answer.status}`
+}
