@@ -53,6 +53,7 @@ describe.each(GUIDES)('the guide of the %s names only what exists', (guide) => {
       'dist/cli/ops.js',
       'src/platform/db/grants.sql',
       'src/operator/deploy/roles.sql',
+      'src/operator/deploy/citus.sql',
       'src/operator/monitoring/alerts.yml',
       'src/operator/deploy/haproxy.cfg',
       'src/operator/deploy/upi-payments.service',

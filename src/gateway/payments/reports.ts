@@ -83,7 +83,7 @@ export function createReports(
       return { exception: kind, saved: toCount(kind, saved) }
     }
     if (stored === undefined) return refuse('unknown order')
-    const intent = { ...stored, ...(await findFacts(db, stored, report, attempt, limits.attemptsOfOrder)) }
+    const intent = { ...stored, ...(await findFacts(db, stored, { report, attempt }, limits.attemptsOfOrder)) }
     const judged = judge(intent, report, source, now)
     switch (judged.verdict) {
       case 'repeat':
@@ -248,11 +248,9 @@ const LOCK_INTENT = prepared(
 async function findFacts(
   db: Queryable,
   { mid, orderId, utr: paidBy, failureReported }: StoredIntent,
-  report: PaymentReport,
-  attempt: string,
+  { report: { status, utr, names }, attempt }: { report: PaymentReport; attempt: string },
   attemptsOfOrder: number,
 ) {
-  const { status, utr, names } = report
   if (status === 'SUCCESS') {
     const { rows } = await db.query<FoundPayment | IsEnd>(FIND_PAYMENTS_AND_END(mid, paidBy, orderId, utr))
     const found = rows.filter((row): row is FoundPayment => row.utr !== null)
