@@ -93,7 +93,7 @@ export function toPaise(rupees: string): Paise {
 const BANK_RULE = 'must be rupees with at most two decimals'
 
 /** An amount in a bank's notification: below 10^12 rupees. */
-export const BANK_AMOUNT = /^[0-9]{1,12}(\.[0-9]{1,2})?$/
+const BANK_AMOUNT = /^[0-9]{1,12}(\.[0-9]{1,2})?$/
 
 /** Largest single amount that an import accepts: 10^11 rupees. A sum of 900 such amounts is still an exact number. */
 export const MOST_PAISE_OF_IMPORT: Paise = 10 ** 13

@@ -97,3 +97,16 @@ it('a transaction ends as an outage when the process stood still until PostgreSQ
     await pool.end()
   }
 })
+
+it('integers of the database are numbers, and one beyond 2^53 or a numeric is an error that names it', async () => {
+  const { db } = await createTestDatabase({ empty: true })
+  const { rows } = await db.query(
+    'select 9007199254740991 as most, -5::bigint as few, count(*) as count, null::bigint as none',
+  )
+  expect(rows).toEqual([{ most: 9_007_199_254_740_991, few: -5, count: 1, none: null }])
+  await expect(db.query('select 9007199254740992 as more')).rejects.toThrow(
+    '9007199254740992 of the database is beyond 2^53',
+  )
+  await expect(db.query('select sum(1::bigint) as sum')).rejects.toThrow('returned a numeric: cast it')
+  expect((await db.query('select sum(1::bigint)::bigint as sum')).rows).toEqual([{ sum: 1 }])
+})

@@ -316,6 +316,8 @@ describe('a bad file', () => {
       [{ paidAt: '2026-02-31 09:00:00' }, `paid_at ${MOMENT_RULE}`],
       [{ paidAt: '2026-02-21T09:00:00' }, `paid_at ${MOMENT_RULE}`],
       [{ amount: '' }, 'amount is required'],
+      [{ amount: '100000000000.01' }, 'amount must be at most 100000000000 rupees'],
+      [{ amount: '1000000000000' }, 'amount must be at most 100000000000 rupees'],
       ...['1e3', '200.005', '-200', ' 200'].map((amount): [Partial<Fields>, string] => [{ amount }, AMOUNT]),
     ]
     const { faults } = await faultsOf(wrong.map(([fields]) => line({ orderId: 'x', ...fields })))

@@ -357,6 +357,15 @@ describe('a row with a negative amount', () => {
 })
 
 describe('a bad file', () => {
+  it('rejects an amount above 10^11 rupees with its line, and imports one of 10^11', async () => {
+    const mid = await newMid()
+    const amounts = ['100000000000', '100000000000.01', '-100000000000.01', '999999999999', '1000000000000']
+    const lines = amounts.map((amount, index) => line(mid, `L${index}`, { amount }))
+    const text = 'amount must be rupees such as 250 or -249.50, at most 100000000000'
+    expect((await faultsOf(file(...lines))).faults).toEqual([3, 4, 5, 6].map((line) => ({ line, text })))
+    expect(await load(file(lines[0] as string))).toMatchObject({ inserted: 1 })
+  })
+
   it('a bad settlement file is refused whole, with the numbers of its first 20 bad lines and how many there are', async () => {
     const mid = await newMid()
     const bad = Array.from({ length: 30 }, (_, index) =>

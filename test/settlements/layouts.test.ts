@@ -177,6 +177,7 @@ ${given},B1,4.00,0.00,0.36,0.36,-,-95.28,06-08-2026,Success
       HEADER,
       row(good),
       row(newRrn(), { 5: '98.825' }),
+      row(newRrn(), { 5: '100000000000.01' }),
       row(newRrn(), { 6: '31-02-2026' }),
       row(newRrn(), { 7: 'Reversed' }),
       row('5.23E+11'),
@@ -187,13 +188,14 @@ ${given},B1,4.00,0.00,0.36,0.36,-,-95.28,06-08-2026,Success
     const { code, stderr } = await imported(await acquirerLayout(), lines.join('\n'))
     expect(code).toBe(1)
     expect(stderr.trim().split('; ')).toEqual([
-      'ops: 6 bad lines, nothing was imported',
+      'ops: 7 bad lines, nothing was imported',
       'line 4: Net Amount (amount) must be rupees with at most two decimals, such as 1,450.50',
-      'line 5: Settled On (initiation_date) must be a day that exists, written dd-mm-yyyy',
-      'line 6: Status (status) must be a word of the layout: failed, success, settled',
-      'line 7: UPI RRN was made a number by a spreadsheet, and has lost digits: get the file again, and open the column as text',
-      'line 8: UPI RRN (utr) must be 1 to 35 letters and digits, Settled On (initiation_date) must be a day that exists, written dd-mm-yyyy',
-      'line 9: stands between rows and has an amount, but is no row of the table: correct its day, or delete the line if it is a total',
+      'line 5: Net Amount (amount) must be at most 100000000000 rupees',
+      'line 6: Settled On (initiation_date) must be a day that exists, written dd-mm-yyyy',
+      'line 7: Status (status) must be a word of the layout: failed, success, settled',
+      'line 8: UPI RRN was made a number by a spreadsheet, and has lost digits: get the file again, and open the column as text',
+      'line 9: UPI RRN (utr) must be 1 to 35 letters and digits, Settled On (initiation_date) must be a day that exists, written dd-mm-yyyy',
+      'line 10: stands between rows and has an amount, but is no row of the table: correct its day, or delete the line if it is a total',
     ])
     expect(await stored(good)).toBeUndefined()
   })

@@ -196,6 +196,15 @@ describe('planted faults of the last hop', () => {
     expect(stderr).toMatch(/line 4: the balance does not follow from the line before: a line is missing/)
   })
 
+  it('rejects an amount and a balance above 10^11 rupees with their line', async () => {
+    const { mid } = await newMerchant(db)
+    const file = 'Date,Narration,Ref No,Debit,Credit,Balance\n03-08-2026,NEFT,R1,,100000000000.01,100000000000.01\n'
+    const { stderr } = await ops(importArgs([mid]), file)
+    expect(stderr).toMatch(
+      /line 2: .*\(credit\) must be at most 100000000000 rupees, Balance \(balance\) must be at most 100000000000 rupees/,
+    )
+  })
+
   it('a file that was cut after a whole line covers no day from its last one on, and a given balance refuses it', async () => {
     const shop = await newShop()
     const file = statement(shop.payouts.map(lineOf)).split('\n').slice(0, 4).join('\n').concat('\n')

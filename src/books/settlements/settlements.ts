@@ -5,7 +5,7 @@ export type SettlementStatus = 'SUCCESS' | 'PENDING' | 'FAILED'
 /** The bank's payouts. The operator's import writes them; see import.ts. */
 export const SETTLEMENTS = defineList({
   fields: [
-    ['amount', 'amount_paise * 0.01'],
+    ['amount', 'amount_paise', 'paise'],
     ['UTR', 'utr'],
     ['bankReferenceNumber', 'bank_reference_number'],
     ['status', 'status'],

@@ -3,10 +3,10 @@ import { defineList } from '../../platform/lists/list.ts'
 import { describeList, isoMoment, merchantList, partnerList } from '../tenants/list-operation.ts'
 import { orderId } from './new-payment.ts'
 
-/** Second payments are left out, because the operator returns them. In PostgreSQL, an integer * 0.01 has 2 decimals. */
+/** Second payments are left out, because the operator returns them. */
 const TRANSACTIONS = defineList({
   fields: [
-    ['amount', 'p.amount_paise * 0.01'],
+    ['amount', 'p.amount_paise', 'paise'],
     ['UTR', 'p.utr'],
     ['orderId', 'p.order_id'],
     ['order_id', 'i.merchant_order_id', 'free text'],
@@ -16,7 +16,8 @@ const TRANSACTIONS = defineList({
       'refunded',
       `coalesce((select sum(r.amount_paise)
                    from refunds r
-                  where r.mid = {mid} and r.order_id = p.order_id and r.utr = p.utr and r.status = 'SUCCESS'), 0) * 0.01`,
+                  where r.mid = {mid} and r.order_id = p.order_id and r.utr = p.utr and r.status = 'SUCCESS'), 0)`,
+      'paise',
     ],
     ['created_at', 'i.created_at', 'moment'],
     ['paid_at', 'coalesce(p.paid_at, p.received_at)', 'moment'],

@@ -1,12 +1,13 @@
 import { prepared } from '../db/prepared.ts'
+import { toDecimalText } from '../money.ts'
 
 type Description = {
   /**
-   * Name, SQL, and contents: a moment, free text, or by default ASCII without quotes, backslashes and control
+   * Name, SQL, and contents: paise, a moment, free text, or by default ASCII without quotes, backslashes and control
    * characters, which JSON and COPY's text format write alike. `{mid}` stands for the merchant, whom every subquery
    * must name, so that it reads one shard. No column may be null.
    */
-  fields: readonly (readonly [name: string, sql: string, holds?: 'moment' | 'free text'])[]
+  fields: readonly (readonly [name: string, sql: string, holds?: 'paise' | 'moment' | 'free text'])[]
   /** SQL of the tables with their joins. */
   from: string
   /** SQL of a row's merchant, moment and UTR (in byte order). One index must have these three columns. */
@@ -86,7 +87,8 @@ function toRecordOf({ fields }: Fields, { before, end, plain, free }: Spelling):
       const value = line.slice(begin, tab < 0 ? line.length : tab)
       const holds = held[index]
       record += before[index]
-      if (holds === 'moment') record += toUtcIso(value)
+      if (holds === 'paise') record += inRupees(value)
+      else if (holds === 'moment') record += toUtcIso(value)
       else if (holds === 'free text' && !WRITTEN_ALIKE.test(value)) record += free(uncopied(value))
       else record += plain === undefined ? value : plain(value)
       begin = tab + 1
@@ -131,6 +133,13 @@ function inCsv(value: string): string {
 const FORMULA = /^[=+\-@\t\r＝＋－＠]/
 const AMOUNT = /^-?\d+\.\d\d$/
 const QUOTED = /[",\r\n]/
+
+/** Formats `58882` as `588.82`, and `-5` as `-0.05`. In PostgreSQL, `* 0.01` costs eight times as much. */
+function inRupees(paise: string): string {
+  if (paise.length < 4) return toDecimalText(Number(paise))
+  const point = paise.length - 2
+  return `${paise.slice(0, point)}.${paise.slice(point)}`
+}
 
 /** Formats `2026-01-02 03:04:05.6` as `2026-01-02T03:04:05.600Z`. Microseconds are cut off. */
 function toUtcIso(text: string): string {
