@@ -164,7 +164,7 @@ describe('a merchant that asks for its own transactions', () => {
       `with made as (
          insert into payment_intents (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name,
            customer_email, customer_mobile, payee_vpa, payee_name, payee_mcc, created_at, expires_at, status, utr)
-         select $1, 'own' || i, 'own' || i, 200, 'https://shop.example/', 'x', 'x', 'x@shop.example', '9876543210', 'a@b',
+         select $1, lpad(i::text, 32, '0'), 'own' || i, 200, 'https://shop.example/', 'x', 'x', 'x@shop.example', '9876543210', 'a@b',
                 'x', '5814', '2026-02-15', '2026-02-15', 'SUCCESS', 'OWN' || i
            from generate_series(1, ${LONG_LIST_ROWS}) i
          returning *)
