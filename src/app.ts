@@ -8,7 +8,7 @@ import { documentedOperations, OPERATIONS } from './operations.ts'
 import { isOutage } from './platform/db/outage.ts'
 import { healthRoutes } from './platform/http/health.ts'
 import { createHttpApp } from './platform/http/http-app.ts'
-import { measureLateness, registerTimeLimits } from './platform/http/time-limits.ts'
+import { registerTimeLimits } from './platform/http/time-limits.ts'
 import type { Services } from './services.ts'
 
 /**
@@ -17,16 +17,15 @@ import type { Services } from './services.ts'
  *  2. its id, and an entry in the request log when it ends (request-log)
  *  3. errors that are known before the body, such as an unknown path or Content-Type (error-handler, input)
  *  4. the route
- *  5. 503 while the event loop is delayed (time-limits)
- *  6. credentials, with the limit of wrong secrets (authenticate, rate-limits)
- *  7. the pace of its key (rate-limits)
- *  8. the body: size, form or JSON (input); the signature of a notification instead of 6 (acquirers/notification)
- *  9. the time limit of its response (time-limits)
- * 10. its fields (the operation's schema)
- * 11. authorisation: the merchant or partner of the key (authorize)
- * 12. the operation: rules without SQL, then one statement
- * 13. the response: envelope and headers (envelope, operation)
- * 14. metrics and the log line (request-log)
+ *  5. credentials, with the limit of wrong secrets (authenticate, rate-limits)
+ *  6. the pace of its key (rate-limits)
+ *  7. the body: size, form or JSON (input); the signature of a notification instead of 5 (acquirers/notification)
+ *  8. the time limit of its response (time-limits)
+ *  9. its fields (the operation's schema)
+ * 10. authorisation: the merchant or partner of the key (authorize)
+ * 11. the operation: rules without SQL, then one statement
+ * 12. the response: envelope and headers (envelope, operation)
+ * 13. metrics and the log line (request-log)
  */
 export async function buildApp(services: Services): Promise<FastifyInstance> {
   const { config, metrics, now, publicUrl, sandbox } = services
@@ -37,20 +36,18 @@ export async function buildApp(services: Services): Promise<FastifyInstance> {
     onRequest: (request, durationMs) => metrics.request(request, durationMs, now()),
   })
   const time = registerTimeLimits(app, services.limits, isOutage, services.elapsedMs)
-  const latenessMs = measureLateness(app)
 
   healthRoutes(app, OPERATIONS.health, services)
   await app.register(async (pages) => {
-    const dependencies = { ...services, latenessMs }
-    pageRoutes(pages, dependencies)
-    for (const operation of OPERATIONS.pages) operation.register(pages, dependencies)
+    pageRoutes(pages, services)
+    for (const operation of OPERATIONS.pages) operation.register(pages, services)
     const takesNotifications = config.acquirers.direct.length > 0
     const operations = documentedOperations(takesNotifications)
     docsRoutes(pages, { publicUrl, operations, takesNotifications, sandbox })
   })
   await app.register(async (acquirer) => acquirerRoutes(acquirer, services))
   await app.register(async (v1) => {
-    const dependencies = { ...services, ...time, latenessMs }
+    const dependencies = { ...services, ...time }
     await requireKey(v1, dependencies)
     for (const operation of OPERATIONS.v1) operation.register(v1, dependencies)
   })

@@ -50,13 +50,6 @@ export const LIMITS = {
     commitMs: 1_800,
   },
 
-  /** Mean delay of timers in a second. A longer delay means overload: new requests get 503. */
-  lateness: {
-    operationsMs: 250,
-    /** Pay pages are refused first: anyone who knows an address can request them, and they repeat the request themselves. */
-    pagesMs: 100,
-  },
-
   /** checkPaymentStatus waits for a database that is briefly away, since its callers take a 503 for a final answer. */
   patience: {
     /** Longest wait. The public Android client waits 10 s for an answer, the client for WooCommerce 30 s. */

@@ -12,7 +12,6 @@ import { cached } from './platform/db/cached.ts'
 import { createPool, createPools, type Queryable, readBriefly } from './platform/db/pool.ts'
 import { connectionOptions, limitConnections } from './platform/http/connections.ts'
 import { NO_JSON_SCHEMA } from './platform/http/input.ts'
-import { measureLateness } from './platform/http/time-limits.ts'
 import { openLog } from './platform/log.ts'
 import { createShutdown } from './platform/shutdown.ts'
 import { createServices } from './services.ts'
@@ -54,13 +53,12 @@ const opsApp = fastify({ ...connectionOptions(LIMITS.connections), schemaControl
 limitConnections(opsApp.server, LIMITS.connections)
 operatorsOnly(opsApp, config.opsReaders)
 metricsRoutes(opsApp, metrics)
-const latenessMs = measureLateness(opsApp)
 const readWarnings = async (db: Queryable) => [
   ...config.warnings,
   ...(await openAccounts(db, config, LIMITS.lookUps).refundWarnings(await acquirersOfOpenRefunds(db))),
 ]
 const { publicUrl } = config
-operatorPageRoutes(opsApp, { db: operatorDb, log, now, publicUrl, readWarnings, latenessMs, limits: LIMITS })
+operatorPageRoutes(opsApp, { db: operatorDb, log, now, publicUrl, readWarnings, limits: LIMITS })
 operatorGuideRoutes(opsApp, config)
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => shutdown.stop(signal))

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { LIMITS } from '../../src/limits.ts'
@@ -20,9 +19,7 @@ let service: TestService
 let mid: string
 let key: Key
 beforeAll(async () => {
-  service = await startService({
-    limits: { ...LIMITS, lateness: { operationsMs: LIMITS.lateness.operationsMs } },
-  })
+  service = await startService({ limits: LIMITS })
   ;({ mid, key } = await newMerchant(service.db))
 })
 
@@ -49,31 +46,6 @@ describe('an overloaded service', () => {
 
     await locker.query('rollback')
     await locker.end()
-    await expect.poll(async () => (await create()).status, { timeout: RECOVERED_LIMIT_MS }).toBe(200)
-  })
-
-  it('an overloaded service answers 503 with Retry-After while its event loop is late, and recovers', async () => {
-    let busy = true
-    const keepBusy = async () => {
-      while (busy) {
-        const until = performance.now() + 500
-        while (performance.now() < until);
-        await sleep(1)
-      }
-    }
-    const working = keepBusy()
-    // Without credentials, which is 401 without a wait for anything that could be late.
-    const ask = () => post(service.app, CREATE, intentFields(mid))
-    let answer = await ask()
-    for (let tries = 0; answer.status === 401 && tries < 10; tries++) {
-      await sleep(1)
-      answer = await ask()
-    }
-    expectUnavailable(answer)
-    // An orchestrator must not replace an instance because it is busy.
-    expect((await service.app.inject('/livez')).statusCode).toBe(200)
-    busy = false
-    await working
     await expect.poll(async () => (await create()).status, { timeout: RECOVERED_LIMIT_MS }).toBe(200)
   })
 })

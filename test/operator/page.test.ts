@@ -63,7 +63,7 @@ describe('the operator’s page', () => {
 
   it('the operator’s page begins with what needs a person: warnings, books that do not balance, exceptions', async () => {
     const warning = 'Refunds of the acquirer setu wait: set <SETU_CLIENT_ID>'
-    const warned = await startPage(service, FORGETFUL, () => 0, [warning])
+    const warned = await startPage(service, FORGETFUL, [warning])
     await service.db.query(
       `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
        values ($1, 'TOOMUCH', 120000, 'BRN', 'SUCCESS', '2026-03-30T06:00:00Z', '2026-03-30T06:00:00Z')`,
@@ -178,14 +178,6 @@ describe('the operator’s page', () => {
     expect((await popular.inject('/?refresh=off')).headers.refresh).toBeUndefined()
     expect((await read()).headers.refresh).toBeDefined()
     await popular.close()
-  })
-
-  it('the operator’s page is 503 while the service is busy with payments, and says why', async () => {
-    const late = await startPage(service, LIMITS, () => 101)
-    const { statusCode, headers, body } = await late.inject('/')
-    expect([statusCode, headers.refresh]).toEqual([503, '30'])
-    expect(textOf(body)).toContain('The service is busy Payments come first')
-    await late.close()
   })
 
   it('the operator’s page reports a silent or unmigrated database, without the database’s own words', async () => {

@@ -27,7 +27,6 @@ export const CANARIES = {
 export async function startPage(
   { databaseUrl, clock, log }: TestService,
   limits = FORGETFUL,
-  latenessMs = () => 0,
   warnings: string[] = [],
 ): Promise<FastifyInstance> {
   const app = fastify()
@@ -43,7 +42,6 @@ export async function startPage(
     now: clock.now,
     publicUrl: PUBLIC_URL,
     readWarnings,
-    latenessMs,
     limits,
   }
   operatorPageRoutes(app, options)

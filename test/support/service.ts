@@ -72,7 +72,6 @@ const PATIENT: LimitChanges = {
     queryTimeoutMs: 10 * LIMITS.database.queryTimeoutMs,
   },
   inserts: { waitingMs: 10 * LIMITS.inserts.waitingMs },
-  lateness: { operationsMs: Number.POSITIVE_INFINITY, pagesMs: Number.POSITIVE_INFINITY },
 }
 
 function limitsWith(...changes: (LimitChanges | undefined)[]): Limits {

@@ -52,14 +52,12 @@ type OperatorPageOptions = {
   publicUrl: string
   /** Warnings about settings, one sentence each. */
   readWarnings: (db: Queryable) => Promise<string[]>
-  /** Mean delay of timers in the last second, in milliseconds. */
-  latenessMs: () => number
-  limits: Pick<Limits, 'operatorPage' | 'operatorDatabase' | 'lateness' | 'lookUps'>
+  limits: Pick<Limits, 'operatorPage' | 'operatorDatabase' | 'lookUps'>
 }
 
 /** Serves the operator's page at `/`: today, the last days, and what needs a person. The page changes nothing. */
 export function operatorPageRoutes(app: FastifyInstance, options: OperatorPageOptions) {
-  const { db, log, now, publicUrl, readWarnings, latenessMs, limits } = options
+  const { db, log, now, publicUrl, readWarnings, limits } = options
   const { days: dayCount, refreshSeconds } = limits.operatorPage
   const read = <T>(look: (client: Queryable) => Promise<T>) =>
     readBriefly(db, limits.operatorDatabase.statementTimeoutMs, look)
@@ -118,7 +116,6 @@ export function operatorPageRoutes(app: FastifyInstance, options: OperatorPageOp
         .code(503)
         .header('refresh', String(refreshSeconds))
         .send(messagePage(title, `${text} This page asks again every ${refreshSeconds} seconds; the log says more.`))
-    if (latenessMs() > limits.lateness.pagesMs) return unavailable(BUSY)
     try {
       const { page, refresh } = await readPage((query as { refresh?: unknown }).refresh === 'off' ? 'off' : 'on')
       return (refresh === undefined ? reply : reply.header('refresh', refresh)).send(page)
@@ -128,8 +125,6 @@ export function operatorPageRoutes(app: FastifyInstance, options: OperatorPageOp
     }
   })
 }
-
-const BUSY = ['The service is busy', 'Payments come first, so this page waits until the service is less busy.'] as const
 
 /** The title and the text of the page that is shown after an error. */
 function causeOf(error: unknown): [string, string] {

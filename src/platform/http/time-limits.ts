@@ -1,4 +1,3 @@
-import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { unavailable } from '../../errors.ts'
@@ -110,33 +109,4 @@ export function createPatience(
       waiting--
     }
   }
-}
-
-const SAMPLE_INTERVAL_MS = 1_000
-/** Interval of the measuring timer. Each measured delay includes the interval, which is therefore subtracted. */
-const RESOLUTION_MS = 10
-
-/**
- * Measures until `app` closes, and returns a function for the mean delay of timers in the last second, in ms. Without
- * the plugin @fastify/under-pressure, which ends the process when it cannot open the file with the memory in use.
- */
-export function measureLateness(app: FastifyInstance): () => number {
-  const delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
-  delay.enable()
-  let meanMs = 0
-  const timer = setInterval(() => {
-    // No measurement means that the event loop was blocked for the whole second.
-    meanMs = delay.count === 0 ? Number.POSITIVE_INFINITY : delay.mean / 1e6 - RESOLUTION_MS
-    delay.reset()
-  }, SAMPLE_INTERVAL_MS).unref()
-  app.addHook('onClose', async () => {
-    clearInterval(timer)
-    delay.disable()
-  })
-  return () => meanMs
-}
-
-/** Refuses requests to `app` with 503 while timers are more than `limitMs` late. */
-export function refuseWhileLate(app: FastifyInstance, latenessMs: () => number, limitMs: number) {
-  app.addHook('onRequest', (_request, _reply, done) => done(latenessMs() > limitMs ? unavailable() : undefined))
 }
