@@ -1,3 +1,4 @@
+import type { QueryConfig } from 'pg'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { createDeliveries, type Delivery } from '../../src/gateway/webhooks/deliveries.ts'
 import { dueExpiries } from '../../src/gateway/webhooks/expiries.ts'
@@ -109,7 +110,8 @@ const IGNORING = { release: () => undefined, on: () => undefined, off: () => und
 async function readBy(work: (db: Database) => Promise<unknown>): Promise<{ reads: Read[]; blocks: number }> {
   const client = await db.connect()
   const plans: Plan[] = []
-  const query = async (text: string, values: unknown[]) => {
+  const query = async (statement: string | QueryConfig, given: unknown[] = []) => {
+    const { text, values = given } = typeof statement === 'string' ? { text: statement } : statement
     if (/^set local /.test(text)) return client.query(text)
     if (/^(begin|commit)$/.test(text)) return
     await client.query('savepoint before_it')
