@@ -174,7 +174,10 @@ describe('what settlements pull does not store', () => {
   it('has the day of the import if the acquirer reports no day of the payout', async () => {
     const reference = unique('PGI')
     const event = adjustment(reference, 7)
-    await pull({ ...event, settlement_details: { utr: reference, settlement_initiated_on: null, settlement_date: null } })
+    await pull({
+      ...event,
+      settlement_details: { utr: reference, settlement_initiated_on: null, settlement_date: null },
+    })
     expect((await db.query('select day from payout_rests')).rows).toEqual([{ day: null }])
     const { rows } = await db.query(
       `select to_char(imported_at at time zone 'Asia/Kolkata', 'YYYY-MM-DD') as day from settlement_imports`,
