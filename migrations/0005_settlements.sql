@@ -102,7 +102,7 @@ create table payout_rests (
   import_id integer not null,
   account text not null,
   bank_reference_number text not null,
-  day date not null, -- The day of the payout in India.
+  day date, -- The day of the payout in India; null if the acquirer did not report it.
   amount_paise bigint not null, -- The whole remainder.
   unknown_orders_paise bigint not null default 0, -- Its part of unknown orders.
   constraint payout_rests_pkey primary key (import_id, account, bank_reference_number)

@@ -51,6 +51,10 @@ const PLACEHOLDER = /^(?:0+|NA|NIL|NONE|NULL|UNDEFINED|UNKNOWN|NOTAVAILABLE|NOTA
 /** The RRN of a UPI payment has 12 digits; some banks and acquirers pad it to 16 with zeros. Other references stay as they are. */
 export const unpadded = (reference: string): string => reference.replace(/^0000(?=[0-9]{12}$)/, '')
 
+/** An unpadded reference, and for an RRN its padded form: settlements have references as their bank wrote them. */
+export const formsOf = (reference: string): string[] =>
+  /^[0-9]{12}$/.test(reference) ? [reference, `0000${reference}`] : [reference]
+
 /** The acquirer's id of a payment in the form of a UTR: 1 to 35 letters and digits, in upper case. */
 export const utrOfId = (id: string) => id.replace(/[_-]/g, '').slice(-35).toUpperCase()
 

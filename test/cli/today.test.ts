@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { readDatabaseConfig } from '../../src/config.ts'
 import { todayCommands } from '../../src/operator/cli/today.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
 import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
 
@@ -217,6 +218,17 @@ describe('ops today', () => {
     ]) {
       expect(text).toContain(line)
     }
+  })
+
+  it('ops today shows open exceptions whose amounts together are beyond 2^53 paise', async () => {
+    const { db } = await createTestDatabase()
+    await db.query(
+      `insert into payment_exceptions (mid, order_id, kind, utr, amount_paise, status, received_at)
+       select '', 'o' || n, 'unknown order', 'U' || n, 99999999999999, 'SUCCESS', $1 from generate_series(1, 95) n`,
+      [service.clock.now()],
+    )
+    const output = await run(['--json'], db)
+    expect(output?.json).toMatchObject({ exceptions: { open: { 'under 1 day': 95 }, amount: '90071992547409.91' } })
   })
 
   it('ops today reads the orders of the day by one pass over the index of orderIds, and nothing older', async () => {

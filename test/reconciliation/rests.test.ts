@@ -171,6 +171,21 @@ describe('what settlements pull does not store', () => {
     expect(await ops('reconcile', 'payouts', ...DAYS)).toMatch(/- +cashfree +PGJ/)
   })
 
+  it('has the day of the import if the acquirer reports no day of the payout', async () => {
+    const reference = unique('PGI')
+    const event = adjustment(reference, 7)
+    await pull({
+      ...event,
+      settlement_details: { utr: reference, settlement_initiated_on: null, settlement_date: null },
+    })
+    expect((await db.query('select day from payout_rests')).rows).toEqual([{ day: null }])
+    const { rows } = await db.query(
+      `select to_char(imported_at at time zone 'Asia/Kolkata', 'YYYY-MM-DD') as day from settlement_imports`,
+    )
+    const { rests } = await json('reconcile', '--payout', reference)
+    expect(rests).toMatchObject([{ day: rows[0]?.day, adjustments: '-7.00' }])
+  })
+
   it('is gone once the import is undone, and is still known as of the moments before', async () => {
     const reference = unique('PGI')
     const importId = await pull(await payment(mid, reference), adjustment(reference, 7))

@@ -171,6 +171,21 @@ describe('an RRN that is padded with zeros to 16 digits', () => {
     expect(await stored(mid)).toEqual([{ amount: '200.00', utr: column === 'utr' ? padded : 'ROW1', payment: utr }])
   })
 
+  it('finds the settlement whose utr or bank reference is padded', async () => {
+    const { mid } = await newMerchant(db)
+    const rrn = newUtr()
+    const padded = `0000${rrn}`
+    await importRows(row(mid, { utr: padded }).replace('YESIG63220270133', `0000${rrn.slice(0, 11)}7`))
+    for (const utr of [rrn, padded]) {
+      const { settlements } = JSON.parse((await ops(['payments', 'find', '--utr', utr, '--json'])).stdout)
+      expect(settlements).toMatchObject([{ utr: padded }])
+    }
+    for (const payout of [`${rrn.slice(0, 11)}7`, `0000${rrn.slice(0, 11)}7`]) {
+      const { settlements } = JSON.parse((await ops(['reconcile', '--payout', payout, '--json'])).stdout)
+      expect(settlements).toMatchObject([{ settlementUtr: padded }])
+    }
+  })
+
   it('is the reference of a refund whose row has the RRN', async () => {
     const { mid, utr, orderId } = await paidOrder()
     const rrn = newUtr()

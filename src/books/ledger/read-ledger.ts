@@ -98,18 +98,8 @@ export function createLedger(snapshot: Snapshot, mid: string) {
         for (const { part, item, account, day, settledDay, count, rows, gross, fee, tax, net } of parts as Part[]) {
           if (part === 'paid') paid.push({ account, day, settledDay, count, paid: gross })
           if (part === 'settled') {
-            const nothing = { unnamedRows: 0, unnamed: 0 }
-            settled.set(`${account} ${day}`, {
-              account,
-              day,
-              settledCount: count,
-              paidOut: rows,
-              gross,
-              fee,
-              tax,
-              net,
-              ...nothing,
-            })
+            const sums = { gross, fee, tax, net, unnamedRows: 0, unnamed: 0 }
+            settled.set(`${account} ${day}`, { account, day, settledCount: count, paidOut: rows, ...sums })
           }
           if (part === 'unnamed') {
             Object.assign(settled.get(`${account} ${day}`) as SettledOn, { unnamedRows: rows, unnamed: gross })

@@ -79,12 +79,15 @@ const GIVEN_UP_SHOWN_HOURS = 7 * 24
 /** Rows shown of exceptions, of webhooks and of return calls. The operator's commands list all of them. */
 const LISTED = 20
 
+/** Limited, because a sum of reported amounts may be beyond 2^53, and the operator has to see the exceptions. */
+const SUM = `least(sum(amount_paise) over (), ${Number.MAX_SAFE_INTEGER})::bigint`
+
 /** What the operator reads beside the orders. */
 export function createOverview(db: Queryable) {
   async function exceptions(now: Date): Promise<Overview['exceptions']> {
     const { rows } = await db.query<OldestException & { first: number; second: number; all: number; sum: Paise }>(
       `select exception_id as id, kind, mid, order_id as "orderId", case when kind <> 'unreadable' then amount_paise end as amount,
-              received_at as "receivedAt", (sum(amount_paise) over ())::bigint as sum,
+              received_at as "receivedAt", ${SUM} as sum,
               count(*) filter (where received_at > $1) over () as first,
               count(*) filter (where received_at > $2) over () as second,
               count(*) over () as all
@@ -105,7 +108,7 @@ export function createOverview(db: Queryable) {
   async function refunds(now: Date): Promise<Overview['refunds']> {
     const { rows } = await db.query<OpenRefund & { open: number; overdue: number; sum: number }>(
       `select mid, our_refund_id as "refundId", order_id as "orderId", acquirer, amount_paise as amount,
-              created_at as "madeAt", count(*) over () as open, (sum(amount_paise) over ())::bigint as sum,
+              created_at as "madeAt", count(*) over () as open, ${SUM} as sum,
               count(*) filter (where created_at < $1) over () as overdue
          from refunds
         where status = 'PENDING'

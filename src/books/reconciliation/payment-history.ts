@@ -4,7 +4,7 @@ import { createExceptions, type PaymentException } from '../../gateway/payments/
 import type { Refund } from '../../gateway/refunds/refund.ts'
 import { listRefunds } from '../../gateway/refunds/store.ts'
 import type { Database } from '../../platform/db/pool.ts'
-import { unpadded, utrOfId } from '../../platform/fields.ts'
+import { formsOf, unpadded, utrOfId } from '../../platform/fields.ts'
 import type { Paise } from '../../platform/money.ts'
 import { CARRIED_UTR } from '../ledger/sql.ts'
 
@@ -170,7 +170,7 @@ export function createPaymentHistory(db: Database) {
          from settlements
         where ${CARRIED_UTR} = any ($1) and ($2::text is null or mid = $2)
         order by initiated_at, mid, utr`,
-      [utrs.map((utr) => unpadded(utr.toUpperCase())), mid],
+      [utrs.flatMap((utr) => formsOf(unpadded(utr.toUpperCase()))), mid],
     )
     return rows
   }

@@ -1,5 +1,5 @@
 import type { Database } from '../../platform/db/pool.ts'
-import { unpadded } from '../../platform/fields.ts'
+import { formsOf, unpadded } from '../../platform/fields.ts'
 import type { Paise } from '../../platform/money.ts'
 import { addDays } from '../ledger/bank-days.ts'
 import { createLedger, type Snapshot } from '../ledger/read-ledger.ts'
@@ -54,7 +54,7 @@ export async function findPayout(db: Database, asked: Sought): Promise<Payout> {
 
 async function* readPayout(snapshot: Snapshot, { payout, mid, pid }: Sought): AsyncGenerator<Payout> {
   const { bankDayFrom, previousBankDay } = snapshot.bankDays
-  const references = [unpadded(payout)]
+  const references = formsOf(unpadded(payout))
   const { rows } = await snapshot.client.query<PayoutRow>(ROWS, [references, snapshot.known, mid, pid])
   const payments: PaymentOfSum[] = []
   const sums = rows.filter(({ orderId, status }) => orderId === null && status === 'SUCCESS')

@@ -60,16 +60,16 @@ export const restKey = ({ account, bankReference }: { account: string | null; ba
 type Stored = Pick<Rest, 'account' | 'bankReference' | 'day'> & { amount: Paise; unknownOrders: Paise }
 type Carried = Pick<Rest, 'account' | 'bankReference' | 'day'> & { mids: string[] }
 
-/** Also a rest of 0, since an earlier import may have found another. */
+/** Also a rest of 0, since an earlier import may have found another. The acquirer may not have reported the day of the payout. */
 const STORED = `
   select distinct on (account, bank_reference_number) account, bank_reference_number as "bankReference",
          r.amount_paise as amount, unknown_orders_paise as "unknownOrders",
-         ${textOf('day')} as day
+         ${textOf(`coalesce(day, ${dayOf('imported_at')})`)} as day
     from payout_rests r
     join settlement_imports using (import_id)
    where imported_at <= $2 and (undone_at is null or undone_at > $2)
      and ($1::text[] is null or bank_reference_number = any ($1))
-     and ($3::date is null or day between $3 and $4::date)
+     and ($3::date is null or day is null or day between $3 and $4::date)
    order by account, bank_reference_number, import_id desc`
 
 const CARRIED = `

@@ -28,7 +28,7 @@ export function openAccounts(
 
 export type OpeningConfig = Service & { webhooks: { sealingKeys: SealingKeys } }
 
-/** The owner of an account's secrets, for sealing.ts. */
+/** The owner of an account's secrets, for encryption.ts. */
 export const ownerOfAccount = (name: string) => `account/${name}`
 
 /**

@@ -1,6 +1,6 @@
 import type { Queryable } from '../../platform/db/pool.ts'
 
-/** An account at an acquirer, such as `setu:acme`. Its secrets are sealed, see sealing.ts. */
+/** An account at an acquirer, such as `setu:acme`. Its secrets are sealed, see encryption.ts. */
 export type StoredAccount = {
   name: string
   secrets: Buffer

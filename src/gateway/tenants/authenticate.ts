@@ -1,7 +1,8 @@
 import basicAuth from '@fastify/basic-auth'
 import type { FastifyInstance } from 'fastify'
 import { unauthorized } from '../../errors.ts'
-import type { RateLimits } from '../../platform/http/rate-limits.ts'
+import type { Limits } from '../../limits.ts'
+import { registerRateLimits } from '../../platform/http/rate-limits.ts'
 import type { Patiently } from '../../platform/http/time-limits.ts'
 import { istDayOf, nextDay, toIstDay } from '../../platform/time.ts'
 import type { AccessKey, AccessKeys, Caller } from './access-keys.ts'
@@ -21,19 +22,26 @@ declare module 'fastify' {
 // All public keys have this form, so other text is refused without a query.
 const PUBLIC_KEY = /^pk_[A-Za-z0-9]{1,61}$/
 
-export type Authentication = {
+type Dependencies = {
   findKey: AccessKeys['find']
   noteUse: AccessKeys['noteUse']
-  rateLimits: RateLimits
+  config: { rateLimitPerSecond: number }
+  limits: Pick<Limits, 'rates'>
   patiently: Patiently
   now: () => Date
+  elapsedMs: () => number
+  sleep: (ms: number) => Promise<unknown>
 }
 
-/** Checks Basic credentials before the body is parsed: refuses with 401 or 429, or sets `request.caller`. */
-export async function registerAuthentication(
+/**
+ * Every route of `app` requires an API key, whose requests are limited. Checks Basic credentials before the body is parsed: rejects
+ * with 401 or 429, or sets `request.caller`.
+ */
+export async function requireKey(
   app: FastifyInstance,
-  { findKey, noteUse, rateLimits, patiently, now }: Authentication,
+  { findKey, noteUse, config, limits, patiently, now, ...clock }: Dependencies,
 ) {
+  const rateLimits = await registerRateLimits(app, config.rateLimitPerSecond, limits.rates, clock)
   await app.register(basicAuth, {
     authenticate: { realm: 'UPI payments' },
     async validate(publicKey, secret, request) {

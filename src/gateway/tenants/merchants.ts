@@ -10,7 +10,7 @@ export type Merchant = {
   /** Merchant category code, 4 digits. */
   mcc: string
   dynamicQr: 'link' | 'image'
-  /** Name of an acquirer in acquirer/acquirers.ts, or of an account at one: `setu`, `setu:acme`. */
+  /** Name of an acquirer in acquirers/acquirers.ts, or of an account at one: `setu`, `setu:acme`. */
   acquirer: string
   /** The merchant's identifier at the acquirer. */
   acquirerMerchantId: string | null

@@ -119,15 +119,8 @@ function describeFound(
     ['settled:', others.filter(isOfFound)],
     ['settled to another merchant:', others.filter((settlement) => !isOfFound(settlement))],
   ] as const) {
-    if (ofHeading.length > 0)
-      parts.push(
-        heading,
-        table(
-          SETTLEMENT_COLUMNS,
-          ofHeading.map((one) => forPeople(inRupees(one))),
-          '',
-        ),
-      )
+    const rows = ofHeading.map((one) => forPeople(inRupees(one)))
+    if (rows.length > 0) parts.push(heading, table(SETTLEMENT_COLUMNS, rows, ''))
   }
   return parts.join('\n\n')
 }

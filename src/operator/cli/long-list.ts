@@ -3,7 +3,7 @@ import { UsageError } from './errors.ts'
 import { forPeople, inRupees, longTable } from './output.ts'
 import { spreadsheet } from './reconcile-report.ts'
 
-type Cell = string | number | Paise | null
+type Cell = string | number | null
 
 /** How a list is written: its name in JSON, its columns as in `table`, and those of them that are summed up at the end. */
 type ListForm<C extends string> = { name: string; columns: string; sums: readonly C[] }

@@ -76,7 +76,7 @@ export function createPools(
 ): Pools {
   const pool = (size: number, of: Partial<PoolOptions> = {}) =>
     createPool({ url, size, log, preparedStatements, ...database, ...of })
-  // A list takes as long as its reader takes; lists/list-operation.ts cuts off readers that are too slow.
+  // A list takes as long as its reader takes; list-operation.ts cuts off readers that are too slow.
   const unlimited = { queryTimeoutMs: 0 }
   return {
     creates: pool(pools.creates),

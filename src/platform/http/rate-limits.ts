@@ -11,8 +11,6 @@ const PACED_KEYS = 10_000
 /** `elapsedMs` is monotonic; `sleep` resolves after `ms` milliseconds. */
 type Clock = { elapsedMs: () => number; sleep: (ms: number) => Promise<unknown> }
 
-export type RateLimits = Awaited<ReturnType<typeof registerRateLimits>>
-
 /**
  * Rate limits, counted in this process. Wrong secrets are counted by key and address: without TRUST_PROXY all callers
  * behind a balancer have one address, and no caller must be locked out by another. Unknown keys are counted by address
