@@ -61,6 +61,17 @@ async function stored() {
 }
 
 describe('ops settlements imports and undo', () => {
+  it.each([
+    ['of one batch', 901, '100000000000'],
+    ['of two batches', 19_000, '8876543210'],
+  ])('settlements import rejects a file whose amounts %s are together beyond 2^53 paise', async (_, rows, amount) => {
+    const lines = Array.from({ length: rows }, (_, index) => line(`BIG${index}`, { amount }))
+    await expect(load(file(...lines))).rejects.toMatchObject({
+      faults: [{ line: 1, text: expect.stringContaining('is another column read as the amount?') }],
+    })
+    expect(await ops('imports')).toMatchObject({ stdout: 'nothing was imported yet\n' })
+  })
+
   it('settlements imports lists every import with its file, even one without new rows, but no refused one', async () => {
     expect(await ops('imports')).toMatchObject({ stdout: 'nothing was imported yet\n' })
     const name = `settlements-of-${mid}.csv`

@@ -16,7 +16,7 @@ export async function prepareDeductions(client: Queryable): Promise<void> {
   await client.query('create temporary table deductions (like incoming, primary key (line)) on commit drop')
 }
 
-/** Moves negative rows out of `incoming`. Returns their number, and the sum of all rows in paise. */
+/** Moves negative rows out of `incoming`. Returns their number, and the sum of all rows in paise, which is exact up to 2^53. */
 export async function setDeductionsAside(client: Queryable): Promise<{ deductions: number; amount: Paise }> {
   const { rows } = await client.query<{ deductions: number; amount: Paise }>(
     `with moved as (
@@ -24,7 +24,7 @@ export async function setDeductionsAside(client: Queryable): Promise<{ deduction
      ), kept as (
        insert into deductions select * from moved
      )
-     select (select count(*) from moved) as deductions, sum(amount_paise)::bigint as amount from incoming`,
+     select (select count(*) from moved) as deductions, sum(amount_paise)::float8 as amount from incoming`,
   )
   return rows[0] as { deductions: number; amount: Paise }
 }

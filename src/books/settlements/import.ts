@@ -3,7 +3,14 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
-import { type Batch, hashed, type LineFault, type OnWarning, storeBatches } from '../../platform/csv/csv.ts'
+import {
+  type Batch,
+  CsvFileError,
+  hashed,
+  type LineFault,
+  type OnWarning,
+  storeBatches,
+} from '../../platform/csv/csv.ts'
 import type { Layout } from '../../platform/csv/layouts.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
 import { counted, type Paise } from '../../platform/money.ts'
@@ -76,6 +83,8 @@ export async function importSettlements(
 
 const TRAILER = "--rows and --total hold it against the bank's trailer"
 
+const TOO_MUCH = 'the amounts are together more than 90 lakh crore rupees: is another column read as the amount?'
+
 const unnamedText = ([first, ...more]: readonly number[]) =>
   `${counted(more.length + 1, 'row names', 'rows name')} by order_id or acquirer_payment_id no payment that is known, first line ${first}: stored under a name of its own`
 
@@ -117,6 +126,7 @@ async function storeBatch(client: pg.ClientBase, batch: Batch, running: Running)
   const { deductions, amount } = await setDeductionsAside(client)
   running.deductions += deductions
   running.counts.amount += amount
+  if (!Number.isSafeInteger(running.counts.amount)) throw new CsvFileError([{ line: 1, text: TOO_MUCH }], 1)
   return [...faults, ...(await storeIncoming(client, batch.rowCount - deductions, running))]
 }
 
