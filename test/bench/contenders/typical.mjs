@@ -74,14 +74,14 @@ app.post('/v1/payments/createPaymentIntent', { preHandler: authenticate }, async
   try {
     await pool.query(
       `insert into payment_intents
-         (mid, order_id, merchant_order_id, amount, redirect_url, note, customer_name, customer_email, customer_mobile,
+         (mid, order_id, merchant_order_id, amount_paise, redirect_url, note, customer_name, customer_email, customer_mobile,
           payee_vpa, payee_name, payee_mcc, created_at, expires_at)
        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
       [
         merchant.mid,
         orderId,
         body.order_id ?? orderId,
-        body.amount,
+        body.amount * 100,
         body.redirect_url,
         body.note,
         body.customer_name,
@@ -123,18 +123,18 @@ app.post('/v1/payments/checkPaymentStatus', { preHandler: authenticate }, async 
   const { mid, order_id } = parsed.data
   if (mid !== request.merchant.mid) return fail(reply, 403, 'Forbidden')
   const { rows } = await pool.query(
-    `select amount, status, utr, expires_at
+    `select amount_paise, status, utr, expires_at
        from payment_intents
       where mid = $1 and (merchant_order_id = $2 or order_id = $2)`,
     [mid, order_id],
   )
   if (!rows[0]) return fail(reply, 404, 'Order not found')
-  const { amount, status, utr, expires_at } = rows[0]
+  const { amount_paise, status, utr, expires_at } = rows[0]
   if (status === 'PENDING' && expires_at > new Date()) {
     return { status: false, statusCode: 200, txnStatus: 'PENDING', msg: 'Payment pending' }
   }
   const txnStatus = status === 'PENDING' ? 'FAIL' : status
-  const data = { amount, UTR: utr ?? '', order_id }
+  const data = { amount: amount_paise / 100, UTR: utr ?? '', order_id }
   return { status: true, statusCode: 200, txnStatus, msg: `Payment ${txnStatus}`, data }
 })
 
@@ -146,7 +146,7 @@ app.post('/v1/partner/fetchSettlementList', { preHandler: authenticatePartner },
   const links = await pool.query('select 1 from partner_merchants where pid = $1 and mid = $2', [pid, mid])
   if (links.rowCount === 0) return fail(reply, 403, 'Forbidden')
   const { rows } = await pool.query(
-    `select amount, utr as "UTR", bank_reference_number as "bankReferenceNumber", status, mid as merchant_id,
+    `select amount_paise * 0.01 as amount, utr as "UTR", bank_reference_number as "bankReferenceNumber", status, mid as merchant_id,
             initiated_at as "initiationDate", created_at
        from settlements
       where mid = $1 and initiated_at >= $2 and initiated_at < $3::timestamptz + interval '1 day'
@@ -169,19 +169,19 @@ app.post('/acquirer/paymentNotification', async (request, reply) => {
   try {
     await client.query('begin')
     const { rows } = await client.query(
-      'select mid, amount, status from payment_intents where order_id = $1 for update',
+      'select mid, amount_paise, status from payment_intents where order_id = $1 for update',
       [orderId],
     )
-    if (!rows[0] || rows[0].amount !== amount) {
+    if (!rows[0] || Number(rows[0].amount_paise) !== Math.round(amount * 100)) {
       await client.query('rollback')
       return fail(reply, 409, 'Order differs')
     }
     if (rows[0].status !== 'SUCCESS') {
       await client.query('update payment_intents set status = $2, utr = $3 where order_id = $1', [orderId, status, UTR])
       await client.query(
-        `insert into payment_changes (mid, order_id, utr, paid_at, status, reason, changed_at)
-         values ($1, $2, $3, $4, $5, 'notification', now())`,
-        [rows[0].mid, orderId, UTR, paidAt, status],
+        `insert into payments (mid, order_id, utr, paid_at, amount_paise, received_at, kind, acquirer, source)
+         values ($1, $2, $3, $4, $5, now(), 'first', 'direct', 'notification')`,
+        [rows[0].mid, orderId, UTR, paidAt, rows[0].amount_paise],
       )
       paid = { mid: rows[0].mid, orderId, txnStatus: status, amount, UTR }
     }
