@@ -51,6 +51,9 @@ const PLACEHOLDER = /^(?:0+|NA|NIL|NONE|NULL|UNDEFINED|UNKNOWN|NOTAVAILABLE|NOTA
 /** The RRN of a UPI payment has 12 digits; some banks and acquirers pad it to 16 with zeros. Other references stay as they are. */
 export const unpadded = (reference: string): string => reference.replace(/^0000(?=[0-9]{12}$)/, '')
 
+/** The same in SQL. */
+export const UNPADDED = (reference: string) => `regexp_replace(${reference}, '^0000(?=[0-9]{12}$)', '')`
+
 /** An unpadded reference, and for an RRN its padded form: settlements have references as their bank wrote them. */
 export const formsOf = (reference: string): string[] =>
   /^[0-9]{12}$/.test(reference) ? [reference, `0000${reference}`] : [reference]

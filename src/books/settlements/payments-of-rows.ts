@@ -1,6 +1,6 @@
 import type { LineFault } from '../../platform/csv/csv.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
-import { UTR_OF_ID, utrOfId } from '../../platform/fields.ts'
+import { UNPADDED, UTR_OF_ID, utrOfId } from '../../platform/fields.ts'
 
 /**
  * The payments that rows of a settlement file name: by the bank's reference, by our orderId or refundId, or by the acquirer's
@@ -109,7 +109,7 @@ const FOREIGN_ORDER = 'order_id is an order of another merchant'
 const TWO_PAYMENTS = 'acquirer_payment_id and the UTR are of two payments'
 
 /** Stored references of payments are unpadded. */
-const REFERENCE = `regexp_replace(upper(coalesce(i.payment_utr, i.utr)), '^0000(?=[0-9]{12}$)', '')`
+const REFERENCE = UNPADDED('upper(coalesce(i.payment_utr, i.utr))')
 const IS_NAMED = '(i.order_id is not null or i.acquirer_payment_id is not null)'
 
 /** A payment's own UTR has to be looked up only where the row may name another payment. A reference of several payments names none. */
