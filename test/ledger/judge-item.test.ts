@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { owedBy } from '../../src/books/ledger/differences.ts'
+import { differenceId, owedBy } from '../../src/books/ledger/differences.ts'
 import type { Item } from '../../src/books/ledger/judge-item.ts'
 import { at, day, judge, PAYMENT, refund, row } from './items.ts'
 
@@ -9,46 +9,42 @@ const kindsOf = (...asked: Parameters<typeof judge>) =>
 describe('the differences of an item', () => {
   it.each<[string, Partial<Item>, [kind: string, day: string, owed: number][]]>([
     ['a payment that is settled', { rows: [row(200_00, 1)] }, []],
-    ['a payment without a row', {}, [['not settled', day(0), 200_00]]],
-    ['a row of less than the payment', { rows: [row(195_00, 1)] }, [['amount differs', day(1), 5_00]]],
-    ['a row whose fee does not add up', { rows: [row(195_00, 1, { fee: 1 })] }, [['fee differs', day(1), 5_00]]],
+    ['a payment without a row', {}, [['missing settlement', day(0), 200_00]]],
+    ['a row of less than the payment', { rows: [row(195_00, 1)] }, [['amount mismatch', day(1), 5_00]]],
+    ['a row whose fee does not add up', { rows: [row(195_00, 1, { fee: 1 })] }, [['fee mismatch', day(1), 5_00]]],
     [
       'too little, and again the whole amount',
       { rows: [row(195_00, 1), row(200_00, 2)] },
       [
-        ['amount differs', day(1), 5_00],
-        ['settled twice', day(2), -200_00],
+        ['amount mismatch', day(1), 5_00],
+        ['duplicate settlement', day(2), -200_00],
       ],
     ],
     ['too little, and the rest later', { rows: [row(195_00, 1), row(5_00, 2)] }, []],
-    ['a chargeback', { rows: [row(200_00, 1), row(-200_00, 2)] }, [['taken back', day(2), 200_00]]],
+    ['a chargeback', { rows: [row(200_00, 1), row(-200_00, 2)] }, [['reversal', day(2), 200_00]]],
     ['a chargeback that is won', { rows: [row(200_00, 1), row(-200_00, 2), row(200_00, 3)] }, []],
     [
       'a chargeback that is won with too little',
       { rows: [row(200_00, 1), row(-200_00, 2), row(190_00, 3)] },
       [
-        ['taken back', day(2), 200_00],
-        ['settled twice', day(3), -190_00],
+        ['reversal', day(2), 200_00],
+        ['duplicate settlement', day(3), -190_00],
       ],
     ],
-    ['a second settlement', { rows: [row(200_00, 1), row(200_00, 2)] }, [['settled twice', day(2), -200_00]]],
+    ['a second settlement', { rows: [row(200_00, 1), row(200_00, 2)] }, [['duplicate settlement', day(2), -200_00]]],
     ['a second settlement that is taken back', { rows: [row(200_00, 1), row(200_00, 2), row(-200_00, 3)] }, []],
     [
       'a row that was paid out and failed',
       { rows: [row(200_00, 1, { status: 'FAILED', wasPaidOut: true })] },
-      [['taken back', day(0), 200_00]],
+      [['reversal', day(0), 200_00]],
     ],
-    [
-      'a row of no known payment',
-      { payment: undefined, rows: [row(50_00, 1)] },
-      [['no known payment', day(1), -50_00]],
-    ],
+    ['a row of no known payment', { payment: undefined, rows: [row(50_00, 1)] }, [['unknown payment', day(1), -50_00]]],
     [
       'a row more than a day before its payment',
       { payment: { ...PAYMENT, at: at(3), day: day(3) }, rows: [row(200_00, 1)] },
       [
-        ['no known payment', day(1), -200_00],
-        ['not settled', day(3), 200_00],
+        ['unknown payment', day(1), -200_00],
+        ['missing settlement', day(3), 200_00],
       ],
     ],
     ['a refund with a row of its own', { rows: [row(200_00, 1), row(-50_00, 2)], refunds: [refund(50_00, 1)] }, []],
@@ -73,7 +69,7 @@ describe('the differences of an item', () => {
 
   it('a row that pays a payment which the sum of its payout has paid is a second settlement, and ends a chargeback', () => {
     const inSum = { form: 'by sums', isPaidInSum: true } as const
-    expect(kindsOf({ rows: [row(200_00, 3)] }, inSum)).toEqual([['settled twice', day(3), -200_00]])
+    expect(kindsOf({ rows: [row(200_00, 3)] }, inSum)).toEqual([['duplicate settlement', day(3), -200_00]])
     expect(kindsOf({ rows: [row(200_00, 1)] }, inSum)).toEqual([])
     expect(kindsOf({ rows: [row(-200_00, 2), row(200_00, 3)] }, inSum)).toEqual([])
   })
@@ -88,9 +84,26 @@ describe('the differences of an item', () => {
     }
     for (const form of ['by payment', 'by sums'] as const) {
       expect(judge({ failure }, { form })).toMatchObject([
-        { kind: 'not settled', exceptionId: 'E1', resolution: 'seen' },
+        { kind: 'missing settlement', exceptionId: 'E1', resolution: 'seen' },
       ])
     }
     expect(judge({ failure, rows: [row(200_00, 1)] })).toEqual([])
   })
+})
+
+it('each kind keeps the ids that it had under its former name, since resolutions and closed months store them', () => {
+  const about = { mid: 'M1', day: '2026-11-16', orderId: null, utr: 'P1', settlementUtr: 'N1' }
+  const rest = { paid: null, settled: null, exceptionId: null, resolution: null }
+  const ids = {
+    'missing settlement': '2611165349fa99ae',
+    'duplicate settlement': '261116e4255e9962',
+    'fee mismatch': '2611160a9a9b09c4',
+    'amount mismatch': '261116008133c345',
+    'unknown payment': '2611161fc0c57af0',
+    'payout total': '261116c9ac9dcbe8',
+    reversal: '2611167a0b37d9b1',
+    'refund not deducted': '2611160174821f8c',
+  } as const
+  const kinds = Object.keys(ids) as (keyof typeof ids)[]
+  expect(Object.fromEntries(kinds.map((kind) => [kind, differenceId({ ...about, ...rest, kind })]))).toEqual(ids)
 })

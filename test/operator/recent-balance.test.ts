@@ -91,7 +91,7 @@ it('yesterday does not balance where the whole report finds a difference, with t
   await db.query(
     `insert into difference_resolutions
        (mid, difference_id, entry, day, kind, amount_paise, reason, resolved_by, resolved_at)
-     values ($1, '2611170123456789', 1, '2026-11-17', 'sums differ', 5000, 'paid by hand', 'asha', $2)`,
+     values ($1, '2611170123456789', 1, '2026-11-17', 'payout total', 5000, 'paid by hand', 'asha', $2)`,
     [ended, at('2026-11-17')],
   )
   await pay(named, 'D0', '2026-10-05')

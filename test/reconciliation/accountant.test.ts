@@ -64,7 +64,7 @@ beforeAll(async () => {
     [mid, orders.P1, at('2026-10-07')],
   )
   const [book] = (await jsonOn('2026-10-20', '--month', '2026-10')).merchants
-  chargeback = book.differences.find(({ kind }: { kind: string }) => kind === 'taken back').id
+  chargeback = book.differences.find(({ kind }: { kind: string }) => kind === 'reversal').id
   await jsonOn('2026-10-20', 'resolve', '--difference', chargeback, '--reason', 'lost', '--as', 'chargeback')
 })
 

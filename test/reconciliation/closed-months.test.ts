@@ -318,9 +318,9 @@ describe('a closed month', () => {
     ])
     expect({ ...found, differences: told }).toEqual({
       differences: [
-        ['2026-10-05', 46, 'not settled', '200.00', 'string'],
-        ['2026-10-06', 45, 'no known payment', '-200.00', 'object'],
-        ['2026-11-13', 7, 'amount differs', '50.00', 'string'],
+        ['2026-10-05', 46, 'missing settlement', '200.00', 'string'],
+        ['2026-10-06', 45, 'unknown payment', '-200.00', 'object'],
+        ['2026-11-13', 7, 'amount mismatch', '50.00', 'string'],
       ],
       count: 3,
       owed: '50.00',
@@ -331,7 +331,7 @@ describe('a closed month', () => {
     await jsonOn('2026-11-20', 'resolve', '--difference', third.id, '--reason', 'paid by hand')
     const { stdout } = await opsOn('2026-11-21', 'differences')
     expect(stdout).toMatch(
-      /^ {2}47 days: 2026-10-05 not settled \w+: order \w+, the shop's A-17, UTR .+\n.+\n2 open, together 0\.00\n$/m,
+      /^ {2}47 days: 2026-10-05 missing settlement \w+: order \w+, the shop's A-17, UTR .+\n.+\n2 open, together 0\.00\n$/m,
     )
     expect((await opsOn('2026-11-21', 'differences', '--csv')).stdout.split('\n')).toHaveLength(4)
     expect((await opsOn('2026-10-05', 'differences')).stdout).toBe('nothing is open\n')
@@ -417,7 +417,7 @@ describe('a difference that a person has ended', () => {
       const open = (await differencesOn(day)).find((one) => one.orderId === orderId)
       return jsonOn(day, 'resolve', '--difference', open?.id as string, '--reason', reason)
     }
-    expect(await ended('the bank kept it', '2026-10-08')).toMatchObject({ kind: 'fee differs', owed: '9.00' })
+    expect(await ended('the bank kept it', '2026-10-08')).toMatchObject({ kind: 'fee mismatch', owed: '9.00' })
     expect((await bookOn('2026-10-08', OCTOBER)).total).toMatchObject({ resolved: '-9.00', differences: 1 })
     // The file comes again, and says less.
     await undo(short, '2026-10-09')
@@ -430,7 +430,7 @@ describe('a difference that a person has ended', () => {
     expect(await differencesOn('2026-10-09')).toContainEqual(
       expect.objectContaining({
         ...{
-          kind: 'fee differs',
+          kind: 'fee mismatch',
           orderId,
           paid: '200.00',
           settled: '181.00',
@@ -474,26 +474,32 @@ describe('a difference that a person has ended', () => {
         '--by',
         'asha',
       )
-    expect((await resolve('not settled', 'theft')).stderr).toContain(
+    expect((await resolve('missing settlement', 'theft')).stderr).toContain(
       '--as must be chargeback, charge, write-off, bank-error',
     )
-    expect((await resolve('not settled', 'write-off')).stdout).toContain('200.00, is resolved as write-off\n')
-    expect((await resolve('no known payment', 'bank-error')).code).toBe(0)
+    expect((await resolve('missing settlement', 'write-off')).stdout).toContain('200.00, is resolved as write-off\n')
+    expect((await resolve('unknown payment', 'bank-error')).code).toBe(0)
     const resolutions = await jsonOn('2026-10-09', 'resolutions', '--mid', mid)
     const common = { mid, resolvedBy: 'asha', resolvedAt: at('2026-10-08').toISOString() }
     expect(resolutions).toEqual([
       {
-        ...{ ...common, day: '2026-10-05', kind: 'not settled', differenceId: idOf('not settled'), orderId },
-        ...{ merchantOrderId: orderId, as: 'write-off', amount: '-200.00', reason: 'seen: not settled' },
+        ...{
+          ...common,
+          day: '2026-10-05',
+          kind: 'missing settlement',
+          differenceId: idOf('missing settlement'),
+          orderId,
+        },
+        ...{ merchantOrderId: orderId, as: 'write-off', amount: '-200.00', reason: 'seen: missing settlement' },
       },
       {
-        ...{ ...common, day: '2026-10-06', kind: 'no known payment', differenceId: idOf('no known payment') },
+        ...{ ...common, day: '2026-10-06', kind: 'unknown payment', differenceId: idOf('unknown payment') },
         ...{
           orderId: null,
           merchantOrderId: null,
           as: 'bank-error',
           amount: '200.00',
-          reason: 'seen: no known payment',
+          reason: 'seen: unknown payment',
         },
       },
     ])
@@ -502,7 +508,7 @@ describe('a difference that a person has ended', () => {
     expect(csv[0]).toBe(
       'resolved_at,resolved_by,mid,day,kind,difference_id,order_id,merchant_order_id,as,amount,reason',
     )
-    expect(csv[1]).toContain(',write-off,-200.00,seen: not settled')
+    expect(csv[1]).toContain(',write-off,-200.00,seen: missing settlement')
     expect((await bookOn('2026-10-09', OCTOBER)).total).toMatchObject({
       ...{ resolved: '0.00', resolvedPlus: '200.00', resolvedMinus: '-200.00', carriedForward: '0.00' },
     })
@@ -559,9 +565,9 @@ describe('the form of a payout', () => {
     await settle('2026-10-09', 'JN5', { paymentUtr: 'J5' })
     await pay('J6', '2026-10-09')
     const whole = await kindsOf('2026-10-01', '2026-10-31')
-    expect(whole).toEqual(['2026-10-07 sums differ', '2026-10-09 not settled'])
-    expect(await kindsOf('2026-10-07')).toEqual(['2026-10-07 sums differ'])
-    expect(await kindsOf('2026-10-09')).toEqual(['2026-10-09 not settled'])
+    expect(whole).toEqual(['2026-10-07 payout total', '2026-10-09 missing settlement'])
+    expect(await kindsOf('2026-10-07')).toEqual(['2026-10-07 payout total'])
+    expect(await kindsOf('2026-10-09')).toEqual(['2026-10-09 missing settlement'])
     // The payout of the last bank day before the days has turned.
     expect(await kindsOf('2026-10-12')).toEqual([])
     expect(await kindsOf('2026-10-10', '2026-10-12')).toEqual([])
@@ -598,7 +604,9 @@ it('a settlement that was SUCCESS only in an undone file is not reported as take
   await undo(await settle('2026-10-06', 'MN1', { paymentUtr: 'MP1' }), '2026-10-07')
   await settle('2026-10-06', 'MN1', { paymentUtr: 'MP1', status: 'FAILED', importedOn: '2026-10-07' })
   const book = await bookOn('2026-10-08', OCTOBER)
-  expect(book.differences).toMatchObject([{ kind: 'not settled', cause: 'settlement MN1 of 2026-10-06 is FAILED' }])
+  expect(book.differences).toMatchObject([
+    { kind: 'missing settlement', cause: 'settlement MN1 of 2026-10-06 is FAILED' },
+  ])
 })
 
 it('a report as of a day ignores payments, exceptions, imports and undos of later days', async () => {
@@ -632,7 +640,7 @@ it('a report as of a past day ignores bank holidays of which the operator heard 
   // Tuesday's payment was due on Wednesday, which turns out to be a holiday.
   const read = async () => (await bookOn('2026-10-12', [...OCTOBER, '--as-of', '2026-10-08'])).differences
   const made = await read()
-  expect(made).toMatchObject([{ kind: 'not settled', utr: 'NP1' }])
+  expect(made).toMatchObject([{ kind: 'missing settlement', utr: 'NP1' }])
   await db.query(`insert into bank_holiday_changes values ('2026-10-07', 1, 'closed', 'Asha', $1)`, [at('2026-10-09')])
   expect(await read()).toEqual(made)
   const { differences } = (await jsonOn('2026-10-12', ...OCTOBER, '--as-of', '2026-10-09', '--mid', mid)).merchants[0]

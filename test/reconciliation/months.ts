@@ -47,10 +47,10 @@ const PLANTS = {
   11: 'double payment',
   19: 'amount differs',
   23: 'settled later',
-  31: 'settled twice',
-  41: 'not settled',
+  31: 'duplicate settlement',
+  41: 'missing settlement',
   47: 'of the neighbour',
-  59: 'fee differs',
+  59: 'fee mismatch',
   61: 'refund',
   67: 'chargeback',
   71: 'late payment',
@@ -211,7 +211,7 @@ function makeMerchant(ledger: Ledger, { facts, neighbour, count, random }: Makin
     const day = dayAfter(MONTHS[0].from, random(DAYS))
     const due = dueDay(day)
     let plant: Plant = faults && isByRow ? PLANTS[(k % 100) as keyof typeof PLANTS] : undefined
-    if (plant === 'of the neighbour' && file !== 'named') plant = 'not settled'
+    if (plant === 'of the neighbour' && file !== 'named') plant = 'missing settlement'
     if (faults && file === 'named' && plant === undefined && due === CUT.day && cut.length < CUT.rows) {
       plant = 'left out'
       cut.push(day)
@@ -266,7 +266,7 @@ function makeMerchant(ledger: Ledger, { facts, neighbour, count, random }: Makin
     const own = rowOf(utr)
     const found = { orderId, utr, settlementUtr: null, paid: amount, settled: null }
     const pay = (outOn: string | null) => ledger.payments.push({ day, amount, due, outOn, bySums: false })
-    const isUnsettled = (cause: string, kind = 'not settled') => {
+    const isUnsettled = (cause: string, kind = 'missing settlement') => {
       pay(null)
       differ(ledger, { ...found, day, kind, cause })
     }
@@ -279,7 +279,7 @@ function makeMerchant(ledger: Ledger, { facts, neighbour, count, random }: Makin
         settle(row)
         const cause = `exception of ${other.utr}: ${plant}, of order ${orderId}`
         const names = { orderId, utr: other.utr, settlementUtr: row.utr, paid: null, settled: other.gross }
-        differ(ledger, { ...names, day: due, kind: 'no known payment', cause })
+        differ(ledger, { ...names, day: due, kind: 'unknown payment', cause })
         if (!isPaid) break
         settle(own)
         pay(due)
@@ -291,7 +291,7 @@ function makeMerchant(ledger: Ledger, { facts, neighbour, count, random }: Makin
         pay(later)
         break
       }
-      case 'settled twice': {
+      case 'duplicate settlement': {
         settle(own)
         pay(due)
         // Under a name of its own; a file without such names cannot say it.
@@ -304,7 +304,7 @@ function makeMerchant(ledger: Ledger, { facts, neighbour, count, random }: Makin
         })
         break
       }
-      case 'not settled': {
+      case 'missing settlement': {
         const tried = [undefined, 'FAILED', 'PENDING'][Math.floor(k / 100) % 3]
         if (tried) settle({ ...own, status: tried })
         isUnsettled(
@@ -322,15 +322,15 @@ function makeMerchant(ledger: Ledger, { facts, neighbour, count, random }: Makin
         )
         const cause = `no order and no exception of this merchant carries its UTR; order ${orderId} of merchant ${mid} carries its UTR`
         const names = { orderId: null, utr, settlementUtr: own.utr, paid: null, settled: amount }
-        differ(neighbour, { ...names, day: due, kind: 'no known payment', cause })
+        differ(neighbour, { ...names, day: due, kind: 'unknown payment', cause })
         break
       }
-      case 'fee differs': {
+      case 'fee mismatch': {
         settle({ ...own, amount: own.amount - 1 })
         pay(due)
         const [kind, cause] =
           file === 'own'
-            ? ['amount differs', 'the amount is not what was paid, and the file states no fee and tax']
+            ? ['amount mismatch', 'the amount is not what was paid, and the file states no fee and tax']
             : [plant, `the amount with fee ${rupees(fee ?? 0)} and tax ${rupees(tax ?? 0)} is not what was paid`]
         differ(ledger, { ...found, day: due, kind, settlementUtr: own.utr, settled: amount - 1, cause })
         break
@@ -346,13 +346,13 @@ function makeMerchant(ledger: Ledger, { facts, neighbour, count, random }: Makin
         settle(row)
         const names = { orderId, utr, settlementUtr: plant === 'refund' ? `R${utr}` : `${utr}R1`, paid: null }
         const cause = 'the bank has deducted it from a payout: a refund or a chargeback'
-        differ(ledger, { ...names, day: back, kind: 'taken back', settled: -amount, cause })
+        differ(ledger, { ...names, day: back, kind: 'reversal', settled: -amount, cause })
         break
       }
       case 'failed after success':
         settle(own, { stands: false })
         settle({ ...own, status: 'FAILED' }, { knownOn: dueDay(due) })
-        isUnsettled(`settlement ${own.utr} of ${due} was SUCCESS and is FAILED`, 'taken back')
+        isUnsettled(`settlement ${own.utr} of ${due} was SUCCESS and is FAILED`, 'reversal')
         break
       default:
         settle(own)
@@ -375,7 +375,7 @@ function makeMerchant(ledger: Ledger, { facts, neighbour, count, random }: Makin
     }
     const sumsDiffer = (settled: number, cause: string) =>
       differ(ledger, {
-        ...{ day: due, kind: 'sums differ', orderId: null, utr: null, settlementUtr: null },
+        ...{ day: due, kind: 'payout total', orderId: null, utr: null, settlementUtr: null },
         ...{ paid: sum.amount, settled, cause },
       })
     /** The row of `amount`; what the bank kept of it stands apart. */
@@ -416,7 +416,7 @@ function makeMerchant(ledger: Ledger, { facts, neighbour, count, random }: Makin
         settle({ ...row, amount: sum.amount }, { stands: false })
         settle({ ...row, amount: sum.amount, status: 'FAILED' }, { knownOn: dueDay(due) })
         const names = { orderId: null, utr: null, settlementUtr: row.utr, paid: sum.amount, settled: null }
-        differ(ledger, { ...names, day: due, kind: 'taken back', cause: 'the settlement was SUCCESS and is FAILED' })
+        differ(ledger, { ...names, day: due, kind: 'reversal', cause: 'the settlement was SUCCESS and is FAILED' })
         break
       }
       case 'deducted': {
@@ -425,7 +425,7 @@ function makeMerchant(ledger: Ledger, { facts, neighbour, count, random }: Makin
         settle(back)
         const names = { orderId: null, utr: back.utr, settlementUtr: back.utr, paid: null, settled: -20_118 }
         const cause = 'the bank has deducted it, and no order of this merchant carries its UTR'
-        differ(ledger, { ...names, day: due, kind: 'taken back', cause })
+        differ(ledger, { ...names, day: due, kind: 'reversal', cause })
         break
       }
       default:

@@ -353,17 +353,24 @@ function plantsByPayment(maker: Maker) {
   }
   const notSettled = (order: Order, more: Partial<Difference> = {}) =>
     differ({
-      ...{ ...named(order), settled: null, day: order.day, kind: 'not settled', from: dayAfter(order.due) },
+      ...{ ...named(order), settled: null, day: order.day, kind: 'missing settlement', from: dayAfter(order.due) },
       ...{ cause: `no payout row shows its UTR; it was due on ${order.due}`, ...more },
     })
   const takenBack = (order: Order, settlementUtr: string, day: string, more: Partial<Difference> = {}) =>
     differ({
-      ...{ ...named(order), paid: null, settled: -order.amount, settlementUtr, day, kind: 'taken back' },
+      ...{ ...named(order), paid: null, settled: -order.amount, settlementUtr, day, kind: 'reversal' },
       ...{ from: day, cause: TAKEN, ...more },
     })
   const twice = (order: Order, settlementUtr: string, first: string, day: string, more: Partial<Difference> = {}) =>
     differ({
-      ...{ ...named(order), settled: order.amount, settlementUtr, day, kind: 'settled twice', owed: -order.amount },
+      ...{
+        ...named(order),
+        settled: order.amount,
+        settlementUtr,
+        day,
+        kind: 'duplicate settlement',
+        owed: -order.amount,
+      },
       ...{ from: day, cause: `settlement ${first} of ${order.due} has paid it before`, ...more },
     })
   const undeducted = (order: Order, ids: string[], amount: number, day: string, more: Partial<Difference> = {}) =>
@@ -449,7 +456,7 @@ function plantsByPayment(maker: Maker) {
       const history = told.map((one) => `${one} by import of ${one.slice(-10)}`).join(', ')
       takenBack(order, second.stored, lost, { cause: `${TAKEN}; ${history}` })
     },
-    'settled twice'(order) {
+    'duplicate settlement'(order) {
       const first = settle(order)
       const day = later(order.due, random(2) + 1)
       const again = more(order, 'Z', order.amount, day)
@@ -647,9 +654,9 @@ function plantsByPayment(maker: Maker) {
       span('not due yet', order.day, order.due, order.amount)
       const [kind, cause] =
         form === 'own'
-          ? ['amount differs', 'the amount is not what was paid, and the file states no fee and tax']
+          ? ['amount mismatch', 'the amount is not what was paid, and the file states no fee and tax']
           : [
-              'fee differs',
+              'fee mismatch',
               `the amount with fee ${rupees(right.fee ?? 0)} and tax ${rupees(right.tax ?? 0)} is not what was paid`,
             ]
       const about = { ...named(order), settlementUtr: right.utr, settled: order.amount - 100 }
@@ -666,7 +673,7 @@ function plantsByPayment(maker: Maker) {
       const [receivedAt, resolvedOn] = [istMoment(heardOn, '15:00:00'), later(heardOn, 2)]
       except('late payment', order, { utr: order.utr, receivedAt, resolvedOn, madeOn: dayAfter(day, -6) })
       const about = { ...named(order), orderId: null, paid: null, settled: order.amount, settlementUtr: utr }
-      differ({ ...about, day: order.due, kind: 'no known payment', cause: OF_NOBODY, from: order.due, until: heardOn })
+      differ({ ...about, day: order.due, kind: 'unknown payment', cause: OF_NOBODY, from: order.due, until: heardOn })
     },
     'second payment of an order that the merchant keeps'(order) {
       settle(order)
@@ -694,7 +701,7 @@ function plantsByPayment(maker: Maker) {
       const made = own(order, order.amount)
       row(made, { failedOn })
       const cause = `settlement ${made.utr} of ${order.due} was SUCCESS and is FAILED`
-      notSettled(order, { kind: 'taken back', from: failedOn, cause })
+      notSettled(order, { kind: 'reversal', from: failedOn, cause })
     },
     'settlement that was SUCCESS and is FAILED, and is paid again'(order) {
       const [failedOn, again] = [later(order.due, 2), later(order.due, 5)]
@@ -702,7 +709,7 @@ function plantsByPayment(maker: Maker) {
       row(made, { failedOn })
       row(more(order, 'G', order.amount, again))
       const cause = `settlement ${made.utr} of ${order.due} was SUCCESS and is FAILED`
-      notSettled(order, { kind: 'taken back', from: failedOn, until: again, cause })
+      notSettled(order, { kind: 'reversal', from: failedOn, until: again, cause })
       span('failed until paid again', order.day, again, order.amount)
     },
     'payment that has failed after its success'(order) {
@@ -746,7 +753,7 @@ function plantsByPayment(maker: Maker) {
       settled: second.amount,
     }
     const cause = `exception of ${second.utr}: double payment, of order ${order.orderId}`
-    differ({ ...about, day: order.due, kind: 'no known payment', cause, from: order.due, resolvedFrom })
+    differ({ ...about, day: order.due, kind: 'unknown payment', cause, from: order.due, resolvedFrom })
   }
   function fail(order: Order, resolvedOn = LAST_WORD) {
     const receivedAt = new Date(order.at.getTime() + 30_000)
@@ -758,7 +765,7 @@ function plantsByPayment(maker: Maker) {
     const made = own(other, other.amount)
     if (isNew) row(made)
     const about = { orderId: null, utr: other.utr, settlementUtr: made.utr, paid: null, settled: other.amount }
-    differ({ ...about, day: order.due, kind: 'no known payment', cause: OF_NOBODY, from: order.due, ...more })
+    differ({ ...about, day: order.due, kind: 'unknown payment', cause: OF_NOBODY, from: order.due, ...more })
   }
   return { plants, settle, notSettled, own }
 }
@@ -831,7 +838,7 @@ function plantsBySums(maker: Maker) {
     const by = `${rupees(Math.abs(settled - expected))} ${settled > expected ? 'more' : 'less'} than the payments of ${days}`
     const cause = settled === 0 ? `nothing was settled of the payments of ${days}` : by
     differ({
-      ...{ day, kind: 'sums differ', paid: expected, settled, from: dayAfter(day) },
+      ...{ day, kind: 'payout total', paid: expected, settled, from: dayAfter(day) },
       ...{ cause: likely === '' ? cause : `${cause}; likely ${likely}`, ...more },
     })
   }
@@ -840,7 +847,7 @@ function plantsBySums(maker: Maker) {
   const ofNobody = (day: string, utr: string, amount: number) => {
     negative(day, utr, amount)
     differ({
-      ...{ day, kind: 'taken back', utr, settlementUtr: utr, paid: null, settled: -amount, owed: amount },
+      ...{ day, kind: 'reversal', utr, settlementUtr: utr, paid: null, settled: -amount, owed: amount },
       ...{ cause: TAKEN_OF_NOBODY, from: day },
     })
   }
@@ -849,7 +856,7 @@ function plantsBySums(maker: Maker) {
     const { row: made, stored } = back(order, 'CB', amount, day)
     row(made)
     differ({
-      ...{ day, kind: 'taken back', orderId, utr, settlementUtr: stored, paid: null, settled: -amount, cause: TAKEN },
+      ...{ day, kind: 'reversal', orderId, utr, settlementUtr: stored, paid: null, settled: -amount, cause: TAKEN },
       ...{ from: day, until: won ?? ALWAYS },
     })
     if (won === undefined) return
@@ -879,7 +886,7 @@ function plantsBySums(maker: Maker) {
     differ({
       ...{
         day: order.day,
-        kind: 'not settled',
+        kind: 'missing settlement',
         orderId: order.orderId,
         utr: order.utr,
         paid: order.amount,
@@ -942,7 +949,7 @@ function plantsBySums(maker: Maker) {
       plant(payout, [next]) {
         const about = { day: payout.day, settlementUtr: payout.row.utr, paid: payout.paid, settled: null }
         const cause = 'the settlement was SUCCESS and is FAILED'
-        differ({ ...about, kind: 'taken back', cause, from: next.day })
+        differ({ ...about, kind: 'reversal', cause, from: next.day })
         return { story: { failedOn: next.day } }
       },
     },
@@ -958,7 +965,7 @@ function plantsBySums(maker: Maker) {
       plant(payout, [next]) {
         const about = { day: payout.day, settlementUtr: payout.row.utr, paid: payout.paid, settled: null }
         const cause = 'the settlement was SUCCESS and is FAILED'
-        differ({ ...about, kind: 'taken back', cause, from: next.day })
+        differ({ ...about, kind: 'reversal', cause, from: next.day })
         next.total += payout.paid
         sumsDiffer(next, next.paid + payout.paid)
         return { story: { failedOn: next.day } }
@@ -1064,7 +1071,7 @@ function plantsBySums(maker: Maker) {
         const id = refund(second, second.amount, next.day, { reference, counts: false })
         negative(third.day, reference, second.amount)
         differ({
-          ...{ day: third.day, kind: 'taken back', orderId: second.orderId, utr: second.utr, settlementUtr: reference },
+          ...{ day: third.day, kind: 'reversal', orderId: second.orderId, utr: second.utr, settlementUtr: reference },
           ...{ paid: null, settled: -second.amount, cause: `refund ${id} of a double payment`, from: third.day },
         })
         return asPaid()
@@ -1096,7 +1103,7 @@ function plantsBySums(maker: Maker) {
         differ({
           ...{
             day: payout.day,
-            kind: 'no known payment',
+            kind: 'unknown payment',
             orderId,
             utr,
             settlementUtr: utr,
@@ -1136,7 +1143,7 @@ function plantsBySums(maker: Maker) {
         const again = more(orderOf(payout), 'Z', amount, third.day)
         row(again)
         differ({
-          ...{ day: third.day, kind: 'settled twice', orderId, utr, settlementUtr: again.utr, paid: amount },
+          ...{ day: third.day, kind: 'duplicate settlement', orderId, utr, settlementUtr: again.utr, paid: amount },
           ...{ settled: amount, owed: -amount, from: third.day, cause: `the sum of ${payout.day} has paid it before` },
         })
         return asPaid()
@@ -1180,7 +1187,7 @@ function plantsBySums(maker: Maker) {
         const cause = `settlement ${own(order, order.amount).utr} of ${order.due} has paid it before`
         const { orderId, utr, amount } = order
         const about = { orderId, utr, settlementUtr: again.utr, paid: amount, settled: amount, owed: -amount }
-        differ({ ...about, day: next.day, kind: 'settled twice', cause, from: next.day })
+        differ({ ...about, day: next.day, kind: 'duplicate settlement', cause, from: next.day })
         return asPaid()
       },
     },

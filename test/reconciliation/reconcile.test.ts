@@ -88,7 +88,15 @@ describe('a payment', () => {
     expect(endOf(findings)).toMatchObject({ balances: false, sums: { awaited: 200_00, differences: 1 } })
     expect(await differencesOf('2026-11-13', '2026-11-13', '2026-11-17')).toEqual([
       {
-        ...{ type: 'difference', mid, day: '2026-11-13', kind: 'not settled', orderId, utr: 'P1', settlementUtr: null },
+        ...{
+          type: 'difference',
+          mid,
+          day: '2026-11-13',
+          kind: 'missing settlement',
+          orderId,
+          utr: 'P1',
+          settlementUtr: null,
+        },
         ...{
           merchantOrderId: orderId,
           paid: 200_00,
@@ -115,7 +123,7 @@ describe('a payment', () => {
     expect(await differencesOf('2026-10-01', '2026-10-31')).toEqual([])
     expect(await differencesOf('2026-11-10')).toMatchObject([
       {
-        ...{ day: '2026-11-10', kind: 'settled twice', orderId, utr: 'P1', settlementUtr: 'N2', paid: 200_00 },
+        ...{ day: '2026-11-10', kind: 'duplicate settlement', orderId, utr: 'P1', settlementUtr: 'N2', paid: 200_00 },
         ...{ settled: 200_00, cause: 'settlement N1 of 2026-10-02 has paid it before' },
       },
     ])
@@ -125,7 +133,7 @@ describe('a payment', () => {
     await pay('P1', at('2026-11-09'))
     await settle('N1', at('2026-11-10'), { paymentUtr: 'P1' })
     await settle('E1', at('2026-11-11'), { paymentUtr: 'P1', amount: '-200' })
-    const takenBack = { kind: 'taken back', utr: 'P1', owed: 200_00 }
+    const takenBack = { kind: 'reversal', utr: 'P1', owed: 200_00 }
     expect(await differencesOf('2026-11-01', '2026-11-30')).toMatchObject([{ ...takenBack, settlementUtr: 'E1' }])
     await settle('N2', at('2026-12-12'), { paymentUtr: 'P1' })
     expect(await differencesOf('2026-11-01', '2026-12-31', '2027-01-15')).toEqual([])
@@ -144,7 +152,9 @@ describe('a payment', () => {
     await pay('P1', at('2026-11-09'))
     await settle('N1', at('2026-11-10'), { paymentUtr: 'P1' })
     await settle('N2', at('2026-11-10', '18:00:00'), { paymentUtr: 'P1' })
-    expect(await differencesOf('2026-11-01', '2026-11-30')).toMatchObject([{ kind: 'settled twice', owed: -200_00 }])
+    expect(await differencesOf('2026-11-01', '2026-11-30')).toMatchObject([
+      { kind: 'duplicate settlement', owed: -200_00 },
+    ])
     await settle('E1', at('2026-11-12'), { paymentUtr: 'P1', amount: '-200' })
     const findings = await find('2026-11-01', '2026-11-30')
     expect(endOf(findings)).toMatchObject({ balances: true, sums: { differences: 0, carried: 0 } })
@@ -157,8 +167,8 @@ describe('a payment', () => {
     await pay('P2', at('2026-11-11'))
     await settle('N1', at('2026-11-09'), { paymentUtr: 'P1' })
     await settle('N2', at('2026-11-10', '12:00:00'), { paymentUtr: 'P2' })
-    const early = { day: '2026-11-09', kind: 'no known payment', orderId: null, settlementUtr: 'N1' }
-    const unsettled = { day: '2026-11-11', kind: 'not settled', orderId, settlementUtr: null }
+    const early = { day: '2026-11-09', kind: 'unknown payment', orderId: null, settlementUtr: 'N1' }
+    const unsettled = { day: '2026-11-11', kind: 'missing settlement', orderId, settlementUtr: null }
     expect(await differencesOf('2026-11-01', '2026-11-30')).toMatchObject([early, unsettled])
     expect(await differencesOf('2026-11-09', '2026-11-10')).toMatchObject([early])
     expect(await differencesOf('2026-11-11', '2026-11-30')).toMatchObject([unsettled])
@@ -175,7 +185,7 @@ describe('a payment', () => {
     const orderId = await pay('P1', at('2026-11-09'))
     const exceptionId = await except('failure after success', 'P1', orderId, at('2026-11-09'))
     const found = {
-      kind: 'not settled',
+      kind: 'missing settlement',
       orderId,
       cause: expect.stringMatching(`^exception ${exceptionId}: failure after success(; settlement .* carries it)?$`),
       exceptionId,
@@ -216,13 +226,17 @@ describe('a settlement of no known payment', () => {
     await settle('N2', at('2026-11-10'), { paymentUtr: 'X1' })
     await settle('N3', at('2026-11-20'), { paymentUtr: 'X1', amount: '1' })
     await settle('X2', at('2026-11-10'), { amount: '200', fee: '0.01' })
-    const excused = { settlementUtr: 'N1', kind: 'no known payment', resolution: 'refunded, RRN 1' }
-    const second = { kind: 'settled twice', cause: 'settlement N1 of 2026-11-10 has paid it before', resolution: null }
-    const tooMuch = { settlementUtr: 'X2', kind: 'no known payment', settled: 200_01, resolution: null }
+    const excused = { settlementUtr: 'N1', kind: 'unknown payment', resolution: 'refunded, RRN 1' }
+    const second = {
+      kind: 'duplicate settlement',
+      cause: 'settlement N1 of 2026-11-10 has paid it before',
+      resolution: null,
+    }
+    const tooMuch = { settlementUtr: 'X2', kind: 'unknown payment', settled: 200_01, resolution: null }
     expect(await differencesOf('2026-11-09', '2026-11-10')).toMatchObject([
+      { ...second, settlementUtr: 'N2' },
       excused,
       tooMuch,
-      { ...second, settlementUtr: 'N2' },
     ])
     expect(endOf(await find('2026-11-09', '2026-11-10'))).toMatchObject({ balances: false, sums: { differences: 2 } })
     // Nor is it excused again by asking for later days alone.
@@ -303,7 +317,15 @@ describe('a settlement file of sums', () => {
     await settle('OUT3', at(MONDAY), { amount: '399.99' })
     expect(await differencesOf('2026-11-13', MONDAY)).toEqual([
       {
-        ...{ type: 'difference', mid, day: MONDAY, kind: 'sums differ', orderId: null, utr: null, settlementUtr: null },
+        ...{
+          type: 'difference',
+          mid,
+          day: MONDAY,
+          kind: 'payout total',
+          orderId: null,
+          utr: null,
+          settlementUtr: null,
+        },
         ...{ paid: 600_00, settled: 599_99, owed: 1, exceptionId: null, resolution: null, entries: 0 },
         ...{ merchantOrderId: null, id: expect.stringMatching(/^261116[0-9a-f]{10}$/) },
         cause: '0.01 less than the payments of 2026-11-13 to 2026-11-15',
@@ -326,9 +348,7 @@ describe('a settlement file of sums', () => {
        values ($1, 'OUT1', 20000, 'BRN', 'SUCCESS', $2, $2, $2, 1, false)`,
       [mid, at('2026-11-13')],
     )
-    expect(await differencesOf('2026-11-13')).toMatchObject([
-      { kind: 'taken back', settlementUtr: 'OUT1', paid: 200_00 },
-    ])
+    expect(await differencesOf('2026-11-13')).toMatchObject([{ kind: 'reversal', settlementUtr: 'OUT1', paid: 200_00 }])
     await settle('OUT2', at('2026-11-13'))
     expect(await differencesOf('2026-11-13')).toEqual([])
   })
@@ -348,7 +368,7 @@ describe('a settlement file of sums', () => {
     await settle('OUT2', at('2026-11-13'), { amount: '390' })
     await db.query(`update settlements set account = 'setu:acme' where mid = $1 and utr = 'OUT1'`, [mid])
     expect(await differencesOf('2026-11-13')).toMatchObject([
-      { kind: 'sums differ', paid: 400_00, settled: 390_00, cause: '10.00 less than the payments of 2026-11-12' },
+      { kind: 'payout total', paid: 400_00, settled: 390_00, cause: '10.00 less than the payments of 2026-11-12' },
     ])
     await db.query(`update settlements set amount_paise = 19500 where mid = $1 and utr = 'OUT1'`, [mid])
     const [ofDirect, ofSetu] = await differencesOf('2026-11-13')
@@ -390,7 +410,7 @@ describe('settlements are compared payment by payment', () => {
     await pay('P2', at('2026-11-12'))
     await settle('P1', at('2026-11-27'))
     expect(await fileOf('2026-11-09', '2026-11-13')).toEqual(['by payment'])
-    expect(await differencesOf('2026-11-09', '2026-11-13')).toMatchObject([{ kind: 'not settled', utr: 'P2' }])
+    expect(await differencesOf('2026-11-09', '2026-11-13')).toMatchObject([{ kind: 'missing settlement', utr: 'P2' }])
   })
 
   it('settlements are not compared by payment because a failed settlement names a payment', async () => {
@@ -481,7 +501,7 @@ describe('ops reconcile', () => {
     expect(text).toMatch(
       /^2026-10-06 +0\.00 +0\.00 +44,65,274\.46 .* -44,65,274\.46 +12,345\.60 +12,34,567\.00 +32,18,361\.86 /m,
     )
-    const [, id = ''] = /sums differ (\w{16})/.exec(text) ?? []
+    const [, id = ''] = /payout total (\w{16})/.exec(text) ?? []
     for (const args of [
       [...days, '--json'],
       [...days, '--csv'],
@@ -502,7 +522,7 @@ describe('ops reconcile', () => {
   })
 
   it('ops reconcile --csv keeps the digits of a difference’s and an exception’s id, even of an id like 12e34', async () => {
-    const about = { mid, day: '2026-09-15', kind: 'not settled', orderId: null, settlementUtr: null } as const
+    const about = { mid, day: '2026-09-15', kind: 'missing settlement', orderId: null, settlementUtr: null } as const
     const unknown = { paid: null, settled: null, exceptionId: null, resolution: null }
     const idOf = (utr: string) => differenceId({ ...about, ...unknown, utr })
     // Of sixty ids one is digits alone, or digits and an e.

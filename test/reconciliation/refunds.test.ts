@@ -105,7 +105,7 @@ describe('a refund that the bank deducts by a row', () => {
     await settle('P1R1', at(FRIDAY), { amount: '-50', paymentUtr: 'P1' })
     await settle('ARN1', at(FRIDAY, '13:00:00'), { amount: '-50', paymentUtr: 'P1' })
     const { differences, sums } = await report()
-    expect(differences).toMatchObject([{ kind: 'taken back', settlementUtr: 'P1R1', owed: 50_00, orderId }])
+    expect(differences).toMatchObject([{ kind: 'reversal', settlementUtr: 'P1R1', owed: 50_00, orderId }])
     expect(sums.carried).toBe(50_00)
   })
 
@@ -115,7 +115,7 @@ describe('a refund that the bank deducts by a row', () => {
     const id = await refund({ orderId, utr: 'P1', rupees: 50, reference: 'ARN1' }, at(THURSDAY), at(THURSDAY))
     await settle('ARN1', at(FRIDAY), { amount: '-55', paymentUtr: 'P1' })
     const { differences, sums } = await report()
-    expect(differences).toMatchObject([{ kind: 'taken back', owed: 5_00, cause: `refund ${id} is of another amount` }])
+    expect(differences).toMatchObject([{ kind: 'reversal', owed: 5_00, cause: `refund ${id} is of another amount` }])
     expect(sums.carried).toBe(5_00)
   })
 
@@ -167,7 +167,7 @@ describe('a deduction that names nothing', () => {
   it('a row of the amount of two refunds belongs to neither, since nothing says which one it deducts', async () => {
     await refundEach([50, WEDNESDAY], [50, WEDNESDAY])
     await settle('D1', at(THURSDAY), { amount: '-50' })
-    expect(await kindsOf()).toEqual(['refund not deducted', 'refund not deducted', 'taken back'])
+    expect(await kindsOf()).toEqual(['refund not deducted', 'refund not deducted', 'reversal'])
   })
 })
 
@@ -250,7 +250,7 @@ describe('a refund that no row deducts', () => {
     await refund({ orderId: whole, utr: 'P1' }, at(WEDNESDAY), at(WEDNESDAY))
     await refund({ orderId: part, utr: 'P2', rupees: 50 }, at(WEDNESDAY), at(WEDNESDAY))
     const { differences, owed, sums } = await report()
-    expect(differences).toMatchObject([{ kind: 'not settled', utr: 'P2', paid: 150_00 }])
+    expect(differences).toMatchObject([{ kind: 'missing settlement', utr: 'P2', paid: 150_00 }])
     expect(differences[0]?.cause).toContain('50.00 of it went back')
     // Of the three payments one is settled, and nothing is awaited of what went back.
     expect([sums.carried, sums.awaited]).toEqual([owed, 150_00])
@@ -291,7 +291,7 @@ describe('a payout by sums', () => {
     const { differences, sums } = await report()
     expect(differences).toMatchObject([
       {
-        ...{ kind: 'sums differ', day: THURSDAY, paid: 550_00, settled: 600_00, owed: -50_00 },
+        ...{ kind: 'payout total', day: THURSDAY, paid: 550_00, settled: 600_00, owed: -50_00 },
         cause: `50.00 more than the payments of ${WEDNESDAY}, less refunds of 50.00; likely refund ${id} (of 50.00, not deducted)`,
       },
     ])
@@ -304,7 +304,7 @@ describe('a payout by sums', () => {
     const id = await refund({ orderId, utr: 'P1', rupees: 50 }, at(WEDNESDAY), at(WEDNESDAY))
     await settle('N1', at(THURSDAY), { amount: '200' })
     expect((await report(WEDNESDAY, THURSDAY, FRIDAY)).differences).toMatchObject([
-      { kind: 'sums differ', day: THURSDAY, cause: expect.stringContaining(`likely refund ${id}`) },
+      { kind: 'payout total', day: THURSDAY, cause: expect.stringContaining(`likely refund ${id}`) },
     ])
     await settle('N2', at(FRIDAY), { amount: '350' })
     expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0 } })
@@ -324,7 +324,7 @@ describe('a payout by sums', () => {
     )
     await settle('N1', at(THURSDAY), { amount: '450' })
     expect((await report()).differences).toMatchObject([
-      { kind: 'sums differ', cause: `50.00 more than the payments of ${WEDNESDAY}` },
+      { kind: 'payout total', cause: `50.00 more than the payments of ${WEDNESDAY}` },
     ])
   })
 })
@@ -358,9 +358,9 @@ describe('a double payment', () => {
     const after = await report(WEDNESDAY, SATURDAY, '2099-01-01')
     expect(after).toMatchObject({ balances: true, sums: { refunded: 0, gross: 200_00, carried: 0 } })
     expect(after.differences).toMatchObject([
-      { kind: 'no known payment' },
+      { kind: 'unknown payment' },
       {
-        kind: 'taken back',
+        kind: 'reversal',
         resolution: `refund ${made.refundId}`,
         cause: `refund ${made.refundId} of a double payment`,
       },

@@ -201,7 +201,7 @@ describe('an RRN that is padded with zeros to 16 digits', () => {
       (await ops(['reconcile', '--from', '2026-11-17', '--to', '2026-11-26', '--mid', mid, '--json'])).stdout,
     ).merchants[0]
     const kinds = differences.map(({ kind }: { kind: string }) => kind)
-    expect(kinds).not.toContain('taken back')
+    expect(kinds).not.toContain('reversal')
   })
 })
 

@@ -3,13 +3,13 @@ import type { Paise } from '../../platform/money.ts'
 import { dayText } from '../../platform/time.ts'
 
 export type DifferenceKind =
-  | 'not settled'
-  | 'settled twice'
-  | 'fee differs'
-  | 'amount differs'
-  | 'no known payment'
-  | 'sums differ'
-  | 'taken back'
+  | 'missing settlement'
+  | 'duplicate settlement'
+  | 'fee mismatch'
+  | 'amount mismatch'
+  | 'unknown payment'
+  | 'payout total'
+  | 'reversal'
   | 'refund not deducted'
   | 'fee above the contract'
 
@@ -60,11 +60,27 @@ export type Unnamed = Omit<Difference, 'id' | 'owed' | 'entries'>
 export const isBesideLedger = ({ kind }: Pick<Difference, 'kind'>): boolean => kind === 'fee above the contract'
 
 /**
+ * The former name of each kind, which its ids hash: stored resolutions and the items of closed months name differences by their ids.
+ */
+const HASHED_AS: Record<DifferenceKind, string> = {
+  'missing settlement': 'not settled',
+  'duplicate settlement': 'settled twice',
+  'fee mismatch': 'fee differs',
+  'amount mismatch': 'amount differs',
+  'unknown payment': 'no known payment',
+  'payout total': 'sums differ',
+  reversal: 'taken back',
+  'refund not deducted': 'refund not deducted',
+  'fee above the contract': 'fee above the contract',
+}
+
+/**
  * Names a difference by 16 hex digits: its day as yymmdd, and ten of a hash of what it is about. The same difference has the
  * same name in every report.
  */
 export function differenceId({ mid, day, kind, utr, settlementUtr, account }: Omit<Unnamed, 'cause'>): string {
-  const about = JSON.stringify([mid, day, kind, utr, settlementUtr, ...(account === undefined ? [] : [account])])
+  const of = account === undefined ? [] : [account]
+  const about = JSON.stringify([mid, day, HASHED_AS[kind], utr, settlementUtr, ...of])
   const hash = createHash('sha256').update(about).digest('hex').slice(0, 10)
   return `${day.replaceAll('-', '').slice(2)}${hash}`
 }
@@ -77,4 +93,4 @@ export function dayOfDifference(id: string): string | undefined {
 
 /** What the bank owes by a difference, in paise: of a payment that is settled twice it owes less by the whole second settlement. */
 export const owedBy = ({ kind, paid, settled }: Pick<Difference, 'kind' | 'paid' | 'settled'>): Paise =>
-  (kind === 'settled twice' ? 0 : (paid ?? 0)) - (settled ?? 0)
+  (kind === 'duplicate settlement' ? 0 : (paid ?? 0)) - (settled ?? 0)

@@ -128,7 +128,7 @@ function judgeUnsettled({ payment, rows, failure, ...item }: Item, back: Paise, 
   if (!judging.isJudged(day) || (!isByPayment && failure?.resolution == null)) return []
   const tried = rows.findLast(({ status }) => status !== 'SUCCESS')
   const isTakenBack = tried?.status === 'FAILED' && tried.wasPaidOut
-  const kind = isTakenBack ? 'taken back' : 'not settled'
+  const kind = isTakenBack ? 'reversal' : 'missing settlement'
   const cause = `${ownCause()}${spellBack(back)}`
   return [{ ...differenceOf(item, { day, orderId, exception: failure }), kind, paid: amount - back, cause }]
 
@@ -162,14 +162,14 @@ function judgeSettlement(
   const isAgain = due !== undefined && bankDayFrom(day) > due && isPaidInSum(payment?.account ?? null, due)
   if (isAgain || (first !== undefined && first !== row)) {
     const cause = isAgain ? `the sum of ${due}` : `settlement ${first?.utr} of ${first?.day}`
-    return { ...about, kind: 'settled twice', resolution: null, cause: `${cause} has paid it before${went}` }
+    return { ...about, kind: 'duplicate settlement', resolution: null, cause: `${cause} has paid it before${went}` }
   }
   if (payment === undefined) {
     // A resolution covers the money of its exception once.
     const isCovered = told !== undefined && gross <= told.amount
     return {
       ...about,
-      kind: 'no known payment',
+      kind: 'unknown payment',
       resolution: isCovered ? about.resolution : null,
       cause: spellTold(told),
     }
@@ -177,9 +177,9 @@ function judgeSettlement(
   if (gross === payment.amount - netted) return undefined
   const [kind, cause]: [DifferenceKind, string] =
     fee === null && tax === null
-      ? ['amount differs', 'the amount is not what was paid, and the file states no fee and tax']
+      ? ['amount mismatch', 'the amount is not what was paid, and the file states no fee and tax']
       : [
-          'fee differs',
+          'fee mismatch',
           `the amount with fee ${toDecimalText(fee ?? 0)} and tax ${toDecimalText(tax ?? 0)} is not what was paid`,
         ]
   return { ...about, kind, cause: `${cause}${went}` }
@@ -203,7 +203,7 @@ function judgeDeduction(
   const ids = refunds.map(({ refundId }) => refundId).join(', ')
   const about = {
     ...differenceOf(item, { day, orderId: payment?.orderId ?? refund?.orderId ?? null, exception: undefined }),
-    ...{ kind: 'taken back' as const, utr: refund?.utr ?? item.utr, settlementUtr, settled: gross },
+    ...{ kind: 'reversal' as const, utr: refund?.utr ?? item.utr, settlementUtr, settled: gross },
   }
   if (refund?.isOfSecond) {
     // The settlement of the second payment has ended with its exception.

@@ -103,8 +103,8 @@ async function tellElsewhere({ client, mid, known }: Ledger, differences: Unname
     return rows.map(({ utr, text }) => [`${sought} ${utr}`, text])
   }
   const texts = new Map([
-    ...(await read('not settled', SETTLED_ELSEWHERE)),
-    ...(await read('no known payment', PAID_ELSEWHERE)),
+    ...(await read('missing settlement', SETTLED_ELSEWHERE)),
+    ...(await read('unknown payment', PAID_ELSEWHERE)),
   ])
   if (texts.size === 0) return differences
   return differences.map((one) => {

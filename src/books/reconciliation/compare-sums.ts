@@ -46,11 +46,11 @@ export async function compareSums(
     const likely = spellLikely(all.filter(isOfPayout), undeducted.filter(isOfPayout), settled - paid)
     const cause = `${causeOfSums(payout, bankDays)}${likely}`
     const of = { ...none, settlementUtr: null, ...(account !== null && { account }) }
-    return { ...of, day, kind: 'sums differ', paid, settled, cause }
+    return { ...of, day, kind: 'payout total', paid, settled, cause }
   })
   const returned = takenBack.filter(isAsked).map(({ day, utr, gross }): Unnamed => {
     const of = { ...none, day, settlementUtr: utr, paid: gross, settled: null }
-    return { ...of, kind: 'taken back', cause: 'the settlement was SUCCESS and is FAILED' }
+    return { ...of, kind: 'reversal', cause: 'the settlement was SUCCESS and is FAILED' }
   })
   return [...differences, ...returned]
 }

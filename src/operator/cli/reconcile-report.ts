@@ -82,7 +82,7 @@ function spellOrder({ orderId, merchantOrderId }: WithMerchantOrderId<{ orderId:
   return isOwn ? `${orderId}, the shop's ${merchantOrderId}` : orderId || null
 }
 
-/** `2026-11-03 settled twice 261103…: order 019a…, the shop's 1001, UTR 5235…, settlement N12, paid 200.00, settled 200.00: settlement N11 has paid it before` */
+/** `2026-11-03 duplicate settlement 261103…: order 019a…, the shop's 1001, UTR 5235…, settlement N12, paid 200.00, settled 200.00: settlement N11 has paid it before` */
 export function spellDifference(difference: WithMerchantOrderId<Difference>): string {
   const { id, day, kind, utr, settlementUtr, paid, settled } = difference
   const facts = {
