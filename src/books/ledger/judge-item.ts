@@ -1,7 +1,6 @@
 import { type Paise, toDecimalText } from '../../platform/money.ts'
 import type { BankDays } from './bank-days.ts'
-import { type DifferenceKind, owedBy, type Unnamed } from './differences.ts'
-import { type FeeContract, judgeFee } from './judge-fee.ts'
+import { type DiscrepancyKind, type Finding, owedBy } from './discrepancies.ts'
 import type { MatchedDeductions, SuccessfulRefund } from './match-deductions.ts'
 
 /** Time by which a settlement may seem to come before its payment: it may be dated by its day alone. */
@@ -12,7 +11,7 @@ export type ItemRow = {
   utr: string
   day: string
   at: Date
-  account: string | null
+  acquirer: string | null
   status: 'SUCCESS' | 'PENDING' | 'FAILED'
   /** Whether its amount is negative. */
   isDeduction: boolean
@@ -39,12 +38,12 @@ export type ItemException = {
 export type Item = {
   mid: string
   utr: string
-  payment: { orderId: string; day: string; at: Date; account: string; amount: Paise } | undefined
+  payment: { orderId: string; day: string; at: Date; acquirer: string; amount: Paise } | undefined
   /** Oldest first. */
   rows: readonly ItemRow[]
   /** Refunds of the payment, oldest first. */
   refunds: readonly SuccessfulRefund[]
-  /** For an item without a payment: the report of money that was not taken for one. */
+  /** The report of money that was not taken for a payment, or of a duplicate payment. */
   exception: ItemException | undefined
   /** The bank's word that the payment has failed after all. */
   failure: ItemException | undefined
@@ -55,26 +54,17 @@ export type Judging = MatchedDeductions &
   Pick<BankDays, 'bankDayFrom' | 'nextBankDay'> & {
     /** Whether the bank had to pay out by now what was paid on the day. */
     isJudged: (day: string) => boolean
-    formOf: (account: string | null, bankDay: string) => PayoutForm
-    /** Whether the sum that was paid out on the bank day has paid, too, what a later row names. */
-    isPaidInSum: (account: string | null, bankDay: string) => boolean
-    /** How many payments the sum of a payout is for. */
-    countOf: (account: string | null, bankDay: string) => number
-    /** Newest first. */
-    contracts: readonly FeeContract[]
+    formOf: (acquirer: string | null, bankDay: string) => PayoutForm
   }
 
 /** How the rows of one bank day speak of payments: each names its own, or one row is the sum of many. */
 export type PayoutForm = 'by payment' | 'by sums'
 
-type Fault = Unnamed & { row: ItemRow }
-
 /**
- * The differences of one item: its movements are walked in the order of their days, and a row that is equal and opposite to an
- * open fault of the item ends that fault. What is left stays apart. A row dated more than a day before its payment is not of
- * the payment.
+ * The discrepancies of one item. A row that is equal and opposite to an earlier discrepancy of the item clears it. A row dated more
+ * than a day before its payment is not of the payment.
  */
-export function judgeItem(item: Item, judging: Judging): Unnamed[] {
+export function judgeItem(item: Item, judging: Judging): Finding[] {
   const { payment, rows } = item
   if (payment === undefined) return judgeRows(item, judging)
   const isEarly = ({ at }: ItemRow) => at.getTime() < payment.at.getTime() - SETTLED_BEFORE_MS
@@ -84,57 +74,50 @@ export function judgeItem(item: Item, judging: Judging): Unnamed[] {
   return [...judgeRows({ ...item, payment: undefined, refunds: [], rows: early }, judging), ...judgeRows(own, judging)]
 }
 
-function judgeRows(item: Item, judging: Judging): Unnamed[] {
+function judgeRows(item: Item, judging: Judging): Finding[] {
   const successful = item.rows.filter(({ status }) => status === 'SUCCESS')
   const settled = successful.filter(({ isDeduction }) => !isDeduction)
   const withoutRow = item.refunds.filter(({ refundId }) => !judging.rowOf.has(refundId))
   const netted = sumOf(withoutRow.filter(({ refundId }) => judging.netted.has(refundId)))
   const undeducted = withoutRow.filter(({ refundId }) => !judging.netted.has(refundId))
   const back = sumOf(undeducted)
-  const faults: Fault[] = []
+  const found: Finding[] = []
   for (const row of successful) {
-    const fault = row.isDeduction
+    const finding = row.isDeduction
       ? judgeDeduction(item, row, judging)
       : judgeSettlement(item, row, { settled, netted, back }, judging)
-    if (fault === undefined) continue
-    const ended = faults.findLastIndex(
-      (open) => open.resolution === null && fault.resolution === null && owedBy(open) === -owedBy(fault),
+    if (finding === undefined) continue
+    const cleared = found.findLastIndex(
+      (open) => open.resolution === null && finding.resolution === null && owedBy(open) === -owedBy(finding),
     )
-    if (ended >= 0) faults.splice(ended, 1)
-    else faults.push({ ...fault, row })
+    if (cleared >= 0) found.splice(cleared, 1)
+    else found.push(finding)
   }
-  const { mid, utr } = item
-  const payment = item.payment && { ...item.payment, utr }
-  const fees = settled.flatMap((row, at) => {
-    const isJudged = payment === undefined ? isPartOfSum(item, row, judging) : at === 0
-    const count = payment === undefined ? judging.countOf(row.account, judging.bankDayFrom(row.day)) : 1
-    return (isJudged && judgeFee({ ...row, mid }, payment, count, judging.contracts)) || []
-  })
   const history =
     successful.length > 2 && successful.some(({ isDeduction }) => isDeduction) ? `; ${spellRows(successful)}` : ''
   return [
     ...(settled.length === 0 ? judgeUnsettled(item, back, judging) : []),
-    ...faults.map(({ row: _, ...fault }) => ({ ...fault, cause: `${fault.cause}${history}` })),
-    ...fees,
+    ...found.map((one) => ({ ...one, cause: `${one.cause}${history}` })),
     ...judgeUndeducted(item, settled, undeducted, judging),
   ]
 }
 
 /** A payment that no row has settled. Of what went back before it was settled nothing is owed. */
-function judgeUnsettled({ payment, rows, failure, ...item }: Item, back: Paise, judging: Judging): Unnamed[] {
+function judgeUnsettled({ payment, rows, failure, exception, ...item }: Item, back: Paise, judging: Judging): Finding[] {
   if (payment === undefined || payment.amount === back) return []
-  const { orderId, day, account, amount } = payment
-  const isByPayment = judging.formOf(account, judging.nextBankDay(day)) === 'by payment'
+  const { orderId, day, acquirer, amount } = payment
+  const isByPayment = judging.formOf(acquirer, judging.nextBankDay(day)) === 'by payment'
   if (!judging.isJudged(day) || (!isByPayment && failure?.resolution == null)) return []
+  const told = failure ?? exception
   const tried = rows.findLast(({ status }) => status !== 'SUCCESS')
   const isTakenBack = tried?.status === 'FAILED' && tried.wasPaidOut
   const kind = isTakenBack ? 'reversal' : 'missing settlement'
   const cause = `${ownCause()}${spellBack(back)}`
-  return [{ ...differenceOf(item, { day, orderId, exception: failure }), kind, paid: amount - back, cause }]
+  return [{ ...findingOf(item, { day, orderId, exception: failure }), kind, paid: amount - back, cause }]
 
   function ownCause() {
     if (isTakenBack) return `settlement ${tried.utr} of ${tried.day} was SUCCESS and is FAILED`
-    if (failure) return `exception ${failure.exceptionId}: ${failure.kind}`
+    if (told) return `exception ${told.exceptionId}: ${told.kind}`
     if (tried) return `settlement ${tried.utr} of ${tried.day} is ${tried.status}`
     return `no payout row shows its UTR; it was due on ${judging.nextBankDay(day)}`
   }
@@ -146,22 +129,19 @@ function judgeSettlement(
   row: ItemRow,
   { settled, netted, back }: { settled: readonly ItemRow[]; netted: Paise; back: Paise },
   judging: Judging,
-): Unnamed | undefined {
+): Finding | undefined {
   if (isPartOfSum(whole, row, judging)) return undefined
-  const { bankDayFrom, nextBankDay, isPaidInSum } = judging
   const { payment, exception, ...item } = whole
   const { day, utr: settlementUtr, gross, fee, tax } = row
   const [first] = settled
   const told = payment === undefined ? exception : undefined
   const about = {
-    ...differenceOf(item, { day, orderId: payment?.orderId ?? told?.orderId ?? null, exception: told }),
+    ...findingOf(item, { day, orderId: payment?.orderId ?? told?.orderId ?? null, exception: told }),
     ...{ settlementUtr, paid: payment?.amount ?? null, settled: gross },
   }
   const went = spellBack(payment === undefined ? 0 : netted + back)
-  const due = payment && nextBankDay(payment.day)
-  const isAgain = due !== undefined && bankDayFrom(day) > due && isPaidInSum(payment?.account ?? null, due)
-  if (isAgain || (first !== undefined && first !== row)) {
-    const cause = isAgain ? `the sum of ${due}` : `settlement ${first?.utr} of ${first?.day}`
+  if (first !== undefined && first !== row) {
+    const cause = `settlement ${first.utr} of ${first.day}`
     return { ...about, kind: 'duplicate settlement', resolution: null, cause: `${cause} has paid it before${went}` }
   }
   if (payment === undefined) {
@@ -175,7 +155,7 @@ function judgeSettlement(
     }
   }
   if (gross === payment.amount - netted) return undefined
-  const [kind, cause]: [DifferenceKind, string] =
+  const [kind, cause]: [DiscrepancyKind, string] =
     fee === null && tax === null
       ? ['amount mismatch', 'the amount is not what was paid, and the file states no fee and tax']
       : [
@@ -189,26 +169,21 @@ const isPartOfSum = ({ payment, exception }: Item, row: ItemRow, { bankDayFrom, 
   payment === undefined &&
   !row.namesPayment &&
   exception === undefined &&
-  formOf(row.account, bankDayFrom(row.day)) === 'by sums'
+  formOf(row.acquirer, bankDayFrom(row.day)) === 'by sums'
 
 /** A row that takes money back. The refunds that it deducts are right by their whole amount. */
 function judgeDeduction(
   { payment, rows, ...item }: Item,
   { day, utr: settlementUtr, gross }: ItemRow,
   { refundsOf }: Judging,
-): Unnamed | undefined {
+): Finding | undefined {
   const refunds = refundsOf.get(settlementUtr) ?? []
   const [refund] = refunds
   const amount = sumOf(refunds)
   const ids = refunds.map(({ refundId }) => refundId).join(', ')
   const about = {
-    ...differenceOf(item, { day, orderId: payment?.orderId ?? refund?.orderId ?? null, exception: undefined }),
+    ...findingOf(item, { day, orderId: payment?.orderId ?? refund?.orderId ?? null, exception: undefined }),
     ...{ kind: 'reversal' as const, utr: refund?.utr ?? item.utr, settlementUtr, settled: gross },
-  }
-  if (refund?.isOfSecond) {
-    // The settlement of the second payment has ended with its exception.
-    const resolution = amount === -gross && refund.settled !== null ? `refund ${ids}` : null
-    return { ...about, resolution, cause: `refund ${ids} of a double payment` }
   }
   if (refund !== undefined) {
     return amount === -gross ? undefined : { ...about, paid: -amount, cause: `refund ${ids} is of another amount` }
@@ -226,16 +201,16 @@ function judgeUndeducted(
   settled: readonly ItemRow[],
   undeducted: readonly SuccessfulRefund[],
   { isJudged, formOf, nextBankDay }: Judging,
-): Unnamed[] {
+): Finding[] {
   if (payment === undefined || settled.length === 0) return []
   const days = [...new Set(undeducted.map(({ day }) => day))].filter(
-    (day) => isJudged(day) && formOf(payment.account, nextBankDay(day)) === 'by payment',
+    (day) => isJudged(day) && formOf(payment.acquirer, nextBankDay(day)) === 'by payment',
   )
   return days.map((day) => {
     const refunds = undeducted.filter((one) => one.day === day)
     const ids = refunds.map(({ refundId }) => refundId).sort()
     return {
-      ...differenceOf(item, { day, orderId: payment.orderId, exception: undefined }),
+      ...findingOf(item, { day, orderId: payment.orderId, exception: undefined }),
       ...{ kind: 'refund not deducted' as const, settled: sumOf(refunds) },
       cause: `refund ${ids.join(', ')}: the payment was settled in full, and no row deducts what went back`,
     }
@@ -244,8 +219,8 @@ function judgeUndeducted(
 
 type About = { day: string; orderId: string | null; exception: ItemException | undefined }
 
-/** A difference of the item without its kind, its cause and its amounts. */
-const differenceOf = ({ mid, utr }: Pick<Item, 'mid' | 'utr'>, { day, orderId, exception }: About) => ({
+/** A discrepancy of the item without its kind, its cause and its amounts. */
+const findingOf = ({ mid, utr }: Pick<Item, 'mid' | 'utr'>, { day, orderId, exception }: About) => ({
   ...{ mid, day, orderId, utr, settlementUtr: null, paid: null, settled: null },
   exceptionId: exception?.exceptionId ?? null,
   resolution: exception?.resolution ?? null,

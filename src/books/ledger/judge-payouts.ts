@@ -3,15 +3,15 @@ import type { BankDays, Days } from './bank-days.ts'
 import type { PayoutForm } from './judge-item.ts'
 import type { SuccessfulRefund } from './match-deductions.ts'
 
-/** Payments of one day to one account, in paise, whose first settlement is of `settledDay`; null where no settlement carries them. */
-export type PaidOn = { account: string | null; day: string; settledDay: string | null; count: number; paid: Paise }
+/** Payments of one day by one acquirer, in paise, whose first settlement line is of `settledDay`; null where no line names them. */
+export type PaidOn = { acquirer: string | null; day: string; settledDay: string | null; count: number; paid: Paise }
 
 /**
- * Settlements of one day and account, in paise. `gross` is with fee and tax, `net` without. Of the `paidOut` rows that pay something
- * out `unnamedRows` name no payment, known or not, and no exception: `unnamed` is their gross.
+ * Settlement lines of one day and acquirer, in paise. `gross` is with fee and tax, `net` without. Of the `paidOut` lines that pay
+ * something out, `unnamedRows` name no payment, known or not, and no exception: `unnamed` is their gross.
  */
 export type SettledOn = {
-  account: string | null
+  acquirer: string | null
   day: string
   settledCount: number
   gross: Paise
@@ -23,125 +23,110 @@ export type SettledOn = {
   unnamed: Paise
 }
 
-/** A refund that no row of the bank deducts; `amount` is in paise. */
-export type UndeductedRefund = Pick<SuccessfulRefund, 'refundId' | 'account' | 'day' | 'amount'>
+/** A refund that no settlement line deducts; `amount` is in paise. */
+export type UndeductedRefund = Pick<SuccessfulRefund, 'refundId' | 'acquirer' | 'day' | 'amount'>
 
-/** What the payout of one bank day to one account has to be, and is. Amounts are in paise. */
+/** The payout of one bank day by one acquirer. Amounts are in paise. */
 export type JudgedPayout = {
-  account: string | null
+  acquirer: string | null
   day: string
   form: PayoutForm
   rows: number
   unnamedRows: number
-  /** The payments due on it that no settlement of the day or before carries by name, and how much they are. */
+  /** The number of payments due on it that no line of the day or before names. */
   left: number
-  leftPaid: Paise
-  /** Of those, what no settlement carries until now. */
-  stillLeftPaid: Paise
-  /** What went back since the bank day before it, and no row deducts. */
+  /** Payments due on it that no line names. */
+  paid: Paise
+  /** Refunds since the bank day before it that no line deducts. */
   refunded: Paise
-  /** What rows that name nothing have paid out. */
+  /** The total of the lines that name nothing. */
   unnamed: Paise
 }
 
-export type Payouts = ReturnType<typeof judgePayouts>
+export type PayoutFacts = {
+  paid: readonly PaidOn[]
+  settled: readonly SettledOn[]
+  undeducted: readonly UndeductedRefund[]
+}
 
 /**
- * Judges the payouts of each account, each by its own rows. A payout is for the payments since the bank day before it; a
- * settlement on a day when banks are closed counts for the next bank day. A payout is by payment when all its rows name payments,
- * or at least as many as the payments that they leave out. One without rows has the form of the payout before it: `formBefore`
- * is that of the first. Where rows name their account, payments to that account belong to its payouts.
+ * Judges the payouts of each acquirer, each by its own lines. A payout is for the payments since the bank day before it; a
+ * settlement on a day when banks are closed is part of the next bank day's. A payout is by payment when all its lines name payments,
+ * or at least as many as the payments that they leave out. One without lines has the form of the payout before it, else of the
+ * next one; totals where there is none. Where lines name their acquirer, payments by that acquirer belong to its payouts.
  */
-export function judgePayouts(
-  {
-    paid,
-    settled,
-    undeducted,
-  }: { paid: readonly PaidOn[]; settled: readonly SettledOn[]; undeducted: readonly UndeductedRefund[] },
-  { bankDayFrom, nextBankDay }: BankDays,
-  formBefore: PayoutForm,
-) {
-  const payouts = new Map<string, Omit<JudgedPayout, 'form'> & { form?: PayoutForm }>()
-  const named = new Set(settled.map(({ account }) => account))
-  const accountOf = (account: string | null) => (named.has(account) ? account : null)
-  const keyOf = (account: string | null, day: string) => `${day} ${account ?? ''}`
-  const at = (account: string | null, day: string) => {
-    const key = keyOf(account, day)
-    const nothing = { rows: 0, unnamedRows: 0, left: 0, leftPaid: 0, stillLeftPaid: 0, refunded: 0, unnamed: 0 }
-    const payout = payouts.get(key) ?? { account, day, ...nothing }
-    payouts.set(key, payout)
+export function judgePayouts({ paid, settled, undeducted }: PayoutFacts, { bankDayFrom, nextBankDay }: BankDays) {
+  const payouts = new Map<string, Omit<JudgedPayout, 'form'>>()
+  const named = new Set(settled.map(({ acquirer }) => acquirer))
+  const payerOf = (acquirer: string | null) => (named.has(acquirer) ? acquirer : null)
+  const keyOf = (acquirer: string | null, day: string) => `${day} ${payerOf(acquirer) ?? ''}`
+  const at = (acquirer: string | null, day: string) => {
+    const nothing = { rows: 0, unnamedRows: 0, left: 0, paid: 0, refunded: 0, unnamed: 0 }
+    const payout = payouts.get(keyOf(acquirer, day)) ?? { acquirer: payerOf(acquirer), day, ...nothing }
+    payouts.set(keyOf(acquirer, day), payout)
     return payout
   }
-  for (const { account, day, settledDay, count, paid: sum } of paid) {
-    const payout = at(accountOf(account), nextBankDay(day))
-    if (settledDay !== null && bankDayFrom(settledDay) <= payout.day) continue
-    payout.left += count
-    payout.leftPaid += sum
-    if (settledDay === null) payout.stillLeftPaid += sum
+  for (const { acquirer, day, settledDay, count, paid: sum } of paid) {
+    const payout = at(acquirer, nextBankDay(day))
+    if (settledDay === null || bankDayFrom(settledDay) > payout.day) payout.left += count
+    if (settledDay === null) payout.paid += sum
   }
-  for (const { account, day, amount } of undeducted) at(accountOf(account), nextBankDay(day)).refunded += amount
-  for (const { account, day, paidOut, unnamedRows, unnamed } of settled) {
-    const payout = at(account, bankDayFrom(day))
+  for (const { acquirer, day, amount } of undeducted) at(acquirer, nextBankDay(day)).refunded += amount
+  for (const { acquirer, day, paidOut, unnamedRows, unnamed } of settled) {
+    const payout = at(acquirer, bankDayFrom(day))
     payout.rows += paidOut
     payout.unnamedRows += unnamedRows
     payout.unnamed += unnamed
   }
-  const formsBefore = new Map<string | null, PayoutForm>()
-  const judged = [...payouts]
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([key, payout]): [string, JudgedPayout] => {
-      const form = formOfRows(payout) ?? formsBefore.get(payout.account) ?? formBefore
-      formsBefore.set(payout.account, form)
+  const forms = new Map<string | null, PayoutForm>()
+  const inOrder = [...payouts].sort(([a], [b]) => (a < b ? -1 : 1))
+  for (const [, payout] of inOrder) {
+    const form = formOfRows(payout)
+    if (form !== undefined && !forms.has(payout.acquirer)) forms.set(payout.acquirer, form)
+  }
+  const judged = new Map(
+    inOrder.map(([key, payout]): [string, JudgedPayout] => {
+      const form = formOfRows(payout) ?? forms.get(payout.acquirer) ?? 'by sums'
+      forms.set(payout.acquirer, form)
       return [key, { ...payout, form }]
-    })
-  const byKey = new Map(judged)
+    }),
+  )
   return {
-    payouts: [...byKey.values()],
-    /** Whether the payout of the bank day has paid, in its sum, payments too that a later settlement names. */
-    isPaidInSum(account: string | null, day: string): boolean {
-      const payout = byKey.get(keyOf(accountOf(account), day))
-      return (
-        payout?.form === 'by sums' &&
-        payout.leftPaid !== payout.stillLeftPaid &&
-        payout.unnamed === payout.leftPaid - payout.refunded
-      )
-    },
-    countOf: (account: string | null, day: string): number => byKey.get(keyOf(accountOf(account), day))?.left ?? 0,
-    formOf: (account: string | null, day: string): PayoutForm =>
-      byKey.get(keyOf(accountOf(account), day))?.form ?? 'by sums',
+    payouts: [...judged.values()],
+    /** The form of a payout; undefined for one without payments, refunds and lines. */
+    formOf: (acquirer: string | null, day: string) => judged.get(keyOf(acquirer, day))?.form,
   }
 }
 
-/** Undefined for a payout without rows. */
+/** Undefined for a payout without lines. */
 function formOfRows({ rows, unnamedRows, left }: Omit<JudgedPayout, 'form'>): PayoutForm | undefined {
   if (rows === 0) return undefined
   return unnamedRows === 0 || rows - unnamedRows >= Math.max(1, left) ? 'by payment' : 'by sums'
 }
 
-/** A payout by sums that is not what it has to be; amounts are in paise. */
-export type DifferingPayout = JudgedPayout & { paid: Paise; settled: Paise }
+/** A payout by totals that is not what it has to be: `paid` is less refunds, `settled` with reversed lines, in paise. */
+export type DifferingPayout = JudgedPayout & { settled: Paise }
 
 /**
- * The payouts by sums that differ from the payments they are for, less the refunds of the same days. A payout is right, too, with
- * payments that a later settlement has named; and where it is more by refunds that the next payout of its account is less by: by
- * one refund of that amount, or by all of them. `takenBack` is the sum that was paid out in a payout before it failed.
+ * The payouts by totals that differ from the payments they are for, less the refunds of the same days. A payout is right, too,
+ * where it is more by refunds that the next payout of its acquirer is less by: by one refund of that amount, or by all of them.
+ * `reversed` is the total that was paid out in a payout before it failed.
  */
 export function differingPayouts(
   payouts: readonly JudgedPayout[],
   undeducted: readonly UndeductedRefund[],
-  takenBack: (payout: JudgedPayout) => Paise,
+  reversed: (payout: JudgedPayout) => Paise,
   { nextBankDay }: BankDays,
 ): DifferingPayout[] {
   const differing = payouts.flatMap((payout): DifferingPayout[] => {
-    const { form, unnamed, leftPaid, stillLeftPaid, refunded } = payout
-    const [settled, paid] = [unnamed + takenBack(payout), stillLeftPaid - refunded]
-    const isRight = form === 'by payment' || settled === paid || settled === leftPaid - refunded
-    return isRight ? [] : [{ ...payout, paid, settled }]
+    const { form, unnamed, refunded } = payout
+    const [settled, paid] = [unnamed + reversed(payout), payout.paid - refunded]
+    return form === 'by payment' || settled === paid ? [] : [{ ...payout, paid, settled }]
   })
   const netted = new Set<DifferingPayout>()
   for (const one of differing) {
     const more = one.settled - one.paid
-    const next = differing.find(({ account, day }) => account === one.account && day === nextBankDay(one.day))
+    const next = differing.find(({ acquirer, day }) => acquirer === one.acquirer && day === nextBankDay(one.day))
     if (more <= 0 || next === undefined || next.paid - next.settled !== more) continue
     const ofAmount = undeducted.filter(({ day, amount }) => nextBankDay(day) === one.day && amount === more)
     if (one.refunded === more || ofAmount.length === 1) netted.add(one).add(next)

@@ -6,16 +6,14 @@ import { addDays, type BankDays } from './bank-days.ts'
 export type SuccessfulRefund = {
   refundId: string
   orderId: string
-  /** Of the payment, in upper case; `account` and `paidOn` too. */
+  /** Of the payment, in upper case; `acquirer` and `paidOn` too. */
   utr: string
-  account: string
+  acquirer: string
   paidOn: string
   amount: Paise
   day: string
   /** The bank's, in upper case; empty where none is known. */
   reference: string
-  /** A refund of a second payment, whose money never counted as paid. */
-  isOfSecond: boolean
   /** Of the payment, and of the row that has paid it out; null where none has. */
   paid: Paise
   settled: Paise | null

@@ -1,20 +1,18 @@
 import type { Database } from '../../platform/db/pool.ts'
 import { type ClosedMonth, daysOfMonth, type MonthChange, readClosedMonths } from './closed-months.ts'
-import { reconcile } from './reconcile.ts'
+import { isEnd, reconcile } from './reconcile.ts'
 
 type ChangedMonth = Omit<ClosedMonth, 'figures'> & {
-  changed: ({ mid: string } & Pick<MonthChange, 'figures' | 'by'>)[]
+  changed: ({ mid: string } & Pick<MonthChange, 'figures' | 'rows'>)[]
 }
 
-/** The closed months, newest first, and what the books of each merchant say otherwise by now. Reconciles each month. */
+/** The closed months, newest first, and what has changed in the books of each merchant. Reconciles each month. */
 export async function changesOfClosedMonths(db: Database, now: Date): Promise<ChangedMonth[]> {
   const months: ChangedMonth[] = []
   for (const { figures: _, ...closed } of await readClosedMonths({ client: db, known: now })) {
     const changed: ChangedMonth['changed'] = []
-    for await (const finding of reconcile(db, { ...daysOfMonth(closed.month), now })) {
-      if (finding.type !== 'changed') continue
-      const { mid, figures, by } = finding
-      changed.push({ mid, figures, by })
+    for await (const book of reconcile(db, { ...daysOfMonth(closed.month), now })) {
+      if (!isEnd(book) && book.changed) changed.push({ mid: book.mid, figures: book.changed.figures, rows: book.changed.rows })
     }
     months.push({ ...closed, changed })
   }

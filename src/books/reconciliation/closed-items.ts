@@ -1,13 +1,11 @@
-import type { PoolClient } from 'pg'
-import type { Queryable } from '../../platform/db/pool.ts'
-import { prepared } from '../../platform/db/prepared.ts'
+import { query } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
 import { startOfDay, toIstDay } from '../../platform/time.ts'
 import { addDays, type Days } from '../ledger/bank-days.ts'
-import { type Difference, isBesideLedger } from '../ledger/differences.ts'
-import type { Ledger } from '../ledger/read-ledger.ts'
-import { boundsOf, KNOWN, textOf } from '../ledger/sql.ts'
 import { daysOfMonth } from './closed-months.ts'
+import { boundsOf } from './facts.ts'
+import type { Merchant } from './merchant.ts'
+import type { Snapshot } from './snapshot.ts'
 
 /**
  * Where reading may begin: at the end of a closed month. `sums` are what all movements until then add up to by now, in paise, by
@@ -15,78 +13,54 @@ import { daysOfMonth } from './closed-months.ts'
  */
 export type ClosedBase = { month: string; closedAt: Date; to: string; sums: ReadonlyMap<string, Paise> }
 
-/** What is carried forward from a month, in paise: each open difference, and the rest of what the movements add up to. */
-export async function storeClosedItems(
-  db: Queryable,
-  month: string,
-  open: readonly Pick<Difference, 'mid' | 'id' | 'day' | 'owed' | 'kind'>[],
-  sums: ReadonlyMap<string, Paise>,
-): Promise<void> {
-  const rest = new Map(sums)
-  const balances = open.map((one) => ({ ...one, owed: isBesideLedger(one) ? 0 : one.owed }))
-  for (const { mid, owed } of balances) rest.set(mid, (rest.get(mid) ?? 0) - owed)
-  const { to } = daysOfMonth(month)
-  const items = [
-    ...balances.map(({ mid, id, day, owed }) => ({ mid, item: id, day, balance: owed })),
-    ...[...rest].filter(([, sum]) => sum !== 0).map(([mid, sum]) => ({ mid, item: '', day: to, balance: sum })),
-  ]
-  await db.query(
-    `insert into closed_items (mid, month, item, day, balance_paise)
-     select mid, $1, item, day, balance
-       from json_to_recordset($2) as i (mid text, item text, day date, balance bigint)`,
-    [month, JSON.stringify(items)],
-  )
-}
-
-/** What the movements of all days until `to` add up to, in paise, by mid. */
-export async function sumsUntil(db: Queryable, to: string, known: Date): Promise<Map<string, Paise>> {
-  const { rows } = await db.query<{ mid: string; sum: Paise }>(
-    `select mid, sum(amount_paise)::bigint as sum from ledger where at < $1 and ${KNOWN} group by mid`,
-    [boundsOf({ from: to, to })[1], known],
-  )
-  return new Map(rows.map(({ mid, sum }) => [mid, sum]))
-}
-
-/** The newest month that ended before `day`, had been closed by the time `known`, and whose items are stored. */
-export async function readClosedBase(client: PoolClient, known: Date, day: string): Promise<ClosedBase | undefined> {
-  const { rows } = await client.query<{ month: string; closedAt: Date }>(
-    `select month, closed_at as "closedAt"
-       from closed_months
-      where closed_at <= $1 and month < $2 and month in (select month from closed_items)
-      order by month desc
-      limit 1`,
-    [known, day.slice(0, 7)],
-  )
-  const [closed] = rows
+/** The newest month that ended before `day`, had been closed by the snapshot's time, and whose items are stored. */
+export async function readClosedBase(
+  { client, known }: Pick<Snapshot, 'client' | 'known'>,
+  day: string,
+): Promise<ClosedBase | undefined> {
+  const [closed] = await NEWEST(client, { known, before: day.slice(0, 7) })
   if (closed === undefined) return undefined
   const { to } = daysOfMonth(closed.month)
-  const sums = await client.query<{ mid: string; sum: Paise }>(
-    `select mid, sum(paise)::bigint as sum
-       from (select mid, balance_paise as paise from closed_items where month = $1
-              union all
-             select mid, case when recorded_at <= $3 then -amount_paise else amount_paise end
-               from ledger
-              where at < $4 and (recorded_at > $3 and ${KNOWN} or recorded_at <= $3 and replaced_at > $3 and replaced_at <= $2)
-            ) each
-      group by mid`,
-    [closed.month, known, closed.closedAt, boundsOf({ from: to, to })[1]],
-  )
-  return { ...closed, to, sums: new Map(sums.rows.map(({ mid, sum }) => [mid, sum])) }
+  const sums = await SUMS(client, { ...closed, known, end: boundsOf({ from: to, to }).end })
+  return { ...closed, to, sums: new Map(sums.map(({ mid, sum }) => [mid, sum])) }
 }
 
+type ClosedAt = { month: string; closedAt: Date }
+
+const NEWEST = query<ClosedAt, { known: Date; before: string }>(`
+  select month, closed_at
+    from closed_months
+   where closed_at <= :known and month < :before and month in (select month from closed_items)
+   order by month desc
+   limit 1`)
+
+/** The balances that were carried forward, and what has changed since. */
+const SUMS = query<{ mid: string; sum: Paise }, ClosedAt & { known: Date; end: Date }>(`
+  select mid, sum(paise)::bigint as sum
+    from (select mid, balance_paise as paise from closed_items where month = :month
+           union all
+          select mid, case when recorded_at <= :closedAt then -amount_paise else amount_paise end
+            from ledger
+           where at < :end
+             and (recorded_at > :closedAt and recorded_at <= :known and replaced_at > :known
+                  or recorded_at <= :closedAt and replaced_at > :closedAt and replaced_at <= :known)) each
+   group by mid`)
+
 /**
- * The days until `to` on which the merchant may have an open difference, as runs of days: those of the differences that were open
+ * The days until `to` on which the merchant may have an open discrepancy, as runs of days: those of the discrepancies that were open
  * when the month was closed, those of items that have changed since, and all that were not judged then.
  */
-export async function daysSince(ledger: Ledger, { month, closedAt, to: end }: ClosedBase, to: string): Promise<Days[]> {
-  const { client, mid, known, bankDays } = ledger
+export async function daysSince(merchant: Merchant, { month, closedAt, to: end }: ClosedBase, to: string): Promise<Days[]> {
+  const { client, mid, known, bankDays, unknownOrders } = merchant
   const unjudged = bankDays.previousBankDay(toIstDay(closedAt))
   const from = unjudged <= end ? unjudged : addDays(end, 1)
-  const ofNoOrder = ledger.noOrderSince(closedAt).map(({ utr }) => utr)
-  const { rows } = await client.query<{ day: string }>(
-    DAYS_SINCE(mid, known, closedAt, startOfDay(from), month, ofNoOrder),
+  const reported = unknownOrders.filter(
+    ({ receivedAt, resolvedAt }) => receivedAt > closedAt || (resolvedAt !== null && resolvedAt > closedAt),
   )
-  const changed = rows.flatMap(({ day }) => [day, bankDays.bankDayFrom(day), bankDays.nextBankDay(day)])
+  const asked = { mid, known, closedAt, month, end: startOfDay(from), reported: reported.map(({ utr }) => utr) }
+  const changed = (await CHANGED_DAYS(client, asked)).flatMap(({ day }) => [
+    ...[day, bankDays.bankDayFrom(day), bankDays.nextBankDay(day)],
+  ])
   const days = [...new Set(changed)].filter((day) => day < from && day <= to).sort()
   const runs: Days[] = []
   for (const day of days) {
@@ -98,35 +72,37 @@ export async function daysSince(ledger: Ledger, { month, closedAt, to: end }: Cl
 }
 
 /**
- * The days before $4 of the differences of merchant $1 that were open when month $5 was closed at $3, and of all movements of items
- * of which something was recorded, replaced, reported or resolved since; $6 are items of exceptions of no known order.
+ * The days before :end of the discrepancies of a merchant that were open when the month was closed, and of all movements of items of
+ * which something was recorded, replaced, reported or resolved since.
  */
-const DAYS_SINCE = prepared(`
+const CHANGED_DAYS = query<
+  { day: string },
+  ClosedAt & { mid: string; known: Date; end: Date; reported: readonly string[] }
+>(`
   with touched as materialized (
     select item
       from ledger
-     where mid = $1 and at < $4 and (recorded_at > $3 and recorded_at <= $2 or replaced_at > $3 and replaced_at <= $2)
+     where mid = :mid and at < :end
+       and (recorded_at > :closedAt and recorded_at <= :known or replaced_at > :closedAt and replaced_at <= :known)
      union all
-    select upper(e.utr) collate "C"
-      from payment_exceptions e
-      left join payment_resolutions r on r.mid = e.mid and r.exception_id = e.exception_id
-     where e.mid = $1 and e.utr <> '' and (e.received_at > $3 or r.resolved_at > $3)
+    select utr
+      from money_exceptions
+     where mid = :mid and utr <> '' and (received_at > :closedAt or resolved_at > :closedAt)
      union all
-    select utr collate "C" from unnest($6::text[]) as utr
+    select utr collate "C" from unnest(:reported::text[]) as utr
      union all
     select p.utr
-      from payment_exceptions e
-      left join payment_resolutions r on r.mid = e.mid and r.exception_id = e.exception_id
-      join payments p on p.mid = $1 and p.order_id = e.order_id
-     where e.mid = $1 and e.kind = 'failure after success' and (e.received_at > $3 or r.resolved_at > $3)
+      from money_exceptions e
+      join payments p on p.mid = :mid and p.order_id = e.order_id
+     where e.mid = :mid and e.kind = 'failure after success' and (e.received_at > :closedAt or e.resolved_at > :closedAt)
   )
-  select distinct ${textOf('day')} as day
-    from (select day from closed_items where mid = $1 and month = $5
+  select distinct day
+    from (select day from closed_items where mid = :mid and month = :month
            union all
-          select l.day from touched t join ledger l on l.mid = $1 and l.item = t.item and l.at < $4
+          select l.day from touched t join ledger l on l.mid = :mid and l.item = t.item and l.at < :end
            union all
           -- Another calendar may judge every day otherwise.
           select l.day
             from ledger l
-           where l.mid = $1 and l.at < $4
-             and exists (select from bank_holiday_changes where changed_at > $3 and changed_at <= $2)) each`)
+           where l.mid = :mid and l.at < :end
+             and exists (select from bank_holiday_changes where changed_at > :closedAt and changed_at <= :known)) each`)

@@ -1,85 +1,77 @@
 import { type Paise, toDecimalText } from '../../platform/money.ts'
-import { toIstDay } from '../../platform/time.ts'
-import { addDays, type BankDays, type Days } from '../ledger/bank-days.ts'
-import type { Unnamed } from '../ledger/differences.ts'
+import { addDays, type BankDays } from '../ledger/bank-days.ts'
+import type { Finding } from '../ledger/discrepancies.ts'
+import type { Facts, MoneyException, ReversedLine } from '../ledger/facts.ts'
 import {
   type DifferingPayout,
   differingPayouts,
   type JudgedPayout,
   type UndeductedRefund,
 } from '../ledger/judge-payouts.ts'
-import type { ExceptionOfMoney, Ledger, TakenBackRow } from '../ledger/read-ledger.ts'
 
 /**
- * The payouts of these days by sums that differ from the payments they are for, and the sums that the bank has taken back.
- * Payouts of the day that is known and later are not judged, since the bank may still pay. Exceptions and refunds whose amounts
- * make a difference are named as its likely cause.
+ * The payouts by totals of these days that differ from the payments they are for, and the totals that the bank has reversed. Payouts
+ * of `today` and later are not judged, since the bank may still pay. The cause names exceptions and refunds whose amounts make the
+ * discrepancy.
  */
-export async function compareSums(
-  ledger: Ledger,
+export function compareSums(
+  { mid, days: { from, to }, today, bankDays, exceptions, reversed }: Facts,
   payouts: readonly JudgedPayout[],
   undeducted: readonly UndeductedRefund[],
-  { from, to }: Days,
-): Promise<Unnamed[]> {
-  const { bankDays, known, mid } = ledger
-  const { bankDayFrom, nextBankDay, previousBankDay } = bankDays
-  const bySums = payouts.filter(({ form, day }) => form === 'by sums' && day < toIstDay(known))
-  const [first, last] = [bySums[0], bySums.at(-1)]
-  if (first === undefined || last === undefined) return []
-  const payoutOf = ({ account, day }: TakenBackRow) =>
-    bySums.find((payout) => payout.account === account && payout.day === bankDayFrom(day))
-  const rows = await ledger.takenBackRows({ from: addDays(previousBankDay(first.day), 1), to: last.day })
-  const takenBack = rows.filter((row) => {
-    const payout = payoutOf(row)
-    // A sum that was paid once more on its day has taken nothing back.
-    return payout !== undefined && payout.unnamed !== payout.stillLeftPaid
+): Finding[] {
+  const { bankDayFrom, nextBankDay } = bankDays
+  const bySums = payouts.filter(({ form, day }) => form === 'by sums' && day < today)
+  const payoutOf = ({ acquirer, day }: ReversedLine) =>
+    bySums.find((payout) => payout.acquirer === acquirer && payout.day === bankDayFrom(day))
+  const takenBack = reversed.filter((line) => {
+    const payout = payoutOf(line)
+    // A total that was paid once more on its day has taken nothing back.
+    return payout !== undefined && payout.unnamed !== payout.paid
   })
   const backOf = (payout: JudgedPayout) =>
-    takenBack.filter((row) => payoutOf(row) === payout).reduce((sum, { gross }) => sum + gross, 0)
-  const differing = differingPayouts(bySums, undeducted, backOf, bankDays)
+    takenBack.filter((line) => payoutOf(line) === payout).reduce((sum, { gross }) => sum + gross, 0)
   const none = { mid, orderId: null, utr: null, exceptionId: null, resolution: null }
-  const { all } = await ledger.exceptions()
-  const isAsked = ({ day }: { day: string }) => day >= from && day <= to
-  const differences = differing.filter(isAsked).map((payout): Unnamed => {
-    const { account, day, paid, settled } = payout
+  const isRequested = ({ day }: { day: string }) => day >= from && day <= to
+  const differing = differingPayouts(bySums, undeducted, backOf, bankDays).filter(isRequested)
+  const discrepancies = differing.map((payout): Finding => {
+    const { acquirer, day, paid, settled } = payout
     const isOfPayout = (one: { day: string }) => nextBankDay(one.day) === day
-    const likely = spellLikely(all.filter(isOfPayout), undeducted.filter(isOfPayout), settled - paid)
-    const cause = `${causeOfSums(payout, bankDays)}${likely}`
-    const of = { ...none, settlementUtr: null, ...(account !== null && { account }) }
-    return { ...of, day, kind: 'payout total', paid, settled, cause }
+    const likely = formatLikely(exceptions.filter(isOfPayout), undeducted.filter(isOfPayout), settled - paid)
+    const cause = `${causeOf(payout, bankDays)}${likely}`
+    return { ...none, settlementUtr: null, ...(acquirer !== null && { account: acquirer }), day, kind: 'payout total', paid, settled, cause }
   })
-  const returned = takenBack.filter(isAsked).map(({ day, utr, gross }): Unnamed => {
-    const of = { ...none, day, settlementUtr: utr, paid: gross, settled: null }
-    return { ...of, kind: 'reversal', cause: 'the settlement was SUCCESS and is FAILED' }
+  const returned = takenBack.filter(isRequested).map(({ day, utr, gross }): Finding => {
+    const cause = 'the settlement was SUCCESS and is FAILED'
+    return { ...none, day, settlementUtr: utr, paid: gross, settled: null, kind: 'reversal', cause }
   })
-  return [...differences, ...returned]
+  return [...discrepancies, ...returned]
 }
 
-function causeOfSums(
-  { day, paid, refunded, settled, account }: DifferingPayout,
-  { previousBankDay }: BankDays,
-): string {
+function causeOf({ day, paid, refunded, settled, acquirer }: DifferingPayout, { previousBankDay }: BankDays): string {
   const first = previousBankDay(day)
   const last = addDays(day, -1)
   const less = refunded === 0 ? '' : `, less refunds of ${toDecimalText(refunded)}`
-  const days = `${first === last ? first : `${first} to ${last}`}${less}${account === null ? '' : ` by ${account}`}`
+  const days = `${first === last ? first : `${first} to ${last}`}${less}${acquirer === null ? '' : ` by ${acquirer}`}`
   if (settled === 0) return `nothing was settled of the payments of ${days}`
   const difference = settled > paid ? `${toDecimalText(settled - paid)} more` : `${toDecimalText(paid - settled)} less`
   return `${difference} than the payments of ${days}`
 }
 
+/** Exceptions of money that is among the payments: the bank may have left it out of the total. */
+const AMONG_PAYMENTS: readonly string[] = ['failure after success', 'double payment']
+
 /**
- * `; likely exception 5f0c… (double payment of 200.00, open)`: the one exception or refund that makes the sum, else all of the
- * payout where they make it together; empty where neither does.
+ * `; likely exception 5f0c… (amount differs of 200.00, open)`: the one exception or refund that makes the difference, else all of
+ * the payout where they make it together; empty where neither does.
  */
-function spellLikely(
-  exceptions: readonly ExceptionOfMoney[],
+function formatLikely(
+  exceptions: readonly MoneyException[],
   undeducted: readonly UndeductedRefund[],
-  sum: Paise,
+  difference: Paise,
 ): string {
   const candidates = [
     ...exceptions.map(({ exceptionId, kind, amount, resolution }) => ({
-      paise: kind === 'failure after success' ? -amount : amount,
+      paise: AMONG_PAYMENTS.includes(kind) ? -amount : amount,
       text: `exception ${exceptionId} (${kind} of ${toDecimalText(amount)}, ${resolution === null ? 'open' : 'resolved'})`,
     })),
     ...undeducted.map(({ refundId, amount }) => ({
@@ -87,8 +79,8 @@ function spellLikely(
       text: `refund ${refundId} (of ${toDecimalText(amount)}, not deducted)`,
     })),
   ]
-  const exact = candidates.filter(({ paise }) => paise === sum)
-  const isSum = candidates.reduce((total, { paise }) => total + paise, 0) === sum
+  const exact = candidates.filter(({ paise }) => paise === difference)
+  const isSum = candidates.reduce((total, { paise }) => total + paise, 0) === difference
   const likely = exact.length === 1 ? exact : isSum ? candidates : []
   return likely.length === 0 ? '' : `; likely ${likely.map(({ text }) => text).join(' and ')}`
 }

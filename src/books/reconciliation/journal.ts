@@ -1,10 +1,10 @@
 import type { Database } from '../../platform/db/pool.ts'
 import type { Paise } from '../../platform/money.ts'
 import type { Days } from '../ledger/bank-days.ts'
-import { createLedger } from '../ledger/read-ledger.ts'
+import { readMerchant } from './merchant.ts'
 import { type MoneyMovement, type MovementKind, movementsOf } from './movements.ts'
-import { inSnapshot, type Merchants, midsOf } from './reconcile.ts'
 import { amountOf, type Rest, readRests } from './rests.ts'
+import { inSnapshot, type Merchants, readMids } from './snapshot.ts'
 
 /**
  * A posting; one of its amounts, in paise, is 0. The postings of a voucher have equal debits and credits. `account` is that of a posting
@@ -24,7 +24,7 @@ const RECEIVABLE = 'acquirer receivable'
 
 /** The ledger on the other side of the receivable. */
 const OTHER_SIDE: Record<MovementKind, string> = {
-  ...{ payment: 'sales', refund: 'refunds', payout: 'bank', fee: 'fees', tax: 'input GST' },
+  ...{ payment: 'sales', refund: 'refunds', 'duplicate payment': 'suspense', 'duplicate refund': 'suspense', payout: 'bank', fee: 'fees', tax: 'input GST' },
   ...{ adjustment: 'adjustments', 'unknown order': 'unknown orders' },
   ...{ chargeback: 'chargebacks', charge: 'fees', 'write-off': 'written off', 'bank-error': 'written off' },
   ...{ 'written off': 'written off', exception: 'suspense' },
@@ -40,22 +40,17 @@ export function journalOf(
 ): AsyncGenerator<JournalLine> {
   return inSnapshot(db, now, async function* (snapshot) {
     const rests = await readRests(snapshot, { days })
-    for await (const one of midsOf(snapshot.client, { mid })) {
-      let open: Voucher | undefined
-      for await (const movement of movementsOf(createLedger(snapshot, one), days, rests)) {
-        const voucher = voucherOf(movement)
-        if (open?.date !== movement.day || open.voucher !== voucher) {
-          if (open) yield* postingsOf(open)
-          open = { date: movement.day, mid: one, account: null, voucher, sums: new Map() }
-        }
-        for (const [ledger, paise] of [
-          [RECEIVABLE, movement.amount],
-          [OTHER_SIDE[movement.kind], -movement.amount],
-        ] as const) {
-          open.sums.set(ledger, (open.sums.get(ledger) ?? 0) + paise)
-        }
+    for (const one of await readMids(snapshot.client, { mid })) {
+      const vouchers = new Map<string, Voucher>()
+      for (const movement of await movementsOf(await readMerchant(snapshot, one), days, rests)) {
+        const key = `${movement.day} ${voucherOf(movement)}`
+        const nothing = { date: movement.day, mid: one, account: null, voucher: voucherOf(movement), sums: new Map() }
+        const voucher = vouchers.get(key) ?? nothing
+        post(voucher, RECEIVABLE, movement.amount)
+        post(voucher, OTHER_SIDE[movement.kind], -movement.amount)
+        vouchers.set(key, voucher)
       }
-      if (open) yield* postingsOf(open)
+      for (const voucher of vouchers.values()) yield* postingsOf(voucher)
     }
     if (mid === undefined) for (const rest of rests) if (rest.mid === null) yield* postingsOf(voucherOfRest(rest))
   })
@@ -74,9 +69,12 @@ function voucherOfRest(rest: Rest): Voucher {
 /** What is debited to each ledger; negative where it is credited. */
 type Voucher = Omit<JournalLine, 'ledger' | 'debit' | 'credit'> & { sums: Map<string, Paise> }
 
+const post = ({ sums }: Voucher, ledger: string, paise: Paise) => sums.set(ledger, (sums.get(ledger) ?? 0) + paise)
+
 function voucherOf({ kind, day, reference }: MoneyMovement): string {
   if (kind === 'payment') return `sales ${day}`
-  return kind === 'refund' ? `refunds ${day}` : reference
+  if (kind === 'refund') return `refunds ${day}`
+  return kind === 'duplicate payment' || kind === 'duplicate refund' ? `duplicates ${day}` : reference
 }
 
 const postingsOf = ({ sums, ...voucher }: Voucher): JournalLine[] =>

@@ -1,17 +1,20 @@
-import { batchesOf } from '../../platform/db/batches.ts'
-import { prepared } from '../../platform/db/prepared.ts'
+import { query } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
 import type { Days } from '../ledger/bank-days.ts'
-import type { Ledger } from '../ledger/read-ledger.ts'
-import { boundsOf, dayOf, KNOWN, settlementsKnown, textOf } from '../ledger/sql.ts'
+import type { Discrepancy } from '../ledger/discrepancies.ts'
+import { judgeDays } from './book.ts'
+import { boundsOf } from './facts.ts'
+import type { Merchant } from './merchant.ts'
 import { withMerchantOrderIds } from './merchant-order-ids.ts'
-import { differencesOfDays } from './reconcile-merchant.ts'
 import type { WRITTEN_OFF_AS } from './resolutions.ts'
 import type { Rest } from './rests.ts'
 
 export type MovementKind =
   | 'payment'
   | 'refund'
+  /** The order was paid before. */
+  | 'duplicate payment'
+  | 'duplicate refund'
   /** What a transfer of the bank brought; `fee` and `tax` are what was kept of it. */
   | 'payout'
   | 'fee'
@@ -19,89 +22,96 @@ export type MovementKind =
   /** What the acquirer has added to the transfer, or deducted from it, beside the settlements. */
   | 'adjustment'
   | 'unknown order'
-  /** How a person has ended a difference; `written off` without a word for the accountant. */
+  /** How an operator has resolved a discrepancy; `written off` without a term for the accountant. */
   | (typeof WRITTEN_OFF_AS)[number]
   | 'written off'
-  /** A difference that the end of its exception accounts for. */
+  /** A discrepancy that the resolution of its exception accounts for. */
   | 'exception'
 
 /** What changes the sum that the acquirer owes a merchant: `amount`, in paise, more or, negative, less. */
 export type MoneyMovement = {
   day: string
   kind: MovementKind
-  /** Our orderId and the shop's own number; null where no order is known. */
+  /** Our orderId and the merchant's own; null where no order is known. */
   orderId: string | null
   merchantOrderId: string | null
-  /** UTR of the payment, our refundId, the bank's reference of the payout, or the id of the difference or exception. */
+  /** UTR of the payment, our refundId, the bank's reference of the payout, or the id of the discrepancy or exception. */
   reference: string
   amount: Paise
 }
 
 /**
- * All that has moved on these days, in their order: what is brought forward, and these, are what is carried forward. On one day
- * payments come first, then refunds, payouts and what persons have ended. Memory grows only with ended exceptions.
+ * Every movement of these days, in their order: what is brought forward, and these, are what is carried forward. On one day payments
+ * come first, then refunds, payouts and resolutions.
  */
-export async function* movementsOf(ledger: Ledger, days: Days, rests: readonly Rest[]): AsyncGenerator<MoneyMovement> {
-  const { client, mid, known } = ledger
+export async function movementsOf(merchant: Merchant, days: Days, rests: readonly Rest[]): Promise<MoneyMovement[]> {
+  const { client, mid, known } = merchant
   const own = rests.filter((rest) => rest.mid === mid)
-  const values = [
-    ...[mid, known, ...boundsOf(days), own.map(({ day }) => day), own.map(({ bankReference }) => bankReference)],
-    ...[own.map(({ adjustments }) => adjustments), own.map(({ unknownOrders }) => unknownOrders)],
-  ]
-  const ended: MoneyMovement[] = []
-  for await (const movement of withMerchantOrderIds(ledger, endedByExceptions(ledger, days))) ended.push(movement)
-  for await (const rows of batchesOf<MoneyMovement>(client, MOVEMENTS(...values))) {
-    for (const row of rows) {
-      while (ended[0] !== undefined && ended[0].day < row.day) yield ended.shift() as MoneyMovement
-      yield row
-    }
-  }
-  yield* ended
+  const moved = await MOVEMENTS(client, {
+    ...{ ...days, ...boundsOf(days), mid, known, restDays: own.map(({ day }) => day) },
+    ...{ references: own.map(({ bankReference }) => bankReference), adjustments: own.map(({ adjustments }) => adjustments) },
+    unknownOrders: own.map(({ unknownOrders }) => unknownOrders),
+  })
+  const resolved: Discrepancy[] = []
+  // What an operator has entered is a movement of its own, and has left nothing owed.
+  await judgeDays(merchant, days, (found) => {
+    resolved.push(...found.filter(({ resolution, owed }) => resolution !== null && owed !== 0))
+  })
+  const byExceptions = (await withMerchantOrderIds(merchant, resolved)).map((one): MoneyMovement => {
+    const { day, orderId, merchantOrderId, exceptionId, id, owed } = one
+    return { day, kind: 'exception', orderId, merchantOrderId, reference: exceptionId ?? id, amount: -owed }
+  })
+  // The sort is stable: of one day these come last.
+  return [...moved, ...byExceptions].sort((a, b) => (a.day < b.day ? -1 : a.day > b.day ? 1 : 0))
 }
 
-/** What a person has entered is a movement of its own, and has left nothing owed. */
-async function* endedByExceptions(ledger: Ledger, days: Days): AsyncGenerator<Omit<MoneyMovement, 'merchantOrderId'>> {
-  for await (const { day, orderId, exceptionId, id, owed, resolution } of differencesOfDays(ledger, days)) {
-    if (resolution === null || owed === 0) continue
-    yield { day, kind: 'exception', orderId, reference: exceptionId ?? id, amount: -owed }
-  }
+type Asked = Days & { mid: string; known: Date; begin: Date; end: Date; restDays: readonly string[] } & {
+  references: readonly string[]
+  adjustments: readonly Paise[]
+  unknownOrders: readonly Paise[]
 }
 
-/** The movements of merchant $1 from $3 until before $4 as they were known at $2. Rows of the bank count by their transfer. */
-const MOVEMENTS = prepared(`
+/** Movements of the days from :from to :to, which begin at :begin and end before :end. Lines count by their transfer. */
+const MOVEMENTS = query<MoneyMovement, Asked>(`
   with transfer as (
     select day, reference, sum(net)::bigint as net, sum(fee)::bigint as fee, sum(tax)::bigint as tax,
            sum(adjustments)::bigint as adjustments, sum(unknown_orders)::bigint as unknown_orders
-      from (select ${dayOf('at')} as day, bank_reference_number as reference, amount_paise as net, fee_paise as fee, tax_paise as tax, 0 as adjustments,
-                   0 as unknown_orders
-              from (${settlementsKnown(`status = 'SUCCESS'`)}) s
-             where at >= $3 and at < $4
+      from (select day, reference, net_paise as net, fee_paise as fee, tax_paise as tax, 0 as adjustments, 0 as unknown_orders
+              from settlement_lines
+             where mid = :mid and status = 'SUCCESS' and at >= :begin and at < :end
+               and (recorded_at <= :known) is true and replaced_at > :known
              union all
             select day, reference, adjustments + unknown_orders, 0, 0, adjustments, unknown_orders
-              from unnest($5::date[], $6::text[], $7::bigint[], $8::bigint[]) as r (day, reference, adjustments, unknown_orders)) t
+              from unnest(:restDays::date[], :references::text[], :adjustments::bigint[], :unknownOrders::bigint[])
+                as r (day, reference, adjustments, unknown_orders)) t
      group by day, reference
   ), moved as (
-    select l.day, case l.kind when 'payment' then 1 else 2 end as place, l.at, l.kind, l.order_id, i.merchant_order_id,
-           case l.kind when 'payment' then l.item else l.name end as reference, l.amount_paise as amount
+    select l.day, case l.kind when 'payment' then 1 when 'second' then 2 else 3 end as place, l.at,
+           case when l.kind = 'second' then 'duplicate payment'
+                when l.kind = 'refund' and exists (
+                  select from payments p where p.mid = :mid and p.utr = l.item and p.kind = 'second') then 'duplicate refund'
+                else l.kind end as kind,
+           l.order_id, i.merchant_order_id, case l.kind when 'refund' then l.name else l.item end as reference,
+           l.amount_paise as amount
       from ledger l
-      left join payment_intents i on i.mid = $1 and i.order_id = l.order_id
-     where l.mid = $1 and l.kind in ('payment', 'refund') and l.at >= $3 and l.at < $4 and ${KNOWN}
+      left join payment_intents i on i.mid = :mid and i.order_id = l.order_id
+     where l.mid = :mid and l.kind in ('payment', 'second', 'refund') and l.at >= :begin and l.at < :end
+       and (l.recorded_at <= :known) is true and l.replaced_at > :known
      union all
-    select t.day, 3, null, p.kind, null, null, t.reference, -p.amount
+    select t.day, 4, null, p.kind, null, null, t.reference, -p.amount
       from transfer t
      cross join lateral (
        values ('payout', t.net), ('fee', t.fee), ('tax', t.tax),
               ('adjustment', -t.adjustments), ('unknown order', -t.unknown_orders)) p (kind, amount)
      where p.amount <> 0
      union all
-    select r.day, 4, r.resolved_at, coalesce(r.written_off_as, 'written off'), r.order_id, i.merchant_order_id, r.difference_id,
+    select r.day, 5, r.resolved_at, coalesce(r.written_off_as, 'written off'), r.order_id, i.merchant_order_id, r.difference_id,
            r.amount_paise
       from difference_resolutions r
-      left join payment_intents i on i.mid = $1 and i.order_id = r.order_id
-     where r.mid = $1 and r.resolved_at <= $2 and r.amount_paise <> 0
-       and r.day >= ${dayOf('$3::timestamptz')} and r.day < ${dayOf('$4::timestamptz')}
+      left join payment_intents i on i.mid = :mid and i.order_id = r.order_id
+     where r.mid = :mid and r.resolved_at <= :known and r.amount_paise <> 0 and r.day between :from::date and :to::date
   )
-  select ${textOf('day')} as day, kind, order_id as "orderId", merchant_order_id as "merchantOrderId", reference,
-         amount
+  select day, kind, order_id, merchant_order_id, reference, amount
     from moved m
-   order by m.day, place, m.at, reference, array_position(array['payout', 'fee', 'tax', 'adjustment', 'unknown order'], kind), m.amount`)
+   order by m.day, place, m.at, reference,
+            array_position(array['payout', 'fee', 'tax', 'adjustment', 'unknown order'], kind), m.amount`)

@@ -1,15 +1,15 @@
-import type { PoolClient } from 'pg'
 import { hasState, QUERY_CANCELED } from '../../platform/db/outage.ts'
 import { type Database, readBriefly } from '../../platform/db/pool.ts'
+import { query } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
-import { startOfDay, toIstDay } from '../../platform/time.ts'
+import { startOfDay } from '../../platform/time.ts'
 import { addDays, type Days } from '../ledger/bank-days.ts'
-import { createLedger } from '../ledger/read-ledger.ts'
+import { broughtForward } from './brought-forward.ts'
 import { readClosedBase } from './closed-items.ts'
-import { openOfMerchant } from './open-differences.ts'
+import { readMerchant } from './merchant.ts'
+import { findOpen } from './open-discrepancies.ts'
 import { openExceptions } from './read-open.ts'
-import { snapshotOf } from './reconcile.ts'
-import { broughtForward } from './reconcile-merchant.ts'
+import { snapshotOf } from './snapshot.ts'
 
 /**
  * What `ops reconcile` says at last of the same days; and `open`, the differences of all days until then, which add up to
@@ -43,25 +43,28 @@ export async function balanceUntilYesterday(
     return await readBriefly(db, statementTimeoutMs, async (client) => {
       await client.query('set transaction isolation level repeatable read; set local jit = off')
       const to = addDays(toIstDay(now), -1)
-      const newSnapshot = await snapshotOf(client, now)
-      const closed = await readClosedBase(client, now, addDays(to, 1))
-      const snapshot = { ...newSnapshot, closed }
+      const snapshot = await snapshotOf(client, now)
+      const to = addDays(snapshot.today, -1)
+      const closed = await readClosedBase(snapshot, snapshot.today)
       const days = { from: snapshot.bankDays.previousBankDay(to), to }
-      const mids = await midsSince(client, closed && startOfDay(addDays(closed.to, -31)), closed?.month)
-      if (mids.length > MERCHANTS_READ) return undefined
+      const since = closed && startOfDay(addDays(closed.to, -31))
+      const moved = await MIDS_SINCE(client, { since, month: closed?.month })
+      if (moved.length > MERCHANTS_READ) return undefined
       let [differences, exceptions, carriedForward] = [0, 0, 0]
       const open: RecentBalance['open'] = { count: 0, owed: 0, oldest: null }
-      for (const mid of mids) {
+      for (const { mid } of moved) {
         if (performance.now() > until) return undefined
-        const ledger = createLedger(snapshot, mid)
-        for await (const { day, owed } of openOfMerchant(ledger, closed, to)) {
-          if (day >= days.from) differences += 1
-          open.count += 1
-          open.owed += owed
-          if (open.oldest === null || day < open.oldest) open.oldest = day
-        }
-        for await (const _ of openExceptions(ledger, days)) exceptions += 1
-        carriedForward += await broughtForward(ledger, addDays(to, 1))
+        const merchant = await readMerchant(snapshot, mid)
+        await findOpen(merchant, { closed, to }, (found) => {
+          for (const { day, owed } of found) {
+            if (day >= days.from) differences += 1
+            open.count += 1
+            open.owed += owed
+            if (open.oldest === null || day < open.oldest) open.oldest = day
+          }
+        })
+        exceptions += (await openExceptions(merchant, days)).length
+        carriedForward += await broughtForward(merchant, snapshot.today, closed)
       }
       const balances = differences + exceptions === 0
       return { ...days, balances, differences, openExceptions: exceptions, carriedForward, open }
@@ -76,15 +79,10 @@ export async function balanceUntilYesterday(
  * Merchants that have something in the books of this closed month or since, at most one more than MERCHANTS_READ. Payments and
  * settlements lie in the order of the time at which they were stored.
  */
-async function midsSince(client: PoolClient, since: Date | undefined, month: string | undefined): Promise<string[]> {
-  const { rows } = await client.query<{ mid: string }>(
-    `select mid from closed_items where month = $2
-      union select mid from settlements where recorded_at >= coalesce($1::timestamptz, '-infinity')
-      union select mid from payments where received_at >= coalesce($1::timestamptz, '-infinity')
-      union select mid from payment_exceptions where received_at >= coalesce($1::timestamptz, '-infinity')
-      union select mid from difference_resolutions where resolved_at >= coalesce($1::timestamptz, '-infinity')
-      limit ${MERCHANTS_READ + 1}`,
-    [since, month],
-  )
-  return rows.map(({ mid }) => mid)
-}
+const MIDS_SINCE = query<{ mid: string }, { since: Date | undefined; month: string | undefined }>(`
+  select mid from closed_items where month = :month
+   union select mid from settlements where recorded_at >= coalesce(:since::timestamptz, '-infinity')
+   union select mid from payments where received_at >= coalesce(:since::timestamptz, '-infinity')
+   union select mid from payment_exceptions where received_at >= coalesce(:since::timestamptz, '-infinity')
+   union select mid from difference_resolutions where resolved_at >= coalesce(:since::timestamptz, '-infinity')
+   limit ${MERCHANTS_READ + 1}`)

@@ -1,14 +1,14 @@
 import type { Database } from '../../platform/db/pool.ts'
 import type { Paise } from '../../platform/money.ts'
 import type { Days } from '../ledger/bank-days.ts'
-import { createLedger } from '../ledger/read-ledger.ts'
+import { broughtForward } from './brought-forward.ts'
 import { readClosedBase } from './closed-items.ts'
+import { readMerchant } from './merchant.ts'
 import { type MoneyMovement, movementsOf } from './movements.ts'
-import { inSnapshot } from './reconcile.ts'
-import { broughtForward } from './reconcile-merchant.ts'
 import { readRests } from './rests.ts'
+import { readSnapshot } from './snapshot.ts'
 
-/** A line of a merchant's statement; `balance` is what the acquirer owes after it, in paise. */
+/** A line of a merchant statement; `balance` is the acquirer's debt after it, in paise. */
 export type StatementLine = Omit<MoneyMovement, 'kind'> & {
   kind: MoneyMovement['kind'] | 'opening' | 'closing'
   balance: Paise
@@ -18,17 +18,17 @@ export type StatementLine = Omit<MoneyMovement, 'kind'> & {
 export function statementOf(
   db: Database,
   { mid, now, ...days }: Days & { mid: string; now: Date },
-): AsyncGenerator<StatementLine> {
-  return inSnapshot(db, now, async function* (snapshot) {
-    const closed = await readClosedBase(snapshot.client, now, days.from)
-    const ledger = createLedger({ ...snapshot, closed }, mid)
+): Promise<StatementLine[]> {
+  return readSnapshot(db, now, async (snapshot) => {
+    const merchant = await readMerchant(snapshot, mid)
+    const movements = await movementsOf(merchant, days, await readRests(snapshot, { days }))
+    let balance = await broughtForward(merchant, days.from, await readClosedBase(snapshot, days.from))
     const nothing = { orderId: null, merchantOrderId: null, reference: '', amount: 0 }
-    let balance = await broughtForward(ledger, days.from)
-    yield { ...nothing, day: days.from, kind: 'opening', balance }
-    for await (const movement of movementsOf(ledger, days, await readRests(snapshot, { days }))) {
+    const opening = { ...nothing, day: days.from, kind: 'opening' as const, balance }
+    const lines = movements.map((movement) => {
       balance += movement.amount
-      yield { ...movement, balance }
-    }
-    yield { ...nothing, day: days.to, kind: 'closing', balance }
+      return { ...movement, balance }
+    })
+    return [opening, ...lines, { ...nothing, day: days.to, kind: 'closing', balance }]
   })
 }

@@ -3,15 +3,15 @@ import { type Paise, toDecimalText } from '../../platform/money.ts'
 /** Counts and amounts of one or more days. Amounts are in paise. */
 export const COUNTS = [
   'paidCount',
-  /** How many of them were learned from the acquirer's day file, since no notification came. */
-  'fromDayFile',
   'settledCount',
-  /** Number of differences, without those that a person has resolved. */
+  /** Number of discrepancies, without resolved ones. */
   'differences',
 ] as const
 
 export const AMOUNTS = [
   'paid',
+  /** Duplicate payments, which the acquirer has received for the merchant too. */
+  'duplicates',
   /** Settled, with fee and tax. */
   'gross',
   'fee',
@@ -20,7 +20,7 @@ export const AMOUNTS = [
   'net',
   /** Sent back to customers. */
   'refunded',
-  /** What the bank owes more by the differences that a person has ended; negative where it owes less. */
+  /** What the bank owes more by resolved discrepancies; negative where it owes less. */
   'resolved',
   /** Of `resolved` what the bank owes more. */
   'resolvedPlus',
@@ -30,7 +30,7 @@ export const AMOUNTS = [
 
 export type Sums = Record<(typeof COUNTS)[number], number> & Record<(typeof AMOUNTS)[number], Paise>
 
-/** What the bank owes the merchant before and after: `brought + paid - gross - refunded + resolved = carried`. */
+/** What the bank owes the merchant before and after: `brought + paid + duplicates - gross - refunded + resolved = carried`. */
 export type Balance = { brought: Paise; carried: Paise }
 
 export type Totals = Sums & Balance & { openExceptions: number }
@@ -43,8 +43,8 @@ export const noSums = (): Sums => ({
 /** Totals that begin with what the bank owes already. */
 export const totalsFrom = (brought: Paise): Totals => ({ ...noSums(), openExceptions: 0, brought, carried: brought })
 
-export const carriedBy = (brought: Paise, { paid, gross, refunded, resolved }: Sums): Paise =>
-  brought + paid - gross - refunded + resolved
+export const carriedBy = (brought: Paise, { paid, duplicates, gross, refunded, resolved }: Sums): Paise =>
+  brought + paid + duplicates - gross - refunded + resolved
 
 /** Enters what the bank owes more by a resolution; less where it is negative. */
 export function addResolved(sums: Sums, paise: Paise): void {
@@ -66,12 +66,12 @@ export function addTotals(all: Totals, one: Totals): void {
   all.carried += one.carried
 }
 
-/** Sums by the names under which they are printed and kept; amounts in rupees. Only totals have `openExceptions`. */
-export const spellSums = (sums: Sums & Balance & { openExceptions?: number }) => ({
+/** Sums by the names under which they are printed and stored; amounts in rupees. Only totals have `openExceptions`. */
+export const formatSums = (sums: Sums & Balance & { openExceptions?: number }) => ({
   broughtForward: toDecimalText(sums.brought),
   payments: sums.paidCount,
   paid: toDecimalText(sums.paid),
-  fromDayFile: sums.fromDayFile,
+  duplicates: toDecimalText(sums.duplicates),
   settlements: sums.settledCount,
   settled: toDecimalText(sums.gross),
   fee: toDecimalText(sums.fee),
@@ -83,8 +83,6 @@ export const spellSums = (sums: Sums & Balance & { openExceptions?: number }) =>
   resolvedMinus: toDecimalText(sums.resolved - sums.resolvedPlus),
   carriedForward: toDecimalText(sums.carried),
   awaited: toDecimalText(sums.awaited),
-  // A second name of `awaited`, which stored totals of closed months carry.
-  open: toDecimalText(sums.awaited),
   differences: sums.differences,
   openExceptions: sums.openExceptions,
 })

@@ -1,0 +1,100 @@
+import { query } from '../../platform/db/query.ts'
+import type { Paise } from '../../platform/money.ts'
+import type { Days } from '../ledger/bank-days.ts'
+import { type Discrepancy, type DiscrepancyKind, type Entry, inOrder, resolverOf } from '../ledger/discrepancies.ts'
+import { readFacts, type Uneven } from './facts.ts'
+import { type FileForm, type Judged, judge, sumsAt } from './judge.ts'
+import { itemsOf, type Merchant } from './merchant.ts'
+import { addResolved, type Sums } from './sums.ts'
+
+/** More discrepancies of one merchant are counted, but for the first ones: memory must not grow with a missing file. */
+const MOST_LISTED = 100_000
+const LISTED_OF_MANY = 1_000
+
+/** Discrepancies that are not listed, of one kind: their number and what the bank owes by them, in paise. */
+export type Unlisted = { kind: DiscrepancyKind; count: number; owed: Paise }
+
+/** The books of a merchant's days: the sums of each day that has any, and the discrepancies in the order of their days. */
+export type Book = {
+  form: FileForm
+  byDay: Map<string, Sums>
+  discrepancies: Discrepancy[]
+  unlisted: Unlisted[]
+}
+
+export async function readBook(merchant: Merchant, days: Days): Promise<Book> {
+  const list = createList()
+  const { form, byDay } = await judgeDays(merchant, days, list.add)
+  return { form, byDay, ...list.end() }
+}
+
+/**
+ * Judges these days of a merchant and calls `onFound` with their discrepancies, some at once. Only `onFound` decides how many of them
+ * are in memory.
+ */
+export async function judgeDays(
+  merchant: Merchant,
+  days: Days,
+  onFound: (found: readonly Discrepancy[]) => void,
+): Promise<Pick<Judged, 'form' | 'byDay'>> {
+  const { client, mid, known } = merchant
+  const { facts, uneven } = await readFacts(merchant, days)
+  const judged = judge(facts)
+  const entries = await readEntries(client, { ...days, mid, known })
+  const resolver = resolverOf(mid, entries)
+  const { form, byDay } = judged
+  for (const { day, amount } of entries) addResolved(sumsAt(byDay, day), amount)
+  const report = (found: readonly Discrepancy[]) => {
+    for (const { day, resolution, owed } of found) {
+      if (resolution === null) sumsAt(byDay, day).differences += 1
+      // What no entry has resolved was accounted for by the resolution of its exception.
+      else addResolved(sumsAt(byDay, day), -owed)
+    }
+    onFound(found)
+  }
+  report(resolver.resolve(judged.findings))
+  for await (const items of itemsOf(merchant, utrsToJudge(facts.failed, uneven, judged)))
+    report(resolver.resolve(judged.judgeItems(items)))
+  report(resolver.remaining())
+  return { form, byDay }
+}
+
+/** The UTRs of the items that may be discrepancies, in the order of their days. */
+function utrsToJudge(failed: readonly { utr: string }[], { moved, waiting }: Uneven, { isMissed }: Judged): string[] {
+  const isFailed = new Set(failed.map(({ utr }) => utr))
+  const missed = waiting.flatMap(({ utrs, ...group }) => {
+    const of = isMissed(group) ? utrs : utrs.filter((utr) => isFailed.has(utr))
+    return of.map((utr) => ({ utr, day: group.day }))
+  })
+  const inOrder = [...moved, ...missed].sort((a, b) => (a.day < b.day ? -1 : a.day > b.day ? 1 : 0))
+  return inOrder.map(({ utr }) => utr)
+}
+
+/** Lists discrepancies, and counts those beyond MOST_LISTED. */
+function createList() {
+  let discrepancies: Discrepancy[] = []
+  const unlisted = new Map<DiscrepancyKind, Unlisted>()
+  const count = ({ kind, owed, resolution }: Discrepancy) => {
+    if (resolution !== null) return
+    const { count, owed: sum } = unlisted.get(kind) ?? { count: 0, owed: 0 }
+    unlisted.set(kind, { kind, count: count + 1, owed: sum + owed })
+  }
+  return {
+    add(found: readonly Discrepancy[]): void {
+      if (unlisted.size > 0) return found.forEach(count)
+      discrepancies.push(...found)
+      if (discrepancies.length <= MOST_LISTED) return
+      const [listed, rest] = [discrepancies.sort(inOrder).slice(0, LISTED_OF_MANY), discrepancies.slice(LISTED_OF_MANY)]
+      rest.forEach(count)
+      discrepancies = listed
+    },
+    end: () => ({ discrepancies: discrepancies.sort(inOrder), unlisted: [...unlisted.values()] }),
+  }
+}
+
+/** The entries that resolve discrepancies of these days. */
+export const readEntries = query<Entry, Days & { mid: string; known: Date }>(`
+  select difference_id, day, kind, order_id, utr, settlement_utr, amount_paise as amount, reason
+    from difference_resolutions
+   where mid = :mid and resolved_at <= :known and day between :from::date and :to::date and kind <> 'short payout'
+   order by day, difference_id, entry`)

@@ -1,0 +1,43 @@
+import { query } from '../../platform/db/query.ts'
+import type { Paise } from '../../platform/money.ts'
+import { startOfDay } from '../../platform/time.ts'
+import { addDays } from '../ledger/bank-days.ts'
+import { resolverOf } from '../ledger/discrepancies.ts'
+import { readEntries } from './book.ts'
+import type { ClosedBase } from './closed-items.ts'
+import { judgeWithoutPayouts } from './judge.ts'
+import { itemsOf, type Merchant } from './merchant.ts'
+
+/**
+ * The bank's debt to the merchant before `day`, in paise: all movements until then, less the discrepancies that the resolution of an
+ * exception accounts for, which is no movement. `closed` is where reading may begin.
+ */
+export async function broughtForward(merchant: Merchant, day: string, closed?: ClosedBase): Promise<Paise> {
+  const { client, mid, known } = merchant
+  const base = closed !== undefined && closed.to < day ? closed : undefined
+  const begin = base && startOfDay(addDays(base.to, 1))
+  const [moved] = await SUM(client, { mid, known, begin, end: startOfDay(day) })
+  const sum = (moved?.sum ?? 0) + (base?.sums.get(mid) ?? 0)
+  const explained = explainedUtrs(merchant)
+  if (explained.length === 0) return sum
+  const { resolve } = resolverOf(mid, await readEntries(client, { mid, known, from: '2000-01-01', to: addDays(day, -1) }))
+  let accounted = 0
+  for await (const items of itemsOf(merchant, explained)) {
+    for (const one of resolve(judgeWithoutPayouts(merchant, items)))
+      if (one.resolution !== null && one.day < day) accounted += one.owed
+  }
+  return sum - accounted
+}
+
+/** UTRs of money whose exception is resolved. */
+function explainedUtrs({ exceptions, failed, unknownOrders }: Merchant): string[] {
+  const resolved = exceptions.filter(({ kind, resolution }) => kind !== 'failure after success' && resolution !== null)
+  const ofUnknown = unknownOrders.filter(({ isPaidOut, resolution }) => isPaidOut && resolution !== null)
+  return [...new Set([...resolved, ...failed, ...ofUnknown].map(({ utr }) => utr))]
+}
+
+const SUM = query<{ sum: Paise }, { mid: string; known: Date; begin: Date | undefined; end: Date }>(`
+  select coalesce(sum(amount_paise), 0)::bigint as sum
+    from ledger
+   where mid = :mid and at >= coalesce(:begin::timestamptz, '-infinity') and at < :end
+     and (recorded_at <= :known) is true and replaced_at > :known`)

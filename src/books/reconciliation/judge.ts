@@ -1,0 +1,121 @@
+import type { Days } from '../ledger/bank-days.ts'
+import type { Finding } from '../ledger/discrepancies.ts'
+import type { Facts, MerchantFacts } from '../ledger/facts.ts'
+import { type Item, judgeItem, type PayoutForm } from '../ledger/judge-item.ts'
+import { type JudgedPayout, judgePayouts } from '../ledger/judge-payouts.ts'
+import { compareSums } from './compare-sums.ts'
+import { addSums, noSums, type Sums } from './sums.ts'
+
+/** How the settlement lines of some days name payments. */
+export type FileForm = PayoutForm | 'by payment and by sums'
+
+/** The books of a merchant's days, without resolutions. */
+export type Judged = {
+  form: FileForm
+  /** The sums of each day that has any. */
+  byDay: Map<string, Sums>
+  /** The payouts by totals that differ. */
+  findings: Finding[]
+  /** Whether a payment that nothing else is known of is a discrepancy. */
+  isMissed: (payment: { day: string; acquirer: string | null }) => boolean
+  /** The discrepancies of these items, on the days. */
+  judgeItems: (items: readonly Item[]) => Finding[]
+}
+
+/** Judges what is known of some days. It reads nothing: a test can give it any facts. */
+export function judge(facts: Facts): Judged {
+  const { matched, bankDays, days, refunds } = facts
+  const undeducted = refunds.filter(({ refundId }) => !matched.rowOf.has(refundId) && !matched.netted.has(refundId))
+  const { payouts, formOf } = judgePayouts(payoutFacts(facts, undeducted), bankDays)
+  const judging = { ...matched, ...bankDays, isJudged: isJudgedBy(facts), formOf: knownFormOf }
+  return {
+    form: formOfPayouts(payouts, facts),
+    byDay: sumUp(facts, undeducted, isAwaited),
+    findings: compareSums(facts, payouts, undeducted),
+    isMissed: ({ day, acquirer }) =>
+      judging.isJudged(day) && knownFormOf(acquirer, bankDays.nextBankDay(day)) === 'by payment',
+    judgeItems: (items) =>
+      items.flatMap((item) => judgeItem(item, judging)).filter(({ day }) => isWithin(days, day)),
+  }
+
+  /** An item may have lines long before or after the window: those are no discrepancies of these days. */
+  function knownFormOf(acquirer: string | null, bankDay: string): PayoutForm {
+    const form = formOf(acquirer, bankDay)
+    if (form === undefined && bankDay > facts.window.from && bankDay <= facts.window.to)
+      throw new Error(`the payout of ${bankDay} by ${acquirer} is not among the facts of ${facts.mid}`)
+    return form ?? 'by sums'
+  }
+
+  /** A payment is awaited, too, if its payout is due after the days: a later report judges that payout. */
+  function isAwaited(acquirer: string | null, day: string): boolean {
+    const due = bankDays.nextBankDay(day)
+    return due > days.to || !judging.isJudged(day) || knownFormOf(acquirer, due) === 'by payment'
+  }
+}
+
+/** The discrepancies of items whatever the days and the forms of the payouts: those that a resolved exception accounts for. */
+export function judgeWithoutPayouts(facts: MerchantFacts, items: readonly Item[]): Finding[] {
+  const judging = { ...facts.matched, ...facts.bankDays, isJudged: isJudgedBy(facts), formOf: () => 'by sums' as const }
+  return items.flatMap((item) => judgeItem(item, judging))
+}
+
+const isWithin = ({ from, to }: Days, day: string) => day >= from && day <= to
+
+/** A day is judged after the bank day on which its payments are paid out. */
+const isJudgedBy =
+  ({ bankDays, today }: MerchantFacts) =>
+  (day: string) =>
+    bankDays.nextBankDay(day) < today
+
+/** The facts that decide the payouts of the window, without payments whose failure was resolved. */
+function payoutFacts({ window, paid, settled, failed }: Facts, undeducted: Facts['refunds']) {
+  const failures = failed.map(({ acquirer, day, amount }) => {
+    return { acquirer, day, settledDay: null, count: -1, paid: -amount }
+  })
+  return {
+    paid: [...paid, ...failures].filter(({ day }) => isWithin(window, day)),
+    // The payout of the first day itself is for payments before the window.
+    settled: settled.filter(({ day }) => day > window.from),
+    undeducted: undeducted.filter(({ day }) => isWithin(window, day)),
+  }
+}
+
+function formOfPayouts(payouts: readonly JudgedPayout[], { days: { from, to }, bankDays }: Facts): FileForm {
+  const requested = payouts.filter(({ day }) => day >= from && day <= bankDays.nextBankDay(to))
+  const [first = 'by sums', ...others] = new Set(requested.map(({ form }) => form))
+  return others.length > 0 ? 'by payment and by sums' : first
+}
+
+function sumUp(
+  { days, paid, settled, refunds }: Facts,
+  undeducted: Facts['refunds'],
+  isAwaited: (acquirer: string | null, day: string) => boolean,
+): Map<string, Sums> {
+  const byDay = new Map<string, Sums>()
+  for (const { day, settledDay, acquirer, count, paid: sum, isDuplicate } of paid) {
+    if (!isWithin(days, day)) continue
+    const sums = sumsAt(byDay, day)
+    if (isDuplicate) sums.duplicates += sum
+    else {
+      sums.paidCount += count
+      sums.paid += sum
+    }
+    if (settledDay === null && isAwaited(acquirer, day)) sums.awaited += sum
+  }
+  // Nothing is awaited of a refund that came before the settlement.
+  for (const { paidOn: day, acquirer, amount, settled: line } of undeducted) {
+    if (isWithin(days, day) && line === null && isAwaited(acquirer, day)) sumsAt(byDay, day).awaited -= amount
+  }
+  for (const { day, settledCount, gross, fee, tax, net } of settled) {
+    if (isWithin(days, day)) addSums(sumsAt(byDay, day), { ...noSums(), settledCount, gross, fee, tax, net })
+  }
+  for (const { day, amount } of refunds) if (isWithin(days, day)) sumsAt(byDay, day).refunded += amount
+  return byDay
+}
+
+/** The sums of a day, which begin with nothing. */
+export function sumsAt(byDay: Map<string, Sums>, day: string): Sums {
+  const sums = byDay.get(day) ?? noSums()
+  byDay.set(day, sums)
+  return sums
+}

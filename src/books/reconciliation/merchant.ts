@@ -1,0 +1,132 @@
+import { plannedQuery, query } from '../../platform/db/query.ts'
+import type { FailedPayment, MerchantFacts, MoneyException } from '../ledger/facts.ts'
+import type { Item, ItemException, ItemRow } from '../ledger/judge-item.ts'
+import { type Deduction, groupBy, matchDeductions, type SuccessfulRefund } from '../ledger/match-deductions.ts'
+import type { Snapshot, UnknownOrder } from './snapshot.ts'
+
+/** What is known of one merchant in a snapshot, whatever the days. */
+export type Merchant = Omit<Snapshot, 'unknownOrders'> &
+  MerchantFacts & {
+    /** Exceptions of unknown orders whose UTR a settlement of the merchant carries. */
+    unknownOrders: readonly UnknownOrder[]
+  }
+
+export async function readMerchant({ unknownOrders, ...snapshot }: Snapshot, mid: string): Promise<Merchant> {
+  const { client, known, bankDays } = snapshot
+  const own = unknownOrders.get(mid) ?? []
+  const refunds = await REFUNDS(client, { mid, known })
+  const deductions = await DEDUCTIONS(client, { mid, known, explained: own.map(({ utr }) => utr) })
+  const exceptions = await EXCEPTIONS(client, { mid, known })
+  const failed = exceptions.some(({ kind, resolution }) => kind === FAILURE && resolution !== null)
+  return {
+    ...snapshot,
+    ...{ mid, refunds, exceptions, matched: matchDeductions(refunds, deductions, bankDays), unknownOrders: own },
+    failed: failed ? await FAILED(client, { mid, known }) : [],
+  }
+}
+
+const FAILURE = 'failure after success'
+
+/** Items that are read at once. */
+const ITEMS_READ = 1_000
+
+/** All that is known of these UTRs of the merchant, ITEMS_READ at once. */
+export async function* itemsOf(merchant: Merchant, utrs: readonly string[]): AsyncGenerator<Item[]> {
+  for (let at = 0; at < utrs.length; at += ITEMS_READ) yield readItems(merchant, utrs.slice(at, at + ITEMS_READ))
+}
+
+async function readItems(merchant: Merchant, utrs: readonly string[]): Promise<Item[]> {
+  const { client, mid, known, refunds } = merchant
+  const payments = new Map((await PAYMENTS(client, { utrs, mid, known })).map(({ utr, ...one }) => [utr, one]))
+  const lines = groupBy(await LINES(client, { utrs, mid, known }), ({ item }) => item)
+  const refundsOf = groupBy(refunds, ({ utr }) => utr)
+  const { ofUtr, failures } = explanationsOf(merchant)
+  return utrs.map((utr) => {
+    const payment = payments.get(utr)
+    return {
+      ...{ mid, utr, payment, rows: lines.get(utr) ?? [], exception: ofUtr.get(utr) },
+      refunds: payment === undefined ? [] : (refundsOf.get(utr) ?? []),
+      failure: payment && failures.get(payment.orderId),
+    }
+  })
+}
+
+/** The exception of each UTR and the failure of each order: an open one, else the oldest. */
+function explanationsOf({ exceptions, unknownOrders }: Merchant) {
+  const ofUtr = new Map<string, ItemException>()
+  const failures = new Map<string, ItemException>()
+  for (const one of [...exceptions, ...unknownOrders]) {
+    const [known, key] = one.kind === FAILURE ? [failures, one.orderId ?? ''] : [ofUtr, one.utr]
+    if (!known.has(key)) known.set(key, one)
+  }
+  return { ofUtr, failures }
+}
+
+type Known = { mid: string; known: Date }
+
+const PAYMENTS = plannedQuery<NonNullable<Item['payment']> & { utr: string }, Known & { utrs: readonly string[] }>(`
+  select item as utr, order_id, day, at, acquirer, amount_paise as amount
+    from ledger
+   where mid = :mid and kind in ('payment', 'second') and item = any (:utrs) and recorded_at <= :known`)
+
+const LINES = plannedQuery<ItemRow & { item: string }, Known & { utrs: readonly string[] }>(`
+  select item, utr, day, at, acquirer, status, is_deduction, gross_paise as gross, fee_paise as fee, tax_paise as tax,
+         names_payment, import_id,
+         status = 'FAILED' and exists (
+           select from settlement_versions v
+            where v.mid = :mid and v.utr = line.utr and v.status = 'SUCCESS' and not v.undone and v.replaced_at <= :known
+         ) as was_paid_out
+    from settlement_lines line
+   where mid = :mid and item = any (:utrs) and (recorded_at <= :known) is true and replaced_at > :known
+   order by at, utr`)
+
+const EXCEPTIONS = query<MoneyException, Known>(`
+  select exception_id, kind, order_id, utr, amount_paise as amount, day,
+         case when resolved_at <= :known then resolution end as resolution
+    from money_exceptions
+   where mid = :mid and received_at <= :known
+   order by resolved_at is not null and resolved_at <= :known, received_at, exception_id`)
+
+const FAILED = query<FailedPayment, Known>(`
+  select distinct p.item as utr, p.day, p.acquirer, p.amount_paise as amount
+    from money_exceptions e
+    join ledger p on p.mid = :mid and p.order_id = e.order_id and p.kind = 'payment' and p.recorded_at <= :known
+   where e.mid = :mid and e.kind = 'failure after success' and e.received_at <= :known and e.resolved_at <= :known
+     and not exists (select from ledger s
+                      where s.mid = :mid and s.item = p.item and s.kind = 'settlement' and s.at >= p.at - interval '1 day'
+                        and (s.recorded_at <= :known) is true and s.replaced_at > :known)`)
+
+/**
+ * Condition for a settlement line whose UTR leads to no payment of the merchant and no exception of money; `:explained` are the UTRs of
+ * exceptions of unknown orders.
+ */
+export const NAMES_NOTHING = `(not names_payment and item <> all (:explained::text[])
+  and not exists (select from payments p where p.mid = :mid and p.utr = line.item and p.received_at <= :known)
+  and not exists (select from money_exceptions e
+                   where e.mid = :mid and e.utr = line.item and e.kind <> 'failure after success' and e.received_at <= :known))`
+
+/** Lines that deduct something. */
+const DEDUCTIONS = query<Deduction, Known & { explained: readonly string[] }>(`
+  select utr, item, day, gross_paise as gross, array[upper(utr), upper(reference)] as "references",
+         not ${NAMES_NOTHING} as is_named
+    from settlement_lines line
+   where mid = :mid and status = 'SUCCESS' and is_deduction and (recorded_at <= :known) is true and replaced_at > :known
+   order by at, utr`)
+
+const REFUNDS = query<SuccessfulRefund, Known>(`
+  select r.our_refund_id as refund_id, r.order_id, p.utr, split_part(p.acquirer, ':', 1) as acquirer,
+         r.amount_paise as amount, (coalesce(p.paid_at, p.received_at) at time zone interval '330 minutes')::date as paid_on,
+         (r.ended_at at time zone interval '330 minutes')::date as day, upper(r.reference) as reference, p.amount_paise as paid,
+         settled.gross_paise as settled
+    from refunds r
+    join payments p on p.mid = :mid and p.utr = r.utr and p.order_id = r.order_id
+    left join lateral (
+      select gross_paise
+        from settlement_lines line
+       where mid = :mid and item = p.utr and status = 'SUCCESS' and not is_deduction
+         and at >= coalesce(p.paid_at, p.received_at) - interval '1 day'
+         and (recorded_at <= :known) is true and replaced_at > :known
+       order by at, utr
+       limit 1) settled on true
+   where r.mid = :mid and r.status = 'SUCCESS' and r.ended_at <= :known
+   order by r.ended_at, r.our_refund_id`)

@@ -1,0 +1,51 @@
+import type { Database } from '../../platform/db/pool.ts'
+import { query } from '../../platform/db/query.ts'
+import { addDays } from '../ledger/bank-days.ts'
+import type { Discrepancy } from '../ledger/discrepancies.ts'
+import { createList, judgeDays, type Unlisted } from './book.ts'
+import { type ClosedBase, daysSince, readClosedBase } from './closed-items.ts'
+import { type Merchant, readMerchant } from './merchant.ts'
+import { type WithMerchantOrderId, withMerchantOrderIds } from './merchant-order-ids.ts'
+import { inSnapshot, type Merchants, readMids } from './snapshot.ts'
+
+/** What is open in the books of one merchant, oldest first. */
+export type OpenOfMerchant = { mid: string; discrepancies: WithMerchantOrderId<Discrepancy>[]; unlisted: Unlisted[] }
+
+/**
+ * Every open discrepancy of all days until `to`, merchant after merchant. A month's report lists only the discrepancies of its own
+ * days, and a discrepancy of a closed month stays open until an entry or a settlement line clears it.
+ */
+export function openDiscrepancies(
+  db: Database,
+  { to, now, ...merchants }: Merchants & { to: string; now: Date },
+): AsyncGenerator<OpenOfMerchant> {
+  return inSnapshot(db, now, async function* (snapshot) {
+    const closed = await readClosedBase(snapshot, addDays(to, 1))
+    for (const mid of await readMids(snapshot.client, merchants)) {
+      const merchant = await readMerchant(snapshot, mid)
+      const list = createList()
+      await findOpen(merchant, { closed, to }, list.add)
+      const { discrepancies, unlisted } = list.end()
+      if (discrepancies.length === 0) continue
+      yield { mid, discrepancies: await withMerchantOrderIds(merchant, discrepancies), unlisted }
+    }
+  })
+}
+
+/** Calls `onFound` with the open discrepancies of a merchant until `to`, some at once. `closed` is where reading may begin. */
+export async function findOpen(
+  merchant: Merchant,
+  { closed, to }: { closed: ClosedBase | undefined; to: string },
+  onFound: (open: readonly Discrepancy[]) => void,
+): Promise<void> {
+  const { client, mid } = merchant
+  const [first] = closed === undefined ? await FIRST_DAY(client, { mid }) : []
+  const runs = closed === undefined ? [{ from: first?.day ?? addDays(to, 1), to }] : await daysSince(merchant, closed, to)
+  for (const days of runs) {
+    if (days.from > days.to) continue
+    await judgeDays(merchant, days, (found) => onFound(found.filter(({ resolution }) => resolution === null)))
+  }
+}
+
+const FIRST_DAY = query<{ day: string }, { mid: string }>(`
+  select day from ledger where mid = :mid order by at limit 1`)

@@ -1,0 +1,110 @@
+import type { PoolClient } from 'pg'
+import type { Database, Queryable } from '../../platform/db/pool.ts'
+import { query } from '../../platform/db/query.ts'
+import { toIstDay } from '../../platform/time.ts'
+import { type BankDays, createBankDays } from '../ledger/bank-days.ts'
+import { holidaysOf } from '../ledger/bank-holidays.ts'
+import type { MoneyException } from '../ledger/facts.ts'
+import { groupBy } from '../ledger/match-deductions.ts'
+
+/** One transaction that sees the database at one moment, and what the books of all merchants share. */
+export type Snapshot = {
+  client: PoolClient
+  /** Facts that were stored later are unknown. */
+  known: Date
+  /** Its day in India. */
+  today: string
+  bankDays: BankDays
+  /** Exceptions of unknown orders whose UTR a settlement line carries, by the mid of the line. */
+  unknownOrders: ReadonlyMap<string, readonly UnknownOrder[]>
+}
+
+/** `isPaidOut` is whether a settlement of its UTR pays something out. */
+export type UnknownOrder = MoneyException & { isPaidOut: boolean; receivedAt: Date; resolvedAt: Date | null }
+
+/** Which merchants: one, those of a partner, or all. */
+export type Merchants = { mid?: string | undefined; pid?: string | undefined }
+
+/**
+ * Yields what `read` finds in one snapshot. There are no time limits: the reading may take longer than the operator
+ * allows others, and its reader may be a person with a pager.
+ */
+export async function* inSnapshot<T>(
+  db: Database,
+  known: Date,
+  read: (snapshot: Snapshot) => AsyncIterable<T>,
+): AsyncGenerator<T> {
+  const client = await db.connect()
+  try {
+    await client.query(`
+      begin isolation level repeatable read read only;
+      set local jit = off;
+      set local statement_timeout = 0;
+      set local idle_in_transaction_session_timeout = 0`)
+    yield* read(await snapshotOf(client, known))
+  } finally {
+    await client.query('rollback').then(
+      () => client.release(),
+      () => client.release(true),
+    )
+  }
+}
+
+/** Returns what `read` finds in one snapshot. */
+export async function readSnapshot<T>(
+  db: Database,
+  known: Date,
+  read: (snapshot: Snapshot) => Promise<T>,
+): Promise<T> {
+  const found = inSnapshot(db, known, async function* (snapshot) {
+    yield await read(snapshot)
+  })
+  const { value } = await found.next()
+  await found.return(undefined)
+  return value as T
+}
+
+/** What the transaction of `client` sees. */
+export async function snapshotOf(client: PoolClient, known: Date): Promise<Snapshot> {
+  const unknownOrders = groupBy(await UNKNOWN_ORDERS(client, { known }), ({ mid }) => mid)
+  return { client, known, today: toIstDay(known), bankDays: createBankDays(await holidaysOf(client, known)), unknownOrders }
+}
+
+/**
+ * Of the exceptions of one UTR an open one, else the oldest. A resolution covers the money of its exception once: for the merchant who
+ * was settled first. Exceptions without a settlement line, which any signer of an acquirer account can add, are left out.
+ */
+const UNKNOWN_ORDERS = query<UnknownOrder & { mid: string }, { known: Date }>(`
+  with carried as (
+    select mid, item, bool_or(is_paid_out) as is_paid_out, min(at) filter (where is_paid_out) as first_at
+      from (select mid, item, at, status = 'SUCCESS' and not is_deduction as is_paid_out
+              from settlement_lines
+             where item in (select utr from money_exceptions where mid = '' and received_at <= :known)
+               and (recorded_at <= :known) is true and replaced_at > :known) line
+     group by mid, item
+  ), reported as materialized (
+    select distinct on (utr) exception_id, kind, order_id, utr, amount_paise, day, received_at,
+           case when resolved_at <= :known then resolution end as resolution,
+           case when resolved_at <= :known then resolved_at end as resolved_at
+      from money_exceptions
+     where mid = '' and received_at <= :known and utr in (select item from carried)
+     order by utr, resolved_at is not null and resolved_at <= :known, received_at, exception_id
+  )
+  select c.mid, r.exception_id, r.kind, r.order_id, r.utr, r.amount_paise as amount, r.day, r.received_at, r.resolved_at,
+         c.is_paid_out,
+         case when c.mid = first_value(c.mid) over (partition by c.item order by c.first_at, c.mid) then r.resolution end as resolution
+    from carried c
+    join reported r on r.utr = c.item`)
+
+/** The mids of these merchants, and for all of them an empty one at last: it stands for unknown orders. */
+export async function readMids(db: Queryable, { mid, pid }: Merchants): Promise<string[]> {
+  if (mid !== undefined) return [mid]
+  const mids = (await MIDS(db, { pid })).map((row) => row.mid)
+  return pid === undefined ? [...mids, ''] : mids
+}
+
+const MIDS = query<{ mid: string }, { pid: string | undefined }>(`
+  select mid
+    from merchants
+   where :pid::text is null or mid in (select mid from partner_merchants where pid = :pid)
+   order by mid`)
