@@ -9,10 +9,10 @@ const SRC = join(import.meta.dirname, '../../src')
  * statements are made when a module is loaded, by a constant or by a function that is called for a constant.
  */
 it('a statement is prepared when its module is loaded, never by a request', () => {
-  const MAKERS = ['prepared', 'describeRows', 'defineList']
-  const call = new RegExp(`(?<!function )\\b(${MAKERS.join('|')})\\(`)
-  const constant = new RegExp(`^(export )?const [A-Z_]+ = (${MAKERS.join('|')})\\(`)
-  const inMaker = /^ {2}(const insertArrays =| {2}short: prepared)/
+  const MAKERS = ['prepared', 'describeRows', 'defineList', 'query']
+  const call = new RegExp(`(?<!function |override |\\.)\\b(${MAKERS.join('|')})[<(]`)
+  const constant = new RegExp(`^(export )?const \\w+ = (${MAKERS.join('|')})[<(]`)
+  const inMaker = /^ {2}(const insertArrays =|const statement = prepared\(config\)| {2}short: prepared)/
   const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
   const calls = files.flatMap((file) =>
     readFileSync(join(SRC, file), 'utf8')

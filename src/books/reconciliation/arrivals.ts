@@ -1,7 +1,9 @@
 import type { Database } from '../../platform/db/pool.ts'
+import { plannedQuery, query } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
 import { toIstDay } from '../../platform/time.ts'
 import { addDays, type BankDays, type Days } from '../ledger/bank-days.ts'
+import { groupBy } from '../ledger/match-deductions.ts'
 import type { Snapshot } from '../ledger/read-ledger.ts'
 import { keptSince } from '../statements/import.ts'
 import {
@@ -36,7 +38,7 @@ export function listArrivals(
       const own = accounts.filter(({ mids }) => mids.includes(one))
       if (ofStatements && own.length === 0) continue
       for (const account of own) account.arrivals ??= await arrivalsAt(snapshot, account, days, rests)
-      for await (const { utr, recordedAt, ...payout } of payoutsOf(snapshot, one, days, rests)) {
+      for (const { utr, recordedAt, ...payout } of await payoutsOf(snapshot, one, days, rests)) {
         yield { ...payout, ...arrivalOf(payout, own) }
       }
     }
@@ -69,21 +71,20 @@ type BankAccount = { mids: string[]; account: string | null; statements: Coverin
 type Covering = { from: string; to: string | null; at: Date }
 
 async function readAccounts({ client, known }: Snapshot): Promise<BankAccount[]> {
-  type Row = Pick<BankAccount, 'mids' | 'account'> & { statements: (Omit<Covering, 'at'> & { at: string })[] }
-  const { rows } = await client.query<Row>(
-    `select mids, account,
-            json_agg(json_build_object('from', covers_from, 'to', covers_to, 'at', imported_at) order by import_id) as statements
-       from statement_imports
-      where undone_at is null and imported_at <= $1
-      group by mids, account
-      order by mids, account`,
-    [known],
-  )
-  return rows.map(({ statements, ...row }) => ({
-    ...row,
-    statements: statements.map(({ at, ...days }) => ({ ...days, at: new Date(at) })),
+  const statements = await readStatements(client, { known })
+  return [...groupBy(statements, ({ mids, account }) => JSON.stringify([mids, account])).values()].map((own) => ({
+    ...(own[0] as StatementOf),
+    statements: own,
   }))
 }
+
+type StatementOf = Pick<BankAccount, 'mids' | 'account'> & Covering
+
+const readStatements = query<StatementOf, { known: Date }>(`
+  select mids, account, covers_from as from, covers_to as to, imported_at as at
+    from statement_imports
+   where undone_at is null and imported_at <= :known
+   order by mids, account, import_id`)
 
 /**
  * The days of which statements hold every line that may be a payout which is known since `recordedAt`. Of one that was not known when a
@@ -129,7 +130,7 @@ export async function transfersTo(
 ): Promise<Transfer[]> {
   const transfers = new Map<string, Transfer>()
   for (const mid of mids) {
-    for await (const { utr, recordedAt, ...payout } of payoutsOf(snapshot, mid, days, rests)) {
+    for (const { utr, recordedAt, ...payout } of await payoutsOf(snapshot, mid, days, rests)) {
       if (account !== null && payout.account !== null && payout.account !== account) continue
       const key = keyOf(payout)
       const { expected, references, ...last } = transfers.get(key) ?? {
@@ -168,16 +169,8 @@ async function readLines(
   payouts: readonly { references: string[]; expected: Paise }[],
 ): Promise<BankLine[]> {
   const named = new Set(payouts.flatMap((one) => one.references))
-  const { rows } = await client.query<FileLine>(
-    `select sha256, import_id as "importId", line, to_char(day, 'YYYY-MM-DD') as day, amount_paise as amount,
-            array_remove(refs || matched_payout, null) as "references"
-       from statement_lines
-       join statement_imports using (import_id)
-      where mids = $1 and account is not distinct from $2 and imported_at <= $3 and day between $4 and $5
-        and (refs && $6 or matched_payout = any ($6) or amount_paise = any ($7::bigint[]))
-      order by import_id, line`,
-    [mids, account, known, days.from, days.to, [...named], payouts.map((one) => one.expected)],
-  )
+  const amounts = payouts.map((one) => one.expected)
+  const rows = await readFileLines(client, { mids, account, known, ...days, references: [...named], amounts })
   return mergeStatements(
     rows.map(({ references, ...line }) => ({
       ...line,
@@ -186,6 +179,16 @@ async function readLines(
     })),
   )
 }
+
+type Searched = Pick<BankAccount, 'mids' | 'account'> & Days & { known: Date; references: string[]; amounts: Paise[] }
+
+const readFileLines = plannedQuery<FileLine, Searched>(`
+  select sha256, import_id, line, day, amount_paise as amount, array_remove(refs || matched_payout, null) as references
+    from statement_lines
+    join statement_imports using (import_id)
+   where mids = :mids and account is not distinct from :account and imported_at <= :known and day between :from and :to
+     and (refs && :references or matched_payout = any (:references) or amount_paise = any (:amounts::bigint[]))
+   order by import_id, line`)
 
 /** A line of the file with this SHA-256. */
 type FileLine = BankLine & { sha256: string }

@@ -1,9 +1,9 @@
 import type { Database } from '../../platform/db/pool.ts'
+import { plannedQuery } from '../../platform/db/query.ts'
 import { formsOf, unpadded } from '../../platform/fields.ts'
 import type { Paise } from '../../platform/money.ts'
 import { addDays } from '../ledger/bank-days.ts'
 import { createLedger, type Snapshot } from '../ledger/read-ledger.ts'
-import { dayOf, settlementsOfAll, textOf } from '../ledger/sql.ts'
 import { inSnapshot } from './reconcile.ts'
 import { type Rest, readRests } from './rests.ts'
 
@@ -55,7 +55,7 @@ export async function findPayout(db: Database, asked: Sought): Promise<Payout> {
 async function* readPayout(snapshot: Snapshot, { payout, mid, pid }: Sought): AsyncGenerator<Payout> {
   const { bankDayFrom, previousBankDay } = snapshot.bankDays
   const references = formsOf(unpadded(payout))
-  const { rows } = await snapshot.client.query<PayoutRow>(ROWS, [references, snapshot.known, mid, pid])
+  const rows = await readRows(snapshot.client, { references, known: snapshot.known, mid, pid })
   const payments: PaymentOfSum[] = []
   const sums = rows.filter(({ orderId, status }) => orderId === null && status === 'SUCCESS')
   for (const { mid, day } of new Map(sums.map((row) => [`${row.mid} ${bankDayFrom(row.day)}`, row])).values()) {
@@ -65,8 +65,7 @@ async function* readPayout(snapshot: Snapshot, { payout, mid, pid }: Sought): As
     if (!settled.some((one) => one.day === day && one.unnamedRows > 0)) continue
     for await (const batch of items) {
       const utrs = batch.flatMap(({ utr, waitsOn }) => (waitsOn === undefined ? [] : [utr]))
-      const unsettled = await snapshot.client.query<PaymentOfSum>(UNSETTLED, [mid, utrs])
-      payments.push(...unsettled.rows)
+      payments.push(...(await readUnsettled(snapshot.client, { mid, utrs })))
     }
   }
   const rests = await readRests(snapshot, { references })
@@ -75,21 +74,23 @@ async function* readPayout(snapshot: Snapshot, { payout, mid, pid }: Sought): As
   yield { rows, payments, rests: rests.filter(isOfAsked) }
 }
 
-const ROWS = `
-  select s.mid, ${textOf(dayOf('s.at'))} as day, i.order_id as "orderId", i.merchant_order_id as "merchantOrderId", s.key as utr, s.utr as "settlementUtr",
-         s.status, i.amount_paise as paid, s.gross_paise as gross,
-         coalesce(s.fee_paise, 0) as fee, coalesce(s.tax_paise, 0) as tax, s.amount_paise as net
-    from (${settlementsOfAll(`(bank_reference_number = any ($1) or utr = any ($1) or utr in (upper($1[1]), lower($1[1])))
-             and ($3::text is null or mid = $3)
-             and ($4::text is null or mid in (select mid from partner_merchants where pid = $4))`)}) s
-    left join payment_intents i on i.mid = s.mid and i.utr = s.key collate "default"
-   order by s.mid, s.at, s.utr`
+type Filter = { references: string[]; known: Date; mid: string | undefined; pid: string | undefined }
+
+const readRows = plannedQuery<PayoutRow, Filter>(`
+  select s.mid, s.day, i.order_id, i.merchant_order_id, s.item as utr, s.utr as settlement_utr, s.status, i.amount_paise as paid,
+         s.gross_paise as gross, coalesce(s.fee_paise, 0) as fee, coalesce(s.tax_paise, 0) as tax, s.net_paise as net
+    from settlement_lines s
+    left join payment_intents i on i.mid = s.mid and i.utr = s.item collate "default"
+   where (s.reference = any (:references) or s.utr = any (:references) or s.utr in (upper(:references[1]), lower(:references[1])))
+     and (:mid::text is null or s.mid = :mid)
+     and (:pid::text is null or s.mid in (select mid from partner_merchants where pid = :pid))
+     and (s.recorded_at <= :known) is true and s.replaced_at > :known
+   order by s.mid, s.at, s.utr`)
 
 /** Payments by their UTRs. */
-const UNSETTLED = `
-  select p.mid, ${textOf('p.day')} as day, p.order_id as "orderId", i.merchant_order_id as "merchantOrderId", item as utr,
-         p.amount_paise as paid
+const readUnsettled = plannedQuery<PaymentOfSum, { mid: string; utrs: string[] }>(`
+  select p.mid, p.day, p.order_id, i.merchant_order_id, item as utr, p.amount_paise as paid
     from ledger p
-    left join payment_intents i on i.mid = $1 and i.order_id = p.order_id
-   where p.mid = $1 and kind = 'payment' and item = any ($2)
-   order by p.day, p.order_id`
+    left join payment_intents i on i.mid = :mid and i.order_id = p.order_id
+   where p.mid = :mid and kind = 'payment' and item = any (:utrs)
+   order by p.day, p.order_id`)

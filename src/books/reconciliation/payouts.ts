@@ -1,9 +1,8 @@
-import { batchesOf } from '../../platform/db/batches.ts'
-import { prepared } from '../../platform/db/prepared.ts'
+import { query } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
 import type { Days } from '../ledger/bank-days.ts'
 import type { Snapshot } from '../ledger/read-ledger.ts'
-import { boundsOf, dayOf, settlementsKnown, textOf } from '../ledger/sql.ts'
+import { boundsOf } from '../ledger/sql.ts'
 import { amountOf, type Rest, restKey } from './rests.ts'
 
 /**
@@ -33,42 +32,40 @@ export type PayoutLine = {
   net: Paise
 }
 
-/** The payouts of these days to one merchant, oldest first. Memory grows with `rests` alone. */
-export async function* payoutsOf(
+/** The payouts of these days to one merchant, oldest first. */
+export async function payoutsOf(
   { client, known }: Snapshot,
   mid: string,
   days: Days,
   rests: readonly Rest[],
-): AsyncGenerator<PayoutLine> {
+): Promise<PayoutLine[]> {
   const own = new Map(rests.flatMap((rest) => (rest.mid === mid ? [[restKey(rest), amountOf(rest)]] : [])))
-  for await (const rows of batchesOf<PayoutLine>(client, PAYOUTS(mid, known, ...boundsOf(days)))) {
-    for (const payout of rows) {
-      const rest = own.get(restKey(payout)) ?? 0
-      yield { ...payout, deductions: payout.deductions + rest, net: payout.net + rest }
-    }
-  }
+  const [begin, end] = boundsOf(days)
+  const payouts = await readPayouts(client, { mid, known, begin, end })
+  return payouts.map((payout) => {
+    const rest = own.get(restKey(payout)) ?? 0
+    return { ...payout, deductions: payout.deductions + rest, net: payout.net + rest }
+  })
 }
 
-const sumWhere = (condition: string) => `coalesce(sum(gross_paise) filter (where ${condition}), 0)::bigint`
-
-const AROUND = `initiated_at between $3::timestamptz - interval '31 days' and $4::timestamptz + interval '31 days'`
-
 /**
- * Payouts of merchant $1 whose last row is of the days from $3 until before $4. Rows of one transfer lie within a month: with that
- * the index of lists suffices.
+ * Payouts whose last row is of the days from `begin` until before `end`. Rows of one transfer lie within a month: with that the index
+ * of lists suffices.
  */
-const PAYOUTS = prepared(`
-  select ${textOf(dayOf('max(at)'))} as day, $1 as mid, account, bank_reference_number as "bankReference",
-         case when count(*) = 1 then min(utr) end as utr, count(*) as rows,
-         greatest(max(least(recorded_at, first_recorded_at)), 'epoch') as "recordedAt",
-         ${sumWhere('amount_paise >= 0')} as gross, coalesce(sum(fee_paise), 0)::bigint as fee,
+const readPayouts = query<PayoutLine, { mid: string; known: Date; begin: Date; end: Date }>(`
+  select max(day) as day, mid, account, reference as bank_reference, case when count(*) = 1 then min(utr) end as utr, count(*) as rows,
+         greatest(max(least(recorded_at, first_recorded_at)), 'epoch') as recorded_at,
+         coalesce(sum(gross_paise) filter (where not is_deduction), 0)::bigint as gross, coalesce(sum(fee_paise), 0)::bigint as fee,
          coalesce(sum(tax_paise), 0)::bigint as tax,
-         ${sumWhere('amount_paise < 0')} as deductions, sum(amount_paise)::bigint as net
-    from (${settlementsKnown(`status = 'SUCCESS' and ${AROUND}`)}) s
+         coalesce(sum(gross_paise) filter (where is_deduction), 0)::bigint as deductions, sum(net_paise)::bigint as net
+    from settlement_lines
     left join (select utr, min(recorded_at) as first_recorded_at
                  from settlement_versions
-                where mid = $1 and status = 'SUCCESS' and not undone and ${AROUND}
-                group by utr) v using (utr)
-   group by account, bank_reference_number
-  having max(at) >= $3 and max(at) < $4
-   order by max(at), bank_reference_number, account`)
+                where mid = :mid and status = 'SUCCESS' and not undone
+                  and initiated_at between :begin::timestamptz - interval '31 days' and :end::timestamptz + interval '31 days'
+                group by utr) first using (utr)
+   where mid = :mid and status = 'SUCCESS' and (recorded_at <= :known) is true and replaced_at > :known
+     and initiated_at between :begin::timestamptz - interval '31 days' and :end::timestamptz + interval '31 days'
+   group by mid, account, reference
+  having max(at) >= :begin and max(at) < :end
+   order by max(at), reference, account`)

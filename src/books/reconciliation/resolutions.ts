@@ -1,4 +1,5 @@
 import type { Queryable } from '../../platform/db/pool.ts'
+import { query } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
 import { type Difference, isBesideLedger } from '../ledger/differences.ts'
 
@@ -18,17 +19,20 @@ export async function enterResolution(
 ): Promise<boolean> {
   const { id, mid, day, kind, orderId, utr, settlementUtr, entries } = difference
   const moved = isBesideLedger(difference) ? 0 : -difference.owed
-  const { rows } = await db.query(
-    `insert into difference_resolutions
-       (mid, difference_id, entry, day, kind, order_id, utr, settlement_utr, amount_paise, reason, resolved_by, resolved_at,
-        written_off_as)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
-     on conflict do nothing
-     returning 1`,
-    [mid, id, entries + 1, day, kind, orderId, utr, settlementUtr, moved, reason, by, now, as],
-  )
-  return rows.length === 1
+  const entry = { id, mid, day, kind, orderId, utr, settlementUtr, entry: entries + 1, moved, reason, by, now, as }
+  return (await insertEntry(db, entry)).length === 1
 }
+
+type NewEntry = Pick<Difference, 'id' | 'mid' | 'day' | 'kind' | 'orderId' | 'utr' | 'settlementUtr'> &
+  Ending & { entry: number; moved: Paise }
+
+const insertEntry = query<{ entry: number }, NewEntry>(`
+  insert into difference_resolutions
+    (mid, difference_id, entry, day, kind, order_id, utr, settlement_utr, amount_paise, reason, resolved_by, resolved_at,
+     written_off_as)
+  values (:mid, :id, :entry, :day, :kind, :orderId, :utr, :settlementUtr, :moved, :reason, :by, :now, :as)
+      on conflict do nothing
+  returning entry`)
 
 /** An entry by which a person has ended a difference. `amount` is what the bank owes more by it. */
 export type Resolution = {
@@ -48,17 +52,11 @@ export type Resolution = {
 type Sought = { mid?: string | undefined; from?: Date | undefined; until?: Date | undefined }
 
 /** The entries made from `from` until before `until`, oldest first. */
-export async function listResolutions(db: Queryable, { mid, from, until }: Sought): Promise<Resolution[]> {
-  const { rows } = await db.query<Resolution>(
-    `select resolved_at as "resolvedAt", resolved_by as "resolvedBy", r.mid, to_char(day, 'YYYY-MM-DD') as day, kind,
-            difference_id as "differenceId", r.order_id as "orderId", i.merchant_order_id as "merchantOrderId",
-            written_off_as as "as", r.amount_paise as amount, reason
-       from difference_resolutions r
-       left join payment_intents i on i.mid = r.mid and i.order_id = r.order_id
-      where ($1::text is null or r.mid = $1) and resolved_at >= coalesce($2::timestamptz, '-infinity')
-        and resolved_at < coalesce($3::timestamptz, 'infinity')
-      order by resolved_at, r.mid, difference_id, entry`,
-    [mid, from, until],
-  )
-  return rows
-}
+export const listResolutions = query<Resolution, Sought>(`
+  select resolved_at, resolved_by, r.mid, day, kind, difference_id, r.order_id, i.merchant_order_id, written_off_as as "as",
+         r.amount_paise as amount, reason
+    from difference_resolutions r
+    left join payment_intents i on i.mid = r.mid and i.order_id = r.order_id
+   where (:mid::text is null or r.mid = :mid) and resolved_at >= coalesce(:from::timestamptz, '-infinity')
+     and resolved_at < coalesce(:until::timestamptz, 'infinity')
+   order by resolved_at, r.mid, difference_id, entry`)

@@ -1,8 +1,9 @@
+import { plannedQuery, query } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
 import { toIstDay } from '../../platform/time.ts'
 import { addDays, type Days } from '../ledger/bank-days.ts'
 import type { Snapshot } from '../ledger/read-ledger.ts'
-import { boundsOf, dayOf, settlementsOfAll, textOf } from '../ledger/sql.ts'
+import { boundsOf } from '../ledger/sql.ts'
 
 /**
  * What an acquirer has added to a payout, or deducted from it, beside the settlements of our orders: what `settlements pull` does
@@ -29,21 +30,18 @@ type Filter = { days: Days; references?: never } | { references: readonly string
 /** The rests of the payouts of these days, or with these references, as the newest import that still stands says. */
 export async function readRests({ client, known }: Snapshot, { days, references }: Filter): Promise<Rest[]> {
   const around = days && aroundOf(days)
-  const stored = await client.query<Stored>(STORED, [references, known, around?.from, around?.to])
-  const rests = stored.rows.filter(({ amount }) => amount !== 0 || references !== undefined)
+  const stored = await readStored(client, { ...around, references, known })
+  const rests = stored.filter(({ amount }) => amount !== 0 || references !== undefined)
   if (rests.length === 0) return []
-  // By every merchant, since the index of settlements begins with the merchant.
-  const merchants = await client.query<{ mid: string }>('select mid from merchants')
-  const [from, until] = boundsOf(around ?? { from: '2000-01-01', to: toIstDay(known) })
-  const carried = await client.query<Carried>(CARRIED, [
-    rests.map(({ bankReference }) => bankReference),
-    known,
-    rests.map(({ account }) => account),
-    from,
-    until,
-    merchants.rows.map(({ mid }) => mid),
-  ])
-  const payouts = new Map(carried.rows.map((one) => [restKey(one), one]))
+  const [begin, end] = boundsOf(around ?? { from: '2000-01-01', to: toIstDay(known) })
+  const carried = await readCarried(client, {
+    references: rests.map(({ bankReference }) => bankReference),
+    accounts: rests.map(({ account }) => account),
+    // By every merchant, since the index of settlements begins with the merchant.
+    mids: (await readMids(client, {})).map(({ mid }) => mid),
+    ...{ known, begin, end },
+  })
+  const payouts = new Map(carried.map((one) => [restKey(one), one]))
   const found = rests.flatMap(({ amount, unknownOrders, ...rest }) => {
     const payout = payouts.get(restKey(rest))
     const day = payout?.day ?? rest.day
@@ -60,20 +58,25 @@ export const restKey = ({ account, bankReference }: { account: string | null; ba
 type Stored = Pick<Rest, 'account' | 'bankReference' | 'day'> & { amount: Paise; unknownOrders: Paise }
 type Carried = Pick<Rest, 'account' | 'bankReference' | 'day'> & { mids: string[] }
 
+const readMids = query<{ mid: string }, object>('select mid from merchants')
+
 /** Also a rest of 0, since an earlier import may have found another. The acquirer may not have reported the day of the payout. */
-const STORED = `
-  select distinct on (account, bank_reference_number) account, bank_reference_number as "bankReference",
-         r.amount_paise as amount, unknown_orders_paise as "unknownOrders",
-         ${textOf(`coalesce(day, ${dayOf('imported_at')})`)} as day
+const readStored = plannedQuery<Stored, { known: Date; references?: readonly string[] | undefined } & Partial<Days>>(`
+  select distinct on (account, bank_reference_number) account, bank_reference_number as bank_reference,
+         r.amount_paise as amount, unknown_orders_paise as unknown_orders,
+         coalesce(day, (imported_at at time zone interval '330 minutes')::date) as day
     from payout_rests r
     join settlement_imports using (import_id)
-   where imported_at <= $2 and (undone_at is null or undone_at > $2)
-     and ($1::text[] is null or bank_reference_number = any ($1))
-     and ($3::date is null or day is null or day between $3 and $4::date)
-   order by account, bank_reference_number, import_id desc`
+   where imported_at <= :known and (undone_at is null or undone_at > :known)
+     and (:references::text[] is null or bank_reference_number = any (:references))
+     and (:from::date is null or day is null or day between :from and :to::date)
+   order by account, bank_reference_number, import_id desc`)
 
-const CARRIED = `
-  select account, bank_reference_number as "bankReference", array_agg(distinct mid) as mids, ${textOf(dayOf('max(at)'))} as day
-    from (${settlementsOfAll(`status = 'SUCCESS' and bank_reference_number = any ($1) and account = any ($3) and mid = any ($6)
-             and initiated_at >= $4 and initiated_at < $5`)}) s
-   group by account, bank_reference_number`
+type Carrying = { references: string[]; accounts: string[]; mids: string[]; known: Date; begin: Date; end: Date }
+
+const readCarried = plannedQuery<Carried, Carrying>(`
+  select account, reference as bank_reference, array_agg(distinct mid) as mids, max(day) as day
+    from settlement_lines
+   where mid = any (:mids) and reference = any (:references) and account = any (:accounts) and status = 'SUCCESS'
+     and initiated_at >= :begin and initiated_at < :end and (recorded_at <= :known) is true and replaced_at > :known
+   group by account, reference`)

@@ -6,13 +6,14 @@ import { from as copyFrom } from 'pg-copy-streams'
 import { type Batch, hashed, type LineFault, type OnWarning, storeBatches } from '../../platform/csv/csv.ts'
 import type { Layout } from '../../platform/csv/layouts.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
+import { plannedQuery, query } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
 import { startOfDay, toIstDay } from '../../platform/time.ts'
-import { addDays, type BankDays } from '../ledger/bank-days.ts'
+import { addDays, type BankDays, type Days } from '../ledger/bank-days.ts'
 import { lockForImport, nextImportId } from '../settlements/imports.ts'
 import type { Proved } from './balance-chain.ts'
 import { type KnownPayouts, statementFile } from './format.ts'
-import { comparableSql } from './references.ts'
+import { comparable } from './references.ts'
 
 /** Bank days after which a line that no payout has matched is deleted. */
 const KEPT_BANK_DAYS = 10
@@ -88,18 +89,42 @@ export async function importStatement(
   // The end of a file may be cut: the newest day where the newest line stands there, else the oldest one.
   const until = proved && (closing === undefined ? addDays(proved.newestDay, -1) : to)
   const coversTo = until !== undefined && until >= coversFrom ? until : null
-  await client.query(
-    `insert into statement_imports
-       (import_id, imported_at, imported_by, file, sha256, mids, account, covers_from, covers_to, stored, closing_day, closing_paise)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
-    [
-      ...[importId, now, person, file, sha256.digest('hex'), [...mids].sort(), account, coversFrom, coversTo, kept],
-      ...[proved?.newestDay, proved?.closing],
-    ],
-  )
-  await deleteUnmatched(client, mids, matchedBefore, known)
+  const { newestDay, closing: closingPaise } = proved ?? {}
+  await insertStatement(client, {
+    ...{
+      importId,
+      now,
+      person,
+      file,
+      mids: [...mids].sort(),
+      account,
+      coversFrom,
+      coversTo,
+      kept,
+      newestDay,
+      closingPaise,
+    },
+    sha256: sha256.digest('hex'),
+  })
+  await deleteUnmatched(client, {
+    mids,
+    before: matchedBefore,
+    references: [...known.references],
+    amounts: [...known.amounts],
+  })
   return { import: importId, kept, coversFrom, coversTo, proved }
 }
+
+type NewStatement = Omit<StoredStatement, 'at' | 'undoneAt' | 'undoneBy'> & {
+  now: Date
+  newestDay: string | undefined
+  closingPaise: Paise | undefined
+}
+
+const insertStatement = query<object, NewStatement>(`
+  insert into statement_imports
+    (import_id, imported_at, imported_by, file, sha256, mids, account, covers_from, covers_to, stored, closing_day, closing_paise)
+  values (:importId, :now, :person, :file, :sha256, :mids, :account, :coversFrom, :coversTo, :kept, :newestDay, :closingPaise)`)
 
 /**
  * The first day of which the file certainly has every line. Its first lines may be missing: those of the days until its oldest line, or,
@@ -110,16 +135,25 @@ async function firstCovered(
   { mids, account, from }: Pick<ImportingStatement, 'mids' | 'account' | 'from'>,
   { oldestDay, opening }: Proved,
 ): Promise<string> {
-  const { rows } = await client.query<{ day: string | null }>(
-    `select to_char(max(closing_day), 'YYYY-MM-DD') as day
-       from statement_imports
-      where mids = $1 and account is not distinct from $2 and undone_at is null and closing_paise = $3
-        and closing_day between $4 and $5`,
-    [[...mids].sort(), account, opening, addDays(oldestDay, -ADJOINS_WITHIN_DAYS), oldestDay],
-  )
-  const day = addDays(rows[0]?.day ?? oldestDay, 1)
+  const adjoining = {
+    mids: [...mids].sort(),
+    account,
+    opening,
+    from: addDays(oldestDay, -ADJOINS_WITHIN_DAYS),
+    to: oldestDay,
+  }
+  const [before] = await readAdjoining(client, adjoining)
+  const day = addDays(before?.day ?? oldestDay, 1)
   return day > from ? day : from
 }
+
+type Adjoining = Days & Pick<Proved, 'opening'> & { mids: string[]; account: string | null }
+
+const readAdjoining = query<{ day: string | null }, Adjoining>(`
+  select max(closing_day) as day
+    from statement_imports
+   where mids = :mids and account is not distinct from :account and undone_at is null and closing_paise = :opening
+     and closing_day between :from and :to`)
 
 const COPY = 'copy statement_lines (line, import_id, day, amount_paise, refs) from stdin'
 
@@ -130,40 +164,36 @@ export function keptSince(now: Date, { previousBankDay }: BankDays): string {
 
 /** The payouts to these merchants that lines of the statement, or stored ones, may be. */
 async function knownPayouts(client: Queryable, mids: readonly string[], from: string): Promise<KnownPayouts> {
-  const { rows } = await client.query<{ reference: string; utr: string | null; amount: Paise }>(
-    `select ${comparableSql('bank_reference_number')} as reference, sum(amount_paise)::bigint as amount,
-            case when count(*) = 1 then ${comparableSql('min(utr)')} end as utr
-       from settlements
-      where mid = any ($1) and status = 'SUCCESS' and initiated_at >= $2
-      group by bank_reference_number`,
-    [mids, startOfDay(addDays(await oldestDay(client, mids, from), -LISTED_WITHIN_DAYS))],
-  )
+  const [{ day }] = (await readOldestDay(client, { mids, from })) as [{ day: string }]
+  const payouts = await readPayouts(client, { mids, since: startOfDay(addDays(day, -LISTED_WITHIN_DAYS)) })
   return {
-    references: new Set(rows.flatMap(({ reference, utr }) => [reference, ...(utr === null ? [] : [utr])])),
-    amounts: new Set(rows.map(({ amount }) => amount)),
+    references: new Set(payouts.flatMap(({ reference, utr }) => [reference, utr ?? reference].map(comparable))),
+    amounts: new Set(payouts.map(({ amount }) => amount)),
   }
 }
 
-async function oldestDay(client: Queryable, mids: readonly string[], from: string): Promise<string> {
-  const { rows } = await client.query<{ day: string }>(
-    `select to_char(least($2::date, min(day)), 'YYYY-MM-DD') as day
-       from statement_lines
-       join statement_imports using (import_id)
-      where mids = $1 and matched_payout is null`,
-    [mids, from],
-  )
-  return (rows[0] as { day: string }).day
-}
+const readPayouts = plannedQuery<
+  { reference: string; utr: string | null; amount: Paise },
+  { mids: readonly string[]; since: Date }
+>(`
+  select bank_reference_number as reference, sum(amount_paise)::bigint as amount, case when count(*) = 1 then min(utr) end as utr
+    from settlements
+   where mid = any (:mids) and status = 'SUCCESS' and initiated_at >= :since
+   group by bank_reference_number`)
 
-async function deleteUnmatched(client: Queryable, mids: readonly string[], before: string, known: KnownPayouts) {
-  await client.query(
-    `delete from statement_lines l
-      using statement_imports i
-      where i.import_id = l.import_id and i.mids = $1 and l.day < $2 and l.matched_payout is null
-        and not l.amount_paise = any ($4::bigint[]) and not exists (select from unnest(l.refs) r where r = any ($3))`,
-    [mids, before, [...known.references], [...known.amounts]],
-  )
-}
+const readOldestDay = query<{ day: string }, { mids: readonly string[]; from: string }>(`
+  select least(:from::date, min(day)) as day
+    from statement_lines
+    join statement_imports using (import_id)
+   where mids = :mids and matched_payout is null`)
+
+type Unmatched = { mids: readonly string[]; before: string; references: string[]; amounts: Paise[] }
+
+const deleteUnmatched = plannedQuery<object, Unmatched>(`
+  delete from statement_lines l
+   using statement_imports i
+   where i.import_id = l.import_id and i.mids = :mids and l.day < :before and l.matched_payout is null
+     and not l.amount_paise = any (:amounts::bigint[]) and not exists (select from unnest(l.refs) r where r = any (:references))`)
 
 /** A statement that was imported; lines of `kept` that no payout has matched are deleted later. */
 export type StoredStatement = {
@@ -182,16 +212,11 @@ export type StoredStatement = {
 }
 
 /** Every statement, newest last. */
-export async function listStatements(db: Queryable): Promise<StoredStatement[]> {
-  const { rows } = await db.query<StoredStatement>(
-    `select import_id as "importId", imported_at as at, imported_by as person, file, sha256, mids, account,
-            to_char(covers_from, 'YYYY-MM-DD') as "coversFrom", to_char(covers_to, 'YYYY-MM-DD') as "coversTo",
-            stored as kept, undone_at as "undoneAt", undone_by as "undoneBy"
-       from statement_imports
-      order by import_id`,
-  )
-  return rows
-}
+export const listStatements = query<StoredStatement, object>(`
+  select import_id, imported_at as at, imported_by as person, file, sha256, mids, account, covers_from, covers_to, stored as kept,
+         undone_at, undone_by
+    from statement_imports
+   order by import_id`)
 
 /** Takes a statement back, with its lines. Returns the number of lines; undefined when there is no such statement any more. */
 export async function undoStatement(
@@ -199,10 +224,14 @@ export async function undoStatement(
   importId: number,
   { now, person }: { now: Date; person: string },
 ): Promise<number | undefined> {
-  const { rowCount } = await client.query(
-    'update statement_imports set undone_at = $2, undone_by = $3 where import_id = $1 and undone_at is null',
-    [importId, now, person],
-  )
-  if (rowCount === 0) return undefined
-  return (await client.query('delete from statement_lines where import_id = $1', [importId])).rowCount ?? 0
+  if ((await setUndone(client, { importId, now, person })).length === 0) return undefined
+  return (await deleteLines(client, { importId })).length
 }
+
+const setUndone = query<{ importId: number }, { importId: number; now: Date; person: string }>(`
+  update statement_imports set undone_at = :now, undone_by = :person where import_id = :importId and undone_at is null
+  returning import_id`)
+
+const deleteLines = query<{ line: number }, { importId: number }>(
+  'delete from statement_lines where import_id = :importId returning line',
+)

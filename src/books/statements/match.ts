@@ -1,4 +1,5 @@
 import type { Queryable } from '../../platform/db/pool.ts'
+import { query } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
 import { comparable } from './references.ts'
 
@@ -19,29 +20,10 @@ export type Credit = {
 
 export type LineNumber = { importId: number; line: number }
 
-/** A file that was imported twice, perhaps by two layouts, has one line in both imports. */
-const COPIES = `
-  from statement_imports i
-  join statement_imports named on named.import_id = $1 and named.sha256 = i.sha256 and named.mids = i.mids
-   and named.account is not distinct from i.account`
-
 /** Locks a credit that is stored, with what all imports of its file say of it; undefined where there is none. */
-export async function lockCredit(client: Queryable, { importId, line }: LineNumber): Promise<Credit | undefined> {
-  const { rows } = await client.query<Credit & { importId: number }>(
-    `select i.import_id as "importId", i.mids, i.account, to_char(l.day, 'YYYY-MM-DD') as day, l.amount_paise as amount,
-            l.refs as references, l.matched_payout as "matchedPayout",
-            array(select other.matched_payout
-                    from statement_lines other
-                    join statement_imports o on o.import_id = other.import_id
-                   where o.mids = i.mids and o.account is not distinct from i.account and o.sha256 <> i.sha256
-                     and other.day = l.day and other.amount_paise = l.amount_paise
-                     and other.matched_payout is not null) as "matchedElsewhere"
-       ${COPIES}
-       join statement_lines l on l.import_id = i.import_id and l.line = $2
-        for update of l`,
-    [importId, line],
-  )
-  const own = rows.find((row) => row.importId === importId)
+export async function lockCredit(client: Queryable, place: LineNumber): Promise<Credit | undefined> {
+  const rows = await lockCopies(client, place)
+  const own = rows.find((row) => row.importId === place.importId)
   if (own === undefined || own.amount <= 0) return undefined
   const { importId: _, ...credit } = own
   return {
@@ -51,12 +33,32 @@ export async function lockCredit(client: Queryable, { importId, line }: LineNumb
   }
 }
 
+/** A file that was imported twice, perhaps by two layouts, has one line in both imports. */
+const lockCopies = query<Credit & { importId: number }, LineNumber>(`
+  select i.import_id, i.mids, i.account, l.day, l.amount_paise as amount, l.refs as references, l.matched_payout,
+         array(select other.matched_payout
+                 from statement_lines other
+                 join statement_imports o on o.import_id = other.import_id
+                where o.mids = i.mids and o.account is not distinct from i.account and o.sha256 <> i.sha256
+                  and other.day = l.day and other.amount_paise = l.amount_paise
+                  and other.matched_payout is not null) as matched_elsewhere
+    from statement_imports named
+    join statement_imports i on i.sha256 = named.sha256 and i.mids = named.mids and i.account is not distinct from named.account
+    join statement_lines l on l.import_id = i.import_id and l.line = :line
+   where named.import_id = :importId
+     for update of l`)
+
 /** Stores that the line is the payout with this reference, whatever the bank wrote; null: that it is what its references say. */
-export async function setMatch(client: Queryable, { importId, line }: LineNumber, payout: string | null) {
-  await client.query(
-    `update statement_lines
-        set matched_payout = $3
-      where line = $2 and import_id in (select i.import_id ${COPIES})`,
-    [importId, line, payout && comparable(payout)],
-  )
-}
+export const setMatch = (client: Queryable, place: LineNumber, payout: string | null) =>
+  updateCopies(client, { ...place, payout: payout && comparable(payout) })
+
+const updateCopies = query<object, LineNumber & { payout: string | null }>(`
+  update statement_lines
+     set matched_payout = :payout
+   where line = :line
+     and import_id in (
+           select i.import_id
+             from statement_imports named
+             join statement_imports i
+               on i.sha256 = named.sha256 and i.mids = named.mids and i.account is not distinct from named.account
+            where named.import_id = :importId)`)

@@ -6,9 +6,6 @@
 /** The form in which two references are compared: banks write upper or lower case, and zeros in front. */
 export const comparable = (reference: string) => reference.toUpperCase().replace(/^0+/, '')
 
-/** The same in SQL. */
-export const comparableSql = (column: string) => `ltrim(upper(${column}), '0')`
-
 /** A text that a bank made as a reference: not a word, an amount, an IFSC, a cheque's number or a mobile number. */
 function isLong(text: string): boolean {
   if (/(?<!\d)(?:0000)?91[6-9]\d{9}(?!\d)/.test(text)) return false

@@ -90,7 +90,7 @@ export const statementCommands = [
 
   command('statements list', 'List the statements, and the days that they cover', {
     async run(_, { db }) {
-      const statements = await listStatements(db)
+      const statements = await listStatements(db, {})
       const rows = statements.map(({ importId, coversFrom, coversTo, undoneAt, undoneBy, ...one }) => ({
         ...one,
         statement: importId,
