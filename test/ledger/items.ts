@@ -62,8 +62,6 @@ export function judge(
     isJudged: () => isJudged,
     formOf: () => form,
     isPaidInSum: () => isPaidInSum,
-    countOf: () => 0,
-    contracts: [],
   }
   return judgeItem(whole, judging)
 }

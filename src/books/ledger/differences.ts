@@ -11,7 +11,6 @@ export type DifferenceKind =
   | 'payout total'
   | 'reversal'
   | 'refund not deducted'
-  | 'fee above the contract'
 
 /**
  * What is left of an open item although its day has come: money that came in and was not paid out, or the reverse. Amounts are
@@ -54,12 +53,6 @@ export type Difference = {
 export type Unnamed = Omit<Difference, 'id' | 'owed' | 'entries'>
 
 /**
- * Whether a difference is a claim beside the ledger: amount, fee and tax have settled the payment, so the bank owes nothing by
- * these, and what a person says of it moves nothing.
- */
-export const isBesideLedger = ({ kind }: Pick<Difference, 'kind'>): boolean => kind === 'fee above the contract'
-
-/**
  * The former name of each kind, which its ids hash: stored resolutions and the items of closed months name differences by their ids.
  */
 const HASHED_AS: Record<DifferenceKind, string> = {
@@ -71,7 +64,6 @@ const HASHED_AS: Record<DifferenceKind, string> = {
   'payout total': 'sums differ',
   reversal: 'taken back',
   'refund not deducted': 'refund not deducted',
-  'fee above the contract': 'fee above the contract',
 }
 
 /**

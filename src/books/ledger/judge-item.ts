@@ -1,7 +1,6 @@
 import { type Paise, toDecimalText } from '../../platform/money.ts'
 import type { BankDays } from './bank-days.ts'
 import { type DifferenceKind, owedBy, type Unnamed } from './differences.ts'
-import { type FeeContract, judgeFee } from './judge-fee.ts'
 import type { MatchedDeductions, SuccessfulRefund } from './match-deductions.ts'
 
 /** Time by which a settlement may seem to come before its payment: it may be dated by its day alone. */
@@ -58,10 +57,6 @@ export type Judging = MatchedDeductions &
     formOf: (account: string | null, bankDay: string) => PayoutForm
     /** Whether the sum that was paid out on the bank day has paid, too, what a later row names. */
     isPaidInSum: (account: string | null, bankDay: string) => boolean
-    /** How many payments the sum of a payout is for. */
-    countOf: (account: string | null, bankDay: string) => number
-    /** Newest first. */
-    contracts: readonly FeeContract[]
   }
 
 /** How the rows of one bank day speak of payments: each names its own, or one row is the sum of many. */
@@ -103,19 +98,11 @@ function judgeRows(item: Item, judging: Judging): Unnamed[] {
     if (ended >= 0) faults.splice(ended, 1)
     else faults.push({ ...fault, row })
   }
-  const { mid, utr } = item
-  const payment = item.payment && { ...item.payment, utr }
-  const fees = settled.flatMap((row, at) => {
-    const isJudged = payment === undefined ? isPartOfSum(item, row, judging) : at === 0
-    const count = payment === undefined ? judging.countOf(row.account, judging.bankDayFrom(row.day)) : 1
-    return (isJudged && judgeFee({ ...row, mid }, payment, count, judging.contracts)) || []
-  })
   const history =
     successful.length > 2 && successful.some(({ isDeduction }) => isDeduction) ? `; ${spellRows(successful)}` : ''
   return [
     ...(settled.length === 0 ? judgeUnsettled(item, back, judging) : []),
     ...faults.map(({ row: _, ...fault }) => ({ ...fault, cause: `${fault.cause}${history}` })),
-    ...fees,
     ...judgeUndeducted(item, settled, undeducted, judging),
   ]
 }

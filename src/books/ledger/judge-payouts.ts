@@ -106,7 +106,6 @@ export function judgePayouts(
         payout.unnamed === payout.leftPaid - payout.refunded
       )
     },
-    countOf: (account: string | null, day: string): number => byKey.get(keyOf(accountOf(account), day))?.left ?? 0,
     formOf: (account: string | null, day: string): PayoutForm =>
       byKey.get(keyOf(accountOf(account), day))?.form ?? 'by sums',
   }

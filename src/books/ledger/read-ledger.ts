@@ -4,7 +4,6 @@ import { prepared } from '../../platform/db/prepared.ts'
 import type { Paise } from '../../platform/money.ts'
 import { startOfDay } from '../../platform/time.ts'
 import { addDays, type BankDays, countDays, type Days } from './bank-days.ts'
-import { type FeeContract, lowestShare } from './judge-fee.ts'
 import type { ItemException } from './judge-item.ts'
 import type { PaidOn, SettledOn } from './judge-payouts.ts'
 import { type Deduction, groupBy, matchDeductions, type SuccessfulRefund } from './match-deductions.ts'
@@ -65,7 +64,6 @@ export function createLedger(snapshot: Snapshot, mid: string) {
   let matched: ReturnType<typeof readMatched> | undefined
   let exceptions: ReturnType<typeof readExceptions> | undefined
   let failed: ReturnType<typeof readFailed> | undefined
-  let contracts: ReturnType<typeof readContracts> | undefined
 
   return {
     ...snapshot,
@@ -86,8 +84,7 @@ export function createLedger(snapshot: Snapshot, mid: string) {
     async readDays(window: Days, asked: Days) {
       const days = Array.from({ length: countDays(window.from, window.to) }, (_, at) => addDays(window.from, at))
       const values = [mid, known, ...boundsOf(window), [...noOrder.keys()], asked.from, asked.to]
-      const share = lowestShare(await this.contracts())
-      const batches = batchesOf<Part>(client, DAYS(...values, days, days.map(bankDays.nextBankDay), share))
+      const batches = batchesOf<Part>(client, DAYS(...values, days, days.map(bankDays.nextBankDay)))
       const paid: PaidOn[] = []
       const settled = new Map<string, SettledOn>()
       const first: UnevenItem[] = []
@@ -157,12 +154,6 @@ export function createLedger(snapshot: Snapshot, mid: string) {
       return failed
     },
 
-    /** What the merchant's acquirers may keep, newest first. */
-    contracts() {
-      contracts ??= readContracts()
-      return contracts
-    },
-
     /** Settlements of these days that carry no known payment, and were SUCCESS before they were FAILED. */
     async takenBackRows(days: Days): Promise<TakenBackRow[]> {
       const { rows } = await client.query<TakenBackRow>(TAKEN_BACK(mid, known, ...boundsOf(days), [...noOrder.keys()]))
@@ -178,11 +169,6 @@ export function createLedger(snapshot: Snapshot, mid: string) {
 
   async function readFailed(): Promise<FailedPayment[]> {
     const { rows } = await client.query<FailedPayment>(FAILED(mid, known))
-    return rows
-  }
-
-  async function readContracts(): Promise<FeeContract[]> {
-    const { rows } = await client.query<FeeContract>(CONTRACTS(mid, known))
     return rows
   }
 
@@ -273,8 +259,7 @@ const namesNothing = (
  * The days from $3 until before $4 of merchant $1 in one statement, as they were known at $2: sums of payments by the day of
  * their first settlement, sums of settlements, those of them that name nothing; and items that are more than a payment and one
  * settlement of its amount until its payout was due, or a payment without one, which have moved on the days from $6 to $7. $5 are
- * UTRs of exceptions of no known order, $8 the days and $9 the bank day on which the payments of each are due. A settlement that
- * keeps more than $10, in hundredths of a percent, makes an item uneven.
+ * UTRs of exceptions of no known order, $8 the days and $9 the bank day on which the payments of each are due.
  */
 const DAYS = prepared(`
   with moved as materialized (
@@ -286,8 +271,7 @@ const DAYS = prepared(`
            min(account) filter (where kind = 'payment') as account,
            sum(amount_paise) filter (where kind = 'payment')::bigint as paid,
            min(at) filter (where kind = 'settlement') as settled_at, count(*) as movements, sum(amount_paise) as balance,
-           min(day) filter (where day >= $6::date and day <= $7::date) as day,
-           bool_or(kind = 'settlement' and (fee_paise + tax_paise) * 10000 > -amount_paise * $10::bigint) is true as is_above
+           min(day) filter (where day >= $6::date and day <= $7::date) as day
       from moved
      group by item
   ), payment as materialized (
@@ -326,7 +310,7 @@ const DAYS = prepared(`
       from item
       left join unnest($8::date[], $9::date[]) as calendar (paid_day, due) using (paid_day)
      where day is not null and (movements > 1 or paid_at is null)
-       and (not is_above and movements = 2 and balance = 0 and settled_at >= paid_at - interval '1 day'
+       and (movements = 2 and balance = 0 and settled_at >= paid_at - interval '1 day'
             and ${dayOf('settled_at')} <= due) is not true
   )
   select part, item, account, ${textOf('day')} as day, ${textOf('settled_day')} as "settledDay", count, rows,
@@ -371,13 +355,6 @@ const FAILED = prepared(`
      and not exists (select from ledger s
                       where s.mid = $1 and s.item = p.item and s.kind = 'settlement' and s.at >= p.at - interval '1 day'
                         and s.recorded_at <= $2 and s.replaced_at > $2)`)
-
-const CONTRACTS = prepared(`
-  select acquirer, ${textOf('since')} as since, (fee_percent * 100)::integer as fee,
-         (tax_percent * 100)::integer as tax
-    from merchant_fees
-   where mid = $1 and since <= ${dayOf('$2::timestamptz')}
-   order by merchant_fees.since desc`)
 
 const DEDUCTIONS = prepared(`
   select utr, key as item, ${textOf(dayOf('at'))} as day, gross_paise as gross,

@@ -4,7 +4,7 @@ import { prepared } from '../../platform/db/prepared.ts'
 import type { Paise } from '../../platform/money.ts'
 import { startOfDay, toIstDay } from '../../platform/time.ts'
 import { addDays, type Days } from '../ledger/bank-days.ts'
-import { type Difference, isBesideLedger } from '../ledger/differences.ts'
+import type { Difference } from '../ledger/differences.ts'
 import type { Ledger } from '../ledger/read-ledger.ts'
 import { boundsOf, KNOWN, textOf } from '../ledger/sql.ts'
 import { daysOfMonth } from './closed-months.ts'
@@ -19,15 +19,14 @@ export type ClosedBase = { month: string; closedAt: Date; to: string; sums: Read
 export async function storeClosedItems(
   db: Queryable,
   month: string,
-  open: readonly Pick<Difference, 'mid' | 'id' | 'day' | 'owed' | 'kind'>[],
+  open: readonly Pick<Difference, 'mid' | 'id' | 'day' | 'owed'>[],
   sums: ReadonlyMap<string, Paise>,
 ): Promise<void> {
   const rest = new Map(sums)
-  const balances = open.map((one) => ({ ...one, owed: isBesideLedger(one) ? 0 : one.owed }))
-  for (const { mid, owed } of balances) rest.set(mid, (rest.get(mid) ?? 0) - owed)
+  for (const { mid, owed } of open) rest.set(mid, (rest.get(mid) ?? 0) - owed)
   const { to } = daysOfMonth(month)
   const items = [
-    ...balances.map(({ mid, id, day, owed }) => ({ mid, item: id, day, balance: owed })),
+    ...open.map(({ mid, id, day, owed }) => ({ mid, item: id, day, balance: owed })),
     ...[...rest].filter(([, sum]) => sum !== 0).map(([mid, sum]) => ({ mid, item: '', day: to, balance: sum })),
   ]
   await db.query(

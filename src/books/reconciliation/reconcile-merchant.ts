@@ -1,7 +1,7 @@
 import { type Paise, toDecimalText } from '../../platform/money.ts'
 import { toIstDay } from '../../platform/time.ts'
 import { addDays, type BankDays, type Days } from '../ledger/bank-days.ts'
-import { type Difference, differenceId, isBesideLedger, owedBy, type Unnamed } from '../ledger/differences.ts'
+import { type Difference, differenceId, owedBy, type Unnamed } from '../ledger/differences.ts'
 import type { Item, Judging, PayoutForm } from '../ledger/judge-item.ts'
 import { daysOfPayouts, type JudgedPayout, judgePayouts } from '../ledger/judge-payouts.ts'
 import { groupBy } from '../ledger/match-deductions.ts'
@@ -80,8 +80,7 @@ async function readBooks(ledger: Ledger, days: Days) {
   const counted = refunds.filter(({ isOfSecond }) => !isOfSecond)
   const undeducted = counted.filter(({ refundId }) => !matched.rowOf.has(refundId) && !matched.netted.has(refundId))
   const judged = await judgeWindow(ledger, window, { paid, settled, undeducted })
-  const contracts = await ledger.contracts()
-  const judging = { ...matched, ...bankDays, ...judged, isJudged: isJudgedBy(ledger), contracts }
+  const judging = { ...matched, ...bankDays, ...judged, isJudged: isJudgedBy(ledger) }
   const byDay = new Map<string, Sums>()
   const isAsked = ({ day }: { day: string }) => day >= days.from && day <= days.to
   // A payment is awaited, too, if its payout is due after the reported days: a later report judges that payout.
@@ -280,7 +279,7 @@ function endedBy(entries: readonly Entry[] = [], difference: Difference): Differ
   const last = entries.at(-1)
   if (last === undefined) return difference
   const ended = entries.reduce((sum, { amount }) => sum + amount, 0)
-  const owed = isBesideLedger(difference) ? 0 : difference.owed + ended
+  const owed = difference.owed + ended
   const known = { ...difference, owed, entries: entries.length }
   if (owed === 0) return { ...known, resolution: last.reason }
   const before = `${toDecimalText(-ended)} of it was resolved: ${last.reason}`
@@ -321,9 +320,8 @@ export async function broughtForward(ledger: Ledger, day: string): Promise<Paise
 }
 
 /** What the resolution of an exception accounts for is the same whatever the form of the payout. */
-const UNKNOWN_PAYOUTS: Pick<Judging, 'formOf' | 'isPaidInSum' | 'countOf' | 'contracts'> = {
+const UNKNOWN_PAYOUTS: Pick<Judging, 'formOf' | 'isPaidInSum'> = {
   ...{ formOf: () => 'by sums', isPaidInSum: () => false },
-  ...{ countOf: () => 0, contracts: [] },
 }
 /** Items that are read at once. */
 const ITEMS_READ = 1_000

@@ -1,6 +1,6 @@
 import type { Queryable } from '../../platform/db/pool.ts'
 import type { Paise } from '../../platform/money.ts'
-import { type Difference, isBesideLedger } from '../ledger/differences.ts'
+import type { Difference } from '../ledger/differences.ts'
 
 /** What a difference is written off as, in the words of the accountant. */
 export const WRITTEN_OFF_AS = ['chargeback', 'charge', 'write-off', 'bank-error'] as const
@@ -16,8 +16,7 @@ export async function enterResolution(
   difference: Difference,
   { reason, as, by, now }: Ending,
 ): Promise<boolean> {
-  const { id, mid, day, kind, orderId, utr, settlementUtr, entries } = difference
-  const moved = isBesideLedger(difference) ? 0 : -difference.owed
+  const { id, mid, day, kind, orderId, utr, settlementUtr, owed, entries } = difference
   const { rows } = await db.query(
     `insert into difference_resolutions
        (mid, difference_id, entry, day, kind, order_id, utr, settlement_utr, amount_paise, reason, resolved_by, resolved_at,
@@ -25,7 +24,7 @@ export async function enterResolution(
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
      on conflict do nothing
      returning 1`,
-    [mid, id, entries + 1, day, kind, orderId, utr, settlementUtr, moved, reason, by, now, as],
+    [mid, id, entries + 1, day, kind, orderId, utr, settlementUtr, -owed, reason, by, now, as],
   )
   return rows.length === 1
 }

@@ -2,6 +2,7 @@ import * as z from 'zod'
 import type { Days } from '../../books/ledger/bank-days.ts'
 import { listArrivals, recentDays } from '../../books/reconciliation/arrivals.ts'
 import { changesOfClosedMonths } from '../../books/reconciliation/changes-of-closed-months.ts'
+import { listExcessFees } from '../../books/reconciliation/fees.ts'
 import { journalOf } from '../../books/reconciliation/journal.ts'
 import { statementOf } from '../../books/reconciliation/statement.ts'
 import { identifier } from '../../platform/fields.ts'
@@ -42,6 +43,17 @@ export const bookCommands = [
         sums: ['gross', 'fee', 'tax', 'deductions', 'net'],
       } as const
       return { chunks: writeList(listArrivals(context.db, asked), list, form), forSpreadsheets }
+    },
+  }),
+
+  command('reconcile fees', 'List settlement lines whose fee exceeds the contract', {
+    usage: `${DAYS_USAGE} [--mid M1] [--csv]   (days of India, both included)`,
+    schema: Flags.refine(...requireDays),
+    async run(typed, context) {
+      const { asked, form, forSpreadsheets } = await askedOf(typed, context)
+      const columns = 'mid, day, settlementUtr, utr, orderId, gross, fee, tax, allowed, excess'
+      const list = { name: 'fees', columns, sums: ['gross', 'fee', 'tax', 'allowed', 'excess'] } as const
+      return { chunks: writeList(listExcessFees(context.db, asked), list, form), forSpreadsheets }
     },
   }),
 
