@@ -8,11 +8,11 @@ const FIRST_DAY = '2026-11-16'
 export const day = (number: number) => `2026-11-${16 + number}`
 export const at = (number: number) => new Date(`${day(number)}T12:00:00+05:30`)
 
-export const PAYMENT = { orderId: 'O1', day: FIRST_DAY, at: at(0), account: 'direct', amount: 200_00 }
+export const PAYMENT = { orderId: 'O1', day: FIRST_DAY, at: at(0), acquirer: 'direct', amount: 200_00 }
 
 /** A row of `number` days after the payment; a negative amount takes money back. */
 export function row(gross: number, number: number, more: Partial<ItemRow> = {}): ItemRow {
-  const of = { utr: `N${number}`, day: day(number), at: at(number), account: null, importId: number }
+  const of = { utr: `N${number}`, day: day(number), at: at(number), acquirer: null, importId: number }
   const status = { status: 'SUCCESS', isDeduction: gross < 0, namesPayment: true, wasPaidOut: false } as const
   return { ...of, ...status, gross, fee: null, tax: null, ...more }
 }
@@ -22,12 +22,12 @@ export const refund = (amount: number, number: number, more: Partial<SuccessfulR
     refundId: `R${number}`,
     orderId: 'O1',
     utr: 'P1',
-    account: 'direct',
+    acquirer: 'direct',
     paidOn: FIRST_DAY,
     amount,
     day: day(number),
   },
-  ...{ reference: '', isOfSecond: false, paid: 200_00, settled: null },
+  ...{ reference: '', paid: 200_00, settled: null },
   ...more,
 })
 
@@ -62,8 +62,6 @@ export function judge(
     isJudged: () => isJudged,
     formOf: () => form,
     isPaidInSum: () => isPaidInSum,
-    countOf: () => 0,
-    contracts: [],
   }
   return judgeItem(whole, judging)
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { owedBy } from '../../src/books/ledger/differences.ts'
+import { owedBy } from '../../src/books/ledger/discrepancies.ts'
 import { runs } from '../support/generated.ts'
 import { judge, PAYMENT, refund, row } from './items.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { differenceId, owedBy } from '../../src/books/ledger/differences.ts'
+import { differenceId, owedBy } from '../../src/books/ledger/discrepancies.ts'
 import type { Item } from '../../src/books/ledger/judge-item.ts'
 import { at, day, judge, PAYMENT, refund, row } from './items.ts'
 

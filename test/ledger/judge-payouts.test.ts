@@ -7,7 +7,7 @@ const bankDays = createBankDays(new Set())
 const [MONDAY, TUESDAY, WEDNESDAY, THURSDAY] = ['2026-11-16', '2026-11-17', '2026-11-18', '2026-11-19'] as const
 
 const paid = (day: string, rupees: number, more: Partial<PaidOn> = {}): PaidOn => ({
-  ...{ account: 'direct', day, settledDay: null, count: rupees / 100, paid: rupees * 100 },
+  ...{ acquirer: 'direct', day, settledDay: null, count: rupees / 100, paid: rupees * 100 },
   ...more,
 })
 
@@ -19,7 +19,7 @@ const settled = (day: string, unnamed: number, named = 0, account: string | null
 
 const refund = (day: string, rupees: number) => ({
   refundId: 'R',
-  account: 'direct',
+  acquirer: 'direct',
   day,
   amount: rupees * 100,
 })

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { balanceUntilYesterday } from '../../src/books/reconciliation/recent-balance.ts'
-import { reconcile } from '../../src/books/reconciliation/reconcile.ts'
 import { openDifferencesText, recentBalanceText } from '../../src/operator/texts.ts'
 import { applyGrants } from '../../src/platform/db/grants.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
+import { findingsOf } from '../reconciliation/findings.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { asRole } from '../support/database-url.ts'
 import { storePaidOrder } from '../support/paid-orders.ts'
@@ -40,7 +40,7 @@ const balance = (limitMs = 4_000) => balanceUntilYesterday(asService, NOW, limit
 
 /** What `ops reconcile` says at last. */
 async function endOfReport() {
-  for await (const finding of reconcile(db, { ...DAYS, now: NOW })) {
+  for (const finding of await findingsOf(db, { ...DAYS, now: NOW })) {
     if (finding.type !== 'end') continue
     const { differences, openExceptions, carried } = finding.sums
     return { ...DAYS, balances: finding.balances, differences, openExceptions, carriedForward: carried }

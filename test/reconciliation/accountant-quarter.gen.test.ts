@@ -1,12 +1,12 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { listArrivals } from '../../src/books/reconciliation/arrivals.ts'
 import { type JournalLine, journalOf } from '../../src/books/reconciliation/journal.ts'
-import { type Finding, reconcile } from '../../src/books/reconciliation/reconcile.ts'
 import { enterResolution, WRITTEN_OFF_AS } from '../../src/books/reconciliation/resolutions.ts'
 import { type StatementLine, statementOf } from '../../src/books/reconciliation/statement.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { isGenerated } from '../support/generated.ts'
+import { type Finding, findingsOf } from './findings.ts'
 import { istMoment } from './months.ts'
 import { MONTHS, type Planted, plantFaults, storePlanted } from './planted-faults.ts'
 
@@ -23,7 +23,7 @@ beforeAll(async () => {
   planted = plantFaults({ sets: 1, perDay: 6, seed })
   await storePlanted(db, planted, async () => undefined)
   // Every second one is written off, under every word for it.
-  const differences = (await all(reconcile(db, { from: MONTHS[0].from, to: MONTHS[3].to, now: NOW }))).filter(
+  const differences = (await findingsOf(db, { from: MONTHS[0].from, to: MONTHS[3].to, now: NOW })).filter(
     (one): one is Extract<Finding, { type: 'difference' }> => one.type === 'difference' && one.resolution === null,
   )
   for (const [index, one] of differences.entries()) {
@@ -43,7 +43,7 @@ const sumOf = (postings: readonly JournalLine[], ...ledgers: string[]) =>
 
 describe.each(MONTHS)('the month from $from', (days) => {
   it('the journal balances to 0.00, voucher by voucher and in all, and its ledgers are the sums of reconcile', async () => {
-    const findings = await all(reconcile(db, { ...days, now: NOW }))
+    const findings = await findingsOf(db, { ...days, now: NOW })
     const { sums } = findings.at(-1) as Extract<Finding, { type: 'end' }>
     const postings = await all(journalOf(db, { ...days, now: NOW }))
     const byVoucher = new Map<string, number>()
@@ -66,7 +66,7 @@ describe.each(MONTHS)('the month from $from', (days) => {
   })
 
   it('each merchant’s statement adds up line by line from what is brought forward to what is carried forward', async () => {
-    const findings = await all(reconcile(db, { ...days, now: NOW }))
+    const findings = await findingsOf(db, { ...days, now: NOW })
     for (const { mid } of planted.books) {
       const lines = await all(statementOf(db, { mid, ...days, now: NOW }))
       const [opening, closing] = [lines[0], lines.at(-1)] as [StatementLine, StatementLine]
@@ -90,7 +90,7 @@ describe.each(MONTHS)('the month from $from', (days) => {
 it('the payouts of all days are what was settled, to the paisa', async () => {
   const days = { from: '2026-01-01', to: '2026-12-31' }
   const payouts = await all(listArrivals(db, { ...days, now: NOW }))
-  const { sums } = (await all(reconcile(db, { ...days, now: NOW }))).at(-1) as Extract<Finding, { type: 'end' }>
+  const { sums } = (await findingsOf(db, { ...days, now: NOW })).at(-1) as Extract<Finding, { type: 'end' }>
   expect(payouts.reduce((sum, { net }) => sum + net, 0)).toBe(sums.net)
   for (const { gross, fee, tax, deductions, net } of payouts) expect(gross - fee - tax + deductions).toBe(net)
 })

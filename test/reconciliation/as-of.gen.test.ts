@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
-import { reconcile } from '../../src/books/reconciliation/reconcile.ts'
 import { undoImport } from '../../src/books/settlements/imports.ts'
 import { inTransaction } from '../../src/platform/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { isGenerated } from '../support/generated.ts'
+import { findingsOf } from './findings.ts'
 import { importRows, istMoment, makeMonths, type Row, resolveSome, storeMonths } from './months.ts'
 
 it('a report as of a past day equals the report that was made on that day', {
@@ -17,7 +17,7 @@ it('a report as of a past day equals the report that was made on that day', {
   const read = async (days: { from: string; to: string }, now: Date) => {
     const reports: string[] = []
     for (const only of mids) {
-      for await (const finding of reconcile(db, { ...days, mid: only, now })) {
+      for (const finding of await findingsOf(db, { ...days, mid: only, now })) {
         reports.push(JSON.stringify(finding, (_, value) => (typeof value === 'bigint' ? String(value) : value), 0))
       }
     }

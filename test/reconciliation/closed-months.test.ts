@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
-import { type Finding, findDifference, reconcile } from '../../src/books/reconciliation/reconcile.ts'
+import { findDiscrepancy } from '../../src/books/reconciliation/reconcile.ts'
 import { enterResolution } from '../../src/books/reconciliation/resolutions.ts'
 import { importSettlements } from '../../src/books/settlements/import.ts'
 import { undoImport } from '../../src/books/settlements/imports.ts'
@@ -10,6 +10,7 @@ import { createTestDatabase } from '../support/database.ts'
 import { opsAtNoon, runOps, runOpsOnTerminal } from '../support/ops.ts'
 import { newMerchant } from '../support/service.ts'
 import { until } from '../support/wait.ts'
+import { type Finding, findingsOf } from './findings.ts'
 import { importRows, istMoment, type Row, storeReports } from './months.ts'
 
 const OCTOBER = ['--from', '2026-10-01', '--to', '2026-10-31']
@@ -534,7 +535,7 @@ describe('a difference that a person has ended', () => {
     // Of two who have found the same, the second finds the entry taken.
     await settle('2026-10-07', 'I2', { paymentUtr: 'IP2' })
     const [, second] = await differencesOn('2026-10-08')
-    const found = (await findDifference(db, second?.id as string, at('2026-10-08'))) as Difference
+    const found = (await findDiscrepancy(db, second?.id as string, at('2026-10-08'))) as Difference
     const enter = (by: string) => enterResolution(db, found, { reason: by, by, now: at('2026-10-08') })
     expect((await Promise.all([enter('asha'), enter('ravi')])).sort()).toEqual([false, true])
   })
@@ -543,7 +544,7 @@ describe('a difference that a person has ended', () => {
 describe('the form of a payout', () => {
   const kindsOf = async (from: string, to = from) => {
     const kinds: string[] = []
-    for await (const one of reconcile(db, { from, to, mid, now: at('2026-12-15') })) {
+    for (const one of await findingsOf(db, { from, to, mid, now: at('2026-12-15') })) {
       if (one.type === 'difference') kinds.push(`${one.day} ${one.kind}`)
     }
     return kinds
@@ -620,7 +621,7 @@ it('a report as of a day ignores payments, exceptions, imports and undos of late
   const read = async () => {
     const findings: Finding[] = []
     const asked = { from: '2026-10-01', to: '2026-10-08', mid, now: at('2026-10-09') }
-    for await (const one of reconcile(db, asked)) findings.push(one)
+    for (const one of await findingsOf(db, asked)) findings.push(one)
     return findings
   }
   const made = await read()

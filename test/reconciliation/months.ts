@@ -1,9 +1,10 @@
 import { Readable } from 'node:stream'
-import { type Asked, reconcile } from '../../src/books/reconciliation/reconcile.ts'
+import type { Asked } from '../../src/books/reconciliation/reconcile.ts'
 import { enterResolution } from '../../src/books/reconciliation/resolutions.ts'
 import { importSettlements } from '../../src/books/settlements/import.ts'
 import { orderIdsBegin } from '../../src/gateway/payments/intent.ts'
 import { type Database, inTransaction } from '../../src/platform/db/pool.ts'
+import { findingsOf } from './findings.ts'
 
 /*
  * Three months of payments and of the bank's files, with a ledger of their own: integers in paise, and bank days counted here.
@@ -548,7 +549,7 @@ export async function resolveSome(db: Database, days: Asked, exceptions: number)
     [days.now, exceptions],
   )
   const found = []
-  for await (const one of reconcile(db, days)) {
+  for (const one of await findingsOf(db, days)) {
     if (one.type === 'difference' && one.resolution === null && found.length < 2) found.push(one)
   }
   const now = new Date(days.now.getTime() + 30 * 60_000)

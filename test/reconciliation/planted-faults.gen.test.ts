@@ -1,10 +1,10 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { openDifferences } from '../../src/books/reconciliation/open-differences.ts'
-import { type Finding, reconcile } from '../../src/books/reconciliation/reconcile.ts'
 import { enterResolution } from '../../src/books/reconciliation/resolutions.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { isGenerated } from '../support/generated.ts'
+import { type Finding, findingsOf } from './findings.ts'
 import { dayAfter, istMoment } from './months.ts'
 import {
   type Book,
@@ -66,7 +66,7 @@ const withNames = (cause: string) =>
 
 async function find(days: Days, asOf: string): Promise<Finding[]> {
   const findings: Finding[] = []
-  for await (const one of reconcile(db, { ...days, now: istMoment(asOf, '23:59:59') })) findings.push(one)
+  for (const one of await findingsOf(db, { ...days, now: istMoment(asOf, '23:59:59') })) findings.push(one)
   return findings
 }
 

@@ -2,7 +2,7 @@ import { PassThrough, Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { parse } from 'csv-parse/sync'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { type Finding, findDifference, reconcile } from '../../src/books/reconciliation/reconcile.ts'
+import { findDiscrepancy } from '../../src/books/reconciliation/reconcile.ts'
 import { enterResolution } from '../../src/books/reconciliation/resolutions.ts'
 import { main } from '../../src/operator/cli/run.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
@@ -11,6 +11,7 @@ import { isGenerated, runs } from '../support/generated.ts'
 import { opsOn } from '../support/ops.ts'
 import { runToEnd, TYPESCRIPT } from '../support/processes.ts'
 import { newPartner } from '../support/tenants.ts'
+import { type Finding, findingsOf } from './findings.ts'
 import {
   CLEAN,
   type Day,
@@ -351,13 +352,13 @@ describe('a payout', () => {
 it('a difference is found by its id alone, as in the report of the month', { timeout: 900_000 }, async () => {
   for (const days of MONTHS) {
     const found: FoundDifference[] = []
-    for await (const one of reconcile(db, { ...days, now: new Date() })) if (one.type === 'difference') found.push(one)
+    for (const one of await findingsOf(db, { ...days, now: new Date() })) if (one.type === 'difference') found.push(one)
     const asked = found.filter(
       ({ kind, mid }, index) => kind.startsWith('sum') || mid === 'M9_FAULTS' || index % 17 === 0,
     )
     const step = Math.ceil(asked.length / LOOKED_UP)
     for (const { type: _, merchantOrderId: __, ...one } of asked.filter((_, index) => index % step === 0)) {
-      expect(await findDifference(db, one.id, new Date())).toEqual(one)
+      expect(await findDiscrepancy(db, one.id, new Date())).toEqual(one)
     }
   }
 })
@@ -368,7 +369,7 @@ it('every month balances once all faults are resolved, and only payments not yet
   const payments = opsOn(() => url, ['payments']).json
   await payments('resolve', '--all', '--from', MONTHS[0].from, '--to', MONTHS[2].to, '--reason', 'refunded', '--yes')
   const differences: FoundDifference[] = []
-  for await (const one of reconcile(db, { from: MONTHS[0].from, to: MONTHS[2].to, now: new Date() })) {
+  for (const one of await findingsOf(db, { from: MONTHS[0].from, to: MONTHS[2].to, now: new Date() })) {
     if (one.type === 'difference' && one.resolution === null) differences.push(one)
   }
   const [first, ...others] = differences as [FoundDifference]

@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { beforeAll, beforeEach, describe, expect, inject, it, vi } from 'vitest'
-import { differenceId } from '../../src/books/ledger/differences.ts'
-import { type Finding, reconcile } from '../../src/books/reconciliation/reconcile.ts'
+import { discrepancyId } from '../../src/books/ledger/discrepancies.ts'
+import { reconcile } from '../../src/books/reconciliation/reconcile.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { admitRoles } from '../support/citus.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -9,6 +9,7 @@ import { ON_CITUS } from '../support/installed-postgres.ts'
 import { runOps } from '../support/ops.ts'
 import { storePaidOrder } from '../support/paid-orders.ts'
 import { newMerchant, unique } from '../support/service.ts'
+import { type Finding, findingsOf } from './findings.ts'
 
 /** A Monday; the Friday before it was a bank day, the Saturday the second of its month. */
 const MONDAY = '2026-11-16'
@@ -62,7 +63,7 @@ async function resolve(exceptionId: string, owner = mid): Promise<void> {
 
 async function find(from: string, to = from, now = '2026-12-15', only: string | null = mid): Promise<Finding[]> {
   const findings: Finding[] = []
-  for await (const finding of reconcile(db, { from, to, mid: only ?? undefined, now: at(now) })) findings.push(finding)
+  for (const finding of await findingsOf(db, { from, to, mid: only ?? undefined, now: at(now) })) findings.push(finding)
   return findings
 }
 

@@ -1,5 +1,4 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { type Finding, reconcile } from '../../src/books/reconciliation/reconcile.ts'
 import { newId } from '../../src/gateway/payments/intent.ts'
 import { saveRefundException } from '../../src/gateway/refunds/record-update.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
@@ -7,6 +6,7 @@ import { createTestDatabase } from '../support/database.ts'
 import { opsOn } from '../support/ops.ts'
 import { storePaidOrder } from '../support/paid-orders.ts'
 import { newMerchant } from '../support/service.ts'
+import { type Finding, findingsOf } from './findings.ts'
 
 /** Wednesday, and bank days until Friday; Saturday is the third of its month. */
 const [WEDNESDAY, THURSDAY, FRIDAY, SATURDAY] = ['2026-11-18', '2026-11-19', '2026-11-20', '2026-11-21'] as const
@@ -70,7 +70,7 @@ const settle = (utr: string, initiatedAt: Date, { amount = '200', paymentUtr, br
 
 async function report(from: string = WEDNESDAY, to: string = SATURDAY, now = '2026-12-15') {
   const findings: Finding[] = []
-  for await (const finding of reconcile(db, { from, to, mid, now: at(now) })) findings.push(finding)
+  for (const finding of await findingsOf(db, { from, to, mid, now: at(now) })) findings.push(finding)
   const end = findings.at(-1) as Extract<Finding, { type: 'end' }>
   const { paid, gross, refunded, resolved, brought, carried } = end.sums
   expect(brought + paid - gross - refunded + resolved).toBe(carried)

@@ -1,3 +1,5 @@
+import { startOfDay } from '../../platform/time.ts'
+
 /** Days are `YYYY-MM-DD`, IST, both included. */
 export type Days = { from: string; to: string }
 
@@ -39,3 +41,6 @@ export function countDays(first: string, last: string): number {
 }
 
 const atUtc = (day: string) => new Date(`${day}T00:00:00Z`)
+
+/** The first moment of the days in India, and the first after them. */
+export const boundsOf = ({ from, to }: Days) => ({ begin: startOfDay(from), end: startOfDay(addDays(to, 1)) })

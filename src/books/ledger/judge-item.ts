@@ -103,7 +103,11 @@ function judgeRows(item: Item, judging: Judging): Finding[] {
 }
 
 /** A payment that no row has settled. Of what went back before it was settled nothing is owed. */
-function judgeUnsettled({ payment, rows, failure, exception, ...item }: Item, back: Paise, judging: Judging): Finding[] {
+function judgeUnsettled(
+  { payment, rows, failure, exception, ...item }: Item,
+  back: Paise,
+  judging: Judging,
+): Finding[] {
   if (payment === undefined || payment.amount === back) return []
   const { orderId, day, acquirer, amount } = payment
   const isByPayment = judging.formOf(acquirer, judging.nextBankDay(day)) === 'by payment'

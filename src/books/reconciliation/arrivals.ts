@@ -4,7 +4,6 @@ import type { Paise } from '../../platform/money.ts'
 import { toIstDay } from '../../platform/time.ts'
 import { addDays, type BankDays, type Days } from '../ledger/bank-days.ts'
 import { groupBy } from '../ledger/match-deductions.ts'
-import type { Snapshot } from '../ledger/read-ledger.ts'
 import { keptSince } from '../statements/import.ts'
 import {
   ARRIVAL_STATES,
@@ -16,8 +15,8 @@ import {
 } from '../statements/judge-arrivals.ts'
 import { comparable } from '../statements/references.ts'
 import { type PayoutLine, payoutsOf } from './payouts.ts'
-import { inSnapshot, type Merchants, midsOf } from './reconcile.ts'
 import { amountOf, aroundOf, type Rest, readRests } from './rests.ts'
+import { inSnapshot, type Merchants, readMids, type Snapshot } from './snapshot.ts'
 
 const NOT_KNOWN: Arrival = { arrival: 'not known', arrivedOn: null, credited: null, statement: null }
 
@@ -34,7 +33,7 @@ export function listArrivals(
   return inSnapshot(db, now, async function* (snapshot) {
     const accounts = await readAccounts(snapshot)
     const rests = await readRests(snapshot, { days: aroundOf(days) })
-    for await (const one of midsOf(snapshot.client, { mid })) {
+    for (const one of await readMids(snapshot.client, { mid })) {
       const own = accounts.filter(({ mids }) => mids.includes(one))
       if (ofStatements && own.length === 0) continue
       for (const account of own) account.arrivals ??= await arrivalsAt(snapshot, account, days, rests)

@@ -71,7 +71,7 @@ function utrsToJudge(failed: readonly { utr: string }[], { moved, waiting }: Une
 }
 
 /** Lists discrepancies, and counts those beyond MOST_LISTED. */
-function createList() {
+export function createList() {
   let discrepancies: Discrepancy[] = []
   const unlisted = new Map<DiscrepancyKind, Unlisted>()
   const count = ({ kind, owed, resolution }: Discrepancy) => {

@@ -20,7 +20,10 @@ export async function broughtForward(merchant: Merchant, day: string, closed?: C
   const sum = (moved?.sum ?? 0) + (base?.sums.get(mid) ?? 0)
   const explained = explainedUtrs(merchant)
   if (explained.length === 0) return sum
-  const { resolve } = resolverOf(mid, await readEntries(client, { mid, known, from: '2000-01-01', to: addDays(day, -1) }))
+  const { resolve } = resolverOf(
+    mid,
+    await readEntries(client, { mid, known, from: '2000-01-01', to: addDays(day, -1) }),
+  )
   let accounted = 0
   for await (const items of itemsOf(merchant, explained)) {
     for (const one of resolve(judgeWithoutPayouts(merchant, items)))

@@ -12,7 +12,8 @@ export async function changesOfClosedMonths(db: Database, now: Date): Promise<Ch
   for (const { figures: _, ...closed } of await readClosedMonths({ client: db, known: now })) {
     const changed: ChangedMonth['changed'] = []
     for await (const book of reconcile(db, { ...daysOfMonth(closed.month), now })) {
-      if (!isEnd(book) && book.changed) changed.push({ mid: book.mid, figures: book.changed.figures, rows: book.changed.rows })
+      if (!isEnd(book) && book.changed)
+        changed.push({ mid: book.mid, figures: book.changed.figures, rows: book.changed.rows })
     }
     months.push({ ...closed, changed })
   }

@@ -1,9 +1,8 @@
 import { query } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
 import { startOfDay, toIstDay } from '../../platform/time.ts'
-import { addDays, type Days } from '../ledger/bank-days.ts'
+import { addDays, boundsOf, type Days } from '../ledger/bank-days.ts'
 import { daysOfMonth } from './closed-months.ts'
-import { boundsOf } from './facts.ts'
 import type { Merchant } from './merchant.ts'
 import type { Snapshot } from './snapshot.ts'
 
@@ -50,7 +49,11 @@ const SUMS = query<{ mid: string; sum: Paise }, ClosedAt & { known: Date; end: D
  * The days until `to` on which the merchant may have an open discrepancy, as runs of days: those of the discrepancies that were open
  * when the month was closed, those of items that have changed since, and all that were not judged then.
  */
-export async function daysSince(merchant: Merchant, { month, closedAt, to: end }: ClosedBase, to: string): Promise<Days[]> {
+export async function daysSince(
+  merchant: Merchant,
+  { month, closedAt, to: end }: ClosedBase,
+  to: string,
+): Promise<Days[]> {
   const { client, mid, known, bankDays, unknownOrders } = merchant
   const unjudged = bankDays.previousBankDay(toIstDay(closedAt))
   const from = unjudged <= end ? unjudged : addDays(end, 1)

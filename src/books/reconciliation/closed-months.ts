@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Queryable } from '../../platform/db/pool.ts'
 import { query } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
-import { addDays, type Days } from '../ledger/bank-days.ts'
-import { boundsOf } from './facts.ts'
+import { addDays, boundsOf, type Days } from '../ledger/bank-days.ts'
 import type { Merchant } from './merchant.ts'
 import { formatSums, type Totals, totalsFrom } from './sums.ts'
 
@@ -110,8 +109,9 @@ export const closedMonthOf = ({ from, to }: Days, closed: readonly ClosedMonth[]
 /** The figures of a merchant, or of ALL, that are not what was stored when the month was closed. */
 export function differingFigures(month: ClosedMonth, mid: string, totals: Totals): MonthChange['figures'] {
   const stored = month.figures[mid] ?? figuresOf(totalsFrom(0))
-  return Object.entries(figuresOf(totals))
-    .map(([figure, is]) => ({ figure, was: stored[figure as keyof Figures] ?? is, is }))
+  const figures: [string, string | number | undefined][] = Object.entries(figuresOf(totals))
+  return figures
+    .map(([figure, is = 0]) => ({ figure, was: stored[figure as keyof Figures] ?? is, is }))
     .filter(({ was, is }) => was !== is)
 }
 

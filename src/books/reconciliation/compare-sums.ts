@@ -38,7 +38,16 @@ export function compareSums(
     const isOfPayout = (one: { day: string }) => nextBankDay(one.day) === day
     const likely = formatLikely(exceptions.filter(isOfPayout), undeducted.filter(isOfPayout), settled - paid)
     const cause = `${causeOf(payout, bankDays)}${likely}`
-    return { ...none, settlementUtr: null, ...(acquirer !== null && { account: acquirer }), day, kind: 'payout total', paid, settled, cause }
+    return {
+      ...none,
+      settlementUtr: null,
+      ...(acquirer !== null && { account: acquirer }),
+      day,
+      kind: 'payout total',
+      paid,
+      settled,
+      cause,
+    }
   })
   const returned = takenBack.filter(isRequested).map(({ day, utr, gross }): Finding => {
     const cause = 'the settlement was SUCCESS and is FAILED'

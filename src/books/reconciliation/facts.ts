@@ -1,6 +1,5 @@
 import { query } from '../../platform/db/query.ts'
-import { startOfDay } from '../../platform/time.ts'
-import { addDays, type Days } from '../ledger/bank-days.ts'
+import { boundsOf, type Days } from '../ledger/bank-days.ts'
 import type { Facts, PaidGroup, ReversedLine } from '../ledger/facts.ts'
 import { daysOfPayouts, type SettledOn } from '../ledger/judge-payouts.ts'
 import { type Merchant, NAMES_NOTHING } from './merchant.ts'
@@ -15,9 +14,6 @@ export type Uneven = {
   /** Payments that nothing else is known of, by acquirer and day. */
   waiting: { acquirer: string | null; day: string; utrs: string[] }[]
 }
-
-/** The first moment of the days, and the first after them. */
-export const boundsOf = ({ from, to }: Days) => ({ begin: startOfDay(from), end: startOfDay(addDays(to, 1)) })
 
 /** What is known of these days of a merchant, and its uneven items. */
 export async function readFacts(merchant: Merchant, days: Days): Promise<{ facts: Facts; uneven: Uneven }> {

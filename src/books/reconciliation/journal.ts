@@ -24,7 +24,15 @@ const RECEIVABLE = 'acquirer receivable'
 
 /** The ledger on the other side of the receivable. */
 const OTHER_SIDE: Record<MovementKind, string> = {
-  ...{ payment: 'sales', refund: 'refunds', 'duplicate payment': 'suspense', 'duplicate refund': 'suspense', payout: 'bank', fee: 'fees', tax: 'input GST' },
+  ...{
+    payment: 'sales',
+    refund: 'refunds',
+    'duplicate payment': 'suspense',
+    'duplicate refund': 'suspense',
+    payout: 'bank',
+    fee: 'fees',
+    tax: 'input GST',
+  },
   ...{ adjustment: 'adjustments', 'unknown order': 'unknown orders' },
   ...{ chargeback: 'chargebacks', charge: 'fees', 'write-off': 'written off', 'bank-error': 'written off' },
   ...{ 'written off': 'written off', exception: 'suspense' },

@@ -34,8 +34,7 @@ export function judge(facts: Facts): Judged {
     findings: compareSums(facts, payouts, undeducted),
     isMissed: ({ day, acquirer }) =>
       judging.isJudged(day) && knownFormOf(acquirer, bankDays.nextBankDay(day)) === 'by payment',
-    judgeItems: (items) =>
-      items.flatMap((item) => judgeItem(item, judging)).filter(({ day }) => isWithin(days, day)),
+    judgeItems: (items) => items.flatMap((item) => judgeItem(item, judging)).filter(({ day }) => isWithin(days, day)),
   }
 
   /** An item may have lines long before or after the window: those are no discrepancies of these days. */

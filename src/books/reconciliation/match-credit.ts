@@ -1,9 +1,9 @@
 import type { Paise } from '../../platform/money.ts'
-import type { Snapshot } from '../ledger/read-ledger.ts'
 import type { Credit } from '../statements/match.ts'
 import { comparable } from '../statements/references.ts'
 import { transfersTo } from './arrivals.ts'
 import { aroundOf, readRests } from './rests.ts'
+import type { Snapshot } from './snapshot.ts'
 
 /** A payout that a credit may be: its amount in paise; and the references of `others` that the credit names or is matched with. */
 export type MatchingPayout = { expected: Paise; others: string[] }

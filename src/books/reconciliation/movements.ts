@@ -1,9 +1,8 @@
 import { query } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
-import type { Days } from '../ledger/bank-days.ts'
+import { boundsOf, type Days } from '../ledger/bank-days.ts'
 import type { Discrepancy } from '../ledger/discrepancies.ts'
 import { judgeDays } from './book.ts'
-import { boundsOf } from './facts.ts'
 import type { Merchant } from './merchant.ts'
 import { withMerchantOrderIds } from './merchant-order-ids.ts'
 import type { WRITTEN_OFF_AS } from './resolutions.ts'
@@ -49,7 +48,10 @@ export async function movementsOf(merchant: Merchant, days: Days, rests: readonl
   const own = rests.filter((rest) => rest.mid === mid)
   const moved = await MOVEMENTS(client, {
     ...{ ...days, ...boundsOf(days), mid, known, restDays: own.map(({ day }) => day) },
-    ...{ references: own.map(({ bankReference }) => bankReference), adjustments: own.map(({ adjustments }) => adjustments) },
+    ...{
+      references: own.map(({ bankReference }) => bankReference),
+      adjustments: own.map(({ adjustments }) => adjustments),
+    },
     unknownOrders: own.map(({ unknownOrders }) => unknownOrders),
   })
   const resolved: Discrepancy[] = []

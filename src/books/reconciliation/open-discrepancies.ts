@@ -40,7 +40,8 @@ export async function findOpen(
 ): Promise<void> {
   const { client, mid } = merchant
   const [first] = closed === undefined ? await FIRST_DAY(client, { mid }) : []
-  const runs = closed === undefined ? [{ from: first?.day ?? addDays(to, 1), to }] : await daysSince(merchant, closed, to)
+  const runs =
+    closed === undefined ? [{ from: first?.day ?? addDays(to, 1), to }] : await daysSince(merchant, closed, to)
   for (const days of runs) {
     if (days.from > days.to) continue
     await judgeDays(merchant, days, (found) => onFound(found.filter(({ resolution }) => resolution === null)))

@@ -3,9 +3,10 @@ import { plannedQuery } from '../../platform/db/query.ts'
 import { formsOf, unpadded } from '../../platform/fields.ts'
 import type { Paise } from '../../platform/money.ts'
 import { addDays } from '../ledger/bank-days.ts'
-import { createLedger, type Snapshot } from '../ledger/read-ledger.ts'
-import { inSnapshot } from './reconcile.ts'
+import { readFacts } from './facts.ts'
+import { readMerchant } from './merchant.ts'
 import { type Rest, readRests } from './rests.ts'
+import { readSnapshot, type Snapshot } from './snapshot.ts'
 
 /** One settlement of a payout and the payment that it carries. Amounts are in paise; `gross` is with fee and tax. */
 export type PayoutRow = {
@@ -45,14 +46,10 @@ type Sought = { payout: string; mid?: string | undefined; pid?: string | undefin
  * The settlements whose UTR or bank reference is `payout`, with their payments; for those that carry none, the payments that
  * were due on their day. All merchants' unless `mid` or `pid` is given: then the rest is left out of a payout that others share.
  */
-export async function findPayout(db: Database, asked: Sought): Promise<Payout> {
-  const read = inSnapshot(db, asked.now, (snapshot) => readPayout(snapshot, asked))
-  const { value } = await read.next()
-  await read.return(undefined)
-  return value as Payout
-}
+export const findPayout = (db: Database, asked: Sought): Promise<Payout> =>
+  readSnapshot(db, asked.now, (snapshot) => readPayout(snapshot, asked))
 
-async function* readPayout(snapshot: Snapshot, { payout, mid, pid }: Sought): AsyncGenerator<Payout> {
+async function readPayout(snapshot: Snapshot, { payout, mid, pid }: Sought): Promise<Payout> {
   const { bankDayFrom, previousBankDay } = snapshot.bankDays
   const references = formsOf(unpadded(payout))
   const rows = await readRows(snapshot.client, { references, known: snapshot.known, mid, pid })
@@ -61,17 +58,15 @@ async function* readPayout(snapshot: Snapshot, { payout, mid, pid }: Sought): As
   for (const { mid, day } of new Map(sums.map((row) => [`${row.mid} ${bankDayFrom(row.day)}`, row])).values()) {
     const due = bankDayFrom(day)
     const days = { from: previousBankDay(due), to: addDays(due, -1) }
-    const { settled, items } = await createLedger(snapshot, mid).readDays({ from: days.from, to: day }, days)
-    if (!settled.some((one) => one.day === day && one.unnamedRows > 0)) continue
-    for await (const batch of items) {
-      const utrs = batch.flatMap(({ utr, waitsOn }) => (waitsOn === undefined ? [] : [utr]))
-      payments.push(...(await readUnsettled(snapshot.client, { mid, utrs })))
-    }
+    const { facts, uneven } = await readFacts(await readMerchant(snapshot, mid), days)
+    if (!facts.settled.some((one) => one.day === day && one.unnamedRows > 0)) continue
+    const utrs = uneven.waiting.flatMap((group) => group.utrs)
+    payments.push(...(await readUnsettled(snapshot.client, { mid, utrs })))
   }
   const rests = await readRests(snapshot, { references })
   const isOfAsked = (rest: Rest) =>
     mid === undefined && pid === undefined ? true : rows.some((row) => row.mid === rest.mid)
-  yield { rows, payments, rests: rests.filter(isOfAsked) }
+  return { rows, payments, rests: rests.filter(isOfAsked) }
 }
 
 type Filter = { references: string[]; known: Date; mid: string | undefined; pid: string | undefined }
@@ -92,5 +87,5 @@ const readUnsettled = plannedQuery<PaymentOfSum, { mid: string; utrs: string[] }
   select p.mid, p.day, p.order_id, i.merchant_order_id, item as utr, p.amount_paise as paid
     from ledger p
     left join payment_intents i on i.mid = :mid and i.order_id = p.order_id
-   where p.mid = :mid and kind = 'payment' and item = any (:utrs)
+   where p.mid = :mid and kind in ('payment', 'second') and item = any (:utrs)
    order by p.day, p.order_id`)

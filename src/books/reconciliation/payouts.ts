@@ -1,9 +1,8 @@
 import { query } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
-import type { Days } from '../ledger/bank-days.ts'
-import type { Snapshot } from '../ledger/read-ledger.ts'
-import { boundsOf } from '../ledger/sql.ts'
+import { boundsOf, type Days } from '../ledger/bank-days.ts'
 import { amountOf, type Rest, restKey } from './rests.ts'
+import type { Snapshot } from './snapshot.ts'
 
 /**
  * One transfer of the bank to a merchant: `gross - fee - tax + deductions = net`. Amounts are in paise. Without a merchant it is the rest
@@ -40,7 +39,7 @@ export async function payoutsOf(
   rests: readonly Rest[],
 ): Promise<PayoutLine[]> {
   const own = new Map(rests.flatMap((rest) => (rest.mid === mid ? [[restKey(rest), amountOf(rest)]] : [])))
-  const [begin, end] = boundsOf(days)
+  const { begin, end } = boundsOf(days)
   const payouts = await readPayouts(client, { mid, known, begin, end })
   return payouts.map((payout) => {
     const rest = own.get(restKey(payout)) ?? 0

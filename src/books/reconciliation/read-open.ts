@@ -1,8 +1,7 @@
 import { orderIdsBegin } from '../../gateway/payments/intent.ts'
 import { query } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
-import type { Days } from '../ledger/bank-days.ts'
-import { boundsOf } from './facts.ts'
+import { boundsOf, type Days } from '../ledger/bank-days.ts'
 import type { Merchant } from './merchant.ts'
 
 /**

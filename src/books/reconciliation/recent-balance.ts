@@ -42,7 +42,6 @@ export async function balanceUntilYesterday(
   try {
     return await readBriefly(db, statementTimeoutMs, async (client) => {
       await client.query('set transaction isolation level repeatable read; set local jit = off')
-      const to = addDays(toIstDay(now), -1)
       const snapshot = await snapshotOf(client, now)
       const to = addDays(snapshot.today, -1)
       const closed = await readClosedBase(snapshot, snapshot.today)

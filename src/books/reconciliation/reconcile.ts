@@ -76,7 +76,11 @@ export const isEnd = (one: MerchantBook | End): one is End => 'balances' in one
 type Closed = { closed: ClosedBase | undefined; month: ClosedMonth | undefined }
 
 /** The books of a merchant; undefined where there is nothing to report. The merchant's own day and later ones are not judged. */
-async function readMerchantBook(merchant: Merchant, days: Days, { closed, month }: Closed): Promise<MerchantBook | undefined> {
+async function readMerchantBook(
+  merchant: Merchant,
+  days: Days,
+  { closed, month }: Closed,
+): Promise<MerchantBook | undefined> {
   const { mid } = merchant
   const { form, byDay, discrepancies, unlisted } = await readBook(merchant, days)
   const exceptions = await openExceptions(merchant, days)
@@ -91,7 +95,8 @@ async function readMerchantBook(merchant: Merchant, days: Days, { closed, month 
       return { day, ...sums, brought, carried: total.carried }
     })
   const isEmpty = discrepancies.length + exceptions.length + ofDays.length === 0 && total.brought === 0
-  const changed = isEmpty && month?.figures[mid] === undefined ? undefined : month && (await changesSince(merchant, month, total))
+  const changed =
+    isEmpty && month?.figures[mid] === undefined ? undefined : month && (await changesSince(merchant, month, total))
   if (isEmpty && changed === undefined) return undefined
   return {
     ...{ mid, form, unlisted, days: ofDays, total, changed: changed ?? null },

@@ -1,7 +1,7 @@
 import type { Queryable } from '../../platform/db/pool.ts'
 import { query } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
-import { type Difference, isBesideLedger } from '../ledger/differences.ts'
+import type { Discrepancy } from '../ledger/discrepancies.ts'
 
 /** What a difference is written off as, in the words of the accountant. */
 export const WRITTEN_OFF_AS = ['chargeback', 'charge', 'write-off', 'bank-error'] as const
@@ -14,16 +14,14 @@ type Ending = { reason: string; as?: (typeof WRITTEN_OFF_AS)[number] | undefined
  */
 export async function enterResolution(
   db: Queryable,
-  difference: Difference,
+  discrepancy: Discrepancy,
   { reason, as, by, now }: Ending,
 ): Promise<boolean> {
-  const { id, mid, day, kind, orderId, utr, settlementUtr, entries } = difference
-  const moved = isBesideLedger(difference) ? 0 : -difference.owed
-  const entry = { id, mid, day, kind, orderId, utr, settlementUtr, entry: entries + 1, moved, reason, by, now, as }
-  return (await insertEntry(db, entry)).length === 1
+  const { owed, entries, ...about } = discrepancy
+  return (await insertEntry(db, { ...about, entry: entries + 1, moved: -owed, reason, by, now, as })).length === 1
 }
 
-type NewEntry = Pick<Difference, 'id' | 'mid' | 'day' | 'kind' | 'orderId' | 'utr' | 'settlementUtr'> &
+type NewEntry = Pick<Discrepancy, 'id' | 'mid' | 'day' | 'kind' | 'orderId' | 'utr' | 'settlementUtr'> &
   Ending & { entry: number; moved: Paise }
 
 const insertEntry = query<{ entry: number }, NewEntry>(`

@@ -1,9 +1,8 @@
 import { plannedQuery, query } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
 import { toIstDay } from '../../platform/time.ts'
-import { addDays, type Days } from '../ledger/bank-days.ts'
-import type { Snapshot } from '../ledger/read-ledger.ts'
-import { boundsOf } from '../ledger/sql.ts'
+import { addDays, boundsOf, type Days } from '../ledger/bank-days.ts'
+import type { Snapshot } from './snapshot.ts'
 
 /**
  * What an acquirer has added to a payout, or deducted from it, beside the settlements of our orders: what `settlements pull` does
@@ -33,7 +32,7 @@ export async function readRests({ client, known }: Snapshot, { days, references 
   const stored = await readStored(client, { ...around, references, known })
   const rests = stored.filter(({ amount }) => amount !== 0 || references !== undefined)
   if (rests.length === 0) return []
-  const [begin, end] = boundsOf(around ?? { from: '2000-01-01', to: toIstDay(known) })
+  const { begin, end } = boundsOf(around ?? { from: '2000-01-01', to: toIstDay(known) })
   const carried = await readCarried(client, {
     references: rests.map(({ bankReference }) => bankReference),
     accounts: rests.map(({ account }) => account),

@@ -51,11 +51,7 @@ export async function* inSnapshot<T>(
 }
 
 /** Returns what `read` finds in one snapshot. */
-export async function readSnapshot<T>(
-  db: Database,
-  known: Date,
-  read: (snapshot: Snapshot) => Promise<T>,
-): Promise<T> {
+export async function readSnapshot<T>(db: Database, known: Date, read: (snapshot: Snapshot) => Promise<T>): Promise<T> {
   const found = inSnapshot(db, known, async function* (snapshot) {
     yield await read(snapshot)
   })
@@ -67,7 +63,13 @@ export async function readSnapshot<T>(
 /** What the transaction of `client` sees. */
 export async function snapshotOf(client: PoolClient, known: Date): Promise<Snapshot> {
   const unknownOrders = groupBy(await UNKNOWN_ORDERS(client, { known }), ({ mid }) => mid)
-  return { client, known, today: toIstDay(known), bankDays: createBankDays(await holidaysOf(client, known)), unknownOrders }
+  return {
+    client,
+    known,
+    today: toIstDay(known),
+    bankDays: createBankDays(await holidaysOf(client, known)),
+    unknownOrders,
+  }
 }
 
 /**

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { boundsOf } from '../../books/ledger/sql.ts'
+import { boundsOf } from '../../books/ledger/bank-days.ts'
 import { daysOfMonth } from '../../books/reconciliation/closed-months.ts'
 import { createAudit } from '../../platform/audit.ts'
 import { identifier } from '../../platform/fields.ts'
@@ -18,7 +18,7 @@ export const auditCommands = [
       .extend({ mid: identifier.optional() })
       .refine(({ since, until, month }) => !month || !(since || until), 'give --month, or --since and --until'),
     async run({ since, until, month, mid }, { db }) {
-      const [first, end] = month === undefined ? [since, until] : boundsOf(daysOfMonth(month))
+      const { begin: first, end } = month === undefined ? { begin: since, end: until } : boundsOf(daysOfMonth(month))
       const entries = await createAudit(db).list({ since: first, until: end, mid })
       const rows = entries.map((entry) => ({
         ...entry,

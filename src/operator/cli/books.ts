@@ -2,6 +2,7 @@ import * as z from 'zod'
 import type { Days } from '../../books/ledger/bank-days.ts'
 import { listArrivals, recentDays } from '../../books/reconciliation/arrivals.ts'
 import { changesOfClosedMonths } from '../../books/reconciliation/changes-of-closed-months.ts'
+import { listExcessFees } from '../../books/reconciliation/fees.ts'
 import { journalOf } from '../../books/reconciliation/journal.ts'
 import { statementOf } from '../../books/reconciliation/statement.ts'
 import { identifier } from '../../platform/fields.ts'
@@ -11,7 +12,7 @@ import { DAYS, DAYS_USAGE, daysOf, inOrder, requireDays } from './days.ts'
 import { UsageError } from './errors.ts'
 import { formOf, writeList } from './long-list.ts'
 import { requireMerchant } from './reconcile.ts'
-import { line, spellSince } from './reconcile-report.ts'
+import { changeLines, formatFigures, line, wireMonth } from './reconcile-report.ts'
 
 const Flags = z.object({ ...DAYS, mid: identifier.optional(), csv: z.literal(true).optional() }).superRefine(inOrder)
 /** A list for a program: only with `--for excel` is its CSV one for a spreadsheet. */
@@ -45,6 +46,17 @@ export const bookCommands = [
     },
   }),
 
+  command('reconcile fees', 'List settlement lines whose fee exceeds the contract', {
+    usage: `${DAYS_USAGE} [--mid M1] [--csv]   (days of India, both included)`,
+    schema: Flags.refine(...requireDays),
+    async run(typed, context) {
+      const { asked, form, forSpreadsheets } = await askedOf(typed, context)
+      const columns = 'mid, day, settlementUtr, utr, orderId, gross, fee, tax, allowed, excess'
+      const list = { name: 'fees', columns, sums: ['gross', 'fee', 'tax', 'allowed', 'excess'] } as const
+      return { chunks: writeList(listExcessFees(context.db, asked), list, form), forSpreadsheets }
+    },
+  }),
+
   command('reconcile journal', 'Write the movements of a month in double entry', {
     usage: `${DAYS_USAGE} [--mid M1] [--csv [--for excel]]   (days of India, both included)`,
     schema: Asked,
@@ -68,7 +80,7 @@ export const bookCommands = [
       const columns = 'day, kind, orderId, merchantOrderId, reference, amount, balance'
       const list = { name: 'lines', columns, sums: [] } as const
       return {
-        chunks: writeList(statementOf(context.db, { ...asked, mid }), list, written),
+        chunks: writeList(await statementOf(context.db, { ...asked, mid }), list, written),
         forSpreadsheets: written === 'csv',
       }
     },
@@ -80,11 +92,14 @@ export const bookCommands = [
       const texts = months.map(({ month, closedAt, closedBy, sha256, changed }) =>
         [
           `${month} was closed by ${closedBy} at ${toIstTime(closedAt)}, sha256 ${sha256}\n`,
-          ...changed.map(({ mid, ...change }) => line(`${mid}: ${spellSince(change)}`)),
+          ...changed.flatMap(({ mid, ...change }) => [
+            line(`${mid}: ${formatFigures(change)}`),
+            ...changeLines(change),
+          ]),
           ...(changed.length === 0 ? [line('nothing has changed since')] : []),
         ].join(''),
       )
-      return { json: months, text: texts.join('').trimEnd() || 'no month was closed yet' }
+      return { json: months.map(wireMonth), text: texts.join('').trimEnd() || 'no month was closed yet' }
     },
   }),
 ]

@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import * as z from 'zod'
-import type { Difference } from '../../books/ledger/differences.ts'
-import { storeClosedItems, sumsUntil } from '../../books/reconciliation/closed-items.ts'
+import { storeClosedItems } from '../../books/reconciliation/close.ts'
 import {
   ALL,
   type ClosedMonth,
@@ -12,9 +11,8 @@ import {
   isEmptyMonth,
   readClosedMonths,
 } from '../../books/reconciliation/closed-months.ts'
-import { openDifferences } from '../../books/reconciliation/open-differences.ts'
-import { type Asked, reconcile } from '../../books/reconciliation/reconcile.ts'
-import type { Database, Queryable } from '../../platform/db/pool.ts'
+import { type Asked, isEnd, reconcile } from '../../books/reconciliation/reconcile.ts'
+import type { Database } from '../../platform/db/pool.ts'
 import { nextDay, startOfDay, toIstTime } from '../../platform/time.ts'
 import { faultsText } from '../texts.ts'
 import { type Context, changingCommand } from './command.ts'
@@ -38,7 +36,7 @@ export const closeMonthCommands = [
         // With the lock an import that is under way is either in the closed month, or a change since.
         const closedAt = await lockedAt(client)
         const figures = await readFigures(db, { ...days, now: closedAt })
-        const { kept, isNew } = await closeMonth(client, { month, closedAt, closedBy: person, figures })
+        const { stored, isNew } = await closeMonth(client, { month, closedAt, closedBy: person, figures })
         if (isNew) {
           if (confirmed && !isDeepStrictEqual(figures, confirmed)) {
             throw new CommandError(`the figures of ${month} have just changed: repeat the command to see them`)
@@ -46,13 +44,13 @@ export const closeMonthCommands = [
           if (!confirmed && !yes && (await isEmptyMonth(client, month, figures))) {
             throw new CommandError(`${month} ${IS_EMPTY}: if it is the month you mean, add --yes`)
           }
-          await keepItems(db, client, { month, to: days.to, closedAt })
+          await storeClosedItems(db, client, { month, to: days.to, closedAt })
         }
-        const faults = faultsText(kept.figures[ALL] as Figures)
+        const faults = faultsText(stored.figures[ALL] as Figures)
         return {
-          json: kept,
-          text: spellClosed(kept, closedAt),
-          made: { sha256: kept.sha256 },
+          json: stored,
+          text: spellClosed(stored, closedAt),
+          made: { sha256: stored.sha256 },
           ...(faults && { warnings: [`${month} was closed with ${faults}`] }),
         }
       })
@@ -63,21 +61,9 @@ export const closeMonthCommands = [
 /** Figures of the days by mid, and of ALL. */
 async function readFigures(db: Database, days: Asked): Promise<Record<string, Figures>> {
   const figures: Record<string, Figures> = {}
-  for await (const finding of reconcile(db, days)) {
-    if (finding.type === 'total') figures[finding.mid] = figuresOf(finding.sums)
-    if (finding.type === 'end') figures[ALL] = figuresOf(finding.sums)
-  }
+  for await (const book of reconcile(db, days)) figures[isEnd(book) ? ALL : book.mid] = figuresOf(book.total)
   return figures
 }
-
-/** Keeps what is carried forward from the month, item by item. */
-async function keepItems(db: Database, client: Queryable, { month, to, closedAt }: Closing): Promise<void> {
-  const open: Difference[] = []
-  for await (const difference of openDifferences(db, { to, now: closedAt })) open.push(difference)
-  await storeClosedItems(client, month, open, await sumsUntil(db, to, closedAt))
-}
-
-type Closing = { month: string; to: string; closedAt: Date }
 
 const IS_EMPTY = 'has no payment and no import'
 
@@ -98,7 +84,7 @@ function spellFigures(figures: ClosedMonth['figures']): string {
     merchant: mid === ALL ? 'all' : mid,
   }))
   const columns =
-    'merchant, broughtForward, paid, settled, refunded, resolved, carriedForward, fee, tax, net, payments, settlements, differences, openExceptions'
+    'merchant, broughtForward, paid, duplicates, settled, refunded, resolved, carriedForward, fee, tax, net, payments, settlements, differences, openExceptions'
   return table(columns, rows, '')
 }
 

@@ -21,7 +21,7 @@ export function formOf(csv: true | undefined, asJson: boolean): WrittenAs {
  * sums, if any; a spreadsheet makes its own. `plain csv` is for programs.
  */
 export function writeList<Row extends Record<keyof Row, Cell>, C extends keyof Row & string>(
-  rows: AsyncIterable<Row>,
+  rows: AsyncIterable<Row> | Iterable<Row>,
   { name, columns, sums }: ListForm<C>,
   form: WrittenAs | 'plain csv',
 ): AsyncIterable<string> {

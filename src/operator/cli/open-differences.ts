@@ -1,56 +1,67 @@
 import { countDays } from '../../books/ledger/bank-days.ts'
-import type { Difference } from '../../books/ledger/differences.ts'
-import type { WithMerchantOrderId } from '../../books/reconciliation/merchant-order-ids.ts'
+import type { OpenOfMerchant } from '../../books/reconciliation/open-discrepancies.ts'
 import { counted, toDecimalText } from '../../platform/money.ts'
 import { toIstDay } from '../../platform/time.ts'
 import type { WrittenAs } from './long-list.ts'
-import { line, spellDifference, spreadsheet, wireDifference } from './reconcile-report.ts'
+import {
+  formatDiscrepancy,
+  formatUnlisted,
+  line,
+  spreadsheet,
+  wireDifference,
+  wireUnlisted,
+} from './reconcile-report.ts'
 
 const COLUMNS =
   'mid, day, ageDays, kind, differenceId, orderId, merchantOrderId, utr, settlementUtr, exceptionId, owed, cause'.split(
     ', ',
   )
 
-/** The open differences for people, scripts or spreadsheets, and what they add up to. Ages are in days of India. */
-export function writeOpen(
-  differences: AsyncIterable<WithMerchantOrderId<Difference>>,
-  now: Date,
-  form: WrittenAs,
-): AsyncIterable<string> {
-  const withAges = aged(differences, toIstDay(now))
-  if (form === 'csv') return spreadsheet(COLUMNS, csvRows(withAges))
-  return form === 'json' ? toJson(withAges) : toText(withAges)
-}
+/** The open discrepancies for people, scripts or spreadsheets, and their sum. Ages are in days of India. */
+export function writeOpen(merchants: AsyncIterable<OpenOfMerchant>, now: Date, form: WrittenAs): AsyncIterable<string> {
+  const withAge = <T extends { day: string }>(one: T) => ({ ...one, ageDays: countDays(one.day, toIstDay(now)) - 1 })
+  if (form === 'csv') return spreadsheet(COLUMNS, csvRows())
+  return form === 'json' ? toJson() : toText()
 
-type Aged = WithMerchantOrderId<Difference> & { ageDays: number }
-
-async function* aged(differences: AsyncIterable<WithMerchantOrderId<Difference>>, today: string): AsyncGenerator<Aged> {
-  for await (const one of differences) yield { ...one, ageDays: countDays(one.day, today) - 1 }
-}
-
-async function* toText(differences: AsyncIterable<Aged>): AsyncGenerator<string> {
-  let [mid, count, owed] = ['', 0, 0]
-  for await (const one of differences) {
-    if (count === 0 || one.mid !== mid) yield `${one.mid}\n`
-    mid = one.mid
-    count += 1
-    owed += one.owed
-    yield line(`${counted(one.ageDays, 'day')}: ${spellDifference(one)}`)
+  async function* toText(): AsyncGenerator<string> {
+    const total = noTotal()
+    for await (const of of merchants) {
+      yield `${of.mid}\n`
+      for (const one of of.discrepancies)
+        yield line(`${counted(withAge(one).ageDays, 'day')}: ${formatDiscrepancy(one)}`)
+      for (const one of of.unlisted) yield line(formatUnlisted(one))
+      addTo(total, of)
+    }
+    const { count, owed } = total
+    yield count === 0 ? 'nothing is open\n' : line(`${count} open, together ${toDecimalText(owed)}`).trimStart()
   }
-  yield count === 0 ? 'nothing is open\n' : line(`${count} open, together ${toDecimalText(owed)}`).trimStart()
-}
 
-async function* toJson(differences: AsyncIterable<Aged>): AsyncGenerator<string> {
-  let [count, owed] = [0, 0]
-  yield '{"differences":['
-  for await (const one of differences) {
-    yield `${count === 0 ? '' : ','}${JSON.stringify(wireDifference(one))}`
-    count += 1
-    owed += one.owed
+  async function* toJson(): AsyncGenerator<string> {
+    const total = noTotal()
+    const unlisted: object[] = []
+    let separator = ''
+    yield '{"differences":['
+    for await (const of of merchants) {
+      addTo(total, of)
+      unlisted.push(...of.unlisted.map((one) => ({ mid: of.mid, ...wireUnlisted(one) })))
+      for (const one of of.discrepancies) {
+        yield `${separator}${JSON.stringify(wireDifference(withAge(one)))}`
+        separator = ','
+      }
+    }
+    const end = { unlisted, count: total.count, owed: toDecimalText(total.owed) }
+    yield `],${JSON.stringify(end).slice(1)}\n`
   }
-  yield `],"count":${count},"owed":"${toDecimalText(owed)}"}\n`
+
+  async function* csvRows(): AsyncGenerator<Record<string, unknown>> {
+    for await (const of of merchants)
+      for (const { id, ...one } of of.discrepancies) yield { ...withAge(one), differenceId: id }
+  }
 }
 
-async function* csvRows(differences: AsyncIterable<Aged>): AsyncGenerator<Record<string, unknown>> {
-  for await (const { id, ...one } of differences) yield { ...one, differenceId: id }
+const noTotal = () => ({ count: 0, owed: 0 })
+
+function addTo(total: ReturnType<typeof noTotal>, { discrepancies, unlisted }: OpenOfMerchant): void {
+  total.count += unlisted.reduce((sum, { count }) => sum + count, discrepancies.length)
+  total.owed += [...discrepancies, ...unlisted].reduce((sum, { owed }) => sum + owed, 0)
 }

@@ -1,55 +1,45 @@
 import { pipeline } from 'node:stream'
 import { stringify } from 'csv-stringify'
 import type { Days } from '../../books/ledger/bank-days.ts'
-import type { Difference } from '../../books/ledger/differences.ts'
-import type { MonthChange } from '../../books/reconciliation/closed-months.ts'
+import type { Discrepancy } from '../../books/ledger/discrepancies.ts'
+import type { Unlisted } from '../../books/reconciliation/book.ts'
+import type { LedgerChange, MonthChange } from '../../books/reconciliation/closed-months.ts'
 import type { WithMerchantOrderId } from '../../books/reconciliation/merchant-order-ids.ts'
-import type { OpenException, OverdueRefund } from '../../books/reconciliation/read-open.ts'
-import type { Finding } from '../../books/reconciliation/reconcile.ts'
-import { type Balance, type Sums, spellSums, type Totals } from '../../books/reconciliation/sums.ts'
+import type { OpenException } from '../../books/reconciliation/read-open.ts'
+import { type End, isEnd, type MerchantBook } from '../../books/reconciliation/reconcile.ts'
+import { type Balance, formatSums, type Sums } from '../../books/reconciliation/sums.ts'
 import { groupRupees, type Paise, toDecimalText } from '../../platform/money.ts'
 import { toIstDay, toIstTime } from '../../platform/time.ts'
 import { balanceText } from '../texts.ts'
 import { forPeople, table, toOneLine, toRupees } from './output.ts'
 
-type Findings = AsyncIterable<Finding>
+type Books = AsyncIterable<MerchantBook | End>
 
-/** The report as text: each merchant's differences, then its days; the last line says whether the books balance. */
-export async function* toText(findings: Findings, period: Days): AsyncGenerator<string> {
-  const total = ({ sums }: { sums: Totals }) => ({ day: 'total', ...cells(sums) })
-  let days: ReturnType<typeof total>[] = []
+/** The report as text: each merchant's discrepancies, then its days; the last line says whether the books balance. */
+export async function* toText(books: Books, period: Days): AsyncGenerator<string> {
+  const total = (sums: Sums & Balance) => ({ day: 'total', ...cells(sums) })
   let merchants = 0
-  for await (const finding of findings) {
-    switch (finding.type) {
-      case 'merchant':
-        merchants += 1
-        days = []
-        yield finding.mid === '' ? 'orders that nobody knows\n' : `${finding.mid}, paid out ${FORMS[finding.file]}\n`
-        break
-      case 'difference':
-        yield line(spellDifference(finding))
-        break
-      case 'exception':
-        yield line(spellException(finding))
-        break
-      case 'refund':
-        yield line(spellRefund(finding))
-        break
-      case 'changed':
-        yield line(spellChange(finding))
-        break
-      case 'day':
-        days.push({ ...cells(finding), day: finding.day })
-        break
-      case 'total':
-        yield finding.mid === '' ? '\n' : `${table(COLUMNS, [...days, total(finding)], '')}\n\n`
-        break
-      case 'end':
-        if (finding.changed.length > 0)
-          yield `all merchants since the month was closed: ${spellFigures(finding.changed)}\n`
-        if (merchants > 1) yield `all merchants\n${table(COLUMNS, [total(finding)], '')}\n\n`
-        yield `${spellEnd(finding, period)}\n`
+  for await (const book of books) {
+    if (isEnd(book)) {
+      if (book.changed.length > 0)
+        yield `all merchants since the month was closed: ${formatFigures({ figures: book.changed })}\n`
+      if (merchants > 1) yield `all merchants\n${table(COLUMNS, [total(book.total)], '')}\n\n`
+      yield `${formatEnd(book, period)}\n`
+      continue
     }
+    merchants += 1
+    yield book.mid === '' ? 'orders that nobody knows\n' : `${book.mid}, paid out ${FORMS[book.form]}\n`
+    for (const one of book.discrepancies) yield line(formatDiscrepancy(one))
+    for (const one of book.unlisted) yield line(formatUnlisted(one))
+    for (const one of book.exceptions) yield line(formatException(one))
+    if (book.changed) {
+      yield line(
+        `closed by ${book.changed.closedBy} at ${toIstTime(book.changed.closedAt)}; since then: ${formatFigures(book.changed)}`,
+      )
+      yield* changeLines(book.changed)
+    }
+    const days = book.days.map((day) => ({ ...cells(day), day: day.day }))
+    yield book.mid === '' ? '\n' : `${table(COLUMNS, [...days, total(book.total)], '')}\n\n`
   }
 }
 
@@ -63,129 +53,123 @@ const FORMS = {
 /** An indented line of the report. The digits of rupee amounts are grouped, also inside free text such as a reason. */
 export const line = (text: string) => `  ${toOneLine(groupRupees(text))}\n`
 
-/** Each line adds up: brought forward + paid - settled - refunded + both resolved = carried forward. */
+/** Each line adds up: brought forward + paid + duplicates - settled - refunded + both resolved = carried forward. */
 const COLUMNS =
-  'day, brought forward, paid, settled, refunded, resolved +, resolved -, carried forward, fee, tax, net, payments, by day file, settlements, awaited, differences'
+  'day, brought forward, paid, duplicates, settled, refunded, resolved +, resolved -, carried forward, fee, tax, net, payments, settlements, awaited, differences'
 
 const cells = (sums: Sums & Balance) => {
-  const { broughtForward, carriedForward, fromDayFile, resolvedPlus, resolvedMinus, ...rest } = forPeople(
-    spellSums(sums),
-  )
+  const { broughtForward, carriedForward, resolvedPlus, resolvedMinus, ...rest } = forPeople(formatSums(sums))
   const resolved = { 'resolved +': resolvedPlus, 'resolved -': resolvedMinus }
-  const carried = { 'brought forward': broughtForward, 'carried forward': carriedForward }
-  return { ...rest, ...resolved, ...carried, 'by day file': fromDayFile }
+  return { ...rest, ...resolved, 'brought forward': broughtForward, 'carried forward': carriedForward }
 }
 
 /** `019a…, the shop's 1001`; the shop may have given it no number of its own. */
-function spellOrder({ orderId, merchantOrderId }: WithMerchantOrderId<{ orderId: string | null }>): string | null {
+function formatOrder({ orderId, merchantOrderId }: WithMerchantOrderId<{ orderId: string | null }>): string | null {
   const isOwn = merchantOrderId !== null && merchantOrderId !== orderId
   return isOwn ? `${orderId}, the shop's ${merchantOrderId}` : orderId || null
 }
 
 /** `2026-11-03 duplicate settlement 261103…: order 019a…, the shop's 1001, UTR 5235…, settlement N12, paid 200.00, settled 200.00: settlement N11 has paid it before` */
-export function spellDifference(difference: WithMerchantOrderId<Difference>): string {
-  const { id, day, kind, utr, settlementUtr, paid, settled } = difference
+export function formatDiscrepancy(discrepancy: WithMerchantOrderId<Discrepancy>): string {
+  const { id, day, kind, utr, settlementUtr, paid, settled } = discrepancy
   const facts = {
-    order: spellOrder(difference),
+    order: formatOrder(discrepancy),
     UTR: utr,
     settlement: settlementUtr === utr ? null : settlementUtr,
     paid: orNull(paid),
     settled: orNull(settled),
   }
-  const told = Object.entries(facts).flatMap(([name, fact]) => (fact === null ? [] : `${name} ${fact}`))
-  return [`${day} ${kind} ${id}`, ...(told.length > 0 ? [told.join(', ')] : []), spellCause(difference)].join(': ')
+  const known = Object.entries(facts).flatMap(([name, fact]) => (fact === null ? [] : `${name} ${fact}`))
+  return [`${day} ${kind} ${id}`, ...(known.length > 0 ? [known.join(', ')] : []), causeOf(discrepancy)].join(': ')
 }
 
-const spellCause = ({ cause, resolution }: Pick<Difference, 'cause' | 'resolution'>) =>
+const causeOf = ({ cause, resolution }: Pick<Discrepancy, 'cause' | 'resolution'>) =>
   resolution === null ? cause : `${cause}; resolved: ${resolution}`
 
+/** `399,000 more missing settlement, together 79800000.00: is a settlement file missing?` */
+export const formatUnlisted = ({ kind, count, owed }: Unlisted) =>
+  `${count} more ${kind}, together ${toDecimalText(owed)}: is a settlement file missing?`
+
+export const wireUnlisted = ({ owed, ...unlisted }: Unlisted) => ({ ...unlisted, owed: toDecimalText(owed) })
+
 /** `open exception 5f0c…: double payment, order 019a…, UTR 5235…, 200.00, received 2026-11-03 09:30:00 IST` */
-function spellException(exception: WithMerchantOrderId<OpenException>): string {
+function formatException(exception: WithMerchantOrderId<OpenException>): string {
   const { exceptionId, kind, utr, amount, receivedAt } = exception
-  const order = spellOrder(exception)
+  const order = formatOrder(exception)
   const facts = [kind, order && `order ${order}`, utr && `UTR ${utr}`, orNull(amount)].filter(Boolean)
   return `open exception ${exceptionId}: ${facts.join(', ')}, received ${toIstTime(receivedAt)}`
 }
 
-/** `open refund 0199…: order 019a…, 50.00 by setu, made 2026-11-03 09:30:00 IST, more than T+5 days ago` */
-const spellRefund = ({ refundId, acquirer, amount, madeAt, ...order }: WithMerchantOrderId<OverdueRefund>) =>
-  `open refund ${refundId}: order ${spellOrder(order)}, ${toDecimalText(amount)} by ${acquirer}, made ${toIstTime(madeAt)}, more than T+5 days ago`
-
-const spellFigures = (figures: MonthChange['figures']) =>
-  figures.map(({ figure, was, is }) => `${figure} ${was} → ${is}`).join(', ')
-
-/** `closed by asha at 2026-11-02 10:00:00 IST; since then: settled 100.00 → 200.00; by import 14 (2)` */
-const spellChange = ({ closedAt, closedBy, ...change }: MonthChange) =>
-  `closed by ${closedBy} at ${toIstTime(closedAt)}; since then: ${spellSince(change)}`
-
-/** `settled 100.00 → 200.00; by import 14 (2)` */
-export function spellSince({ figures, by }: Pick<MonthChange, 'figures' | 'by'>): string {
-  const changed = spellFigures(figures) || 'every figure is as it was'
-  return `${changed}; by ${by.join(', ') || 'nobody'}`
+/** `settled 100.00 → 200.00`; or why no figure differs. */
+export function formatFigures({
+  figures,
+  rows = [],
+}: Pick<MonthChange, 'figures'> & { rows?: MonthChange['rows'] }): string {
+  const changed =
+    figures.map(({ figure, was, is }) => `${figure} ${was} → ${is}`).join(', ') || 'every figure is as it was'
+  return rows.length === 0
+    ? `${changed}; no row was recorded or replaced: payments became due, or bank holidays changed`
+    : changed
 }
 
-function spellEnd({ sums, newestImport }: Extract<Finding, { type: 'end' }>, { from, to }: Days): string {
+/** A line for each row of the ledger: `2026-12-02 10:00:00 IST recorded: settlement N12 of 2026-11-03, -200.00, import 14` */
+export const changeLines = ({ rows }: Pick<MonthChange, 'rows'>): string[] =>
+  rows.map(({ changedAt, change, kind, reference, day, orderId, amount, importId, exceptionId }) => {
+    const sources = [
+      ...[orderId && `order ${orderId}`, toDecimalText(amount)],
+      ...[importId !== null && `import ${importId}`, exceptionId && `exception ${exceptionId}`],
+    ].filter(Boolean)
+    return line(`  ${toIstTime(changedAt)} ${change}: ${kind} ${reference} of ${day}, ${sources.join(', ')}`)
+  })
+
+const wireChange = ({ amount, ...row }: LedgerChange) => ({ ...row, amount: toDecimalText(amount) })
+
+export const wireChanges = <T extends Pick<MonthChange, 'rows'>>(change: T) => ({
+  ...change,
+  rows: change.rows.map(wireChange),
+})
+
+/** A closed month for scripts, with what has changed. */
+export const wireMonth = <T extends { changed: Pick<MonthChange, 'rows'>[] }>(month: T) => ({
+  ...month,
+  changed: month.changed.map(wireChanges),
+})
+
+function formatEnd({ total, newestImport }: End, { from, to }: Days): string {
   const imported = newestImport
     ? `newest settlement file: import ${newestImport.import} of ${toIstTime(newestImport.at)}`
     : 'no settlement file was imported yet'
-  return `${imported}\n${balanceText({ from, to, ...sums, carriedForward: sums.carried })}`
+  return `${imported}\n${balanceText({ from, to, ...total, carriedForward: total.carried })}`
 }
 
 /**
  * The report as one JSON document `{from, to, merchants, total, balances, changed, newestImport}`. A merchant has `{mid, file,
- * differences, exceptions, refunds, days, changed, total}`; `changed` is null unless the days are a closed month.
- * Amounts are decimal text in rupees. Differences are written one by one: a missing file makes one for each payment,
- * too many for memory.
+ * differences, unlisted, exceptions, days, changed, total}`; `changed` is null unless the days are a closed month.
+ * Amounts are decimal text in rupees.
  */
-export async function* toJson(findings: Findings, { from, to }: Days): AsyncGenerator<string> {
-  let [merchants, differences] = [0, 0]
-  let lists = emptyLists()
+export async function* toJson(books: Books, { from, to }: Days): AsyncGenerator<string> {
+  let separator = ''
   yield `{"from":"${from}","to":"${to}","merchants":[`
-  for await (const finding of findings) {
-    switch (finding.type) {
-      case 'merchant':
-        yield `${merchants++ === 0 ? '' : ','}{"mid":"${finding.mid}","file":"${finding.file}","differences":[`
-        differences = 0
-        lists = emptyLists()
-        break
-      case 'difference': {
-        const { type, mid, ...difference } = finding
-        yield `${differences++ === 0 ? '' : ','}${JSON.stringify(wireDifference(difference))}`
-        break
-      }
-      case 'exception':
-      case 'refund': {
-        const { type, mid, amount, ...rest } = finding
-        lists[`${type}s`].push({ ...rest, amount: orNull(amount) })
-        break
-      }
-      case 'changed': {
-        const { type, mid, ...change } = finding
-        lists.changed = change
-        break
-      }
-      case 'day':
-        lists.days.push({ day: finding.day, ...spellSums(finding) })
-        break
-      case 'total':
-        yield endOfList({ ...lists, total: spellSums(finding.sums) })
-        break
-      case 'end':
-        yield `${endOfList({ total: spellSums(finding.sums), balances: finding.balances, changed: finding.changed, newestImport: finding.newestImport })}\n`
-    }
+  for await (const book of books) {
+    if (isEnd(book)) {
+      const { total, ...end } = book
+      yield `],${JSON.stringify({ total: formatSums(total), ...end }).slice(1)}\n`
+    } else yield `${separator}${JSON.stringify(wireBook(book))}`
+    separator = ','
   }
 }
 
-type MerchantLists = Record<'exceptions' | 'refunds' | 'days', unknown[]> & { changed: MonthChange | null }
-
-const emptyLists = (): MerchantLists => ({ exceptions: [], refunds: [], days: [], changed: null })
-
-/** Closes a list and its object, whose other fields are `fields`. */
-const endOfList = (fields: object) => `],${JSON.stringify(fields).slice(1)}`
+const wireBook = ({ mid, form, discrepancies, unlisted, exceptions, days, changed, total }: MerchantBook) => ({
+  ...{ mid, file: form, differences: discrepancies.map(({ mid, ...one }) => wireDifference(one)) },
+  unlisted: unlisted.map(wireUnlisted),
+  exceptions: exceptions.map(({ mid, amount, ...one }) => ({ ...one, amount: orNull(amount) })),
+  days: days.map((day) => ({ day: day.day, ...formatSums(day) })),
+  ...{ changed: changed && wireChanges(changed), total: formatSums(total) },
+})
 
 const orNull = (paise: Paise | null) => (paise === null ? null : toDecimalText(paise))
 
-export const wireDifference = <T extends Pick<Difference, 'paid' | 'settled' | 'owed'>>(difference: T) => ({
+export const wireDifference = <T extends Pick<Discrepancy, 'paid' | 'settled' | 'owed'>>(difference: T) => ({
   ...difference,
   paid: orNull(difference.paid),
   settled: orNull(difference.settled),
@@ -193,11 +177,11 @@ export const wireDifference = <T extends Pick<Difference, 'paid' | 'settled' | '
 })
 
 /**
- * The report as CSV: a line for each finding, day and total, told apart by `type`; the last line is of type `end`, and
+ * The report as CSV: a line for each discrepancy, exception, day and total, told apart by `type`; the last line is of type `end`, and
  * its `kind` says whether the books balance.
  */
-export function toCsv(findings: Findings, { from, to }: Days): AsyncIterable<string> {
-  return spreadsheet(CSV_COLUMNS, csvRows(findings, `${from} to ${to}`))
+export function toCsv(books: Books, { from, to }: Days): AsyncIterable<string> {
+  return spreadsheet(CSV_COLUMNS, csvRows(books, `${from} to ${to}`))
 }
 
 /** A CSV file of these columns, with a header in snake_case. `forExcel` says whether ids of digits are written as formulas. */
@@ -252,44 +236,25 @@ const NAMES = [
 
 const CSV_COLUMNS = (
   'type, mid, day, kind, differenceId, orderId, merchantOrderId, utr, settlementUtr, exceptionId, payments, broughtForward, paid, ' +
-  'fromDayFile, settlements, settled, fee, tax, net, refunded, resolved, resolvedPlus, resolvedMinus, carriedForward, ' +
-  'awaited, open, differences, openExceptions, owed, cause'
+  'duplicates, settlements, settled, fee, tax, net, refunded, resolved, resolvedPlus, resolvedMinus, carriedForward, ' +
+  'awaited, differences, openExceptions, owed, cause'
 ).split(', ')
 
-async function* csvRows(findings: Findings, days: string): AsyncGenerator<Record<string, unknown>> {
-  for await (const finding of findings) {
-    switch (finding.type) {
-      case 'difference':
-        yield { ...finding, differenceId: finding.id, cause: spellCause(finding) }
-        break
-      case 'exception':
-        yield { ...finding, day: toIstDay(finding.receivedAt), paid: finding.amount }
-        break
-      case 'refund':
-        yield {
-          ...finding,
-          day: toIstDay(finding.madeAt),
-          kind: 'open after T+5 days',
-          refunded: finding.amount,
-          cause: `refund ${finding.refundId} by ${finding.acquirer}`,
-        }
-        break
-      case 'changed':
-        yield { type: finding.type, mid: finding.mid, day: days, cause: spellChange(finding) }
-        break
-      case 'day':
-        yield { ...finding, ...spellSums(finding) }
-        break
-      case 'total':
-        yield { ...finding, day: days, ...spellSums(finding.sums) }
-        break
-      case 'end':
-        yield {
-          type: 'end',
-          day: days,
-          kind: finding.balances ? 'balances' : 'does not balance',
-          ...spellSums(finding.sums),
-        }
+async function* csvRows(books: Books, days: string): AsyncGenerator<Record<string, unknown>> {
+  for await (const book of books) {
+    if (isEnd(book)) {
+      yield { type: 'end', day: days, kind: book.balances ? 'balances' : 'does not balance', ...formatSums(book.total) }
+      continue
     }
+    const { mid, changed } = book
+    for (const one of book.discrepancies)
+      yield { type: 'difference', ...one, differenceId: one.id, cause: causeOf(one) }
+    for (const { kind, owed, ...one } of book.unlisted)
+      yield { type: 'unlisted', mid, day: days, kind, owed, cause: formatUnlisted({ kind, owed, ...one }) }
+    for (const one of book.exceptions)
+      yield { type: 'exception', ...one, day: toIstDay(one.receivedAt), paid: one.amount }
+    if (changed) yield { type: 'changed', mid, day: days, cause: formatFigures(changed) }
+    for (const day of book.days) yield { type: 'day', mid, ...day, ...formatSums(day) }
+    yield { type: 'total', mid, day: days, ...formatSums(book.total) }
   }
 }

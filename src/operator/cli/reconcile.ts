@@ -1,8 +1,8 @@
 import * as z from 'zod'
 import { addDays, countDays, type Days } from '../../books/ledger/bank-days.ts'
-import { openDifferences } from '../../books/reconciliation/open-differences.ts'
+import { openDiscrepancies } from '../../books/reconciliation/open-discrepancies.ts'
 import { findPayout, type Payout, type PayoutRow } from '../../books/reconciliation/payout.ts'
-import { findDifference, reconcile } from '../../books/reconciliation/reconcile.ts'
+import { findDiscrepancy, reconcile } from '../../books/reconciliation/reconcile.ts'
 import { enterResolution, listResolutions, WRITTEN_OFF_AS } from '../../books/reconciliation/resolutions.ts'
 import { amountOf } from '../../books/reconciliation/rests.ts'
 import { createMerchants } from '../../gateway/tenants/merchants.ts'
@@ -54,7 +54,7 @@ export const reconcileCommands = [
       as: z.enum(WRITTEN_OFF_AS, errorText(`must be ${WRITTEN_OFF_AS.join(', ')}`)).optional(),
     }),
     async run({ difference: id, reason, as }, { db, change, now, person }) {
-      const found = await findDifference(db, id, now)
+      const found = await findDiscrepancy(db, id, now)
       if (!found) throw new CommandError(`there is no difference ${id}: see ops reconcile of its day`)
       if (found.resolution !== null) throw new CommandError(`${id} was resolved already: ${found.resolution}`)
       return change(async (client) => {
@@ -83,7 +83,7 @@ export const reconcileCommands = [
       const form = formOf(csv, asJson)
       await requireMerchant(db, mid)
       const to = addDays(toIstDay(now), -olderThan)
-      const differences = openDifferences(db, { mid, to, now })
+      const differences = openDiscrepancies(db, { mid, to, now })
       return { chunks: writeOpen(differences, now, form), forSpreadsheets: csv }
     },
   }),

@@ -3,7 +3,7 @@ import * as z from 'zod'
 import { createBankDays, type Days } from '../../books/ledger/bank-days.ts'
 import { holidaysOf } from '../../books/ledger/bank-holidays.ts'
 import { findPayout } from '../../books/reconciliation/match-credit.ts'
-import { snapshotOf } from '../../books/reconciliation/reconcile.ts'
+import { snapshotOf } from '../../books/reconciliation/snapshot.ts'
 import {
   type ImportedStatement,
   importStatement,
