@@ -1,0 +1,40 @@
+import type { Discrepancy } from '../../src/books/ledger/discrepancies.ts'
+import type { MonthChange } from '../../src/books/reconciliation/closed-months.ts'
+import type { FileForm } from '../../src/books/reconciliation/judge.ts'
+import type { WithMerchantOrderId } from '../../src/books/reconciliation/merchant-order-ids.ts'
+import type { OpenException } from '../../src/books/reconciliation/read-open.ts'
+import { type Asked, type End, isEnd, reconcile } from '../../src/books/reconciliation/reconcile.ts'
+import type { Balance, Sums, Totals } from '../../src/books/reconciliation/sums.ts'
+import type { Database } from '../../src/platform/db/pool.ts'
+
+/** A part of a report, with its merchant. */
+export type Finding =
+  | { type: 'merchant'; mid: string; file: FileForm }
+  | ({ type: 'difference' } & WithMerchantOrderId<Discrepancy>)
+  | ({ type: 'exception' } & WithMerchantOrderId<OpenException>)
+  | ({ type: 'changed'; mid: string } & MonthChange)
+  | ({ type: 'day'; mid: string; day: string } & Sums & Balance)
+  | { type: 'total'; mid: string; sums: Totals }
+  | ({ type: 'end'; sums: Totals } & Omit<End, 'total'>)
+
+/** The report as a flat list of its parts, in order: easy to filter. */
+export async function findingsOf(db: Database, asked: Asked): Promise<Finding[]> {
+  const findings: Finding[] = []
+  for await (const book of reconcile(db, asked)) {
+    if (isEnd(book)) {
+      const { total, ...end } = book
+      findings.push({ type: 'end', sums: total, ...end })
+      continue
+    }
+    const { mid, changed } = book
+    findings.push(
+      { type: 'merchant', mid, file: book.form },
+      ...book.discrepancies.map((one) => ({ type: 'difference' as const, ...one })),
+      ...book.exceptions.map((one) => ({ type: 'exception' as const, ...one })),
+      ...(changed ? [{ type: 'changed' as const, mid, ...changed }] : []),
+      ...book.days.map((day) => ({ type: 'day' as const, mid, ...day })),
+      { type: 'total', mid, sums: book.total },
+    )
+  }
+  return findings
+}
