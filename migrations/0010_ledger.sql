@@ -7,21 +7,22 @@ create view ledger as
 select p.mid, p.utr as item, case p.kind when 'second' then 'second' else 'payment' end as kind, p.utr as name, p.order_id,
        split_part(p.acquirer, ':', 1) as acquirer, coalesce(p.paid_at, p.received_at) as at,
        (coalesce(p.paid_at, p.received_at) at time zone interval '330 minutes')::date as day, p.amount_paise,
-       p.received_at as recorded_at, 'infinity'::timestamptz as replaced_at, null::integer as import_id
+       p.received_at as recorded_at, 'infinity'::timestamptz as replaced_at, null::integer as import_id, null::integer as replaced_by_import_id
   from payments p
  union all
 select mid, item, case when is_deduction then 'deduction' else 'settlement' end, utr, null, acquirer, at, day, -gross_paise,
-       recorded_at, replaced_at, import_id
+       recorded_at, replaced_at, import_id,
+       replaced_by_import_id
   from settlement_lines
  where status = 'SUCCESS'
  union all
 select mid, utr, 'refund', our_refund_id, order_id, split_part(acquirer, ':', 1), ended_at,
-       (ended_at at time zone interval '330 minutes')::date, -amount_paise, ended_at, 'infinity', null
+       (ended_at at time zone interval '330 minutes')::date, -amount_paise, ended_at, 'infinity', null, null
   from refunds
  where status = 'SUCCESS'
  union all
 select mid, coalesce(utr, settlement_utr, '') collate "C", 'resolution', difference_id, order_id, null,
-       day::timestamp at time zone interval '330 minutes', day, amount_paise, resolved_at, 'infinity', null
+       day::timestamp at time zone interval '330 minutes', day, amount_paise, resolved_at, 'infinity', null, null
   from difference_resolutions;
 
 

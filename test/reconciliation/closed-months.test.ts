@@ -111,7 +111,7 @@ describe('a closed month', () => {
     )
     const shown = await close('2026-10', '\n')
     expect(shown).toMatchObject({ code: 1, stdout: '' })
-    expect(shown.stderr).toMatch(new RegExp(`^${mid} +0\\.00 +0\\.00 +200\\.00 `, 'm'))
+    expect(shown.stderr).toMatch(new RegExp(`^${mid} +0\\.00 +0\\.00 +0\\.00 +200\\.00 `, 'm'))
     expect(shown.stderr).toMatch(/^close 2026-10 with these figures\? \(y\/N\) ops: nothing was changed$/m)
     expect(await months()).toEqual([])
 
@@ -125,11 +125,11 @@ describe('a closed month', () => {
     expect((await close('2026-09')).code).toBe(0)
   })
 
-  it('a closed month keeps its figures, and its report names each later change and who made it', async () => {
+  it('a closed month keeps its figures, and its report lists each row of the ledger that has changed since', async () => {
     await settle('2026-10-06', 'C1', { paymentUtr: 'CP1' })
     await pay('CP1', '2026-10-05')
     await pay('CP2', '2026-10-14')
-    const exceptionId = await except('double payment', 'CX', '2026-10-15')
+    const exceptionId = await except('amount differs', 'CX', '2026-10-15')
     await settle('2026-10-16', 'CX')
     const closed = await jsonOn('2026-11-05', 'close', '--month', '2026-10')
     expect(closed).toMatchObject({
@@ -140,83 +140,65 @@ describe('a closed month', () => {
     })
     expect((await bookOn('2026-11-05', OCTOBER)).changed).toBeNull()
 
-    const changes: Record<string, unknown> = {}
-    const note = async (name: string, day: string) => {
+    const changesOn = async (day: string) => {
       const { changed } = await bookOn(day, OCTOBER)
-      const figures = changed.figures.map(({ figure, was, is }: Record<string, string>) => `${figure} ${was} → ${is}`)
-      changes[name] = { figures, by: changed.by }
       await carried(day)
       expect(await jsonOn(day, 'close', '--month', '2026-10')).toEqual(closed)
+      if (changed === null) return null
+      return {
+        figures: changed.figures.map(({ figure, was, is }: Record<string, string>) => `${figure} ${was} → ${is}`),
+        rows: changed.rows.map(
+          (row: Record<string, string>) => `${row.change} ${row.kind} ${row.reference} ${row.amount}`,
+        ),
+      }
     }
     const imported = await settle('2026-10-20', 'C9', { amount: 50_00, paymentUtr: 'CP9', importedOn: '2026-11-06' })
-    await note('import', '2026-11-06')
+    expect(await changesOn('2026-11-06')).toEqual({
+      figures: [
+        ...['settlements 2 → 3', 'settled 400.00 → 450.00', 'net 400.00 → 450.00'],
+        ...['carriedForward 0.00 → -50.00', 'differences 2 → 3'],
+      ],
+      rows: ['recorded settlement C9 -50.00'],
+    })
+    const [row] = (await bookOn('2026-11-06', OCTOBER)).changed.rows
+    expect(row).toMatchObject({ day: '2026-10-20', importId: imported, exceptionId: null })
     await undo(imported, '2026-11-07')
-    await note('undo', '2026-11-07')
+    expect(await changesOn('2026-11-07')).toBeNull()
     const orderId = await pay('CP3', '2026-10-12', { toldOn: '2026-11-08', source: 'day file' })
-    await note('report', '2026-11-08')
+    const figures = ['payments 2 → 3', 'paid 400.00 → 600.00']
+    const rows = ['recorded payment CP3 200.00']
+    const reported = { figures: [...figures, 'carriedForward 0.00 → 200.00', 'differences 2 → 3'], rows }
+    expect(await changesOn('2026-11-08')).toEqual(reported)
     const unsettled = (await bookOn('2026-11-09', OCTOBER)).differences.find(
       (one: { utr: string }) => one.utr === 'CP2',
     )
     await jsonOn('2026-11-09', 'resolve', '--difference', unsettled.id, '--reason', 'paid by hand')
-    await note('difference', '2026-11-09')
+    rows.push(`recorded resolution ${unsettled.id} -200.00`)
+    expect(await changesOn('2026-11-09')).toEqual({ figures: [...figures, 'resolved 0.00 → -200.00'], rows })
     await resolveException(exceptionId, '2026-11-10')
-    await note('exception', '2026-11-10')
-    expect(changes).toEqual({
-      import: {
-        figures: [
-          'settlements 2 → 3',
-          'settled 400.00 → 450.00',
-          'net 400.00 → 450.00',
-          'carriedForward 0.00 → -50.00',
-          'differences 2 → 3',
-        ],
-        by: [`import ${imported}`],
-      },
-      undo: { figures: [], by: [`undo of import ${imported}`] },
-      report: {
-        figures: [
-          'payments 2 → 3',
-          'paid 400.00 → 600.00',
-          'fromDayFile 0 → 1',
-          'carriedForward 0.00 → 200.00',
-          'differences 2 → 3',
-        ],
-        by: [`report by day file of order ${orderId}`, `undo of import ${imported}`],
-      },
-      difference: {
-        figures: ['payments 2 → 3', 'paid 400.00 → 600.00', 'fromDayFile 0 → 1', 'resolved 0.00 → -200.00'],
-        by: [
-          `report by day file of order ${orderId}`,
-          `resolution of difference ${unsettled.id}`,
-          `undo of import ${imported}`,
-        ],
-      },
-      exception: {
-        figures: [
-          'payments 2 → 3',
-          'paid 400.00 → 600.00',
-          'fromDayFile 0 → 1',
-          'carriedForward 0.00 → 200.00',
-          'differences 2 → 1',
-          'openExceptions 1 → 0',
-        ],
-        by: [
-          ...[`report by day file of order ${orderId}`, `resolution of difference ${unsettled.id}`],
-          ...[`resolution of exception ${exceptionId}`, `undo of import ${imported}`],
-        ],
-      },
-    })
+    rows.push('resolved amount differs CX 200.00')
+    const ofException = ['carriedForward 0.00 → 200.00', 'differences 2 → 1', 'openExceptions 1 → 0']
+    expect(await changesOn('2026-11-10')).toEqual({ figures: [...figures, ...ofException], rows })
     // Of other days than the whole month nothing is compared; and the table for people has the change too.
     expect((await bookOn('2026-11-17', ['--from', '2026-10-01', '--to', '2026-10-30'])).changed).toBeNull()
     const text = (await opsOn('2026-11-17', ...OCTOBER, '--mid', mid)).stdout
     expect(text).toMatch(
-      /^ {2}closed by .* at 2026-11-05 12:00:00 IST; since then: payments 2 → 3, .*; by report by day file/m,
+      /^ {2}closed by .* at 2026-11-05 12:00:00 IST; since then: payments 2 → 3, .*openExceptions 1 → 0$/m,
+    )
+    expect(text).toContain(
+      `    2026-11-08 12:00:00 IST recorded: payment CP3 of 2026-10-12, order ${orderId}, 200.00\n`,
+    )
+    expect(text).toMatch(
+      new RegExp(
+        `^ {4}2026-11-10 .* IST resolved: amount differs CX of 2026-10-15, .*200.00, exception ${exceptionId}$`,
+        'm',
+      ),
     )
     const months = await opsOn('2026-11-17', 'close', '--month', '2026-11')
     expect(months).toMatchObject({ code: 2, stderr: expect.stringContaining('--month must be a month that is over') })
   })
 
-  it('a closed month’s report names later refunds, holidays and due payments, and counts each changed row once', async () => {
+  it('a closed month’s report lists later refunds and replaced rows, and says where payments became due', async () => {
     await pay('R1', '2026-10-05')
     await settle('2026-10-06', 'R1')
     await pay('R2', '2026-10-31')
@@ -224,23 +206,23 @@ describe('a closed month', () => {
     const changes = async (day: string) => (await bookOn(day, OCTOBER)).changed
     expect(await changes('2026-11-01')).toBeNull()
     // Saturday's payment is due on Monday, and not judged before Tuesday.
-    expect((await changes('2026-11-03')).by).toEqual(['payments that were not due yet'])
+    expect(await changes('2026-11-03')).toMatchObject({ figures: [{ figure: 'differences' }], rows: [] })
+    expect((await opsOn('2026-11-03', ...OCTOBER, '--mid', mid)).stdout).toContain(
+      '; no row was recorded or replaced: payments became due, or bank holidays changed\n',
+    )
     await db.query(
       `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, created_by, created_at, status,
                             ended_at)
        select mid, 'RF1', 'RF1', order_id, utr, 20000, 'cold', 'direct', 'asha', $2, 'SUCCESS', $2 from payments
         where mid = $1 and utr = 'R2'`,
-      [mid, at('2026-11-05')],
+      [mid, at('2026-10-31')],
     )
-    await runOps(url, ['bank-holidays', 'add', '--day', '2026-10-20', '--name', 'Dussehra', '--by', 'asha'])
-    await settle('2026-10-06', 'R1', { status: 'FAILED', importedOn: '2026-11-06' })
-    const { by } = await changes('2026-11-30')
-    expect(by).toEqual([
-      'added bank holiday 2026-10-20 by asha',
-      expect.stringMatching(/^import \d+$/),
-      'refund RF1 by asha',
-      'payments that were not due yet',
-    ])
+    const imported = await settle('2026-10-06', 'R1', { status: 'FAILED', importedOn: '2026-11-06' })
+    await db
+      .query(`update settlement_versions set replaced_at = $2 where mid = $1`, [mid, at('2026-11-06')])
+      .catch(() => undefined)
+    const { rows } = await changes('2026-11-30')
+    expect(rows).toMatchObject([{ change: 'replaced', kind: 'settlement', reference: 'R1', importId: imported }])
   })
 
   it('reconcile closed lists each closed month with its hash, and what has changed since of which merchant', async () => {
@@ -261,13 +243,13 @@ describe('a closed month', () => {
       {
         mid,
         figures: expect.arrayContaining([{ figure: 'settled', was: '200.00', is: '250.00' }]),
-        by: [`import ${imported}`],
+        rows: [expect.objectContaining({ change: 'recorded', reference: 'C9', amount: '-50.00', importId: imported })],
       },
     ])
     const lines = (await opsOn('2026-12-04', 'closed')).stdout.split('\n')
     expect(lines[0]).toMatch(/^2026-11 was closed by .* at 2026-12-02 .* IST, sha256 [0-9a-f]{64}$/)
-    expect(lines.at(-2)).toMatch(`  ${mid}: settlements 1 → 2, settled 200.00 → 250.00, `)
-    expect(lines.at(-2)).toMatch(/; by import \d+$/)
+    expect(lines.at(-3)).toMatch(`  ${mid}: settlements 1 → 2, settled 200.00 → 250.00, `)
+    expect(lines.at(-2)).toMatch(/ recorded: settlement C9 of 2026-10-20, -50\.00, import \d+$/)
   })
 
   it('--month stands for the first and the last day of a month in the reports and in the list of resolutions', async () => {
@@ -295,7 +277,7 @@ describe('a closed month', () => {
     await undo(imported, '2026-11-03')
     const { merchants, changed } = await jsonOn('2026-11-04', ...OCTOBER)
     expect(merchants).toMatchObject([
-      { mid, days: [], changed: { by: [`undo of import ${imported}`], figures: expect.any(Array) } },
+      { mid, days: [], changed: { rows: [{ change: 'replaced', importId: imported }], figures: expect.any(Array) } },
     ])
     const settled = { figure: 'settled', was: '200.00', is: '0.00' }
     expect(merchants[0].changed.figures).toContainEqual(settled)
@@ -323,6 +305,7 @@ describe('a closed month', () => {
         ['2026-10-06', 45, 'unknown payment', '-200.00', 'object'],
         ['2026-11-13', 7, 'amount mismatch', '50.00', 'string'],
       ],
+      unlisted: [],
       count: 3,
       owed: '50.00',
     })
@@ -363,14 +346,15 @@ describe('a closed month', () => {
     await pay('DP0', '2026-10-06')
     await jsonOn('2026-11-05', 'close', '--month', '2026-10')
     expect(await carried('2026-11-06')).toBe('-400.00')
-    await resolveException(await except('double payment', 'DX', '2026-11-07'), '2026-11-08')
+    await resolveException(await except('amount differs', 'DX', '2026-11-07'), '2026-11-08')
     expect(await carried('2026-11-09')).toBe('-200.00')
     const unknown = await except('unknown order', 'DY', '2026-11-10', { owner: '' })
     await resolveException(unknown, '2026-11-11', '')
     expect(await carried('2026-11-12')).toBe('0.00')
-    expect((await bookOn('2026-11-12', OCTOBER)).changed.by).toContain(`resolution of exception ${unknown}`)
+    const changed = expect.objectContaining({ change: 'resolved', exceptionId: unknown })
+    expect((await bookOn('2026-11-12', OCTOBER)).changed.rows).toContainEqual(changed)
     // A second report of the same money is open again, whatever was said of the first.
-    await except('amount differs', 'DX', '2026-11-13')
+    await except('UTR of another order', 'DX', '2026-11-13')
     expect(await carried('2026-11-14')).toBe('-200.00')
   })
 
@@ -449,7 +433,7 @@ describe('a difference that a person has ended', () => {
     await settle('2026-10-06', 'H1', { paymentUtr: 'HP1', amount: 199_00, fee: 1_00, importedOn: '2026-10-10' })
     const [gone] = (await differencesOn('2026-10-10')).filter((one) => one.orderId === orderId)
     expect(gone).toMatchObject({ owed: '-19.00', paid: null, settled: null, resolution: null, entries: 2 })
-    expect(gone?.cause).toBe('it is no difference any more; 19.00 of it was resolved: the rest too')
+    expect(gone?.cause).toBe('it is no discrepancy any more; 19.00 of it was resolved: the rest too')
     expect(await ended('it has come', '2026-10-11')).toMatchObject({ owed: '-19.00' })
     expect((await differencesOn('2026-10-11')).filter((one) => one.orderId === orderId)).toEqual([])
     const { total } = await bookOn('2026-10-11', OCTOBER)
@@ -619,10 +603,8 @@ it('a report as of a day ignores payments, exceptions, imports and undos of late
   await settle('2026-10-08', 'LX')
   await settle('2026-10-02', 'LN0', { paymentUtr: 'LP0' })
   const read = async () => {
-    const findings: Finding[] = []
     const asked = { from: '2026-10-01', to: '2026-10-08', mid, now: at('2026-10-09') }
-    for (const one of await findingsOf(db, asked)) findings.push(one)
-    return findings
+    return findingsOf(db, asked)
   }
   const made = await read()
   await pay('LP1', '2026-10-05', { toldOn: '2026-10-10', source: 'day file' })
@@ -630,8 +612,6 @@ it('a report as of a day ignores payments, exceptions, imports and undos of late
   await undo(wrong, '2026-10-10')
   await settle('2026-10-02', 'LN2', { paymentUtr: 'LP2', importedOn: '2026-10-10' })
   expect(await read()).toEqual(made)
-  const causes = made.flatMap((one) => (one.type === 'difference' ? [one.cause] : []))
-  expect(causes.join()).toContain(`settlement LN2 of merchant ${neighbour.mid} carries it`)
 })
 
 it('a report as of a past day ignores bank holidays of which the operator heard later', async () => {

@@ -1,6 +1,6 @@
 import type { Paise } from '../../platform/money.ts'
 import type { BankDays, Days } from './bank-days.ts'
-import type { ItemException } from './judge-item.ts'
+import type { ItemException, PayoutForm } from './judge-item.ts'
 import type { PaidOn, SettledOn } from './judge-payouts.ts'
 import type { MatchedDeductions, SuccessfulRefund } from './match-deductions.ts'
 
@@ -37,4 +37,6 @@ export type Facts = MerchantFacts & {
   paid: readonly PaidGroup[]
   settled: readonly SettledOn[]
   reversed: readonly ReversedLine[]
+  /** The form of the last payout before the window, else of the first after it; undefined where the window's own lines decide. */
+  formBefore: PayoutForm | undefined
 }

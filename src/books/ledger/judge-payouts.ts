@@ -47,15 +47,20 @@ export type PayoutFacts = {
   paid: readonly PaidOn[]
   settled: readonly SettledOn[]
   undeducted: readonly UndeductedRefund[]
+  /** The form of the payout before them. */
+  formBefore: PayoutForm | undefined
 }
 
 /**
  * Judges the payouts of each acquirer, each by its own lines. A payout is for the payments since the bank day before it; a
  * settlement on a day when banks are closed is part of the next bank day's. A payout is by payment when all its lines name payments,
- * or at least as many as the payments that they leave out. One without lines has the form of the payout before it, else of the
- * next one; totals where there is none. Where lines name their acquirer, payments by that acquirer belong to its payouts.
+ * or at least as many as the payments that they leave out. One without lines has the form of the payout before it: `formBefore`
+ * is that of the first one. Where lines name their acquirer, payments by that acquirer belong to its payouts.
  */
-export function judgePayouts({ paid, settled, undeducted }: PayoutFacts, { bankDayFrom, nextBankDay }: BankDays) {
+export function judgePayouts(
+  { paid, settled, undeducted, formBefore }: PayoutFacts,
+  { bankDayFrom, nextBankDay }: BankDays,
+) {
   const payouts = new Map<string, Omit<JudgedPayout, 'form'>>()
   const named = new Set(settled.map(({ acquirer }) => acquirer))
   const payerOf = (acquirer: string | null) => (named.has(acquirer) ? acquirer : null)
@@ -80,13 +85,9 @@ export function judgePayouts({ paid, settled, undeducted }: PayoutFacts, { bankD
   }
   const forms = new Map<string | null, PayoutForm>()
   const inOrder = [...payouts].sort(([a], [b]) => (a < b ? -1 : 1))
-  for (const [, payout] of inOrder) {
-    const form = formOfRows(payout)
-    if (form !== undefined && !forms.has(payout.acquirer)) forms.set(payout.acquirer, form)
-  }
   const judged = new Map(
     inOrder.map(([key, payout]): [string, JudgedPayout] => {
-      const form = formOfRows(payout) ?? forms.get(payout.acquirer) ?? 'by sums'
+      const form = formOfRows(payout) ?? forms.get(payout.acquirer) ?? formBefore ?? 'by sums'
       forms.set(payout.acquirer, form)
       return [key, { ...payout, form }]
     }),

@@ -81,11 +81,14 @@ export function createList() {
   }
   return {
     add(found: readonly Discrepancy[]): void {
-      if (unlisted.size > 0) return found.forEach(count)
+      if (unlisted.size > 0) {
+        for (const one of found) count(one)
+        return
+      }
       discrepancies.push(...found)
       if (discrepancies.length <= MOST_LISTED) return
       const [listed, rest] = [discrepancies.sort(inOrder).slice(0, LISTED_OF_MANY), discrepancies.slice(LISTED_OF_MANY)]
-      rest.forEach(count)
+      for (const one of rest) count(one)
       discrepancies = listed
     },
     end: () => ({ discrepancies: discrepancies.sort(inOrder), unlisted: [...unlisted.values()] }),

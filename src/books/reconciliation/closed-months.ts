@@ -31,7 +31,7 @@ export type MonthChange = {
 
 /**
  * A row of the ledger, or an exception, that was recorded after the close; or replaced, resolved. `amount` is in paise, positive where
- * the bank owes it.
+ * the bank owes it. `importId` is of the import that recorded the row, or replaced it.
  */
 export type LedgerChange = {
   changedAt: Date
@@ -140,7 +140,8 @@ const CHANGES = query<
   select changed_at, change, day, kind, reference, order_id, amount_paise as amount, import_id, exception_id
     from (select case when replaced_at <= :known then replaced_at else recorded_at end as changed_at,
                  case when replaced_at <= :known then 'replaced' else 'recorded' end as change,
-                 day, kind, name as reference, order_id, amount_paise, import_id, null as exception_id
+                 day, kind, name as reference, order_id, amount_paise,
+                 case when replaced_at <= :known then replaced_by_import_id else import_id end as import_id, null as exception_id
             from ledger
            where mid = :mid and at < :end
              and (recorded_at > :closedAt and recorded_at <= :known and replaced_at > :known
@@ -151,6 +152,7 @@ const CHANGES = query<
                  null, exception_id
             from money_exceptions e
            where (mid = :mid or mid = '' and utr = any (:explained::text[])) and received_at <= :known
-             and (received_at > :closedAt or resolved_at > :closedAt and resolved_at <= :known) and day <= :to::date) each
+             and (received_at > :closedAt or resolved_at > :closedAt and resolved_at <= :known)
+             and (day <= :to::date or exists (select from ledger l where l.mid = :mid and l.item = e.utr and l.at < :end))) each
    order by changed_at, day, reference
    limit ${MOST_CHANGES}`)

@@ -1,5 +1,6 @@
 import { query } from '../../platform/db/query.ts'
-import { boundsOf, type Days } from '../ledger/bank-days.ts'
+import { startOfDay } from '../../platform/time.ts'
+import { addDays, boundsOf, type Days } from '../ledger/bank-days.ts'
 import type { Facts, PaidGroup, ReversedLine } from '../ledger/facts.ts'
 import { daysOfPayouts, type SettledOn } from '../ledger/judge-payouts.ts'
 import { type Merchant, NAMES_NOTHING } from './merchant.ts'
@@ -24,7 +25,21 @@ export async function readFacts(merchant: Merchant, days: Days): Promise<{ facts
   const settled = await SETTLED(client, { ...boundsOf(window), explained, mid, known })
   const reversed = await REVERSED(client, { ...boundsOf(window), explained, mid, known })
   const paid = groups.flatMap(({ day, ...group }) => (day === null ? [] : [{ day, ...group }]))
-  return { facts: { ...merchant, days, window, paid, settled, reversed }, uneven: unevenOf(groups) }
+  const formBefore = await readFormBefore(merchant, window, settled)
+  return { facts: { ...merchant, days, window, paid, settled, reversed, formBefore }, uneven: unevenOf(groups) }
+}
+
+/** The form of the payout nearest to the window, where the first payout in it has no lines. */
+async function readFormBefore(
+  { client, known, bankDays, mid, unknownOrders }: Merchant,
+  window: Days,
+  settled: readonly SettledOn[],
+) {
+  const first = bankDays.nextBankDay(window.from)
+  if (settled.some(({ day, paidOut }) => paidOut > 0 && bankDays.bankDayFrom(day) === first)) return undefined
+  const explained = unknownOrders.map(({ utr }) => utr)
+  const [nearest] = await NEAREST_DAY(client, { mid, known, explained, end: startOfDay(addDays(window.from, 1)) })
+  return nearest?.namesEach ? 'by payment' : 'by sums'
 }
 
 function unevenOf(groups: readonly Group[]): Uneven {
@@ -102,6 +117,19 @@ const SETTLED = query<SettledOn, Window & { explained: readonly string[] }>(`
            where mid = :mid and status = 'SUCCESS' and at >= :begin and at < :end
              and (recorded_at <= :known) is true and replaced_at > :known) each
    group by acquirer, day`)
+
+/** Whether each line of a day names its payment: the last day with lines before :end, else the first after it. */
+const NEAREST_DAY = query<{ namesEach: boolean | null }, Omit<Window, 'begin'> & { explained: readonly string[] }>(`
+  select bool_and(not ${NAMES_NOTHING}) as names_each
+    from settlement_lines line
+   where mid = :mid and status = 'SUCCESS' and not is_deduction and (recorded_at <= :known) is true and replaced_at > :known
+     and at = coalesce(
+           (select max(at) from settlement_lines
+             where mid = :mid and status = 'SUCCESS' and not is_deduction and at < :end
+               and (recorded_at <= :known) is true and replaced_at > :known),
+           (select min(at) from settlement_lines
+             where mid = :mid and status = 'SUCCESS' and not is_deduction and at >= :end
+               and (recorded_at <= :known) is true and replaced_at > :known))`)
 
 const REVERSED = query<ReversedLine, Window & { explained: readonly string[] }>(`
   select acquirer, day, utr, gross_paise as gross

@@ -67,7 +67,7 @@ const isJudgedBy =
     bankDays.nextBankDay(day) < today
 
 /** The facts that decide the payouts of the window, without payments whose failure was resolved. */
-function payoutFacts({ window, paid, settled, failed }: Facts, undeducted: Facts['refunds']) {
+function payoutFacts({ window, paid, settled, failed, formBefore }: Facts, undeducted: Facts['refunds']) {
   const failures = failed.map(({ acquirer, day, amount }) => {
     return { acquirer, day, settledDay: null, count: -1, paid: -amount }
   })
@@ -76,6 +76,7 @@ function payoutFacts({ window, paid, settled, failed }: Facts, undeducted: Facts
     // The payout of the first day itself is for payments before the window.
     settled: settled.filter(({ day }) => day > window.from),
     undeducted: undeducted.filter(({ day }) => isWithin(window, day)),
+    formBefore,
   }
 }
 
