@@ -423,7 +423,7 @@ describe('settlements are compared payment by payment', () => {
 
 it('a report shows one moment, whatever is imported, undone or resolved meanwhile', async () => {
   const pid = unique('P')
-  await db.query(`insert into partners (pid, name) values ($1, 'Partner')`, [pid])
+  await db.query(`insert into partners (pid, name, created_at) values ($1, 'Partner', now())`, [pid])
   const exceptionIds: string[] = []
   for (const _ of [1, 2]) {
     ;({ mid } = await newMerchant(db))
