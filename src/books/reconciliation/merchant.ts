@@ -17,11 +17,12 @@ export async function readMerchant({ unknownOrders, ...snapshot }: Snapshot, mid
   const refunds = await REFUNDS(client, { mid, known })
   const deductions = await DEDUCTIONS(client, { mid, known, explained: own.map(({ utr }) => utr) })
   const exceptions = await EXCEPTIONS(client, { mid, known })
-  const failed = exceptions.some(({ kind, resolution }) => kind === FAILURE && resolution !== null)
+  const failures = exceptions.filter(({ kind, resolution }) => kind === FAILURE && resolution !== null)
+  const orderIds = failures.flatMap(({ orderId }) => orderId ?? [])
   return {
     ...snapshot,
     ...{ mid, refunds, exceptions, matched: matchDeductions(refunds, deductions, bankDays), unknownOrders: own },
-    failed: failed ? await FAILED(client, { mid, known }) : [],
+    failed: orderIds.length === 0 ? [] : await FAILED(client, { mid, known, orderIds }),
   }
 }
 
@@ -87,16 +88,16 @@ const EXCEPTIONS = query<MoneyException, Known>(`
    where mid = :mid and received_at <= :known
    order by resolved_at is not null and resolved_at <= :known, received_at, exception_id`)
 
-// Not from the view money_exceptions: Citus joins it to the ledger only where each table names the merchant by the parameter.
-const FAILED = query<FailedPayment, Known>(`
-  select distinct p.item as utr, p.day, p.acquirer, p.amount_paise as amount
-    from payment_exceptions e
-    join payment_resolutions r on r.mid = :mid and r.exception_id = e.exception_id and r.resolved_at <= :known
-    join ledger p on p.mid = :mid and p.order_id = e.order_id and p.kind = 'payment' and p.recorded_at <= :known
-   where e.mid = :mid and e.kind = 'failure after success' and e.received_at <= :known
-     and not exists (select from ledger s
-                      where s.mid = :mid and s.item = p.item and s.kind = 'settlement' and s.at >= p.at - interval '1 day'
-                        and (s.recorded_at <= :known) is true and s.replaced_at > :known)`)
+const FAILED = query<FailedPayment, Known & { orderIds: string[] }>(`
+  select p.utr, (coalesce(p.paid_at, p.received_at) at time zone interval '330 minutes')::date as day,
+         split_part(p.acquirer, ':', 1) as acquirer, p.amount_paise as amount
+    from payment_intents i
+    join payments p on p.mid = :mid and p.utr = i.utr and p.order_id = i.order_id
+   where i.mid = :mid and i.order_id = any (:orderIds) and p.received_at <= :known
+     and (select min(at) from settlement_lines line
+           where line.mid = :mid and line.item = p.utr and status = 'SUCCESS' and not is_deduction
+             and at >= coalesce(p.paid_at, p.received_at) - interval '1 day'
+             and (recorded_at <= :known) is true and replaced_at > :known) is null`)
 
 /**
  * Condition for a settlement line whose UTR leads to no payment of the merchant and no exception of money; `:explained` are the UTRs of

@@ -77,11 +77,14 @@ export async function snapshotOf(client: PoolClient, known: Date): Promise<Snaps
  * was settled first. Exceptions without a settlement line, which any signer of an acquirer account can add, are left out.
  */
 const UNKNOWN_ORDERS = query<UnknownOrder & { mid: string }, { known: Date }>(`
-  with carried as (
+  -- Materialized, because Citus would look for these exceptions on the node of each merchant.
+  with unknown as materialized (
+    select utr from money_exceptions where mid = '' and received_at <= :known
+  ), carried as (
     select mid, item, bool_or(is_paid_out) as is_paid_out, min(at) filter (where is_paid_out) as first_at
       from (select mid, item, at, status = 'SUCCESS' and not is_deduction as is_paid_out
               from settlement_lines
-             where item in (select utr from money_exceptions where mid = '' and received_at <= :known)
+             where item = any (array(select utr from unknown))
                and (recorded_at <= :known) is true and replaced_at > :known) line
      group by mid, item
   ), reported as materialized (
