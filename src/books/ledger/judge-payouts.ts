@@ -49,8 +49,8 @@ export type Payouts = ReturnType<typeof judgePayouts>
 /**
  * Judges the payouts of each account, each by its own rows. A payout is for the payments since the bank day before it; a
  * settlement on a day when banks are closed counts for the next bank day. A payout is by payment when all its rows name payments,
- * or at least as many as the payments that they leave out. One without rows has the form of the payout before it: `formBefore`
- * is that of the first. Where rows name their account, payments to that account belong to its payouts.
+ * or at least as many as the payments that they leave out. One without rows has the form of the payout of its
+ * account before it, else of the first one with rows; `by sums` where none has any. Where rows name their account, payments to that account belong to its payouts.
  */
 export function judgePayouts(
   {
@@ -59,7 +59,6 @@ export function judgePayouts(
     undeducted,
   }: { paid: readonly PaidOn[]; settled: readonly SettledOn[]; undeducted: readonly UndeductedRefund[] },
   { bankDayFrom, nextBankDay }: BankDays,
-  formBefore: PayoutForm,
 ) {
   const payouts = new Map<string, Omit<JudgedPayout, 'form'> & { form?: PayoutForm }>()
   const named = new Set(settled.map(({ account }) => account))
@@ -86,14 +85,18 @@ export function judgePayouts(
     payout.unnamedRows += unnamedRows
     payout.unnamed += unnamed
   }
+  const inOrder = [...payouts].sort(([a], [b]) => (a < b ? -1 : 1))
+  const withRows = inOrder.map(([, payout]) => payout).filter(({ rows }) => rows > 0)
+  const firstForm = (account: string | null) => {
+    const first = withRows.find((payout) => payout.account === account) ?? withRows[0]
+    return (first && formOfRows(first)) ?? 'by sums'
+  }
   const formsBefore = new Map<string | null, PayoutForm>()
-  const judged = [...payouts]
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([key, payout]): [string, JudgedPayout] => {
-      const form = formOfRows(payout) ?? formsBefore.get(payout.account) ?? formBefore
-      formsBefore.set(payout.account, form)
-      return [key, { ...payout, form }]
-    })
+  const judged = inOrder.map(([key, payout]): [string, JudgedPayout] => {
+    const form = formOfRows(payout) ?? formsBefore.get(payout.account) ?? firstForm(payout.account)
+    formsBefore.set(payout.account, form)
+    return [key, { ...payout, form }]
+  })
   const byKey = new Map(judged)
   return {
     payouts: [...byKey.values()],

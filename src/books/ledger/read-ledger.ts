@@ -159,12 +159,6 @@ export function createLedger(snapshot: Snapshot, mid: string) {
       const { rows } = await client.query<TakenBackRow>(TAKEN_BACK(mid, known, ...boundsOf(days), [...noOrder.keys()]))
       return rows
     },
-
-    /** The day of the last settlement before `day`, else of the first on or after it. */
-    async nearestSettledDay(day: string): Promise<string | undefined> {
-      const { rows } = await client.query<{ day: string | null }>(NEAREST_SETTLED_DAY(mid, known, startOfDay(day)))
-      return rows[0]?.day ?? undefined
-    },
   }
 
   async function readFailed(): Promise<FailedPayment[]> {
@@ -337,14 +331,6 @@ const TAKEN_BACK = prepared(`
     from (${settlementsKnown(`status = 'FAILED' and initiated_at >= $3 and initiated_at < $4`)}) s
    where ${WAS_PAID_OUT} and ${namesNothing('s.payment_utr is null', 's.key', '$5')}
    order by s.at, s.utr`)
-
-const nearest = (condition: string, order: string) => `
-  (select at from ledger
-    where mid = $1 and kind = 'settlement' and at ${condition} $3 and ${KNOWN} order by at ${order} limit 1)`
-
-const NEAREST_SETTLED_DAY = prepared(
-  `select ${textOf(dayOf(`coalesce(${nearest('<', 'desc')}, ${nearest('>=', 'asc')})`))} as day`,
-)
 
 const FAILED = prepared(`
   select distinct p.item as utr, ${textOf('p.day')} as day, p.account, p.amount_paise as amount

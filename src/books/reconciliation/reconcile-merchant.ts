@@ -79,7 +79,8 @@ async function readBooks(ledger: Ledger, days: Days) {
   const { paid, settled, items } = await ledger.readDays(window, days)
   const counted = refunds.filter(({ isOfSecond }) => !isOfSecond)
   const undeducted = counted.filter(({ refundId }) => !matched.rowOf.has(refundId) && !matched.netted.has(refundId))
-  const judged = await judgeWindow(ledger, window, { paid, settled, undeducted })
+  const facts = await factsWithin(ledger, { paid, settled, undeducted }, { after: window.from, to: window.to })
+  const judged = judgePayouts(facts, bankDays)
   const judging = { ...matched, ...bankDays, ...judged, isJudged: isJudgedBy(ledger) }
   const byDay = new Map<string, Sums>()
   const isAsked = ({ day }: { day: string }) => day >= days.from && day <= days.to
@@ -139,30 +140,12 @@ async function factsWithin(ledger: Ledger, facts: PayoutFacts, { after, to }: { 
   }
 }
 
-async function judgeWindow(ledger: Ledger, window: Days, facts: PayoutFacts) {
-  const { bankDays } = ledger
-  const inWindow = await factsWithin(ledger, facts, { after: window.from, to: window.to })
-  const first = bankDays.nextBankDay(window.from)
-  const hasRows = inWindow.settled.some(({ day, paidOut }) => paidOut > 0 && bankDays.bankDayFrom(day) === first)
-  const formBefore = hasRows ? 'by payment' : await formOfPayoutBefore(ledger, addDays(window.from, 1))
-  return judgePayouts(inWindow, bankDays, formBefore)
-}
-
 /** Judges the payout of one bank day. */
 async function judgePayoutOf(ledger: Ledger, bankDay: string, undeducted: PayoutFacts['undeducted']) {
   const window = { from: ledger.bankDays.previousBankDay(bankDay), to: bankDay }
   const { paid, settled } = await ledger.readDays(window, NO_DAYS)
   const facts = await factsWithin(ledger, { paid, settled, undeducted }, { after: window.from, to: bankDay })
-  return judgePayouts({ ...facts, paid: facts.paid.filter(({ day }) => day < bankDay) }, ledger.bankDays, 'by sums')
-}
-
-/** The form of the last payout with rows before `day`, else of the first after it; sums where there is none. */
-async function formOfPayoutBefore(ledger: Ledger, day: string): Promise<PayoutForm> {
-  const nearest = await ledger.nearestSettledDay(day)
-  if (nearest === undefined) return 'by sums'
-  const payoutDay = ledger.bankDays.bankDayFrom(nearest)
-  const { payouts } = await judgePayoutOf(ledger, payoutDay, [])
-  return payouts.find((payout) => payout.day === payoutDay && payout.rows > 0)?.form ?? 'by sums'
+  return judgePayouts({ ...facts, paid: facts.paid.filter(({ day }) => day < bankDay) }, ledger.bankDays)
 }
 
 /** Days that nobody asks for. */

@@ -10,6 +10,7 @@ import {
   ALL,
   closedMonthOf,
   compareWithClosed,
+  daysOfMonth,
   differingFigures,
   type MonthChange,
   readClosedMonths,
@@ -71,13 +72,16 @@ export async function* reconcile(db: Database, asked: Asked): AsyncGenerator<Fin
   })
 }
 
-/** The difference of this name, as it is known at `now`; undefined when there is none. */
+/**
+ * The difference of this name, as it is known at `now`; undefined when there is none. Reads its day, and if that names none its month:
+ * rows of other days may decide how the payout of a day without rows is judged.
+ */
 export async function findDifference(db: Database, id: string, now: Date): Promise<Difference | undefined> {
   const day = dayOfDifference(id)
   if (day === undefined) return undefined
   const found = inSnapshot(db, now, async function* (snapshot) {
-    for await (const mid of midsOf(snapshot.client, {})) {
-      yield* differencesOfDays(createLedger(snapshot, mid), { from: day, to: day })
+    for (const days of [{ from: day, to: day }, daysOfMonth(day.slice(0, 7))]) {
+      for await (const mid of midsOf(snapshot.client, {})) yield* differencesOfDays(createLedger(snapshot, mid), days)
     }
   })
   for await (const difference of found) if (difference.id === id) return difference
