@@ -51,7 +51,9 @@ describe('the form of a payout', () => {
     expect(formsOf({ paid: [paid(MONDAY, 100), late], settled: [settled(TUESDAY, 200, 1)] })).toEqual([
       [TUESDAY, null, 'by sums'],
     ])
-    expect(differing({ paid: [paid(MONDAY, 100), late], settled: [settled(TUESDAY, 200, 1)] })).toEqual([])
+    expect(differing({ paid: [paid(MONDAY, 100), late], settled: [settled(TUESDAY, 200, 1)] })).toEqual([
+      [TUESDAY, null, 100, 200],
+    ])
     expect(differing({ paid: [paid(MONDAY, 100), late], settled: [settled(TUESDAY, 100, 1)] })).toEqual([])
   })
 

@@ -863,6 +863,13 @@ function plantsBySums(maker: Maker) {
     row(more(order, 'W', amount, won))
     span('taken back until won', day, won, amount)
   }
+  /** A row that names a payment of the sum: the payout is then more than the payments that it is for. */
+  const namedLater = (payout: Payout, name: string, day: string) => {
+    const order = orderOf(payout)
+    row(more(order, name, order.amount, day))
+    sumsDiffer({ ...payout, paid: payout.paid - order.amount }, payout.paid, { from: day })
+    span('paid by the sum and by its name', payout.day, day, order.amount)
+  }
   const likelyException = (kind: string, { utr, amount }: Order, word: string) =>
     `exception of ${utr} (${kind} of ${rupees(amount)}, ${word})`
   /** A second payment that the payout includes. */
@@ -1133,19 +1140,14 @@ function plantsBySums(maker: Maker) {
     },
     'chargeback of a payment of the sum that is won': {
       plant(payout, [, third]) {
-        chargeback(orderOf(payout), third.day, later(third.day, 6))
+        chargeback(orderOf(payout), third.day)
+        namedLater(payout, 'W', later(third.day, 6))
         return asPaid()
       },
     },
     'payment of the sum that is settled again by its name': {
       plant(payout, [, third]) {
-        const { orderId, utr, amount } = orderOf(payout)
-        const again = more(orderOf(payout), 'Z', amount, third.day)
-        row(again)
-        differ({
-          ...{ day: third.day, kind: 'duplicate settlement', orderId, utr, settlementUtr: again.utr, paid: amount },
-          ...{ settled: amount, owed: -amount, from: third.day, cause: `the sum of ${payout.day} has paid it before` },
-        })
+        namedLater(payout, 'Z', third.day)
         return asPaid()
       },
     },

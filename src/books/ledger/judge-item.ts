@@ -55,8 +55,6 @@ export type Judging = MatchedDeductions &
     /** Whether the bank had to pay out by now what was paid on the day. */
     isJudged: (day: string) => boolean
     formOf: (account: string | null, bankDay: string) => PayoutForm
-    /** Whether the sum that was paid out on the bank day has paid, too, what a later row names. */
-    isPaidInSum: (account: string | null, bankDay: string) => boolean
   }
 
 /** How the rows of one bank day speak of payments: each names its own, or one row is the sum of many. */
@@ -135,7 +133,6 @@ function judgeSettlement(
   judging: Judging,
 ): Unnamed | undefined {
   if (isPartOfSum(whole, row, judging)) return undefined
-  const { bankDayFrom, nextBankDay, isPaidInSum } = judging
   const { payment, exception, ...item } = whole
   const { day, utr: settlementUtr, gross, fee, tax } = row
   const [first] = settled
@@ -145,11 +142,9 @@ function judgeSettlement(
     ...{ settlementUtr, paid: payment?.amount ?? null, settled: gross },
   }
   const went = spellBack(payment === undefined ? 0 : netted + back)
-  const due = payment && nextBankDay(payment.day)
-  const isAgain = due !== undefined && bankDayFrom(day) > due && isPaidInSum(payment?.account ?? null, due)
-  if (isAgain || (first !== undefined && first !== row)) {
-    const cause = isAgain ? `the sum of ${due}` : `settlement ${first?.utr} of ${first?.day}`
-    return { ...about, kind: 'duplicate settlement', resolution: null, cause: `${cause} has paid it before${went}` }
+  if (first !== undefined && first !== row) {
+    const cause = `settlement ${first.utr} of ${first.day} has paid it before${went}`
+    return { ...about, kind: 'duplicate settlement', resolution: null, cause }
   }
   if (payment === undefined) {
     // A resolution covers the money of its exception once.

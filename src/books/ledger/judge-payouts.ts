@@ -33,11 +33,10 @@ export type JudgedPayout = {
   form: PayoutForm
   rows: number
   unnamedRows: number
-  /** The payments due on it that no settlement of the day or before carries by name, and how much they are. */
+  /** The payments due on it that no settlement of the day or before carries by name. */
   left: number
+  /** What of them no settlement carries until now. */
   leftPaid: Paise
-  /** Of those, what no settlement carries until now. */
-  stillLeftPaid: Paise
   /** What went back since the bank day before it, and no row deducts. */
   refunded: Paise
   /** What rows that name nothing have paid out. */
@@ -66,7 +65,7 @@ export function judgePayouts(
   const keyOf = (account: string | null, day: string) => `${day} ${account ?? ''}`
   const at = (account: string | null, day: string) => {
     const key = keyOf(account, day)
-    const nothing = { rows: 0, unnamedRows: 0, left: 0, leftPaid: 0, stillLeftPaid: 0, refunded: 0, unnamed: 0 }
+    const nothing = { rows: 0, unnamedRows: 0, left: 0, leftPaid: 0, refunded: 0, unnamed: 0 }
     const payout = payouts.get(key) ?? { account, day, ...nothing }
     payouts.set(key, payout)
     return payout
@@ -75,8 +74,7 @@ export function judgePayouts(
     const payout = at(accountOf(account), nextBankDay(day))
     if (settledDay !== null && bankDayFrom(settledDay) <= payout.day) continue
     payout.left += count
-    payout.leftPaid += sum
-    if (settledDay === null) payout.stillLeftPaid += sum
+    if (settledDay === null) payout.leftPaid += sum
   }
   for (const { account, day, amount } of undeducted) at(accountOf(account), nextBankDay(day)).refunded += amount
   for (const { account, day, paidOut, unnamedRows, unnamed } of settled) {
@@ -100,15 +98,6 @@ export function judgePayouts(
   const byKey = new Map(judged)
   return {
     payouts: [...byKey.values()],
-    /** Whether the payout of the bank day has paid, in its sum, payments too that a later settlement names. */
-    isPaidInSum(account: string | null, day: string): boolean {
-      const payout = byKey.get(keyOf(accountOf(account), day))
-      return (
-        payout?.form === 'by sums' &&
-        payout.leftPaid !== payout.stillLeftPaid &&
-        payout.unnamed === payout.leftPaid - payout.refunded
-      )
-    },
     formOf: (account: string | null, day: string): PayoutForm =>
       byKey.get(keyOf(accountOf(account), day))?.form ?? 'by sums',
   }
@@ -124,9 +113,9 @@ function formOfRows({ rows, unnamedRows, left }: Omit<JudgedPayout, 'form'>): Pa
 export type DifferingPayout = JudgedPayout & { paid: Paise; settled: Paise }
 
 /**
- * The payouts by sums that differ from the payments they are for, less the refunds of the same days. A payout is right, too, with
- * payments that a later settlement has named; and where it is more by refunds that the next payout of its account is less by: by
- * one refund of that amount, or by all of them. `takenBack` is the sum that was paid out in a payout before it failed.
+ * The payouts by sums that differ from the payments they are for, less the refunds of the same days. A payment that a later
+ * settlement names belongs to no sum. A payout is right, too, where it is more by refunds that the next payout of its account is less
+ * by: by one refund of that amount, or by all of them. `takenBack` is the sum that was paid out in a payout before it failed.
  */
 export function differingPayouts(
   payouts: readonly JudgedPayout[],
@@ -135,10 +124,9 @@ export function differingPayouts(
   { nextBankDay }: BankDays,
 ): DifferingPayout[] {
   const differing = payouts.flatMap((payout): DifferingPayout[] => {
-    const { form, unnamed, leftPaid, stillLeftPaid, refunded } = payout
-    const [settled, paid] = [unnamed + takenBack(payout), stillLeftPaid - refunded]
-    const isRight = form === 'by payment' || settled === paid || settled === leftPaid - refunded
-    return isRight ? [] : [{ ...payout, paid, settled }]
+    const { form, unnamed, leftPaid, refunded } = payout
+    const [settled, paid] = [unnamed + takenBack(payout), leftPaid - refunded]
+    return form === 'by payment' || settled === paid ? [] : [{ ...payout, paid, settled }]
   })
   const netted = new Set<DifferingPayout>()
   for (const one of differing) {

@@ -32,7 +32,7 @@ export async function compareSums(
   const takenBack = rows.filter((row) => {
     const payout = payoutOf(row)
     // A sum that was paid once more on its day has taken nothing back.
-    return payout !== undefined && payout.unnamed !== payout.stillLeftPaid
+    return payout !== undefined && payout.unnamed !== payout.leftPaid
   })
   const backOf = (payout: JudgedPayout) =>
     takenBack.filter((row) => payoutOf(row) === payout).reduce((sum, { gross }) => sum + gross, 0)

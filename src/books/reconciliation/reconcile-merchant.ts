@@ -2,7 +2,7 @@ import { type Paise, toDecimalText } from '../../platform/money.ts'
 import { toIstDay } from '../../platform/time.ts'
 import { addDays, type BankDays, type Days } from '../ledger/bank-days.ts'
 import { type Difference, differenceId, owedBy, type Unnamed } from '../ledger/differences.ts'
-import type { Item, Judging, PayoutForm } from '../ledger/judge-item.ts'
+import type { Judging, PayoutForm } from '../ledger/judge-item.ts'
 import { daysOfPayouts, type JudgedPayout, judgePayouts } from '../ledger/judge-payouts.ts'
 import { groupBy } from '../ledger/match-deductions.ts'
 import { judgeItems, readItems } from '../ledger/read-items.ts'
@@ -106,8 +106,7 @@ async function readBooks(ledger: Ledger, days: Days) {
   for (const { day, amount } of counted.filter(isAsked)) at(byDay, day).refunded += amount
   for (const { day, amount } of entries) addResolved(at(byDay, day), amount)
   const sums = await compareSums(ledger, judged.payouts, undeducted, days)
-  const isPaidInSum = withEarlierPayouts(ledger, judged, window.from, undeducted)
-  const found = inOrderOfDays(sums, judgeEach(ledger, items, judging, isPaidInSum), days)
+  const found = inOrderOfDays(sums, judgeEach(ledger, items, judging), days)
   return { byDay, found: nameEach(ledger.mid, found, entries), file: formsOf(judged.payouts, days, bankDays) }
 }
 
@@ -140,45 +139,10 @@ async function factsWithin(ledger: Ledger, facts: PayoutFacts, { after, to }: { 
   }
 }
 
-/** Judges the payout of one bank day. */
-async function judgePayoutOf(ledger: Ledger, bankDay: string, undeducted: PayoutFacts['undeducted']) {
-  const window = { from: ledger.bankDays.previousBankDay(bankDay), to: bankDay }
-  const { paid, settled } = await ledger.readDays(window, NO_DAYS)
-  const facts = await factsWithin(ledger, { paid, settled, undeducted }, { after: window.from, to: bankDay })
-  return judgePayouts({ ...facts, paid: facts.paid.filter(({ day }) => day < bankDay) }, ledger.bankDays)
-}
-
-/** Days that nobody asks for. */
-const NO_DAYS = { from: '2000-01-02', to: '2000-01-01' }
-
-/**
- * Judges which sums have paid what later rows name, for payments that were due until the bank day `until` too: their payouts are
- * before those that were judged, and each is read once.
- */
-function withEarlierPayouts(
-  ledger: Ledger,
-  judged: Pick<Judging, 'isPaidInSum'>,
-  until: string,
-  undeducted: PayoutFacts['undeducted'],
-) {
-  const { bankDayFrom, nextBankDay } = ledger.bankDays
-  const earlier = new Map<string, Pick<Judging, 'isPaidInSum'>>()
-  return async (items: readonly Item[]): Promise<Judging['isPaidInSum']> => {
-    for (const { payment, rows } of items) {
-      const due = payment && nextBankDay(payment.day)
-      if (due === undefined || due > until || earlier.has(due)) continue
-      if (rows.some(({ day, isDeduction }) => !isDeduction && bankDayFrom(day) > due))
-        earlier.set(due, await judgePayoutOf(ledger, due, undeducted))
-    }
-    return (account, day) => (earlier.get(day) ?? judged).isPaidInSum(account, day)
-  }
-}
-
 async function* judgeEach(
   ledger: Ledger,
   batches: AsyncIterable<UnevenItem[]>,
   judging: Judging,
-  isPaidInSum: ReturnType<typeof withEarlierPayouts>,
 ): AsyncGenerator<{ differences: Unnamed[]; until: string }> {
   const failed = new Set((await ledger.failedPayments()).map(({ utr }) => utr))
   const isJudged = ({ utr, day, waitsOn }: UnevenItem) => {
@@ -188,7 +152,7 @@ async function* judgeEach(
   for await (const uneven of batches) {
     const utrs = uneven.filter(isJudged).map(({ utr }) => utr)
     const items = utrs.length === 0 ? [] : await readItems(ledger, utrs)
-    const differences = await judgeItems(ledger, items, { ...judging, isPaidInSum: await isPaidInSum(items) })
+    const differences = await judgeItems(ledger, items, judging)
     yield { differences, until: (uneven.at(-1) as UnevenItem).day }
   }
 }
@@ -303,9 +267,7 @@ export async function broughtForward(ledger: Ledger, day: string): Promise<Paise
 }
 
 /** What the resolution of an exception accounts for is the same whatever the form of the payout. */
-const UNKNOWN_PAYOUTS: Pick<Judging, 'formOf' | 'isPaidInSum'> = {
-  ...{ formOf: () => 'by sums', isPaidInSum: () => false },
-}
+const UNKNOWN_PAYOUTS: Pick<Judging, 'formOf'> = { formOf: () => 'by sums' }
 /** Items that are read at once. */
 const ITEMS_READ = 1_000
 
