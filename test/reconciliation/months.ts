@@ -317,10 +317,8 @@ function makeMerchant(ledger: Ledger, { facts, neighbour, count, random }: Makin
         break
       case 'of the neighbour': {
         settle({ ...own, mid: neighbour.mid }, { owner: neighbour })
-        isUnsettled(
-          `no payout row shows its UTR; it was due on ${due}; settlement ${own.utr} of merchant ${neighbour.mid} carries it`,
-        )
-        const cause = `no order and no exception of this merchant carries its UTR; order ${orderId} of merchant ${mid} carries its UTR`
+        isUnsettled(`no payout row shows its UTR; it was due on ${due}`)
+        const cause = 'no order and no exception of this merchant carries its UTR'
         const names = { orderId: null, utr, settlementUtr: own.utr, paid: null, settled: amount }
         differ(neighbour, { ...names, day: due, kind: 'unknown payment', cause })
         break

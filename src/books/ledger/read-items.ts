@@ -1,15 +1,6 @@
-import type { Unnamed } from './differences.ts'
-import { type Item, type ItemException, type ItemRow, type Judging, judgeItem } from './judge-item.ts'
+import type { Item, ItemException, ItemRow } from './judge-item.ts'
 import type { Ledger } from './read-ledger.ts'
 import { CARRIED_UTR, dayOf, PAID_OUT, settlementsKnown, settlementsOfAll, textOf, WAS_PAID_OUT } from './sql.ts'
-
-/** The differences of these items of one merchant. */
-export function judgeItems(ledger: Ledger, items: readonly Item[], judging: Judging): Promise<Unnamed[]> {
-  return tellElsewhere(
-    ledger,
-    items.flatMap((item) => judgeItem(item, judging)),
-  )
-}
 
 /** All that is known of these items of one merchant. At most some hundred UTRs at once. */
 export async function readItems(ledger: Ledger, utrs: readonly string[]): Promise<Item[]> {
@@ -90,36 +81,3 @@ async function readNoOrder(
   for (const { utr } of settledBefore.rows) found.set(utr, { ...(found.get(utr) as ItemException), resolution: null })
   return found
 }
-
-/**
- * Completes payments that are not settled by settlements of other merchants that carry their UTR, and settlements of no known
- * payment by other merchants' orders that were paid by it: the bank has booked the money under another name.
- */
-async function tellElsewhere({ client, mid, known }: Ledger, differences: Unnamed[]): Promise<Unnamed[]> {
-  const read = async (sought: Unnamed['kind'], query: string): Promise<[string | null, string][]> => {
-    const utrs = differences.flatMap(({ kind, utr }) => (kind === sought ? [utr] : []))
-    if (utrs.length === 0) return []
-    const { rows } = await client.query<{ utr: string; text: string }>(query, [mid, known, utrs])
-    return rows.map(({ utr, text }) => [`${sought} ${utr}`, text])
-  }
-  const texts = new Map([
-    ...(await read('missing settlement', SETTLED_ELSEWHERE)),
-    ...(await read('unknown payment', PAID_ELSEWHERE)),
-  ])
-  if (texts.size === 0) return differences
-  return differences.map((one) => {
-    const text = texts.get(`${one.kind} ${one.utr}`)
-    return text === undefined ? one : { ...one, cause: `${one.cause}; ${text}` }
-  })
-}
-
-const SETTLED_ELSEWHERE = `
-  select distinct on (key) key as utr, 'settlement ' || utr || ' of merchant ' || mid || ' carries it' as text
-    from (${settlementsOfAll(`${CARRIED_UTR} = any ($3) and mid <> $1 and ${PAID_OUT}`)}) s
-   order by key, at, mid, utr`
-
-const PAID_ELSEWHERE = `
-  select distinct on (utr) utr, 'order ' || order_id || ' of merchant ' || mid || ' carries its UTR' as text
-    from payments
-   where utr = any ($3) and mid <> $1 and received_at <= $2
-   order by utr, received_at, mid`

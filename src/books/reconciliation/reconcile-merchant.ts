@@ -2,10 +2,10 @@ import { type Paise, toDecimalText } from '../../platform/money.ts'
 import { toIstDay } from '../../platform/time.ts'
 import { addDays, type BankDays, type Days } from '../ledger/bank-days.ts'
 import { type Difference, differenceId, owedBy, type Unnamed } from '../ledger/differences.ts'
-import type { Judging, PayoutForm } from '../ledger/judge-item.ts'
+import { type Judging, judgeItem, type PayoutForm } from '../ledger/judge-item.ts'
 import { daysOfPayouts, type JudgedPayout, judgePayouts } from '../ledger/judge-payouts.ts'
 import { groupBy } from '../ledger/match-deductions.ts'
-import { judgeItems, readItems } from '../ledger/read-items.ts'
+import { readItems } from '../ledger/read-items.ts'
 import type { Ledger, UnevenItem } from '../ledger/read-ledger.ts'
 import { compareSums } from './compare-sums.ts'
 import { type WithMerchantOrderId, withMerchantOrderIds } from './merchant-order-ids.ts'
@@ -152,7 +152,7 @@ async function* judgeEach(
   for await (const uneven of batches) {
     const utrs = uneven.filter(isJudged).map(({ utr }) => utr)
     const items = utrs.length === 0 ? [] : await readItems(ledger, utrs)
-    const differences = await judgeItems(ledger, items, judging)
+    const differences = items.flatMap((item) => judgeItem(item, judging))
     yield { differences, until: (uneven.at(-1) as UnevenItem).day }
   }
 }
@@ -255,7 +255,7 @@ export async function broughtForward(ledger: Ledger, day: string): Promise<Paise
   const explained: Difference[] = []
   for (let at = 0; at < utrs.length; at += ITEMS_READ) {
     const items = await readItems(ledger, utrs.slice(at, at + ITEMS_READ))
-    const differences = await judgeItems(ledger, items, judging)
+    const differences = items.flatMap((item) => judgeItem(item, judging))
     explained.push(...differences.filter((one) => one.resolution !== null && one.day < day).map(withName))
   }
   if (explained.length === 0) return sum
