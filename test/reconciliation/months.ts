@@ -88,7 +88,7 @@ export type Difference = {
   cause: string
 }
 
-const NOTHING = { payments: 0, paid: 0, fromDayFile: 0, settlements: 0, settled: 0, fee: 0, tax: 0 }
+const NOTHING = { payments: 0, paid: 0, settlements: 0, settled: 0, fee: 0, tax: 0 }
 export type Day = typeof NOTHING
 
 /** What is known of a merchant. */
@@ -244,7 +244,6 @@ function makeMerchant(ledger: Ledger, { facts, neighbour, count, random }: Makin
       const paid = dayOf(ledger, day)
       paid.payments += 1
       paid.paid += amount
-      if (reason === 'day file') paid.fromDayFile += 1
     }
 
     const isByName = isByRow || (file === 'turns' && due >= TURNS_ON)

@@ -89,7 +89,6 @@ type Movement = {
   gross: number
   fee: number
   tax: number
-  byDayFile: boolean
   from: string
   until: string
 }
@@ -196,7 +195,7 @@ function makerOf({ planted, book, number, random, nextPlant }: Making) {
     return known
   }
   const move = (one: Pick<Movement, 'day' | 'what' | 'gross' | 'from'> & Partial<Movement>) =>
-    book.movements.push({ fee: 0, tax: 0, byDayFile: false, until: ALWAYS, ...one })
+    book.movements.push({ fee: 0, tax: 0, until: ALWAYS, ...one })
   const timeOf = () => {
     const seconds = 60 + random(84_000)
     return new Date(seconds * 1000).toISOString().slice(11, 19)
@@ -242,7 +241,7 @@ function makerOf({ planted, book, number, random, nextPlant }: Making) {
       known.intents.push([mid, orderId, Math.floor(amount / 100), amount % 100, madeAt, 'SUCCESS', utr])
       const kindAndSource = heardOn === undefined ? ['first', 'notification'] : ['late', 'day file']
       known.payments.push([mid, utr, orderId, amount, at, heardAt, ...kindAndSource])
-      move({ day, what: 'paid', gross: amount, from: heardOn ?? day, byDayFile: heardOn !== undefined })
+      move({ day, what: 'paid', gross: amount, from: heardOn ?? day })
       return { orderId, utr, amount, day, due: later(day), at, number: k }
     },
 

@@ -65,8 +65,8 @@ beforeAll(async () => {
 const { ops, json } = opsOn(() => url, ['reconcile'])
 const monthOf = ({ from, to }: (typeof MONTHS)[number]) => ['--from', from, '--to', to]
 
-const spelt = ({ payments, fromDayFile, settlements, ...paise }: Day) => ({
-  ...{ payments, fromDayFile, settlements, refunded: '0.00' },
+const spelt = ({ payments, settlements, ...paise }: Day) => ({
+  ...{ payments, settlements, refunded: '0.00' },
   ...{ resolved: '0.00', resolvedPlus: '0.00', resolvedMinus: '0.00' },
   ...Object.fromEntries(Object.entries(paise).map(([name, sum]) => [name, rupees(sum)])),
   net: rupees(paise.settled - paise.fee - paise.tax),
@@ -224,7 +224,7 @@ describe('the forms of a report', () => {
     const cellsOf = (line: string) => Object.fromEntries(line.split(/ {2,}/).map((cell, at) => [names[at], cell]))
     const table = lines.slice(head + 1, head + 2 + book.days.length).map(cellsOf)
     const inTable = (sums: Named) => {
-      const { day, broughtForward, carriedForward, fromDayFile, openExceptions, resolved, open, ...others } = sums
+      const { day, broughtForward, carriedForward, openExceptions, resolved, open, ...others } = sums
       const { resolvedPlus, resolvedMinus, ...rest } = others
       return Object.fromEntries(
         Object.entries({
@@ -236,7 +236,6 @@ describe('the forms of a report', () => {
             'brought forward': broughtForward,
             'carried forward': carriedForward,
           },
-          'by day file': fromDayFile,
         }).map(([name, sum]) => [name, grouped(String(sum))]),
       )
     }

@@ -118,14 +118,6 @@ export function createLedger(snapshot: Snapshot, mid: string) {
       return rows[0]?.day
     },
 
-    /** How many payments of each day were learned from the acquirer's day file, since no notification came. */
-    async learnedFromDayFile(days: Days): Promise<Map<string, number>> {
-      const { rows } = await client.query<{ day: string; count: number }>(
-        LEARNED_FROM_DAY_FILE(mid, known, ...boundsOf(days)),
-      )
-      return new Map(rows.map(({ day, count }) => [day, count]))
-    },
-
     /** What the movements of all days before `day` add up to, in paise. */
     async sumBefore(day: string): Promise<Paise> {
       const from = closed !== undefined && closed.to < day ? addDays(closed.to, 1) : undefined
@@ -313,13 +305,6 @@ const DAYS = prepared(`
    order by array_position(array['paid', 'settled', 'unnamed'], part), part.day, item`)
 
 const FIRST_DAY = prepared(`select ${textOf('day')} as day from ledger where mid = $1 order by at limit 1`)
-
-const LEARNED_FROM_DAY_FILE = prepared(`
-  select ${textOf(dayOf('coalesce(p.paid_at, p.received_at)'))} as day, count(*) as count
-    from payments p
-   where p.mid = $1 and p.source = 'day file' and p.received_at >= $3 and p.received_at <= $2
-     and p.kind <> 'second' and coalesce(p.paid_at, p.received_at) >= $3 and coalesce(p.paid_at, p.received_at) < $4
-   group by 1`)
 
 const SUM_BEFORE = prepared(`
   select coalesce(sum(amount_paise), 0)::bigint as sum

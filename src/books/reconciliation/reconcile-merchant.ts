@@ -98,7 +98,6 @@ async function readBooks(ledger: Ledger, days: Days) {
     if (isAsked({ day }) && row === null && isAwaited(account, bankDays.nextBankDay(day), day))
       at(byDay, day).awaited -= amount
   }
-  for (const [day, count] of await ledger.learnedFromDayFile(days)) at(byDay, day).fromDayFile += count
   for (const { day, settledCount, gross, fee, tax, net } of settled.filter(isAsked)) {
     const sums = at(byDay, day)
     addSums(sums, { ...noSums(), settledCount, gross, fee, tax, net })

@@ -3,8 +3,6 @@ import { type Paise, toDecimalText } from '../../platform/money.ts'
 /** Counts and amounts of one or more days. Amounts are in paise. */
 export const COUNTS = [
   'paidCount',
-  /** How many of them were learned from the acquirer's day file, since no notification came. */
-  'fromDayFile',
   'settledCount',
   /** Number of differences, without those that a person has resolved. */
   'differences',
@@ -71,7 +69,6 @@ export const spellSums = (sums: Sums & Balance & { openExceptions?: number }) =>
   broughtForward: toDecimalText(sums.brought),
   payments: sums.paidCount,
   paid: toDecimalText(sums.paid),
-  fromDayFile: sums.fromDayFile,
   settlements: sums.settledCount,
   settled: toDecimalText(sums.gross),
   fee: toDecimalText(sums.fee),

@@ -65,15 +65,13 @@ export const line = (text: string) => `  ${toOneLine(groupRupees(text))}\n`
 
 /** Each line adds up: brought forward + paid - settled - refunded + both resolved = carried forward. */
 const COLUMNS =
-  'day, brought forward, paid, settled, refunded, resolved +, resolved -, carried forward, fee, tax, net, payments, by day file, settlements, awaited, differences'
+  'day, brought forward, paid, settled, refunded, resolved +, resolved -, carried forward, fee, tax, net, payments, settlements, awaited, differences'
 
 const cells = (sums: Sums & Balance) => {
-  const { broughtForward, carriedForward, fromDayFile, resolvedPlus, resolvedMinus, ...rest } = forPeople(
-    spellSums(sums),
-  )
+  const { broughtForward, carriedForward, resolvedPlus, resolvedMinus, ...rest } = forPeople(spellSums(sums))
   const resolved = { 'resolved +': resolvedPlus, 'resolved -': resolvedMinus }
   const carried = { 'brought forward': broughtForward, 'carried forward': carriedForward }
-  return { ...rest, ...resolved, ...carried, 'by day file': fromDayFile }
+  return { ...rest, ...resolved, ...carried }
 }
 
 /** `019a…, the shop's 1001`; the shop may have given it no number of its own. */
@@ -252,7 +250,7 @@ const NAMES = [
 
 const CSV_COLUMNS = (
   'type, mid, day, kind, differenceId, orderId, merchantOrderId, utr, settlementUtr, exceptionId, payments, broughtForward, paid, ' +
-  'fromDayFile, settlements, settled, fee, tax, net, refunded, resolved, resolvedPlus, resolvedMinus, carriedForward, ' +
+  'settlements, settled, fee, tax, net, refunded, resolved, resolvedPlus, resolvedMinus, carriedForward, ' +
   'awaited, open, differences, openExceptions, owed, cause'
 ).split(', ')
 
