@@ -1,5 +1,4 @@
 import { orderIdsBegin } from '../../gateway/payments/intent.ts'
-import { overdueBefore } from '../../gateway/refunds/store.ts'
 import { batchesOf } from '../../platform/db/batches.ts'
 import { prepared } from '../../platform/db/prepared.ts'
 import type { Paise } from '../../platform/money.ts'
@@ -65,27 +64,3 @@ const OPEN_EXCEPTIONS = prepared(`
            select from payment_resolutions r
             where r.mid = e.mid and r.exception_id = e.exception_id and r.resolved_at <= $2)
    order by received_at, order_id, exception_id`)
-
-/** A refund that is open after T+5 days; `amount` is in paise. */
-export type OverdueRefund = {
-  mid: string
-  refundId: string
-  orderId: string
-  acquirer: string
-  amount: Paise
-  madeAt: Date
-}
-
-/** Refunds made until the end of these days that were open after T+5 days, as it was known. */
-export async function overdueRefunds({ client, mid, known }: Ledger, days: Days): Promise<OverdueRefund[]> {
-  const query = OVERDUE_REFUNDS(mid, known, overdueBefore(known), boundsOf(days)[1])
-  const { rows } = await client.query<OverdueRefund>(query)
-  return rows
-}
-
-const OVERDUE_REFUNDS = prepared(`
-  select mid, our_refund_id as "refundId", order_id as "orderId", acquirer, amount_paise as amount,
-         created_at as "madeAt"
-    from refunds
-   where mid = $1 and created_at < least($3::timestamptz, $4) and (ended_at is null or ended_at > $2)
-   order by created_at, our_refund_id`)

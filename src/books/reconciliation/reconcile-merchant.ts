@@ -9,14 +9,7 @@ import { readItems } from '../ledger/read-items.ts'
 import type { Ledger, UnevenItem } from '../ledger/read-ledger.ts'
 import { compareSums } from './compare-sums.ts'
 import { type WithMerchantOrderId, withMerchantOrderIds } from './merchant-order-ids.ts'
-import {
-  type Entry,
-  type OpenException,
-  type OverdueRefund,
-  openExceptions,
-  overdueRefunds,
-  readEntries,
-} from './read-open.ts'
+import { type Entry, type OpenException, openExceptions, readEntries } from './read-open.ts'
 import { addResolved, addSums, type Balance, carriedBy, noSums, type Sums, type Totals, totalsFrom } from './sums.ts'
 
 type FileForm = PayoutForm | 'by payment and by sums'
@@ -27,8 +20,6 @@ export type MerchantFinding =
   | { type: 'merchant'; mid: string; file: FileForm }
   | ({ type: 'difference' } & WithMerchantOrderId<Difference>)
   | ({ type: 'exception' } & WithMerchantOrderId<OpenException>)
-  /** A refund older than T+5 days. It moves no money, so the books balance with it. */
-  | ({ type: 'refund' } & WithMerchantOrderId<OverdueRefund>)
   | ({ type: 'day'; mid: string; day: string } & Sums & Balance)
   | { type: 'total'; mid: string; sums: Totals }
 
@@ -43,7 +34,7 @@ export async function* reconcileMerchant(ledger: Ledger, days: Days): AsyncGener
   const merchant = { type: 'merchant', mid, file } as const
   const total = totalsFrom(brought)
   let told = false
-  const findings = eachOf(found, openExceptions(ledger, days), await overdueRefunds(ledger, days))
+  const findings = eachOf(found, openExceptions(ledger, days))
   for await (const finding of withMerchantOrderIds(ledger, findings)) {
     if (!told) yield merchant
     told = true
@@ -279,11 +270,7 @@ function formsOf(payouts: readonly JudgedPayout[], { from, to }: Days, { nextBan
 async function* eachOf(
   differences: AsyncIterable<Difference>,
   exceptions: AsyncIterable<OpenException>,
-  refunds: readonly OverdueRefund[],
-): AsyncGenerator<
-  ({ type: 'difference' } & Difference) | ({ type: 'exception' } & OpenException) | ({ type: 'refund' } & OverdueRefund)
-> {
+): AsyncGenerator<({ type: 'difference' } & Difference) | ({ type: 'exception' } & OpenException)> {
   for await (const difference of differences) yield { type: 'difference', ...difference }
   for await (const exception of exceptions) yield { type: 'exception', ...exception }
-  yield* refunds.map((refund) => ({ type: 'refund' as const, ...refund }))
 }

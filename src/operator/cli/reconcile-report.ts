@@ -4,7 +4,7 @@ import type { Days } from '../../books/ledger/bank-days.ts'
 import type { Difference } from '../../books/ledger/differences.ts'
 import type { MonthChange } from '../../books/reconciliation/closed-months.ts'
 import type { WithMerchantOrderId } from '../../books/reconciliation/merchant-order-ids.ts'
-import type { OpenException, OverdueRefund } from '../../books/reconciliation/read-open.ts'
+import type { OpenException } from '../../books/reconciliation/read-open.ts'
 import type { Finding } from '../../books/reconciliation/reconcile.ts'
 import { type Balance, type Sums, spellSums, type Totals } from '../../books/reconciliation/sums.ts'
 import { groupRupees, type Paise, toDecimalText } from '../../platform/money.ts'
@@ -31,9 +31,6 @@ export async function* toText(findings: Findings, period: Days): AsyncGenerator<
         break
       case 'exception':
         yield line(spellException(finding))
-        break
-      case 'refund':
-        yield line(spellRefund(finding))
         break
       case 'changed':
         yield line(spellChange(finding))
@@ -105,10 +102,6 @@ function spellException(exception: WithMerchantOrderId<OpenException>): string {
   return `open exception ${exceptionId}: ${facts.join(', ')}, received ${toIstTime(receivedAt)}`
 }
 
-/** `open refund 0199…: order 019a…, 50.00 by setu, made 2026-11-03 09:30:00 IST, more than T+5 days ago` */
-const spellRefund = ({ refundId, acquirer, amount, madeAt, ...order }: WithMerchantOrderId<OverdueRefund>) =>
-  `open refund ${refundId}: order ${spellOrder(order)}, ${toDecimalText(amount)} by ${acquirer}, made ${toIstTime(madeAt)}, more than T+5 days ago`
-
 const spellFigures = (figures: MonthChange['figures']) =>
   figures.map(({ figure, was, is }) => `${figure} ${was} → ${is}`).join(', ')
 
@@ -131,7 +124,7 @@ function spellEnd({ sums, newestImport }: Extract<Finding, { type: 'end' }>, { f
 
 /**
  * The report as one JSON document `{from, to, merchants, total, balances, changed, newestImport}`. A merchant has `{mid, file,
- * differences, exceptions, refunds, days, changed, total}`; `changed` is null unless the days are a closed month.
+ * differences, exceptions, days, changed, total}`; `changed` is null unless the days are a closed month.
  * Amounts are decimal text in rupees. Differences are written one by one: a missing file makes one for each payment,
  * too many for memory.
  */
@@ -151,10 +144,9 @@ export async function* toJson(findings: Findings, { from, to }: Days): AsyncGene
         yield `${differences++ === 0 ? '' : ','}${JSON.stringify(wireDifference(difference))}`
         break
       }
-      case 'exception':
-      case 'refund': {
+      case 'exception': {
         const { type, mid, amount, ...rest } = finding
-        lists[`${type}s`].push({ ...rest, amount: orNull(amount) })
+        lists.exceptions.push({ ...rest, amount: orNull(amount) })
         break
       }
       case 'changed': {
@@ -174,9 +166,9 @@ export async function* toJson(findings: Findings, { from, to }: Days): AsyncGene
   }
 }
 
-type MerchantLists = Record<'exceptions' | 'refunds' | 'days', unknown[]> & { changed: MonthChange | null }
+type MerchantLists = Record<'exceptions' | 'days', unknown[]> & { changed: MonthChange | null }
 
-const emptyLists = (): MerchantLists => ({ exceptions: [], refunds: [], days: [], changed: null })
+const emptyLists = (): MerchantLists => ({ exceptions: [], days: [], changed: null })
 
 /** Closes a list and its object, whose other fields are `fields`. */
 const endOfList = (fields: object) => `],${JSON.stringify(fields).slice(1)}`
@@ -262,15 +254,6 @@ async function* csvRows(findings: Findings, days: string): AsyncGenerator<Record
         break
       case 'exception':
         yield { ...finding, day: toIstDay(finding.receivedAt), paid: finding.amount }
-        break
-      case 'refund':
-        yield {
-          ...finding,
-          day: toIstDay(finding.madeAt),
-          kind: 'open after T+5 days',
-          refunded: finding.amount,
-          cause: `refund ${finding.refundId} by ${finding.acquirer}`,
-        }
         break
       case 'changed':
         yield { type: finding.type, mid: finding.mid, day: days, cause: spellChange(finding) }
