@@ -37,7 +37,7 @@ export function daysOfMonth(month: string): Days {
 }
 
 /** Figures that are not kept: what is awaited changes with every later payout, and both parts of `resolved` are in it. */
-const NOT_KEPT = ['awaited', 'open', 'resolvedPlus', 'resolvedMinus'] as const
+const NOT_KEPT = ['awaited', 'resolvedPlus', 'resolvedMinus'] as const
 
 /** The figures of a month that are kept. */
 export function figuresOf(totals: Totals): Figures {

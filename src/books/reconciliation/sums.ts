@@ -80,8 +80,6 @@ export const spellSums = (sums: Sums & Balance & { openExceptions?: number }) =>
   resolvedMinus: toDecimalText(sums.resolved - sums.resolvedPlus),
   carriedForward: toDecimalText(sums.carried),
   awaited: toDecimalText(sums.awaited),
-  // A second name of `awaited`, which stored totals of closed months carry.
-  open: toDecimalText(sums.awaited),
   differences: sums.differences,
   openExceptions: sums.openExceptions,
 })

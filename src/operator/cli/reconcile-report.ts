@@ -243,7 +243,7 @@ const NAMES = [
 const CSV_COLUMNS = (
   'type, mid, day, kind, differenceId, orderId, merchantOrderId, utr, settlementUtr, exceptionId, payments, broughtForward, paid, ' +
   'settlements, settled, fee, tax, net, refunded, resolved, resolvedPlus, resolvedMinus, carriedForward, ' +
-  'awaited, open, differences, openExceptions, owed, cause'
+  'awaited, differences, openExceptions, owed, cause'
 ).split(', ')
 
 async function* csvRows(findings: Findings, days: string): AsyncGenerator<Record<string, unknown>> {
