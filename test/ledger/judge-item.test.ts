@@ -67,13 +67,6 @@ describe('the differences of an item', () => {
     ).toEqual([])
   })
 
-  it('a row that pays a payment which the sum of its payout has paid is a second settlement, and ends a chargeback', () => {
-    const inSum = { form: 'by sums', isPaidInSum: true } as const
-    expect(kindsOf({ rows: [row(200_00, 3)] }, inSum)).toEqual([['duplicate settlement', day(3), -200_00]])
-    expect(kindsOf({ rows: [row(200_00, 1)] }, inSum)).toEqual([])
-    expect(kindsOf({ rows: [row(-200_00, 2), row(200_00, 3)] }, inSum)).toEqual([])
-  })
-
   it('a payment whose failure a person has resolved is accounted for, in a payout of one sum too', () => {
     const failure = {
       exceptionId: 'E1',

@@ -27,12 +27,10 @@ const refund = (day: string, rupees: number) => ({
 type Facts = { paid: PaidOn[]; settled: SettledOn[]; undeducted?: ReturnType<typeof refund>[] }
 
 const formsOf = ({ undeducted = [], ...facts }: Facts) =>
-  judgePayouts({ ...facts, undeducted }, bankDays, 'by payment').payouts.map(({ day, account, form }) => [
-    ...[day, account, form],
-  ])
+  judgePayouts({ ...facts, undeducted }, bankDays).payouts.map(({ day, account, form }) => [...[day, account, form]])
 
 const differing = ({ undeducted = [], ...facts }: Facts) => {
-  const { payouts } = judgePayouts({ ...facts, undeducted }, bankDays, 'by sums')
+  const { payouts } = judgePayouts({ ...facts, undeducted }, bankDays)
   return differingPayouts(payouts, undeducted, () => 0, bankDays).map(({ day, account, paid, settled }) => [
     ...[day, account, Number(paid) / 100, Number(settled) / 100],
   ])
@@ -53,13 +51,27 @@ describe('the form of a payout', () => {
     expect(formsOf({ paid: [paid(MONDAY, 100), late], settled: [settled(TUESDAY, 200, 1)] })).toEqual([
       [TUESDAY, null, 'by sums'],
     ])
-    expect(differing({ paid: [paid(MONDAY, 100), late], settled: [settled(TUESDAY, 200, 1)] })).toEqual([])
+    expect(differing({ paid: [paid(MONDAY, 100), late], settled: [settled(TUESDAY, 200, 1)] })).toEqual([
+      [TUESDAY, null, 100, 200],
+    ])
     expect(differing({ paid: [paid(MONDAY, 100), late], settled: [settled(TUESDAY, 100, 1)] })).toEqual([])
   })
 
   it('a payout without rows has the form of the payout before it', () => {
     const rows = [settled(TUESDAY, 100)]
     expect(formsOf({ paid: [paid(MONDAY, 100), paid(TUESDAY, 100)], settled: rows })).toEqual([
+      [TUESDAY, null, 'by sums'],
+      [WEDNESDAY, null, 'by sums'],
+    ])
+  })
+
+  it('a payout before the first rows has the form of these, and without any rows all payouts are totals', () => {
+    const payments = [paid(MONDAY, 100), paid(TUESDAY, 100)]
+    expect(formsOf({ paid: payments, settled: [settled(WEDNESDAY, 0, 1)] })).toEqual([
+      [TUESDAY, null, 'by payment'],
+      [WEDNESDAY, null, 'by payment'],
+    ])
+    expect(formsOf({ paid: payments, settled: [] })).toEqual([
       [TUESDAY, null, 'by sums'],
       [WEDNESDAY, null, 'by sums'],
     ])

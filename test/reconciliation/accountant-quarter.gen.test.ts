@@ -55,7 +55,7 @@ describe.each(MONTHS)('the month from $from', (days) => {
     expect([...byVoucher].filter(([, sum]) => sum !== 0)).toEqual([])
     const charges = postings.filter(({ voucher }) => /^[0-9a-f]{16}$/.test(voucher))
     expect({
-      ...{ paid: -sumOf(postings, 'sales'), refunded: sumOf(postings, 'refunds'), net: sumOf(postings, 'bank') },
+      ...{ paid: 0 - sumOf(postings, 'sales'), refunded: sumOf(postings, 'refunds'), net: sumOf(postings, 'bank') },
       ...{ fee: sumOf(postings, 'fees') - sumOf(charges, 'fees'), tax: sumOf(postings, 'input GST') },
       resolved: -sumOf(postings, 'chargebacks', 'written off', 'suspense') - sumOf(charges, 'fees'),
       moved: sumOf(postings, 'acquirer receivable'),

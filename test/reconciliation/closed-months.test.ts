@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
+import { closeMonth } from '../../src/books/reconciliation/closed-months.ts'
 import { findDiscrepancy } from '../../src/books/reconciliation/reconcile.ts'
 import { enterResolution } from '../../src/books/reconciliation/resolutions.ts'
 import { importSettlements } from '../../src/books/settlements/import.ts'
@@ -196,6 +197,19 @@ describe('a closed month', () => {
     )
     const months = await opsOn('2026-11-17', 'close', '--month', '2026-11')
     expect(months).toMatchObject({ code: 2, stderr: expect.stringContaining('--month must be a month that is over') })
+  })
+
+  it('figures that an earlier version stored, and that are not computed any more, are no change', async () => {
+    await pay('OLD1', '2026-10-05')
+    await settle('2026-10-06', 'OLD1')
+    const { total } = await bookOn('2026-11-05', OCTOBER)
+    const closing = { month: '2026-10', closedAt: at('2026-11-05'), closedBy: 'asha' }
+    const { stored } = await closeMonth(db, {
+      ...closing,
+      figures: { [mid]: { ...total, fromDayFile: 7, open: '1.00' } },
+    })
+    expect(stored.figures[mid]).toMatchObject({ fromDayFile: 7, open: '1.00' })
+    expect((await bookOn('2026-11-17', OCTOBER)).changed).toBeNull()
   })
 
   it('a closed month’s report lists later refunds and replaced rows, and says where payments became due', async () => {

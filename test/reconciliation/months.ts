@@ -89,7 +89,7 @@ export type Difference = {
   cause: string
 }
 
-const NOTHING = { payments: 0, paid: 0, fromDayFile: 0, settlements: 0, settled: 0, fee: 0, tax: 0 }
+const NOTHING = { payments: 0, paid: 0, settlements: 0, settled: 0, fee: 0, tax: 0 }
 export type Day = typeof NOTHING
 
 /** What is known of a merchant. */
@@ -245,7 +245,6 @@ function makeMerchant(ledger: Ledger, { facts, neighbour, count, random }: Makin
       const paid = dayOf(ledger, day)
       paid.payments += 1
       paid.paid += amount
-      if (reason === 'day file') paid.fromDayFile += 1
     }
 
     const isByName = isByRow || (file === 'turns' && due >= TURNS_ON)
@@ -318,10 +317,8 @@ function makeMerchant(ledger: Ledger, { facts, neighbour, count, random }: Makin
         break
       case 'of the neighbour': {
         settle({ ...own, mid: neighbour.mid }, { owner: neighbour })
-        isUnsettled(
-          `no payout row shows its UTR; it was due on ${due}; settlement ${own.utr} of merchant ${neighbour.mid} carries it`,
-        )
-        const cause = `no order and no exception of this merchant carries its UTR; order ${orderId} of merchant ${mid} carries its UTR`
+        isUnsettled(`no payout row shows its UTR; it was due on ${due}`)
+        const cause = 'no order and no exception of this merchant carries its UTR'
         const names = { orderId: null, utr, settlementUtr: own.utr, paid: null, settled: amount }
         differ(neighbour, { ...names, day: due, kind: 'unknown payment', cause })
         break

@@ -106,12 +106,7 @@ async function reportOf(days: Days, asOf: string) {
           .sort(),
         days: of('day', mid).map(({ day, paid, gross, refunded, fee, tax, net, resolved, carried, ...one }) =>
           [
-            ...[
-              day,
-              `payments ${one.paidCount} ${paid}`,
-              `by day file ${one.fromDayFile}`,
-              `settled ${one.settledCount} ${gross}`,
-            ],
+            ...[day, `payments ${one.paidCount} ${paid}`, `settled ${one.settledCount} ${gross}`],
             ...[`refunded ${refunded}`, `fee ${fee}`, `tax ${tax}`, `net ${net}`, `resolved ${resolved}`],
             ...[`differences ${one.differences}`, `carried ${carried}`],
           ].join(', '),
@@ -164,10 +159,7 @@ function dayOfPlanted(book: Book, day: string, asOf: string): string {
   const resolved = differences.filter(({ resolvedFrom }) => resolvedFrom <= asOf)
   return [
     ...[day, `payments ${of('paid').length} ${sumOf('paid', 'gross')}`],
-    ...[
-      `by day file ${movements.filter(({ byDayFile }) => byDayFile).length}`,
-      `settled ${of('settled').length} ${gross}`,
-    ],
+    ...[`settled ${of('settled').length} ${gross}`],
     ...[`refunded ${sumOf('refunded', 'gross')}`, `fee ${fee}`, `tax ${tax}`, `net ${gross - fee - tax}`],
     ...[`resolved ${0 - resolved.reduce((sum, { owed }) => sum + owed, 0)}`],
     ...[`differences ${differences.length - resolved.length}`, `carried ${carriedForward(book, day, asOf)}`],

@@ -89,7 +89,6 @@ type Movement = {
   gross: number
   fee: number
   tax: number
-  byDayFile: boolean
   from: string
   until: string
 }
@@ -196,7 +195,7 @@ function makerOf({ planted, book, number, random, nextPlant }: Making) {
     return known
   }
   const move = (one: Pick<Movement, 'day' | 'what' | 'gross' | 'from'> & Partial<Movement>) =>
-    book.movements.push({ fee: 0, tax: 0, byDayFile: false, until: ALWAYS, ...one })
+    book.movements.push({ fee: 0, tax: 0, until: ALWAYS, ...one })
   const timeOf = () => {
     const seconds = 60 + random(84_000)
     return new Date(seconds * 1000).toISOString().slice(11, 19)
@@ -242,7 +241,7 @@ function makerOf({ planted, book, number, random, nextPlant }: Making) {
       known.intents.push([mid, orderId, Math.floor(amount / 100), amount % 100, madeAt, 'SUCCESS', utr])
       const kindAndSource = heardOn === undefined ? ['first', 'notification'] : ['late', 'day file']
       known.payments.push([mid, utr, orderId, amount, at, heardAt, ...kindAndSource])
-      move({ day, what: 'paid', gross: amount, from: heardOn ?? day, byDayFile: heardOn !== undefined })
+      move({ day, what: 'paid', gross: amount, from: heardOn ?? day })
       return { orderId, utr, amount, day, due: later(day), at, number: k }
     },
 
@@ -863,6 +862,13 @@ function plantsBySums(maker: Maker) {
     row(more(order, 'W', amount, won))
     span('taken back until won', day, won, amount)
   }
+  /** A row that names a payment of the sum: the payout is then more than the payments that it is for. */
+  const namedLater = (payout: Payout, name: string, day: string) => {
+    const order = orderOf(payout)
+    row(more(order, name, order.amount, day))
+    sumsDiffer({ ...payout, paid: payout.paid - order.amount }, payout.paid, { from: day })
+    span('paid by the sum and by its name', payout.day, day, order.amount)
+  }
   const likelyException = (kind: string, { utr, amount }: Order, word: string) =>
     `exception of ${utr} (${kind} of ${rupees(amount)}, ${word})`
   /** A second payment that the payout includes. */
@@ -1133,19 +1139,14 @@ function plantsBySums(maker: Maker) {
     },
     'chargeback of a payment of the sum that is won': {
       plant(payout, [, third]) {
-        chargeback(orderOf(payout), third.day, later(third.day, 6))
+        chargeback(orderOf(payout), third.day)
+        namedLater(payout, 'W', later(third.day, 6))
         return asPaid()
       },
     },
     'payment of the sum that is settled again by its name': {
       plant(payout, [, third]) {
-        const { orderId, utr, amount } = orderOf(payout)
-        const again = more(orderOf(payout), 'Z', amount, third.day)
-        row(again)
-        differ({
-          ...{ day: third.day, kind: 'duplicate settlement', orderId, utr, settlementUtr: again.utr, paid: amount },
-          ...{ settled: amount, owed: -amount, from: third.day, cause: `the sum of ${payout.day} has paid it before` },
-        })
+        namedLater(payout, 'Z', third.day)
         return asPaid()
       },
     },

@@ -66,8 +66,8 @@ beforeAll(async () => {
 const { ops, json } = opsOn(() => url, ['reconcile'])
 const monthOf = ({ from, to }: (typeof MONTHS)[number]) => ['--from', from, '--to', to]
 
-const spelt = ({ payments, fromDayFile, settlements, ...paise }: Day) => ({
-  ...{ payments, fromDayFile, settlements, refunded: '0.00' },
+const spelt = ({ payments, settlements, ...paise }: Day) => ({
+  ...{ payments, settlements, refunded: '0.00' },
   ...{ resolved: '0.00', resolvedPlus: '0.00', resolvedMinus: '0.00' },
   ...Object.fromEntries(Object.entries(paise).map(([name, sum]) => [name, rupees(sum)])),
   net: rupees(paise.settled - paise.fee - paise.tax),
@@ -85,7 +85,7 @@ const exceptionsIn = ({ exceptions }: Ledger, { from, to }: { from: string; to: 
   exceptions.filter(({ day, madeOn }) => [day, madeOn].some((one) => one >= from && one <= to))
 
 /** Under both names of this version. */
-const awaitedOf = (paise: number) => ({ awaited: rupees(paise), open: rupees(paise) })
+const awaitedOf = (paise: number) => ({ awaited: rupees(paise) })
 
 const totalOf = (ledgers: readonly Ledger[], days: { from: string; to: string }) => {
   const sums = sumOf(ledgers, days.from, days.to)
@@ -103,7 +103,7 @@ const daysOf = (ledger: Ledger, { from, to }: { from: string; to: string }) => {
   const differing = inDays(ledger.differences, { from, to }).map(({ day }) => day)
   const days = [...new Set([...ledger.days.keys(), ...differing])].filter((day) => day >= from && day <= to).sort()
   return days.map((day) => {
-    const { openExceptions: _, open: __, awaited: ___, ...sums } = totalOf([ledger], { from: day, to: day })
+    const { openExceptions: _, awaited: __, ...sums } = totalOf([ledger], { from: day, to: day })
     return { day, ...sums }
   })
 }
@@ -157,10 +157,10 @@ describe('the reports of three months of nine merchants', () => {
           ),
         )
         expect(
-          book.days.map(({ open, awaited, ...day }) => day),
+          book.days.map(({ awaited, ...day }) => day),
           book.mid,
         ).toEqual(daysOf(ledger, days))
-        expect(book.days.reduce((sum, { open }) => sum + Number((open as string).replace('.', '')), 0)).toBe(
+        expect(book.days.reduce((sum, { awaited }) => sum + Number((awaited as string).replace('.', '')), 0)).toBe(
           openOf(ledger, days.from, days.to),
         )
         expect(book.total, book.mid).toEqual(totalOf([ledger], days))
@@ -225,7 +225,7 @@ describe('the forms of a report', () => {
     const cellsOf = (line: string) => Object.fromEntries(line.split(/ {2,}/).map((cell, at) => [names[at], cell]))
     const table = lines.slice(head + 1, head + 2 + book.days.length).map(cellsOf)
     const inTable = (sums: Named) => {
-      const { day, broughtForward, carriedForward, fromDayFile, openExceptions, resolved, open, ...others } = sums
+      const { day, broughtForward, carriedForward, openExceptions, resolved, ...others } = sums
       const { resolvedPlus, resolvedMinus, ...rest } = others
       return Object.fromEntries(
         Object.entries({
@@ -237,7 +237,6 @@ describe('the forms of a report', () => {
             'brought forward': broughtForward,
             'carried forward': carriedForward,
           },
-          'by day file': fromDayFile,
         }).map(([name, sum]) => [name, grouped(String(sum))]),
       )
     }
@@ -262,8 +261,7 @@ describe('the forms of a report', () => {
     expect(csv.subarray(0, 8).toString('hex')).toBe(`efbbbf${Buffer.from('type,').toString('hex')}`)
     const records: Named[] = parse(csv, { bom: true, columns: true })
     // An apostrophe before an amount would make it a text, which is in no sum.
-    const amounts =
-      'brought_forward paid settled fee tax net refunded resolved carried_forward awaited open owed'.split(' ')
+    const amounts = 'brought_forward paid settled fee tax net refunded resolved carried_forward awaited owed'.split(' ')
     for (const record of records) {
       for (const name of amounts) expect(record[name]).toMatch(/^(-?\d+\.\d\d)?$/)
       for (const name of ['utr', 'settlement_utr']) expect(record[name]).not.toMatch(/^\d+$/)

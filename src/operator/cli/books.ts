@@ -46,7 +46,7 @@ export const bookCommands = [
     },
   }),
 
-  command('reconcile fees', 'List settlement lines whose fee exceeds the contract', {
+  command('reconcile fees', 'List settlement lines with excess fees', {
     usage: `${DAYS_USAGE} [--mid M1] [--csv]   (days of India, both included)`,
     schema: Flags.refine(...requireDays),
     async run(typed, context) {
