@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { newMerchant } from '../support/service.ts'
@@ -179,5 +179,89 @@ describe('one file that two layouts read', () => {
     for (const layout of ['narration', 'numbers']) await must(importArgs(mid, layout), twins)
     expect((await arrivals(mid))[0]).toMatchObject({ arrival: 'arrived twice', credited: '2006.00' })
     expect(first.rupees).toBe(1003)
+  })
+})
+
+describe('a payout that was not received in full', () => {
+  const AUGUST = ['--month', '2026-08']
+  type Line = Record<string, string | null>
+
+  /** Payouts of ₹1,000 on the 4th: one received, one short by ₹100, and `missing` ones that were not received. */
+  async function newShortShop(missing = 1) {
+    const { mid } = await newMerchant(db)
+    const payouts = Array.from({ length: 2 + missing }, () => ({
+      ...{ day: '2026-08-04', rupees: 1000, reference: newReference() },
+    }))
+    for (const payout of payouts) await addPayout(mid, payout)
+    const credits = [1000, 900].map(
+      (rupees, at) => `04/08/2026,NEFT ${payouts[at]?.reference},,${rupees},${1999 + at * 900}`,
+    )
+    const file = [
+      'Date,Narration,Debit,Credit,Balance',
+      '01/08/2026,RENT,1,,999',
+      ...credits,
+      '25/08/2026,RENT,1,,2898',
+      '',
+    ].join('\n')
+    await must(importArgs(mid, 'narration'), file)
+    const list = async (...args: string[]): Promise<Line[]> =>
+      (await must(['reconcile', 'payouts', ...AUGUST, '--mid', mid, ...args])).payouts
+    return { mid, list, references: payouts.map(({ reference }) => reference) }
+  }
+
+  const resolve = (id: string | null | undefined, ...args: string[]) =>
+    ops(['reconcile', 'resolve', '--difference', String(id), '--reason', 'paid by cheque', ...args])
+
+  beforeAll(() => void vi.useFakeTimers({ toFake: ['Date'], now: new Date('2026-09-02T12:00:00+05:30') }))
+  afterAll(() => void vi.useRealTimers())
+
+  it('has its difference and an id, is listed by --open, and leaves both when it is resolved, which moves nothing in the books', async () => {
+    const { mid, list, references } = await newShortShop()
+    const all = await list()
+    expect(all.map(({ arrival, difference }) => [arrival, difference])).toEqual([
+      ['arrived', '0.00'],
+      ['amount differs', '-100.00'],
+      ['not arrived', '-1000.00'],
+    ])
+    expect(all[0]).toMatchObject({ differenceId: null, resolution: null })
+    expect(await list('--open')).toEqual(all.slice(1))
+    const books = () =>
+      Promise.all([
+        must(['reconcile', ...AUGUST, '--mid', mid]),
+        must(['reconcile', 'statement', ...AUGUST, '--mid', mid]),
+        must(['reconcile', 'journal', ...AUGUST, '--mid', mid]),
+        must(['reconcile', 'differences', '--mid', mid]),
+      ])
+    const before = await books()
+    const [, short, missing] = all
+    expect(await resolve(short?.differenceId, '--as', 'charge')).toEqual({
+      ...{ code: 0, stderr: '' },
+      stdout: `${short?.differenceId}, short payout of 100.00, is resolved as charge\n`,
+    })
+    expect((await resolve(short?.differenceId)).stderr).toMatch(/was resolved already: paid by cheque/)
+    expect((await resolve('2608040123456789')).stderr).toMatch(/there is no difference/)
+    expect(await list('--open')).toEqual([missing])
+    expect((await list())[1]).toEqual({ ...short, resolution: 'paid by cheque' })
+    expect(await books()).toEqual(before)
+    const told = await must(['reconcile', 'resolutions', '--mid', mid])
+    expect(told).toMatchObject([{ kind: 'short payout', amount: '0.00', as: 'charge', day: '2026-08-04' }])
+    await resolve(missing?.differenceId)
+    expect(await list('--open')).toEqual([])
+    const { rows } = await db.query('select settlement_utr from difference_resolutions where mid = $1', [mid])
+    expect(rows.map(({ settlement_utr: reference }) => reference)).toEqual(references.slice(1))
+    expect((await ops(['today'])).stdout).toMatch(/^arrivals +1 received \(₹1,000\.00\), 2 resolved \(₹2,000\.00\): /m)
+  })
+
+  it('is named by the close of its month, ten at most', async () => {
+    const { mid, references } = await newShortShop(11)
+    const { stderr } = await ops(['reconcile', 'close', ...AUGUST])
+    const lines = stderr.trimEnd().split('\n').slice(-11)
+    expect(lines).toContain(
+      `ops: warning: the payout ${references[1]} of 2026-08-04 to ${mid}, ₹1,000.00: amount differs by -₹100.00`,
+    )
+    expect(lines).toContain(
+      `ops: warning: the payout ${references[2]} of 2026-08-04 to ${mid}, ₹1,000.00: not received`,
+    )
+    expect(lines.at(-1)).toBe('ops: warning: and 2 more: ops reconcile payouts --open')
   })
 })

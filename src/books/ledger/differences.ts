@@ -12,6 +12,8 @@ export type DifferenceKind =
   | 'taken back'
   | 'refund not deducted'
   | 'fee above the contract'
+  /** The bank account received less of a payout than its net. */
+  | 'short payout'
 
 /**
  * What is left of an open item although its day has come: money that came in and was not paid out, or the reverse. Amounts are
@@ -54,10 +56,11 @@ export type Difference = {
 export type Unnamed = Omit<Difference, 'id' | 'owed' | 'entries'>
 
 /**
- * Whether a difference is a claim beside the ledger: amount, fee and tax have settled the payment, so the bank owes nothing by
- * these, and what a person says of it moves nothing.
+ * Whether a difference is a claim beside the ledger, and its resolution moves nothing: amount, fee and tax have settled the payment, or
+ * the acquirer's ledger has the payout.
  */
-export const isBesideLedger = ({ kind }: Pick<Difference, 'kind'>): boolean => kind === 'fee above the contract'
+export const isBesideLedger = ({ kind }: Pick<Difference, 'kind'>): boolean =>
+  kind === 'fee above the contract' || kind === 'short payout'
 
 /**
  * Names a difference by 16 hex digits: its day as yymmdd, and ten of a hash of what it is about. The same difference has the

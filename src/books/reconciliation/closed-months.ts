@@ -177,7 +177,7 @@ const CHANGES = `
        union all
       select 'resolution of difference ' || difference_id, entry::text
         from difference_resolutions
-       where mid = $1 and resolved_at > $3 and resolved_at <= $2 and day <= $5
+       where mid = $1 and resolved_at > $3 and resolved_at <= $2 and day <= $5 and kind <> 'short payout'
        union all
       select case when r.resolved_at > $3 then 'resolution of ' else '' end || 'exception ' || e.exception_id, e.exception_id
         from payment_exceptions e

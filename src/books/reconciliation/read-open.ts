@@ -8,7 +8,7 @@ import type { DifferenceKind } from '../ledger/differences.ts'
 import type { Ledger } from '../ledger/read-ledger.ts'
 import { boundsOf, textOf } from '../ledger/sql.ts'
 
-/** What a person has entered to end a difference; `amount` is what it adds to what the bank owes, in paise. */
+/** What a person has entered to end a difference of the ledger; `amount` is what it adds to what the bank owes, in paise. */
 export type Entry = {
   differenceId: string
   day: string
@@ -29,7 +29,7 @@ const ENTRIES = prepared(`
   select difference_id as "differenceId", ${textOf('day')} as day, kind, order_id as "orderId", utr,
          settlement_utr as "settlementUtr", amount_paise as amount, reason
     from difference_resolutions
-   where mid = $1 and resolved_at <= $2 and day >= $3 and day <= $4
+   where mid = $1 and resolved_at <= $2 and day >= $3 and day <= $4 and kind <> 'short payout'
    order by day, difference_id, entry`)
 
 /**

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import * as z from 'zod'
 import type { Difference } from '../../books/ledger/differences.ts'
+import { type ArrivedPayout, isOpenPayout, listArrivals } from '../../books/reconciliation/arrivals.ts'
 import { storeClosedItems, sumsUntil } from '../../books/reconciliation/closed-items.ts'
 import {
   ALL,
@@ -16,7 +17,7 @@ import { openDifferences } from '../../books/reconciliation/open-differences.ts'
 import { type Asked, reconcile } from '../../books/reconciliation/reconcile.ts'
 import type { Database, Queryable } from '../../platform/db/pool.ts'
 import { nextDay, startOfDay, toIstTime } from '../../platform/time.ts'
-import { faultsText } from '../texts.ts'
+import { faultsText, openPayoutText } from '../texts.ts'
 import { type Context, changingCommand } from './command.ts'
 import { monthText } from './days.ts'
 import { CommandError, UsageError } from './errors.ts'
@@ -49,11 +50,15 @@ export const closeMonthCommands = [
           await keepItems(db, client, { month, to: days.to, closedAt })
         }
         const faults = faultsText(kept.figures[ALL] as Figures)
+        const warnings = [
+          ...(faults ? [`${month} was closed with ${faults}`] : []),
+          ...(await warnOfPayouts(db, { ...days, now: closedAt })),
+        ]
         return {
-          json: kept,
+          json: { ...kept, warnings },
           text: spellClosed(kept, closedAt),
           made: { sha256: kept.sha256 },
-          ...(faults && { warnings: [`${month} was closed with ${faults}`] }),
+          warnings,
         }
       })
     },
@@ -75,6 +80,19 @@ async function keepItems(db: Database, client: Queryable, { month, to, closedAt 
   const open: Difference[] = []
   for await (const difference of openDifferences(db, { to, now: closedAt })) open.push(difference)
   await storeClosedItems(client, month, open, await sumsUntil(db, to, closedAt))
+}
+
+/** Payouts that are named; of more the number is. */
+const PAYOUTS_NAMED = 10
+
+/** Names the open payouts to bank accounts of which there are statements. */
+async function warnOfPayouts(db: Database, days: Asked): Promise<string[]> {
+  const open: ArrivedPayout[] = []
+  for await (const payout of listArrivals(db, { ...days, ofStatements: true }))
+    if (isOpenPayout(payout)) open.push(payout)
+  const named = open.slice(0, PAYOUTS_NAMED).map(openPayoutText)
+  const more = open.length - named.length
+  return more > 0 ? [...named, `and ${more} more: ops reconcile payouts --open`] : named
 }
 
 type Closing = { month: string; to: string; closedAt: Date }
