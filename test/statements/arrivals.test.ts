@@ -119,6 +119,19 @@ describe('a statement without faults', () => {
     expect(await arrivals(shop.mid)).toEqual(ARRIVED)
   })
 
+  it('prints its lines, credits, debits and closing balance, to compare with the bank’s summary', async () => {
+    const shop = await newShop()
+    const file = statement([
+      ...shop.payouts.map(lineOf),
+      { day: '2026-08-07', text: 'TEA', reference: '', amount: -0.5 },
+    ])
+    const { stdout } = await ops(importArgs([shop.mid]), file)
+    expect(stdout.split('\n')[1]).toBe('7 lines: 4 credits, ₹4,018.00; 3 debits, ₹2.50; closing balance ₹14,015.50')
+    expect(await imported([shop.mid], file)).toMatchObject({
+      ...{ lines: 7, credits: 4, credited: '4018.00', debits: 3, debited: '2.50', closing: '14015.50' },
+    })
+  })
+
   it('changes nothing when it is imported twice, and leaves nothing when it is undone', async () => {
     const shop = await newShop()
     const file = statement(shop.payouts.map(lineOf))
@@ -490,7 +503,8 @@ describe('statements of one account', () => {
       balance === 'Balance' ? balance : '',
     )
     const { code, stdout, stderr } = await ops([...importArgs([shop.mid])], file)
-    expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringMatching(/covers no day/) })
+    const summary = 'covers no day\n5 lines: 3 credits, ₹3,014.00; 2 debits, ₹2.00\n'
+    expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining(summary) })
     expect(stderr).toMatch(/no balances/)
     expect(await arrivals(shop.mid)).toEqual(secondIs('not known'))
   })

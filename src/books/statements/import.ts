@@ -12,7 +12,7 @@ import { startOfDay, toIstDay } from '../../platform/time.ts'
 import { addDays, type BankDays, type Days } from '../ledger/bank-days.ts'
 import { lockForImport, nextImportId } from '../settlements/imports.ts'
 import type { Proved } from './balance-chain.ts'
-import { type KnownPayouts, statementFile } from './format.ts'
+import { type KnownPayouts, type Moved, statementFile } from './format.ts'
 import { comparable } from './references.ts'
 
 /** Bank days after which a line that no payout has matched is deleted. */
@@ -53,6 +53,7 @@ export type ImportedStatement = {
   coversFrom: string
   coversTo: string | null
   proved: Proved | undefined
+  moved: Moved
 }
 
 /**
@@ -68,7 +69,7 @@ export async function importStatement(
   const importId = await nextImportId(client, 'statement_imports')
   const matchedBefore = keptSince(now, bankDays)
   const known = await knownPayouts(client, mids, from)
-  const { format, balances } = statementFile(layout, { importId, from, to, known, matchedBefore })
+  const { format, balances, moved } = statementFile(layout, { importId, from, to, known, matchedBefore })
   const sha256 = createHash('sha256')
   let [kept, linesRead] = [0, 0]
   let proved: Proved | undefined
@@ -112,7 +113,7 @@ export async function importStatement(
     references: [...known.references],
     amounts: [...known.amounts],
   })
-  return { import: importId, kept, coversFrom, coversTo, proved }
+  return { import: importId, kept, coversFrom, coversTo, proved, moved }
 }
 
 type NewStatement = Omit<StoredStatement, 'at' | 'undoneAt' | 'undoneBy'> & {

@@ -75,11 +75,14 @@ export const statementCommands = [
             onWarning,
           })
           warnings.push(...judge(imported, importing))
-          const { proved: _, ...made } = imported
+          const { proved, moved, ...made } = imported
           const covers = made.coversTo === null ? 'no day' : `${made.coversFrom} to ${made.coversTo}`
+          const { credits, debits } = moved
+          const [credited, debited] = [moved.credited, moved.debited].map(toDecimalText)
+          const closing = proved === undefined ? null : toDecimalText(proved.closing)
           return {
-            json: { ...made, warnings },
-            text: `statement ${made.import} covers ${covers}`,
+            json: { ...made, lines: credits + debits, credits, credited, debits, debited, closing, warnings },
+            text: `statement ${made.import} covers ${covers}\n${summaryText(moved, proved?.closing)}`,
             made,
             warnings,
           }
@@ -164,6 +167,16 @@ export const statementCommands = [
     },
   }),
 ]
+
+/** `3 lines: 2 credits, ₹540.28; 1 debit, ₹5,000.00; closing balance ₹5,540.28` */
+function summaryText({ credits, credited, debits, debited }: ImportedStatement['moved'], closing: Paise | undefined) {
+  const parts = [
+    `${counted(credits, 'credit')}, ${toIndianRupees(credited)}`,
+    `${counted(debits, 'debit')}, ${toIndianRupees(debited)}`,
+    ...(closing === undefined ? [] : [`closing balance ${toIndianRupees(closing)}`]),
+  ]
+  return `${counted(credits + debits, 'line')}: ${parts.join('; ')}`
+}
 
 const toShown = ({ day, amount, references }: Credit) => ({ day, amount: toDecimalText(amount), references })
 
