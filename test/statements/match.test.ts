@@ -52,16 +52,16 @@ async function match(statement: number, line: number, ...args: string[]) {
 describe('statements match', () => {
   it('shows day, amount and both references, and is undone by --none', async () => {
     const { mid, second, file } = await newShop()
-    const { import: number } = await must(importArgs(mid, 'narration'), file)
+    const { statement: number } = await must(importArgs(mid, 'narration'), file)
     expect(await states(mid)).toEqual(['arrived', 'perhaps', 'not known'])
     expect(await match(number, 3, '--payout', second.reference.toLowerCase())).toEqual({
       code: 0,
       stderr: '',
-      stdout: `line 3 of statement ${number}, 2026-08-04, ₹1,004.00, no reference, is the payout ${second.reference.toLowerCase()} of ₹1,004.00\n`,
+      stdout: `line 3 of bank statement ${number}, 2026-08-04, ₹1,004.00, no reference, is the payout ${second.reference.toLowerCase()} of ₹1,004.00\n`,
     })
     expect(await states(mid)).toEqual(['arrived', 'arrived', 'not known'])
     expect((await match(number, 3, '--none')).stdout).toBe(
-      `line 3 of statement ${number}, 2026-08-04, ₹1,004.00, no reference, is matched with the payout ${second.reference} no longer\n`,
+      `line 3 of bank statement ${number}, 2026-08-04, ₹1,004.00, no reference, is matched with the payout ${second.reference} no longer\n`,
     )
     expect(await states(mid)).toEqual(['arrived', 'perhaps', 'not known'])
     expect((await match(number, 3, '--none')).stderr).toMatch(/is matched with no payout: see ops reconcile payouts/)
@@ -69,12 +69,12 @@ describe('statements match', () => {
 
   it('rejects a line of another amount, unless --force is given', async () => {
     const { mid, third, file } = await newShop()
-    const { import: number } = await must(importArgs(mid, 'narration'), file)
+    const { statement: number } = await must(importArgs(mid, 'narration'), file)
     const rejected = await match(number, 3, '--payout', third.reference)
     expect(rejected).toEqual({
       code: 1,
       stdout: '',
-      stderr: `ops: line 3 of statement ${number}, 2026-08-04, ₹1,004.00, no reference, is not the payout ${third.reference}: the payout is ₹1,005.00; check both, or add --force\n`,
+      stderr: `ops: line 3 of bank statement ${number}, 2026-08-04, ₹1,004.00, no reference, is not the payout ${third.reference}: the payout is ₹1,005.00; check both, or add --force\n`,
     })
     expect(await states(mid)).toEqual(['arrived', 'perhaps', 'not known'])
     expect(await match(number, 3, '--payout', third.reference, '--force')).toMatchObject({ code: 0 })
@@ -86,7 +86,7 @@ describe('statements match', () => {
     const other = { day: '2026-08-04', reference: newReference(), rupees: 1003 }
     const twin = { day: '2026-08-04', reference: newReference(), rupees: 1004 }
     for (const payout of [other, twin]) await addPayout(mid, payout)
-    const { import: number } = await must(importArgs(mid, 'narration'), file)
+    const { statement: number } = await must(importArgs(mid, 'narration'), file)
     expect((await match(number, 2, '--payout', `'${other.reference}\u00a0`)).stderr).toMatch(
       new RegExp(
         `₹1,003\\.00, ${first.reference}, is not the payout .*: the line names the payout ${first.reference}, or is`,
@@ -105,8 +105,8 @@ describe('statements match', () => {
     const { mid, second, file } = await newShop()
     const twin = { day: '2026-08-04', reference: newReference(), rupees: 1004 }
     await addPayout(mid, twin)
-    const { import: one } = await must(importArgs(mid, 'narration'), file)
-    const { import: two } = await must(importArgs(mid, 'narration'), `Account XX5678\n${file}`)
+    const { statement: one } = await must(importArgs(mid, 'narration'), file)
+    const { statement: two } = await must(importArgs(mid, 'narration'), `Account XX5678\n${file}`)
     expect(await match(one, 3, '--payout', second.reference)).toMatchObject({ code: 0 })
     expect((await match(two, 4, '--payout', twin.reference)).stderr).toMatch(
       new RegExp(`the line names the payout ${second.reference}, or is matched with it; check both`),
@@ -121,7 +121,7 @@ describe('statements match', () => {
     const rest = `insert into payout_rests (import_id, account, bank_reference_number, amount_paise, day)
                   select max(import_id), 'cashfree', $1, -1000, $2 from settlement_imports`
     await db.query(rest, [second.reference, second.day])
-    const { import: number } = await must(importArgs(mid, 'numbers'), file)
+    const { statement: number } = await must(importArgs(mid, 'numbers'), file)
     expect(await match(number, 3, '--payout', second.reference)).toMatchObject({ code: 0, stderr: '' })
     expect((await states(mid))[1]).toBe('arrived')
   })
@@ -135,7 +135,7 @@ describe('statements match', () => {
 
   it('rejects a debit, and a payout to another merchant', async () => {
     const [{ mid, file }, other] = [await newShop(), await newShop()]
-    const { import: number } = await must(importArgs(mid, 'narration'), file)
+    const { statement: number } = await must(importArgs(mid, 'narration'), file)
     expect((await match(number, 4, '--payout', other.first.reference)).stderr).toMatch(/is no credit that is stored/)
     expect((await match(number, 3, '--payout', other.second.reference)).stderr).toMatch(
       /have no payout with this reference/,
@@ -149,21 +149,21 @@ describe('one file that two layouts read', () => {
     const { mid, file } = await newShop()
     const first = await must(importArgs(mid, 'narration'), file)
     const second = await must(importArgs(mid, 'numbers'), file)
-    const { import: third } = await must(importArgs(mid, 'narration'), file)
+    const { statement: third } = await must(importArgs(mid, 'narration'), file)
     expect(await arrivals(mid)).toEqual([
       { arrival: 'arrived', credited: '1003.00', statement: `${third} line 2` },
       { arrival: 'arrived', credited: '1004.00', statement: `${third} line 3` },
       { arrival: 'not known', credited: null, statement: null },
     ])
-    await must(['statements', 'undo', '--statement', String(second.import)])
+    await must(['statements', 'undo', '--statement', String(second.statement)])
     expect(await states(mid)).toEqual(['arrived', 'perhaps', 'not known'])
-    await must(['statements', 'undo', '--statement', String(first.import)])
+    await must(['statements', 'undo', '--statement', String(first.statement)])
     expect(await states(mid)).toEqual(['arrived', 'perhaps', 'not known'])
   })
 
   it('is matched, and matched no longer, in all its imports', async () => {
     const { mid, second, file } = await newShop()
-    const [{ import: one }, { import: two }] = [
+    const [{ statement: one }, { statement: two }] = [
       await must(importArgs(mid, 'narration'), file),
       await must(importArgs(mid, 'narration'), file),
     ]

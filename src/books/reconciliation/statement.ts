@@ -8,7 +8,7 @@ import { inSnapshot } from './reconcile.ts'
 import { broughtForward } from './reconcile-merchant.ts'
 import { readRests } from './rests.ts'
 
-/** A line of a merchant's statement; `balance` is what the acquirer owes after it, in paise. */
+/** A line of a merchant statement; `balance` is what the acquirer owes after it, in paise. */
 export type StatementLine = Omit<MoneyMovement, 'kind'> & {
   kind: MoneyMovement['kind'] | 'opening' | 'closing'
   balance: Paise

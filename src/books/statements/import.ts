@@ -48,7 +48,8 @@ export type ImportingStatement = {
  * among the lines, has not. `coversTo` is null where no day is covered. `proved` is undefined where not every line has a balance.
  */
 export type ImportedStatement = {
-  import: number
+  /** The number of the bank statement, by which its import can be undone. */
+  statement: number
   kept: number
   coversFrom: string
   coversTo: string | null
@@ -113,7 +114,7 @@ export async function importStatement(
     references: [...known.references],
     amounts: [...known.amounts],
   })
-  return { import: importId, kept, coversFrom, coversTo, proved, moved }
+  return { statement: importId, kept, coversFrom, coversTo, proved, moved }
 }
 
 type NewStatement = Omit<StoredStatement, 'at' | 'undoneAt' | 'undoneBy'> & {

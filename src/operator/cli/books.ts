@@ -41,7 +41,7 @@ async function* payoutsOf(db: Database, { onlyOpen, form, ...asked }: AskedPayou
 }
 
 export const bookCommands = [
-  command('reconcile payouts', 'List payouts, and whether the bank account received them', {
+  command('reconcile payouts', 'List payouts, and whether they were received', {
     usage:
       '[--from D --to D | --month YYYY-MM] [--mid M1] [--open] [--csv]   (days of India, both included; else the last 31; --open: those that were not received in full and are not resolved)',
     schema: Flags.safeExtend({ open: z.literal(true).optional() }).refine(
@@ -76,7 +76,7 @@ export const bookCommands = [
     },
   }),
 
-  command('reconcile statement', 'Write what moved between acquirer and merchant', {
+  command('reconcile statement', 'Write the merchant statement, line by line', {
     usage: `--mid M1 ${DAYS_USAGE} [--csv [--for excel]]   (days of India, both included)`,
     schema: Asked,
     async run(typed, context) {
