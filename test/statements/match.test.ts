@@ -225,6 +225,9 @@ describe('a payout that was not received in full', () => {
     ])
     expect(all[0]).toMatchObject({ differenceId: null, resolution: null })
     expect(await list('--open')).toEqual(all.slice(1))
+    const text = await ops(['reconcile', 'payouts', ...AUGUST, '--mid', mid])
+    expect(text.stdout.match(/(not )?received|amount differs/g)).toEqual(['received', 'amount differs', 'not received'])
+    expect((await ops(['reconcile', 'payouts', ...AUGUST, '--mid', mid, '--csv'])).stdout).toMatch(/,not arrived,/)
     const books = () =>
       Promise.all([
         must(['reconcile', ...AUGUST, '--mid', mid]),
@@ -253,7 +256,7 @@ describe('a payout that was not received in full', () => {
   })
 
   it('is named by the close of its month, ten at most', async () => {
-    const { mid, references } = await newShortShop(11)
+    const { mid, list, references } = await newShortShop(11)
     const { stderr } = await ops(['reconcile', 'close', ...AUGUST])
     const lines = stderr.trimEnd().split('\n').slice(-11)
     expect(lines).toContain(
@@ -263,5 +266,9 @@ describe('a payout that was not received in full', () => {
       `ops: warning: the payout ${references[2]} of 2026-08-04 to ${mid}, ₹1,000.00: not received`,
     )
     expect(lines.at(-1)).toBe('ops: warning: and 2 more: ops reconcile payouts --open')
+    vi.setSystemTime(new Date('2026-09-03T12:00:00+05:30'))
+    const [, short] = await list()
+    expect(await resolve(short?.differenceId)).toMatchObject({ code: 0 })
+    expect(await must(['reconcile', 'closed'])).toMatchObject([{ month: '2026-08', changed: [] }])
   })
 })

@@ -103,7 +103,7 @@ function arrivalOf(payout: Parameters<typeof keyOf>[0], accounts: readonly BankA
   return found.find(({ arrival }) => arrival === state) ?? NOT_KNOWN
 }
 
-/** A bank account of which there are statements: the days of them, and what has arrived, by `keyOf` a payout, once it was judged. */
+/** A bank account of which there are statements: their days, and what was received of each payout, by `keyOf`, once it was judged. */
 type BankAccount = AccountOf & { statements: Covering[]; arrivals?: Map<string, Arrival> }
 
 /** The days that a statement covers, if any, and when it was imported. */
@@ -141,7 +141,7 @@ function coveredFor(
   )
 }
 
-/** What has arrived at the bank account of the payouts of these days. */
+/** What the bank account received of the payouts of these days. */
 async function arrivalsAt(
   snapshot: Snapshot,
   { statements, ...account }: BankAccount,
@@ -206,7 +206,7 @@ export function recentDays(now: Date): Days {
   return { from: addDays(to, -30), to }
 }
 
-/** Payouts that have arrived, or not, and how much they are in paise. */
+/** Payouts that were received, or not, and their sum in paise. */
 export type ArrivalCount = { arrival: ArrivalState | 'resolved'; payouts: number; net: Paise }
 
 /** The payouts of the last 31 days, by what statements say of them, without those of which they say nothing. */

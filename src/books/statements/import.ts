@@ -44,8 +44,8 @@ export type ImportingStatement = {
 }
 
 /**
- * `kept` lines are stored. The days from `coversFrom` to `coversTo` are covered: a payout that should have arrived then, and is not
- * among the lines, has not. `coversTo` is null where no day is covered. `proved` is undefined where not every line has a balance.
+ * `kept` lines are stored. The days from `coversFrom` to `coversTo` are covered: a payout that is due then, and is not
+ * among the lines, was not received. `coversTo` is null where no day is covered. `proved` is undefined where not every line has a balance.
  */
 export type ImportedStatement = {
   /** The number of the bank statement, by which its import can be undone. */
@@ -58,7 +58,7 @@ export type ImportedStatement = {
 }
 
 /**
- * Stores what of a statement may be a payout's arrival, all or nothing; and deletes what no payout has matched in time. `client` is in
+ * Stores the lines of a statement that may be payouts, all or nothing; and deletes what no payout has matched in time. `client` is in
  * a transaction. Throws a CsvFileError when a line is wrong, or the balances show that one is missing.
  */
 export async function importStatement(

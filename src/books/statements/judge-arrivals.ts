@@ -12,7 +12,7 @@ export const ARRIVAL_STATES = [
   /** Credits have its amount and its days, but another reference: a person decides. */
   'perhaps',
   'not arrived',
-  /** No statement covers the days in which it arrives. */
+  /** No statement covers the days in which it is due. */
   'not known',
 ] as const
 
@@ -42,11 +42,11 @@ export type Arrival = {
   statement: string | null
 }
 
-/** Bank days in which a transfer arrives. */
+/** Bank days within which a bank account receives a transfer. */
 const ARRIVES_WITHIN = 3
 
 /**
- * Judges what has arrived of the payouts to one bank account. A line belongs to a payout whose whole reference it names: never by the
+ * Judges which payouts one bank account received. A line belongs to a payout whose whole reference it names: never by the
  * amount alone, nor by a part of the reference. A line that names several payouts is their sum. `coveredFor` returns the days of which
  * the statements hold every line that may be the payout's.
  */
