@@ -23,7 +23,8 @@ select mid, utr, 'refund', our_refund_id, order_id, split_part(acquirer, ':', 1)
  union all
 select mid, coalesce(utr, settlement_utr, '') collate "C", 'resolution', difference_id, order_id, null,
        day::timestamp at time zone interval '330 minutes', day, amount_paise, resolved_at, 'infinity', null, null
-  from difference_resolutions;
+  from difference_resolutions
+ where amount_paise <> 0;
 
 
 -- The kinds of discrepancies that are stored got the terms of accounting. The table is append-only.

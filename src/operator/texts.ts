@@ -1,5 +1,5 @@
 import type { Days } from '../books/ledger/bank-days.ts'
-import type { ArrivalCount } from '../books/reconciliation/arrivals.ts'
+import type { ArrivalCount, ArrivedPayout } from '../books/reconciliation/arrivals.ts'
 import { AGES, type Age, type Overview, type WebhookBehind } from '../books/reconciliation/overview.ts'
 import type { RecentBalance } from '../books/reconciliation/recent-balance.ts'
 import { counted, groupRupees, toDecimalText, toIndianDigits, toIndianRupees, toIndianText } from '../platform/money.ts'
@@ -68,10 +68,24 @@ export function importText({ settlementImport }: Pick<Overview, 'settlementImpor
   return `${settlementImport.file} was imported ${ageText(settlementImport.importedAt, now)} ago`
 }
 
+/** A payout's state as people read it. Programs and spreadsheets get the words of `arrival` as they are. */
+export const receivedText = (arrival: ArrivalCount['arrival']) =>
+  ({ 'taken back': 'reversed', arrived: 'received', 'arrived twice': 'received twice', 'not arrived': 'not received' })[
+    arrival as string
+  ] ?? arrival
+
 /** Payouts of the last month, by what bank statements say of them, and the command that lists them. */
 export function arrivalsText(counts: readonly ArrivalCount[]): string {
-  const texts = counts.map(({ arrival, payouts, net }) => `${payouts} ${arrival} (${toIndianRupees(net)})`)
+  const texts = counts.map(
+    ({ arrival, payouts, net }) => `${payouts} ${receivedText(arrival)} (${toIndianRupees(net)})`,
+  )
   return `${texts.join(', ')}: ops reconcile payouts`
+}
+
+/** `the payout BRN0005 of 2026-11-18 to M1, ₹350.00: amount differs by -₹10.00` */
+export function openPayoutText({ day, mid, bankReference, net, arrival, difference }: ArrivedPayout): string {
+  const by = arrival === 'amount differs' && difference !== null ? ` by ${toIndianRupees(difference)}` : ''
+  return `the payout ${bankReference} of ${day} to ${mid}, ${toIndianRupees(net)}: ${receivedText(arrival)}${by}`
 }
 
 /** `2026-11-20 to 2026-11-21 does not balance: 2 differences, 1 open exception`; or `…balances, 26409.99 carried forward` */

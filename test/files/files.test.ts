@@ -755,7 +755,7 @@ describe('a statement of this shape is read to the paisa, or rejected with its r
     const { rows } = await db.query(
       `select line::integer, to_char(day, 'YYYY-MM-DD') as day, amount_paise::integer as paise, refs
          from statement_lines where import_id = $1 order by line`,
-      [JSON.parse(stdout).import],
+      [JSON.parse(stdout).statement],
     )
     expect(rows.map(({ line, day, paise, refs }) => [line, day, paise, refs.join(' ')])).toEqual(one.lines)
   })

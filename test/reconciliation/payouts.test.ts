@@ -48,9 +48,10 @@ const days = ['--from', '2026-10-05', '--to', '2026-10-06']
 const payout = (day: string, bankReference: string, [gross, fee, tax, deductions, net]: string[], rows: number) => ({
   ...{ day, mid, account: null, bankReference, rows, gross, fee, tax, deductions, net },
   // No statement of the bank was imported.
-  ...{ arrival: 'not known', arrivedOn: null, credited: null, statement: null },
+  ...{ arrival: 'not known', arrivedOn: null, credited: null, difference: null, statement: null },
+  ...{ differenceId: null, resolution: null },
 })
-const ARRIVAL = ['arrival', 'arrivedOn', 'credited', 'statement']
+const ARRIVAL = ['arrival', 'arrivedOn', 'credited', 'difference', 'statement', 'differenceId', 'resolution']
 const MORNING = () => payout('2026-10-05', '523504870001', ['300.00', '4.50', '0.81', '-50.00', '244.69'], 3)
 const NIGHT = () => payout('2026-10-06', 'NIGHT', ['30.00', '0.00', '0.00', '0.00', '30.00'], 2)
 
@@ -108,22 +109,34 @@ it('the text and the CSV of payouts say what the JSON says, and references of di
       '-50.00',
       '244.69',
       'not known',
-      '-',
-      '-',
-      '-',
+      ...Array(6).fill('-'),
     ],
-    ['2026-10-06', mid, '-', 'NIGHT', '2', '30.00', '0.00', '0.00', '0.00', '30.00', 'not known', '-', '-', '-'],
-    ['total', '-', '-', '-', '-', '330.00', '4.50', '0.81', '-50.00', '274.69', '-', '-', '-', '-'],
+    [
+      '2026-10-06',
+      mid,
+      '-',
+      'NIGHT',
+      '2',
+      '30.00',
+      '0.00',
+      '0.00',
+      '0.00',
+      '30.00',
+      'not known',
+      ...Array(6).fill('-'),
+    ],
+    ['total', '-', '-', '-', '-', '330.00', '4.50', '0.81', '-50.00', '274.69', ...Array(7).fill('-')],
   ])
   const csv = (await ops(...days, '--mid', mid, '--csv')).stdout
   expect(parse(csv, { bom: true, columns: true })).toEqual(
-    [MORNING(), NIGHT()].map(({ bankReference, account: _, rows, arrivedOn: __, ...one }) => ({
-      ...{ ...one, account: '', rows: String(rows), arrived_on: '', credited: '', statement: '' },
+    [MORNING(), NIGHT()].map(({ bankReference, account: _, rows, arrivedOn: __, differenceId: ___, ...one }) => ({
+      ...{ ...one, account: '', rows: String(rows), arrived_on: '', credited: '', difference: '', statement: '' },
+      ...{ difference_id: '', resolution: '' },
       bank_reference: /^\d+$/.test(bankReference) ? `="${bankReference}"` : bankReference,
     })),
   )
   expect((await ops('--from', '2020-01-01', '--to', '2020-01-01')).stdout).toMatch(
-    /^day .*\nnothing .* 0\.00( +-){4}\n$/,
+    /^day .*\nnothing .* 0\.00( +-){7}\n$/,
   )
 })
 

@@ -218,7 +218,7 @@ ${given},B1,4.00,0.00,0.36,0.36,-,-95.28,06-08-2026,Success
     const columns = { day: 'Date', reference: 'Narration', amount: 'Amount' }
     const layout = await newLayout(columns, '--date', 'dd/mm/yyyy')
     const { code, stderr } = await imported(layout, 'Date,Narration,Amount\n06/08/2026,NEFT,100\n')
-    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/is a layout of statements/) })
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/is a layout of bank statements/) })
   })
 
   it('without a layout refuses a workbook with the way to CSV', async () => {
@@ -251,6 +251,11 @@ describe('settlements layout', () => {
   })
 
   it.each([
+    [
+      'the file’s name before our column',
+      ['--column', 'UTR No=utr'],
+      /our column comes first, such as --column "utr=UTR No"/,
+    ],
     ['a column that is not ours', ['--column', 'net=Net'], /must be a column of ours/],
     ['a column without the file’s name', ['--column', 'amount='], /must be a column of ours/],
     ['a form of days without a month', ['--date', 'dd/yyyy'], /must have d or dd/],
@@ -282,7 +287,7 @@ describe('settlements layout', () => {
     [
       'a column of statements beside one of settlements',
       ['--column', 'utr=A', '--column', 'balance=B'],
-      /balance is for statements/,
+      /balance is for bank statements/,
     ],
     ['a status of no kind', ['--status', 'PAID=Paid'], /must be SUCCESS, PENDING, FAILED or IGNORED/],
     ['every row ignored', ['--status', 'IGNORED'], /must be SUCCESS, PENDING, FAILED or IGNORED/],

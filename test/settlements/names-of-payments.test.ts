@@ -173,14 +173,14 @@ describe('an RRN that is padded with zeros to 16 digits', () => {
 
   it('finds the settlement whose utr or bank reference is padded', async () => {
     const { mid } = await newMerchant(db)
-    const rrn = newUtr()
+    const [rrn, reference] = [newUtr(), newUtr()]
     const padded = `0000${rrn}`
-    await importRows(row(mid, { utr: padded }).replace('YESIG63220270133', `0000${rrn.slice(0, 11)}7`))
+    await importRows(row(mid, { utr: padded }).replace('YESIG63220270133', `0000${reference}`))
     for (const utr of [rrn, padded]) {
       const { settlements } = JSON.parse((await ops(['payments', 'find', '--utr', utr, '--json'])).stdout)
       expect(settlements).toMatchObject([{ utr: padded }])
     }
-    for (const payout of [`${rrn.slice(0, 11)}7`, `0000${rrn.slice(0, 11)}7`]) {
+    for (const payout of [reference, `0000${reference}`]) {
       const { settlements } = JSON.parse((await ops(['reconcile', '--payout', payout, '--json'])).stdout)
       expect(settlements).toMatchObject([{ settlementUtr: padded }])
     }

@@ -104,7 +104,7 @@ const withSecond = ({ payouts }: Shop, change: (line: Line) => Line[]) =>
 describe('a statement without faults', () => {
   it('says that every payout has arrived, on which day, in which line', async () => {
     const shop = await newShop()
-    const { import: number, kept, coversTo } = await imported([shop.mid], statement(shop.payouts.map(lineOf)))
+    const { statement: number, kept, coversTo } = await imported([shop.mid], statement(shop.payouts.map(lineOf)))
     expect({ kept, coversTo }).toEqual({ kept: 4, coversTo: '2026-08-24' })
     const { payouts, total } = await must(['reconcile', 'payouts', '--month', '2026-08', '--mid', shop.mid])
     expect(payouts[1]).toMatchObject({
@@ -119,28 +119,41 @@ describe('a statement without faults', () => {
     expect(await arrivals(shop.mid)).toEqual(ARRIVED)
   })
 
+  it('prints its lines, credits, debits and closing balance, to compare with the bank’s summary', async () => {
+    const shop = await newShop()
+    const file = statement([
+      ...shop.payouts.map(lineOf),
+      { day: '2026-08-07', text: 'TEA', reference: '', amount: -0.5 },
+    ])
+    const { stdout } = await ops(importArgs([shop.mid]), file)
+    expect(stdout.split('\n')[1]).toBe('7 lines: 4 credits, ₹4,018.00; 3 debits, ₹2.50; closing balance ₹14,015.50')
+    expect(await imported([shop.mid], file)).toMatchObject({
+      ...{ lines: 7, credits: 4, credited: '4018.00', debits: 3, debited: '2.50', closing: '14015.50' },
+    })
+  })
+
   it('changes nothing when it is imported twice, and leaves nothing when it is undone', async () => {
     const shop = await newShop()
     const file = statement(shop.payouts.map(lineOf))
     expect(await arrivals(shop.mid)).toEqual(Array(4).fill('not known'))
     const [first, second] = [await imported([shop.mid], file), await imported([shop.mid], file)]
     expect(await arrivals(shop.mid)).toEqual(ARRIVED)
-    expect(await must(['statements', 'undo', '--statement', String(first.import)])).toMatchObject({ removed: 4 })
+    expect(await must(['statements', 'undo', '--statement', String(first.statement)])).toMatchObject({ removed: 4 })
     expect(await arrivals(shop.mid)).toEqual(ARRIVED)
-    await must(['statements', 'undo', '--statement', String(second.import)])
+    await must(['statements', 'undo', '--statement', String(second.statement)])
     expect(await arrivals(shop.mid)).toEqual(Array(4).fill('not known'))
     const { rows } = await db.query('select from statement_lines where import_id in ($1, $2)', [
-      first.import,
-      second.import,
+      first.statement,
+      second.statement,
     ])
     expect(rows).toEqual([])
-    expect((await ops(['statements', 'undo', '--statement', String(first.import)])).stderr).toMatch(/was undone/)
+    expect((await ops(['statements', 'undo', '--statement', String(first.statement)])).stderr).toMatch(/was undone/)
   })
 
   it('stores of each line its day, paise, number and references, and nothing of lines that no payout has matched', async () => {
     const shop = await newShop()
     const salary = { day: '2026-08-05', text: 'NEFT-HDFCN52026080512345678-ASHA SALARY', reference: '', amount: -25 }
-    const { import: number } = await imported([shop.mid], statement([...shop.payouts.map(lineOf), salary]))
+    const { statement: number } = await imported([shop.mid], statement([...shop.payouts.map(lineOf), salary]))
     const { rows } = await db.query('select * from statement_lines where import_id = $1 order by line', [number])
     expect(rows).toHaveLength(4)
     expect(rows[0]).toMatchObject({
@@ -272,7 +285,7 @@ describe('planted faults of the last hop', () => {
           return [{ ...line, reference, text: `NEFT CR-${reference}`, day: '2026-08-05' }]
         }),
       )
-      const { import: statementNumber } = await imported([shop.mid], file)
+      const { statement: statementNumber } = await imported([shop.mid], file)
       expect(await arrivals(shop.mid)).toEqual(secondIs('perhaps'))
       const { payouts } = await must(['reconcile', 'payouts', '--month', '2026-08', '--mid', shop.mid])
       const [number, line] = payouts[1].statement.split(' line ')
@@ -293,7 +306,7 @@ describe('planted faults of the last hop', () => {
     const made = await imported([shop.mid], statement(withSecond(shop, (line) => [twin(line), twin(line)])))
     expect(await arrivals(shop.mid)).toEqual(secondIs('perhaps'))
     const { payouts } = await must(['reconcile', 'payouts', '--month', '2026-08', '--mid', shop.mid])
-    expect(payouts[1].statement).toBe(`${made.import} line 4, ${made.import} line 5`)
+    expect(payouts[1].statement).toBe(`${made.statement} line 4, ${made.statement} line 5`)
   })
 
   it('payouts of one amount on days side by side, whose references the bank has cut, are perhaps there until a person says which', async () => {
@@ -308,7 +321,7 @@ describe('planted faults of the last hop', () => {
       [first, '3'],
       [second, '4'],
     ] as const) {
-      const match = ['--payout', payout.reference, '--statement', String(made.import), '--line', line]
+      const match = ['--payout', payout.reference, '--statement', String(made.statement), '--line', line]
       await must(['statements', 'match', ...match, '--reason', 'of that day'])
     }
     expect(await arrivals(mid)).toEqual(['arrived', 'arrived', 'not arrived'])
@@ -434,7 +447,7 @@ describe('statements of one account', () => {
       [shop.mid],
       statement(withSecond(shop, (line) => [{ ...line, text: 'NEFT', reference: '' }])),
     )
-    const line = ['--statement', String(before.import), '--line', '4', '--reason', 'the bank shows no reference']
+    const line = ['--statement', String(before.statement), '--line', '4', '--reason', 'the bank shows no reference']
     const mistyped = await ops(['statements', 'match', '--payout', newReference(), ...line])
     expect(mistyped).toMatchObject({
       code: 1,
@@ -490,7 +503,8 @@ describe('statements of one account', () => {
       balance === 'Balance' ? balance : '',
     )
     const { code, stdout, stderr } = await ops([...importArgs([shop.mid])], file)
-    expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringMatching(/covers no day/) })
+    const summary = 'covers no day\n5 lines: 3 credits, ₹3,014.00; 2 debits, ₹2.00\n'
+    expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining(summary) })
     expect(stderr).toMatch(/no balances/)
     expect(await arrivals(shop.mid)).toEqual(secondIs('not known'))
   })

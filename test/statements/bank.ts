@@ -23,7 +23,7 @@ export function bankOn(url: () => string) {
 
     layout: (name: string, ...columns: string[]) =>
       must([
-        ...['settlements', 'layout', 'add', '--name', name, '--date', 'dd/mm/yyyy'],
+        ...['statements', 'layout', 'add', '--name', name, '--date', 'dd/mm/yyyy'],
         ...columns.flatMap((column) => ['--column', column]),
       ]),
 

@@ -43,7 +43,7 @@ describe('a statement', () => {
       expect(await countStored()).toEqual(before)
       return
     }
-    const [, number, covers] = /^statement (\d+) covers (.*)\n$/.exec(stdout) ?? []
+    const [, number, covers, counted] = /^bank statement (\d+) covers (.*)\n(\d+) lines?: .*\n$/.exec(stdout) ?? []
     const { rows: lines } = await db.query(
       `select line::integer, to_char(day, 'DD')::integer as day, amount_paise::integer as paise, array_to_string(refs, ' ') as refs
          from statement_lines where import_id = $1 order by line`,
@@ -51,6 +51,7 @@ describe('a statement', () => {
     )
     expect({ code, lines: lines.map((line) => Object.values(line)) }).toEqual({ code: 0, lines: one.read })
     expect(covers).toBe(one.covers)
-    expect({ faults, rows }).toEqual({ faults: [], rows: one.read.length })
+    const count = one.read.length
+    expect({ faults, rows, counted }).toEqual({ faults: [], rows: count, counted: String(count) })
   })
 })

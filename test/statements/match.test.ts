@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { newMerchant } from '../support/service.ts'
@@ -52,16 +52,16 @@ async function match(statement: number, line: number, ...args: string[]) {
 describe('statements match', () => {
   it('shows day, amount and both references, and is undone by --none', async () => {
     const { mid, second, file } = await newShop()
-    const { import: number } = await must(importArgs(mid, 'narration'), file)
+    const { statement: number } = await must(importArgs(mid, 'narration'), file)
     expect(await states(mid)).toEqual(['arrived', 'perhaps', 'not known'])
     expect(await match(number, 3, '--payout', second.reference.toLowerCase())).toEqual({
       code: 0,
       stderr: '',
-      stdout: `line 3 of statement ${number}, 2026-08-04, ₹1,004.00, no reference, is the payout ${second.reference.toLowerCase()} of ₹1,004.00\n`,
+      stdout: `line 3 of bank statement ${number}, 2026-08-04, ₹1,004.00, no reference, is the payout ${second.reference.toLowerCase()} of ₹1,004.00\n`,
     })
     expect(await states(mid)).toEqual(['arrived', 'arrived', 'not known'])
     expect((await match(number, 3, '--none')).stdout).toBe(
-      `line 3 of statement ${number}, 2026-08-04, ₹1,004.00, no reference, is matched with the payout ${second.reference} no longer\n`,
+      `line 3 of bank statement ${number}, 2026-08-04, ₹1,004.00, no reference, is matched with the payout ${second.reference} no longer\n`,
     )
     expect(await states(mid)).toEqual(['arrived', 'perhaps', 'not known'])
     expect((await match(number, 3, '--none')).stderr).toMatch(/is matched with no payout: see ops reconcile payouts/)
@@ -69,12 +69,12 @@ describe('statements match', () => {
 
   it('rejects a line of another amount, unless --force is given', async () => {
     const { mid, third, file } = await newShop()
-    const { import: number } = await must(importArgs(mid, 'narration'), file)
+    const { statement: number } = await must(importArgs(mid, 'narration'), file)
     const rejected = await match(number, 3, '--payout', third.reference)
     expect(rejected).toEqual({
       code: 1,
       stdout: '',
-      stderr: `ops: line 3 of statement ${number}, 2026-08-04, ₹1,004.00, no reference, is not the payout ${third.reference}: the payout is ₹1,005.00; check both, or add --force\n`,
+      stderr: `ops: line 3 of bank statement ${number}, 2026-08-04, ₹1,004.00, no reference, is not the payout ${third.reference}: the payout is ₹1,005.00; check both, or add --force\n`,
     })
     expect(await states(mid)).toEqual(['arrived', 'perhaps', 'not known'])
     expect(await match(number, 3, '--payout', third.reference, '--force')).toMatchObject({ code: 0 })
@@ -86,7 +86,7 @@ describe('statements match', () => {
     const other = { day: '2026-08-04', reference: newReference(), rupees: 1003 }
     const twin = { day: '2026-08-04', reference: newReference(), rupees: 1004 }
     for (const payout of [other, twin]) await addPayout(mid, payout)
-    const { import: number } = await must(importArgs(mid, 'narration'), file)
+    const { statement: number } = await must(importArgs(mid, 'narration'), file)
     expect((await match(number, 2, '--payout', `'${other.reference}\u00a0`)).stderr).toMatch(
       new RegExp(
         `₹1,003\\.00, ${first.reference}, is not the payout .*: the line names the payout ${first.reference}, or is`,
@@ -105,8 +105,8 @@ describe('statements match', () => {
     const { mid, second, file } = await newShop()
     const twin = { day: '2026-08-04', reference: newReference(), rupees: 1004 }
     await addPayout(mid, twin)
-    const { import: one } = await must(importArgs(mid, 'narration'), file)
-    const { import: two } = await must(importArgs(mid, 'narration'), `Account XX5678\n${file}`)
+    const { statement: one } = await must(importArgs(mid, 'narration'), file)
+    const { statement: two } = await must(importArgs(mid, 'narration'), `Account XX5678\n${file}`)
     expect(await match(one, 3, '--payout', second.reference)).toMatchObject({ code: 0 })
     expect((await match(two, 4, '--payout', twin.reference)).stderr).toMatch(
       new RegExp(`the line names the payout ${second.reference}, or is matched with it; check both`),
@@ -121,7 +121,7 @@ describe('statements match', () => {
     const rest = `insert into payout_rests (import_id, account, bank_reference_number, amount_paise, day)
                   select max(import_id), 'cashfree', $1, -1000, $2 from settlement_imports`
     await db.query(rest, [second.reference, second.day])
-    const { import: number } = await must(importArgs(mid, 'numbers'), file)
+    const { statement: number } = await must(importArgs(mid, 'numbers'), file)
     expect(await match(number, 3, '--payout', second.reference)).toMatchObject({ code: 0, stderr: '' })
     expect((await states(mid))[1]).toBe('arrived')
   })
@@ -135,7 +135,7 @@ describe('statements match', () => {
 
   it('rejects a debit, and a payout to another merchant', async () => {
     const [{ mid, file }, other] = [await newShop(), await newShop()]
-    const { import: number } = await must(importArgs(mid, 'narration'), file)
+    const { statement: number } = await must(importArgs(mid, 'narration'), file)
     expect((await match(number, 4, '--payout', other.first.reference)).stderr).toMatch(/is no credit that is stored/)
     expect((await match(number, 3, '--payout', other.second.reference)).stderr).toMatch(
       /have no payout with this reference/,
@@ -149,21 +149,21 @@ describe('one file that two layouts read', () => {
     const { mid, file } = await newShop()
     const first = await must(importArgs(mid, 'narration'), file)
     const second = await must(importArgs(mid, 'numbers'), file)
-    const { import: third } = await must(importArgs(mid, 'narration'), file)
+    const { statement: third } = await must(importArgs(mid, 'narration'), file)
     expect(await arrivals(mid)).toEqual([
       { arrival: 'arrived', credited: '1003.00', statement: `${third} line 2` },
       { arrival: 'arrived', credited: '1004.00', statement: `${third} line 3` },
       { arrival: 'not known', credited: null, statement: null },
     ])
-    await must(['statements', 'undo', '--statement', String(second.import)])
+    await must(['statements', 'undo', '--statement', String(second.statement)])
     expect(await states(mid)).toEqual(['arrived', 'perhaps', 'not known'])
-    await must(['statements', 'undo', '--statement', String(first.import)])
+    await must(['statements', 'undo', '--statement', String(first.statement)])
     expect(await states(mid)).toEqual(['arrived', 'perhaps', 'not known'])
   })
 
   it('is matched, and matched no longer, in all its imports', async () => {
     const { mid, second, file } = await newShop()
-    const [{ import: one }, { import: two }] = [
+    const [{ statement: one }, { statement: two }] = [
       await must(importArgs(mid, 'narration'), file),
       await must(importArgs(mid, 'narration'), file),
     ]
@@ -179,5 +179,96 @@ describe('one file that two layouts read', () => {
     for (const layout of ['narration', 'numbers']) await must(importArgs(mid, layout), twins)
     expect((await arrivals(mid))[0]).toMatchObject({ arrival: 'arrived twice', credited: '2006.00' })
     expect(first.rupees).toBe(1003)
+  })
+})
+
+describe('a payout that was not received in full', () => {
+  const AUGUST = ['--month', '2026-08']
+  type Line = Record<string, string | null>
+
+  /** Payouts of ₹1,000 on the 4th: one received, one short by ₹100, and `missing` ones that were not received. */
+  async function newShortShop(missing = 1) {
+    const { mid } = await newMerchant(db)
+    const payouts = Array.from({ length: 2 + missing }, () => ({
+      ...{ day: '2026-08-04', rupees: 1000, reference: newReference() },
+    }))
+    for (const payout of payouts) await addPayout(mid, payout)
+    const credits = [1000, 900].map(
+      (rupees, at) => `04/08/2026,NEFT ${payouts[at]?.reference},,${rupees},${1999 + at * 900}`,
+    )
+    const file = [
+      'Date,Narration,Debit,Credit,Balance',
+      '01/08/2026,RENT,1,,999',
+      ...credits,
+      '25/08/2026,RENT,1,,2898',
+      '',
+    ].join('\n')
+    await must(importArgs(mid, 'narration'), file)
+    const list = async (...args: string[]): Promise<Line[]> =>
+      (await must(['reconcile', 'payouts', ...AUGUST, '--mid', mid, ...args])).payouts
+    return { mid, list, references: payouts.map(({ reference }) => reference) }
+  }
+
+  const resolve = (id: string | null | undefined, ...args: string[]) =>
+    ops(['reconcile', 'resolve', '--difference', String(id), '--reason', 'paid by cheque', ...args])
+
+  beforeAll(() => void vi.useFakeTimers({ toFake: ['Date'], now: new Date('2026-09-02T12:00:00+05:30') }))
+  afterAll(() => void vi.useRealTimers())
+
+  it('has its difference and an id, is listed by --open, and leaves both when it is resolved, which moves nothing in the books', async () => {
+    const { mid, list, references } = await newShortShop()
+    const all = await list()
+    expect(all.map(({ arrival, difference }) => [arrival, difference])).toEqual([
+      ['arrived', '0.00'],
+      ['amount differs', '-100.00'],
+      ['not arrived', '-1000.00'],
+    ])
+    expect(all[0]).toMatchObject({ differenceId: null, resolution: null })
+    expect(await list('--open')).toEqual(all.slice(1))
+    const text = await ops(['reconcile', 'payouts', ...AUGUST, '--mid', mid])
+    expect(text.stdout.match(/(not )?received|amount differs/g)).toEqual(['received', 'amount differs', 'not received'])
+    expect((await ops(['reconcile', 'payouts', ...AUGUST, '--mid', mid, '--csv'])).stdout).toMatch(/,not arrived,/)
+    const books = () =>
+      Promise.all([
+        must(['reconcile', ...AUGUST, '--mid', mid]),
+        must(['reconcile', 'statement', ...AUGUST, '--mid', mid]),
+        must(['reconcile', 'journal', ...AUGUST, '--mid', mid]),
+        must(['reconcile', 'differences', '--mid', mid]),
+      ])
+    const before = await books()
+    const [, short, missing] = all
+    expect(await resolve(short?.differenceId, '--as', 'charge')).toEqual({
+      ...{ code: 0, stderr: '' },
+      stdout: `${short?.differenceId}, short payout of 100.00, is resolved as charge\n`,
+    })
+    expect((await resolve(short?.differenceId)).stderr).toMatch(/was resolved already: paid by cheque/)
+    expect((await resolve('2608040123456789')).stderr).toMatch(/there is no difference/)
+    expect(await list('--open')).toEqual([missing])
+    expect((await list())[1]).toEqual({ ...short, resolution: 'paid by cheque' })
+    expect(await books()).toEqual(before)
+    const told = await must(['reconcile', 'resolutions', '--mid', mid])
+    expect(told).toMatchObject([{ kind: 'short payout', amount: '0.00', as: 'charge', day: '2026-08-04' }])
+    await resolve(missing?.differenceId)
+    expect(await list('--open')).toEqual([])
+    const { rows } = await db.query('select settlement_utr from difference_resolutions where mid = $1', [mid])
+    expect(rows.map(({ settlement_utr: reference }) => reference)).toEqual(references.slice(1))
+    expect((await ops(['today'])).stdout).toMatch(/^arrivals +1 received \(₹1,000\.00\), 2 resolved \(₹2,000\.00\): /m)
+  })
+
+  it('is named by the close of its month, ten at most', async () => {
+    const { mid, list, references } = await newShortShop(11)
+    const { stderr } = await ops(['reconcile', 'close', ...AUGUST])
+    const lines = stderr.trimEnd().split('\n').slice(-11)
+    expect(lines).toContain(
+      `ops: warning: the payout ${references[1]} of 2026-08-04 to ${mid}, ₹1,000.00: amount differs by -₹100.00`,
+    )
+    expect(lines).toContain(
+      `ops: warning: the payout ${references[2]} of 2026-08-04 to ${mid}, ₹1,000.00: not received`,
+    )
+    expect(lines.at(-1)).toBe('ops: warning: and 2 more: ops reconcile payouts --open')
+    vi.setSystemTime(new Date('2026-09-03T12:00:00+05:30'))
+    const [, short] = await list()
+    expect(await resolve(short?.differenceId)).toMatchObject({ code: 0 })
+    expect(await must(['reconcile', 'closed'])).toMatchObject([{ month: '2026-08', changed: [] }])
   })
 })

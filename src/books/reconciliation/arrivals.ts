@@ -1,8 +1,9 @@
 import type { Database } from '../../platform/db/pool.ts'
-import { plannedQuery, query } from '../../platform/db/query.ts'
+import { query } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
 import { toIstDay } from '../../platform/time.ts'
 import { addDays, type BankDays, type Days } from '../ledger/bank-days.ts'
+import { type Discrepancy, dayOfDiscrepancy, discrepancyId } from '../ledger/discrepancies.ts'
 import { groupBy } from '../ledger/match-deductions.ts'
 import { keptSince } from '../statements/import.ts'
 import {
@@ -10,17 +11,23 @@ import {
   type Arrival,
   type ArrivalState,
   type AwaitedPayout,
-  type BankLine,
   judgeArrivals,
 } from '../statements/judge-arrivals.ts'
+import { type AccountOf, readLines } from '../statements/read-lines.ts'
 import { comparable } from '../statements/references.ts'
 import { type PayoutLine, payoutsOf } from './payouts.ts'
 import { amountOf, aroundOf, type Rest, readRests } from './rests.ts'
 import { inSnapshot, type Merchants, readMids, type Snapshot } from './snapshot.ts'
 
-const NOT_KNOWN: Arrival = { arrival: 'not known', arrivedOn: null, credited: null, statement: null }
+const NOT_KNOWN: Arrival = { arrival: 'not known', arrivedOn: null, credited: null, difference: null, statement: null }
 
-export type ArrivedPayout = Omit<PayoutLine, 'utr' | 'recordedAt'> & Arrival
+/** `differenceId` is of a payout that is short, or was not received at all; `resolution` is how a person has resolved it. */
+export type ArrivedPayout = Omit<PayoutLine, 'utr' | 'recordedAt'> &
+  Arrival & { differenceId: string | null; resolution: string | null }
+
+/** Whether a payout was not received in full, as far as it is known, and no person has resolved it. */
+export const isOpenPayout = ({ mid, arrival, differenceId, resolution }: ArrivedPayout) =>
+  mid !== null && resolution === null && (differenceId !== null || arrival === 'perhaps')
 
 /**
  * The payouts of these days, and what statements say of each: merchant after merchant, oldest first; then what is the accounts' of
@@ -37,8 +44,12 @@ export function listArrivals(
       const own = accounts.filter(({ mids }) => mids.includes(one))
       if (ofStatements && own.length === 0) continue
       for (const account of own) account.arrivals ??= await arrivalsAt(snapshot, account, days, rests)
+      const entries = await readResolved(snapshot.client, { ...days, mid: one, known: snapshot.known })
+      const resolved = new Map(entries.map(({ differenceId, reason }) => [differenceId, reason]))
       for (const { utr, recordedAt, ...payout } of await payoutsOf(snapshot, one, days, rests)) {
-        yield { ...payout, ...arrivalOf(payout, own) }
+        const arrival = arrivalOf(payout, own)
+        const id = (arrival.difference ?? 0) < 0 ? discrepancyId(shortPayout(payout, one)) : null
+        yield { ...payout, ...arrival, differenceId: id, resolution: (id && resolved.get(id)) ?? null }
       }
     }
     if (mid !== undefined) return
@@ -48,9 +59,40 @@ export function listArrivals(
       const { day, account, bankReference } = rest
       const amount = amountOf(rest)
       const sums = { rows: 0, gross: 0, fee: 0, tax: 0, deductions: amount, net: amount }
-      yield { day, mid: null, account, bankReference, ...sums, ...arrivalOf(rest, own) }
+      const notResolved = { differenceId: null, resolution: null }
+      yield { day, mid: null, account, bankReference, ...sums, ...arrivalOf(rest, own), ...notResolved }
     }
   })
+}
+
+const readResolved = query<{ differenceId: string; reason: string }, Days & { mid: string; known: Date }>(`
+  select difference_id, reason
+    from difference_resolutions
+   where mid = :mid and kind = 'short payout' and resolved_at <= :known and day between :from and :to`)
+
+/** A payout that is short, as a difference. */
+const shortPayout = (payout: Pick<PayoutLine, 'day' | 'account' | 'bankReference'>, mid: string) => ({
+  ...{
+    mid,
+    day: payout.day,
+    kind: 'short payout' as const,
+    orderId: null,
+    utr: null,
+    settlementUtr: payout.bankReference,
+  },
+  ...(payout.account !== null && { account: payout.account }),
+  ...{ paid: null, settled: null, cause: 'the bank account received less', exceptionId: null, resolution: null },
+})
+
+/** The payout that is short by this id, as it is known at `now`; undefined where there is none. */
+export async function findShortPayout(db: Database, id: string, now: Date): Promise<Discrepancy | undefined> {
+  const day = dayOfDiscrepancy(id)
+  if (day === undefined) return undefined
+  for await (const { mid, difference, resolution, ...payout } of listArrivals(db, { from: day, to: day, now })) {
+    if (payout.differenceId !== id || mid === null || difference === null) continue
+    return { ...shortPayout(payout, mid), id, owed: -difference, resolution, entries: 0 }
+  }
+  return undefined
 }
 
 /** What the statements of these bank accounts say of a payout. */
@@ -60,11 +102,8 @@ function arrivalOf(payout: Parameters<typeof keyOf>[0], accounts: readonly BankA
   return found.find(({ arrival }) => arrival === state) ?? NOT_KNOWN
 }
 
-/**
- * A bank account of which there are statements: the merchants and the acquirer account that it is for, the days of them, and what has
- * arrived, by `keyOf` a payout, once it was judged.
- */
-type BankAccount = { mids: string[]; account: string | null; statements: Covering[]; arrivals?: Map<string, Arrival> }
+/** A bank account of which there are statements: their days, and what was received of each payout, by `keyOf`, once it was judged. */
+type BankAccount = AccountOf & { statements: Covering[]; arrivals?: Map<string, Arrival> }
 
 /** The days that a statement covers, if any, and when it was imported. */
 type Covering = { from: string; to: string | null; at: Date }
@@ -77,7 +116,7 @@ async function readAccounts({ client, known }: Snapshot): Promise<BankAccount[]>
   }))
 }
 
-type StatementOf = Pick<BankAccount, 'mids' | 'account'> & Covering
+type StatementOf = AccountOf & Covering
 
 const readStatements = query<StatementOf, { known: Date }>(`
   select mids, account, covers_from as from, covers_to as to, imported_at as at
@@ -101,7 +140,7 @@ function coveredFor(
   )
 }
 
-/** What has arrived at the bank account of the payouts of these days. */
+/** What the bank account received of the payouts of these days. */
 async function arrivalsAt(
   snapshot: Snapshot,
   { statements, ...account }: BankAccount,
@@ -123,7 +162,7 @@ type Transfer = AwaitedPayout & { key: string; references: string[]; recordedAt:
 /** The transfers to the bank account whose last row is of these days. `rests` are what the payouts are more or less by. */
 export async function transfersTo(
   snapshot: Snapshot,
-  { mids, account }: Pick<BankAccount, 'mids' | 'account'>,
+  { mids, account }: AccountOf,
   days: Days,
   rests: readonly Rest[],
 ): Promise<Transfer[]> {
@@ -160,90 +199,25 @@ export async function transfersTo(
 const keyOf = ({ account, bankReference }: Pick<PayoutLine, 'account' | 'bankReference'>) =>
   `${account ?? ''} ${comparable(bankReference)}`
 
-/** The lines that name one of the payouts, or have its amount, of all statements of the account. */
-async function readLines(
-  { client, known }: Snapshot,
-  { mids, account }: Pick<BankAccount, 'mids' | 'account'>,
-  days: Days,
-  payouts: readonly { references: string[]; expected: Paise }[],
-): Promise<BankLine[]> {
-  const named = new Set(payouts.flatMap((one) => one.references))
-  const amounts = payouts.map((one) => one.expected)
-  const rows = await readFileLines(client, { mids, account, known, ...days, references: [...named], amounts })
-  return mergeStatements(
-    rows.map(({ references, ...line }) => ({
-      ...line,
-      // By its layout a statement may show numbers of the bank's own that another one of the same lines does not.
-      references: references.filter((one) => named.has(one)),
-    })),
-  )
-}
-
-type Searched = Pick<BankAccount, 'mids' | 'account'> & Days & { known: Date; references: string[]; amounts: Paise[] }
-
-const readFileLines = plannedQuery<FileLine, Searched>(`
-  select sha256, import_id, line, day, amount_paise as amount, array_remove(refs || matched_payout, null) as references
-    from statement_lines
-    join statement_imports using (import_id)
-   where mids = :mids and account is not distinct from :account and imported_at <= :known and day between :from and :to
-     and (refs && :references or matched_payout = any (:references) or amount_paise = any (:amounts::bigint[]))
-   order by import_id, line`)
-
-/** A line of the file with this SHA-256. */
-type FileLine = BankLine & { sha256: string }
-
-/**
- * A line that several statements hold is one; true twins are two. A statement may name more of the payouts than another one, by its
- * layout, or since a person has matched it. `lines` are in the order of the statements.
- */
-function mergeStatements(lines: readonly FileLine[]): BankLine[] {
-  const merged = new Map<string, { line: FileLine; lastIn: string }[]>()
-  // Of one statement the line that names most first: a line that names none may be any of its amount.
-  const inOrder = mergeImports(lines).sort(
-    (a, b) => a.order - b.order || b.line.references.length - a.line.references.length,
-  )
-  for (const { line } of inOrder) {
-    const { day, amount, references, sha256 } = line
-    const alike = merged.get(`${day} ${amount}`) ?? []
-    const earlier = alike.filter(({ lastIn }) => lastIn !== sha256)
-    const namesAll = (one: (typeof earlier)[number]) => references.every((name) => one.line.references.includes(name))
-    const isNamed = (one: (typeof earlier)[number]) => one.line.references.every((name) => references.includes(name))
-    const same =
-      earlier.find((one) => namesAll(one) && isNamed(one)) ?? earlier.find((one) => namesAll(one) || isNamed(one))
-    if (same) Object.assign(same, { lastIn: sha256, ...(isNamed(same) && { line: { ...same.line, references } }) })
-    else merged.set(`${day} ${amount}`, [...alike, { line, lastIn: sha256 }])
-  }
-  return [...merged.values()].flatMap((alike) => alike.map(({ line }) => line))
-}
-
-/**
- * A file that was imported several times, perhaps by several layouts, has each of its lines once: as the newest import read it, with the
- * references of all. `order` is that of the files, by their first import.
- */
-function mergeImports(lines: readonly FileLine[]): { line: FileLine; order: number }[] {
-  const files = [...new Set(lines.map(({ sha256 }) => sha256))]
-  const merged = new Map<string, FileLine>()
-  for (const line of lines) {
-    const key = `${line.sha256} ${line.line}`
-    merged.set(key, { ...line, references: [...new Set([...(merged.get(key)?.references ?? []), ...line.references])] })
-  }
-  return [...merged.values()].map((line) => ({ line, order: files.indexOf(line.sha256) }))
-}
-
 /** The days whose payouts `ops today` counts: the last 31. */
 export function recentDays(now: Date): Days {
   const to = toIstDay(now)
   return { from: addDays(to, -30), to }
 }
 
-/** Payouts that have arrived, or not, and how much they are in paise. */
-export type ArrivalCount = { arrival: ArrivalState; payouts: number; net: Paise }
+/** Payouts that were received, or not, and their sum in paise. */
+export type ArrivalCount = { arrival: ArrivalState | 'resolved'; payouts: number; net: Paise }
 
 /** The payouts of the last 31 days, by what statements say of them, without those of which they say nothing. */
 export async function countArrivals(db: Database, now: Date): Promise<ArrivalCount[]> {
-  const counts = new Map(ARRIVAL_STATES.map((arrival) => [arrival, { arrival, payouts: 0, net: 0 }]))
-  for await (const { mid, arrival, net } of listArrivals(db, { ...recentDays(now), now, ofStatements: true })) {
-    const count = counts.get(arrival) as ArrivalCount
+  const states = [...ARRIVAL_STATES, 'resolved'] as const
+  const counts = new Map(states.map((arrival) => [arrival, { arrival, payouts: 0, net: 0 }]))
+  for await (const { mid, arrival, net, resolution } of listArrivals(db, {
+    ...recentDays(now),
+    now,
+    ofStatements: true,
+  })) {
+    const count = counts.get(resolution === null ? arrival : 'resolved') as ArrivalCount
     if (mid !== null) count.payouts += 1
     count.net += net
   }

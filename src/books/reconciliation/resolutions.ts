@@ -17,8 +17,10 @@ export async function enterResolution(
   discrepancy: Discrepancy,
   { reason, as, by, now }: Ending,
 ): Promise<boolean> {
-  const { owed, entries, ...about } = discrepancy
-  return (await insertEntry(db, { ...about, entry: entries + 1, moved: -owed, reason, by, now, as })).length === 1
+  const { owed, entries, kind, ...about } = discrepancy
+  // The acquirer has paid a short payout: its resolution moves nothing of what the acquirer owes.
+  const moved = kind === 'short payout' ? 0 : -owed
+  return (await insertEntry(db, { ...about, kind, entry: entries + 1, moved, reason, by, now, as })).length === 1
 }
 
 type NewEntry = Pick<Discrepancy, 'id' | 'mid' | 'day' | 'kind' | 'orderId' | 'utr' | 'settlementUtr'> &

@@ -18,18 +18,22 @@ import { referencesIn } from './references.ts'
 /** References, comparable, and amounts in paise of the payouts that lines of a statement may be. */
 export type KnownPayouts = { references: ReadonlySet<string>; amounts: ReadonlySet<Paise> }
 
+/** Lines that move money, and their sums in paise without a sign, as the bank's own summary has them. */
+export type Moved = { credits: number; credited: Paise; debits: number; debited: Paise }
+
 /** What of statement `importId` is read: lines of the days `from` to `to`; of those before `matchedBefore` only what may be a known payout. */
 export type Reading = { importId: number; from: string; to: string; known: KnownPayouts; matchedBefore: string }
 
 /**
  * The format of a bank's statement by this layout. Of each line that moves money its day, its paise, negative for a debit, and its
- * references are copied, and nothing else. `balances` is undefined for a file without a column for them.
+ * references are copied, and nothing else. `moved` counts the lines that were read; `balances` is undefined for a file without a column for them.
  */
 export function statementFile(layout: Layout, { importId, from, to, known, matchedBefore }: Reading) {
   const readers = fieldReaders(layout)
   const names = layout.columns.map(([, theirs]) => theirs)
   const ours = layout.columns.map(([name]) => name)
   const balances = ours.includes('balance') ? createBalanceChain() : undefined
+  const moved: Moved = { credits: 0, credited: 0, debits: 0, debited: 0 }
   const called = (name: string) => `${names[ours.indexOf(name)]} (${name})`
   const readAmount = amountReader(layout.columns)
   const amountsAt = ours.flatMap((name, at) => (['credit', 'debit', 'amount'].includes(name) ? [at] : []))
@@ -58,6 +62,14 @@ export function statementFile(layout: Layout, { importId, from, to, known, match
     if (day === undefined || amount === undefined || faults.length > 0) return { faults }
     // Without both, nothing is moved.
     if (amount !== 0 || balance !== undefined) balances?.add(line, { day, amount, balance })
+    if (amount > 0) {
+      moved.credits += 1
+      moved.credited += amount
+    }
+    if (amount < 0) {
+      moved.debits += 1
+      moved.debited -= amount
+    }
     const references = new Set(
       fields.flatMap((field, at) => (ours[at] === 'reference' ? referencesIn(field, known.references) : [])),
     )
@@ -79,5 +91,5 @@ export function statementFile(layout: Layout, { importId, from, to, known, match
     doubt: balances?.doubt,
   }
   const format: CsvFormat = { columns: names, required: [], check, bank }
-  return { format, balances }
+  return { format, balances, moved }
 }

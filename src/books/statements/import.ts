@@ -12,7 +12,7 @@ import { startOfDay, toIstDay } from '../../platform/time.ts'
 import { addDays, type BankDays, type Days } from '../ledger/bank-days.ts'
 import { lockForImport, nextImportId } from '../settlements/imports.ts'
 import type { Proved } from './balance-chain.ts'
-import { type KnownPayouts, statementFile } from './format.ts'
+import { type KnownPayouts, type Moved, statementFile } from './format.ts'
 import { comparable } from './references.ts'
 
 /** Bank days after which a line that no payout has matched is deleted. */
@@ -44,19 +44,21 @@ export type ImportingStatement = {
 }
 
 /**
- * `kept` lines are stored. The days from `coversFrom` to `coversTo` are covered: a payout that should have arrived then, and is not
- * among the lines, has not. `coversTo` is null where no day is covered. `proved` is undefined where not every line has a balance.
+ * `kept` lines are stored. The days from `coversFrom` to `coversTo` are covered: a payout that is due then, and is not
+ * among the lines, was not received. `coversTo` is null where no day is covered. `proved` is undefined where not every line has a balance.
  */
 export type ImportedStatement = {
-  import: number
+  /** The number of the bank statement, by which its import can be undone. */
+  statement: number
   kept: number
   coversFrom: string
   coversTo: string | null
   proved: Proved | undefined
+  moved: Moved
 }
 
 /**
- * Stores what of a statement may be a payout's arrival, all or nothing; and deletes what no payout has matched in time. `client` is in
+ * Stores the lines of a statement that may be payouts, all or nothing; and deletes what no payout has matched in time. `client` is in
  * a transaction. Throws a CsvFileError when a line is wrong, or the balances show that one is missing.
  */
 export async function importStatement(
@@ -68,7 +70,7 @@ export async function importStatement(
   const importId = await nextImportId(client, 'statement_imports')
   const matchedBefore = keptSince(now, bankDays)
   const known = await knownPayouts(client, mids, from)
-  const { format, balances } = statementFile(layout, { importId, from, to, known, matchedBefore })
+  const { format, balances, moved } = statementFile(layout, { importId, from, to, known, matchedBefore })
   const sha256 = createHash('sha256')
   let [kept, linesRead] = [0, 0]
   let proved: Proved | undefined
@@ -112,7 +114,7 @@ export async function importStatement(
     references: [...known.references],
     amounts: [...known.amounts],
   })
-  return { import: importId, kept, coversFrom, coversTo, proved }
+  return { statement: importId, kept, coversFrom, coversTo, proved, moved }
 }
 
 type NewStatement = Omit<StoredStatement, 'at' | 'undoneAt' | 'undoneBy'> & {

@@ -12,7 +12,7 @@ export const ARRIVAL_STATES = [
   /** Credits have its amount and its days, but another reference: a person decides. */
   'perhaps',
   'not arrived',
-  /** No statement covers the days in which it arrives. */
+  /** No statement covers the days in which it is due. */
   'not known',
 ] as const
 
@@ -32,20 +32,21 @@ export type BankLine = {
 
 /**
  * `arrivedOn` and `statement`, the import and the line, are of the last credit; where it is `perhaps` one, `statement` names each.
- * `credited` is what all lines of it add up to, in paise.
+ * `credited` is what all lines of it add up to, in paise, and `difference` is by how much that is more than what was expected.
  */
 export type Arrival = {
   arrival: ArrivalState
   arrivedOn: string | null
   credited: Paise | null
+  difference: Paise | null
   statement: string | null
 }
 
-/** Bank days in which a transfer arrives. */
+/** Bank days within which a bank account receives a transfer. */
 const ARRIVES_WITHIN = 3
 
 /**
- * Judges what has arrived of the payouts to one bank account. A line belongs to a payout whose whole reference it names: never by the
+ * Judges which payouts one bank account received. A line belongs to a payout whose whole reference it names: never by the
  * amount alone, nor by a part of the reference. A line that names several payouts is their sum. `coveredFor` returns the days of which
  * the statements hold every line that may be the payout's.
  */
@@ -80,7 +81,7 @@ export function judgeArrivals<P extends AwaitedPayout>(
   function judge(payout: P): Arrival {
     const named = linesOf.get(payout) ?? []
     if (named.length > 0) return judgeLines(named, [...new Set(named.flatMap((line) => payoutsOf.get(line) ?? []))])
-    const nothing = { arrivedOn: null, credited: null, statement: null }
+    const nothing = { arrivedOn: null, credited: null, difference: null, statement: null }
     // What was deducted may be more than what was paid: then the bank transfers nothing.
     if (payout.expected <= 0) return { ...nothing, arrival: 'not known' }
     const lastDay = Array.from({ length: ARRIVES_WITHIN }).reduce<string>(nextBankDay, payout.day)
@@ -88,7 +89,9 @@ export function judgeArrivals<P extends AwaitedPayout>(
     const likely = ofAmount.filter(({ day }) => day >= payout.day && day <= lastDay)
     if (likely.length > 0) return { ...nothing, arrival: 'perhaps', statement: likely.map(placeOf).join(', ') }
     const isAbsent = isCovered(payout.day, lastDay, coveredFor(payout))
-    return { ...nothing, arrival: isAbsent ? 'not arrived' : 'not known' }
+    return isAbsent
+      ? { ...nothing, arrival: 'not arrived', difference: -payout.expected }
+      : { ...nothing, arrival: 'not known' }
   }
 
   return new Map(payouts.map((payout) => [payout, judge(payout)]))
@@ -103,7 +106,10 @@ function judgeLines(lines: readonly BankLine[], payouts: readonly AwaitedPayout[
     credits.length > 1 && lines.length === credits.length && credits.every(({ amount }) => amount === expected)
   const arrival =
     credited === expected ? 'arrived' : credited === 0 ? 'taken back' : isTwice ? 'arrived twice' : 'amount differs'
-  return { arrival, arrivedOn: last?.day ?? null, credited, statement: last ? placeOf(last) : null }
+  return {
+    ...{ arrival, arrivedOn: last?.day ?? null, credited, difference: credited - expected },
+    statement: last ? placeOf(last) : null,
+  }
 }
 
 const placeOf = ({ importId, line }: BankLine) => `${importId} line ${line}`

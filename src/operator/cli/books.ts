@@ -1,16 +1,18 @@
 import * as z from 'zod'
 import type { Days } from '../../books/ledger/bank-days.ts'
-import { listArrivals, recentDays } from '../../books/reconciliation/arrivals.ts'
+import { isOpenPayout, listArrivals, recentDays } from '../../books/reconciliation/arrivals.ts'
 import { changesOfClosedMonths } from '../../books/reconciliation/changes-of-closed-months.ts'
 import { listExcessFees } from '../../books/reconciliation/fees.ts'
 import { journalOf } from '../../books/reconciliation/journal.ts'
 import { statementOf } from '../../books/reconciliation/statement.ts'
+import type { Database } from '../../platform/db/pool.ts'
 import { identifier } from '../../platform/fields.ts'
 import { toIstTime } from '../../platform/time.ts'
+import { receivedText } from '../texts.ts'
 import { type Context, command } from './command.ts'
 import { DAYS, DAYS_USAGE, daysOf, inOrder, requireDays } from './days.ts'
 import { UsageError } from './errors.ts'
-import { formOf, writeList } from './long-list.ts'
+import { formOf, type WrittenAs, writeList } from './long-list.ts'
 import { requireMerchant } from './reconcile.ts'
 import { changeLines, formatFigures, line, wireMonth } from './reconcile-report.ts'
 
@@ -29,20 +31,37 @@ async function askedOf({ csv, mid, ...typed }: z.output<typeof Flags>, { db, now
   return { asked: { ...(daysOf(typed) as Days), mid, now }, form, forSpreadsheets: csv }
 }
 
+type AskedPayouts = Parameters<typeof listArrivals>[1] & { onlyOpen: boolean; form: WrittenAs }
+
+/** Text has people's words; JSON and CSV, which programs read, have the literals. */
+async function* payoutsOf(db: Database, { onlyOpen, form, ...asked }: AskedPayouts) {
+  for await (const payout of listArrivals(db, asked)) {
+    if (onlyOpen && !isOpenPayout(payout)) continue
+    yield form === 'text' ? { ...payout, arrival: receivedText(payout.arrival) } : payout
+  }
+}
+
 export const bookCommands = [
-  command('reconcile payouts', 'List payouts, and which have arrived at the bank', {
-    usage: '[--from D --to D | --month YYYY-MM] [--mid M1] [--csv]   (days of India, both included; else the last 31)',
-    schema: Flags.refine((typed) => !hasDays(typed) || requireDays[0](typed), requireDays[1]),
-    async run(typed, context) {
+  command('reconcile payouts', 'List payouts, and whether they were received', {
+    usage:
+      '[--from D --to D | --month YYYY-MM] [--mid M1] [--open] [--csv]   (days of India, both included; else the last 31; --open: those that were not received in full and are not resolved)',
+    schema: Flags.safeExtend({ open: z.literal(true).optional() }).refine(
+      (typed) => !hasDays(typed) || requireDays[0](typed),
+      requireDays[1],
+    ),
+    async run({ open, ...typed }, context) {
       const ofDays = hasDays(typed) ? typed : { ...typed, ...recentDays(context.now) }
       const { asked, form, forSpreadsheets } = await askedOf(ofDays, context)
       const list = {
         name: 'payouts',
         columns:
-          'day, mid, account, bankReference, rows, gross, fee, tax, deductions, net, arrival, arrivedOn, credited, statement',
+          'day, mid, account, bankReference, rows, gross, fee, tax, deductions, net, arrival, arrivedOn, credited, difference, statement, differenceId, resolution',
         sums: ['gross', 'fee', 'tax', 'deductions', 'net'],
       } as const
-      return { chunks: writeList(listArrivals(context.db, asked), list, form), forSpreadsheets }
+      return {
+        chunks: writeList(payoutsOf(context.db, { ...asked, form, onlyOpen: open === true }), list, form),
+        forSpreadsheets,
+      }
     },
   }),
 
@@ -69,7 +88,7 @@ export const bookCommands = [
     },
   }),
 
-  command('reconcile statement', 'Write what moved between acquirer and merchant', {
+  command('reconcile statement', 'Write the merchant statement, line by line', {
     usage: `--mid M1 ${DAYS_USAGE} [--csv [--for excel]]   (days of India, both included)`,
     schema: Asked,
     async run(typed, context) {

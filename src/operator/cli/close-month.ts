@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import * as z from 'zod'
+import { type ArrivedPayout, isOpenPayout, listArrivals } from '../../books/reconciliation/arrivals.ts'
 import { storeClosedItems } from '../../books/reconciliation/close.ts'
 import {
   ALL,
@@ -14,7 +15,7 @@ import {
 import { type Asked, isEnd, reconcile } from '../../books/reconciliation/reconcile.ts'
 import type { Database } from '../../platform/db/pool.ts'
 import { nextDay, startOfDay, toIstTime } from '../../platform/time.ts'
-import { faultsText } from '../texts.ts'
+import { faultsText, openPayoutText } from '../texts.ts'
 import { type Context, changingCommand } from './command.ts'
 import { monthText } from './days.ts'
 import { CommandError, UsageError } from './errors.ts'
@@ -47,11 +48,15 @@ export const closeMonthCommands = [
           await storeClosedItems(db, client, { month, to: days.to, closedAt })
         }
         const faults = faultsText(stored.figures[ALL] as Figures)
+        const warnings = [
+          ...(faults ? [`${month} was closed with ${faults}`] : []),
+          ...(await warnOfPayouts(db, { ...days, now: closedAt })),
+        ]
         return {
-          json: stored,
+          json: { ...stored, warnings },
           text: spellClosed(stored, closedAt),
           made: { sha256: stored.sha256 },
-          ...(faults && { warnings: [`${month} was closed with ${faults}`] }),
+          warnings,
         }
       })
     },
@@ -63,6 +68,19 @@ async function readFigures(db: Database, days: Asked): Promise<Record<string, Fi
   const figures: Record<string, Figures> = {}
   for await (const book of reconcile(db, days)) figures[isEnd(book) ? ALL : book.mid] = figuresOf(book.total)
   return figures
+}
+
+/** Payouts that are named; of more the number is. */
+const PAYOUTS_NAMED = 10
+
+/** Names the open payouts to bank accounts of which there are statements. */
+async function warnOfPayouts(db: Database, days: Asked): Promise<string[]> {
+  const open: ArrivedPayout[] = []
+  for await (const payout of listArrivals(db, { ...days, ofStatements: true }))
+    if (isOpenPayout(payout)) open.push(payout)
+  const named = open.slice(0, PAYOUTS_NAMED).map(openPayoutText)
+  const more = open.length - named.length
+  return more > 0 ? [...named, `and ${more} more: ops reconcile payouts --open`] : named
 }
 
 const IS_EMPTY = 'has no payment and no import'

@@ -41,17 +41,23 @@ const PAYMENT_STATUSES = [...FINAL_STATUSES, IGNORED]
 const STATUS_RULE =
   "must be SUCCESS, PENDING, FAILED or IGNORED (of payments SUCCESS, FAIL, REJECT or IGNORED) with the file's words, such as SUCCESS=Success,Settled, or one but IGNORED alone where every row has it"
 
+/** The rule, or where it is the file's name that stands first, the right order. */
+const columnFault = ([first, second]: [string, string]) =>
+  OURS.includes(second)
+    ? `must be ours = theirs: our column comes first, such as --column "${second}=${first}"`
+    : COLUMN_RULE
+
 /** `ours=theirs`, with nothing for `theirs` where `=` is missing. */
-const pair = (ours: readonly string[], rule: string) =>
+const pair = (ours: readonly string[], rule: string, faultOf: (typed: [string, string]) => string = () => rule) =>
   z
     .string(errorText(rule))
     .transform((typed): [string, string] => [typed.split('=', 1)[0] as string, /=(.*)/.exec(typed)?.[1]?.trim() ?? ''])
-    .refine(([name]) => ours.includes(name), rule)
+    .refine(([name]) => ours.includes(name), { error: ({ input }) => faultOf(input as [string, string]) })
 
 const Fields = z.object({
   name: identifier,
   column: z.array(
-    pair(OURS, COLUMN_RULE).refine(([, theirs]) => theirs !== '', COLUMN_RULE),
+    pair(OURS, COLUMN_RULE, columnFault).refine(([, theirs]) => theirs !== '', COLUMN_RULE),
     errorText(COLUMN_RULE),
   ),
   date: z.string(errorText(DATE_FORM_RULE)).refine((form) => timeReader(form) !== undefined, DATE_FORM_RULE),
@@ -117,12 +123,12 @@ type Kind = { known: readonly string[]; statuses: readonly string[]; others: str
 
 /** The columns and statuses of each kind of files, and the files that other columns are for. */
 const KINDS: Record<ReturnType<typeof filesOf>, Kind> = {
-  payments: { known: PAYMENT_COLUMNS, statuses: PAYMENT_STATUSES, others: 'settlement files and statements' },
-  statements: { known: STATEMENT_COLUMNS, statuses: STATUSES, others: 'settlement files' },
+  payments: { known: PAYMENT_COLUMNS, statuses: PAYMENT_STATUSES, others: 'settlement files and bank statements' },
+  'bank statements': { known: STATEMENT_COLUMNS, statuses: STATUSES, others: 'settlement files' },
   settlements: {
     known: [...SETTLEMENT_COLUMNS, ...LAYOUT_COLUMNS],
     statuses: STATUSES,
-    others: 'statements, which have a day',
+    others: 'bank statements, which have a day',
   },
 }
 
@@ -130,7 +136,7 @@ export const layoutCommands = [
   atomicCommand('settlements layout add', 'Describe the files of a bank or acquirer', {
     usage:
       '--name hdfc --column amount="Net Amount" … --date dd/mm/yyyy [--status SUCCESS=Success,Settled …] [--mid M1]   (columns: ' +
-      `${OURS.join(', ')}; a statement has day, a list of payments paid_at)`,
+      `${OURS.join(', ')}; a bank statement has day, a list of payments paid_at)`,
     schema: Fields.superRefine((fields, context) => {
       const message = lackOf(toLayout(fields))
       if (message !== undefined) context.addIssue({ code: 'custom', message })
@@ -174,6 +180,13 @@ export const layoutCommands = [
   }),
 ]
 
+/** The same commands, where people look for the layouts of bank statements. */
+export const statementLayoutCommands = layoutCommands.map((one) => ({
+  ...one,
+  name: one.name.replace('settlements', 'statements'),
+  summary: `The same as ${one.name}`,
+}))
+
 const toShown = ({ columns, statuses, ...layout }: Layout) => ({
   ...layout,
   of: filesOf({ columns }),
@@ -191,7 +204,7 @@ export async function findLayout(db: Database, name: string, wanted?: ReturnType
 }
 
 const filesOf = (layout: Pick<Layout, 'columns'>) =>
-  isOfPayments(layout) ? 'payments' : isOfStatements(layout) ? 'statements' : 'settlements'
+  isOfPayments(layout) ? 'payments' : isOfStatements(layout) ? 'bank statements' : 'settlements'
 
 const unknownLayout = (name: string) => new CommandError(`there is no layout ${name}: see ops settlements layout list`)
 

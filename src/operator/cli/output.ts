@@ -58,7 +58,7 @@ export async function* longTable<C extends string>(
 
 /** Fields of lists and tables that are amounts, if they are numbers. */
 const AMOUNTS: ReadonlySet<string> = new Set(
-  'amount insertedAmount paid settled gross fee tax deductions net credited refunded owed allowed excess debit credit balance adjustments unknownOrders'.split(
+  'amount insertedAmount paid settled gross fee tax deductions net credited difference refunded owed allowed excess debit credit balance adjustments unknownOrders'.split(
     ' ',
   ),
 )

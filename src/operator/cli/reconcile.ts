@@ -1,5 +1,6 @@
 import * as z from 'zod'
 import { addDays, countDays, type Days } from '../../books/ledger/bank-days.ts'
+import { findShortPayout } from '../../books/reconciliation/arrivals.ts'
 import { openDiscrepancies } from '../../books/reconciliation/open-discrepancies.ts'
 import { findPayout, type Payout, type PayoutRow } from '../../books/reconciliation/payout.ts'
 import { findDiscrepancy, reconcile } from '../../books/reconciliation/reconcile.ts'
@@ -23,7 +24,8 @@ import { spreadsheet, toCsv, toJson, toText, wireDifference } from './reconcile-
 const LONGEST_DAYS = 366
 
 const OLDER_THAN_RULE = 'must be a whole number of days, 1 to 9999'
-const DIFFERENCE_RULE = 'must be the id of a difference, 16 hex digits, as ops reconcile shows it'
+const DIFFERENCE_RULE =
+  'must be the id of a difference, 16 hex digits, as ops reconcile or ops reconcile payouts shows it'
 
 const RESOLUTIONS = 'resolvedAt, resolvedBy, mid, day, kind, differenceId, orderId, merchantOrderId, as, amount, reason'
 
@@ -54,7 +56,7 @@ export const reconcileCommands = [
       as: z.enum(WRITTEN_OFF_AS, errorText(`must be ${WRITTEN_OFF_AS.join(', ')}`)).optional(),
     }),
     async run({ difference: id, reason, as }, { db, change, now, person }) {
-      const found = await findDiscrepancy(db, id, now)
+      const found = (await findDiscrepancy(db, id, now)) ?? (await findShortPayout(db, id, now))
       if (!found) throw new CommandError(`there is no difference ${id}: see ops reconcile of its day`)
       if (found.resolution !== null) throw new CommandError(`${id} was resolved already: ${found.resolution}`)
       return change(async (client) => {

@@ -17,7 +17,7 @@ import { CommandError, UsageError } from './errors.ts'
 import { exceptionCommands } from './exceptions.ts'
 import { findPaymentCommands } from './find-payments.ts'
 import { keyCommands } from './keys.ts'
-import { layoutCommands } from './layouts.ts'
+import { layoutCommands, statementLayoutCommands } from './layouts.ts'
 import { merchantCommands } from './merchants.ts'
 import { print, printNote, say, type Terminal } from './output.ts'
 import { partnerCommands } from './partners.ts'
@@ -39,6 +39,7 @@ const GROUPS: Readonly<Record<string, readonly Command[]>> = {
     ...settlementCommands,
     ...layoutCommands,
     ...statementCommands,
+    ...statementLayoutCommands,
     ...bookCommands,
     ...closeMonthCommands,
     ...reconcileCommands,

@@ -24,14 +24,14 @@ import { table, toOneLine } from './output.ts'
 import { requireMerchant } from './reconcile.ts'
 import { acquirerAccount } from './settlements.ts'
 
-const NUMBER_RULE = 'must be the number of a statement, as ops statements list shows it'
+const NUMBER_RULE = 'must be the number of a bank statement, as ops statements list shows it'
 const statementNumber = matching(/^[1-9][0-9]{0,8}$/, NUMBER_RULE).transform(Number)
 
-const NO_PAYOUT = 'the merchants of this statement have no payout with this reference'
+const NO_PAYOUT = 'the merchants of this bank statement have no payout with this reference'
 const SEE_PAYOUTS = 'see ops reconcile payouts'
 
 export const statementCommands = [
-  changingCommand('statements import', 'Import the statement of a merchant’s bank account', {
+  changingCommand('statements import', 'Import a bank statement of a merchant’s account', {
     usage: `FILE|- --layout hdfc --mid M1 [--mid M2 …] ${DAYS_USAGE} [--opening RUPEES] [--closing RUPEES] [--acquirer ${ACQUIRER_NAMES.join('|')}[:ACCOUNT]]   (the days that the bank was asked for; every merchant who is paid to the account; --opening and --closing: the balances before and after them)`,
     schema: z
       .object({
@@ -49,8 +49,8 @@ export const statementCommands = [
     async run({ file, layout: layoutName, mid: mids, opening, closing, acquirer: account = null, ...typed }, context) {
       const { change, db, now, person, terminal } = context
       const days = daysOf(typed) as Days
-      if (nextDay(startOfDay(days.to)) > now) throw new CommandError('the days of a statement must be over')
-      const layout = await findLayout(db, layoutName, 'statements')
+      if (nextDay(startOfDay(days.to)) > now) throw new CommandError('the days of a bank statement must be over')
+      const layout = await findLayout(db, layoutName, 'bank statements')
       for (const mid of mids) await requireMerchant(db, mid)
       const warnings: string[] = []
       const importing = {
@@ -75,11 +75,14 @@ export const statementCommands = [
             onWarning,
           })
           warnings.push(...judge(imported, importing))
-          const { proved: _, ...made } = imported
+          const { proved, moved, ...made } = imported
           const covers = made.coversTo === null ? 'no day' : `${made.coversFrom} to ${made.coversTo}`
+          const { credits, debits } = moved
+          const [credited, debited] = [moved.credited, moved.debited].map(toDecimalText)
+          const closing = proved === undefined ? null : toDecimalText(proved.closing)
           return {
-            json: { ...made, warnings },
-            text: `statement ${made.import} covers ${covers}`,
+            json: { ...made, lines: credits + debits, credits, credited, debits, debited, closing, warnings },
+            text: `bank statement ${made.statement} covers ${covers}\n${summaryText(moved, proved?.closing)}`,
             made,
             warnings,
           }
@@ -88,7 +91,7 @@ export const statementCommands = [
     },
   }),
 
-  command('statements list', 'List the statements, and the days that they cover', {
+  command('statements list', 'List bank statements and the days they cover', {
     async run(_, { db }) {
       const statements = await listStatements(db, {})
       const rows = statements.map(({ importId, coversFrom, coversTo, undoneAt, undoneBy, ...one }) => ({
@@ -102,7 +105,7 @@ export const statementCommands = [
         text: table(
           'statement, at, person, file, mids, account, covers, kept, undone',
           rows,
-          'no statement was imported yet',
+          'no bank statement was imported yet',
         ),
       }
     },
@@ -116,7 +119,7 @@ export const statementCommands = [
         payout: pastedReference.optional(),
         none: z.literal(true).optional(),
         statement: statementNumber,
-        line: matching(/^[1-9][0-9]{0,8}$/, 'must be the number of a line').transform(Number),
+        line: matching(/^[1-9][0-9]{0,8}$/, 'must be a line number of the bank statement').transform(Number),
         reason: text(255),
         force: z.literal(true).optional(),
       })
@@ -125,8 +128,10 @@ export const statementCommands = [
       const place = { importId: statement, line }
       const credit = await lockCredit(client, place)
       if (credit === undefined)
-        throw new CommandError(`line ${line} of statement ${statement} is no credit that is stored: ${SEE_PAYOUTS}`)
-      const shown = `line ${line} of statement ${statement}, ${describe(credit)},`
+        throw new CommandError(
+          `line ${line} of bank statement ${statement} is no credit that is stored: ${SEE_PAYOUTS}`,
+        )
+      const shown = `line ${line} of bank statement ${statement}, ${describe(credit)},`
       const made = { payout: payout ?? null, statement, line }
       const json = { ...made, ...toShown(credit) }
       if (payout === undefined) {
@@ -149,28 +154,38 @@ export const statementCommands = [
     },
   }),
 
-  atomicCommand('statements undo', 'Take a statement back, with its lines', {
+  atomicCommand('statements undo', 'Undo the import of a bank statement', {
     usage: '--statement N',
     schema: z.object({ statement: statementNumber }),
     async run({ statement }, { client, now, person }) {
       const removed = await undoStatement(client, statement, { now, person })
       if (removed === undefined)
-        throw new CommandError(`there is no statement ${statement}, or it was undone: ops statements list`)
+        throw new CommandError(`there is no bank statement ${statement}, or it was undone: ops statements list`)
       return {
         json: { statement, removed },
-        text: `statement ${statement} is undone: ${counted(removed, 'line')} removed`,
+        text: `bank statement ${statement} is undone: ${counted(removed, 'line')} removed`,
         made: { removed },
       }
     },
   }),
 ]
 
+/** `3 lines: 2 credits, ₹540.28; 1 debit, ₹5,000.00; closing balance ₹5,540.28` */
+function summaryText({ credits, credited, debits, debited }: ImportedStatement['moved'], closing: Paise | undefined) {
+  const parts = [
+    `${counted(credits, 'credit')}, ${toIndianRupees(credited)}`,
+    `${counted(debits, 'debit')}, ${toIndianRupees(debited)}`,
+    ...(closing === undefined ? [] : [`closing balance ${toIndianRupees(closing)}`]),
+  ]
+  return `${counted(credits + debits, 'line')}: ${parts.join('; ')}`
+}
+
 const toShown = ({ day, amount, references }: Credit) => ({ day, amount: toDecimalText(amount), references })
 
 const describe = ({ day, amount, references }: Credit) =>
   `${day}, ${toIndianRupees(amount)}, ${references.length > 0 ? references.join(' ') : 'no reference'}`
 
-/** What is doubtful of a statement. Throws when a balance of it is not the one that the person saw. */
+/** What is doubtful of a bank statement. Throws when a balance of it is not the one that the person saw. */
 function judge(
   { proved, coversFrom }: ImportedStatement,
   { from, to, ...seen }: Days & { [Side in 'opening' | 'closing']?: Paise | undefined },
