@@ -3,20 +3,31 @@ import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { counted, groupRupees, toDecimalText } from '../../platform/money.ts'
 import { toIstTime } from '../../platform/time.ts'
+import type { Data } from './data.ts'
 import { CommandError } from './errors.ts'
+import { escapeJson, neutralize, toOneLine } from './harmless.ts'
+import { writeCsv } from './write-csv.ts'
+import { writeJson } from './write-json.ts'
+import { writeText } from './write-text.ts'
 
 type CellValue = string | number | boolean | Date | null | readonly string[]
 
 /**
- * Result of a command: a JSON document for `--json`, and the same as text. A result too long for memory comes in
- * `chunks`, already as JSON or text. `warnings` go to stderr, a line each, unless `--json` is given: the document has
- * its own. `made` is what the audit stores of the result, such as a new identifier.
+ * The result of a command; `screens` replace one another on the terminal. `warnings` go to stderr, a line each, except
+ * with `--json`: the document has its own. `made` is what the audit stores of the result, such as a new identifier.
  */
-export type Output = (
+export type Output = ({ data: Data; screens?: never } | { data?: never; screens: AsyncIterable<Data> } | OldOutput) & {
+  warnings?: readonly string[]
+  made?: Readonly<Record<string, unknown>>
+}
+
+type OldOutput = { data?: never; screens?: never; forSpreadsheets?: boolean | undefined } & (
   | { json: unknown; text: string; chunks?: never }
   | { chunks: AsyncIterable<string>; json?: never; text?: never }
-  /** `forSpreadsheets` marks CSV as UTF-8: without the mark Excel reads another encoding. */
-) & { forSpreadsheets?: boolean | undefined; warnings?: readonly string[]; made?: Readonly<Record<string, unknown>> }
+)
+
+/** How a result is written. `csv` is for programs, `excel` is CSV for spreadsheets. */
+export type OutputFormat = 'text' | 'json' | 'csv' | 'excel'
 
 export type Terminal = { stdin: Readable & { isTTY?: boolean }; stdout: Screen; stderr: Screen }
 
@@ -90,19 +101,35 @@ export function listed<C extends string, R extends Record<Names<C>, CellValue>>(
 /** Writes a command's result to stdout and its warnings to stderr. */
 export async function print(
   terminal: Terminal,
-  { json, text, chunks, forSpreadsheets = false, warnings = [] }: Output,
-  asJson: boolean,
+  { warnings = [], ...output }: Output,
+  form: OutputFormat,
 ): Promise<void> {
-  const { stdout } = terminal
-  if (forSpreadsheets) stdout.write('\ufeff')
-  const toHarmless = asJson ? escapeJson : neutralize
-  if (chunks) await pipeline(chunks, harmless, stdout, { end: false }).catch(unlessReaderLeft)
-  else stdout.write(`${toHarmless(asJson ? JSON.stringify(json) : text)}\n`)
-  if (!asJson) for (const warning of warnings) printNote(terminal, `warning: ${warning}`)
+  for await (const chunks of chunksOf(output, form)) {
+    if (form === 'excel' || ('forSpreadsheets' in output && output.forSpreadsheets)) terminal.stdout.write('\ufeff')
+    await pipeline(chunks, harmless, terminal.stdout, { end: false }).catch(unlessReaderLeft)
+  }
+  if (form !== 'json') for (const warning of warnings) printNote(terminal, `warning: ${warning}`)
 
   async function* harmless(parts: AsyncIterable<string>): AsyncGenerator<string> {
-    for await (const part of parts) yield toHarmless(part)
+    for await (const part of parts) yield form === 'json' ? escapeJson(part) : neutralize(part)
   }
+}
+
+async function* chunksOf(output: Output, form: OutputFormat): AsyncGenerator<AsyncIterable<string>> {
+  if (output.screens) for await (const data of output.screens) yield write(data, form)
+  else if (output.data !== undefined) yield write(output.data, form)
+  else {
+    const { json, text, chunks } = output
+    yield chunks ??
+      (async function* () {
+        yield `${form === 'json' ? JSON.stringify(json) : text}\n`
+      })()
+  }
+}
+
+function write(data: Data, form: OutputFormat): AsyncIterable<string> {
+  if (form === 'json') return writeJson(data)
+  return form === 'text' ? writeText(data) : writeCsv(data, form === 'excel')
 }
 
 export function say(stream: NodeJS.WritableStream, text: string): void {
@@ -129,6 +156,8 @@ export async function requireConfirmation({ stdin, stderr }: Terminal, change: s
 function unlessReaderLeft(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE' && error.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
 }
+
+export { toOneLine } from './harmless.ts'
 
 export function clearScreen({ stdout }: Terminal): void {
   if (stdout.isTTY) stdout.write('\u001b[H\u001b[2J')
@@ -161,24 +190,6 @@ function show(cell: CellValue): string {
   if (cell instanceof Date) return toIstTime(cell)
   if (typeof cell === 'object') return cell.length === 0 ? '-' : toOneLine(cell.join(' '))
   return toOneLine(String(cell))
-}
-
-/**
- * Characters by which foreign text could control a terminal or hide itself: control and format characters, lone
- * surrogates, line and paragraph separators. Line breaks are exempt, and the joiners, which Indian names need.
- */
-const OBEYED = /(?![\n\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
-
-const neutralize = (text: string) => text.replace(OBEYED, '\ufffd')
-
-/** Escapes OBEYED characters. The JSON keeps its value, because they occur only inside its strings. */
-const escapeJson = (json: string) => json.replace(OBEYED, (character) => character.split('').map(toEscape).join(''))
-
-const toEscape = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
-
-/** Foreign text that is safe in one line of a terminal. */
-export function toOneLine(text: string): string {
-  return neutralize(text).replaceAll('\n', '\ufffd')
 }
 
 const widthsOf = (lines: readonly (readonly string[])[]): number[] =>

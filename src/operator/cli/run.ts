@@ -92,7 +92,7 @@ export async function main(
   }
 }
 
-async function withDatabase({ asJson, by, run }: PreparedCommand, terminal: Parameters<typeof main>[1]): Promise<void> {
+async function withDatabase({ form, by, run }: PreparedCommand, terminal: Parameters<typeof main>[1]): Promise<void> {
   const config = readDatabaseConfig(terminal.env)
   const url = config.databaseMigrateUrl
   printNote(terminal, `works on ${nameDatabase(url)}`)
@@ -105,7 +105,8 @@ async function withDatabase({ asJson, by, run }: PreparedCommand, terminal: Para
   try {
     const person = by ?? config.operator ?? loginName()
     const { sleep = setTimeout } = terminal
-    await print(terminal, await run({ config, db, now: new Date(), sleep, person, asJson, terminal }), asJson)
+    const context = { config, db, now: new Date(), sleep, person, asJson: form === 'json', terminal }
+    await print(terminal, await run(context), form)
   } finally {
     await db.end()
   }

@@ -1,0 +1,62 @@
+import { groupRupees, toDecimalText, toIndianText } from '../../platform/money.ts'
+import { toIstTime } from '../../platform/time.ts'
+import { type Cell, type Data, Money, RecordData, TableData } from './data.ts'
+import { toOneLine } from './harmless.ts'
+
+/** Writes data for a terminal: aligned columns, and an empty line between parts. */
+export async function* writeText(data: Data): AsyncGenerator<string> {
+  if (typeof data === 'function') yield* writeText(data())
+  else if (data instanceof TableData) yield* writeTable(data)
+  else if (data instanceof RecordData && data.parts) yield* writeParts(data.parts)
+  else if (data instanceof RecordData) {
+    yield alignColumns(Object.entries(data.fields).map(([name, cell]) => [name, show(cell as Cell)]))
+  } else if (data !== '') yield `${data}\n`
+}
+
+async function* writeParts(parts: readonly Data[]): AsyncGenerator<string> {
+  let gap = ''
+  for (const part of parts) {
+    for await (const chunk of writeText(part)) {
+      yield gap + chunk
+      gap = ''
+    }
+    gap = '\n'
+  }
+}
+
+/** Rows that decide the widths of a table that is too long for memory. Wider cells below them are not aligned. */
+const MEASURED_ROWS = 500
+
+async function* writeTable(table: TableData): AsyncGenerator<string> {
+  let held: string[][] = [[...table.columns]]
+  let widths: number[] | undefined
+  for await (const row of table.rows) {
+    const cells = table.cells(row)
+    held.push(table.columns.map((name) => show(cells[name])))
+    if (widths === undefined && held.length < MEASURED_ROWS) continue
+    widths ??= widthsOf(held)
+    yield alignColumns(held, widths)
+    held = []
+  }
+  if (widths !== undefined) return
+  if (held.length > 1) yield alignColumns(held)
+  else if (table.empty !== '') yield `${table.empty}\n`
+}
+
+function show(cell: Cell | undefined): string {
+  if (cell === undefined || cell === null || cell === '') return '-'
+  if (cell instanceof Date) return toIstTime(cell)
+  if (cell instanceof Money) {
+    return cell.asNumber ? toIndianText(cell.paise) : groupRupees(toDecimalText(cell.paise))
+  }
+  if (typeof cell === 'object') return cell.length === 0 ? '-' : toOneLine(cell.join(' '))
+  return toOneLine(String(cell))
+}
+
+const widthsOf = (lines: readonly (readonly string[])[]): number[] =>
+  lines[0]?.map((_, column) => lines.reduce((width, line) => Math.max(width, line[column]?.length ?? 0), 0)) ?? []
+
+function alignColumns(lines: readonly (readonly string[])[], widths = widthsOf(lines)): string {
+  const align = (line: readonly string[]) => line.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')
+  return lines.map((line) => `${align(line).trimEnd()}\n`).join('')
+}
