@@ -19,8 +19,9 @@ import { counted } from '../../platform/money.ts'
 import { createOutboundClient, faultOfUrl } from '../../platform/outbound/http-client.ts'
 import { momentText, toIstTime } from '../../platform/time.ts'
 import { atomicCommand, command } from './command.ts'
+import { document, record, table } from './data.ts'
 import { CommandError } from './errors.ts'
-import { listed, type Output, record, shown } from './output.ts'
+import type { Output } from './output.ts'
 import { requireKeys } from './sealing-keys.ts'
 
 const HOUR_MS = 60 * 60_000
@@ -80,7 +81,8 @@ export const webhookCommands = [
     schema: z.object({ mid: identifier.optional() }),
     async run({ mid }, { db, now }) {
       const endpoints = (await createEndpoints(db).list({ mid })).map((one) => toShown(one, now))
-      return listed('id, mid, url, label, state, waiting, behindSeconds, createdAt', endpoints, 'no webhooks')
+      const columns = 'id, mid, url, label, state, waiting, behindSeconds, createdAt'
+      return { data: table(columns, endpoints, { empty: 'no webhooks' }) }
     },
   }),
 
@@ -92,7 +94,7 @@ export const webhookCommands = [
         const { mid } = await known(endpoint, client)
         await createEndpoints(client)[verb](endpoint, now)
         if (verb === 'enable') await watchOpenOrders(client, mid, now)
-        return shown(toShown(await known(endpoint, client), now))
+        return { data: record(toShown(await known(endpoint, client), now)) }
       },
     }),
   ),
@@ -124,7 +126,7 @@ export const webhookCommands = [
       if ('failure' in result || !isTaken(result.status)) {
         throw new CommandError(`${url} did not take it: ${outcome}${result.text && `: ${result.text}`}`)
       }
-      return { json: { id: endpointId, outcome, answer: result.text }, text: `${url} took it: ${outcome}` }
+      return { data: document({ id: endpointId, outcome, answer: result.text }, `${url} took it: ${outcome}`) }
     },
   }),
 
@@ -134,8 +136,9 @@ export const webhookCommands = [
     async run({ mid, failed, since }, { db, now }) {
       const from = since ?? new Date(now.getTime() - SHOWN_BY_DEFAULT_MS)
       const deliveries = (await createEndpoints(db).deliveries(mid, { failed, since: from })).map(describeDelivery)
-      const none = `no ${failed ? 'undelivered events' : 'deliveries'} since ${toIstTime(from)}`
-      return listed('id, order_id, type, occurredAt, state, attempts, dueAt, outcome, answer', deliveries, none)
+      const empty = `no ${failed ? 'undelivered events' : 'deliveries'} since ${toIstTime(from)}`
+      const columns = 'id, order_id, type, occurredAt, state, attempts, dueAt, outcome, answer'
+      return { data: table(columns, deliveries, { empty }) }
     },
   }),
 
@@ -160,8 +163,7 @@ export const webhookCommands = [
         : await endpoints.resendAll(mid, since as Date, until ?? now, now)
       if (delivery && resent === 0) throw new CommandError('there is no such delivery, or its webhook is off')
       return {
-        json: { resent },
-        text: `${counted(resent, 'delivery is', 'deliveries are')} sent again from now on`,
+        data: document({ resent }, `${counted(resent, 'delivery is', 'deliveries are')} sent again from now on`),
       }
     },
   }),
@@ -180,8 +182,7 @@ async function known(endpointId: string, db: Queryable): Promise<EndpointRecord>
 }
 
 const shownOnce = (endpoint: Record<'id' | 'mid' | 'url' | 'secret', string> & { label: string | null }): Output => ({
-  json: endpoint,
-  text: `${record(endpoint)}\nGive the secret to the merchant now: it is shown this once.`,
+  data: record(endpoint, 'Give the secret to the merchant now: it is shown this once.'),
 })
 
 function toShown({ endpointId, disabledReason, failingSince, dueSince, ...endpoint }: EndpointRecord, now: Date) {
