@@ -1,6 +1,7 @@
 import { text as readAll } from 'node:stream/consumers'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { readDatabaseConfig } from '../../src/config.ts'
+import { type Result, toOutput } from '../../src/operator/cli/output.ts'
 import { todayCommands } from '../../src/operator/cli/today.ts'
 import { writeJson } from '../../src/operator/cli/write-json.ts'
 import { writeText } from '../../src/operator/cli/write-text.ts'
@@ -34,7 +35,7 @@ async function run(args: string[], db: unknown = service.db) {
   const asJson = args.includes('--json')
   const given = { now: service.clock.now(), sleep: async () => undefined, person: 'asha', asJson, terminal: process }
   const context = { config, db: db as never, ...given }
-  const { data = '' } = (await command?.prepare(args).run(context)) ?? {}
+  const { data = '' } = toOutput((await command?.prepare(args).run(context)) as Result)
   return asJson ? JSON.parse(await readAll(writeJson(data))) : readAll(writeText(data))
 }
 

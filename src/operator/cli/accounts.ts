@@ -10,10 +10,9 @@ import { errorText, identifier } from '../../platform/fields.ts'
 import { counted } from '../../platform/money.ts'
 import { reachAccounts } from './acquirer-calls.ts'
 import { atomicCommand, changingCommand, command } from './command.ts'
-import { document, record, table } from './data.ts'
+import { document, type RecordData, record, table } from './data.ts'
 import { CommandError } from './errors.ts'
 import { FILE, readText } from './file.ts'
-import type { Output } from './output.ts'
 import { requireKeys } from './sealing-keys.ts'
 
 const Which = z.object({
@@ -43,7 +42,7 @@ export const accountCommands = [
     async run(_, { config, db }) {
       const rows = (await createAcquirerAccounts(db).list()).map((account) => toShown(account, config))
       const empty = 'no accounts but those of the environment'
-      return { data: table('name, state, createdAt, disabledAt, fault', rows, { empty }) }
+      return table('name, state, createdAt, disabledAt, fault', rows, empty)
     },
   }),
 
@@ -81,7 +80,7 @@ export const accountCommands = [
         const { status, code } = error.facts
         throw new CommandError([error.message, status, code].filter((part) => part !== undefined).join(' '))
       })
-      return { data: document({ name, accepted: true }, `${acquirer} accepts the secrets of ${name}`) }
+      return document({ name, accepted: true }, `${acquirer} accepts the secrets of ${name}`)
     },
   }),
 
@@ -127,15 +126,15 @@ const NOT_FINISHED =
 const NOTHING_EARLIER = 'it has no earlier secrets: it was never rotated, or --finish has dropped them'
 
 /** The account as the service will load it. Throws if the service rejects it: the change must not be stored. */
-function showAccepted(account: StoredAccount, config: OpeningConfig): Output {
+function showAccepted(account: StoredAccount, config: OpeningConfig): RecordData {
   const { fault, ...accepted } = toShown(account, config)
   if (fault !== null) throw new CommandError(fault)
-  return { data: record(accepted) }
+  return record(accepted)
 }
 
-function show(name: string, account: StoredAccount | undefined, config: OpeningConfig): Output {
+function show(name: string, account: StoredAccount | undefined, config: OpeningConfig): RecordData {
   if (account === undefined) throw new CommandError(`${name}: ${UNKNOWN}`)
-  return { data: record(toShown(account, config)) }
+  return record(toShown(account, config))
 }
 
 function toShown(account: StoredAccount, config: OpeningConfig) {

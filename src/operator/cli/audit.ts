@@ -20,17 +20,15 @@ export const auditCommands = [
     async run({ since, until, month, mid }, { db }) {
       const [first, end] = month === undefined ? [since, until] : boundsOf(daysOfMonth(month))
       const entries = await createAudit(db).list({ since: first, until: end, mid })
-      return {
-        data: table('at, person, databaseRole, command, arguments, outcome, detail', entries, {
-          empty: 'nothing was changed in this time',
-          cells: (entry) => ({
-            ...entry,
-            arguments: spell(entry.arguments),
-            outcome: entry.outcome ?? 'unknown: it runs still, was killed, or broke off',
-            detail: entry.detail && groupRupees(spell(entry.detail)),
-          }),
+      return table('at, person, databaseRole, command, arguments, outcome, detail', entries, {
+        empty: 'nothing was changed in this time',
+        cells: (entry) => ({
+          ...entry,
+          arguments: spell(entry.arguments),
+          outcome: entry.outcome ?? 'unknown: it runs still, was killed, or broke off',
+          detail: entry.detail && groupRupees(spell(entry.detail)),
         }),
-      }
+      })
     },
   }),
 ]

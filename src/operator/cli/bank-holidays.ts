@@ -18,7 +18,7 @@ export const bankHolidayCommands = [
     schema: z.object({ day: dayText, name }),
     async run(holiday, { client, now, person }) {
       const added = (await createBankHolidays(client).add([holiday], { by: person, now })) === 1
-      return { data: document({ ...holiday, added }, `${holiday.day} is ${added ? 'now' : 'already'} a bank holiday`) }
+      return document({ ...holiday, added }, `${holiday.day} is ${added ? 'now' : 'already'} a bank holiday`)
     },
   }),
 
@@ -27,7 +27,7 @@ export const bankHolidayCommands = [
     schema: z.object({ year: matching(/^20\d\d$/, 'must be a year from 2000 to 2099').optional() }),
     async run({ year }, { db }) {
       const empty = 'no bank holidays: see ops bank-holidays import'
-      return { data: table('day, name', await createBankHolidays(db).list(year), { empty }) }
+      return table('day, name', await createBankHolidays(db).list(year), empty)
     },
   }),
 

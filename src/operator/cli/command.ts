@@ -6,7 +6,7 @@ import type { Database } from '../../platform/db/pool.ts'
 import { text } from '../../platform/fields.ts'
 import { type Change, runAudited } from './audited.ts'
 import { UsageError } from './errors.ts'
-import type { Output, OutputFormat, Terminal } from './output.ts'
+import type { OutputFormat, Result, Terminal } from './output.ts'
 
 /** Resolves after `ms` milliseconds. */
 export type Sleep = (ms: number) => Promise<unknown>
@@ -42,7 +42,7 @@ export type Command = {
 }
 
 /** `by` is the value of `--by`. */
-export type PreparedCommand = { form: OutputFormat; by: string | undefined; run: (context: Context) => Promise<Output> }
+export type PreparedCommand = { form: OutputFormat; by: string | undefined; run: (context: Context) => Promise<Result> }
 
 type CommandDefinition<S extends z.ZodObject, C = Context> = {
   /** Flags and arguments in the help. A command without any has neither `usage` nor `schema`. */
@@ -52,7 +52,7 @@ type CommandDefinition<S extends z.ZodObject, C = Context> = {
   argument?: keyof S['shape'] & string
   /** Whether the command takes `--csv`, for a spreadsheet; after `plain` for a program, unless `--for excel` is given. */
   csv?: true | 'plain'
-  run: (input: z.output<S>, context: C) => Promise<Output>
+  run: (input: z.output<S>, context: C) => Promise<Result>
 }
 
 /** `audited` replaces the values of flags in the audit: values that may hold a secret or the customer's data. */

@@ -8,7 +8,7 @@ import { type ChangingContext, changingCommand, command } from './command.ts'
 import { document, type TableData, table } from './data.ts'
 import { DAYS, daysOf, inOrder } from './days.ts'
 import { CommandError } from './errors.ts'
-import { type Output, requireConfirmation } from './output.ts'
+import { type Result, requireConfirmation } from './output.ts'
 
 const EXCEPTION_RULE = 'must be the id of an exception, 12 hex digits'
 export const exceptionId = z
@@ -33,7 +33,7 @@ export const exceptionCommands = [
     schema: Filters.extend({ open: z.boolean().default(false) }).superRefine(inOrder),
     async run({ open, ...filters }, { db }) {
       const exceptions = await createExceptions(db).list({ open, ...toMoments(filters) })
-      return { data: exceptionTable(exceptions, open ? 'no open exceptions' : 'no exceptions') }
+      return exceptionTable(exceptions, { empty: open ? 'no open exceptions' : 'no exceptions' })
     },
   }),
 
@@ -71,7 +71,7 @@ const resolveOne = (id: string, reason: string, { change, now, person }: Changin
     }
     const { mid, orderId, kind } = found
     const resolution = { resolution: reason, resolvedBy: person, resolvedAt: now }
-    return { data: document({ id, mid, orderId, kind, ...resolution }, `${id}, ${kind}, is resolved`) }
+    return document({ id, mid, orderId, kind, ...resolution }, `${id}, ${kind}, is resolved`)
   })
 
 /** Resolves the exceptions whose count and sum the operator has confirmed, and none stored since. */
@@ -79,7 +79,7 @@ async function resolveAll(
   filters: Filters,
   { reason, yes }: { reason: string; yes: boolean },
   { db, change, now, person, terminal }: ChangingContext,
-): Promise<Output> {
+): Promise<Result> {
   const open = await createExceptions(db).list({ open: true, ...toMoments(filters) })
   if (open.length > 0 && !yes) {
     await requireConfirmation(terminal, `resolve ${sumText(open)}, with the reason "${reason}"`)
@@ -107,14 +107,17 @@ const sumText = (exceptions: PaymentException[]) =>
 const amountOf = (exceptions: PaymentException[]): Paise =>
   exceptions.reduce((sum, { amount }) => sum + (amount ?? 0), 0)
 
-export function exceptionTable(exceptions: PaymentException[], empty = ''): TableData {
+export function exceptionTable(
+  exceptions: PaymentException[],
+  views: { title?: string; empty?: string } = {},
+): TableData {
   const columns =
     'id, receivedAt, kind, mid, acquirerAccount, orderId, status, utr, ₹amount, paidAt, toldBy, note, resolution, resolvedBy'
   const cells = (exception: PaymentException) => ({
     ...exception,
     note: exception.note ?? bodyLine(exception.body),
   })
-  return table(columns, exceptions, { empty, cells })
+  return table(columns, exceptions, { ...views, cells })
 }
 
 /** The first 60 characters of an unreadable body; `--json` has all that is stored. */

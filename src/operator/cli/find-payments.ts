@@ -14,7 +14,7 @@ import { errorText, identifier, pastedUtr, text } from '../../platform/fields.ts
 import { shopAmountText } from '../../platform/money.ts'
 import { dayText, nextDay, startOfDay } from '../../platform/time.ts'
 import { command } from './command.ts'
-import { type Data, document, Money, record, table } from './data.ts'
+import { type Data, document, Money, type RecordData, record, table } from './data.ts'
 import { CommandError } from './errors.ts'
 import { exceptionTable } from './exceptions.ts'
 
@@ -55,7 +55,7 @@ export const findPaymentCommands = [
       const settlements = 'utr' in sought ? await histories.settlementsOf([sought.utr]) : []
       const lists = {
         payments: paymentTable(found, now),
-        exceptions: exceptionTable(exceptions),
+        exceptions: exceptionTable(exceptions, { title: 'told of with an order that we do not know:' }),
         settlements: settlementTable(settlements),
       }
       const [only, another] = found
@@ -63,7 +63,7 @@ export const findPaymentCommands = [
         data: document(
           { ...lists, more },
           only && !another ? describe(only, now) : lists.payments,
-          ...(exceptions.length > 0 ? [UNKNOWN_ORDER, lists.exceptions] : []),
+          lists.exceptions,
           ...settlementParts(found, settlements),
         ),
         ...(more && { warnings: [`only the newest ${found.length} are shown: give --mid, or ask for less`] }),
@@ -76,7 +76,7 @@ export const findPaymentCommands = [
     schema: z.object({ orderId: ourOrderId }),
     async run({ orderId }, { db, now }) {
       const found = await findOrder(db, orderId)
-      return { data: describe(found, now) }
+      return describe(found, now)
     },
   }),
 ]
@@ -95,8 +95,6 @@ function toSought({ utr, orderId, merchantOrderId, amount, on }: z.output<typeof
   return { amount: amount as number, from, until: nextDay(from) }
 }
 
-const UNKNOWN_ORDER = 'told of with an order that we do not know:'
-
 const paymentTable = (found: PaymentHistory[], now: Date) =>
   table('createdAt, mid, orderId, merchantOrderId, amount, status, acquirer, utr', found, {
     empty: 'no payment found',
@@ -104,18 +102,20 @@ const paymentTable = (found: PaymentHistory[], now: Date) =>
     json: (history) => toJson(history, now),
   })
 
-const settlementTable = (settlements: SettledPayment[]) =>
-  table('initiatedAt, mid, utr, paymentUtr, ₹amount, ₹fee, ₹tax, status', settlements)
+const settlementTable = (settlements: SettledPayment[], title?: string) =>
+  table('initiatedAt, mid, utr, paymentUtr, ₹amount, ₹fee, ₹tax, status', settlements, { title })
 
 /** Settlements of the UTR that are not among the steps of the one payment. */
 function settlementParts(found: PaymentHistory[], settlements: SettledPayment[]): Data[] {
   const steps = found.length === 1 ? found.flatMap((history) => history.settlements) : []
   const others = settlements.filter(({ mid, utr }) => !steps.some((step) => step.mid === mid && step.utr === utr))
   const isOfFound = ({ mid }: SettledPayment) => found.length === 0 || found.some((history) => history.mid === mid)
-  const [ofFound, ofOthers] = [others.filter(isOfFound), others.filter((settlement) => !isOfFound(settlement))]
   return [
-    ...(ofFound.length > 0 ? ['settled:', settlementTable(ofFound)] : []),
-    ...(ofOthers.length > 0 ? ['settled to another merchant:', settlementTable(ofOthers)] : []),
+    settlementTable(others.filter(isOfFound), 'settled:'),
+    settlementTable(
+      others.filter((settlement) => !isOfFound(settlement)),
+      'settled to another merchant:',
+    ),
   ]
 }
 
@@ -131,7 +131,7 @@ const toJson = (history: PaymentHistory, now: Date) => ({
 const REFERENCE_UNKNOWN = 'utr is the acquirer’s payment id; bank reference not known yet'
 
 /** The payment, and step by step what happened to it. */
-function describe(history: PaymentHistory, now: Date): Data {
+function describe(history: PaymentHistory, now: Date): RecordData {
   const { changes: _, exceptions: __, webhooks: ___, settlements: ____, refunds: _____, ...intent } = history
   const isOnlyId = intent.utr !== null && intent.bankReference === null
   const bankReference = isOnlyId ? REFERENCE_UNKNOWN : intent.bankReference

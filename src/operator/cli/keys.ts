@@ -44,7 +44,7 @@ export const keyCommands = [
     schema: Owner.refine(({ mid, pid }) => mid === undefined || pid === undefined, 'give --mid or --pid, not both'),
     async run(owner, { db }) {
       const columns = 'publicKey, mid, pid, label, mayRefund, createdAt, lastUsedOn, revokedAt'
-      return { data: table(columns, await createAccessKeys(db).list(owner), { empty: 'no keys' }) }
+      return table(columns, await createAccessKeys(db).list(owner), 'no keys')
     },
   }),
 
@@ -54,7 +54,7 @@ export const keyCommands = [
     async run({ publicKey }, { client, now }) {
       const revoked = await createAccessKeys(client).revoke(publicKey, now)
       if (revoked === undefined) throw new CommandError('that public key is unknown')
-      return { data: record(revoked) }
+      return record(revoked)
     },
   }),
 ]

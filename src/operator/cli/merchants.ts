@@ -18,7 +18,7 @@ import { LIMITS } from '../../limits.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
 import { toIndianDigits } from '../../platform/money.ts'
 import { atomicCommand, command } from './command.ts'
-import { document, record, table } from './data.ts'
+import { document, type RecordData, record, table } from './data.ts'
 import { CommandError, UsageError } from './errors.ts'
 import type { Output } from './output.ts'
 
@@ -45,12 +45,10 @@ export const merchantCommands = [
       const merchants = (await createMerchants(db).list()).map((merchant) => withMore(merchant, more))
       const columns =
         'mid, name, vpa, payees, mcc, dynamicQr, acquirer, nextAcquirer, input, expiryMinutes, maxAmount, fees, returnCall, createdAt, disabledAt, warnings'
-      return {
-        data: table(columns, merchants, {
-          empty: 'no merchants',
-          cells: (one) => ({ ...cellsOf(one), warnings: one.warnings.join(', ') }),
-        }),
-      }
+      return table(columns, merchants, {
+        empty: 'no merchants',
+        cells: (one) => ({ ...cellsOf(one), warnings: one.warnings.join(', ') }),
+      })
     },
   }),
 
@@ -162,10 +160,10 @@ function withMore(merchant: Merchant, { returnCalls, fees }: Awaited<ReturnType<
   }
 }
 
-async function show(merchant: Merchant, db: Queryable): Promise<Output> {
+async function show(merchant: Merchant, db: Queryable): Promise<RecordData> {
   const shown = withMore(merchant, await readMore(db))
   const { warnings: _, ...fields } = cellsOf(shown)
-  return { data: document(shown, record(fields)) }
+  return document(shown, record(fields))
 }
 
 const cellsOf = (merchant: ReturnType<typeof withMore>) => ({
@@ -177,7 +175,7 @@ const cellsOf = (merchant: ReturnType<typeof withMore>) => ({
 /** The merchant with a warning for each wrong setting. A warning names the command that corrects the setting. */
 async function showWithAdvice(merchant: Merchant, db: Queryable): Promise<Output> {
   const warnings = merchantWarnings(merchant).map((warning) => ADVICE[warning](merchant))
-  return { ...(await show(merchant, db)), warnings }
+  return { data: await show(merchant, db), warnings }
 }
 
 const ADVICE: Record<MerchantWarning, (merchant: Merchant) => string> = {

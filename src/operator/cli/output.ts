@@ -3,14 +3,12 @@ import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { counted, groupRupees, toDecimalText } from '../../platform/money.ts'
 import { toIstTime } from '../../platform/time.ts'
-import type { Data } from './data.ts'
+import { type Data, RecordData, TableData } from './data.ts'
 import { CommandError } from './errors.ts'
 import { escapeJson, neutralize, toOneLine } from './harmless.ts'
 import { writeCsv } from './write-csv.ts'
 import { writeJson } from './write-json.ts'
 import { writeText } from './write-text.ts'
-
-type CellValue = string | number | boolean | Date | null | readonly string[]
 
 /**
  * The result of a command; `screens` replace one another on the terminal. `warnings` go to stderr, a line each, except
@@ -26,12 +24,92 @@ type OldOutput = { data?: never; screens?: never; forSpreadsheets?: boolean | un
   | { chunks: AsyncIterable<string>; json?: never; text?: never }
 )
 
+/** What a command returns: an output, or its data alone. */
+export type Result = Output | TableData | RecordData
+
+export const toOutput = (result: Result): Output =>
+  result instanceof TableData || result instanceof RecordData ? { data: result } : result
+
 /** How a result is written. `csv` is for programs, `excel` is CSV for spreadsheets. */
 export type OutputFormat = 'text' | 'json' | 'csv' | 'excel'
 
 export type Terminal = { stdin: Readable & { isTTY?: boolean }; stdout: Screen; stderr: Screen }
 
 type Screen = NodeJS.WritableStream & { isTTY?: boolean }
+
+/** Writes a command's result to stdout and its warnings to stderr. */
+export async function print(terminal: Terminal, output: Output, format: OutputFormat): Promise<void> {
+  const { stdout } = terminal
+  for await (const data of output.screens ?? [output.data]) {
+    if (format === 'excel' || ('forSpreadsheets' in output && output.forSpreadsheets)) stdout.write('\ufeff')
+    const chunks = data === undefined ? oldChunks(output as OldOutput, format) : write(data, format)
+    await pipeline(chunks, harmless, stdout, { end: false }).catch(unlessReaderLeft)
+  }
+  if (format !== 'json') for (const warning of output.warnings ?? []) printNote(terminal, `warning: ${warning}`)
+
+  async function* harmless(parts: AsyncIterable<string>): AsyncGenerator<string> {
+    for await (const part of parts) yield format === 'json' ? escapeJson(part) : neutralize(part)
+  }
+}
+
+async function* oldChunks({ json, text, chunks }: OldOutput, format: OutputFormat): AsyncGenerator<string> {
+  if (chunks) yield* chunks
+  else yield `${format === 'json' ? JSON.stringify(json) : text}\n`
+}
+
+function write(data: Data, format: OutputFormat): AsyncIterable<string> {
+  if (format === 'json') return writeJson(data)
+  return format === 'text' ? writeText(data) : writeCsv(data, format === 'excel')
+}
+
+export function say(stream: NodeJS.WritableStream, text: string): void {
+  stream.write(`${neutralize(text)}\n`)
+}
+
+/** Writes a message to stderr: on a terminal with a line for each of `details`, otherwise all in one line. */
+export function printNote({ stderr }: Terminal, message: string, details: readonly string[] = []): void {
+  say(stderr, `ops: ${[message, ...details].map(toOneLine).join(stderr.isTTY ? '\n  ' : '; ')}`)
+}
+
+/** Throws unless the operator confirms on the terminal that the command may `change`, such as `erase 2 payments`. */
+export async function requireConfirmation({ stdin, stderr }: Terminal, change: string): Promise<void> {
+  if (!stdin.isTTY) throw new CommandError(`would ${change}: add --yes, since there is no terminal to ask on`)
+  stderr.write(`${toOneLine(change)}? (y/N) `)
+  for await (const answer of createInterface({ input: stdin })) {
+    if (/^\s*y(es)?\s*$/i.test(answer)) return
+    break
+  }
+  throw new CommandError('nothing was changed')
+}
+
+/** Ignores the error after a pipe's reader, such as `head`, has left before the end of a long result. */
+function unlessReaderLeft(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE' && error.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
+}
+
+export function clearScreen({ stdout }: Terminal): void {
+  if (stdout.isTTY) stdout.write('\u001b[H\u001b[2J')
+}
+
+/** Returns a function that shows a count, as `counted` writes it; undefined if stderr is not a terminal. */
+export type ShowProgress = (unit: string, many?: string) => ((count: number) => void) | undefined
+
+/** Shows the progress of `work` in one line on a terminal's stderr, and removes the line at the end. */
+export async function withProgress<T>({ stderr }: Terminal, work: (progress: ShowProgress) => Promise<T>): Promise<T> {
+  if (!stderr.isTTY) return work(() => undefined)
+  try {
+    return await work((unit, many) => (count) => stderr.write(`${CLEAR_LINE}${counted(count, unit, many)}`))
+  } finally {
+    stderr.write(CLEAR_LINE)
+  }
+}
+
+const CLEAR_LINE = '\r\u001b[K'
+
+// Until the commands of the books return data.
+export { toOneLine } from './harmless.ts'
+
+type CellValue = string | number | boolean | Date | null | readonly string[]
 
 /** The union of the names in a list: `'mid' | 'name'` for `'mid, name'`. */
 type Names<S extends string> = S extends `${infer Name}, ${infer Rest}` ? Name | Names<Rest> : S
@@ -97,86 +175,6 @@ export function listed<C extends string, R extends Record<Names<C>, CellValue>>(
 ) {
   return { json: rows, text: table(columns, rows, none) }
 }
-
-/** Writes a command's result to stdout and its warnings to stderr. */
-export async function print(
-  terminal: Terminal,
-  { warnings = [], ...output }: Output,
-  form: OutputFormat,
-): Promise<void> {
-  for await (const chunks of chunksOf(output, form)) {
-    if (form === 'excel' || ('forSpreadsheets' in output && output.forSpreadsheets)) terminal.stdout.write('\ufeff')
-    await pipeline(chunks, harmless, terminal.stdout, { end: false }).catch(unlessReaderLeft)
-  }
-  if (form !== 'json') for (const warning of warnings) printNote(terminal, `warning: ${warning}`)
-
-  async function* harmless(parts: AsyncIterable<string>): AsyncGenerator<string> {
-    for await (const part of parts) yield form === 'json' ? escapeJson(part) : neutralize(part)
-  }
-}
-
-async function* chunksOf(output: Output, form: OutputFormat): AsyncGenerator<AsyncIterable<string>> {
-  if (output.screens) for await (const data of output.screens) yield write(data, form)
-  else if (output.data !== undefined) yield write(output.data, form)
-  else {
-    const { json, text, chunks } = output
-    yield chunks ??
-      (async function* () {
-        yield `${form === 'json' ? JSON.stringify(json) : text}\n`
-      })()
-  }
-}
-
-function write(data: Data, form: OutputFormat): AsyncIterable<string> {
-  if (form === 'json') return writeJson(data)
-  return form === 'text' ? writeText(data) : writeCsv(data, form === 'excel')
-}
-
-export function say(stream: NodeJS.WritableStream, text: string): void {
-  stream.write(`${neutralize(text)}\n`)
-}
-
-/** Writes a message to stderr: on a terminal with a line for each of `details`, otherwise all in one line. */
-export function printNote({ stderr }: Terminal, message: string, details: readonly string[] = []): void {
-  say(stderr, `ops: ${[message, ...details].map(toOneLine).join(stderr.isTTY ? '\n  ' : '; ')}`)
-}
-
-/** Throws unless the operator confirms on the terminal that the command may `change`, such as `erase 2 payments`. */
-export async function requireConfirmation({ stdin, stderr }: Terminal, change: string): Promise<void> {
-  if (!stdin.isTTY) throw new CommandError(`would ${change}: add --yes, since there is no terminal to ask on`)
-  stderr.write(`${toOneLine(change)}? (y/N) `)
-  for await (const answer of createInterface({ input: stdin })) {
-    if (/^\s*y(es)?\s*$/i.test(answer)) return
-    break
-  }
-  throw new CommandError('nothing was changed')
-}
-
-/** Ignores the error after a pipe's reader, such as `head`, has left before the end of a long result. */
-function unlessReaderLeft(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EPIPE' && error.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
-}
-
-export { toOneLine } from './harmless.ts'
-
-export function clearScreen({ stdout }: Terminal): void {
-  if (stdout.isTTY) stdout.write('\u001b[H\u001b[2J')
-}
-
-/** Returns a function that shows a count, as `counted` writes it; undefined if stderr is not a terminal. */
-export type ShowProgress = (unit: string, many?: string) => ((count: number) => void) | undefined
-
-/** Shows the progress of `work` in one line on a terminal's stderr, and removes the line at the end. */
-export async function withProgress<T>({ stderr }: Terminal, work: (progress: ShowProgress) => Promise<T>): Promise<T> {
-  if (!stderr.isTTY) return work(() => undefined)
-  try {
-    return await work((unit, many) => (count) => stderr.write(`${CLEAR_LINE}${counted(count, unit, many)}`))
-  } finally {
-    stderr.write(CLEAR_LINE)
-  }
-}
-
-const CLEAR_LINE = '\r\u001b[K'
 
 /** A record with one field on each line. */
 export function record(fields: Readonly<Record<string, CellValue>>): string {

@@ -11,13 +11,13 @@ export const partnerCommands = [
     async run(partner, { client, now }) {
       const added = await createPartners(client).add(partner, now)
       if (added === undefined) throw new CommandError(`pid ${partner.pid} is taken`)
-      return { data: record(added) }
+      return record(added)
     },
   }),
 
   command('partners list', 'List partners and the merchants of each', {
     async run(_, { db }) {
-      return { data: table('pid, name, createdAt, mids', await createPartners(db).list(), { empty: 'no partners' }) }
+      return table('pid, name, createdAt, mids', await createPartners(db).list(), 'no partners')
     },
   }),
 
@@ -31,7 +31,7 @@ export const partnerCommands = [
         if (outcome === 'unknown mid') throw new CommandError(`mid ${mid} is unknown`)
         const linked = verb === 'link'
         const state = `${outcome === 'unchanged' ? 'already' : 'now'} ${linked ? 'linked to' : 'not linked to'}`
-        return { data: document({ pid, mid, linked }, `${pid} is ${state} ${mid}`) }
+        return document({ pid, mid, linked }, `${pid} is ${state} ${mid}`)
       },
     }),
   ),

@@ -74,7 +74,7 @@ export const paymentCommands = [
         const { exception } = recorded
         if (exception === 'double payment' && double) {
           const message = `${orderId} is paid twice: kept as a double payment, to be refunded`
-          return { data: document({ orderId, status: 'SUCCESS', changed: false, exception }, message) }
+          return document({ orderId, status: 'SUCCESS', changed: false, exception }, message)
         }
         throw new CommandError(`${REFUSED[exception]}${saves(exception) ? '; kept, see ops payments exceptions' : ''}`)
       }
@@ -82,7 +82,7 @@ export const paymentCommands = [
       const isPaid = changed ? `${orderId} is paid` : `${orderId} was paid already`
       const message = late ? `${isPaid}; its shop had already been told that it is not: kept as a late payment` : isPaid
       const fields = { orderId, status: 'SUCCESS', changed, ...(late && { exception: 'late payment' }) }
-      return { data: document(fields, message) }
+      return document(fields, message)
     },
   }),
 
@@ -110,7 +110,7 @@ export const paymentCommands = [
         throw new CommandError(error.message)
       })
       const fields = { orderId, enquiries: enquiry.statusChecks, ...(recorded ?? { changed: false, late: false }) }
-      return { data: document(fields, `${describeRecorded(recorded)} (${count})`) }
+      return document(fields, `${describeRecorded(recorded)} (${count})`)
     },
   }),
 

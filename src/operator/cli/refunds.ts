@@ -10,11 +10,11 @@ import { identifier, matching, pastedUtr, text } from '../../platform/fields.ts'
 import { shopRefund, toIndianText } from '../../platform/money.ts'
 import { toIstTime } from '../../platform/time.ts'
 import { type ChangingContext, changingCommand, command, withhold } from './command.ts'
-import { document, Money, record, table } from './data.ts'
+import { document, Money, type RecordData, record, table } from './data.ts'
 import { CommandError } from './errors.ts'
 import { exceptionId } from './exceptions.ts'
 import { findOrder, ourOrderId } from './find-payments.ts'
-import type { Output } from './output.ts'
+import type { Result } from './output.ts'
 
 const Which = z.object({
   refund: matching(/^[0-9a-f]{32}$/, 'must be our refundId, of 32 hex digits'),
@@ -32,7 +32,7 @@ export const refundCommands = [
         madeAt: createdAt,
         amount: new Money(amount, true),
       })
-      return { data: table(columns, await listRefunds(db, filter), { empty: 'no refunds', cells, json: toRefundData }) }
+      return table(columns, await listRefunds(db, filter), { empty: 'no refunds', cells, json: toRefundData })
     },
   }),
 
@@ -87,7 +87,7 @@ export const refundCommands = [
       if (!(await retryRefund(db, refund, now))) {
         throw new CommandError(`${id} is not unsure: only such a refund may be sent again`)
       }
-      return { data: document(toRefundData(refund), `${id} is sent again`) }
+      return document(toRefundData(refund), `${id} is sent again`)
     },
   }),
 
@@ -112,7 +112,7 @@ async function findRefund(db: Database, id: string): Promise<Refund> {
   return refund
 }
 
-async function endByPerson(id: string, update: RefundUpdate, { db, now, person }: ChangingContext): Promise<Output> {
+async function endByPerson(id: string, update: RefundUpdate, { db, now, person }: ChangingContext): Promise<Result> {
   const before = await findRefund(db, id)
   refuseEnded(before)
   if (!(await isLeftToPerson(db, before))) {
@@ -125,7 +125,7 @@ async function endByPerson(id: string, update: RefundUpdate, { db, now, person }
   // An unchanged refund was ended meanwhile by another person or by the acquirer.
   if (!ended?.changed) refuseEnded(refund)
   return {
-    ...shownRefund(refund),
+    data: shownRefund(refund),
     ...(ended?.exception && { warnings: [`exception: ${ended.exception}, see ops payments exceptions --open`] }),
   }
 }
@@ -157,8 +157,8 @@ const REFUSED: Record<Extract<RefundResult, { refused: string }>['refused'], str
   'too many': 'the payment has a hundred refunds, which is all that it may have',
 }
 
-function shownRefund(refund: Refund): Output {
+function shownRefund(refund: Refund): RecordData {
   const { requested: _, dueAt: __, refundId, ourRefundId, ...rest } = refund
   const fields = { refundId: ourRefundId, refund_id: refundId, ...rest, amount: new Money(refund.amount, true) }
-  return { data: document(toRefundData(refund), record(fields)) }
+  return document(toRefundData(refund), record(fields))
 }

@@ -19,7 +19,7 @@ import { findPaymentCommands } from './find-payments.ts'
 import { keyCommands } from './keys.ts'
 import { layoutCommands } from './layouts.ts'
 import { merchantCommands } from './merchants.ts'
-import { print, printNote, say, type Terminal } from './output.ts'
+import { print, printNote, say, type Terminal, toOutput } from './output.ts'
 import { partnerCommands } from './partners.ts'
 import { paymentCommands } from './payments.ts'
 import { reconcileCommands } from './reconcile.ts'
@@ -106,7 +106,7 @@ async function withDatabase({ form, by, run }: PreparedCommand, terminal: Parame
     const person = by ?? config.operator ?? loginName()
     const { sleep = setTimeout } = terminal
     const context = { config, db, now: new Date(), sleep, person, asJson: form === 'json', terminal }
-    await print(terminal, await run(context), form)
+    await print(terminal, toOutput(await run(context)), form)
   } finally {
     await db.end()
   }

@@ -27,8 +27,7 @@ export function writeCsv(data: Data, forExcel: boolean): AsyncIterable<string> {
 const IDENTIFIER = /^[0-9]+(E[0-9]+)?$/i
 
 async function* recordsOf(data: Data): AsyncGenerator<unknown[]> {
-  const table =
-    data instanceof RecordData ? Object.values(data.fields).find((field) => field instanceof TableData) : data
+  const table = data instanceof RecordData ? data.csv : data
   if (!(table instanceof TableData)) return
   yield table.columns.map((name) => name.replace(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`))
   for await (const row of table.rows) {
