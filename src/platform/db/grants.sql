@@ -6,8 +6,8 @@ grant select on schema_migrations, merchants, acquirer_accounts, partner_merchan
 -- The day of a key's last use stands apart from the key: the service changes neither secret, owner nor rights.
 grant select, insert, update (last_used_on) on key_uses to upi_service;
 -- Tables of the operator's page. The audit is not among them: an intruder must learn nothing of operators.
-grant select on settlement_imports, settlement_versions, bank_holidays, bank_holiday_changes, difference_resolutions, ledger,
-  closed_items, merchant_fees to upi_service;
+grant select on settlement_imports, settlement_versions, bank_holidays, bank_holiday_changes, difference_resolutions,
+  settlement_lines, ledger, money_exceptions, closed_items, merchant_fees to upi_service;
 -- The person who has closed a month, and the figures, are not for the service.
 grant select (month, closed_at) on closed_months to upi_service;
 -- An order's outcome and number of events change, its amount and payee do not. The sandbox sets expires_at, which gives no

@@ -1,14 +1,15 @@
 import pg from 'pg'
 
-const { INT8, NUMERIC } = pg.types.builtins
+const { DATE, INT8, NUMERIC } = pg.types.builtins
 
 /**
  * Parsers of every connection's columns. An int8, such as an amount in paise or a count, is a number; beyond 2^53 a number would lose
- * digits. A numeric is a sum or quotient whose statement lacks a cast.
+ * digits. A numeric is a sum or quotient whose statement lacks a cast. A date is text, `YYYY-MM-DD`: it has no time zone.
  */
 export const NUMBER_TYPES: pg.CustomTypesConfig = {
   getTypeParser(type: number, format?: 'text' | 'binary') {
     if (type === INT8) return toNumber
+    if (type === DATE) return String
     if (type === NUMERIC) return rejectNumeric
     return pg.types.getTypeParser(type, format as 'text')
   },
