@@ -1,6 +1,10 @@
+import { text as readAll } from 'node:stream/consumers'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { readDatabaseConfig } from '../../src/config.ts'
+import { type Result, toOutput } from '../../src/operator/cli/output.ts'
 import { todayCommands } from '../../src/operator/cli/today.ts'
+import { writeJson } from '../../src/operator/cli/write-json.ts'
+import { writeText } from '../../src/operator/cli/write-text.ts'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
@@ -31,13 +35,11 @@ async function run(args: string[], db: unknown = service.db) {
   const asJson = args.includes('--json')
   const given = { now: service.clock.now(), sleep: async () => undefined, person: 'asha', asJson, terminal: process }
   const context = { config, db: db as never, ...given }
-  return command?.prepare(args).run(context)
+  const { data = '' } = toOutput((await command?.prepare(args).run(context)) as Result)
+  return asJson ? JSON.parse(await readAll(writeJson(data))) : readAll(writeText(data))
 }
 
-async function today(...args: string[]) {
-  const output = await run(args)
-  return args.includes('--json') ? JSON.parse(JSON.stringify(output?.json)) : output?.text
-}
+const today = (...args: string[]) => run(args)
 
 const NOTHING = { orders: 0, paid: 0, failed: 0, expired: 0, cancelled: 0, waiting: 0, amount: 0, paidAmount: 0 }
 
@@ -134,7 +136,7 @@ describe('ops today', () => {
       'cancelled            1  ██▌',
       'conversion      33.3 %  of the orders that are no longer waiting',
       '',
-      'by hour        ▄        █▄',
+      'by hour       ▄        █▄',
     ])
   })
 
@@ -209,12 +211,12 @@ describe('ops today', () => {
     })
     const text = await today()
     for (const line of [
-      'exceptions     4 open, ₹12,00,202.00: 2 for 1 to 2 days, 2 for over 2 days; the oldest: unknown order',
-      'webhooks       2 behind; the longest: CHAI ep_fails takes nothing for 3 h',
-      `return calls   2 given up in 7 days; the last: CHAI ${paidOrderId} 60 min ago`,
-      'settlements    bank.csv was imported 4 h ago',
-      'books          2026-04-03 to 2026-04-04 does not balance: 2 open exceptions (ops reconcile --from 2026-04-03 --to 2026-04-04)',
-      'differences    1 open, together 1,020.30, the oldest of 2026-04-01 (ops reconcile differences)',
+      'exceptions    4 open, ₹12,00,202.00: 2 for 1 to 2 days, 2 for over 2 days; the oldest: unknown order',
+      'webhooks      2 behind; the longest: CHAI ep_fails takes nothing for 3 h',
+      `return calls  2 given up in 7 days; the last: CHAI ${paidOrderId} 60 min ago`,
+      'settlements   bank.csv was imported 4 h ago',
+      'books         2026-04-03 to 2026-04-04 does not balance: 2 open exceptions (ops reconcile --from 2026-04-03 --to 2026-04-04)',
+      'differences   1 open, together 1,020.30, the oldest of 2026-04-01 (ops reconcile differences)',
     ]) {
       expect(text).toContain(line)
     }
@@ -227,8 +229,8 @@ describe('ops today', () => {
        select '', 'o' || n, 'unknown order', 'U' || n, 99999999999999, 'SUCCESS', $1 from generate_series(1, 95) n`,
       [service.clock.now()],
     )
-    const output = await run(['--json'], db)
-    expect(output?.json).toMatchObject({ exceptions: { open: { 'under 1 day': 95 }, amount: '90071992547409.91' } })
+    const exceptions = { open: { 'under 1 day': 95 }, amount: '90071992547409.91' }
+    expect(await run(['--json'], db)).toMatchObject({ exceptions })
   })
 
   it('ops today reads the orders of the day by one pass over the index of orderIds, and nothing older', async () => {
@@ -248,7 +250,7 @@ describe('ops today', () => {
       sent.push({ text, values })
       return db.query(text, values)
     }
-    expect((await run([], { query, connect: () => db.connect() }))?.json).toMatchObject({ orders: 24 * 60 })
+    expect(await run(['--json'], { query, connect: () => db.connect() })).toMatchObject({ orders: 24 * 60 })
     const [{ text = '', values = [] } = {}, ...others] = sent.filter(({ text }) => text.includes('payment_intents'))
     expect(others).toEqual([])
     const { rows } = await db.query(`explain (analyze, format json) ${text}`, values)

@@ -10,9 +10,9 @@ import { errorText, identifier } from '../../platform/fields.ts'
 import { counted } from '../../platform/money.ts'
 import { reachAccounts } from './acquirer-calls.ts'
 import { atomicCommand, changingCommand, command } from './command.ts'
+import { document, type RecordData, record, table } from './data.ts'
 import { CommandError } from './errors.ts'
 import { FILE, readText } from './file.ts'
-import { listed, type Output, shown } from './output.ts'
 import { requireKeys } from './sealing-keys.ts'
 
 const Which = z.object({
@@ -41,7 +41,8 @@ export const accountCommands = [
   command('accounts list', 'List accounts at acquirers and their state', {
     async run(_, { config, db }) {
       const rows = (await createAcquirerAccounts(db).list()).map((account) => toShown(account, config))
-      return listed('name, state, createdAt, disabledAt, fault', rows, 'no accounts but those of the environment')
+      const empty = 'no accounts but those of the environment'
+      return table('name, state, createdAt, disabledAt, fault', rows, empty)
     },
   }),
 
@@ -79,7 +80,7 @@ export const accountCommands = [
         const { status, code } = error.facts
         throw new CommandError([error.message, status, code].filter((part) => part !== undefined).join(' '))
       })
-      return { json: { name, accepted: true }, text: `${acquirer} accepts the secrets of ${name}` }
+      return document({ name, accepted: true }, `${acquirer} accepts the secrets of ${name}`)
     },
   }),
 
@@ -112,11 +113,9 @@ export const accountCommands = [
       )
       const webhooks = await createEndpoints(client).resealSecrets(again)
       const counts = { accounts, webhooks, unopened }
-      return {
-        json: counts,
-        text: `resealed: ${counted(accounts, 'account')}, ${counted(webhooks, 'webhook')}; ${counted(unopened, 'secret does', 'secrets do')} not open`,
-        made: counts,
-      }
+      const resealed = `resealed: ${counted(accounts, 'account')}, ${counted(webhooks, 'webhook')}`
+      const message = `${resealed}; ${counted(unopened, 'secret does', 'secrets do')} not open`
+      return { data: document(counts, message), made: counts }
     },
   }),
 ]
@@ -127,15 +126,15 @@ const NOT_FINISHED =
 const NOTHING_EARLIER = 'it has no earlier secrets: it was never rotated, or --finish has dropped them'
 
 /** The account as the service will load it. Throws if the service rejects it: the change must not be stored. */
-function showAccepted(account: StoredAccount, config: OpeningConfig): Output {
+function showAccepted(account: StoredAccount, config: OpeningConfig): RecordData {
   const { fault, ...accepted } = toShown(account, config)
   if (fault !== null) throw new CommandError(fault)
-  return shown(accepted)
+  return record(accepted)
 }
 
-function show(name: string, account: StoredAccount | undefined, config: OpeningConfig): Output {
+function show(name: string, account: StoredAccount | undefined, config: OpeningConfig): RecordData {
   if (account === undefined) throw new CommandError(`${name}: ${UNKNOWN}`)
-  return shown(toShown(account, config))
+  return record(toShown(account, config))
 }
 
 function toShown(account: StoredAccount, config: OpeningConfig) {

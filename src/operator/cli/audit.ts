@@ -7,8 +7,8 @@ import { groupRupees } from '../../platform/money.ts'
 import { momentText } from '../../platform/time.ts'
 import { countsText } from '../texts.ts'
 import { command } from './command.ts'
+import { table } from './data.ts'
 import { monthText } from './days.ts'
-import { table } from './output.ts'
 
 export const auditCommands = [
   command('audit', 'List who changed what, and when', {
@@ -20,14 +20,15 @@ export const auditCommands = [
     async run({ since, until, month, mid }, { db }) {
       const { begin: first, end } = month === undefined ? { begin: since, end: until } : boundsOf(daysOfMonth(month))
       const entries = await createAudit(db).list({ since: first, until: end, mid })
-      const rows = entries.map((entry) => ({
-        ...entry,
-        arguments: spell(entry.arguments),
-        outcome: entry.outcome ?? 'unknown: it runs still, was killed, or broke off',
-        detail: entry.detail && groupRupees(spell(entry.detail)),
-      }))
-      const columns = 'at, person, databaseRole, command, arguments, outcome, detail'
-      return { json: entries, text: table(columns, rows, 'nothing was changed in this time') }
+      return table('at, person, databaseRole, command, arguments, outcome, detail', entries, {
+        empty: 'nothing was changed in this time',
+        cells: (entry) => ({
+          ...entry,
+          arguments: spell(entry.arguments),
+          outcome: entry.outcome ?? 'unknown: it runs still, was killed, or broke off',
+          detail: entry.detail && groupRupees(spell(entry.detail)),
+        }),
+      })
     },
   }),
 ]

@@ -5,10 +5,10 @@ import { pendingMigrations } from '../../platform/db/migrate.ts'
 import { hasState, UNDEFINED_TABLE } from '../../platform/db/outage.ts'
 import { type Database, inTransaction, type Queryable } from '../../platform/db/pool.ts'
 import { CommandError } from './errors.ts'
-import type { Output } from './output.ts'
+import { type Output, type Result, toOutput } from './output.ts'
 
 /** Runs `work` in one transaction that also stores the outcome of the command: both are stored, or neither. */
-export type Change = (work: (client: pg.PoolClient) => Promise<Output>) => Promise<Output>
+export type Change = (work: (client: pg.PoolClient) => Promise<Result>) => Promise<Output>
 
 /**
  * Runs a command that changes something. The audit gets the command's row before the command begins, so that no change
@@ -18,7 +18,7 @@ export type Change = (work: (client: pg.PoolClient) => Promise<Output>) => Promi
 export async function runAudited(
   { makesAudit, ...audited }: Pick<AuditedCommand, 'command' | 'arguments'> & { makesAudit: boolean },
   { db, person }: { db: Database; person: string },
-  run: (change: Change) => Promise<Output>,
+  run: (change: Change) => Promise<Result>,
 ): Promise<Output> {
   const auditId = randomUUID()
   const begin = () => createAudit(db).begin({ auditId, person, ...audited })
@@ -36,13 +36,13 @@ export async function runAudited(
   const change: Change = (work) => {
     inOneTransaction = true
     return inTransaction(db, async (client) => {
-      const output = await work(client)
+      const output = toOutput(await work(client))
       await end(client, 'done', output.made)
       return output
     })
   }
   try {
-    const output = await run(change)
+    const output = toOutput(await run(change))
     if (!begun) await begin()
     if (!inOneTransaction) await end(db, 'done', output.made)
     return output

@@ -6,9 +6,9 @@ import { matching, text } from '../../platform/fields.ts'
 import { counted } from '../../platform/money.ts'
 import { dayText } from '../../platform/time.ts'
 import { atomicCommand, changingCommand, command } from './command.ts'
+import { document, table } from './data.ts'
 import { CommandError } from './errors.ts'
 import { FILE, readFile } from './file.ts'
-import { listed } from './output.ts'
 
 const name = text(255)
 
@@ -18,15 +18,17 @@ export const bankHolidayCommands = [
     schema: z.object({ day: dayText, name }),
     async run(holiday, { client, now, person }) {
       const added = (await createBankHolidays(client).add([holiday], { by: person, now })) === 1
-      return { json: { ...holiday, added }, text: `${holiday.day} is ${added ? 'now' : 'already'} a bank holiday` }
+      return document({ ...holiday, added }, `${holiday.day} is ${added ? 'now' : 'already'} a bank holiday`)
     },
   }),
 
   command('bank-holidays list', 'List bank holidays', {
     usage: '[--year Y]',
     schema: z.object({ year: matching(/^20\d\d$/, 'must be a year from 2000 to 2099').optional() }),
-    run: async ({ year }, { db }) =>
-      listed('day, name', await createBankHolidays(db).list(year), 'no bank holidays: see ops bank-holidays import'),
+    async run({ year }, { db }) {
+      const empty = 'no bank holidays: see ops bank-holidays import'
+      return table('day, name', await createBankHolidays(db).list(year), empty)
+    },
   }),
 
   atomicCommand('bank-holidays remove', 'Remove a bank holiday', {
@@ -35,7 +37,7 @@ export const bankHolidayCommands = [
     async run({ day }, { client, now, person }) {
       const name = await createBankHolidays(client).remove(day, { by: person, now })
       if (name === undefined) throw new CommandError(`${day} is no bank holiday: see ops bank-holidays list`)
-      return { json: { day, name }, text: `${day}, ${name}, is no bank holiday any more`, made: { name } }
+      return { data: document({ day, name }, `${day}, ${name}, is no bank holiday any more`), made: { name } }
     },
   }),
 
@@ -49,7 +51,8 @@ export const bankHolidayCommands = [
         const added = await createBankHolidays(client).add(holidays, { by: person, now })
         const made = { added, unchanged: holidays.length - added }
         const warnings = others.length > 0 ? [describeOthers(others)] : []
-        return { json: { ...made, warnings }, text: `${added} added, ${made.unchanged} unchanged`, warnings, made }
+        const data = document({ ...made, warnings }, `${added} added, ${made.unchanged} unchanged`)
+        return { data, warnings, made }
       })
     },
   }),

@@ -6,7 +6,7 @@ import type { Database } from '../../platform/db/pool.ts'
 import { text } from '../../platform/fields.ts'
 import { type Change, runAudited } from './audited.ts'
 import { UsageError } from './errors.ts'
-import type { Output, Terminal } from './output.ts'
+import type { OutputFormat, Result, Terminal } from './output.ts'
 
 /** Resolves after `ms` milliseconds. */
 export type Sleep = (ms: number) => Promise<unknown>
@@ -42,7 +42,7 @@ export type Command = {
 }
 
 /** `by` is the value of `--by`. */
-export type PreparedCommand = { asJson: boolean; by: string | undefined; run: (context: Context) => Promise<Output> }
+export type PreparedCommand = { form: OutputFormat; by: string | undefined; run: (context: Context) => Promise<Result> }
 
 type CommandDefinition<S extends z.ZodObject, C = Context> = {
   /** Flags and arguments in the help. A command without any has neither `usage` nor `schema`. */
@@ -50,7 +50,9 @@ type CommandDefinition<S extends z.ZodObject, C = Context> = {
   schema?: S
   /** The key of `schema` for the word after the command's name. Every other key is a flag. */
   argument?: keyof S['shape'] & string
-  run: (input: z.output<S>, context: C) => Promise<Output>
+  /** Whether the command takes `--csv`, for a spreadsheet; after `plain` for a program, unless `--for excel` is given. */
+  csv?: true | 'plain'
+  run: (input: z.output<S>, context: C) => Promise<Result>
 }
 
 /** `audited` replaces the values of flags in the audit: values that may hold a secret or the customer's data. */
@@ -101,7 +103,7 @@ export function atomicCommand<S extends z.ZodObject>(
 type NamedCommand<S extends z.ZodObject> = Pick<Command, 'name' | 'summary'> & Omit<CommandDefinition<S>, 'run'>
 
 function define<S extends z.ZodObject>(
-  { usage = '', schema = z.object({}) as unknown as S, argument, ...named }: NamedCommand<S>,
+  { usage = '', schema = z.object({}) as unknown as S, argument, csv, ...named }: NamedCommand<S>,
   changes: boolean,
   toRun: (input: z.output<S>, typed: Readonly<Record<string, unknown>>) => PreparedCommand['run'],
 ): Command {
@@ -111,6 +113,8 @@ function define<S extends z.ZodObject>(
     flags.map((key) => [kebabCase(key), flagOf(schema.shape[key])]),
   )
   if (changes) types.by = { type: 'string' }
+  if (csv) types.csv = { type: 'boolean' }
+  if (csv === 'plain') types.for = { type: 'string' }
   return {
     ...named,
     usage,
@@ -128,10 +132,21 @@ function define<S extends z.ZodObject>(
         )
         throw new UsageError([...faults, ...(by.error?.issues ?? []).map((one) => `--by ${one.message}`)].join('; '))
       }
-      return { asJson: values.json === true, by: by.data, run: toRun(input.data, typed) }
+      return { form: formOf(values, csv), by: by.data, run: toRun(input.data, typed) }
     },
   }
 }
+
+function formOf({ json, csv, for: reader }: Values, csvOf: true | 'plain' | undefined): OutputFormat {
+  if (csvOf !== undefined && json && csv) throw new UsageError('give --json or --csv, not both')
+  if (csvOf === 'plain' && reader !== undefined && reader !== 'excel') throw new UsageError('--for must be excel')
+  if (csvOf === 'plain' && reader !== undefined && !csv) throw new UsageError('--for excel needs --csv')
+  if (json) return 'json'
+  if (csvOf === undefined || !csv) return 'text'
+  return csvOf === 'plain' && reader === undefined ? 'csv' : 'excel'
+}
+
+type Values = ReturnType<typeof readArguments>['values']
 
 const PERSON = z.string().trim().pipe(text(64))
 

@@ -4,6 +4,7 @@ import { connectAlone, migrate, pendingMigrations } from '../../platform/db/migr
 import { hasState } from '../../platform/db/outage.ts'
 import { runFile } from '../../platform/db/statements.ts'
 import { changingCommand } from './command.ts'
+import { document } from './data.ts'
 import { CommandError } from './errors.ts'
 import { printNote } from './output.ts'
 
@@ -18,12 +19,12 @@ export const databaseCommands = [
       const applied = await migrate(config.databaseMigrateUrl, { onWait: (message) => printNote(terminal, message) })
       await applyGrants(config.databaseMigrateUrl)
       const forgotten = await undistributedTables(db)
+      const message = applied.length === 0 ? 'the schema is current' : `applied ${applied.join(', ')}`
       return {
+        data: document({ applied, forgotten }, message),
         warnings:
           forgotten.length === 0 ? [] : [`on the coordinator alone: ${forgotten.join(', ')}. Run ops database spread`],
-        json: { applied, forgotten },
         made: { applied },
-        text: applied.length === 0 ? 'the schema is current' : `applied ${applied.join(', ')}`,
       }
     },
   }),
@@ -35,11 +36,8 @@ export const databaseCommands = [
       const spread = await distribute(config.databaseMigrateUrl, (step) => printNote(terminal, step))
       // Rights are granted again, because the shards of a newly spread table have none yet.
       await applyGrants(config.databaseMigrateUrl)
-      return {
-        json: { spread },
-        made: { spread },
-        text: spread.length === 0 ? 'every table is spread' : `spread ${spread.join(', ')}`,
-      }
+      const message = spread.length === 0 ? 'every table is spread' : `spread ${spread.join(', ')}`
+      return { data: document({ spread }, message), made: { spread } }
     },
   }),
 ]

@@ -5,9 +5,10 @@ import { errorText, identifier, text } from '../../platform/fields.ts'
 import { counted, type Paise, toDecimalText, toIndianRupees } from '../../platform/money.ts'
 import { nextDay, startOfDay, toIstTime } from '../../platform/time.ts'
 import { type ChangingContext, changingCommand, command } from './command.ts'
+import { document, type TableData, table } from './data.ts'
 import { DAYS, daysOf, inOrder } from './days.ts'
 import { CommandError } from './errors.ts'
-import { inRupees, type Output, requireConfirmation, table } from './output.ts'
+import { type Result, requireConfirmation } from './output.ts'
 
 const EXCEPTION_RULE = 'must be the id of an exception, 12 hex digits'
 export const exceptionId = z
@@ -32,10 +33,7 @@ export const exceptionCommands = [
     schema: Filters.extend({ open: z.boolean().default(false) }).superRefine(inOrder),
     async run({ open, ...filters }, { db }) {
       const exceptions = await createExceptions(db).list({ open, ...toMoments(filters) })
-      return {
-        json: exceptions.map(inRupees),
-        text: exceptionTable(exceptions, open ? 'no open exceptions' : 'no exceptions'),
-      }
+      return exceptionTable(exceptions, { empty: open ? 'no open exceptions' : 'no exceptions' })
     },
   }),
 
@@ -72,10 +70,8 @@ const resolveOne = (id: string, reason: string, { change, now, person }: Changin
       throw new CommandError(`${id} was resolved by ${resolvedBy} at ${when}: ${resolution}`)
     }
     const { mid, orderId, kind } = found
-    return {
-      json: { id, mid, orderId, kind, resolution: reason, resolvedBy: person, resolvedAt: now },
-      text: `${id}, ${kind}, is resolved`,
-    }
+    const resolution = { resolution: reason, resolvedBy: person, resolvedAt: now }
+    return document({ id, mid, orderId, kind, ...resolution }, `${id}, ${kind}, is resolved`)
   })
 
 /** Resolves the exceptions whose count and sum the operator has confirmed, and none stored since. */
@@ -83,7 +79,7 @@ async function resolveAll(
   filters: Filters,
   { reason, yes }: { reason: string; yes: boolean },
   { db, change, now, person, terminal }: ChangingContext,
-): Promise<Output> {
+): Promise<Result> {
   const open = await createExceptions(db).list({ open: true, ...toMoments(filters) })
   if (open.length > 0 && !yes) {
     await requireConfirmation(terminal, `resolve ${sumText(open)}, with the reason "${reason}"`)
@@ -91,7 +87,7 @@ async function resolveAll(
   return change(async (client) => {
     const resolved = await createExceptions(client).resolve(open, { reason, by: person, now })
     const made = { resolved: resolved.length, amount: toDecimalText(amountOf(resolved)) }
-    return { json: made, text: `resolved ${sumText(resolved)}`, made }
+    return { data: document(made, `resolved ${sumText(resolved)}`), made }
   })
 }
 
@@ -111,15 +107,17 @@ const sumText = (exceptions: PaymentException[]) =>
 const amountOf = (exceptions: PaymentException[]): Paise =>
   exceptions.reduce((sum, { amount }) => sum + (amount ?? 0), 0)
 
-export function exceptionTable(exceptions: PaymentException[], none: string): string {
+export function exceptionTable(
+  exceptions: PaymentException[],
+  views: { title?: string; empty?: string } = {},
+): TableData {
   const columns =
-    'id, receivedAt, kind, mid, acquirerAccount, orderId, status, utr, amount, paidAt, toldBy, note, resolution, resolvedBy'
-  const rows = exceptions.map((exception) => ({
+    'id, receivedAt, kind, mid, acquirerAccount, orderId, status, utr, ₹amount, paidAt, toldBy, note, resolution, resolvedBy'
+  const cells = (exception: PaymentException) => ({
     ...exception,
-    amount: exception.amount === null ? null : toIndianRupees(exception.amount),
     note: exception.note ?? bodyLine(exception.body),
-  }))
-  return table(columns, rows, none)
+  })
+  return table(columns, exceptions, { ...views, cells })
 }
 
 /** The first 60 characters of an unreadable body; `--json` has all that is stored. */

@@ -7,16 +7,16 @@ import {
 } from '../../books/reconciliation/payment-history.ts'
 import { stepsOf } from '../../books/reconciliation/payment-steps.ts'
 import { isOrderId } from '../../gateway/payments/intent.ts'
-import { createExceptions, type PaymentException } from '../../gateway/payments/read-exceptions.ts'
+import { createExceptions } from '../../gateway/payments/read-exceptions.ts'
 import { toRefundData } from '../../gateway/refunds/refund.ts'
 import type { Database } from '../../platform/db/pool.ts'
 import { errorText, identifier, pastedUtr, text } from '../../platform/fields.ts'
-import { shopAmountText, toIndianText, toJsonNumber } from '../../platform/money.ts'
+import { shopAmountText } from '../../platform/money.ts'
 import { dayText, nextDay, startOfDay } from '../../platform/time.ts'
 import { command } from './command.ts'
+import { type Data, document, Money, type RecordData, record, table } from './data.ts'
 import { CommandError } from './errors.ts'
 import { exceptionTable } from './exceptions.ts'
-import { forPeople, inRupees, record, table } from './output.ts'
 
 const ORDER_ID_RULE = 'must be our orderId, of 32 hex digits'
 export const ourOrderId = z.string(errorText(ORDER_ID_RULE)).refine(isOrderId, ORDER_ID_RULE)
@@ -50,15 +50,22 @@ export const findPaymentCommands = [
         const history = await histories.find(orderId)
         if (history && (input.mid ?? history.mid) === history.mid) found.push(history)
       }
-      const others = {
-        exceptions: 'utr' in sought || 'amount' in sought ? await createExceptions(db).ofNoOrder(sought) : [],
-        // Settlements of all merchants, even with --mid: the payment may have been settled to another merchant.
-        settlements: 'utr' in sought ? await histories.settlementsOf([sought.utr]) : [],
+      const exceptions = 'utr' in sought || 'amount' in sought ? await createExceptions(db).ofNoOrder(sought) : []
+      // Settlements of all merchants, even with --mid: the payment may have been settled to another merchant.
+      const settlements = 'utr' in sought ? await histories.settlementsOf([sought.utr]) : []
+      const lists = {
+        payments: paymentTable(found, now),
+        exceptions: exceptionTable(exceptions, { title: 'told of with an order that we do not know:' }),
+        settlements: settlementTable(settlements),
       }
-      const json = { exceptions: others.exceptions.map(inRupees), settlements: others.settlements.map(inRupees) }
+      const [only, another] = found
       return {
-        json: { payments: found.map((history) => toJson(history, now)), more, ...json },
-        text: describeFound(found, others, now),
+        data: document(
+          { ...lists, more },
+          only && !another ? describe(only, now) : lists.payments,
+          lists.exceptions,
+          ...settlementParts(found, settlements),
+        ),
         ...(more && { warnings: [`only the newest ${found.length} are shown: give --mid, or ask for less`] }),
       }
     },
@@ -69,7 +76,7 @@ export const findPaymentCommands = [
     schema: z.object({ orderId: ourOrderId }),
     async run({ orderId }, { db, now }) {
       const found = await findOrder(db, orderId)
-      return { json: toJson(found, now), text: describe(found, now) }
+      return describe(found, now)
     },
   }),
 ]
@@ -88,52 +95,46 @@ function toSought({ utr, orderId, merchantOrderId, amount, on }: z.output<typeof
   return { amount: amount as number, from, until: nextDay(from) }
 }
 
-const toJson = (history: PaymentHistory, now: Date) => ({
-  ...history,
-  amount: toJsonNumber(history.amount),
-  exceptions: history.exceptions.map(inRupees),
-  settlements: history.settlements.map(inRupees),
-  refunds: history.refunds.map(toRefundData),
-  steps: stepsOf(history, now),
-})
+const paymentTable = (found: PaymentHistory[], now: Date) =>
+  table('createdAt, mid, orderId, merchantOrderId, amount, status, acquirer, utr', found, {
+    empty: 'no payment found',
+    cells: (history: PaymentHistory) => ({ ...history, amount: new Money(history.amount, true) }),
+    json: (history) => toJson(history, now),
+  })
 
-/**
- * One payment with all its steps, or a table of several payments. Exceptions without an order follow, then settlements
- * of the UTR that are not among the steps.
- */
-function describeFound(
-  found: PaymentHistory[],
-  { exceptions, settlements }: { exceptions: PaymentException[]; settlements: SettledPayment[] },
-  now: Date,
-): string {
-  const [only, ...more] = found
-  const columns = 'createdAt, mid, orderId, merchantOrderId, amount, status, acquirer, utr'
-  const rows = found.map((history) => ({ ...history, amount: toIndianText(history.amount) }))
-  const payments = only && more.length === 0 ? describe(only, now) : table(columns, rows, 'no payment found')
-  const parts = [payments]
-  if (exceptions.length > 0) parts.push('told of with an order that we do not know:', exceptionTable(exceptions, ''))
+const settlementTable = (settlements: SettledPayment[], title?: string) =>
+  table('initiatedAt, mid, utr, paymentUtr, ₹amount, ₹fee, ₹tax, status', settlements, { title })
+
+/** Settlements of the UTR that are not among the steps of the one payment. */
+function settlementParts(found: PaymentHistory[], settlements: SettledPayment[]): Data[] {
   const steps = found.length === 1 ? found.flatMap((history) => history.settlements) : []
   const others = settlements.filter(({ mid, utr }) => !steps.some((step) => step.mid === mid && step.utr === utr))
   const isOfFound = ({ mid }: SettledPayment) => found.length === 0 || found.some((history) => history.mid === mid)
-  for (const [heading, ofHeading] of [
-    ['settled:', others.filter(isOfFound)],
-    ['settled to another merchant:', others.filter((settlement) => !isOfFound(settlement))],
-  ] as const) {
-    const rows = ofHeading.map((one) => forPeople(inRupees(one)))
-    if (rows.length > 0) parts.push(heading, table(SETTLEMENT_COLUMNS, rows, ''))
-  }
-  return parts.join('\n\n')
+  return [
+    settlementTable(others.filter(isOfFound), 'settled:'),
+    settlementTable(
+      others.filter((settlement) => !isOfFound(settlement)),
+      'settled to another merchant:',
+    ),
+  ]
 }
+
+const toJson = (history: PaymentHistory, now: Date) => ({
+  ...history,
+  amount: new Money(history.amount, true),
+  exceptions: exceptionTable(history.exceptions),
+  settlements: settlementTable(history.settlements),
+  refunds: history.refunds.map(toRefundData),
+  steps: table('at, by, what', stepsOf(history, now)),
+})
 
 const REFERENCE_UNKNOWN = 'utr is the acquirer’s payment id; bank reference not known yet'
 
-const SETTLEMENT_COLUMNS = 'initiatedAt, mid, utr, paymentUtr, amount, fee, tax, status'
-
-function describe(history: PaymentHistory, now: Date): string {
-  const { changes: _, exceptions: __, webhooks: ___, ...rest } = history
-  const { settlements: ____, refunds: _____, ...intent } = rest
+/** The payment, and step by step what happened to it. */
+function describe(history: PaymentHistory, now: Date): RecordData {
+  const { changes: _, exceptions: __, webhooks: ___, settlements: ____, refunds: _____, ...intent } = history
   const isOnlyId = intent.utr !== null && intent.bankReference === null
   const bankReference = isOnlyId ? REFERENCE_UNKNOWN : intent.bankReference
-  const fields = record({ ...intent, bankReference, amount: toIndianText(intent.amount) })
-  return [fields, '', table('at, by, what', stepsOf(history, now), '')].join('\n')
+  const json = toJson(history, now)
+  return document(json, record({ ...intent, bankReference, amount: json.amount }), json.steps)
 }

@@ -5,8 +5,8 @@ import { FOREIGN_KEY_VIOLATION, hasState } from '../../platform/db/outage.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
 import { identifier, matching, text } from '../../platform/fields.ts'
 import { atomicCommand, command } from './command.ts'
+import { record, table } from './data.ts'
 import { CommandError } from './errors.ts'
-import { listed, record, shown } from './output.ts'
 
 const OneKey = z.object({
   /** Only text in the form of a public key, so that a secret key pasted by mistake does not get into the audit. */
@@ -34,20 +34,18 @@ export const keyCommands = [
       }
       const { mid, pid, mayRefund } = found
       const owner = mid === null ? { pid: pid as string } : { mid }
-      const output = await addKey(client, { owner, label: label ?? found.label, mayRefund, now })
-      return { ...output, text: `${output.text}\nThe old key counts until: ops keys revoke --public-key ${old}` }
+      const revoking = `The old key counts until: ops keys revoke --public-key ${old}`
+      return addKey(client, { owner, label: label ?? found.label, mayRefund, now }, revoking)
     },
   }),
 
   command('keys list', 'List keys, and the day on which each was last used', {
     usage: '[--mid M1 | --pid P1]',
     schema: Owner.refine(({ mid, pid }) => mid === undefined || pid === undefined, 'give --mid or --pid, not both'),
-    run: async (owner, { db }) =>
-      listed(
-        'publicKey, mid, pid, label, mayRefund, createdAt, lastUsedOn, revokedAt',
-        await createAccessKeys(db).list(owner),
-        'no keys',
-      ),
+    async run(owner, { db }) {
+      const columns = 'publicKey, mid, pid, label, mayRefund, createdAt, lastUsedOn, revokedAt'
+      return table(columns, await createAccessKeys(db).list(owner), 'no keys')
+    },
   }),
 
   atomicCommand('keys revoke', 'End a key for good', {
@@ -56,12 +54,12 @@ export const keyCommands = [
     async run({ publicKey }, { client, now }) {
       const revoked = await createAccessKeys(client).revoke(publicKey, now)
       if (revoked === undefined) throw new CommandError('that public key is unknown')
-      return shown(revoked)
+      return record(revoked)
     },
   }),
 ]
 
-async function addKey(client: Queryable, key: Omit<NewAccessKey, 'publicKey' | 'secretHash'>) {
+async function addKey(client: Queryable, key: Omit<NewAccessKey, 'publicKey' | 'secretHash'>, ...advice: string[]) {
   const { publicKey, secretKey } = mintKeyPair()
   const added = await createAccessKeys(client)
     .add({ publicKey, secretHash: hashSecret(secretKey), ...key })
@@ -70,11 +68,7 @@ async function addKey(client: Queryable, key: Omit<NewAccessKey, 'publicKey' | '
       throw new CommandError(`${Object.entries(key.owner).flat().join(' ')} is unknown`)
     })
   const { mid, pid, label, mayRefund, createdAt } = added
-  const rest = { label, mayRefund, createdAt }
-  const fields = record({ publicKey, secretKey, ...key.owner, ...rest })
-  return {
-    json: { publicKey, secretKey, mid, pid, ...rest },
-    text: `${fields}\nKeep the secret key now: it is shown this once, and only its hash is stored.`,
-    made: { publicKey },
-  }
+  const fields = { publicKey, secretKey, mid, pid, label, mayRefund, createdAt }
+  const notes = ['Keep the secret key now: it is shown this once, and only its hash is stored.', ...advice]
+  return { data: record(fields, notes.join('\n')), made: { publicKey } }
 }

@@ -18,8 +18,9 @@ import { LIMITS } from '../../limits.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
 import { toIndianDigits } from '../../platform/money.ts'
 import { atomicCommand, command } from './command.ts'
+import { document, type RecordData, record, table } from './data.ts'
 import { CommandError, UsageError } from './errors.ts'
-import { type Output, record, table } from './output.ts'
+import type { Output } from './output.ts'
 
 const OPTIONAL = `[--dynamic-qr link|image] [--acquirer ${ACQUIRER_NAMES.join('|')}[:ACCOUNT][/MERCHANTID][,NEXT]] [--account acme|default] [--acquirer-merchant-id ID] [--input strict|shop] [--expiry-minutes N|default] [--return-call on|off] [--payee VPA|PREFIX*@HANDLE|default]... [--max-amount N|default] [--fee PERCENT[,NEXT] --tax PERCENT[,NEXT] | --fee none]`
 
@@ -44,13 +45,10 @@ export const merchantCommands = [
       const merchants = (await createMerchants(db).list()).map((merchant) => withMore(merchant, more))
       const columns =
         'mid, name, vpa, payees, mcc, dynamicQr, acquirer, nextAcquirer, input, expiryMinutes, maxAmount, fees, returnCall, createdAt, disabledAt, warnings'
-      const rows = merchants.map((merchant) => ({
-        ...merchant,
-        maxAmount: toIndianDigits(merchant.maxAmount),
-        fees: spellFees(merchant.fees),
-        warnings: merchant.warnings.join(', '),
-      }))
-      return { json: merchants, text: table(columns, rows, 'no merchants') }
+      return table(columns, merchants, {
+        empty: 'no merchants',
+        cells: (one) => ({ ...cellsOf(one), warnings: one.warnings.join(', ') }),
+      })
     },
   }),
 
@@ -162,17 +160,22 @@ function withMore(merchant: Merchant, { returnCalls, fees }: Awaited<ReturnType<
   }
 }
 
-async function show(merchant: Merchant, db: Queryable): Promise<Output> {
+async function show(merchant: Merchant, db: Queryable): Promise<RecordData> {
   const shown = withMore(merchant, await readMore(db))
-  const { warnings: _, fees, ...fields } = shown
-  const text = record({ ...fields, maxAmount: toIndianDigits(fields.maxAmount), fees: spellFees(fees) })
-  return { json: shown, text }
+  const { warnings: _, ...fields } = cellsOf(shown)
+  return document(shown, record(fields))
 }
+
+const cellsOf = (merchant: ReturnType<typeof withMore>) => ({
+  ...merchant,
+  maxAmount: toIndianDigits(merchant.maxAmount),
+  fees: spellFees(merchant.fees),
+})
 
 /** The merchant with a warning for each wrong setting. A warning names the command that corrects the setting. */
 async function showWithAdvice(merchant: Merchant, db: Queryable): Promise<Output> {
   const warnings = merchantWarnings(merchant).map((warning) => ADVICE[warning](merchant))
-  return { ...(await show(merchant, db)), warnings }
+  return { data: await show(merchant, db), warnings }
 }
 
 const ADVICE: Record<MerchantWarning, (merchant: Merchant) => string> = {

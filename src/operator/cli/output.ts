@@ -3,24 +3,113 @@ import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { counted, groupRupees, toDecimalText } from '../../platform/money.ts'
 import { toIstTime } from '../../platform/time.ts'
+import { type Data, RecordData, TableData } from './data.ts'
 import { CommandError } from './errors.ts'
-
-type CellValue = string | number | boolean | Date | null | readonly string[]
+import { escapeJson, neutralize, toOneLine } from './harmless.ts'
+import { writeCsv } from './write-csv.ts'
+import { writeJson } from './write-json.ts'
+import { writeText } from './write-text.ts'
 
 /**
- * Result of a command: a JSON document for `--json`, and the same as text. A result too long for memory comes in
- * `chunks`, already as JSON or text. `warnings` go to stderr, a line each, unless `--json` is given: the document has
- * its own. `made` is what the audit stores of the result, such as a new identifier.
+ * The result of a command; `screens` replace one another on the terminal. `warnings` go to stderr, a line each, except
+ * with `--json`: the document has its own. `made` is what the audit stores of the result, such as a new identifier.
  */
-export type Output = (
+export type Output = ({ data: Data; screens?: never } | { data?: never; screens: AsyncIterable<Data> } | OldOutput) & {
+  warnings?: readonly string[]
+  made?: Readonly<Record<string, unknown>>
+}
+
+type OldOutput = { data?: never; screens?: never; forSpreadsheets?: boolean | undefined } & (
   | { json: unknown; text: string; chunks?: never }
   | { chunks: AsyncIterable<string>; json?: never; text?: never }
-  /** `forSpreadsheets` marks CSV as UTF-8: without the mark Excel reads another encoding. */
-) & { forSpreadsheets?: boolean | undefined; warnings?: readonly string[]; made?: Readonly<Record<string, unknown>> }
+)
+
+/** What a command returns: an output, or its data alone. */
+export type Result = Output | TableData | RecordData
+
+export const toOutput = (result: Result): Output =>
+  result instanceof TableData || result instanceof RecordData ? { data: result } : result
+
+/** How a result is written. `csv` is for programs, `excel` is CSV for spreadsheets. */
+export type OutputFormat = 'text' | 'json' | 'csv' | 'excel'
 
 export type Terminal = { stdin: Readable & { isTTY?: boolean }; stdout: Screen; stderr: Screen }
 
 type Screen = NodeJS.WritableStream & { isTTY?: boolean }
+
+/** Writes a command's result to stdout and its warnings to stderr. */
+export async function print(terminal: Terminal, output: Output, format: OutputFormat): Promise<void> {
+  const { stdout } = terminal
+  for await (const data of output.screens ?? [output.data]) {
+    if (format === 'excel' || ('forSpreadsheets' in output && output.forSpreadsheets)) stdout.write('\ufeff')
+    const chunks = data === undefined ? oldChunks(output as OldOutput, format) : write(data, format)
+    await pipeline(chunks, harmless, stdout, { end: false }).catch(unlessReaderLeft)
+  }
+  if (format !== 'json') for (const warning of output.warnings ?? []) printNote(terminal, `warning: ${warning}`)
+
+  async function* harmless(parts: AsyncIterable<string>): AsyncGenerator<string> {
+    for await (const part of parts) yield format === 'json' ? escapeJson(part) : neutralize(part)
+  }
+}
+
+async function* oldChunks({ json, text, chunks }: OldOutput, format: OutputFormat): AsyncGenerator<string> {
+  if (chunks) yield* chunks
+  else yield `${format === 'json' ? JSON.stringify(json) : text}\n`
+}
+
+function write(data: Data, format: OutputFormat): AsyncIterable<string> {
+  if (format === 'json') return writeJson(data)
+  return format === 'text' ? writeText(data) : writeCsv(data, format === 'excel')
+}
+
+export function say(stream: NodeJS.WritableStream, text: string): void {
+  stream.write(`${neutralize(text)}\n`)
+}
+
+/** Writes a message to stderr: on a terminal with a line for each of `details`, otherwise all in one line. */
+export function printNote({ stderr }: Terminal, message: string, details: readonly string[] = []): void {
+  say(stderr, `ops: ${[message, ...details].map(toOneLine).join(stderr.isTTY ? '\n  ' : '; ')}`)
+}
+
+/** Throws unless the operator confirms on the terminal that the command may `change`, such as `erase 2 payments`. */
+export async function requireConfirmation({ stdin, stderr }: Terminal, change: string): Promise<void> {
+  if (!stdin.isTTY) throw new CommandError(`would ${change}: add --yes, since there is no terminal to ask on`)
+  stderr.write(`${toOneLine(change)}? (y/N) `)
+  for await (const answer of createInterface({ input: stdin })) {
+    if (/^\s*y(es)?\s*$/i.test(answer)) return
+    break
+  }
+  throw new CommandError('nothing was changed')
+}
+
+/** Ignores the error after a pipe's reader, such as `head`, has left before the end of a long result. */
+function unlessReaderLeft(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE' && error.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
+}
+
+export function clearScreen({ stdout }: Terminal): void {
+  if (stdout.isTTY) stdout.write('\u001b[H\u001b[2J')
+}
+
+/** Returns a function that shows a count, as `counted` writes it; undefined if stderr is not a terminal. */
+export type ShowProgress = (unit: string, many?: string) => ((count: number) => void) | undefined
+
+/** Shows the progress of `work` in one line on a terminal's stderr, and removes the line at the end. */
+export async function withProgress<T>({ stderr }: Terminal, work: (progress: ShowProgress) => Promise<T>): Promise<T> {
+  if (!stderr.isTTY) return work(() => undefined)
+  try {
+    return await work((unit, many) => (count) => stderr.write(`${CLEAR_LINE}${counted(count, unit, many)}`))
+  } finally {
+    stderr.write(CLEAR_LINE)
+  }
+}
+
+const CLEAR_LINE = '\r\u001b[K'
+
+// Until the commands of the books return data.
+export { toOneLine } from './harmless.ts'
+
+type CellValue = string | number | boolean | Date | null | readonly string[]
 
 /** The union of the names in a list: `'mid' | 'name'` for `'mid, name'`. */
 type Names<S extends string> = S extends `${infer Name}, ${infer Rest}` ? Name | Names<Rest> : S
@@ -87,68 +176,6 @@ export function listed<C extends string, R extends Record<Names<C>, CellValue>>(
   return { json: rows, text: table(columns, rows, none) }
 }
 
-/** Writes a command's result to stdout and its warnings to stderr. */
-export async function print(
-  terminal: Terminal,
-  { json, text, chunks, forSpreadsheets = false, warnings = [] }: Output,
-  asJson: boolean,
-): Promise<void> {
-  const { stdout } = terminal
-  if (forSpreadsheets) stdout.write('\ufeff')
-  const toHarmless = asJson ? escapeJson : neutralize
-  if (chunks) await pipeline(chunks, harmless, stdout, { end: false }).catch(unlessReaderLeft)
-  else stdout.write(`${toHarmless(asJson ? JSON.stringify(json) : text)}\n`)
-  if (!asJson) for (const warning of warnings) printNote(terminal, `warning: ${warning}`)
-
-  async function* harmless(parts: AsyncIterable<string>): AsyncGenerator<string> {
-    for await (const part of parts) yield toHarmless(part)
-  }
-}
-
-export function say(stream: NodeJS.WritableStream, text: string): void {
-  stream.write(`${neutralize(text)}\n`)
-}
-
-/** Writes a message to stderr: on a terminal with a line for each of `details`, otherwise all in one line. */
-export function printNote({ stderr }: Terminal, message: string, details: readonly string[] = []): void {
-  say(stderr, `ops: ${[message, ...details].map(toOneLine).join(stderr.isTTY ? '\n  ' : '; ')}`)
-}
-
-/** Throws unless the operator confirms on the terminal that the command may `change`, such as `erase 2 payments`. */
-export async function requireConfirmation({ stdin, stderr }: Terminal, change: string): Promise<void> {
-  if (!stdin.isTTY) throw new CommandError(`would ${change}: add --yes, since there is no terminal to ask on`)
-  stderr.write(`${toOneLine(change)}? (y/N) `)
-  for await (const answer of createInterface({ input: stdin })) {
-    if (/^\s*y(es)?\s*$/i.test(answer)) return
-    break
-  }
-  throw new CommandError('nothing was changed')
-}
-
-/** Ignores the error after a pipe's reader, such as `head`, has left before the end of a long result. */
-function unlessReaderLeft(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EPIPE' && error.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
-}
-
-export function clearScreen({ stdout }: Terminal): void {
-  if (stdout.isTTY) stdout.write('\u001b[H\u001b[2J')
-}
-
-/** Returns a function that shows a count, as `counted` writes it; undefined if stderr is not a terminal. */
-export type ShowProgress = (unit: string, many?: string) => ((count: number) => void) | undefined
-
-/** Shows the progress of `work` in one line on a terminal's stderr, and removes the line at the end. */
-export async function withProgress<T>({ stderr }: Terminal, work: (progress: ShowProgress) => Promise<T>): Promise<T> {
-  if (!stderr.isTTY) return work(() => undefined)
-  try {
-    return await work((unit, many) => (count) => stderr.write(`${CLEAR_LINE}${counted(count, unit, many)}`))
-  } finally {
-    stderr.write(CLEAR_LINE)
-  }
-}
-
-const CLEAR_LINE = '\r\u001b[K'
-
 /** A record with one field on each line. */
 export function record(fields: Readonly<Record<string, CellValue>>): string {
   return alignColumns(Object.entries(fields).map(([name, value]) => [name, show(value)]))
@@ -161,24 +188,6 @@ function show(cell: CellValue): string {
   if (cell instanceof Date) return toIstTime(cell)
   if (typeof cell === 'object') return cell.length === 0 ? '-' : toOneLine(cell.join(' '))
   return toOneLine(String(cell))
-}
-
-/**
- * Characters by which foreign text could control a terminal or hide itself: control and format characters, lone
- * surrogates, line and paragraph separators. Line breaks are exempt, and the joiners, which Indian names need.
- */
-const OBEYED = /(?![\n\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
-
-const neutralize = (text: string) => text.replace(OBEYED, '\ufffd')
-
-/** Escapes OBEYED characters. The JSON keeps its value, because they occur only inside its strings. */
-const escapeJson = (json: string) => json.replace(OBEYED, (character) => character.split('').map(toEscape).join(''))
-
-const toEscape = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
-
-/** Foreign text that is safe in one line of a terminal. */
-export function toOneLine(text: string): string {
-  return neutralize(text).replaceAll('\n', '\ufffd')
 }
 
 const widthsOf = (lines: readonly (readonly string[])[]): number[] =>

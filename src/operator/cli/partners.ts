@@ -1,8 +1,8 @@
 import { createPartners } from '../../gateway/tenants/partners.ts'
 import { NewPartner, OneLink } from '../../gateway/tenants/schema.ts'
 import { atomicCommand, command } from './command.ts'
+import { document, record, table } from './data.ts'
 import { CommandError } from './errors.ts'
-import { listed, shown } from './output.ts'
 
 export const partnerCommands = [
   atomicCommand('partners add', 'Add a partner, who reads settlements', {
@@ -11,12 +11,14 @@ export const partnerCommands = [
     async run(partner, { client, now }) {
       const added = await createPartners(client).add(partner, now)
       if (added === undefined) throw new CommandError(`pid ${partner.pid} is taken`)
-      return shown(added)
+      return record(added)
     },
   }),
 
   command('partners list', 'List partners and the merchants of each', {
-    run: async (_, { db }) => listed('pid, name, createdAt, mids', await createPartners(db).list(), 'no partners'),
+    async run(_, { db }) {
+      return table('pid, name, createdAt, mids', await createPartners(db).list(), 'no partners')
+    },
   }),
 
   ...(['link', 'unlink'] as const).map((verb) =>
@@ -29,7 +31,7 @@ export const partnerCommands = [
         if (outcome === 'unknown mid') throw new CommandError(`mid ${mid} is unknown`)
         const linked = verb === 'link'
         const state = `${outcome === 'unchanged' ? 'already' : 'now'} ${linked ? 'linked to' : 'not linked to'}`
-        return { json: { pid, mid, linked }, text: `${pid} is ${state} ${mid}` }
+        return document({ pid, mid, linked }, `${pid} is ${state} ${mid}`)
       },
     }),
   ),

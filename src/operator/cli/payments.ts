@@ -25,6 +25,7 @@ import { momentText, toIstTime } from '../../platform/time.ts'
 import { countsText } from '../texts.ts'
 import { reachAccounts } from './acquirer-calls.ts'
 import { changingCommand, withhold } from './command.ts'
+import { document } from './data.ts'
 import { CommandError, UsageError } from './errors.ts'
 import { FILE, readFile } from './file.ts'
 import { findOrder, ourOrderId } from './find-payments.ts'
@@ -72,19 +73,16 @@ export const paymentCommands = [
       if ('exception' in recorded) {
         const { exception } = recorded
         if (exception === 'double payment' && double) {
-          return {
-            json: { orderId, status: 'SUCCESS', changed: false, exception },
-            text: `${orderId} is paid twice: kept as a double payment, to be refunded`,
-          }
+          const message = `${orderId} is paid twice: kept as a double payment, to be refunded`
+          return document({ orderId, status: 'SUCCESS', changed: false, exception }, message)
         }
         throw new CommandError(`${REFUSED[exception]}${saves(exception) ? '; kept, see ops payments exceptions' : ''}`)
       }
       const { changed, late } = recorded
       const isPaid = changed ? `${orderId} is paid` : `${orderId} was paid already`
-      return {
-        json: { orderId, status: 'SUCCESS', changed, ...(late && { exception: 'late payment' }) },
-        text: late ? `${isPaid}; its shop had already been told that it is not: kept as a late payment` : isPaid,
-      }
+      const message = late ? `${isPaid}; its shop had already been told that it is not: kept as a late payment` : isPaid
+      const fields = { orderId, status: 'SUCCESS', changed, ...(late && { exception: 'late payment' }) }
+      return document(fields, message)
     },
   }),
 
@@ -111,10 +109,8 @@ export const paymentCommands = [
         await enquiries.repeat(enquiry, { isAsked: false, isUnreadable: false, most }, now)
         throw new CommandError(error.message)
       })
-      return {
-        json: { orderId, enquiries: enquiry.statusChecks, ...(recorded ?? { changed: false, late: false }) },
-        text: `${describeRecorded(recorded)} (${count})`,
-      }
+      const fields = { orderId, enquiries: enquiry.statusChecks, ...(recorded ?? { changed: false, late: false }) }
+      return document(fields, `${describeRecorded(recorded)} (${count})`)
     },
   }),
 
@@ -140,8 +136,8 @@ export const paymentCommands = [
         }),
       )
       const { recorded, unchanged, exceptions } = result
-      const text = `${recorded} recorded, ${unchanged} unchanged, exceptions: ${countsText(exceptions)}`
-      return { json: { ...result, warnings }, text, made: result, warnings }
+      const message = `${recorded} recorded, ${unchanged} unchanged, exceptions: ${countsText(exceptions)}`
+      return { data: document({ ...result, warnings }, message), made: result, warnings }
     },
   }),
 
@@ -173,18 +169,16 @@ export const paymentCommands = [
         countCustomers(db, customers, progress('found', 'found')),
       )
       const change = `erase the customer data of ${counted(found, 'intent')}`
-      if (dryRun) return { json: { wouldForget: found, warnings }, text: `would ${change}`, warnings }
+      if (dryRun) return { data: document({ wouldForget: found, warnings }, `would ${change}`), warnings }
       if (!asJson)
         for (const note of [...warnings.map((one) => `warning: ${one}`), `${change} …`]) printNote(terminal, note)
       if (found > 0 && !isKeptLongEnough && !yes) await requireConfirmation(terminal, change)
       const forgotten = await withProgress(terminal, (progress) =>
         forgetCustomers(db, customers, progress('forgotten', 'forgotten')),
       )
-      return {
-        json: { forgotten, warnings },
-        text: `the ${forgotten === 1 ? 'customer' : 'customers'} of ${counted(forgotten, 'intent')} ${forgotten === 1 ? 'is' : 'are'} forgotten`,
-        made: { forgotten },
-      }
+      const [customer, are] = forgotten === 1 ? ['customer', 'is'] : ['customers', 'are']
+      const message = `the ${customer} of ${counted(forgotten, 'intent')} ${are} forgotten`
+      return { data: document({ forgotten, warnings }, message), made: { forgotten } }
     },
   }),
 ]

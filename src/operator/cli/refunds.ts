@@ -10,10 +10,11 @@ import { identifier, matching, pastedUtr, text } from '../../platform/fields.ts'
 import { shopRefund, toIndianText } from '../../platform/money.ts'
 import { toIstTime } from '../../platform/time.ts'
 import { type ChangingContext, changingCommand, command, withhold } from './command.ts'
+import { document, Money, type RecordData, record, table } from './data.ts'
 import { CommandError } from './errors.ts'
 import { exceptionId } from './exceptions.ts'
 import { findOrder, ourOrderId } from './find-payments.ts'
-import { type Output, record, table } from './output.ts'
+import type { Result } from './output.ts'
 
 const Which = z.object({
   refund: matching(/^[0-9a-f]{32}$/, 'must be our refundId, of 32 hex digits'),
@@ -24,15 +25,14 @@ export const refundCommands = [
     usage: '[--open] [--mid M1] [--acquirer setu|setu:acme]',
     schema: z.object({ open: z.boolean().default(false), mid: identifier.optional(), acquirer: text(100).optional() }),
     async run(filter, { db }) {
-      const refunds = await listRefunds(db, filter)
-      const rows = refunds.map((refund) => ({
-        ...refund,
-        refundId: refund.ourRefundId,
-        madeAt: refund.createdAt,
-        amount: toIndianText(refund.amount),
-      }))
       const columns = 'refundId, madeAt, mid, orderId, acquirer, amount, status, reference, endedAt, reason'
-      return { json: refunds.map(toRefundData), text: table(columns, rows, 'no refunds') }
+      const cells = ({ ourRefundId, createdAt, amount, ...refund }: Refund) => ({
+        ...refund,
+        refundId: ourRefundId,
+        madeAt: createdAt,
+        amount: new Money(amount, true),
+      })
+      return table(columns, await listRefunds(db, filter), { empty: 'no refunds', cells, json: toRefundData })
     },
   }),
 
@@ -70,9 +70,9 @@ export const refundCommands = [
         refund.acquirer === 'direct'
           ? `send it at the bank, then: ops refunds done --refund ${refund.ourRefundId} --reference RRN`
           : `the service asks ${refund.acquirer} for it`
+      const message = `refund ${refund.ourRefundId} of ${toIndianText(refund.amount)} is made: ${next}`
       return {
-        json: toRefundData(refund),
-        text: `refund ${refund.ourRefundId} of ${toIndianText(refund.amount)} is made: ${next}`,
+        data: document(toRefundData(refund), message),
         made: { refundId: refund.ourRefundId, mid: refund.mid },
       }
     },
@@ -87,7 +87,7 @@ export const refundCommands = [
       if (!(await retryRefund(db, refund, now))) {
         throw new CommandError(`${id} is not unsure: only such a refund may be sent again`)
       }
-      return { json: toRefundData(refund), text: `${id} is sent again` }
+      return document(toRefundData(refund), `${id} is sent again`)
     },
   }),
 
@@ -112,7 +112,7 @@ async function findRefund(db: Database, id: string): Promise<Refund> {
   return refund
 }
 
-async function endByPerson(id: string, update: RefundUpdate, { db, now, person }: ChangingContext): Promise<Output> {
+async function endByPerson(id: string, update: RefundUpdate, { db, now, person }: ChangingContext): Promise<Result> {
   const before = await findRefund(db, id)
   refuseEnded(before)
   if (!(await isLeftToPerson(db, before))) {
@@ -125,7 +125,7 @@ async function endByPerson(id: string, update: RefundUpdate, { db, now, person }
   // An unchanged refund was ended meanwhile by another person or by the acquirer.
   if (!ended?.changed) refuseEnded(refund)
   return {
-    ...shownRefund(refund),
+    data: shownRefund(refund),
     ...(ended?.exception && { warnings: [`exception: ${ended.exception}, see ops payments exceptions --open`] }),
   }
 }
@@ -157,8 +157,8 @@ const REFUSED: Record<Extract<RefundResult, { refused: string }>['refused'], str
   'too many': 'the payment has a hundred refunds, which is all that it may have',
 }
 
-function shownRefund(refund: Refund): Output {
+function shownRefund(refund: Refund): RecordData {
   const { requested: _, dueAt: __, refundId, ourRefundId, ...rest } = refund
-  const fields = { refundId: ourRefundId, refund_id: refundId, ...rest, amount: toIndianText(refund.amount) }
-  return { json: toRefundData(refund), text: record(fields) }
+  const fields = { refundId: ourRefundId, refund_id: refundId, ...rest, amount: new Money(refund.amount, true) }
+  return document(toRefundData(refund), record(fields))
 }

@@ -19,7 +19,7 @@ import { findPaymentCommands } from './find-payments.ts'
 import { keyCommands } from './keys.ts'
 import { layoutCommands, statementLayoutCommands } from './layouts.ts'
 import { merchantCommands } from './merchants.ts'
-import { print, printNote, say, type Terminal } from './output.ts'
+import { print, printNote, say, type Terminal, toOutput } from './output.ts'
 import { partnerCommands } from './partners.ts'
 import { paymentCommands } from './payments.ts'
 import { reconcileCommands } from './reconcile.ts'
@@ -93,7 +93,7 @@ export async function main(
   }
 }
 
-async function withDatabase({ asJson, by, run }: PreparedCommand, terminal: Parameters<typeof main>[1]): Promise<void> {
+async function withDatabase({ form, by, run }: PreparedCommand, terminal: Parameters<typeof main>[1]): Promise<void> {
   const config = readDatabaseConfig(terminal.env)
   const url = config.databaseMigrateUrl
   printNote(terminal, `works on ${nameDatabase(url)}`)
@@ -106,7 +106,8 @@ async function withDatabase({ asJson, by, run }: PreparedCommand, terminal: Para
   try {
     const person = by ?? config.operator ?? loginName()
     const { sleep = setTimeout } = terminal
-    await print(terminal, await run({ config, db, now: new Date(), sleep, person, asJson, terminal }), asJson)
+    const context = { config, db, now: new Date(), sleep, person, asJson: form === 'json', terminal }
+    await print(terminal, toOutput(await run(context)), form)
   } finally {
     await db.end()
   }

@@ -33,7 +33,8 @@ import {
   webhookText,
 } from '../texts.ts'
 import { command } from './command.ts'
-import { clearScreen, inRupees, printNote, type Terminal, table, toOneLine } from './output.ts'
+import { type Data, document, Money, record, rupees, table } from './data.ts'
+import { clearScreen, printNote, type Terminal } from './output.ts'
 
 const REFRESH_MS = 5_000
 const HOURS = 24
@@ -44,7 +45,7 @@ export const todayCommands = [
   command('today', 'Show the day so far, and what needs a person', {
     usage: '[--by-merchant] [--watch]',
     schema: z.object({ byMerchant: z.boolean().default(false), watch: z.boolean().default(false) }),
-    async run({ byMerchant, watch }, { config, db, now, asJson, terminal }) {
+    async run({ byMerchant, watch }, { config, db, now, terminal }) {
       const { operatorDatabase, operatorPage } = LIMITS
       const readBooks = cached(async () => {
         const at = watch ? new Date() : now
@@ -55,31 +56,22 @@ export const todayCommands = [
         const today = { ...(await readToday(db, moment)), ...(await readBooks()) }
         const accounts = openAccounts(db, config, LIMITS.lookUps)
         const warnings = await accounts.refundWarnings(await acquirersOfOpenRefunds(db))
-        return {
-          json: { ...toJson(today, byMerchant), warnings },
-          text: [toText(today, byMerchant), ...warnings].join('\n'),
-        }
+        return document({ ...toJson(today, byMerchant), warnings }, ...toParts(today, byMerchant), warnings.join('\n'))
       }
-      if (!watch) return show(now)
-      return {
-        chunks: again(terminal, async (moment) => {
-          const { json, text } = await show(moment)
-          return asJson ? JSON.stringify(json) : text
-        }),
-      }
+      return watch ? { screens: again(terminal, show) } : { data: await show(now) }
     },
   }),
 ]
 
 /** Yields the result of `look` every REFRESH_MS until Ctrl-C. An outage of the database does not end the loop. */
-async function* again(terminal: Terminal, look: (now: Date) => Promise<string>): AsyncGenerator<string> {
+async function* again(terminal: Terminal, look: (now: Date) => Promise<Data>): AsyncGenerator<Data> {
   const stopped = new AbortController()
   process.once('SIGINT', () => stopped.abort())
   while (!stopped.signal.aborted) {
     try {
       const screen = await look(new Date())
       clearScreen(terminal)
-      yield `${screen}\n`
+      yield screen
     } catch (error) {
       if (!isOutage(error)) throw error
       const cause = (error as Error).message
@@ -131,14 +123,14 @@ function toJson({ now, all, hours, merchants, overview, balance, arrivals }: Tod
     hours: hours.flatMap((counts, hour) => (counts.orders > 0 ? [{ hour, ...countsToJson(counts) }] : [])),
     ...(byMerchant && { merchants: merchants.map(countsToJson) }),
     refunds: { ...refunds, amount: toJsonNumber(refunds.amount), oldest: refunds.oldest.map(asNumber) },
-    exceptions: { ...exceptions, amount: toDecimalText(exceptions.amount), oldest: exceptions.oldest.map(inRupees) },
+    exceptions: { ...exceptions, amount: toDecimalText(exceptions.amount), oldest: exceptions.oldest.map(withRupees) },
     failures,
     byNextAcquirer,
     webhooks,
     returnCalls,
     settlementImport,
     balance: balance === undefined ? null : balanceToJson(balance),
-    arrivals: arrivals.map(inRupees),
+    arrivals: arrivals.map((one) => ({ ...one, net: rupees(one.net) })),
     migration,
   }
 }
@@ -149,6 +141,8 @@ const balanceToJson = ({ carriedForward, open, ...days }: RecentBalance) => ({
   open: { ...open, owed: toDecimalText(open.owed) },
 })
 
+const withRupees = <T extends { amount: Paise | null }>(one: T) => ({ ...one, amount: rupees(one.amount) })
+
 const asNumber = <T extends { amount: Paise }>(one: T): T => ({ ...one, amount: toJsonNumber(one.amount) })
 
 function countsToJson<T extends OrderCounts>({ paise, paidPaise, ...counts }: T) {
@@ -156,7 +150,7 @@ function countsToJson<T extends OrderCounts>({ paise, paidPaise, ...counts }: T)
   return { ...counts, conversion, amount: toJsonNumber(paise), paidAmount: toJsonNumber(paidPaise) }
 }
 
-function toText({ now, all, hours, merchants, overview, balance, arrivals }: Today, byMerchant: boolean): string {
+function toParts({ now, all, hours, merchants, overview, balance, arrivals }: Today, byMerchant: boolean): Data[] {
   const { open, amount, oldest } = overview.exceptions
   const openCount = countOpen(open)
   const { behind, longest } = overview.webhooks
@@ -180,14 +174,11 @@ function toText({ now, all, hours, merchants, overview, balance, arrivals }: Tod
   }
   return [
     `${toIstTime(now)}: orders made today`,
-    '',
-    ...ordersText(all),
-    '',
-    ...hoursText(hours),
-    '',
-    ...Object.entries(facts).map(([name, fact]) => `${name.padEnd(15)}${toOneLine(fact)}`),
-    ...(byMerchant ? ['', merchantsText(merchants)] : []),
-  ].join('\n')
+    ordersText(all),
+    hoursText(hours),
+    record(facts),
+    ...(byMerchant ? merchantParts(merchants) : []),
+  ]
 }
 
 const BAR_CELLS = 20
@@ -199,7 +190,7 @@ function bar(share: number): string {
   return `${'█'.repeat(Math.floor(eighths / 8))}${EIGHTHS[eighths % 8]}`
 }
 
-function ordersText(all: OrderCounts): string[] {
+function ordersText(all: OrderCounts): string {
   const line = (name: string, count: string, rest: string) =>
     `${name.padEnd(11)}${count.padStart(11)}  ${rest}`.trimEnd()
   const lineOf = (name: 'orders' | (typeof STATES)[number], amount = '') =>
@@ -208,7 +199,7 @@ function ordersText(all: OrderCounts): string[] {
     lineOf('orders', toIndianText(all.paise)),
     ...STATES.map((state) => lineOf(state, state === 'paid' ? toIndianText(all.paidPaise) : '')),
     line('conversion', conversionText(all), 'of the orders that are no longer waiting'),
-  ]
+  ].join('\n')
 }
 
 const STATES = ['paid', 'waiting', 'failed', 'expired', 'cancelled'] as const
@@ -220,24 +211,27 @@ const conversionText = (counts: OrderCounts): string => {
 
 const LEVELS = '▁▂▃▄▅▆▇█'
 
-function hoursText(hours: readonly OrderCounts[]): string[] {
+function hoursText(hours: readonly OrderCounts[]): string {
   const most = Math.max(...hours.map(({ orders }) => orders))
   const level = ({ orders }: OrderCounts) =>
     orders === 0 ? ' ' : LEVELS[Math.ceil((orders / most) * LEVELS.length) - 1]
   return [
-    `by hour        ${hours.map(level).join('')}`.trimEnd(),
-    `               0     6     12    18     at most ${toIndianDigits(most)} an hour`,
-  ]
+    `by hour       ${hours.map(level).join('')}`.trimEnd(),
+    `              0     6     12    18     at most ${toIndianDigits(most)} an hour`,
+  ].join('\n')
 }
 
-function merchantsText(merchants: Today['merchants']): string {
-  const rows = merchants.slice(0, MERCHANTS_SHOWN).map((one) => ({
-    ...one,
-    conversion: conversionText(one),
-    amount: toIndianText(one.paise),
-    paidAmount: toIndianText(one.paidPaise),
-  }))
+function merchantParts(merchants: Today['merchants']): Data[] {
   const columns = 'mid, orders, paid, waiting, failed, expired, cancelled, conversion, amount, paidAmount'
-  const more = merchants.length - rows.length
-  return `${table(columns, rows, 'no merchant has orders today')}${more > 0 ? `\nand ${more} more: --json has all` : ''}`
+  const shown = table(columns, merchants.slice(0, MERCHANTS_SHOWN), {
+    empty: 'no merchant has orders today',
+    cells: (one: Today['merchants'][number]) => ({
+      ...one,
+      conversion: conversionText(one),
+      amount: new Money(one.paise, true),
+      paidAmount: new Money(one.paidPaise, true),
+    }),
+  })
+  const more = merchants.length - MERCHANTS_SHOWN
+  return more > 0 ? [shown, `and ${more} more: --json has all`] : [shown]
 }

@@ -19,8 +19,8 @@ import { counted } from '../../platform/money.ts'
 import { createOutboundClient, faultOfUrl } from '../../platform/outbound/http-client.ts'
 import { momentText, toIstTime } from '../../platform/time.ts'
 import { atomicCommand, command } from './command.ts'
+import { document, record, table } from './data.ts'
 import { CommandError } from './errors.ts'
-import { listed, type Output, record, shown } from './output.ts'
 import { requireKeys } from './sealing-keys.ts'
 
 const HOUR_MS = 60 * 60_000
@@ -68,10 +68,8 @@ export const webhookCommands = [
       const added = await endpoints.add({ mid, endpointId, url, label, secret: sealed }, now)
       if (!added) throw new CommandError(`mid ${mid} is unknown`)
       await watchOpenOrders(client, mid, now)
-      return {
-        ...shownOnce({ id: endpointId, mid, url, label: label ?? null, secret }),
-        made: { endpoint: endpointId },
-      }
+      const data = shownOnce({ id: endpointId, mid, url, label: label ?? null, secret })
+      return { data, made: { endpoint: endpointId } }
     },
   }),
 
@@ -80,7 +78,8 @@ export const webhookCommands = [
     schema: z.object({ mid: identifier.optional() }),
     async run({ mid }, { db, now }) {
       const endpoints = (await createEndpoints(db).list({ mid })).map((one) => toShown(one, now))
-      return listed('id, mid, url, label, state, waiting, behindSeconds, createdAt', endpoints, 'no webhooks')
+      const columns = 'id, mid, url, label, state, waiting, behindSeconds, createdAt'
+      return table(columns, endpoints, 'no webhooks')
     },
   }),
 
@@ -92,7 +91,7 @@ export const webhookCommands = [
         const { mid } = await known(endpoint, client)
         await createEndpoints(client)[verb](endpoint, now)
         if (verb === 'enable') await watchOpenOrders(client, mid, now)
-        return shown(toShown(await known(endpoint, client), now))
+        return record(toShown(await known(endpoint, client), now))
       },
     }),
   ),
@@ -124,7 +123,7 @@ export const webhookCommands = [
       if ('failure' in result || !isTaken(result.status)) {
         throw new CommandError(`${url} did not take it: ${outcome}${result.text && `: ${result.text}`}`)
       }
-      return { json: { id: endpointId, outcome, answer: result.text }, text: `${url} took it: ${outcome}` }
+      return document({ id: endpointId, outcome, answer: result.text }, `${url} took it: ${outcome}`)
     },
   }),
 
@@ -134,8 +133,9 @@ export const webhookCommands = [
     async run({ mid, failed, since }, { db, now }) {
       const from = since ?? new Date(now.getTime() - SHOWN_BY_DEFAULT_MS)
       const deliveries = (await createEndpoints(db).deliveries(mid, { failed, since: from })).map(describeDelivery)
-      const none = `no ${failed ? 'undelivered events' : 'deliveries'} since ${toIstTime(from)}`
-      return listed('id, order_id, type, occurredAt, state, attempts, dueAt, outcome, answer', deliveries, none)
+      const empty = `no ${failed ? 'undelivered events' : 'deliveries'} since ${toIstTime(from)}`
+      const columns = 'id, order_id, type, occurredAt, state, attempts, dueAt, outcome, answer'
+      return table(columns, deliveries, empty)
     },
   }),
 
@@ -159,10 +159,7 @@ export const webhookCommands = [
         ? Number(await endpoints.resend(delivery, now))
         : await endpoints.resendAll(mid, since as Date, until ?? now, now)
       if (delivery && resent === 0) throw new CommandError('there is no such delivery, or its webhook is off')
-      return {
-        json: { resent },
-        text: `${counted(resent, 'delivery is', 'deliveries are')} sent again from now on`,
-      }
+      return document({ resent }, `${counted(resent, 'delivery is', 'deliveries are')} sent again from now on`)
     },
   }),
 ]
@@ -179,10 +176,8 @@ async function known(endpointId: string, db: Queryable): Promise<EndpointRecord>
   return found
 }
 
-const shownOnce = (endpoint: Record<'id' | 'mid' | 'url' | 'secret', string> & { label: string | null }): Output => ({
-  json: endpoint,
-  text: `${record(endpoint)}\nGive the secret to the merchant now: it is shown this once.`,
-})
+const shownOnce = (endpoint: Record<'id' | 'mid' | 'url' | 'secret', string> & { label: string | null }) =>
+  record(endpoint, 'Give the secret to the merchant now: it is shown this once.')
 
 function toShown({ endpointId, disabledReason, failingSince, dueSince, ...endpoint }: EndpointRecord, now: Date) {
   const { mid, url, label, createdAt, disabledAt, waiting } = endpoint

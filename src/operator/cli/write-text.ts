@@ -1,0 +1,86 @@
+import { groupRupees, toDecimalText, toIndianText } from '../../platform/money.ts'
+import { toIstTime } from '../../platform/time.ts'
+import { type Cell, type Data, Money, RecordData, TableData } from './data.ts'
+import { toOneLine } from './harmless.ts'
+
+/** Writes data for a terminal: aligned columns, and an empty line between parts. */
+export async function* writeText(data: Data): AsyncGenerator<string> {
+  if (typeof data === 'function') yield* writeText(data())
+  else if (data instanceof TableData) yield* data.views.line ? writeLines(data, data.views.line) : writeTable(data)
+  else if (data instanceof RecordData && data.parts) yield* writeParts(data.parts)
+  else if (data instanceof RecordData) {
+    yield alignColumns(Object.entries(data.fields).map(([name, cell]) => [name, show(cell as Cell)]))
+  } else if (typeof data === 'string') yield* data === '' ? [] : [`${data}\n`]
+  else yield* writeParts(data)
+}
+
+async function* writeParts(parts: Iterable<Data> | AsyncIterable<Data>): AsyncGenerator<string> {
+  let [isFirst, gap] = [true, '']
+  for await (const part of parts) {
+    // Lines belong to the text above them.
+    if (!isFirst) gap = part instanceof TableData && part.views.line ? '' : '\n'
+    for await (const chunk of writeText(part)) {
+      yield gap + chunk
+      gap = ''
+      isFirst = false
+    }
+  }
+}
+
+/** Rows that decide the widths of a table that is too long for memory. Wider cells below them are not aligned. */
+const MEASURED_ROWS = 500
+
+async function* writeLines({ rows, views }: TableData, line: (row: never) => string): AsyncGenerator<string> {
+  let empty = views.empty ?? ''
+  for await (const row of rows) {
+    empty = ''
+    yield `${line(row as never)}\n`
+  }
+  if (empty !== '') yield `${empty}\n`
+}
+
+async function* writeTable(table: TableData): AsyncGenerator<string> {
+  const { title, empty = '' } = table.views
+  let above = title === undefined ? '' : `${title}\n`
+  let held: string[][] = [[...table.columns]]
+  let widths: number[] | undefined
+  for await (const cells of cellsOf(table)) {
+    held.push(table.columns.map((name) => show(cells[name])))
+    if (widths === undefined && held.length < MEASURED_ROWS) continue
+    widths ??= widthsOf(held)
+    yield above + alignColumns(held, widths)
+    above = ''
+    held = []
+  }
+  if (widths !== undefined) return
+  if (held.length > 1) yield above + alignColumns(held)
+  else if (empty !== '') yield `${empty}\n`
+}
+
+async function* cellsOf(table: TableData): AsyncGenerator<Partial<Record<string, Cell>>> {
+  const { empty, last } = table.views
+  let isEmpty = true
+  for await (const row of table.rows) {
+    isEmpty = false
+    yield table.cells(row)
+  }
+  if (last && !(isEmpty && empty !== undefined)) yield last()
+}
+
+function show(cell: Cell | undefined): string {
+  if (cell === undefined || cell === null || cell === '') return '-'
+  if (cell instanceof Date) return toIstTime(cell)
+  if (cell instanceof Money) {
+    return cell.asNumber ? toIndianText(cell.paise) : groupRupees(toDecimalText(cell.paise))
+  }
+  if (typeof cell === 'object') return cell.length === 0 ? '-' : toOneLine(cell.join(' '))
+  return toOneLine(String(cell))
+}
+
+const widthsOf = (lines: readonly (readonly string[])[]): number[] =>
+  lines[0]?.map((_, column) => lines.reduce((width, line) => Math.max(width, line[column]?.length ?? 0), 0)) ?? []
+
+function alignColumns(lines: readonly (readonly string[])[], widths = widthsOf(lines)): string {
+  const align = (line: readonly string[]) => line.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')
+  return lines.map((line) => `${align(line).trimEnd()}\n`).join('')
+}
