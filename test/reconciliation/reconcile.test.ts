@@ -401,14 +401,12 @@ describe('settlements are compared payment by payment', () => {
   const fileOf = async (...asked: Parameters<typeof find>) =>
     (await find(...asked)).flatMap((one) => (one.type === 'merchant' ? [one.file] : []))
 
-  it('days without any settlement are compared by totals, whatever settlements of later days name', async () => {
+  it('settlements are compared by payment when the newest ones name payments, even if none is of these days', async () => {
     await pay('P1', at('2026-11-09'))
     await pay('P2', at('2026-11-12'))
     await settle('P1', at('2026-11-27'))
-    expect(await fileOf('2026-11-09', '2026-11-13')).toEqual(['by sums'])
-    expect(await differencesOf('2026-11-09', '2026-11-13')).toMatchObject([{ kind: 'payout total', day: '2026-11-13' }])
-    expect(await fileOf('2026-11-09', '2026-11-30')).toEqual(['by payment'])
-    expect(await differencesOf('2026-11-09', '2026-11-30')).toMatchObject([{ kind: 'missing settlement', utr: 'P2' }])
+    expect(await fileOf('2026-11-09', '2026-11-13')).toEqual(['by payment'])
+    expect(await differencesOf('2026-11-09', '2026-11-13')).toMatchObject([{ kind: 'missing settlement', utr: 'P2' }])
   })
 
   it('settlements are not compared by payment because a failed settlement names a payment', async () => {
