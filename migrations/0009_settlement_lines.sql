@@ -5,7 +5,7 @@
 create view settlement_lines as
 -- Citus takes the names of the columns from this first part. A condition on `at` reaches an index in each part.
 select mid, utr, upper(coalesce(payment_utr, utr)) as item, payment_utr is not null as names_payment, status,
-       amount_paise < 0 as is_deduction, split_part(account, ':', 1) as acquirer, account,
+       amount_paise < 0 as is_deduction, split_part(account, ':', 1) collate "C" as acquirer, account,
        bank_reference_number as reference, import_id, initiated_at as at,
        (initiated_at at time zone interval '330 minutes')::date as day, initiated_at, amount_paise as net_paise,
        amount_paise + coalesce(fee_paise, 0) + coalesce(tax_paise, 0) as gross_paise, fee_paise, tax_paise, recorded_at,
@@ -14,14 +14,14 @@ select mid, utr, upper(coalesce(payment_utr, utr)) as item, payment_utr is not n
  where value_date is null
  union all
 select mid, utr, upper(coalesce(payment_utr, utr)), payment_utr is not null, status, amount_paise < 0,
-       split_part(account, ':', 1), account, bank_reference_number, import_id,
+       split_part(account, ':', 1) collate "C", account, bank_reference_number, import_id,
        value_date::timestamp at time zone interval '330 minutes', value_date, initiated_at, amount_paise,
        amount_paise + coalesce(fee_paise, 0) + coalesce(tax_paise, 0), fee_paise, tax_paise, recorded_at, 'infinity', null, false
   from settlements
  where value_date is not null
  union all
 select mid, utr, upper(coalesce(payment_utr, utr)), payment_utr is not null, status, amount_paise < 0,
-       split_part(account, ':', 1), account, bank_reference_number, import_id,
+       split_part(account, ':', 1) collate "C", account, bank_reference_number, import_id,
        coalesce(value_date::timestamp at time zone interval '330 minutes', initiated_at),
        coalesce(value_date, (initiated_at at time zone interval '330 minutes')::date), initiated_at, amount_paise,
        amount_paise + coalesce(fee_paise, 0) + coalesce(tax_paise, 0), fee_paise, tax_paise, recorded_at, replaced_at,

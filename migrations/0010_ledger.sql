@@ -5,7 +5,7 @@ drop view ledger;
 -- payment is a movement `second`: the acquirer has received its money for the merchant too.
 create view ledger as
 select p.mid, p.utr as item, case p.kind when 'second' then 'second' else 'payment' end as kind, p.utr as name, p.order_id,
-       split_part(p.acquirer, ':', 1) as acquirer, coalesce(p.paid_at, p.received_at) as at,
+       split_part(p.acquirer, ':', 1) collate "C" as acquirer, coalesce(p.paid_at, p.received_at) as at,
        (coalesce(p.paid_at, p.received_at) at time zone interval '330 minutes')::date as day, p.amount_paise,
        p.received_at as recorded_at, 'infinity'::timestamptz as replaced_at, null::integer as import_id, null::integer as replaced_by_import_id
   from payments p
@@ -16,7 +16,7 @@ select mid, item, case when is_deduction then 'deduction' else 'settlement' end,
   from settlement_lines
  where status = 'SUCCESS'
  union all
-select mid, utr, 'refund', our_refund_id, order_id, split_part(acquirer, ':', 1), ended_at,
+select mid, utr, 'refund', our_refund_id, order_id, split_part(acquirer, ':', 1) collate "C", ended_at,
        (ended_at at time zone interval '330 minutes')::date, -amount_paise, ended_at, 'infinity', null, null
   from refunds
  where status = 'SUCCESS'

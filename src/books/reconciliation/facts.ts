@@ -1,7 +1,9 @@
-import { query } from '../../platform/db/query.ts'
+import { plannedQuery, query } from '../../platform/db/query.ts'
+import type { Paise } from '../../platform/money.ts'
 import { startOfDay } from '../../platform/time.ts'
 import { addDays, boundsOf, type Days } from '../ledger/bank-days.ts'
 import type { Facts, PaidGroup, ReversedLine } from '../ledger/facts.ts'
+import type { PayoutForm } from '../ledger/judge-item.ts'
 import { daysOfPayouts, type SettledOn } from '../ledger/judge-payouts.ts'
 import { type Merchant, NAMES_NOTHING } from './merchant.ts'
 
@@ -21,12 +23,51 @@ export async function readFacts(merchant: Merchant, days: Days): Promise<{ facts
   const { client, known, bankDays, mid, unknownOrders } = merchant
   const window = daysOfPayouts(days, bankDays)
   const explained = unknownOrders.map(({ utr }) => utr)
-  const groups = await GROUPS(client, { ...boundsOf(window), ...days, mid, known })
+  const groups = (await GROUPS(client, { ...boundsOf(window), ...days, mid, known })).map(withUtrs)
+  const settledLater = await readSettledLater(merchant, window, groups)
   const settled = await SETTLED(client, { ...boundsOf(window), explained, mid, known })
-  const reversed = await REVERSED(client, { ...boundsOf(window), explained, mid, known })
-  const paid = groups.flatMap(({ day, ...group }) => (day === null ? [] : [{ day, ...group }]))
   const formBefore = await readFormBefore(merchant, window, settled)
-  return { facts: { ...merchant, days, window, paid, settled, reversed, formBefore }, uneven: unevenOf(groups) }
+  const isByTotals = formBefore === 'by sums' || settled.some(({ unnamedRows }) => unnamedRows > 0)
+  const reversed = isByTotals ? await REVERSED(client, { ...boundsOf(window), explained, mid, known }) : []
+  const paid = groups.flatMap((group) => paidOf(group, settledLater))
+  const facts = { ...merchant, days, window, paid, settled, reversed, formBefore }
+  return { facts, uneven: unevenOf(groups, settledLater) }
+}
+
+/** Payments of a group: those that a line after the window names are of that line's day. */
+function paidOf({ day, utrs, isUnlined, ...group }: WithUtrs, settledLater: SettledLater): PaidGroup[] {
+  if (day === null) return []
+  const paid = { ...group, day }
+  if (!isUnlined) return [paid]
+  const late = utrs.flatMap((utr) => settledLater.get(utr) ?? [])
+  const ofLate = late.map(({ settledDay, amount }) => ({ ...paid, settledDay, count: 1, paid: amount }))
+  const sum = late.reduce((sum, { amount }) => sum + amount, 0)
+  return [{ ...paid, count: paid.count - late.length, paid: paid.paid - sum }, ...ofLate].filter(
+    ({ count }) => count > 0,
+  )
+}
+
+function unevenOf(groups: readonly WithUtrs[], settledLater: SettledLater): Uneven {
+  const uneven: Uneven = { moved: [], waiting: [] }
+  for (const { day, acquirer, movedDay, isWaiting, utrs } of groups) {
+    if (movedDay === null) continue
+    if (!isWaiting || day === null) uneven.moved.push(...utrs.map((utr) => ({ utr, day: movedDay })))
+    else uneven.waiting.push({ acquirer, day, utrs: utrs.filter((utr) => !settledLater.has(utr)) })
+  }
+  return uneven
+}
+
+type SettledLater = ReadonlyMap<string, { settledDay: string; amount: Paise }>
+
+/** Of the payments without a settlement line in the window those that a later line names. */
+async function readSettledLater(
+  { client, known, mid }: Merchant,
+  window: Days,
+  groups: readonly WithUtrs[],
+): Promise<SettledLater> {
+  const utrs = groups.flatMap((group) => (group.isUnlined ? group.utrs : []))
+  const later = utrs.length === 0 ? [] : await SETTLED_LATER(client, { utrs, mid, known, end: boundsOf(window).end })
+  return new Map(later.map(({ utr, ...one }) => [utr, one]))
 }
 
 /** The form of the payout nearest to the window, where the first payout in it has no lines. */
@@ -34,7 +75,7 @@ async function readFormBefore(
   { client, known, bankDays, mid, unknownOrders }: Merchant,
   window: Days,
   settled: readonly SettledOn[],
-) {
+): Promise<PayoutForm | undefined> {
   const first = bankDays.nextBankDay(window.from)
   if (settled.some(({ day, paidOut }) => paidOut > 0 && bankDays.bankDayFrom(day) === first)) return undefined
   const explained = unknownOrders.map(({ utr }) => utr)
@@ -42,68 +83,73 @@ async function readFormBefore(
   return nearest?.namesEach ? 'by payment' : 'by sums'
 }
 
-function unevenOf(groups: readonly Group[]): Uneven {
-  const uneven: Uneven = { moved: [], waiting: [] }
-  for (const { day, acquirer, movedDay, isWaiting, items } of groups) {
-    const utrs = items?.split(' ') ?? []
-    if (isWaiting && day !== null) uneven.waiting.push({ acquirer, day, utrs })
-    else for (const utr of utrs) uneven.moved.push({ utr, day: movedDay as string })
-  }
-  return uneven
-}
-
 type Window = { mid: string; known: Date; begin: Date; end: Date }
 
 /**
- * Payments of the days from :begin until before :end by day, acquirer and the day of their first settlement line, and in a group
- * without a day what moved without a payment. `items` are those that moved on the days from :from to :to and are no payment with
- * one settlement of its amount; separated by spaces.
+ * Payments of the days from :begin until before :end by day, acquirer and the day of their first settlement line; and, in groups
+ * without a day, what moved without a payment. `items`, separated by spaces, are those of the group that are no payment with one
+ * settlement of its amount.
  */
 type Group = Omit<PaidGroup, 'day'> & {
   day: string | null
-  /** The first of the days on which its items moved. */
+  /** The first of the days from :from to :to on which the items moved. */
   movedDay: string | null
+  /** Payments that no line in the window names. */
+  isUnlined: boolean
+  /** Of these the ones that nothing else has moved. */
   isWaiting: boolean
   items: string | null
 }
+type WithUtrs = Omit<Group, 'items'> & { utrs: string[] }
+
+const withUtrs = ({ items, ...group }: Group): WithUtrs => ({ ...group, utrs: items?.split(' ') ?? [] })
 
 const GROUPS = query<Group, Window & Days>(`
   with moved as (
     select item, min(at) filter (where kind in ('payment', 'second')) as paid_at,
            min(day) filter (where kind in ('payment', 'second')) as paid_day,
            min(acquirer) filter (where kind in ('payment', 'second')) as acquirer,
-           sum(amount_paise) filter (where kind in ('payment', 'second')) as paid,
+           (sum(amount_paise) filter (where kind in ('payment', 'second')))::bigint as paid,
            bool_or(kind = 'second') as is_duplicate, min(at) filter (where kind = 'settlement') as line_at,
            count(*) as movements, sum(amount_paise) as balance,
            min(day) filter (where day between :from::date and :to::date) as moved_day
       from ledger
-     where mid = :mid and at >= :begin and at < :end and kind <> 'resolution'
-       and (recorded_at <= :known) is true and replaced_at > :known
+     where mid = :mid and at >= :begin::timestamptz - interval '1 day' and at < :end and (at >= :begin or kind = 'settlement')
+       and kind <> 'resolution' and (recorded_at <= :known) is true and replaced_at > :known
      group by item
   ), item as (
-    -- Only a payment without a settlement on these days is looked up among all settlements.
-    select item, acquirer, paid_day, paid, is_duplicate, movements, balance, moved_day, line_at >= paid_at - interval '1 day' as has_line,
-           case when line_at >= paid_at - interval '1 day' then line_at
-                when paid_at is not null then
-                  (select min(at)
-                     from settlement_lines line
-                    where line.mid = :mid and line.item = moved.item and status = 'SUCCESS' and not is_deduction
-                      and line.at >= moved.paid_at - interval '1 day'
-                      and (recorded_at <= :known) is true and replaced_at > :known)
-           end as settled_at
+    select item, acquirer, paid_day, paid, is_duplicate, moved_day, paid_day is not null and line_at is null as is_unlined,
+           paid_day is not null and movements = 1 as is_waiting,
+           (paid_day is null or movements > 1)
+           and (movements = 2 and balance = 0 and line_at >= paid_at - interval '1 day') is not true as is_uneven,
+           (case when line_at >= paid_at - interval '1 day' then line_at
+                 when line_at < paid_at - interval '1 day' then
+                   -- The first line is of another payment. The next one is looked up.
+                   (select min(at)
+                      from settlement_lines line
+                     where line.mid = :mid and line.item = moved.item and status = 'SUCCESS' and not is_deduction
+                       and line.at >= moved.paid_at - interval '1 day'
+                       and (recorded_at <= :known) is true and replaced_at > :known)
+            end at time zone interval '330 minutes')::date as settled_day
       from moved
-  ), judged as (
-    select item, acquirer, paid_day, paid, is_duplicate, moved_day, (settled_at at time zone interval '330 minutes')::date as settled_day,
-           paid_day is not null and movements = 1 and settled_at is null as is_waiting,
-           (paid_day is null or movements > 1) and (movements = 2 and balance = 0 and has_line) is not true as is_uneven
-      from item
   )
-  select acquirer, paid_day as day, settled_day, case when is_uneven then moved_day end as moved_day, is_waiting, is_duplicate,
-         count(*) as count, sum(paid)::bigint as paid,
-         string_agg(item, ' ') filter (where moved_day is not null and (is_uneven or is_waiting)) as items
-    from judged
-   group by 1, 2, 3, 4, 5, 6
-   order by coalesce(case when is_uneven then moved_day end, paid_day), 1, 2, 3`)
+  select acquirer, paid_day as day, settled_day, case when is_uneven or is_waiting then moved_day end as moved_day, is_unlined,
+         is_waiting, is_duplicate, count(*) as count, sum(paid)::bigint as paid,
+         string_agg(item, ' ') filter (where is_unlined or is_uneven and moved_day is not null) as items
+    from item
+   group by 1, 2, 3, 4, 5, 6, 7`)
+
+/** Of the payments :utrs those that a line from :end on names, with the day of the first one. */
+const SETTLED_LATER = plannedQuery<
+  { utr: string; settledDay: string; amount: Paise },
+  Omit<Window, 'begin'> & { utrs: readonly string[] }
+>(`
+  select p.utr, min(line.day) as settled_day, p.amount_paise as amount
+    from settlement_lines line
+    join payments p on p.mid = :mid and p.utr = line.item
+   where line.mid = :mid and item = any (:utrs) and at >= :end and line.status = 'SUCCESS' and not is_deduction
+     and (recorded_at <= :known) is true and replaced_at > :known
+   group by p.utr, p.amount_paise`)
 
 /** Settlement lines by day and acquirer. A line is unnamed if its UTR leads to no payment and no exception. */
 const SETTLED = query<SettledOn, Window & { explained: readonly string[] }>(`

@@ -27,7 +27,8 @@ export type Merchants = { mid?: string | undefined; pid?: string | undefined }
 
 /**
  * Yields what `read` finds in one snapshot. There are no time limits: the reading may take longer than the operator
- * allows others, and its reader may be a person with a pager.
+ * allows others, and its reader may be a person with a pager. It takes one processor of the database, and leaves the others to
+ * payments.
  */
 export async function* inSnapshot<T>(
   db: Database,
@@ -39,6 +40,8 @@ export async function* inSnapshot<T>(
     await client.query(`
       begin isolation level repeatable read read only;
       set local jit = off;
+      set local work_mem = '64MB';
+      set local max_parallel_workers_per_gather = 0;
       set local statement_timeout = 0;
       set local idle_in_transaction_session_timeout = 0`)
     yield* read(await snapshotOf(client, known))
