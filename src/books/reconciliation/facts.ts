@@ -7,19 +7,17 @@ import type { PayoutForm } from '../ledger/judge-item.ts'
 import { daysOfPayouts, type SettledOn } from '../ledger/judge-payouts.ts'
 import { type Merchant, NAMES_NOTHING } from './merchant.ts'
 
-/** An item that moved on the days. */
-type MovedItem = { utr: string; day: string }
-
-/** The items of the days that may be more than a payment and its one settlement. */
+/** Items of one day that may be more than a payment and its one settlement. */
 export type Uneven = {
-  /** Items with several movements, or without a payment. */
-  moved: MovedItem[]
-  /** Payments that nothing else is known of, by acquirer and day. */
-  waiting: { acquirer: string | null; day: string; utrs: string[] }[]
+  day: string
+  acquirer: string | null
+  /** Payments that nothing else is known of; else items with several movements, or without a payment. */
+  isWaiting: boolean
+  utrs: string[]
 }
 
-/** What is known of these days of a merchant, and its uneven items. */
-export async function readFacts(merchant: Merchant, days: Days): Promise<{ facts: Facts; uneven: Uneven }> {
+/** What is known of these days of a merchant, and the uneven items of each day. */
+export async function readFacts(merchant: Merchant, days: Days): Promise<{ facts: Facts; uneven: Uneven[] }> {
   const { client, known, bankDays, mid, unknownOrders } = merchant
   const window = daysOfPayouts(days, bankDays)
   const explained = unknownOrders.map(({ utr }) => utr)
@@ -47,14 +45,12 @@ function paidOf({ day, utrs, isUnlined, ...group }: WithUtrs, settledLater: Sett
   )
 }
 
-function unevenOf(groups: readonly WithUtrs[], settledLater: SettledLater): Uneven {
-  const uneven: Uneven = { moved: [], waiting: [] }
-  for (const { day, acquirer, movedDay, isWaiting, utrs } of groups) {
-    if (movedDay === null) continue
-    if (!isWaiting || day === null) uneven.moved.push(...utrs.map((utr) => ({ utr, day: movedDay })))
-    else uneven.waiting.push({ acquirer, day, utrs: utrs.filter((utr) => !settledLater.has(utr)) })
-  }
-  return uneven
+function unevenOf(groups: readonly WithUtrs[], settledLater: SettledLater): Uneven[] {
+  return groups.flatMap(({ day, movedDay, acquirer, isWaiting, utrs }) => {
+    if (movedDay === null) return []
+    if (!isWaiting || day === null) return [{ day: movedDay, acquirer, isWaiting: false, utrs }]
+    return [{ day, acquirer, isWaiting, utrs: utrs.filter((utr) => !settledLater.has(utr)) }]
+  })
 }
 
 type SettledLater = ReadonlyMap<string, { settledDay: string; amount: Paise }>

@@ -60,7 +60,7 @@ async function readPayout(snapshot: Snapshot, { payout, mid, pid }: Sought): Pro
     const days = { from: previousBankDay(due), to: addDays(due, -1) }
     const { facts, uneven } = await readFacts(await readMerchant(snapshot, mid), days)
     if (!facts.settled.some((one) => one.day === day && one.unnamedRows > 0)) continue
-    const utrs = uneven.waiting.flatMap((group) => group.utrs)
+    const utrs = uneven.flatMap((of) => (of.isWaiting ? of.utrs : []))
     payments.push(...(await readUnsettled(snapshot.client, { mid, utrs })))
   }
   const rests = await readRests(snapshot, { references })
