@@ -46,7 +46,7 @@ function paidOf({ day, utrs, isUnlined, ...group }: WithUtrs, settledLater: Sett
 }
 
 function unevenOf(groups: readonly WithUtrs[], settledLater: SettledLater): Uneven[] {
-  return groups.flatMap(({ day, movedDay, acquirer, isWaiting, utrs }) => {
+  return groups.flatMap(({ day, movedDay, acquirer, isWaiting, utrs }): Uneven[] => {
     if (movedDay === null) return []
     if (!isWaiting || day === null) return [{ day: movedDay, acquirer, isWaiting: false, utrs }]
     return [{ day, acquirer, isWaiting, utrs: utrs.filter((utr) => !settledLater.has(utr)) }]
