@@ -41,7 +41,7 @@ export async function judgeDays(
   onFound: OnFound,
 ): Promise<Pick<Judged, 'form' | 'byDay'>> {
   const { client, mid, known } = merchant
-  const { facts, uneven } = await readFacts(merchant, days)
+  const { facts, uneven, settledLater } = await readFacts(merchant, days)
   const judged = judge(facts)
   const entries = await readEntries(client, { ...days, mid, known })
   const resolver = resolverOf(mid, entries)
@@ -55,7 +55,7 @@ export async function judgeDays(
     }
     onFound(found, utrs.length)
   }
-  const utrs = utrsToJudge(facts.failed, uneven, judged)
+  const utrs = utrsToJudge(uneven, judged, { failed: facts.failed, settledLater })
   report(resolver.resolve(judged.findings))
   for await (const items of itemsOf(merchant, utrs)) report(resolver.resolve(judged.judgeItems(items)))
   report(resolver.remaining())
@@ -63,13 +63,19 @@ export async function judgeDays(
 }
 
 /** The UTRs of the items that may be discrepancies, in the order of their days. */
-function utrsToJudge(failed: readonly { utr: string }[], uneven: readonly Uneven[], { isMissed }: Judged): string[] {
+function utrsToJudge(
+  uneven: readonly Uneven[],
+  { isMissed }: Judged,
+  { failed, settledLater }: { failed: readonly { utr: string }[]; settledLater: ReadonlySet<string> },
+): string[] {
   const isFailed = new Set(failed.map(({ utr }) => utr))
   return [...uneven]
     .sort((a, b) => (a.day < b.day ? -1 : 1))
-    .flatMap(({ utrs, isWaiting, ...of }) =>
-      !isWaiting || isMissed(of) ? utrs : utrs.filter((utr) => isFailed.has(utr)),
-    )
+    .flatMap(({ items, isWaiting, ...of }) => {
+      if (!isWaiting) return items.split(' ')
+      const isDoubtful = isMissed(of) ? (utr: string) => !settledLater.has(utr) : (utr: string) => isFailed.has(utr)
+      return items.split(' ').filter(isDoubtful)
+    })
 }
 
 /** Lists discrepancies, and counts those beyond MOST_LISTED. */
