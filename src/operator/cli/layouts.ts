@@ -27,9 +27,10 @@ import type { Database } from '../../platform/db/pool.ts'
 import { errorText, identifier } from '../../platform/fields.ts'
 import { counted, type Paise, toDecimalText } from '../../platform/money.ts'
 import { atomicCommand, command } from './command.ts'
+import { document, record, table } from './data.ts'
 import { CommandError } from './errors.ts'
 import { FILE, readFile, refusedLines } from './file.ts'
-import { listed, type Output, record, table } from './output.ts'
+import type { Output } from './output.ts'
 
 /** Rows that `try` shows. */
 const ROWS_SHOWN = 5
@@ -146,17 +147,14 @@ export const layoutCommands = [
       if (!(await createLayouts(client).add(layout))) {
         throw new CommandError(`there is a layout ${layout.name}: ops settlements layout remove --name ${layout.name}`)
       }
-      return { json: layout, text: record(toShown(layout)), made: { name: layout.name } }
+      return { data: document(layout, record(toShown(layout))), made: { name: layout.name } }
     },
   }),
 
   command('settlements layout list', 'List the layouts of files', {
     async run(_, { db }) {
-      const layouts = await createLayouts(db).list()
-      return {
-        ...listed('name, of, columns, date, statuses, mid', layouts.map(toShown), 'no layouts yet'),
-        json: layouts,
-      }
+      const columns = 'name, of, columns, date, statuses, mid'
+      return table(columns, await createLayouts(db).list(), { empty: 'no layouts yet', cells: toShown })
     },
   }),
 
@@ -165,7 +163,7 @@ export const layoutCommands = [
     schema: z.object({ name: identifier }),
     async run({ name }, { client }) {
       if (!(await createLayouts(client).remove(name))) throw unknownLayout(name)
-      return { json: { name }, text: `the layout ${name} is removed`, made: { name } }
+      return { data: document({ name }, `the layout ${name} is removed`), made: { name } }
     },
   }),
 
@@ -231,11 +229,9 @@ async function tryLayout(csv: Readable, layout: Layout): Promise<Output> {
   })
   if (!refused) warnings.push(...notes())
   const faults = refused ? [refused.message, ...refused.details] : []
-  return {
-    json: { rows, first: read, faults, warnings },
-    text: [table(shownOf(columns, read).join(', '), read, 'no row could be read'), counted(rows, 'row')].join('\n'),
-    warnings: [...faults, ...warnings],
-  }
+  const first = table(shownOf(columns, read).join(', '), read, 'no row could be read')
+  const data = document({ rows, first, faults, warnings }, first, counted(rows, 'row'))
+  return { data, warnings: [...faults, ...warnings] }
 }
 
 /** The format of the layout's files, the names of what it reads, and how a person sees the fields that COPY would get. */
