@@ -145,9 +145,10 @@ const SETTLED_LATER = plannedQuery<
   Omit<Window, 'begin'> & { utrs: readonly string[] }
 >(`
   select p.utr, min(line.day) as settled_day, p.amount_paise as amount
-    from settlement_lines line
+    from unnest(:utrs::text[]) as u (utr)
+    join settlement_lines line on line.mid = :mid and line.item = u.utr collate "C"
     join payments p on p.mid = :mid and p.utr = line.item
-   where line.mid = :mid and item = any (:utrs) and at >= :end and line.status = 'SUCCESS' and not is_deduction
+   where at >= :end and status = 'SUCCESS' and not is_deduction
      and (recorded_at <= :known) is true and replaced_at > :known
    group by p.utr, p.amount_paise`)
 
