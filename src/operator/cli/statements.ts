@@ -16,7 +16,7 @@ import { errorText, identifier, matching, pastedReference, text } from '../../pl
 import { counted, type Paise, toIndianRupees, totalText } from '../../platform/money.ts'
 import { nextDay, startOfDay, toIstTime } from '../../platform/time.ts'
 import { atomicCommand, changingCommand, command } from './command.ts'
-import { document, Money, rupees, table } from './data.ts'
+import { document, Money, type RecordData, rupees, table } from './data.ts'
 import { DAYS, DAYS_USAGE, daysOf, inOrder, requireDays } from './days.ts'
 import { CommandError } from './errors.ts'
 import { FILE, readFile } from './file.ts'
@@ -55,43 +55,18 @@ export const statementCommands = [
       for (const mid of mids) await requireMerchant(db, mid)
       const warnings: string[] = []
       const importing = {
-        ...days,
-        now,
-        person,
-        layout,
+        ...{ ...days, now, person, layout, account, opening, closing },
         mids: [...new Set(mids)].sort(),
-        account,
-        opening,
-        closing,
         file: toOneLine(basename(file)),
+        onWarning: (warning: string) => warnings.push(warning),
       }
       return readFile(file, terminal, (csv, progress) =>
         change(async (client) => {
           const bankDays = createBankDays(await holidaysOf(client, now))
-          const onWarning = (warning: string) => warnings.push(warning)
-          const imported = await importStatement(client, csv, {
-            ...importing,
-            bankDays,
-            onProgress: progress('line'),
-            onWarning,
-          })
+          const imported = await importStatement(client, csv, { ...importing, bankDays, onProgress: progress('line') })
           warnings.push(...judge(imported, importing))
-          const { proved, moved, ...made } = imported
-          const covers = made.coversTo === null ? 'no day' : `${made.coversFrom} to ${made.coversTo}`
-          const { credits, debits } = moved
-          const amounts = { credited: new Money(moved.credited), debits, debited: new Money(moved.debited) }
-          const data = document(
-            {
-              ...made,
-              lines: credits + debits,
-              credits,
-              ...amounts,
-              closing: rupees(proved?.closing ?? null),
-              warnings,
-            },
-            `bank statement ${made.statement} covers ${covers}\n${summaryText(moved, proved?.closing)}`,
-          )
-          return { data, made, warnings }
+          const { proved: _, moved: __, ...made } = imported
+          return { data: importedData(imported, warnings), made, warnings }
         }),
       )
     },
@@ -168,14 +143,27 @@ export const statementCommands = [
   }),
 ]
 
-/** `3 lines: 2 credits, ₹540.28; 1 debit, ₹5,000.00; closing balance ₹5,540.28` */
-function summaryText({ credits, credited, debits, debited }: ImportedStatement['moved'], closing: Paise | undefined) {
+/** `bank statement 1 covers …`, and `3 lines: 2 credits, ₹540.28; 1 debit, ₹5,000.00; closing balance ₹5,540.28` */
+function importedData({ proved, moved, ...made }: ImportedStatement, warnings: readonly string[]): RecordData {
+  const { credits, credited, debits, debited } = moved
+  const lines = credits + debits
+  const closing = rupees(proved?.closing ?? null)
   const parts = [
     `${counted(credits, 'credit')}, ${toIndianRupees(credited)}`,
     `${counted(debits, 'debit')}, ${toIndianRupees(debited)}`,
-    ...(closing === undefined ? [] : [`closing balance ${toIndianRupees(closing)}`]),
+    ...(closing === null ? [] : [`closing balance ${toIndianRupees(closing.paise)}`]),
   ]
-  return `${counted(credits + debits, 'line')}: ${parts.join('; ')}`
+  const covers = made.coversTo === null ? 'no day' : `${made.coversFrom} to ${made.coversTo}`
+  return document(
+    {
+      ...{ ...made, lines, credits, credited: new Money(credited) },
+      debits,
+      debited: new Money(debited),
+      closing,
+      warnings,
+    },
+    `bank statement ${made.statement} covers ${covers}\n${counted(lines, 'line')}: ${parts.join('; ')}`,
+  )
 }
 
 const toShown = ({ day, amount, references }: Credit) => ({ day, amount: new Money(amount), references })
@@ -198,14 +186,11 @@ function judge(
     )
   }
   if (proved === undefined) return ['the file has no balances: nothing proves that no line of it is missing']
-  return [
-    ...(coversFrom !== from
-      ? [
-          `the file may begin too late: to cover the days before ${coversFrom}, give --opening with the balance before them`,
-        ]
-      : []),
-    ...(seen.closing === undefined
-      ? [`the file may end too early: to cover all days until ${to}, give --closing with the balance after them`]
-      : []),
+  const doubts = [
+    coversFrom !== from &&
+      `the file may begin too late: to cover the days before ${coversFrom}, give --opening with the balance before them`,
+    seen.closing === undefined &&
+      `the file may end too early: to cover all days until ${to}, give --closing with the balance after them`,
   ]
+  return doubts.filter((doubt) => doubt !== false)
 }
