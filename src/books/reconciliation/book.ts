@@ -7,7 +7,7 @@ import { type FileForm, type Judged, judge, sumsAt } from './judge.ts'
 import { itemsOf, type Merchant } from './merchant.ts'
 import { addResolved, type Sums } from './sums.ts'
 
-/** More discrepancies of one merchant are counted, but for the first ones: memory must not grow with a missing file. */
+/** Of more items, or discrepancies, of one merchant only the first are listed: memory must not grow with a missing file. */
 const MOST_LISTED = 100_000
 const LISTED_OF_MANY = 1_000
 
@@ -28,6 +28,9 @@ export async function readBook(merchant: Merchant, days: Days): Promise<Book> {
   return { form, byDay, ...list.end() }
 }
 
+/** Some of the discrepancies of days; `items` is the number of items among which they are. */
+type OnFound = (found: readonly Discrepancy[], items: number) => void
+
 /**
  * Judges these days of a merchant and calls `onFound` with their discrepancies, some at once. Only `onFound` decides how many of them
  * are in memory.
@@ -35,10 +38,10 @@ export async function readBook(merchant: Merchant, days: Days): Promise<Book> {
 export async function judgeDays(
   merchant: Merchant,
   days: Days,
-  onFound: (found: readonly Discrepancy[]) => void,
+  onFound: OnFound,
 ): Promise<Pick<Judged, 'form' | 'byDay'>> {
   const { client, mid, known } = merchant
-  const { facts, uneven } = await readFacts(merchant, days)
+  const { facts, uneven, settledLater } = await readFacts(merchant, days)
   const judged = judge(facts)
   const entries = await readEntries(client, { ...days, mid, known })
   const resolver = resolverOf(mid, entries)
@@ -50,29 +53,34 @@ export async function judgeDays(
       // What no entry has resolved was accounted for by the resolution of its exception.
       else addResolved(sumsAt(byDay, day), -owed)
     }
-    onFound(found)
+    onFound(found, utrs.length)
   }
+  const utrs = utrsToJudge(uneven, judged, { failed: facts.failed, settledLater })
   report(resolver.resolve(judged.findings))
-  for await (const items of itemsOf(merchant, utrsToJudge(facts.failed, uneven, judged)))
-    report(resolver.resolve(judged.judgeItems(items)))
+  for await (const items of itemsOf(merchant, utrs)) report(resolver.resolve(judged.judgeItems(items)))
   report(resolver.remaining())
   return { form, byDay }
 }
 
 /** The UTRs of the items that may be discrepancies, in the order of their days. */
-function utrsToJudge(failed: readonly { utr: string }[], { moved, waiting }: Uneven, { isMissed }: Judged): string[] {
+function utrsToJudge(
+  uneven: readonly Uneven[],
+  { isMissed }: Judged,
+  { failed, settledLater }: { failed: readonly { utr: string }[]; settledLater: ReadonlySet<string> },
+): string[] {
   const isFailed = new Set(failed.map(({ utr }) => utr))
-  const missed = waiting.flatMap(({ utrs, ...group }) => {
-    const of = isMissed(group) ? utrs : utrs.filter((utr) => isFailed.has(utr))
-    return of.map((utr) => ({ utr, day: group.day }))
-  })
-  const inOrder = [...moved, ...missed].sort((a, b) => (a.day < b.day ? -1 : a.day > b.day ? 1 : 0))
-  return inOrder.map(({ utr }) => utr)
+  return [...uneven]
+    .sort((a, b) => (a.day < b.day ? -1 : 1))
+    .flatMap(({ items, isWaiting, ...of }) => {
+      if (!isWaiting) return items.split(' ')
+      const isDoubtful = isMissed(of) ? (utr: string) => !settledLater.has(utr) : (utr: string) => isFailed.has(utr)
+      return items.split(' ').filter(isDoubtful)
+    })
 }
 
 /** Lists discrepancies, and counts those beyond MOST_LISTED. */
 export function createList() {
-  let discrepancies: Discrepancy[] = []
+  const discrepancies: Discrepancy[] = []
   const unlisted = new Map<DiscrepancyKind, Unlisted>()
   const count = ({ kind, owed, resolution }: Discrepancy) => {
     if (resolution !== null) return
@@ -80,16 +88,12 @@ export function createList() {
     unlisted.set(kind, { kind, count: count + 1, owed: sum + owed })
   }
   return {
-    add(found: readonly Discrepancy[]): void {
-      if (unlisted.size > 0) {
-        for (const one of found) count(one)
-        return
+    add(found: readonly Discrepancy[], items: number): void {
+      const most = items > MOST_LISTED ? LISTED_OF_MANY : MOST_LISTED
+      for (const one of found) {
+        if (discrepancies.length < most) discrepancies.push(one)
+        else count(one)
       }
-      discrepancies.push(...found)
-      if (discrepancies.length <= MOST_LISTED) return
-      const [listed, rest] = [discrepancies.sort(inOrder).slice(0, LISTED_OF_MANY), discrepancies.slice(LISTED_OF_MANY)]
-      for (const one of rest) count(one)
-      discrepancies = listed
     },
     end: () => ({ discrepancies: discrepancies.sort(inOrder), unlisted: [...unlisted.values()] }),
   }

@@ -1,5 +1,4 @@
 import { plannedQuery, query } from '../../platform/db/query.ts'
-import type { Paise } from '../../platform/money.ts'
 import { startOfDay } from '../../platform/time.ts'
 import { addDays, boundsOf, type Days } from '../ledger/bank-days.ts'
 import type { Facts, PaidGroup, ReversedLine } from '../ledger/facts.ts'
@@ -7,68 +6,47 @@ import type { PayoutForm } from '../ledger/judge-item.ts'
 import { daysOfPayouts, type SettledOn } from '../ledger/judge-payouts.ts'
 import { type Merchant, NAMES_NOTHING } from './merchant.ts'
 
-/** An item that moved on the days. */
-type MovedItem = { utr: string; day: string }
-
-/** The items of the days that may be more than a payment and its one settlement. */
+/** Items of one day that may be more than a payment and its one settlement. */
 export type Uneven = {
-  /** Items with several movements, or without a payment. */
-  moved: MovedItem[]
-  /** Payments that nothing else is known of, by acquirer and day. */
-  waiting: { acquirer: string | null; day: string; utrs: string[] }[]
+  day: string
+  acquirer: string | null
+  /** Payments that nothing else is known of; else items with several movements, or without a payment. */
+  isWaiting: boolean
+  /** UTRs, separated by spaces: an array of some hundred thousand takes ten times the memory. */
+  items: string
 }
 
-/** What is known of these days of a merchant, and its uneven items. */
-export async function readFacts(merchant: Merchant, days: Days): Promise<{ facts: Facts; uneven: Uneven }> {
+/**
+ * What is known of these days of a merchant, and the uneven items of each day; `settledLater` are the UTRs of waiting payments that a
+ * line after the days names.
+ */
+export async function readFacts(
+  merchant: Merchant,
+  days: Days,
+): Promise<{ facts: Facts; uneven: Uneven[]; settledLater: ReadonlySet<string> }> {
   const { client, known, bankDays, mid, unknownOrders } = merchant
   const window = daysOfPayouts(days, bankDays)
   const explained = unknownOrders.map(({ utr }) => utr)
-  const groups = (await GROUPS(client, { ...boundsOf(window), ...days, mid, known })).map(withUtrs)
-  const settledLater = await readSettledLater(merchant, window, groups)
+  const groups = await GROUPS(client, { ...boundsOf(window), ...days, mid, known })
+  const unlined = groups.flatMap(({ isUnlined, items }) => (isUnlined && items !== null ? [items] : []))
+  const later = await SETTLED_LATER(client, { items: unlined.join(' '), mid, known, end: boundsOf(window).end })
   const settled = await SETTLED(client, { ...boundsOf(window), explained, mid, known })
   const formBefore = await readFormBefore(merchant, window, settled)
   const isByTotals = formBefore === 'by sums' || settled.some(({ unnamedRows }) => unnamedRows > 0)
   const reversed = isByTotals ? await REVERSED(client, { ...boundsOf(window), explained, mid, known }) : []
-  const paid = groups.flatMap((group) => paidOf(group, settledLater))
+  // The groups have the payments that a later line names as unsettled.
+  const moved = later.map((group) => ({ ...group, settledDay: null, count: -group.count, paid: -group.paid }))
+  const paid = [...groups, ...moved, ...later].flatMap(({ day, ...group }) => (day === null ? [] : [{ day, ...group }]))
   const facts = { ...merchant, days, window, paid, settled, reversed, formBefore }
-  return { facts, uneven: unevenOf(groups, settledLater) }
+  return { facts, uneven: unevenOf(groups), settledLater: new Set(later.flatMap(({ items }) => items.split(' '))) }
 }
 
-/** Payments of a group: those that a line after the window names are of that line's day. */
-function paidOf({ day, utrs, isUnlined, ...group }: WithUtrs, settledLater: SettledLater): PaidGroup[] {
-  if (day === null) return []
-  const paid = { ...group, day }
-  if (!isUnlined) return [paid]
-  const late = utrs.flatMap((utr) => settledLater.get(utr) ?? [])
-  const ofLate = late.map(({ settledDay, amount }) => ({ ...paid, settledDay, count: 1, paid: amount }))
-  const sum = late.reduce((sum, { amount }) => sum + amount, 0)
-  return [{ ...paid, count: paid.count - late.length, paid: paid.paid - sum }, ...ofLate].filter(
-    ({ count }) => count > 0,
+const unevenOf = (groups: readonly Group[]): Uneven[] =>
+  groups.flatMap(({ day, movedDay, acquirer, isWaiting, items }) =>
+    movedDay === null || items === null
+      ? []
+      : [{ day: isWaiting && day !== null ? day : movedDay, acquirer, isWaiting, items }],
   )
-}
-
-function unevenOf(groups: readonly WithUtrs[], settledLater: SettledLater): Uneven {
-  const uneven: Uneven = { moved: [], waiting: [] }
-  for (const { day, acquirer, movedDay, isWaiting, utrs } of groups) {
-    if (movedDay === null) continue
-    if (!isWaiting || day === null) uneven.moved.push(...utrs.map((utr) => ({ utr, day: movedDay })))
-    else uneven.waiting.push({ acquirer, day, utrs: utrs.filter((utr) => !settledLater.has(utr)) })
-  }
-  return uneven
-}
-
-type SettledLater = ReadonlyMap<string, { settledDay: string; amount: Paise }>
-
-/** Of the payments without a settlement line in the window those that a later line names. */
-async function readSettledLater(
-  { client, known, mid }: Merchant,
-  window: Days,
-  groups: readonly WithUtrs[],
-): Promise<SettledLater> {
-  const utrs = groups.flatMap((group) => (group.isUnlined ? group.utrs : []))
-  const later = utrs.length === 0 ? [] : await SETTLED_LATER(client, { utrs, mid, known, end: boundsOf(window).end })
-  return new Map(later.map(({ utr, ...one }) => [utr, one]))
-}
 
 /** The form of the payout nearest to the window, where the first payout in it has no lines. */
 async function readFormBefore(
@@ -100,10 +78,6 @@ type Group = Omit<PaidGroup, 'day'> & {
   isWaiting: boolean
   items: string | null
 }
-type WithUtrs = Omit<Group, 'items'> & { utrs: string[] }
-
-const withUtrs = ({ items, ...group }: Group): WithUtrs => ({ ...group, utrs: items?.split(' ') ?? [] })
-
 const GROUPS = query<Group, Window & Days>(`
   with moved as (
     select item, min(at) filter (where kind in ('payment', 'second')) as paid_at,
@@ -139,18 +113,21 @@ const GROUPS = query<Group, Window & Days>(`
     from item
    group by 1, 2, 3, 4, 5, 6, 7`)
 
-/** Of the payments :utrs those that a line from :end on names, with the day of the first one. */
-const SETTLED_LATER = plannedQuery<
-  { utr: string; settledDay: string; amount: Paise },
-  Omit<Window, 'begin'> & { utrs: readonly string[] }
->(`
-  select p.utr, min(line.day) as settled_day, p.amount_paise as amount
-    from unnest(:utrs::text[]) as u (utr)
-    join settlement_lines line on line.mid = :mid and line.item = u.utr collate "C"
-    join payments p on p.mid = :mid and p.utr = line.item
-   where at >= :end and status = 'SUCCESS' and not is_deduction
-     and (recorded_at <= :known) is true and replaced_at > :known
-   group by p.utr, p.amount_paise`)
+/** Of the payments :items, separated by spaces, those that a line from :end on names, by the day of the first one. */
+const SETTLED_LATER = plannedQuery<PaidGroup & { items: string }, Omit<Window, 'begin'> & { items: string }>(`
+  with late as (
+    select p.utr, p.acquirer, coalesce(p.paid_at, p.received_at) as at, p.kind, p.amount_paise, min(line.day) as settled_day
+      from unnest(string_to_array(:items, ' ')) as u (utr)
+      join settlement_lines line on line.mid = :mid and line.item = u.utr collate "C"
+      join payments p on p.mid = :mid and p.utr = line.item
+     where line.at >= :end and line.status = 'SUCCESS' and not is_deduction
+       and (recorded_at <= :known) is true and replaced_at > :known
+     group by p.mid, p.utr
+  )
+  select split_part(acquirer, ':', 1) as acquirer, (at at time zone interval '330 minutes')::date as day, settled_day,
+         kind = 'second' as is_duplicate, count(*) as count, sum(amount_paise)::bigint as paid, string_agg(utr, ' ') as items
+    from late
+   group by 1, 2, 3, 4`)
 
 /** Settlement lines by day and acquirer. A line is unnamed if its UTR leads to no payment and no exception. */
 const SETTLED = query<SettledOn, Window & { explained: readonly string[] }>(`

@@ -29,7 +29,7 @@ export async function readMerchant({ unknownOrders, ...snapshot }: Snapshot, mid
 const FAILURE = 'failure after success'
 
 /** Items that are read at once. */
-const ITEMS_READ = 1_000
+const ITEMS_READ = 500
 
 /** All that is known of these UTRs of the merchant, ITEMS_READ at once. */
 export async function* itemsOf(merchant: Merchant, utrs: readonly string[]): AsyncGenerator<Item[]> {

@@ -36,7 +36,7 @@ export function openDiscrepancies(
 export async function findOpen(
   merchant: Merchant,
   { closed, to }: { closed: ClosedBase | undefined; to: string },
-  onFound: (open: readonly Discrepancy[]) => void,
+  onFound: (open: readonly Discrepancy[], items: number) => void,
 ): Promise<void> {
   const { client, mid } = merchant
   const [first] = closed === undefined ? await FIRST_DAY(client, { mid }) : []
@@ -44,7 +44,12 @@ export async function findOpen(
     closed === undefined ? [{ from: first?.day ?? addDays(to, 1), to }] : await daysSince(merchant, closed, to)
   for (const days of runs) {
     if (days.from > days.to) continue
-    await judgeDays(merchant, days, (found) => onFound(found.filter(({ resolution }) => resolution === null)))
+    await judgeDays(merchant, days, (found, items) => {
+      onFound(
+        found.filter(({ resolution }) => resolution === null),
+        items,
+      )
+    })
   }
 }
 

@@ -58,9 +58,10 @@ async function readPayout(snapshot: Snapshot, { payout, mid, pid }: Sought): Pro
   for (const { mid, day } of new Map(sums.map((row) => [`${row.mid} ${bankDayFrom(row.day)}`, row])).values()) {
     const due = bankDayFrom(day)
     const days = { from: previousBankDay(due), to: addDays(due, -1) }
-    const { facts, uneven } = await readFacts(await readMerchant(snapshot, mid), days)
+    const { facts, uneven, settledLater } = await readFacts(await readMerchant(snapshot, mid), days)
     if (!facts.settled.some((one) => one.day === day && one.unnamedRows > 0)) continue
-    const utrs = uneven.waiting.flatMap((group) => group.utrs)
+    const waiting = uneven.flatMap((of) => (of.isWaiting ? of.items.split(' ') : []))
+    const utrs = waiting.filter((utr) => !settledLater.has(utr))
     payments.push(...(await readUnsettled(snapshot.client, { mid, utrs })))
   }
   const rests = await readRests(snapshot, { references })

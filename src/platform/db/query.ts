@@ -36,5 +36,10 @@ function named(text: string) {
 async function send<Row extends object>(db: Queryable, config: QueryConfig<unknown[]>): Promise<Row[]> {
   const { rows, fields } = await db.query<unknown[]>({ ...config, rowMode: 'array' })
   const names = fields.map(({ name }) => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()))
-  return rows.map((row) => Object.fromEntries(names.map((name, at) => [name, row[at]])) as Row)
+  // A loop, because a report reads a million rows.
+  return rows.map((row) => {
+    const named: Record<string, unknown> = {}
+    for (let at = 0; at < names.length; at += 1) named[names[at] as string] = row[at]
+    return named as Row
+  })
 }
