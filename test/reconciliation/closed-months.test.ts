@@ -328,7 +328,7 @@ describe('a closed month', () => {
     await jsonOn('2026-11-20', 'resolve', '--difference', third.id, '--reason', 'paid by hand')
     const { stdout } = await opsOn('2026-11-21', 'differences')
     expect(stdout).toMatch(
-      /^ {2}47 days: 2026-10-05 missing settlement \w+: order \w+, the shop's A-17, UTR .+\n.+\n2 open, together 0\.00\n$/m,
+      /^ {2}47 days: 2026-10-05 missing settlement \w+: order \w+, the shop's A-17, UTR .+\n.+\n\n2 open, together 0\.00\n$/m,
     )
     expect((await opsOn('2026-11-21', 'differences', '--csv')).stdout.split('\n')).toHaveLength(4)
     expect((await opsOn('2026-10-05', 'differences')).stdout).toBe('nothing is open\n')

@@ -135,9 +135,7 @@ it('the text and the CSV of payouts say what the JSON says, and references of di
       bank_reference: /^\d+$/.test(bankReference) ? `="${bankReference}"` : bankReference,
     })),
   )
-  expect((await ops('--from', '2020-01-01', '--to', '2020-01-01')).stdout).toMatch(
-    /^day .*\nnothing .* 0\.00( +-){7}\n$/,
-  )
+  expect((await ops('--from', '2020-01-01', '--to', '2020-01-01')).stdout).toBe('nothing\n')
 })
 
 it('payouts refuses days in the wrong order, an unknown merchant, and two forms at once', async () => {

@@ -270,7 +270,7 @@ describe('settlements layout', () => {
     [
       'columns that are missing',
       ['--column', 'amount=Net'],
-      /--column mid, utr, bank_reference_number, status, initiation_date is missing/,
+      /--column mid, utr or order_id or acquirer_payment_id, bank_reference_number, status, initiation_date is missing/,
     ],
     ['a column that is given twice', ['--column', 'utr=A', '--column', 'utr=B'], /--column utr is given twice/],
     [
@@ -283,7 +283,7 @@ describe('settlements layout', () => {
       ['amount', 'credit', 'debit'].flatMap((ours) => ['--column', `${ours}=X`]),
       /credit and debit are the amount/,
     ],
-    ['a credit without a debit', ['--column', 'credit=Cr'], /--column mid, debit, utr, /],
+    ['a credit without a debit', ['--column', 'credit=Cr'], /--column mid, debit, utr or order_id /],
     [
       'a column of statements beside one of settlements',
       ['--column', 'utr=A', '--column', 'balance=B'],

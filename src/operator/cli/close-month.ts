@@ -17,10 +17,13 @@ import type { Database } from '../../platform/db/pool.ts'
 import { nextDay, startOfDay, toIstTime } from '../../platform/time.ts'
 import { faultsText, openPayoutText } from '../texts.ts'
 import { type Context, changingCommand } from './command.ts'
+import { document, table } from './data.ts'
 import { monthText } from './days.ts'
 import { CommandError, UsageError } from './errors.ts'
-import { forPeople, requireConfirmation, say, table } from './output.ts'
+import { requireConfirmation, say } from './output.ts'
+import { figuresInRupees } from './reconcile-report.ts'
 import { lockedAt } from './settlements.ts'
+import { writeText } from './write-text.ts'
 
 const MONTH_RULE = 'must be a month that is over: YYYY-MM'
 
@@ -52,12 +55,8 @@ export const closeMonthCommands = [
           ...(faults ? [`${month} was closed with ${faults}`] : []),
           ...(await warnOfPayouts(db, { ...days, now: closedAt })),
         ]
-        return {
-          json: { ...stored, warnings },
-          text: spellClosed(stored, closedAt),
-          made: { sha256: stored.sha256 },
-          warnings,
-        }
+        const data = document({ ...stored, warnings }, figuresTable(stored.figures), closedText(stored, closedAt))
+        return { data, made: { sha256: stored.sha256 }, warnings }
       })
     },
   }),
@@ -89,24 +88,25 @@ const IS_EMPTY = 'has no payment and no import'
 async function confirmClosing(month: string, { db, now, terminal }: Context) {
   if ((await readClosedMonths({ client: db, known: now })).some((closed) => closed.month === month)) return undefined
   const figures = await readFigures(db, { ...daysOfMonth(month), now })
-  say(terminal.stderr, spellFigures(figures))
+  for await (const text of writeText(figuresTable(figures))) say(terminal.stderr, text.trimEnd())
   const doubt = (await isEmptyMonth(db, month, figures)) ? `, which ${IS_EMPTY},` : ''
   await requireConfirmation(terminal, `close ${month}${doubt} with these figures`)
   return figures
 }
 
-function spellFigures(figures: ClosedMonth['figures']): string {
-  const rows = Object.entries(figures).map(([mid, { openExceptions = 0, ...sums }]) => ({
-    ...forPeople(sums),
-    openExceptions,
-    merchant: mid === ALL ? 'all' : mid,
-  }))
+function figuresTable(figures: ClosedMonth['figures']) {
   const columns =
     'merchant, broughtForward, paid, duplicates, settled, refunded, resolved, carriedForward, fee, tax, net, payments, settlements, differences, openExceptions'
-  return table(columns, rows, '')
+  return table(columns, Object.entries(figures), {
+    cells: ([mid, { openExceptions = 0, ...sums }]) => ({
+      ...figuresInRupees(sums),
+      openExceptions,
+      merchant: mid === ALL ? 'all' : mid,
+    }),
+  })
 }
 
-function spellClosed({ month, closedAt, closedBy, sha256, figures }: ClosedMonth, now: Date): string {
+function closedText({ month, closedAt, closedBy, sha256 }: ClosedMonth, now: Date): string {
   const closed = `${month} ${closedAt < now ? 'was' : 'is'} closed by ${closedBy} at ${toIstTime(closedAt)}`
-  return `${spellFigures(figures)}\n\nsha256 of these figures: ${sha256}\n${closed}`
+  return `sha256 of these figures: ${sha256}\n${closed}`
 }

@@ -138,11 +138,10 @@ function define<S extends z.ZodObject>(
 }
 
 function formOf({ json, csv, for: reader }: Values, csvOf: true | 'plain' | undefined): OutputFormat {
-  if (csvOf !== undefined && json && csv) throw new UsageError('give --json or --csv, not both')
-  if (csvOf === 'plain' && reader !== undefined && reader !== 'excel') throw new UsageError('--for must be excel')
-  if (csvOf === 'plain' && reader !== undefined && !csv) throw new UsageError('--for excel needs --csv')
-  if (json) return 'json'
-  if (csvOf === undefined || !csv) return 'text'
+  if (json && csv) throw new UsageError('give --json or --csv, not both')
+  if (reader !== undefined && reader !== 'excel') throw new UsageError('--for must be excel')
+  if (reader !== undefined && !csv) throw new UsageError('--for excel needs --csv')
+  if (!csv) return json ? 'json' : 'text'
   return csvOf === 'plain' && reader === undefined ? 'csv' : 'excel'
 }
 

@@ -54,6 +54,8 @@ type Views<R, C extends string> = {
   empty?: string | undefined
   cells?: (row: R) => Partial<Row<C>>
   json?: (row: R) => object
+  /** Cells for people, in other words than those for programs. */
+  words?: (row: R) => Partial<Row<C>>
   /** The row as a line of text, where columns would be too wide for a terminal. */
   line?: (row: R) => string
   /** The last row for people, once all rows are read. */
@@ -68,10 +70,10 @@ export class TableData {
   readonly #amounts: readonly string[]
 
   constructor(columns: string, rows: Rows<object>, views: Views<never, string>) {
-    this.columns = columns.replaceAll('₹', '').split(', ')
+    this.columns = columns.replace(/[₹Σ]/g, '').split(', ')
     this.rows = rows
     this.views = views
-    this.#amounts = [...columns.matchAll(/₹(\w+)/g)].map(([, name = '']) => name)
+    this.#amounts = [...columns.matchAll(/[₹Σ](\w+)/g)].map(([, name = '']) => name)
   }
 
   cells = (row: object) => this.#inRupees(this.views.cells?.(row as never) ?? row) as Record<string, Cell>
@@ -94,7 +96,7 @@ type Row<C extends string> = Record<Names<C>, Cell>
 /** The union of the names in a list: `'mid' | 'fee'` for `'mid, ₹fee'`. */
 type Names<S extends string> = S extends `${infer Name}, ${infer Rest}`
   ? Names<Name> | Names<Rest>
-  : S extends `₹${infer Name}`
+  : S extends `₹${infer Name}` | `Σ${infer Name}`
     ? Name
     : S
 
@@ -105,22 +107,23 @@ export function table(columns: string, rows: Rows<object>, views: string | Views
   return new TableData(columns, rows, typeof views === 'string' ? { empty: views } : views)
 }
 
-/** A list that ends with the sums of its amounts; in JSON they are `total`, after the list of this name. */
-export function summed<S extends string, R extends Record<S, Paise>>(
+/** A list that ends with the sums of the amounts that Σ stands before; in JSON they are `total`, after the list of this name. */
+export function summed<C extends string, R extends Row<C>>(
   name: string,
-  columns: string,
+  columns: C,
   rows: AsyncIterable<R>,
-  names: readonly S[],
+  views: Views<R, C> = {},
 ): RecordData {
-  const sums = Object.fromEntries(names.map((sum) => [sum, 0])) as Record<S, Paise>
+  const sums: Record<string, Paise> = {}
+  for (const [, sum = ''] of columns.matchAll(/Σ(\w+)/g)) sums[sum] = 0
   async function* adding() {
     for await (const row of rows) {
-      for (const sum of names) sums[sum] += row[sum]
+      for (const sum in sums) sums[sum] = (sums[sum] ?? 0) + Number((row as Row<string>)[sum])
       yield row
     }
   }
-  const total = () => Object.fromEntries(names.map((sum) => [sum, new Money(sums[sum])]))
-  const last = () => ({ [columns.split(', ', 1)[0] as string]: 'total', ...total() })
-  const list = new TableData(columns, adding(), { last, empty: 'nothing' })
+  const total = () => Object.fromEntries(Object.entries(sums).map(([sum, paise]) => [sum, new Money(paise)]))
+  const last = () => ({ [columns.split(', ', 1)[0] as string]: 'total', ...total() }) as Partial<Row<C>>
+  const list = table(columns, adding(), { ...views, last, empty: 'nothing' })
   return document({ [name]: list, total }, list)
 }

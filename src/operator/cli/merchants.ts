@@ -147,16 +147,14 @@ const readMore = async (db: Queryable) => ({
   fees: await newestFees(db),
 })
 
-/** The merchant with the names and the order of fields that the output has. */
-function withMore(merchant: Merchant, { returnCalls, fees }: Awaited<ReturnType<typeof readMore>>) {
-  const { mid, name, vpa, payees, mcc, dynamicQr, acquirer, acquirerMerchantId, ...others } = merchant
-  const { fallbackAcquirer: nextAcquirer, fallbackAcquirerMerchantId: nextAcquirerMerchantId, ...settings } = others
+/** The merchant with the names of fields that the output has. */
+function withMore(
+  { fallbackAcquirer: nextAcquirer, fallbackAcquirerMerchantId: nextAcquirerMerchantId, ...merchant }: Merchant,
+  { returnCalls, fees }: Awaited<ReturnType<typeof readMore>>,
+) {
   return {
-    ...{ mid, name, vpa, payees, mcc, dynamicQr, acquirer, acquirerMerchantId, nextAcquirer, nextAcquirerMerchantId },
-    ...settings,
-    fees: fees.get(mid) ?? [],
-    returnCall: returnCalls.has(mid) ? 'on' : 'off',
-    warnings: merchantWarnings(merchant),
+    ...{ ...merchant, nextAcquirer, nextAcquirerMerchantId, fees: fees.get(merchant.mid) ?? [] },
+    ...{ returnCall: returnCalls.has(merchant.mid) ? 'on' : 'off', warnings: merchantWarnings(merchant) },
   }
 }
 

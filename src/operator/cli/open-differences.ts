@@ -1,67 +1,44 @@
 import { countDays } from '../../books/ledger/bank-days.ts'
+import type { Unlisted } from '../../books/reconciliation/book.ts'
 import type { OpenOfMerchant } from '../../books/reconciliation/open-discrepancies.ts'
-import { counted, toDecimalText } from '../../platform/money.ts'
+import { counted, groupRupees, toDecimalText } from '../../platform/money.ts'
 import { toIstDay } from '../../platform/time.ts'
-import type { WrittenAs } from './long-list.ts'
-import {
-  formatDiscrepancy,
-  formatUnlisted,
-  line,
-  spreadsheet,
-  wireDifference,
-  wireUnlisted,
-} from './reconcile-report.ts'
+import { document, type RecordData, rupees, table } from './data.ts'
+import { discrepancyText, indented, unlistedTable } from './reconcile-report.ts'
 
 const COLUMNS =
-  'mid, day, ageDays, kind, differenceId, orderId, merchantOrderId, utr, settlementUtr, exceptionId, owed, cause'.split(
-    ', ',
-  )
+  'mid, day, ageDays, kind, differenceId, orderId, merchantOrderId, utr, settlementUtr, exceptionId, ₹owed, cause'
 
-/** The open discrepancies for people, scripts or spreadsheets, and their sum. Ages are in days of India. */
-export function writeOpen(merchants: AsyncIterable<OpenOfMerchant>, now: Date, form: WrittenAs): AsyncIterable<string> {
-  const withAge = <T extends { day: string }>(one: T) => ({ ...one, ageDays: countDays(one.day, toIstDay(now)) - 1 })
-  if (form === 'csv') return spreadsheet(COLUMNS, csvRows())
-  return form === 'json' ? toJson() : toText()
-
-  async function* toText(): AsyncGenerator<string> {
-    const total = noTotal()
-    for await (const of of merchants) {
-      yield `${of.mid}\n`
-      for (const one of of.discrepancies)
-        yield line(`${counted(withAge(one).ageDays, 'day')}: ${formatDiscrepancy(one)}`)
-      for (const one of of.unlisted) yield line(formatUnlisted(one))
-      addTo(total, of)
-    }
-    const { count, owed } = total
-    yield count === 0 ? 'nothing is open\n' : line(`${count} open, together ${toDecimalText(owed)}`).trimStart()
-  }
-
-  async function* toJson(): AsyncGenerator<string> {
-    const total = noTotal()
-    const unlisted: object[] = []
-    let separator = ''
-    yield '{"differences":['
-    for await (const of of merchants) {
-      addTo(total, of)
-      unlisted.push(...of.unlisted.map((one) => ({ mid: of.mid, ...wireUnlisted(one) })))
-      for (const one of of.discrepancies) {
-        yield `${separator}${JSON.stringify(wireDifference(withAge(one)))}`
-        separator = ','
+/** The open discrepancies, and what they add up to. Ages are in days of India. */
+export function openList(merchants: AsyncIterable<OpenOfMerchant>, now: Date): RecordData {
+  const today = toIstDay(now)
+  const unlisted: (Unlisted & { mid: string })[] = []
+  let [count, owed] = [0, 0]
+  async function* rows() {
+    for await (const { mid, discrepancies, unlisted: more } of merchants) {
+      unlisted.push(...more.map((one) => ({ mid, ...one })))
+      count += more.reduce((sum, one) => sum + one.count, discrepancies.length)
+      owed += [...discrepancies, ...more].reduce((sum, one) => sum + one.owed, 0)
+      for (const one of discrepancies) {
+        yield { ...one, ageDays: countDays(one.day, today) - 1 }
       }
     }
-    const end = { unlisted, count: total.count, owed: toDecimalText(total.owed) }
-    yield `],${JSON.stringify(end).slice(1)}\n`
   }
-
-  async function* csvRows(): AsyncGenerator<Record<string, unknown>> {
-    for await (const of of merchants)
-      for (const { id, ...one } of of.discrepancies) yield { ...withAge(one), differenceId: id }
-  }
-}
-
-const noTotal = () => ({ count: 0, owed: 0 })
-
-function addTo(total: ReturnType<typeof noTotal>, { discrepancies, unlisted }: OpenOfMerchant): void {
-  total.count += unlisted.reduce((sum, { count }) => sum + count, discrepancies.length)
-  total.owed += [...discrepancies, ...unlisted].reduce((sum, { owed }) => sum + owed, 0)
+  let above = ''
+  const differences = table(COLUMNS, rows(), {
+    cells: ({ id, ...one }) => ({ ...one, differenceId: id }),
+    json: (one) => ({ ...one, paid: rupees(one.paid), settled: rupees(one.settled) }),
+    line(one) {
+      const heading = one.mid === above ? '' : `${one.mid}\n`
+      above = one.mid
+      return heading + indented(`${counted(one.ageDays, 'day')}: ${discrepancyText(one)}`)
+    },
+  })
+  const more = () => unlistedTable(unlisted)
+  return document(
+    { differences, unlisted: more, count: () => count, owed: () => rupees(owed) },
+    differences,
+    more,
+    () => (count === 0 ? 'nothing is open' : `${count} open, together ${groupRupees(toDecimalText(owed))}`),
+  )
 }

@@ -13,12 +13,11 @@ import { errorText, identifier, matching, pastedReference, text } from '../../pl
 import { groupRupees, toDecimalText } from '../../platform/money.ts'
 import { dayText, nextDay, startOfDay, toIstDay } from '../../platform/time.ts'
 import { changingCommand, command } from './command.ts'
+import { document, Money, type RecordData, rupees, table } from './data.ts'
 import { DAYS, DAYS_USAGE, daysOf, inOrder } from './days.ts'
 import { CommandError } from './errors.ts'
-import { formOf } from './long-list.ts'
-import { writeOpen } from './open-differences.ts'
-import { forPeople, inRupees, type Output, table } from './output.ts'
-import { spreadsheet, toCsv, toJson, toText, wireDifference } from './reconcile-report.ts'
+import { openList } from './open-differences.ts'
+import { reportOf } from './reconcile-report.ts'
 
 /** Days of one run: the days of a merchant are in memory until they are printed. */
 const LONGEST_DAYS = 366
@@ -27,7 +26,8 @@ const OLDER_THAN_RULE = 'must be a whole number of days, 1 to 9999'
 const DIFFERENCE_RULE =
   'must be the id of a difference, 16 hex digits, as ops reconcile or ops reconcile payouts shows it'
 
-const RESOLUTIONS = 'resolvedAt, resolvedBy, mid, day, kind, differenceId, orderId, merchantOrderId, as, amount, reason'
+const RESOLUTIONS =
+  'resolvedAt, resolvedBy, mid, day, kind, differenceId, orderId, merchantOrderId, as, ₹amount, reason'
 
 const Report = z
   .object({
@@ -36,7 +36,6 @@ const Report = z
     payout: pastedReference.optional(),
     mid: identifier.optional(),
     pid: identifier.optional(),
-    csv: z.literal(true).optional(),
   })
   .superRefine(inOrder)
   .refine(
@@ -44,7 +43,7 @@ const Report = z
     'give --from and --to, --month, or --payout',
   )
   .refine(({ mid, pid }) => !(mid && pid), 'give --mid or --pid, not both')
-  .refine(({ payout, csv, asOf }) => !(payout && (csv || asOf)), '--payout takes neither --csv nor --as-of')
+  .refine(({ payout, asOf }) => !(payout && asOf), '--payout takes no --as-of')
   .refine(({ from, to }) => !from || !to || countDays(from, to) <= LONGEST_DAYS, `at most ${LONGEST_DAYS} days at once`)
 
 export const reconcileCommands = [
@@ -63,11 +62,10 @@ export const reconcileCommands = [
         if (!(await enterResolution(client, found, { reason, as, by: person, now }))) {
           throw new CommandError(`somebody else has just resolved ${id}: see ops reconcile of its day`)
         }
-        return {
-          json: { ...wireDifference(found), resolution: reason, as: as ?? null, resolvedBy: person, resolvedAt: now },
-          text: `${id}, ${found.kind} of ${groupRupees(toDecimalText(found.owed))}, is resolved${as ? ` as ${as}` : ''}`,
-          made: { mid: found.mid },
-        }
+        const amounts = { paid: rupees(found.paid), settled: rupees(found.settled), owed: new Money(found.owed) }
+        const entry = { resolution: reason, as: as ?? null, resolvedBy: person, resolvedAt: now }
+        const message = `${id}, ${found.kind} of ${groupRupees(toDecimalText(found.owed))}, is resolved${as ? ` as ${as}` : ''}`
+        return { data: document({ ...found, ...amounts, ...entry }, message), made: { mid: found.mid } }
       })
     },
   }),
@@ -79,32 +77,27 @@ export const reconcileCommands = [
         .default('1')
         .transform(Number),
       mid: identifier.optional(),
-      csv: z.literal(true).optional(),
     }),
-    async run({ olderThan, mid, csv }, { db, now, asJson }) {
-      const form = formOf(csv, asJson)
+    csv: true,
+    async run({ olderThan, mid }, { db, now }) {
       await requireMerchant(db, mid)
       const to = addDays(toIstDay(now), -olderThan)
-      const differences = openDiscrepancies(db, { mid, to, now })
-      return { chunks: writeOpen(differences, now, form), forSpreadsheets: csv }
+      return openList(openDiscrepancies(db, { mid, to, now }), now)
     },
   }),
 
   command('reconcile resolutions', 'List what persons have entered to end differences', {
     usage: `[${DAYS_USAGE}] [--mid M1] [--csv]   (days of India on which it was entered, both included)`,
     schema: z
-      .object({ ...DAYS, mid: identifier.optional(), csv: z.literal(true).optional() })
+      .object({ ...DAYS, mid: identifier.optional() })
       .superRefine(inOrder)
       .refine(({ from, to }) => (from === undefined) === (to === undefined), 'give both --from and --to, or neither'),
-    async run({ mid, csv, ...typed }, { db, asJson }) {
-      const form = formOf(csv, asJson)
+    csv: true,
+    async run({ mid, ...typed }, { db }) {
       await requireMerchant(db, mid)
       const { from, to } = daysOf(typed)
       const days = from && to ? { from: startOfDay(from), until: nextDay(startOfDay(to)) } : {}
-      const entries = await listResolutions(db, { mid, ...days })
-      if (form === 'csv') return { chunks: spreadsheet(RESOLUTIONS.split(', '), entries), forSpreadsheets: true }
-      const written = entries.map(inRupees)
-      return { json: written, text: table(RESOLUTIONS, written.map(forPeople), 'nothing was resolved') }
+      return table(RESOLUTIONS, await listResolutions(db, { mid, ...days }), 'nothing was resolved')
     },
   }),
 
@@ -112,17 +105,16 @@ export const reconcileCommands = [
     usage:
       '(--from D --to D | --month YYYY-MM | --payout UTR|REFERENCE) [--as-of D] [--csv] [--mid M1 | --pid P1]   (days of India, both included)',
     schema: Report,
-    async run({ csv, from, to, month, asOf, payout, ...merchants }, { db, now, asJson }) {
-      const write = { csv: toCsv, json: toJson, text: toText }[formOf(csv, asJson)]
+    csv: true,
+    async run({ from, to, month, asOf, payout, ...merchants }, { db, now }) {
       const { mid, pid } = merchants
       await requireMerchant(db, mid)
       if (pid !== undefined && !(await createPartners(db).list()).some((one) => one.pid === pid)) {
         throw new CommandError(`pid ${pid} is unknown: see ops partners list`)
       }
-      if (payout !== undefined) return showPayout(await findPayout(db, { payout, ...merchants, now }), payout)
+      if (payout !== undefined) return payoutData(await findPayout(db, { payout, ...merchants, now }), payout)
       const days = daysOf({ from, to, month }) as Days
-      const findings = reconcile(db, { ...days, ...merchants, now: knownAt(asOf, now) })
-      return { chunks: write(findings, days), forSpreadsheets: csv }
+      return reportOf(reconcile(db, { ...days, ...merchants, now: knownAt(asOf, now) }), days)
     },
   }),
 ]
@@ -139,38 +131,28 @@ function knownAt(asOf: string | undefined, now: Date): Date {
   return end < now ? end : now
 }
 
-function showPayout({ rows, payments, rests }: Payout, payout: string): Output {
-  const sums = sumOf(rows, rests)
-  const total = { mid: 'total', ...NO_ROW, ...sums }
-  const [carried, ofSums, beside] = [rows.map(inRupees), payments.map(inRupees), rests.map(inRupees)]
+function payoutData({ rows, payments, rests }: Payout, payout: string): RecordData {
+  const total = sumOf(rows, rests)
+  const settlements = table(PAYOUT_COLUMNS, rows, {
+    empty: `no settlement has the UTR or the bank reference ${payout}`,
+    last: () => ({ mid: 'total', ...total }),
+  })
   const due = payments.reduce((sum, { paid }) => sum + paid, 0)
-  const text = [table(PAYOUT_COLUMNS, [...carried, total].map(forPeople), '')]
-  if (payments.length > 0) {
-    text.push(
-      `rows that name no payment are for these ${payments.length}, together ${groupRupees(toDecimalText(due))}:`,
-    )
-    text.push(table('mid, day, orderId, merchantOrderId, utr, paid', ofSums.map(forPeople), ''))
-  }
-  if (rests.length > 0) {
-    text.push('what pull has not stored, which the net contains:')
-    text.push(table('day, account, adjustments, unknownOrders', beside.map(forPeople), ''))
-  }
-  if (rows.length === 0) text.splice(0, 1, `no settlement has the UTR or the bank reference ${payout}`)
-  return {
-    json: { payout, settlements: carried, payments: ofSums, rests: beside, total: sums },
-    text: text.join('\n\n'),
-  }
+  const named = `rows that name no payment are for these ${payments.length}, together ${groupRupees(toDecimalText(due))}:`
+  const paid = table('mid, day, orderId, merchantOrderId, utr, ₹paid', payments, { title: named })
+  const beside = table('day, account, ₹adjustments, ₹unknownOrders', rests, {
+    title: 'what pull has not stored, which the net contains:',
+  })
+  return document({ payout, settlements, payments: paid, rests: beside, total }, settlements, paid, beside)
 }
 
-const PAYOUT_COLUMNS = 'mid, day, orderId, merchantOrderId, utr, settlementUtr, status, paid, gross, fee, tax, net'
-const NO_ROW = { day: '', orderId: '', merchantOrderId: '', utr: '', settlementUtr: '', status: '' }
+const PAYOUT_COLUMNS = 'mid, day, orderId, merchantOrderId, utr, settlementUtr, status, ₹paid, ₹gross, ₹fee, ₹tax, ₹net'
 
 /** Sums of the rows that were paid out; the net with what was added or deducted beside them. */
-const sumOf = (rows: readonly PayoutRow[], rests: Payout['rests']) => {
+function sumOf(rows: readonly PayoutRow[], rests: Payout['rests']) {
   const paidOut = rows.filter(({ status }) => status === 'SUCCESS')
-  const sum = (name: 'paid' | 'gross' | 'fee' | 'tax' | 'net') =>
-    paidOut.reduce((sum, row) => sum + (row[name] ?? 0), 0)
+  const sum = (name: 'paid' | 'gross' | 'fee' | 'tax' | 'net', beside = 0) =>
+    new Money(paidOut.reduce((sum, row) => sum + (row[name] ?? 0), beside))
   const rest = rests.reduce((sum, one) => sum + amountOf(one), 0)
-  const [paid, gross, fee, tax] = [sum('paid'), sum('gross'), sum('fee'), sum('tax')]
-  return inRupees({ paid, gross, fee, tax, net: sum('net') + rest })
+  return { paid: sum('paid'), gross: sum('gross'), fee: sum('fee'), tax: sum('tax'), net: sum('net', rest) }
 }

@@ -16,11 +16,13 @@ import { counted, type Paise, toIndianRupees, totalText } from '../../platform/m
 import { startOfDay, toIstDay, toIstTime } from '../../platform/time.ts'
 import { reachAccounts } from './acquirer-calls.ts'
 import { type ChangingContext, type Context, changingCommand, command } from './command.ts'
+import { document, Money, rupees, table } from './data.ts'
 import { DAYS, DAYS_USAGE, daysOf, inOrder, requireDays } from './days.ts'
 import { CommandError } from './errors.ts'
 import { FILE, readFile, refusedLines } from './file.ts'
+import { toOneLine } from './harmless.ts'
 import { findLayout } from './layouts.ts'
-import { inRupees, type Output, printNote, table, toOneLine, withProgress } from './output.ts'
+import { type Output, printNote, withProgress } from './output.ts'
 
 const NUMBER_RULE = 'must be the number of an import, as ops settlements imports shows it'
 const ACCOUNT_RULE = `must be one of ${ACQUIRER_NAMES.join(', ')}, or one with :ACCOUNT behind it, which ${IDENTIFIER_RULE}`
@@ -104,18 +106,16 @@ export const settlementCommands = [
 
   command('settlements imports', 'List the imports, by whom and of how many rupees', {
     async run(_, { db }) {
-      const imports = await listImports(db)
-      const rows = imports.map(({ importId, inserted, unchanged, updated, amount, undoneAt, undoneBy, ...one }) => ({
-        ...one,
-        import: importId,
-        rows: inserted + unchanged + updated,
-        amount: amount === null ? null : toIndianRupees(amount),
-        undone: undoneAt && `${toIstTime(undoneAt)} by ${undoneBy}`,
-      }))
-      return {
-        json: imports.map(({ importId, ...one }) => ({ import: importId, ...inRupees(one) })),
-        text: table('import, at, person, file, rows, amount, undone, sha256', rows, 'nothing was imported yet'),
-      }
+      return table('import, at, person, file, rows, ₹amount, undone, sha256', await listImports(db), {
+        empty: 'nothing was imported yet',
+        json: ({ importId, ...one }) => ({ import: importId, ...one, insertedAmount: rupees(one.insertedAmount) }),
+        cells: ({ importId, inserted, unchanged, updated, undoneAt, undoneBy, ...one }) => ({
+          ...one,
+          import: importId,
+          rows: inserted + unchanged + updated,
+          undone: undoneAt && `${toIstTime(undoneAt)} by ${undoneBy}`,
+        }),
+      })
     },
   }),
 
@@ -130,11 +130,8 @@ export const settlementCommands = [
         const undone = await undoImport(client, importId, { ...context, now })
         if ('refused' in undone) throw new CommandError(explain(importId, undone))
         const { removed, restored } = undone
-        return {
-          json: { import: importId, removed, restored },
-          text: `import ${importId} is undone: ${removed} removed, ${restored} restored`,
-          made: { removed, restored },
-        }
+        const message = `import ${importId} is undone: ${removed} removed, ${restored} restored`
+        return { data: document({ import: importId, removed, restored }, message), made: { removed, restored } }
       })
       await showToPartners(context)
       return output
@@ -166,14 +163,10 @@ function importFrom(
     const { amount, insertedAmount, ...counts } = result
     const warnings = [...doubts, ...notes]
     const { import: importId, inserted, unchanged, updated } = counts
-    const made = { ...counts, ...inRupees({ insertedAmount, amount }) }
-    const rupees = inserted > 0 ? `, ${toIndianRupees(insertedAmount)}` : ''
-    return {
-      json: { ...made, ...json, warnings },
-      text: `${inserted} inserted${rupees}, ${unchanged} unchanged, ${updated} updated: import ${importId}${text}`,
-      made,
-      warnings,
-    }
+    const made = { ...counts, insertedAmount: new Money(insertedAmount), amount: new Money(amount) }
+    const sum = inserted > 0 ? `, ${toIndianRupees(insertedAmount)}` : ''
+    const message = `${inserted} inserted${sum}, ${unchanged} unchanged, ${updated} updated: import ${importId}${text}`
+    return { data: document({ ...made, ...json, warnings }, message), made, warnings }
   })
 }
 
@@ -186,7 +179,8 @@ async function showToPartners({ config: { databaseReadUrl }, db, terminal }: Con
 function tellNotStored(notStored: NotStored): Told {
   const all = [...notStored].map(([what, one]) => ({ what, ...one }))
   const texts = all.map(({ what, events, amount }) => `${events} ${what} (${toIndianRupees(amount)})`)
-  return { json: { notStored: all.map(inRupees) }, text: texts.length > 0 ? `; not stored: ${texts.join(', ')}` : '' }
+  const stored = all.map((one) => ({ ...one, amount: new Money(one.amount) }))
+  return { json: { notStored: stored }, text: texts.length > 0 ? `; not stored: ${texts.join(', ')}` : '' }
 }
 
 /** The error for an operator without a file: lines are named by their orders. */

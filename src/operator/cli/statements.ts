@@ -13,14 +13,15 @@ import {
 import { type Credit, lockCredit, setMatch } from '../../books/statements/match.ts'
 import { ACQUIRER_NAMES } from '../../gateway/acquirers/acquirers.ts'
 import { errorText, identifier, matching, pastedReference, text } from '../../platform/fields.ts'
-import { counted, type Paise, toDecimalText, toIndianRupees, totalText } from '../../platform/money.ts'
+import { counted, type Paise, toIndianRupees, totalText } from '../../platform/money.ts'
 import { nextDay, startOfDay, toIstTime } from '../../platform/time.ts'
 import { atomicCommand, changingCommand, command } from './command.ts'
+import { document, Money, type RecordData, rupees, table } from './data.ts'
 import { DAYS, DAYS_USAGE, daysOf, inOrder, requireDays } from './days.ts'
 import { CommandError } from './errors.ts'
 import { FILE, readFile } from './file.ts'
+import { toOneLine } from './harmless.ts'
 import { findLayout } from './layouts.ts'
-import { table, toOneLine } from './output.ts'
 import { requireMerchant } from './reconcile.ts'
 import { acquirerAccount } from './settlements.ts'
 
@@ -54,38 +55,18 @@ export const statementCommands = [
       for (const mid of mids) await requireMerchant(db, mid)
       const warnings: string[] = []
       const importing = {
-        ...days,
-        now,
-        person,
-        layout,
+        ...{ ...days, now, person, layout, account, opening, closing },
         mids: [...new Set(mids)].sort(),
-        account,
-        opening,
-        closing,
         file: toOneLine(basename(file)),
+        onWarning: (warning: string) => warnings.push(warning),
       }
       return readFile(file, terminal, (csv, progress) =>
         change(async (client) => {
           const bankDays = createBankDays(await holidaysOf(client, now))
-          const onWarning = (warning: string) => warnings.push(warning)
-          const imported = await importStatement(client, csv, {
-            ...importing,
-            bankDays,
-            onProgress: progress('line'),
-            onWarning,
-          })
+          const imported = await importStatement(client, csv, { ...importing, bankDays, onProgress: progress('line') })
           warnings.push(...judge(imported, importing))
-          const { proved, moved, ...made } = imported
-          const covers = made.coversTo === null ? 'no day' : `${made.coversFrom} to ${made.coversTo}`
-          const { credits, debits } = moved
-          const [credited, debited] = [moved.credited, moved.debited].map(toDecimalText)
-          const closing = proved === undefined ? null : toDecimalText(proved.closing)
-          return {
-            json: { ...made, lines: credits + debits, credits, credited, debits, debited, closing, warnings },
-            text: `bank statement ${made.statement} covers ${covers}\n${summaryText(moved, proved?.closing)}`,
-            made,
-            warnings,
-          }
+          const { proved: _, moved: __, ...made } = imported
+          return { data: importedData(imported, warnings), made, warnings }
         }),
       )
     },
@@ -93,21 +74,16 @@ export const statementCommands = [
 
   command('statements list', 'List bank statements and the days they cover', {
     async run(_, { db }) {
-      const statements = await listStatements(db, {})
-      const rows = statements.map(({ importId, coversFrom, coversTo, undoneAt, undoneBy, ...one }) => ({
-        ...one,
-        statement: importId,
-        covers: coversTo && `${coversFrom} to ${coversTo}`,
-        undone: undoneAt && `${toIstTime(undoneAt)} by ${undoneBy}`,
-      }))
-      return {
-        json: statements.map(({ importId, ...one }) => ({ statement: importId, ...one })),
-        text: table(
-          'statement, at, person, file, mids, account, covers, kept, undone',
-          rows,
-          'no bank statement was imported yet',
-        ),
-      }
+      return table('statement, at, person, file, mids, account, covers, kept, undone', await listStatements(db, {}), {
+        empty: 'no bank statement was imported yet',
+        json: ({ importId, ...one }) => ({ statement: importId, ...one }),
+        cells: ({ importId, coversFrom, coversTo, undoneAt, undoneBy, ...one }) => ({
+          ...one,
+          statement: importId,
+          covers: coversTo && `${coversFrom} to ${coversTo}`,
+          undone: undoneAt && `${toIstTime(undoneAt)} by ${undoneBy}`,
+        }),
+      })
     },
   }),
 
@@ -137,7 +113,7 @@ export const statementCommands = [
       if (payout === undefined) {
         if (credit.matchedPayout === null) throw new CommandError(`${shown} is matched with no payout: ${SEE_PAYOUTS}`)
         await setMatch(client, place, null)
-        return { json, text: `${shown} is matched with the payout ${credit.matchedPayout} no longer`, made }
+        return { data: document(json, `${shown} is matched with the payout ${credit.matchedPayout} no longer`), made }
       }
       const found = await findPayout(await snapshotOf(client, now), credit, payout)
       if (found === undefined) throw new CommandError(`${NO_PAYOUT}: ${SEE_PAYOUTS}`)
@@ -149,8 +125,8 @@ export const statementCommands = [
       if (doubts.length > 0 && force === undefined)
         throw new CommandError(`${shown} is not the payout ${payout}: ${doubts.join(', ')}; check both, or add --force`)
       await setMatch(client, place, payout)
-      const text = `${shown} is the payout ${payout} of ${toIndianRupees(expected)}`
-      return { json: { ...json, expected: toDecimalText(expected) }, text, made }
+      const message = `${shown} is the payout ${payout} of ${toIndianRupees(expected)}`
+      return { data: document({ ...json, expected: new Money(expected) }, message), made }
     },
   }),
 
@@ -161,26 +137,36 @@ export const statementCommands = [
       const removed = await undoStatement(client, statement, { now, person })
       if (removed === undefined)
         throw new CommandError(`there is no bank statement ${statement}, or it was undone: ops statements list`)
-      return {
-        json: { statement, removed },
-        text: `bank statement ${statement} is undone: ${counted(removed, 'line')} removed`,
-        made: { removed },
-      }
+      const message = `bank statement ${statement} is undone: ${counted(removed, 'line')} removed`
+      return { data: document({ statement, removed }, message), made: { removed } }
     },
   }),
 ]
 
-/** `3 lines: 2 credits, ₹540.28; 1 debit, ₹5,000.00; closing balance ₹5,540.28` */
-function summaryText({ credits, credited, debits, debited }: ImportedStatement['moved'], closing: Paise | undefined) {
+/** `bank statement 1 covers …`, and `3 lines: 2 credits, ₹540.28; 1 debit, ₹5,000.00; closing balance ₹5,540.28` */
+function importedData({ proved, moved, ...made }: ImportedStatement, warnings: readonly string[]): RecordData {
+  const { credits, credited, debits, debited } = moved
+  const lines = credits + debits
+  const closing = rupees(proved?.closing ?? null)
   const parts = [
     `${counted(credits, 'credit')}, ${toIndianRupees(credited)}`,
     `${counted(debits, 'debit')}, ${toIndianRupees(debited)}`,
-    ...(closing === undefined ? [] : [`closing balance ${toIndianRupees(closing)}`]),
+    ...(closing === null ? [] : [`closing balance ${toIndianRupees(closing.paise)}`]),
   ]
-  return `${counted(credits + debits, 'line')}: ${parts.join('; ')}`
+  const covers = made.coversTo === null ? 'no day' : `${made.coversFrom} to ${made.coversTo}`
+  return document(
+    {
+      ...{ ...made, lines, credits, credited: new Money(credited) },
+      debits,
+      debited: new Money(debited),
+      closing,
+      warnings,
+    },
+    `bank statement ${made.statement} covers ${covers}\n${counted(lines, 'line')}: ${parts.join('; ')}`,
+  )
 }
 
-const toShown = ({ day, amount, references }: Credit) => ({ day, amount: toDecimalText(amount), references })
+const toShown = ({ day, amount, references }: Credit) => ({ day, amount: new Money(amount), references })
 
 const describe = ({ day, amount, references }: Credit) =>
   `${day}, ${toIndianRupees(amount)}, ${references.length > 0 ? references.join(' ') : 'no reference'}`
@@ -200,14 +186,11 @@ function judge(
     )
   }
   if (proved === undefined) return ['the file has no balances: nothing proves that no line of it is missing']
-  return [
-    ...(coversFrom !== from
-      ? [
-          `the file may begin too late: to cover the days before ${coversFrom}, give --opening with the balance before them`,
-        ]
-      : []),
-    ...(seen.closing === undefined
-      ? [`the file may end too early: to cover all days until ${to}, give --closing with the balance after them`]
-      : []),
+  const doubts = [
+    coversFrom !== from &&
+      `the file may begin too late: to cover the days before ${coversFrom}, give --opening with the balance before them`,
+    seen.closing === undefined &&
+      `the file may end too early: to cover all days until ${to}, give --closing with the balance after them`,
   ]
+  return doubts.filter((doubt) => doubt !== false)
 }

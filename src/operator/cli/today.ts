@@ -106,32 +106,15 @@ async function readToday(db: Database, now: Date) {
 }
 
 function toJson({ now, all, hours, merchants, overview, balance, arrivals }: Today, byMerchant: boolean) {
-  const {
-    exceptions,
-    refunds,
-    failures,
-    byNextAcquirer,
-    webhooks,
-    returnCalls,
-    settlementImport = null,
-    migration = null,
-  } = overview
+  const { exceptions, refunds, settlementImport = null, migration = null } = overview
   return {
-    day: toIstDay(now),
-    at: now,
-    ...countsToJson(all),
+    ...{ ...overview, day: toIstDay(now), at: now, ...countsToJson(all), settlementImport, migration },
     hours: hours.flatMap((counts, hour) => (counts.orders > 0 ? [{ hour, ...countsToJson(counts) }] : [])),
     ...(byMerchant && { merchants: merchants.map(countsToJson) }),
     refunds: { ...refunds, amount: toJsonNumber(refunds.amount), oldest: refunds.oldest.map(asNumber) },
     exceptions: { ...exceptions, amount: toDecimalText(exceptions.amount), oldest: exceptions.oldest.map(withRupees) },
-    failures,
-    byNextAcquirer,
-    webhooks,
-    returnCalls,
-    settlementImport,
     balance: balance === undefined ? null : balanceToJson(balance),
     arrivals: arrivals.map((one) => ({ ...one, net: rupees(one.net) })),
-    migration,
   }
 }
 

@@ -58,11 +58,11 @@ async function* writeTable(table: TableData): AsyncGenerator<string> {
 }
 
 async function* cellsOf(table: TableData): AsyncGenerator<Partial<Record<string, Cell>>> {
-  const { empty, last } = table.views
+  const { empty, words, last } = table.views
   let isEmpty = true
   for await (const row of table.rows) {
     isEmpty = false
-    yield table.cells(row)
+    yield { ...table.cells(row), ...words?.(row as never) }
   }
   if (last && !(isEmpty && empty !== undefined)) yield last()
 }

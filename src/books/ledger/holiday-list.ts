@@ -1,0 +1,68 @@
+import * as z from 'zod'
+import { CsvFileError, type LineFault } from '../../platform/csv/csv.ts'
+import { text } from '../../platform/fields.ts'
+import { dayText } from '../../platform/time.ts'
+import type { BankHoliday } from './bank-holidays.ts'
+
+const CSV_HEADER = /^"?(day|date)"?\s*,/i
+const CSV_LINE = /^"?(\d{4}-\d\d-\d\d|\d\d-\d\d-\d{4})"?\s*,(.*)$/
+/** A line that names a month, such as `April 2024 1591011`. The month's holidays follow, one in each line. */
+const MONTH_LINE = /^([a-z]+)\s+(20\d\d)[\s\d]*$/i
+const DAY_OF_MONTH_LINE = /^(.*\S)\s+(\d{1,2})$/
+const MONTHS = 'january february march april may june july august september october november december'.split(' ')
+
+/**
+ * Reads a list of holidays as CSV, or as text copied from the Reserve Bank's page, where the name of a month stands
+ * above its days. `others` are lines in neither form, such as headings. Throws a CsvFileError when a day does not
+ * exist, when no month stands above a day, and when the list has no holiday.
+ */
+export function readHolidays(list: string): { holidays: BankHoliday[]; others: LineFault[] } {
+  const holidays: BankHoliday[] = []
+  const others: LineFault[] = []
+  const faults: LineFault[] = []
+  let month: string | undefined
+  for (const [index, untrimmed] of list.split('\n').entries()) {
+    const line = index + 1
+    const written = untrimmed.trim()
+    const [, word = '', year] = MONTH_LINE.exec(written) ?? []
+    const monthNumber = MONTHS.indexOf(word.toLowerCase()) + 1
+    if (monthNumber > 0) {
+      month = `${year}-${String(monthNumber).padStart(2, '0')}`
+      continue
+    }
+    const [, csvDay, csvName = ''] = CSV_LINE.exec(written) ?? []
+    const [, pageName = '', dayOfMonth] = DAY_OF_MONTH_LINE.exec(written) ?? []
+    if (csvDay === undefined && dayOfMonth === undefined) {
+      if (written !== '' && !CSV_HEADER.test(written)) others.push({ line, text: written })
+    } else if (csvDay === undefined && month === undefined) {
+      faults.push({ line, text: 'put its month before it, in a line such as April 2026' })
+    } else {
+      const day = csvDay ?? `${month}-${dayOfMonth?.padStart(2, '0')}`
+      const holiday = Holiday.safeParse({ day, name: csvDay === undefined ? pageName : unquote(csvName) })
+      if (holiday.success) holidays.push(holiday.data)
+      else faults.push({ line, text: faultOf(day, holiday.error) })
+    }
+  }
+  if (holidays.length + faults.length === 0) faults.push({ line: 1, text: 'there is no holiday in this file' })
+  if (faults.length > 0) throw new CsvFileError(faults.slice(0, 20), faults.length)
+  return { holidays, others }
+}
+
+const Holiday = z.object({
+  day: dayText,
+  name: z
+    .string()
+    .transform((name) => name.trim().replace(/\s+/g, ' '))
+    .pipe(text(255)),
+})
+
+const unquote = (field: string) =>
+  field
+    .trim()
+    .replace(/^"(.*)"$/, '$1')
+    .replaceAll('""', '"')
+
+function faultOf(day: string, { issues }: z.ZodError): string {
+  const [first] = issues
+  return first?.path[0] === 'day' ? `there is no day ${day} from 2000 to 2099` : `the name ${first?.message}`
+}

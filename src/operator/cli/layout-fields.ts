@@ -1,0 +1,130 @@
+import * as z from 'zod'
+import { LAYOUT_COLUMNS, SETTLEMENT_COLUMNS, settlementFile } from '../../books/settlements/csv.ts'
+import { SUMMED_COLUMNS } from '../../books/settlements/row-money.ts'
+import { dayFile } from '../../gateway/payments/day-file-format.ts'
+import { FINAL_STATUSES } from '../../gateway/payments/outcome.ts'
+import { DATE_FORM_RULE, timeReader } from '../../platform/csv/days.ts'
+import {
+  IGNORED,
+  isOfPayments,
+  isOfStatements,
+  type Layout,
+  PAYMENT_COLUMNS,
+  STATEMENT_COLUMNS,
+} from '../../platform/csv/layouts.ts'
+import { errorText, identifier } from '../../platform/fields.ts'
+
+export const OURS = [
+  ...new Set<string>([...SETTLEMENT_COLUMNS, ...LAYOUT_COLUMNS, ...STATEMENT_COLUMNS, ...PAYMENT_COLUMNS]),
+]
+const COLUMN_RULE = `must be a column of ours, = and the file's name for it, such as amount="Net Amount"; ours are ${OURS.join(', ')}`
+const STATUSES = ['SUCCESS', 'PENDING', 'FAILED', IGNORED]
+const PAYMENT_STATUSES = [...FINAL_STATUSES, IGNORED]
+const STATUS_RULE =
+  "must be SUCCESS, PENDING, FAILED or IGNORED (of payments SUCCESS, FAIL, REJECT or IGNORED) with the file's words, such as SUCCESS=Success,Settled, or one but IGNORED alone where every row has it"
+
+/** The rule, or where it is the file's name that stands first, the right order. */
+const columnFault = ([first, second]: [string, string]) =>
+  OURS.includes(second)
+    ? `must be ours = theirs: our column comes first, such as --column "${second}=${first}"`
+    : COLUMN_RULE
+
+/** `ours=theirs`, with nothing for `theirs` where `=` is missing. */
+const pair = (ours: readonly string[], rule: string, faultOf: (typed: [string, string]) => string = () => rule) =>
+  z
+    .string(errorText(rule))
+    .transform((typed): [string, string] => [typed.split('=', 1)[0] as string, /=(.*)/.exec(typed)?.[1]?.trim() ?? ''])
+    .refine(([name]) => ours.includes(name), { error: ({ input }) => faultOf(input as [string, string]) })
+
+/** The flags that describe a layout. */
+export const LayoutFields = z
+  .object({
+    name: identifier,
+    column: z.array(
+      pair(OURS, COLUMN_RULE, columnFault).refine(([, theirs]) => theirs !== '', COLUMN_RULE),
+      errorText(COLUMN_RULE),
+    ),
+    date: z.string(errorText(DATE_FORM_RULE)).refine((form) => timeReader(form) !== undefined, DATE_FORM_RULE),
+    status: z
+      .array(
+        pair([...STATUSES, ...PAYMENT_STATUSES], STATUS_RULE).refine(
+          ([ours, words]) => ours !== IGNORED || words !== '',
+          STATUS_RULE,
+        ),
+      )
+      .default([]),
+    mid: identifier.optional(),
+  })
+  .superRefine((fields, context) => {
+    const message = faultOf(toLayout(fields))
+    if (message !== undefined) context.addIssue(message)
+  })
+
+type Fields = {
+  name: string
+  column: [string, string][]
+  date: string
+  status: [string, string][]
+  mid?: string | undefined
+}
+
+export const toLayout = ({ name, column: columns, date, status, mid }: Fields): Layout => ({
+  ...{ name, columns, date, mid: mid ?? null },
+  statuses: Object.fromEntries(status.map(([ours, words]) => [ours, words === '' ? [] : words.split(/ *, */)])),
+})
+
+export const filesOf = (layout: Pick<Layout, 'columns'>) =>
+  isOfPayments(layout) ? 'payments' : isOfStatements(layout) ? 'bank statements' : 'settlements'
+
+/** Why no file can be read by the layout; undefined when one can. */
+function faultOf(layout: Layout): string | undefined {
+  const files = filesOf(layout)
+  const { known, several, required, others, statuses } = KINDS[files]
+  const ours = layout.columns.map(([name]) => name)
+  const twice = ours.find((name, index) => !several.includes(name) && ours.indexOf(name) !== index)
+  if (twice !== undefined) return `--column ${twice} is given twice`
+  const negated = layout.columns.find(
+    ([name, theirs]) => theirs.startsWith('-') && !(files === 'settlements' && several.includes(name)),
+  )
+  if (negated)
+    return `--column ${negated.join('=')}: only ${SUMMED_COLUMNS.join(', ')} of settlement files may have a minus before the file's name`
+  const foreign = ours.find((name) => !known.includes(name))
+  if (foreign !== undefined) return `--column ${foreign} is for ${others}`
+  const status = Object.keys(layout.statuses).find((name) => !statuses.includes(name))
+  if (status !== undefined) return `--status ${status} is none of ${files}: ${statuses.join(', ')}`
+  if (files === 'payments' && layout.mid !== null)
+    return '--mid is for settlement files: a payment is of the merchant of its order'
+  const hasTwo = ours.includes('credit') || ours.includes('debit')
+  if (hasTwo && (ours.includes('amount') || ours.includes('sign')))
+    return '--column credit and debit are the amount: give them, or amount, with sign where that is a column of its own'
+  // A status without words is that of every row.
+  const hasStatus = Object.values(layout.statuses).some((words) => words?.length === 0)
+  const given = [...ours, ...(layout.mid === null ? [] : ['mid']), ...(hasStatus ? ['status'] : [])]
+  const missing = required
+    .flatMap((oneOf) => (hasTwo && oneOf.includes('amount') ? [['credit'], ['debit']] : [oneOf]))
+    .filter((oneOf) => !oneOf.some((name) => given.includes(name)))
+  return missing.length > 0 ? `--column ${missing.map((oneOf) => oneOf.join(' or ')).join(', ')} is missing` : undefined
+}
+
+/** `several` are columns that may be given more than once; of each list in `required` one is. */
+type Kind = Record<'known' | 'several' | 'statuses', readonly string[]> & {
+  required: readonly (readonly string[])[]
+  /** The files that other columns are for. */
+  others: string
+}
+
+const KINDS: Record<ReturnType<typeof filesOf>, Kind> = {
+  payments: {
+    ...{ known: PAYMENT_COLUMNS, several: [], required: dayFile().required },
+    ...{ statuses: PAYMENT_STATUSES, others: 'settlement files and bank statements' },
+  },
+  'bank statements': {
+    ...{ known: STATEMENT_COLUMNS, several: ['reference', 'balance'], required: [['reference'], ['amount']] },
+    ...{ statuses: STATUSES, others: 'settlement files' },
+  },
+  settlements: {
+    known: [...SETTLEMENT_COLUMNS, ...LAYOUT_COLUMNS],
+    ...{ several: SUMMED_COLUMNS, required: settlementFile().format.required },
+    ...{ statuses: STATUSES, others: 'bank statements, which have a day' },
+  },
+}
