@@ -286,7 +286,7 @@ describe('ops settlements pull', () => {
           differences: [],
           total: {
             ...{ paid: '600.00', settled: '350.00', fee: '5.00', tax: '0.90', net: '344.10', refunded: '250.00' },
-            ...{ carriedForward: '0.00', open: '0.00' },
+            ...{ carriedForward: '0.00', awaited: '0.00' },
           },
         },
       ],

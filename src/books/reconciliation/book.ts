@@ -3,8 +3,8 @@ import type { Paise } from '../../platform/money.ts'
 import type { Days } from '../ledger/bank-days.ts'
 import { type Discrepancy, type DiscrepancyKind, type Entry, inOrder, resolverOf } from '../ledger/discrepancies.ts'
 import { readFacts, type Uneven } from './facts.ts'
-import { type FileForm, type Judged, judge, sumsAt } from './judge.ts'
-import { itemsOf, type Merchant } from './merchant.ts'
+import { type FileForm, type JudgedDays, judge, sumsAt } from './judge.ts'
+import { itemsOf, type MerchantSnapshot } from './merchant.ts'
 import { addResolved, type Sums } from './sums.ts'
 
 /** Of more items, or discrepancies, of one merchant only the first are listed: memory must not grow with a missing file. */
@@ -22,7 +22,7 @@ export type Book = {
   unlisted: Unlisted[]
 }
 
-export async function readBook(merchant: Merchant, days: Days): Promise<Book> {
+export async function readBook(merchant: MerchantSnapshot, days: Days): Promise<Book> {
   const list = createList()
   const { form, byDay } = await judgeDays(merchant, days, list.add)
   return { form, byDay, ...list.end() }
@@ -36,10 +36,10 @@ type OnFound = (found: readonly Discrepancy[], items: number) => void
  * are in memory.
  */
 export async function judgeDays(
-  merchant: Merchant,
+  merchant: MerchantSnapshot,
   days: Days,
   onFound: OnFound,
-): Promise<Pick<Judged, 'form' | 'byDay'>> {
+): Promise<Pick<JudgedDays, 'form' | 'byDay'>> {
   const { client, mid, known } = merchant
   const { facts, uneven, settledLater } = await readFacts(merchant, days)
   const judged = judge(facts)
@@ -65,7 +65,7 @@ export async function judgeDays(
 /** The UTRs of the items that may be discrepancies, in the order of their days. */
 function utrsToJudge(
   uneven: readonly Uneven[],
-  { isMissed }: Judged,
+  { isMissed }: JudgedDays,
   { failed, settledLater }: { failed: readonly { utr: string }[]; settledLater: ReadonlySet<string> },
 ): string[] {
   const isFailed = new Set(failed.map(({ utr }) => utr))

@@ -6,13 +6,13 @@ import { resolverOf } from '../ledger/discrepancies.ts'
 import { readEntries } from './book.ts'
 import type { ClosedBase } from './closed-items.ts'
 import { judgeWithoutPayouts } from './judge.ts'
-import { itemsOf, type Merchant } from './merchant.ts'
+import { itemsOf, type MerchantSnapshot } from './merchant.ts'
 
 /**
  * The bank's debt to the merchant before `day`, in paise: all movements until then, less the discrepancies that the resolution of an
  * exception accounts for, which is no movement. `closed` is where reading may begin.
  */
-export async function broughtForward(merchant: Merchant, day: string, closed?: ClosedBase): Promise<Paise> {
+export async function broughtForward(merchant: MerchantSnapshot, day: string, closed?: ClosedBase): Promise<Paise> {
   const { client, mid, known } = merchant
   const base = closed !== undefined && closed.to < day ? closed : undefined
   const begin = base && startOfDay(addDays(base.to, 1))
@@ -33,7 +33,7 @@ export async function broughtForward(merchant: Merchant, day: string, closed?: C
 }
 
 /** UTRs of money whose exception is resolved. */
-function explainedUtrs({ exceptions, failed, unknownOrders }: Merchant): string[] {
+function explainedUtrs({ exceptions, failed, unknownOrders }: MerchantSnapshot): string[] {
   const resolved = exceptions.filter(({ kind, resolution }) => kind !== 'failure after success' && resolution !== null)
   const ofUnknown = unknownOrders.filter(({ isPaidOut, resolution }) => isPaidOut && resolution !== null)
   return [...new Set([...resolved, ...failed, ...ofUnknown].map(({ utr }) => utr))]

@@ -3,7 +3,7 @@ import type { Paise } from '../../platform/money.ts'
 import { startOfDay, toIstDay } from '../../platform/time.ts'
 import { addDays, boundsOf, type Days } from '../ledger/bank-days.ts'
 import { daysOfMonth } from './closed-months.ts'
-import type { Merchant } from './merchant.ts'
+import type { MerchantSnapshot } from './merchant.ts'
 import type { Snapshot } from './snapshot.ts'
 
 /**
@@ -50,7 +50,7 @@ const SUMS = query<{ mid: string; sum: Paise }, ClosedAt & { known: Date; end: D
  * when the month was closed, those of items that have changed since, and all that were not judged then.
  */
 export async function daysSince(
-  merchant: Merchant,
+  merchant: MerchantSnapshot,
   { month, closedAt, to: end }: ClosedBase,
   to: string,
 ): Promise<Days[]> {

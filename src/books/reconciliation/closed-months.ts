@@ -3,7 +3,7 @@ import type { Queryable } from '../../platform/db/pool.ts'
 import { query } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
 import { addDays, boundsOf, type Days } from '../ledger/bank-days.ts'
-import type { Merchant } from './merchant.ts'
+import type { MerchantSnapshot } from './merchant.ts'
 import { formatSums, type Totals, totalsFrom } from './sums.ts'
 
 export type Figures = Readonly<ReturnType<typeof figuresOf>>
@@ -117,7 +117,7 @@ export function differingFigures(month: ClosedMonth, mid: string, totals: Totals
 
 /** What has changed in a merchant's books of a closed month; undefined where nothing has. */
 export async function changesSince(
-  { client, mid, known, unknownOrders }: Merchant,
+  { client, mid, known, unknownOrders }: MerchantSnapshot,
   closed: ClosedMonth,
   totals: Totals,
 ): Promise<MonthChange | undefined> {

@@ -4,7 +4,7 @@ import { addDays, boundsOf, type Days } from '../ledger/bank-days.ts'
 import type { Facts, PaidGroup, ReversedLine } from '../ledger/facts.ts'
 import type { PayoutForm } from '../ledger/judge-item.ts'
 import { daysOfPayouts, type SettledOn } from '../ledger/judge-payouts.ts'
-import { type Merchant, NAMES_NOTHING } from './merchant.ts'
+import { type MerchantSnapshot, NAMES_NOTHING } from './merchant.ts'
 
 /** Items of one day that may be more than a payment and its one settlement. */
 export type Uneven = {
@@ -21,7 +21,7 @@ export type Uneven = {
  * line after the days names.
  */
 export async function readFacts(
-  merchant: Merchant,
+  merchant: MerchantSnapshot,
   days: Days,
 ): Promise<{ facts: Facts; uneven: Uneven[]; settledLater: ReadonlySet<string> }> {
   const { client, known, bankDays, mid, unknownOrders } = merchant
@@ -50,7 +50,7 @@ const unevenOf = (groups: readonly Group[]): Uneven[] =>
 
 /** The form of the payout nearest to the window, where the first payout in it has no lines. */
 async function readFormBefore(
-  { client, known, bankDays, mid, unknownOrders }: Merchant,
+  { client, known, bankDays, mid, unknownOrders }: MerchantSnapshot,
   window: Days,
   settled: readonly SettledOn[],
 ): Promise<PayoutForm | undefined> {

@@ -10,7 +10,7 @@ import { addSums, noSums, type Sums } from './sums.ts'
 export type FileForm = PayoutForm | 'by payment and by sums'
 
 /** The books of a merchant's days, without resolutions. */
-export type Judged = {
+export type JudgedDays = {
   form: FileForm
   /** The sums of each day that has any. */
   byDay: Map<string, Sums>
@@ -23,7 +23,7 @@ export type Judged = {
 }
 
 /** Judges what is known of some days. It reads nothing: a test can give it any facts. */
-export function judge(facts: Facts): Judged {
+export function judge(facts: Facts): JudgedDays {
   const { matched, bankDays, days, refunds } = facts
   const undeducted = refunds.filter(({ refundId }) => !matched.rowOf.has(refundId) && !matched.netted.has(refundId))
   const { payouts, formOf } = judgePayouts(payoutFacts(facts, undeducted), bankDays)

@@ -1,12 +1,12 @@
 import { query } from '../../platform/db/query.ts'
-import type { Merchant } from './merchant.ts'
+import type { MerchantSnapshot } from './merchant.ts'
 
 /** The merchant's own id of an order; null where no order is known. */
 export type WithMerchantOrderId<T> = T & { merchantOrderId: string | null }
 
 /** Adds the merchant's own id of each order. */
 export async function withMerchantOrderIds<T extends { orderId: string | null }>(
-  { client, mid }: Pick<Merchant, 'client' | 'mid'>,
+  { client, mid }: Pick<MerchantSnapshot, 'client' | 'mid'>,
   all: readonly T[],
 ): Promise<WithMerchantOrderId<T>[]> {
   const orderIds = [...new Set(all.flatMap(({ orderId }) => (orderId === null ? [] : [orderId])))]

@@ -5,13 +5,13 @@ import { type Deduction, groupBy, matchDeductions, type SuccessfulRefund } from 
 import type { Snapshot, UnknownOrder } from './snapshot.ts'
 
 /** What is known of one merchant in a snapshot, whatever the days. */
-export type Merchant = Omit<Snapshot, 'unknownOrders'> &
+export type MerchantSnapshot = Omit<Snapshot, 'unknownOrders'> &
   MerchantFacts & {
     /** Exceptions of unknown orders whose UTR a settlement of the merchant carries. */
     unknownOrders: readonly UnknownOrder[]
   }
 
-export async function readMerchant({ unknownOrders, ...snapshot }: Snapshot, mid: string): Promise<Merchant> {
+export async function readMerchant({ unknownOrders, ...snapshot }: Snapshot, mid: string): Promise<MerchantSnapshot> {
   const { client, known, bankDays } = snapshot
   const own = unknownOrders.get(mid) ?? []
   const refunds = await REFUNDS(client, { mid, known })
@@ -32,11 +32,11 @@ const FAILURE = 'failure after success'
 const ITEMS_READ = 500
 
 /** All that is known of these UTRs of the merchant, ITEMS_READ at once. */
-export async function* itemsOf(merchant: Merchant, utrs: readonly string[]): AsyncGenerator<Item[]> {
+export async function* itemsOf(merchant: MerchantSnapshot, utrs: readonly string[]): AsyncGenerator<Item[]> {
   for (let at = 0; at < utrs.length; at += ITEMS_READ) yield readItems(merchant, utrs.slice(at, at + ITEMS_READ))
 }
 
-async function readItems(merchant: Merchant, utrs: readonly string[]): Promise<Item[]> {
+async function readItems(merchant: MerchantSnapshot, utrs: readonly string[]): Promise<Item[]> {
   const { client, mid, known, refunds } = merchant
   const payments = new Map((await PAYMENTS(client, { utrs, mid, known })).map(({ utr, ...one }) => [utr, one]))
   const lines = groupBy(await LINES(client, { utrs, mid, known }), ({ item }) => item)
@@ -53,7 +53,7 @@ async function readItems(merchant: Merchant, utrs: readonly string[]): Promise<I
 }
 
 /** The exception of each UTR and the failure of each order: an open one, else the oldest. */
-function explanationsOf({ exceptions, unknownOrders }: Merchant) {
+function explanationsOf({ exceptions, unknownOrders }: MerchantSnapshot) {
   const ofUtr = new Map<string, ItemException>()
   const failures = new Map<string, ItemException>()
   for (const one of [...exceptions, ...unknownOrders]) {

@@ -3,7 +3,7 @@ import type { Paise } from '../../platform/money.ts'
 import { boundsOf, type Days } from '../ledger/bank-days.ts'
 import type { Discrepancy } from '../ledger/discrepancies.ts'
 import { judgeDays } from './book.ts'
-import type { Merchant } from './merchant.ts'
+import type { MerchantSnapshot } from './merchant.ts'
 import { withMerchantOrderIds } from './merchant-order-ids.ts'
 import type { WRITTEN_OFF_AS } from './resolutions.ts'
 import type { Rest } from './rests.ts'
@@ -43,7 +43,11 @@ export type MoneyMovement = {
  * Every movement of these days, in their order: what is brought forward, and these, are what is carried forward. On one day payments
  * come first, then refunds, payouts and resolutions.
  */
-export async function movementsOf(merchant: Merchant, days: Days, rests: readonly Rest[]): Promise<MoneyMovement[]> {
+export async function movementsOf(
+  merchant: MerchantSnapshot,
+  days: Days,
+  rests: readonly Rest[],
+): Promise<MoneyMovement[]> {
   const { client, mid, known } = merchant
   const own = rests.filter((rest) => rest.mid === mid)
   const moved = await MOVEMENTS(client, {

@@ -4,7 +4,7 @@ import { addDays } from '../ledger/bank-days.ts'
 import type { Discrepancy } from '../ledger/discrepancies.ts'
 import { createList, judgeDays, type Unlisted } from './book.ts'
 import { type ClosedBase, daysSince, readClosedBase } from './closed-items.ts'
-import { type Merchant, readMerchant } from './merchant.ts'
+import { type MerchantSnapshot, readMerchant } from './merchant.ts'
 import { type WithMerchantOrderId, withMerchantOrderIds } from './merchant-order-ids.ts'
 import { inSnapshot, type Merchants, readMids } from './snapshot.ts'
 
@@ -34,7 +34,7 @@ export function openDiscrepancies(
 
 /** Calls `onFound` with the open discrepancies of a merchant until `to`, some at once. `closed` is where reading may begin. */
 export async function findOpen(
-  merchant: Merchant,
+  merchant: MerchantSnapshot,
   { closed, to }: { closed: ClosedBase | undefined; to: string },
   onFound: (open: readonly Discrepancy[], items: number) => void,
 ): Promise<void> {

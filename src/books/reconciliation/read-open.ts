@@ -2,7 +2,7 @@ import { orderIdsBegin } from '../../gateway/payments/intent.ts'
 import { query } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
 import { boundsOf, type Days } from '../ledger/bank-days.ts'
-import type { Merchant } from './merchant.ts'
+import type { MerchantSnapshot } from './merchant.ts'
 
 /**
  * A report that waits for an operator. `mid` is empty where no order is known. `amount` is in paise, and null for an
@@ -19,7 +19,7 @@ export type OpenException = {
 }
 
 /** Open exceptions that were received on these days, or are of an order that was created on them. */
-export function openExceptions({ client, mid, known }: Merchant, days: Days): Promise<OpenException[]> {
+export function openExceptions({ client, mid, known }: MerchantSnapshot, days: Days): Promise<OpenException[]> {
   const { begin, end } = boundsOf(days)
   const orders = { firstOrder: orderIdsBegin(begin), nextOrder: orderIdsBegin(end) }
   return OPEN_EXCEPTIONS(client, { mid, known, begin, end, ...orders })

@@ -15,7 +15,7 @@ import {
   type MonthChange,
   readClosedMonths,
 } from './closed-months.ts'
-import { type Merchant, readMerchant } from './merchant.ts'
+import { type MerchantSnapshot, readMerchant } from './merchant.ts'
 import { type WithMerchantOrderId, withMerchantOrderIds } from './merchant-order-ids.ts'
 import { type OpenException, openExceptions } from './read-open.ts'
 import { inSnapshot, type Merchants, readMids, readSnapshot } from './snapshot.ts'
@@ -77,7 +77,7 @@ type Closed = { closed: ClosedBase | undefined; month: ClosedMonth | undefined }
 
 /** The books of a merchant; undefined where there is nothing to report. The merchant's own day and later ones are not judged. */
 async function readMerchantBook(
-  merchant: Merchant,
+  merchant: MerchantSnapshot,
   days: Days,
   { closed, month }: Closed,
 ): Promise<MerchantBook | undefined> {
