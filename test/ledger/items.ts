@@ -34,11 +34,7 @@ export const refund = (amount: number, number: number, more: Partial<SuccessfulR
 /** Judges an item of which every day is over, with rows for each payment unless `form` says otherwise. */
 export function judge(
   item: Partial<Item>,
-  {
-    form = 'by payment' as const,
-    isJudged = true,
-    isPaidInSum = false,
-  }: { form?: 'by payment' | 'by sums'; isJudged?: boolean; isPaidInSum?: boolean } = {},
+  { form = 'by payment' as const, isJudged = true }: { form?: 'by payment' | 'by sums'; isJudged?: boolean } = {},
 ) {
   const whole = {
     mid: 'M1',
@@ -61,7 +57,6 @@ export function judge(
     ...bankDays,
     isJudged: () => isJudged,
     formOf: () => form,
-    isPaidInSum: () => isPaidInSum,
   }
   return judgeItem(whole, judging)
 }

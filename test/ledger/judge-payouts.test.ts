@@ -12,8 +12,8 @@ const paid = (day: string, rupees: number, more: Partial<PaidOn> = {}): PaidOn =
 })
 
 /** Rows of one day: of the sum of those that name nothing, and how many others there are. */
-const settled = (day: string, unnamed: number, named = 0, account: string | null = null): SettledOn => ({
-  ...{ account, day, settledCount: named + 1, gross: 0, fee: 0, tax: 0, net: 0 },
+const settled = (day: string, unnamed: number, named = 0, acquirer: string | null = null): SettledOn => ({
+  ...{ acquirer, day, settledCount: named + 1, gross: 0, fee: 0, tax: 0, net: 0 },
   ...{ paidOut: named + (unnamed > 0 ? 1 : 0), unnamedRows: unnamed > 0 ? 1 : 0, unnamed: unnamed * 100 },
 })
 
@@ -27,14 +27,12 @@ const refund = (day: string, rupees: number) => ({
 type Facts = { paid: PaidOn[]; settled: SettledOn[]; undeducted?: ReturnType<typeof refund>[] }
 
 const formsOf = ({ undeducted = [], ...facts }: Facts) =>
-  judgePayouts({ ...facts, undeducted }, bankDays, 'by payment').payouts.map(({ day, account, form }) => [
-    ...[day, account, form],
-  ])
+  judgePayouts({ ...facts, undeducted }, bankDays).payouts.map(({ day, acquirer, form }) => [...[day, acquirer, form]])
 
 const differing = ({ undeducted = [], ...facts }: Facts) => {
-  const { payouts } = judgePayouts({ ...facts, undeducted }, bankDays, 'by sums')
-  return differingPayouts(payouts, undeducted, () => 0, bankDays).map(({ day, account, paid, settled }) => [
-    ...[day, account, Number(paid) / 100, Number(settled) / 100],
+  const { payouts } = judgePayouts({ ...facts, undeducted }, bankDays)
+  return differingPayouts(payouts, undeducted, () => 0, bankDays).map(({ day, acquirer, paid, settled }) => [
+    ...[day, acquirer, Number(paid) / 100, Number(settled) / 100],
   ])
 }
 
@@ -53,7 +51,9 @@ describe('the form of a payout', () => {
     expect(formsOf({ paid: [paid(MONDAY, 100), late], settled: [settled(TUESDAY, 200, 1)] })).toEqual([
       [TUESDAY, null, 'by sums'],
     ])
-    expect(differing({ paid: [paid(MONDAY, 100), late], settled: [settled(TUESDAY, 200, 1)] })).toEqual([])
+    expect(differing({ paid: [paid(MONDAY, 100), late], settled: [settled(TUESDAY, 200, 1)] })).toEqual([
+      [TUESDAY, null, 100, 200],
+    ])
     expect(differing({ paid: [paid(MONDAY, 100), late], settled: [settled(TUESDAY, 100, 1)] })).toEqual([])
   })
 
@@ -68,7 +68,7 @@ describe('the form of a payout', () => {
 
 describe('the sum of a payout', () => {
   it('a merchant with two acquirer accounts has two payouts a day, each for its own payments', () => {
-    const ofSetu = { account: 'setu' }
+    const ofSetu = { acquirer: 'setu' }
     const rows = [settled(TUESDAY, 100, 0, 'setu'), settled(TUESDAY, 300)]
     const both = [paid(MONDAY, 100, ofSetu), paid(MONDAY, 300)]
     expect(differing({ paid: both, settled: rows })).toEqual([])

@@ -45,7 +45,7 @@ export type Plan = { number: number; form: Form; days: Days; perDay: number; pla
 export const lastWord = ({ to }: Days) => addDays(to, 24)
 
 /** Days on which the calendar without the late holidays is wrong, with some days before and after. */
-const isUnsettled = (day: string) =>
+export const isUnsettled = (day: string) =>
   (day >= '2026-04-20' && day <= '2026-04-29') || (day >= '2026-06-09' && day <= '2026-06-17')
 
 const { isBankDay, previousBankDay: before, nextBankDay } = bankDaysAt(ALWAYS)
@@ -84,7 +84,7 @@ function makerOf({ number, form, days }: Plan) {
     const payment: Payment = {
       ...{ utr: form === 'own' ? `Q${number}UP${digits}` : `6${mid.slice(1, 3)}${digits}`, day, at, from, madeAt },
       ...{ orderId: orderIdsBegin(madeAt) + `${number}f${count}`.padStart(20, '0'), amount: amountOf(count) },
-      kind: from === day ? 'first' : 'late',
+      ...{ kind: from === day ? 'first' : 'late', acquirer: 'direct' },
     }
     story.payments.push(payment)
     return { ...payment, due: later(day), number: count }

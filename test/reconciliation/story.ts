@@ -32,6 +32,7 @@ export type Payment = Known & {
   at: Date
   kind: 'first' | 'late' | 'second'
   madeAt: Date
+  acquirer: string
 }
 
 /** `utr` is the line's own. One that repeats the payment's UTR is stored under another. From `failedOn` on it is FAILED. */
@@ -46,6 +47,7 @@ export type Line = Known & {
   tax?: number | undefined
   reference?: string
   failedOn?: string | undefined
+  acquirer?: string | null
 }
 
 export type Refund = Known & {
@@ -116,7 +118,7 @@ export function knownAt(story: Story, today: string) {
   const refunds = story.refunds.filter(isKnown).map((refund): SuccessfulRefund => {
     const payment = paidBy.get(refund.utr) as Payment
     const { day: paidOn, amount: paid } = payment
-    return { ...refund, acquirer: 'direct', paidOn, paid, settled: settledBy(payment)?.gross ?? null }
+    return { ...refund, acquirer: payment.acquirer, paidOn, paid, settled: settledBy(payment)?.gross ?? null }
   })
   const successful = lines.filter(({ status }) => status === 'SUCCESS')
   const rows = successful
@@ -125,14 +127,14 @@ export function knownAt(story: Story, today: string) {
   const failed = exceptions.flatMap((one) => {
     const payment = payments.find(({ orderId, kind }) => orderId === one.orderId && kind !== 'second')
     const isOver = isFailure(one) && one.resolution !== null && payment !== undefined && !settledBy(payment)
-    return isOver ? [{ ...payment, acquirer: 'direct' }] : []
+    return isOver ? [payment] : []
   })
   const merchant = { mid, today, bankDays, refunds, exceptions, failed }
   const refundsOf = groupBy(refunds, ({ utr }) => utr)
   const items = [...new Set([...paidBy.keys(), ...linesOf.keys()])].map((utr): Item => {
     const payment = paidBy.get(utr)
     return {
-      ...{ mid, utr, payment: payment && { ...payment, acquirer: 'direct' }, rows: linesOf.get(utr) ?? [] },
+      ...{ mid, utr, payment, rows: linesOf.get(utr) ?? [] },
       refunds: payment === undefined ? [] : (refundsOf.get(utr) ?? []),
       exception: explaining.find((one) => one.utr === utr && !isFailure(one)),
       failure: payment && exceptions.find((one) => one.orderId === payment.orderId && isFailure(one)),
@@ -147,7 +149,7 @@ export function knownAt(story: Story, today: string) {
       return {
         ...{ ...merchant, days, window, matched: matchDeductions(refunds, rows, bankDays) },
         paid: sumBy(payments.filter(inWindow), (payment) => ({
-          ...{ acquirer: 'direct', day: payment.day, settledDay: settledBy(payment)?.day ?? null },
+          ...{ acquirer: payment.acquirer, day: payment.day, settledDay: settledBy(payment)?.day ?? null },
           ...{ isDuplicate: payment.kind === 'second', count: 1, paid: payment.amount },
         })),
         settled: sumBy(successful.filter(inWindow), (line) => {
@@ -200,7 +202,7 @@ function lineOf({ utr, paymentUtr, day, gross, ...line }: Line, today: string) {
       item: (paymentUtr ?? utr).toUpperCase(),
       day,
       at: istMoment(day, line.time ?? '11:00:00'),
-      acquirer: null,
+      acquirer: line.acquirer ?? null,
     },
     ...{ status: isFailed ? ('FAILED' as const) : ('SUCCESS' as const), wasPaidOut: isFailed, isDeduction: gross < 0 },
     ...{ gross, fee: line.fee ?? null, tax: line.tax ?? null, namesPayment: paymentUtr !== undefined },
