@@ -825,3 +825,20 @@ export function plantFaults(plan: Plan): Planted {
   else plantBySums({ ...whole, sumsDiffer: ofTotals(maker) }, plan)
   return { story: maker.story, days: plan.days, differences: maker.differences }
 }
+
+type Turns = Pick<Plan, 'days' | 'perDay'> & { seed: number; first?: number }
+
+/** A merchant of each form; merchants of one form go on where the last one has ended, so that every plant has its turn. */
+export function plantInTurns(forms: readonly Form[], { seed, first = 0, ...plan }: Turns): Planted[] {
+  const turns = new Map<Form, number>()
+  return forms.map((form, index) => {
+    const names = namesOf(form)
+    const turn = turns.get(form) ?? seed
+    const days = countDays(plan.days.from, plan.days.to)
+    const plants = new Map(
+      Array.from({ length: days }, (_, slot) => [slot, names[(turn + slot) % names.length] as string]),
+    )
+    turns.set(form, turn + Math.ceil(days / 4))
+    return plantFaults({ ...plan, number: first + index, form, plants })
+  })
+}

@@ -10,7 +10,7 @@ export async function storeStories(
   db: Database,
   stories: readonly Story[],
   { from, to }: Days,
-  atEnd: (day: string) => Promise<void>,
+  atEnd: (day: string, imported?: { importId: number; rows: Row[] }) => Promise<void>,
 ): Promise<void> {
   await db.query(
     `insert into merchants (mid, name, vpa, mcc, dynamic_qr, created_at)
@@ -36,11 +36,14 @@ export async function storeStories(
     )
     const failing = lines.filter(({ failedOn }) => failedOn === day).map((line) => ({ ...line, status: 'FAILED' }))
     if (failing.length > 0) files.set('', [...(files.get('') ?? []), ...failing])
+    let imported: { importId: number; rows: Row[] } | undefined
     for (const [undoneOn, file] of [...files].sort(([a], [b]) => (a < b ? -1 : 1))) {
-      const importId = await importRows(db, file.map(rowOf), istMoment(day, undoneOn === '' ? '20:00:00' : '20:30:00'))
-      if (undoneOn !== '') undos.set(undoneOn, [...(undos.get(undoneOn) ?? []), importId])
+      const rows = file.map(rowOf)
+      const importId = await importRows(db, rows, istMoment(day, undoneOn === '' ? '20:00:00' : '20:30:00'))
+      if (undoneOn === '') imported = { importId, rows }
+      else undos.set(undoneOn, [...(undos.get(undoneOn) ?? []), importId])
     }
-    await atEnd(day)
+    await atEnd(day, imported)
   }
   await db.query('vacuum analyze')
 }
