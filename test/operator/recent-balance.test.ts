@@ -3,9 +3,9 @@ import { balanceUntilYesterday } from '../../src/books/reconciliation/recent-bal
 import { openDifferencesText, recentBalanceText } from '../../src/operator/texts.ts'
 import { applyGrants } from '../../src/platform/db/grants.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
-import { findingsOf } from '../reconciliation/findings.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
 import { asRole } from '../support/database-url.ts'
+import { findingsOf } from '../support/findings.ts'
 import { storePaidOrder } from '../support/paid-orders.ts'
 import { newMerchant } from '../support/service.ts'
 

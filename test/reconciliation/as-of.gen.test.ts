@@ -1,54 +1,187 @@
-import { expect, it } from 'vitest'
-import { undoImport } from '../../src/books/settlements/imports.ts'
-import { inTransaction } from '../../src/platform/db/pool.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { addDays } from '../../src/books/ledger/bank-days.ts'
+import { type JournalLine, journalOf } from '../../src/books/reconciliation/journal.ts'
+import { openDiscrepancies } from '../../src/books/reconciliation/open-discrepancies.ts'
+import { enterResolution, WRITTEN_OFF_AS } from '../../src/books/reconciliation/resolutions.ts'
+import { statementOf } from '../../src/books/reconciliation/statement.ts'
+import type { Database } from '../../src/platform/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { type Finding, findingsOf } from '../support/findings.ts'
 import { isGenerated } from '../support/generated.ts'
-import { findingsOf } from './findings.ts'
-import { importRows, istMoment, makeMonths, type Row, resolveSome, storeMonths } from './months.ts'
+import { type Planted, plantInTurns } from './planted-faults.ts'
+import { expectedReport, reportOf } from './planted-reports.ts'
+import { istMoment } from './rows.ts'
+import { storeStories } from './stored-story.ts'
+import { isKnownAt } from './story.ts'
 
-it('a report as of a past day equals the report that was made on that day', {
-  timeout: 240_000,
-}, async () => {
-  const { db } = await createTestDatabase()
-  const { ledgers, facts } = makeMonths(800, isGenerated() ? Date.now() % 100_000 : 7)
-  const months = { ledgers, facts: new Map([...facts].filter(([day]) => isGenerated() || day < '2026-02-06')) }
-  const pause = isGenerated() ? 4 : 8
-  const mids = [undefined, 'M2_OWN', 'M6_NEIGHBOUR']
-  const read = async (days: { from: string; to: string }, now: Date) => {
-    const reports: string[] = []
-    for (const only of mids) {
-      for (const finding of await findingsOf(db, { ...days, mid: only, now })) {
-        reports.push(JSON.stringify(finding, (_, value) => (typeof value === 'bigint' ? String(value) : value), 0))
+/** Of the last days are only what came of the faults. */
+const MONTHS = isGenerated()
+  ? [
+      { from: '2026-04-01', to: '2026-04-30' },
+      { from: '2026-05-01', to: '2026-05-31' },
+      { from: '2026-06-01', to: '2026-06-30' },
+      { from: '2026-07-01', to: '2026-07-31' },
+    ]
+  : [
+      { from: '2026-04-01', to: '2026-04-30' },
+      { from: '2026-05-01', to: '2026-06-05' },
+    ]
+const DAYS = { from: '2026-04-01', to: isGenerated() ? '2026-06-30' : '2026-05-09' }
+const LAST = MONTHS.at(-1)?.to as string
+/** Days at whose end reports are made: amid late holidays, and after every exception is resolved. */
+const BETWEEN = ['2026-04-27', '2026-05-08', addDays(DAYS.to, 27)]
+if (isGenerated())
+  BETWEEN.push('2026-04-12', '2026-04-24', '2026-04-30', '2026-05-16', '2026-06-13', '2026-06-18', '2026-07-06')
+
+let db: Database
+let planted: Planted[]
+/** Merchants of whom an operator resolves discrepancies meanwhile: what is planted does not know it. */
+let resolved: Planted[]
+/** The reports that were made at the end of days. */
+const made = new Map<string, Finding[][]>()
+
+const endOf = (day: string) => istMoment(day, '23:59:59')
+async function reportsAsOf(day: string): Promise<Finding[][]> {
+  const reports: Finding[][] = []
+  for (const days of MONTHS) if (days.from <= day) reports.push(await findingsOf(db, { ...days, now: endOf(day) }))
+  return reports
+}
+const differencesIn = (findings: readonly Finding[]) => findings.filter((one) => one.type === 'difference')
+
+beforeAll(async () => {
+  ;({ db } = await createTestDatabase())
+  const seed = isGenerated() ? Date.now() % 100_000 : 3
+  if (isGenerated()) console.log(`the planted faults of seed ${seed}`)
+  const perDay = isGenerated() ? 12 : 5
+  planted = plantInTurns(['named', 'own', 'sums', 'mixed', 'sums', 'mixed'], { days: DAYS, perDay, seed })
+  resolved = plantInTurns(['named', 'sums'], { days: DAYS, perDay, seed: seed + 1, first: 6 })
+  const stories = [...planted, ...resolved].map(({ story }) => story)
+  await storeStories(db, stories, { from: DAYS.from, to: LAST }, async (day) => {
+    for (const { story } of Number(day.slice(8)) % 6 === 0 ? resolved : []) {
+      const now = istMoment(day, '23:00:00')
+      const open = differencesIn(await findingsOf(db, { mid: story.mid, from: DAYS.from, to: day, now }))
+      const [first] = open.filter(({ resolution }) => resolution === null)
+      if (first !== undefined) await enterResolution(db, first, { reason: 'seen', by: 'asha', now })
+    }
+    if (BETWEEN.includes(day)) made.set(day, await reportsAsOf(day))
+  })
+}, 900_000)
+
+describe.each(BETWEEN)('the books as of %s', (asOf) => {
+  it('a report as of a past day equals the report that was made on that day', async () => {
+    expect(await reportsAsOf(asOf)).toEqual(made.get(asOf))
+  })
+
+  it('the reports name every planted fault with its cause and no other, and have the right sums', async () => {
+    const { rows } = await db.query<{ id: string; name: string }>(
+      `select exception_id as id, 'of ' || utr as name from payment_exceptions
+        union all
+       select import_id::text, to_char(imported_at at time zone interval '330 minutes', 'YYYYMMDD') from settlement_imports`,
+    )
+    const names = new Map(rows.map(({ id, name }) => [id, name]))
+    const withNames = (cause: string) =>
+      cause.replace(/(?<=exception |by import )[0-9a-f]+/g, (id) => names.get(id) ?? id)
+    for (const [index, findings] of (made.get(asOf) ?? []).entries()) {
+      for (const one of planted) {
+        const { mid } = one.story
+        const own = findings.filter((finding) => 'mid' in finding && finding.mid === mid)
+        const ofDays = own.flatMap((day) => (day.type === 'day' ? [day] : []))
+        const byDay = new Map(
+          ofDays.map(({ type: _, mid: __, day, brought: ___, carried: ____, ...sums }) => [day, sums]),
+        )
+        const total = own.find(({ type }) => type === 'total') as Extract<Finding, { type: 'total' }> | undefined
+        const found = differencesIn(own).map((finding) => ({ ...finding, cause: withNames(finding.cause) }))
+        const report = reportOf({ found, byDay, brought: total?.sums.brought ?? 0 })
+        expect(report, mid).toEqual(expectedReport(one, MONTHS[index] as (typeof MONTHS)[number], asOf))
+        expect([total?.sums.carried ?? 0, ofDays.at(-1)?.carried ?? report.carried]).toEqual([
+          report.carried,
+          report.carried,
+        ])
       }
     }
-    return reports
-  }
-  const made: { days: { from: string; to: string }; now: Date; report: string[] }[] = []
-  let waiting: Row[] = []
-  let before: { importId: number; rows: Row[] } | undefined
-  let number = 0
-  await storeMonths(db, months, async (day, imported) => {
-    number += 1
-    const moment = (time: string) => istMoment(day, time)
-    if (waiting.length > 0) await importRows(db, waiting.splice(0), moment('21:00:00'))
-    if (number % 5 === 0 && before !== undefined) {
-      // The file of the day before was imported by mistake: it comes again on the next day.
-      const { importId, rows } = before
-      const undone = await inTransaction(db, (client) =>
-        undoImport(client, importId, { now: moment('21:30:00'), person: 'asha' }),
-      )
-      if (!('refused' in undone)) waiting = [...rows]
-    }
-    before = imported === undefined ? undefined : { importId: imported, rows: months.facts.get(day)?.rows ?? [] }
-    const days = { from: `${day.slice(0, 7)}-01`, to: day }
-    if (number % 3 === 0) {
-      await resolveSome(db, { ...days, now: moment('22:00:00') }, number)
-    }
-    if (number % pause !== 0) return
-    const now = moment('23:59:59.999')
-    const asked = number % (2 * pause) === 0 ? days : { from: '2026-01-01', to: '2026-01-31' }
-    made.push({ days: asked, now, report: await read(asked, now) })
   })
-  expect(made.length).toBeGreaterThan(3)
-  for (const { days, now, report } of made) expect(await read(days, now), now.toISOString()).toEqual(report)
+
+  it('the reports list the exceptions that are open', async () => {
+    for (const [index, findings] of (made.get(asOf) ?? []).entries()) {
+      const { from, to } = MONTHS[index] as (typeof MONTHS)[number]
+      const isOfDays = (day: string) => day >= from && day <= to
+      const open = [...planted, ...resolved]
+        .flatMap(({ story }) => story.exceptions)
+        .filter(
+          (one) => isKnownAt({ ...one, until: one.resolvedOn }, asOf) && (isOfDays(one.from) || isOfDays(one.madeOn)),
+        )
+      const listed = findings.flatMap((one) =>
+        one.type === 'exception' ? [[one.kind, one.orderId, one.utr, one.amount]] : [],
+      )
+      expect(listed.sort()).toEqual(open.map(({ kind, orderId, utr, amount }) => [kind, orderId, utr, amount]).sort())
+    }
+  })
+})
+
+describe('the books once an operator has resolved all discrepancies', () => {
+  const now = endOf(LAST)
+
+  it('the open discrepancies of all days are those of the reports; once they are resolved, the books balance', async () => {
+    const open = (await reportsAsOf(LAST)).flatMap(differencesIn).filter(({ resolution }) => resolution === null)
+    const listed: string[] = []
+    for await (const { discrepancies } of openDiscrepancies(db, { to: LAST, now }))
+      listed.push(...discrepancies.map(({ id }) => id))
+    expect(listed.sort()).toEqual(open.map(({ id }) => id).sort())
+    for (const [index, one] of open.entries()) {
+      const as = [...WRITTEN_OFF_AS, undefined][index % 5]
+      expect(await enterResolution(db, one, { reason: 'looked into', as, by: 'asha', now })).toBe(true)
+    }
+    const reports = await reportsAsOf(LAST)
+    for (const findings of reports) expect(findings.at(-1)).toMatchObject({ type: 'end', balances: true })
+    for (const { sums } of (reports.at(-1) ?? []).filter((one) => one.type === 'total')) expect(sums.carried).toBe(0)
+  })
+
+  it.each(MONTHS)(
+    'the journal from $from balances voucher by voucher, and its ledgers are the sums of reconcile',
+    async (days) => {
+      const { sums } = (await findingsOf(db, { ...days, now })).at(-1) as Extract<Finding, { type: 'end' }>
+      const postings: JournalLine[] = []
+      for await (const one of journalOf(db, { ...days, now })) postings.push(one)
+      const sumOf = (of: (one: JournalLine) => boolean) =>
+        postings.filter(of).reduce((sum, { debit, credit }) => sum + debit - credit, 0)
+      for (const { voucher, mid, date } of postings) {
+        expect(
+          sumOf((one) => one.voucher === voucher && one.mid === mid && one.date === date),
+          voucher,
+        ).toBe(0)
+      }
+      const isCharge = ({ voucher, ledger }: JournalLine) => /^[0-9a-f]{16}$/.test(voucher) && ledger === 'fees'
+      const of = (...ledgers: string[]) => sumOf((one) => ledgers.includes(one.ledger) && !isCharge(one))
+      expect({
+        ...{ sales: of('sales'), bank: of('bank'), fees: of('fees'), tax: of('input GST') },
+        others: of('refunds', 'suspense', 'chargebacks', 'written off') + sumOf(isCharge),
+        receivable: of('acquirer receivable'),
+      }).toEqual({
+        ...{ sales: -sums.paid, bank: sums.net, fees: sums.fee, tax: sums.tax },
+        others: sums.refunded - sums.duplicates - sums.resolved,
+        receivable: sums.carried - sums.brought,
+      })
+    },
+  )
+
+  it.each(MONTHS)(
+    'each merchant’s statement from $from leads line by line from what is brought to what is carried forward',
+    async (days) => {
+      const findings = await findingsOf(db, { ...days, now })
+      for (const { story } of planted) {
+        const { mid } = story
+        const lines = await statementOf(db, { mid, ...days, now })
+        const total = findings.find((one) => one.type === 'total' && one.mid === mid) as
+          | Extract<Finding, { type: 'total' }>
+          | undefined
+        let balance = total?.sums.brought ?? 0
+        for (const line of lines) {
+          balance += line.amount
+          expect(line.balance).toBe(balance)
+        }
+        expect(balance, mid).toBe(total?.sums.carried ?? 0)
+        expect(lines.map(({ day }) => day)).toEqual(lines.map(({ day }) => day).sort())
+      }
+    },
+  )
 })

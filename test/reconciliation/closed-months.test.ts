@@ -8,11 +8,11 @@ import { undoImport } from '../../src/books/settlements/imports.ts'
 import { orderIdsBegin } from '../../src/gateway/payments/intent.ts'
 import { type Database, inTransaction } from '../../src/platform/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { type Finding, findingsOf } from '../support/findings.ts'
 import { opsAtNoon, runOps, runOpsOnTerminal } from '../support/ops.ts'
 import { newMerchant } from '../support/service.ts'
 import { until } from '../support/wait.ts'
-import { type Finding, findingsOf } from './findings.ts'
-import { importRows, istMoment, type Row, storeReports } from './months.ts'
+import { importRows, istMoment, type Row, storeReports } from './rows.ts'
 
 const OCTOBER = ['--from', '2026-10-01', '--to', '2026-10-31']
 const NOVEMBER = ['--from', '2026-11-01', '--to', '2026-11-30']

@@ -4,7 +4,7 @@ import type { Database } from '../../src/platform/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { opsAtNoon } from '../support/ops.ts'
 import { newMerchant } from '../support/service.ts'
-import { importRows, istMoment, type Row, storeReports } from './months.ts'
+import { importRows, istMoment, type Row, storeReports } from './rows.ts'
 
 let url: string
 let db: Database

@@ -4,8 +4,10 @@ import { undoImport } from '../../src/books/settlements/imports.ts'
 import { type Database, inTransaction } from '../../src/platform/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { opsOn } from '../support/ops.ts'
+import { storePaidOrder } from '../support/paid-orders.ts'
 import { newMerchant } from '../support/service.ts'
-import { importRows, istMoment, type Row } from './months.ts'
+import { newPartner } from '../support/tenants.ts'
+import { importRows, istMoment, type Row } from './rows.ts'
 
 let url: string
 let db: Database
@@ -142,4 +144,34 @@ it('payouts refuses days in the wrong order, an unknown merchant, and two forms 
   expect(await ops('--from', '2026-10-06', '--to', '2026-10-05')).toMatchObject({ code: 2 })
   expect(await ops(...days, '--csv', '--json')).toMatchObject({ code: 2 })
   expect((await ops(...days, '--mid', 'NOBODY')).stderr).toContain('mid NOBODY is unknown')
+})
+
+it('a payout is found by its UTR in either case and by its bank reference, with the payments that its total is for', async () => {
+  const { mid } = await newMerchant(db)
+  const merchantOf = ['--mid', mid]
+  await storePaidOrder(db, { mid, utr: 'PP1', paidAt: istMoment('2026-09-01', '12:00:00') })
+  const orderId = await storePaidOrder(db, { mid, utr: 'PP2', paidAt: istMoment('2026-09-01', '13:00:00') })
+  const rows = [
+    { mid, utr: 'pn1', day: '2026-09-02', amount: 200_00, paymentUtr: 'PP1', reference: 'PAYOUTREF' },
+    { mid, utr: 'PT1', day: '2026-09-02', amount: 195_00, fee: 4_00, tax: 1_00, reference: 'PAYOUTREF' },
+  ]
+  await importRows(db, rows, istMoment('2026-09-03', '09:00:00'))
+  const { json: found, ops: text } = opsOn(() => url, ['reconcile'])
+  for (const name of ['pn1', 'PN1']) {
+    const { settlements, payments } = await found('--payout', name, ...merchantOf)
+    expect([settlements.length, settlements[0].settlementUtr, settlements[0].utr, payments]).toEqual([
+      1,
+      'pn1',
+      'PP1',
+      [],
+    ])
+  }
+  const payout = await found('--payout', 'PAYOUTREF', ...merchantOf)
+  expect(payout.settlements.map((one: { settlementUtr: string }) => one.settlementUtr)).toEqual(['PT1', 'pn1'])
+  expect(payout.payments).toMatchObject([{ orderId, utr: 'PP2', paid: '200.00' }])
+  expect(payout.total).toEqual({ paid: '200.00', gross: '400.00', fee: '4.00', tax: '1.00', net: '395.00' })
+  expect((await text('--payout', 'PAYOUTREF', ...merchantOf)).stdout).toContain('for these 1, together 200.00')
+  expect((await text('--payout', 'NOBODYS1')).stdout).toBe('no settlement has the UTR or the bank reference NOBODYS1\n')
+  const { pid } = await newPartner(db, other)
+  expect(await found('--payout', 'PAYOUTREF', '--pid', pid)).toMatchObject({ settlements: [], payments: [] })
 })

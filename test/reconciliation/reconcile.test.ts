@@ -5,11 +5,11 @@ import { reconcile } from '../../src/books/reconciliation/reconcile.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { admitRoles } from '../support/citus.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { type Finding, findingsOf } from '../support/findings.ts'
 import { ON_CITUS } from '../support/installed-postgres.ts'
 import { runOps } from '../support/ops.ts'
 import { storePaidOrder } from '../support/paid-orders.ts'
 import { newMerchant, unique } from '../support/service.ts'
-import { type Finding, findingsOf } from './findings.ts'
 
 /** A Monday; the Friday before it was a bank day, the Saturday the second of its month. */
 const MONDAY = '2026-11-16'

@@ -5,10 +5,10 @@ import { saveRefundException } from '../../src/gateway/refunds/record-update.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { toIstDay } from '../../src/platform/time.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { type Finding, findingsOf } from '../support/findings.ts'
 import { opsOn } from '../support/ops.ts'
 import { storePaidOrder } from '../support/paid-orders.ts'
 import { newMerchant } from '../support/service.ts'
-import { type Finding, findingsOf } from './findings.ts'
 
 /** Wednesday, and bank days until Friday; Saturday is the third of its month. */
 const [WEDNESDAY, THURSDAY, FRIDAY, SATURDAY] = ['2026-11-18', '2026-11-19', '2026-11-20', '2026-11-21'] as const

@@ -66,9 +66,6 @@ function causeOf({ day, paid, refunded, settled, acquirer }: DifferingPayout, { 
   return `${difference} than the payments of ${days}`
 }
 
-/** Exceptions of money that is among the payments: the bank may have left it out of the total. */
-const AMONG_PAYMENTS: readonly string[] = ['failure after success', 'double payment']
-
 /**
  * `; likely exception 5f0c… (amount differs of 200.00, open)`: the one exception or refund that makes the difference, else all of
  * the payout where they make it together; empty where neither does.
@@ -80,7 +77,8 @@ function formatLikely(
 ): string {
   const candidates = [
     ...exceptions.map(({ exceptionId, kind, amount, resolution }) => ({
-      paise: AMONG_PAYMENTS.includes(kind) ? -amount : amount,
+      // A duplicate payment that is stored is among the payments, and the bank may have left it out.
+      paise: kind === 'failure after success' || (kind === 'double payment' && difference < 0) ? -amount : amount,
       text: `exception ${exceptionId} (${kind} of ${toDecimalText(amount)}, ${resolution === null ? 'open' : 'resolved'})`,
     })),
     ...undeducted.map(({ refundId, amount }) => ({

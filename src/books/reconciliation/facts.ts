@@ -142,18 +142,23 @@ const SETTLED = query<SettledOn, Window & { explained: readonly string[] }>(`
              and (recorded_at <= :known) is true and replaced_at > :known) each
    group by acquirer, day`)
 
-/** Whether each line of a day names its payment: the last day with lines before :end, else the first after it. */
+/** Whether each line of a day names its payment: of the last day with lines before :end, else of the first after it. */
 const NEAREST_DAY = query<{ namesEach: boolean | null }, Omit<Window, 'begin'> & { explained: readonly string[] }>(`
+  with nearest as (
+    select coalesce(
+             (select day from settlement_lines
+               where mid = :mid and status = 'SUCCESS' and not is_deduction and at < :end
+                 and (recorded_at <= :known) is true and replaced_at > :known
+               order by at desc limit 1),
+             (select day from settlement_lines
+               where mid = :mid and status = 'SUCCESS' and not is_deduction and at >= :end
+                 and (recorded_at <= :known) is true and replaced_at > :known
+               order by at limit 1))::timestamp at time zone interval '330 minutes' as begin
+  )
   select bool_and(not ${NAMES_NOTHING}) as names_each
     from settlement_lines line
    where mid = :mid and status = 'SUCCESS' and not is_deduction and (recorded_at <= :known) is true and replaced_at > :known
-     and at = coalesce(
-           (select max(at) from settlement_lines
-             where mid = :mid and status = 'SUCCESS' and not is_deduction and at < :end
-               and (recorded_at <= :known) is true and replaced_at > :known),
-           (select min(at) from settlement_lines
-             where mid = :mid and status = 'SUCCESS' and not is_deduction and at >= :end
-               and (recorded_at <= :known) is true and replaced_at > :known))`)
+     and at >= (select begin from nearest) and at < (select begin from nearest) + interval '1 day'`)
 
 const REVERSED = query<ReversedLine, Window & { explained: readonly string[] }>(`
   select acquirer, day, utr, gross_paise as gross

@@ -1,0 +1,248 @@
+import { createBankDays, type Days } from '../../src/books/ledger/bank-days.ts'
+import { type Discrepancy, resolverOf } from '../../src/books/ledger/discrepancies.ts'
+import type { Facts, MoneyException } from '../../src/books/ledger/facts.ts'
+import { type Item, type ItemRow, SETTLED_BEFORE_MS } from '../../src/books/ledger/judge-item.ts'
+import { daysOfPayouts } from '../../src/books/ledger/judge-payouts.ts'
+import {
+  type Deduction,
+  groupBy,
+  matchDeductions,
+  type SuccessfulRefund,
+} from '../../src/books/ledger/match-deductions.ts'
+import { judge, sumsAt } from '../../src/books/reconciliation/judge.ts'
+import { addResolved, type Sums } from '../../src/books/reconciliation/sums.ts'
+import { istMoment } from './rows.ts'
+
+/*
+ * The story of one merchant's money: each fact is known from one day until before another. It becomes facts for the pure judge, or
+ * rows of the database.
+ */
+
+export const ALWAYS = '9999-12-31'
+
+/** Known from `from` until before `until`, at the end of the day. */
+export type Known = { from: string; until?: string | undefined }
+export const isKnownAt = ({ from, until = ALWAYS }: Known, today: string) => from <= today && today < until
+
+export type Payment = Known & {
+  utr: string
+  orderId: string
+  amount: number
+  day: string
+  at: Date
+  kind: 'first' | 'late' | 'second'
+  madeAt: Date
+  acquirer: string
+}
+
+/** `utr` is the line's own. One that repeats the payment's UTR is stored under another. From `failedOn` on it is FAILED. */
+export type Line = Known & {
+  utr: string
+  paymentUtr?: string | undefined
+  repeats?: boolean
+  day: string
+  time?: string
+  gross: number
+  fee?: number | undefined
+  tax?: number | undefined
+  reference?: string
+  failedOn?: string | undefined
+  acquirer?: string | null
+}
+
+export type Refund = Known & {
+  refundId: string
+  orderId: string
+  utr: string
+  amount: number
+  day: string
+  at: Date
+  reference: string
+}
+
+export type Told = Known & {
+  kind: string
+  orderId: string
+  utr: string
+  amount: number
+  day: string
+  at: Date
+  receivedAt: Date
+  resolvedOn: string
+  /** The day on which its order was created; empty for an unknown order. */
+  madeOn: string
+}
+
+export type Story = { mid: string; payments: Payment[]; lines: Line[]; refunds: Refund[]; exceptions: Told[] }
+
+export const HOLIDAYS = ['2026-04-03', '2026-04-14', '2026-05-01', '2026-05-27']
+/** Holidays that the operator enters after them: before a fourth Saturday, and before a second one. */
+export const LATE_HOLIDAYS = [
+  { days: ['2026-04-23', '2026-04-24'], toldOn: '2026-04-29' },
+  { days: ['2026-06-12'], toldOn: '2026-06-17' },
+]
+const calendars = new Map<number, ReturnType<typeof createBankDays>>()
+/** The calendar as it is known at the end of the day. */
+export function bankDaysAt(today: string) {
+  const late = LATE_HOLIDAYS.filter(({ toldOn }) => toldOn <= today).flatMap(({ days }) => days)
+  const calendar = calendars.get(late.length) ?? createBankDays(new Set([...HOLIDAYS, ...late]))
+  calendars.set(late.length, calendar)
+  return calendar
+}
+
+const isUnknownOrder = ({ kind }: { kind: string }) => kind === 'unknown order'
+const isFailure = ({ kind }: { kind: string }) => kind === 'failure after success'
+
+/** What is known of a merchant at the end of the day `today`, as the readers of the database find it. */
+export function knownAt(story: Story, today: string) {
+  const isKnown = (one: Known) => isKnownAt(one, today)
+  const { mid } = story
+  const bankDays = bankDaysAt(today)
+  const payments = story.payments.filter(isKnown)
+  const lines = story.lines
+    .filter(isKnown)
+    .map((line) => lineOf(line, today))
+    .sort(byTime)
+  const linesOf = groupBy(lines, ({ item }) => item)
+  const told = story.exceptions
+    .filter(isKnown)
+    .map((one) => toldOf(one, today))
+    .sort(openFirst)
+  const exceptions = told.filter((one) => !isUnknownOrder(one))
+  const explaining = told.filter((one) => !isUnknownOrder(one) || linesOf.has(one.utr))
+  const named = new Set([...payments, ...explaining.filter((one) => !isFailure(one))].map(({ utr }) => utr))
+  const namesNothing = ({ namesPayment, item }: (typeof lines)[number]) => !namesPayment && !named.has(item)
+  const settledBy = ({ utr, at }: Payment) =>
+    linesOf.get(utr)?.find((line) => isPaidOut(line) && line.at.getTime() >= at.getTime() - SETTLED_BEFORE_MS)
+  const paidBy = new Map(payments.map((payment) => [payment.utr, payment]))
+  const refunds = story.refunds.filter(isKnown).map((refund): SuccessfulRefund => {
+    const payment = paidBy.get(refund.utr) as Payment
+    const { day: paidOn, amount: paid } = payment
+    return { ...refund, acquirer: payment.acquirer, paidOn, paid, settled: settledBy(payment)?.gross ?? null }
+  })
+  const successful = lines.filter(({ status }) => status === 'SUCCESS')
+  const rows = successful
+    .filter(({ isDeduction }) => isDeduction)
+    .map((line): Deduction => ({ ...line, isNamed: !namesNothing(line) }))
+  const failed = exceptions.flatMap((one) => {
+    const payment = payments.find(({ orderId, kind }) => orderId === one.orderId && kind !== 'second')
+    const isOver = isFailure(one) && one.resolution !== null && payment !== undefined && !settledBy(payment)
+    return isOver ? [payment] : []
+  })
+  const merchant = { mid, today, bankDays, refunds, exceptions, failed }
+  const refundsOf = groupBy(refunds, ({ utr }) => utr)
+  const items = [...new Set([...paidBy.keys(), ...linesOf.keys()])].map((utr): Item => {
+    const payment = paidBy.get(utr)
+    return {
+      ...{ mid, utr, payment, rows: linesOf.get(utr) ?? [] },
+      refunds: payment === undefined ? [] : (refundsOf.get(utr) ?? []),
+      exception: explaining.find((one) => one.utr === utr && !isFailure(one)),
+      failure: payment && exceptions.find((one) => one.orderId === payment.orderId && isFailure(one)),
+    }
+  })
+
+  return {
+    items,
+    factsOf(days: Days): Facts {
+      const window = daysOfPayouts(days, bankDays)
+      const inWindow = ({ day }: { day: string }) => day >= window.from && day <= window.to
+      // The day of the last lines before the window, else of the first after it, decides where the window's own lines do not.
+      const paidOut = successful.filter(isPaidOut)
+      const nearest = paidOut.findLast(({ day }) => day <= window.from) ?? paidOut.find(({ day }) => day > window.from)
+      const ofDay = paidOut.filter(({ day }) => day === nearest?.day)
+      const formBefore = nearest === undefined || ofDay.some(namesNothing) ? 'by sums' : 'by payment'
+      return {
+        ...{ ...merchant, days, window, formBefore, matched: matchDeductions(refunds, rows, bankDays) },
+        paid: sumBy(payments.filter(inWindow), (payment) => ({
+          ...{ acquirer: payment.acquirer, day: payment.day, settledDay: settledBy(payment)?.day ?? null },
+          ...{ isDuplicate: payment.kind === 'second', count: 1, paid: payment.amount },
+        })),
+        settled: sumBy(successful.filter(inWindow), (line) => {
+          const { acquirer, day, gross, isDeduction } = line
+          const [fee, tax] = [line.fee ?? 0, line.tax ?? 0]
+          const isUnnamed = !isDeduction && namesNothing(line)
+          return {
+            ...{
+              acquirer,
+              day,
+              settledCount: 1,
+              paidOut: isDeduction ? 0 : 1,
+              gross,
+              fee,
+              tax,
+              net: gross - fee - tax,
+            },
+            ...{ unnamedRows: isUnnamed ? 1 : 0, unnamed: isUnnamed ? gross : 0 },
+          }
+        }),
+        reversed: lines.filter((line) => inWindow(line) && line.wasPaidOut && namesNothing(line)),
+      }
+    },
+  }
+}
+
+/** Groups rows that differ in numbers only, which are added up. */
+function sumBy<T, Row extends object>(all: readonly T[], rowOf: (one: T) => Row): Row[] {
+  const rows = new Map<string, Row>()
+  for (const row of all.map(rowOf)) {
+    const numbers = Object.entries(row).filter(([, value]) => typeof value === 'number')
+    const key = Object.values(row)
+      .filter((value) => typeof value !== 'number')
+      .join(' ')
+    const sum = rows.get(key)
+    if (sum === undefined) rows.set(key, row)
+    else for (const [name, value] of numbers) (sum as Record<string, number>)[name] += value
+  }
+  return [...rows.values()]
+}
+
+const isPaidOut = ({ status, isDeduction }: ItemRow) => status === 'SUCCESS' && !isDeduction
+
+function lineOf({ utr, paymentUtr, day, gross, ...line }: Line, today: string) {
+  const isFailed = line.failedOn !== undefined && line.failedOn <= today
+  const reference = (line.reference ?? 'BRN').toUpperCase()
+  return {
+    ...{
+      utr,
+      item: (paymentUtr ?? utr).toUpperCase(),
+      day,
+      at: istMoment(day, line.time ?? '11:00:00'),
+      acquirer: line.acquirer ?? null,
+    },
+    ...{ status: isFailed ? ('FAILED' as const) : ('SUCCESS' as const), wasPaidOut: isFailed, isDeduction: gross < 0 },
+    ...{ gross, fee: line.fee ?? null, tax: line.tax ?? null, namesPayment: paymentUtr !== undefined },
+    ...{ importId: Number(line.from.replaceAll('-', '')), references: [utr.toUpperCase(), reference] },
+  }
+}
+type KnownLine = ReturnType<typeof lineOf>
+const byTime = (a: KnownLine, b: KnownLine) => a.at.getTime() - b.at.getTime() || (a.utr < b.utr ? -1 : 1)
+
+/** An exception is called by its UTR. */
+const toldOf = ({ utr, resolvedOn, ...one }: Told, today: string): MoneyException & { receivedAt: Date } => ({
+  ...{ ...one, utr, exceptionId: `of ${utr}`, resolution: resolvedOn <= today ? 'seen to' : null },
+})
+const openFirst = (a: ReturnType<typeof toldOf>, b: ReturnType<typeof toldOf>) =>
+  Number(a.resolution !== null) - Number(b.resolution !== null) || a.receivedAt.getTime() - b.receivedAt.getTime()
+
+/** The books of these days as the judge has them at the end of `today`, without entries of an operator. */
+export function judgeStory(
+  story: Story,
+  days: Days,
+  today: string,
+): { byDay: Map<string, Sums>; found: Discrepancy[] } {
+  const { items, factsOf } = knownAt(story, today)
+  const facts = factsOf(days)
+  const { byDay, findings, judgeItems, isMissed } = judge(facts)
+  const failed = new Set(facts.failed.map(({ utr }) => utr))
+  // A payment that nothing else is known of is judged only where it is missed, as the reader of the database does.
+  const judged = items.filter(({ utr, payment, rows, refunds }) => {
+    const isWaiting = payment && refunds.length === 0 && rows.every(({ status }) => status !== 'SUCCESS')
+    return !isWaiting || isMissed(payment) || failed.has(utr)
+  })
+  const found = resolverOf(story.mid, []).resolve([...findings, ...judgeItems(judged)])
+  for (const { day, resolution, owed } of found) {
+    if (resolution === null) sumsAt(byDay, day).differences += 1
+    else addResolved(sumsAt(byDay, day), -owed)
+  }
+  return { byDay, found }
+}
