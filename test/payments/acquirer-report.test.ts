@@ -148,7 +148,7 @@ describe('ops payments import --layout', () => {
 
   it.each([
     ['a merchant', ['--mid', 'M1'], /--mid is for settlement files/],
-    ['a column of settlements', ['--column', 'fee=Fee'], /--column fee is for settlement files and statements/],
+    ['a column of settlements', ['--column', 'fee=Fee'], /--column fee is for settlement files and bank statements/],
     ['a status of settlements', ['--status', 'FAILED=Bounced'], /--status FAILED is none of payments/],
   ])('refuses a layout of payments with %s', async (_, more, text) => {
     const columns = Object.entries(COLUMNS).flatMap((pair) => ['--column', pair.join('=')])
