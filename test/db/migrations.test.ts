@@ -1,4 +1,5 @@
-import { readdirSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, readdirSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
@@ -63,6 +64,38 @@ test('migrations and grants are sent one statement at a time, since a distribute
   onTestFinished(() => spy.mockRestore())
   expect(await migrate(database.url)).toEqual(ALL)
   await applyGrants(database.url)
+})
+
+test('an upgrade adds duplicate payments to what closed months carry forward', async () => {
+  const database = await createTestDatabase({ empty: true })
+  const folder = mkdtempSync(join(tmpdir(), 'migrations-'))
+  for (const name of ALL.filter((one) => one < '0009'))
+    copyFileSync(join(FOLDER, `${name}.sql`), join(folder, `${name}.sql`))
+  await migrate(database.url, { folder })
+  const pool = new pg.Pool({ connectionString: database.url, max: 1 })
+  onTestFinished(() => pool.end())
+  await pool.query(`
+    insert into merchants (mid, name, vpa, mcc, dynamic_qr, created_at)
+    values ('M1', 'Chai Point', 'chai@examplebank', '5814', 'link', '2026-01-01'), ('M2', 'Tea', 'tea@examplebank', '5814', 'link', '2026-01-01');
+    alter table payments disable trigger user;
+    insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, source, acquirer)
+    select mid, utr, mid || utr, 20000, at::timestamptz, at::timestamptz, kind, 'notification', 'direct'
+      from (values ('M1', 'A1', 'first', '2026-10-05T10:00+05:30'), ('M1', 'A2', 'second', '2026-10-31T23:59+05:30'),
+                   ('M2', 'B2', 'second', '2026-10-05T10:00+05:30'), ('M2', 'B3', 'second', '2026-11-01T00:00+05:30')) p (mid, utr, kind, at);
+    alter table refunds disable trigger user;
+    insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, created_by, created_at, status,
+      reference, ended_at)
+    values ('M2', 'R1', 'R1', 'M2B2', 'B2', 5000, 'twice', 'direct', 'merchant', '2026-10-06', 'SUCCESS', '', '2026-10-06');
+    insert into closed_months (month, closed_at, closed_by, sha256, figures) values ('2026-10', '2026-11-02', 'asha', '', '{}');
+    insert into closed_items (mid, month, item, day, balance_paise) values ('M1', '2026-10', '', '2026-10-31', 20000)`)
+  await migrate(database.url)
+  const { rows } = await pool.query(
+    'select mid, item, day::text, balance_paise::text as balance from closed_items order by mid',
+  )
+  expect(rows).toEqual([
+    { mid: 'M1', item: '', day: '2026-10-31', balance: '40000' },
+    { mid: 'M2', item: '', day: '2026-10-31', balance: '15000' },
+  ])
 })
 
 test.each([

@@ -197,6 +197,23 @@ describe('a payment', () => {
     expect(endOf(await find('2026-11-01', '2026-11-30'))).toMatchObject({ balances: true, sums: { awaited: 200_00 } })
   })
 
+  it('the resolved failure of an order’s payment does not account for the duplicate payment of that order', async () => {
+    await settle('P0', at('2026-11-10'))
+    await pay('P0', at('2026-11-09'))
+    const orderId = await pay('P1', at('2026-11-09'))
+    await db.query(
+      `insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, source, acquirer)
+       values ($1, 'D1', $2, 20000, $3, $3, 'second', 'notification', 'direct')`,
+      [mid, orderId, at('2026-11-09')],
+    )
+    await resolve(await except('failure after success', 'P1', orderId, at('2026-11-09')))
+    const found = await differencesOf('2026-11-01', '2026-11-30')
+    expect(found.map(({ utr, resolution }) => [utr, resolution]).sort()).toEqual([
+      ['D1', null],
+      ['P1', 'refunded, RRN 1'],
+    ])
+  })
+
   it('a payment counts on the day that the bank told, else on the day of its report, as in the list of transactions', async () => {
     await settle('P0', at('2026-11-13'), { paymentUtr: 'P0' })
     const late = await pay('P3', at('2026-11-12'), { madeAt: at('2026-09-01'), toldAt: at('2026-11-12') })

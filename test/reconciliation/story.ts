@@ -137,7 +137,9 @@ export function knownAt(story: Story, today: string) {
       ...{ mid, utr, payment, rows: linesOf.get(utr) ?? [] },
       refunds: payment === undefined ? [] : (refundsOf.get(utr) ?? []),
       exception: explaining.find((one) => one.utr === utr && !isFailure(one)),
-      failure: payment && exceptions.find((one) => one.orderId === payment.orderId && isFailure(one)),
+      failure: exceptions.find((one) => {
+        return payment?.kind !== 'second' && one.orderId === payment?.orderId && isFailure(one)
+      }),
     }
   })
 

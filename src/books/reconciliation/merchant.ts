@@ -38,7 +38,7 @@ export async function* itemsOf(merchant: MerchantSnapshot, utrs: readonly string
 
 async function readItems(merchant: MerchantSnapshot, utrs: readonly string[]): Promise<Item[]> {
   const { client, mid, known, refunds } = merchant
-  const payments = new Map((await PAYMENTS(client, { utrs, mid, known })).map(({ utr, ...one }) => [utr, one]))
+  const payments = new Map((await PAYMENTS(client, { utrs, mid, known })).map((one) => [one.utr, one]))
   const lines = groupBy(await LINES(client, { utrs, mid, known }), ({ item }) => item)
   const refundsOf = groupBy(refunds, ({ utr }) => utr)
   const { ofUtr, failures } = explanationsOf(merchant)
@@ -47,7 +47,8 @@ async function readItems(merchant: MerchantSnapshot, utrs: readonly string[]): P
     return {
       ...{ mid, utr, payment, rows: lines.get(utr) ?? [], exception: ofUtr.get(utr) },
       refunds: payment === undefined ? [] : (refundsOf.get(utr) ?? []),
-      failure: payment && failures.get(payment.orderId),
+      // Not the duplicate payment of the order has failed.
+      failure: payment === undefined || payment.isDuplicate ? undefined : failures.get(payment.orderId),
     }
   })
 }
@@ -65,8 +66,10 @@ function explanationsOf({ exceptions, unknownOrders }: MerchantSnapshot) {
 
 type Known = { mid: string; known: Date }
 
-const PAYMENTS = plannedQuery<NonNullable<Item['payment']> & { utr: string }, Known & { utrs: readonly string[] }>(`
-  select item as utr, order_id, day, at, acquirer, amount_paise as amount
+type Payment = NonNullable<Item['payment']> & { utr: string; isDuplicate: boolean }
+
+const PAYMENTS = plannedQuery<Payment, Known & { utrs: readonly string[] }>(`
+  select item as utr, order_id, day, at, acquirer, amount_paise as amount, kind = 'second' as is_duplicate
     from ledger
    where mid = :mid and kind in ('payment', 'second') and item = any (:utrs) and recorded_at <= :known`)
 
