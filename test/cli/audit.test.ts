@@ -315,7 +315,7 @@ describe('the audit', () => {
         ['failed', { fault: '1 bad line, nothing was imported' }],
         ['failed', { fault: 'mid nobody is unknown' }],
         ['failed', { fault: 'there is no such order' }],
-        ['failed', { fault: '--month must be a month that is over: YYYY-MM' }],
+        ['failed', { fault: '--month must be a month that is over: 2099-01 ends on 2099-01-31' }],
         ['failed', { fault: 'give --fee and --tax together, one of each or one for each of direct' }],
       ])
       const { rowCount } = await service.db.query('select from settlements where mid = $1', [mid])

@@ -370,7 +370,7 @@ describe('settlements import', () => {
   })
 
   it('settlements import refuses a file that does not exist', async () => {
-    expect(await ops('settlements', 'import', '/nowhere.csv')).toEqual(fault('/nowhere.csv cannot be read: ENOENT'))
+    expect(await ops('settlements', 'import', '/nowhere.csv')).toEqual(fault('there is no file /nowhere.csv'))
   })
 
   it('settlements import names a file that cannot be opened', async () => {

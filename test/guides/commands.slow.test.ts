@@ -86,6 +86,7 @@ describe("the commands of the operator's guide", () => {
       'payout',
       'answer',
       'statement',
+      'late',
     ].entries()) {
       writeFileSync(join(folder, `${name}.csv`), files[index] ?? '')
     }

@@ -239,6 +239,18 @@ describe('a closed month', () => {
     expect(rows).toMatchObject([{ change: 'replaced', kind: 'settlement', reference: 'R1', importId: imported }])
   })
 
+  it('a closed month’s report names a later duplicate payment as such', async () => {
+    const orderId = await pay('DU1', '2026-10-05')
+    await settle('2026-10-06', 'DU1')
+    await jsonOn('2026-11-05', 'close', '--month', '2026-10')
+    const received = [at('2026-10-07'), at('2026-11-08')]
+    const intents: [] = []
+    const payments = [[mid, 'DU2', orderId, 200_00, ...received, 'second', 'day file']]
+    await storeReports(db, { intents, payments, exceptions: [] })
+    const { rows } = (await bookOn('2026-11-09', OCTOBER)).changed
+    expect(rows).toMatchObject([{ kind: 'duplicate payment', reference: 'DU2', amount: '200.00' }])
+  })
+
   it('reconcile closed lists each closed month with its hash, and what has changed since of which merchant', async () => {
     expect((await opsOn('2026-12-02', 'closed')).stdout).toBe('no month was closed yet\n')
     await settle('2026-10-06', 'C1', { paymentUtr: 'CP1' })

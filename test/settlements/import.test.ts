@@ -388,6 +388,12 @@ describe('a bad file', () => {
       1,
       'column bank_reference_number is missing, column "gst" is unknown, column mid appears twice',
     ],
+    [
+      'a header of another form',
+      'Txn Amount,UPI RRN\n195.00,523504870405\n',
+      1,
+      /^none of the columns mid, .* is in the header: give --layout to read another form$/,
+    ],
     ['a stray quote before it', file(line('M1', 'U"1'), line('M1', 'U1', { amount: 'x' })), 3, /^amount must/],
     ['an unquoted comma', file(line('M1', 'U1', { amount: '1,000.00' })), 2, 'has 12 fields, not 11'],
     [

@@ -124,6 +124,7 @@ function withEntries(entries: readonly Entry[], discrepancy: Discrepancy): Discr
   const resolved = entries.reduce((sum, { amount }) => sum + amount, 0)
   const known = { ...discrepancy, owed: discrepancy.owed + resolved, entries: entries.length }
   if (known.owed === 0) return { ...known, resolution: last.reason }
+  if (resolved === 0) return known
   const cause = `${discrepancy.cause}; ${toDecimalText(-resolved)} of it was resolved: ${last.reason}`
   return { ...known, cause }
 }

@@ -137,7 +137,7 @@ const CHANGES = query<
   LedgerChange,
   { mid: string; known: Date; closedAt: Date; explained: readonly string[]; end: Date; to: string }
 >(`
-  select changed_at, change, day, kind, reference, order_id, amount_paise as amount, import_id, exception_id
+  select changed_at, change, day, case kind when 'second' then 'duplicate payment' else kind end as kind, reference, order_id, amount_paise as amount, import_id, exception_id
     from (select case when replaced_at <= :known then replaced_at else recorded_at end as changed_at,
                  case when replaced_at <= :known then 'replaced' else 'recorded' end as change,
                  day, kind, name as reference, order_id, amount_paise,

@@ -77,7 +77,7 @@ export function rowMoneyReader({ columns }: Layout) {
     const found =
       asWritten ?? (isOpen ? settle({ amount, gross, fee: fee && negated(fee), tax: tax && negated(tax) }) : undefined)
     if (found === undefined)
-      return `${called('gross')} is not ${[amountCalled, ...given('fee'), ...given('tax')].join(' + ')}, and would move one by more than 0.01`
+      return `${called('gross')} is not ${[amountCalled, ...given('fee'), ...given('tax')].join(' + ')}: the difference is more than 0.01`
     const [negative] = amount < 0 ? [] : (['fee', 'tax'] as const).filter((name) => (found[name] ?? 0) < 0)
     if (negative) return `${called(negative)} must not be negative where amount is not`
     if (found.isRounded) counts.rounded += 1

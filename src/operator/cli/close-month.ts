@@ -25,8 +25,6 @@ import { figuresInRupees } from './reconcile-report.ts'
 import { lockedAt } from './settlements.ts'
 import { writeText } from './write-text.ts'
 
-const MONTH_RULE = 'must be a month that is over: YYYY-MM'
-
 export const closeMonthCommands = [
   changingCommand('reconcile close', 'Keep the figures of a month that is over', {
     usage: '--month YYYY-MM [--yes]',
@@ -34,7 +32,8 @@ export const closeMonthCommands = [
     async run({ month, yes }, context) {
       const { change, db, now, person, terminal } = context
       const days = daysOfMonth(month)
-      if (nextDay(startOfDay(days.to)) > now) throw new UsageError(`--month ${MONTH_RULE}`)
+      if (nextDay(startOfDay(days.to)) > now)
+        throw new UsageError(`--month must be a month that is over: ${month} ends on ${days.to}`)
       const confirmed = terminal.stdin.isTTY && !yes ? await confirmClosing(month, context) : undefined
       return change(async (client) => {
         // With the lock an import that is under way is either in the closed month, or a change since.

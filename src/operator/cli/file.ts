@@ -1,4 +1,5 @@
 import { open } from 'node:fs/promises'
+import { resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import * as z from 'zod'
 import { CsvFileError } from '../../platform/csv/csv.ts'
@@ -25,7 +26,9 @@ export async function readFile<T>(
 
 async function openFile(path: string): Promise<Readable> {
   const file = await open(path).catch((error: NodeJS.ErrnoException) => {
-    throw new CommandError(`${path} cannot be read: ${error.code}`)
+    throw new CommandError(
+      error.code === 'ENOENT' ? `there is no file ${resolve(path)}` : `${path} cannot be read: ${error.code}`,
+    )
   })
   if (!(await file.stat()).isDirectory()) return file.createReadStream()
   await file.close()

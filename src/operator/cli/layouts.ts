@@ -28,7 +28,9 @@ export const layoutCommands = [
     async run(fields, { client }) {
       const layout = toLayout(fields)
       if (!(await createLayouts(client).add(layout))) {
-        throw new CommandError(`there is a layout ${layout.name}: ops settlements layout remove --name ${layout.name}`)
+        throw new CommandError(
+          `a layout ${layout.name} exists: remove it first, ops settlements layout remove --name ${layout.name}`,
+        )
       }
       return { data: document(layout, record(toShown(layout))), made: { name: layout.name } }
     },

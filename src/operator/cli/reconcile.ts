@@ -56,7 +56,10 @@ export const reconcileCommands = [
     }),
     async run({ difference: id, reason, as }, { db, change, now, person }) {
       const found = (await findDiscrepancy(db, id, now)) ?? (await findShortPayout(db, id, now))
-      if (!found) throw new CommandError(`there is no difference ${id}: see ops reconcile of its day`)
+      if (!found)
+        throw new CommandError(
+          `there is no difference ${id} now: see ops reconcile differences and ops reconcile payouts --open`,
+        )
       if (found.resolution !== null) throw new CommandError(`${id} was resolved already: ${found.resolution}`)
       return change(async (client) => {
         if (!(await enterResolution(client, found, { reason, as, by: person, now }))) {

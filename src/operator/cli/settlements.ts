@@ -197,13 +197,16 @@ type Trailer = { rows?: number | undefined; total?: Paise | undefined }
 
 /** Throws when the rows of the file differ from the bank's trailer. */
 function compare({ rows, total }: Trailer, { inserted, unchanged, updated, amount }: ImportResult): void {
-  const found = inserted + unchanged + updated
+  const count = inserted + unchanged + updated
   const differences: string[] = []
-  if (rows !== undefined && rows !== found) differences.push(`${counted(found, 'row')}, not ${rows}`)
+  if (rows !== undefined && rows !== count) differences.push(`${counted(count, 'row')}, not ${rows}`)
   if (total !== undefined && total !== amount)
     differences.push(`${toIndianRupees(amount)}, not ${toIndianRupees(total)}`)
   if (differences.length === 0) return
-  throw new CommandError(`nothing was imported: the file has ${differences.join(' and ')}; get it from the bank again`)
+  const found = differences.join(' and ')
+  throw new CommandError(
+    `nothing was imported: the file has ${found}; correct your figure, or get the file from the bank again`,
+  )
 }
 
 function explain(importId: number, why: NotUndone): string {

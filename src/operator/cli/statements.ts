@@ -1,6 +1,6 @@
 import { basename } from 'node:path'
 import * as z from 'zod'
-import { createBankDays, type Days } from '../../books/ledger/bank-days.ts'
+import { addDays, createBankDays, type Days } from '../../books/ledger/bank-days.ts'
 import { holidaysOf } from '../../books/ledger/bank-holidays.ts'
 import { findPayout } from '../../books/reconciliation/match-credit.ts'
 import { snapshotOf } from '../../books/reconciliation/snapshot.ts'
@@ -14,7 +14,7 @@ import { type Credit, lockCredit, setMatch } from '../../books/statements/match.
 import { ACQUIRER_NAMES } from '../../gateway/acquirers/acquirers.ts'
 import { errorText, identifier, matching, pastedReference, text } from '../../platform/fields.ts'
 import { counted, type Paise, toIndianRupees, totalText } from '../../platform/money.ts'
-import { nextDay, startOfDay, toIstTime } from '../../platform/time.ts'
+import { nextDay, startOfDay, toIstDay, toIstTime } from '../../platform/time.ts'
 import { atomicCommand, changingCommand, command } from './command.ts'
 import { document, Money, type RecordData, rupees, table } from './data.ts'
 import { DAYS, DAYS_USAGE, daysOf, inOrder, requireDays } from './days.ts'
@@ -50,7 +50,10 @@ export const statementCommands = [
     async run({ file, layout: layoutName, mid: mids, opening, closing, acquirer: account = null, ...typed }, context) {
       const { change, db, now, person, terminal } = context
       const days = daysOf(typed) as Days
-      if (nextDay(startOfDay(days.to)) > now) throw new CommandError('the days of a bank statement must be over')
+      if (nextDay(startOfDay(days.to)) > now) {
+        const yesterday = addDays(toIstDay(now), -1)
+        throw new CommandError(`the days of a bank statement must be over: end them on ${yesterday} at the latest`)
+      }
       const layout = await findLayout(db, layoutName, 'bank statements')
       for (const mid of mids) await requireMerchant(db, mid)
       const warnings: string[] = []
@@ -182,7 +185,7 @@ function judge(
     const name = side === 'opening' ? 'the balance before the oldest line' : 'the newest balance'
     const has = found === undefined ? 'no balances' : `${name} ${toIndianRupees(found)}`
     throw new CommandError(
-      `nothing was imported: the file has ${has}, not ${toIndianRupees(given)}; get it from the bank again`,
+      `nothing was imported: the file has ${has}, not ${toIndianRupees(given)}; correct --${side}, or get the file from the bank again`,
     )
   }
   if (proved === undefined) return ['the file has no balances: nothing proves that no line of it is missing']

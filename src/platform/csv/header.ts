@@ -58,6 +58,11 @@ export function readHeader(
     }
   }
   const names = header.map((name) => name.trim())
+  if (!names.some((name) => columns.includes(name))) {
+    return {
+      faults: [`none of the columns ${columns.join(', ')} is in the header: give --layout to read another form`],
+    }
+  }
   const faults = [
     ...required
       .filter((oneOf) => !oneOf.some((name) => names.includes(name)))
