@@ -60,6 +60,16 @@ describe('the form of a payout', () => {
     expect(differing({ paid: [paid(MONDAY, 100), late], settled: [settled(TUESDAY, 100, 1)] })).toEqual([])
   })
 
+  it('an acquirer’s first payouts without rows have the form of its later ones, or of another acquirer’s', () => {
+    const both = [paid(MONDAY, 100, { acquirer: 'setu' }), paid(MONDAY, 100, { acquirer: 'cashfree' })]
+    const rows = [settled(TUESDAY, 0, 1, 'setu'), settled(WEDNESDAY, 300, 0, 'cashfree')]
+    expect(formsOf({ paid: both, settled: rows })).toContainEqual([TUESDAY, 'cashfree', 'by sums'])
+    const named = [settled(TUESDAY, 0, 1, 'setu'), settled(WEDNESDAY, 0, 1, 'cashfree')]
+    expect(formsOf({ paid: both, settled: named })).toContainEqual([TUESDAY, 'cashfree', 'by payment'])
+    const others = [...both, paid(MONDAY, 100)]
+    expect(formsOf({ paid: others, settled: named })).toContainEqual([TUESDAY, null, 'by payment'])
+  })
+
   it('a payout without rows has the form of the payout before it', () => {
     const rows = [settled(TUESDAY, 100)]
     expect(formsOf({ paid: [paid(MONDAY, 100), paid(TUESDAY, 100)], settled: rows })).toEqual([

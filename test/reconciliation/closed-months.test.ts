@@ -312,6 +312,35 @@ describe('a closed month', () => {
     )
   })
 
+  it('a line that comes after the close reopens the payout of totals that had paid its payment', async () => {
+    await pay('L1', '2026-10-05')
+    await settle('2026-10-06', 'LS1')
+    await pay('L9', '2026-10-20')
+    await jsonOn('2026-11-02', 'close', '--month', '2026-10')
+    await settle('2026-11-03', 'L2', { paymentUtr: 'L1' })
+    const { differences } = await jsonOn('2026-11-10', 'differences')
+    expect(differences.map((one: Record<string, unknown>) => [one.day, one.kind, one.owed])).toEqual([
+      ['2026-10-06', 'payout total', '-200.00'],
+      ['2026-10-21', 'payout total', '200.00'],
+    ])
+  })
+
+  it('a line that comes after the close reopens the other payments of its payout', async () => {
+    // The payout of Monday is for Friday to Sunday.
+    await pay('N1', '2026-10-09')
+    await pay('N2', '2026-10-11')
+    await settle('2026-10-12', 'NS1', { amount: 400_00 })
+    await settle('2026-10-21', 'NX', { paymentUtr: 'NX1' })
+    await jsonOn('2026-11-02', 'close', '--month', '2026-10')
+    await settle('2026-10-12', 'NN1', { paymentUtr: 'N1', importedOn: '2026-11-03' })
+    const { differences } = await jsonOn('2026-11-10', 'differences')
+    expect(differences.map((one: Record<string, unknown>) => [one.day, one.kind, one.owed])).toEqual([
+      ['2026-10-11', 'missing settlement', '200.00'],
+      ['2026-10-12', 'unknown payment', '-400.00'],
+      ['2026-10-21', 'unknown payment', '-200.00'],
+    ])
+  })
+
   it('reconcile differences lists what is open of all months with its age, the shop’s order and the sum', async () => {
     const orderId = await pay('O1', '2026-10-05')
     await db.query(`update payment_intents set merchant_order_id = 'A-17' where order_id = $1`, [orderId])
@@ -581,6 +610,24 @@ describe('the form of a payout', () => {
     // The payout of the last bank day before the days has turned.
     expect(await kindsOf('2026-10-12')).toEqual([])
     expect(await kindsOf('2026-10-10', '2026-10-12')).toEqual([])
+  })
+
+  it('a payout without rows has one form in every report, also after a file of totals that names most payments', async () => {
+    for (const utr of ['Q1', 'Q2']) await pay(utr, '2026-10-05')
+    await pay('Q3', '2026-10-06')
+    await pay('Q4', '2026-10-09')
+    await importRows(
+      db,
+      [
+        { mid, amount: 200_00, utr: 'QN1', day: '2026-10-06', paymentUtr: 'Q1' },
+        { mid, amount: 200_00, utr: 'QS1', day: '2026-10-06' },
+      ],
+      at('2026-10-06'),
+    )
+    const whole = await kindsOf('2026-10-01', '2026-10-31')
+    expect(whole).toContain('2026-10-09 missing settlement')
+    expect(await kindsOf('2026-10-09')).toEqual(['2026-10-09 missing settlement'])
+    expect(await kindsOf('2026-10-12')).toEqual([])
   })
 
   it('a payout after the days of a report is judged with all the payments that it settles', async () => {

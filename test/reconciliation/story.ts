@@ -146,13 +146,18 @@ export function knownAt(story: Story, today: string) {
   return {
     items,
     factsOf(days: Days): Facts {
-      const window = daysOfPayouts(days, bankDays)
-      const inWindow = ({ day }: { day: string }) => day >= window.from && day <= window.to
-      // The day of the last lines before the window, else of the first after it, decides where the window's own lines do not.
       const paidOut = successful.filter(isPaidOut)
-      const nearest = paidOut.findLast(({ day }) => day <= window.from) ?? paidOut.find(({ day }) => day > window.from)
-      const ofDay = paidOut.filter(({ day }) => day === nearest?.day)
-      const formBefore = nearest === undefined || ofDay.some(namesNothing) ? 'by sums' : 'by payment'
+      const around = daysOfPayouts(days, bankDays)
+      // Where the first payout has no lines, the last one before it that has lines is the first.
+      const first = bankDays.nextBankDay(around.from)
+      const isFirst = paidOut.some(({ day }) => bankDays.bankDayFrom(day) === first)
+      const last = paidOut.findLast(({ day }) => day <= around.from)
+      const isWide = !isFirst && last !== undefined
+      const window = isWide ? { ...around, from: bankDays.previousBankDay(bankDays.bankDayFrom(last.day)) } : around
+      const inWindow = ({ day }: { day: string }) => day >= window.from && day <= window.to
+      // Before the first lines their day decides.
+      const ofDay = paidOut.filter(({ day }) => day === paidOut[0]?.day)
+      const formBefore = ofDay.length === 0 || ofDay.some(namesNothing) ? 'by sums' : 'by payment'
       return {
         ...{ ...merchant, days, window, formBefore, matched: matchDeductions(refunds, rows, bankDays) },
         paid: sumBy(payments.filter(inWindow), (payment) => ({

@@ -37,6 +37,6 @@ export type Facts = MerchantFacts & {
   paid: readonly PaidGroup[]
   settled: readonly SettledOn[]
   reversed: readonly ReversedLine[]
-  /** The form of the last payout before the window, else of the first after it; undefined where the window's own lines decide. */
+  /** The form of the payouts before the merchant's first lines; undefined where the window's own lines decide. */
   formBefore: PayoutForm | undefined
 }

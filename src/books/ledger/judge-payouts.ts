@@ -54,8 +54,9 @@ export type PayoutFacts = {
 /**
  * Judges the payouts of each acquirer, each by its own lines. A payout is for the payments since the bank day before it; a
  * settlement on a day when banks are closed is part of the next bank day's. A payout is by payment when all its lines name payments,
- * or at least as many as the payments that they leave out. One without lines has the form of the payout before it: `formBefore`
- * is that of the first one. Where lines name their acquirer, payments by that acquirer belong to its payouts.
+ * or at least as many as the payments that they leave out. One without lines has the form of the payout before it, else
+ * `formBefore`, else that of its acquirer's first payout with lines, or of any acquirer's. Where lines name their acquirer,
+ * payments by that acquirer belong to its payouts.
  */
 export function judgePayouts(
   { paid, settled, undeducted, formBefore }: PayoutFacts,
@@ -85,9 +86,12 @@ export function judgePayouts(
   }
   const forms = new Map<string | null, PayoutForm>()
   const inOrder = [...payouts].sort(([a], [b]) => (a < b ? -1 : 1))
+  const firstForm = (some: typeof inOrder) => some.map(([, payout]) => formOfRows(payout)).find((form) => form)
+  const formWithout = (acquirer: string | null) =>
+    formBefore ?? firstForm(inOrder.filter(([, one]) => one.acquirer === acquirer)) ?? firstForm(inOrder) ?? 'by sums'
   const judged = new Map(
     inOrder.map(([key, payout]): [string, JudgedPayout] => {
-      const form = formOfRows(payout) ?? forms.get(payout.acquirer) ?? formBefore ?? 'by sums'
+      const form = formOfRows(payout) ?? forms.get(payout.acquirer) ?? formWithout(payout.acquirer)
       forms.set(payout.acquirer, form)
       return [key, { ...payout, form }]
     }),

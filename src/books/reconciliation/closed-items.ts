@@ -1,7 +1,7 @@
 import { query } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
 import { startOfDay, toIstDay } from '../../platform/time.ts'
-import { addDays, boundsOf, type Days } from '../ledger/bank-days.ts'
+import { addDays, boundsOf, countDays, type Days } from '../ledger/bank-days.ts'
 import { daysOfMonth } from './closed-months.ts'
 import type { MerchantSnapshot } from './merchant.ts'
 import type { Snapshot } from './snapshot.ts'
@@ -61,9 +61,10 @@ export async function daysSince(
     ({ receivedAt, resolvedAt }) => receivedAt > closedAt || (resolvedAt !== null && resolvedAt > closedAt),
   )
   const asked = { mid, known, closedAt, month, end: startOfDay(from), reported: reported.map(({ utr }) => utr) }
-  const changed = (await CHANGED_DAYS(client, asked)).flatMap(({ day }) => [
-    ...[day, bankDays.bankDayFrom(day), bankDays.nextBankDay(day)],
-  ])
+  // All days of a payout: a line may change its form, and so the other payments that are due on it.
+  const changed = (await CHANGED_DAYS(client, asked)).flatMap(({ day }) =>
+    daysFrom(bankDays.previousBankDay(bankDays.bankDayFrom(day)), bankDays.nextBankDay(day)),
+  )
   const days = [...new Set(changed)].filter((day) => day < from && day <= to).sort()
   const runs: Days[] = []
   for (const day of days) {
@@ -74,9 +75,12 @@ export async function daysSince(
   return from <= to ? [...runs, { from, to }] : runs
 }
 
+const daysFrom = (from: string, to: string) =>
+  Array.from({ length: countDays(from, to) }, (_, index) => addDays(from, index))
+
 /**
  * The days before :end of the discrepancies of a merchant that were open when the month was closed, and of all movements of items of
- * which something was recorded, replaced, reported or resolved since.
+ * which something was recorded, replaced, reported or resolved since. A line from :end on may name what a payout by totals has paid.
  */
 const CHANGED_DAYS = query<
   { day: string },
@@ -87,6 +91,13 @@ const CHANGED_DAYS = query<
       from ledger
      where mid = :mid and at < :end
        and (recorded_at > :closedAt and recorded_at <= :known or replaced_at > :closedAt and replaced_at <= :known)
+     union all
+    select p.utr
+      from settlement_lines line
+      join payments p on p.mid = :mid and p.utr = line.item
+     where line.mid = :mid and line.at >= :end and coalesce(p.paid_at, p.received_at) < :end
+       and (line.recorded_at > :closedAt and line.recorded_at <= :known
+            or line.replaced_at > :closedAt and line.replaced_at <= :known)
      union all
     select utr
       from money_exceptions

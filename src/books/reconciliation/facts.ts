@@ -24,14 +24,12 @@ export async function readFacts(
   merchant: MerchantSnapshot,
   days: Days,
 ): Promise<{ facts: Facts; uneven: Uneven[]; settledLater: ReadonlySet<string> }> {
-  const { client, known, bankDays, mid, unknownOrders } = merchant
-  const window = daysOfPayouts(days, bankDays)
+  const { client, known, mid, unknownOrders } = merchant
   const explained = unknownOrders.map(({ utr }) => utr)
+  const { window, settled, formBefore } = await readWindow(merchant, days)
   const groups = await GROUPS(client, { ...boundsOf(window), ...days, mid, known })
   const unlined = groups.flatMap(({ isUnlined, items }) => (isUnlined && items !== null ? [items] : []))
   const later = await SETTLED_LATER(client, { items: unlined.join(' '), mid, known, end: boundsOf(window).end })
-  const settled = await SETTLED(client, { ...boundsOf(window), explained, mid, known })
-  const formBefore = await readFormBefore(merchant, window, settled)
   const isByTotals = formBefore === 'by sums' || settled.some(({ unnamedRows }) => unnamedRows > 0)
   const reversed = isByTotals ? await REVERSED(client, { ...boundsOf(window), explained, mid, known }) : []
   // The groups have the payments that a later line names as unsettled.
@@ -48,17 +46,27 @@ const unevenOf = (groups: readonly Group[]): Uneven[] =>
       : [{ day: isWaiting && day !== null ? day : movedDay, acquirer, isWaiting, items }],
   )
 
-/** The form of the payout nearest to the window, where the first payout in it has no lines. */
-async function readFormBefore(
-  { client, known, bankDays, mid, unknownOrders }: MerchantSnapshot,
-  window: Days,
-  settled: readonly SettledOn[],
-): Promise<PayoutForm | undefined> {
-  const first = bankDays.nextBankDay(window.from)
-  if (settled.some(({ day, paidOut }) => paidOut > 0 && bankDays.bankDayFrom(day) === first)) return undefined
+/**
+ * The days of the payouts around `days` and their lines. Where the first payout has no lines, the last one that has lines before it is
+ * the first, since it decides the form; where there is none, the lines of the first day with lines decide.
+ */
+async function readWindow(merchant: MerchantSnapshot, days: Days) {
+  const { client, known, bankDays, mid, unknownOrders } = merchant
   const explained = unknownOrders.map(({ utr }) => utr)
-  const [nearest] = await NEAREST_DAY(client, { mid, known, explained, end: startOfDay(addDays(window.from, 1)) })
-  return nearest?.namesEach ? 'by payment' : 'by sums'
+  const linesOf = (window: Days) => SETTLED(client, { ...boundsOf(window), explained, mid, known })
+  const window = daysOfPayouts(days, bankDays)
+  const settled = await linesOf(window)
+  const first = bankDays.nextBankDay(window.from)
+  const isFirst = ({ day, paidOut }: SettledOn) => paidOut > 0 && bankDays.bankDayFrom(day) === first
+  if (settled.some(isFirst)) return { window, settled, formBefore: undefined }
+  const [last] = await LAST_DAY(client, { mid, known, end: startOfDay(addDays(window.from, 1)) })
+  if (last !== undefined) {
+    const wide = { from: bankDays.previousBankDay(bankDays.bankDayFrom(last.day)), to: window.to }
+    return { window: wide, settled: await linesOf(wide), formBefore: undefined }
+  }
+  const [next] = await FIRST_DAY(client, { mid, known, explained })
+  const formBefore: PayoutForm = next?.namesEach ? 'by payment' : 'by sums'
+  return { window, settled, formBefore }
 }
 
 type Window = { mid: string; known: Date; begin: Date; end: Date }
@@ -142,23 +150,31 @@ const SETTLED = query<SettledOn, Window & { explained: readonly string[] }>(`
              and (recorded_at <= :known) is true and replaced_at > :known) each
    group by acquirer, day`)
 
-/** Whether each line of a day names its payment: of the last day with lines before :end, else of the first after it. */
-const NEAREST_DAY = query<{ namesEach: boolean | null }, Omit<Window, 'begin'> & { explained: readonly string[] }>(`
-  with nearest as (
-    select coalesce(
-             (select day from settlement_lines
-               where mid = :mid and status = 'SUCCESS' and not is_deduction and at < :end
-                 and (recorded_at <= :known) is true and replaced_at > :known
-               order by at desc limit 1),
-             (select day from settlement_lines
-               where mid = :mid and status = 'SUCCESS' and not is_deduction and at >= :end
-                 and (recorded_at <= :known) is true and replaced_at > :known
-               order by at limit 1))::timestamp at time zone interval '330 minutes' as begin
+/** The last day before :end on which a line pays something out. */
+const LAST_DAY = query<{ day: string }, Omit<Window, 'begin'>>(`
+  select day
+    from settlement_lines
+   where mid = :mid and status = 'SUCCESS' and not is_deduction and at < :end
+     and (recorded_at <= :known) is true and replaced_at > :known
+   order by at desc
+   limit 1`)
+
+/** Whether each line of the first day with lines names its payment. */
+const FIRST_DAY = query<
+  { namesEach: boolean | null },
+  Omit<Window, 'begin' | 'end'> & { explained: readonly string[] }
+>(`
+  with first as (
+    select day::timestamp at time zone interval '330 minutes' as begin
+      from settlement_lines
+     where mid = :mid and status = 'SUCCESS' and not is_deduction and (recorded_at <= :known) is true and replaced_at > :known
+     order by at
+     limit 1
   )
   select bool_and(not ${NAMES_NOTHING}) as names_each
     from settlement_lines line
    where mid = :mid and status = 'SUCCESS' and not is_deduction and (recorded_at <= :known) is true and replaced_at > :known
-     and at >= (select begin from nearest) and at < (select begin from nearest) + interval '1 day'`)
+     and at >= (select begin from first) and at < (select begin from first) + interval '1 day'`)
 
 const REVERSED = query<ReversedLine, Window & { explained: readonly string[] }>(`
   select acquirer, day, utr, gross_paise as gross
