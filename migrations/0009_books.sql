@@ -73,37 +73,25 @@ select e.mid, e.exception_id, e.kind, nullif(e.order_id, '') as order_id, upper(
 -- No report counts the payments that a day file brought any more.
 drop index payments_day_file_idx;
 
--- The kinds of discrepancies that are stored got the terms of accounting. The table is append-only.
-alter table difference_resolutions disable trigger difference_resolutions_append_only;
-update difference_resolutions
-   set kind = case kind
-                when 'not settled' then 'missing settlement'
-                when 'settled twice' then 'duplicate settlement'
-                when 'amount differs' then 'amount mismatch'
-                when 'fee differs' then 'fee mismatch'
-                when 'no known payment' then 'unknown payment'
-                when 'sums differ' then 'payout total'
-                when 'taken back' then 'reversal'
-                else kind
-              end;
-alter table difference_resolutions enable trigger difference_resolutions_append_only;
-
--- What closed months carry forward contains duplicate payments and their refunds from now on. The table is append-only.
-alter table closed_items disable trigger closed_items_append_only;
+-- What closed months carry forward contains duplicate payments and their refunds from now on. In steps, because Citus joins no
+-- distributed tables by a condition on times.
+with closed as materialized (
+  select month, closed_at, (month || '-01')::timestamp as first_day
+    from closed_months
+   where month in (select month from closed_items)
+), duplicate as materialized (
+  select mid, coalesce(paid_at, received_at) as at, received_at as recorded_at, amount_paise
+    from payments
+   where kind = 'second'
+   union all
+  select r.mid, r.ended_at, r.ended_at, -r.amount_paise
+    from refunds r
+    join payments p on p.mid = r.mid and p.utr = r.utr
+   where r.status = 'SUCCESS' and p.kind = 'second'
+)
 insert into closed_items (mid, month, item, day, balance_paise)
-select mid, month, '', (first_day + interval '1 month - 1 day')::date, sum(paise)::bigint
-  from (select month, closed_at, (month || '-01')::timestamp as first_day
-          from closed_months
-         where month in (select month from closed_items)) closed
-  join (select mid, coalesce(paid_at, received_at) as at, received_at as recorded_at, amount_paise as paise
-          from payments
-         where kind = 'second'
-         union all
-        select r.mid, r.ended_at, r.ended_at, -r.amount_paise
-          from refunds r
-          join payments p on p.mid = r.mid and p.utr = r.utr and p.kind = 'second'
-         where r.status = 'SUCCESS') duplicate
-    on duplicate.recorded_at <= closed_at and duplicate.at < (first_day + interval '1 month') at time zone interval '330 minutes'
- group by mid, month, first_day
-    on conflict (mid, month, item) do update set balance_paise = closed_items.balance_paise + excluded.balance_paise;
-alter table closed_items enable trigger closed_items_append_only;
+select mid, month, 'duplicates', (first_day + interval '1 month - 1 day')::date, sum(amount_paise)::bigint
+  from duplicate
+  join closed
+    on recorded_at <= closed_at and at < (first_day + interval '1 month') at time zone interval '330 minutes'
+ group by mid, month, first_day;

@@ -1,8 +1,8 @@
 import type { Days } from '../books/ledger/bank-days.ts'
 import type { ArrivalCount, ArrivedPayout } from '../books/reconciliation/arrivals.ts'
-import { AGES, type Age, type Overview, type WebhookBehind } from '../books/reconciliation/overview.ts'
 import type { RecentBalance } from '../books/reconciliation/recent-balance.ts'
 import { counted, groupRupees, toDecimalText, toIndianDigits, toIndianRupees, toIndianText } from '../platform/money.ts'
+import { AGES, type Age, type Overview, type WebhookBehind } from './monitoring/overview.ts'
 
 /** What the operator reads, at the command line and on the page in the same words. */
 

@@ -90,11 +90,12 @@ test('an upgrade adds duplicate payments to what closed months carry forward', a
     insert into closed_items (mid, month, item, day, balance_paise) values ('M1', '2026-10', '', '2026-10-31', 20000)`)
   await migrate(database.url)
   const { rows } = await pool.query(
-    'select mid, item, day::text, balance_paise::text as balance from closed_items order by mid',
+    'select mid, item, day::text, balance_paise::text as balance from closed_items order by mid, item',
   )
   expect(rows).toEqual([
-    { mid: 'M1', item: '', day: '2026-10-31', balance: '40000' },
-    { mid: 'M2', item: '', day: '2026-10-31', balance: '15000' },
+    { mid: 'M1', item: '', day: '2026-10-31', balance: '20000' },
+    { mid: 'M1', item: 'duplicates', day: '2026-10-31', balance: '20000' },
+    { mid: 'M2', item: 'duplicates', day: '2026-10-31', balance: '15000' },
   ])
 })
 

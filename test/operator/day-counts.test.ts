@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { NO_ORDERS } from '../../src/books/reconciliation/day.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { createDayCounts } from '../../src/operator/console/day-counts.ts'
+import { NO_ORDERS } from '../../src/operator/monitoring/order-counts.ts'
 
 const DAY_MS = 24 * 60 * 60_000
 const NOW = new Date('2026-04-01T12:00:00Z')

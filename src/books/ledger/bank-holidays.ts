@@ -1,35 +1,20 @@
 import type { Queryable } from '../../platform/db/pool.ts'
+import { query } from '../../platform/db/query.ts'
 
 /** A day on which banks are closed besides Sundays and second and fourth Saturdays. `day` is `YYYY-MM-DD`. */
 export type BankHoliday = { day: string; name: string }
 
-const DAY = `to_char(day, 'YYYY-MM-DD')`
-
 type ChangedBy = { by: string; now: Date }
 
 export function createBankHolidays(db: Queryable) {
-  async function change(days: readonly { day: string; name: string | null }[], { by, now }: ChangedBy): Promise<void> {
+  async function change(days: readonly { day: string; name: string | null }[], changed: ChangedBy): Promise<void> {
     if (days.length === 0) return
-    await db.query(
-      `insert into bank_holiday_changes (day, change, name, changed_by, changed_at)
-       select day, (select count(*) + 1 from bank_holiday_changes c where c.day = h.day), name, $3, $4
-         from unnest($1::date[], $2::text[]) as h (day, name)`,
-      [days.map(({ day }) => day), days.map(({ name }) => name), by, now],
-    )
+    await CHANGE(db, { days: days.map(({ day }) => day), names: days.map(({ name }) => name), ...changed })
   }
 
   return {
     /** In the order of the days; all years unless one is given. */
-    async list(year?: string): Promise<BankHoliday[]> {
-      const { rows } = await db.query<BankHoliday>(
-        `select ${DAY} as day, name
-           from bank_holidays
-          where $1::text is null or to_char(day, 'YYYY') = $1
-          order by bank_holidays.day`,
-        [year],
-      )
-      return rows
-    },
+    list: (year?: string): Promise<BankHoliday[]> => HOLIDAYS(db, { year }),
 
     /** Adds the holidays whose day is none yet, and returns their number. A day that is a holiday keeps its name. */
     async add(holidays: readonly BankHoliday[], { by, now }: ChangedBy): Promise<number> {
@@ -48,16 +33,26 @@ export function createBankHolidays(db: Queryable) {
   }
 }
 
+const CHANGE = query<object, ChangedBy & { days: string[]; names: (string | null)[] }>(`
+  insert into bank_holiday_changes (day, change, name, changed_by, changed_at)
+  select day, (select count(*) + 1 from bank_holiday_changes c where c.day = h.day), name, :by, :now
+    from unnest(:days::date[], :names::text[]) as h (day, name)`)
+
+const HOLIDAYS = query<BankHoliday, { year: string | undefined }>(`
+  select day, name
+    from bank_holidays
+   where :year::text is null or to_char(day, 'YYYY') = :year
+   order by day`)
+
 /** Every bank holiday that was known, as `YYYY-MM-DD`. */
 export async function holidaysOf(db: Queryable, known: Date): Promise<ReadonlySet<string>> {
-  const { rows } = await db.query<{ day: string }>(
-    `select ${DAY} as day
-       from (select distinct on (day) day, name
-               from bank_holiday_changes
-              where changed_at <= $1
-              order by day, change desc) newest
-      where name is not null`,
-    [known],
-  )
-  return new Set(rows.map(({ day }) => day))
+  return new Set((await KNOWN_HOLIDAYS(db, { known })).map(({ day }) => day))
 }
+
+const KNOWN_HOLIDAYS = query<{ day: string }, { known: Date }>(`
+  select day
+    from (select distinct on (day) day, name
+            from bank_holiday_changes
+           where changed_at <= :known
+           order by day, change desc) newest
+   where name is not null`)

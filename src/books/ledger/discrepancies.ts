@@ -4,10 +4,10 @@ import { dayText } from '../../platform/time.ts'
 import { groupBy } from './match-deductions.ts'
 
 /**
- * The kinds of discrepancies, each with its former name, which ids hash: stored resolutions and the items of closed months name
- * discrepancies by their ids.
+ * The kinds of discrepancies, each with the name by which stored resolutions know it. Ids hash that name: resolutions and the items of
+ * closed months name discrepancies by their ids.
  */
-const HASHED_AS = {
+export const STORED_KINDS = {
   'missing settlement': 'not settled',
   'duplicate settlement': 'settled twice',
   'fee mismatch': 'fee differs',
@@ -19,7 +19,11 @@ const HASHED_AS = {
   'short payout': 'short payout',
 } as const
 
-export type DiscrepancyKind = keyof typeof HASHED_AS
+export type DiscrepancyKind = keyof typeof STORED_KINDS
+
+/** The kind that is stored by this name; the name itself for a kind of an earlier version. */
+export const kindOfStored = (stored: string): DiscrepancyKind =>
+  (Object.entries(STORED_KINDS).find(([, name]) => name === stored)?.[0] ?? stored) as DiscrepancyKind
 
 /**
  * What is left of an open item, or of a payout by totals, once its day has come: money that was received and not paid out, or the
@@ -59,7 +63,9 @@ export type Discrepancy = {
 export type Finding = Omit<Discrepancy, 'id' | 'owed' | 'entries'>
 
 /** An entry by which an operator resolves a discrepancy; `amount` is what it adds to the bank's debt, in paise. */
-export type Entry = Pick<Discrepancy, 'day' | 'kind' | 'orderId' | 'utr' | 'settlementUtr'> & {
+export type Entry = Pick<Discrepancy, 'day' | 'orderId' | 'utr' | 'settlementUtr'> & {
+  /** One of STORED_KINDS. */
+  kind: string
   differenceId: string
   amount: Paise
   reason: string
@@ -70,7 +76,7 @@ export type Entry = Pick<Discrepancy, 'day' | 'kind' | 'orderId' | 'utr' | 'sett
  * the same id in every report.
  */
 export function discrepancyId({ mid, day, kind, utr, settlementUtr, account }: Omit<Finding, 'cause'>): string {
-  const about = [mid, day, HASHED_AS[kind], utr, settlementUtr, ...(account === undefined ? [] : [account])]
+  const about = [mid, day, STORED_KINDS[kind], utr, settlementUtr, ...(account === undefined ? [] : [account])]
   const hash = createHash('sha256').update(JSON.stringify(about)).digest('hex').slice(0, 10)
   return `${day.replaceAll('-', '').slice(2)}${hash}`
 }
@@ -102,9 +108,9 @@ export function resolverOf(mid: string, entries: readonly Entry[]) {
     /** What remains of the entries of discrepancies that were not among the findings. */
     remaining: (): Discrepancy[] =>
       [...entered].flatMap(([id, own]) => {
-        const { day, kind, orderId, utr, settlementUtr } = own[0] as Entry
+        const { kind: stored, day, orderId, utr, settlementUtr } = own[0] as Entry
         const nothing = { paid: null, settled: null, owed: 0, exceptionId: null, resolution: null, entries: 0 }
-        const about = { id, mid, day, kind, orderId, utr, settlementUtr }
+        const about = { id, mid, day, kind: kindOfStored(stored), orderId, utr, settlementUtr }
         const left = withEntries(own, { ...about, ...nothing, cause: 'it is no discrepancy any more' })
         return left.resolution === null ? [left] : []
       }),

@@ -1,7 +1,7 @@
 import type { Queryable } from '../../platform/db/pool.ts'
 import { query } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
-import type { Discrepancy } from '../ledger/discrepancies.ts'
+import { type Discrepancy, kindOfStored, STORED_KINDS } from '../ledger/discrepancies.ts'
 
 /** What a difference is written off as, in the words of the accountant. */
 export const WRITTEN_OFF_AS = ['chargeback', 'charge', 'write-off', 'bank-error'] as const
@@ -20,11 +20,14 @@ export async function enterResolution(
   const { owed, entries, kind, ...about } = discrepancy
   // The acquirer has paid a short payout: its resolution moves nothing of what the acquirer owes.
   const moved = kind === 'short payout' ? 0 : -owed
-  return (await insertEntry(db, { ...about, kind, entry: entries + 1, moved, reason, by, now, as })).length === 1
+  return (
+    (await insertEntry(db, { ...about, kind: STORED_KINDS[kind], entry: entries + 1, moved, reason, by, now, as }))
+      .length === 1
+  )
 }
 
-type NewEntry = Pick<Discrepancy, 'id' | 'mid' | 'day' | 'kind' | 'orderId' | 'utr' | 'settlementUtr'> &
-  Ending & { entry: number; moved: Paise }
+type NewEntry = Pick<Discrepancy, 'id' | 'mid' | 'day' | 'orderId' | 'utr' | 'settlementUtr'> &
+  Ending & { kind: string; entry: number; moved: Paise }
 
 const insertEntry = query<{ entry: number }, NewEntry>(`
   insert into difference_resolutions
@@ -52,7 +55,10 @@ export type Resolution = {
 type Sought = { mid?: string | undefined; from?: Date | undefined; until?: Date | undefined }
 
 /** The entries made from `from` until before `until`, oldest first. */
-export const listResolutions = query<Resolution, Sought>(`
+export const listResolutions = async (db: Queryable, sought: Sought): Promise<Resolution[]> =>
+  (await RESOLUTIONS(db, sought)).map((one) => ({ ...one, kind: kindOfStored(one.kind) }))
+
+const RESOLUTIONS = query<Resolution, Sought>(`
   select resolved_at, resolved_by, r.mid, day, kind, difference_id, r.order_id, i.merchant_order_id, written_off_as as "as",
          r.amount_paise as amount, reason
     from difference_resolutions r

@@ -1,8 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import * as z from 'zod'
 import { type ArrivalCount, countArrivals } from '../../books/reconciliation/arrivals.ts'
-import { add, conversionOf, createOrderCounts, NO_ORDERS, type OrderCounts } from '../../books/reconciliation/day.ts'
-import { countOpen, createOverview } from '../../books/reconciliation/overview.ts'
 import { balanceUntilYesterday, type RecentBalance } from '../../books/reconciliation/recent-balance.ts'
 import { openAccounts } from '../../gateway/acquirers/stored-accounts.ts'
 import { acquirersOfOpenRefunds } from '../../gateway/refunds/store.ts'
@@ -19,6 +17,8 @@ import {
   toJsonNumber,
 } from '../../platform/money.ts'
 import { istDayOf, toIstDay, toIstTime } from '../../platform/time.ts'
+import { add, conversionOf, createOrderCounts, NO_ORDERS, type OrderCounts } from '../monitoring/order-counts.ts'
+import { countOpen, createOverview } from '../monitoring/overview.ts'
 import {
   agesText,
   arrivalsText,

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
-import { LONGEST_ORDER_MS, type OrderCounts } from '../../books/reconciliation/day.ts'
 import type { Limits } from '../../limits.ts'
+import { LONGEST_ORDER_MS, type OrderCounts } from '../monitoring/order-counts.ts'
 
 const HOURS = 24
 /** Time for which the counts of a day are cached once all its orders have ended. */

@@ -1,9 +1,9 @@
-import { add, conversionOf, NO_ORDERS, type OrderCounts } from '../../books/reconciliation/day.ts'
-import { countOpen, type Overview } from '../../books/reconciliation/overview.ts'
 import type { RecentBalance } from '../../books/reconciliation/recent-balance.ts'
 import { type Html, html } from '../../platform/html.ts'
 import { counted, toIndianDigits, toIndianRupees, toIndianText } from '../../platform/money.ts'
 import { toIstDay, toIstText, toIstTime } from '../../platform/time.ts'
+import { add, conversionOf, NO_ORDERS, type OrderCounts } from '../monitoring/order-counts.ts'
+import { countOpen, type Overview } from '../monitoring/overview.ts'
 import {
   agesText,
   ageText,

@@ -1,6 +1,5 @@
 import type { FastifyInstance } from 'fastify'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import type { OpenCounts } from '../../books/reconciliation/overview.ts'
 import { ACCOUNT_KINDS, type AccountKind, splitAccountName } from '../../gateway/acquirers/accounts.ts'
 import { ACQUIRER_NAMES, LINKING_NAMES } from '../../gateway/acquirers/acquirers.ts'
 import type { AccountLabels } from '../../gateway/acquirers/client.ts'
@@ -11,6 +10,7 @@ import {
   type FinalStatus,
   type ReportSource,
 } from '../../gateway/payments/outcome.ts'
+import type { OpenCounts } from './overview.ts'
 
 /** Upper bounds in seconds. The p99 of a payment on a busy instance is in the middle of them. */
 const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60]
