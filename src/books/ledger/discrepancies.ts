@@ -132,5 +132,5 @@ function withEntries(entries: readonly Entry[], discrepancy: Discrepancy): Discr
 /** Compares discrepancies by day, kind and ids. An absent id comes last, as PostgreSQL sorts it. */
 export const inOrder = (a: Discrepancy, b: Discrepancy) => (placeOf(a) < placeOf(b) ? -1 : 1)
 
-const placeOf = ({ id, day, kind, orderId, settlementUtr }: Discrepancy) =>
-  [day, kind, orderId ?? '~', settlementUtr ?? '~', id].join('\n')
+const placeOf = ({ id, day, kind, orderId, settlementUtr, account = '' }: Discrepancy) =>
+  [day, kind, orderId ?? '~', settlementUtr ?? '~', account, id].join('\n')

@@ -137,7 +137,15 @@ const CHANGES = query<
   LedgerChange,
   { mid: string; known: Date; closedAt: Date; explained: readonly string[]; end: Date; to: string }
 >(`
-  select changed_at, change, day, case kind when 'second' then 'duplicate payment' else kind end as kind, reference, order_id, amount_paise as amount, import_id, exception_id
+  -- Materialized, because Citus would look for the movements of an unknown order's exception on the node of unknown orders.
+  with reported as materialized (
+    select day, kind, utr, order_id, amount_paise, received_at, resolved_at, exception_id
+      from money_exceptions
+     where (mid = :mid or mid = '' and utr = any (:explained::text[])) and received_at <= :known
+       and (received_at > :closedAt or resolved_at > :closedAt and resolved_at <= :known)
+  )
+  select changed_at, change, day, case kind when 'second' then 'duplicate payment' else kind end as kind, reference, order_id,
+         amount_paise as amount, import_id, exception_id
     from (select case when replaced_at <= :known then replaced_at else recorded_at end as changed_at,
                  case when replaced_at <= :known then 'replaced' else 'recorded' end as change,
                  day, kind, name as reference, order_id, amount_paise,
@@ -150,9 +158,7 @@ const CHANGES = query<
           select case when resolved_at <= :known then resolved_at else received_at end,
                  case when resolved_at <= :known then 'resolved' else 'recorded' end, day, kind, utr, order_id, amount_paise,
                  null, exception_id
-            from money_exceptions e
-           where (mid = :mid or mid = '' and utr = any (:explained::text[])) and received_at <= :known
-             and (received_at > :closedAt or resolved_at > :closedAt and resolved_at <= :known)
-             and (day <= :to::date or exists (select from ledger l where l.mid = :mid and l.item = e.utr and l.at < :end))) each
+            from reported e
+           where day <= :to::date or exists (select from ledger l where l.mid = :mid and l.item = e.utr and l.at < :end)) each
    order by changed_at, day, reference
    limit ${MOST_CHANGES}`)
