@@ -81,6 +81,7 @@ describe('the differences of an item', () => {
       ])
     }
     expect(judge({ failure, rows: [row(200_00, 1)] })).toEqual([])
+    expect(judge({ failure: { ...failure, resolution: null } }, { form: 'by sums' })).toEqual([])
   })
 })
 

@@ -2,8 +2,9 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { addDays, type Days } from '../../src/books/ledger/bank-days.ts'
 import { runs } from '../support/generated.ts'
-import { FORMS, isUnsettled, lastWord, namesOf, type Planted, plantFaults } from './planted-faults.ts'
+import { namesOf, plantFaults } from './planted-faults.ts'
 import { expectedReport, reportOf } from './planted-reports.ts'
+import { FORMS, isUnsettled, lastWord, type Planted } from './plants.ts'
 import { ALWAYS, judgeStory } from './story.ts'
 
 /** The reports of the days before `second` and of those from it on, as of `today`, say what the plants say. */

@@ -1,7 +1,7 @@
 import type { Days } from '../../src/books/ledger/bank-days.ts'
 import type { Discrepancy } from '../../src/books/ledger/discrepancies.ts'
 import { addSums, carriedBy, noSums, type Sums } from '../../src/books/reconciliation/sums.ts'
-import type { Difference, Planted } from './planted-faults.ts'
+import type { Difference, Planted } from './plants.ts'
 import { ALWAYS, isKnownAt } from './story.ts'
 
 /** What a report says of a merchant, by the judge or as planted: each discrepancy, and the figures of each day. */
