@@ -112,7 +112,7 @@ function judgeUnsettled(
   const { orderId, day, acquirer, amount } = payment
   const isByPayment = judging.formOf(acquirer, judging.nextBankDay(day)) === 'by payment'
   if (!judging.isJudged(day) || (!isByPayment && failure?.resolution == null)) return []
-  const told = failure ?? exception
+  const reported = failure ?? exception
   const tried = rows.findLast(({ status }) => status !== 'SUCCESS')
   const isTakenBack = tried?.status === 'FAILED' && tried.wasPaidOut
   const kind = isTakenBack ? 'reversal' : 'missing settlement'
@@ -121,7 +121,7 @@ function judgeUnsettled(
 
   function ownCause() {
     if (isTakenBack) return `settlement ${tried.utr} of ${tried.day} was SUCCESS and is FAILED`
-    if (told) return `exception ${told.exceptionId}: ${told.kind}`
+    if (reported) return `exception ${reported.exceptionId}: ${reported.kind}`
     if (tried) return `settlement ${tried.utr} of ${tried.day} is ${tried.status}`
     return `no payout row shows its UTR; it was due on ${judging.nextBankDay(day)}`
   }
@@ -138,9 +138,9 @@ function judgeSettlement(
   const { payment, exception, ...item } = whole
   const { day, utr: settlementUtr, gross, fee, tax } = row
   const [first] = settled
-  const told = payment === undefined ? exception : undefined
+  const reported = payment === undefined ? exception : undefined
   const about = {
-    ...findingOf(item, { day, orderId: payment?.orderId ?? told?.orderId ?? null, exception: told }),
+    ...findingOf(item, { day, orderId: payment?.orderId ?? reported?.orderId ?? null, exception: reported }),
     ...{ settlementUtr, paid: payment?.amount ?? null, settled: gross },
   }
   const went = spellBack(payment === undefined ? 0 : netted + back)
@@ -150,12 +150,12 @@ function judgeSettlement(
   }
   if (payment === undefined) {
     // A resolution covers the money of its exception once.
-    const isCovered = told !== undefined && gross <= told.amount
+    const isCovered = reported !== undefined && gross <= reported.amount
     return {
       ...about,
       kind: 'unknown payment',
       resolution: isCovered ? about.resolution : null,
-      cause: spellTold(told),
+      cause: formatReported(reported),
     }
   }
   if (gross === payment.amount - netted) return undefined
@@ -234,7 +234,7 @@ const sumOf = (refunds: readonly SuccessfulRefund[]) => refunds.reduce((sum, { a
 
 const spellBack = (back: Paise) => (back === 0 ? '' : `; ${toDecimalText(back)} of it went back`)
 
-function spellTold(exception: ItemException | undefined): string {
+function formatReported(exception: ItemException | undefined): string {
   if (exception === undefined) return 'no order and no exception of this merchant carries its UTR'
   const { exceptionId, kind, orderId } = exception
   return `exception ${exceptionId}: ${kind}${orderId === null ? '' : `, of order ${orderId}`}`

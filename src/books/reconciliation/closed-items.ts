@@ -60,9 +60,9 @@ export async function daysSince(
   const reported = unknownOrders.filter(
     ({ receivedAt, resolvedAt }) => receivedAt > closedAt || (resolvedAt !== null && resolvedAt > closedAt),
   )
-  const asked = { mid, known, closedAt, month, end: startOfDay(from), reported: reported.map(({ utr }) => utr) }
+  const params = { mid, known, closedAt, month, end: startOfDay(from), reported: reported.map(({ utr }) => utr) }
   // All days of a payout: a line may change its form, and so the other payments that are due on it.
-  const changed = (await CHANGED_DAYS(client, asked)).flatMap(({ day }) =>
+  const changed = (await CHANGED_DAYS(client, params)).flatMap(({ day }) =>
     daysFrom(bankDays.previousBankDay(bankDays.bankDayFrom(day)), bankDays.nextBankDay(day)),
   )
   const days = [...new Set(changed)].filter((day) => day < from && day <= to).sort()

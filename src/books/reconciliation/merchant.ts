@@ -33,15 +33,20 @@ const ITEMS_READ = 500
 
 /** All that is known of these UTRs of the merchant, ITEMS_READ at once. */
 export async function* itemsOf(merchant: MerchantSnapshot, utrs: readonly string[]): AsyncGenerator<Item[]> {
-  for (let at = 0; at < utrs.length; at += ITEMS_READ) yield readItems(merchant, utrs.slice(at, at + ITEMS_READ))
+  const of = { refundsOf: groupBy(merchant.refunds, ({ utr }) => utr), ...explanationsOf(merchant) }
+  for (let at = 0; at < utrs.length; at += ITEMS_READ) yield readItems(merchant, utrs.slice(at, at + ITEMS_READ), of)
 }
 
-async function readItems(merchant: MerchantSnapshot, utrs: readonly string[]): Promise<Item[]> {
-  const { client, mid, known, refunds } = merchant
+/** What is known of the merchant's items, by UTR; `failures` by order. */
+type Explanations = ReturnType<typeof explanationsOf> & { refundsOf: ReadonlyMap<string, SuccessfulRefund[]> }
+
+async function readItems(
+  { client, mid, known }: MerchantSnapshot,
+  utrs: readonly string[],
+  { refundsOf, ofUtr, failures }: Explanations,
+): Promise<Item[]> {
   const payments = new Map((await PAYMENTS(client, { utrs, mid, known })).map((one) => [one.utr, one]))
   const lines = groupBy(await LINES(client, { utrs, mid, known }), ({ item }) => item)
-  const refundsOf = groupBy(refunds, ({ utr }) => utr)
-  const { ofUtr, failures } = explanationsOf(merchant)
   return utrs.map((utr) => {
     const payment = payments.get(utr)
     return {

@@ -71,14 +71,14 @@ export async function movementsOf(
   return [...moved, ...byExceptions].sort((a, b) => (a.day < b.day ? -1 : a.day > b.day ? 1 : 0))
 }
 
-type Asked = Days & { mid: string; known: Date; begin: Date; end: Date; restDays: readonly string[] } & {
+type Params = Days & { mid: string; known: Date; begin: Date; end: Date; restDays: readonly string[] } & {
   references: readonly string[]
   adjustments: readonly Paise[]
   unknownOrders: readonly Paise[]
 }
 
 /** Movements of the days from :from to :to, which begin at :begin and end before :end. Lines count by their transfer. */
-const MOVEMENTS = query<MoneyMovement, Asked>(`
+const MOVEMENTS = query<MoneyMovement, Params>(`
   with transfer as (
     select day, reference, sum(net)::bigint as net, sum(fee)::bigint as fee, sum(tax)::bigint as tax,
            sum(adjustments)::bigint as adjustments, sum(unknown_orders)::bigint as unknown_orders

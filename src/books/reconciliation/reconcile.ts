@@ -75,7 +75,7 @@ export const isEnd = (one: MerchantBook | End): one is End => 'balances' in one
 
 type Closed = { closed: ClosedBase | undefined; month: ClosedMonth | undefined }
 
-/** The books of a merchant; undefined where there is nothing to report. The merchant's own day and later ones are not judged. */
+/** The books of a merchant; undefined where there is nothing to report. Today and later days are not judged. */
 async function readMerchantBook(
   merchant: MerchantSnapshot,
   days: Days,
