@@ -1,18 +1,22 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { GUIDES as CHAPTERS, chaptersOf, type GuideName } from '../../src/docs/chapters.ts'
 
 export const ROOT = join(import.meta.dirname, '../..')
 
-export const GUIDES = ['merchant', 'shops', 'partner', 'acquirer', 'operator', 'setu', 'cashfree', 'phonepe'] as const
-export type Guide = (typeof GUIDES)[number]
+export const GUIDES = Object.keys(CHAPTERS) as GuideName[]
+export type Guide = GuideName
 
-export const guideText = (guide: Guide) => readFileSync(join(ROOT, `src/docs/guides/${guide}.md`), 'utf8')
+export const chapterText = (chapter: string) => readFileSync(join(ROOT, `src/docs/guides/${chapter}.md`), 'utf8')
+
+/** All chapters of a guide, in reading order. */
+export const guideText = (guide: Guide) => chaptersOf(guide).map(chapterText).join('\n')
 
 /** A fenced block of a guide, as it is written; `filledIn` makes of it what the reader sees. */
 export type Block = { guide: Guide; language: string; text: string }
 
 export const blocks: readonly Block[] = GUIDES.flatMap((guide) =>
-  [...guideText(guide).matchAll(/^```(\S*)\n([\s\S]*?)^```$/gm)].map(([, language = '', text = '']) => {
+  [...guideText(guide).matchAll(/^```(\S*)(?: .*)?\n([\s\S]*?)^```$/gm)].map(([, language = '', text = '']) => {
     return { guide, language, text }
   }),
 )

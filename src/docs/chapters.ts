@@ -1,0 +1,65 @@
+/** Chapters of one guide: names of Markdown files without `.md`, in reading order, by the title of their group. */
+type Guide = { title: string; summary: string; groups: Record<string, readonly string[]> }
+
+/** The guides by the name of their folder in `guides`. */
+export const GUIDES = {
+  merchant: {
+    title: 'Merchant API',
+    summary: 'Accept payments: create, check, refund and list them, and receive webhooks.',
+    groups: {
+      Start: ['quickstart', 'testing'],
+      Payments: [
+        ...['hosted-page', 'own-page', 'request-fields', 'payment-status', 'failure-reasons', 'cancel'],
+        ...['refunds', 'lists'],
+      ],
+      Webhooks: ['webhooks', 'verify-signatures', 'webhook-receiver', 'webhook-responses'],
+      Reference: ['errors', 'retries', 'conventions'],
+    },
+  },
+  partner: {
+    title: 'Partner API',
+    summary: 'List settlements and transactions of a merchant, and reconcile a month.',
+    groups: { Partner: ['quickstart', 'transactions', 'reconcile', 'errors', 'testing'] },
+  },
+  plugins: {
+    title: 'Store plugins',
+    summary: 'WooCommerce, WHMCS, PHP and Android: settings, supported features and known defects.',
+    groups: { 'Store plugins': ['overview', 'php', 'whmcs', 'woocommerce', 'android', 'outages'] },
+  },
+  acquirer: {
+    title: 'Acquirer notifications',
+    summary: 'Send signed payment notifications to the service.',
+    groups: { Acquirer: ['notifications'] },
+  },
+  operator: {
+    title: 'Operator manual',
+    summary: 'Install, run and upgrade the service; settlements, reconciliation and incidents.',
+    groups: {
+      Install: ['commands', 'first-day', 'routine', 'install', 'install-without-docker', 'proxy'],
+      Merchants: ['merchants', 'acquirer-accounts', 'fees', 'keys', 'webhooks'],
+      Payments: ['payments', 'exceptions', 'refunds', 'daily-reports', 'customer-has-paid', 'audit'],
+      Settlements: [
+        ...['settlements', 'file-layouts', 'without-files', 'reconciliation', 'bank-statements'],
+        ...['accounting', 'month-end'],
+      ],
+      Operations: [
+        ...['personal-data', 'backup', 'upgrade', 'monitoring', 'logs', 'troubleshooting', 'security-incident'],
+        ...['scaling', 'high-availability', 'configuration', 'limits'],
+      ],
+    },
+  },
+  acquirers: {
+    title: 'Acquirers',
+    summary: 'Connect Setu, Cashfree or PhonePe.',
+    groups: { Acquirers: ['setu', 'cashfree', 'phonepe'] },
+  },
+} as const satisfies Record<string, Guide>
+
+export type GuideName = keyof typeof GUIDES
+
+/** Paths of a guide's chapters in reading order, such as `merchant/quickstart`. */
+export function chaptersOf(guide: GuideName): string[] {
+  return Object.values<readonly string[]>(GUIDES[guide].groups).flatMap((names) =>
+    names.map((name) => `${guide}/${name}`),
+  )
+}
