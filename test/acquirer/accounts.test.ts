@@ -306,7 +306,7 @@ describe('ops accounts', () => {
     // The service has the earlier key alone.
     await expect
       .poll(async () => (await service.app.inject('/readyz')).json().data.warnings)
-      .toContainEqual(expect.stringContaining('cashfree:acme cannot take payments: a secret does not open'))
+      .toContainEqual(expect.stringContaining('cashfree:acme cannot accept payments: a secret does not open'))
     expect(JSON.parse((await ops(['accounts', 'reseal'], '', `${KEY},${newer}`)).stdout)).toMatchObject({ unopened: 0 })
     await create(await newMerchantOf('acme'))
   })

@@ -227,7 +227,7 @@ describe('an event of Cashfree’s reconciliation', () => {
     const fault = await faultOf({ data: [reconEvent('PAYMENT'), event] })
     expect([fault.outcome, fault.message]).toEqual([
       'bad answer',
-      `Cashfree told of settlements in a form that is not known: ${field} of event 4711 ${rule}`,
+      `Cashfree returned settlements in an unknown format: ${field} of event 4711 ${rule}`,
     ])
   })
 })

@@ -389,7 +389,7 @@ it('an enquiry whose result cannot be stored does not stop the others, and is lo
   await until('both are asked', () => asked.length === 2)
   await clock.stop()
   expect(asked.toSorted()).toEqual([`SU${first}`, `SU${second}`].toSorted())
-  expect(warnings).toMatchObject([{ work: 'questions to acquirers', error: 'the database is away' }])
+  expect(warnings).toMatchObject([{ work: 'status checks at acquirers', error: 'the database is away' }])
 })
 
 it('an enquiry is made even when the acquirer’s limit of simultaneous calls is reached', async () => {

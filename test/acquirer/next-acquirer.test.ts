@@ -164,7 +164,7 @@ describe('the next acquirer', () => {
     expect(both).toMatchObject({ acquirer: 'setu', acquirerMerchantId: 'SETU1' })
     expect(both).toMatchObject({ nextAcquirer: 'cashfree', nextAcquirerMerchantId: 'CF1' })
     expect(JSON.parse((await update('cashfree')).stdout)).toMatchObject({ nextAcquirer: null })
-    expect((await update('cashfree,setu')).stderr).toContain('setu needs --acquirer-merchant-id')
+    expect((await update('cashfree,setu')).stderr).toContain('setu requires --acquirer-merchant-id')
     expect((await update('setu/SETU1,direct')).stderr).toContain('direct cannot be one of two')
     for (const wrong of ['setu,setu', 'setu,', 'setu/A,cashfree,direct', 'setu:a:b']) {
       expect((await update(wrong)).stderr, wrong).toContain('--acquirer must be')

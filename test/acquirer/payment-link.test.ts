@@ -165,6 +165,6 @@ describe('the payee of a link', () => {
 
   it('the error for a payment link with a wrong amount does not name the link’s payee, even if the payee is wrong too', () => {
     const fault = faultOf(QUERY.replace('588.80', '1'), { payees: ['other@bank'] })
-    expect([fault?.facts.payee, fault?.message]).toEqual([undefined, 'a link was made that is not for this order'])
+    expect([fault?.facts.payee, fault?.message]).toEqual([undefined, 'the acquirer created a link that does not match the order'])
   })
 })

@@ -96,7 +96,7 @@ it('a payment of which PhonePe’s webhook was lost is found because the shop as
 it('ops merchants refuses fewer than 5 minutes to pay for a merchant of PhonePe, new or changed', async () => {
   const { mid } = await newMerchantByHand()
   const { ops } = commands()
-  const fault = 'phonepe takes orders of 5 minutes and more: set --expiry-minutes 5 or more'
+  const fault = 'phonepe accepts orders of at least 5 minutes: set --expiry-minutes to 5 or more'
   const names = ['--name', 'Chai', '--vpa', 'chai@examplebank', '--expiry-minutes', '4']
   expect((await ops('merchants', 'add', ...names, ...of('CHAI4', 'CHAI@ybl'))).stderr).toContain(fault)
   expect((await ops('merchants', 'update', '--mid', mid, '--expiry-minutes', '4')).stderr).toContain(fault)

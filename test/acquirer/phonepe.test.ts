@@ -132,7 +132,7 @@ describe('an order at PhonePe', () => {
   })
 
   it.each([
-    [4, 'phonepe takes orders of 5 minutes and more: set --expiry-minutes 5 or more'],
+    [4, 'phonepe accepts orders of at least 5 minutes: set --expiry-minutes to 5 or more'],
     [5, undefined],
     [null, undefined],
     [undefined, undefined],

@@ -200,13 +200,13 @@ describe('a notification of Setu', () => {
   })
 
   it.each([
-    ['amount', '20000', 'amount must be whole paise'],
-    ['amount', 20_000.5, 'amount must be whole paise'],
-    ['amount', 100_000_000_000_000, 'amount must be whole paise'],
+    ['amount', '20000', 'amount must be a whole number of paise'],
+    ['amount', 20_000.5, 'amount must be a whole number of paise'],
+    ['amount', 100_000_000_000_000, 'amount must be a whole number of paise'],
     ['rrn', undefined, 'rrn or id is required with payment.success', { id: undefined }],
-    ['txnTs', 'yesterday', 'txnTs must be a time in ISO 8601 with its zone'],
+    ['txnTs', 'yesterday', 'txnTs must be a time in ISO 8601 with a time zone'],
     ['productInstanceId', undefined, 'productInstanceId is required'],
-    ['productInstanceId', '../x', 'productInstanceId must be an identifier of Setu'],
+    ['productInstanceId', '../x', 'productInstanceId must be a Setu identifier'],
   ])(
     'Setu’s report of a success with %s %j is answered 400, and stored without the customer’s data',
     async (field, value, msg, others?: object) => {

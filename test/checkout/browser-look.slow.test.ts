@@ -107,7 +107,7 @@ describe.runIf(browserPath)('the layout and accessibility of the pay page', () =
 
   const MENU = {
     'en-IN': (browser: string) =>
-      `This app cannot open a UPI app. Touch the three dots in a corner of the screen and choose to open this page in ${browser} or in an external browser. Or copy its address:`,
+      `This app cannot open UPI apps. Tap the three dots in a corner of the screen and open this page in ${browser} or in an external browser, or copy its address:`,
     'hi-IN': (browser: string) =>
       `यह ऐप किसी UPI ऐप को नहीं खोल सकता। स्क्रीन के कोने में तीन बिंदुओं को छूकर यह पेज ${browser} या किसी बाहरी ब्राउज़र में खोलें। या इसका पता कॉपी करें:`,
   }
@@ -400,7 +400,7 @@ describe.runIf(browserPath)('the layout and accessibility of the pay page', () =
       '  - img "QR code to pay ₹200 with a UPI app"',
       '  - paragraph: Scan with any UPI app',
       '  - timer: m:ss left to pay',
-      '  - paragraph: This page tells you when your payment has arrived.',
+      '  - paragraph: This page updates when your payment is received.',
       '  - form "Sandbox":',
       '    - paragraph:',
       '      - strong: Sandbox',
@@ -421,7 +421,7 @@ describe.runIf(browserPath)('the layout and accessibility of the pay page', () =
       '    - text: UTR',
       '    - strong: "523504870405"',
       '    - button "Copy"',
-      '  - paragraph: Taking you back to the merchant in a few seconds. Touch the page or press any key to stay.',
+      '  - paragraph: Returning to the merchant in a few seconds. Tap the page or press any key to stay.',
       '  - link "Back to Chai Point":',
       `    - /url: ${checkout.shopUrl}`,
     ])

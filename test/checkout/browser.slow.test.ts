@@ -12,7 +12,7 @@ async function open(tab: OpenPage, address: string) {
   }
 }
 
-const LEAVES = 'Taking you back to the merchant'
+const LEAVES = 'Returning to the merchant'
 
 const LEAVES_AFTER_MS = 8_000
 /** Where the browser's own time passes until the page leaves. */
@@ -182,7 +182,7 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
     await tab.clock.install()
     await open(tab, order.payment_url)
     await mark(tab)
-    const note = tab.getByText('Your last attempt did not go through. You can pay here with another app or account.')
+    const note = tab.getByText('Your last attempt failed. You can pay here with another app or account.')
     expect(await note.isVisible()).toBe(false)
     await checkout.pay(order.orderId, { status: 'FAIL', UTR: undefined })
     await note.waitFor(SOON)
@@ -283,7 +283,7 @@ describe.runIf(browserPath)('a customer whose browser prefers Hindi', () => {
 })
 
 describe.runIf(browserPath)('a customer who pays with an app on the phone', () => {
-  const WAITING = 'Waiting for your bank. If you have not paid yet, choose an app again.'
+  const WAITING = 'Waiting for confirmation from your bank. If you have not paid yet, choose an app again.'
   const NOTHING_OPENED = 'Nothing opened? Choose another app, or show the QR code.'
   const status = (tab: OpenPage) => tab.getByRole('status').innerText()
 
@@ -375,7 +375,7 @@ describe.runIf(browserPath)('a customer who pays with an app on the phone', () =
     await tab.getByText('You can pay here with another app or account.').waitFor(SOON)
     await tab.reload()
     expect(await status(tab)).toBe(
-      'Your last attempt did not go through. You can pay here with another app or account.',
+      'Your last attempt failed. You can pay here with another app or account.',
     )
     await expect.poll(() => events.at(-1), SOON).toBe('/events?back')
     // Another visit is no return.
@@ -395,7 +395,7 @@ describe.runIf(browserPath)('a customer who pays with an app on the phone', () =
     await checkout.pay(order.orderId, { status: 'FAIL', UTR: undefined })
     await tab.getByText('You can pay here with another app or account.').waitFor(SOON)
     expect(await status(tab)).toBe(
-      'Your last attempt did not go through. You can pay here with another app or account.',
+      'Your last attempt failed. You can pay here with another app or account.',
     )
   })
 

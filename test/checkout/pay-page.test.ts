@@ -277,7 +277,7 @@ describe('the page that the service sends', () => {
       undefined,
     ])
     expect(text).toContain('<title>Refunded · Chai Point</title>')
-    expect(text).toContain('The whole amount was sent back to the account that had paid it.')
+    expect(text).toContain('The full amount was refunded to the account that paid.')
   })
 
   it.each(['FAIL', 'REJECT'])(
@@ -290,7 +290,7 @@ describe('the page that the service sends', () => {
         { visible: ['open'], back: PLAIN_LINK, attempt: true, utr: undefined },
         '5; url=?reload',
       ])
-      expect(text).toContain('Your last attempt did not go through. You can pay here with another app or account.')
+      expect(text).toContain('Your last attempt failed. You can pay here with another app or account.')
       expect(text).toContain('upi://pay?')
       expect((await get(`${page}/qr.png`)).status).toBe(200)
     },
@@ -326,7 +326,7 @@ describe('the page that the service sends', () => {
   it('the page of an order that ended unpaid says what a customer can do whose money is missing', async () => {
     const { text } = await get((await newOrder()).page)
     const sections = [...text.matchAll(/<section class="(\w+)".*?<\/section>/gs)]
-    expect(sections.flatMap(([html, of]) => (html.includes('keep the reference number (UTR)') ? [of] : []))).toEqual([
+    expect(sections.flatMap(([html, of]) => (html.includes('note the reference number (UTR)') ? [of] : []))).toEqual([
       'failed',
       'expired',
       'cancelled',
@@ -460,7 +460,7 @@ describe('a refund in the sandbox', () => {
 
   it.each([
     ['SUCCESS', { reference: expect.stringMatching(/^\d{12}$/) }, null, 'refund.succeeded'],
-    ['FAIL', { reference: '' }, 'played in the sandbox', 'refund.failed'],
+    ['FAIL', { reference: '' }, 'simulated in the sandbox', 'refund.failed'],
   ])('a sandbox refund ends as %s, and a webhook reports its end', async (status, answered, reason, type) => {
     const { mid, orderId, refund_id, stateOf } = await newRefund()
     const { endpointId } = await newWebhook(sandbox.db, { mid, url: 'https://shop.example/hook' }, sandbox.clock.now())

@@ -72,7 +72,7 @@ it('the documented example of checkPaymentStatus works in the demo, to the lette
 
 it('the demo’s key may refund, and the text beside it says that others may not until the operator lets them', async () => {
   const [, ...said] = demoCommands({ ...demo, webhook }, new Date()).split('Take a first payment')
-  expect(said.join()).toContain('This key may also refund; any other may not until the operator lets it.')
+  expect(said.join()).toContain('This key may also refund; other keys may not, unless the operator grants them the right.')
   const fields = { mid: demo.mid, order_id: 'DEMO-1', refund_id: 'DEMO-1-R1', note: 'One cup was cold', amount: '1' }
   const refunded = await post(service.app, '/v1/payments/refundPayment', fields, demo.merchantKey)
   expect(refunded.body).toMatchObject({ msg: 'Refund accepted' })

@@ -48,7 +48,7 @@ describe('npm start on a busy port', () => {
     const { code, stdout, stderr } = await start({ PORT: String(port), OPS_PORT: '0' })
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     const [, free, freeForOps] =
-      /^Port \d+ is in use by another program: run PORT=(\d+) OPS_PORT=(\d+) npm start\n$/.exec(stderr) ?? []
+      /^Port \d+ is in use by another program. Run PORT=(\d+) OPS_PORT=(\d+) npm start\n$/.exec(stderr) ?? []
     expect(stderr).toContain(`Port ${port} is`)
     expect(free).not.toBe(freeForOps)
     for (const suggested of [free, freeForOps]) {
@@ -61,10 +61,10 @@ describe('npm start on a busy port', () => {
   it('where the operator’s port is busy, npm start names that port and the command that was typed', async () => {
     const [port, opsPort] = [await busyPort(), await busyPort()]
     const dev = await start({ PORT: '0', OPS_PORT: String(opsPort), npm_lifecycle_event: 'dev' })
-    expect(dev.stderr).toMatch(`Port ${opsPort} is in use by another program: run PORT=`)
+    expect(dev.stderr).toMatch(`Port ${opsPort} is in use by another program. Run PORT=`)
     expect(dev.stderr).toMatch(/ npm run dev\n$/)
     const both = await start({ PORT: String(port), OPS_PORT: String(opsPort) })
-    expect(both.stderr).toContain(`Ports ${port} and ${opsPort} are in use by another program: run PORT=`)
+    expect(both.stderr).toContain(`Ports ${port} and ${opsPort} are in use by another program. Run PORT=`)
   })
 })
 

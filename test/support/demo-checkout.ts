@@ -33,7 +33,7 @@ export function createDemoCheckout() {
         env: { ...withoutSettings(), PORT: String(port), OPS_PORT: '0', ...environment },
       })
       children.push(child)
-      await until('the demo is ready', () => said().includes('Read on in a browser') || hasEnded(child), {
+      await until('the demo is ready', () => said().includes('Continue in a browser') || hasEnded(child), {
         timeoutMs: 90_000,
       })
       const value = (name: string) => new RegExp(`export ${name}=(\\S+)`).exec(said())?.[1] ?? ''
