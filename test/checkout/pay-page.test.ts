@@ -155,9 +155,9 @@ describe('the pay page as it is sent', () => {
 
   it('the pay page says without JavaScript until when to pay, with the date when that is another day in India', async () => {
     service.clock.set('2026-03-31T18:10:00.000Z')
-    expect((await get((await newOrder()).page)).text).toContain('Pay before <time>23:55</time> Indian time')
+    expect((await get((await newOrder()).page)).text).toContain('Pay before <time>23:55</time> IST')
     service.clock.set('2026-03-31T18:20:00.000Z')
-    expect((await get((await newOrder()).page)).text).toContain('Pay before <time>2026-04-01 00:05</time> Indian time')
+    expect((await get((await newOrder()).page)).text).toContain('Pay before <time>2026-04-01 00:05</time> IST')
   })
 })
 

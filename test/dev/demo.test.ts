@@ -91,7 +91,7 @@ it.runIf(has('curl', { mustHave: true }))(
     const text = demoCommands({ ...demo, webhook }, new Date())
     process.env.PUBLIC_URL = PUBLIC_URL ?? ''
     // Commands begin at the margin, and go on where a line ends in a backslash; the rest is prose.
-    const commands = text.match(/^(?:export |curl |echo |ANSWER=)(?:.*\\\n)*.*$/gm) ?? []
+    const commands = text.match(/^(?:export |curl |echo |RESPONSE=)(?:.*\\\n)*.*$/gm) ?? []
     const { code, stdout, stderr } = await run(['sh', '-c', commands.join('\n')], folder, {
       NO_PROXY: '127.0.0.1',
       no_proxy: '127.0.0.1',

@@ -44,7 +44,7 @@ describe('npm start', () => {
     const { orderId } = await demo.create({ order_id: 'first-1' })
     expect(await demo.simulate(orderId)).toBe(303)
     await until('the webhook has come', () => receiver.said().includes('"payment.succeeded"'))
-    expect(receiver.said()).toContain(`msg_${orderId}_1 is genuine`)
+    expect(receiver.said()).toContain(`msg_${orderId}_1 is valid`)
     expect(receiver.said()).toContain('"order_id": "first-1"')
     expect(receiver.said()).not.toContain('Refused')
 
@@ -57,7 +57,7 @@ describe('npm start', () => {
     const misled = await startReceiver(checkout, line.replace(/whsec_..../, 'whsec_AAAA'))
     const refused = await checkout.ops('webhooks', 'ping', '--endpoint', 'ep_demo')
     expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('401: No matching signature found') })
-    expect(misled.said()).toContain('Refused: No matching signature found')
+    expect(misled.said()).toContain('Rejected: No matching signature found')
   })
 
   it('the guide’s shop sees a payment made with the tab closed, and ships once although webhooks repeat and delay', {
