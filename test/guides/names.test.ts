@@ -5,11 +5,12 @@ import { openApiDocument } from '../../src/docs/openapi.ts'
 import { renderGuide } from '../../src/docs/render-guide.ts'
 import type { EventType } from '../../src/gateway/payments/outbox.ts'
 import { ChangedMerchant } from '../../src/gateway/tenants/schema.ts'
+import { toMessage } from '../../src/gateway/webhooks/message.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { OPERATIONS } from '../../src/operations.ts'
 import { COMMANDS } from '../../src/operator/cli/run.ts'
 import { createMetrics } from '../../src/operator/monitoring/metrics.ts'
-import { GUIDES, type Guide, guideText, ROOT } from './guides.ts'
+import { blockWith, chapterText, GUIDES, type Guide, guideText, ROOT } from './guides.ts'
 
 /** Those that lie beside one another below /docs. */
 const PUBLIC_GUIDES = GUIDES.filter((guide) => !['operator', 'setu', 'cashfree', 'phonepe'].includes(guide))
@@ -66,21 +67,21 @@ describe.each(GUIDES)('the guide of the %s names only what exists', (guide) => {
   })
 })
 
-describe('the tables of fields have each field of the interface, and no other', () => {
+describe('the tables of fields in the guides', () => {
   const { schemas } = openApiDocument({
     publicUrl: 'https://pay.example',
     operations: Object.values(OPERATIONS).flat(),
   }).components
 
   it.each([
-    ['merchant', '### The fields', 'NewPayment'],
-    ['merchant', '## Refund a payment', 'NewRefund'],
-    ['merchant', '## List what customers have paid', 'Transaction'],
-    ['partner', '## List what customers have paid', 'Transaction'],
-    ['partner', '### The fields of the request', 'WhichSettlements'],
-    ['partner', '### The fields of a settlement', 'Settlement'],
-  ] as const)('the table of fields of the %s, under "%s", has exactly the fields of %s', (guide, heading, name) => {
-    const [, section = ''] = guideText(guide).split(`\n${heading}\n`)
+    ['merchant/request-fields', '## Fields of a new payment', 'NewPayment'],
+    ['merchant/refunds', '## Request fields', 'NewRefund'],
+    ['merchant/lists', '## Response fields', 'Transaction'],
+    ['partner/transactions', '## Response fields', 'Transaction'],
+    ['partner/quickstart', '## Request fields', 'WhichSettlements'],
+    ['partner/quickstart', '## Response fields', 'Settlement'],
+  ] as const)('the table of fields of %s, under "%s", has exactly the fields of %s', (chapter, heading, name) => {
+    const [, section = ''] = chapterText(chapter).split(`\n${heading}\n`)
     const rows = [...(section.split(/^#/m)[0] ?? '').matchAll(/^\| (`\w+`(?:, `\w+`)*) \| ([^|]+) \|/gm)]
     const fields = rows.flatMap(([, names = '', next]) =>
       [...names.matchAll(/\w+/g)].map(([field]) => ({ field, isRequired: next === 'yes' })),
@@ -94,8 +95,19 @@ describe('the tables of fields have each field of the interface, and no other', 
   })
 })
 
-it.each(Object.keys(EVENTS))('the merchant’s guide says what the webhook %s means', (type) => {
+it.each(Object.keys(EVENTS))('the merchant guide documents the webhook event %s', (type) => {
   expect(guideText('merchant')).toMatch(new RegExp(`^\\| \`${type}\` \\|`, 'm'))
+})
+
+it('the refund webhook in the merchant guide has the fields of a real one', () => {
+  const inGuide = JSON.parse(blockWith('merchant', 'json', '"refund.succeeded"'))
+  const { timestamp, data } = inGuide
+  const { body } = toMessage({
+    ...{ mid: data.mid, orderId: data.orderId, merchantOrderId: data.order_id, sequence: data.sequence },
+    ...{ type: inGuide.type, txnStatus: data.txnStatus, amount: Number(data.amount) * 100, utr: data.reference },
+    ...{ ourRefundId: data.refundId, refundId: data.refund_id, reason: null, occurredAt: new Date(timestamp) },
+  })
+  expect(body).toBe(JSON.stringify(inGuide))
 })
 
 describe('the guides state what the law requires', () => {
@@ -118,12 +130,9 @@ describe('the guides state what the law requires', () => {
     expect(sectionOf('operator', '### After a break-in')).toMatch(/CERT-In within 6 hours/)
   })
 
-  it.each(['operator', 'merchant'] as const)(
-    'the guide of the %s says how long to retain proof of delivery',
-    (guide) => {
-      expect(guideText(guide)).toMatch(/proof of delivery[^.]*\b190 days, better a year/)
-    },
-  )
+  it.each(['operator', 'merchant'] as const)('the %s guide says how long to retain proof of delivery', (guide) => {
+    expect(guideText(guide)).toMatch(/proof of delivery[^.]*\b190 days, (better a|preferably one) year/)
+  })
 
   it('each day on which the DPDP Rules come into force is the latest one', () => {
     const text = `${guideText('operator')}${fileText('src/operator/cli/payments.ts')}`.replaceAll(/\s+/g, ' ')
@@ -142,7 +151,7 @@ describe('the guides state what the law requires', () => {
   })
 
   it('the store plugin guide names where collect requests still exist', () => {
-    expect(guideText('shops')).toMatch(/collect request.*28 February 2026, except on\s+iOS/s)
+    expect(guideText('plugins')).toMatch(/collect request.*28 February 2026, except on\s+iOS/s)
   })
 
   it('the legal requirements send the reader to the primary documents', () => {
