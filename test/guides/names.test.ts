@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { chaptersOf } from '../../src/docs/chapters.ts'
 import { openApiDocument } from '../../src/docs/openapi.ts'
 import { renderGuide } from '../../src/docs/render-guide.ts'
 import type { EventType } from '../../src/gateway/payments/outbox.ts'
@@ -11,9 +12,6 @@ import { OPERATIONS } from '../../src/operations.ts'
 import { COMMANDS } from '../../src/operator/cli/run.ts'
 import { createMetrics } from '../../src/operator/monitoring/metrics.ts'
 import { blockWith, chapterText, GUIDES, type Guide, guideText, ROOT } from './guides.ts'
-
-/** Those that lie beside one another below /docs. */
-const PUBLIC_GUIDES = GUIDES.filter((guide) => !['operator', 'setu', 'cashfree', 'phonepe'].includes(guide))
 
 const EVENTS: Record<EventType, true> = {
   ...{ 'payment.succeeded': true, 'payment.attempt_failed': true, 'payment.cancelled': true, 'payment.expired': true },
@@ -26,26 +24,34 @@ const fileText = (path: string) => readFileSync(join(ROOT, path), 'utf8')
 const proseOf = (markdown: string) => markdown.replaceAll(/^```[\s\S]*?^```$/gm, '')
 const linksOf = (markdown: string) => unique(proseOf(markdown).matchAll(/\]\((?!https?:)([^)\s]+)\)/g))
 
-describe.each(GUIDES)('the guide of the %s names only what exists', (guide) => {
-  const text = guideText(guide)
-  const anchorsOf = (markdown: string) => ['', ...unique(renderGuide(markdown).matchAll(/ id="([^"]+)"/g))]
+const CHAPTERS = GUIDES.flatMap(chaptersOf)
+/** Whether a chapter is on the operator port, which no public page may link to. */
+const isOfOperator = (chapter: string) => /^(?:operator|acquirers)\//.test(chapter)
+const anchorsOf = (chapter: string) => ['', ...unique(renderGuide(chapterText(chapter)).matchAll(/ id="([^"]+)"/g))]
+
+describe('links of the guides', () => {
   const document = openApiDocument({ publicUrl: 'https://pay.example', operations: Object.values(OPERATIONS).flat() })
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.keys(methods).map((method) => `?route=${method}-${path}`),
   )
+  const links = CHAPTERS.flatMap((chapter) => linksOf(chapterText(chapter)).map((target) => [chapter, target] as const))
 
-  it.each(['#', ...linksOf(text)].slice(linksOf(text).length > 0 ? 1 : 0))('link %s of the guide works', (target) => {
+  it.each(links)('the chapter %s links to an existing page: %s', (chapter, target) => {
     const [page = '', anchor = ''] = target.split('#')
-    if (page === 'reference') return expect(['', ...operations]).toContain(anchor)
-    if (page === '') return expect(anchorsOf(text)).toContain(anchor)
-    // One page of a port from another.
-    const isPublic = (name: string) => PUBLIC_GUIDES.some((it) => it === name)
-    const beside = GUIDES.find((name) => name === page && isPublic(name) === isPublic(guide))
-    if (beside) return expect(anchorsOf(guideText(beside))).toContain(anchor)
-    // From the operator's port to the public one.
-    if (guide === 'operator' && /^docs\/(setu|cashfree|phonepe)$/.test(page)) return
-    return expect(['docs', ...GUIDES.map((name) => `docs/${name}`)]).toContain(page.replace('{PUBLIC_URL}/', ''))
+    const path = page === '' ? chapter : join(dirname(chapter), page)
+    if (path === 'reference') return expect(['', ...operations]).toContain(anchor)
+    if (page.startsWith('{PUBLIC_URL}')) {
+      const pages = CHAPTERS.filter((one) => !isOfOperator(one)).map((one) => `docs/${one}`)
+      return expect(['docs', 'docs/reference', 'openapi.json', ...pages]).toContain(page.replace('{PUBLIC_URL}/', ''))
+    }
+    const linked = path.replace(/\.md$/, '')
+    expect(CHAPTERS.filter((one) => isOfOperator(one) === isOfOperator(chapter))).toContain(linked)
+    expect(anchorsOf(linked)).toContain(anchor)
   })
+})
+
+describe.each(GUIDES)('the guide %s', (guide) => {
+  const text = guideText(guide)
 
   it('a guide names no file of the repository, except the files of an installation', () => {
     const files = unique(text.matchAll(/(?<![\w/.-])((?:src|test|migrations|dist|\.ci)\/[\w./-]*\w)/g))
