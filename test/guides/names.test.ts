@@ -11,7 +11,7 @@ import { LIMITS } from '../../src/limits.ts'
 import { OPERATIONS } from '../../src/operations.ts'
 import { COMMANDS } from '../../src/operator/cli/run.ts'
 import { createMetrics } from '../../src/operator/monitoring/metrics.ts'
-import { blockWith, chapterText, GUIDES, type Guide, guideText, ROOT } from './guides.ts'
+import { blocks, blockWith, chapterText, GUIDES, type Guide, guideText, ROOT } from './guides.ts'
 
 const EVENTS: Record<EventType, true> = {
   ...{ 'payment.succeeded': true, 'payment.attempt_failed': true, 'payment.cancelled': true, 'payment.expired': true },
@@ -99,6 +99,13 @@ describe('the tables of fields in the guides', () => {
         [...required].sort(),
       )
   })
+})
+
+const LONGEST_CODE_LINE = 84
+
+it.each(['merchant', 'partner', 'plugins', 'acquirer'] as const)('code of the %s guide fits its column', (guide) => {
+  const lines = blocks.filter((block) => block.guide === guide).flatMap(({ text }) => text.split('\n'))
+  expect(lines.filter((line) => line.length > LONGEST_CODE_LINE)).toEqual([])
 })
 
 it.each(Object.keys(EVENTS))('the merchant guide documents the webhook event %s', (type) => {
