@@ -124,7 +124,7 @@ const SETTLEMENTS: Record<string, SettlementFile> = {
     file: 'fee_of_a_debit.csv',
     date: 'dd-mm-yyyy',
     columns: `amount=Amount;sign=Cr/Dr;fee=Fee;${BASE}`,
-    rejected: [/line 3: Fee \(fee\) of a debit may be kept or given back: give the column of the gross amount/],
+    rejected: [/line 3: Fee \(fee\) of a debit may be charged or refunded: name the column of the gross amount/],
   },
   'a padded RRN': {
     file: 's20_padded_rrn.csv',

@@ -487,7 +487,7 @@ describe('a difference that a person has ended', () => {
     await settle('2026-10-06', 'H1', { paymentUtr: 'HP1', amount: 199_00, fee: 1_00, importedOn: '2026-10-10' })
     const [gone] = (await differencesOn('2026-10-10')).filter((one) => one.orderId === orderId)
     expect(gone).toMatchObject({ owed: '-19.00', paid: null, settled: null, resolution: null, entries: 2 })
-    expect(gone?.cause).toBe('it is no discrepancy any more; 19.00 of it was resolved: the rest too')
+    expect(gone?.cause).toBe('the discrepancy no longer exists; 19.00 of it was resolved: the rest too')
     expect(await ended('it has come', '2026-10-11')).toMatchObject({ owed: '-19.00' })
     expect((await differencesOn('2026-10-11')).filter((one) => one.orderId === orderId)).toEqual([])
     const { total } = await bookOn('2026-10-11', OCTOBER)
@@ -697,5 +697,5 @@ it('a report as of a past day ignores bank holidays of which the operator heard 
   await db.query(`insert into bank_holiday_changes values ('2026-10-07', 1, 'closed', 'Asha', $1)`, [at('2026-10-09')])
   expect(await read()).toEqual(made)
   const { differences } = (await jsonOn('2026-10-12', ...OCTOBER, '--as-of', '2026-10-09', '--mid', mid)).merchants[0]
-  expect(differences).toMatchObject([{ cause: 'no payout row shows its UTR; it was due on 2026-10-08' }])
+  expect(differences).toMatchObject([{ cause: 'no settlement line has its UTR; its payout was due on 2026-10-08' }])
 })

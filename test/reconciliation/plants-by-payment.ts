@@ -63,7 +63,7 @@ function netted({ settle, refund }: ByPayment, order: Order) {
 /** The payment's line is FAILED some days later. */
 function failLine({ settle, missing }: ByPayment, order: Order, until = ALWAYS) {
   const from = later(order.due, 2)
-  const cause = `settlement ${settle(order, order.amount, { failedOn: from })} of ${order.due} was SUCCESS and is FAILED`
+  const cause = `settlement ${settle(order, order.amount, { failedOn: from })} of ${order.due} changed from SUCCESS to FAILED`
   missing(order, { kind: 'reversal', from, until, cause })
 }
 
@@ -91,7 +91,7 @@ const SETTLED: Record<string, Plant> = {
     const [day, won, lost] = [later(order.due, 2), later(order.due, 5), later(order.due, 8)]
     charge(order, day, { until: won })
     again(order, 'W', won)
-    const told = [`settled on ${order.due}`, `taken back on ${day}`, `paid again on ${won}`, `taken back on ${lost}`]
+    const told = [`settled on ${order.due}`, `reversed on ${day}`, `paid again on ${won}`, `reversed on ${lost}`]
     const history = told.map((one) => `${one} by import of ${one.slice(-10)}`).join(', ')
     charge(order, lost, { name: 'CC', cause: `${TAKEN}; ${history}` })
   },
@@ -140,7 +140,7 @@ const SETTLED: Record<string, Plant> = {
     const [day, reference] = [anyDay(order.due), `ARN${order.utr}`]
     const { id, amount } = refund(order, day, { reference })
     line({ day: later(day), utr: reference, gross: -amount - 50, paymentUtr: order.utr })
-    const cause = `refund ${id} is of another amount`
+    const cause = `the amount differs from that of refund ${id}`
     reversed(order, reference, later(day), { paid: -amount, settled: -amount - 50, cause })
   },
   'refunds of two bank days with one sum, and a line that names nothing'(maker, order) {
@@ -219,7 +219,7 @@ const UNSETTLED: Record<string, Plant> = {
   'wholly refunded before it was settled, and never settled': ({ refund }, order) => refund(order, order.day, order),
   'partly refunded before it was settled, and never settled'({ refund, missing }, order) {
     const { amount } = refund(order, order.day)
-    const cause = `no payout row shows its UTR; it was due on ${order.due}; ${rupees(amount)} of it went back`
+    const cause = `no settlement line has its UTR; its payout was due on ${order.due}; ${rupees(amount)} of it was refunded`
     missing(order, { paid: order.amount - amount, cause })
   },
   'line that never comes': ({ missing }, order) => missing(order),
@@ -252,8 +252,8 @@ const UNSETTLED: Record<string, Plant> = {
     settle(order, order.amount, { from: again })
     const [kind, cause] =
       form === 'own'
-        ? ['amount mismatch', 'the amount is not what was paid, and the file states no fee and tax']
-        : ['fee mismatch', `the amount with fee ${rupees(fee)} and tax ${rupees(tax)} is not what was paid`]
+        ? ['amount mismatch', 'the amount differs from the payment, and the file states no fee or tax']
+        : ['fee mismatch', `the amount with fee ${rupees(fee)} and tax ${rupees(tax)} differs from the payment`]
     differ(kind, order, { day: order.due, paid: order.amount, settled: short, settlementUtr, cause, until: undone })
     // The day on which the file is undone may be the first on which the payment is awaited in vain.
     missing(order, { from: lastOf(undone, addDays(order.due, 1)), until: again })

@@ -47,7 +47,7 @@ function ofTotals({ differ }: Maker) {
     const less = refunded === 0 ? '' : `, less refunds of ${rupees(refunded)}`
     const days = `${first === last ? first : `${first} to ${last}`}${less}`
     const by = `${rupees(Math.abs(settled - expected))} ${settled > expected ? 'more' : 'less'} than the payments of ${days}`
-    const cause = settled === 0 ? `nothing was settled of the payments of ${days}` : by
+    const cause = settled === 0 ? `nothing was settled for the payments of ${days}` : by
     differ('payout total', null, {
       ...{ day, paid: expected, settled, from: addDays(day, 1) },
       ...{ cause: likely === '' ? cause : `${cause}; likely ${likely}`, ...more },
@@ -93,7 +93,7 @@ const change = ({ line }: Payout, more: Partial<Line>) => Object.assign(line as 
 
 function failTotal({ differ }: BySums, payout: Payout, from: string) {
   const { line, day, paid } = payout
-  const cause = 'the settlement was SUCCESS and is FAILED'
+  const cause = 'the settlement changed from SUCCESS to FAILED'
   differ('reversal', null, { day, settlementUtr: line?.utr ?? '', paid, cause, from })
   change(payout, { failedOn: from })
 }

@@ -53,8 +53,8 @@ export type Sent = { id: string; order: Order; amount: number; day: string }
 export type NewLine = Omit<Line, 'from'> & Partial<Line>
 export type Maker = ReturnType<typeof makerOf>
 
-export const TAKEN = 'the bank has deducted it from a payout: a refund or a chargeback'
-export const OF_NOBODY = 'no order and no exception of this merchant carries its UTR'
+export const TAKEN = 'the bank deducted it from a payout, for a refund or a chargeback'
+export const OF_NOBODY = 'no order and no exception of this merchant has its UTR'
 
 /** What plants are made of. */
 export function makerOf({ number, form, days }: Plan) {
@@ -168,7 +168,7 @@ function ofPayment({ form, line, differ, except }: ReturnType<typeof storyOf>) {
     missing: (order: Order, more: Partial<Difference> = {}) =>
       differ('missing settlement', order, {
         ...{ day: order.day, paid: order.amount, from: addDays(order.due, 1) },
-        ...{ cause: `no payout row shows its UTR; it was due on ${order.due}`, ...more },
+        ...{ cause: `no settlement line has its UTR; its payout was due on ${order.due}`, ...more },
       }),
     reversed,
     /** The bank takes back what it has paid out. */
@@ -178,16 +178,16 @@ function ofPayment({ form, line, differ, except }: ReturnType<typeof storyOf>) {
     twice: (order: Order, first: string, day: string, { time = '11:00:00', until = ALWAYS } = {}) =>
       differ('duplicate settlement', order, {
         ...{ day, paid: order.amount, settled: order.amount, settlementUtr: again(order, 'Z', day, time), until },
-        cause: `settlement ${first} of ${order.due} has paid it before`,
+        cause: `settlement ${first} of ${order.due} already settled it`,
       }),
     undeducted({ order, id, amount, day }: Sent, until = ALWAYS) {
-      const cause = `refund ${id}: the payment was settled in full, and no row deducts what went back`
+      const cause = `refund ${id}: the payment was settled in full, and no settlement line deducts the refund`
       differ('refund not deducted', order, { day, settled: amount, cause, from: addDays(later(day), 1), until })
     },
     /** A line that takes back what belongs to no payment. */
     ofNobody(utr: string, day: string, amount: number) {
       line({ day, utr, gross: -amount })
-      const cause = 'the bank has deducted it, and no order of this merchant carries its UTR'
+      const cause = 'the bank deducted it, and no order of this merchant has its UTR'
       differ('reversal', { utr }, { day, settled: -amount, settlementUtr: utr, cause })
     },
     /** The bank says that the payment has failed after all. */

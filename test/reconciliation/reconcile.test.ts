@@ -109,7 +109,7 @@ describe('a payment', () => {
         },
         ...{
           id: expect.stringMatching(/^261113[0-9a-f]{10}$/),
-          cause: `no payout row shows its UTR; it was due on ${MONDAY}`,
+          cause: `no settlement line has its UTR; its payout was due on ${MONDAY}`,
         },
       },
     ])
@@ -125,7 +125,7 @@ describe('a payment', () => {
     expect(await differencesOf('2026-11-10')).toMatchObject([
       {
         ...{ day: '2026-11-10', kind: 'duplicate settlement', orderId, utr: 'P1', settlementUtr: 'N2', paid: 200_00 },
-        ...{ settled: 200_00, cause: 'settlement N1 of 2026-10-02 has paid it before' },
+        ...{ settled: 200_00, cause: 'settlement N1 of 2026-10-02 already settled it' },
       },
     ])
   })
@@ -143,7 +143,7 @@ describe('a payment', () => {
       {
         ...{ ...takenBack, settlementUtr: 'E2' },
         cause: expect.stringContaining(
-          '; settled on 2026-11-10, taken back on 2026-11-11, paid again on 2026-12-12, taken back on 2026-12-14',
+          '; settled on 2026-11-10, reversed on 2026-11-11, paid again on 2026-12-12, reversed on 2026-12-14',
         ),
       },
     ])
@@ -247,7 +247,7 @@ describe('a settlement of no known payment', () => {
     const excused = { settlementUtr: 'N1', kind: 'unknown payment', resolution: 'refunded, RRN 1' }
     const second = {
       kind: 'duplicate settlement',
-      cause: 'settlement N1 of 2026-11-10 has paid it before',
+      cause: 'settlement N1 of 2026-11-10 already settled it',
       resolution: null,
     }
     const tooMuch = { settlementUtr: 'X2', kind: 'unknown payment', settled: 200_01, resolution: null }
@@ -286,7 +286,7 @@ describe('a settlement of no known payment', () => {
     await settle('PALONE1', at('2026-11-10'), { paymentUtr: 'PALONE1' })
     const exceptionId = await except('unknown order', 'UNKNOWN1', 'gone', at('2026-11-09'), '')
     await settle('UNKNOWN1', at('2026-11-10'))
-    const ofNothing = 'no order and no exception of this merchant carries its UTR'
+    const ofNothing = 'no order and no exception of this merchant has its UTR'
     expect((await differencesOf('2026-11-10')).map(({ utr, orderId, cause }) => [utr, orderId, cause])).toEqual([
       ['UNKNOWN1', 'gone', `exception ${exceptionId}: unknown order, of order gone`],
       ['PALONE1', null, ofNothing],
@@ -387,7 +387,7 @@ describe('a settlement file of sums', () => {
     const [ofDirect, ofSetu] = await differencesOf('2026-11-13')
     expect(ofDirect).toMatchObject({ owed: 10_00 })
     expect(ofSetu).toMatchObject({ owed: 5_00, account: 'setu' })
-    expect(ofSetu?.cause).toBe('5.00 less than the payments of 2026-11-12 by setu')
+    expect(ofSetu?.cause).toBe('5.00 less than the payments of 2026-11-12 through setu')
     expect(ofSetu?.id).not.toBe(ofDirect?.id)
   })
 

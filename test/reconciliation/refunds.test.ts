@@ -115,7 +115,7 @@ describe('a refund that the bank deducts by a row', () => {
     const id = await refund({ orderId, utr: 'P1', rupees: 50, reference: 'ARN1' }, at(THURSDAY), at(THURSDAY))
     await settle('ARN1', at(FRIDAY), { amount: '-55', paymentUtr: 'P1' })
     const { differences, sums } = await report()
-    expect(differences).toMatchObject([{ kind: 'reversal', owed: 5_00, cause: `refund ${id} is of another amount` }])
+    expect(differences).toMatchObject([{ kind: 'reversal', owed: 5_00, cause: `the amount differs from that of refund ${id}` }])
     expect(sums.carried).toBe(5_00)
   })
 
@@ -251,7 +251,7 @@ describe('a refund that no row deducts', () => {
     await refund({ orderId: part, utr: 'P2', rupees: 50 }, at(WEDNESDAY), at(WEDNESDAY))
     const { differences, owed, sums } = await report()
     expect(differences).toMatchObject([{ kind: 'missing settlement', utr: 'P2', paid: 150_00 }])
-    expect(differences[0]?.cause).toContain('50.00 of it went back')
+    expect(differences[0]?.cause).toContain('50.00 of it was refunded')
     // Of the three payments one is settled, and nothing is awaited of what went back.
     expect([sums.carried, sums.awaited]).toEqual([owed, 150_00])
   })

@@ -66,10 +66,10 @@ async function faultsOf(csv: string, importing = {}): Promise<CsvFileError> {
   throw error ?? new Error('the file was imported')
 }
 
-const known = (what: string) => `this mid and utr are known with another ${what}`
-const OF_ITS_OWN = ': each row needs a utr of its own'
+const known = (what: string) => `this mid and utr are stored with another ${what}`
+const OF_ITS_OWN = ': give each row its own utr'
 const noWay = (way: string) =>
-  `status cannot go from ${way}: remove the line if its file is older than the one imported before, else ask the bank for a utr of its own`
+  `status cannot change from ${way}: remove the line if its file is older than the last import, otherwise ask the bank for a new utr`
 
 describe('a line about a known settlement', () => {
   it.each<[Partial<Said>, Partial<Said>, 'unchanged' | 'updated' | { fault: string }]>([
@@ -212,7 +212,7 @@ describe('the value date of a settlement', () => {
 })
 
 describe('the acquirer account of a settlement', () => {
-  const ANOTHER = 'this mid and utr are known of another acquirer account'
+  const ANOTHER = 'this mid and utr are stored for another acquirer account: import the file with that account'
 
   async function accounts(mid: string) {
     const { rows } = await db.query<{ row: string }>(
@@ -345,10 +345,10 @@ describe('a row with a negative amount', () => {
     ]
     expect((await faultsOf(file(...lines))).faults).toEqual([
       { line: 2, text: expect.stringMatching(/longer than 35: give the row a utr of its own/) },
-      { line: 3, text: 'mid is not a known merchant' },
+      { line: 3, text: 'mid is not a known merchant: correct it, or add the merchant first' },
       {
         line: 4,
-        text: expect.stringMatching(/^fee must not be negative .*, tax must not be negative where amount is not$/),
+        text: expect.stringMatching(/^fee must not be negative .*, tax must not be negative unless amount is negative$/),
       },
       { line: 7, text: known('amount') },
     ])
@@ -376,7 +376,7 @@ describe('a bad file', () => {
     expect([count, message]).toEqual([30, '30 bad lines, nothing was imported'])
     expect(faults.map(({ line }) => line)).toEqual(Array.from({ length: 20 }, (_, index) => BATCH_ROWS + index + 2))
     expect(faults[0]?.text).toMatch(/^amount must be/)
-    expect(faults[1]?.text).toBe('mid is not a known merchant')
+    expect(faults[1]?.text).toBe('mid is not a known merchant: correct it, or add the merchant first')
     expect(await stored(mid)).toEqual([])
   })
 
@@ -463,7 +463,7 @@ describe('a bad file', () => {
     ['amount', RUPEES, ['', ...NO_RUPEES]],
     [
       'bank_reference_number',
-      'must be 1 to 64 letters, digits, blanks or . / _ -',
+      'must be 1 to 64 letters, digits, spaces or . / _ -',
       ['', '1'.repeat(65), 'é', '\\N', '\\N\t1'],
     ],
     ['status', 'must be PENDING, SUCCESS or FAILED', ['', 'success', 'done']],

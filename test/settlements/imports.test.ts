@@ -67,7 +67,7 @@ describe('ops settlements imports and undo', () => {
   ])('settlements import rejects a file whose amounts %s are together beyond 2^53 paise', async (_, rows, amount) => {
     const lines = Array.from({ length: rows }, (_, index) => line(`BIG${index}`, { amount }))
     await expect(load(file(...lines))).rejects.toMatchObject({
-      faults: [{ line: 1, text: expect.stringContaining('is another column read as the amount?') }],
+      faults: [{ line: 1, text: expect.stringContaining('check which column is read as the amount') }],
     })
     expect(await ops('imports')).toMatchObject({ stdout: 'nothing was imported yet\n' })
   })

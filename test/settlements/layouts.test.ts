@@ -112,7 +112,7 @@ ${given},B1,4.00,0.00,0.36,0.36,-,-95.28,06-08-2026,Success
     expect((await imported(layout, wrong)).stderr).toMatch(/line 2: CGST \+ SGST \+ IGST \(tax\) must be rupees with/)
     const positive = wrong.replace('x', '6')
     expect((await imported(layout, positive)).stderr).toMatch(
-      /line 2: MDR \+ Platform Fee \(fee\) must not be negative where amount is not/,
+      /line 2: MDR \+ Platform Fee \(fee\) must not be negative unless amount is negative/,
     )
   })
 

@@ -102,7 +102,7 @@ describe('settlements import names the payment of a row', () => {
     const { warnings, inserted } = await importRows(...rows)
     expect({ warnings, inserted }).toEqual({
       inserted: 2,
-      warnings: [expect.stringMatching(/^2 rows name .* no payment that is known, first line 2/)],
+      warnings: [expect.stringMatching(/^2 rows name .* an unknown payment by .*, first in line 2/)],
     })
     const [paid, taken] = (await stored(mid)) as unknown as [{ utr: string; payment: string }, { utr: string }]
     expect(paid.utr).toMatch(/^N[0-9A-F]{23}$/)
@@ -121,22 +121,22 @@ describe('settlements import names the payment of a row', () => {
     [
       'an order of another merchant',
       (own: Paid, other: Paid) => row(own.mid, { orderId: other.orderId }),
-      /order_id is an order of another merchant/,
+      /order_id belongs to another merchant: correct mid or order_id/,
     ],
     [
       'the id of another order’s payment',
       (own: Paid, other: Paid) => row(own.mid, { orderId: own.orderId, id: other.id }),
-      /acquirer_payment_id is of a payment of another order than order_id/,
+      /acquirer_payment_id and order_id belong to different orders: check both columns/,
     ],
     [
       'the UTR of another order’s payment',
       (own: Paid, other: Paid) => row(own.mid, { orderId: own.orderId, paymentUtr: other.utr }),
-      /payment_utr or utr is of a payment of another order than order_id/,
+      /payment_utr or utr and order_id belong to different orders: check both columns/,
     ],
     [
       'an orderId in the place of a UTR',
       (own: Paid) => row(own.mid, { utr: own.orderId }),
-      /utr or payment_utr is our orderId, which is no UTR: give its column as order_id/,
+      /utr or payment_utr contains an orderId, which is not a UTR: name its column order_id/,
     ],
     ['no name', (own: Paid) => row(own.mid, {}), /utr must be 1 to 35 letters and digits/],
   ])('rejects a row with %s, and stores nothing', async (what, toRow, fault) => {

@@ -145,7 +145,7 @@ describe('ops settlements pull', () => {
     const notStored = [
       { what: 'REFUND_REVERSAL', events: 2, amount: '212.50' },
       { what: 'OTHER_ADJUSTMENT', events: 2, amount: '193.00' },
-      { what: 'of orders that are not ours', events: 2, amount: '400.00' },
+      { what: 'of unknown orders', events: 2, amount: '400.00' },
       { what: 'not paid out yet', events: 1, amount: '200.00' },
       { what: 'PAYMENT PENDING', events: 1, amount: '200.00' },
     ]
@@ -156,7 +156,7 @@ describe('ops settlements pull', () => {
       { import_id: 1, account: 'cashfree', bank_reference_number: 'PGI45406', amount_paise: 80550 },
     ])
     expect((await pull()).stdout).toBe(
-      `0 ${NOTHING}: import 2; not stored: 2 REFUND_REVERSAL (₹212.50), 2 OTHER_ADJUSTMENT (₹193.00), 2 of orders that are not ours (₹400.00), 1 not paid out yet (₹200.00), 1 PAYMENT PENDING (₹200.00)\n`,
+      `0 ${NOTHING}: import 2; not stored: 2 REFUND_REVERSAL (₹212.50), 2 OTHER_ADJUSTMENT (₹193.00), 2 of unknown orders (₹400.00), 1 not paid out yet (₹200.00), 1 PAYMENT PENDING (₹200.00)\n`,
     )
     expect(await stored()).toEqual([])
   })
@@ -236,7 +236,7 @@ describe('ops settlements pull', () => {
     await pullPages([of(one, 'PAYMENT')])
     const elsewhere = of(one, 'PAYMENT', {}, { settlement_details: { utr: 'PGI2' } })
     expect(await pullFault({ data: [elsewhere] })).toContain(
-      `order ${one.orderId}: this mid and utr are known with another bank_reference_number`,
+      `order ${one.orderId}: this mid and utr are stored with another bank_reference_number`,
     )
   })
 

@@ -16,7 +16,7 @@ const SIGNED = ['day=Date', 'reference=Particulars', 'amount=Amount', 'sign=Dr /
 const HEADER = 'Date,Narration,Debit,Credit,Balance'
 
 const MISSING =
-  'the balance does not follow from the line before: a line is missing, doubled or changed; get the file from the bank again'
+  'the balance does not follow from the line before: a line is missing, duplicated or changed; download the file from the bank again'
 const BETWEEN =
   'stands between rows and has an amount, but is no row of the table: correct its day, or delete the line if it is a total'
 const twoFiles = (end: number) => `is a row below the table, which ends in line ${end}: two files in one?`
@@ -366,6 +366,6 @@ Txn Date\tDescription\t        Debit\tCredit\tBalance\t
 19/11/2026,NEFT IN,,190.28,"10,420.28"
 19/11/2026,TEA,120.00,,"10,230.00"
 `,
-    rejected: 'line 3: the balances say that debit and credit are exchanged: exchange them in the layout',
+    rejected: 'line 3: the balances show that debit and credit are swapped: swap them in the layout',
   },
 }
