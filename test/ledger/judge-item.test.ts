@@ -6,7 +6,7 @@ import { at, day, judge, PAYMENT, refund, row } from './items.ts'
 const kindsOf = (...asked: Parameters<typeof judge>) =>
   judge(...asked).map((one) => [one.kind, one.day, owedBy(one)] as const)
 
-describe('the differences of an item', () => {
+describe('discrepancies of one item', () => {
   it.each<[string, Partial<Item>, [kind: string, day: string, owed: number][]]>([
     ['a payment that is settled', { rows: [row(200_00, 1)] }, []],
     ['a payment without a row', {}, [['missing settlement', day(0), 200_00]]],
@@ -55,11 +55,11 @@ describe('the differences of an item', () => {
       [['refund not deducted', day(1), -50_00]],
     ],
     ['a payment that went back whole before it was settled', { refunds: [refund(200_00, 0)] }, []],
-  ])('the differences of %s', (_what, item, expected) => {
+  ])('finds the discrepancies of %s', (_what, item, expected) => {
     expect(kindsOf(item)).toEqual(expected)
   })
 
-  it('a payment is not judged before its payout, nor by itself where the payout is one sum', () => {
+  it('judges a payment only after its payout was due, and never on its own if the payout is a total', () => {
     expect(kindsOf({}, { isJudged: false })).toEqual([])
     expect(kindsOf({}, { form: 'by sums' })).toEqual([])
     expect(
@@ -67,7 +67,7 @@ describe('the differences of an item', () => {
     ).toEqual([])
   })
 
-  it('a payment whose failure a person has resolved is accounted for, in a payout of one sum too', () => {
+  it('resolves a payment whose failure an operator has resolved, also in a payout by totals', () => {
     const failure = {
       exceptionId: 'E1',
       kind: 'failure after success',
@@ -85,7 +85,7 @@ describe('the differences of an item', () => {
   })
 })
 
-it('each kind keeps the ids that it had under its former name, since resolutions and closed months store them', () => {
+it('computes the same ids for each kind as under its former name, because resolutions and closed months store them', () => {
   const about = { mid: 'M1', day: '2026-11-16', orderId: null, utr: 'P1', settlementUtr: 'N1' }
   const rest = { paid: null, settled: null, exceptionId: null, resolution: null }
   const ids = {

@@ -3,7 +3,7 @@ import { createBankDays } from '../../src/books/ledger/bank-days.ts'
 import { type Deduction, matchDeductions, type SuccessfulRefund } from '../../src/books/ledger/match-deductions.ts'
 
 const bankDays = createBankDays(new Set())
-/** Bank days from Monday to Friday. */
+/** Bank days of one week. */
 const [MONDAY, TUESDAY, WEDNESDAY, FRIDAY] = ['2026-11-16', '2026-11-17', '2026-11-18', '2026-11-20'] as const
 
 const refund = (refundId: string, rupees: number, more: Partial<SuccessfulRefund> = {}): SuccessfulRefund => ({
@@ -17,7 +17,7 @@ const row = (utr: string, rupees: number, more: Partial<Deduction> = {}): Deduct
   ...more,
 })
 
-/** The refunds of each row, by their ids. */
+/** Returns the ids of the refunds that each settlement line deducts. */
 function match(refunds: SuccessfulRefund[], rows: Deduction[]): Record<string, string[]> {
   const { refundsOf, rowOf } = matchDeductions(refunds, rows, bankDays)
   const found = [...refundsOf].map(([utr, of]) => [utr, of.map(({ refundId }) => refundId)] as const)
@@ -25,7 +25,7 @@ function match(refunds: SuccessfulRefund[], rows: Deduction[]): Record<string, s
   return Object.fromEntries(found)
 }
 
-describe('the refunds that a row of the bank deducts', () => {
+describe('refunds that a settlement line deducts', () => {
   it.each<[string, SuccessfulRefund[], Deduction[], Record<string, string[]>]>([
     [
       'the refund of its reference comes before an older one of its payment and amount',
@@ -86,7 +86,7 @@ describe('the refunds that a row of the bank deducts', () => {
       { D: ['B', 'C'] },
     ],
     ['no refund of another amount', [refund('A', 50)], [row('D', 51)], {}],
-  ])('a row deducts %s', (_what, refunds, rows, expected) => {
+  ])('matches a deduction with %s', (_what, refunds, rows, expected) => {
     expect(match(refunds, rows)).toEqual(expected)
   })
 })

@@ -17,13 +17,11 @@ import {
 import { istMoment } from './rows.ts'
 import { ALWAYS, bankDaysAt, LATE_HOLIDAYS } from './story.ts'
 
-/*
- * The plants of a file with a line for each payment. Each gets a payment, and the line that has settled it.
- */
+/* Discrepancies in a file with one line per payment. Each receives a payment and the line that settled it. */
 
 type ByPayment = Maker & ReturnType<typeof refundDays>
 
-/** Lines that name nothing deduct the refunds of two of three bank days; refunds of the others stay open. */
+/** Unnamed lines deduct the refunds of two out of three bank days; refunds of the other days stay open. */
 function refundDays(maker: Maker) {
   const used = new Set<string>()
   const isLeft = (bankDay: string) => daysOf('2026-04-01', bankDay).filter(isBankDay).length % 3 === 0
@@ -40,9 +38,9 @@ function refundDays(maker: Maker) {
   return {
     ...{ unnamed, anyDay: (after: string) => dayBefore(after, () => true) },
     openDay: (after: string) => dayBefore(after, isLeft),
-    /** A bank day of which a line deducts the refunds since the one before: each is used once. */
+    /** Returns a bank day on which one line deducts all refunds since the previous bank day. Each day is used once. */
     bankDayOfUnnamed,
-    /** Three payments, refunded since the bank day before: one line deducts all of them. */
+    /** Refunds three payments since the previous bank day, all deducted by one line. */
     manyToOne(bankDay: string, time?: string) {
       const days = daysOf(before(bankDay), addDays(bankDay, -1))
       const sum = [0, 1, 2].reduce((sum, index) => {
@@ -55,19 +53,19 @@ function refundDays(maker: Maker) {
   }
 }
 
-/** The payment is settled with less, by a refund. */
+/** Settles the payment less a refund. */
 function netted({ settle, refund }: ByPayment, order: Order) {
   settle(order, order.amount - refund(order, order.day).amount)
 }
 
-/** The payment's line is FAILED some days later. */
+/** Changes the payment's line to FAILED some days later. */
 function failLine({ settle, missing }: ByPayment, order: Order, until = ALWAYS) {
   const from = later(order.due, 2)
   const cause = `settlement ${settle(order, order.amount, { failedOn: from })} of ${order.due} changed from SUCCESS to FAILED`
   missing(order, { kind: 'reversal', from, until, cause })
 }
 
-/** A line of a payment that is not known, and is a discrepancy of its own until `until`. */
+/** Adds a line of an unknown payment, which is a discrepancy until `until`. */
 function unknown({ settle, differ }: ByPayment, { due: day, amount, ...order }: Order, until = ALWAYS): Unknown {
   const utr = `ZZ${order.utr}`
   const settlementUtr = settle({ ...order, due: day, amount, utr })
@@ -77,7 +75,7 @@ function unknown({ settle, differ }: ByPayment, { due: day, amount, ...order }: 
 
 type Plant = (maker: ByPayment, order: Order, first: string) => unknown
 
-/** Of a payment that is settled on its day. */
+/** Discrepancies of payments that are settled on their due day. */
 const SETTLED: Record<string, Plant> = {
   'chargeback that is lost': ({ charge }, order) => charge(order, later(order.due, 2)),
   'chargeback that is lost, with its fee': ({ charge }, order) =>
@@ -255,7 +253,7 @@ const UNSETTLED: Record<string, Plant> = {
         ? ['amount mismatch', 'the amount differs from the payment, and the file states no fee or tax']
         : ['fee mismatch', `the amount with fee ${rupees(fee)} and tax ${rupees(tax)} differs from the payment`]
     differ(kind, order, { day: order.due, paid: order.amount, settled: short, settlementUtr, cause, until: undone })
-    // The day on which the file is undone may be the first on which the payment is awaited in vain.
+    // The file may be undone on the first day on which the payment is overdue.
     missing(order, { from: lastOf(undone, addDays(order.due, 1)), until: again })
   },
   'settlement that was SUCCESS and is FAILED': (maker, order) => failLine(maker, order),
@@ -274,7 +272,10 @@ const UNSETTLED: Record<string, Plant> = {
 
 export const namesByPayment = Object.keys({ ...SETTLED, ...UNSETTLED })
 
-/** A day may have a plant; else its payments are settled. A payout always names more payments than it leaves out. */
+/**
+ * Each day has at most one injected discrepancy; its other payments are settled. A payout always names more payments than it
+ * leaves out.
+ */
 export function plantByPayment(made: Maker, { days, perDay, plants }: Plan): void {
   const maker = { ...made, ...refundDays(made) }
   const { nextBankDay: nextUntold } = bankDaysAt(days.from)
@@ -286,7 +287,7 @@ export function plantByPayment(made: Maker, { days, perDay, plants }: Plan): voi
       const first = plant === undefined ? maker.settle(order) : ''
       if (count === 0) (plant ?? SETTLED[name])?.(maker, order, first)
       if (plant !== undefined) continue
-      // Until the holiday is entered, the payment seems to be due on it.
+      // The payment appears to be due on the holiday until the holiday is entered.
       const due = nextUntold(day)
       const toldOn = LATE_HOLIDAYS.find(({ days }) => days.includes(due))?.toldOn ?? ''
       const until = order.due < toldOn ? order.due : toldOn

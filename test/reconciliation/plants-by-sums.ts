@@ -18,11 +18,9 @@ import {
 } from './plants.ts'
 import { ALWAYS, bankDaysAt, LATE_HOLIDAYS, type Line } from './story.ts'
 
-/*
- * The plants of a file with totals. Each may change its payout and the next two.
- */
+/* Discrepancies in a file with totals. Each may change its payout and the next two. */
 
-/** What the payout of a bank day is for, and the line without a payment's name that pays `total`; null where it never comes. */
+/** A payout's orders and the unnamed line that pays `total`; null if the line is missing. */
 type Payout = {
   day: string
   orders: Order[]
@@ -64,7 +62,7 @@ const refundOf = ({ refund }: BySums, { orders }: Payout, index = 0, reference =
   return refund(order, order.day, { reference })
 }
 
-/** A payment that the bank has taken back, as it says, and that the payout leaves out. */
+/** A payment that failed according to the bank and that the payout leaves out. */
 function failInTotal({ fail, missing, sumsDiffer }: BySums, payout: Payout, resolvedFrom: string) {
   const order = payout.orders[0] as Order
   const cause = fail(order, resolvedFrom)
@@ -74,14 +72,14 @@ function failInTotal({ fail, missing, sumsDiffer }: BySums, payout: Payout, reso
   missing(order, { cause, from: resolvedFrom, resolvedFrom })
 }
 
-/** A second payment in the total. Returns what refunds it. */
+/** Adds a second payment to the total. Returns the arguments of its refund. */
 function inTotal({ payAgain }: BySums, payout: Payout, day: string): [Order, string, Order] {
   const second = payAgain(payout.orders[0] as Order, day)
   payout.total += second.amount
   return [second, day, second]
 }
 
-/** A line that names nothing, which makes the payout more. */
+/** Adds a line that names no payment and increases the payout. */
 function unknownInTotal({ line, sumsDiffer }: BySums, payout: Payout, until = ALWAYS): Unknown {
   const [utr, amount] = [`ZZ${payout.orders[0]?.utr}`, 123_457]
   line({ day: payout.day, utr, gross: amount })
@@ -98,7 +96,7 @@ function failTotal({ differ }: BySums, payout: Payout, from: string) {
   change(payout, { failedOn: from })
 }
 
-/** The plants of a file with totals. Without a line of the total, lines that name payments would decide the form of the payout. */
+/** Discrepancies that remove the line of the total: lines that name payments would then decide the form of the payout. */
 const TOTAL_ALONE: Record<string, SumPlant> = {
   'total that never comes'({ sumsDiffer }, payout) {
     sumsDiffer(payout, 0)
@@ -117,7 +115,7 @@ const TOTAL_ALONE: Record<string, SumPlant> = {
   'total of a file that is undone and imported again'({ line, sumsDiffer }, payout, next, third) {
     line({ ...(payout.line as Line), gross: payout.total, from: third.day })
     change(payout, { until: next.day })
-    // The day on which it is undone may be the first after the payout.
+    // The file may be undone on the first day after the payout.
     sumsDiffer(payout, 0, { from: lastOf(next.day, addDays(payout.day, 1)), until: third.day })
   },
   'total that was SUCCESS and is FAILED': (maker, payout, next) => failTotal(maker, payout, next.day),
@@ -216,7 +214,7 @@ const BY_SUMS: Record<string, SumPlant> = {
   },
 }
 
-/** Of a file that names some payments, too. */
+/** Discrepancies in a file that also names some payments. */
 const MIXED: Record<string, SumPlant> = {
   ...BY_SUMS,
   'refund netted in the line that names its payment'({ settle, refund }, payout) {
@@ -236,14 +234,14 @@ const MIXED: Record<string, SumPlant> = {
 const plantsOf = (form: Form) => (form === 'mixed' ? MIXED : BY_SUMS)
 export const namesBySums = (form: Form) => Object.keys(plantsOf(form))
 
-/** At most every third payout has a plant, since a plant may change the next two. */
+/** Every third payout at most has a discrepancy, since one may change the next two payouts. */
 export function plantBySums(made: Maker, { days, perDay, plants, form }: Plan): void {
   const maker = { ...made, sumsDiffer: ofTotals(made) }
   const orders = daysOf(days.from, days.to).flatMap((day) => Array.from({ length: perDay }, () => maker.pay(day)))
   const byDue = [...groupBy(orders, ({ due }) => due)].sort(([a], [b]) => (a < b ? -1 : 1))
   const slots = byDue.map((_, index) => {
     const due = byDue.slice(index, index + 3).map(([day]) => day)
-    // The payments of a payout begin with the bank day before.
+    // The payments of a payout begin on the previous bank day.
     const isCalm = due.length === 3 && !due.some((day) => isUnsettled(day) || isUnsettled(before(day)))
     return index % 3 === 0 && isCalm ? plants.get(index / 3) : undefined
   })
@@ -265,7 +263,7 @@ export function plantBySums(made: Maker, { days, perDay, plants, form }: Plan): 
   seemUntold(payouts, maker.sumsDiffer)
 }
 
-/** Until a late holiday is entered, its payout seems to be missing, and the one after it to be too much. */
+/** Until a late holiday is entered, its payout appears to be missing, and the next one too large. */
 function seemUntold(payouts: readonly Payout[], sumsDiffer: BySums['sumsDiffer']): void {
   const { previousBankDay: previous, nextBankDay: nextUntold } = bankDaysAt('2026-01-01')
   for (const { days, toldOn: until } of LATE_HOLIDAYS) {

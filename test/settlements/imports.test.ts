@@ -261,7 +261,7 @@ describe('ops settlements import', () => {
     expect(await typed(cut)).toMatchObject({
       code: 0,
       stderr: expect.stringMatching(
-        /^ops: warning: line 4, the last one, has no line end: .* --rows and --total .*\n$/,
+        /^ops: warning: line 4, the last one, has no line end: .* with --rows and --total\n$/,
       ),
     })
     expect(JSON.parse((await typed(cut, '--json')).stdout)).toMatchObject({
