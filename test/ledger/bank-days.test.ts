@@ -17,7 +17,7 @@ describe('bank days', () => {
 
   it.each([
     ['2026-11-02', '2026-11-03'],
-    // Skips the second Saturday and the Sunday after it.
+    // The second Saturday and the Sunday after it are no bank days.
     ['2026-11-13', '2026-11-16'],
     ['2026-11-14', '2026-11-16'],
     // The third Saturday is a bank day.

@@ -55,7 +55,7 @@ const differencesIn = (findings: readonly Finding[]) => findings.filter((one) =>
 beforeAll(async () => {
   ;({ db } = await createTestDatabase())
   const seed = isGenerated() ? Date.now() % 100_000 : 3
-  if (isGenerated()) console.log(`the planted faults of seed ${seed}`)
+  if (isGenerated()) console.log(`injected discrepancies of seed ${seed}`)
   const perDay = isGenerated() ? 12 : 5
   planted = plantInTurns(['named', 'own', 'sums', 'mixed', 'sums', 'mixed'], { days: DAYS, perDay, seed })
   resolved = plantInTurns(['named', 'sums'], { days: DAYS, perDay, seed: seed + 1, first: 6 })

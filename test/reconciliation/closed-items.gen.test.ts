@@ -51,7 +51,7 @@ it('reading from the last closed month returns the same open discrepancies and b
 }, async () => {
   const { db, url } = await createTestDatabase()
   const seed = isGenerated() ? Date.now() % 100_000 : 11
-  if (isGenerated()) console.log(`the planted faults of seed ${seed}`)
+  if (isGenerated()) console.log(`injected discrepancies of seed ${seed}`)
   const plan = { days: DAYS, perDay: isGenerated() ? 8 : 5 }
   const planted = plantInTurns(['named', 'own', 'sums', 'mixed'], { ...plan, seed })
   // The next payout's total explains the refund until its file is undone.

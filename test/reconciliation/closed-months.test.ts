@@ -458,7 +458,7 @@ describe('a resolved discrepancy', () => {
     }
     expect(await ended('the bank kept it', '2026-10-08')).toMatchObject({ kind: 'fee mismatch', owed: '9.00' })
     expect((await bookOn('2026-10-08', OCTOBER)).total).toMatchObject({ resolved: '-9.00', differences: 1 })
-    // Imports the file again with a lower amount.
+    // Undoes the file and imports it again with a lower amount.
     await undo(short, '2026-10-09')
     const again = await settle('2026-10-06', 'H1', {
       paymentUtr: 'HP1',
@@ -482,7 +482,7 @@ describe('a resolved discrepancy', () => {
     )
     expect(await ended('the rest too', '2026-10-09')).toMatchObject({ owed: '10.00' })
     expect((await bookOn('2026-10-09', OCTOBER)).total).toMatchObject({ resolved: '-19.00', differences: 1 })
-    // Imports the file a third time with the full amount.
+    // Undoes the file and imports it a third time with the full amount.
     await undo(again, '2026-10-10')
     await settle('2026-10-06', 'H1', { paymentUtr: 'HP1', amount: 199_00, fee: 1_00, importedOn: '2026-10-10' })
     const [gone] = (await differencesOn('2026-10-10')).filter((one) => one.orderId === orderId)

@@ -77,15 +77,14 @@ type Plant = (maker: ByPayment, order: Order, first: string) => unknown
 
 /** Discrepancies of payments that are settled on their due day. */
 const SETTLED: Record<string, Plant> = {
-  'chargeback that is lost': ({ charge }, order) => charge(order, later(order.due, 2)),
-  'chargeback that is lost, with its fee': ({ charge }, order) =>
-    charge(order, later(order.due, 3), { withFees: true }),
-  'chargeback that is won'({ charge, again }, order) {
+  'lost chargeback': ({ charge }, order) => charge(order, later(order.due, 2)),
+  'lost chargeback with its fee': ({ charge }, order) => charge(order, later(order.due, 3), { withFees: true }),
+  'won chargeback'({ charge, again }, order) {
     const until = later(order.due, 9)
     charge(order, later(order.due, 2), { until })
     again(order, 'W', until)
   },
-  'chargeback that is won and lost again'({ charge, again }, order) {
+  'chargeback that is won and then lost'({ charge, again }, order) {
     const [day, won, lost] = [later(order.due, 2), later(order.due, 5), later(order.due, 8)]
     charge(order, day, { until: won })
     again(order, 'W', won)
@@ -94,25 +93,25 @@ const SETTLED: Record<string, Plant> = {
     charge(order, lost, { name: 'CC', cause: `${TAKEN}; ${history}` })
   },
   'duplicate settlement': ({ twice }, order, first) => twice(order, first, later(order.due, (order.number % 2) + 1)),
-  'duplicate settlement on one day, and taken back'({ takeBack, twice }, order, first) {
+  'duplicate settlement on one day, then reversed'({ takeBack, twice }, order, first) {
     const until = later(order.due, 4)
     twice(order, first, order.due, { time: '18:00:00', until })
     takeBack(order, 'ZB', order.amount, until)
   },
-  'refund deducted by its reference'({ refund, line, anyDay }, order) {
+  'refund deducted by a line with its reference'({ refund, line, anyDay }, order) {
     const [day, reference] = [anyDay(order.due), `ARN${order.utr}`]
     line({ day: later(day), utr: reference, gross: -refund(order, day, { reference }).amount })
   },
-  'refund deducted by a line with its reference as the bank’s'({ refund, line, anyDay }, order) {
+  'refund deducted by a line with its reference as bank reference'({ refund, line, anyDay }, order) {
     const [day, reference] = [anyDay(order.due), `ARN${order.utr}`]
     const { amount } = refund(order, day, { reference })
     line({ day: later(day), utr: `E${order.utr}`, gross: -amount, reference: reference.toLowerCase() })
   },
-  'refund deducted by payment and amount'({ refund, takeBack, anyDay }, order) {
+  'refund deducted by a line with its payment and amount'({ refund, takeBack, anyDay }, order) {
     const { amount, day } = refund(order, anyDay(order.due))
     takeBack(order, 'RB', amount, later(day))
   },
-  'refund deducted by a line that names nothing'({ refund, unnamed, bankDayOfUnnamed }, order) {
+  'refund deducted by an unnamed line'({ refund, unnamed, bankDayOfUnnamed }, order) {
     const bankDay = bankDayOfUnnamed(order.due)
     unnamed('O', refund(order, before(bankDay)).amount, bankDay)
   },
@@ -123,12 +122,12 @@ const SETTLED: Record<string, Plant> = {
   },
   'refunds of one bank day deducted by one line': ({ manyToOne, bankDayOfUnnamed }, order) =>
     manyToOne(bankDayOfUnnamed(later(order.due, 3))),
-  'refunds of one bank day deducted by one line, and another by its own'(maker, order) {
+  'refunds of one bank day deducted by one line, another by its own line'(maker, order) {
     const bankDay = maker.bankDayOfUnnamed(later(order.due, 4))
     maker.manyToOne(bankDay, '10:00:00')
     maker.unnamed('O', maker.refund(order, before(bankDay)).amount, bankDay)
   },
-  'refunds of one bank day deducted by one line, and another netted'(maker, order) {
+  'refunds of one bank day deducted by one line, another netted'(maker, order) {
     const bankDay = maker.bankDayOfUnnamed(later(order.due, 4))
     maker.manyToOne(bankDay)
     const other = maker.pay(before(bankDay))
@@ -141,7 +140,7 @@ const SETTLED: Record<string, Plant> = {
     const cause = `the amount differs from that of refund ${id}`
     reversed(order, reference, later(day), { paid: -amount, settled: -amount - 50, cause })
   },
-  'refunds of two bank days with one sum, and a line that names nothing'(maker, order) {
+  'refunds of two bank days with equal sums, and one unnamed line'(maker, order) {
     const first = maker.bankDayOfUnnamed(order.due)
     const second = maker.bankDayOfUnnamed(first)
     const send = (bankDay: string, amount = 0) => {
@@ -156,7 +155,7 @@ const SETTLED: Record<string, Plant> = {
     send(second, other + 10_000)
     maker.ofNobody(`AB${order.utr}`, later(second), one + other)
   },
-  'late payment that the daily report tells of days later'({ pay, settle, except, differ }, plain) {
+  'late payment that appears in a daily report days later'({ pay, settle, except, differ }, plain) {
     const until = later(plain.due)
     const madeOn = addDays(plain.day, -6)
     const late = pay(plain.day, { from: until, madeOn })
@@ -165,27 +164,27 @@ const SETTLED: Record<string, Plant> = {
     const about = { day: late.due, settled: late.amount, settlementUtr, cause: OF_NOBODY, until }
     differ('unknown payment', { utr: late.utr }, about)
   },
-  'second payment of an order that the merchant keeps': ({ settle, payAgain }, order) => settle(payAgain(order)),
+  'second payment of an order that is not refunded': ({ settle, payAgain }, order) => settle(payAgain(order)),
   'second payment of an order that is never settled'({ payAgain, missing }, order) {
     const second = payAgain(order)
     missing(second, { cause: `exception of ${second.utr}: double payment` })
   },
-  'second payment of an order that is refunded and deducted'({ settle, payAgain, refund, line, anyDay }, order) {
+  'second payment of an order, refunded and deducted'({ settle, payAgain, refund, line, anyDay }, order) {
     const day = anyDay(later(order.due))
     const { amount, ...second } = payAgain(order, day)
     settle({ amount, ...second })
     const reference = `ARN${second.utr}`
     line({ day: later(day), utr: reference, gross: -refund({ amount, ...second }, day, { amount, reference }).amount })
   },
-  'second payment of an order that is refunded and never deducted'(maker, order) {
+  'second payment of an order, refunded and never deducted'(maker, order) {
     const second = maker.payAgain(order)
     maker.settle(second)
     maker.undeducted(maker.refund(second, maker.openDay(order.due), second))
   },
-  'second payment of an order that is refunded before it is settled': ({ payAgain, refund }, order) =>
+  'second payment of an order, refunded before its settlement': ({ payAgain, refund }, order) =>
     refund(payAgain(order, order.due), order.due, order),
-  'line of no known payment': (maker, order) => unknown(maker, order),
-  'line of no known payment that an exception of an unknown order explains': (maker, order) =>
+  'line of an unknown payment': (maker, order) => unknown(maker, order),
+  'line of an unknown payment that an unknown-order exception explains': (maker, order) =>
     maker.explain(order, unknown(maker, order, later(order.due))),
   'refund never deducted': ({ undeducted, refund, openDay }, order) => undeducted(refund(order, openDay(order.due))),
   'refund deducted some days late'({ undeducted, refund, openDay, takeBack }, order) {
@@ -194,7 +193,7 @@ const SETTLED: Record<string, Plant> = {
     undeducted(sent, until)
     takeBack(order, 'RB', sent.amount, until)
   },
-  'two open refunds of one amount, and a line that names nothing'(maker, order) {
+  'two open refunds of one amount, and one unnamed line'(maker, order) {
     const sent = maker.refund(order, maker.openDay(order.due))
     const other = maker.pay(order.day)
     maker.settle(other)
@@ -204,7 +203,7 @@ const SETTLED: Record<string, Plant> = {
 }
 
 const UNSETTLED: Record<string, Plant> = {
-  'refund netted in the payment’s own line': netted,
+  'refund netted in the line of its payment': netted,
   'refund netted, and a later one deducted'(maker, order) {
     netted(maker, order)
     const { amount, day } = maker.refund(order, maker.anyDay(order.due))
@@ -214,19 +213,19 @@ const UNSETTLED: Record<string, Plant> = {
     netted(maker, order)
     maker.undeducted(maker.refund(order, maker.openDay(order.due)))
   },
-  'wholly refunded before it was settled, and never settled': ({ refund }, order) => refund(order, order.day, order),
-  'partly refunded before it was settled, and never settled'({ refund, missing }, order) {
+  'payment fully refunded before its settlement, never settled': ({ refund }, order) => refund(order, order.day, order),
+  'payment partly refunded before its settlement, never settled'({ refund, missing }, order) {
     const { amount } = refund(order, order.day)
     const cause = `no settlement line has its UTR; its payout was due on ${order.due}; ${rupees(amount)} of it was refunded`
     missing(order, { paid: order.amount - amount, cause })
   },
-  'line that never comes': ({ missing }, order) => missing(order),
-  'line that comes days later with its own day'({ settle, missing }, order) {
+  'missing line': ({ missing }, order) => missing(order),
+  'line imported days later with its original date'({ settle, missing }, order) {
     const until = later(order.due, 3)
     settle(order, order.amount, { from: until })
     missing(order, { until })
   },
-  'line of a later day'({ settle, missing }, order) {
+  'line with a later date'({ settle, missing }, order) {
     const until = later(order.due, 2)
     settle(order, order.amount, { day: until })
     missing(order, { until })
@@ -237,12 +236,12 @@ const UNSETTLED: Record<string, Plant> = {
     settle(order, order.amount, { from: again })
     missing(order, { from: undone, until: again })
   },
-  'line of a file that is undone for good'({ settle, missing }, order) {
+  'line of a file that is undone'({ settle, missing }, order) {
     const from = later(order.due, 2)
     settle(order, order.amount, { until: from })
     missing(order, { from })
   },
-  'line of a wrong file that comes again in full'({ form, settle, missing, differ, feesOf }, order) {
+  'short line of a file that is undone and imported again in full'({ form, settle, missing, differ, feesOf }, order) {
     const [undone, again] = [later(order.due, 1), later(order.due, 2)]
     const { fee, tax } = feesOf(order.amount)
     const short = order.amount - 100
@@ -256,15 +255,15 @@ const UNSETTLED: Record<string, Plant> = {
     // The file may be undone on the first day on which the payment is overdue.
     missing(order, { from: lastOf(undone, addDays(order.due, 1)), until: again })
   },
-  'settlement that was SUCCESS and is FAILED': (maker, order) => failLine(maker, order),
-  'settlement that was SUCCESS and is FAILED, and is paid again'(maker, order) {
+  'settlement that changes from SUCCESS to FAILED': (maker, order) => failLine(maker, order),
+  'settlement that changes from SUCCESS to FAILED, then paid again'(maker, order) {
     const until = later(order.due, 5)
     failLine(maker, order, until)
     maker.again(order, 'G', until)
   },
-  'payment that has failed after its success': ({ fail, missing, lastWord }, order) =>
+  'payment that failed after its success': ({ fail, missing, lastWord }, order) =>
     missing(order, { cause: fail(order, lastWord), resolvedFrom: lastWord }),
-  'payment that has failed after its success, which is resolved'({ fail, missing }, order) {
+  'payment that failed after its success, resolved'({ fail, missing }, order) {
     const resolvedFrom = later(order.due, 3)
     missing(order, { cause: fail(order, resolvedFrom), resolvedFrom })
   },

@@ -96,19 +96,22 @@ function failTotal({ differ }: BySums, payout: Payout, from: string) {
   change(payout, { failedOn: from })
 }
 
-/** Discrepancies that remove the line of the total: lines that name payments would then decide the form of the payout. */
+/**
+ * Discrepancies of payouts that consist of the total alone: if the total were missing, lines that name payments would decide
+ * the payout's form.
+ */
 const TOTAL_ALONE: Record<string, SumPlant> = {
-  'total that never comes'({ sumsDiffer }, payout) {
+  'missing total'({ sumsDiffer }, payout) {
     sumsDiffer(payout, 0)
     payout.line = null
   },
-  'total that is paid with the next one'({ sumsDiffer }, payout, next) {
+  'total paid together with the next one'({ sumsDiffer }, payout, next) {
     sumsDiffer(payout, 0)
     payout.line = null
     next.total += payout.paid
     sumsDiffer(next, next.total)
   },
-  'total whose file comes days later'({ sumsDiffer }, payout, _next, third) {
+  'total imported days later'({ sumsDiffer }, payout, _next, third) {
     sumsDiffer(payout, 0, { until: third.day })
     change(payout, { from: third.day })
   },
@@ -118,13 +121,13 @@ const TOTAL_ALONE: Record<string, SumPlant> = {
     // The file may be undone on the first day after the payout.
     sumsDiffer(payout, 0, { from: lastOf(next.day, addDays(payout.day, 1)), until: third.day })
   },
-  'total that was SUCCESS and is FAILED': (maker, payout, next) => failTotal(maker, payout, next.day),
-  'total that is FAILED and paid again by a line of the same day'({ line }, payout, next) {
+  'total that changes from SUCCESS to FAILED': (maker, payout, next) => failTotal(maker, payout, next.day),
+  'failed total, paid again by a line of the same day'({ line }, payout, next) {
     const again = { ...(payout.line as Line), utr: `${payout.line?.utr}B`, gross: payout.total, from: next.day }
     line(again)
     change(payout, { failedOn: next.day })
   },
-  'total that is FAILED and paid again with the next one'(maker, payout, next) {
+  'failed total, paid again with the next one'(maker, payout, next) {
     failTotal(maker, payout, next.day)
     next.total += payout.paid
     maker.sumsDiffer(next, next.total)
@@ -133,7 +136,7 @@ const TOTAL_ALONE: Record<string, SumPlant> = {
 
 const BY_SUMS: Record<string, SumPlant> = {
   ...TOTAL_ALONE,
-  'total that is short'({ sumsDiffer }, payout) {
+  'short total'({ sumsDiffer }, payout) {
     payout.total -= 12_345
     sumsDiffer(payout, payout.total)
   },
@@ -154,7 +157,7 @@ const BY_SUMS: Record<string, SumPlant> = {
     const reference = `ARN${payout.orders[0]?.utr}`
     maker.line({ day: payout.day, utr: reference, gross: -refundOf(maker, payout, 0, reference).amount })
   },
-  'refund deducted some days late by a line of its payment and amount'(maker, payout, _next, third) {
+  'refund deducted days late by a line with its payment and amount'(maker, payout, _next, third) {
     const sent = refundOf(maker, payout)
     maker.sumsDiffer(payout, payout.paid, { refunded: sent.amount, likely: likelyRefund(sent), until: third.day })
     maker.takeBack(sent.order, 'RB', sent.amount, third.day)
@@ -163,11 +166,11 @@ const BY_SUMS: Record<string, SumPlant> = {
     const [one, other] = [refundOf(maker, payout), refundOf(maker, payout)]
     maker.takeBack(one.order, 'RB', one.amount + other.amount, payout.day)
   },
-  'refunds of one bank day deducted by one line that names nothing'(maker, payout) {
+  'refunds of one bank day deducted by one unnamed line'(maker, payout) {
     const sum = [0, 1, 2].reduce((sum, index) => sum + refundOf(maker, payout, index).amount, 0)
     maker.line({ day: payout.day, utr: `N${payout.orders[0]?.utr}`, gross: -sum })
   },
-  'two open refunds of one amount, and a line that names nothing'(maker, payout) {
+  'two open refunds of one amount, and one unnamed line'(maker, payout) {
     const one = refundOf(maker, payout)
     const order = payout.orders[1] as Order
     const both = [one, maker.refund(order, order.day, one)].sort((a, b) => (a.day < b.day ? -1 : 1))
@@ -176,7 +179,7 @@ const BY_SUMS: Record<string, SumPlant> = {
     maker.sumsDiffer(payout, payout.paid, { refunded: 2 * one.amount, likely })
   },
   'second payment in the total': (maker, payout) => inTotal(maker, payout, maker.lastWord),
-  'second payment that the total leaves out'({ payAgain, sumsDiffer }, payout, next) {
+  'second payment left out of the total'({ payAgain, sumsDiffer }, payout, next) {
     const second = payAgain(payout.orders[0] as Order, next.day)
     const paid = payout.paid + second.amount
     const likely = (word: string) => likelyException('double payment', second, word)
@@ -184,29 +187,29 @@ const BY_SUMS: Record<string, SumPlant> = {
     const from = lastOf(next.day, addDays(payout.day, 1))
     sumsDiffer({ ...payout, paid }, payout.paid, { likely: likely('resolved'), from })
   },
-  'second payment in the total that is refunded and netted two totals later'(maker, payout, next, third) {
+  'second payment in the total, refunded and netted two totals later'(maker, payout, next, third) {
     third.total -= maker.refund(...inTotal(maker, payout, next.day)).amount
   },
-  'second payment in the total that is refunded and deducted by a line'(maker, payout, next, third) {
+  'second payment in the total, refunded and deducted by a line'(maker, payout, next, third) {
     const [second, day, { amount }] = inTotal(maker, payout, next.day)
     const reference = `ARN${second.utr}`
     maker.line({ day: third.day, utr: reference, gross: -maker.refund(second, day, { amount, reference }).amount })
   },
-  'payment that has failed after its success, which the total leaves out': (maker, payout) =>
+  'payment that failed after its success, left out of the total': (maker, payout) =>
     failInTotal(maker, payout, maker.lastWord),
-  'payment that has failed after its success, which is resolved': (maker, payout, _next, third) =>
+  'payment that failed after its success, resolved': (maker, payout, _next, third) =>
     failInTotal(maker, payout, third.day),
-  'line of no known payment': (maker, payout) => unknownInTotal(maker, payout),
-  'line of no known payment that an exception of an unknown order explains': (maker, payout, next) =>
+  'line of an unknown payment': (maker, payout) => unknownInTotal(maker, payout),
+  'line of an unknown payment that an unknown-order exception explains': (maker, payout, next) =>
     maker.explain(payout.orders[0] as Order, unknownInTotal(maker, payout, next.day)),
-  'chargeback of a payment of the total': ({ charge }, { orders }, _next, third) =>
+  'chargeback of a payment in the total': ({ charge }, { orders }, _next, third) =>
     charge(orders[0] as Order, third.day),
-  'line that names a payment which a total has paid'({ again, sumsDiffer }, payout, _next, third) {
+  'line that names a payment already paid in a total'({ again, sumsDiffer }, payout, _next, third) {
     const order = payout.orders[0] as Order
     again(order, 'Z', third.day)
     sumsDiffer({ ...payout, paid: payout.paid - order.amount }, payout.paid, { from: third.day })
   },
-  'payment that a later line names, and the total leaves out'({ again, sumsDiffer }, payout, _next, third) {
+  'payment left out of the total and named by a later line'({ again, sumsDiffer }, payout, _next, third) {
     const order = payout.orders[0] as Order
     payout.total -= order.amount
     sumsDiffer(payout, payout.total, { until: third.day })
@@ -221,13 +224,13 @@ const MIXED: Record<string, SumPlant> = {
     const order = payout.named.shift() as Order
     settle(order, order.amount - refund(order, order.day).amount)
   },
-  'named payment that is charged back and won'({ charge, again }, { named }, _next, third) {
+  'named payment with a won chargeback'({ charge, again }, { named }, _next, third) {
     const order = named[0] as Order
     const until = later(third.day, 6)
     charge(order, third.day, { until })
     again(order, 'W', until)
   },
-  'named payment that is settled twice': ({ twice }, { named }, next) =>
+  'named payment with a duplicate settlement': ({ twice }, { named }, next) =>
     twice(named[0] as Order, `9${named[0]?.utr}`, next.day),
 }
 

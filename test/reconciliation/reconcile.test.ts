@@ -488,7 +488,7 @@ describe('ops reconcile', () => {
     await db.query(`drop owned by ${role}; drop role ${role}`)
   })
 
-  it('ops reconcile accepts dd-mm-yyyy dates and prints in its last line whether the days balance', async () => {
+  it('ops reconcile accepts dates as dd-mm-yyyy or yyyy-mm-dd and prints in its last line whether the days balance', async () => {
     const { code, stdout } = await ops('--from', '01-10-2026', '--to', '2026-10-02', '--mid', mid)
     expect({ code, stdout }).toEqual({
       ...{ code: 0, stdout: 'no settlement file was imported yet\n2026-10-01 to 2026-10-02 balances\n' },

@@ -82,10 +82,10 @@ async function report(from: string = WEDNESDAY, to: string = SATURDAY, now = '20
 
 describe('refunds deducted by a line of their own', () => {
   it.each([
-    ['of the refund’s reference', 'ARN1', { paymentUtr: 'P1' }, 'ARN1'],
-    ['of its reference alone', 'arn1', {}, 'ARN1'],
-    ['with its reference as the bank’s', 'E1', { brn: 'ARN1' }, 'ARN1'],
-    ['of its payment and amount', 'P1R1', { paymentUtr: 'P1' }, ''],
+    ['that has its payment and reference', 'ARN1', { paymentUtr: 'P1' }, 'ARN1'],
+    ['that has only its reference', 'arn1', {}, 'ARN1'],
+    ['that has its reference as bank reference', 'E1', { brn: 'ARN1' }, 'ARN1'],
+    ['that has its payment and amount', 'P1R1', { paymentUtr: 'P1' }, ''],
   ])(
     'reconcile reports no discrepancy for a refund that the bank deducts by a negative line %s',
     async (_what, utr, row, reference) => {

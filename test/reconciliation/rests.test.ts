@@ -14,7 +14,6 @@ import { storePaidOrder } from '../support/paid-orders.ts'
 import { newMerchant, unique } from '../support/service.ts'
 import { startBank } from '../support/service-with-bank.ts'
 
-/** Tests amounts that an acquirer adds to a payout or deducts from it besides settlements of known orders. */
 const [WEDNESDAY, THURSDAY, FRIDAY] = ['2026-01-14', '2026-01-15', '2026-01-16'] as const
 const at = (day: string) => new Date(`${day}T12:00:00+05:30`)
 const DAYS = ['--from', WEDNESDAY, '--to', FRIDAY]

@@ -336,19 +336,19 @@ describe('the date format of a layout', () => {
     ['yyyy-mm-dd', '2026-11-18 10:00 PST', undefined],
     ['ddmmyyyy', '18112026', '2026-11-18 00:00:00'],
     ['ddmmyyyy', '1112026', undefined],
-  ])('date format %s reads %s as %s', (form, text, time) => {
+  ])("the layout's date format %s reads %s as %s", (form, text, time) => {
     expect(timeReader(form)?.(text)).toBe(time)
   })
 })
 
 describe('a field', () => {
   it.each(['Wed, 18 Nov 2026', 'Nov 31, 2026', '31/11/2026', '18th Novemver 2026', '2026-11-31T10:00:00Z', '########'])(
-    'recognizes %s as an attempted date',
+    'the file parser recognizes %s as an attempted date',
     (text) => expect(isLikeDay(text)).toBe(true),
   )
 
   it.each(['', 'Total', '10,000.00', '1,450.50', 'Generated On: 01-SEP-2026', 'Wednesday', 'Nov'])(
-    'does not recognize %s as a date',
+    'the file parser does not recognize %s as a date',
     (text) => expect(isLikeDay(text)).toBe(false),
   )
 
@@ -377,19 +377,19 @@ describe('a field', () => {
     ['1\u00a0450.50', 145_050],
     ['1\u202f00\u202f000', 10_000_000],
     ['₹\u00a0450', 45_000],
-  ])('reads the amount %s as %i paise', (text, paise) => expect(readPaise(text)).toBe(paise))
+  ])('the file parser reads the amount %s as %i paise', (text, paise) => expect(readPaise(text)).toBe(paise))
 
   it.each([
     ...['450,50', '1.450,50', '10,00', '1,2345.00', '12 50', '1.2E+5', '450.005', '9999999999999999', 'abc', '-'],
     ...['--450', '-(450)', '(450', '450)', ')450(', '-450 Cr', '(450 Cr)', '+450 Dr', '450 Cr Dr', 'Rs. ₹450', '-'],
-  ])('rejects %s as an amount', (text) => expect(readPaise(text)).toBeUndefined())
+  ])('the file parser rejects %s as an amount', (text) => expect(readPaise(text)).toBeUndefined())
 
   it.each(['', ' ', '-', '--', '—', 'nil', 'NA', 'N/A', 'n.a.', 'NULL', 'None', '₹ -', 'Rs. -'])(
-    'treats the field "%s" as empty',
+    'the file parser treats the field "%s" as empty',
     (text) => expect(isNothing(text)).toBe(true),
   )
 
-  it.each(['0', '0.00', 'nine', 'Nilgiri'])('does not treat the field "%s" as empty', (text) =>
+  it.each(['0', '0.00', 'nine', 'Nilgiri'])('the file parser does not treat the field "%s" as empty', (text) =>
     expect(isNothing(text)).toBe(false),
   )
 })

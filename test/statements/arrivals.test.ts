@@ -65,7 +65,7 @@ const lineOf = ({ day, reference, rupees }: Payout): Line => ({
 })
 
 /**
- * Formats a statement of these lines with an opening balance of 10,000. Lines before and after them make the statement cover
+ * Formats a statement of these lines with an opening balance of 10,000. Lines before and after them extend the statement over
  * all days.
  */
 function statement(lines: Line[]): string {
@@ -425,7 +425,7 @@ describe('several merchants on one bank account', () => {
 })
 
 describe('overlapping statements of one bank account', () => {
-  it("merges a credit of two statements if only the later one contains the payout's reference", async () => {
+  it("reconcile payouts merges a credit of two statements if only the later one contains the payout's reference", async () => {
     const shop = await newShop()
     await layout(`narration-${shop.mid}`, ['debit=Debit', 'credit=Credit'], ['reference=Narration'])
     const lines = withSecond(shop, (line) => [{ ...line, reference: newReference() }])
@@ -434,7 +434,7 @@ describe('overlapping statements of one bank account', () => {
     expect(await arrivals(shop.mid)).toEqual(ARRIVED)
   })
 
-  it("merges a credit of two statements that each contain another number besides the payout's reference", async () => {
+  it("reconcile payouts merges a credit of two statements that each contain another number besides the payout's reference", async () => {
     const shop = await newShop()
     const lines = (own: string) =>
       shop.payouts.map((payout) => ({ ...lineOf(payout), reference: `${own}${payout.day.replaceAll('-', '')}` }))
@@ -443,7 +443,7 @@ describe('overlapping statements of one bank account', () => {
     expect(await arrivals(shop.mid)).toEqual(ARRIVED)
   })
 
-  it('merges a credit that an operator has matched with the same credit in a later statement that names the payout', async () => {
+  it('reconcile payouts merges a credit that an operator has matched with the same credit in a later statement that names the payout', async () => {
     const shop = await newShop()
     const [, second] = shop.payouts as [Payout, Payout]
     const before = await imported(
@@ -461,7 +461,7 @@ describe('overlapping statements of one bank account', () => {
     expect(await arrivals(shop.mid)).toEqual(ARRIVED)
   })
 
-  it('treats a payout as uncovered if it was listed after its statement lines were deleted, until the statement is imported again', async () => {
+  it('reconcile payouts reports a payout listed after its statement lines were deleted as not known until the statement is imported again', async () => {
     const shop = { ...(await newShop()), mid: (await newMerchant(db)).mid }
     const lines = shop.payouts.filter((_, index) => index !== 1).map(lineOf)
     await imported([shop.mid], statement(lines))
@@ -471,7 +471,7 @@ describe('overlapping statements of one bank account', () => {
     expect(await arrivals(shop.mid)).toEqual(secondIs('not arrived'))
   })
 
-  it('treats a payout as covered when a later settlement file only adds to it', async () => {
+  it('reconcile payouts still treats a payout as covered by a statement when a later settlement file only adds to it', async () => {
     const { mid } = await newMerchant(db)
     const row = `${mid},1000,${newReference()},${newReference()},SUCCESS,2026-08-04 09:00:00\n`
     const file = `mid,amount,utr,bank_reference_number,status,initiation_date\n${row}`

@@ -149,7 +149,7 @@ describe('ops statements match', () => {
 })
 
 describe('one file imported with two layouts', () => {
-  it('merges a file imported with two layouts: each line once, with the references of both, on the day of the newest import', async () => {
+  it('reconcile payouts merges a file imported with two layouts: each line once, with both references, on the day of the newest import', async () => {
     const { mid, file } = await newShop()
     const first = await must(importArgs(mid, 'narration'), file)
     const second = await must(importArgs(mid, 'numbers'), file)
@@ -176,7 +176,7 @@ describe('one file imported with two layouts', () => {
     expect(await states(mid)).toEqual(['arrived', 'perhaps', 'not known'])
   })
 
-  it('counts two identical lines of a file twice after imports with two layouts', async () => {
+  it('reconcile payouts counts two identical lines of a file twice after imports with two layouts', async () => {
     const { mid, first, file } = await newShop()
     const [header, line, ...others] = file.split('\n')
     const twins = [header, line, line?.replace(',1003,1003', ',1003,2006'), ...others.slice(-1)].join('\n')

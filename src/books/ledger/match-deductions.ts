@@ -22,7 +22,7 @@ export type SuccessfulRefund = {
 /** A settlement line by which the bank deducts money; `gross` is in paise and negative. */
 export type Deduction = {
   utr: string
-  /** UTR of the payment that the line names, in upper case, otherwise its own. */
+  /** UTR in upper case: of the payment that the line names, otherwise the line's own. */
   item: string
   day: string
   gross: Paise

@@ -8,7 +8,7 @@ type ChangedMonth = Omit<ClosedMonth, 'figures'> & {
 
 /**
  * Returns the closed months, newest first, with the changes since the close for each merchant. Reconciles every closed month,
- * so it takes long.
+ * which may be slow.
  */
 export async function changesOfClosedMonths(db: Database, now: Date): Promise<ChangedMonth[]> {
   const months: ChangedMonth[] = []

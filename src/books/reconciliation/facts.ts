@@ -6,7 +6,7 @@ import type { PayoutForm } from '../ledger/judge-item.ts'
 import { daysOfPayouts, type SettledOn } from '../ledger/judge-payouts.ts'
 import { type MerchantSnapshot, NAMES_NOTHING } from './merchant.ts'
 
-/** Items of one day and acquirer that may be more than a payment settled once in full. */
+/** Items of one day and acquirer that may be more than a payment settled once in full, and so may contain discrepancies. */
 export type Uneven = {
   day: string
   acquirer: string | null
@@ -17,8 +17,8 @@ export type Uneven = {
 }
 
 /**
- * Reads the facts about a merchant's days and the uneven items of each day. `settledLater` contains the UTRs of waiting
- * payments that are named by a settlement line after the window.
+ * Reads the facts about a merchant's days, and for each day the `uneven` items: all that may be more than a payment settled
+ * once. `settledLater` contains the UTRs of unsettled payments that a settlement line after the window names.
  */
 export async function readFacts(
   merchant: MerchantSnapshot,

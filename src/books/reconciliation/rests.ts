@@ -12,7 +12,7 @@ import type { Snapshot } from './snapshot.ts'
 export type Rest = {
   account: string
   bankReference: string
-  /** Day of the payout's last line, otherwise the acquirer's day. */
+  /** Day of the payout's last settlement line, otherwise the day that the acquirer reported. */
   day: string
   mid: string | null
   adjustments: Paise

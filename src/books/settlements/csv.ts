@@ -15,8 +15,8 @@ type Column = {
   rule: string
   optional?: boolean
   /**
-   * The kind of value that a layout converts from the bank's format before `read` parses it. Absent: the field is read as it
-   * stands.
+   * The kind of value that a layout converts from the bank's format before `read` parses it. Absent: `read` parses the field
+   * unchanged.
    */
   written?: 'time' | 'day' | 'status'
 }
@@ -146,7 +146,7 @@ const MONEY = ['amount', 'fee', 'tax'] as const
 const isMoney = (name: string): name is (typeof MONEY)[number] => (MONEY as readonly string[]).includes(name)
 const rowsOf = (count: number) => counted(count, 'row has', 'rows have')
 
-/** Describes how rows of the bank's own file are told apart from headings and totals. */
+/** Describes how rows of the bank's own file are distinguished from headings and totals. */
 function bankForm({ columns }: Layout, { isLikeDay, rules, status }: FieldReaders): BankForm {
   const placesOf = (...names: string[]) => columns.flatMap(([ours], at) => (names.includes(ours) ? [at] : []))
   const [[day = -1], [stated], references] = [

@@ -74,7 +74,7 @@ export function rowMoneyReader({ columns }: Layout) {
   function share({ amount, gross, fee, tax }: Stated): Kept | string {
     const isAbove = [fee, tax].some((one) => one !== undefined && one.paise >= 0 && !isZero(one))
     // Files with signs write the fee of a debit without one, so it may have been charged or refunded; only the gross amount
-    // tells.
+    // shows which.
     const isOpen = hasSigns && amount < 0 && isAbove
     if (isOpen && gross === undefined)
       return `${called(fee && !isZero(fee) ? 'fee' : 'tax')} of a debit may be charged or refunded: name the column of the gross amount, --column gross=…`
