@@ -107,6 +107,8 @@ it('does not send the refund of a duplicate payment to Cashfree, which would ref
   const made = await createRefund(service.db, { ...asked, utr: second.rrn, exceptionId }, service.clock.now())
   const { ourRefundId } = 'refund' in made ? made.refund : { ourRefundId: '' }
   const stored = () => findRefund(service.db, merchant.mid, { ourRefundId })
-  await expect.poll(stored).toMatchObject({ status: 'FAIL', reason: expect.stringContaining('in the Cashfree dashboard') })
+  await expect
+    .poll(stored)
+    .toMatchObject({ status: 'FAIL', reason: expect.stringContaining('in the Cashfree dashboard') })
   expect(bank.refunds.all.filter((one) => one.orderId === orderId)).toEqual([])
 })
