@@ -54,7 +54,7 @@ export async function waitInQueues({ postgres }: Stage): Promise<Finding[]> {
   const broken: string[] = []
   for (const [name, fault] of [
     [`responds after ${SLOW_MS / 1_000} s`, { afterMs: SLOW_MS }],
-    ['hangs', 'no answer'],
+    ['hangs', 'no response'],
   ] as const) {
     setFaults(setu.bank, ['refund', 'refundsOfPayment', 'last'], fault)
     setFaults(cashfree.bank, ['refund', 'findRefund', 'payments'], { afterMs: SLOW_MS })
@@ -152,7 +152,7 @@ export async function waitInQueues({ postgres }: Stage): Promise<Finding[]> {
 
 const seconds = (milliseconds: number) => `${(milliseconds / 1_000).toFixed(1)} s`
 
-function setFaults(bank: AnyBank, calls: string[], fault: { afterMs: number } | 'no answer') {
+function setFaults(bank: AnyBank, calls: string[], fault: { afterMs: number } | 'no response') {
   Object.assign(bank, { faults: calls.map((call) => ({ call, fault, chance: 1 })) })
 }
 
