@@ -111,7 +111,6 @@ export function wire(
   return `${method} ${path} HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${body}`
 }
 
-/** Counts the open sockets. */
 export const stillOpen = (sockets: Socket[]) => sockets.filter(({ destroyed }) => !destroyed).length
 
 /** Number of connections for which this process, and a service with the same `ulimit -n`, can open files. */
