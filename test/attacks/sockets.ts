@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 const STATUS_LINE = Buffer.from('HTTP/1.1 ')
 const STATUS_DIGITS = 3
-/** Interval at which due requests are sent. */
+/** Interval between two batches of requests. */
 const PACE_MS = 10
 /** Open files of a process besides its connections. */
 const FILES_APART = 500

@@ -106,7 +106,7 @@ export async function waitInQueues({ postgres }: Stage): Promise<Finding[]> {
     return { mid: merchant.mid, orderId, bank, acquirer, acquirerId: rows[0].id }
   }
 
-  /** Waits until no job is due or in progress. */
+  /** Waits until no job is pending or in progress. */
   async function rest() {
     await db.query('update refunds set due_at = null')
     await db.query('update acquirer_intents set status_check_at = null')
