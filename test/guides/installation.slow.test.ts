@@ -48,7 +48,10 @@ describe('an installation without Docker, by the guide', () => {
     await client.query(readFileSync(join(ROOT, 'src/operator/deploy/roles.sql'), 'utf8'))
     await client.end()
     symlinkSync(join(ROOT, 'migrations'), join(folder, 'migrations'))
-    await promisify(execFile)(process.execPath, ['src/dev/build.mjs', join(folder, 'dist')], { cwd: ROOT })
+    await promisify(execFile)(process.execPath, ['src/dev/build.mjs', join(folder, 'dist')], {
+      cwd: ROOT,
+      env: { ...process.env, COMMIT: '0a1b2c3' },
+    })
     const { code, stdout, stderr } = await run(['sh', '-ec', toThisDatabase(INSTALL)], folder, {})
     expect({ code, stderr }).toMatchObject({ code: 0 })
     expect(stdout).toMatch(/^applied 0001_/)
@@ -60,6 +63,12 @@ describe('an installation without Docker, by the guide', () => {
 
   const toThisDatabase = (text: string) =>
     text.replaceAll(/postgres:\/\/(upi_\w+):PASSWORD@db\.example:5432\/upi/g, (_, role) => asRole(database.url, role))
+
+  it('a build contains the commit that it was built from', async () => {
+    const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+    const { stdout } = await promisify(execFile)(process.execPath, [join(folder, 'dist/cli/ops.js'), '--version'])
+    expect(stdout).toBe(`ops ${version} (commit 0a1b2c3)\n`)
+  })
 
   /** What systemd would start, on the ports of this test. */
   async function startService(port: number): Promise<{ child: ChildProcess; log: string[] }> {
