@@ -35,9 +35,11 @@ export const GUIDES = {
     title: 'Operator manual',
     summary: 'Install, run and upgrade the service; settlements, reconciliation and incidents.',
     groups: {
-      Install: ['commands', 'first-day', 'routine', 'install', 'install-without-docker', 'proxy'],
-      Merchants: ['merchants', 'acquirer-accounts', 'fees', 'keys', 'webhooks'],
-      Payments: ['payments', 'exceptions', 'refunds', 'daily-reports', 'customer-has-paid', 'audit'],
+      Start: ['first-day', 'sandbox', 'commands', 'routine'],
+      Install: ['install', 'install-without-docker', 'proxy'],
+      Merchants: ['merchants', 'keys', 'webhooks'],
+      Acquirers: ['acquirers', 'acquirer-accounts', 'fees'],
+      Payments: ['payments', 'exceptions', 'refunds', 'daily-reports', 'audit'],
       Settlements: [
         ...['settlements', 'file-layouts', 'without-files', 'reconciliation', 'bank-statements'],
         ...['accounting', 'month-end'],
