@@ -37,9 +37,10 @@ export const GUIDES = {
     groups: {
       Start: ['first-day', 'sandbox', 'commands', 'routine'],
       Install: ['install', 'install-without-docker', 'proxy'],
-      Merchants: ['merchants', 'keys', 'webhooks'],
+      Merchants: ['merchants', 'keys'],
       Acquirers: ['acquirers', 'acquirer-accounts', 'fees'],
-      Payments: ['payments', 'exceptions', 'refunds', 'daily-reports', 'audit'],
+      Payments: ['payments', 'exceptions', 'refunds', 'daily-reports'],
+      'Webhooks and audit': ['webhooks', 'audit'],
       Settlements: [
         ...['settlements', 'file-layouts', 'without-files', 'reconciliation', 'bank-statements'],
         ...['accounting', 'month-end'],

@@ -16,9 +16,12 @@ export const guideText = (guide: Guide) => chaptersOf(guide).map(chapterText).jo
 export type Block = { guide: Guide; language: string; text: string }
 
 export const blocks: readonly Block[] = GUIDES.flatMap((guide) =>
-  [...guideText(guide).matchAll(/^```(\S*)(?: .*)?\n([\s\S]*?)^```$/gm)].map(([, language = '', text = '']) => {
-    return { guide, language, text }
-  }),
+  // A block of a list item is indented.
+  [...guideText(guide).matchAll(/^( *)```(\S*)(?: .*)?\n([\s\S]*?)^\1```$/gm)].map(
+    ([, indent = '', language = '', text = '']) => {
+      return { guide, language, text: text.replaceAll(new RegExp(`^${indent}`, 'gm'), '') }
+    },
+  ),
 )
 
 /** The blocks of a guide in one language, in order. */
