@@ -12,6 +12,20 @@ export const chapterText = (chapter: string) => readFileSync(join(ROOT, `src/doc
 /** All chapters of a guide, in reading order. */
 export const guideText = (guide: Guide) => chaptersOf(guide).map(chapterText).join('\n')
 
+/** Markdown without its fenced blocks, where a # begins a comment and brackets are code. */
+export const proseOf = (markdown: string) => markdown.replaceAll(/^( *)```[\s\S]*?^\1```$/gm, '')
+
+/** Anchors of the headings, as code hosts and the site form them; the empty one is the top of the page. */
+export const anchorsOf = (markdown: string) => [
+  '',
+  ...[...proseOf(markdown).matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  ),
+]
+
 /** A fenced block of a guide, as it is written; `filledIn` makes of it what the reader sees. */
 export type Block = { guide: Guide; language: string; text: string }
 

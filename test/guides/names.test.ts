@@ -1,18 +1,19 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { chaptersOf } from '../../src/docs/chapters.ts'
 import { openApiDocument } from '../../src/docs/openapi.ts'
-import { renderGuide } from '../../src/docs/render-guide.ts'
 import type { EventType } from '../../src/gateway/payments/outbox.ts'
 import { ChangedMerchant } from '../../src/gateway/tenants/schema.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { OPERATIONS } from '../../src/operations.ts'
 import { COMMANDS } from '../../src/operator/cli/run.ts'
 import { createMetrics } from '../../src/operator/monitoring/metrics.ts'
-import { GUIDES, type Guide, guideText, ROOT } from './guides.ts'
+import { anchorsOf, chapterText, GUIDES, type Guide, guideText, proseOf, ROOT } from './guides.ts'
 
-/** Those that lie beside one another below /docs. */
-const PUBLIC_GUIDES = GUIDES.filter((guide) => !['operator', 'setu', 'cashfree', 'phonepe'].includes(guide))
+/** On the port for operators. All other guides are public, below /docs. */
+const OPERATOR_GUIDES: readonly Guide[] = ['operator', 'acquirers']
+const CHAPTERS = GUIDES.flatMap(chaptersOf)
 
 const EVENTS: Record<EventType, true> = {
   ...{ 'payment.succeeded': true, 'payment.attempt_failed': true, 'payment.cancelled': true, 'payment.expired': true },
@@ -21,33 +22,42 @@ const EVENTS: Record<EventType, true> = {
 
 const unique = (found: Iterable<RegExpMatchArray>) => [...new Set([...found].map(([, name = '']) => name))]
 const fileText = (path: string) => readFileSync(join(ROOT, path), 'utf8')
-/** Without what stands in fenced blocks, where a # begins a comment and brackets are code. */
-const proseOf = (markdown: string) => markdown.replaceAll(/^```[\s\S]*?^```$/gm, '')
 const linksOf = (markdown: string) => unique(proseOf(markdown).matchAll(/\]\((?!https?:)([^)\s]+)\)/g))
 
-describe.each(GUIDES)('the guide of the %s names only what exists', (guide) => {
-  const text = guideText(guide)
-  const anchorsOf = (markdown: string) => ['', ...unique(renderGuide(markdown).matchAll(/ id="([^"]+)"/g))]
+describe('links between chapters', () => {
   const document = openApiDocument({ publicUrl: 'https://pay.example', operations: Object.values(OPERATIONS).flat() })
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.keys(methods).map((method) => `?route=${method}-${path}`),
   )
+  const isPublic = (chapter: string) => !OPERATOR_GUIDES.some((guide) => chapter.startsWith(`${guide}/`))
+  const links = CHAPTERS.flatMap((chapter) => linksOf(chapterText(chapter)).map((target) => [chapter, target] as const))
 
-  it.each(['#', ...linksOf(text)].slice(linksOf(text).length > 0 ? 1 : 0))('link %s of the guide works', (target) => {
+  it.each(links)('%s links to %s, which exists', (chapter, target) => {
     const [page = '', anchor = ''] = target.split('#')
-    if (page === 'reference') return expect(['', ...operations]).toContain(anchor)
-    if (page === '') return expect(anchorsOf(text)).toContain(anchor)
-    // One page of a port from another.
-    const isPublic = (name: string) => PUBLIC_GUIDES.some((it) => it === name)
-    const beside = GUIDES.find((name) => name === page && isPublic(name) === isPublic(guide))
-    if (beside) return expect(anchorsOf(guideText(beside))).toContain(anchor)
-    // From the operator's port to the public one.
-    if (guide === 'operator' && /^docs\/(setu|cashfree|phonepe)$/.test(page)) return
-    return expect(['docs', ...GUIDES.map((name) => `docs/${name}`)]).toContain(page.replace('{PUBLIC_URL}/', ''))
+    if (page === '{PUBLIC_URL}/docs') return
+    if (page === '../reference') return expect(['', ...operations]).toContain(anchor)
+    const url = page.startsWith('{PUBLIC_URL}/docs/')
+    const linked = url
+      ? page.replace('{PUBLIC_URL}/docs/', '')
+      : page === ''
+        ? chapter
+        : join(dirname(chapter), page).replace(/\.md$/, '')
+    expect(CHAPTERS).toContain(linked)
+    // The two ports serve different sites. Only public chapters have an address that works from both.
+    expect(isPublic(linked)).toBe(url || isPublic(chapter))
+    expect(anchorsOf(chapterText(linked))).toContain(anchor)
   })
+})
 
-  it('a guide names no file of the repository, except the files of an installation', () => {
-    const files = unique(text.matchAll(/(?<![\w/.-])((?:src|test|migrations|dist|\.ci)\/[\w./-]*\w)/g))
+describe.each(GUIDES)('the guide of the %s', (guide) => {
+  const text = guideText(guide)
+
+  it('names no file of the repository, except the files of an installation', () => {
+    const files = unique(
+      text
+        .replaceAll('/opt/upi-payments/', '')
+        .matchAll(/(?<![\w/.-])((?:src|test|migrations|dist|\.ci)\/[\w./-]*\w)/g),
+    )
     const installed = [
       'dist/server.js',
       'dist/cli/ops.js',
@@ -57,6 +67,8 @@ describe.each(GUIDES)('the guide of the %s names only what exists', (guide) => {
       'src/operator/monitoring/alerts.yml',
       'src/operator/deploy/haproxy.cfg',
       'src/operator/deploy/upi-payments.service',
+      'src/operator/deploy/upi-payments-daily.service',
+      'src/operator/deploy/upi-payments-daily.timer',
       'src/operator/deploy/docker-compose.override.yml',
       'src/operator/deploy/journald.conf',
     ]
@@ -105,10 +117,13 @@ describe('the guides state what the law requires', () => {
       ?.split(/^#{2,3} /m)[0]
       ?.trimStart() ?? ''
 
-  it.each(['## Install', '## Back up and restore'])('%s begins with where payment data is stored', (heading) => {
-    const [first] = sectionOf('operator', heading).split('\n')
-    expect(first).toMatch(/^\*\*.* in India/)
-  })
+  it.each(['install', 'install-without-docker', 'backup'])(
+    'the chapter %s states before its first section that data stays in India',
+    (name) => {
+      const [beginning] = chapterText(`operator/${name}`).split(/^## /m)
+      expect(beginning).toMatch(/^\*\*\w+ (data )?stays? in India/m)
+    },
+  )
 
   it('the log is retained for 180 days, and compose’s default is less', () => {
     const section = sectionOf('operator', '### Retain the log for 180 days').replaceAll(/\s+/g, ' ')
@@ -132,8 +147,8 @@ describe('the guides state what the law requires', () => {
     for (const before of days) expect(before).toMatch(/at the latest (from |on )?$/i)
   })
 
-  it('the fees by instrument are percents that ops accepts', () => {
-    const samples = [...sectionOf('operator', '### What the acquirer may keep').matchAll(/`--fee (\S+) --tax (\S+)`/g)]
+  it('ops accepts the fees by instrument of the manual', () => {
+    const samples = [...chapterText('operator/fees').matchAll(/`--fee (\S+) --tax (\S+)`/g)]
     expect(samples.length).toBeGreaterThan(3)
     for (const [, fee, tax] of samples) {
       expect(ChangedMerchant.shape.fee.safeParse(fee).success).toBe(true)
@@ -182,7 +197,7 @@ describe('the operator’s guide names only what exists', () => {
 })
 
 const METRIC =
-  /`((?:http_request|payments|payment_intents?|payment_last_notification|payment_notifications|payment_exceptions|payment_refunds|payment_acquirers|acquirer_calls|webhook|database|nodejs|process)_[a-z0-9_]+)`/g
+  /`((?:http_request|payments|payment_intents?|payment_last_notification|payment_notifications|payment_exceptions|payment_refunds|payment_acquirers|acquirer_calls|upi_payments|webhook|database|nodejs|process)_[a-z0-9_]+)`/g
 
 const GUIDE_OF = { Merchant: 'merchant', Partner: 'partner', Acquirer: 'acquirer' } as const
 const CALLED = Object.values(OPERATIONS)
@@ -206,8 +221,7 @@ describe.each(READMES)('%s names only paths, files, links and scripts that exist
     const [path = '', anchor] = target.split('#')
     const linkedFile = path === '' ? file : join(dirname(file), path)
     expect(existsSync(join(ROOT, linkedFile))).toBe(true)
-    if (anchor !== undefined)
-      expect(unique(renderGuide(fileText(linkedFile)).matchAll(/ id="([^"]+)"/g))).toContain(anchor)
+    if (anchor !== undefined) expect(anchorsOf(fileText(linkedFile))).toContain(anchor)
   })
 
   // dist is what `npm run build` makes.
