@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { chaptersOf } from '../../src/docs/chapters.ts'
 import { openApiDocument } from '../../src/docs/openapi.ts'
 import type { EventType } from '../../src/gateway/payments/outbox.ts'
+import { EXCEPTION_KINDS } from '../../src/gateway/payments/outcome.ts'
 import { ChangedMerchant } from '../../src/gateway/tenants/schema.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { OPERATIONS } from '../../src/operations.ts'
@@ -186,6 +187,18 @@ describe('the operator’s guide names only what exists', () => {
     const isCommand = (name: string) =>
       COMMANDS.some((one) => `${one.name} `.startsWith(`${name} `) || one.name === name.split(' ')[0])
     expect(named.filter((name) => !isCommand(name))).toEqual([])
+  })
+
+  it('quotes results of ops payments find as the command prints them', () => {
+    const [, section = ''] = chapterText('operator/payments').split('\n## Resolve a customer complaint\n')
+    const quoted = unique(
+      [...section.matchAll(/^\| ([^|]+) \|/gm)].flatMap(([cell]) => [...cell.matchAll(/`([^`]+)`/g)]),
+    )
+    expect(quoted.length).toBeGreaterThan(4)
+    const printed = ['src/books/reconciliation/payment-steps.ts', 'src/operator/cli/find-payments.ts'].map(fileText)
+    const values = ['paid', ...EXCEPTION_KINDS.map((kind) => `: ${kind}`)]
+    const parts = quoted.flatMap((text) => text.split('…')).filter((part) => !values.includes(part))
+    expect(parts.filter((part) => !printed.join().includes(part))).toEqual([])
   })
 
   it('the operator’s guide names only metrics that exist', async () => {
