@@ -6,11 +6,12 @@ import { openApiDocument } from '../../src/docs/openapi.ts'
 import type { EventType } from '../../src/gateway/payments/outbox.ts'
 import { EXCEPTION_KINDS } from '../../src/gateway/payments/outcome.ts'
 import { ChangedMerchant } from '../../src/gateway/tenants/schema.ts'
+import { toMessage } from '../../src/gateway/webhooks/message.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { OPERATIONS } from '../../src/operations.ts'
 import { COMMANDS } from '../../src/operator/cli/run.ts'
 import { createMetrics } from '../../src/operator/monitoring/metrics.ts'
-import { anchorsOf, chapterText, GUIDES, type Guide, guideText, proseOf, ROOT } from './guides.ts'
+import { anchorsOf, blocks, blockWith, chapterText, GUIDES, type Guide, guideText, proseOf, ROOT } from './guides.ts'
 
 /** On the port for operators. All other guides are public, below /docs. */
 const OPERATOR_GUIDES: readonly Guide[] = ['operator', 'acquirers']
@@ -79,21 +80,21 @@ describe.each(GUIDES)('the guide of the %s', (guide) => {
   })
 })
 
-describe('the tables of fields have each field of the interface, and no other', () => {
+describe('the tables of fields in the guides', () => {
   const { schemas } = openApiDocument({
     publicUrl: 'https://pay.example',
     operations: Object.values(OPERATIONS).flat(),
   }).components
 
   it.each([
-    ['merchant', '### The fields', 'NewPayment'],
-    ['merchant', '## Refund a payment', 'NewRefund'],
-    ['merchant', '## List what customers have paid', 'Transaction'],
-    ['partner', '## List what customers have paid', 'Transaction'],
-    ['partner', '### The fields of the request', 'WhichSettlements'],
-    ['partner', '### The fields of a settlement', 'Settlement'],
-  ] as const)('the table of fields of the %s, under "%s", has exactly the fields of %s', (guide, heading, name) => {
-    const [, section = ''] = guideText(guide).split(`\n${heading}\n`)
+    ['merchant/request-fields', '## Fields of a new payment', 'NewPayment'],
+    ['merchant/refunds', '## Request fields', 'NewRefund'],
+    ['merchant/lists', '## Response fields', 'Transaction'],
+    ['partner/transactions', '## Response fields', 'Transaction'],
+    ['partner/quickstart', '## Request fields', 'WhichSettlements'],
+    ['partner/quickstart', '## Response fields', 'Settlement'],
+  ] as const)('the table of fields of %s, under "%s", has exactly the fields of %s', (chapter, heading, name) => {
+    const [, section = ''] = chapterText(chapter).split(`\n${heading}\n`)
     const rows = [...(section.split(/^#/m)[0] ?? '').matchAll(/^\| (`\w+`(?:, `\w+`)*) \| ([^|]+) \|/gm)]
     const fields = rows.flatMap(([, names = '', next]) =>
       [...names.matchAll(/\w+/g)].map(([field]) => ({ field, isRequired: next === 'yes' })),
@@ -107,8 +108,26 @@ describe('the tables of fields have each field of the interface, and no other', 
   })
 })
 
-it.each(Object.keys(EVENTS))('the merchant’s guide says what the webhook %s means', (type) => {
+const LONGEST_CODE_LINE = 84
+
+it.each(['merchant', 'partner', 'plugins', 'acquirer'] as const)('code of the %s guide fits its column', (guide) => {
+  const lines = blocks.filter((block) => block.guide === guide).flatMap(({ text }) => text.split('\n'))
+  expect(lines.filter((line) => line.length > LONGEST_CODE_LINE)).toEqual([])
+})
+
+it.each(Object.keys(EVENTS))('the merchant guide documents the webhook event %s', (type) => {
   expect(guideText('merchant')).toMatch(new RegExp(`^\\| \`${type}\` \\|`, 'm'))
+})
+
+it('the refund webhook in the merchant guide has the fields of a real one', () => {
+  const inGuide = JSON.parse(blockWith('merchant', 'json', '"refund.succeeded"'))
+  const { timestamp, data } = inGuide
+  const { body } = toMessage({
+    ...{ mid: data.mid, orderId: data.orderId, merchantOrderId: data.order_id, sequence: data.sequence },
+    ...{ type: inGuide.type, txnStatus: data.txnStatus, amount: Number(data.amount) * 100, utr: data.reference },
+    ...{ ourRefundId: data.refundId, refundId: data.refund_id, reason: null, occurredAt: new Date(timestamp) },
+  })
+  expect(body).toBe(JSON.stringify(inGuide))
 })
 
 describe('the guides state legal requirements', () => {
@@ -129,12 +148,9 @@ describe('the guides state legal requirements', () => {
     expect(chapterText('operator/security-incident')).toMatch(/CERT-In within 6 hours/)
   })
 
-  it.each(['operator', 'merchant'] as const)(
-    'the guide of the %s says how long to retain proof of delivery',
-    (guide) => {
-      expect(guideText(guide)).toMatch(/proof of delivery[^.]*\b190 days, better a year/)
-    },
-  )
+  it.each(['operator', 'merchant'] as const)('the %s guide says how long to retain proof of delivery', (guide) => {
+    expect(guideText(guide)).toMatch(/proof of delivery[^.]*\b190 days, (better a|preferably one) year/)
+  })
 
   it('each day on which the DPDP Rules come into force is the latest one', () => {
     const text = `${guideText('operator')}${fileText('src/operator/cli/payments.ts')}`.replaceAll(/\s+/g, ' ')
@@ -153,7 +169,7 @@ describe('the guides state legal requirements', () => {
   })
 
   it('the store plugin guide names where collect requests still exist', () => {
-    expect(guideText('shops')).toMatch(/collect request.*28 February 2026, except on\s+iOS/s)
+    expect(guideText('plugins')).toMatch(/collect request.*28 February 2026, except on\s+iOS/s)
   })
 
   it('refers the operator to the primary documents', () => {
