@@ -2,7 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { chaptersOf } from '../../src/docs/chapters.ts'
-import { chapterText, ROOT } from './guides.ts'
+import { COMMANDS } from '../../src/operator/cli/run.ts'
+import { chapterText, guideText, ROOT } from './guides.ts'
 
 const RULES = readFileSync(join(ROOT, 'src/operator/monitoring/alerts.yml'), 'utf8')
 /** The rules by the name of the alert. */
@@ -41,5 +42,14 @@ describe('every alert has a page', () => {
     const minutes = /^ {8}for: (\d+)m$/m.exec(rule)?.[1]
     const delay = minutes === undefined ? 'immediately' : `after ${minutes} minute${minutes === '1' ? '' : 's'}`
     expect(text).toContain(`Fires ${delay}`)
+  })
+
+  it('alerts and pages name only commands that exist', () => {
+    const named = [...`${RULES}${guideText('alerts')}`.matchAll(/(?<=["`( ]|^)ops ((?:[a-z]+(?:-[a-z]+)*\b ?){1,2})/gm)]
+    const names = [...new Set(named.map(([, name = '']) => name.trim()))]
+    expect(names.length).toBeGreaterThan(10)
+    const isCommand = (name: string) =>
+      COMMANDS.some((one) => `${one.name} `.startsWith(`${name} `) || one.name === name.split(' ')[0])
+    expect(names.filter((name) => !isCommand(name))).toEqual([])
   })
 })
