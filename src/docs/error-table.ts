@@ -28,8 +28,10 @@ export function errorRows(guide: GuideName, operations: readonly Described[]): E
   }
   return [...rows.values()]
     .map((row) => (row.operations.length === documented.length ? { ...row, operations: [] } : row))
-    .sort((one, other) => one.statusCode - other.statusCode)
+    .sort((one, other) => one.statusCode - other.statusCode || Number(isCommon(one)) - Number(isCommon(other)))
 }
+
+const isCommon = ({ operations }: ErrorRow) => operations.length === 0
 
 const PLACEHOLDER = '{ERRORS}'
 const HEADINGS = ['Status', '`msg`', 'Operations']

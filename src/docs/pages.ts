@@ -213,7 +213,12 @@ function header(site: TitledSite, path: string, below: string): Html {
   const to = (target: string, text: string) => link(`${below}${target}`, text, currentIf(target === path))
   const chapters = chaptersOfSite(site)
   const ifExists = (chapter: string, text: string) => (chapters.includes(chapter) ? to(chapter, text) : undefined)
-  const guides = link(docs, 'Guides', path === '' ? currentIf(true) : undefined)
+  // Within a chapter `Guides` is not the current page, but contains it.
+  const guides = link(
+    docs,
+    'Guides',
+    path === '' ? currentIf(true) : path.includes('/') ? html` aria-current="true"` : undefined,
+  )
   const links =
     site.port === 'public'
       ? [
@@ -226,6 +231,10 @@ function header(site: TitledSite, path: string, below: string): Html {
       : [
           guides,
           ifExists('operator/troubleshooting', 'Troubleshooting'),
+          ...chapters
+            .filter((chapter) => chapter.startsWith('alerts/'))
+            .slice(0, 1)
+            .map((chapter) => to(chapter, 'Alerts')),
           ifExists('operator/commands', 'Commands'),
           link(`${site.publicUrl}/docs`, 'Public docs'),
           link(path === '' ? './' : `${below}../`, 'Console'),

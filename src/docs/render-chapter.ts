@@ -23,15 +23,38 @@ export function renderChapter(markdown: string): Chapter {
   const title = tokens.find((token): token is Tokens.Heading => token.type === 'heading' && token.depth === 1)
   // The contents follow the title and the first paragraph, which introduces the chapter.
   const first = tokens.findIndex((token) => token.type !== 'heading' && token.type !== 'space')
-  const lead = tokens[first]?.type === 'paragraph' ? first + 1 : first
-  const [above, below] = lead < 0 ? [tokens, []] : [tokens.slice(0, lead), tokens.slice(lead)]
+  const lead = tokens[first]?.type === 'paragraph' ? first + 1 : Math.max(first, 0)
+  const toc: Token = { type: 'html', raw: '', text: contents(headings, marked), block: true, pre: false }
   return {
     title: title === undefined ? '' : plainText(title.tokens),
-    html: `${marked.parser(above)}${contents(headings, marked)}${marked.parser(below)}`,
-    hasSamples: tokens.some(({ type }) => type === 'code' || type === 'samples'),
+    html: layOut([...tokens.slice(0, lead), toc, ...tokens.slice(lead)], marked),
+    hasSamples: tokens.some(isSample),
     sections: sectionsOf(tokens),
   }
 }
+
+const isSample = ({ type }: Token) => type === 'code' || type === 'samples'
+
+/** HTML in which each text and the samples that follow it are a pair, since a wide screen shows them side by side. */
+function layOut(tokens: readonly Token[], marked: Marked): string {
+  const pairs: { prose: Token[]; samples: Token[] }[] = []
+  for (const token of tokens) {
+    const last = pairs.at(-1)
+    const isNext = last === undefined || (last.samples.length > 0 && token.type !== 'space') || isSection(token)
+    const pair =
+      isNext && !(isSample(token) && last) ? { prose: [], samples: [] } : (last ?? { prose: [], samples: [] })
+    if (pair !== last) pairs.push(pair)
+    pair[isSample(token) ? 'samples' : 'prose'].push(token)
+  }
+  const parts = pairs.map(({ prose, samples }) => {
+    const text = `<div class="prose">\n${marked.parser(prose)}</div>\n`
+    if (samples.length === 0) return text
+    return `<div class="pair">\n${text}<div class="samples">\n${marked.parser(samples)}</div>\n</div>\n`
+  })
+  return parts.join('')
+}
+
+const isSection = (token: Token) => token.type === 'heading' && token.depth === 2
 
 /** Anchor of a heading in the format of code hosts, so that a link works there and on our pages. */
 export function anchorOf(heading: string): string {
@@ -58,12 +81,17 @@ ${entries.join('')}</ol>
 
 type Samples = Tokens.Generic & { type: 'samples'; samples: Tokens.Code[] }
 
-/** Replaces adjacent fenced blocks, between which there are only blank lines, by one token of type `samples`. */
+/**
+ * Replaces adjacent fenced blocks, between which there are only blank lines, by one token of type `samples` if they are
+ * alternatives: each is in a programming language or has a label of its own, and no label occurs twice.
+ */
 function groupSamples(tokens: readonly Token[]): Token[] {
   const grouped: Token[] = []
   let run: Tokens.Code[] = []
   const closeRun = () => {
-    if (run.length > 1) grouped.push({ type: 'samples', raw: '', samples: run } satisfies Samples)
+    const labels = new Set(run.map((token) => labelOf(token, true)))
+    if (run.length > 1 && labels.size === run.length && run.every(isAlternative))
+      grouped.push({ type: 'samples', raw: '', samples: run } satisfies Samples)
     else grouped.push(...run)
     run = []
   }
@@ -93,6 +121,8 @@ const LABELS: Record<string, string> = {
     xml: 'XML',
   },
 }
+
+const isAlternative = ({ lang = '' }: Tokens.Code) => /^(sh|js|python|php|java)$|\s/.test(lang.trim())
 
 /** The label in the info string of a fenced block, such as `json 200`, or that of its language. */
 function labelOf({ lang = '' }: Tokens.Code, isTab = false): string {

@@ -10,6 +10,7 @@ import { matchesEtag } from '../platform/http/etag.ts'
 import { readChapter, readMarkdown, readTitles } from './chapter-files.ts'
 import type { GuideName } from './chapters.ts'
 import { errorRows, withErrorsInHtml, withErrorsInMarkdown, withErrorsInText } from './error-table.ts'
+import { OLD_ANCHORS } from './old-anchors.ts'
 import type { DocumentOptions } from './openapi.ts'
 import { chapterPage, indexPage, llmsText, referencePage, type TitledSite, thanksPage } from './pages.ts'
 import { entriesOf, entriesOfOperations } from './search.ts'
@@ -101,6 +102,10 @@ function siteRoutes(app: FastifyInstance, site: Site, operations: DocumentOption
     return JSON.stringify([...(await Promise.all(chapters)).flat(), ...entriesOfOperations(operations)])
   }
   serve(app, '/docs/search.json', searchEntries, { type: JSON_TYPE, ...FOR_A_MINUTE })
+  const anchors = Object.fromEntries(
+    Object.entries(OLD_ANCHORS).filter(([guide]) => site.guides.includes(guide as GuideName)),
+  )
+  serve(app, '/docs/old-anchors.json', async () => JSON.stringify(anchors), { type: JSON_TYPE, ...FOR_A_MINUTE })
   serveAssets(app, ['guide.css', 'guide.js', 'minisearch.js'])
   return titled
 }

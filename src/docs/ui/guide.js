@@ -57,7 +57,13 @@ for (const tabs of document.querySelectorAll('.tabs[aria-label="Language"]')) {
   })
 }
 
-document.querySelector('.chapters [aria-current]')?.scrollIntoView({ block: 'nearest' })
+// The list of chapters scrolls by itself. A current chapter that is out of sight is moved to the middle.
+const current = document.querySelector('.chapters [aria-current]')
+if (current) {
+  const chapters = current.closest('nav')
+  const { offsetTop } = current
+  if (offsetTop > chapters.clientHeight - 60) chapters.scrollTop = offsetTop - chapters.clientHeight / 2
+}
 
 const form = document.querySelector('.search')
 const input = form.querySelector('input')
@@ -88,6 +94,8 @@ function loadIndex() {
           boost: { title: 5, heading: 4 },
           prefix: true,
           fuzzy: (term) => (term.length > 4 ? 0.2 : false),
+          // The beginning of a chapter introduces the subject that its sections detail.
+          boostDocument: (url) => (url.includes('#') ? 1 : 1.4),
           weights: { prefix: 0.5, fuzzy: 0.2 },
         },
       })
@@ -163,3 +171,14 @@ addEventListener('keydown', (event) => {
   event.preventDefault()
   input.focus()
 })
+
+// A link to a heading of a guide that was one page is redirected with its anchor to the first chapter, or on the operator's
+// port to the index.
+const anchor = decodeURIComponent(location.hash.slice(1))
+if (anchor && !anchor.startsWith('?') && !document.getElementById(anchor)) {
+  const guide = location.href.startsWith(root) ? location.href.slice(root.href.length).split('/')[0] : 'operator'
+  const guides = await (await fetch(`${root}old-anchors.json`)).json()
+  const chapter = guides[guide]?.[anchor]
+  if (chapter && !location.pathname.endsWith(`/${guide}/${chapter}`))
+    location.replace(`${root}${guide}/${chapter}#${anchor}`)
+}
