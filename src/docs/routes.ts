@@ -8,7 +8,7 @@ import type { FastifyInstance } from 'fastify'
 import { COLOURS } from '../platform/colours.ts'
 import { matchesEtag } from '../platform/http/etag.ts'
 import { readChapter, readMarkdown, readTitles } from './chapter-files.ts'
-import type { GuideName } from './chapters.ts'
+import { chaptersOf, type GuideName } from './chapters.ts'
 import { errorRows, withErrorsInHtml, withErrorsInMarkdown, withErrorsInText } from './error-table.ts'
 import { OLD_ANCHORS } from './old-anchors.ts'
 import type { DocumentOptions } from './openapi.ts'
@@ -65,6 +65,8 @@ export function docsRoutes(app: FastifyInstance, options: DocumentOptions & Docs
 /** The operator's documentation, on the port that only the operator reaches. */
 export function operatorGuideRoutes(app: FastifyInstance, options: Pick<DocsOptions, 'publicUrl'>) {
   siteRoutes(app, operatorSite(options), [])
+  // The former address of the operator's guide as Markdown.
+  app.get('/docs.md', async (_request, reply) => reply.redirect(`docs/${chaptersOf('operator')[0]}.md`, 308))
   serveAssets(app, ['operator.css'])
 }
 
