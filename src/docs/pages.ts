@@ -231,10 +231,7 @@ function header(site: TitledSite, path: string, below: string): Html {
       : [
           guides,
           ifExists('operator/troubleshooting', 'Troubleshooting'),
-          ...chapters
-            .filter((chapter) => chapter.startsWith('alerts/'))
-            .slice(0, 1)
-            .map((chapter) => to(chapter, 'Alerts')),
+          chapters.some((chapter) => chapter.startsWith('alerts/')) ? link(`${docs}#alerts`, 'Alerts') : undefined,
           ifExists('operator/commands', 'Commands'),
           link(`${site.publicUrl}/docs`, 'Public docs'),
           link(path === '' ? './' : `${below}../`, 'Console'),

@@ -140,7 +140,7 @@ describe("the commands of the operator's guide", () => {
   })
 
   it('the shop guide’s commands do what the guide says, for a new merchant', { timeout: TIMEOUT_MS }, async () => {
-    const ofShops = stepsOf('shops').map(({ command }) => command.replace('--mid M1', '--mid SHOP'))
+    const ofShops = stepsOf('plugins').map(({ command }) => command.replace('--mid M1', '--mid SHOP'))
     expect(ofShops.length).toBeGreaterThan(6)
     for (const command of ofShops) {
       const exception = command.includes('--exception') ? await makeException() : ''

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { openApiDocument } from '../../src/docs/openapi.ts'
-import { renderGuide } from '../../src/docs/render-guide.ts'
+import { renderChapter } from '../../src/docs/render-chapter.ts'
 import type { EventType } from '../../src/gateway/payments/outbox.ts'
 import { ChangedMerchant } from '../../src/gateway/tenants/schema.ts'
 import { LIMITS } from '../../src/limits.ts'
@@ -27,7 +27,7 @@ const linksOf = (markdown: string) => unique(proseOf(markdown).matchAll(/\]\((?!
 
 describe.each(GUIDES)('the guide of the %s names only what exists', (guide) => {
   const text = guideText(guide)
-  const anchorsOf = (markdown: string) => ['', ...unique(renderGuide(markdown).matchAll(/ id="([^"]+)"/g))]
+  const anchorsOf = (markdown: string) => ['', ...unique(renderChapter(markdown).html.matchAll(/ id="([^"]+)"/g))]
   const document = openApiDocument({ publicUrl: 'https://pay.example', operations: Object.values(OPERATIONS).flat() })
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.keys(methods).map((method) => `?route=${method}-${path}`),
@@ -142,7 +142,7 @@ describe('the guides state what the law requires', () => {
   })
 
   it('the store plugin guide names where collect requests still exist', () => {
-    expect(guideText('shops')).toMatch(/collect request.*28 February 2026, except on\s+iOS/s)
+    expect(guideText('plugins')).toMatch(/collect request.*28 February 2026, except on\s+iOS/s)
   })
 
   it('the legal requirements send the reader to the primary documents', () => {
@@ -207,7 +207,7 @@ describe.each(READMES)('%s names only paths, files, links and scripts that exist
     const linkedFile = path === '' ? file : join(dirname(file), path)
     expect(existsSync(join(ROOT, linkedFile))).toBe(true)
     if (anchor !== undefined)
-      expect(unique(renderGuide(fileText(linkedFile)).matchAll(/ id="([^"]+)"/g))).toContain(anchor)
+      expect(unique(renderChapter(fileText(linkedFile)).html.matchAll(/ id="([^"]+)"/g))).toContain(anchor)
   })
 
   // dist is what `npm run build` makes.
