@@ -38,13 +38,16 @@ const isSample = ({ type }: Token) => type === 'code' || type === 'samples'
 /** HTML in which each text and the samples that follow it are a pair, since a wide screen shows them side by side. */
 function layOut(tokens: readonly Token[], marked: Marked): string {
   const pairs: { prose: Token[]; samples: Token[] }[] = []
+  let openDetails = 0
   for (const token of tokens) {
+    // Samples inside <details> stay there.
+    const beside = isSample(token) && openDetails === 0
+    if (token.type === 'html') openDetails += occurrences(token.raw, '<details') - occurrences(token.raw, '</details')
     const last = pairs.at(-1)
-    const isNext = last === undefined || (last.samples.length > 0 && token.type !== 'space') || isSection(token)
-    const pair =
-      isNext && !(isSample(token) && last) ? { prose: [], samples: [] } : (last ?? { prose: [], samples: [] })
+    const continues = last && (beside || token.type === 'space' || (last.samples.length === 0 && !isSection(token)))
+    const pair = continues ? last : { prose: [], samples: [] }
     if (pair !== last) pairs.push(pair)
-    pair[isSample(token) ? 'samples' : 'prose'].push(token)
+    pair[beside ? 'samples' : 'prose'].push(token)
   }
   const parts = pairs.map(({ prose, samples }) => {
     const text = `<div class="prose">\n${marked.parser(prose)}</div>\n`
@@ -53,6 +56,8 @@ function layOut(tokens: readonly Token[], marked: Marked): string {
   })
   return parts.join('')
 }
+
+const occurrences = (text: string, part: string) => text.split(part).length - 1
 
 const isSection = (token: Token) => token.type === 'heading' && token.depth === 2
 

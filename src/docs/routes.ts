@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { FastifyInstance } from 'fastify'
-import { COLOURS } from '../platform/colours.ts'
+import { COLOURS, SAMPLE_COLOURS } from '../platform/colours.ts'
 import { matchesEtag } from '../platform/http/etag.ts'
 import { readChapter, readMarkdown, readTitles } from './chapter-files.ts'
 import { chaptersOf, type GuideName } from './chapters.ts'
@@ -167,5 +167,5 @@ async function readAsset(name: string): Promise<string> {
   const ours = new URL(`./ui/${name}`, import.meta.url)
   const file = existsSync(ours) ? ours : fileURLToPath(import.meta.resolve(LIBRARIES[name] as string))
   const text = await readFile(file, 'utf8')
-  return name === 'guide.css' ? COLOURS + text : text
+  return name === 'guide.css' ? COLOURS + SAMPLE_COLOURS + text : text
 }
