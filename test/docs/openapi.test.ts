@@ -1,3 +1,5 @@
+import { readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { chaptersOf, type GuideName } from '../../src/docs/chapters.ts'
 import { errorRows, withErrorsInHtml, withErrorsInMarkdown, withErrorsInText } from '../../src/docs/error-table.ts'
@@ -5,7 +7,7 @@ import { OLD_ANCHORS } from '../../src/docs/old-anchors.ts'
 import { renderChapter } from '../../src/docs/render-chapter.ts'
 import { createPartners } from '../../src/gateway/tenants/partners.ts'
 import { OPERATIONS } from '../../src/operations.ts'
-import { blocks, chapterText, filledIn } from '../guides/guides.ts'
+import { blocks, chapterText, filledIn, ROOT } from '../guides/guides.ts'
 import { notify } from '../support/acquirer.ts'
 import { DOCUMENT, POSTS } from '../support/openapi.ts'
 import {
@@ -299,6 +301,12 @@ describe('the pages below /docs', () => {
       const [, next] = /<a rel="next" href="\.\.\/([^"]+)"/.exec(text) ?? []
       expect([prev, next]).toEqual([chapters[index - 1], chapters[index + 1]])
     }
+  })
+
+  it('the scripts of the pages are at most 10 kB, without libraries', () => {
+    const sizes = ['guide.js', 'reference.js'].map((name) => statSync(join(ROOT, 'src/docs/ui', name)).size)
+    expect(sizes.reduce((sum, size) => sum + size)).toBeLessThanOrEqual(10_000)
+    expect(readdirSync(join(ROOT, 'src/docs/ui')).filter((name) => name.endsWith('.js'))).toHaveLength(sizes.length)
   })
 
   it('/docs/search.json has every chapter with its sections, and every operation', async () => {

@@ -144,7 +144,7 @@ function close() {
 
 input.addEventListener('focus', () => void loadIndex().catch(() => {}))
 input.addEventListener('input', search)
-input.addEventListener('focus', search)
+input.addEventListener('click', search)
 form.addEventListener('submit', async (event) => {
   event.preventDefault()
   await search()
