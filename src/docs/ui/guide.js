@@ -95,7 +95,7 @@ function loadIndex() {
           prefix: true,
           fuzzy: (term) => (term.length > 4 ? 0.2 : false),
           // The beginning of a chapter introduces the subject that its sections detail.
-          boostDocument: (url) => (url.includes('#') ? 1 : 1.4),
+          boostDocument: (url) => (url.includes('#') ? 1 : 1.8),
           weights: { prefix: 0.5, fuzzy: 0.2 },
         },
       })
