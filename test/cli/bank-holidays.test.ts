@@ -62,7 +62,7 @@ describe('bank-holidays import', () => {
     [['Christmas 25', 'December 2022'], 'line 1: put its month before it, in a line such as April 2026'],
     [['Patna', 'Top'], 'line 1: there is no holiday in this file'],
   ])('bank-holidays import refuses %j as a whole', async (lines, fault) => {
-    expect(await load(lines)).toEqual(refused(`1 bad line, nothing was imported; ${fault}`))
+    expect(await load(lines)).toEqual(refused(`1 invalid line, nothing was imported; ${fault}`))
     expect(await listed('2022')).toEqual([])
   })
 })

@@ -14,7 +14,7 @@ const ALL = readdirSync(FOLDER)
   .map((file) => file.replace(/\.sql$/, ''))
   .sort()
 const OLD_DATABASE =
-  'This database was created before the first release. It is unchanged. Run the version tagged before-baseline to read it, or name another database.'
+  'This database was created before the first release. It was not changed. Run the version tagged before-baseline to read it, or use another database.'
 
 describe('migrations of an empty database', () => {
   let database: Awaited<ReturnType<typeof createTestDatabase>>
@@ -149,7 +149,7 @@ describe('a server older than PostgreSQL 15', () => {
     expect(await runOps(database.url, ['migrate'])).toEqual({
       code: 1,
       stdout: '',
-      stderr: 'ops: this database is PostgreSQL 14.23, and the service needs 15 or newer\n',
+      stderr: 'ops: this database is PostgreSQL 14.23, but the service needs 15 or newer\n',
     })
     const { rows } = await client.query("select tablename from pg_tables where schemaname = 'public'")
     expect(rows).toEqual([])

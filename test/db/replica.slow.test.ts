@@ -103,7 +103,7 @@ it('/readyz returns 503 while DATABASE_URL names a standby', async () => {
   const { status, body } = answerOf(await standby.app.inject('/readyz'))
   expect([status, body]).toEqual([
     503,
-    refusal(503, 'The database is a standby and accepts no writes: let DATABASE_URL name the primary'),
+    refusal(503, 'The database is a standby and accepts no writes. Set DATABASE_URL to the primary.'),
   ])
 })
 

@@ -183,7 +183,7 @@ describe('the role of the service', () => {
     const unready = answerOf(await service.app.inject('/readyz'))
     expect([unready.status, unready.body.msg]).toEqual([
       503,
-      'The role of the service has no rights to the tables: run "ops migrate" as their owner',
+      'The role of the service has no rights on the tables. Run "ops migrate" as their owner.',
     ])
     await applyGrants(asRole(service.databaseUrl, 'upi_owner'))
     expect((await service.app.inject('/readyz')).statusCode).toBe(200)

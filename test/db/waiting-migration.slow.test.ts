@@ -19,7 +19,7 @@ const MIGRATIONS = fileURLToPath(new URL('../../migrations', import.meta.url))
 const HELD_MS = 10_000
 const CREATE_EVERY_MS = 40
 const LOCK_TIMEOUT_MS = 100
-const WAITING = /waiting for a table that process \d+ \(pg_dump\)( or process \d+.*)? has locked; next try in 5 s/
+const WAITING = /waiting for a table that process \d+ \(pg_dump\)( or process \d+.*)? has locked; next attempt in 5 s/
 
 /** The migrations, and one that is pending and locks the table of intents. */
 function migrationsAndOne(sql = 'alter table payment_intents add column probe integer;'): string {
@@ -133,7 +133,7 @@ it.skipIf(!ON_CITUS)(
     const migrating = migrate(database.url, { folder: migrationsAndOne(), onWait: (message) => said.push(message) })
     await vi.waitUntil(() => said.length > 0, { timeout: 20 * LOCK_TIMEOUT_MS })
     // The coordinator does not see the reader, which holds the lock of the worker.
-    expect(said[0]).toBe('waiting for a table that another transaction has locked; next try in 5 s')
+    expect(said[0]).toBe('waiting for a table that another transaction has locked; next attempt in 5 s')
     await reader.end()
     expect(await migrating).toEqual(['9999_needs_the_table'])
   },
@@ -202,7 +202,7 @@ it('ops migrate names the process that holds the lock of another run, and contin
   const migrating = migrate(database.url, { onWait: (message) => said.push(message) })
   await vi.waitUntil(() => said.length > 0, { timeout: 20_000 })
   expect(said[0]).toBe(
-    `waiting for another ops migrate, whose lock process ${pid} (left behind) holds. If no ops migrate is running, end that process: select pg_terminate_backend(${pid})`,
+    `waiting for another ops migrate, whose lock is held by process ${pid} (left behind). If no ops migrate is running, terminate that process: select pg_terminate_backend(${pid})`,
   )
   const direct = testPool(database.url, 1)
   await direct.query(`select pg_terminate_backend(${pid})`)

@@ -190,10 +190,10 @@ describe('the pages below /docs', () => {
       const { status, body, headers } = await request('POST', url)
       expect([status, body, headers.allow]).toEqual([
         405,
-        refusal(405, 'This address answers GET, HEAD only'),
+        refusal(405, 'This URL does not allow this method. Use GET or HEAD.'),
         'GET, HEAD',
       ])
-      expect((await request('GET', `${url}/x`)).body).toEqual(refusal(404, 'There is nothing at this address'))
+      expect((await request('GET', `${url}/x`)).body).toEqual(refusal(404, 'This URL does not exist. Check its path.'))
     },
   )
 

@@ -115,7 +115,7 @@ describe('a header', () => {
       const { status, text } = await send(fill(count))
       expect([status, JSON.parse(text)]).toEqual([
         431,
-        refusal(431, 'The request has too many headers; send at most 100 of them'),
+        refusal(431, 'The request has too many headers. Send at most 100.'),
       ])
     }
   })
@@ -128,7 +128,7 @@ describe('a body in a coding', () => {
       const { status, text, headers } = await send([`Content-Encoding: ${coding}`])
       expect([status, JSON.parse(text)]).toEqual([
         415,
-        refusal(415, 'Send the body uncompressed, without Content-Encoding'),
+        refusal(415, 'The body is encoded. Send it uncompressed, without Content-Encoding.'),
       ])
       expect(headers['accept-encoding']).toBe('identity')
     },

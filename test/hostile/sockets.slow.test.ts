@@ -254,7 +254,9 @@ describe('the log line of a request that was not answered in order', () => {
   it('the log line of a request has the id and status of the answer when the rest of the request is broken', async () => {
     const head = `POST ${CREATE} HTTP/1.1\r\nHost: x\r\nContent-Type: ${FORM}\r\nAuthorization: ${basic(target.key)}\r\n`
     const [answer] = await target.raw(`${head}Transfer-Encoding: chunked\r\n\r\nzz\r\n`)
-    expect(JSON.parse(answer?.text ?? '')).toEqual(refusal(400, 'What arrived is not HTTP/1.1'))
+    expect(JSON.parse(answer?.text ?? '')).toEqual(
+      refusal(400, 'The request is not valid HTTP/1.1. Check the client or proxy that sent it.'),
+    )
     expect(await lineOf(String(answer?.headers['x-request-id']))).toMatchObject({ route: CREATE, status: 400 })
   })
 

@@ -45,7 +45,7 @@ describe.skipIf(!hasHaproxy())('HAProxy’s own refusals are envelopes', () => {
 
   it('HAProxy answers 502 in an envelope, which says that the request may have been done, when the instance died', async () => {
     const answer = await create()
-    const msg = 'The answer was lost; send the same request again, or look up whether it was done'
+    const msg = 'The response was lost. Send the same request again, or check whether it was processed.'
     expect([answer.status, JSON.parse(answer.text)]).toEqual([502, refusal(502, msg)])
     expect(headersOf(answer)).toEqual(['application/json', 'no-store', undefined])
   })
@@ -56,7 +56,7 @@ describe.skipIf(!hasHaproxy())('HAProxy’s own refusals are envelopes', () => {
     await expect.poll(async () => (await create()).status, { timeout: 10_000 }).toBe(503)
     const answer = await create()
     expect(JSON.parse(answer.text)).toEqual(
-      refusal(503, 'The service is briefly unavailable; repeat the request unchanged in a moment'),
+      refusal(503, 'The service is temporarily unavailable. Repeat the request unchanged after Retry-After seconds.'),
     )
     expect(headersOf(answer)).toEqual(['application/json', 'no-store', '1'])
   })

@@ -52,7 +52,7 @@ describe('every answer is an envelope whose statusCode is the HTTP status', () =
     async (url) => {
       for (const method of ['GET', 'POST', 'PROPFIND']) {
         const { status, body, headers } = await request(method, url)
-        expect([status, body]).toEqual([404, refusal(404, 'There is nothing at this address')])
+        expect([status, body]).toEqual([404, refusal(404, 'This URL does not exist. Check its path.')])
         expect(headers).toMatchObject({ ...envelope, 'x-request-id': expect.any(String) })
       }
     },
@@ -69,7 +69,10 @@ describe('every answer is an envelope whose statusCode is the HTTP status', () =
     ['POST', '/', 'GET, HEAD'],
   ])('405 with Allow is answered for %s %s, without credentials', async (method, url, allow) => {
     const { status, body, headers } = await request(method, `${url}?a=b`)
-    expect([status, body]).toEqual([405, refusal(405, `This address answers ${allow} only`)])
+    expect([status, body]).toEqual([
+      405,
+      refusal(405, `This URL does not allow this method. Use ${allow.replaceAll(', ', ' or ')}.`),
+    ])
     expect(headers).toMatchObject({ ...envelope, allow })
   })
 
@@ -78,7 +81,7 @@ describe('every answer is an envelope whose statusCode is the HTTP status', () =
     const exact = await post(service.app, CREATE, `${fields}&x=${'x'.repeat(16_384 - fields.length - 3)}`, key)
     expect(exact.status).toBe(200)
     const over = await post(service.app, CREATE, `${fields}&x=${'x'.repeat(16_385 - fields.length - 3)}`, key)
-    expect([over.status, over.body]).toEqual([413, refusal(413, 'The body must be at most 16384 bytes')])
+    expect([over.status, over.body]).toEqual([413, refusal(413, 'The body is too large. Send at most 16384 bytes.')])
   })
 
   it.each(['text/plain', 'multipart/form-data; boundary=x', 'application/xml', 'nonsense', 'application/json5'])(
@@ -87,14 +90,20 @@ describe('every answer is an envelope whose statusCode is the HTTP status', () =
       const { status, body } = await post(service.app, CREATE, 'mid=M1', key, { 'content-type': type })
       expect([status, body]).toEqual([
         415,
-        refusal(415, 'Send the body as Content-Type: application/x-www-form-urlencoded or application/json'),
+        refusal(
+          415,
+          'This content type is not supported. Send the body as application/x-www-form-urlencoded or application/json.',
+        ),
       ])
     },
   )
 
   it('400 is answered for broken percent-encoding in the address', async () => {
     const { status, body, headers } = await request('GET', '/pay/%zz/qr.png')
-    expect([status, body]).toEqual([400, refusal(400, 'The address is not valid percent-encoding')])
+    expect([status, body]).toEqual([
+      400,
+      refusal(400, 'The URL contains invalid percent-encoding. Encode a literal % as %25.'),
+    ])
     expect(headers).toMatchObject({ ...envelope, 'x-request-id': expect.any(String) })
   })
 
@@ -114,8 +123,8 @@ describe('every answer is an envelope whose statusCode is the HTTP status', () =
 describe('input that never becomes a request of Fastify', () => {
   const start = (method: string, url: string) => `${method} ${url} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n`
   const create = () => `POST ${CREATE} HTTP/1.1\r\nHost: x\r\nAuthorization: ${basic(key)}\r\nContent-Type: ${FORM}\r\n`
-  const NOT_HTTP = 'What arrived is not HTTP/1.1'
-  const EXPECT = 'The only Expect that is understood is 100-continue'
+  const NOT_HTTP = 'The request is not valid HTTP/1.1. Check the client or proxy that sent it.'
+  const EXPECT = 'This Expect header is not supported. Send 100-continue or no Expect header.'
 
   it.each<[string, number, string, () => string | Buffer]>([
     ['garbage', 400, NOT_HTTP, () => 'garbage\r\n\r\n'],
@@ -124,11 +133,16 @@ describe('input that never becomes a request of Fastify', () => {
     ['a header without colon', 400, NOT_HTTP, () => 'GET /livez HTTP/1.1\r\nHost x\r\n\r\n'],
     ['a header with a NUL', 400, NOT_HTTP, () => 'GET /livez HTTP/1.1\r\nHost: x\u0000y\r\n\r\n'],
     ['two lengths', 400, NOT_HTTP, () => `${start('POST', '/livez')}Content-Length: 1\r\nContent-Length: 2\r\n\r\nab`],
-    ['CONNECT', 405, 'This address answers GET, POST only', () => 'CONNECT x.in:443 HTTP/1.1\r\nHost: x.in\r\n\r\n'],
+    [
+      'CONNECT',
+      405,
+      'This URL does not allow this method. Use GET or POST.',
+      () => 'CONNECT x.in:443 HTTP/1.1\r\nHost: x.in\r\n\r\n',
+    ],
     [
       'a chunked body that grows over 16 KiB',
       413,
-      'The body must be at most 16384 bytes',
+      'The body is too large. Send at most 16384 bytes.',
       () =>
         `${create()}Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n5000\r\n${'x'.repeat(0x5000)}\r\n0\r\n\r\n`,
     ],
@@ -136,7 +150,7 @@ describe('input that never becomes a request of Fastify', () => {
     [
       'headers over 16 KiB',
       431,
-      'The request headers are too large; send at most 16 KiB of them',
+      'The request headers are too large. Send at most 16 KiB.',
       () => `GET /livez HTTP/1.1\r\nHost: x\r\nX-Fill: ${'x'.repeat(20_000)}\r\n\r\n`,
     ],
   ])('malformed HTTP is answered and its connection closed: %s is %i', async (_name, status, msg, bytes) => {
@@ -148,7 +162,7 @@ describe('input that never becomes a request of Fastify', () => {
     const { app } = await startService({ limits, replicated: { url: service.databaseUrl } })
     await app.listen({ host: '127.0.0.1', port: 0 })
     const answer = await raw(`${create()}Content-Length: 300\r\n\r\nmid=`, app)
-    expectClosed(408, 'The request did not arrive in time; send it again on a new connection', answer)
+    expectClosed(408, 'The request did not arrive in time. Send it again on a new connection.', answer)
   })
 
   function expectClosed(status: number, msg: string, { head, body }: Awaited<ReturnType<typeof raw>>) {
@@ -162,7 +176,7 @@ describe('input that never becomes a request of Fastify', () => {
 
   const BAD_HOST = refusal(
     400,
-    'Send one Host header: a name or address, and a port if there is one, such as pay.example.in:8080',
+    'The Host header is missing, repeated or invalid. Send one Host header, such as pay.example.in:8080.',
   )
 
   it.each([

@@ -30,7 +30,7 @@ it('/readyz returns 503 with the reason while the database accepts no writes', a
       status: 503,
       body: refusal(
         503,
-        'The database accepts no writes, because default_transaction_read_only is on: some providers set it when the disk is full',
+        'The database accepts no writes because default_transaction_read_only is on. Some providers set it when the disk is full: check the free space.',
       ),
     }),
   )

@@ -34,7 +34,10 @@ describe('429 for too many requests', () => {
     const { status, body, headers } = answers.find(({ status }) => status !== 200) as Answer
     expect([status, body]).toEqual([
       429,
-      refusal(429, `Too many requests: at most ${REQUESTS_PER_SECOND} a second; try again after Retry-After seconds`),
+      refusal(
+        429,
+        `Too many requests: the limit is ${REQUESTS_PER_SECOND} a second. Try again after Retry-After seconds.`,
+      ),
     ])
     expect(headers).toMatchObject({ 'ratelimit-limit': '30', 'ratelimit-remaining': '0' })
     expect(headers['retry-after']).toBe('1')

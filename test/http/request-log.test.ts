@@ -95,7 +95,7 @@ describe('why a request was refused', () => {
     expect(lastLine()).toMatchObject({
       route: NOTIFY,
       orderId,
-      refusal: 'The amount differs from the amount of the order',
+      refusal: 'The amount differs from that of the order',
     })
     await notify(service, notification(orderId, { UTR: '!' }))
     expect(lastLine()).toMatchObject({ status: 400, orderId, refusal: 'UTR must be 1 to 35 letters and digits' })

@@ -44,7 +44,7 @@ it('a stopped service ends within its time limit, with exit code 1, however slow
   }, 250)
   await shutdown.stop('SIGTERM')
   expect([codes, closed]).toEqual([[1], false])
-  expect(messages()).toEqual(['stopping', 'stopped what was still under way'])
+  expect(messages()).toEqual(['stopping', 'Stopped with requests in progress'])
   reader.destroy()
   await expect.poll(() => closed, { timeout: 10_000 }).toBe(true)
 })

@@ -46,9 +46,9 @@ function writeForEver(socket: Socket, bytes: string, start = ''): void {
   more()
 }
 
-const TIMED_OUT = { failure: 'timed out', text: 'No whole answer came within 0.2 s' }
+const TIMED_OUT = { failure: 'timed out', text: 'No complete response within 0.2 s' }
 const HEADERS = 'HTTP/1.1 200 OK\r\n'
-const TOO_LARGE = 'What was answered is not HTTP (Headers Overflow Error)'
+const TOO_LARGE = 'The response is not valid HTTP (Headers Overflow Error)'
 const CHUNKED = `${HEADERS}transfer-encoding: chunked\r\n\r\n`
 
 const untilClosed = ({ sockets }: Listener) =>
@@ -176,10 +176,10 @@ describe('an outbound call ends in bounded memory', () => {
     ['headers', HEADERS, `x-many: ${'y'.repeat(100)}\r\n`, TOO_LARGE],
     ['a header', `${HEADERS}x-long: `, 'y'.repeat(1_000), TOO_LARGE],
     ['trailers', `${CHUNKED}0\r\n`, 'x-many: y\r\n', TOO_LARGE],
-    ['interim answers', '', 'HTTP/1.1 103 x\r\n\r\n', 'Interim answers without an end'],
-    ['a reason', 'HTTP/1.1 200 ', 'y'.repeat(1_000), 'An answer without an end'],
-    ['the extension of a chunk', `${CHUNKED}2;`, 'y'.repeat(1_000), 'An answer without an end'],
-    ['garbage', '', '\u0000\u0001\u0002', expect.stringMatching(/^What was answered is not HTTP \(.*HTTP/)],
+    ['interim answers', '', 'HTTP/1.1 103 x\r\n\r\n', 'Too many interim responses'],
+    ['a reason', 'HTTP/1.1 200 ', 'y'.repeat(1_000), 'The response is too long'],
+    ['the extension of a chunk', `${CHUNKED}2;`, 'y'.repeat(1_000), 'The response is too long'],
+    ['garbage', '', '\u0000\u0001\u0002', expect.stringMatching(/^The response is not valid HTTP \(.*HTTP/)],
   ])('an outbound call ends when the receiver sends %s without an end', async (_what, start, more, text) => {
     const receiver = await listen((socket) => writeForEver(socket, more.repeat(100), start))
     expect(await callTo(receiver)).toEqual({ failure: 'broken answer', text })
@@ -256,7 +256,7 @@ describe('an outbound call ends in bounded memory', () => {
     })
     expect(await send({ kind: 'return call', url: `http://127.0.0.3:${port}/` })).toEqual({
       failure: 'connection failed',
-      text: 'The connection failed or broke off (ECONNREFUSED)',
+      text: 'The connection failed or was interrupted (ECONNREFUSED)',
     })
   })
 })
@@ -276,7 +276,7 @@ describe.each(['webhook', 'acquirer'] as const)(
         socket.write(UPGRADE)
         then(socket)
       })
-      const text = 'The connection failed or broke off (bad upgrade)'
+      const text = 'The connection failed or was interrupted (bad upgrade)'
       expect(await callTo(receiver, { kind, method: 'POST' })).toEqual({ failure: 'connection failed', text })
       await untilClosed(receiver)
     })
@@ -310,12 +310,12 @@ describe('a host name', () => {
     [
       'does not exist',
       async () => Promise.reject(Object.assign(new Error(), { code: 'ENOTFOUND' })),
-      'The DNS returned no address of shop.example (ENOTFOUND); /etc/hosts and search domains are not used',
+      'The DNS returned no address for shop.example (ENOTFOUND); /etc/hosts and search domains are not used',
     ],
     [
       'has no address',
       async () => [],
-      'The DNS returned no address of shop.example; /etc/hosts and search domains are not used',
+      'The DNS returned no address for shop.example; /etc/hosts and search domains are not used',
     ],
   ])('an outbound call to a host name that %s fails', async (_what, resolve, text) => {
     const { request: send } = createOutboundClient({ allowedNetworks: allow(), limits, now: () => NOW, resolve })
@@ -356,7 +356,7 @@ describe('the host name of an acquirer', () => {
     for (const outcome of await Promise.all(silent)) {
       expect(outcome).toEqual({
         failure: 'connection failed',
-        text: 'The DNS returned no address of silent.example in time; /etc/hosts and search domains are not used',
+        text: 'The DNS returned no address for silent.example in time; /etc/hosts and search domains are not used',
         isUnsent: true,
       })
     }

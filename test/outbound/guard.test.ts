@@ -111,7 +111,7 @@ const WRITTEN_OUT = [
   'https://127.0.0.1:PORT/',
 ]
 
-const REFUSED = { failure: 'not allowed', text: 'The address is not public, nor in RETURN_CALL_ALLOWED_NETWORKS' }
+const REFUSED = { failure: 'not allowed', text: 'The address is neither public nor in RETURN_CALL_ALLOWED_NETWORKS' }
 
 describe('addresses that no outbound call reaches', () => {
   it.each(NAMES_OF)('no outbound call reaches a host name resolving to $what: $addresses', async ({ addresses }) => {
@@ -137,9 +137,9 @@ describe('addresses that no outbound call reaches', () => {
   })
 
   it.each([
-    ['http://user:password@127.0.0.1:PORT/', 'The URL must not hold a user or a password'],
-    ['http://user@127.0.0.1:PORT/', 'The URL must not hold a user or a password'],
-    ['http://shop.example@127.0.0.1:PORT/', 'The URL must not hold a user or a password'],
+    ['http://user:password@127.0.0.1:PORT/', 'The URL must not contain a user name or password'],
+    ['http://user@127.0.0.1:PORT/', 'The URL must not contain a user name or password'],
+    ['http://shop.example@127.0.0.1:PORT/', 'The URL must not contain a user name or password'],
     ['ftp://127.0.0.1:PORT/', 'The URL must be an https URL'],
     ['file:///etc/passwd', 'The URL must be an https URL'],
     ['unix:/run/postgresql', 'The URL must be an https URL'],
@@ -222,7 +222,7 @@ describe('http', () => {
     expect({ outcome, ...count }).toEqual({
       outcome: {
         failure: 'not allowed',
-        text: 'The URL must be https: http is only for WEBHOOK_ALLOWED_NETWORKS',
+        text: 'The URL must be https: http is allowed only in WEBHOOK_ALLOWED_NETWORKS',
       },
       attempts: 0,
     })

@@ -110,7 +110,7 @@ describe.skipIf(!mayMount())('name servers', () => {
       await harm
       expect([tally(answers), ready.status]).toEqual([`200 × ${CREATES}`, 200])
       expect(tally(failed)).toBe(`503 × ${failed.length}`)
-      expect(service.log.join('\n')).toContain('The DNS returned no address of silent.example in time;')
+      expect(service.log.join('\n')).toContain('The DNS returned no address for silent.example in time;')
     })
   })
 })

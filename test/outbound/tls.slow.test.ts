@@ -73,7 +73,7 @@ describe.skipIf(!has('openssl', { mustHave: true }))('an https address', () => {
   it('an https receiver with an untrusted certificate is sent nothing, whatever the environment allows', async () => {
     const refused = {
       failure: 'connection failed',
-      text: 'The connection failed or broke off (DEPTH_ZERO_SELF_SIGNED_CERT)',
+      text: 'The connection failed or was interrupted (DEPTH_ZERO_SELF_SIGNED_CERT)',
     }
     expect(await callAll({}, 'shop.example', '127.0.0.1')).toEqual([refused, refused])
     expect(await callAll({ NODE_TLS_REJECT_UNAUTHORIZED: '0' }, 'shop.example')).toEqual([refused])
@@ -85,7 +85,7 @@ describe.skipIf(!has('openssl', { mustHave: true }))('an https address', () => {
     expect(await callAll(trusting, 'shop.example', '127.0.0.1', 'other.example')).toEqual([
       { status: 200, text: 'ok' },
       { status: 200, text: 'ok' },
-      { failure: 'connection failed', text: 'The connection failed or broke off (ERR_TLS_CERT_ALTNAME_INVALID)' },
+      { failure: 'connection failed', text: 'The connection failed or was interrupted (ERR_TLS_CERT_ALTNAME_INVALID)' },
     ])
     expect(requests.splice(0).sort()).toEqual([false, 'shop.example'])
   })
@@ -100,7 +100,7 @@ describe.skipIf(!has('openssl', { mustHave: true }))('an https address', () => {
 
   it('an https receiver that answers 101 and resets the connection does not end the service’s process', async () => {
     expect(await callUrls({ NODE_EXTRA_CA_CERTS: CERTIFICATE }, [`https://shop.example:${port}/101`])).toEqual([
-      { failure: 'connection failed', text: 'The connection failed or broke off (bad upgrade)' },
+      { failure: 'connection failed', text: 'The connection failed or was interrupted (bad upgrade)' },
     ])
     expect(connections.at(-1)?.destroyed).toBe(true)
   })

@@ -118,10 +118,10 @@ describe('ops payments import --layout', () => {
     )
     expect(code).toBe(1)
     expect(stderr.trim().split('; ')).toEqual([
-      'ops: 5 bad lines, nothing was imported',
-      'line 4: Transaction Date (paid_at) must be a day that exists, written dd/mm/yyyy',
-      'line 5: Transaction Date (paid_at) must be a day that exists, written dd/mm/yyyy',
-      'line 6: Transaction Status (status) must be a word of the layout: failed, pending, completed, Total Transaction Amount (amount) must be rupees with at most two decimals, such as 1,450.50',
+      'ops: 5 invalid lines, nothing was imported',
+      'line 4: Transaction Date (paid_at) must be an existing day in the format dd/mm/yyyy',
+      'line 5: Transaction Date (paid_at) must be an existing day in the format dd/mm/yyyy',
+      'line 6: Transaction Status (status) must be a status of the layout: failed, pending, completed, Total Transaction Amount (amount) must be rupees with at most two decimals, such as 1,450.50',
       'line 7: Transaction UTR (utr) is required with SUCCESS',
       'line 8: Merchant Reference Id (order_id) or acquirer_reference is required',
     ])

@@ -257,7 +257,12 @@ describe('a refused fetchTransactionList', () => {
       post(service.app, TRANSACTIONS, { pid: stranger.pid, mid, ...days }, stranger.key),
     ]
     for (const { body } of await Promise.all(all)) {
-      expect(body).toEqual(refusal(403, 'This key may not act for the mid or pid that was sent'))
+      expect(body).toEqual(
+        refusal(
+          403,
+          'This key has no access to this mid or pid, or the merchant is disabled. Check the mid or pid and the key.',
+        ),
+      )
     }
   })
 

@@ -297,7 +297,7 @@ describe('a bad file', () => {
     expect(await importBy([...orderIds.map((orderId) => line({ orderId })), ...bad])).toEqual({
       ...{ code: 1, stdout: '' },
       stderr:
-        'ops: 2 bad lines, nothing was imported; line 102: utr is required with SUCCESS; ' +
+        'ops: 2 invalid lines, nothing was imported; line 102: utr is required with SUCCESS; ' +
         'line 103: status must be SUCCESS, FAIL or REJECT, amount must be rupees with at most two decimals\n',
     })
     expect(await stored(orderIds)).toEqual(before)

@@ -162,7 +162,10 @@ describe('Idempotency-Key', () => {
 
   it('an Idempotency-Key with other fields, or with the other call, is refused with 422', async () => {
     const headers = { 'idempotency-key': 'reused' }
-    const reused = refusal(422, 'This Idempotency-Key was used for another request; send a new key with new fields')
+    const reused = refusal(
+      422,
+      'This Idempotency-Key was already used with other fields. Use a new key for a new request.',
+    )
     await create({ order_id: 'k-1' }, headers)
     expect((await create({ order_id: 'k-2' }, headers)).body).toEqual(reused)
     expect((await create({ order_id: 'k-1', note: 'other' }, headers)).body).toEqual(reused)

@@ -9,7 +9,7 @@ import type { NewMerchant } from '../support/tenants.ts'
 
 const AMOUNT = 'amount must be rupees from 1.00 to 100000.00 with at most two decimals, such as 588.82'
 const MOBILE =
-  'customer_mobile must be 10 digits, written with or without +91, 0091, 91 or 0 before them, blanks, dots, dashes and brackets'
+  'customer_mobile must be 10 digits; a prefix +91, 0091, 91 or 0, spaces, dots, dashes and brackets are allowed'
 
 const service = await startService()
 const shop = await newMerchant(service.db, { input: 'shop' })

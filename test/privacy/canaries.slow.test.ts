@@ -236,9 +236,9 @@ describe('confidential input', () => {
     const output = await outputOf(service)
     // What was looked at is what is meant to be there.
     expect(metrics).toContain(`route="${CREATE}",status="409"`)
-    expect(output.match(/"msg":"request"/g)?.length).toBeGreaterThan(60)
+    expect(output.match(/"msg":"Request completed"/g)?.length).toBeGreaterThan(60)
     expect(output).toContain('violates check constraint')
-    expect(output).toContain('database connection lost')
+    expect(output).toContain('Database connection lost')
     expect(output).toContain(merchant.key.publicKey)
 
     expect(leaks(metrics)).toEqual([])
@@ -258,7 +258,7 @@ describe('confidential input', () => {
     const answers = [unready, await send(service, create()), await send(service, notice(notification('0'.repeat(32))))]
     const output = await outputOf(service)
     expect(answers.every(({ status }) => status === 500 || status === 503)).toBe(true)
-    expect(output).toContain('"msg":"request"')
+    expect(output).toContain('"msg":"Request completed"')
     expect([output, ...answers.map(({ text }) => text)].flatMap(leaks)).toEqual([])
   })
 

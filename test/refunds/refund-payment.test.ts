@@ -148,7 +148,11 @@ describe('checkRefundStatus', () => {
       404,
       'Refund not found',
     )
-    await expectRefusal(status(refund_id, other.key), 403, 'This key may not act for the mid or pid that was sent')
+    await expectRefusal(
+      status(refund_id, other.key),
+      403,
+      'This key has no access to this mid or pid, or the merchant is disabled. Check the mid or pid and the key.',
+    )
   })
 
   it('checkRefundStatus names what is missing or wrong', async () => {
@@ -193,7 +197,7 @@ describe('refundPayment answered 403', () => {
   it('refundPayment says what to do to a key without the right, for known and unknown orders alike', async () => {
     const { order_id } = await paidOrder()
     for (const asked of [order_id, 'no-such-order']) {
-      const msg = 'This key may not refund: ask the operator for a key with that right'
+      const msg = 'This key has no right to refund. Ask the operator for a key with that right.'
       await expectRefusal(ask({ order_id: asked, refund_id: 'R1' }, plainKey), 403, msg)
     }
   })
@@ -202,7 +206,8 @@ describe('refundPayment answered 403', () => {
     const { order_id } = await paidOrder()
     const other = await newMerchant(service.db)
     const partner = await newPartner(service.db, mid)
-    const msg = 'This key may not act for the mid or pid that was sent'
+    const msg =
+      'This key has no access to this mid or pid, or the merchant is disabled. Check the mid or pid and the key.'
     for (const by of [other.key, await newKey(service.db, { mid: other.mid }, true), partner.key]) {
       await expectRefusal(ask({ order_id, refund_id: 'R1' }, by), 403, msg)
     }

@@ -68,7 +68,7 @@ it('the scheduler begins no more jobs of a queue once a job of the queue has fai
   await until('it has looked often', () => looks.count > 10)
   await stop()
   expect(seen.begun).toBe(AT_ONCE.ofQueue)
-  expect(new Set(warnings)).toEqual(new Set(['what is due was not done, or not stored as done']))
+  expect(new Set(warnings)).toEqual(new Set(['Job failed, or its result was not stored']))
 })
 
 it('the scheduler begins no job while the claiming of jobs fails, and goes on looking for due jobs', async () => {
@@ -90,7 +90,7 @@ it('the scheduler looks for due jobs again after a search for them that failed',
   })
   await until('it has looked again', () => looks.count > 2)
   await stop()
-  expect(warnings).toContain('what is due was not looked up')
+  expect(warnings).toContain('Polling for jobs failed')
 })
 
 it('the scheduler does the jobs of one source while the search for due jobs of another source hangs', async () => {

@@ -366,14 +366,14 @@ describe('a bad file', () => {
     expect(await load(file(lines[0] as string))).toMatchObject({ inserted: 1 })
   })
 
-  it('a bad settlement file is refused whole, with the numbers of its first 20 bad lines and how many there are', async () => {
+  it('a bad settlement file is refused whole, with the numbers of its first 20 invalid lines and how many there are', async () => {
     const mid = await newMid()
     const bad = Array.from({ length: 30 }, (_, index) =>
       index % 2 ? line('NOBODY', `N${index}`) : line(mid, `N${index}`, { amount: '-0' }),
     )
     // More than a batch, so that some are stored before the first bad line is met.
     const { faults, count, message } = await faultsOf(file(...manyLines(mid, BATCH_ROWS), ...bad))
-    expect([count, message]).toEqual([30, '30 bad lines, nothing was imported'])
+    expect([count, message]).toEqual([30, '30 invalid lines, nothing was imported'])
     expect(faults.map(({ line }) => line)).toEqual(Array.from({ length: 20 }, (_, index) => BATCH_ROWS + index + 2))
     expect(faults[0]?.text).toMatch(/^amount must be/)
     expect(faults[1]?.text).toBe('mid is not a known merchant')
@@ -392,7 +392,7 @@ describe('a bad file', () => {
       'a header of another form',
       'Txn Amount,UPI RRN\n195.00,523504870405\n',
       1,
-      /^none of the columns mid, .* is in the header: give --layout to read another form$/,
+      /^none of the columns mid, .* is in the header: use --layout to read another format$/,
     ],
     ['a stray quote before it', file(line('M1', 'U"1'), line('M1', 'U1', { amount: 'x' })), 3, /^amount must/],
     ['an unquoted comma', file(line('M1', 'U1', { amount: '1,000.00' })), 2, 'has 12 fields, not 11'],
@@ -450,7 +450,7 @@ describe('a bad file', () => {
   const UTR = 'must be 1 to 35 letters and digits'
   const NO_UTR = ['a b', '5-1', '1'.repeat(36), '\\N', '1\t2', 'é', ' 1']
   const MOMENT =
-    'must be a time that exists, from 2000 to 2099: ISO 8601 with a zone (2026-01-31T09:30:00Z), or YYYY-MM-DD HH:MM:SS for IST'
+    'must be an existing time from 2000 to 2099: ISO 8601 with a time zone (2026-01-31T09:30:00Z), or YYYY-MM-DD HH:MM:SS for IST'
   const NO_MOMENT = [
     ...['31-02-2026', '2026-02-31T00:00:00Z', '2026-02-31 00:00:00', '2027-02-29 00:00:00', '2026-04-31T00:00:00Z'],
     ...['2026-00-10T00:00:00Z', '2026-13-10T00:00:00Z', '2026-01-00T00:00:00Z', '2026-01-31T24:00:00Z'],
@@ -474,7 +474,7 @@ describe('a bad file', () => {
     ['payment_utr', UTR, NO_UTR],
     [
       'value_date',
-      'must be a day of India that exists, from 2000 to 2099: YYYY-MM-DD or dd-mm-yyyy',
+      'must be an existing day from 2000 to 2099: YYYY-MM-DD or dd-mm-yyyy',
       [
         '31-02-2026',
         '2026-02-31',

@@ -236,7 +236,9 @@ describe('planted faults of the last hop', () => {
     const shop = await newShop()
     const file = statement(shop.payouts.map(lineOf))
     const { stderr } = await ops(importArgs([shop.mid]), `${file}${file}`)
-    expect(stderr).toMatch(/line 9: is a row below the table, which ends in line 8: two files in one\?/)
+    expect(stderr).toMatch(
+      /line 9: is a row below the table, which ends in line 8. If the file contains two tables, import them as two files\./,
+    )
   })
 
   it('a day whose month and day were exchanged is refused, since the bank was not asked for it', async () => {
@@ -574,7 +576,7 @@ describe('lines of a statement', () => {
     const { code, stderr } = await ops(importArgs([mid], name), file)
     expect({ code, stderr }).toEqual({
       code: 1,
-      stderr: expect.stringMatching(/1 bad line, nothing was imported; line 2: /),
+      stderr: expect.stringMatching(/1 invalid line, nothing was imported; line 2: /),
     })
   })
 })

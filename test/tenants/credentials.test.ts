@@ -19,9 +19,12 @@ import {
 
 const UNAUTHORIZED = refusal(
   401,
-  'Missing, malformed, unknown, wrong or revoked credentials: send Authorization: Basic base64(PUBLIC_KEY:SECRET_KEY)',
+  'The credentials are missing, malformed, unknown, wrong or revoked. Send Authorization: Basic base64(PUBLIC_KEY:SECRET_KEY).',
 )
-const FORBIDDEN = refusal(403, 'This key may not act for the mid or pid that was sent')
+const FORBIDDEN = refusal(
+  403,
+  'This key has no access to this mid or pid, or the merchant is disabled. Check the mid or pid and the key.',
+)
 
 const service = await startService()
 const { mid, key } = await newMerchant(service.db)
