@@ -69,7 +69,7 @@ describe('the configuration', () => {
     expect(sandbox('development', 'on')).toBe(true)
     expect([sandbox('development', ''), sandbox('production', '')]).toEqual([false, false])
     for (const word of ['on', 'ON', 'off', '0']) expect(() => sandbox('production', word)).toThrow(/\bSANDBOX must\b/)
-    expect(() => sandbox('production', 'on')).toThrow('set NODE_ENV=development as well')
+    expect(() => sandbox('production', 'on')).toThrow('also set NODE_ENV=development')
     expect(() => sandbox('development', 'yes')).toThrow('SANDBOX must be on, or not be set')
   })
 

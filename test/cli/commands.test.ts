@@ -144,7 +144,7 @@ describe('merchants', () => {
     const { code, stderr } = await ops('merchants', 'update', '--mid', 'any', ...given)
     expect([code, stderr.split('\n')[0]]).toEqual([
       2,
-      'ops: --payee must be a UPI address, or at least 3 of a-z 0-9 . - with one * before the @, such as shop.*@bank; at most 20 of them, or default alone',
+      'ops: --payee must be a UPI address, or at least 3 of a-z 0-9 . - with one * before the @, such as shop.*@bank; at most 20 values, or only default',
     ])
   })
 

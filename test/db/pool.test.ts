@@ -105,7 +105,7 @@ it('integers of the database are numbers, and one beyond 2^53 or a numeric is an
   )
   expect(rows).toEqual([{ most: 9_007_199_254_740_991, few: -5, count: 1, none: null }])
   await expect(db.query('select 9007199254740992 as more')).rejects.toThrow(
-    '9007199254740992 of the database is beyond 2^53',
+    'the database returned the integer 9007199254740992, which is beyond 2^53',
   )
   await expect(db.query('select sum(1::bigint) as sum')).rejects.toThrow('returned a numeric: cast it')
   expect((await db.query('select sum(1::bigint)::bigint as sum')).rows).toEqual([{ sum: 1 }])

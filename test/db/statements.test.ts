@@ -19,8 +19,8 @@ describe('the statements of an SQL file', () => {
 
   it.each([
     [`select 1 /* one; */;`, 'write comments with --'],
-    [`select e'it\\'s; ';`, 'write texts without backslashes'],
-    [`select E'\\';`, 'write texts without backslashes'],
+    [`select e'it\\'s; ';`, 'write strings as'],
+    [`select E'\\';`, 'write strings as'],
   ])('an SQL file is refused where the end of a statement is not certain: %s', (sql, fault) => {
     expect(() => splitStatements(sql)).toThrow(fault)
   })

@@ -190,7 +190,7 @@ const SETTLEMENTS: Record<string, SettlementFile> = {
     file: 'axis_windows1252.csv',
     date: 'dd-mm-yyyy',
     columns: NET,
-    rejected: [/line 3: is not UTF-8 (possibly Windows-1252): save the file as UTF-8/],
+    rejected: [/line 3: is not UTF-8 but possibly Windows-1252: save the file as UTF-8/],
   },
   'Yes: brackets and a minus behind': {
     file: 'yes_brackets.csv',
@@ -429,13 +429,13 @@ const SETTLEMENTS: Record<string, SettlementFile> = {
     file: 'windows1252_header.csv',
     date: 'dd-mm-yyyy',
     columns: `amount=Net Amount;${BASE}`,
-    rejected: [/Net Amount is missing, the file is not UTF-8, but perhaps Windows-1252/],
+    rejected: [/Net Amount is missing, the file is not UTF-8 but possibly Windows-1252/],
   },
   'a reference that a spreadsheet has made a number': {
     file: 'lost_digits.csv',
     date: 'dd-mm-yyyy',
     columns: NET,
-    rejected: [/line 2: RRN was made a number by a spreadsheet/],
+    rejected: [/line 2: RRN was converted to a number by a spreadsheet/],
   },
 }
 
@@ -607,7 +607,7 @@ const STATEMENTS: Record<string, StatementFile> = {
     file: 'mixed_debit_signs.csv',
     date: 'dd/mm/yyyy',
     columns: DEBITS,
-    rejected: [/line 3: Debit \(debit\) and Credit \(credit\): the debit has a minus, and that of line 2 has not/],
+    rejected: [/line 3: Debit \(debit\) and Credit \(credit\): the debit has a minus, but that of line 2 does not/],
   },
   'a missing line': {
     file: 'missing_line.csv',
@@ -643,7 +643,7 @@ const STATEMENTS: Record<string, StatementFile> = {
     file: 'statement_windows1252.csv',
     date: 'dd/mm/yyyy',
     columns: DEBITS,
-    rejected: [/line 3: is not UTF-8, but perhaps Windows-1252/],
+    rejected: [/line 3: is not UTF-8 but possibly Windows-1252/],
   },
   'a last day that cannot be read': {
     file: 'statement_last_day.csv',

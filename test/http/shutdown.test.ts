@@ -44,7 +44,7 @@ it('a stopped service ends within its time limit, with exit code 1, however slow
   }, 250)
   await shutdown.stop('SIGTERM')
   expect([codes, closed]).toEqual([[1], false])
-  expect(messages()).toEqual(['stopping', 'Stopped with requests in progress'])
+  expect(messages()).toEqual(['Stopping', 'Stopped with requests in progress'])
   reader.destroy()
   await expect.poll(() => closed, { timeout: 10_000 }).toBe(true)
 })
@@ -55,7 +55,7 @@ it('a stopped service with no request under way ends with exit code 0', async ()
   const stopping = shutdown.stop('SIGTERM')
   expect(shutdown.isDraining()).toBe(true)
   await stopping
-  expect([codes, messages()]).toEqual([[0], ['stopping', 'stopped']])
+  expect([codes, messages()]).toEqual([[0], ['Stopping', 'Stopped']])
 })
 
 it('a second signal ends the service at once, unless it is the same Ctrl-C delivered twice', async () => {

@@ -127,7 +127,7 @@ describe('the amount in whole rupees', () => {
 
 describe('createPaymentIntent answered 400 for its fields', () => {
   const REDIRECT =
-    'redirect_url must be an absolute http or https address of at most 2048 characters, without user and password'
+    'redirect_url must be an absolute http or https URL of at most 2048 characters, without user and password'
 
   it('createPaymentIntent names every missing field at once, in the order of the table', async () => {
     const { key } = await newMerchant(service.db)

@@ -80,7 +80,7 @@ describe('a payment whose time cannot be', () => {
       await importDayFile(service.db, csv, { now: service.clock.now, onWarning: (text) => warnings.push(text) })
       return warnings
     }
-    const why = 'a paid_at that is before the order or still to come: the payment counts from today'
+    const why = 'a paid_at that is before the order was created or in the future: the payment is dated today'
     expect(await load(minutesFromNow(0))).toEqual([])
     expect(await load(minutesFromNow(0), minutesFromNow(DAY))).toEqual([`1 line has ${why}`])
     expect(await load(minutesFromNow(-DAY), minutesFromNow(DAY))).toEqual([`2 lines have ${why}`])

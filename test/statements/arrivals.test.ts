@@ -261,7 +261,7 @@ describe('planted faults of the last hop', () => {
     const shop = await newShop()
     const file = statement(withSecond(shop, (line) => [{ ...line, reference: '4.26E+11' }]))
     const { stderr } = await ops(importArgs([shop.mid]), file)
-    expect(stderr).toMatch(/line 4: Ref No was made a number by a spreadsheet/)
+    expect(stderr).toMatch(/line 4: Ref No was converted to a number by a spreadsheet/)
   })
 
   it('two true twins of one day are two credits, also when the file is imported twice', async () => {

@@ -242,7 +242,7 @@ const AMOUNT_BETWEEN_ROWS =
 const NO_ROW = 'no line below the header can be read as a row; in this one, the first,'
 /** Words that mark lines of totals. */
 const OF_TOTALS = /total|balance|summary|opening|closing|brought|carried|forward|\b[bc]\/[fd]\b|\bpage\b/i
-export const NOT_UTF8 = 'is not UTF-8 (possibly Windows-1252): save the file as UTF-8'
+export const NOT_UTF8 = 'is not UTF-8 but possibly Windows-1252: save the file as UTF-8'
 export const LINE_BREAK = /\r\n|\n|\r/
 
 const ROUNDED_RULE =
