@@ -200,10 +200,10 @@ export const oneLongListAtATime = (retrySeconds: number) =>
   )
 
 export const headersTooLarge = () =>
-  new Failure('headersTooLarge', 'The request headers are too large. Send at most 16 KiB.')
+  new Failure('headersTooLarge', 'The request headers are too large. Send at most 16 KiB of headers.')
 
 export const tooManyHeaders = (limit: number) =>
-  new Failure('headersTooLarge', `The request has too many headers. Send at most ${limit}.`)
+  new Failure('headersTooLarge', `The request has too many headers. Send at most ${limit} headers.`)
 
 /** 500: a fixed text; only the log contains the cause. */
 export const internalError = () =>

@@ -115,7 +115,7 @@ describe('a header', () => {
       const { status, text } = await send(fill(count))
       expect([status, JSON.parse(text)]).toEqual([
         431,
-        refusal(431, 'The request has too many headers. Send at most 100.'),
+        refusal(431, 'The request has too many headers. Send at most 100 headers.'),
       ])
     }
   })

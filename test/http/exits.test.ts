@@ -15,7 +15,7 @@ import {
   startService,
 } from '../support/service.ts'
 
-/** Payment by a typed UPI ID, which the Android SDK asks for and this service does not have. */
+/** Payment to a typed UPI ID, which the Android SDK requests and this service does not offer. */
 const UPI_ID = '/v1/payments/paymentRequestForOrder'
 const FORM = 'application/x-www-form-urlencoded'
 
@@ -27,7 +27,7 @@ async function request(method: string, url: string, headers: Record<string, stri
   return answerOf(await service.app.inject({ method: method as 'GET', url, headers }))
 }
 
-/** Sends bytes as they are and returns what came back until the server closed the connection. */
+/** Sends bytes unchanged and returns all bytes received until the server closes the connection. */
 function raw(bytes: string | Buffer, { server } = service.app): Promise<{ head: string; body: string }> {
   return new Promise((resolve, reject) => {
     const socket = connect((server.address() as AddressInfo).port, '127.0.0.1', () => socket.write(bytes))
@@ -46,9 +46,9 @@ function raw(bytes: string | Buffer, { server } = service.app): Promise<{ head: 
 
 const envelope = { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' }
 
-describe('every answer is an envelope whose statusCode is the HTTP status', () => {
+describe('envelope of every error response', () => {
   it.each(['/v1', '/v2/payments/createPaymentIntent', `${CREATE}/`, '/livez/', UPI_ID, '/pay', '/pay/x/qr.gif'])(
-    '404 is answered for the unknown address %s, without credentials',
+    'returns 404 for the unknown path %s, without credentials',
     async (url) => {
       for (const method of ['GET', 'POST', 'PROPFIND']) {
         const { status, body, headers } = await request(method, url)
@@ -67,7 +67,7 @@ describe('every answer is an envelope whose statusCode is the HTTP status', () =
     ['POST', '/livez', 'GET, HEAD'],
     ['GET', `${NOTIFY}/`, 'POST'],
     ['POST', '/', 'GET, HEAD'],
-  ])('405 with Allow is answered for %s %s, without credentials', async (method, url, allow) => {
+  ])('returns 405 with Allow for %s %s, without credentials', async (method, url, allow) => {
     const { status, body, headers } = await request(method, `${url}?a=b`)
     expect([status, body]).toEqual([
       405,
@@ -76,7 +76,7 @@ describe('every answer is an envelope whose statusCode is the HTTP status', () =
     expect(headers).toMatchObject({ ...envelope, allow })
   })
 
-  it('413 is answered for a body over 16 KiB, and not for a body of exactly 16 KiB', async () => {
+  it('returns 413 for a body over 16 KiB, but not for a body of exactly 16 KiB', async () => {
     const fields = form(intentFields(mid))
     const exact = await post(service.app, CREATE, `${fields}&x=${'x'.repeat(16_384 - fields.length - 3)}`, key)
     expect(exact.status).toBe(200)
@@ -85,7 +85,7 @@ describe('every answer is an envelope whose statusCode is the HTTP status', () =
   })
 
   it.each(['text/plain', 'multipart/form-data; boundary=x', 'application/xml', 'nonsense', 'application/json5'])(
-    '415 is answered for Content-Type %s',
+    'returns 415 for Content-Type %s',
     async (type) => {
       const { status, body } = await post(service.app, CREATE, 'mid=M1', key, { 'content-type': type })
       expect([status, body]).toEqual([
@@ -98,7 +98,7 @@ describe('every answer is an envelope whose statusCode is the HTTP status', () =
     },
   )
 
-  it('400 is answered for broken percent-encoding in the address', async () => {
+  it('returns 400 for invalid percent-encoding in the URL', async () => {
     const { status, body, headers } = await request('GET', '/pay/%zz/qr.png')
     expect([status, body]).toEqual([
       400,
@@ -107,7 +107,7 @@ describe('every answer is an envelope whose statusCode is the HTTP status', () =
     expect(headers).toMatchObject({ ...envelope, 'x-request-id': expect.any(String) })
   })
 
-  it('a 500 has a fixed text: its cause is in the log only, and the row of the database nowhere', async () => {
+  it('returns a fixed text with 500: the log alone contains the cause, and neither contains the database row', async () => {
     const { mid, key } = await newMerchant(service.db)
     await service.db.query(`alter table payment_intents add constraint trap check (note <> 'trap-row-text')`)
     const { status, body, text } = await post(service.app, CREATE, intentFields(mid, { note: 'trap-row-text' }), key)
@@ -120,7 +120,7 @@ describe('every answer is an envelope whose statusCode is the HTTP status', () =
   })
 })
 
-describe('input that never becomes a request of Fastify', () => {
+describe('input that Fastify never handles as a request', () => {
   const start = (method: string, url: string) => `${method} ${url} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n`
   const create = () => `POST ${CREATE} HTTP/1.1\r\nHost: x\r\nAuthorization: ${basic(key)}\r\nContent-Type: ${FORM}\r\n`
   const NOT_HTTP = 'The request is not valid HTTP/1.1. Check the client or proxy that sent it.'
@@ -150,14 +150,14 @@ describe('input that never becomes a request of Fastify', () => {
     [
       'headers over 16 KiB',
       431,
-      'The request headers are too large. Send at most 16 KiB.',
+      'The request headers are too large. Send at most 16 KiB of headers.',
       () => `GET /livez HTTP/1.1\r\nHost: x\r\nX-Fill: ${'x'.repeat(20_000)}\r\n\r\n`,
     ],
-  ])('malformed HTTP is answered and its connection closed: %s is %i', async (_name, status, msg, bytes) => {
+  ])('rejects malformed HTTP and closes the connection: %s returns %i', async (_name, status, msg, bytes) => {
     expectClosed(status, msg, await raw(bytes()))
   })
 
-  it('a request whose body does not come is answered 408 and its connection closed', async () => {
+  it('returns 408 for a request whose body does not arrive, and closes the connection', async () => {
     const limits = { connections: { requestMs: 200 } }
     const { app } = await startService({ limits, replicated: { url: service.databaseUrl } })
     await app.listen({ host: '127.0.0.1', port: 0 })
@@ -193,7 +193,7 @@ describe('input that never becomes a request of Fastify', () => {
     ['a port alone', 'Host: :80\r\n'],
     ['bytes that are not ASCII', 'Host: b\u00fccher.example\r\n'],
     ['another in an address in absolute form', 'Host: x\r\n', 'http://x@y'],
-  ])('400 is answered for a wrong Host: %s', async (_name, host, origin = '') => {
+  ])('returns 400 for the invalid Host header %s', async (_name, host, origin = '') => {
     for (const path of ['/livez', '/nowhere']) {
       const { head, body } = await raw(
         Buffer.from(`GET ${origin}${path} HTTP/1.1\r\n${host}Connection: close\r\n\r\n`, 'latin1'),
@@ -213,19 +213,19 @@ describe('input that never becomes a request of Fastify', () => {
     '[::1]:3000',
     '[2001:db8::7%25eth0]:3000',
     '[::ffff:10.0.0.1]',
-  ])('200 is answered for a request with the header Host: %s', async (host) => {
+  ])('returns 200 for a request with the header Host: %s', async (host) => {
     const { head } = await raw(`GET /livez HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
     expect(head).toMatch(/^HTTP\/1.1 200 /)
   })
 
-  it('load balancers’ health checks are answered, by absolute-form target or by HTTP/1.0 without a Host', async () => {
+  it('accepts health checks of load balancers with an absolute-form target or HTTP/1.0 without a Host', async () => {
     const absolute = (url: string) => raw(`${start('GET', `http://pay.example.in${url}`)}\r\n`)
     expect((await absolute('/livez')).head).toMatch(/^HTTP\/1.1 200 /)
     expect((await absolute(`${CREATE}?a=b`)).head).toMatch(/^HTTP\/1.1 405 /)
     expect((await raw('GET /readyz HTTP/1.0\r\n\r\n')).head).toMatch(/^HTTP\/1.1 200 /)
   })
 
-  it('a request whose body is shorter than its Content-Length is not carried out', async () => {
+  it('does not process a request whose body is shorter than its Content-Length', async () => {
     const order_id = 'cut-short'
     const fields = form(intentFields(mid, { order_id }))
     const { port } = service.app.server.address() as AddressInfo
@@ -239,7 +239,7 @@ describe('input that never becomes a request of Fastify', () => {
   })
 })
 
-describe('the order of checks', () => {
+describe('order of the checks of a request', () => {
   const unknownKey: Key = { publicKey: 'pk_000000000000000000000000', secretKey: 'sk_nobody' }
 
   const large = 'x'.repeat(20_000)
@@ -251,11 +251,11 @@ describe('the order of checks', () => {
     ['credentials before the size', 401, CREATE, large, FORM, () => unknownKey],
     ['the content type before the size', 415, CREATE, large, 'text/plain', () => key],
     ['the size before the syntax', 413, CREATE, `%zz${large}`, FORM, () => key],
-  ])('the service checks %s', async (_name, status, url, body, type, caller) => {
+  ])('checks %s', async (_name, status, url, body, type, caller) => {
     expect((await post(service.app, url, body, caller(), { 'content-type': type })).status).toBe(status)
   })
 
-  it('the service checks the fields before the key’s merchant, and the merchant before a repeated order_id', async () => {
+  it('checks the fields before the key’s merchant, and the merchant before a repeated order_id', async () => {
     const other = await newMerchant(service.db)
     await post(service.app, CREATE, intentFields(mid, { order_id: 'taken' }), key)
     expect((await post(service.app, CREATE, intentFields(mid, { amount: '0' }), other.key)).status).toBe(400)
@@ -268,7 +268,7 @@ describe('the order of checks', () => {
     [`POST ${CREATE}`, 401],
     ['QUERY /none', 404],
     [`QUERY ${CREATE}`, 405],
-  ])('address, method and credentials are checked before the body has come: %s is %i', async (line, status) => {
+  ])('checks path, method and credentials before the body has arrived: %s returns %i', async (line, status) => {
     const { head } = await raw(`${line} HTTP/1.1\r\nHost: x\r\nContent-Length: 10000\r\nConnection: close\r\n\r\n`)
     expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
   })

@@ -30,13 +30,9 @@ const PaymentFinal = z.strictObject({
   msg: z.enum(FINAL_MESSAGES),
   reason,
   data: z.strictObject({
-    amount: z
-      .number()
-      .min(1)
-      .max(HIGHEST_MAX_RUPEES)
-      .meta({
-        description: 'Amount in rupees, as a number: whole, or with paise for a merchant with the input `shop`.',
-      }),
+    amount: z.number().min(1).max(HIGHEST_MAX_RUPEES).meta({
+      description: 'Amount in rupees, as a number: whole, or with paise for a merchant with the input `shop`.',
+    }),
     UTR: z.string().meta({ description: 'Unique transaction reference; empty without a successful payment.' }),
     order_id: z.string().meta({ description: 'The `order_id` of the request.' }),
   }),

@@ -35,11 +35,9 @@ export const RefundData = z.strictObject({
   txnStatus: z
     .enum(['PENDING', 'SUCCESS', 'FAIL'])
     .meta({ description: 'Only `SUCCESS` means that the money was returned.' }),
-  reference: z
-    .string()
-    .meta({
-      description: 'The bank’s reference, by which the customer can identify the refund. Empty until it is known.',
-    }),
+  reference: z.string().meta({
+    description: 'The bank’s reference, by which the customer can identify the refund. Empty until it is known.',
+  }),
   reason: text(REASON_CHARACTERS, 0).meta({
     description: 'Why the refund failed, as the bank or the operator states it, for people. Empty unless `FAIL`.',
   }),
