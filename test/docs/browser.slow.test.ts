@@ -34,7 +34,7 @@ type Styled = { getComputedStyle: (element: unknown) => { color: string; backgro
 
 const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true }
 
-describe.runIf(browserPath)('the reference, in a real browser, behind a proxy under a path', () => {
+describe.runIf(browserPath)('API reference in a real browser, behind a proxy under a path', () => {
   const checkout = useCheckout()
   const routes = Object.entries(DOCUMENT.paths).map(([path, methods]) => {
     return `${'post' in methods ? 'post' : 'get'}-${path.replaceAll(/[{}]/g, '-')}`
@@ -42,7 +42,7 @@ describe.runIf(browserPath)('the reference, in a real browser, behind a proxy un
 
   // useCheckout checks of every tab that it sends no request elsewhere and breaks no policy.
   it.each(['light', 'dark'] as const)(
-    'the reference page fits 320 and 1280 pixels and has no axe violation in the %s, with each second operation open',
+    'fits 320 and 1280 pixels and has no axe violation in the %s, with each second operation open',
     { timeout: SLOW_MS },
     async (colorScheme) => {
       const tab = await checkout.openTab({ colorScheme })
@@ -61,7 +61,7 @@ describe.runIf(browserPath)('the reference, in a real browser, behind a proxy un
     },
   )
 
-  it('the reference page creates a payment intent as filled in, given a key', { timeout: SLOW_MS }, async () => {
+  it('creates a payment intent with the entered fields and a key', { timeout: SLOW_MS }, async () => {
     const { key } = await newMerchant(checkout.service.db, { mid: 'DEMO_MERCHANT' })
     const tab = await checkout.openTab(DESKTOP)
     await tab.goto(`${checkout.publicUrl}/docs/reference#?route=auth`)
@@ -79,7 +79,7 @@ describe.runIf(browserPath)('the reference, in a real browser, behind a proxy un
     }
   })
 
-  it('the reference page finds an operation by name, and shows name and summary', { timeout: SLOW_MS }, async () => {
+  it('finds an operation by name, and shows name and summary', { timeout: SLOW_MS }, async () => {
     const tab = await checkout.openTab(DESKTOP)
     await tab.goto(`${checkout.publicUrl}/docs/reference`)
     const list = tab.getByRole('navigation', { name: 'Menu' })
@@ -96,7 +96,7 @@ describe.runIf(browserPath)('the reference, in a real browser, behind a proxy un
   })
 
   it.each(['light', 'dark'] as const)(
-    'the reference page shows what a button says that the pointer or the focus is on, in the %s',
+    'shows the tooltip of a button that the pointer or the focus is on, in the %s',
     { timeout: SLOW_MS },
     async (colorScheme) => {
       const { key } = await newMerchant(checkout.service.db)
@@ -123,7 +123,7 @@ describe.runIf(browserPath)('the reference, in a real browser, behind a proxy un
     },
   )
 
-  it('the reference page leads to openapi.json without JavaScript', async () => {
+  it('links to openapi.json without JavaScript', async () => {
     const tab = await checkout.openTab({ ...PHONE, javaScriptEnabled: false })
     await tab.goto(`${checkout.publicUrl}/docs/reference`)
     const file = tab.getByRole('link', { name: 'openapi.json' })
@@ -131,7 +131,7 @@ describe.runIf(browserPath)('the reference, in a real browser, behind a proxy un
   })
 })
 
-describe.runIf(browserPath)('the guides, in a real browser, behind a proxy under a path', () => {
+describe.runIf(browserPath)('guides in a real browser, behind a proxy under a path', () => {
   const origins: string[] = []
   const checkout = useCheckout({ sandbox: true, origins })
   const operators = fastify()
@@ -155,7 +155,7 @@ describe.runIf(browserPath)('the guides, in a real browser, behind a proxy under
   const addressOf = (page: string) =>
     page.startsWith('docs') ? `${checkout.publicUrl}/${page}` : `${operatorsUrl}/docs`
 
-  it('the guides fit 320 and 1280 pixels and have no axe violation, in the light and in the dark', {
+  it('fit 320 and 1280 pixels and have no axe violation, in light and dark mode', {
     timeout: SLOW_MS,
   }, async () => {
     const tab = await checkout.openTab()
@@ -176,7 +176,7 @@ describe.runIf(browserPath)('the guides, in a real browser, behind a proxy under
     }
   })
 
-  it.each([390, 1280])('the contents at %d pixels list no heading of a guide without its parent', async (width) => {
+  it.each([390, 1280])('list no heading without its parent in the contents at %d pixels', async (width) => {
     const tab = await checkout.openTab({ viewport: { width, height: 844 } })
     for (const page of PAGES) {
       await tab.goto(addressOf(page))
@@ -194,7 +194,7 @@ describe.runIf(browserPath)('the guides, in a real browser, behind a proxy under
     }
   })
 
-  it('every link works in the guides and in the pages that the guides link to', { timeout: SLOW_MS }, async () => {
+  it('contain no broken link, including the pages to which they link', { timeout: SLOW_MS }, async () => {
     const tab = await checkout.openTab()
     const seen = new Set<string>()
     const ours = [new URL(checkout.publicUrl).origin, operatorsUrl]
@@ -224,7 +224,7 @@ describe.runIf(browserPath)('the guides, in a real browser, behind a proxy under
     expect(seen.size).toBeGreaterThan(7)
   })
 
-  it('the guides copy a sample at the press of a button, and from a terminal’s sample only the commands', async () => {
+  it('copy a sample when a button is pressed, and only the commands of a terminal sample', async () => {
     const tab = await checkout.openTab({ permissions: ['clipboard-read', 'clipboard-write'] })
     const copied = async (text: string) => {
       const block = tab.locator('.code', { hasText: text }).first()
@@ -241,7 +241,7 @@ describe.runIf(browserPath)('the guides, in a real browser, behind a proxy under
     expect(await copied('2 inserted')).toBe(`${again.replace('- <', '--rows 2 --total 2,449.50 - <')}${again}`)
   })
 
-  it('the guides can be read and navigated without JavaScript, and then show no buttons', async () => {
+  it('can be read and navigated without JavaScript, and then show no buttons', async () => {
     const tab = await checkout.openTab({ ...PHONE, javaScriptEnabled: false })
     await tab.goto(addressOf('docs/merchant'))
     expect(await tab.getByRole('button').count()).toBe(0)

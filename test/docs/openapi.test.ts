@@ -39,8 +39,8 @@ async function request(method: 'GET' | 'HEAD' | 'POST', url: string, headers: Re
   return answerOf(await service.app.inject({ method, url, headers }))
 }
 
-describe('the document', () => {
-  it('the OpenAPI document is served without credentials, names PUBLIC_URL, and is compressed and cached', async () => {
+describe('OpenAPI document', () => {
+  it('is served without credentials, names PUBLIC_URL, and is compressed and cached', async () => {
     const { status, body, headers } = await request('GET', '/openapi.json')
     expect([status, body.openapi, body.servers]).toEqual([200, '3.1.0', [{ url: PUBLIC_URL }]])
     expect(Object.keys(body.paths)).toEqual(Object.keys(DOCUMENT.paths))
@@ -61,14 +61,14 @@ describe('the document', () => {
     }
   })
 
-  it('the OpenAPI document describes notifications only where they are accepted', async () => {
+  it('describes notifications only if they are accepted', async () => {
     const { app } = await startService({ acquirers: { direct: [] } })
     const { paths, tags, components } = answerOf(await app.inject('/openapi.json')).body
     expect(Object.keys(paths)).not.toContain('/acquirer/paymentNotification')
     expect(JSON.stringify([tags, components])).not.toMatch(/acquirer/i)
   })
 
-  it('the OpenAPI document has a named schema for every JSON body and answer, so that generated types have names', () => {
+  it('has a named schema for every JSON body and response, so that generated types have names', () => {
     const operations = Object.values(DOCUMENT.paths as Record<string, Record<string, Described>>)
       .flatMap((methods) => Object.values(methods))
       .filter((operation) => operation.responses !== undefined)
@@ -83,7 +83,7 @@ describe('the document', () => {
     })
   })
 
-  it('the OpenAPI document names a refusal of every status that an operation may refuse with', () => {
+  it('names an error of every status that an operation may return', () => {
     const anybody = ['200', '4XX']
     const atTheDoor = [...anybody, '400', '401', '403', '413', '415', '429', '500', '503']
     const keyed = OPERATIONS.v1.map(({ path, refusals }) => {
@@ -96,13 +96,13 @@ describe('the document', () => {
   })
 })
 
-describe('the examples of the document', () => {
+describe('examples of the OpenAPI document', () => {
   const example = (path: string, type: string) => POSTS[path]?.requestBody.content[type]?.example ?? {}
 
   it.each([
     ...['/v1/payments/createPaymentIntent', '/v1/payments/createOrderRequest', '/v1/payments/fetchTransactionList'],
     ...['/v1/partner/fetchSettlementList', '/v1/partner/fetchTransactionList'],
-  ])('the OpenAPI document’s examples work as they stand, as form and as JSON: %s', async (path) => {
+  ])('work unchanged, as form and as JSON: %s', async (path) => {
     const key = path.includes('partner') ? partnerKey : merchantKey
     for (const send of [
       () => post(service.app, path, example(path, FORM), key),
@@ -112,7 +112,7 @@ describe('the examples of the document', () => {
     }
   })
 
-  it('the examples of checkPaymentStatus and paymentNotification work as they stand once the order exists', async () => {
+  it('work unchanged for checkPaymentStatus and paymentNotification once the order exists', async () => {
     const path = '/v1/payments/checkPaymentStatus'
     const { order_id = '' } = example(path, FORM)
     const order = { ...example('/v1/payments/createPaymentIntent', FORM), order_id }
@@ -126,7 +126,7 @@ describe('the examples of the document', () => {
     expect(paid.body).toEqual(POSTS[path]?.responses['200']?.content?.[JSON_TYPE]?.example)
   })
 
-  it('the OpenAPI document’s examples of refusals have the text that the service answers', async () => {
+  it('contain the error texts that the service returns', async () => {
     const path = '/v1/payments/createPaymentIntent'
     const shown = (status: string) => POSTS[path]?.responses[status]?.content?.[JSON_TYPE]?.example
     const wrong = { ...example(path, FORM), amount: '0', customer_mobile: '12345' }
@@ -137,7 +137,7 @@ describe('the examples of the document', () => {
   })
 })
 
-describe('the pages below /docs', () => {
+describe('pages below /docs', () => {
   const HTML = 'text/html; charset=utf-8'
   const MARKDOWN = 'text/markdown; charset=utf-8'
 
@@ -153,7 +153,7 @@ describe('the pages below /docs', () => {
     ['/docs/openapi-explorer.min.js', 'text/javascript; charset=utf-8', 3600],
     ['/docs/guide.js', 'text/javascript; charset=utf-8', 3600],
     ['/docs/guide.css', 'text/css; charset=utf-8', 3600],
-  ])('the page %s is served without credentials, compressed, cached, and with its type', async (url, type, maxAge) => {
+  ])('are served without credentials, compressed, cached, and with their type: %s', async (url, type, maxAge) => {
     const plain = await request('GET', url)
     expect([plain.status, plain.headers['content-encoding']]).toEqual([200, undefined])
     const packed = await service.app.inject({ url, headers: { 'accept-encoding': 'gzip, deflate, br' } })
@@ -172,7 +172,7 @@ describe('the pages below /docs', () => {
   })
 
   it.each(['/docs', '/docs/merchant', '/docs/shops', '/docs/partner', '/docs/acquirer', '/docs/reference'])(
-    'the page %s forbids inline scripts, content from elsewhere, sending elsewhere, and framing',
+    'forbid inline scripts, content from elsewhere, sending elsewhere, and framing: %s',
     async (url) => {
       const { headers, text } = await request('GET', url)
       // Styles apart, which the library of the reference sets on its elements.
@@ -185,7 +185,7 @@ describe('the pages below /docs', () => {
   )
 
   it.each(['/docs', '/docs/merchant', '/openapi.json', '/docs/guide.js'])(
-    'the pages below /docs refuse other methods and paths as every address does: %s',
+    'reject other methods and paths like every URL does: %s',
     async (url) => {
       const { status, body, headers } = await request('POST', url)
       expect([status, body, headers.allow]).toEqual([
@@ -200,15 +200,18 @@ describe('the pages below /docs', () => {
   it.each([
     ['https://pay.example.in', '/docs'],
     ['https://example.in/upi', '/upi/docs'],
-  ])('a GET or HEAD of / redirects to the docs below the PUBLIC_URL %s, whatever the Host', async (publicUrl, docs) => {
-    const { app } = await startService({ publicUrl })
-    for (const method of ['GET', 'HEAD'] as const) {
-      const { statusCode, headers } = await app.inject({ method, url: '/' })
-      expect([statusCode, headers.location]).toEqual([302, docs])
-    }
-  })
+  ])(
+    'are the target of a redirect from GET or HEAD of / below the PUBLIC_URL %s, whatever the Host',
+    async (publicUrl, docs) => {
+      const { app } = await startService({ publicUrl })
+      for (const method of ['GET', 'HEAD'] as const) {
+        const { statusCode, headers } = await app.inject({ method, url: '/' })
+        expect([statusCode, headers.location]).toEqual([302, docs])
+      }
+    },
+  )
 
-  it('the pages below /docs mention the acquirer only where notifications are accepted', async () => {
+  it('mention the acquirer only if notifications are accepted', async () => {
     const { app } = await startService({ acquirers: { direct: [] } })
     expect(answerOf(await app.inject('/docs/acquirer')).status).toBe(404)
     for (const url of ['/docs', '/docs/merchant']) expect((await app.inject(url)).payload).not.toContain('acquirer')
@@ -217,7 +220,7 @@ describe('the pages below /docs', () => {
     expect((await request('GET', '/docs')).text).toContain('href="docs/acquirer"')
   })
 
-  it('/llms.txt lists the pages below /docs for programs: a title, a summary, and working links', async () => {
+  it('are listed in /llms.txt for programs: a title, a summary, and working links', async () => {
     const { text } = await request('GET', '/llms.txt')
     expect(text).toMatch(/^# UPI payments\n\n> .+\n\n## Documents\n\n- \[/)
     const links = [...text.matchAll(/^- \[[^\]]+\]\((\S+)\): \S.*$/gm)].map(([, url = '']) => url)
@@ -231,7 +234,7 @@ describe('the pages below /docs', () => {
   })
 })
 
-describe('the guides', () => {
+describe('guides of the service', () => {
   const codeOf = (html: string) =>
     [...html.matchAll(/<pre tabindex="0"><code[^>]*>([\s\S]*?)<\/code>/g)].map(([, code = '']) =>
       unescaped(code).trimEnd(),
@@ -242,7 +245,7 @@ describe('the guides', () => {
     )
 
   it.each(['merchant', 'partner', 'acquirer'] as const)(
-    'the guide shows the very samples that the tests run, with this service’s address: %s',
+    'show the very samples that the tests run, with this service’s URL: %s',
     async (guide) => {
       const { text } = await request('GET', `/docs/${guide}`)
       const written = blocks.filter((block) => block.guide === guide)
@@ -256,14 +259,14 @@ describe('the guides', () => {
   )
 
   it.each(['merchant', 'shops', 'partner', 'acquirer'] as const)(
-    'the guide’s .md address has the Markdown of its page, with this service’s address: %s',
+    'are available as Markdown at their .md URL, with this service’s URL: %s',
     async (guide) => {
       const { text } = await request('GET', `/docs/${guide}.md`)
       expect(text).toBe(filledIn(guideText(guide), PUBLIC_URL, 'https://shop.example/thanks'))
     },
   )
 
-  it('the guide sends a sandbox’s customer to a page with the shop’s next call, and escapes input in the page', async () => {
+  it('send a sandbox’s customer to a page with the merchant’s next call, and escape input in that page', async () => {
     const { app } = await startService({ sandbox: true })
     expect((await app.inject('/docs/merchant')).payload).toContain(`${PUBLIC_URL}/docs/thanks?order_id=$ORDER`)
     const { payload, headers } = await app.inject('/docs/thanks?order_id=1001')

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { operatorGuideRoutes } from '../../src/docs/routes.ts'
 import { PUBLIC_URL, startService } from '../support/service.ts'
 
-it('the operator’s guide is at /docs of the operator’s port, and nowhere on the public port', async () => {
+it('serves the operator’s guide at /docs of the operator’s port, and nowhere on the public port', async () => {
   const opsApp = fastify()
   operatorGuideRoutes(opsApp, { publicUrl: PUBLIC_URL })
   const { headers, payload } = await opsApp.inject('/docs')
