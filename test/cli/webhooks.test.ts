@@ -138,7 +138,7 @@ describe('an operator whose merchant receives no webhooks', () => {
     await received(1)
     expect(
       (await runOps(service.databaseUrl, ['payments', 'show', '--order-id', orders[0] as string])).stdout,
-    ).toContain('merchant told by checkPaymentStatus: no more return calls')
+    ).toContain('merchant received SUCCESS from checkPaymentStatus: no more return-URL callbacks')
   }, 120_000)
 
   it('webhooks disable and enable switch a webhook off and on again', async () => {

@@ -24,11 +24,11 @@ describe('fields of createPaymentIntent', () => {
   })
 
   it('are all listed in the merchant’s guide, in the order of the schema', () => {
-    const lines = [...sectionOf('merchant', '### The fields').matchAll(/^\| `(\w+)` \| (yes|no) \|/gm)]
+    const lines = [...sectionOf('merchant', '## Fields of a new payment').matchAll(/^\| `(\w+)` \| (yes|no) \|/gm)]
     const fields = Object.entries(NewPayment.shape).map(([name, schema]) => {
       return [name, schema.safeParse(undefined).success ? 'no' : 'yes']
     })
-    const help = 'src/docs/guides/merchant.md, "The fields": one line for each field, and whether it is required'
+    const help = 'src/docs/guides/merchant/request-fields.md: one row for each field, and whether it is required'
     expect(
       lines.map(([, name, required]) => [name, required]),
       help,
@@ -70,15 +70,12 @@ it('are all listed as retained or erased by forget-customers, column by column',
   expect([...KEPT_COLUMNS, ...FORGOTTEN_COLUMNS].sort(), help).toEqual(rows.map(({ name }) => name).sort())
 })
 
-it.each(FORGOTTEN_COLUMNS)(
-  'the operator’s guide lists %s among the columns that forget-customers empties',
-  (column) => {
-    const words: Record<string, string> = { customer_email: 'e-mail address', idempotency_fingerprint: 'hash' }
-    const word = words[column] ?? column.replace(/^customer_/, '')
-    const help = 'src/docs/guides/operator.md, "Customers’ data": name what forget-customers empties'
-    expect(sectionOf('operator', "## Customers' data"), help).toContain(word)
-  },
-)
+it.each(FORGOTTEN_COLUMNS)('the operator’s guide lists %s among the columns that forget-customers empties', (column) => {
+  const words: Record<string, string> = { customer_email: 'e-mail address', idempotency_fingerprint: 'hash' }
+  const word = words[column] ?? column.replace(/^customer_/, '')
+  const help = 'src/docs/guides/operator.md, "Customers’ data": name what forget-customers empties'
+  expect(sectionOf('operator', "## Customers' data"), help).toContain(word)
+})
 
 it('a retry with an Idempotency-Key matches across versions: the fingerprint of unchanged fields is unchanged', async () => {
   const { mid, key } = await newMerchant(service.db)
