@@ -187,7 +187,7 @@ export const mobileAsWritten = z
   .transform((text) => text.slice(-10))
 
 /**
- * Parses `text`; returns undefined if it is not a URL. URL.canParse is not used: in Node.js 20, optimised by V8, it
+ * Parses `text`; returns undefined if it is not a URL. The static method canParse of URL is not used: in Node.js 20, optimised by V8, it
  * rejects every URL with a letter such as ü.
  */
 export function readUrl(text: string): URL | undefined {

@@ -8,6 +8,7 @@ import { createRefundUpdates, saveRefundException } from '../../src/gateway/refu
 import type { Refund } from '../../src/gateway/refunds/refund.ts'
 import { applyGrants } from '../../src/platform/db/grants.ts'
 import { migrate } from '../../src/platform/db/migrate.ts'
+import { chapterText } from '../guides/guides.ts'
 import { newUtr } from '../support/acquirer.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { asRole, databaseUrl, ROLE_PASSWORD } from '../support/database-url.ts'
@@ -351,7 +352,7 @@ describe('an attacker with the service’s DATABASE_URL', () => {
     await expect(asService(attack(order))).rejects.toMatchObject({ code: AGAINST_A_RULE })
   })
 
-  // The guide's "After a break-in" describes how to find these changes.
+  // The operator's guide on security incidents describes how to find these changes.
   const POSSIBLE: Try[] = [
     ['a payment that never was, of an order that is one', nothing, ({ mid, orderId }) => insertPayment(mid, orderId)],
     ['an exception that a notification has ended', unsure, (order) => resolve(order, 'notification')],
@@ -580,7 +581,7 @@ describe('an attacker with the service’s DATABASE_URL, at orders, links and ev
     await expect(asService(attack(shop))).rejects.toMatchObject({ code: AGAINST_A_RULE })
   })
 
-  // The guide's "After a break-in" describes how to find these changes.
+  // The operator's guide on security incidents describes how to find these changes.
   const POSSIBLE: Attempt[] = [
     ['a link that pays the order’s payee', hasAcquirer, insertLink(OWN.replace('@', '%40'))],
     ['a web page as a missing link of a merchant’s acquirer', hasAcquirer, insertLink('https://thief.example/')],
@@ -804,8 +805,8 @@ describe('roles.sql', () => {
   })
 
   it('resets the settings that an attacker made for the role, and disconnects the attacker, with the guide’s SQL', async () => {
-    const guide = readFileSync(join(import.meta.dirname, '../../src/docs/guides/operator.md'), 'utf8')
-    const [, statements = ''] = /### After a break-in\n[\s\S]*?```sql\n([\s\S]*?)```/.exec(guide) ?? []
+    const guide = chapterText('operator/security-incident')
+    const [, statements = ''] = /```sql\n([\s\S]*?)```/.exec(guide) ?? []
     const postgres = await startPostgresServer(mkdtempSync(join(inject('runDirectory'), 'service-role-')))
     try {
       await run(postgres.urlOf('postgres'), 'create database upi')

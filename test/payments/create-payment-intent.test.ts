@@ -190,7 +190,7 @@ describe('invalid fields of createPaymentIntent', () => {
     expect((await create({ redirect_url })).body).toEqual(refusal(400, REDIRECT))
   })
 
-  // Node.js 20 parses a URL incorrectly once URL.canParse is optimised.
+  // Node.js 20 parses a URL incorrectly once the parsing function is optimised.
   it('accepts letters such as ü in redirect_url, even after 20,000 requests', () => {
     const body = { ...intentFields('M1'), redirect_url: 'https://ü.example/ñ' }
     const refused = Array.from({ length: 20_000 }, () => NewPayment.safeParse(body).success).filter((ok) => !ok)

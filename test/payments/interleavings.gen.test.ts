@@ -60,7 +60,7 @@ const toTold = (recorded: Recorded): Told =>
 
 const NOTIFIED: Record<string, Told> = {
   '200 Notification recorded': 'taken',
-  '409 The amount differs from the amount of the order': 'amount differs',
+  '409 The amount differs from that of the order': 'amount differs',
   '409 This UTR was already used by another order': 'UTR of another order',
 }
 

@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { FORGOTTEN_COLUMNS, forgetCustomers } from '../../src/gateway/payments/forget-customers.ts'
 import { NewPayment } from '../../src/gateway/payments/new-payment.ts'
-import { guideText } from '../guides/guides.ts'
+import { chapterText, guideText } from '../guides/guides.ts'
 import { CANARIES, CANARY_CUSTOMER, CANARY_FIELDS } from '../support/canaries.ts'
 import { CREATE, intentFields, newMerchant, post, startService } from '../support/service.ts'
 
-// Checks that every field of the create operations is listed everywhere it must be: README, "Add a field".
+// Checks that every field of the create operations is listed everywhere it must be. src/README.md describes how to add a field.
 
 const service = await startService()
 
@@ -14,12 +14,12 @@ const rowOf = async (orderId: string) =>
   (await service.db.query('select * from payment_intents where order_id = $1', [orderId])).rows[0]
 
 /** A section of a guide, from its heading to the next one. */
-const sectionOf = (guide: 'merchant' | 'operator', heading: string) =>
+const sectionOf = (guide: 'merchant', heading: string) =>
   guideText(guide).split(`\n${heading}\n`)[1]?.split(/^#+ /m)[0] ?? ''
 
 describe('fields of createPaymentIntent', () => {
   it('each have a canary for the privacy tests', () => {
-    const help = 'test/support/canaries.ts: give each field of NewPayment what it takes and what it refuses'
+    const help = 'test/support/canaries.ts: add an accepted and a rejected value for each field of NewPayment'
     expect(Object.keys(CANARIES), help).toEqual(Object.keys(NewPayment.shape))
   })
 
@@ -66,16 +66,19 @@ it('are all listed as retained or erased by forget-customers, column by column',
       where table_schema = 'public' and table_name = 'payment_intents'`,
   )
   const help =
-    'each column once: in FORGOTTEN_COLUMNS of src/gateway/payments/forget-customers.ts, or above among the kept'
+    'each column once: in FORGOTTEN_COLUMNS of src/gateway/payments/forget-customers.ts, or in KEPT_COLUMNS above'
   expect([...KEPT_COLUMNS, ...FORGOTTEN_COLUMNS].sort(), help).toEqual(rows.map(({ name }) => name).sort())
 })
 
-it.each(FORGOTTEN_COLUMNS)('the operator’s guide lists %s among the columns that forget-customers empties', (column) => {
-  const words: Record<string, string> = { customer_email: 'e-mail address', idempotency_fingerprint: 'hash' }
-  const word = words[column] ?? column.replace(/^customer_/, '')
-  const help = 'src/docs/guides/operator.md, "Customers’ data": name what forget-customers empties'
-  expect(sectionOf('operator', "## Customers' data"), help).toContain(word)
-})
+it.each(FORGOTTEN_COLUMNS)(
+  'the operator’s guide lists %s among the columns that forget-customers empties',
+  (column) => {
+    const words: Record<string, string> = { customer_email: 'e-mail address', idempotency_fingerprint: 'hash' }
+    const word = words[column] ?? column.replace(/^customer_/, '')
+    const help = 'src/docs/guides/operator/personal-data.md: name the data that forget-customers empties'
+    expect(chapterText('operator/personal-data'), help).toContain(word)
+  },
+)
 
 it('a retry with an Idempotency-Key matches across versions: the fingerprint of unchanged fields is unchanged', async () => {
   const { mid, key } = await newMerchant(service.db)
