@@ -32,7 +32,7 @@ const FILES: Record<string, RegExp> = {
 /** The concerns of a file, detected by its text and its imports. One file must not mix two that exclude each other. */
 const CONCERNS = {
   SQL: /\.query\b\s*[(<]|\bfrom 'pg-copy-streams'/,
-  'a request and its answer':
+  'a request and its response':
     /\bfrom '(?:\.{1,2}\/)+(?:platform\/)?http\/(?:operation|envelope|input|error-handler)\.ts'/,
   'who may act': /\b(?:authorizeMerchant|authorizePartner)\(/,
   'the terminal': /\bfrom '\.\/(?:command|output)\.ts'/,
@@ -41,10 +41,10 @@ const CONCERNS = {
 type Concern = keyof typeof CONCERNS
 
 const EXCLUDING: [Concern, Concern][] = [
-  ['SQL', 'a request and its answer'],
+  ['SQL', 'a request and its response'],
   ['SQL', 'who may act'],
   ['SQL', 'the terminal'],
-  ['a request and its answer', 'the terminal'],
+  ['a request and its response', 'the terminal'],
 ]
 
 const SRC = join(import.meta.dirname, '../../src')

@@ -71,8 +71,8 @@ describe('time limits that the operator has set for the role or the database', (
   })
 
   it.each([
-    ['still holds the end of the list, which is longer than what', 100_000],
-    ['has sent the whole list, which is shorter than what', 5_000],
+    ['still has the end of the list, which is longer than', 100_000],
+    ['has sent the whole list, which is shorter than', 5_000],
   ])(
     'a time-out set by the operator cancels no long list with a slow reader, while PostgreSQL %s the socket buffers contain',
     async (_when, size) => {

@@ -25,7 +25,7 @@ function request(headers: (string | Buffer)[], body = goodBody(), credentials = 
 async function send(...args: Parameters<typeof request>) {
   for (let triesLeft = 30; ; triesLeft--) {
     const [answer, ...more] = await target.raw(request(...args))
-    if (answer === undefined || more.length > 0) throw new Error('not one answer')
+    if (answer === undefined || more.length > 0) throw new Error('no single response')
     if (answer.status === 503 && triesLeft > 0) continue
     expectEnvelope(answer)
     return answer

@@ -193,26 +193,26 @@ describe('a second request hidden in the first', () => {
   const chunked = 'Transfer-Encoding: chunked\r\n'
 
   it.each([
-    ['behind two lengths', `Content-Length: 5\r\nContent-Length: 0\r\n\r\n${body}`],
-    ['behind a list of lengths', `Content-Length: 5, 0\r\n\r\n${body}`],
+    ['behind two Content-Length headers', `Content-Length: 5\r\nContent-Length: 0\r\n\r\n${body}`],
+    ['behind a list of lengths in Content-Length', `Content-Length: 5, 0\r\n\r\n${body}`],
     ['behind a length with a sign', `Content-Length: +5\r\n\r\n${body}`],
     ['behind a length and chunks', `Content-Length: 5\r\n${chunked}\r\n0\r\n\r\n`],
     ['behind chunks and a length', `${chunked}Content-Length: 5\r\n\r\n0\r\n\r\n`],
-    ['behind two codings, chunked first', 'Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n'],
-    ['behind a coding that nobody knows', `Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n`],
-    ['behind a blank before the colon', 'Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n'],
+    ['behind two transfer codings, chunked first', 'Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n'],
+    ['behind an unknown transfer coding', `Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n`],
+    ['behind a space before the colon', 'Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n'],
     ['behind a folded header', 'Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n'],
-    ['behind a vertical tab in a coding', 'Transfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n'],
+    ['behind a vertical tab in a transfer coding', 'Transfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n'],
     ['behind a bare line feed', `X: y\nContent-Length: 5\r\n\r\n${body}`],
     ['behind a bare carriage return', `X: y\rContent-Length: 5\r\n\r\n${body}`],
-    ['behind a size of chunk that overflows', `${chunked}\r\n${'f'.repeat(17)}\r\n`],
-    ['behind a negative size of chunk', `${chunked}\r\n-1\r\n`],
-    ['behind a size of chunk that is hexadecimal by prefix', `${chunked}\r\n0x5\r\n${body}\r\n0\r\n\r\n`],
+    ['behind a chunk size that overflows', `${chunked}\r\n${'f'.repeat(17)}\r\n`],
+    ['behind a negative chunk size', `${chunked}\r\n-1\r\n`],
+    ['behind a chunk size with the prefix 0x', `${chunked}\r\n0x5\r\n${body}\r\n0\r\n\r\n`],
     ['behind a chunk that is longer than its size', `${chunked}\r\n1\r\nmid=x\r\n0\r\n\r\n`],
     ['behind a chunk extension of 20,000 bytes', `${chunked}\r\n5;${'x'.repeat(20_000)}\r\n${body}\r\n0\r\n\r\n`],
     ['behind HTTP/1.0 and chunks', `${chunked}\r\n0\r\n\r\n`, start.replace('1.1', '1.0')],
     ['behind the preface of HTTP/2', 'SM\r\n\r\n', 'PRI * HTTP/2.0\r\n\r\n'],
-    ['behind a TLS hello', '', '\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03'],
+    ['behind a TLS handshake', '', '\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03'],
   ])('is not processed: %s', async (_name, trick, head = start) => {
     const order_id = unique('smuggled')
     const answers = await target.raw(head + trick + good(order_id, 'close'), LEAVING)

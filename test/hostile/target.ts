@@ -96,7 +96,7 @@ export function startTarget(options: { openFiles?: number } = {}): Target {
       const late = setTimeout(() => {
         reject(
           new Error(
-            `neither answered nor closed: ${JSON.stringify(pieces.map((piece) => Buffer.from(piece).toString('latin1')))}`,
+            `neither a response nor a closed connection: ${JSON.stringify(pieces.map((piece) => Buffer.from(piece).toString('latin1')))}`,
           ),
         )
         socket.destroy()

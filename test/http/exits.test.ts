@@ -132,7 +132,12 @@ describe('input that Fastify never handles as a request', () => {
     ['the preface of HTTP/2', 400, NOT_HTTP, () => 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
     ['a header without colon', 400, NOT_HTTP, () => 'GET /livez HTTP/1.1\r\nHost x\r\n\r\n'],
     ['a header with a NUL', 400, NOT_HTTP, () => 'GET /livez HTTP/1.1\r\nHost: x\u0000y\r\n\r\n'],
-    ['two lengths', 400, NOT_HTTP, () => `${start('POST', '/livez')}Content-Length: 1\r\nContent-Length: 2\r\n\r\nab`],
+    [
+      'two Content-Length headers',
+      400,
+      NOT_HTTP,
+      () => `${start('POST', '/livez')}Content-Length: 1\r\nContent-Length: 2\r\n\r\nab`,
+    ],
     [
       'CONNECT',
       405,
@@ -146,7 +151,7 @@ describe('input that Fastify never handles as a request', () => {
       () =>
         `${create()}Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n5000\r\n${'x'.repeat(0x5000)}\r\n0\r\n\r\n`,
     ],
-    ['an Expect that nobody knows', 417, EXPECT, () => `${start('GET', '/livez')}Expect: a miracle\r\n\r\n`],
+    ['an unknown Expect header', 417, EXPECT, () => `${start('GET', '/livez')}Expect: a miracle\r\n\r\n`],
     [
       'headers over 16 KiB',
       431,
@@ -182,17 +187,17 @@ describe('input that Fastify never handles as a request', () => {
   it.each([
     ['none', ''],
     ['two', 'Host: x\r\nhOST: x\r\n'],
-    ['an empty one', 'Host:\r\n'],
-    ['a user in it', 'Host: x@y\r\n'],
-    ['a path in it', 'Host: x/y\r\n'],
+    ['that is empty', 'Host:\r\n'],
+    ['with a user', 'Host: x@y\r\n'],
+    ['with a path', 'Host: x/y\r\n'],
     ['a list', 'Host: x,y\r\n'],
-    ['a blank in it', 'Host: x y\r\n'],
-    ['a port that is not a number', 'Host: x:y\r\n'],
-    ['an IPv6 address without brackets', 'Host: ::1\r\n'],
+    ['with a space', 'Host: x y\r\n'],
+    ['with a port that is not a number', 'Host: x:y\r\n'],
+    ['with an IPv6 address without brackets', 'Host: ::1\r\n'],
     ['a query', 'Host: x?y\r\n'],
-    ['a port alone', 'Host: :80\r\n'],
-    ['bytes that are not ASCII', 'Host: b\u00fccher.example\r\n'],
-    ['another in an address in absolute form', 'Host: x\r\n', 'http://x@y'],
+    ['with a port alone', 'Host: :80\r\n'],
+    ['with bytes that are not ASCII', 'Host: b\u00fccher.example\r\n'],
+    ['beside another host in an absolute-form target', 'Host: x\r\n', 'http://x@y'],
   ])('returns 400 for the invalid Host header %s', async (_name, host, origin = '') => {
     for (const path of ['/livez', '/nowhere']) {
       const { head, body } = await raw(

@@ -64,7 +64,7 @@ describe('metrics, warnings and health of an instance', () => {
   const SECRETS = { ACQUIRER_SECRETS: 'a-secret-of-sixteen' }
   const PLAIN_HTTP = { ...SECRETS, PUBLIC_URL: 'http://pay.example.in' }
   it.each([
-    ['no acquirer', ['set ACQUIRER_SECRETS'], '0', 'upi_service', {}],
+    ['a missing acquirer', ['set ACQUIRER_SECRETS'], '0', 'upi_service', {}],
     ['a database role that is a superuser', ['as postgres,'], '1', 'postgres', SECRETS],
     ['a database role that owns the tables', ['as upi_owner,'], '1', 'upi_owner', SECRETS],
     ['plain http', ['PUBLIC_URL is plain http'], '1', 'upi_service', PLAIN_HTTP],

@@ -41,7 +41,7 @@ async function failing<T>(part: string, error: Error, work: () => Promise<T>): P
 describe('database outage', () => {
   it.each([
     [
-      'credentials are looked up, never 401',
+      'credentials are looked up (never 401)',
       'access_keys',
       AWAY,
       () => post(service.app, CREATE, intentFields(mid), key),
@@ -55,7 +55,7 @@ describe('database outage', () => {
       CREATE_UNAVAILABLE,
     ],
     [
-      'a link is looked up, never 403',
+      'a link is looked up (never 403)',
       'partner_merchants',
       AWAY,
       () => post(service.app, LIST, { pid: partner.pid, mid, s_date: '01-01-2026', e_date: '01-01-2026' }, partner.key),

@@ -42,7 +42,7 @@ it('queries the database once for a request that may not wait', async () => {
 })
 
 it('does not repeat a query that fails because of an error in the service', async () => {
-  const fault = new Error('a fault')
+  const fault = new Error('an error')
   const { patiently, request } = newPatience()
   await expect(patiently(request, backAfter(1, fault))).rejects.toBe(fault)
 })

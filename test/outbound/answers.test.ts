@@ -174,11 +174,11 @@ describe('outbound call in bounded memory', () => {
 
   it.each([
     ['headers', HEADERS, `x-many: ${'y'.repeat(100)}\r\n`, TOO_LARGE],
-    ['a header', `${HEADERS}x-long: `, 'y'.repeat(1_000), TOO_LARGE],
+    ['header bytes', `${HEADERS}x-long: `, 'y'.repeat(1_000), TOO_LARGE],
     ['trailers', `${CHUNKED}0\r\n`, 'x-many: y\r\n', TOO_LARGE],
-    ['interim answers', '', 'HTTP/1.1 103 x\r\n\r\n', 'Too many interim responses'],
-    ['a reason', 'HTTP/1.1 200 ', 'y'.repeat(1_000), 'The response is too long'],
-    ['the extension of a chunk', `${CHUNKED}2;`, 'y'.repeat(1_000), 'The response is too long'],
+    ['interim responses', '', 'HTTP/1.1 103 x\r\n\r\n', 'Too many interim responses'],
+    ['reason phrase', 'HTTP/1.1 200 ', 'y'.repeat(1_000), 'The response is too long'],
+    ['chunk extension', `${CHUNKED}2;`, 'y'.repeat(1_000), 'The response is too long'],
     ['garbage', '', '\u0000\u0001\u0002', expect.stringMatching(/^The response is not valid HTTP \(.*HTTP/)],
   ])('fails if the receiver sends endless %s', async (_what, start, more, text) => {
     const receiver = await listen((socket) => writeForEver(socket, more.repeat(100), start))
@@ -189,13 +189,13 @@ describe('outbound call in bounded memory', () => {
 
   it.each([
     ['nothing', (_socket: Socket) => {}],
-    ['headers drop by drop', (socket: Socket) => trickle(socket, HEADERS, 'x: y\r\n')],
-    ['a body drop by drop', (socket: Socket) => trickle(socket, `${HEADERS}content-length: 9000\r\n\r\n`, 'x')],
-    ['chunks drop by drop', (socket: Socket) => trickle(socket, CHUNKED, '1\r\nx\r\n')],
-    ['interim answers drop by drop', (socket: Socket) => trickle(socket, '', 'HTTP/1.1 102 x\r\n\r\n')],
-    ['half an answer', (socket: Socket) => void socket.write(`${HEADERS}content-length: 9\r\n\r\nhalf`)],
+    ['headers in small pieces', (socket: Socket) => trickle(socket, HEADERS, 'x: y\r\n')],
+    ['a body in small pieces', (socket: Socket) => trickle(socket, `${HEADERS}content-length: 9000\r\n\r\n`, 'x')],
+    ['chunks in small pieces', (socket: Socket) => trickle(socket, CHUNKED, '1\r\nx\r\n')],
+    ['interim responses in small pieces', (socket: Socket) => trickle(socket, '', 'HTTP/1.1 102 x\r\n\r\n')],
+    ['half a response', (socket: Socket) => void socket.write(`${HEADERS}content-length: 9\r\n\r\nhalf`)],
     ['half a status line', (socket: Socket) => void socket.write('HTTP/1.1 2')],
-    ['only an interim answer', (socket: Socket) => void socket.write('HTTP/1.1 103 x\r\n\r\n')],
+    ['only an interim response', (socket: Socket) => void socket.write('HTTP/1.1 103 x\r\n\r\n')],
   ])('fails if the receiver sends %s', async (_what, answer) => {
     const receiver = await listen(answer)
     expect(await callTo(receiver, {}, IMPATIENT_MS)).toEqual(TIMED_OUT)
@@ -214,26 +214,26 @@ describe('outbound call in bounded memory', () => {
   })
 
   it.each([
-    ['answers as HTTP/0.9 does', '<html>hello</html>'],
-    ['speaks TLS where http was asked', '\u0015\u0003\u0001\u0000\u0002\u0002\u0046'],
-    ['answers with status 42', 'HTTP/1.1 42 x\r\ncontent-length: 0\r\n\r\n'],
+    ['responds with HTTP/0.9', '<html>hello</html>'],
+    ['uses TLS for an http URL', '\u0015\u0003\u0001\u0000\u0002\u0002\u0046'],
+    ['responds with status 42', 'HTTP/1.1 42 x\r\ncontent-length: 0\r\n\r\n'],
   ])('finishes if the receiver %s', async (_what, bytes) => {
     expect(await answering(bytes)).toMatchObject({ failure: 'broken answer' })
   })
 
   it.each([
-    ['at once', (socket: Socket) => socket.destroy()],
+    ['immediately', (socket: Socket) => socket.destroy()],
     ['with a reset', (socket: Socket) => socket.resetAndDestroy()],
-    ['after a half-open end', (socket: Socket) => socket.end()],
+    ['after closing only its own side', (socket: Socket) => socket.end()],
     ['within the headers', (socket: Socket) => socket.end(`${HEADERS}content-le`)],
     ['within the body', (socket: Socket) => socket.end(`${HEADERS}content-length: 9\r\n\r\nhalf`)],
     [
-      'after two lengths',
+      'after two Content-Length headers',
       (socket: Socket) => socket.end(`${HEADERS}content-length: 2\r\ncontent-length: 3\r\n\r\nok!`),
     ],
     ['within the chunks', (socket: Socket) => socket.end(`${CHUNKED}5\r\nha`)],
     [
-      'changing to another protocol without saying so',
+      'after an unannounced change of protocol',
       (socket: Socket) => socket.end('HTTP/1.1 101 Switching Protocols\r\n\r\n'),
     ],
   ])('finishes if the receiver closes the connection %s', async (_when, answer) => {
@@ -268,9 +268,9 @@ describe.each(['webhook', 'acquirer'] as const)(
   'a call of kind %s finishes by itself, whatever its receiver does',
   (kind) => {
     it.each([
-      ['holds the connection', (_socket: Socket) => {}],
-      ['goes on writing', (socket: Socket) => writeForEver(socket, 'x'.repeat(65_536))],
-      ['ends the connection', (socket: Socket) => void socket.end()],
+      ['keeps the connection open', (_socket: Socket) => {}],
+      ['continues to write', (socket: Socket) => writeForEver(socket, 'x'.repeat(65_536))],
+      ['closes the connection', (socket: Socket) => void socket.end()],
     ])('finishes and leaves no connection open if a receiver that %s responds with 101', async (_what, then) => {
       const receiver = await listen((socket) => {
         socket.write(UPGRADE)
@@ -282,8 +282,8 @@ describe.each(['webhook', 'acquirer'] as const)(
     })
 
     it.each([
-      ['a whole answer', `${HEADERS}content-length: 2\r\n\r\nok`],
-      ['interim answers', `HTTP/1.1 102 x\r\n\r\nHTTP/1.1 103 x\r\n\r\n${HEADERS}content-length: 0\r\n\r\n`],
+      ['a whole response', `${HEADERS}content-length: 2\r\n\r\nok`],
+      ['interim responses', `HTTP/1.1 102 x\r\n\r\nHTTP/1.1 103 x\r\n\r\n${HEADERS}content-length: 0\r\n\r\n`],
       ['chunks and a trailer', `${CHUNKED}2\r\nok\r\n0\r\nx: y\r\n\r\n`],
       ['another protocol', `${UPGRADE}bytes of it`],
       ['bytes that are not HTTP', '\u0000\u0001HTTP/1.1 200 OK\r\n\r\n'],

@@ -66,7 +66,7 @@ const NAMES_OF = [
   { what: 'Teredo', addresses: ['2001:0:a00:1::1'] },
   { what: 'unspecified', addresses: ['0.0.0.0'] },
   { what: 'unspecified IPv6', addresses: ['::'] },
-  { what: '"this network"', addresses: ['0.1.2.3'] },
+  { what: 'the current network', addresses: ['0.1.2.3'] },
   { what: 'multicast', addresses: ['224.0.0.1'] },
   { what: 'multicast IPv6', addresses: ['ff02::1'] },
   { what: 'broadcast', addresses: ['255.255.255.255'] },
@@ -75,12 +75,12 @@ const NAMES_OF = [
   { what: 'documentation', addresses: ['203.0.113.7'] },
   { what: 'documentation IPv6', addresses: ['2001:db8::1'] },
   { what: 'benchmarks', addresses: ['198.18.0.1'] },
-  { what: 'discard only', addresses: ['100::1'] },
+  { what: 'discard-only', addresses: ['100::1'] },
   { what: 'segment routing', addresses: ['5f00::1'] },
   { what: 'a public and a private address', addresses: ['93.184.216.34', '10.1.2.3'] },
   { what: 'a public and a loopback address', addresses: ['2606:2800:21f::1', '127.0.0.1'] },
-  { what: 'no address at all, but a text', addresses: ['localhost'] },
-  { what: 'an octal spelling', addresses: ['0177.0.0.1'] },
+  { what: 'text that is not an address', addresses: ['localhost'] },
+  { what: 'an octal notation', addresses: ['0177.0.0.1'] },
 ]
 
 const WRITTEN_OUT = [

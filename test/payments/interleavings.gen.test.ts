@@ -35,7 +35,7 @@ type Telling = {
   utr: string
   amount: 200 | 201
 }
-type Action = Telling | { by: 'merchant who cancels' | 'merchant who asks'; order: 0 | 1 } | { by: 'clock' }
+type Action = Telling | { by: 'merchant who cancels' | 'merchant that checks'; order: 0 | 1 } | { by: 'clock' }
 /** `afterMs` is when it starts, counted from the first step. */
 type Step = { action: Action; afterMs: number }
 
@@ -72,7 +72,7 @@ async function tell(orderIds: string[], { by, order, status, utr, amount }: Tell
     case 'notification': {
       const answer = await notify(service, notification(orderId, { status, UTR: utr, amount, paidAt: PAID_AT }))
       const told = NOTIFIED[`${answer.status} ${answer.body.msg}`]
-      if (told === undefined) throw new Error(`a notification was answered by ${answer.text}`)
+      if (told === undefined) throw new Error(`the response to a notification was ${answer.text}`)
       return told
     }
     case 'enquiry':
@@ -110,15 +110,20 @@ async function run(merchant: NewMerchant, orderIds: string[], { action, afterMs 
       await look()
       return { action }
     case 'merchant who cancels':
-    case 'merchant who asks':
+    case 'merchant that checks':
       return { action, answer: await ask(merchant, orderIds[action.order] as string, action.by) }
     default:
       return { action, told: await tell(orderIds, action) }
   }
 }
 
-async function ask({ mid, key }: NewMerchant, order_id: string, by: 'merchant who cancels' | 'merchant who asks') {
-  const { status, body } = await post(service.app, by === 'merchant who asks' ? STATUS : CANCEL, { mid, order_id }, key)
+async function ask({ mid, key }: NewMerchant, order_id: string, by: 'merchant who cancels' | 'merchant that checks') {
+  const { status, body } = await post(
+    service.app,
+    by === 'merchant that checks' ? STATUS : CANCEL,
+    { mid, order_id },
+    key,
+  )
   return { status, said: `${body.txnStatus ?? ''} ${body.msg}`.trim(), utr: body.data?.UTR ?? '' }
 }
 
@@ -175,7 +180,7 @@ function expectConsistent({ intents, payments, exceptions, attempts, deliveries 
 
   expect(
     names(where(deliveries, { type: 'payment.succeeded' }), 'order', 'utr', 'sequence'),
-    'SUCCESS is told once, and last',
+    'SUCCESS is reported once, and last',
   ).toEqual(names(paid, 'order', 'utr', 'sequence'))
   const cancelled = where(intents, { cancelled: 'true' })
   expect(names(where(deliveries, { type: 'payment.cancelled' }), 'order')).toEqual(names(cancelled, 'order'))
@@ -191,7 +196,7 @@ function expectConsistent({ intents, payments, exceptions, attempts, deliveries 
     }
     const failed = where(own, { type: 'payment.attempt_failed' })
     for (const { utr = '' } of failed) {
-      expect(where(failed, { utr }).length, 'an attempt is told once').toBeLessThanOrEqual(
+      expect(where(failed, { utr }).length, 'an attempt is reported once').toBeLessThanOrEqual(
         where(attempts, { order, utr }).length,
       )
     }
@@ -281,14 +286,14 @@ async function expectStatuses(merchant: NewMerchant, orderIds: string[]): Promis
   for (const orderId of orderIds) {
     const intent = rows.find(({ order_id }) => order_id === orderId)
     const said = (isOver(intent, service.clock.now()) ? SAID_AT_END : SAID_WHILE_OPEN)[intent.status as Status]
-    expect(await ask(merchant, orderId, 'merchant who asks')).toEqual({ status: 200, said, utr: intent.utr ?? '' })
+    expect(await ask(merchant, orderId, 'merchant that checks')).toEqual({ status: 200, said, utr: intent.utr ?? '' })
   }
 }
 
 /** The result of a repeated notification. */
 const REPEATED = (told: Told): Told => (told === 'amount differs' || told === 'UTR of another order' ? told : 'taken')
 
-const MERCHANTS = ['merchant who cancels', 'merchant who asks'] as const
+const MERCHANTS = ['merchant who cancels', 'merchant that checks'] as const
 const order = fc.constantFrom(0, 0, 0, 1) as fc.Arbitrary<0 | 1>
 const telling: fc.Arbitrary<Telling> = fc
   .record({

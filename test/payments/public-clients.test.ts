@@ -56,7 +56,7 @@ const CLIENTS: [string, (order_id: string) => Record<string, unknown>][] = [
     (order_id) => ({ ...whmcs(order_id), amount: PAID_AMOUNT, customer_mobile: '98765 43210' }),
   ],
   [
-    'the WooCommerce plugin, which has a field of its own',
+    'the WooCommerce plugin, which sends an additional field',
     (order_id) => ({
       amount: '588.82',
       redirect_url: `https://shop.example.in/wc-api/WC_Gateway_UPITranzact/?wc-api=WC_Gateway_UPITranzact&txn_id=${order_id}&order_id=1234`,

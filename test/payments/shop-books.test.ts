@@ -88,9 +88,9 @@ describe('a payment that only the daily transaction report contains, after its o
   }
 
   it.each<[string, (order: Order) => Promise<unknown>, string[]]>([
-    ['that nobody has notified', async () => end(), []],
+    ['that was not notified', async () => end(), []],
     [
-      'that queried the order while it was open',
+      'that checked the status while the order was open',
       async (order) => {
         expect(await ask(order)).toBe('PENDING')
         end()
@@ -119,7 +119,7 @@ describe('a payment that only the daily transaction report contains, after its o
 
   it.each<[string, (order: Order) => Promise<unknown>]>([
     ...[STATUS, CANCEL].map((path): [string, (order: Order) => Promise<unknown>] => [
-      `was answered by ${path}`,
+      `received FAIL from ${path}`,
       async (order) => {
         end()
         expect(await ask(order, path)).toBe('FAIL')
@@ -134,7 +134,7 @@ describe('a payment that only the daily transaction report contains, after its o
       },
     ],
     [
-      'has a webhook of the end stored, but not delivered',
+      'has a stored but undelivered webhook of the expiry',
       async () => {
         end()
         await doWhatIsDue(told)

@@ -111,7 +111,7 @@ function isRunning(pid: number): boolean {
 
 const WAYS: [string, () => void | Promise<void>, () => Promise<void>][] = [
   ['PostgreSQL is killed', killPostgres, () => postgres.restart()],
-  ['the network says nothing and forgets its connections', () => proxy.cut('swallowed'), () => proxy.restore()],
+  ['the network drops packets and loses its connections', () => proxy.cut('swallowed'), () => proxy.restore()],
 ]
 
 describe.each(WAYS)('while %s', (_name, begin, end) => {

@@ -37,13 +37,13 @@ it.each([
   ['does not end as an Android intent', `intent://pay?${QUERY}&x=#1#Intent;scheme=upi;end`],
   ['scheme of the intent', `intent://pay?${QUERY}#Intent;scheme=tez;end`],
   ['no package of Android', `intent://pay?${QUERY}#Intent;scheme=upi;package=phonepe;end`],
-  ['tn holds a plus', changed('A%26b', 'A+b')],
-  ['tn holds a character that is not encoded', changed('A%26b', 'A b')],
-  ['tn holds a character that is not encoded', changed('A%26b', 'A#b')],
-  ['tn holds a character that is not encoded', changed('A%26b', 'A=b')],
-  ['tn holds a character that is not encoded', changed('A%26b', 'A%b')],
+  ['tn contains a plus', changed('A%26b', 'A+b')],
+  ['tn contains a character that is not encoded', changed('A%26b', 'A b')],
+  ['tn contains a character that is not encoded', changed('A%26b', 'A#b')],
+  ['tn contains a character that is not encoded', changed('A%26b', 'A=b')],
+  ['tn contains a character that is not encoded', changed('A%26b', 'A%b')],
   ['pn is not UTF-8', changed('%E0%A4%9A', '%E0%A4')],
-  ['tn holds a control character', changed('A%26b', 'A%0Ab')],
+  ['tn contains a control character', changed('A%26b', 'A%0Ab')],
   ['is not a parameter and its value', changed('A%26b', 'A&b')],
   ['is not a parameter and its value', changed('tn=A%26b', 'tn=')],
   ['AM is given twice', `${LINK}&AM=1.00`],
@@ -77,7 +77,7 @@ it.each([
 
 it('the tests’ QR reader rejects the link of one wallet', () => {
   expect(readUpiQr(LINK, BEFORE_EXPIRY)).toMatchObject(READ)
-  expect(() => readUpiQr(`phonepe://pay?${QUERY}`, BEFORE_EXPIRY)).toThrow('a QR holds upi://pay?')
+  expect(() => readUpiQr(`phonepe://pay?${QUERY}`, BEFORE_EXPIRY)).toThrow('a QR contains upi://pay?')
 })
 
 it('the tests’ link reader rejects an expired link, and one from the future', () => {

@@ -58,8 +58,8 @@ const pay = async (orderId: string, UTR: string) => (await notify(service, notif
 
 describe('a UTR that pays orders of two merchants', () => {
   it.each([
-    ['the first mid first', false],
-    ['the first mid last', true],
+    ['the merchant with the lower mid is paid first', false],
+    ['the merchant with the lower mid is paid last', true],
   ])('stores one exception, for the merchant paid later: %s', async (_name, isReversed) => {
     const { one, other } = await neighbours()
     const [earlier, later] = isReversed ? [other, one] : [one, other]

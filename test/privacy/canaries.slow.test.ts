@@ -251,9 +251,9 @@ describe('confidential input', () => {
   })
 
   it.each([
-    ['refuses connections', () => Promise.resolve('127.0.0.1:1')],
-    ['is not where its address says', () => Promise.resolve('database.invalid:5432')],
-    ['speaks another protocol', () => addressOfOtherProtocol()],
+    ['rejects connections', () => Promise.resolve('127.0.0.1:1')],
+    ['is not at its address', () => Promise.resolve('database.invalid:5432')],
+    ['uses another protocol', () => addressOfOtherProtocol()],
   ])('never appears in a log or an error response while the database %s', async (_name, addressOf) => {
     const address = await addressOf()
     const service = await startTalkative(`postgres://${role}:${SECRETS.databasePassword}@${address}/upi`)

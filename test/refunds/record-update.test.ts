@@ -126,10 +126,10 @@ describe('refund update', () => {
 
   it.each([
     ['amount', { ...SUCCESS, amount: PAID - 1 }],
-    ['merchant', { ...FAIL, merchantId: 'somebody else' }],
+    ['merchant', { ...FAIL, merchantId: 'another operator' }],
     ['order', { ...SUCCESS, orderId: 'f'.repeat(32) }],
     ['name', { ...SUCCESS, ourRefundId: 'f'.repeat(32) }],
-    ['amount, before its end', { ...SUCCESS, status: 'PENDING' as const, amount: PAID + 1 }],
+    ['amount, before it is final', { ...SUCCESS, status: 'PENDING' as const, amount: PAID + 1 }],
   ])('changes nothing on a refund update with another %s, and stores it for the operator', async (_, word) => {
     const refund = await newRefund(await newPaid())
     expect(await end(refund, word)).toMatchObject({ changed: false, exception: 'refund differs' })

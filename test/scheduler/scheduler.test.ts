@@ -120,7 +120,7 @@ it('starts no new job when the scheduler is stopped, and waits for a while for j
   const long = queueOf(hangs, { key: 'long' })
   const short = queueOf(() => sleep(20, true), { key: 'short' })
   const { stop } = startOver([long.queue, short.queue])
-  await until('both are under way', () => long.seen.underWay + short.seen.underWay === 8)
+  await until('both are in progress', () => long.seen.underWay + short.seen.underWay === 8)
   await stop()
   const begun = short.seen.begun
   await sleep(50)
