@@ -11,7 +11,7 @@ const COMPOSE = readFileSync(join(ROOT, 'docker-compose.yml'), 'utf8')
 const serviceText = (name: string) =>
   new RegExp(`^ {2}${name}:\n[\\s\\S]*?(?=^ {0,2}[\\w-]+:)`, 'm').exec(COMPOSE)?.[0] ?? ''
 
-it('compose publishes one instance itself, or with API_REPLICAS the balancer alone', () => {
+it('compose publishes one instance itself, or with API_REPLICAS the load balancer alone', () => {
   const published = COMPOSE.match(/^ {4}ports: .*$/gm)?.map((line) => line.trim())
   expect(published).toEqual([
     expect.stringMatching(/^ports: &ports /),
@@ -26,7 +26,7 @@ it('compose publishes one instance itself, or with API_REPLICAS the balancer alo
   for (const name of ['published', 'published-by-balancer']) expect(serviceText(name)).toContain('replicas: 0')
 })
 
-it('compose hands each setting to the service under its own name', () => {
+it('compose passes each setting to the service under its own name', () => {
   const settings = readFileSync(join(ROOT, '.env.example'), 'utf8').match(/^[A-Z_]+(?==$)/gm) ?? []
   const ofOthers = ['DATABASE_MIGRATE_URL', 'OPS_BY', 'API_REPLICAS', 'POSTGRES_PASSWORD']
   const handed = serviceText('api').matchAll(/^ {6}([A-Z_]+): .*?\$\{(?!API_REPLICAS)([A-Z_]+)/gm)
@@ -43,21 +43,21 @@ it('compose sets each variable of HAProxy’s file that has a default for hosts,
   expect(set.sort()).toEqual(['INSTANCES', ...preset].sort())
 })
 
-it('compose lets PostgreSQL have connections for 8 instances, and 20 for ops, backups and superusers', () => {
+it('compose allows PostgreSQL connections for 8 instances, and 20 for ops, backups and superusers', () => {
   const { databasePoolSize } = readConfig({ DATABASE_URL: 'postgres://db/upi' })
   const ofInstance = Object.values(LIMITS.pools).reduce((sum, size) => sum + size, databasePoolSize)
   const connections = Number(/-cmax_connections=(\d+)/.exec(serviceText('db'))?.[1])
   expect(connections).toBeGreaterThanOrEqual(8 * ofInstance + 20)
 })
 
-it('compose shows the current folder to ops alone, read-only, and runs it there', () => {
+it('compose mounts the current folder in ops alone, read-only, and runs it there', () => {
   expect(COMPOSE.match(/\/files.*$/gm)).toEqual(["/files:ro']", '/files'])
   expect(serviceText('ops')).toMatch(/^ {4}volumes: \['\$\{PWD:-\.\}:\/files:ro'\]\n {4}working_dir: \/files$/m)
 })
 
 const systemdText = (name: string) => readFileSync(join(ROOT, 'src/operator/deploy', name), 'utf8')
 
-it('the override for journald covers every service of compose that logs, and not ops, which prints secret keys', () => {
+it('the override for journald covers every compose service that logs, but not ops, which prints secret keys', () => {
   const [, services = ''] = COMPOSE.split(/^services:$/m)
   const names = [...(services.split(/^volumes:$/m)[0] ?? '').matchAll(/^ {2}([\w-]+):$/gm)].map(([, name]) => name)
   const logged = names.filter((name) => !['published', 'published-by-balancer', 'ops'].includes(name as string))
@@ -66,7 +66,7 @@ it('the override for journald covers every service of compose that logs, and not
   expect([...override.matchAll(/^ {2}([\w-]+): \*journald$/gm)].map(([, name]) => name).sort()).toEqual(logged.sort())
 })
 
-it('journald.conf retains the last line of every file for 180 days, in files and bytes that allow it', () => {
+it('journald.conf retains the last line of every file for 180 days, with the files and bytes that this needs', () => {
   const lines = systemdText('journald.conf').split('\n')
   const [section, ...settings] = lines.filter((line) => line !== '' && !line.startsWith('#'))
   expect(section).toBe('[Journal]')
@@ -75,7 +75,7 @@ it('journald.conf retains the last line of every file for 180 days, in files and
   expect(others).toEqual({ Storage: 'persistent', RateLimitIntervalSec: '0' })
   const days = (text: string) => Number(/^(\d+)day$/.exec(text)?.[1])
   expect(days(MaxRetentionSec) - days(MaxFileSec)).toBeGreaterThanOrEqual(180)
-  // A file has 128 MB at most.
+  // A file has at most 128 MB.
   const filesOfSize = (Number(/^(\d+)G$/.exec(SystemMaxUse)?.[1]) * 1024) / 128
   expect(Number(SystemMaxFiles)).toBeGreaterThan(days(MaxRetentionSec) / days(MaxFileSec) + filesOfSize)
 })

@@ -312,7 +312,7 @@ describe('the audit', () => {
       expect((await ops(['merchants', 'update', '--mid', mid, ...fees])).code).toBe(2)
       expect((await newEntries(before)).map(({ outcome, detail }) => [outcome, detail])).toEqual([
         // Not the lines themselves: a file may hold anything.
-        ['failed', { fault: '1 bad line, nothing was imported' }],
+        ['failed', { fault: '1 invalid line, nothing was imported' }],
         ['failed', { fault: 'mid nobody is unknown' }],
         ['failed', { fault: 'there is no such order' }],
         ['failed', { fault: '--month must be a month that is over: 2099-01 ends on 2099-01-31' }],

@@ -144,7 +144,7 @@ describe('merchants', () => {
     const { code, stderr } = await ops('merchants', 'update', '--mid', 'any', ...given)
     expect([code, stderr.split('\n')[0]]).toEqual([
       2,
-      'ops: --payee must be a UPI address, or at least 3 of a-z 0-9 . - with one * before the @, such as shop.*@bank; at most 20 of them, or default alone',
+      'ops: --payee must be a UPI address, or at least 3 of a-z 0-9 . - with one * before the @, such as shop.*@bank; at most 20 values, or only default',
     ])
   })
 
@@ -359,12 +359,12 @@ describe('settlements import', () => {
   const file = (...lines: string[]) =>
     ['mid,amount,utr,bank_reference_number,status,initiation_date', ...lines, ''].join('\n')
 
-  it('settlements import names the bad lines in one line on stderr, and leaves stdout empty', async () => {
+  it('settlements import names the invalid lines in one line on stderr, and leaves stdout empty', async () => {
     const lines = Array.from({ length: 25 }, (_, index) => `NOBODY,10.00,U${index},B1,SUCCESS,2026-01-01 09:00:00`)
     const { code, stdout, stderr } = await runOps(url, ['settlements', 'import', '-', '--json'], file(...lines))
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr).toMatch(
-      /^ops: 25 bad lines, nothing was imported; line 2: mid is not .*; line 21: .*; and 5 more\n$/,
+      /^ops: 25 invalid lines, nothing was imported; line 2: mid is not .*; line 21: .*; and 5 more\n$/,
     )
     expect(stderr).not.toContain('line 22')
   })

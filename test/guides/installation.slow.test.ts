@@ -120,7 +120,7 @@ describe('an installation without Docker by the operator manual', () => {
     const log: string[] = []
     const lines = createInterface({ input: child.stdout }).on('line', (line) => log.push(line))
     await once(lines, 'line')
-    expect(JSON.parse(log[0] ?? '{}')).toMatchObject({ msg: 'listening', publicUrl: 'https://pay.example' })
+    expect(JSON.parse(log[0] ?? '{}')).toMatchObject({ msg: 'Listening', publicUrl: 'https://pay.example' })
     return { child, log }
   }
 

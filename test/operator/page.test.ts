@@ -188,7 +188,7 @@ describe('the operator’s page', () => {
     const behind = await operators.inject('/')
     await service.db.query('alter table elsewhere rename to payment_resolutions')
     for (const { statusCode, headers } of [away, behind]) expect([statusCode, headers.refresh]).toEqual([503, '30'])
-    expect(textOf(away.body)).toContain('The database does not answer')
+    expect(textOf(away.body)).toContain('The database does not respond')
     expect(textOf(behind.body)).toContain(
       'The database is not migrated It lacks a table or a column that this version reads. Run "ops migrate".',
     )

@@ -226,7 +226,7 @@ describe('ops settlements pull', () => {
     const split = of(two, 'PAYMENT', {}, { settlement_details: { utr: 'PGI1","SUCCESS\nM1,1.00,U1' } })
     const unnamed = of(one, 'PAYMENT', {}, { payment_details: { bank_reference: null } })
     expect(await pullFault({ data: [unnamed] })).toBe(
-      `ops: 1 bad line, nothing was imported; order ${one.orderId}: utr must be 1 to 35 letters and digits\n`,
+      `ops: 1 invalid line, nothing was imported; order ${one.orderId}: utr must be 1 to 35 letters and digits\n`,
     )
     expect(await pullFault({ data: [split] })).toContain('without control characters')
     const quoted = of(two, 'PAYMENT', {}, { settlement_details: { utr: 'PGI1","SUCCESS' } })

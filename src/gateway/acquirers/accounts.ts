@@ -47,7 +47,7 @@ export const ACCOUNT_VARIABLES = {
     /^[A-Za-z0-9]{20,50}$/.test(secret),
   ).optional(),
   CASHFREE_API_URL: secureUrl.default('https://api.cashfree.com/pg'),
-  CASHFREE_CLIENT_ID: checked('must be letters, digits and signs of ASCII, without blanks', isPrintable).optional(),
+  CASHFREE_CLIENT_ID: checked('must be printable ASCII characters without spaces', isPrintable).optional(),
   CASHFREE_CLIENT_SECRET: listOf('must be one or several secrets without blanks', isPrintable).optional(),
   PHONEPE_API_URL: secureUrl.default('https://api.phonepe.com/apis/pg'),
   PHONEPE_LOGIN_URL: secureUrl.default('https://api.phonepe.com/apis/identity-manager/v1/oauth/token'),

@@ -134,6 +134,6 @@ function causeOf(error: unknown): [string, string] {
   if (isForbiddenToRole(error)) {
     return ['The service has no rights to the tables', 'Run "ops migrate" as the owner of the tables.']
   }
-  if (isOutage(error)) return ['The database does not answer', 'What this page shows is in the database.']
+  if (isOutage(error)) return ['The database does not respond', 'What this page shows is in the database.']
   return ['The page could not be made', 'This is a fault of the service.']
 }
