@@ -69,11 +69,11 @@ describe('merchants', () => {
     Object.assign(process.env, SETU)
     try {
       expect(await update('--acquirer', 'setu')).toEqual(
-        fault('setu needs --acquirer-merchant-id, the identifier of the merchant at Setu'),
+        fault('setu requires --acquirer-merchant-id, the identifier of the merchant at Setu'),
       )
       const id = ['--acquirer-merchant-id', '01ARZ3NDEKTSV4RRFFQ69G5FAV']
       expect(await update('--acquirer', 'setu', ...id, '--vpa', 'Chai_Point@examplebank')).toEqual(
-        fault('setu takes a --vpa of a-z 0-9 . - before the @ and letters behind it'),
+        fault('setu accepts a --vpa of a-z 0-9 . - before the @ and letters after it'),
       )
       expect((await update('--acquirer', 'setu', ...id)).code).toBe(0)
       // What the merchant has already counts too.

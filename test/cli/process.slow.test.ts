@@ -112,12 +112,7 @@ describe('the database that a command works on', () => {
 
     it.each([
       ['in production', { NODE_ENV: 'production' }, false, ''],
-      [
-        'with a build',
-        {},
-        true,
-        'ops: there is a build in dist/: name its database in DATABASE_URL, or remove dist/\n',
-      ],
+      ['with a build', {}, true, 'ops: dist/ contains a build. Name its database in DATABASE_URL, or remove dist/.\n'],
     ])('ops without DATABASE_URL %s refuses to guess the database', async (_name, variables, built, hint) => {
       if (built) mkdirSync(join(server, 'dist'))
       const env = { ...environment, ...variables }

@@ -62,7 +62,7 @@ describe('the operator’s page', () => {
   })
 
   it('the operator’s page begins with what needs a person: warnings, books that do not balance, exceptions', async () => {
-    const warning = 'Refunds of the acquirer setu wait: set <SETU_CLIENT_ID>'
+    const warning = 'Refunds at the acquirer setu are waiting: set <SETU_CLIENT_ID>'
     const warned = await startPage(service, FORGETFUL, [warning])
     await service.db.query(
       `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
@@ -72,7 +72,7 @@ describe('the operator’s page', () => {
     const text = async () => textOf((await warned.inject('/')).body)
     await until('the books are compared', async () => (await text()).includes('does not balance'))
     expect(await text()).toMatch(
-      /What needs a person Refunds of the acquirer setu wait: set <SETU_CLIENT_ID> Books: 2026-03-27 to 2026-03-30 does not balance: 1 difference .*Exceptions: 1 open.*Orders made today.*The last 30 days/,
+      /What needs a person Refunds at the acquirer setu are waiting: set <SETU_CLIENT_ID> Books: 2026-03-27 to 2026-03-30 does not balance: 1 difference .*Exceptions: 1 open.*Orders made today.*The last 30 days/,
     )
     await service.db.query(`delete from settlements where utr = 'TOOMUCH'`)
     await warned.close()

@@ -204,7 +204,7 @@ describe('ops settlements pull', () => {
     const late = of(order, 'REFUND', { event_id: 12, event_settlement_amount: number('1.005') })
     const fault = await pullFault({ data: [of(order, 'PAYMENT')], cursor: 'c1' }, { data: [late] })
     expect(fault).toMatch(
-      /^ops: Cashfree told of .*event_settlement_amount of event 12 must be rupees with at most two decimals \(request \w+\); nothing was imported\n$/,
+      /^ops: Cashfree returned .*event_settlement_amount of event 12 must be rupees with at most two decimals \(request \w+\); nothing was imported\n$/,
     )
     expect(await stored()).toEqual([])
     expect((await ops(['settlements', 'imports'])).stdout).toBe('nothing was imported yet\n')
@@ -214,7 +214,7 @@ describe('ops settlements pull', () => {
   it('settlements pull says what to do when Cashfree rejects the credentials or is busy', async () => {
     bank.nextFaults.recon = [{ status: 429 }, { status: 401 }]
     expect(await pullFault({ data: [] })).toMatch(
-      /^ops: a call of Cashfree failed \(status 429, request \w+\); nothing was imported: try again in a minute\n$/,
+      /^ops: a call to Cashfree failed \(status 429, request \w+\); nothing was imported: try again in a minute\n$/,
     )
     expect(await pullFault({ data: [] })).toMatch(
       /CASHFREE_CLIENT_SECRET .*\(status 401, .*\); nothing was imported\n$/,
