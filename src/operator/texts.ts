@@ -41,9 +41,9 @@ export function agesText(open: Readonly<Record<Age, number>>): string {
 
 /** What is wrong with an address. */
 export function webhookText({ switchedOffAt, failingSince, dueSince }: WebhookBehind, now: Date): string {
-  if (switchedOffAt) return `was switched off ${ageText(switchedOffAt, now)} ago`
-  if (failingSince) return `takes nothing for ${ageText(failingSince, now)}`
-  return `has waited for ${dueSince ? ageText(dueSince, now) : '-'}`
+  if (switchedOffAt) return `disabled ${ageText(switchedOffAt, now)} ago`
+  if (failingSince) return `failing for ${ageText(failingSince, now)}`
+  return `delivery pending for ${dueSince ? ageText(dueSince, now) : '-'}`
 }
 
 /** Refunds that wait for their end. */
@@ -55,17 +55,17 @@ export function refundsText({ open, overdue, amount }: Overview['refunds']): str
 /** Return calls that were given up, and the newest of them. */
 export function returnCallsText({ givenUp, newest }: Overview['returnCalls'], now: Date): string {
   const [last] = newest
-  if (last === undefined) return 'none given up in 7 days'
-  return `${toIndianDigits(givenUp)} given up in 7 days; the last: ${last.mid} ${last.orderId} ${ageText(last.givenUpAt, now)} ago`
+  if (last === undefined) return 'none abandoned in the last 7 days'
+  return `${toIndianDigits(givenUp)} abandoned in the last 7 days; latest: ${last.mid} ${last.orderId}, ${ageText(last.givenUpAt, now)} ago`
 }
 
 /** Orders of today that a merchant's next acquirer has made. */
 export const nextAcquirerText = ({ byNextAcquirer }: Pick<Overview, 'byNextAcquirer'>) =>
-  `made ${toIndianDigits(byNextAcquirer)} of today’s orders`
+  `${toIndianDigits(byNextAcquirer)} of today’s orders`
 
 export function importText({ settlementImport }: Pick<Overview, 'settlementImport'>, now: Date): string {
-  if (settlementImport === undefined) return 'nothing was imported yet'
-  return `${settlementImport.file} was imported ${ageText(settlementImport.importedAt, now)} ago`
+  if (settlementImport === undefined) return 'none imported yet'
+  return `${settlementImport.file} imported ${ageText(settlementImport.importedAt, now)} ago`
 }
 
 /** A payout's state as people read it. Programs and spreadsheets get the words of `arrival` as they are. */
@@ -85,7 +85,7 @@ export function arrivalsText(counts: readonly ArrivalCount[]): string {
 /** `the payout BRN0005 of 2026-11-18 to M1, ₹350.00: amount differs by -₹10.00` */
 export function openPayoutText({ day, mid, bankReference, net, arrival, difference }: ArrivedPayout): string {
   const by = arrival === 'amount differs' && difference !== null ? ` by ${toIndianRupees(difference)}` : ''
-  return `the payout ${bankReference} of ${day} to ${mid}, ${toIndianRupees(net)}: ${receivedText(arrival)}${by}`
+  return `payout ${bankReference} of ${day} to ${mid}, ${toIndianRupees(net)}: ${receivedText(arrival)}${by}`
 }
 
 /** `2026-11-20 to 2026-11-21 does not balance: 2 differences, 1 open exception`; or `…balances, 26409.99 carried forward` */
@@ -117,18 +117,18 @@ export const faultsText = ({
 
 /** The last days, and the command that says more; without `balance` what to ask instead. */
 export function recentBalanceText(balance: RecentBalance | undefined): string {
-  if (balance === undefined) return 'not known yet: ops reconcile says whether yesterday balances'
+  if (balance === undefined) return 'not available yet: run ops reconcile'
   const { from, to, balances, open, carriedForward } = balance
   const days = groupRupees(balanceText(balance))
   if (!balances) return `${days} (ops reconcile --from ${from} --to ${to})`
-  return carriedForward === 0 || open.count > 0 ? days : `${days}, all of it not due yet`
+  return carriedForward === 0 || open.count > 0 ? days : `${days}, none of it due yet`
 }
 
 /** What is open of all days, and the command that lists it. */
 export function openDifferencesText(balance: RecentBalance | undefined): string {
-  if (balance === undefined) return 'not known yet: ops reconcile differences lists what is open'
+  if (balance === undefined) return 'not available yet: run ops reconcile differences'
   const { count, owed, oldest } = balance.open
   if (count === 0) return 'none open'
   const rupees = groupRupees(toDecimalText(owed))
-  return `${toIndianDigits(count)} open, together ${rupees}, the oldest of ${oldest} (ops reconcile differences)`
+  return `${toIndianDigits(count)} open, total ${rupees}, oldest ${oldest} (ops reconcile differences)`
 }

@@ -26,14 +26,14 @@ import { lockedAt } from './settlements.ts'
 import { writeText } from './write-text.ts'
 
 export const closeMonthCommands = [
-  changingCommand('reconcile close', 'Keep the figures of a month that is over', {
+  changingCommand('reconcile close', 'Close a past month and store its figures', {
     usage: '--month YYYY-MM [--yes]',
     schema: z.object({ month: monthText, yes: z.boolean().default(false) }),
     async run({ month, yes }, context) {
       const { change, db, now, person, terminal } = context
       const days = daysOfMonth(month)
       if (nextDay(startOfDay(days.to)) > now)
-        throw new UsageError(`--month must be a month that is over: ${month} ends on ${days.to}`)
+        throw new UsageError(`--month must be in the past: ${month} ends on ${days.to}`)
       const confirmed = terminal.stdin.isTTY && !yes ? await confirmClosing(month, context) : undefined
       return change(async (client) => {
         // With the lock an import that is under way is either in the closed month, or a change since.
@@ -42,10 +42,10 @@ export const closeMonthCommands = [
         const { stored, isNew } = await closeMonth(client, { month, closedAt, closedBy: person, figures })
         if (isNew) {
           if (confirmed && !isDeepStrictEqual(figures, confirmed)) {
-            throw new CommandError(`the figures of ${month} have just changed: repeat the command to see them`)
+            throw new CommandError(`the figures of ${month} have just changed: run the command again to review them`)
           }
           if (!confirmed && !yes && (await isEmptyMonth(client, month, figures))) {
-            throw new CommandError(`${month} ${IS_EMPTY}: if it is the month you mean, add --yes`)
+            throw new CommandError(`${month} ${IS_EMPTY}: check the month, or add --yes to close it anyway`)
           }
           await storeClosedItems(db, client, { month, to: days.to, closedAt })
         }
@@ -78,10 +78,10 @@ async function warnOfPayouts(db: Database, days: Asked): Promise<string[]> {
     if (isOpenPayout(payout)) open.push(payout)
   const named = open.slice(0, PAYOUTS_NAMED).map(openPayoutText)
   const more = open.length - named.length
-  return more > 0 ? [...named, `and ${more} more: ops reconcile payouts --open`] : named
+  return more > 0 ? [...named, `and ${more} more: see ops reconcile payouts --open`] : named
 }
 
-const IS_EMPTY = 'has no payment and no import'
+const IS_EMPTY = 'has no payments and no imports'
 
 /** Shows the figures of a month and asks whether to close it. Returns the figures; undefined if the month is closed already. */
 async function confirmClosing(month: string, { db, now, terminal }: Context) {
@@ -106,6 +106,6 @@ function figuresTable(figures: ClosedMonth['figures']) {
 }
 
 function closedText({ month, closedAt, closedBy, sha256 }: ClosedMonth, now: Date): string {
-  const closed = `${month} ${closedAt < now ? 'was' : 'is'} closed by ${closedBy} at ${toIstTime(closedAt)}`
-  return `sha256 of these figures: ${sha256}\n${closed}`
+  const closed = `${month} ${closedAt < now ? 'was already closed' : 'closed'} by ${closedBy} at ${toIstTime(closedAt)}.`
+  return `SHA-256 of these figures: ${sha256}\n${closed}`
 }

@@ -35,6 +35,10 @@ export type Command = {
   summary: string
   /** Flags and arguments, as the help shows them after the name. */
   usage: string
+  /** A sentence or two below the summary in the command's own help. */
+  note: string | undefined
+  /** The flags in kebab-case, in the order of the help. */
+  flags: readonly string[]
   /** Whether the command changes something, and so takes `--by`. */
   changes: boolean
   /** Checks the arguments and returns the function that runs the command. Throws a UsageError. */
@@ -47,6 +51,7 @@ export type PreparedCommand = { form: OutputFormat; by: string | undefined; run:
 type CommandDefinition<S extends z.ZodObject, C = Context> = {
   /** Flags and arguments in the help. A command without any has neither `usage` nor `schema`. */
   usage?: string
+  note?: string
   schema?: S
   /** The key of `schema` for the word after the command's name. Every other key is a flag. */
   argument?: keyof S['shape'] & string
@@ -103,7 +108,7 @@ export function atomicCommand<S extends z.ZodObject>(
 type NamedCommand<S extends z.ZodObject> = Pick<Command, 'name' | 'summary'> & Omit<CommandDefinition<S>, 'run'>
 
 function define<S extends z.ZodObject>(
-  { usage = '', schema = z.object({}) as unknown as S, argument, csv, ...named }: NamedCommand<S>,
+  { usage = '', note, schema = z.object({}) as unknown as S, argument, csv, ...named }: NamedCommand<S>,
   changes: boolean,
   toRun: (input: z.output<S>, typed: Readonly<Record<string, unknown>>) => PreparedCommand['run'],
 ): Command {
@@ -118,10 +123,12 @@ function define<S extends z.ZodObject>(
   return {
     ...named,
     usage,
+    note,
+    flags: Object.keys(types),
     changes,
     prepare(args) {
       const { values, words } = readArguments(args, types)
-      if (words.length > (argument === undefined ? 0 : 1)) throw new UsageError('there are too many arguments')
+      if (words.length > (argument === undefined ? 0 : 1)) throw new UsageError('too many arguments')
       const typed: Record<string, unknown> = Object.fromEntries(flags.map((key) => [key, values[kebabCase(key)]]))
       if (argument !== undefined) typed[argument] = words[0]
       const input = schema.safeParse(typed)
@@ -138,9 +145,9 @@ function define<S extends z.ZodObject>(
 }
 
 function formOf({ json, csv, for: reader }: Values, csvOf: true | 'plain' | undefined): OutputFormat {
-  if (json && csv) throw new UsageError('give --json or --csv, not both')
+  if (json && csv) throw new UsageError('give either --json or --csv')
   if (reader !== undefined && reader !== 'excel') throw new UsageError('--for must be excel')
-  if (reader !== undefined && !csv) throw new UsageError('--for excel needs --csv')
+  if (reader !== undefined && !csv) throw new UsageError('--for excel requires --csv')
   if (!csv) return json ? 'json' : 'text'
   return csvOf === 'plain' && reader === undefined ? 'csv' : 'excel'
 }
@@ -163,7 +170,7 @@ function readArguments(args: string[], flags: Record<string, Flag>) {
   const { values, positionals, tokens } = parse(args, { ...flags, json: { type: 'boolean' } })
   const named = tokens.flatMap((token) => (token.kind === 'option' ? [token.name] : []))
   const twice = named.find((flag, index) => named.indexOf(flag) !== index && !flags[flag]?.multiple)
-  if (twice !== undefined) throw new UsageError(`--${twice} is given twice`)
+  if (twice !== undefined) throw new UsageError(`--${twice} must be given only once`)
   return { values, words: positionals }
 }
 

@@ -8,7 +8,7 @@ import { CommandError } from './errors.ts'
 import { type ShowProgress, type Terminal, withProgress } from './output.ts'
 
 /** The argument that names a file: a path, or `-` for standard input. */
-export const FILE = z.string(errorText('must be a path'))
+export const FILE = z.string(errorText('must be a path, or - for standard input'))
 
 /** Opens the file for `work`. A CsvFileError becomes a CommandError that names the wrong lines. */
 export async function readFile<T>(
@@ -27,12 +27,12 @@ export async function readFile<T>(
 async function openFile(path: string): Promise<Readable> {
   const file = await open(path).catch((error: NodeJS.ErrnoException) => {
     throw new CommandError(
-      error.code === 'ENOENT' ? `there is no file ${resolve(path)}` : `${path} cannot be read: ${error.code}`,
+      error.code === 'ENOENT' ? `file ${resolve(path)} does not exist` : `${path} cannot be read: ${error.code}`,
     )
   })
   if (!(await file.stat()).isDirectory()) return file.createReadStream()
   await file.close()
-  throw new CommandError(`${path} is a directory`)
+  throw new CommandError(`${path} is a directory: give a file`)
 }
 
 /** Reads a short text whole, such as the secrets of an account. */

@@ -39,6 +39,9 @@ export function openList(merchants: AsyncIterable<OpenOfMerchant>, now: Date): R
     { differences, unlisted: more, count: () => count, owed: () => rupees(owed) },
     differences,
     more,
-    () => (count === 0 ? 'nothing is open' : `${count} open, together ${groupRupees(toDecimalText(owed))}`),
+    () =>
+      count === 0
+        ? 'No open differences.'
+        : `${counted(count, 'open difference')}, total ${groupRupees(toDecimalText(owed))}`,
   )
 }

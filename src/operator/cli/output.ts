@@ -61,13 +61,14 @@ export function printNote({ stderr }: Terminal, message: string, details: readon
 
 /** Throws unless the operator confirms on the terminal that the command may `change`, such as `erase 2 payments`. */
 export async function requireConfirmation({ stdin, stderr }: Terminal, change: string): Promise<void> {
-  if (!stdin.isTTY) throw new CommandError(`would ${change}: add --yes, since there is no terminal to ask on`)
+  if (!stdin.isTTY)
+    throw new CommandError(`would ${change}: add --yes to confirm, because standard input is not a terminal`)
   stderr.write(`${toOneLine(change)}? (y/N) `)
   for await (const answer of createInterface({ input: stdin })) {
     if (/^\s*y(es)?\s*$/i.test(answer)) return
     break
   }
-  throw new CommandError('nothing was changed')
+  throw new CommandError('cancelled: nothing was changed')
 }
 
 /** Ignores the error after a pipe's reader, such as `head`, has left before the end of a long result. */

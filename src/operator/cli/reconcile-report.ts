@@ -57,7 +57,7 @@ function merchantData({ mid, form, changed, total, ...book }: MerchantBook): Rec
     json: (sums) => ({ day: sums.day, ...figuresOf(sums) }),
     last: () => ({ day: 'total', ...figuresOf(total) }),
   })
-  const heading = mid === '' ? 'orders that nobody knows' : `${mid}, paid out ${FORMS[form]}`
+  const heading = mid === '' ? 'Unknown orders' : `${mid}, paid out ${FORMS[form]}`
   const since = changed && changesTable(changed.rows)
   const fields = {
     ...{ mid, file: form, differences, unlisted, exceptions, days },
@@ -71,8 +71,8 @@ function merchantData({ mid, form, changed, total, ...book }: MerchantBook): Rec
 
 function allMerchants({ total, changed }: End, count: number): RecordData {
   const figures =
-    changed.length > 0 ? `all merchants since the month was closed: ${figuresText({ figures: changed })}` : ''
-  const all = table(COLUMNS, [{ day: 'total', ...figuresOf(total) }], { title: 'all merchants' })
+    changed.length > 0 ? `All merchants, since the month was closed: ${figuresText({ figures: changed })}` : ''
+  const all = table(COLUMNS, [{ day: 'total', ...figuresOf(total) }], { title: 'All merchants' })
   return document({}, figures, ...(count > 1 ? [all] : []))
 }
 
@@ -101,15 +101,15 @@ export const figuresInRupees = <T extends object>(figures: T) =>
     ]),
   ) as Record<keyof T, Cell>
 
-/** `019a…, the shop's 1001`; the shop may have given it no number of its own. */
+/** `019a…, merchant's 1001`; the shop may have given it no number of its own. */
 function orderText({ orderId, merchantOrderId }: WithMerchantOrderId<{ orderId: string | null }>): string | null {
   const isOwn = merchantOrderId !== null && merchantOrderId !== orderId
-  return isOwn ? `${orderId}, the shop's ${merchantOrderId}` : orderId || null
+  return isOwn ? `${orderId}, merchant's ${merchantOrderId}` : orderId || null
 }
 
 const rupeesText = (paise: number | null) => (paise === null ? null : toDecimalText(paise))
 
-/** `2026-11-03 duplicate settlement 261103…: order 019a…, the shop's 1001, UTR 5235…, settlement N12, paid 200.00, settled 200.00: settlement N11 has paid it before` */
+/** `2026-11-03 duplicate settlement 261103…: order 019a…, merchant's 1001, UTR 5235…, settlement N12, paid 200.00, settled 200.00: settlement N11 has paid it before` */
 export function discrepancyText(discrepancy: WithMerchantOrderId<Discrepancy>): string {
   const { id, day, kind, utr, settlementUtr, paid, settled } = discrepancy
   const facts = {
@@ -133,7 +133,7 @@ export const unlistedTable = (unlisted: readonly (Unlisted & { mid?: string })[]
   })
 
 const unlistedText = ({ kind, count, owed }: Unlisted) =>
-  `${count} more ${kind}, together ${toDecimalText(owed)}: is a settlement file missing?`
+  `${count} more ${kind}, total ${toDecimalText(owed)}: a settlement file may be missing`
 
 /** `open exception 5f0c…: double payment, order 019a…, UTR 5235…, 200.00, received 2026-11-03 09:30:00 IST` */
 function exceptionText(exception: WithMerchantOrderId<OpenException>): string {
@@ -145,10 +145,9 @@ function exceptionText(exception: WithMerchantOrderId<OpenException>): string {
 
 /** `settled 100.00 → 200.00`; or why no figure differs. */
 export function figuresText({ figures, rows }: Pick<MonthChange, 'figures'> & { rows?: MonthChange['rows'] }): string {
-  const changed =
-    figures.map(({ figure, was, is }) => `${figure} ${was} → ${is}`).join(', ') || 'every figure is as it was'
+  const changed = figures.map(({ figure, was, is }) => `${figure} ${was} → ${is}`).join(', ') || 'no figure changed'
   return rows?.length === 0
-    ? `${changed}; no row was recorded or replaced: payments became due, or bank holidays changed`
+    ? `${changed}; no row was recorded or replaced: payments became due or bank holidays changed`
     : changed
 }
 
@@ -167,8 +166,8 @@ export function changeLine(row: LedgerChange): string {
 
 function endText({ total, newestImport }: End, { from, to }: Days): string {
   const imported = newestImport
-    ? `newest settlement file: import ${newestImport.import} of ${toIstTime(newestImport.at)}`
-    : 'no settlement file was imported yet'
+    ? `Newest settlement file: import ${newestImport.import} of ${toIstTime(newestImport.at)}`
+    : 'no settlement file imported yet'
   return `${imported}\n${balanceText({ from, to, ...total, carriedForward: total.carried })}`
 }
 

@@ -34,16 +34,16 @@ export function operatorsOnly(app: FastifyInstance, readers: Config['opsReaders'
   app.addHook('onRequest', async ({ headers, socket }, reply) => {
     if (isOperator(headers, socket.remoteAddress)) return
     reply.headers(HEADERS)
-    if (readers.password === undefined) return reply.code(403).send(messagePage('Not from here', NOT_FROM_HERE))
+    if (readers.password === undefined) return reply.code(403).send(messagePage('Access denied', NOT_FROM_HERE))
     reply.code(401).header('www-authenticate', 'Basic realm="operator", charset="UTF-8"')
-    return reply.send(messagePage('Password needed', 'This port takes OPS_PASSWORD, with any user name.'))
+    return reply.send(messagePage('Password required', 'Sign in with OPS_PASSWORD and any user name.'))
   })
 }
 
 const NOT_FROM_HERE =
-  'This port shows the business of every merchant. While it has no password (OPS_PASSWORD), it is read on its own machine, as ' +
-  'localhost, 127.0.0.1 or [::1], and by the hosts in OPS_ALLOWED_HOSTS, but not through a proxy. From elsewhere open it by a ' +
-  'tunnel such as ssh -L 3001:127.0.0.1:3001, or set one of the two; behind a proxy set OPS_PASSWORD.'
+  'This port shows data of every merchant. Without OPS_PASSWORD it accepts requests only from its own machine, as localhost, ' +
+  '127.0.0.1 or [::1], and under the hosts in OPS_ALLOWED_HOSTS, never through a proxy. From another machine, open an SSH ' +
+  'tunnel such as ssh -L 3001:127.0.0.1:3001, or set OPS_PASSWORD or OPS_ALLOWED_HOSTS. Behind a proxy, set OPS_PASSWORD.'
 
 type OperatorPageOptions = {
   db: Database
@@ -71,7 +71,7 @@ export function operatorPageRoutes(app: FastifyInstance, options: OperatorPageOp
   const readBalance = cached(
     () =>
       balanceUntilYesterday(db, now(), limits.operatorDatabase.statementTimeoutMs).catch((error: Error) => {
-        log.warn({ error: error.message }, 'the operator’s page does not know whether yesterday balances')
+        log.warn({ error: error.message }, 'could not compute the balance for the operator dashboard')
         return undefined
       }),
     limits.operatorPage.balance,
@@ -115,12 +115,12 @@ export function operatorPageRoutes(app: FastifyInstance, options: OperatorPageOp
       reply
         .code(503)
         .header('refresh', String(refreshSeconds))
-        .send(messagePage(title, `${text} This page asks again every ${refreshSeconds} seconds; the log says more.`))
+        .send(messagePage(title, `${text} This page retries every ${refreshSeconds} seconds. See the log for details.`))
     try {
       const { page, refresh } = await readPage((query as { refresh?: unknown }).refresh === 'off' ? 'off' : 'on')
       return (refresh === undefined ? reply : reply.header('refresh', refresh)).send(page)
     } catch (error) {
-      log.warn({ error: (error as Error).message }, 'the operator’s page was not shown')
+      log.warn({ error: (error as Error).message }, 'could not render the operator dashboard')
       return unavailable(causeOf(error))
     }
   })
@@ -129,11 +129,11 @@ export function operatorPageRoutes(app: FastifyInstance, options: OperatorPageOp
 /** The title and the text of the page that is shown after an error. */
 function causeOf(error: unknown): [string, string] {
   if (hasState(error, UNDEFINED_TABLE, UNDEFINED_COLUMN)) {
-    return ['The database is not migrated', 'It lacks a table or a column that this version reads. Run "ops migrate".']
+    return ['The database is not migrated', 'A table or column that this version reads is missing. Run "ops migrate".']
   }
   if (isForbiddenToRole(error)) {
-    return ['The service has no rights to the tables', 'Run "ops migrate" as the owner of the tables.']
+    return ['The service has no access to the tables', 'Run "ops migrate" as the owner of the tables.']
   }
-  if (isOutage(error)) return ['The database does not answer', 'What this page shows is in the database.']
-  return ['The page could not be made', 'This is a fault of the service.']
+  if (isOutage(error)) return ['The database is unavailable', 'This page reads its figures from the database.']
+  return ['The page could not be rendered', 'This is an internal error of the service.']
 }

@@ -10,7 +10,7 @@ import type { Readiness } from '../../platform/http/health.ts'
 
 /** A warning, not an error: a trial may intend to run without an acquirer. */
 const LEARNS_OF_NO_PAYMENT =
-  'No acquirer can tell this service of payments, so that every order stays unpaid: set ACQUIRER_SECRETS, or the credentials of an acquirer'
+  'No acquirer can notify this service of payments, so every order stays unpaid: set ACQUIRER_SECRETS or the credentials of an acquirer'
 
 type Dependencies = {
   db: Database
