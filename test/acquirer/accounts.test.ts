@@ -235,7 +235,7 @@ describe('two accounts at one acquirer', () => {
   it('rotate --back uses the earlier secrets again, without typing them, and loses none of both', async () => {
     const merchant = await newMerchantOf('acme')
     const back = () => ops(['accounts', 'rotate', ...which('acme'), '--back'])
-    const none = 'ops: cashfree:acme: it has no earlier secrets: it was never rotated, or --finish has dropped them\n'
+    const none = 'ops: account cashfree:acme has no earlier secrets: it was never rotated, or --finish deleted them\n'
     expect(await back()).toMatchObject({ code: 1, stderr: none })
     await ops(['accounts', 'rotate', ...which('acme')], linesOf('acme', 'mistyped-secret'))
     await expect
@@ -251,7 +251,7 @@ describe('two accounts at one acquirer', () => {
     expect((await finish()).code).toBe(0)
     expect((await back()).stderr).toBe(none)
     const { stderr } = await ops(['accounts', 'rotate', ...which('nobody'), '--back'])
-    expect(stderr).toBe('ops: cashfree:nobody: there is no such account: ops accounts list\n')
+    expect(stderr).toBe('ops: account cashfree:nobody does not exist: see ops accounts list\n')
     await create(merchant)
   })
 
@@ -342,7 +342,7 @@ describe('ops accounts', () => {
     expect((await update('other')).code).toBe(0)
     const both = ['merchants', 'update', '--mid', mid, '--acquirer', 'cashfree:acme,cashfree:other']
     expect((await ops(both)).code).toBe(0)
-    expect((await update('other')).stderr).toContain('--acquirer must be two accounts')
+    expect((await update('other')).stderr).toContain('--acquirer must name two different accounts')
   })
 
   it('an account whose secrets the service refuses can be used once it has others, while it is rotated', async () => {

@@ -88,7 +88,7 @@ it('a payment of which PhonePe’s webhook was lost is found because the shop as
   const refused = await withWrongSecret('payments', 'enquire', '--order-id', enquired)
   expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/PHONEPE_CLIENT_SECRET\n$/) })
   const { stdout } = await ops('payments', 'enquire', '--order-id', enquired)
-  expect(stdout).toMatch(/\(question 1\)\n$/)
+  expect(stdout).toMatch(/\(status check 1\)\.\n$/)
   const { rows } = await service.db.query('select status from payment_intents where mid = $1', [mid])
   expect(rows).toEqual([{ status: 'SUCCESS' }, { status: 'SUCCESS' }])
 })

@@ -52,7 +52,7 @@ describe('merchants', () => {
       disabledAt: null,
       warnings: [],
     })
-    expect(await ops(...add, '--name', 'Other')).toEqual(fault(`mid ${mid} is taken`))
+    expect(await ops(...add, '--name', 'Other')).toEqual(fault(`mid ${mid} already exists: choose another`))
     expect(await json('merchants', 'list')).toContainEqual(added)
   })
 
@@ -194,7 +194,9 @@ describe('merchants', () => {
     expect([added.code, added.stderr.trimEnd().split('\n')]).toEqual([
       0,
       [
-        expect.stringMatching(/^ops: warning: Q123456789@ybl .* by QR only.* online merchant: .* --vpa shop@bank$/),
+        expect.stringMatching(
+          /^ops: warning: Q123456789@ybl .* by QR only.* online merchant from the bank: .* --vpa shop@bank$/,
+        ),
         expect.stringMatching(
           /^ops: warning: the max amount 2,00,001 .* 2,00,000 .* mcc 5944 since 15 September 2025 \(6,00,000 from one customer in 24 hours\).*: ops merchants update --mid \w+ --max-amount 200000$/,
         ),
@@ -225,7 +227,9 @@ describe('merchants', () => {
   it.each([['update', '--name', 'x'], ['disable'], ['enable']])(
     'merchants %s refuses a mid that is unknown',
     async (verb, ...rest) => {
-      expect(await ops('merchants', verb, '--mid', 'NOBODY', ...rest)).toEqual(fault('mid NOBODY is unknown'))
+      expect(await ops('merchants', verb, '--mid', 'NOBODY', ...rest)).toEqual(
+        fault('mid NOBODY does not exist: see ops merchants list'),
+      )
     },
   )
 
@@ -252,9 +256,15 @@ describe('partners', () => {
   it('partners add refuses an existing pid; partners link and unlink refuse an unknown pid or mid', async () => {
     const [pid, mid] = [unique('P'), await newMerchant()]
     await json('partners', 'add', '--pid', pid, '--name', 'Acme')
-    expect(await ops('partners', 'add', '--pid', pid, '--name', 'Acme')).toEqual(fault(`pid ${pid} is taken`))
-    expect(await ops('partners', 'link', '--pid', 'NOBODY', '--mid', mid)).toEqual(fault('pid NOBODY is unknown'))
-    expect(await ops('partners', 'unlink', '--pid', pid, '--mid', 'NOBODY')).toEqual(fault('mid NOBODY is unknown'))
+    expect(await ops('partners', 'add', '--pid', pid, '--name', 'Acme')).toEqual(
+      fault(`pid ${pid} already exists: choose another`),
+    )
+    expect(await ops('partners', 'link', '--pid', 'NOBODY', '--mid', mid)).toEqual(
+      fault('pid NOBODY does not exist: see ops partners list'),
+    )
+    expect(await ops('partners', 'unlink', '--pid', pid, '--mid', 'NOBODY')).toEqual(
+      fault('mid NOBODY does not exist: see ops merchants list'),
+    )
   })
 })
 
@@ -276,7 +286,7 @@ describe('keys', () => {
         ...{ createdAt: expect.any(String), lastUsedOn: null, revokedAt: null },
       },
     ])
-    expect((await ops('keys', 'create', '--mid', mid)).stdout).toMatch(/secretKey +sk_\S+[\s\S]*shown this once/)
+    expect((await ops('keys', 'create', '--mid', mid)).stdout).toMatch(/secretKey +sk_\S+[\s\S]*not shown again/)
   })
 
   it('an API key may refund only if it was made with the right to, and only if it is a merchant’s', async () => {
@@ -291,7 +301,10 @@ describe('keys', () => {
       arguments: { mid, mayRefund: true },
     })
     const { code, stderr } = await ops('keys', 'create', '--pid', 'P1', '--may-refund')
-    expect([code, stderr.split('\n')[0]]).toEqual([2, 'ops: --may-refund is for a key of a merchant'])
+    expect([code, stderr.split('\n')[0]]).toEqual([
+      2,
+      'ops: --may-refund requires --mid: only merchants refund payments',
+    ])
   })
 
   it('a rotated API key has the owner, rights and label of the old key, which stays valid until revoked', async () => {
@@ -312,7 +325,9 @@ describe('keys', () => {
     expect(stdout).toMatch(/^mayRefund +true$/m)
     expect(stdout).toMatch(/^label +new$/m)
     expect(stdout).toMatch(
-      new RegExp(`shown this once.*\nThe old key counts until: ops keys revoke --public-key ${old.publicKey}\n$`),
+      new RegExp(
+        `not shown again.*\nThe old key remains valid until you revoke it: ops keys revoke --public-key ${old.publicKey}\n$`,
+      ),
     )
     const audited = (await json('audit', '--mid', mid)).filter(
       ({ command }: { command: string }) => command === 'keys rotate',
@@ -336,14 +351,14 @@ describe('keys', () => {
     await json('keys', 'revoke', '--public-key', publicKey)
     for (const one of [publicKey, 'pk_none']) {
       expect(await ops('keys', 'rotate', '--public-key', one)).toEqual(
-        fault('that public key is unknown or revoked: see ops keys list'),
+        fault('the public key does not exist or is revoked: see ops keys list'),
       )
     }
   })
 
   it('API keys of an unknown merchant or partner are refused', async () => {
-    expect(await ops('keys', 'create', '--mid', 'NOBODY')).toEqual(fault('mid NOBODY is unknown'))
-    expect(await ops('keys', 'create', '--pid', 'NOBODY')).toEqual(fault('pid NOBODY is unknown'))
+    expect(await ops('keys', 'create', '--mid', 'NOBODY')).toEqual(fault('mid NOBODY does not exist: see ops merchants list'))
+    expect(await ops('keys', 'create', '--pid', 'NOBODY')).toEqual(fault('pid NOBODY does not exist: see ops partners list'))
   })
 
   it('keys revoke, when repeated, keeps the time of the first revocation, and refuses an unknown key', async () => {
@@ -351,7 +366,9 @@ describe('keys', () => {
     const { revokedAt } = await json('keys', 'revoke', '--public-key', publicKey)
     expect(revokedAt).toMatch(/Z$/)
     expect(await json('keys', 'revoke', '--public-key', publicKey)).toMatchObject({ revokedAt })
-    expect(await ops('keys', 'revoke', '--public-key', 'pk_none')).toEqual(fault('that public key is unknown'))
+    expect(await ops('keys', 'revoke', '--public-key', 'pk_none')).toEqual(
+      fault('the public key does not exist: see ops keys list'),
+    )
   })
 })
 
@@ -370,7 +387,7 @@ describe('settlements import', () => {
   })
 
   it('settlements import refuses a file that does not exist', async () => {
-    expect(await ops('settlements', 'import', '/nowhere.csv')).toEqual(fault('there is no file /nowhere.csv'))
+    expect(await ops('settlements', 'import', '/nowhere.csv')).toEqual(fault('file /nowhere.csv does not exist'))
   })
 
   it('settlements import names a file that cannot be opened', async () => {

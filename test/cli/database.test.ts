@@ -25,10 +25,10 @@ it.skipIf(!ON_CITUS)('database spread spreads the tables of later migrations, an
     JSON.parse((await runOps(database.url, ['database', 'spread', '--json'])).stdout).spread
   expect(await spreadAgain()).toEqual([])
   await database.db.query('create table disputes (mid text not null, rrn text not null, primary key (mid, rrn))')
-  const warning = 'ops: warning: on the coordinator alone: disputes. Run ops database spread\n'
+  const warning = 'ops: warning: only the coordinator has disputes: run ops database spread\n'
   expect(await runOps(database.url, ['migrate'])).toEqual({
     code: 0,
-    stdout: 'the schema is current\n',
+    stdout: 'The schema is up to date.\n',
     stderr: warning,
   })
   expect(JSON.parse((await runOps(database.url, ['migrate', '--json'])).stdout)).toEqual({
@@ -47,7 +47,7 @@ it.skipIf(!ON_CITUS)(
     const refused = {
       code: 1,
       stdout: '',
-      stderr: 'ops: this server is a worker: name the coordinator in DATABASE_MIGRATE_URL\n',
+      stderr: 'ops: this server is a Citus worker: set DATABASE_MIGRATE_URL to the coordinator\n',
     }
     expect(await runOps(workerUrl(url), ['migrate'])).toEqual(refused)
     const worker = testPool(workerUrl(url), 1)

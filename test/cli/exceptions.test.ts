@@ -56,7 +56,7 @@ describe('payments resolve', () => {
       if (when !== 'at once') expect(row).toEqual({ reason: 'by meera', resolved_by: 'meera' })
       const losers = runs.filter(({ code }) => code !== 0)
       const stderr = expect.stringMatching(
-        `^ops: ${id} was resolved by ${row.resolved_by} at 20[^ ]* [^ ]* IST: ${row.reason}\n$`,
+        `^ops: exception ${id} was already resolved by ${row.resolved_by} at 20[^ ]* [^ ]* IST: ${row.reason}\n$`,
       )
       expect(losers).toEqual([{ code: 1, stdout: '', stderr }])
     },
@@ -66,7 +66,7 @@ describe('payments resolve', () => {
     expect(await ops(...resolve('0123456789ab', 'x'))).toEqual({
       code: 1,
       stdout: '',
-      stderr: 'ops: there is no exception 0123456789ab: see ops payments exceptions\n',
+      stderr: 'ops: exception 0123456789ab does not exist: see ops payments exceptions\n',
     })
     expect(await resolutions('0123456789ab')).toEqual([])
   })
@@ -74,12 +74,12 @@ describe('payments resolve', () => {
   it.each([
     [resolve('17', 'x'), '--exception must be the id of an exception, 12 hex digits'],
     [['resolve', '--exception', '0123456789ab'], '--reason is required'],
-    [['resolve', '--mid', 'M1', '--reason', 'x'], 'give --exception, or --all and what limits it'],
-    [resolve('0123456789ab', 'x', '--all'), 'give --exception, or --all and what limits it'],
-    [resolve('0123456789ab', 'x', '--mid', 'M1'), 'give --exception, or --all and what limits it'],
+    [['resolve', '--mid', 'M1', '--reason', 'x'], 'give either --exception, or --all with filters'],
+    [resolve('0123456789ab', 'x', '--all'), 'give either --exception, or --all with filters'],
+    [resolve('0123456789ab', 'x', '--mid', 'M1'), 'give either --exception, or --all with filters'],
     [['exceptions', '--from', '2026-04-02', '--to', '2026-04-01'], '--from must not be after --to'],
-    [['exceptions', '--from', '2026-04-02', '--month', '2026-04'], 'give --month, or --from and --to'],
-    [['exceptions', '--month', '2026-13'], '--month must be a month: YYYY-MM'],
+    [['exceptions', '--from', '2026-04-02', '--month', '2026-04'], 'give either --month, or --from and --to'],
+    [['exceptions', '--month', '2026-13'], '--month must be a month such as 2026-11'],
     [
       ['exceptions', '--kind', 'double'],
       '--kind must be one of: unknown order, amount differs, UTR of another order, UTR of another merchant, ' +
@@ -166,7 +166,7 @@ describe('payments resolve --all', () => {
     const { mid } = await withExceptions(...MANY)
     expect(await onTerminal(answer, all(mid))).toEqual({
       code: 0,
-      stdout: 'resolved 3 exceptions, ₹10,00,00,00,00,007.01\n',
+      stdout: 'Resolved 3 exceptions, ₹10,00,00,00,00,007.01.\n',
       stderr: `resolve 3 exceptions, ₹10,00,00,00,00,007.01, with the reason "${REASON}"? (y/N) `,
     })
     expect(await json('exceptions', '--open', '--mid', mid)).toEqual([])
@@ -175,7 +175,7 @@ describe('payments resolve --all', () => {
   it.each(['n\n', '\n', 'yesterday\n', ''])('resolve --all changes nothing if answered %j', async (answer) => {
     const { mid, ids } = await withExceptions(...MANY)
     const { code, stderr } = await onTerminal(answer, all(mid))
-    expect([code, stderr]).toEqual([1, expect.stringMatching(/ops: nothing was changed\n$/)])
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/ops: cancelled: nothing was changed\n$/)])
     expect(idsOf(await json('exceptions', '--open', '--mid', mid))).toEqual(ids)
   })
 
@@ -183,7 +183,7 @@ describe('payments resolve --all', () => {
     const { mid, ids } = await withExceptions(['late payment', '1234567', '2026-06-01T06:00:00Z'])
     const { code, stderr } = await ops(...all(mid))
     const fault =
-      'would resolve 1 exception, ₹12,34,567.00, with the reason "refunded at the bank, RRN 523504870777": add --yes, since there is no terminal to ask on'
+      'would resolve 1 exception, ₹12,34,567.00, with the reason "refunded at the bank, RRN 523504870777": add --yes to confirm, because standard input is not a terminal'
     expect([code, stderr]).toEqual([1, `ops: ${fault}\n`])
     expect(idsOf(await json('exceptions', '--open', '--mid', mid))).toEqual(ids)
   })

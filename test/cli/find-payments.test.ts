@@ -187,7 +187,7 @@ describe('payments find', () => {
     expect([payments[0].settlements.map(of), settlements.map(of)]).toEqual([[paid.mid], [paid.mid, wrong.mid]])
     const { stdout } = await ops('--utr', utr)
     expect(stdout).toMatch(new RegExp(`bank +settled: SUCCESS, UTR ${utr.toLowerCase()}, ₹200.00`))
-    const [, others = ''] = stdout.split('\n\nsettled to another merchant:\n')
+    const [, others = ''] = stdout.split('\n\nSettlements to other merchants:\n')
     expect(others.split('\n').slice(1, -1)).toEqual([
       expect.stringMatching(new RegExp(`^2026-04-01 10:30:00 IST +${wrong.mid} +ROW1 +${utr.toLowerCase()} `)),
     ])
@@ -195,7 +195,7 @@ describe('payments find', () => {
     const second = (await post(service.app, CREATE, intentFields(wrong.mid), wrong.key)).body.data.orderId
     await notify(service, notification(second, { UTR: utr }))
     expect(idsOf(await find('--utr', utr)).sort()).toEqual([paid.orderId, second].sort())
-    const [, both = ''] = (await ops('--utr', utr)).stdout.split('\n\nsettled:\n')
+    const [, both = ''] = (await ops('--utr', utr)).stdout.split('\n\nSettlements:\n')
     expect(both.trimEnd().split('\n')).toHaveLength(3)
   })
 
@@ -233,9 +233,9 @@ describe('payments find', () => {
       settlements: [expect.objectContaining({ mid, utr, amount: '200.00' })],
     })
     expect((await ops('--utr', utr)).stdout).toMatch(
-      /^no payment found\n\ntold of with an order that we do not know:\n.*unknown order/s,
+      /^No payments found\.\n\nExceptions without a known order:\n.*unknown order/s,
     )
-    expect(await ops('--utr', newUtr())).toEqual({ code: 0, stdout: 'no payment found\n', stderr: '' })
+    expect(await ops('--utr', newUtr())).toEqual({ code: 0, stdout: 'No payments found.\n', stderr: '' })
   })
 
   const ONE_OF = 'give one of --utr, --order-id, --merchant-order-id and --amount'

@@ -80,7 +80,7 @@ describe('payments forget-customers', () => {
       customer_mobile: '0123456789',
     })
     expect(await forget(10)).toEqual({ forgotten: 0 })
-    expect((await ops('--older-than-days', '9', '--yes')).stdout).toBe('the customer of 1 intent is forgotten\n')
+    expect((await ops('--older-than-days', '9', '--yes')).stdout).toBe('Customer data of 1 intent erased.\n')
   })
 
   it('forget-customers keeps order_ids taken and history unchanged; a repeat with the Idempotency-Key is then 422', async () => {
@@ -180,17 +180,13 @@ describe('payments forget-customers', () => {
       await of(other, 400 * DAY_MS, 'ravi.k@EXAMPLE.in', '9812345671'),
     ]
     const neighbour = await of(merchant, 0, 'ravi.kk@example.in', '9812345672')
-    expect((await ops('--email', 'ravi.k@example.in', '--yes')).stdout).toBe(
-      'the customers of 2 intents are forgotten\n',
-    )
+    expect((await ops('--email', 'ravi.k@example.in', '--yes')).stdout).toBe('Customer data of 2 intents erased.\n')
     expect(await Promise.all(theirs.map(rowOf))).toEqual(theirs.map(() => expect.objectContaining(FORGOTTEN)))
     expect(await rowOf(neighbour)).toMatchObject({ customer_email: 'ravi.kk@example.in' })
     // Of nobody: what was forgotten is not found again.
-    expect((await ops('--email', 'ravi.k@example.in', '--yes')).stdout).toBe(
-      'the customers of 0 intents are forgotten\n',
-    )
+    expect((await ops('--email', 'ravi.k@example.in', '--yes')).stdout).toBe('Customer data of 0 intents erased.\n')
 
-    expect((await ops('--mobile', '+91 98123 45672', '--yes')).stdout).toBe('the customer of 1 intent is forgotten\n')
+    expect((await ops('--mobile', '+91 98123 45672', '--yes')).stdout).toBe('Customer data of 1 intent erased.\n')
     expect(await rowOf(neighbour)).toMatchObject(FORGOTTEN)
   })
 
@@ -211,7 +207,7 @@ describe('payments forget-customers', () => {
 
   it('forget-customers warns of fewer than 365 days, which the law will require, and of nothing else', async () => {
     const LAW =
-      'at the latest from 13 May 2027, the DPDP Rules 2025, 8(3), require such data to be retained for a year: give 365 days or more'
+      'from 13 May 2027 at the latest, rule 8(3) of the DPDP Rules 2025 requires this data to be retained for one year: use 365 days or more'
     expect((await ops('--older-than-days', '364')).stderr).toContain(`warning: ${LAW}`)
     expect(await json('--older-than-days', '364')).toEqual({ forgotten: 0, warnings: [LAW] })
     expect(await json('--older-than-days', '365')).toEqual({ forgotten: 0, warnings: [] })
@@ -233,7 +229,7 @@ describe('payments forget-customers', () => {
       const { mobile, isKnown } = await newCustomer()
       expect(await ops('--mobile', mobile, '--dry-run')).toMatchObject({
         code: 0,
-        stdout: 'would erase the customer data of 1 intent\n',
+        stdout: 'Would erase the customer data of 1 intent.\n',
       })
       expect(await json('--mobile', mobile, '--dry-run')).toEqual({ wouldForget: 1, warnings: [] })
       expect(await isKnown()).toBe(true)
@@ -244,7 +240,7 @@ describe('payments forget-customers', () => {
       const { code, stdout, stderr } = await ops('--mobile', mobile)
       expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
       expect(stderr).toMatch(
-        /would erase the customer data of 1 intent: add --yes, since there is no terminal to ask on\n$/,
+        /would erase the customer data of 1 intent: add --yes to confirm, because standard input is not a terminal\n$/,
       )
       expect(await isKnown()).toBe(true)
       await create(await newMerchant(service.db), 40 * DAY_MS)
@@ -271,7 +267,7 @@ describe('payments forget-customers', () => {
       expect(await ops('--older-than-days', '365')).toMatchObject({
         code: 0,
         stderr: 'ops: erase the customer data of 1 intent …\n',
-        stdout: 'the customer of 1 intent is forgotten\n',
+        stdout: 'Customer data of 1 intent erased.\n',
       })
     })
   })
@@ -302,7 +298,7 @@ describe('payments forget-customers', () => {
     const { code, stdout, stderr } = await ops(...args)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).toContain(
-      'usage:\n  ops payments forget-customers (--older-than-days N | --email ADDRESS | --mobile NUMBER)',
+      'usage:\n  ops payments forget-customers (--older-than-days N | --email ADDRESS |\n      --mobile NUMBER)',
     )
   })
 })

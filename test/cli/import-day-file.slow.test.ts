@@ -36,6 +36,6 @@ it('a large day file is imported with less memory than its lines would fill', { 
   writeFileSync(path, csv)
   const args = [`--max-old-space-size=${HEAP_MB}`, ...TYPESCRIPT, 'src/operator/cli/ops.ts', 'payments', 'import', path]
   const { code, stdout } = await runToEnd(process.execPath, args, { env: { ...process.env, DATABASE_URL: url } })
-  expect({ code, stdout }).toEqual({ code: 0, stdout: `0 recorded, ${LINES} unchanged, exceptions: none\n` })
+  expect({ code, stdout }).toEqual({ code: 0, stdout: `0 payments recorded, ${LINES} unchanged; exceptions: none.\n` })
   rmSync(folder, { recursive: true })
 })

@@ -66,7 +66,7 @@ describe('payments confirm', () => {
     const { orderId } = await newOrder()
     await json(...confirm(orderId, '523504870405'))
     expect(await ops(...confirm(orderId, '523504870450'))).toEqual(
-      refused('the order is paid already, with another UTR; add --double if the bank has received both'),
+      refused('the order is already paid, with another UTR: add --double if the bank received both payments'),
     )
     expect((await json('show', '--order-id', orderId)).exceptions).toEqual([])
 
@@ -112,7 +112,9 @@ describe('payments confirm', () => {
     await json(...confirm(orderId, 'TEL2'))
     const other = (await post(service.app, CREATE, intentFields(mid), key)).body.data.orderId
     expect(await ops(...confirm(other, 'TEL2'))).toEqual(
-      refused('this UTR was already used by another order of the merchant; kept, see ops payments exceptions'),
+      refused(
+        'another order of the merchant already has this UTR; stored as an exception, see ops payments exceptions',
+      ),
     )
     const { status, exceptions } = await json('show', '--order-id', other)
     expect([status, exceptions]).toEqual(['PENDING', [expect.objectContaining({ kind: 'UTR of another order' })]])
@@ -120,7 +122,7 @@ describe('payments confirm', () => {
 
   it('payments confirm stores nothing of a mistyped amount or order, and accepts the right one afterwards', async () => {
     const { orderId } = await newOrder()
-    const differs = 'the amount differs from the amount of the order, see ops payments show; nothing was recorded'
+    const differs = 'the amount differs from the order’s amount: see ops payments show; nothing was recorded'
     for (const amount of ['199', '2000', '200.01']) {
       expect(await ops(...confirm(orderId, 'TEL6', '--amount', amount))).toEqual(refused(differs))
     }
@@ -128,13 +130,13 @@ describe('payments confirm', () => {
     expect(await ops(...confirm(orderId, 'TEL6', '--amount', '20', '--double'))).toEqual(refused(differs))
     expect((await json('show', '--order-id', orderId)).exceptions).toEqual([])
     const unknown = 'f'.repeat(32)
-    expect(await ops(...confirm(unknown, 'TEL3'))).toEqual(refused('there is no such order'))
+    expect(await ops(...confirm(unknown, 'TEL3'))).toEqual(refused('the order does not exist'))
     expect(await json('exceptions')).not.toContainEqual(expect.objectContaining({ orderId: unknown }))
   })
 
   const NOBODY = '0'.repeat(32)
   it.each([
-    [confirm('x', 'U'), '--order-id must be our orderId, of 32 hex digits'],
+    [confirm('x', 'U'), '--order-id must be the service’s orderId, 32 hex digits'],
     [['confirm', '--utr', 'U', '--amount', '1'], '--order-id is required'],
     [confirm(NOBODY, 'U/1', '--amount', '1.505'), `--utr must be 1 to 35 letters and digits; ${AMOUNT}`],
     ...['999999', '500001', '0', '1e3'].map((amount) => [confirm(NOBODY, 'U', '--amount', amount), AMOUNT] as const),
@@ -148,7 +150,9 @@ describe('payments confirm', () => {
 })
 
 it('payments show says that an unknown order does not exist', async () => {
-  expect((await ops('show', '--order-id', '0'.repeat(32))).stderr).toBe('ops: there is no such order\n')
+  expect((await ops('show', '--order-id', '0'.repeat(32))).stderr).toBe(
+    'ops: the order does not exist: search with ops payments find\n',
+  )
 })
 
 describe('payments exceptions', () => {

@@ -69,7 +69,7 @@ it('the audit has a row of a command that was killed half-way, and nothing of it
   await once(child, 'exit')
   const { stdout } = await runOps(url, ['audit', '--json'])
   expect(JSON.parse(stdout)).toMatchObject([{ command: 'settlements import', outcome: null, detail: null }])
-  expect((await runOps(url, ['audit'])).stdout).toMatch(/unknown: it runs still, was killed, or broke off/)
+  expect((await runOps(url, ['audit'])).stdout).toMatch(/unknown: still running, killed or interrupted/)
   await until('PostgreSQL has undone them', async () => (await db.query(inserting)).rowCount === 0)
   expect((await db.query('select from settlements where mid = $1', [mid])).rowCount).toBe(0)
 })

@@ -60,7 +60,7 @@ describe('ops refunds', () => {
       const { code, stderr } = await ops('refunds', ...again, '--refund', made.refundId)
       expect([code, stderr]).toEqual([
         1,
-        expect.stringMatching(/has ended as SUCCESS at 20.* IST: reference 523504870777\n$/),
+        expect.stringMatching(/already has the final status SUCCESS since 20.* IST: reference 523504870777\n$/),
       ])
     }
   })
@@ -94,12 +94,12 @@ describe('ops refunds', () => {
   it('a failed refund leaves its amount to another refund, and a refund that exceeds the rest is refused', async () => {
     const { refundId } = await create()
     expect((await ops('refunds', 'create', '--order-id', orderId, '--note', 'again')).stderr).toContain(
-      'exceeds what is left of the payment',
+      'exceeds the unrefunded rest of the payment',
     )
     const failed = await json('refunds', 'fail', '--refund', refundId, '--reason', 'the account is closed')
     expect(failed).toMatchObject({ txnStatus: 'FAIL', reference: '', reason: 'the account is closed' })
     expect((await ops('refunds', 'done', '--refund', refundId, '--reference', '1')).stderr).toContain(
-      'has ended as FAIL',
+      'already has the final status FAIL',
     )
     expect(await create('--amount', '200')).toMatchObject({ amount: 200 })
   })
@@ -107,12 +107,14 @@ describe('ops refunds', () => {
   it('ops refunds refuses an unknown refund, an unpaid order and an unknown exception, and says so', async () => {
     const { refundId: _, ...made } = await create('--amount', '1')
     expect((await ops('refunds', 'show', '--refund', made.order_id)).stderr).toContain('see ops refunds list')
-    expect((await ops('refunds', 'create', '--exception', '0123456789ab')).stderr).toContain('there is no exception')
+    expect((await ops('refunds', 'create', '--exception', '0123456789ab')).stderr).toContain(
+      'exception 0123456789ab does not exist',
+    )
     expect((await ops('refunds', 'create', '--order-id', orderId)).code).toBe(2)
     const unpaid = (await post(service.app, CREATE, intentFields(merchant.mid, { amount: '1' }), merchant.key)).body
       .data
     const { stderr } = await ops('refunds', 'create', '--order-id', (unpaid as typeof made).orderId, '--note', 'why')
-    expect(stderr).toContain('no payment of the order is known')
+    expect(stderr).toContain('the order has no successful payment')
   })
 
   it('ops refunds makes a refund for a disabled merchant, and stores no note in the audit', async () => {
@@ -127,15 +129,19 @@ describe('ops refunds', () => {
     const { refundId } = await create()
     await heldBy('setu', refundId, new Date())
     const done = ['refunds', 'done', '--refund', refundId, '--reference', 'ARN1']
-    expect((await ops(...done)).stderr).toContain('setu still says what becomes of')
+    expect((await ops(...done)).stderr).toContain('setu still reports the status of')
     await heldBy('setu', refundId)
     const [refund] = await listRefunds(service.db, { ourRefundId: refundId })
     if (!refund) throw new Error('it is stored')
     await saveRefundException(service.db, 'refund unsure', refund, { source: 'enquiry', now: new Date() })
     expect(await json('refunds', 'retry', '--refund', refundId)).toMatchObject({ refundId, txnStatus: 'PENDING' })
-    expect((await ops('refunds', 'retry', '--refund', refundId)).stderr).toContain('is not unsure')
+    expect((await ops('refunds', 'retry', '--refund', refundId)).stderr).toContain(
+      'has no open exception "refund unsure"',
+    )
     expect(await json(...done)).toMatchObject({ txnStatus: 'SUCCESS' })
-    expect((await ops('refunds', 'retry', '--refund', refundId)).stderr).toContain('has ended as SUCCESS')
+    expect((await ops('refunds', 'retry', '--refund', refundId)).stderr).toContain(
+      'already has the final status SUCCESS',
+    )
     expect(await json('payments', 'exceptions', '--open', '--mid', merchant.mid)).toEqual([])
   })
 

@@ -102,7 +102,7 @@ describe('text from strangers never controls the operator’s terminal', () => {
     const { stdout } = await ops(['merchants', 'list'])
     expect(stdout).toMatch(/श्री\u200d .*fdp.* क्\u200cष/u)
     expect((await ops(['today'])).stdout).toMatch(
-      /^settlements .*क्\u200cष was imported .*\nbooks .*\ndifferences .*\nschema .*\n$/mu,
+      /^settlements .*क्\u200cष imported .*\nreconciliation .*\ndifferences .*\nschema .*\n$/mu,
     )
   })
 })

@@ -126,7 +126,7 @@ describe('ops today', () => {
     ])
     const text: string = await today()
     expect(text.split('\n').slice(0, 11)).toEqual([
-      '2026-04-01 10:00:00 IST: orders made today',
+      '2026-04-01 10:00:00 IST: orders created today',
       '',
       'orders               8  ████████████████████  ₹383.30',
       'paid                 2  █████                 ₹20.30',
@@ -134,7 +134,7 @@ describe('ops today', () => {
       'failed               2  █████',
       'expired              1  ██▌',
       'cancelled            1  ██▌',
-      'conversion      33.3 %  of the orders that are no longer waiting',
+      'conversion      33.3 %  of orders with a final status',
       '',
       'by hour       ▄        █▄',
     ])
@@ -211,12 +211,12 @@ describe('ops today', () => {
     })
     const text = await today()
     for (const line of [
-      'exceptions    4 open, ₹12,00,202.00: 2 for 1 to 2 days, 2 for over 2 days; the oldest: unknown order',
-      'webhooks      2 behind; the longest: CHAI ep_fails takes nothing for 3 h',
-      `return calls  2 given up in 7 days; the last: CHAI ${paidOrderId} 60 min ago`,
-      'settlements   bank.csv was imported 4 h ago',
-      'books         2026-04-03 to 2026-04-04 does not balance: 2 open exceptions (ops reconcile --from 2026-04-03 --to 2026-04-04)',
-      'differences   1 open, together 1,020.30, the oldest of 2026-04-01 (ops reconcile differences)',
+      'exceptions            4 open, ₹12,00,202.00: 2 for 1 to 2 days, 2 for over 2 days; oldest: unknown order',
+      'webhooks              2 behind; longest: CHAI ep_fails, failing for 3 h',
+      `return-URL callbacks  2 abandoned in the last 7 days; latest: CHAI ${paidOrderId}, 60 min ago`,
+      'settlements           bank.csv imported 4 h ago',
+      'reconciliation        2026-04-03 to 2026-04-04 does not balance: 2 open exceptions (ops reconcile --from 2026-04-03 --to 2026-04-04)',
+      'differences           1 open, total 1,020.30, oldest 2026-04-01 (ops reconcile differences)',
     ]) {
       expect(text).toContain(line)
     }

@@ -94,7 +94,7 @@ describe('an operator whose merchant receives no webhooks', () => {
     receiver.answers.set(path, (response) => response.writeHead(403).end('who are you?\u001b[2J'))
     expect(await ops('ping', '--endpoint', id)).toMatchObject({
       code: 1,
-      stderr: `ops: ${url()} did not take it: 403: who are you? [2J\n`,
+      stderr: `ops: ${url()} did not accept the event: 403: who are you? [2J\n`,
     })
   })
 
@@ -170,7 +170,7 @@ describe('an operator whose merchant receives no webhooks', () => {
   ])('ops webhooks says that an unknown webhook or delivery does not exist: %s', async (...args) => {
     expect(await ops(...args)).toMatchObject({
       code: 1,
-      stderr: expect.stringMatching(/^ops: there is no (such|webhook) /),
+      stderr: expect.stringMatching(/^ops: (webhook endpoint ep_0|the delivery) does not exist/),
     })
   })
 

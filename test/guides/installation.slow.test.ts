@@ -110,7 +110,7 @@ describe('an installation without Docker, by the guide', () => {
     const commands = UPGRADE.replace(/^git pull .*\n/, '').replace(/^systemctl .*\n/m, '')
     const environment = { DATABASE_URL: asRole(database.url, 'upi_owner') }
     const upgraded = await run(['sh', '-ec', commands], folder, environment)
-    expect(upgraded).toMatchObject({ code: 0, stdout: 'the schema is current\n' })
+    expect(upgraded).toMatchObject({ code: 0, stdout: 'The schema is up to date.\n' })
     for (const path of ['/readyz', '/docs/merchant', '/docs/reference', '/openapi.json'])
       expect(await status(path)).toBe(200)
     child.kill('SIGTERM')
@@ -154,7 +154,7 @@ describe('an installation without Docker, by the guide', () => {
         await type(DUMP)
         await addMerchant('LATER')
         await type(RESTORE)
-        expect(await ops('migrate')).toBe('the schema is current\n')
+        expect(await ops('migrate')).toBe('The schema is up to date.\n')
 
         // As the service would find it.
         const client = new pg.Client({ connectionString: asRole(server.urlOf('upi'), 'upi_service') })

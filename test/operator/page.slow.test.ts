@@ -35,7 +35,7 @@ describe('the port for operators of a running service', () => {
   it('the operator’s port refuses every path under a Host that may be of another website', async () => {
     for (const path of PATHS) {
       const { status, text } = await ask(server, path, { host: 'rebind.evil.example:3001' })
-      expect([path, status, text.includes('<h1>Not from here</h1>')]).toEqual([path, 403, true])
+      expect([path, status, text.includes('<h1>Access denied</h1>')]).toEqual([path, 403, true])
       expect(text).not.toMatch(/http_request_duration_seconds|ops merchants/)
     }
   })
@@ -131,7 +131,7 @@ describe.runIf(browserPath)('the operator’s page, in a real browser', () => {
         const box = await tab.getByRole('region', { name, exact: true }).boundingBox()
         return box ?? expect.fail(`${name} is not shown`)
       }
-      const [needs, orders] = [await boxOf('What needs a person'), await boxOf('Orders made today')]
+      const [needs, orders] = [await boxOf('Needs attention'), await boxOf('Orders created today')]
       const isBeside = orders.x >= needs.x + needs.width && orders.y === needs.y
       expect([isBeside, isBeside || orders.y >= needs.y + needs.height]).toEqual([width === 1920, true])
       const right = await tab.evaluate(
@@ -145,9 +145,9 @@ describe.runIf(browserPath)('the operator’s page, in a real browser', () => {
     const tab = await checkout.openTab({ javaScriptEnabled: false })
     await tab.goto(url)
     const days = tab.locator('figure', { hasText: 'not paid' }).last()
-    await days.getByText('The same as a table').click()
+    await days.getByText('Show as a table').click()
     expect(await days.getByRole('row', { name: /^2026-03-31 4 2 66\.6 % ₹750$/ }).isVisible()).toBe(true)
-    await tab.getByRole('link', { name: 'For the operator' }).click()
+    await tab.getByRole('link', { name: 'Operator manual' }).click()
     await tab.getByRole('heading', { name: 'For the operator', level: 1 }).waitFor()
   })
 })

@@ -29,7 +29,7 @@ describe('the operator’s page', () => {
     expect(statusCode).toBe(200)
     expect(text).toContain('2026-03-31 10:30:00 IST.')
     expect(text).toContain(
-      'Orders 4 ₹797 Paid 2 ₹750 Conversion 66.6 % of those not waiting Waiting 1 Failed 1 Expired 0 Cancelled 0',
+      'Orders 4 ₹797 Paid 2 ₹750 Conversion 66.6 % of orders with a final status Waiting 1 Failed 1 Expired 0 Cancelled 0',
     )
     const rowOf = (name: string) => new RegExp(`<tr><th scope="row">${name}</th>(.*)</tr>`).exec(body)?.[1]
     const cells = (...values: string[]) => values.map((value) => `<td>${value}</td>`).join('')
@@ -43,21 +43,21 @@ describe('the operator’s page', () => {
     expect(rowOf('2026-03-01')).toBeUndefined()
     // Of 30 days and of the 11 hours that have begun.
     expect(body.match(/<g><title>/g)).toHaveLength(30 + 11)
-    expect(text).toContain('Books 2026-03-27 to 2026-03-30 balances')
+    expect(text).toContain('Reconciliation 2026-03-27 to 2026-03-30 balances')
     expect(text).toContain('Exceptions: 1 open, ₹500.00 1 for under 1 day.')
     expect(text).toContain(`double payment ${made.mid} ${made.paidTwice} ₹500.00 0 s`)
-    expect(text).not.toMatch(/NaN|undefined|null|Still counting/)
+    expect(text).not.toMatch(/NaN|undefined|null|Counting orders/)
   })
 
   it('the operator’s page says how many orders of today the next acquirer of their merchant has made, once there is one', async () => {
-    expect(textOf((await operators.inject('/')).body)).not.toContain('Next acquirer')
+    expect(textOf((await operators.inject('/')).body)).not.toContain('fallback acquirer')
     await service.db.query(
       `insert into acquirer_intents (mid, order_id, acquirer, acquirer_merchant_id, acquirer_order_id, reference, link, status_checks, by_fallback)
        values ($1, $2, 'cashfree', '', $2, $2, 'upi://pay?pa=x@y', 0, true)`,
       [made.mid, made.paidTwice],
     )
     await until('the page is made anew', async () =>
-      textOf((await operators.inject('/')).body).includes('Next acquirer made 1 of today’s orders'),
+      textOf((await operators.inject('/')).body).includes('Created by fallback acquirer 1 of today’s orders'),
     )
   })
 
@@ -72,7 +72,7 @@ describe('the operator’s page', () => {
     const text = async () => textOf((await warned.inject('/')).body)
     await until('the books are compared', async () => (await text()).includes('does not balance'))
     expect(await text()).toMatch(
-      /What needs a person Refunds of the acquirer setu wait: set <SETU_CLIENT_ID> Books: 2026-03-27 to 2026-03-30 does not balance: 1 difference .*Exceptions: 1 open.*Orders made today.*The last 30 days/,
+      /Needs attention Refunds of the acquirer setu wait: set <SETU_CLIENT_ID> Reconciliation: 2026-03-27 to 2026-03-30 does not balance: 1 difference .*Exceptions: 1 open.*Orders created today.*Last 30 days/,
     )
     await service.db.query(`delete from settlements where utr = 'TOOMUCH'`)
     await warned.close()
@@ -115,7 +115,7 @@ describe('the operator’s page', () => {
     expect((await operators.inject('/')).headers.refresh).toBe('30')
     const still = await operators.inject('/?refresh=off')
     expect([still.statusCode, still.headers.refresh]).toEqual([200, undefined])
-    expect(still.body).toContain('<a href=".">Keep it up to date</a>')
+    expect(still.body).toContain('<a href=".">Refresh automatically</a>')
   })
 
   it('the operator’s page refuses whoever is not on this machine or uses another Host, and says what to do', async () => {
@@ -126,7 +126,7 @@ describe('the operator’s page', () => {
     for (const refused of refusals) {
       expect([refused.statusCode, refused.headers.refresh]).toEqual([403, undefined])
       expect(textOf(refused.body)).toContain(
-        'open it by a tunnel such as ssh -L 3001:127.0.0.1:3001, or set one of the two',
+        'open an SSH tunnel such as ssh -L 3001:127.0.0.1:3001, or set OPS_PASSWORD or OPS_ALLOWED_HOSTS',
       )
       expect(refused.body).not.toContain(made.mid)
     }
@@ -137,7 +137,7 @@ describe('the operator’s page', () => {
     const impatient = await startPage(service, { ...FORGETFUL, operatorPage })
     const first = await impatient.inject('/')
     expect([first.statusCode, first.headers.refresh]).toEqual([200, '3'])
-    expect(first.body).toContain('Still counting')
+    expect(first.body).toContain('Counting orders.')
     expect(first.body).toContain('<tr><th scope="row">2026-03-30</th><td>not counted yet</td>')
     const isWhole = async () => !(await impatient.inject('/')).body.includes('not counted yet')
     await until('all is counted', isWhole)
@@ -154,11 +154,9 @@ describe('the operator’s page', () => {
     const first = await blocked.inject('/')
     expect([first.statusCode, first.headers.refresh]).toEqual([200, '30'])
     expect(textOf(first.body)).toContain(
-      'The database did not count what is missing. It is asked again half a minute later',
+      'The database could not count the missing figures. The service retries in 30 seconds',
     )
-    expect(textOf((await blocked.inject('/')).body)).toContain(
-      'Books not known yet: ops reconcile says whether yesterday balances',
-    )
+    expect(textOf((await blocked.inject('/')).body)).toContain('Reconciliation not available yet: run ops reconcile')
     const { rows } = await locker.query(
       `select query from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like any (array['%h.next%', '%read_days%'])`,
     )
@@ -188,9 +186,9 @@ describe('the operator’s page', () => {
     const behind = await operators.inject('/')
     await service.db.query('alter table elsewhere rename to payment_resolutions')
     for (const { statusCode, headers } of [away, behind]) expect([statusCode, headers.refresh]).toEqual([503, '30'])
-    expect(textOf(away.body)).toContain('The database does not answer')
+    expect(textOf(away.body)).toContain('The database is unavailable')
     expect(textOf(behind.body)).toContain(
-      'The database is not migrated It lacks a table or a column that this version reads. Run "ops migrate".',
+      'The database is not migrated A table or column that this version reads is missing. Run "ops migrate".',
     )
     expect(behind.body).not.toContain('payment_resolutions')
     expect((await operators.inject('/')).statusCode).toBe(200)
@@ -204,6 +202,6 @@ describe('the operator’s page', () => {
     )
     const { body } = await operators.inject('/')
     expect(body).not.toContain('<script')
-    expect(textOf(body)).toContain('.csv was imported 0 s ago')
+    expect(textOf(body)).toContain('.csv imported 0 s ago')
   })
 })

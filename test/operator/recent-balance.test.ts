@@ -66,9 +66,7 @@ it('yesterday balances when its payouts match its payments, also for merchants s
   const found = await balance()
   expect(found).toEqual({ ...none, carriedForward: 400_00 })
   expect(found).toMatchObject((await endOfReport()) as object)
-  expect(recentBalanceText(found)).toBe(
-    '2026-11-16 to 2026-11-17 balances, 400.00 carried forward, all of it not due yet',
-  )
+  expect(recentBalanceText(found)).toBe('2026-11-16 to 2026-11-17 balances, 400.00 carried forward, none of it due yet')
 })
 
 it('yesterday does not balance where the whole report finds a difference, with the rights of the service', async () => {
@@ -102,7 +100,7 @@ it('yesterday does not balance where the whole report finds a difference, with t
   expect(found?.open).toEqual({ count: 5, owed: -200_00 + 200_00 + 50_00 + 50_00 + 200_00, oldest: '2026-10-05' })
   expect([recentBalanceText(found), openDifferencesText(found)]).toEqual([
     '2026-11-16 to 2026-11-17 does not balance: 4 differences, 1 open exception (ops reconcile --from 2026-11-16 --to 2026-11-17)',
-    '5 open, together 300.00, the oldest of 2026-10-05 (ops reconcile differences)',
+    '5 open, total 300.00, oldest 2026-10-05 (ops reconcile differences)',
   ])
 })
 

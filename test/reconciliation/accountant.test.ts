@@ -149,7 +149,7 @@ it('a merchant’s statement leads from opening to closing line by line, with th
 
 it('every list about orders has the shop’s own number of the order', async () => {
   const { stdout } = await opsOn('2026-11-02', ...OCTOBER, '--mid', mid)
-  expect(stdout).toContain(`order ${orders.P2}, the shop's 1002, UTR P2`)
+  expect(stdout).toContain(`order ${orders.P2}, order_id 1002, UTR P2`)
   const csv = async (...args: string[]): Promise<Record<string, string>[]> =>
     parse((await opsOn('2026-11-02', ...args, '--csv')).stdout, { bom: true, columns: true })
   for (const list of [[...OCTOBER], ['resolutions']]) {

@@ -143,7 +143,7 @@ it('the text and the CSV of payouts say what the JSON says, and references of di
 it('payouts refuses days in the wrong order, an unknown merchant, and two forms at once', async () => {
   expect(await ops('--from', '2026-10-06', '--to', '2026-10-05')).toMatchObject({ code: 2 })
   expect(await ops(...days, '--csv', '--json')).toMatchObject({ code: 2 })
-  expect((await ops(...days, '--mid', 'NOBODY')).stderr).toContain('mid NOBODY is unknown')
+  expect((await ops(...days, '--mid', 'NOBODY')).stderr).toContain('mid NOBODY does not exist')
 })
 
 it('a payout is found by its UTR in either case and by its bank reference, with the payments that its total is for', async () => {
@@ -170,8 +170,8 @@ it('a payout is found by its UTR in either case and by its bank reference, with 
   expect(payout.settlements.map((one: { settlementUtr: string }) => one.settlementUtr)).toEqual(['PT1', 'pn1'])
   expect(payout.payments).toMatchObject([{ orderId, utr: 'PP2', paid: '200.00' }])
   expect(payout.total).toEqual({ paid: '200.00', gross: '400.00', fee: '4.00', tax: '1.00', net: '395.00' })
-  expect((await text('--payout', 'PAYOUTREF', ...merchantOf)).stdout).toContain('for these 1, together 200.00')
-  expect((await text('--payout', 'NOBODYS1')).stdout).toBe('no settlement has the UTR or the bank reference NOBODYS1\n')
+  expect((await text('--payout', 'PAYOUTREF', ...merchantOf)).stdout).toContain('for these 1 payment, total 200.00')
+  expect((await text('--payout', 'NOBODYS1')).stdout).toBe('No settlements with the UTR or bank reference NOBODYS1.\n')
   const { pid } = await newPartner(db, other)
   expect(await found('--payout', 'PAYOUTREF', '--pid', pid)).toMatchObject({ settlements: [], payments: [] })
 })

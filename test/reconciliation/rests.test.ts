@@ -140,7 +140,9 @@ describe('what settlements pull does not store', () => {
         },
       ],
     })
-    expect(await ops('reconcile', '--payout', reference)).toContain('what pull has not stored, which the net contains')
+    expect(await ops('reconcile', '--payout', reference)).toContain(
+      'Included in net, but not stored by settlements pull:',
+    )
     expect((await db.query('select from settlements')).rowCount).toBe(1)
   })
 
@@ -240,6 +242,6 @@ describe('the CSV of journal and statement', () => {
       expect(valuesOf(forExcel)).toContain(`="${reference}"`)
     }
     const refused = await runOps(url, ['reconcile', 'journal', ...DAYS, '--for', 'excel'])
-    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('--for excel needs --csv') })
+    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('--for excel requires --csv') })
   })
 })

@@ -247,17 +247,19 @@ describe('settlements layout', () => {
       statuses: { SUCCESS: ['Success', 'Settled'], FAILED: ['Failed'] },
     })
     expect(await ops(['settlements', 'layout', 'remove', '--name', layout])).toMatchObject({ code: 0 })
-    expect((await ops(['settlements', 'layout', 'remove', '--name', layout])).stderr).toMatch(/there is no layout/)
+    expect((await ops(['settlements', 'layout', 'remove', '--name', layout])).stderr).toMatch(
+      /layout .* does not exist/,
+    )
   })
 
   it.each([
     [
       'the file’s name before our column',
       ['--column', 'UTR No=utr'],
-      /our column comes first, such as --column "utr=UTR No"/,
+      /with the service’s column first: --column "utr=UTR No"/,
     ],
-    ['a column that is not ours', ['--column', 'net=Net'], /must be a column of ours/],
-    ['a column without the file’s name', ['--column', 'amount='], /must be a column of ours/],
+    ['a column that is not ours', ['--column', 'net=Net'], /must be COLUMN=NAME/],
+    ['a column without the file’s name', ['--column', 'amount='], /must be COLUMN=NAME/],
     ['a form of days without a month', ['--date', 'dd/yyyy'], /must have d or dd/],
     [
       'words for a status, and no column for them',
@@ -272,22 +274,26 @@ describe('settlements layout', () => {
       ['--column', 'amount=Net'],
       /--column mid, utr or order_id or acquirer_payment_id, bank_reference_number, status, initiation_date is missing/,
     ],
-    ['a column that is given twice', ['--column', 'utr=A', '--column', 'utr=B'], /--column utr is given twice/],
+    [
+      'a column that is given twice',
+      ['--column', 'utr=A', '--column', 'utr=B'],
+      /--column utr must be given only once/,
+    ],
     [
       'a minus before a column that is no rupees of a settlement file',
       ['--column', 'utr=-Net'],
-      /only amount, fee, tax, gross of settlement files may have a minus/,
+      /only amount, fee, tax, gross of settlement files accept a minus/,
     ],
     [
       'an amount beside credit and debit',
       ['amount', 'credit', 'debit'].flatMap((ours) => ['--column', `${ours}=X`]),
-      /credit and debit are the amount/,
+      /credit and debit replace amount and sign/,
     ],
     ['a credit without a debit', ['--column', 'credit=Cr'], /--column mid, debit, utr or order_id /],
     [
       'a column of statements beside one of settlements',
       ['--column', 'utr=A', '--column', 'balance=B'],
-      /balance is for bank statements/,
+      /balance is only for bank statements/,
     ],
     ['a status of no kind', ['--status', 'PAID=Paid'], /must be SUCCESS, PENDING, FAILED or IGNORED/],
     ['every row ignored', ['--status', 'IGNORED'], /must be SUCCESS, PENDING, FAILED or IGNORED/],

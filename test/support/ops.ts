@@ -94,7 +94,7 @@ async function typeCommand(args: string[], env: NodeJS.ProcessEnv, input: string
 /** What a command says first on stderr when it works on the database of `url`. */
 export function namingLine(url: string): string {
   const { hostname, port, pathname, username } = new URL(url)
-  return `ops: works on the database ${pathname.slice(1)} at ${hostname}:${port} as ${username}\n`
+  return `ops: using database ${pathname.slice(1)} at ${hostname}:${port} as ${username}\n`
 }
 
 /** Runs a TypeScript program of the checkout `root` in exactly the environment `env`. */

@@ -69,7 +69,8 @@ async function addKey(client: Queryable, key: Omit<NewAccessKey, 'publicKey' | '
     .add({ publicKey, secretHash: hashSecret(secretKey), ...key })
     .catch((error: unknown) => {
       if (!hasState(error, FOREIGN_KEY_VIOLATION)) throw error
-      throw new CommandError(`${Object.entries(key.owner).flat().join(' ')} does not exist`)
+      const list = 'mid' in key.owner ? 'ops merchants list' : 'ops partners list'
+      throw new CommandError(`${Object.entries(key.owner).flat().join(' ')} does not exist: see ${list}`)
     })
   const { mid, pid, label, mayRefund, createdAt } = added
   const fields = { publicKey, secretKey, mid, pid, label, mayRefund, createdAt }

@@ -101,15 +101,15 @@ export const figuresInRupees = <T extends object>(figures: T) =>
     ]),
   ) as Record<keyof T, Cell>
 
-/** `019a…, merchant's 1001`; the shop may have given it no number of its own. */
+/** `019a…, order_id 1001`; the shop may have given it no number of its own. */
 function orderText({ orderId, merchantOrderId }: WithMerchantOrderId<{ orderId: string | null }>): string | null {
   const isOwn = merchantOrderId !== null && merchantOrderId !== orderId
-  return isOwn ? `${orderId}, merchant's ${merchantOrderId}` : orderId || null
+  return isOwn ? `${orderId}, order_id ${merchantOrderId}` : orderId || null
 }
 
 const rupeesText = (paise: number | null) => (paise === null ? null : toDecimalText(paise))
 
-/** `2026-11-03 duplicate settlement 261103…: order 019a…, merchant's 1001, UTR 5235…, settlement N12, paid 200.00, settled 200.00: settlement N11 has paid it before` */
+/** `2026-11-03 duplicate settlement 261103…: order 019a…, order_id 1001, UTR 5235…, settlement N12, paid 200.00, settled 200.00: settlement N11 has paid it before` */
 export function discrepancyText(discrepancy: WithMerchantOrderId<Discrepancy>): string {
   const { id, day, kind, utr, settlementUtr, paid, settled } = discrepancy
   const facts = {
@@ -167,7 +167,7 @@ export function changeLine(row: LedgerChange): string {
 function endText({ total, newestImport }: End, { from, to }: Days): string {
   const imported = newestImport
     ? `Newest settlement file: import ${newestImport.import} of ${toIstTime(newestImport.at)}`
-    : 'no settlement file imported yet'
+    : 'No settlement file imported yet'
   return `${imported}\n${balanceText({ from, to, ...total, carriedForward: total.carried })}`
 }
 

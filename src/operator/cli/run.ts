@@ -45,6 +45,11 @@ const GROUPS: Readonly<Record<string, readonly Command[]>> = {
 }
 export const COMMANDS: readonly Command[] = Object.values(GROUPS).flat()
 
+const wordsIn = (name: string) => name.split(' ').length
+
+/** The commands as they are looked up: `reconcile close` precedes `reconcile`. */
+const LONGEST_FIRST = [...COMMANDS].sort((a, b) => wordsIn(b.name) - wordsIn(a.name))
+
 /** Longer than the limit of the service: a busy database may take seconds to connect, and an operator can wait. */
 const CONNECT_TIMEOUT_MS = 10_000
 
@@ -61,14 +66,14 @@ export async function main(
 ): Promise<number> {
   const asksHelp = args[0] === 'help' || args.includes('--help') || args.includes('-h')
   const typed = wordsOf(args[0] === 'help' ? args.slice(1) : args)
-  const command = COMMANDS.find(({ name }) => name === typed.slice(0, name.split(' ').length).join(' '))
+  const command = LONGEST_FIRST.find(({ name }) => name === typed.slice(0, name.split(' ').length).join(' '))
   try {
     if (asksHelp || args[0] === '--version') {
       say(terminal.stdout, asksHelp ? help(command, typed) : `ops ${manifest.version}`)
       return 0
     }
     if (command === undefined) {
-      const meant = COMMANDS.find(({ name }) => isNearly(typed, name))
+      const meant = LONGEST_FIRST.find(({ name }) => isNearly(typed, name))
       if (meant === undefined) throw new UsageError(args.length === 0 ? 'no command given' : 'unknown command')
       printNote(terminal, `unknown command; did you mean ops ${meant.name}?`)
       return EXIT_USAGE
