@@ -167,7 +167,7 @@ describe('the next acquirer', () => {
     expect((await update('cashfree,setu')).stderr).toContain('setu needs --acquirer-merchant-id')
     expect((await update('setu/SETU1,direct')).stderr).toContain('direct cannot be combined with a fallback acquirer')
     for (const wrong of ['setu,setu', 'setu,', 'setu/A,cashfree,direct', 'setu:a:b']) {
-      expect((await update(wrong)).stderr, wrong).toContain('--acquirer must name two different accounts')
+      expect((await update(wrong)).stderr, wrong).toMatch(/--acquirer must (?:be|name)/)
     }
     expect((await update('cashfree,nobody')).stderr).toContain('acquirer must be one of')
   })

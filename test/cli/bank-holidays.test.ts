@@ -10,7 +10,7 @@ const load = (lines: string[]) => ops(['import', '-'], lines.join('\n'))
 const listed = async (year: string) => JSON.parse((await ops(['list', '--year', year, '--json'])).stdout)
 const refused = (line: string) => ({ code: 1, stdout: '', stderr: `ops: ${line}\n` })
 
-/** What the Reserve Bank's page shows, as a browser copies it. */
+/** Text of the Reserve Bank’s holiday page as copied from a browser. */
 const PAGE = [
   ...['\ufeffHolidays', '', 'Regional Office Month Year', ''],
   ...['April 2024 1591011', 'Patna', '', 'Holiday under Negotiable Instruments Act', '', 'Holiday DescriptionDay'],
@@ -27,7 +27,7 @@ const OF_PAGE = [
 ]
 
 describe('bank-holidays import', () => {
-  it('bank-holidays import takes the months of the Reserve Bank’s page, and says which lines it left out', async () => {
+  it('bank-holidays import reads the Reserve Bank’s page and reports the lines that it skipped', async () => {
     const left =
       'ops: warning: 8 other lines skipped: line 1: Holidays; line 3: Regional Office Month Year; line 6: Patna; …\n'
     expect(await load(PAGE)).toEqual({ code: 0, stdout: '4 bank holidays added, 0 unchanged.\n', stderr: left })
@@ -37,7 +37,7 @@ describe('bank-holidays import', () => {
     expect(await listed('2024')).toEqual([...OF_PAGE, { day: '2024-12-31', name: 'New Year’s Eve' }])
   })
 
-  it('bank-holidays import takes CSV with and without a header, and Sundays', async () => {
+  it('bank-holidays import accepts CSV with and without a header, and holidays on Sundays', async () => {
     const sunday = '2023-01-29,"Netaji, ""the"" Leader"'
     const lines = [
       'day,name',
@@ -61,13 +61,13 @@ describe('bank-holidays import', () => {
     [['2022-01-26,'], 'line 1: the name must be text of 1 to 255 characters, without control characters'],
     [['Christmas 25', 'December 2022'], 'line 1: put its month before it, in a line such as April 2026'],
     [['Patna', 'Top'], 'line 1: there is no holiday in this file'],
-  ])('bank-holidays import refuses %j as a whole', async (lines, fault) => {
+  ])('bank-holidays import rejects a file with the invalid lines %j as a whole', async (lines, fault) => {
     expect(await load(lines)).toEqual(refused(`1 bad line, nothing was imported; ${fault}`))
     expect(await listed('2022')).toEqual([])
   })
 })
 
-it('bank-holidays add and remove name one day, and say so when repeated', async () => {
+it('bank-holidays add and remove change one day, and report that a repeat changes nothing', async () => {
   const add = ['add', '--day', '26-01-2025', '--name', 'Republic Day']
   const said = async (args: string[]) => (await ops(args)).stdout
   expect([await said(add), await said(add)]).toEqual(
