@@ -44,13 +44,13 @@ describe('payments resolve', () => {
     expect((await ops('show', '--order-id', orderId)).stdout).toMatch(`exception ${id} resolved: ${REASON}`)
   })
 
-  it.each(['one after the other', 'at once'])(
+  it.each(['one after the other', 'concurrently'])(
     'payments resolve by two operators %s stores one resolution and shows it to the second operator',
     async (when) => {
       const { id } = await paidTwice()
       const by = (person: string) => ops(...resolve(id, `by ${person}`, '--by', person))
       const runs =
-        when === 'at once' ? await Promise.all([by('meera'), by('ravi')]) : [await by('meera'), await by('ravi')]
+        when === 'concurrently' ? await Promise.all([by('meera'), by('ravi')]) : [await by('meera'), await by('ravi')]
       const [row, ...more] = await resolutions(id)
       expect(more).toEqual([])
       if (when !== 'at once') expect(row).toEqual({ reason: 'by meera', resolved_by: 'meera' })

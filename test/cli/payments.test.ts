@@ -50,7 +50,7 @@ describe('payments confirm', () => {
   it.each([
     ['ISO 8601', (moment: Date) => moment.toISOString()],
     ['IST', toIstText],
-  ])('payments confirm stores operator, note and time of payment: %s', async (_form, write) => {
+  ])('payments confirm stores operator, note and the --paid-at time given as %s', async (_form, write) => {
     const { orderId } = await newOrder()
     const moment = `${service.clock.now().toISOString().slice(0, 19)}.000Z`
     const paidAt = write(new Date(moment))

@@ -128,7 +128,7 @@ const UNKNOWN = 'does not exist: see ops accounts list'
 const NOT_FINISHED = 'has an unfinished rotation: add --finish to delete the earlier secrets, or --back to restore them'
 const NOTHING_EARLIER = 'has no earlier secrets: it was never rotated, or --finish deleted them'
 
-/** The account as the service will load it. Throws if the service rejects it: the change must not be stored. */
+/** The account as the service would load it. Throws a CommandError, so that the change is rolled back, if the service would reject the account. */
 function showAccepted(account: StoredAccount, config: OpeningConfig): RecordData {
   const { fault, ...accepted } = toShown(account, config)
   if (fault !== null) throw new CommandError(fault)

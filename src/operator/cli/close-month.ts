@@ -36,7 +36,7 @@ export const closeMonthCommands = [
         throw new UsageError(`--month must be in the past: ${month} ends on ${days.to}`)
       const confirmed = terminal.stdin.isTTY && !yes ? await confirmClosing(month, context) : undefined
       return change(async (client) => {
-        // With the lock an import that is under way is either in the closed month, or a change since.
+        // The lock serializes this with imports: a running import is either part of the closed month or a later change.
         const closedAt = await lockedAt(client)
         const figures = await readFigures(db, { ...days, now: closedAt })
         const { stored, isNew } = await closeMonth(client, { month, closedAt, closedBy: person, figures })
@@ -61,17 +61,17 @@ export const closeMonthCommands = [
   }),
 ]
 
-/** Figures of the days by mid, and of ALL. */
+/** Figures of the days by mid; the key ALL has those of all merchants. */
 async function readFigures(db: Database, days: Asked): Promise<Record<string, Figures>> {
   const figures: Record<string, Figures> = {}
   for await (const book of reconcile(db, days)) figures[isEnd(book) ? ALL : book.mid] = figuresOf(book.total)
   return figures
 }
 
-/** Payouts that are named; of more the number is. */
+/** Warnings list this many payouts and count the others. */
 const PAYOUTS_NAMED = 10
 
-/** Names the open payouts to bank accounts of which there are statements. */
+/** Warnings of open payouts, only to bank accounts with imported statements. */
 async function warnOfPayouts(db: Database, days: Asked): Promise<string[]> {
   const open: ArrivedPayout[] = []
   for await (const payout of listArrivals(db, { ...days, ofStatements: true }))
@@ -83,7 +83,7 @@ async function warnOfPayouts(db: Database, days: Asked): Promise<string[]> {
 
 const IS_EMPTY = 'has no payments and no imports'
 
-/** Shows the figures of a month and asks whether to close it. Returns the figures; undefined if the month is closed already. */
+/** Prints the figures of a month and asks for confirmation. Returns the figures; undefined if the month is already closed. */
 async function confirmClosing(month: string, { db, now, terminal }: Context) {
   if ((await readClosedMonths({ client: db, known: now })).some((closed) => closed.month === month)) return undefined
   const figures = await readFigures(db, { ...daysOfMonth(month), now })

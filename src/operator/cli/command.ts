@@ -11,7 +11,7 @@ import type { OutputFormat, Result, Terminal } from './output.ts'
 /** Resolves after `ms` milliseconds. */
 export type Sleep = (ms: number) => Promise<unknown>
 
-/** What every command works with. `person` is the operator's name. `db` connects at the first query. */
+/** Dependencies of every command. `person` is the operator's name. `db` connects at the first query. */
 export type Context = {
   config: DatabaseConfig
   db: Database
@@ -22,14 +22,14 @@ export type Context = {
   terminal: Terminal
 }
 
-/** `change` runs work in the command's transaction. Commands with transactions of their own do not use `change`. */
+/** `change` runs work in the command's transaction. Commands with their own transactions do not use `change`. */
 export type ChangingContext = Context & { change: Change }
 
 /** `client` is the connection of the transaction. */
 type TransactionContext = Context & { client: pg.PoolClient }
 
 export type Command = {
-  /** The command's words, such as `merchants add`. */
+  /** Words after `ops`, such as `merchants add`. */
   name: string
   /** The command's line in `ops --help`. */
   summary: string
@@ -39,7 +39,7 @@ export type Command = {
   note: string | undefined
   /** The flags in kebab-case, in the order of the help. */
   flags: readonly string[]
-  /** Whether the command changes something, and so takes `--by`. */
+  /** Whether the command changes data, and so accepts `--by`. */
   changes: boolean
   /** Checks the arguments and returns the function that runs the command. Throws a UsageError. */
   prepare: (args: string[]) => PreparedCommand
@@ -49,28 +49,28 @@ export type Command = {
 export type PreparedCommand = { form: OutputFormat; by: string | undefined; run: (context: Context) => Promise<Result> }
 
 type CommandDefinition<S extends z.ZodObject, C = Context> = {
-  /** Flags and arguments in the help. A command without any has neither `usage` nor `schema`. */
+  /** Flags and arguments in the help. A command without flags has neither `usage` nor `schema`. */
   usage?: string
   note?: string
   schema?: S
   /** The key of `schema` for the word after the command's name. Every other key is a flag. */
   argument?: keyof S['shape'] & string
-  /** Whether the command takes `--csv`, for a spreadsheet; after `plain` for a program, unless `--for excel` is given. */
+  /** Whether the command accepts `--csv`: with `true` for spreadsheets; with `plain` for programs, or spreadsheets by `--for excel`. */
   csv?: true | 'plain'
   run: (input: z.output<S>, context: C) => Promise<Result>
 }
 
-/** `audited` replaces the values of flags in the audit: values that may hold a secret or the customer's data. */
+/** `audited` replaces, in the audit, values of flags that may contain a secret or customer data. */
 type ChangeDefinition<S extends z.ZodObject, C = ChangingContext> = CommandDefinition<S, C> & {
   audited?: Partial<Record<keyof S['shape'], (typed: string) => string>>
-  /** True for `migrate`, which creates the audit's tables: they may not exist when the command begins. */
+  /** True for `migrate`, which creates the audit's tables, so that they may not exist when the command begins. */
   makesAudit?: boolean
 }
 
 /**
- * A command that changes nothing. Its flags are the keys of `schema` in kebab-case: dynamicQr is `--dynamic-qr`. A
- * flag whose schema accepts `true` takes no value, a flag whose schema accepts a list may be repeated, any other flag
- * takes one value.
+ * Defines a command that changes nothing. Its flags are the keys of `schema` in kebab-case: dynamicQr is `--dynamic-qr`.
+ * A flag whose schema accepts `true` has no value, one whose schema accepts a list is repeatable, and any other has one
+ * value.
  */
 export function command<S extends z.ZodObject>(
   name: string,
@@ -80,7 +80,7 @@ export function command<S extends z.ZodObject>(
   return define({ name, summary, ...definition }, false, (input) => (context) => run(input, context))
 }
 
-/** A command that changes something. The audit stores its person, its arguments and its outcome. */
+/** Defines a command that changes data. The audit stores operator, arguments and outcome. */
 export function changingCommand<S extends z.ZodObject>(
   name: string,
   summary: string,
@@ -94,7 +94,7 @@ export function changingCommand<S extends z.ZodObject>(
   })
 }
 
-/** A command whose whole change is one transaction. */
+/** Defines a command whose whole change is one transaction. */
 export function atomicCommand<S extends z.ZodObject>(
   name: string,
   summary: string,
@@ -156,7 +156,7 @@ type Values = ReturnType<typeof readArguments>['values']
 
 const PERSON = z.string().trim().pipe(text(64))
 
-/** The value that the audit stores in place of a secret or of the customer's data. */
+/** The value that the audit stores in place of a secret or of customer data. */
 export const withhold = () => 'withheld'
 
 type Flag = { type: 'string' | 'boolean'; multiple?: boolean }
@@ -178,7 +178,7 @@ function parse(args: string[], options: Record<string, Flag>) {
   try {
     return parseArgs({ args, options, allowPositionals: true, strict: true, tokens: true })
   } catch (error) {
-    // The first sentence of Node.js names the wrong flag. The other sentences advise `--`, which is no help.
+    // The first sentence of Node.js's message names the flag. The others suggest `--`, which does not help here.
     throw new UsageError((error as Error).message.split(/\. |\n/)[0] ?? '')
   }
 }

@@ -16,7 +16,7 @@ export const exceptionId = z
   .toLowerCase()
   .regex(/^[0-9a-f]{12}$/, EXCEPTION_RULE)
 
-/** Filters of a list of exceptions. An exception belongs to the day (IST) on which it was stored. */
+/** Filters for exceptions. The days are the IST days on which exceptions were stored. */
 const Filters = z.object({
   kind: z.enum(EXCEPTION_KINDS, `must be one of: ${EXCEPTION_KINDS.join(', ')}`).optional(),
   mid: identifier.optional(),
@@ -75,7 +75,7 @@ const resolveOne = (id: string, reason: string, { change, now, person }: Changin
     return document({ id, mid, orderId, kind, ...resolution }, `Exception ${id}, ${kind}, resolved.`)
   })
 
-/** Resolves the exceptions whose count and sum the operator has confirmed, and none stored since. */
+/** Resolves exactly the exceptions whose count and sum the operator confirmed, none that were stored since. */
 async function resolveAll(
   filters: Filters,
   { reason, yes }: { reason: string; yes: boolean },
@@ -121,5 +121,5 @@ export function exceptionTable(
   return table(columns, exceptions, { ...views, cells })
 }
 
-/** The first 60 characters of an unreadable body; `--json` has all that is stored. */
+/** The first 60 characters of an unreadable body. `--json` prints everything that is stored. */
 const bodyLine = (body: string | null) => body && [...body].slice(0, 60).join('')

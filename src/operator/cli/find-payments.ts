@@ -51,7 +51,7 @@ export const findPaymentCommands = [
         if (history && (input.mid ?? history.mid) === history.mid) found.push(history)
       }
       const exceptions = 'utr' in sought || 'amount' in sought ? await createExceptions(db).ofNoOrder(sought) : []
-      // Settlements of all merchants, even with --mid: the payment may have been settled to another merchant.
+      // Settlements of all merchants, even with --mid, because the bank may have settled the payment to another merchant.
       const settlements = 'utr' in sought ? await histories.settlementsOf([sought.utr]) : []
       const lists = {
         payments: paymentTable(found, now),
@@ -105,7 +105,7 @@ const paymentTable = (found: PaymentHistory[], now: Date) =>
 const settlementTable = (settlements: SettledPayment[], title?: string) =>
   table('initiatedAt, mid, utr, paymentUtr, ₹amount, ₹fee, ₹tax, status', settlements, { title })
 
-/** Settlements of the UTR that are not among the steps of the one payment. */
+/** Settlements of the UTR that the history of the found payment does not contain. */
 function settlementParts(found: PaymentHistory[], settlements: SettledPayment[]): Data[] {
   const steps = found.length === 1 ? found.flatMap((history) => history.settlements) : []
   const others = settlements.filter(({ mid, utr }) => !steps.some((step) => step.mid === mid && step.utr === utr))
@@ -130,7 +130,7 @@ const toJson = (history: PaymentHistory, now: Date) => ({
 
 const REFERENCE_UNKNOWN = 'not known yet: utr is the acquirer’s payment id'
 
-/** The payment, and step by step what happened to it. */
+/** The payment and its history. */
 function describe(history: PaymentHistory, now: Date): RecordData {
   const { changes: _, exceptions: __, webhooks: ___, settlements: ____, refunds: _____, ...intent } = history
   const isOnlyId = intent.utr !== null && intent.bankReference === null

@@ -9,7 +9,7 @@ import { record, table } from './data.ts'
 import { CommandError } from './errors.ts'
 
 const OneKey = z.object({
-  /** Only text in the form of a public key, so that a secret key pasted by mistake does not get into the audit. */
+  /** Accepts only the form of a public key, so that a secret key pasted by mistake does not reach the audit. */
   publicKey: matching(/^pk_[\w-]{1,64}$/, 'must be a public key, pk_…'),
 })
 const Owner = z.object({ mid: identifier.optional(), pid: identifier.optional() })

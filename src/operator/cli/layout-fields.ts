@@ -23,13 +23,13 @@ const PAYMENT_STATUSES = [...FINAL_STATUSES, IGNORED]
 const STATUS_RULE =
   'must be SUCCESS, PENDING, FAILED or IGNORED (for payments SUCCESS, FAIL, REJECT or IGNORED) with the values in the file, such as SUCCESS=Success,Settled; a status without values, except IGNORED, applies to every row'
 
-/** The rule, or where it is the file's name that stands first, the right order. */
+/** The error text: the rule, or the correct order if the file's name comes first. */
 const columnFault = ([first, second]: [string, string]) =>
   OURS.includes(second)
     ? `must be COLUMN=NAME, with the service’s column first: --column "${second}=${first}"`
     : COLUMN_RULE
 
-/** `ours=theirs`, with nothing for `theirs` where `=` is missing. */
+/** Parses `ours=theirs`. Without `=`, `theirs` is empty. */
 const pair = (ours: readonly string[], rule: string, faultOf: (typed: [string, string]) => string = () => rule) =>
   z
     .string(errorText(rule))
@@ -76,7 +76,7 @@ export const toLayout = ({ name, column: columns, date, status, mid }: Fields): 
 export const filesOf = (layout: Pick<Layout, 'columns'>) =>
   isOfPayments(layout) ? 'payments' : isOfStatements(layout) ? 'bank statements' : 'settlements'
 
-/** Why no file can be read by the layout; undefined when one can. */
+/** Why the layout is unusable; undefined if it is usable. */
 function faultOf(layout: Layout): string | undefined {
   const files = filesOf(layout)
   const { known, several, required, others, statuses } = KINDS[files]
@@ -97,7 +97,7 @@ function faultOf(layout: Layout): string | undefined {
   const hasTwo = ours.includes('credit') || ours.includes('debit')
   if (hasTwo && (ours.includes('amount') || ours.includes('sign')))
     return '--column credit and debit replace amount and sign: give either credit and debit, or amount with an optional sign'
-  // A status without words is that of every row.
+  // A status without values applies to every row.
   const hasStatus = Object.values(layout.statuses).some((words) => words?.length === 0)
   const given = [...ours, ...(layout.mid === null ? [] : ['mid']), ...(hasStatus ? ['status'] : [])]
   const missing = required
@@ -106,10 +106,10 @@ function faultOf(layout: Layout): string | undefined {
   return missing.length > 0 ? `--column ${missing.map((oneOf) => oneOf.join(' or ')).join(', ')} is missing` : undefined
 }
 
-/** `several` are columns that may be given more than once; of each list in `required` one is. */
+/** `several` are columns that may be repeated. Each list in `required` needs one of its columns. */
 type Kind = Record<'known' | 'several' | 'statuses', readonly string[]> & {
   required: readonly (readonly string[])[]
-  /** The files that other columns are for. */
+  /** Kinds of files to which the other columns belong. */
   others: string
 }
 

@@ -16,7 +16,7 @@ import { FILE, readFile, refusedLines } from './file.ts'
 import { filesOf, LayoutFields, OURS, toLayout } from './layout-fields.ts'
 import type { Output } from './output.ts'
 
-/** Rows that `try` shows. */
+/** Rows that `try` prints. */
 const ROWS_SHOWN = 5
 
 export const layoutCommands = [
@@ -63,7 +63,7 @@ export const layoutCommands = [
   }),
 ]
 
-/** The same commands, where people look for the layouts of bank statements. */
+/** Aliases of the layout commands, where operators look for layouts of bank statements. */
 export const statementLayoutCommands = layoutCommands.map((one) => ({
   ...one,
   name: one.name.replace('settlements', 'statements'),
@@ -77,7 +77,7 @@ const toShown = ({ columns, statuses, ...layout }: Layout) => ({
   statuses: Object.entries(statuses).map(([ours, words = []]) => `${ours}=${words.join()}`),
 })
 
-/** Throws a CommandError when there is none of this name, or one of other files than `wanted`. */
+/** Throws a CommandError if the layout does not exist or is for other files than `wanted`. */
 export async function findLayout(db: Database, name: string, wanted?: ReturnType<typeof filesOf>): Promise<Layout> {
   const layout = await createLayouts(db).find(name)
   if (layout === undefined) throw unknownLayout(name)
@@ -120,13 +120,13 @@ async function tryLayout(csv: Readable, layout: Layout): Promise<Output> {
   return { data, warnings: [...faults, ...warnings] }
 }
 
-/** COPY gets paise, a person sees rupees. */
+/** A field as rupees for the operator; rows for COPY contain paise. */
 function shownField(name: string, copied = '\\N'): string | null {
   if (copied === '\\N') return null
   return ['amount', 'fee', 'tax'].includes(name) ? toDecimalText(Number(copied)) : copied
 }
 
-/** How files are read; `toShow` are the fields of the columns, of those that COPY would get. */
+/** How a layout reads files. `toShow` converts the fields of a row for COPY to those of `columns`. */
 type Reading = {
   columns: string[]
   format: CsvFormat

@@ -86,7 +86,7 @@ type Served = AcquirerMerchant &
   Pick<Merchant, 'acquirer'> &
   Partial<Pick<Merchant, 'fallbackAcquirer' | 'fallbackAcquirerMerchantId'>>
 
-/** The columns of `--acquirer`. `--account` is the account at the first one, and wins over one that is named there. */
+/** Table columns for `--acquirer`. `--account` overrides the account of the first acquirer. */
 function toColumns({ first, next }: NonNullable<z.output<typeof ChangedMerchant>['acquirer']>, account?: string) {
   return {
     acquirer: withAccount(first.name, account),
@@ -99,7 +99,7 @@ function toColumns({ first, next }: NonNullable<z.output<typeof ChangedMerchant>
 const withAccount = (acquirer: string, account: string | undefined) =>
   account === undefined ? acquirer : accountName(splitAccountName(acquirer).acquirer, account)
 
-/** Refuses a merchant whom an acquirer of theirs cannot serve, since the merchant could take no payments. */
+/** Throws if one of the merchant's acquirers cannot serve the merchant, who then could not accept payments. */
 async function refuseFaultyAcquirers(merchant: Served, config: DatabaseConfig, db: Queryable) {
   const accounts = openAccounts(db, config, LIMITS.lookUps)
   const { acquirer, fallbackAcquirer, fallbackAcquirerMerchantId } = merchant
@@ -120,7 +120,7 @@ function known(mid: string, merchant: Merchant | undefined): Merchant {
   return merchant
 }
 
-/** The fees of `--fee` and `--tax`: one of each for all acquirers of the merchant, or one for each of them. */
+/** The fees of `--fee` and `--tax`, each with one value for all acquirers of the merchant or one value per acquirer. */
 function toFees(
   { acquirer, fallbackAcquirer }: Merchant,
   fee?: string[],
@@ -143,13 +143,13 @@ function toFees(
 const spellFees = (fees: readonly MerchantFee[]) =>
   fees.map(({ acquirer, fee, tax, since }) => `${acquirer} ${fee} % and ${tax} % tax since ${since}`).join(', ')
 
-/** What stands in other tables of merchants. */
+/** Settings of merchants that other tables store. */
 const readMore = async (db: Queryable) => ({
   returnCalls: await createEndpoints(db).returnCalls(),
   fees: await newestFees(db),
 })
 
-/** The merchant with the names of fields that the output has. */
+/** The merchant under the field names of the output. */
 function withMore(
   { fallbackAcquirer: nextAcquirer, fallbackAcquirerMerchantId: nextAcquirerMerchantId, ...merchant }: Merchant,
   { returnCalls, fees }: Awaited<ReturnType<typeof readMore>>,
@@ -172,7 +172,7 @@ const cellsOf = (merchant: ReturnType<typeof withMore>) => ({
   fees: spellFees(merchant.fees),
 })
 
-/** The merchant with a warning for each wrong setting. A warning names the command that corrects the setting. */
+/** The merchant with a warning for each doubtful setting. A warning contains the command that corrects it. */
 async function showWithAdvice(merchant: Merchant, db: Queryable): Promise<Output> {
   const warnings = merchantWarnings(merchant).map((warning) => ADVICE[warning](merchant))
   return { data: await show(merchant, db), warnings }

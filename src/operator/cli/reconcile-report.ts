@@ -12,7 +12,7 @@ import { balanceText } from '../texts.ts'
 import { type Cell, document, Money, RecordData, table } from './data.ts'
 import { toOneLine } from './harmless.ts'
 
-/** The report: each merchant's discrepancies, then its days; the last line says whether the books balance. */
+/** The reconciliation report: each merchant's discrepancies and days, then a last line with the balance. */
 export function reportOf(books: AsyncIterable<MerchantBook | End>, period: Days): RecordData {
   let end: End
   let count = 0
@@ -76,23 +76,23 @@ function allMerchants({ total, changed }: End, count: number): RecordData {
   return document({}, figures, ...(count > 1 ? [all] : []))
 }
 
-/** How the rows of the bank speak of payments, in the words of finance. */
+/** How the bank pays a merchant out, in terms of finance. */
 const FORMS = {
   'by payment': 'payment by payment',
   'by sums': 'in daily totals',
   'by payment and by sums': 'payment by payment and in daily totals',
 }
 
-/** An indented line of the report. The digits of rupee amounts are grouped, also inside free text such as a reason. */
+/** An indented line of the report. Groups the digits of amounts, also inside free text such as a reason. */
 export const indented = (text: string) => `  ${toOneLine(groupRupees(text))}`
 
-/** Each line adds up: brought forward + paid + duplicates - settled - refunded + both resolved = carried forward. */
+/** In each row, brought forward + paid + duplicates - settled - refunded + both resolved = carried forward. */
 const COLUMNS =
   'day, broughtForward, paid, duplicates, settled, refunded, resolvedPlus, resolvedMinus, carriedForward, fee, tax, net, payments, settlements, awaited, differences'
 
 const figuresOf = (sums: Sums & Balance) => figuresInRupees(formatSums(sums))
 
-/** Figures as they are stored, whose text is amounts. */
+/** Converts stored figures to cells: text is an amount, a number is a count. */
 export const figuresInRupees = <T extends object>(figures: T) =>
   Object.fromEntries(
     Object.entries(figures).map(([name, figure]) => [
@@ -101,7 +101,7 @@ export const figuresInRupees = <T extends object>(figures: T) =>
     ]),
   ) as Record<keyof T, Cell>
 
-/** `019a…, order_id 1001`; the shop may have given it no number of its own. */
+/** `019a…, order_id 1001`, or only the orderId if the merchant sent no order_id. */
 function orderText({ orderId, merchantOrderId }: WithMerchantOrderId<{ orderId: string | null }>): string | null {
   const isOwn = merchantOrderId !== null && merchantOrderId !== orderId
   return isOwn ? `${orderId}, order_id ${merchantOrderId}` : orderId || null
@@ -126,7 +126,7 @@ export function discrepancyText(discrepancy: WithMerchantOrderId<Discrepancy>): 
 const causeOf = ({ cause, resolution }: Pick<Discrepancy, 'cause' | 'resolution'>) =>
   resolution === null ? cause : `${cause}; resolved: ${resolution}`
 
-/** A line for each kind: `399,000 more missing settlement, together 79800000.00: is a settlement file missing?` */
+/** One line per kind: `399,000 more missing settlement, total 79800000.00: a settlement file may be missing` */
 export const unlistedTable = (unlisted: readonly (Unlisted & { mid?: string })[]) =>
   table('kind, count, ₹owed', unlisted, {
     line: ({ mid, ...one }) => indented(`${mid === undefined ? '' : `${mid}: `}${unlistedText(one)}`),
@@ -143,7 +143,7 @@ function exceptionText(exception: WithMerchantOrderId<OpenException>): string {
   return `open exception ${exceptionId}: ${facts.join(', ')}, received ${toIstTime(receivedAt)}`
 }
 
-/** `settled 100.00 → 200.00`; or why no figure differs. */
+/** `settled 100.00 → 200.00`, or why no figure changed. */
 export function figuresText({ figures, rows }: Pick<MonthChange, 'figures'> & { rows?: MonthChange['rows'] }): string {
   const changed = figures.map(({ figure, was, is }) => `${figure} ${was} → ${is}`).join(', ') || 'no figure changed'
   return rows?.length === 0
@@ -171,7 +171,7 @@ function endText({ total, newestImport }: End, { from, to }: Days): string {
   return `${imported}\n${balanceText({ from, to, ...total, carriedForward: total.carried })}`
 }
 
-/** A row for each discrepancy, exception, day and total, told apart by `type`; the `kind` of the last says whether the books balance. */
+/** One row per discrepancy, exception, day and total, distinguished by `type`. The `kind` of the last row is the balance. */
 const CSV_COLUMNS =
   'type, mid, day, kind, differenceId, orderId, merchantOrderId, utr, settlementUtr, exceptionId, payments, broughtForward, ₹paid, ' +
   'duplicates, settlements, ₹settled, fee, tax, net, refunded, resolved, resolvedPlus, resolvedMinus, carriedForward, ' +

@@ -50,15 +50,15 @@ const wordsIn = (name: string) => name.split(' ').length
 /** The commands as they are looked up: `reconcile close` precedes `reconcile`. */
 const LONGEST_FIRST = [...COMMANDS].sort((a, b) => wordsIn(b.name) - wordsIn(a.name))
 
-/** Longer than the limit of the service: a busy database may take seconds to connect, and an operator can wait. */
+/** Longer than in the service, because a busy database may need seconds to connect and an operator can wait. */
 const CONNECT_TIMEOUT_MS = 10_000
 
 const EXIT_FAULT = 1
 const EXIT_USAGE = 2
 
 /**
- * Runs the command in `args`, the words after `ops`. Returns the exit code: 0, 1 for an error, 2 for a command that
- * was typed wrongly. The result goes to stdout, everything else to stderr.
+ * Runs the command in `args`, the words after `ops`. Returns the exit code: 0, 1 for an error, 2 for invalid arguments.
+ * Writes the result to stdout and everything else to stderr.
  */
 export async function main(
   args: string[],
@@ -95,10 +95,10 @@ async function withDatabase({ form, by, run }: PreparedCommand, terminal: Parame
   const config = readDatabaseConfig(terminal.env)
   const url = config.databaseMigrateUrl
   printNote(terminal, `using ${nameDatabase(url)}`)
-  // The pool's warning of a lost connection is dropped: the query on it fails too, and `main` reports that error.
+  // The pool's warning of a lost connection is dropped, because its query fails too and `main` reports that error.
   const log = { warn: () => undefined }
-  // Queries have no time limit: an import may take minutes, and the operator can press Ctrl-C. The import of a day file
-  // takes nine connections, one for the file and eight for its lines. Other commands take fewer.
+  // Queries have no time limit, because an import may take minutes and the operator can press Ctrl-C. The import of a
+  // daily transaction report needs nine connections, one for the file and eight for its lines; others need fewer.
   const limits = { queryTimeoutMs: 0, connectTimeoutMs: CONNECT_TIMEOUT_MS }
   const db = createPool({ url, size: 9, log, preparedStatements: config.preparedStatements, ...limits })
   try {
@@ -111,7 +111,7 @@ async function withDatabase({ form, by, run }: PreparedCommand, terminal: Parame
   }
 }
 
-/** The name of the system's user, or `uid …`: in a container the user may have no name. */
+/** The login name, or `uid …`, because the user of a container may have no name. */
 function loginName(): string {
   try {
     return userInfo().username
@@ -120,7 +120,7 @@ function loginName(): string {
   }
 }
 
-/** Names the database of `url` with host and user, as the driver reads them, but without the password. */
+/** Describes the database of `url` with host and user as the driver parses them, without the password. */
 function nameDatabase(url: string): string {
   const { database, host, port, user } = new pg.Client({ connectionString: url })
   return `database ${database} at ${host}:${port} as ${user}`
@@ -131,7 +131,7 @@ function wordsOf(args: string[]): string[] {
   return firstFlag === -1 ? args : args.slice(0, firstFlag)
 }
 
-/** Whether each word of `typed` is the start of a word of `name`, or the reverse, as in `merchant lists`. */
+/** Whether each typed word is a prefix of the word in `name`, or the reverse, as in `merchant lists`. */
 function isNearly(typed: readonly string[], name: string): boolean {
   return name.split(' ').every((word, index) => {
     const given = typed[index] ?? ''
@@ -139,7 +139,7 @@ function isNearly(typed: readonly string[], name: string): boolean {
   })
 }
 
-/** The help for `command`. Without one: the help for all commands whose first word is `word`, or the overview. */
+/** Help for `command`; without it, for all commands whose first word is `word`; otherwise the overview. */
 function help(command: Command | undefined, [word = '']: string[]): string {
   if (command) {
     const subcommands = COMMANDS.filter(({ name }) => name.startsWith(`${command.name} `))
@@ -208,7 +208,7 @@ const OVERVIEW = [
   MORE,
 ].join('\n\n')
 
-/** The text of an error for the operator, in one line. */
+/** The error as one line for the operator. */
 function explain(error: unknown): string {
   if (error instanceof CommandError) return error.message
   const { code, message } = error as NodeJS.ErrnoException

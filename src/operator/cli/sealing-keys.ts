@@ -2,7 +2,7 @@ import type { DatabaseConfig } from '../../config.ts'
 import type { SealingKeys } from '../../platform/encryption.ts'
 import { CommandError } from './errors.ts'
 
-/** The keys that seal and open secrets. Throws unless WEBHOOK_SEALING_KEY is set. */
+/** The secret encryption keys. Throws if WEBHOOK_SEALING_KEY is not set. */
 export function requireKeys({ webhooks: { sealingKeys } }: Pick<DatabaseConfig, 'webhooks'>): SealingKeys {
   if (sealingKeys.length > 0) return sealingKeys
   throw new CommandError(

@@ -28,7 +28,7 @@ const NUMBER_RULE = 'must be the number of an import, as listed by ops settlemen
 const ACCOUNT_RULE = `must be one of ${ACQUIRER_NAMES.join(', ')}, optionally followed by :ACCOUNT; the account ${IDENTIFIER_RULE}`
 const ACQUIRER_RULE = `must be ${SETTLED_NAMES.join(' or ')}: for other acquirers, import the file with ops settlements import`
 
-/** An acquirer, or one of our accounts with it, such as `setu:acme`. The account `default` is that of the environment. */
+/** An acquirer, or an acquirer account such as `setu:acme`. The account `default` is that of the environment. */
 export const acquirerAccount = z
   .string(errorText(ACCOUNT_RULE))
   .refine((typed) => {
@@ -55,7 +55,7 @@ export const settlementCommands = [
       const layout = layoutName === undefined ? undefined : await findLayout(context.db, layoutName, 'settlements')
       const warnings: string[] = []
       const onWarning = (text: string) => warnings.push(text)
-      // The maker of a file chooses its name, perhaps with control characters.
+      // The file name is foreign text and may contain control characters.
       const name = toOneLine(basename(file))
       const output = await readFile(file, context.terminal, (csv, progress) =>
         importFrom(context, csv, { file: name, account, layout, onProgress: progress('line'), onWarning }, (result) => {
@@ -140,16 +140,16 @@ export const settlementCommands = [
   }),
 ]
 
-/** Locks the settlements, then returns the time: changes that wait for one another are dated in their order. */
+/** Locks the settlements before it reads the clock, so that serialized changes have times in their order. */
 export async function lockedAt(client: Queryable): Promise<Date> {
   await lockSettlements(client)
   return new Date()
 }
 
-/** Additions to the counts of an import: `json` for scripts, `text` for people. */
+/** Additions to an import's result: `json` for JSON output, `text` for text output. */
 type Told = { json?: object; text?: string; warnings?: readonly string[] }
 
-/** Imports settlements in one transaction, of which `end` is the last step. It may throw to refuse the result. */
+/** Imports settlements in one transaction. `end` is its last step and may throw to roll the import back. */
 function importFrom(
   { change, person }: ChangingContext,
   csv: Readable,
@@ -171,7 +171,7 @@ function importFrom(
   })
 }
 
-/** Waits until the replica, where partners read lists, has the change; notes when it stays behind. */
+/** Waits until the replica that serves partners' lists has the change, and prints a note if it lags behind. */
 async function showToPartners({ config: { databaseReadUrl }, db, terminal }: Context): Promise<void> {
   if (databaseReadUrl === undefined || (await waitForReplica(db, databaseReadUrl))) return
   printNote(terminal, 'stored, but the replica at DATABASE_READ_URL lags behind: partners see the change later')
@@ -184,7 +184,7 @@ function tellNotStored(notStored: NotStored): Told {
   return { json: { notStored: stored }, text: texts.length > 0 ? `; not stored: ${texts.join(', ')}` : '' }
 }
 
-/** The error for an operator without a file: lines are named by their orders. */
+/** The error of a pull, which has no file: lines are named by their orders. */
 function explainPull(error: unknown, orders: readonly string[]): unknown {
   if (error instanceof CsvFileError) return refusedLines(error, (line) => `order ${orders[line - 2]}`)
   if (!(error instanceof AcquirerError)) return error
@@ -196,7 +196,7 @@ function explainPull(error: unknown, orders: readonly string[]): unknown {
 
 type Trailer = { rows?: number | undefined; total?: Paise | undefined }
 
-/** Throws when the rows of the file differ from the bank's trailer. */
+/** Throws if the file's rows differ from the count and total that the operator expects. */
 function compare({ rows, total }: Trailer, { inserted, unchanged, updated, amount }: ImportResult): void {
   const count = inserted + unchanged + updated
   const differences: string[] = []

@@ -146,7 +146,7 @@ export const statementCommands = [
   }),
 ]
 
-/** `bank statement 1 covers …`, and `3 lines: 2 credits, ₹540.28; 1 debit, ₹5,000.00; closing balance ₹5,540.28` */
+/** `Bank statement 1 covers ….`, and `3 lines: 2 credits, ₹540.28; 1 debit, ₹5,000.00; closing balance ₹5,540.28` */
 function importedData({ proved, moved, ...made }: ImportedStatement, warnings: readonly string[]): RecordData {
   const { credits, credited, debits, debited } = moved
   const lines = credits + debits
@@ -174,7 +174,7 @@ const toShown = ({ day, amount, references }: Credit) => ({ day, amount: new Mon
 const describe = ({ day, amount, references }: Credit) =>
   `${day}, ${toIndianRupees(amount)}, ${references.length > 0 ? references.join(' ') : 'no reference'}`
 
-/** What is doubtful of a bank statement. Throws when a balance of it is not the one that the person saw. */
+/** Warnings about a bank statement. Throws if one of its balances differs from the one that the operator expects. */
 function judge(
   { proved, coversFrom }: ImportedStatement,
   { from, to, ...seen }: Days & { [Side in 'opening' | 'closing']?: Paise | undefined },
