@@ -25,7 +25,7 @@ export async function runAudited(
   const end = (client: Queryable, outcome: 'done' | 'failed', detail: Output['made'] = {}) =>
     createAudit(client).end({ auditId, outcome, detail })
 
-  // Throws, before the audit writes a row, if the database was migrated by a newer version.
+  // Throws for a database of an incompatible earlier version, which must stay unchanged, before the audit writes to it.
   await pendingMigrations(db)
   let begun = true
   await begin().catch((error: unknown) => {

@@ -12,21 +12,21 @@ import {
 } from '../../gateway/payments/outcome.ts'
 import type { OpenCounts } from './overview.ts'
 
-/** Upper bounds in seconds. The p99 of a payment on a busy instance is in the middle of them. */
+/** Upper bounds in seconds, centred on the p99 of a payment on a busy instance. */
 const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60]
 const BATCH_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200]
 
-/** Statuses that refuse a notification of an acquirer. An outage (503) or a client that left is no refusal. */
+/** Statuses of rejected acquirer notifications. An outage (503) and an aborted request are not rejections. */
 const REFUSALS: ReadonlySet<number> = new Set([400, 401, 404, 409, 413, 415])
 
-/** Sources of payments that the service counts. Payments recorded by the operator's commands are not counted. */
+/** Sources whose payments the service counts. `ops` records payments in another process, which no instance counts. */
 const SOURCES = ['notification', 'enquiry'] as const satisfies readonly ReportSource[]
 
 type Labels = Readonly<Record<string, readonly (string | number)[]>>
 
 /**
- * Help text and labels of each counter. All values of the labels are listed, so that every combination begins at 0:
- * Prometheus sees no increase in a counter that first appears as 1.
+ * Help text and labels of each counter. Label values are listed so that every combination starts at 0, because Prometheus
+ * sees no increase in a counter that first appears as 1.
  */
 const COUNTERS = {
   payment_intents_created_total: ['Payment intents created', {}],
@@ -83,7 +83,7 @@ const GAUGES = {
   webhook_oldest_due_seconds: 'Age of the oldest due delivery to an enabled webhook endpoint; 0 without any',
 }
 
-/** `accountKind` is that of a notification's account, or of the account that failed to make a link. */
+/** `accountKind` is the kind of a notification's account, or of the account that created no link. */
 type MeasuredRequest = { route: string; status: number; accountKind?: AccountKind | undefined }
 
 type PoolCounts = { totalCount: number; idleCount: number; waitingCount: number }
@@ -91,8 +91,8 @@ type PoolCounts = { totalCount: number; idleCount: number; waitingCount: number 
 export type Metrics = ReturnType<typeof createMetrics>
 
 /**
- * The operator's metrics for Prometheus. `countOpen` is called at every scrape; while it fails, its metrics have no
- * value. Labels contain only names of the service, never text that a caller sent.
+ * Creates the metrics for Prometheus. Calls `countOpen` at every scrape; if that fails, its metrics have no value. Labels
+ * contain only values that the service defines, never text from a request.
  */
 export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () => Promise<OpenCounts>) {
   const registry = new Registry()
@@ -117,7 +117,7 @@ export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () =
     return counter
   })
   const gauges = mapEach(GAUGES, (name, help) => new Gauge({ name, help, registers }))
-  /** Counted in paise, because a sum of fractions of a rupee would drift. */
+  /** In paise, because a floating-point sum of rupees would drift. */
   let paidPaise = 0
   new Counter({
     name: 'payments_rupees_total',
@@ -167,7 +167,7 @@ export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () =
     },
   })
 
-  // A cache, because prom-client builds strings to find a child by its labels. Route and status have few combinations.
+  // Caches children, because prom-client builds strings to find one by its labels. Route and status have few combinations.
   const children = new Map<string, Map<number, { observe: (seconds: number) => void }>>()
   return {
     registry,
@@ -224,14 +224,14 @@ function mapEach<Name extends string, T, R>(each: Record<Name, T>, map: (name: N
   return Object.fromEntries(mapped) as Record<Name, R>
 }
 
-/** Every combination of one value for each label. */
+/** Every combination of label values. */
 const combinationsOf = (labels: Labels): Record<string, string | number>[] =>
   Object.entries(labels).reduce<Record<string, string | number>[]>(
     (chosen, [label, values]) => chosen.flatMap((one) => values.map((value) => ({ ...one, [label]: value }))),
     [{}],
   )
 
-/** `/metrics`, on the operator's port. */
+/** Serves `/metrics` on the operator port. */
 export function metricsRoutes(app: FastifyInstance, { registry }: Pick<Metrics, 'registry'>) {
   app.get('/metrics', async (_request, reply) => reply.type(registry.contentType).send(await registry.metrics()))
 }
