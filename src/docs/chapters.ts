@@ -7,19 +7,19 @@ export const GUIDES = {
     title: 'Merchant API',
     summary: 'Accept payments: create, check, refund and list them, and receive webhooks.',
     groups: {
-      Start: ['quickstart', 'testing'],
+      Start: ['quickstart', 'payment-flow', 'authentication', 'testing', 'go-live'],
       Payments: [
         ...['hosted-page', 'own-page', 'request-fields', 'payment-status', 'failure-reasons', 'cancel'],
         ...['refunds', 'lists'],
       ],
-      Webhooks: ['webhooks', 'verify-signatures', 'webhook-receiver', 'webhook-responses'],
-      Reference: ['errors', 'retries', 'conventions'],
+      Webhooks: ['webhooks', 'verify-signatures', 'webhook-responses', 'webhook-events', 'test-webhooks'],
+      Reference: ['errors', 'retries', 'conventions', 'changelog'],
     },
   },
   partner: {
     title: 'Partner API',
     summary: 'List settlements and transactions of a merchant, and reconcile a month.',
-    groups: { Partner: ['quickstart', 'transactions', 'reconcile', 'errors', 'testing'] },
+    groups: { Partner: ['quickstart', 'transactions', 'reconcile', 'errors'] },
   },
   plugins: {
     title: 'Store plugins',

@@ -56,11 +56,11 @@ describe('bank-holidays import', () => {
   })
 
   it.each([
-    [['April 2022', 'Good Friday 15', 'Nobody’s Day 31'], 'line 3: there is no day 2022-04-31 from 2000 to 2099'],
-    [['2022-01-26,Republic Day', '2022-02-30,x'], 'line 2: there is no day 2022-02-30 from 2000 to 2099'],
+    [['April 2022', 'Good Friday 15', 'Nobody’s Day 31'], 'line 3: 2022-04-31 is not a date from 2000 to 2099'],
+    [['2022-01-26,Republic Day', '2022-02-30,x'], 'line 2: 2022-02-30 is not a date from 2000 to 2099'],
     [['2022-01-26,'], 'line 1: the name must be text of 1 to 255 characters, without control characters'],
-    [['Christmas 25', 'December 2022'], 'line 1: put its month before it, in a line such as April 2026'],
-    [['Patna', 'Top'], 'line 1: there is no holiday in this file'],
+    [['Christmas 25', 'December 2022'], 'line 1: no month precedes this day: add a line such as April 2026 above it'],
+    [['Patna', 'Top'], 'line 1: the file contains no holiday: list each as YYYY-MM-DD,name'],
   ])('bank-holidays import rejects a file with the invalid lines %j as a whole', async (lines, fault) => {
     expect(await load(lines)).toEqual(refused(`1 bad line, nothing was imported; ${fault}`))
     expect(await listed('2022')).toEqual([])

@@ -174,7 +174,7 @@ it('payments show lists the refunds in an order’s history', async () => {
   const { refundId } = await create('--amount', '50')
   const steps = async () => (await json('payments', 'show', '--order-id', orderId)).steps.map((one: Step) => one.what)
   type Step = { what: string }
-  expect(await steps()).toContain(`refund ${refundId} of ₹50 made: One cup was cold; still open`)
+  expect(await steps()).toContain(`refund ${refundId} of ₹50 requested: One cup was cold; still open`)
   await json('refunds', 'done', '--refund', refundId, '--reference', 'ARN1')
   expect(await steps()).toEqual(expect.arrayContaining([`refund ${refundId} SUCCESS, reference ARN1`]))
 })

@@ -144,7 +144,7 @@ describe('webhook deliveries of a merchant', () => {
     await received(1)
     expect(
       (await runOps(service.databaseUrl, ['payments', 'show', '--order-id', orders[0] as string])).stdout,
-    ).toContain('merchant told by checkPaymentStatus: no more return calls')
+    ).toContain('merchant received SUCCESS from checkPaymentStatus: no more return-URL callbacks')
   }, 120_000)
 
   it('webhooks disable stops deliveries to an endpoint, and enable resumes them', async () => {

@@ -85,7 +85,7 @@ const SETTLEMENTS: Record<string, SettlementFile> = {
     columns: `${PAYU};gross=Amount`,
     rows: [[ONE, '195.75', '3.61', '0.64'], NET_OTHER],
     total: '538.32',
-    says: /2 rows have a fee or tax with parts of a paisa/,
+    says: /2 rows have a fee or tax with fractions of a paisa/,
   },
   'PayU: four decimals, without the gross amount': {
     file: 's05_payu_decimals.csv',
@@ -93,7 +93,7 @@ const SETTLEMENTS: Record<string, SettlementFile> = {
     columns: PAYU,
     rows: [[ONE, '195.75', '3.61', '0.65'], NET_OTHER],
     total: '538.32',
-    says: /2 rows have a fee or tax with parts of a paisa/,
+    says: /2 rows have a fee or tax with fractions of a paisa/,
   },
   'Razorpay: columns of debit and credit': {
     file: 's10_debit_credit.csv',
@@ -124,7 +124,7 @@ const SETTLEMENTS: Record<string, SettlementFile> = {
     file: 'fee_of_a_debit.csv',
     date: 'dd-mm-yyyy',
     columns: `amount=Amount;sign=Cr/Dr;fee=Fee;${BASE}`,
-    rejected: [/line 3: Fee \(fee\) of a debit may be kept or given back: give the column of the gross amount/],
+    rejected: [/line 3: Fee \(fee\) of a debit may be charged or refunded: name the column of the gross amount/],
   },
   'a padded RRN': {
     file: 's20_padded_rrn.csv',
@@ -342,7 +342,7 @@ const SETTLEMENTS: Record<string, SettlementFile> = {
     columns: PARTS,
     rows: [NET_ONE, [OTHER, '97.88', '1.80', '0.32']],
     total: '293.63',
-    says: /1 row has a fee or tax with parts of a paisa/,
+    says: /1 row has a fee or tax with fractions of a paisa/,
   },
   'an amount without its sign': {
     file: 'sign_missing.csv',

@@ -6,48 +6,84 @@ import { type DemoService, simulate, startDemoService } from './demo-service.ts'
 import { blocks, blockWith, filledIn, guideText } from './guides.ts'
 import { has, runIn } from './interpreters.ts'
 
-describe.runIf(has('curl', { mustHave: true }))('the answers that the guides show', () => {
+describe.runIf(has('curl', { mustHave: true }))('the responses in the guides', () => {
   let demo: DemoService
-  const real: unknown[] = []
+  const real: Body[] = []
 
   beforeAll(async () => {
     demo = await startDemoService()
     const { service, merchantKey, partnerKey } = demo
-    const order = blockWith('merchant', 'sh', '/v1/payments/createOrderRequest')
-    const intent = blockWith('merchant', 'sh', '/v1/payments/createPaymentIntent')
-    const check = blockWith('merchant', 'sh', '"$BASE_URL/v1/payments/checkPaymentStatus"')
-    const list = blockWith('partner', 'sh', `"$PUBLIC_KEY:$SECRET_KEY" "$BASE_URL/v1/partner/fetchSettlementList"`)
-    const paid = blockWith('partner', 'sh', '/v1/partner/fetchTransactionList')
-    const ownPaid = blockWith(
-      'merchant',
+    const merchantBlock = (part: string) => blockWith('merchant', 'sh', part)
+    const order = merchantBlock('ORDER=order-$(date +%s) # your order number')
+    const intent = merchantBlock('/v1/payments/createPaymentIntent')
+    const check = merchantBlock('checkPaymentStatus" -d "mid=$MID" -d "order_id=$ORDER"')
+    const cancel = merchantBlock('/v1/payments/cancelPayment')
+    const refund = merchantBlock('/v1/payments/refundPayment')
+    const transactions = '-w \'\\n\' -u "$PUBLIC_KEY:$SECRET_KEY" \\\n  "$BASE_URL/v1/payments/fetchTransactionList"'
+    const settlements = blockWith(
+      'partner',
       'sh',
-      `"$PUBLIC_KEY:$SECRET_KEY" "$BASE_URL/v1/payments/fetchTransactionList"`,
+      `-w '\\n' -u "$PUBLIC_KEY:$SECRET_KEY" \\\n  "$BASE_URL/v1/partner/fetchSettlementList"`,
     )
+
     const created = await paste(order, merchantKey)
     const intended = await paste(intent, merchantKey)
-    const { orderId, payment_url: paymentUrl } = created.data
-    // What the reader's terminal remembers.
-    const remembered = `ORDER=${await numberOf(orderId)} SECOND=${await numberOf(intended.data.orderId)}\n`
-    expect(remembered).toMatch(/^ORDER=shop-\d+ SECOND=shop-\d+-2\n$/)
+    const { orderId, payment_url: paymentUrl } = created.data as { orderId: string; payment_url: string }
+    const secondId = (intended.data as { orderId: string }).orderId
+    // The variables of the reader's terminal.
+    const variables = `ORDER=${await numberOf(orderId)} SECOND=${await numberOf(secondId)}\n`
+    expect(variables).toMatch(/^ORDER=order-\d+ SECOND=order-\d+-2\n$/)
     real.push(created, intended)
-    real.push(await paste(remembered + order.replace(/^ORDER=.*\n/, ''), merchantKey))
-    expect((await paste(remembered + check, merchantKey)).msg).toBe('Payment pending')
+    const repeat = variables + order.replace(/^ORDER=.*\n/, '')
+    expect(await paste(repeat, merchantKey)).toEqual(created)
+    real.push(await paste(repeat.replace('-H "Idempotency-Key: $ORDER" ', ''), merchantKey))
+    real.push(await paste(variables + check, merchantKey))
     await simulateBy('SUCCESS', paymentUrl)
-    real.push(await paste(remembered + check, merchantKey), await paste(list, partnerKey))
-    const { data } = await paste(paid, partnerKey)
-    expect(data.map(({ orderId }: { orderId: string }) => orderId)).toContain(orderId)
+    const paid = await paste(variables + check, merchantKey)
+    real.push(paid, await paste(settlements, partnerKey))
+    const cancelPaid = variables + cancel.replace('$SECOND', '$ORDER')
+    real.push(await paste(cancelPaid, merchantKey))
+    // The order of the demo, which is paid.
+    const authenticated = await paste(merchantBlock('order_id=DEMO-1'), merchantKey)
+    expect(authenticated.txnStatus).toBe('SUCCESS')
+
+    const listed = await paste(merchantBlock(transactions), merchantKey)
+    real.push(listed)
+    const data = listed.data as object[]
+    expect(data.map((row) => (row as { orderId: string }).orderId)).toContain(orderId)
     expect(data).toHaveLength(2)
-    expect((await paste(ownPaid, merchantKey)).data).toEqual(data)
-    const csv = await type(blockWith('merchant', 'sh', '-o paid.csv').replace('-o paid.csv', ''), merchantKey)
-    const lines = [Object.keys(data[0]), ...data.map(Object.values)]
+    expect((await paste(blockWith('partner', 'sh', '/v1/partner/fetchTransactionList'), partnerKey)).data).toEqual(data)
+    const csv = await type(merchantBlock('-o paid.csv').replace('-o paid.csv', ''), merchantKey)
+    const lines = [Object.keys(data[0] as object), ...data.map(Object.values)]
     expect(csv).toBe(lines.map((values) => `${values}\r\n`).join(''))
-    real.push(await paste(list.replace('s_date=01', 's_date=32'), partnerKey))
-    real.push((await notify(service, notification(orderId, { UTR: (real[3] as Paid).data.UTR }))).body)
-    const askFailed = remembered + check.replace('$ORDER', '$SECOND')
-    await simulate(service, intended.data.orderId, 'FAIL')
-    real.push(await paste(askFailed, merchantKey))
+    real.push(await paste(settlements.replace('s_date=01', 's_date=32'), partnerKey))
+    const { UTR } = paid.data as { UTR: string }
+    real.push((await notify(service, notification(orderId, { UTR }))).body)
+
+    real.push(await paste(variables + refund, merchantKey))
+    real.push(
+      await paste(
+        variables + refund.replace('ORDER-R1', 'ORDER-R2').replace('-d "mid', '-d amount=1 -d "mid'),
+        merchantKey,
+      ),
+    )
+    const { data: refunded } = await paste(variables + merchantBlock('/v1/payments/checkRefundStatus'), merchantKey)
+    expect(refunded).toMatchObject({ orderId, txnStatus: 'PENDING' })
+
+    const checkSecond = variables + check.replace('$ORDER', '$SECOND')
+    await simulate(service, secondId, 'FAIL')
+    real.push(await paste(checkSecond, merchantKey))
     service.clock.advance(25 * 60)
-    real.push(await paste(askFailed, merchantKey))
+    real.push(await paste(checkSecond, merchantKey))
+
+    const third = await paste(intent.replaceAll('-2 #', '-4 #'), merchantKey)
+    const thirdOrder = `SECOND=${await numberOf((third.data as { orderId: string }).orderId)}\n`
+    real.push(await paste(thirdOrder + cancel, merchantKey))
+
+    // The sample of a repeated request prints the response twice.
+    const [first, second] = (await type(merchantBlock('for attempt in 1 2'), merchantKey)).trim().split('\n')
+    expect(second).toBe(first)
+    expect(first).toContain('payment_url')
   })
 
   async function numberOf(orderId: string): Promise<string> {
@@ -68,36 +104,40 @@ describe.runIf(has('curl', { mustHave: true }))('the answers that the guides sho
     ...guideText('merchant').matchAll(/^\| `([A-Z_]+)` \| [^|]+ \| `([^`]+)`[^|]*\| (?:`([^`]+)` )?\|$/gm),
   ].map(([, status = '', msg = '', exception]) => ({ status, msg, exception }))
 
-  it('every outcome of a sandbox payment has a line in the merchant’s guide', () => {
+  it('the merchant guide lists every outcome of a simulated payment', () => {
     expect(Simulation.shape.status.options).toEqual(outcomes.map(({ status }) => status))
   })
 
-  it.each(outcomes)('the simulated outcome $status has the msg of the guide', async ({ status, msg, exception }) => {
-    const { service, merchantKey: key } = demo
-    const fields = intentFields('DEMO_MERCHANT')
-    const { orderId, payment_url } = (await post(service.app, '/v1/payments/createOrderRequest', fields, key)).body.data
-    await simulateBy(status, payment_url)
-    const check = () =>
-      post(service.app, '/v1/payments/checkPaymentStatus', { mid: 'DEMO_MERCHANT', order_id: orderId }, key)
-    expect((await check()).body.msg).toBe(msg)
-    const { rows } = await service.db.query('select kind from payment_exceptions where order_id = $1', [orderId])
-    expect(rows.map(({ kind }) => kind)).toEqual(exception === undefined ? [] : [exception])
-    if (status !== 'EXPIRE') return
-    service.clock.advance(10 * 60 - 1)
-    expect((await check()).body.msg).toBe(msg)
-    service.clock.advance(1)
-    expect((await check()).body.msg).toBe('Payment intent expired')
-  })
+  it.each(outcomes)(
+    'the simulated outcome $status has the msg and the exception of the guide',
+    async ({ status, msg, exception }) => {
+      const { service, merchantKey: key } = demo
+      const fields = intentFields('DEMO_MERCHANT')
+      const { orderId, payment_url } = (await post(service.app, '/v1/payments/createOrderRequest', fields, key)).body
+        .data
+      await simulateBy(status, payment_url)
+      const check = () =>
+        post(service.app, '/v1/payments/checkPaymentStatus', { mid: 'DEMO_MERCHANT', order_id: orderId }, key)
+      expect((await check()).body.msg).toBe(msg)
+      const { rows } = await service.db.query('select kind from payment_exceptions where order_id = $1', [orderId])
+      expect(rows.map(({ kind }) => kind)).toEqual(exception === undefined ? [] : [exception])
+      if (status !== 'EXPIRE') return
+      service.clock.advance(10 * 60 - 1)
+      expect((await check()).body.msg).toBe(msg)
+      service.clock.advance(1)
+      expect((await check()).body.msg).toBe('Payment intent expired')
+    },
+  )
 
-  it.each(['SUCCESS', 'FAIL'])('a refund ends as %s by the request that the guide shows', async (status) => {
+  it.each(['SUCCESS', 'FAIL'])('the simulation sample of the guide sets a refund to %s', async (status) => {
     const { service, merchantKey: key } = demo
     const fields = { ...intentFields('DEMO_MERCHANT'), order_id: `refund-${status}` }
     const { payment_url } = (await post(service.app, '/v1/payments/createOrderRequest', fields, key)).body.data
     await simulateBy('SUCCESS', payment_url)
     const refund = { mid: 'DEMO_MERCHANT', refund_id: `R-${status}`, order_id: fields.order_id, note: 'Cold tea' }
     expect((await post(service.app, '/v1/payments/refundPayment', refund, key)).status).toBe(200)
-    const shown = blockWith('merchant', 'sh', 'curl -d refund_id=1001-R1')
-    const command = shown.replace('1001-R1', refund.refund_id).replace('SUCCESS', status)
+    const sample = blockWith('merchant', 'sh', 'curl -d refund_id=1001-R1')
+    const command = sample.replace('1001-R1', refund.refund_id).replace('SUCCESS', status)
     const credentials = { baseUrl: demo.url, key }
     expect((await runIn({}, ['sh', '-c', `PAYMENT_URL=${payment_url}; ${command}`], credentials)).code).toBe(0)
     const { body } = await post(service.app, '/v1/payments/checkRefundStatus', refund, key)
@@ -113,37 +153,33 @@ describe.runIf(has('curl', { mustHave: true }))('the answers that the guides sho
       key,
     })
     expect(code).toBe(0)
-    // Or the next prompt of a terminal stands behind the answer.
+    // Otherwise the terminal's prompt follows the response on the same line.
     expect(stdout).toMatch(/\n$/)
     return stdout
   }
 
-  const paste = async (commands: string, key: Key) => JSON.parse(await type(commands, key))
+  const paste = async (commands: string, key: Key): Promise<Body> => JSON.parse(await type(commands, key))
 
-  const shown = blocks.filter(({ language, text }) => language === 'json' && text.includes('"statusCode"'))
+  const inGuides: Body[] = blocks
+    .filter(({ language, text }) => language === 'json' && text.includes('"statusCode"'))
+    .map(({ text }) => JSON.parse(text))
+  const messagesOf = (bodies: Body[]) => [...new Set(bodies.map(({ msg }) => msg))].sort()
 
-  it('the guides show an answer for every call and outcome of their commands, and no other', () => {
-    expect(
-      shown
-        .map(({ text }) => JSON.parse(text))
-        .map(outcome)
-        .sort(),
-    ).toEqual(real.map(outcome).sort())
+  it('the guides contain a response of each kind that their commands return, and no other', () => {
+    expect(messagesOf(inGuides)).toEqual(messagesOf(real))
   })
 
-  it.each(shown.map(({ text }) => JSON.parse(text)).map((answer) => [outcome(answer), answer]))(
-    'the guide’s answer "%s" is what the service answers, field by field',
-    (name, answer) => {
-      expect(shapeOf(answer)).toEqual(shapeOf(real.find((one) => outcome(one) === name)))
+  it.each(inGuides.map((body) => [body.msg, body] as const))(
+    'the response "%s" of the guides has the fields of the real response',
+    (msg, body) => {
+      expect(shapeOf(body)).toEqual(shapeOf(real.find((one) => one.msg === msg)))
     },
   )
 })
 
-type Paid = { data: { UTR: string } }
+type Body = { msg: string; txnStatus?: string; data?: unknown }
 
-const outcome = (answer: unknown) => (answer as { msg: string }).msg
-
-/** What must be alike: names, kinds and order of fields, and how a value is written, though not the value. */
+/** Names, types and order of fields, and the format of each value. */
 function shapeOf(value: unknown, name = ''): unknown {
   if (['status', 'statusCode', 'txnStatus', 'msg'].includes(name)) return value
   if (Array.isArray(value)) return value.slice(0, 1).map((element) => shapeOf(element))
@@ -151,7 +187,7 @@ function shapeOf(value: unknown, name = ''): unknown {
     return Object.entries(value).map(([key, field]) => [key, shapeOf(field, key)])
   }
   if (typeof value !== 'string') return typeof value
-  // The guides leave out parts of links and of identifiers.
+  // The guides shorten links and identifiers.
   if (/:\/\/|^\{PUBLIC_URL\}/.test(value)) return value.replace('{PUBLIC_URL}', 'http://0').split(/[?\d]|pay\//)[0]
   if (/^[0-9a-f]{8}(…|[0-9a-f]{24})$/.test(value)) return 'orderId'
   return value.replaceAll(/\d/g, '0')

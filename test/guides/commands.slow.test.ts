@@ -25,7 +25,10 @@ const stepsOf = (name: Guide): Step[] =>
   blocks
     .filter(({ guide }) => guide === name)
     .flatMap(({ language, text }): Step[] => {
-      if (language === 'sh') return text.split('\n').flatMap((line) => (isOps(line) ? [{ command: line }] : []))
+      if (language === 'sh') {
+        const lines = text.replaceAll(/ \\\n */g, ' ').split('\n')
+        return lines.flatMap((line) => (isOps(line) ? [{ command: line }] : []))
+      }
       if (language !== 'console') return []
       return text.split(/^\$ /m).flatMap((part) => {
         const [command = '', ...output] = part.split('\n')
@@ -139,10 +142,10 @@ describe("the commands of the operator's guide", () => {
     ])
   })
 
-  it('the shop guide’s commands do what the guide says, for a new merchant', { timeout: TIMEOUT_MS }, async () => {
-    const ofShops = stepsOf('shops').map(({ command }) => command.replace('--mid M1', '--mid SHOP'))
-    expect(ofShops.length).toBeGreaterThan(6)
-    for (const command of ofShops) {
+  it('runs the commands of the store plugin guide for a new merchant', { timeout: TIMEOUT_MS }, async () => {
+    const ofPlugins = stepsOf('plugins').map(({ command }) => command.replace('--mid M1', '--mid SHOP'))
+    expect(ofPlugins.length).toBeGreaterThan(6)
+    for (const command of ofPlugins) {
       const exception = command.includes('--exception') ? await makeException() : ''
       const environment = { DATABASE_URL: database.url, EXCEPTION: exception }
       const { code, stderr } = await run(['sh', '-c', `${OF_CHECKOUT}\n${command}`], folder, environment)

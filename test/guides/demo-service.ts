@@ -8,28 +8,28 @@ import { ensureDemo } from '../../src/dev/demo.ts'
 import { stopAtEnd } from '../support/at-end.ts'
 import { type Key, startService, type TestService } from '../support/service.ts'
 
-/** What happens to an answer on its way; `unavailable` and `too many` do not even reach the service. */
+/** A fault of the network; with `unavailable` and `too many` the request does not reach the service. */
 export type Fault = 'lost' | 'half' | 'unavailable' | 'too many' | 'none'
 
 export type Step = 'SUCCESS' | 'FAIL' | 'leaves'
 
-/** An intent is open for 15 minutes, and the bank has 10 more to tell of it. */
-const UNTIL_OVER_SECONDS = 25 * 60
+/** Time until an unpaid order is final: 15 minutes to expiry, and 10 more for the bank's report. */
+const UNTIL_FINAL_SECONDS = 25 * 60
 
 export type DemoService = {
   service: TestService
-  /** Where the service is reached, over a network that does what it is told. */
+  /** URL of a proxy before the service, which injects the faults. */
   url: string
   merchantKey: Key
   partnerKey: Key
-  /** How often each operation was called, answered or not. */
+  /** Number of requests of each operation, with and without a response. */
   calls: Map<string, number>
 }
 
 /**
- * A service with all that the demo of `npm start` has. Calls of an operation meet its `faults` in turn,
- * then none. `customer` is what the customer does, a step after each answer that the payment is pending: tries to pay, or
- * leaves until it is over.
+ * Starts a service with the demo data of `npm start`. The requests of an operation meet its `faults` in order, then none.
+ * `customer` lists the customer's steps, one after each PENDING response: an attempt to pay, or leaving until the
+ * order is final.
  */
 export async function startDemoService(
   options: { faults?: Record<string, Fault[]>; customer?: Step[]; signedNow?: boolean } = {},
@@ -43,17 +43,17 @@ export async function startDemoService(
     const fault = faults[calls.get(operation) ?? 0] ?? 'none'
     calls.set(operation, (calls.get(operation) ?? 0) + 1)
     const body = await text(request)
-    if (fault === 'unavailable') return refuse(response, 503)
-    if (fault === 'too many') return refuse(response, 429)
-    const answer = await fetch(`${target}${request.url}`, {
+    if (fault === 'unavailable') return reject(response, 503)
+    if (fault === 'too many') return reject(response, 429)
+    const upstream = await fetch(`${target}${request.url}`, {
       method: 'POST',
       headers: withoutHopByHop(request.headers),
       body,
     })
-    const bytes = Buffer.from(await answer.arrayBuffer())
-    if (operation === 'checkPaymentStatus' && bytes.includes('PENDING')) await take(steps.shift())
+    const bytes = Buffer.from(await upstream.arrayBuffer())
+    if (operation === 'checkPaymentStatus' && bytes.includes('PENDING')) await perform(steps.shift())
     if (fault === 'lost') return response.destroy()
-    response.writeHead(answer.status, { 'content-type': 'application/json', 'content-length': bytes.length })
+    response.writeHead(upstream.status, { 'content-type': 'application/json', 'content-length': bytes.length })
     if (fault === 'none') return response.end(bytes)
     response.write(bytes.subarray(0, bytes.length / 2), () => response.destroy())
   })
@@ -64,20 +64,20 @@ export async function startDemoService(
   })
   const url = `http://127.0.0.1:${(front.address() as AddressInfo).port}`
   const service = await startService({ sandbox: true, publicUrl: url })
-  // Clients of their own sign by the real clock.
+  // Clients in other processes sign with the real clock.
   if (options.signedNow) service.clock.set(new Date().toISOString())
   target = await service.app.listen({ host: '127.0.0.1', port: 0 })
 
-  // The file of the keys is of no use here: each service has a database of its own.
+  // Each service has its own database, so its file of keys is temporary.
   const directory = mkdtempSync(join(tmpdir(), 'upi-payments-guides-'))
   stopAtEnd(() => rmSync(directory, { recursive: true, force: true }))
   const { merchantKey, partnerKey } = await ensureDemo({ databaseUrl: service.databaseUrl, directory, now: new Date() })
   return { service, url, merchantKey, partnerKey, calls }
 
-  /** Presses the control of every order's pay page. */
-  async function take(step: Step | undefined) {
+  /** Performs the step for every unpaid order. */
+  async function perform(step: Step | undefined) {
     if (step === undefined) return
-    if (step === 'leaves') return service.clock.advance(UNTIL_OVER_SECONDS)
+    if (step === 'leaves') return service.clock.advance(UNTIL_FINAL_SECONDS)
     const { rows } = await service.db.query("select order_id from payment_intents where status <> 'SUCCESS'")
     for (const { order_id } of rows) await simulate(service, order_id, step)
   }
@@ -89,20 +89,20 @@ export async function simulate({ app }: TestService, orderId: string, status: 'S
     method: 'POST',
     url: `/pay/${orderId}/simulate`,
     headers,
-    // A success ignores the reason.
+    // The reason is ignored for a success.
     payload: `status=${status}&reason=wrong_pin`,
   })
-  if (statusCode !== 303) throw new Error(`the control of the pay page answers ${statusCode}`)
+  if (statusCode !== 303) throw new Error(`the simulation returned ${statusCode}`)
 }
 
-/** What balancers and the service itself say when it is too much for the moment. */
-function refuse(response: ServerResponse, statusCode: 429 | 503) {
+/** Responds as load balancers and an overloaded service do. */
+function reject(response: ServerResponse, statusCode: 429 | 503) {
   const body = JSON.stringify({ status: false, statusCode, msg: 'try again' })
   response.writeHead(statusCode, { 'content-type': 'application/json', 'retry-after': '1' }).end(body)
 }
 
 function withoutHopByHop(headers: IncomingHttpHeaders): Record<string, string> {
-  const kept = ['accept', 'authorization', 'content-type', 'idempotency-key', 'x-signature']
-  const entries = kept.flatMap((name) => (headers[name] === undefined ? [] : [[name, String(headers[name])]]))
+  const forwarded = ['accept', 'authorization', 'content-type', 'idempotency-key', 'x-signature']
+  const entries = forwarded.flatMap((name) => (headers[name] === undefined ? [] : [[name, String(headers[name])]]))
   return Object.fromEntries(entries)
 }

@@ -12,7 +12,7 @@ export const chapterText = (chapter: string) => readFileSync(join(ROOT, `src/doc
 /** All chapters of a guide, in reading order. */
 export const guideText = (guide: Guide) => chaptersOf(guide).map(chapterText).join('\n')
 
-/** A fenced block of a guide, as it is written; `filledIn` makes of it what the reader sees. */
+/** A fenced block of a guide, with the placeholders that `filledIn` replaces. */
 export type Block = { guide: Guide; language: string; text: string }
 
 export const blocks: readonly Block[] = GUIDES.flatMap((guide) =>
@@ -25,7 +25,7 @@ export const blocks: readonly Block[] = GUIDES.flatMap((guide) =>
 export const blocksOf = (guide: Guide, language: string) =>
   blocks.filter((block) => block.guide === guide && block.language === language).map(({ text }) => text)
 
-/** The one block of a guide in `language` that contains `part`; there must be exactly one. */
+/** The only block of a guide in `language` that contains `part`. Throws unless there is exactly one. */
 export function blockWith(guide: Guide, language: string, part = ''): string {
   const found = blocksOf(guide, language).filter((text) => text.includes(part))
   if (found.length !== 1)

@@ -4,7 +4,10 @@ import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import type { Key } from '../support/service.ts'
 
-/** Whether `command` is there; CI must not pass without what it `mustHave`, elsewhere what needs it is left out and says so. */
+/**
+ * Whether `command` is installed. If it is not, CI fails for a command that it `mustHave`; otherwise the tests that need the
+ * command are skipped with a message.
+ */
 export function has(command: string, { mustHave }: { mustHave: boolean }): boolean {
   const folders = (process.env.PATH ?? '').split(delimiter)
   if (folders.some((folder) => isExecutable(join(folder, command)))) return true
@@ -25,7 +28,7 @@ function isExecutable(path: string): boolean {
 
 export type Outcome = { code: number | null; stdout: string; stderr: string }
 
-/** Runs `command` as its reader would, in a folder that holds `files` and is removed afterwards. */
+/** Runs `command` in a temporary folder with `files`, as a reader of the guide does. */
 export async function runIn(
   files: Record<string, string>,
   command: readonly [string, ...string[]],
@@ -41,7 +44,7 @@ export async function runIn(
       ACQUIRER_SECRET: acquirerSecret,
       PUBLIC_KEY: key.publicKey,
       SECRET_KEY: key.secretKey,
-      // A proxy of the machine has no way to this process.
+      // A proxy configured on the machine cannot reach this process.
       NO_PROXY: '127.0.0.1',
       no_proxy: '127.0.0.1',
     })

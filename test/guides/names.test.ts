@@ -1,18 +1,17 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { chaptersOf } from '../../src/docs/chapters.ts'
 import { openApiDocument } from '../../src/docs/openapi.ts'
 import { renderGuide } from '../../src/docs/render-guide.ts'
 import type { EventType } from '../../src/gateway/payments/outbox.ts'
 import { ChangedMerchant } from '../../src/gateway/tenants/schema.ts'
+import { toMessage } from '../../src/gateway/webhooks/message.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { OPERATIONS } from '../../src/operations.ts'
 import { COMMANDS } from '../../src/operator/cli/run.ts'
 import { createMetrics } from '../../src/operator/monitoring/metrics.ts'
-import { GUIDES, type Guide, guideText, ROOT } from './guides.ts'
-
-/** Those that lie beside one another below /docs. */
-const PUBLIC_GUIDES = GUIDES.filter((guide) => !['operator', 'setu', 'cashfree', 'phonepe'].includes(guide))
+import { blocks, blockWith, chapterText, GUIDES, type Guide, guideText, ROOT } from './guides.ts'
 
 const EVENTS: Record<EventType, true> = {
   ...{ 'payment.succeeded': true, 'payment.attempt_failed': true, 'payment.cancelled': true, 'payment.expired': true },
@@ -25,26 +24,34 @@ const fileText = (path: string) => readFileSync(join(ROOT, path), 'utf8')
 const proseOf = (markdown: string) => markdown.replaceAll(/^```[\s\S]*?^```$/gm, '')
 const linksOf = (markdown: string) => unique(proseOf(markdown).matchAll(/\]\((?!https?:)([^)\s]+)\)/g))
 
-describe.each(GUIDES)('the guide of the %s names only what exists', (guide) => {
-  const text = guideText(guide)
-  const anchorsOf = (markdown: string) => ['', ...unique(renderGuide(markdown).matchAll(/ id="([^"]+)"/g))]
+const CHAPTERS = GUIDES.flatMap(chaptersOf)
+/** Whether a chapter is on the operator port, which no public page may link to. */
+const isOfOperator = (chapter: string) => /^(?:operator|acquirers)\//.test(chapter)
+const anchorsOf = (chapter: string) => ['', ...unique(renderGuide(chapterText(chapter)).matchAll(/ id="([^"]+)"/g))]
+
+describe('links of the guides', () => {
   const document = openApiDocument({ publicUrl: 'https://pay.example', operations: Object.values(OPERATIONS).flat() })
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.keys(methods).map((method) => `?route=${method}-${path}`),
   )
+  const links = CHAPTERS.flatMap((chapter) => linksOf(chapterText(chapter)).map((target) => [chapter, target] as const))
 
-  it.each(['#', ...linksOf(text)].slice(linksOf(text).length > 0 ? 1 : 0))('link %s of the guide works', (target) => {
+  it.each(links)('the chapter %s links to an existing page: %s', (chapter, target) => {
     const [page = '', anchor = ''] = target.split('#')
-    if (page === 'reference') return expect(['', ...operations]).toContain(anchor)
-    if (page === '') return expect(anchorsOf(text)).toContain(anchor)
-    // One page of a port from another.
-    const isPublic = (name: string) => PUBLIC_GUIDES.some((it) => it === name)
-    const beside = GUIDES.find((name) => name === page && isPublic(name) === isPublic(guide))
-    if (beside) return expect(anchorsOf(guideText(beside))).toContain(anchor)
-    // From the operator's port to the public one.
-    if (guide === 'operator' && /^docs\/(setu|cashfree|phonepe)$/.test(page)) return
-    return expect(['docs', ...GUIDES.map((name) => `docs/${name}`)]).toContain(page.replace('{PUBLIC_URL}/', ''))
+    const path = page === '' ? chapter : join(dirname(chapter), page)
+    if (path === 'reference') return expect(['', ...operations]).toContain(anchor)
+    if (page.startsWith('{PUBLIC_URL}')) {
+      const pages = CHAPTERS.filter((one) => !isOfOperator(one)).map((one) => `docs/${one}`)
+      return expect(['docs', 'docs/reference', 'openapi.json', ...pages]).toContain(page.replace('{PUBLIC_URL}/', ''))
+    }
+    const linked = path.replace(/\.md$/, '')
+    expect(CHAPTERS.filter((one) => isOfOperator(one) === isOfOperator(chapter))).toContain(linked)
+    expect(anchorsOf(linked)).toContain(anchor)
   })
+})
+
+describe.each(GUIDES)('the guide %s', (guide) => {
+  const text = guideText(guide)
 
   it('a guide names no file of the repository, except the files of an installation', () => {
     const files = unique(text.matchAll(/(?<![\w/.-])((?:src|test|migrations|dist|\.ci)\/[\w./-]*\w)/g))
@@ -66,21 +73,21 @@ describe.each(GUIDES)('the guide of the %s names only what exists', (guide) => {
   })
 })
 
-describe('the tables of fields have each field of the interface, and no other', () => {
+describe('the tables of fields in the guides', () => {
   const { schemas } = openApiDocument({
     publicUrl: 'https://pay.example',
     operations: Object.values(OPERATIONS).flat(),
   }).components
 
   it.each([
-    ['merchant', '### The fields', 'NewPayment'],
-    ['merchant', '## Refund a payment', 'NewRefund'],
-    ['merchant', '## List what customers have paid', 'Transaction'],
-    ['partner', '## List what customers have paid', 'Transaction'],
-    ['partner', '### The fields of the request', 'WhichSettlements'],
-    ['partner', '### The fields of a settlement', 'Settlement'],
-  ] as const)('the table of fields of the %s, under "%s", has exactly the fields of %s', (guide, heading, name) => {
-    const [, section = ''] = guideText(guide).split(`\n${heading}\n`)
+    ['merchant/request-fields', '## Fields of a new payment', 'NewPayment'],
+    ['merchant/refunds', '## Request fields', 'NewRefund'],
+    ['merchant/lists', '## Response fields', 'Transaction'],
+    ['partner/transactions', '## Response fields', 'Transaction'],
+    ['partner/quickstart', '## Request fields', 'WhichSettlements'],
+    ['partner/quickstart', '## Response fields', 'Settlement'],
+  ] as const)('the table of fields of %s, under "%s", has exactly the fields of %s', (chapter, heading, name) => {
+    const [, section = ''] = chapterText(chapter).split(`\n${heading}\n`)
     const rows = [...(section.split(/^#/m)[0] ?? '').matchAll(/^\| (`\w+`(?:, `\w+`)*) \| ([^|]+) \|/gm)]
     const fields = rows.flatMap(([, names = '', next]) =>
       [...names.matchAll(/\w+/g)].map(([field]) => ({ field, isRequired: next === 'yes' })),
@@ -94,8 +101,26 @@ describe('the tables of fields have each field of the interface, and no other', 
   })
 })
 
-it.each(Object.keys(EVENTS))('the merchant’s guide says what the webhook %s means', (type) => {
+const LONGEST_CODE_LINE = 84
+
+it.each(['merchant', 'partner', 'plugins', 'acquirer'] as const)('code of the %s guide fits its column', (guide) => {
+  const lines = blocks.filter((block) => block.guide === guide).flatMap(({ text }) => text.split('\n'))
+  expect(lines.filter((line) => line.length > LONGEST_CODE_LINE)).toEqual([])
+})
+
+it.each(Object.keys(EVENTS))('the merchant guide documents the webhook event %s', (type) => {
   expect(guideText('merchant')).toMatch(new RegExp(`^\\| \`${type}\` \\|`, 'm'))
+})
+
+it('the refund webhook in the merchant guide has the fields of a real one', () => {
+  const inGuide = JSON.parse(blockWith('merchant', 'json', '"refund.succeeded"'))
+  const { timestamp, data } = inGuide
+  const { body } = toMessage({
+    ...{ mid: data.mid, orderId: data.orderId, merchantOrderId: data.order_id, sequence: data.sequence },
+    ...{ type: inGuide.type, txnStatus: data.txnStatus, amount: Number(data.amount) * 100, utr: data.reference },
+    ...{ ourRefundId: data.refundId, refundId: data.refund_id, reason: null, occurredAt: new Date(timestamp) },
+  })
+  expect(body).toBe(JSON.stringify(inGuide))
 })
 
 describe('the guides state what the law requires', () => {
@@ -118,12 +143,9 @@ describe('the guides state what the law requires', () => {
     expect(sectionOf('operator', '### After a break-in')).toMatch(/CERT-In within 6 hours/)
   })
 
-  it.each(['operator', 'merchant'] as const)(
-    'the guide of the %s says how long to retain proof of delivery',
-    (guide) => {
-      expect(guideText(guide)).toMatch(/proof of delivery[^.]*\b190 days, better a year/)
-    },
-  )
+  it.each(['operator', 'merchant'] as const)('the %s guide says how long to retain proof of delivery', (guide) => {
+    expect(guideText(guide)).toMatch(/proof of delivery[^.]*\b190 days, (better a|preferably one) year/)
+  })
 
   it('each day on which the DPDP Rules come into force is the latest one', () => {
     const text = `${guideText('operator')}${fileText('src/operator/cli/payments.ts')}`.replaceAll(/\s+/g, ' ')
@@ -142,7 +164,7 @@ describe('the guides state what the law requires', () => {
   })
 
   it('the store plugin guide names where collect requests still exist', () => {
-    expect(guideText('shops')).toMatch(/collect request.*28 February 2026, except on\s+iOS/s)
+    expect(guideText('plugins')).toMatch(/collect request.*28 February 2026, except on\s+iOS/s)
   })
 
   it('the legal requirements send the reader to the primary documents', () => {

@@ -6,7 +6,7 @@ import { end, freePort, ROOT, startReading } from '../support/processes.ts'
 import { basic } from '../support/tenants.ts'
 import { until } from '../support/wait.ts'
 import { blockWith, guideText } from './guides.ts'
-import { NODE_SHOP, saved, startSample } from './receivers.ts'
+import { NODE_SERVER, saveSample, startSample } from './receivers.ts'
 
 const TIMEOUT_MS = 180_000
 
@@ -16,11 +16,11 @@ const printedLine = (said: string) => /^WEBHOOK_SECRET=.*$/m.exec(said)?.[0] ?? 
 async function startReceiver(checkout: DemoCheckout, line: string) {
   const receiver = startReading('sh', ['-c', `exec env ${line}`], { cwd: checkout.folder })
   onTestFinished(() => void end(receiver.child))
-  await until('the receiver waits', () => receiver.said().includes('Waiting for webhooks'))
+  await until('the receiver listens', () => receiver.said().includes('Waiting for webhooks'))
   return receiver
 }
 
-// One npm start for all: the receiver that it prints comes first, and its end and second start come last.
+// All tests share one npm start. The tests of its first webhook and of a restart are the first and the last.
 describe('npm start', () => {
   let checkout: DemoCheckout
   let demo: Demo
@@ -36,37 +36,37 @@ describe('npm start', () => {
     return JSON.parse(stdout)
   }
 
-  it('the receiver that npm start tells to run prints the first simulated payment’s webhook, verified', {
+  it('the receiver command that npm start prints shows the verified webhook of the first simulated payment', {
     timeout: TIMEOUT_MS,
   }, async () => {
     const line = printedLine(demo.said())
     const receiver = await startReceiver(checkout, line)
     const { orderId } = await demo.create({ order_id: 'first-1' })
     expect(await demo.simulate(orderId)).toBe(303)
-    await until('the webhook has come', () => receiver.said().includes('"payment.succeeded"'))
+    await until('the webhook was received', () => receiver.said().includes('"payment.succeeded"'))
     expect(receiver.said()).toContain(`msg_${orderId}_1 is genuine`)
     expect(receiver.said()).toContain('"order_id": "first-1"')
     expect(receiver.said()).not.toContain('Refused')
 
     const ping = await checkout.ops('webhooks', 'ping', '--endpoint', 'ep_demo')
     expect(ping).toMatchObject({ code: 0, stdout: expect.stringContaining('took it: 204') })
-    await until('the ping has come', () => receiver.said().includes('"ping"'))
+    await until('the ping was received', () => receiver.said().includes('"ping"'))
 
-    // What a wrong secret looks like. The receiver has to make room for it.
+    // A receiver with a wrong secret, on the port of the first one.
     await end(receiver.child)
-    const misled = await startReceiver(checkout, line.replace(/whsec_..../, 'whsec_AAAA'))
-    const refused = await checkout.ops('webhooks', 'ping', '--endpoint', 'ep_demo')
-    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('401: No matching signature found') })
-    expect(misled.said()).toContain('Refused: No matching signature found')
+    const misconfigured = await startReceiver(checkout, line.replace(/whsec_..../, 'whsec_AAAA'))
+    const rejected = await checkout.ops('webhooks', 'ping', '--endpoint', 'ep_demo')
+    expect(rejected).toMatchObject({ code: 1, stderr: expect.stringContaining('401: No matching signature found') })
+    expect(misconfigured.said()).toContain('Refused: No matching signature found')
   })
 
-  it('the guide’s shop sees a payment made with the tab closed, and ships once although webhooks repeat and delay', {
+  it('server.mjs of the guide ships once after a payment with a closed tab, repeated and reordered webhooks', {
     timeout: TIMEOUT_MS,
   }, async () => {
     const port = await freePort()
     const url = `http://127.0.0.1:${port}/webhooks`
     const { id, secret } = await ops('webhooks', 'add', '--mid', demo.mid, '--url', url)
-    const folder = saved(NODE_SHOP, demo.url)
+    const folder = saveSample(NODE_SERVER, demo.url)
     const environment = {
       BASE_URL: demo.url,
       MID: demo.mid,
@@ -74,22 +74,22 @@ describe('npm start', () => {
       SECRET_KEY: demo.key.secretKey,
       WEBHOOK_SECRET: secret,
     }
-    const shop = await startSample(NODE_SHOP, folder, port, environment)
+    const server = await startSample(NODE_SERVER, folder, port, environment)
 
     const bought = await fetch(`http://127.0.0.1:${port}/buy`, { redirect: 'manual' })
     expect(bought.status, await bought.text()).toBe(303)
     const orderId = bought.headers.get('location')?.split('/pay/')[1] as string
-    // The customer pays on the phone at the second attempt. No browser is open, nobody comes back.
+    // The customer pays at the second attempt, and no browser returns to the server.
     expect(await demo.simulate(orderId, 'FAIL')).toBe(303)
     expect(await demo.simulate(orderId, 'SUCCESS')).toBe(303)
-    await until('the shop ships', () => /Ship shop-\d+/.test(shop.said()))
-    await expect.poll(() => recordOf(folder)).toMatch(/"sequence":2,"shipped":true/)
+    await until('the server ships', () => /Ship order-\d+/.test(server.said()))
+    await expect.poll(() => ordersIn(folder)).toMatch(/"sequence":2,"shipped":true/)
 
-    await end(shop.child, 'SIGKILL')
-    const restarted = await startSample(NODE_SHOP, folder, port, environment)
+    await end(server.child, 'SIGKILL')
+    const restarted = await startSample(NODE_SERVER, folder, port, environment)
     const resent = new Date()
     for (const sequence of [2, 1]) await ops('webhooks', 'resend', '--delivery', `${id}.${orderId}.${sequence}`)
-    await until('both have come again', async () => {
+    await until('both were redelivered', async () => {
       const deliveries: { id: string; deliveredAt: string | null }[] = await ops(
         'webhooks',
         'deliveries',
@@ -99,12 +99,12 @@ describe('npm start', () => {
       const again = deliveries.filter((one) => one.id.startsWith(`${id}.`) && new Date(one.deliveredAt ?? 0) > resent)
       return again.length === 2
     })
-    expect((shop.said() + restarted.said()).match(/Ship shop-\d+/g)).toHaveLength(1)
-    expect(recordOf(folder)).toMatch(/"sequence":2,"shipped":true/)
+    expect((server.said() + restarted.said()).match(/Ship order-\d+/g)).toHaveLength(1)
+    expect(ordersIn(folder)).toMatch(/"sequence":2,"shipped":true/)
     await ops('webhooks', 'disable', '--endpoint', id)
   })
 
-  it('the guide’s shop listens on the port that the demo names, and can replace the demo’s receiver', {
+  it('server.mjs of the guide listens on the port of the demo’s webhook endpoint and can replace its receiver', {
     timeout: TIMEOUT_MS,
   }, async () => {
     const [, secret = '', port = ''] = /^WEBHOOK_SECRET=(\S+) PORT=(\d+) /m.exec(demo.said()) ?? []
@@ -112,7 +112,7 @@ describe('npm start', () => {
     const ports = guideText('merchant').matchAll(/(?:\bPORT\b[^\d\n]{1,6}|localhost:|127\.0\.0\.1:)(\d{4})\b/g)
     expect([...new Set(Array.from(ports, ([, written]) => Number(written)))]).toEqual([atPort3000])
 
-    const shop = await startSample(NODE_SHOP, saved(NODE_SHOP, demo.url), Number(port), {
+    const server = await startSample(NODE_SERVER, saveSample(NODE_SERVER, demo.url), Number(port), {
       BASE_URL: demo.url,
       MID: demo.mid,
       PUBLIC_KEY: demo.key.publicKey,
@@ -122,10 +122,10 @@ describe('npm start', () => {
     const bought = await fetch(`http://127.0.0.1:${port}/buy`, { redirect: 'manual' })
     const orderId = bought.headers.get('location')?.split('/pay/')[1] as string
     expect(await demo.simulate(orderId)).toBe(303)
-    await until('the shop ships', () => /Ship shop-\d+/.test(shop.said()))
+    await until('the server ships', () => /Ship order-\d+/.test(server.said()))
   })
 
-  it('the guide’s shop gets the webhook body of the guide, field by field', { timeout: TIMEOUT_MS }, async () => {
+  it('the webhook in the guide has the fields of a real webhook', { timeout: TIMEOUT_MS }, async () => {
     const port = await freePort()
     const { id, secret } = await ops('webhooks', 'add', '--mid', demo.mid, '--url', `http://127.0.0.1:${port}/`)
     const receiver = startReading(process.execPath, ['src/dev/receive-webhooks.mjs'], {
@@ -136,22 +136,22 @@ describe('npm start', () => {
     const { orderId } = await demo.create({ order_id: 'shown-1' })
     expect(await demo.simulate(orderId)).toBe(303)
     const printed = () => /is genuine:\n([\s\S]*?\n)\}/.exec(receiver.said())
-    await until('it has come', () => printed() !== null)
-    const shown = JSON.parse(blockWith('merchant', 'json', 'payment.succeeded'))
+    await until('the webhook was received', () => printed() !== null)
+    const inGuide = JSON.parse(blockWith('merchant', 'json', 'payment.succeeded'))
     const real = JSON.parse(`${printed()?.[1]}}`)
-    expect(shapeOf(real)).toEqual(shapeOf(shown))
+    expect(shapeOf(real)).toEqual(shapeOf(inGuide))
     expect(real.data).toMatchObject({ amount: '200', order_id: 'shown-1', orderId, txnStatus: 'SUCCESS', sequence: 1 })
-    // checkPaymentStatus remains, and says the same.
-    const asked = await fetch(`${demo.url}/v1/payments/checkPaymentStatus`, {
+    // checkPaymentStatus returns the same.
+    const checked = await fetch(`${demo.url}/v1/payments/checkPaymentStatus`, {
       method: 'POST',
       headers: { authorization: basic(demo.key) },
       body: new URLSearchParams({ mid: demo.mid, order_id: 'shown-1' }),
     })
-    expect(await asked.json()).toMatchObject({ txnStatus: 'SUCCESS', data: { UTR: real.data.UTR } })
+    expect(await checked.json()).toMatchObject({ txnStatus: 'SUCCESS', data: { UTR: real.data.UTR } })
     await ops('webhooks', 'disable', '--endpoint', id)
   })
 
-  it('the demo keeps its secret from start to start, and its webhook stays as the operator left it', {
+  it('the demo retains its webhook secret and the state of its endpoint after a restart', {
     timeout: TIMEOUT_MS,
   }, async () => {
     const line = printedLine(demo.said())
@@ -170,10 +170,10 @@ describe('npm start', () => {
   })
 })
 
-/** The shop's own books. */
-const recordOf = (folder: string) => readFileSync(join(folder, 'orders.json'), 'utf8')
+/** The orders that server.mjs has stored. */
+const ordersIn = (folder: string) => readFileSync(join(folder, 'orders.json'), 'utf8')
 
-/** Names, kinds and order of the fields. */
+/** Names, types and order of the fields. */
 function shapeOf(value: object): unknown {
   return Object.entries(value).map(([name, field]) => [name, typeof field === 'object' ? shapeOf(field) : typeof field])
 }

@@ -10,20 +10,20 @@ export type Sample = {
   name: string
   files: Record<string, string>
   command: (port: number) => [string, ...string[]]
-  /** Compiles it, where its command does so at each start, and starts what was compiled. */
+  /** Compiles the sample once, for languages whose command compiles at each start. */
   compiled?: { by: [string, ...string[]]; command: () => [string, ...string[]] }
-  there: boolean
+  isInstalled: boolean
 }
 
-export const NODE_SHOP: Sample = {
-  name: 'Node.js',
-  files: { 'shop.mjs': blockWith('merchant', 'js', "from 'standardwebhooks'") },
-  command: () => [process.execPath, 'shop.mjs'],
-  there: true,
+export const NODE_SERVER: Sample = {
+  name: 'Node.js, server.mjs',
+  files: { 'server.mjs': blockWith('merchant', 'js', 'orders.json') },
+  command: () => [process.execPath, 'server.mjs'],
+  isInstalled: true,
 }
 
-/** The folder of a reader who has saved the files, and has installed what they need. */
-export function saved({ files }: Sample, demoUrl = 'http://127.0.0.1:9'): string {
+/** A folder with the files of the sample and the packages of the project. */
+export function saveSample({ files }: Sample, demoUrl = 'http://127.0.0.1:9'): string {
   const folder = mkdtempSync(join(tmpdir(), 'upi-payments-guides-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), filledIn(text, demoUrl))
@@ -31,7 +31,7 @@ export function saved({ files }: Sample, demoUrl = 'http://127.0.0.1:9'): string
   return folder
 }
 
-/** Starts a sample on `port`, until something listens there or the sample has ended. */
+/** Starts a sample, and waits until it listens on `port` or exits. */
 export async function startSample(
   { command }: Sample,
   folder: string,

@@ -1,46 +1,46 @@
-import { describe, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { ACQUIRER_SECRETS, CREATE, intentFields, post } from '../support/service.ts'
 import { type DemoService, simulate, startDemoService } from './demo-service.ts'
-import { blockWith, filledIn, guideText } from './guides.ts'
+import { blocksOf, blockWith, filledIn } from './guides.ts'
 import { has, runIn } from './interpreters.ts'
 
-type Sample = { name: string; file: string; command: [string, ...string[]]; text: string; there: boolean }
+type Sample = { name: string; file: string; command: [string, ...string[]]; text: string; isInstalled: boolean }
 
 const SAMPLES: Sample[] = [
   {
     name: 'curl',
-    file: 'first.sh',
-    command: ['sh', 'first.sh'],
+    file: 'quickstart.sh',
+    command: ['sh', 'quickstart.sh'],
     text: blockWith('merchant', 'sh', 'call createOrderRequest'),
-    there: has('curl', { mustHave: true }),
+    isInstalled: has('curl', { mustHave: true }),
   },
   {
     name: 'Node.js',
-    file: 'first.mjs',
-    command: [process.execPath, 'first.mjs'],
-    text: blockWith('merchant', 'js', 'checkPaymentStatus'),
-    there: true,
+    file: 'quickstart.mjs',
+    command: [process.execPath, 'quickstart.mjs'],
+    text: blockWith('merchant', 'js', '// quickstart.mjs'),
+    isInstalled: true,
   },
 ]
 
 const TIMEOUT_MS = 120_000
 
-const SHIPS = /^Ship: paid, UTR \d{12}$|"txnStatus":"SUCCESS"/m
-const DOES_NOT_SHIP = /^Do not ship: Payment failed$|"txnStatus":"FAIL"/m
+const FULFILS = /^Ship: paid, UTR \d{12}$|"txnStatus":"SUCCESS"/m
+const DOES_NOT_FULFIL = /^Do not ship: Payment failed$|"txnStatus":"FAIL"/m
 const SENDS_TO = /^(?:Send the customer to |.*"payment_url":")(http:\/\/127\.0\.0\.1:\d+\/pay\/[0-9a-f]{32})\b/m
 
 const orders = async ({ service }: DemoService) =>
   (await service.db.query("select order_id, idempotency_key from payment_intents where merchant_order_id <> 'DEMO-1'"))
     .rows
 
-// Together, since most of their time is the pauses of the samples.
-describe.concurrent.each(SAMPLES)("the merchant's first payment in $name", { timeout: TIMEOUT_MS }, (sample) => {
+// Concurrent, because the samples mostly sleep between two requests.
+describe.concurrent.each(SAMPLES)('the quickstart sample in $name', { timeout: TIMEOUT_MS }, (sample) => {
   const { file, text, command } = sample
   const start = (demo: DemoService, key = demo.merchantKey) =>
     runIn({ [file]: filledIn(text, demo.url) }, command, { baseUrl: demo.url, key })
 
-  it.runIf(sample.there)(
-    'the merchant’s sample takes a payment once, though an attempt fails and answers are lost, cut off or refused',
+  it.runIf(sample.isInstalled)(
+    'the quickstart sample creates one order, although an attempt fails and responses are lost, incomplete, 429 or 503',
     async ({ expect }) => {
       const demo = await startDemoService({
         faults: {
@@ -51,61 +51,67 @@ describe.concurrent.each(SAMPLES)("the merchant's first payment in $name", { tim
       })
       const { code, stdout, stderr } = await start(demo)
       expect(code, stderr).toBe(0)
-      expect(stdout).toMatch(SHIPS)
-      expect(stdout).not.toMatch(DOES_NOT_SHIP)
+      expect(stdout).toMatch(FULFILS)
+      expect(stdout).not.toMatch(DOES_NOT_FULFIL)
       const [order, ...others] = await orders(demo)
       expect(others).toEqual([])
-      expect(order.idempotency_key).toMatch(/^shop-\d+$/)
+      expect(order.idempotency_key).toMatch(/^order-\d+$/)
       expect(stdout.match(SENDS_TO)?.[1]).toBe(`${demo.url}/pay/${order.order_id}`)
       expect(demo.calls.get('createOrderRequest')).toBe(4)
     },
   )
 
-  it.runIf(sample.there)('the merchant’s sample does not ship an order whose payment failed', async ({ expect }) => {
-    const demo = await startDemoService({ customer: ['FAIL', 'leaves'] })
-    const { code, stdout } = await start(demo)
-    expect(code).toBe(0)
-    expect(stdout).toMatch(DOES_NOT_SHIP)
-    expect(stdout).not.toMatch(SHIPS)
-  })
+  it.runIf(sample.isInstalled)(
+    'the quickstart sample does not fulfil an order whose payment failed',
+    async ({ expect }) => {
+      const demo = await startDemoService({ customer: ['FAIL', 'leaves'] })
+      const { code, stdout } = await start(demo)
+      expect(code).toBe(0)
+      expect(stdout).toMatch(DOES_NOT_FULFIL)
+      expect(stdout).not.toMatch(FULFILS)
+    },
+  )
 
-  it.runIf(sample.there)('the merchant’s sample reports a refused request and never repeats it', async ({ expect }) => {
-    const demo = await startDemoService()
-    const { code, stdout, stderr } = await start(demo, { ...demo.merchantKey, secretKey: 'wrong' })
-    expect(code).toBe(1)
-    expect(stdout + stderr).toContain('unknown, wrong or revoked')
-    expect([...demo.calls]).toEqual([['createOrderRequest', 1]])
-    expect(await orders(demo)).toEqual([])
-  })
+  it.runIf(sample.isInstalled)(
+    'the quickstart sample reports a rejected request and does not repeat it',
+    async ({ expect }) => {
+      const demo = await startDemoService()
+      const { code, stdout, stderr } = await start(demo, { ...demo.merchantKey, secretKey: 'wrong' })
+      expect(code).toBe(1)
+      expect(stdout + stderr).toContain('unknown, wrong or revoked')
+      expect([...demo.calls]).toEqual([['createOrderRequest', 1]])
+      expect(await orders(demo)).toEqual([])
+    },
+  )
 })
 
 const CREATES: Sample[] = [
   {
     name: 'Python',
-    file: 'create.py',
-    command: ['python3', 'create.py'],
+    file: 'quickstart.py',
+    command: ['python3', 'quickstart.py'],
     text: blockWith('merchant', 'python', 'createOrderRequest'),
-    there: has('python3', { mustHave: true }),
+    isInstalled: has('python3', { mustHave: true }),
   },
   {
     name: 'PHP',
-    file: 'create.php',
-    command: ['php', 'create.php'],
+    file: 'quickstart.php',
+    command: ['php', 'quickstart.php'],
     text: blockWith('merchant', 'php', 'createOrderRequest'),
-    there: has('php', { mustHave: true }),
+    isInstalled: has('php', { mustHave: true }),
   },
   {
     name: 'Java',
-    file: 'Create.java',
-    command: ['java', 'Create.java'],
+    file: 'Quickstart.java',
+    command: ['java', 'Quickstart.java'],
     text: blockWith('merchant', 'java', 'createOrderRequest'),
-    there: has('java', { mustHave: false }),
+    isInstalled: has('java', { mustHave: false }),
   },
 ]
 
-describe.concurrent.each(CREATES)("the merchant's create in $name", { timeout: TIMEOUT_MS }, (sample) => {
-  it.runIf(sample.there)(
-    'the guide’s sample for merchants creates an order once, with the order number as Idempotency-Key, and shows a refusal',
+describe.concurrent.each(CREATES)('the create sample in $name', { timeout: TIMEOUT_MS }, (sample) => {
+  it.runIf(sample.isInstalled)(
+    'the create sample creates one order with its order number as Idempotency-Key, and prints an error response',
     async ({ expect }) => {
       const demo = await startDemoService()
       const start = (key: typeof demo.merchantKey) =>
@@ -114,56 +120,85 @@ describe.concurrent.each(CREATES)("the merchant's create in $name", { timeout: T
       expect(code, stderr).toBe(0)
       const [order, ...others] = await orders(demo)
       expect(others).toEqual([])
-      expect(order.idempotency_key).toMatch(/^shop-\d+$/)
-      const address = `${demo.url}/pay/${order.order_id}`
-      expect(JSON.parse(stdout).data).toEqual({ orderId: order.order_id, payment_url: address })
-      const refused = await start({ ...demo.merchantKey, secretKey: 'wrong' })
-      expect(JSON.parse(refused.stdout)).toMatchObject({ status: false, statusCode: 401 })
+      expect(order.idempotency_key).toMatch(/^order-\d+$/)
+      const paymentUrl = `${demo.url}/pay/${order.order_id}`
+      expect(JSON.parse(stdout).data).toEqual({ orderId: order.order_id, payment_url: paymentUrl })
+      const rejected = await start({ ...demo.merchantKey, secretKey: 'wrong' })
+      expect(JSON.parse(rejected.stdout)).toMatchObject({ status: false, statusCode: 401 })
     },
   )
 })
 
-/** The call that the guide's table has for a sample. */
-const refundOf = (file: string) =>
-  guideText('merchant')
-    .match(new RegExp(`^\\| \`${file.replace('.', '\\.')}\` \\| \`(.+)\` \\|$`, 'm'))?.[1]
-    ?.replace(/^await /, '') as string
+/** The guide's samples that call an operation of an existing order, by the quickstart's language. */
+const LANGUAGE_OF: Record<string, string> = { mjs: 'js', py: 'python', php: 'php', java: 'java' }
 
-/** A sample with that call in the place of its create, and with `order` as a paid order. */
-const refunding = ({ file, text }: Sample, order: string) =>
-  text
+/** The guide's call of `operation` in the language of a quickstart sample. */
+function callOf(operation: string, { file }: Sample): string {
+  const language = LANGUAGE_OF[file.split('.').at(-1) as string] as string
+  const start = new RegExp(`^(?:await )?call\\(["']${operation}["']`)
+  const calls = blocksOf('merchant', language).filter((text) => start.test(text))
+  expect(calls, `${operation} in ${language}`).toHaveLength(1)
+  return (calls[0] as string).replace(/^await /, '').trim()
+}
+
+/** A quickstart sample that calls `operation` for an existing order instead of createOrderRequest. */
+const calling = (operation: string, sample: Sample, order: string) =>
+  sample.text
     .replace(/\border = [^;\n]*/, `order = "${order}"`)
-    .replace(/call\(["']createOrderRequest["'], \$?fields, \$?order\)/, () => refundOf(file))
+    .replace(/call\(["']createOrderRequest["'], \$?fields, \$?order\)/, () => callOf(operation, sample))
 
-/** The first sample in Node.js, which goes on to ask: its beginning, and the call. */
-const FIRST_NODE = SAMPLES[1] as Sample
-const NODE_REFUND: Sample = {
-  ...FIRST_NODE,
-  text: `${FIRST_NODE.text.split('const order =')[0]}const order = ''\nconst [fields] = []
+/** The quickstart sample in Node.js until its first request, followed by one request. */
+const [, QUICKSTART_NODE] = SAMPLES as [Sample, Sample]
+const NODE_CALL: Sample = {
+  ...QUICKSTART_NODE,
+  text: `${QUICKSTART_NODE.text.split('const order =')[0]}const order = ''\nconst [fields] = []
 console.log(JSON.stringify(await call('createOrderRequest', fields, order)))`,
 }
 
-describe.concurrent("the merchant's refund", { timeout: TIMEOUT_MS }, () => {
-  it('the guide’s samples in all languages request one refund, which is made once', async ({ expect }) => {
-    const { service, url, merchantKey: key } = await startDemoService()
-    const fields = intentFields('DEMO_MERCHANT', { order_id: '1001' })
-    const { orderId } = (await post(service.app, CREATE, fields, key)).body.data
-    await simulate(service, orderId, 'SUCCESS')
-    const said: unknown[] = []
-    for (const sample of [NODE_REFUND, ...CREATES].filter(({ there }) => there)) {
-      const files = { [sample.file]: filledIn(refunding(sample, '1001'), url) }
+describe.concurrent('the samples for an existing order', { timeout: TIMEOUT_MS }, () => {
+  const samples = [NODE_CALL, ...CREATES].filter(({ isInstalled }) => isInstalled)
+
+  async function responsesTo(operation: string, { url, merchantKey: key }: DemoService) {
+    const responses: unknown[] = []
+    for (const sample of samples) {
+      const files = { [sample.file]: filledIn(calling(operation, sample, '1001'), url) }
       const { code, stdout, stderr } = await runIn(files, sample.command, { baseUrl: url, key })
       expect(code, stderr).toBe(0)
-      said.push(JSON.parse(stdout))
+      responses.push(JSON.parse(stdout))
     }
-    expect(said[0]).toMatchObject({ msg: 'Refund accepted', data: { orderId, refund_id: '1001-R1', amount: 200 } })
-    expect(said).toEqual(said.map(() => said[0]))
+    return responses
+  }
+
+  async function createOrder({ service, merchantKey }: DemoService): Promise<string> {
+    const fields = intentFields('DEMO_MERCHANT', { order_id: '1001' })
+    return (await post(service.app, CREATE, fields, merchantKey)).body.data.orderId
+  }
+
+  it('the refund samples in all languages create one refund', async ({ expect }) => {
+    const demo = await startDemoService()
+    const orderId = await createOrder(demo)
+    await simulate(demo.service, orderId, 'SUCCESS')
+    const responses = await responsesTo('refundPayment', demo)
+    expect(responses[0]).toMatchObject({ msg: 'Refund accepted', data: { orderId, refund_id: '1001-R1', amount: 200 } })
+    expect(responses).toEqual(responses.map(() => responses[0]))
+    expect((await demo.service.db.query('select from refunds')).rowCount).toBe(1)
+  })
+
+  it('the status check and cancellation samples in all languages return the status of the order', async ({
+    expect,
+  }) => {
+    const demo = await startDemoService()
+    await createOrder(demo)
+    const pending = samples.map(() => expect.objectContaining({ txnStatus: 'PENDING' }))
+    expect(await responsesTo('checkPaymentStatus', demo)).toEqual(pending)
+    const cancelled = samples.map(() => expect.objectContaining({ txnStatus: 'FAIL', msg: 'Payment cancelled' }))
+    expect(await responsesTo('cancelPayment', demo)).toEqual(cancelled)
   })
 })
 
 async function startWithSettlements() {
   const demo = await startDemoService({ faults: { fetchSettlementList: ['half', 'unavailable'] } })
-  // Beside the settlements of the demo, the moments next to their month, which belong to other months of India.
+  // The last second before the demo's month and the first one after it, both in IST.
   await demo.service.db.query(
     `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
      select 'DEMO_MERCHANT', utr, 1100, 'BRN0000', 'SUCCESS', at::timestamptz, at::timestamptz
@@ -172,9 +207,9 @@ async function startWithSettlements() {
   return demo
 }
 
-describe.concurrent("the partner's month", { timeout: TIMEOUT_MS }, () => {
+describe.concurrent('the reconciliation samples for partners', { timeout: TIMEOUT_MS }, () => {
   it.runIf(has('python3', { mustHave: true }))(
-    'the partner’s Python sample prints the guide’s reconciliation, even if the list breaks off once',
+    'the reconciliation sample prints the output of the guide, even if the list is interrupted once',
     async ({ expect }) => {
       const demo = await startWithSettlements()
       const files = {
@@ -188,7 +223,7 @@ describe.concurrent("the partner's month", { timeout: TIMEOUT_MS }, () => {
       expect(stdout).toBe(blockWith('partner', 'text'))
       expect(demo.calls.get('fetchSettlementList')).toBe(3)
 
-      // As Excel saves it, and as Indian banks write amounts.
+      // Excel writes a byte order mark and CRLF; Indian banks write thousands separators.
       const saved = files['statement.csv'].replace('1999.00', '"1,999.00"').replaceAll('\n', '\r\n')
       expect(await runIn({ ...files, 'statement.csv': `\ufeff${saved}` }, command, credentials)).toEqual({
         code: 0,
@@ -197,19 +232,19 @@ describe.concurrent("the partner's month", { timeout: TIMEOUT_MS }, () => {
       })
 
       const wrongKey = { ...demo.partnerKey, secretKey: 'wrong' }
-      const refused = await runIn(files, command, { ...credentials, key: wrongKey })
-      expect(refused.code).toBe(1)
-      expect(refused.stdout).toBe('')
-      expect(refused.stderr).toContain('"statusCode":401')
+      const rejected = await runIn(files, command, { ...credentials, key: wrongKey })
+      expect(rejected.code).toBe(1)
+      expect(rejected.stdout).toBe('')
+      expect(rejected.stderr).toContain('"statusCode":401')
     },
   )
 
   it.runIf(has('python3', { mustHave: true }))(
-    'the partner’s sample reconciles rows by the UTR of their payout, and adds up lines of one UTR',
+    'the reconciliation sample matches rows by the UTR of their payout and adds up lines of one UTR',
     async ({ expect }) => {
       const { service, url, partnerKey: key } = await startDemoService()
       await service.db.query('delete from settlements')
-      // As `ops settlements pull` stores them: two payouts, one of them less a refund, and one that has not arrived.
+      // Rows as `ops settlements pull` stores them: PAYOUT1 less a refund, PAYOUT2, and PAYOUT3 that was not received.
       await service.db.query(
         `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
          select 'DEMO_MERCHANT', utr, amount * 100, payout, 'SUCCESS', '2026-10-05 10:00+05:30', '2026-10-05 10:00+05:30'
@@ -224,13 +259,13 @@ describe.concurrent("the partner's month", { timeout: TIMEOUT_MS }, () => {
       const { code, stdout, stderr } = await runIn(files, command, { baseUrl: url, key })
       expect(code, stderr).toBe(0)
       expect(stdout).toBe(
-        'PAYOUT2  listed 300.00 (SUCCESS)  arrived 290.00\nPAYOUT3  listed 3.00 (SUCCESS)  arrived 0.00\npaid out 553.30\n',
+        'PAYOUT2  listed 300.00 (SUCCESS)  received 290.00\nPAYOUT3  listed 3.00 (SUCCESS)  received 0.00\npaid out 553.30\n',
       )
     },
   )
 
   it.runIf(has('curl', { mustHave: true }))(
-    'the partner’s curl sample fetches a month whole, even if the list breaks off once',
+    'the curl sample downloads a complete month, even if the list is interrupted once',
     async ({ expect }) => {
       const demo = await startWithSettlements()
       const files = { 'month.sh': `${blockWith('partner', 'sh', 'october.json')}cat october.json` }
@@ -253,48 +288,51 @@ const NOTIFIERS: Sample[] = [
     file: 'notify.sh',
     command: ['sh', 'notify.sh'],
     text: blockWith('acquirer', 'sh', 'openssl'),
-    there: has('curl', { mustHave: true }) && has('openssl', { mustHave: true }),
+    isInstalled: has('curl', { mustHave: true }) && has('openssl', { mustHave: true }),
   },
   {
     name: 'Node.js',
     file: 'notify.mjs',
     command: [process.execPath, 'notify.mjs'],
     text: blockWith('acquirer', 'js'),
-    there: true,
+    isInstalled: true,
   },
   {
     name: 'Python',
     file: 'notify.py',
     command: ['python3', 'notify.py'],
     text: blockWith('acquirer', 'python'),
-    there: has('python3', { mustHave: true }),
+    isInstalled: has('python3', { mustHave: true }),
   },
 ]
 
-describe.concurrent.each(NOTIFIERS)("the acquirer's notification in $name", { timeout: TIMEOUT_MS }, (sample) => {
+describe.concurrent.each(NOTIFIERS)('the payment notification sample in $name', { timeout: TIMEOUT_MS }, (sample) => {
   const { file, text, command } = sample
 
-  it.runIf(sample.there)('the sample’s notification pays an order; a wrong secret is reported', async ({ expect }) => {
-    const demo = await startDemoService({ signedNow: true })
-    const { service, url: baseUrl, merchantKey: key } = demo
-    const fields = intentFields('DEMO_MERCHANT', { order_id: '1001' })
-    const { orderId } = (await post(service.app, CREATE, fields, key)).body.data
-    const send = (acquirerSecret: string) =>
-      runIn({ [file]: text }, [...command, orderId, '523504870499'], { baseUrl, key, acquirerSecret })
+  it.runIf(sample.isInstalled)(
+    'the notification sample pays an order, and prints the error response to a wrong secret',
+    async ({ expect }) => {
+      const demo = await startDemoService({ signedNow: true })
+      const { service, url: baseUrl, merchantKey: key } = demo
+      const fields = intentFields('DEMO_MERCHANT', { order_id: '1001' })
+      const { orderId } = (await post(service.app, CREATE, fields, key)).body.data
+      const send = (acquirerSecret: string) =>
+        runIn({ [file]: text }, [...command, orderId, '523504870499'], { baseUrl, key, acquirerSecret })
 
-    const refused = await send('not-the-secret-of-anybody')
-    expect(refused.stdout).toContain('Send X-Signature')
-    const { code, stdout, stderr } = await send(ACQUIRER_SECRETS[0] as string)
-    expect(code, stderr).toBe(0)
-    // Or the next prompt of a terminal stands behind the answer.
-    expect(stdout).toMatch(/\n$/)
-    expect(JSON.parse(stdout)).toEqual(JSON.parse(blockWith('acquirer', 'json')))
-    const asked = await post(
-      service.app,
-      '/v1/payments/checkPaymentStatus',
-      { mid: fields.mid as string, order_id: '1001' },
-      key,
-    )
-    expect(asked.body).toMatchObject({ txnStatus: 'SUCCESS', data: { UTR: '523504870499' } })
-  })
+      const rejected = await send('the-secret-of-another-service')
+      expect(rejected.stdout).toContain('Send X-Signature')
+      const { code, stdout, stderr } = await send(ACQUIRER_SECRETS[0] as string)
+      expect(code, stderr).toBe(0)
+      // Otherwise the terminal's prompt follows the response on the same line.
+      expect(stdout).toMatch(/\n$/)
+      expect(JSON.parse(stdout)).toEqual(JSON.parse(blockWith('acquirer', 'json')))
+      const checked = await post(
+        service.app,
+        '/v1/payments/checkPaymentStatus',
+        { mid: fields.mid as string, order_id: '1001' },
+        key,
+      )
+      expect(checked.body).toMatchObject({ txnStatus: 'SUCCESS', data: { UTR: '523504870499' } })
+    },
+  )
 })

@@ -10,7 +10,7 @@ export const at = (number: number) => new Date(`${day(number)}T12:00:00+05:30`)
 
 export const PAYMENT = { orderId: 'O1', day: FIRST_DAY, at: at(0), acquirer: 'direct', amount: 200_00 }
 
-/** A row of `number` days after the payment; a negative amount takes money back. */
+/** Creates a settlement line dated `number` days after the payment; a negative amount is a deduction. */
 export function row(gross: number, number: number, more: Partial<ItemRow> = {}): ItemRow {
   const of = { utr: `N${number}`, day: day(number), at: at(number), acquirer: null, importId: number }
   const status = { status: 'SUCCESS', isDeduction: gross < 0, namesPayment: true, wasPaidOut: false } as const
@@ -31,7 +31,7 @@ export const refund = (amount: number, number: number, more: Partial<SuccessfulR
   ...more,
 })
 
-/** Judges an item of which every day is over, with rows for each payment unless `form` says otherwise. */
+/** Judges an item after all its payouts were due, by default with one settlement line per payment. */
 export function judge(
   item: Partial<Item>,
   { form = 'by payment' as const, isJudged = true }: { form?: 'by payment' | 'by sums'; isJudged?: boolean } = {},

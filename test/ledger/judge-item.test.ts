@@ -6,60 +6,68 @@ import { at, day, judge, PAYMENT, refund, row } from './items.ts'
 const kindsOf = (...asked: Parameters<typeof judge>) =>
   judge(...asked).map((one) => [one.kind, one.day, owedBy(one)] as const)
 
-describe('the differences of an item', () => {
+describe('discrepancies of one item', () => {
   it.each<[string, Partial<Item>, [kind: string, day: string, owed: number][]]>([
-    ['a payment that is settled', { rows: [row(200_00, 1)] }, []],
-    ['a payment without a row', {}, [['missing settlement', day(0), 200_00]]],
-    ['a row of less than the payment', { rows: [row(195_00, 1)] }, [['amount mismatch', day(1), 5_00]]],
-    ['a row whose fee does not add up', { rows: [row(195_00, 1, { fee: 1 })] }, [['fee mismatch', day(1), 5_00]]],
+    ['a settled payment', { rows: [row(200_00, 1)] }, []],
+    ['a payment without a settlement line', {}, [['missing settlement', day(0), 200_00]]],
+    ['a line smaller than the payment', { rows: [row(195_00, 1)] }, [['amount mismatch', day(1), 5_00]]],
+    ['a line whose fee does not add up', { rows: [row(195_00, 1, { fee: 1 })] }, [['fee mismatch', day(1), 5_00]]],
     [
-      'too little, and again the whole amount',
+      'a short settlement followed by the whole amount',
       { rows: [row(195_00, 1), row(200_00, 2)] },
       [
         ['amount mismatch', day(1), 5_00],
         ['duplicate settlement', day(2), -200_00],
       ],
     ],
-    ['too little, and the rest later', { rows: [row(195_00, 1), row(5_00, 2)] }, []],
+    ['a short settlement completed later', { rows: [row(195_00, 1), row(5_00, 2)] }, []],
     ['a chargeback', { rows: [row(200_00, 1), row(-200_00, 2)] }, [['reversal', day(2), 200_00]]],
-    ['a chargeback that is won', { rows: [row(200_00, 1), row(-200_00, 2), row(200_00, 3)] }, []],
+    ['a won chargeback', { rows: [row(200_00, 1), row(-200_00, 2), row(200_00, 3)] }, []],
     [
-      'a chargeback that is won with too little',
+      'a won chargeback that is paid short',
       { rows: [row(200_00, 1), row(-200_00, 2), row(190_00, 3)] },
       [
         ['reversal', day(2), 200_00],
         ['duplicate settlement', day(3), -190_00],
       ],
     ],
-    ['a second settlement', { rows: [row(200_00, 1), row(200_00, 2)] }, [['duplicate settlement', day(2), -200_00]]],
-    ['a second settlement that is taken back', { rows: [row(200_00, 1), row(200_00, 2), row(-200_00, 3)] }, []],
+    ['a duplicate settlement', { rows: [row(200_00, 1), row(200_00, 2)] }, [['duplicate settlement', day(2), -200_00]]],
+    ['a duplicate settlement that is reversed', { rows: [row(200_00, 1), row(200_00, 2), row(-200_00, 3)] }, []],
     [
-      'a row that was paid out and failed',
+      'a line that changed from SUCCESS to FAILED',
       { rows: [row(200_00, 1, { status: 'FAILED', wasPaidOut: true })] },
       [['reversal', day(0), 200_00]],
     ],
-    ['a row of no known payment', { payment: undefined, rows: [row(50_00, 1)] }, [['unknown payment', day(1), -50_00]]],
     [
-      'a row more than a day before its payment',
+      'a line of an unknown payment',
+      { payment: undefined, rows: [row(50_00, 1)] },
+      [['unknown payment', day(1), -50_00]],
+    ],
+    [
+      'a line dated more than a day before its payment',
       { payment: { ...PAYMENT, at: at(3), day: day(3) }, rows: [row(200_00, 1)] },
       [
         ['unknown payment', day(1), -200_00],
         ['missing settlement', day(3), 200_00],
       ],
     ],
-    ['a refund with a row of its own', { rows: [row(200_00, 1), row(-50_00, 2)], refunds: [refund(50_00, 1)] }, []],
-    ['a refund netted from the payment’s row', { rows: [row(150_00, 1)], refunds: [refund(50_00, 1)] }, []],
     [
-      'a refund that nothing deducts',
+      'a refund with a deduction of its own',
+      { rows: [row(200_00, 1), row(-50_00, 2)], refunds: [refund(50_00, 1)] },
+      [],
+    ],
+    ['a refund netted in the line of its payment', { rows: [row(150_00, 1)], refunds: [refund(50_00, 1)] }, []],
+    [
+      'a refund that no line deducts',
       { rows: [row(200_00, 1)], refunds: [refund(50_00, 1)] },
       [['refund not deducted', day(1), -50_00]],
     ],
-    ['a payment that went back whole before it was settled', { refunds: [refund(200_00, 0)] }, []],
-  ])('the differences of %s', (_what, item, expected) => {
+    ['a payment fully refunded before its settlement', { refunds: [refund(200_00, 0)] }, []],
+  ])('reconciliation finds the discrepancies of %s', (_what, item, expected) => {
     expect(kindsOf(item)).toEqual(expected)
   })
 
-  it('a payment is not judged before its payout, nor by itself where the payout is one sum', () => {
+  it('reconciliation judges a payment only after its payout was due, and never on its own if the payout is a total', () => {
     expect(kindsOf({}, { isJudged: false })).toEqual([])
     expect(kindsOf({}, { form: 'by sums' })).toEqual([])
     expect(
@@ -67,7 +75,7 @@ describe('the differences of an item', () => {
     ).toEqual([])
   })
 
-  it('a payment whose failure a person has resolved is accounted for, in a payout of one sum too', () => {
+  it('reconciliation resolves a payment whose failure an operator has resolved, also in a payout by totals', () => {
     const failure = {
       exceptionId: 'E1',
       kind: 'failure after success',
@@ -85,7 +93,7 @@ describe('the differences of an item', () => {
   })
 })
 
-it('each kind keeps the ids that it had under its former name, since resolutions and closed months store them', () => {
+it('a discrepancy has the same id as under the former name of its kind, because resolutions and closed months store ids', () => {
   const about = { mid: 'M1', day: '2026-11-16', orderId: null, utr: 'P1', settlementUtr: 'N1' }
   const rest = { paid: null, settled: null, exceptionId: null, resolution: null }
   const ids = {

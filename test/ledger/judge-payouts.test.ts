@@ -4,7 +4,7 @@ import type { PayoutForm } from '../../src/books/ledger/judge-item.ts'
 import { differingPayouts, judgePayouts, type PaidOn, type SettledOn } from '../../src/books/ledger/judge-payouts.ts'
 
 const bankDays = createBankDays(new Set())
-/** Bank days from Monday to Friday; Saturday the 21st is one too, the third of its month. */
+/** Bank days from Monday to Thursday. Friday the 20th and Saturday the 21st, the third of its month, are bank days too. */
 const [MONDAY, TUESDAY, WEDNESDAY, THURSDAY] = ['2026-11-16', '2026-11-17', '2026-11-18', '2026-11-19'] as const
 
 const paid = (day: string, rupees: number, more: Partial<PaidOn> = {}): PaidOn => ({
@@ -12,7 +12,7 @@ const paid = (day: string, rupees: number, more: Partial<PaidOn> = {}): PaidOn =
   ...more,
 })
 
-/** Rows of one day: of the sum of those that name nothing, and how many others there are. */
+/** Creates the settlement lines of one day: the total of unnamed lines and the number of lines that name a payment. */
 const settled = (day: string, unnamed: number, named = 0, acquirer: string | null = null): SettledOn => ({
   ...{ acquirer, day, settledCount: named + 1, gross: 0, fee: 0, tax: 0, net: 0 },
   ...{ paidOut: named + (unnamed > 0 ? 1 : 0), unnamedRows: unnamed > 0 ? 1 : 0, unnamed: unnamed * 100 },
@@ -40,7 +40,7 @@ const differing = ({ undeducted = [], formBefore, ...facts }: Facts) => {
 }
 
 describe('the form of a payout', () => {
-  it('a payout is one sum where fewer rows name a payment than payments are left out', () => {
+  it('reconciliation treats a payout as a total if fewer lines name a payment than payments are left out', () => {
     expect(formsOf({ paid: [paid(MONDAY, 300)], settled: [settled(TUESDAY, 300, 2)] })).toEqual([
       [TUESDAY, null, 'by sums'],
     ])
@@ -49,7 +49,7 @@ describe('the form of a payout', () => {
     ])
   })
 
-  it('a payment that a later row names does not turn the sum that paid it into a payout by payment', () => {
+  it('reconciliation still treats a payout as a total after a later line names one of its payments', () => {
     const late = paid(MONDAY, 100, { settledDay: THURSDAY })
     expect(formsOf({ paid: [paid(MONDAY, 100), late], settled: [settled(TUESDAY, 200, 1)] })).toEqual([
       [TUESDAY, null, 'by sums'],
@@ -60,7 +60,7 @@ describe('the form of a payout', () => {
     expect(differing({ paid: [paid(MONDAY, 100), late], settled: [settled(TUESDAY, 100, 1)] })).toEqual([])
   })
 
-  it('an acquirer’s first payouts without rows have the form of its later ones, or of another acquirer’s', () => {
+  it("reconciliation gives an acquirer's first payouts without lines the form of its later ones, or of another acquirer's", () => {
     const both = [paid(MONDAY, 100, { acquirer: 'setu' }), paid(MONDAY, 100, { acquirer: 'cashfree' })]
     const rows = [settled(TUESDAY, 0, 1, 'setu'), settled(WEDNESDAY, 300, 0, 'cashfree')]
     expect(formsOf({ paid: both, settled: rows })).toContainEqual([TUESDAY, 'cashfree', 'by sums'])
@@ -70,7 +70,7 @@ describe('the form of a payout', () => {
     expect(formsOf({ paid: others, settled: named })).toContainEqual([TUESDAY, null, 'by payment'])
   })
 
-  it('a payout without rows has the form of the payout before it', () => {
+  it('reconciliation gives a payout without lines the form of the previous payout', () => {
     const rows = [settled(TUESDAY, 100)]
     expect(formsOf({ paid: [paid(MONDAY, 100), paid(TUESDAY, 100)], settled: rows })).toEqual([
       [TUESDAY, null, 'by sums'],
@@ -79,8 +79,8 @@ describe('the form of a payout', () => {
   })
 })
 
-describe('the sum of a payout', () => {
-  it('a merchant with two acquirer accounts has two payouts a day, each for its own payments', () => {
+describe('payouts by totals', () => {
+  it('reconciliation compares the daily payouts of two acquirer accounts each with its own payments', () => {
     const ofSetu = { acquirer: 'setu' }
     const rows = [settled(TUESDAY, 100, 0, 'setu'), settled(TUESDAY, 300)]
     const both = [paid(MONDAY, 100, ofSetu), paid(MONDAY, 300)]
@@ -91,7 +91,7 @@ describe('the sum of a payout', () => {
     ])
   })
 
-  it('a payout is less by the refunds of its days, or the next one is', () => {
+  it('reconciliation accepts refunds that are deducted from the payout of their days or from the next one', () => {
     const facts = { paid: [paid(MONDAY, 300), paid(TUESDAY, 200)], undeducted: [refund(MONDAY, 50)] }
     expect(differing({ ...facts, settled: [settled(TUESDAY, 250), settled(WEDNESDAY, 200)] })).toEqual([])
     expect(differing({ ...facts, settled: [settled(TUESDAY, 300), settled(WEDNESDAY, 150)] })).toEqual([])
@@ -101,7 +101,7 @@ describe('the sum of a payout', () => {
     ])
   })
 
-  it('a sum that is more and a next sum that is less differ both where no refund is of that amount', () => {
+  it('reconciliation reports both payouts when one exceeds and the next falls short by an amount that matches no refund', () => {
     const facts = { paid: [paid(MONDAY, 300), paid(TUESDAY, 200)], undeducted: [refund(MONDAY, 40)] }
     expect(differing({ ...facts, settled: [settled(TUESDAY, 310), settled(WEDNESDAY, 150)] })).toEqual([
       [TUESDAY, null, 260, 310],

@@ -3,7 +3,7 @@ import { createBankDays } from '../../src/books/ledger/bank-days.ts'
 import { type Deduction, matchDeductions, type SuccessfulRefund } from '../../src/books/ledger/match-deductions.ts'
 
 const bankDays = createBankDays(new Set())
-/** Bank days from Monday to Friday. */
+/** Bank days of one week. */
 const [MONDAY, TUESDAY, WEDNESDAY, FRIDAY] = ['2026-11-16', '2026-11-17', '2026-11-18', '2026-11-20'] as const
 
 const refund = (refundId: string, rupees: number, more: Partial<SuccessfulRefund> = {}): SuccessfulRefund => ({
@@ -17,7 +17,7 @@ const row = (utr: string, rupees: number, more: Partial<Deduction> = {}): Deduct
   ...more,
 })
 
-/** The refunds of each row, by their ids. */
+/** Returns the ids of the refunds that each settlement line deducts. */
 function match(refunds: SuccessfulRefund[], rows: Deduction[]): Record<string, string[]> {
   const { refundsOf, rowOf } = matchDeductions(refunds, rows, bankDays)
   const found = [...refundsOf].map(([utr, of]) => [utr, of.map(({ refundId }) => refundId)] as const)
@@ -25,16 +25,16 @@ function match(refunds: SuccessfulRefund[], rows: Deduction[]): Record<string, s
   return Object.fromEntries(found)
 }
 
-describe('the refunds that a row of the bank deducts', () => {
+describe('refunds that a settlement line deducts', () => {
   it.each<[string, SuccessfulRefund[], Deduction[], Record<string, string[]>]>([
     [
-      'the refund of its reference comes before an older one of its payment and amount',
+      'the refund that has its reference, not an older one of its payment and amount',
       [refund('A', 50, { utr: 'P' }), refund('B', 50, { utr: 'P', reference: 'ARN' })],
       [row('ARN', 50, { item: 'P', isNamed: true })],
       { ARN: ['B'] },
     ],
     [
-      'all refunds of one reference belong to the row of their sum',
+      'all refunds that have its reference and add up to it',
       [refund('A', 50, { reference: 'ARN' }), refund('B', 30, { reference: 'ARN' })],
       [row('E1', 80, { references: ['E1', 'ARN'] })],
       { E1: ['A', 'B'] },
@@ -52,7 +52,7 @@ describe('the refunds that a row of the bank deducts', () => {
       { PR1: ['A', 'B'] },
     ],
     ['the one refund of its amount', [refund('A', 50), refund('B', 30)], [row('D', 30)], { D: ['B'] }],
-    ['none of two refunds of its amount', [refund('A', 50), refund('B', 50)], [row('D', 50)], {}],
+    ['neither of two refunds of its amount', [refund('A', 50), refund('B', 50)], [row('D', 50)], {}],
     [
       'all refunds of one bank day and of the Sunday before it',
       [refund('A', 50, { day: '2026-11-21' }), refund('B', 30, { day: '2026-11-22' }), refund('C', 45)],
@@ -60,33 +60,33 @@ describe('the refunds that a row of the bank deducts', () => {
       { D: ['A', 'B'] },
     ],
     [
-      'none where the refunds of two bank days add up to it',
+      'no refund if the refunds of two bank days each add up to it',
       [refund('A', 50), refund('B', 30), refund('C', 60, { day: TUESDAY }), refund('D', 20, { day: TUESDAY })],
       [row('R', 80)],
       {},
     ],
     [
-      'all refunds that are left',
+      'all remaining refunds',
       [refund('A', 50), refund('B', 30, { day: TUESDAY }), refund('C', 45, { reference: 'ARN' })],
       [row('D', 80), row('ARN', 45)],
       { D: ['A', 'B'], ARN: ['C'] },
     ],
-    ['no refund where the row names another payment', [refund('A', 50)], [row('D', 50, { isNamed: true })], {}],
-    ['no refund that succeeded days after the row', [refund('A', 50, { day: FRIDAY })], [row('D', 50)], {}],
+    ['no refund if it names another payment', [refund('A', 50)], [row('D', 50, { isNamed: true })], {}],
+    ['no refund that succeeded days later', [refund('A', 50, { day: FRIDAY })], [row('D', 50)], {}],
     [
-      'the one refund of its amount, although an earlier row deducts all refunds of the bank day but that one',
+      'the one refund of its amount, although an earlier line deducts all other refunds of the bank day',
       [refund('A', 50), refund('B', 60), refund('C', 70)],
       [row('D', 110), row('E', 70)],
       { D: ['A', 'B'], E: ['C'] },
     ],
     [
-      'no refund by which the row of the payment itself is less',
+      'no refund that is netted in the line of its own payment',
       [refund('A', 50, { settled: 150_00 }), refund('B', 30), refund('C', 20)],
       [row('D', 50)],
       { D: ['B', 'C'] },
     ],
     ['no refund of another amount', [refund('A', 50)], [row('D', 51)], {}],
-  ])('a row deducts %s', (_what, refunds, rows, expected) => {
+  ])('reconciliation matches a deduction with %s', (_what, refunds, rows, expected) => {
     expect(match(refunds, rows)).toEqual(expected)
   })
 })

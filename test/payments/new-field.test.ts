@@ -23,12 +23,12 @@ describe('every field of a create', () => {
     expect(Object.keys(CANARIES), help).toEqual(Object.keys(NewPayment.shape))
   })
 
-  it('every field of createPaymentIntent has its line in the merchant’s guide, in the order of the schema', () => {
-    const lines = [...sectionOf('merchant', '### The fields').matchAll(/^\| `(\w+)` \| (yes|no) \|/gm)]
+  it('the merchant guide has a row for every field of createPaymentIntent, in the order of the schema', () => {
+    const lines = [...sectionOf('merchant', '## Fields of a new payment').matchAll(/^\| `(\w+)` \| (yes|no) \|/gm)]
     const fields = Object.entries(NewPayment.shape).map(([name, schema]) => {
       return [name, schema.safeParse(undefined).success ? 'no' : 'yes']
     })
-    const help = 'src/docs/guides/merchant.md, "The fields": one line for each field, and whether it is required'
+    const help = 'src/docs/guides/merchant/request-fields.md: one row for each field, and whether it is required'
     expect(
       lines.map(([, name, required]) => [name, required]),
       help,

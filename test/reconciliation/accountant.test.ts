@@ -18,7 +18,7 @@ const at = (day: string, time = '12:00:00') => istMoment(day, time)
 
 const { opsOn, jsonOn } = opsAtNoon(() => url, ['reconcile'])
 
-/** Stores a payment of ₹200 with the shop's number of the order. */
+/** Stores a payment of ₹200 with the merchant's own `order_id`. */
 async function pay(utr: string, day: string, number: string): Promise<void> {
   const [paidAt, orderId] = [at(day), orderIdsBegin(at(day)) + number.padStart(20, '0')]
   orders[utr] = orderId
@@ -30,7 +30,10 @@ async function pay(utr: string, day: string, number: string): Promise<void> {
   await db.query('update payment_intents set merchant_order_id = $2 where order_id = $1', [orderId, number])
 }
 
-/** September's payment is paid out in October, October's last one in November; one is refunded, one charged back, one paid twice. */
+/**
+ * September's payment is paid out in October, and October's last one in November. One payment is refunded, one charged back,
+ * one paid twice.
+ */
 beforeAll(async () => {
   ;({ url, db } = await createTestDatabase())
   ;({ mid } = await newMerchant(db))
@@ -70,7 +73,7 @@ beforeAll(async () => {
 
 const OCTOBER = ['--month', '2026-10']
 
-it('the journal of a month posts each movement on two sides, payments by day and payouts by bank reference', async () => {
+it('reconcile journal posts each movement to two ledgers, payments by day and payouts by bank reference', async () => {
   const { postings, total } = await jsonOn('2026-11-02', 'journal', ...OCTOBER, '--mid', mid)
   const told = postings.map(
     ({ date, voucher, ledger, debit, credit, mid: of }: Record<string, string>) =>
@@ -101,7 +104,7 @@ it('the journal of a month posts each movement on two sides, payments by day and
   expect(total).toEqual({ debit: '2100.00', credit: '2100.00' })
 })
 
-it('the CSV of the journal has date, voucher, ledger, debit and credit, and its columns add up to the same', async () => {
+it('reconcile journal --csv writes date, voucher, ledger, debit and credit, and its columns have equal sums', async () => {
   const { stdout } = await opsOn('2026-11-02', 'journal', ...OCTOBER, '--csv')
   const records: Record<string, string>[] = parse(stdout, { bom: true, columns: true })
   expect(Object.keys(records[0] ?? {})).toEqual(['date', 'voucher', 'mid', 'ledger', 'debit', 'credit'])
@@ -111,7 +114,7 @@ it('the CSV of the journal has date, voucher, ledger, debit and credit, and its 
   expect(text.trimEnd().split('\n').at(-1)).toMatch(/^total +- +- +- +2,100\.00 +2,100\.00$/)
 })
 
-it('a merchant’s statement leads from opening to closing line by line, with the shop’s own number of each order', async () => {
+it("reconcile statement lists every movement from opening to closing balance with the merchant's own order_id", async () => {
   const { lines } = await jsonOn('2026-11-02', 'statement', '--mid', mid, ...OCTOBER)
   const told = lines.map((line: Record<string, string | null>) =>
     [line.day, line.kind, line.merchantOrderId, line.reference, line.amount, line.balance].filter(Boolean).join(' '),
@@ -147,7 +150,7 @@ it('a merchant’s statement leads from opening to closing line by line, with th
   expect((await opsOn('2026-11-02', 'statement', ...OCTOBER)).stderr).toContain('--mid is required')
 })
 
-it('every list about orders has the shop’s own number of the order', async () => {
+it("every reconcile list shows the merchant's own order_id", async () => {
   const { stdout } = await opsOn('2026-11-02', ...OCTOBER, '--mid', mid)
   expect(stdout).toContain(`order ${orders.P2}, order_id 1002, UTR P2`)
   const csv = async (...args: string[]): Promise<Record<string, string>[]> =>

@@ -15,7 +15,7 @@ import { istMoment } from './rows.ts'
 import { storeStories } from './stored-story.ts'
 import { isKnownAt } from './story.ts'
 
-/** Of the last days are only what came of the faults. */
+/** On the last days, only consequences of earlier discrepancies occur. */
 const MONTHS = isGenerated()
   ? [
       { from: '2026-04-01', to: '2026-04-30' },
@@ -29,16 +29,19 @@ const MONTHS = isGenerated()
     ]
 const DAYS = { from: '2026-04-01', to: isGenerated() ? '2026-06-30' : '2026-05-09' }
 const LAST = MONTHS.at(-1)?.to as string
-/** Days at whose end reports are made: amid late holidays, before a wrong file is undone, and after every exception is resolved. */
+/**
+ * Days after which reports are created: between late bank holidays, before a wrong file is undone, and after every exception is
+ * resolved.
+ */
 const BETWEEN = ['2026-04-08', '2026-04-27', '2026-05-06', '2026-05-12', addDays(DAYS.to, 27)]
 if (isGenerated())
   BETWEEN.push('2026-04-12', '2026-04-24', '2026-04-30', '2026-05-16', '2026-06-13', '2026-06-18', '2026-07-06')
 
 let db: Database
 let planted: Planted[]
-/** Merchants of whom an operator resolves discrepancies meanwhile: what is planted does not know it. */
+/** Merchants whose discrepancies an operator resolves meanwhile, which the expected reports do not include. */
 let resolved: Planted[]
-/** The reports that were made at the end of days. */
+/** Reports that were created at the end of each of these days. */
 const made = new Map<string, Finding[][]>()
 
 const endOf = (day: string) => istMoment(day, '23:59:59')
@@ -52,7 +55,7 @@ const differencesIn = (findings: readonly Finding[]) => findings.filter((one) =>
 beforeAll(async () => {
   ;({ db } = await createTestDatabase())
   const seed = isGenerated() ? Date.now() % 100_000 : 3
-  if (isGenerated()) console.log(`the planted faults of seed ${seed}`)
+  if (isGenerated()) console.log(`injected discrepancies of seed ${seed}`)
   const perDay = isGenerated() ? 12 : 5
   planted = plantInTurns(['named', 'own', 'sums', 'mixed', 'sums', 'mixed'], { days: DAYS, perDay, seed })
   resolved = plantInTurns(['named', 'sums'], { days: DAYS, perDay, seed: seed + 1, first: 6 })
@@ -68,12 +71,12 @@ beforeAll(async () => {
   })
 }, 900_000)
 
-describe.each(BETWEEN)('the books as of %s', (asOf) => {
-  it('a report as of a past day equals the report that was made on that day', async () => {
+describe.each(BETWEEN)('reports as of %s', (asOf) => {
+  it('a report as of a past day equals the report that was created on that day', async () => {
     expect(await reportsAsOf(asOf)).toEqual(made.get(asOf))
   })
 
-  it('the reports name every planted fault with its cause and no other, and have the right sums', async () => {
+  it('reports contain every injected discrepancy with its cause, no other one, and correct sums', async () => {
     const { rows } = await db.query<{ id: string; name: string }>(
       `select exception_id as id, 'of ' || utr as name from payment_exceptions
         union all
@@ -102,7 +105,7 @@ describe.each(BETWEEN)('the books as of %s', (asOf) => {
     }
   })
 
-  it('the reports list the exceptions that are open', async () => {
+  it('reports list exactly the open exceptions', async () => {
     for (const [index, findings] of (made.get(asOf) ?? []).entries()) {
       const { from, to } = MONTHS[index] as (typeof MONTHS)[number]
       const isOfDays = (day: string) => day >= from && day <= to
@@ -119,10 +122,10 @@ describe.each(BETWEEN)('the books as of %s', (asOf) => {
   })
 })
 
-describe('the books once an operator has resolved all discrepancies', () => {
+describe('reports after an operator has resolved all discrepancies', () => {
   const now = endOf(LAST)
 
-  it('the open discrepancies of all days are those of the reports; once they are resolved, the books balance', async () => {
+  it('reconcile differences lists the same open discrepancies as the reports, and everything balances once they are resolved', async () => {
     const open = (await reportsAsOf(LAST)).flatMap(differencesIn).filter(({ resolution }) => resolution === null)
     const listed: string[] = []
     for await (const { discrepancies } of openDiscrepancies(db, { to: LAST, now }))
@@ -138,7 +141,7 @@ describe('the books once an operator has resolved all discrepancies', () => {
   })
 
   it.each(MONTHS)(
-    'the journal from $from balances voucher by voucher, and its ledgers are the sums of reconcile',
+    'the journal from $from has equal debits and credits in each voucher, and ledger sums equal to those of reconcile',
     async (days) => {
       const { sums } = (await findingsOf(db, { ...days, now })).at(-1) as Extract<Finding, { type: 'end' }>
       const postings: JournalLine[] = []
@@ -166,7 +169,7 @@ describe('the books once an operator has resolved all discrepancies', () => {
   )
 
   it.each(MONTHS)(
-    'each merchant’s statement from $from leads line by line from what is brought to what is carried forward',
+    'every merchant statement from $from adds up from brought forward to carried forward',
     async (days) => {
       const findings = await findingsOf(db, { ...days, now })
       for (const { story } of planted) {

@@ -17,21 +17,24 @@ import { plantFaults, plantInTurns } from './planted-faults.ts'
 import { importRows, istMoment, type Row } from './rows.ts'
 import { storeStories } from './stored-story.ts'
 
-/** Days of files, the day on which each is undone, and the day on which it comes again. */
+/** Days of files, the day on which each is undone, and the day on which it is imported again. */
 const LATE: readonly (readonly [of: string, undoneOn: string, againOn?: string])[] = [
   ['2026-04-17', '2026-05-05', '2026-05-12'],
   ['2026-04-21', '2026-05-07'],
   ['2026-05-18', '2026-06-09', '2026-06-12'],
   ['2026-04-22', '2026-06-13', '2026-06-19'],
 ]
-/** The first and second month are closed on these days. */
+/** Days on which the first and second month are closed. */
 const CLOSED_ON = new Map([
   ['2026-05-01', '2026-04'],
   ['2026-06-03', '2026-05'],
 ])
 const DAYS = { from: '2026-04-01', to: isGenerated() ? '2026-06-30' : '2026-05-14' }
 
-/** What is open at the end of a day, and what is brought forward to it, of each merchant; read from `closed` on. */
+/**
+ * Returns the open discrepancies at the end of a day and the balance brought forward, by merchant, reading only what follows
+ * `closed`.
+ */
 async function readSince(snapshot: Snapshot, mids: readonly string[], to: string, closed?: ClosedBase) {
   const open: Discrepancy[] = []
   const sums: Record<string, number> = {}
@@ -43,15 +46,15 @@ async function readSince(snapshot: Snapshot, mids: readonly string[], to: string
   return { open: open.sort(inOrder), sums }
 }
 
-it('what is open and what is brought forward are the same, read from the last closed month or from the first day', {
+it('reading from the last closed month returns the same open discrepancies and balances as reading from the first day', {
   timeout: 900_000,
 }, async () => {
   const { db, url } = await createTestDatabase()
   const seed = isGenerated() ? Date.now() % 100_000 : 11
-  if (isGenerated()) console.log(`the planted faults of seed ${seed}`)
+  if (isGenerated()) console.log(`injected discrepancies of seed ${seed}`)
   const plan = { days: DAYS, perDay: isGenerated() ? 8 : 5 }
   const planted = plantInTurns(['named', 'own', 'sums', 'mixed'], { ...plan, seed })
-  // Until the file of the next payout is undone, its total accounts for the refund.
+  // The next payout's total explains the refund until its file is undone.
   const plants = new Map([[3, 'refund netted in the next total']])
   planted.push(plantFaults({ ...plan, number: 4, form: 'sums', plants }))
   const stories = planted.map(({ story }) => story)
@@ -74,21 +77,21 @@ it('what is open and what is brought forward are the same, read from the last cl
       expect((await runOps(url, ['reconcile', 'close', '--month', month])).code).toBe(0)
       vi.useRealTimers()
     }
-    // A file of a closed month is undone, and comes again with other amounts or not at all.
+    // Undoes a file of a closed month, and imports it again with other amounts or not at all.
     for (const [of, undoneOn, againOn] of LATE) {
       const { importId, rows } = files.get(of) ?? { importId: 0, rows: [] }
       if (day === undoneOn) {
         const undo = { now: moment('21:30:00'), person: 'asha' }
-        // Refused where a later file has changed one of its rows.
+        // The undo is rejected if a later file has changed one of its rows.
         if ('removed' in (await inTransaction(db, (client) => undoImport(client, importId, undo)))) undone.add(of)
       }
-      // No other file has these lines.
+      // Selects lines that occur in no other file.
       const own = rows.filter(({ utr, status }) => status === undefined && lines.get(utr)?.length === 1)
       const again = own.map((row) => ({ ...row, amount: row.amount - 1, fee: row.fee && row.fee + 3 }))
       if (day === againOn && undone.has(of)) await importRows(db, again, moment('21:40:00'))
     }
     if (day === '2026-05-10') {
-      // It was no holiday: two payouts are now judged where there was one.
+      // The holiday was entered by mistake; removing it splits one payout into two.
       const sql = `insert into bank_holiday_changes values ('2026-04-14', 2, null, 'Asha', $1)`
       await db.query(sql, [moment('22:40:00')])
     }
@@ -103,13 +106,13 @@ it('what is open and what is brought forward are the same, read from the last cl
     expect(since.open, day).toEqual(whole.open)
     const [one] = whole.open
     if (one === undefined) return
-    // Found by its id alone, too.
+    // The same discrepancy is found by its id alone.
     expect(await findDiscrepancy(db, one.id, now)).toEqual(one)
     await enterResolution(db, one, { reason: 'seen', by: 'asha', now })
   })
   expect(bases).toEqual(new Set([undefined, '2026-04', ...(isGenerated() ? ['2026-05'] : [])]))
   expect(undone.size).toBeGreaterThan(0)
-  // What was carried forward consists of these items.
+  // The stored items of the closed month add up to the balance carried forward.
   const { rows } = await db.query(
     `select i.mid, i.sum, moved.sum as moved
        from (select mid, sum(balance_paise)::text from closed_items where month = '2026-04' group by mid) i

@@ -24,7 +24,7 @@ let db: Database
 let mid: string
 let count = 0
 
-// Of its own for each test, since a month is closed once.
+// Each test needs its own database, since a month can be closed only once.
 beforeEach(async () => {
   ;({ url, db } = await createTestDatabase())
   ;({ mid } = await newMerchant(db))
@@ -41,7 +41,7 @@ const { opsOn, jsonOn } = opsAtNoon(() => url, ['reconcile'])
 
 const bookOn = async (day: string, days: string[]) => (await jsonOn(day, ...days, '--mid', mid)).merchants[0]
 
-/** Stores a payment of ₹200 that was heard of on `toldOn`. */
+/** Stores a payment of ₹200 that was reported on `toldOn`. */
 async function pay(utr: string, day: string, { toldOn = day, source = 'notification' } = {}): Promise<string> {
   count += 1
   const [paidAt, toldAt] = [at(day), at(toldOn)]
@@ -75,7 +75,7 @@ const resolveException = (exceptionId: string, day: string, owner = mid) =>
 const undo = (importId: number, day: string) =>
   inTransaction(db, (client) => undoImport(client, importId, { now: at(day), person: 'asha' }))
 
-/** Each of October's figures, with what November begins with; which must be the same. */
+/** Returns October's balance carried forward, after checking that November starts with it. */
 async function carried(day: string): Promise<string> {
   const october = await bookOn(day, OCTOBER)
   const november = await bookOn(day, NOVEMBER)
@@ -85,7 +85,7 @@ async function carried(day: string): Promise<string> {
 }
 
 describe('a closed month', () => {
-  it('a month that does not balance is closed with a warning', async () => {
+  it('reconcile close closes a month with discrepancies and prints a warning', async () => {
     await settle('2026-10-06', 'C1')
     const { code, stderr } = await opsOn('2026-11-02', 'close', '--month', '2026-10')
     expect({ code, stderr }).toEqual({
@@ -93,7 +93,7 @@ describe('a closed month', () => {
     })
   })
 
-  it('close shows the figures on a terminal and asks; elsewhere only an empty month needs --yes', async () => {
+  it('reconcile close shows the figures and asks for confirmation on a terminal; elsewhere only an empty month needs --yes', async () => {
     await settle('2026-10-06', 'C1', { importedOn: '2026-10-06' })
     const close = (month: string, answer?: string, ...more: string[]) => {
       vi.useFakeTimers({ toFake: ['Date'], now: at('2026-11-02') })
@@ -120,15 +120,15 @@ describe('a closed month', () => {
 
     expect((await close('2025-10', undefined, '--yes')).code).toBe(0)
     expect((await close('2026-10', 'y\n')).code).toBe(0)
-    // It is closed, so that there is nothing to ask.
+    // The month is closed already, so nothing needs confirmation.
     expect(await close('2026-10', '')).toMatchObject({ code: 0, stderr: expect.not.stringContaining('(y/N)') })
     expect(await months()).toEqual(['2025-10', '2026-10'])
-    // An import alone shows that the service was in use.
+    // An import suffices as evidence that the service was in use.
     await settle('2026-07-06', 'C0', { importedOn: '2026-09-06' })
     expect((await close('2026-09')).code).toBe(0)
   })
 
-  it('a closed month keeps its figures, and its report lists each row of the ledger that has changed since', async () => {
+  it('reconcile does not change the figures of a closed month, and lists each ledger row that has changed since', async () => {
     await settle('2026-10-06', 'C1', { paymentUtr: 'CP1' })
     await pay('CP1', '2026-10-05')
     await pay('CP2', '2026-10-14')
@@ -182,7 +182,7 @@ describe('a closed month', () => {
     rows.push('resolved amount differs CX 200.00')
     const ofException = ['carriedForward 0.00 → 200.00', 'differences 2 → 1', 'openExceptions 1 → 0']
     expect(await changesOn('2026-11-10')).toEqual({ figures: [...figures, ...ofException], rows })
-    // Of other days than the whole month nothing is compared; and the table for people has the change too.
+    // Only the exact days of a closed month are compared, and the text output shows the change as well.
     expect((await bookOn('2026-11-17', ['--from', '2026-10-01', '--to', '2026-10-30'])).changed).toBeNull()
     const text = (await opsOn('2026-11-17', ...OCTOBER, '--mid', mid)).stdout
     expect(text).toMatch(
@@ -201,7 +201,7 @@ describe('a closed month', () => {
     expect(months).toMatchObject({ code: 2, stderr: expect.stringContaining('--month must be in the past') })
   })
 
-  it('figures that an earlier version stored, and that are not computed any more, are no change', async () => {
+  it('reconcile ignores figures in a closed month that an earlier version stored and this one does not compute', async () => {
     await pay('OLD1', '2026-10-05')
     await settle('2026-10-06', 'OLD1')
     const { total } = await bookOn('2026-11-05', OCTOBER)
@@ -214,14 +214,14 @@ describe('a closed month', () => {
     expect((await bookOn('2026-11-17', OCTOBER)).changed).toBeNull()
   })
 
-  it('a closed month’s report lists later refunds and replaced rows, and says where payments became due', async () => {
+  it('reconcile lists refunds and replaced rows recorded after a close, and says when only payments became due', async () => {
     await pay('R1', '2026-10-05')
     await settle('2026-10-06', 'R1')
     await pay('R2', '2026-10-31')
     await jsonOn('2026-11-01', 'close', '--month', '2026-10')
     const changes = async (day: string) => (await bookOn(day, OCTOBER)).changed
     expect(await changes('2026-11-01')).toBeNull()
-    // Saturday's payment is due on Monday, and not judged before Tuesday.
+    // Saturday's payment is due on Monday and judged from Tuesday on.
     expect(await changes('2026-11-03')).toMatchObject({ figures: [{ figure: 'differences' }], rows: [] })
     expect((await opsOn('2026-11-03', ...OCTOBER, '--mid', mid)).stdout).toContain(
       '; no row was recorded or replaced: payments became due or bank holidays changed\n',
@@ -241,7 +241,7 @@ describe('a closed month', () => {
     expect(rows).toMatchObject([{ change: 'replaced', kind: 'settlement', reference: 'R1', importId: imported }])
   })
 
-  it('a closed month’s report names a later duplicate payment as such', async () => {
+  it('reconcile lists a duplicate payment recorded after a close as a duplicate payment', async () => {
     const orderId = await pay('DU1', '2026-10-05')
     await settle('2026-10-06', 'DU1')
     await jsonOn('2026-11-05', 'close', '--month', '2026-10')
@@ -253,7 +253,7 @@ describe('a closed month', () => {
     expect(rows).toMatchObject([{ kind: 'duplicate payment', reference: 'DU2', amount: '200.00' }])
   })
 
-  it('reconcile closed lists each closed month with its hash, and what has changed since of which merchant', async () => {
+  it('reconcile closed lists each closed month with its hash and the changes of each merchant since', async () => {
     expect((await opsOn('2026-12-02', 'closed')).stdout).toBe('No closed months.\n')
     await settle('2026-10-06', 'C1', { paymentUtr: 'CP1' })
     await pay('CP1', '2026-10-05')
@@ -279,7 +279,7 @@ describe('a closed month', () => {
     expect(lines.at(-2)).toMatch(/ recorded: settlement C9 of 2026-10-20, -50\.00, import \d+$/)
   })
 
-  it('--month stands for the first and the last day of a month in the reports and in the list of resolutions', async () => {
+  it('--month selects the first to last day of a month in reports and in the list of resolutions', async () => {
     await settle('2026-10-06', 'C1')
     const book = await jsonOn('2026-11-02', '--month', '2026-10')
     expect(book).toEqual(await jsonOn('2026-11-02', ...OCTOBER))
@@ -298,7 +298,7 @@ describe('a closed month', () => {
     }
   })
 
-  it('a closed month’s report names a merchant who has nothing left in it, and the figures of all', async () => {
+  it('reconcile lists a merchant that has nothing left in a closed month, and changed figures of all merchants', async () => {
     const imported = await settle('2026-10-06', 'N1')
     await jsonOn('2026-11-02', 'close', '--month', '2026-10')
     await undo(imported, '2026-11-03')
@@ -314,7 +314,7 @@ describe('a closed month', () => {
     )
   })
 
-  it('a line that comes after the close reopens the payout of totals that had paid its payment', async () => {
+  it('a settlement line imported after a close reopens the payout by totals that included its payment', async () => {
     await pay('L1', '2026-10-05')
     await settle('2026-10-06', 'LS1')
     await pay('L9', '2026-10-20')
@@ -327,8 +327,8 @@ describe('a closed month', () => {
     ])
   })
 
-  it('a line that comes after the close reopens the other payments of its payout', async () => {
-    // The payout of Monday is for Friday to Sunday.
+  it('a settlement line imported after a close reopens the other payments of its payout', async () => {
+    // Monday's payout covers the payments from Friday to Sunday.
     await pay('N1', '2026-10-09')
     await pay('N2', '2026-10-11')
     await settle('2026-10-12', 'NS1', { amount: 400_00 })
@@ -343,7 +343,7 @@ describe('a closed month', () => {
     ])
   })
 
-  it('reconcile differences lists what is open of all months with its age, the shop’s order and the sum', async () => {
+  it("reconcile differences lists the open discrepancies of all months with age, the merchant's order_id and their sum", async () => {
     const orderId = await pay('O1', '2026-10-05')
     await db.query(`update payment_intents set merchant_order_id = 'A-17' where order_id = $1`, [orderId])
     await settle('2026-10-06', 'O2', { paymentUtr: 'OX' })
@@ -377,7 +377,7 @@ describe('a closed month', () => {
     expect((await opsOn('2026-10-05', 'differences')).stdout).toBe('No open differences.\n')
   })
 
-  it('a closed month includes an import that was under way when the month was closed', async () => {
+  it('reconcile close waits for a running import and includes it', async () => {
     await pay('U1', '2026-10-05')
     const client = await db.connect()
     await client.query('begin')
@@ -395,7 +395,7 @@ describe('a closed month', () => {
     expect((await bookOn('2026-11-03', OCTOBER)).changed).toBe(null)
   })
 
-  it('a closed month’s carry-forward follows a later exception that explains one of its settlements', async () => {
+  it('the balance carried forward changes with a later exception that explains a settlement of the closed month', async () => {
     await settle('2026-10-06', 'DX')
     await settle('2026-10-07', 'DY')
     await settle('2026-10-07', 'D0', { paymentUtr: 'DP0' })
@@ -409,12 +409,12 @@ describe('a closed month', () => {
     expect(await carried('2026-11-12')).toBe('0.00')
     const changed = expect.objectContaining({ change: 'resolved', exceptionId: unknown })
     expect((await bookOn('2026-11-12', OCTOBER)).changed.rows).toContainEqual(changed)
-    // A second report of the same money is open again, whatever was said of the first.
+    // A second exception for the same money is open, although the first was resolved.
     await except('UTR of another order', 'DX', '2026-11-13')
     expect(await carried('2026-11-14')).toBe('-200.00')
   })
 
-  it('a closed month’s carry-forward follows a later settlement of a payment that had failed', async () => {
+  it('the balance carried forward changes with a later settlement of a payment that had failed', async () => {
     await settle('2026-10-06', 'E0', { paymentUtr: 'EP0' })
     await pay('EP0', '2026-10-05')
     const orderId = await pay('EP1', '2026-10-06')
@@ -426,7 +426,7 @@ describe('a closed month', () => {
     expect((await bookOn('2026-11-10', NOVEMBER)).total.carriedForward).toBe('0.00')
   })
 
-  it('a closed month’s carry-forward follows a payout that is judged only after the month was closed', async () => {
+  it('the balance carried forward changes with a payout that becomes due after the close', async () => {
     await settle('2026-10-06', 'F0', { paymentUtr: 'FP0' })
     await pay('FP0', '2026-10-05')
     const orderId = await pay('FP1', '2026-10-31')
@@ -436,7 +436,7 @@ describe('a closed month', () => {
     expect(await carried('2026-11-03')).toBe('0.00')
   })
 
-  it('the carry-forward of a month follows the undo of its only settlement, which a person had accounted for', async () => {
+  it('the balance carried forward changes when the only settlement of a month, already resolved, is undone', async () => {
     const imported = await settle('2026-10-06', 'G1', { paymentUtr: 'GP1' })
     const [difference] = (await bookOn('2026-10-08', OCTOBER)).differences
     await jsonOn('2026-10-08', 'resolve', '--difference', difference.id, '--reason', 'of last year')
@@ -446,11 +446,11 @@ describe('a closed month', () => {
   })
 })
 
-describe('a difference that a person has ended', () => {
+describe('a resolved discrepancy', () => {
   const differencesOn = async (day: string): Promise<Record<string, string | null>[]> =>
     (await bookOn(day, OCTOBER))?.differences ?? []
 
-  it('a resolved difference reopens with its rest when its amount changes, and can be resolved again', async () => {
+  it('a resolved discrepancy whose amount changes reopens with the remaining amount and can be resolved again', async () => {
     const orderId = await pay('HP1', '2026-10-05')
     await settle('2026-10-06', 'H0', { paymentUtr: 'HP0' })
     const short = await settle('2026-10-06', 'H1', { paymentUtr: 'HP1', amount: 190_00, fee: 1_00 })
@@ -460,7 +460,7 @@ describe('a difference that a person has ended', () => {
     }
     expect(await ended('the bank kept it', '2026-10-08')).toMatchObject({ kind: 'fee mismatch', owed: '9.00' })
     expect((await bookOn('2026-10-08', OCTOBER)).total).toMatchObject({ resolved: '-9.00', differences: 1 })
-    // The file comes again, and says less.
+    // Undoes the file and imports it again with a lower amount.
     await undo(short, '2026-10-09')
     const again = await settle('2026-10-06', 'H1', {
       paymentUtr: 'HP1',
@@ -484,20 +484,20 @@ describe('a difference that a person has ended', () => {
     )
     expect(await ended('the rest too', '2026-10-09')).toMatchObject({ owed: '10.00' })
     expect((await bookOn('2026-10-09', OCTOBER)).total).toMatchObject({ resolved: '-19.00', differences: 1 })
-    // And a third time in full.
+    // Undoes the file and imports it a third time with the full amount.
     await undo(again, '2026-10-10')
     await settle('2026-10-06', 'H1', { paymentUtr: 'HP1', amount: 199_00, fee: 1_00, importedOn: '2026-10-10' })
     const [gone] = (await differencesOn('2026-10-10')).filter((one) => one.orderId === orderId)
     expect(gone).toMatchObject({ owed: '-19.00', paid: null, settled: null, resolution: null, entries: 2 })
-    expect(gone?.cause).toBe('it is no discrepancy any more; 19.00 of it was resolved: the rest too')
+    expect(gone?.cause).toBe('the discrepancy no longer exists; 19.00 of it was resolved: the rest too')
     expect(await ended('it has come', '2026-10-11')).toMatchObject({ owed: '-19.00' })
     expect((await differencesOn('2026-10-11')).filter((one) => one.orderId === orderId)).toEqual([])
     const { total } = await bookOn('2026-10-11', OCTOBER)
-    // The one that is left is the settlement of no known payment.
+    // The remaining discrepancy is the settlement of an unknown payment.
     expect(total).toMatchObject({ resolved: '0.00', differences: 1, carriedForward: '-200.00' })
   })
 
-  it('a resolved difference says what it was written off as, in the list of resolutions and apart in the report', async () => {
+  it('reconcile resolve stores the accounting term, and the list of resolutions and the report show it', async () => {
     const orderId = await pay('R1', '2026-10-05')
     await settle('2026-10-06', 'R0', { paymentUtr: 'RP0' })
     const open = await differencesOn('2026-10-08')
@@ -555,7 +555,7 @@ describe('a difference that a person has ended', () => {
     })
   })
 
-  it('of several persons who resolve one difference at once exactly one succeeds', async () => {
+  it('reconcile resolve succeeds once when several operators resolve one discrepancy concurrently', async () => {
     await settle('2026-10-06', 'I1', { paymentUtr: 'IP1' })
     const [open] = await differencesOn('2026-10-08')
     vi.useFakeTimers({ toFake: ['Date'], now: at('2026-10-08') })
@@ -573,7 +573,7 @@ describe('a difference that a person has ended', () => {
       [mid],
     )
     expect(rows).toEqual([{ entry: 1, amount: '20000' }])
-    // Of two who have found the same, the second finds the entry taken.
+    // The second of two operators who found the same discrepancy finds its entry number used.
     await settle('2026-10-07', 'I2', { paymentUtr: 'IP2' })
     const [, second] = await differencesOn('2026-10-08')
     const found = (await findDiscrepancy(db, second?.id as string, at('2026-10-08'))) as Difference
@@ -591,8 +591,8 @@ describe('the form of a payout', () => {
     return kinds
   }
 
-  it('a payout without rows is compared by its total or by payment as the payout before it, even where the report’s days leave that one out', async () => {
-    // Sums, of which one names a payment.
+  it('a payout without lines has the form of the previous payout, even if that one is outside the reported days', async () => {
+    // A payout by totals in which one line names a payment.
     for (const utr of ['J1', 'J2', 'J3']) await pay(utr, '2026-10-05')
     await importRows(
       db,
@@ -610,12 +610,12 @@ describe('the form of a payout', () => {
     expect(whole).toEqual(['2026-10-07 payout total', '2026-10-09 missing settlement'])
     expect(await kindsOf('2026-10-07')).toEqual(['2026-10-07 payout total'])
     expect(await kindsOf('2026-10-09')).toEqual(['2026-10-09 missing settlement'])
-    // The payout of the last bank day before the days has turned.
+    // The payout before the requested days has changed to by payment.
     expect(await kindsOf('2026-10-12')).toEqual([])
     expect(await kindsOf('2026-10-10', '2026-10-12')).toEqual([])
   })
 
-  it('a payout without rows has one form in every report, also after a file of totals that names most payments', async () => {
+  it('a payout without lines has the same form in every report, even after a total that names most payments', async () => {
     for (const utr of ['Q1', 'Q2']) await pay(utr, '2026-10-05')
     await pay('Q3', '2026-10-06')
     await pay('Q4', '2026-10-09')
@@ -633,8 +633,8 @@ describe('the form of a payout', () => {
     expect(await kindsOf('2026-10-12')).toEqual([])
   })
 
-  it('a payout after the days of a report is judged with all the payments that it settles', async () => {
-    // Friday to Sunday for Monday, which has a sum and one named row.
+  it('a payout after the reported days is judged with all payments that it covers', async () => {
+    // Monday's payout for Friday to Sunday is a total plus one line that names a payment.
     for (const [utr, day] of Object.entries({
       K1: '2026-10-09',
       K2: '2026-10-09',
@@ -657,7 +657,7 @@ describe('the form of a payout', () => {
   })
 })
 
-it('a settlement that was SUCCESS only in an undone file is not reported as taken back', async () => {
+it('a settlement that was SUCCESS only in an undone file is not reported as a reversal', async () => {
   await pay('MP1', '2026-10-05')
   await pay('MP2', '2026-10-05')
   await settle('2026-10-06', 'MN2', { paymentUtr: 'MP2' })
@@ -689,16 +689,16 @@ it('a report as of a day ignores payments, exceptions, imports and undos of late
   expect(await read()).toEqual(made)
 })
 
-it('a report as of a past day ignores bank holidays of which the operator heard later', async () => {
+it('a report as of a past day ignores bank holidays that were entered later', async () => {
   await settle('2026-10-06', 'NN0', { paymentUtr: 'NP0' })
   await pay('NP0', '2026-10-05')
   await pay('NP1', '2026-10-06')
-  // Tuesday's payment was due on Wednesday, which turns out to be a holiday.
+  // Tuesday's payment was due on Wednesday, until that day was entered as a bank holiday.
   const read = async () => (await bookOn('2026-10-12', [...OCTOBER, '--as-of', '2026-10-08'])).differences
   const made = await read()
   expect(made).toMatchObject([{ kind: 'missing settlement', utr: 'NP1' }])
   await db.query(`insert into bank_holiday_changes values ('2026-10-07', 1, 'closed', 'Asha', $1)`, [at('2026-10-09')])
   expect(await read()).toEqual(made)
   const { differences } = (await jsonOn('2026-10-12', ...OCTOBER, '--as-of', '2026-10-09', '--mid', mid)).merchants[0]
-  expect(differences).toMatchObject([{ cause: 'no payout row shows its UTR; it was due on 2026-10-08' }])
+  expect(differences).toMatchObject([{ cause: 'no settlement line has its UTR; its payout was due on 2026-10-08' }])
 })

@@ -26,7 +26,7 @@ const setFees = (day: string, ...args: string[]) => jsonOn(day, 'merchants', 'up
 
 const feesOn = (day: string, month = '2026-10') => jsonOn(day, 'reconcile', 'fees', '--month', month, '--mid', mid)
 
-/** Each line that is listed, with what it deducts above the contract. */
+/** Returns each listed line with the amount that it deducts above the contract. */
 async function excessOn(day: string, month?: string): Promise<string[]> {
   const { fees } = await feesOn(day, month)
   return fees.map((one: Record<string, string>) => `${one.settlementUtr} ${one.excess}`)
@@ -45,19 +45,19 @@ async function pay(utr: string, day: string): Promise<void> {
 
 const kept = (fee: number, tax: number, gross = 200_00) => ({ amount: gross - fee - tax, fee, tax })
 
-/** Stores payments and the rows of the bank day after, each of which says what the bank has kept. */
+/** Stores payments, and settlement lines on `day` with the fee and tax that the bank deducted. */
 async function settle(paidOn: string, day: string, rows: Record<string, Partial<Row>>): Promise<void> {
   for (const utr of Object.keys(rows)) await pay(utr, paidOn)
   const told = Object.entries(rows).map(([utr, row]) => ({ mid, utr, day, amount: 200_00, ...row }))
   await importRows(db, told, at(day))
 }
 
-it('lists a line that deducts two paise more than the contract, and none that deducts one paisa more, less, or states nothing', async () => {
+it('reconcile fees lists a line that exceeds the contract by two paise, but not one that exceeds it by one paisa or states no fee', async () => {
   await settle('2026-10-01', '2026-10-05', { BEFORE: kept(10_00, 1_80) })
   expect(await setFees('2026-10-06', '--fee', '1.8', '--tax', '18')).toMatchObject({
     fees: [{ acquirer: 'direct', since: '2026-10-06', fee: '1.80', tax: '18.00' }],
   })
-  // 1.8 % of 200.00 are 3.60, and 18 % of these 0.648.
+  // 1.8 % of 200.00 is 3.60, and 18 % of that is 0.648.
   await settle('2026-10-05', '2026-10-06', {
     ...{ EXACT: kept(3_60, 65), PAISA: kept(3_61, 65), TWO: kept(3_61, 66), NOTHING: {}, LESS: kept(1_00, 18) },
     ...{ HALF: kept(100_00, 0), NOTAX: { amount: 196_00, fee: 4_00 }, FAILED: { ...kept(9_00, 0), status: 'FAILED' } },
@@ -71,7 +71,7 @@ it('lists a line that deducts two paise more than the contract, and none that de
   expect(total).toEqual({ gross: '400.00', fee: '103.61', tax: '0.66', allowed: '8.50', excess: '95.77' })
 })
 
-it('computes what the contract allows from the payment, and from the line where it names no known payment', async () => {
+it('reconcile fees computes the allowed fee from the payment, or from the line if it names no known payment', async () => {
   await setFees('2026-10-01', '--fee', '1.8', '--tax', '18')
   await pay('PART', '2026-10-05')
   const lines = { PART: kept(3_60, 65, 100_00), TOTAL: kept(10_80, 1_94, 600_00), MORE: kept(10_84, 1_94, 600_00) }
@@ -82,7 +82,7 @@ it('computes what the contract allows from the payment, and from the line where 
   ])
 })
 
-it('a fee above the contract is no discrepancy, and is listed for people and spreadsheets too', async () => {
+it('reconcile fees lists a fee above the contract as text and CSV, and reconcile reports no discrepancy', async () => {
   await setFees('2026-10-01', '--fee', '1.8', '--tax', '18')
   await settle('2026-10-05', '2026-10-06', { DEAR: kept(4_00, 72) })
   const report = await jsonOn('2026-10-20', 'reconcile', '--month', '2026-10', '--mid', mid)
@@ -96,7 +96,7 @@ it('a fee above the contract is no discrepancy, and is listed for people and spr
   expect((await opsOn('2026-10-20', 'reconcile', 'fees')).stderr).toContain('give --from and --to, or --month')
 })
 
-it('judges each line by the contract of its day', async () => {
+it('reconcile fees applies the contract that is valid on the day of each line', async () => {
   await setFees('2026-10-01', '--fee', '2', '--tax', '18')
   await settle('2026-10-05', '2026-10-06', { CHEAP: kept(4_00, 72), DEAR: kept(5_00, 90) })
   await setFees('2026-11-03', '--fee', '1', '--tax', '18')
@@ -107,7 +107,7 @@ it('judges each line by the contract of its day', async () => {
   expect(await excessOn('2026-11-25', '2026-11')).toEqual(['NEXT 2.36'])
 })
 
-it('each acquirer of a merchant has a contract of its own, by the account that the line names', async () => {
+it("reconcile fees applies the contract of each acquirer according to the line's acquirer account", async () => {
   await db.query(`update merchants set acquirer = 'setu:acme', fallback_acquirer = 'cashfree' where mid = $1`, [mid])
   const feesListed = async () =>
     (await opsOn('2026-10-20', 'merchants', 'list')).stdout.split('\n').find((one) => one.startsWith(mid))
@@ -131,7 +131,7 @@ it.each([
   [['--tax', '18'], 'give --fee and --tax together, each with one value or one for each of direct'],
   [['--fee', '1.805', '--tax', '18'], '--fee must be percent with at most two decimals, such as 1.8'],
   [['--fee', '1.8', '--tax', '100'], '--tax must be percent with at most two decimals, such as 1.8'],
-])('merchants update refuses %j with usage, and nothing is expected', async (args, message) => {
+])('merchants update rejects %j with a usage message and stores no contract', async (args, message) => {
   const { code, stderr } = await opsOn('2026-10-01', 'merchants', 'update', '--mid', mid, ...args)
   expect(code).toBe(2)
   expect(stderr).toContain(`ops: ${message}`)

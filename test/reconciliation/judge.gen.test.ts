@@ -6,7 +6,7 @@ import { runs } from '../support/generated.ts'
 import { istMoment } from './rows.ts'
 import { judgeStory, type Line, type Story } from './story.ts'
 
-/** A Monday; every payout of the days is judged as of `TODAY`. */
+/** A Monday. All payouts of these days are due by `TODAY`. */
 const FIRST_DAY = '2026-05-04'
 const DAYS = { from: '2026-04-20', to: '2026-06-20' }
 const TODAY = '2026-06-30'
@@ -15,7 +15,7 @@ const KNOWN = { from: DAYS.from, madeAt: istMoment(DAYS.from, '12:00:00') }
 const amount = fc.constantFrom<number[]>(50_00, 100_00, 150_00, 195_00, 200_00)
 const movement = (paise: fc.Arbitrary<number>) =>
   fc.record({ paise, number: fc.nat(9), acquirer: fc.constantFrom('direct', 'setu'), isFailed: fc.boolean() })
-/** A payment, or none, the lines that the bank writes meanwhile, and its refunds. */
+/** Generates a payment or none, the settlement lines meanwhile, and its refunds. */
 const item = fc.record({
   ...{
     amount,
@@ -28,7 +28,10 @@ const item = fc.record({
 })
 const items = fc.array(item, { maxLength: 4 })
 
-/** What becomes of the items. Lines name the payment where `areNamed`, and else the acquirer where `haveAcquirer`. */
+/**
+ * Turns generated items into a story. With `areNamed`, lines name their payment; otherwise, with `haveAcquirer`, their
+ * acquirer.
+ */
 function storyOf(
   all: (typeof item extends fc.Arbitrary<infer T> ? T : never)[],
   areNamed: boolean,
@@ -63,7 +66,7 @@ function storyOf(
 
 type Movement = { utr: string; paymentUtr?: string | undefined; failedOn?: string | undefined }
 
-/** What the movements add up to; of the item `utr`, or all. */
+/** Returns the sum of all movements, or of those of the item `utr`. */
 function balanceOf({ payments, lines, refunds }: Story, utr?: string): number {
   const isOf = (one: Movement) =>
     one.failedOn === undefined && (utr === undefined || (one.paymentUtr ?? one.utr) === utr)
@@ -73,8 +76,8 @@ function balanceOf({ payments, lines, refunds }: Story, utr?: string): number {
 }
 const owedBy = (found: readonly { owed: number }[] = []) => found.reduce((sum, { owed }) => sum + owed, 0)
 
-it('the discrepancies of an item add up to its balance, whatever the bank does where its lines name payments', () => {
-  // One payment is settled, so that the file is one that names payments.
+it('the discrepancies of an item add up to its balance, whatever lines the bank sends, if lines name their payments', () => {
+  // One settled payment makes the file one whose lines name payments.
   const acquirer = 'direct' as const
   const settled = { paise: 50_00, number: 1, acquirer, isFailed: false }
   const first = { amount: 50_00, number: 0, kind: 'first' as const, acquirer, lines: [settled], refunds: [] }
@@ -90,7 +93,7 @@ it('the discrepancies of an item add up to its balance, whatever the bank does w
   )
 })
 
-it('the discrepancies of payouts by totals add up to what was paid, less what was settled and sent back', () => {
+it('the discrepancies of payouts by totals add up to payments less settlements and refunds', () => {
   fc.assert(
     fc.property(items, fc.boolean(), (all, haveAcquirer) => {
       const story = storyOf(all, false, haveAcquirer)

@@ -4,10 +4,10 @@ import { opsAtNoon } from '../support/ops.ts'
 import { newMerchant } from '../support/service.ts'
 import { importRows, istMoment } from './rows.ts'
 
-/** More than a report lists, on the days from 1 to 25 October. */
+/** More payments than a report lists, from 1 to 25 October. */
 const PAYMENTS = 100_500
 
-it('a report lists the first differences of a missing file and counts the others, which are resolved and closed by their ids', {
+it('reconcile lists the first discrepancies of a missing file and counts the others, which can be resolved and closed by id', {
   timeout: 300_000,
 }, async () => {
   const { url, db } = await createTestDatabase()
@@ -18,7 +18,7 @@ it('a report lists the first differences of a missing file and counts the others
        from (select i, $2::timestamptz + i % 25 * interval '1 day' as at from generate_series(1, $3) i) one`,
     [mid, istMoment('2026-10-01', '12:00:00'), PAYMENTS],
   )
-  // One line that names its payment says that the file has a line for each.
+  // A single line that names its payment marks the file as one with a line per payment.
   await importRows(
     db,
     [{ mid, utr: 'P25', day: '2026-10-02', amount: 200_00, paymentUtr: 'P25' }],
@@ -36,7 +36,7 @@ it('a report lists the first differences of a missing file and counts the others
   expect((await opsOn('2026-11-05', '--month', '2026-10', '--mid', mid)).stdout).toContain(
     'is a settlement file missing?',
   )
-  // A report of its day alone lists one that the month's does not.
+  // A report of one day lists a discrepancy that the monthly report leaves out.
   const day = ['--from', '2026-10-20', '--to', '2026-10-20', '--mid', mid]
   const [found] = (await jsonOn('2026-11-05', ...day)).merchants[0].differences
   await jsonOn('2026-11-05', 'resolve', '--difference', found.id, '--reason', 'paid by hand')

@@ -13,7 +13,7 @@ let url: string
 let db: Database
 let [mid, other] = ['', '']
 
-/** What the bank has sent: a transfer of three rows that takes one back, one over midnight, one that failed, one of an undone file. */
+/** Settlement lines of a transfer with a deduction, of one over midnight, a failed one, and one of an undone file. */
 beforeAll(async () => {
   ;({ url, db } = await createTestDatabase())
   ;[mid, other] = [(await newMerchant(db)).mid, (await newMerchant(db)).mid]
@@ -49,7 +49,7 @@ const days = ['--from', '2026-10-05', '--to', '2026-10-06']
 
 const payout = (day: string, bankReference: string, [gross, fee, tax, deductions, net]: string[], rows: number) => ({
   ...{ day, mid, account: null, bankReference, rows, gross, fee, tax, deductions, net },
-  // No statement of the bank was imported.
+  // No bank statement was imported.
   ...{ arrival: 'not known', arrivedOn: null, credited: null, difference: null, statement: null },
   ...{ differenceId: null, resolution: null },
 })
@@ -57,7 +57,7 @@ const ARRIVAL = ['arrival', 'arrivedOn', 'credited', 'difference', 'statement', 
 const MORNING = () => payout('2026-10-05', '523504870001', ['300.00', '4.50', '0.81', '-50.00', '244.69'], 3)
 const NIGHT = () => payout('2026-10-06', 'NIGHT', ['30.00', '0.00', '0.00', '0.00', '30.00'], 2)
 
-it('a payout is the successful rows of one bank reference, on the day of the last one, and its net is gross less what was kept', async () => {
+it('reconcile payouts sums the SUCCESS lines of one bank reference on the day of the last one, with net = gross - fee - tax + deductions', async () => {
   expect(await json(...days, '--mid', mid)).toEqual({
     payouts: [MORNING(), NIGHT()],
     total: { gross: '330.00', fee: '4.50', tax: '0.81', deductions: '-50.00', net: '274.69' },
@@ -68,7 +68,7 @@ it('a payout is the successful rows of one bank reference, on the day of the las
   ])
 })
 
-it('fee and tax of a payout are those of all its rows, as in the books: also what the bank kept of a chargeback, or gave back', async () => {
+it('reconcile payouts includes the fee and tax of deductions, whether charged for a chargeback or returned', async () => {
   const { mid } = await newMerchant(db)
   const rows = [
     { utr: 'F1', amount: 195_28, fee: 4_00, tax: 72 },
@@ -88,14 +88,14 @@ it('fee and tax of a payout are those of all its rows, as in the books: also wha
   expect(merchants[0].total).toMatchObject(kept)
 })
 
-it('payouts of two merchants with one bank reference are two', async () => {
+it('reconcile payouts lists two merchants with the same bank reference as two payouts', async () => {
   const { payouts, total } = await json(...days)
   expect(payouts).toHaveLength(3)
   expect(payouts).toContainEqual(expect.objectContaining({ mid: other, bankReference: 'NIGHT', rows: 1, net: '1.00' }))
   expect(total.net).toBe('275.69')
 })
 
-it('the text and the CSV of payouts say what the JSON says, and references of digits keep their digits', async () => {
+it('reconcile payouts prints the same values as text, CSV and JSON, and preserves the digits of references', async () => {
   const text = (await ops(...days, '--mid', mid)).stdout.trimEnd().split('\n')
   expect(text.map((line) => line.split(/ {2,}/))).toEqual([
     ['day', 'mid', 'account', 'bankReference', 'rows', 'gross', 'fee', 'tax', 'deductions', 'net', ...ARRIVAL],
@@ -140,13 +140,13 @@ it('the text and the CSV of payouts say what the JSON says, and references of di
   expect((await ops('--from', '2020-01-01', '--to', '2020-01-01')).stdout).toBe('nothing\n')
 })
 
-it('payouts refuses days in the wrong order, an unknown merchant, and two forms at once', async () => {
+it('reconcile payouts rejects days in the wrong order, an unknown merchant, and --csv with --json', async () => {
   expect(await ops('--from', '2026-10-06', '--to', '2026-10-05')).toMatchObject({ code: 2 })
   expect(await ops(...days, '--csv', '--json')).toMatchObject({ code: 2 })
   expect((await ops(...days, '--mid', 'NOBODY')).stderr).toContain('mid NOBODY does not exist')
 })
 
-it('a payout is found by its UTR in either case and by its bank reference, with the payments that its total is for', async () => {
+it('reconcile --payout finds a payout by UTR in either case or by bank reference, with the payments that its total covers', async () => {
   const { mid } = await newMerchant(db)
   const merchantOf = ['--mid', mid]
   await storePaidOrder(db, { mid, utr: 'PP1', paidAt: istMoment('2026-09-01', '12:00:00') })

@@ -7,7 +7,7 @@ import { expectedReport, reportOf } from './planted-reports.ts'
 import { FORMS, isUnsettled, lastWord, type Planted } from './plants.ts'
 import { ALWAYS, judgeStory } from './story.ts'
 
-/** The reports of the days before `second` and of those from it on, as of `today`, say what the plants say. */
+/** Checks that the reports of the days before `second`, and from it on, match the injected discrepancies as of `today`. */
 function checkReports({ story, ...planted }: Planted, second: string, today: string): void {
   let brought = 0
   for (const days of [
@@ -24,7 +24,7 @@ function checkReports({ story, ...planted }: Planted, second: string, today: str
 const weeksFrom = (from: string, weeks: number): Days => ({ from, to: addDays(from, 7 * weeks - 1) })
 
 it.each(FORMS.flatMap((form) => namesOf(form).map((name) => ({ form, name }))))(
-  'the judge names a planted fault from when until when it is known: $form, $name',
+  'the judge reports an injected discrepancy exactly while it exists: $form, $name',
   ({ form, name }) => {
     const from = '2026-05-04'
     const planted = plantFaults({ number: 1, form, days: weeksFrom(from, 2), perDay: 5, plants: new Map([[1, name]]) })
@@ -36,10 +36,10 @@ it.each(FORMS.flatMap((form) => namesOf(form).map((name) => ({ form, name }))))(
   },
 )
 
-it('the judge names all planted faults and no other, whatever is planted, as of whatever day, for whatever days', () => {
+it('the judge reports all injected discrepancies and no other, for any combination, day and period', () => {
   const plan = fc.record({
     form: fc.constantFrom(...FORMS),
-    // Without a file before the late holidays nothing says how the lines name payments.
+    // Without a file before the late holidays, nothing determines the form of the payouts.
     from: fc.oneof(fc.nat(13), fc.integer({ min: 30, max: 55 })),
     plants: fc.array(fc.tuple(fc.nat(34), fc.nat(99)), { maxLength: 25 }),
     splits: fc.array(fc.tuple(fc.integer({ min: 5, max: 32 }), fc.nat(60)), { minLength: 1, maxLength: 6 }),
@@ -51,7 +51,7 @@ it('the judge names all planted faults and no other, whatever is planted, as of 
       const named = plants.map(([slot, number]) => [slot, names[number % names.length] as string] as const)
       const planted = plantFaults({ number: 1, form, days, perDay: 5, plants: new Map(named) })
       for (const [split, today] of splits) {
-        // The lines of a period decide how they name payments: one that begins in days without a file would compare totals.
+        // A period that starts on days without a file would compare totals, since its own lines decide the form.
         const first = addDays(days.from, split)
         if (!isUnsettled(first)) checkReports(planted, first, addDays(days.from, today))
       }

@@ -6,7 +6,7 @@ import { namesBySums, plantBySums } from './plants-by-sums.ts'
 const isByPayment = (form: Form) => form === 'named' || form === 'own'
 export const namesOf = (form: Form) => (isByPayment(form) ? namesByPayment : namesBySums(form))
 
-/** Plants the faults of the plan. */
+/** Creates a merchant's story with the discrepancies of the plan. */
 export function plantFaults(plan: Plan): Planted {
   const maker = makerOf(plan)
   if (isByPayment(plan.form)) plantByPayment(maker, plan)
@@ -16,7 +16,10 @@ export function plantFaults(plan: Plan): Planted {
 
 type Turns = Pick<Plan, 'days' | 'perDay'> & { seed: number; first?: number }
 
-/** A merchant of each form; merchants of one form go on where the last one has ended, so that every plant has its turn. */
+/**
+ * Creates one merchant per form. Merchants with the same form continue the list of discrepancies where the previous one
+ * stopped, so that each kind occurs.
+ */
 export function plantInTurns(forms: readonly Form[], { seed, first = 0, ...plan }: Turns): Planted[] {
   const turns = new Map<Form, number>()
   return forms.map((form, index) => {

@@ -4,7 +4,7 @@ import { addSums, carriedBy, noSums, type Sums } from '../../src/books/reconcili
 import type { Difference, Planted } from './plants.ts'
 import { ALWAYS, isKnownAt } from './story.ts'
 
-/** What a report says of a merchant, by the judge or as planted: each discrepancy, and the figures of each day. */
+/** A merchant's report, computed by the judge or expected from the injected discrepancies, with the figures of each day. */
 type Report = { discrepancies: object[]; days: object[]; carried: number }
 
 type Found = {
@@ -42,7 +42,7 @@ export function reportOf({ found, byDay, brought }: Found): Report {
 
 const byText = (a: object, b: object) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1)
 
-/** What was planted of these days, as it is known at the end of `today`. */
+/** Returns the expected report of these days as known at the end of `today`. */
 export function expectedReport({ story, differences }: Planted, { from, to }: Days, today: string): Report {
   const moved = sumsByDay({ story, differences }, today)
   const found = differences

@@ -17,13 +17,11 @@ import {
 import { istMoment } from './rows.ts'
 import { ALWAYS, bankDaysAt, LATE_HOLIDAYS } from './story.ts'
 
-/*
- * The plants of a file with a line for each payment. Each gets a payment, and the line that has settled it.
- */
+/* Discrepancies in a file with one line per payment. Each receives a payment and the line that settled it. */
 
 type ByPayment = Maker & ReturnType<typeof refundDays>
 
-/** Lines that name nothing deduct the refunds of two of three bank days; refunds of the others stay open. */
+/** Unnamed lines deduct the refunds of two out of three bank days; refunds of the other days stay open. */
 function refundDays(maker: Maker) {
   const used = new Set<string>()
   const isLeft = (bankDay: string) => daysOf('2026-04-01', bankDay).filter(isBankDay).length % 3 === 0
@@ -40,9 +38,9 @@ function refundDays(maker: Maker) {
   return {
     ...{ unnamed, anyDay: (after: string) => dayBefore(after, () => true) },
     openDay: (after: string) => dayBefore(after, isLeft),
-    /** A bank day of which a line deducts the refunds since the one before: each is used once. */
+    /** Returns a bank day on which one line deducts all refunds since the previous bank day. Each day is used once. */
     bankDayOfUnnamed,
-    /** Three payments, refunded since the bank day before: one line deducts all of them. */
+    /** Refunds three payments since the previous bank day, all deducted by one line. */
     manyToOne(bankDay: string, time?: string) {
       const days = daysOf(before(bankDay), addDays(bankDay, -1))
       const sum = [0, 1, 2].reduce((sum, index) => {
@@ -55,19 +53,19 @@ function refundDays(maker: Maker) {
   }
 }
 
-/** The payment is settled with less, by a refund. */
+/** Settles the payment less a refund. */
 function netted({ settle, refund }: ByPayment, order: Order) {
   settle(order, order.amount - refund(order, order.day).amount)
 }
 
-/** The payment's line is FAILED some days later. */
+/** Changes the payment's line to FAILED some days later. */
 function failLine({ settle, missing }: ByPayment, order: Order, until = ALWAYS) {
   const from = later(order.due, 2)
-  const cause = `settlement ${settle(order, order.amount, { failedOn: from })} of ${order.due} was SUCCESS and is FAILED`
+  const cause = `settlement ${settle(order, order.amount, { failedOn: from })} of ${order.due} changed from SUCCESS to FAILED`
   missing(order, { kind: 'reversal', from, until, cause })
 }
 
-/** A line of a payment that is not known, and is a discrepancy of its own until `until`. */
+/** Adds a line of an unknown payment, which is a discrepancy until `until`. */
 function unknown({ settle, differ }: ByPayment, { due: day, amount, ...order }: Order, until = ALWAYS): Unknown {
   const utr = `ZZ${order.utr}`
   const settlementUtr = settle({ ...order, due: day, amount, utr })
@@ -77,44 +75,43 @@ function unknown({ settle, differ }: ByPayment, { due: day, amount, ...order }: 
 
 type Plant = (maker: ByPayment, order: Order, first: string) => unknown
 
-/** Of a payment that is settled on its day. */
+/** Discrepancies of payments that are settled on their due day. */
 const SETTLED: Record<string, Plant> = {
-  'chargeback that is lost': ({ charge }, order) => charge(order, later(order.due, 2)),
-  'chargeback that is lost, with its fee': ({ charge }, order) =>
-    charge(order, later(order.due, 3), { withFees: true }),
-  'chargeback that is won'({ charge, again }, order) {
+  'lost chargeback': ({ charge }, order) => charge(order, later(order.due, 2)),
+  'lost chargeback with its fee': ({ charge }, order) => charge(order, later(order.due, 3), { withFees: true }),
+  'won chargeback'({ charge, again }, order) {
     const until = later(order.due, 9)
     charge(order, later(order.due, 2), { until })
     again(order, 'W', until)
   },
-  'chargeback that is won and lost again'({ charge, again }, order) {
+  'chargeback that is won and then lost'({ charge, again }, order) {
     const [day, won, lost] = [later(order.due, 2), later(order.due, 5), later(order.due, 8)]
     charge(order, day, { until: won })
     again(order, 'W', won)
-    const told = [`settled on ${order.due}`, `taken back on ${day}`, `paid again on ${won}`, `taken back on ${lost}`]
+    const told = [`settled on ${order.due}`, `reversed on ${day}`, `paid again on ${won}`, `reversed on ${lost}`]
     const history = told.map((one) => `${one} by import of ${one.slice(-10)}`).join(', ')
     charge(order, lost, { name: 'CC', cause: `${TAKEN}; ${history}` })
   },
   'duplicate settlement': ({ twice }, order, first) => twice(order, first, later(order.due, (order.number % 2) + 1)),
-  'duplicate settlement on one day, and taken back'({ takeBack, twice }, order, first) {
+  'duplicate settlement on one day, then reversed'({ takeBack, twice }, order, first) {
     const until = later(order.due, 4)
     twice(order, first, order.due, { time: '18:00:00', until })
     takeBack(order, 'ZB', order.amount, until)
   },
-  'refund deducted by its reference'({ refund, line, anyDay }, order) {
+  'refund deducted by a line with its reference'({ refund, line, anyDay }, order) {
     const [day, reference] = [anyDay(order.due), `ARN${order.utr}`]
     line({ day: later(day), utr: reference, gross: -refund(order, day, { reference }).amount })
   },
-  'refund deducted by a line with its reference as the bank’s'({ refund, line, anyDay }, order) {
+  'refund deducted by a line with its reference as bank reference'({ refund, line, anyDay }, order) {
     const [day, reference] = [anyDay(order.due), `ARN${order.utr}`]
     const { amount } = refund(order, day, { reference })
     line({ day: later(day), utr: `E${order.utr}`, gross: -amount, reference: reference.toLowerCase() })
   },
-  'refund deducted by payment and amount'({ refund, takeBack, anyDay }, order) {
+  'refund deducted by a line with its payment and amount'({ refund, takeBack, anyDay }, order) {
     const { amount, day } = refund(order, anyDay(order.due))
     takeBack(order, 'RB', amount, later(day))
   },
-  'refund deducted by a line that names nothing'({ refund, unnamed, bankDayOfUnnamed }, order) {
+  'refund deducted by an unnamed line'({ refund, unnamed, bankDayOfUnnamed }, order) {
     const bankDay = bankDayOfUnnamed(order.due)
     unnamed('O', refund(order, before(bankDay)).amount, bankDay)
   },
@@ -125,12 +122,12 @@ const SETTLED: Record<string, Plant> = {
   },
   'refunds of one bank day deducted by one line': ({ manyToOne, bankDayOfUnnamed }, order) =>
     manyToOne(bankDayOfUnnamed(later(order.due, 3))),
-  'refunds of one bank day deducted by one line, and another by its own'(maker, order) {
+  'refunds of one bank day deducted by one line, another by its own line'(maker, order) {
     const bankDay = maker.bankDayOfUnnamed(later(order.due, 4))
     maker.manyToOne(bankDay, '10:00:00')
     maker.unnamed('O', maker.refund(order, before(bankDay)).amount, bankDay)
   },
-  'refunds of one bank day deducted by one line, and another netted'(maker, order) {
+  'refunds of one bank day deducted by one line, another netted'(maker, order) {
     const bankDay = maker.bankDayOfUnnamed(later(order.due, 4))
     maker.manyToOne(bankDay)
     const other = maker.pay(before(bankDay))
@@ -140,10 +137,10 @@ const SETTLED: Record<string, Plant> = {
     const [day, reference] = [anyDay(order.due), `ARN${order.utr}`]
     const { id, amount } = refund(order, day, { reference })
     line({ day: later(day), utr: reference, gross: -amount - 50, paymentUtr: order.utr })
-    const cause = `refund ${id} is of another amount`
+    const cause = `the amount differs from that of refund ${id}`
     reversed(order, reference, later(day), { paid: -amount, settled: -amount - 50, cause })
   },
-  'refunds of two bank days with one sum, and a line that names nothing'(maker, order) {
+  'refunds of two bank days with equal sums, and one unnamed line'(maker, order) {
     const first = maker.bankDayOfUnnamed(order.due)
     const second = maker.bankDayOfUnnamed(first)
     const send = (bankDay: string, amount = 0) => {
@@ -158,7 +155,7 @@ const SETTLED: Record<string, Plant> = {
     send(second, other + 10_000)
     maker.ofNobody(`AB${order.utr}`, later(second), one + other)
   },
-  'late payment that the daily report tells of days later'({ pay, settle, except, differ }, plain) {
+  'late payment that appears in a daily report days later'({ pay, settle, except, differ }, plain) {
     const until = later(plain.due)
     const madeOn = addDays(plain.day, -6)
     const late = pay(plain.day, { from: until, madeOn })
@@ -167,27 +164,27 @@ const SETTLED: Record<string, Plant> = {
     const about = { day: late.due, settled: late.amount, settlementUtr, cause: OF_NOBODY, until }
     differ('unknown payment', { utr: late.utr }, about)
   },
-  'second payment of an order that the merchant keeps': ({ settle, payAgain }, order) => settle(payAgain(order)),
+  'second payment of an order that is not refunded': ({ settle, payAgain }, order) => settle(payAgain(order)),
   'second payment of an order that is never settled'({ payAgain, missing }, order) {
     const second = payAgain(order)
     missing(second, { cause: `exception of ${second.utr}: double payment` })
   },
-  'second payment of an order that is refunded and deducted'({ settle, payAgain, refund, line, anyDay }, order) {
+  'second payment of an order, refunded and deducted'({ settle, payAgain, refund, line, anyDay }, order) {
     const day = anyDay(later(order.due))
     const { amount, ...second } = payAgain(order, day)
     settle({ amount, ...second })
     const reference = `ARN${second.utr}`
     line({ day: later(day), utr: reference, gross: -refund({ amount, ...second }, day, { amount, reference }).amount })
   },
-  'second payment of an order that is refunded and never deducted'(maker, order) {
+  'second payment of an order, refunded and never deducted'(maker, order) {
     const second = maker.payAgain(order)
     maker.settle(second)
     maker.undeducted(maker.refund(second, maker.openDay(order.due), second))
   },
-  'second payment of an order that is refunded before it is settled': ({ payAgain, refund }, order) =>
+  'second payment of an order, refunded before its settlement': ({ payAgain, refund }, order) =>
     refund(payAgain(order, order.due), order.due, order),
-  'line of no known payment': (maker, order) => unknown(maker, order),
-  'line of no known payment that an exception of an unknown order explains': (maker, order) =>
+  'line of an unknown payment': (maker, order) => unknown(maker, order),
+  'line of an unknown payment that an unknown-order exception explains': (maker, order) =>
     maker.explain(order, unknown(maker, order, later(order.due))),
   'refund never deducted': ({ undeducted, refund, openDay }, order) => undeducted(refund(order, openDay(order.due))),
   'refund deducted some days late'({ undeducted, refund, openDay, takeBack }, order) {
@@ -196,7 +193,7 @@ const SETTLED: Record<string, Plant> = {
     undeducted(sent, until)
     takeBack(order, 'RB', sent.amount, until)
   },
-  'two open refunds of one amount, and a line that names nothing'(maker, order) {
+  'two open refunds of one amount, and one unnamed line'(maker, order) {
     const sent = maker.refund(order, maker.openDay(order.due))
     const other = maker.pay(order.day)
     maker.settle(other)
@@ -206,7 +203,7 @@ const SETTLED: Record<string, Plant> = {
 }
 
 const UNSETTLED: Record<string, Plant> = {
-  'refund netted in the payment’s own line': netted,
+  'refund netted in the line of its payment': netted,
   'refund netted, and a later one deducted'(maker, order) {
     netted(maker, order)
     const { amount, day } = maker.refund(order, maker.anyDay(order.due))
@@ -216,19 +213,19 @@ const UNSETTLED: Record<string, Plant> = {
     netted(maker, order)
     maker.undeducted(maker.refund(order, maker.openDay(order.due)))
   },
-  'wholly refunded before it was settled, and never settled': ({ refund }, order) => refund(order, order.day, order),
-  'partly refunded before it was settled, and never settled'({ refund, missing }, order) {
+  'payment fully refunded before its settlement, never settled': ({ refund }, order) => refund(order, order.day, order),
+  'payment partly refunded before its settlement, never settled'({ refund, missing }, order) {
     const { amount } = refund(order, order.day)
-    const cause = `no payout row shows its UTR; it was due on ${order.due}; ${rupees(amount)} of it went back`
+    const cause = `no settlement line has its UTR; its payout was due on ${order.due}; ${rupees(amount)} of it was refunded`
     missing(order, { paid: order.amount - amount, cause })
   },
-  'line that never comes': ({ missing }, order) => missing(order),
-  'line that comes days later with its own day'({ settle, missing }, order) {
+  'missing line': ({ missing }, order) => missing(order),
+  'line imported days later with its original date'({ settle, missing }, order) {
     const until = later(order.due, 3)
     settle(order, order.amount, { from: until })
     missing(order, { until })
   },
-  'line of a later day'({ settle, missing }, order) {
+  'line with a later date'({ settle, missing }, order) {
     const until = later(order.due, 2)
     settle(order, order.amount, { day: until })
     missing(order, { until })
@@ -239,12 +236,12 @@ const UNSETTLED: Record<string, Plant> = {
     settle(order, order.amount, { from: again })
     missing(order, { from: undone, until: again })
   },
-  'line of a file that is undone for good'({ settle, missing }, order) {
+  'line of a file that is undone'({ settle, missing }, order) {
     const from = later(order.due, 2)
     settle(order, order.amount, { until: from })
     missing(order, { from })
   },
-  'line of a wrong file that comes again in full'({ form, settle, missing, differ, feesOf }, order) {
+  'short line of a file that is undone and imported again in full'({ form, settle, missing, differ, feesOf }, order) {
     const [undone, again] = [later(order.due, 1), later(order.due, 2)]
     const { fee, tax } = feesOf(order.amount)
     const short = order.amount - 100
@@ -252,21 +249,21 @@ const UNSETTLED: Record<string, Plant> = {
     settle(order, order.amount, { from: again })
     const [kind, cause] =
       form === 'own'
-        ? ['amount mismatch', 'the amount is not what was paid, and the file states no fee and tax']
-        : ['fee mismatch', `the amount with fee ${rupees(fee)} and tax ${rupees(tax)} is not what was paid`]
+        ? ['amount mismatch', 'the amount differs from the payment, and the file states no fee or tax']
+        : ['fee mismatch', `the amount with fee ${rupees(fee)} and tax ${rupees(tax)} differs from the payment`]
     differ(kind, order, { day: order.due, paid: order.amount, settled: short, settlementUtr, cause, until: undone })
-    // The day on which the file is undone may be the first on which the payment is awaited in vain.
+    // The file may be undone on the first day on which the payment is overdue.
     missing(order, { from: lastOf(undone, addDays(order.due, 1)), until: again })
   },
-  'settlement that was SUCCESS and is FAILED': (maker, order) => failLine(maker, order),
-  'settlement that was SUCCESS and is FAILED, and is paid again'(maker, order) {
+  'settlement that changes from SUCCESS to FAILED': (maker, order) => failLine(maker, order),
+  'settlement that changes from SUCCESS to FAILED, then paid again'(maker, order) {
     const until = later(order.due, 5)
     failLine(maker, order, until)
     maker.again(order, 'G', until)
   },
-  'payment that has failed after its success': ({ fail, missing, lastWord }, order) =>
+  'payment that failed after its success': ({ fail, missing, lastWord }, order) =>
     missing(order, { cause: fail(order, lastWord), resolvedFrom: lastWord }),
-  'payment that has failed after its success, which is resolved'({ fail, missing }, order) {
+  'payment that failed after its success, resolved'({ fail, missing }, order) {
     const resolvedFrom = later(order.due, 3)
     missing(order, { cause: fail(order, resolvedFrom), resolvedFrom })
   },
@@ -274,7 +271,10 @@ const UNSETTLED: Record<string, Plant> = {
 
 export const namesByPayment = Object.keys({ ...SETTLED, ...UNSETTLED })
 
-/** A day may have a plant; else its payments are settled. A payout always names more payments than it leaves out. */
+/**
+ * Each day has at most one injected discrepancy; its other payments are settled. A payout always names more payments than it
+ * leaves out.
+ */
 export function plantByPayment(made: Maker, { days, perDay, plants }: Plan): void {
   const maker = { ...made, ...refundDays(made) }
   const { nextBankDay: nextUntold } = bankDaysAt(days.from)
@@ -286,7 +286,7 @@ export function plantByPayment(made: Maker, { days, perDay, plants }: Plan): voi
       const first = plant === undefined ? maker.settle(order) : ''
       if (count === 0) (plant ?? SETTLED[name])?.(maker, order, first)
       if (plant !== undefined) continue
-      // Until the holiday is entered, the payment seems to be due on it.
+      // The payment appears to be due on the holiday until the holiday is entered.
       const due = nextUntold(day)
       const toldOn = LATE_HOLIDAYS.find(({ days }) => days.includes(due))?.toldOn ?? ''
       const until = order.due < toldOn ? order.due : toldOn

@@ -18,11 +18,9 @@ import {
 } from './plants.ts'
 import { ALWAYS, bankDaysAt, LATE_HOLIDAYS, type Line } from './story.ts'
 
-/*
- * The plants of a file with totals. Each may change its payout and the next two.
- */
+/* Discrepancies in a file with totals. Each may change its payout and the next two. */
 
-/** What the payout of a bank day is for, and the line without a payment's name that pays `total`; null where it never comes. */
+/** A payout's orders and the unnamed line that pays `total`; null if the line is missing. */
 type Payout = {
   day: string
   orders: Order[]
@@ -47,7 +45,7 @@ function ofTotals({ differ }: Maker) {
     const less = refunded === 0 ? '' : `, less refunds of ${rupees(refunded)}`
     const days = `${first === last ? first : `${first} to ${last}`}${less}`
     const by = `${rupees(Math.abs(settled - expected))} ${settled > expected ? 'more' : 'less'} than the payments of ${days}`
-    const cause = settled === 0 ? `nothing was settled of the payments of ${days}` : by
+    const cause = settled === 0 ? `nothing was settled for the payments of ${days}` : by
     differ('payout total', null, {
       ...{ day, paid: expected, settled, from: addDays(day, 1) },
       ...{ cause: likely === '' ? cause : `${cause}; likely ${likely}`, ...more },
@@ -64,7 +62,7 @@ const refundOf = ({ refund }: BySums, { orders }: Payout, index = 0, reference =
   return refund(order, order.day, { reference })
 }
 
-/** A payment that the bank has taken back, as it says, and that the payout leaves out. */
+/** A payment that failed according to the bank and that the payout leaves out. */
 function failInTotal({ fail, missing, sumsDiffer }: BySums, payout: Payout, resolvedFrom: string) {
   const order = payout.orders[0] as Order
   const cause = fail(order, resolvedFrom)
@@ -74,14 +72,14 @@ function failInTotal({ fail, missing, sumsDiffer }: BySums, payout: Payout, reso
   missing(order, { cause, from: resolvedFrom, resolvedFrom })
 }
 
-/** A second payment in the total. Returns what refunds it. */
+/** Adds a second payment to the total. Returns the arguments of its refund. */
 function inTotal({ payAgain }: BySums, payout: Payout, day: string): [Order, string, Order] {
   const second = payAgain(payout.orders[0] as Order, day)
   payout.total += second.amount
   return [second, day, second]
 }
 
-/** A line that names nothing, which makes the payout more. */
+/** Adds a line that names no payment and increases the payout. */
 function unknownInTotal({ line, sumsDiffer }: BySums, payout: Payout, until = ALWAYS): Unknown {
   const [utr, amount] = [`ZZ${payout.orders[0]?.utr}`, 123_457]
   line({ day: payout.day, utr, gross: amount })
@@ -93,40 +91,43 @@ const change = ({ line }: Payout, more: Partial<Line>) => Object.assign(line as 
 
 function failTotal({ differ }: BySums, payout: Payout, from: string) {
   const { line, day, paid } = payout
-  const cause = 'the settlement was SUCCESS and is FAILED'
+  const cause = 'the settlement changed from SUCCESS to FAILED'
   differ('reversal', null, { day, settlementUtr: line?.utr ?? '', paid, cause, from })
   change(payout, { failedOn: from })
 }
 
-/** The plants of a file with totals. Without a line of the total, lines that name payments would decide the form of the payout. */
+/**
+ * Discrepancies of payouts that consist of the total alone: if the total were missing, lines that name payments would decide
+ * the payout's form.
+ */
 const TOTAL_ALONE: Record<string, SumPlant> = {
-  'total that never comes'({ sumsDiffer }, payout) {
+  'missing total'({ sumsDiffer }, payout) {
     sumsDiffer(payout, 0)
     payout.line = null
   },
-  'total that is paid with the next one'({ sumsDiffer }, payout, next) {
+  'total paid together with the next one'({ sumsDiffer }, payout, next) {
     sumsDiffer(payout, 0)
     payout.line = null
     next.total += payout.paid
     sumsDiffer(next, next.total)
   },
-  'total whose file comes days later'({ sumsDiffer }, payout, _next, third) {
+  'total imported days later'({ sumsDiffer }, payout, _next, third) {
     sumsDiffer(payout, 0, { until: third.day })
     change(payout, { from: third.day })
   },
   'total of a file that is undone and imported again'({ line, sumsDiffer }, payout, next, third) {
     line({ ...(payout.line as Line), gross: payout.total, from: third.day })
     change(payout, { until: next.day })
-    // The day on which it is undone may be the first after the payout.
+    // The file may be undone on the first day after the payout.
     sumsDiffer(payout, 0, { from: lastOf(next.day, addDays(payout.day, 1)), until: third.day })
   },
-  'total that was SUCCESS and is FAILED': (maker, payout, next) => failTotal(maker, payout, next.day),
-  'total that is FAILED and paid again by a line of the same day'({ line }, payout, next) {
+  'total that changes from SUCCESS to FAILED': (maker, payout, next) => failTotal(maker, payout, next.day),
+  'failed total, paid again by a line of the same day'({ line }, payout, next) {
     const again = { ...(payout.line as Line), utr: `${payout.line?.utr}B`, gross: payout.total, from: next.day }
     line(again)
     change(payout, { failedOn: next.day })
   },
-  'total that is FAILED and paid again with the next one'(maker, payout, next) {
+  'failed total, paid again with the next one'(maker, payout, next) {
     failTotal(maker, payout, next.day)
     next.total += payout.paid
     maker.sumsDiffer(next, next.total)
@@ -135,7 +136,7 @@ const TOTAL_ALONE: Record<string, SumPlant> = {
 
 const BY_SUMS: Record<string, SumPlant> = {
   ...TOTAL_ALONE,
-  'total that is short'({ sumsDiffer }, payout) {
+  'short total'({ sumsDiffer }, payout) {
     payout.total -= 12_345
     sumsDiffer(payout, payout.total)
   },
@@ -156,7 +157,7 @@ const BY_SUMS: Record<string, SumPlant> = {
     const reference = `ARN${payout.orders[0]?.utr}`
     maker.line({ day: payout.day, utr: reference, gross: -refundOf(maker, payout, 0, reference).amount })
   },
-  'refund deducted some days late by a line of its payment and amount'(maker, payout, _next, third) {
+  'refund deducted days late by a line with its payment and amount'(maker, payout, _next, third) {
     const sent = refundOf(maker, payout)
     maker.sumsDiffer(payout, payout.paid, { refunded: sent.amount, likely: likelyRefund(sent), until: third.day })
     maker.takeBack(sent.order, 'RB', sent.amount, third.day)
@@ -165,11 +166,11 @@ const BY_SUMS: Record<string, SumPlant> = {
     const [one, other] = [refundOf(maker, payout), refundOf(maker, payout)]
     maker.takeBack(one.order, 'RB', one.amount + other.amount, payout.day)
   },
-  'refunds of one bank day deducted by one line that names nothing'(maker, payout) {
+  'refunds of one bank day deducted by one unnamed line'(maker, payout) {
     const sum = [0, 1, 2].reduce((sum, index) => sum + refundOf(maker, payout, index).amount, 0)
     maker.line({ day: payout.day, utr: `N${payout.orders[0]?.utr}`, gross: -sum })
   },
-  'two open refunds of one amount, and a line that names nothing'(maker, payout) {
+  'two open refunds of one amount, and one unnamed line'(maker, payout) {
     const one = refundOf(maker, payout)
     const order = payout.orders[1] as Order
     const both = [one, maker.refund(order, order.day, one)].sort((a, b) => (a.day < b.day ? -1 : 1))
@@ -178,7 +179,7 @@ const BY_SUMS: Record<string, SumPlant> = {
     maker.sumsDiffer(payout, payout.paid, { refunded: 2 * one.amount, likely })
   },
   'second payment in the total': (maker, payout) => inTotal(maker, payout, maker.lastWord),
-  'second payment that the total leaves out'({ payAgain, sumsDiffer }, payout, next) {
+  'second payment left out of the total'({ payAgain, sumsDiffer }, payout, next) {
     const second = payAgain(payout.orders[0] as Order, next.day)
     const paid = payout.paid + second.amount
     const likely = (word: string) => likelyException('double payment', second, word)
@@ -186,29 +187,29 @@ const BY_SUMS: Record<string, SumPlant> = {
     const from = lastOf(next.day, addDays(payout.day, 1))
     sumsDiffer({ ...payout, paid }, payout.paid, { likely: likely('resolved'), from })
   },
-  'second payment in the total that is refunded and netted two totals later'(maker, payout, next, third) {
+  'second payment in the total, refunded and netted two totals later'(maker, payout, next, third) {
     third.total -= maker.refund(...inTotal(maker, payout, next.day)).amount
   },
-  'second payment in the total that is refunded and deducted by a line'(maker, payout, next, third) {
+  'second payment in the total, refunded and deducted by a line'(maker, payout, next, third) {
     const [second, day, { amount }] = inTotal(maker, payout, next.day)
     const reference = `ARN${second.utr}`
     maker.line({ day: third.day, utr: reference, gross: -maker.refund(second, day, { amount, reference }).amount })
   },
-  'payment that has failed after its success, which the total leaves out': (maker, payout) =>
+  'payment that failed after its success, left out of the total': (maker, payout) =>
     failInTotal(maker, payout, maker.lastWord),
-  'payment that has failed after its success, which is resolved': (maker, payout, _next, third) =>
+  'payment that failed after its success, resolved': (maker, payout, _next, third) =>
     failInTotal(maker, payout, third.day),
-  'line of no known payment': (maker, payout) => unknownInTotal(maker, payout),
-  'line of no known payment that an exception of an unknown order explains': (maker, payout, next) =>
+  'line of an unknown payment': (maker, payout) => unknownInTotal(maker, payout),
+  'line of an unknown payment that an unknown-order exception explains': (maker, payout, next) =>
     maker.explain(payout.orders[0] as Order, unknownInTotal(maker, payout, next.day)),
-  'chargeback of a payment of the total': ({ charge }, { orders }, _next, third) =>
+  'chargeback of a payment in the total': ({ charge }, { orders }, _next, third) =>
     charge(orders[0] as Order, third.day),
-  'line that names a payment which a total has paid'({ again, sumsDiffer }, payout, _next, third) {
+  'line that names a payment already paid in a total'({ again, sumsDiffer }, payout, _next, third) {
     const order = payout.orders[0] as Order
     again(order, 'Z', third.day)
     sumsDiffer({ ...payout, paid: payout.paid - order.amount }, payout.paid, { from: third.day })
   },
-  'payment that a later line names, and the total leaves out'({ again, sumsDiffer }, payout, _next, third) {
+  'payment left out of the total and named by a later line'({ again, sumsDiffer }, payout, _next, third) {
     const order = payout.orders[0] as Order
     payout.total -= order.amount
     sumsDiffer(payout, payout.total, { until: third.day })
@@ -216,34 +217,34 @@ const BY_SUMS: Record<string, SumPlant> = {
   },
 }
 
-/** Of a file that names some payments, too. */
+/** Discrepancies in a file that also names some payments. */
 const MIXED: Record<string, SumPlant> = {
   ...BY_SUMS,
   'refund netted in the line that names its payment'({ settle, refund }, payout) {
     const order = payout.named.shift() as Order
     settle(order, order.amount - refund(order, order.day).amount)
   },
-  'named payment that is charged back and won'({ charge, again }, { named }, _next, third) {
+  'named payment with a won chargeback'({ charge, again }, { named }, _next, third) {
     const order = named[0] as Order
     const until = later(third.day, 6)
     charge(order, third.day, { until })
     again(order, 'W', until)
   },
-  'named payment that is settled twice': ({ twice }, { named }, next) =>
+  'named payment with a duplicate settlement': ({ twice }, { named }, next) =>
     twice(named[0] as Order, `9${named[0]?.utr}`, next.day),
 }
 
 const plantsOf = (form: Form) => (form === 'mixed' ? MIXED : BY_SUMS)
 export const namesBySums = (form: Form) => Object.keys(plantsOf(form))
 
-/** At most every third payout has a plant, since a plant may change the next two. */
+/** Every third payout at most has a discrepancy, since one may change the next two payouts. */
 export function plantBySums(made: Maker, { days, perDay, plants, form }: Plan): void {
   const maker = { ...made, sumsDiffer: ofTotals(made) }
   const orders = daysOf(days.from, days.to).flatMap((day) => Array.from({ length: perDay }, () => maker.pay(day)))
   const byDue = [...groupBy(orders, ({ due }) => due)].sort(([a], [b]) => (a < b ? -1 : 1))
   const slots = byDue.map((_, index) => {
     const due = byDue.slice(index, index + 3).map(([day]) => day)
-    // The payments of a payout begin with the bank day before.
+    // The payments of a payout begin on the previous bank day.
     const isCalm = due.length === 3 && !due.some((day) => isUnsettled(day) || isUnsettled(before(day)))
     return index % 3 === 0 && isCalm ? plants.get(index / 3) : undefined
   })
@@ -265,7 +266,7 @@ export function plantBySums(made: Maker, { days, perDay, plants, form }: Plan): 
   seemUntold(payouts, maker.sumsDiffer)
 }
 
-/** Until a late holiday is entered, its payout seems to be missing, and the one after it to be too much. */
+/** Until a late holiday is entered, its payout appears to be missing, and the next one too large. */
 function seemUntold(payouts: readonly Payout[], sumsDiffer: BySums['sumsDiffer']): void {
   const { previousBankDay: previous, nextBankDay: nextUntold } = bankDaysAt('2026-01-01')
   for (const { days, toldOn: until } of LATE_HOLIDAYS) {

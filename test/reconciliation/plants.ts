@@ -5,11 +5,11 @@ import { istMoment } from './rows.ts'
 import { ALWAYS, bankDaysAt, type Known, type Line, type Payment, type Story, type Told } from './story.ts'
 
 /*
- * Stories of payments and of the bank's files with planted faults. Each plant says what the service learns, and which discrepancy the
- * reports have to name, from when until when.
+ * Stories of payments and settlement files with injected discrepancies. Each defines the facts that become known, and which
+ * discrepancy reports must contain, from which day until which day.
  */
 
-/** A discrepancy that the reports as of the days from `from` until before `until` name. Amounts are in paise. */
+/** A discrepancy that reports as of the days from `from` until before `until` must contain. Amounts are in paise. */
 export type Difference = Known & {
   kind: string
   day: string
@@ -18,28 +18,28 @@ export type Difference = Known & {
   settlementUtr: string | null
   paid: number | null
   settled: number | null
-  /** Exceptions stand in it as `exception of UTR`, imports by their day. */
+  /** The text refers to exceptions as `exception of UTR` and to imports by day. */
   cause: string
-  /** From when on its exception accounts for it. */
+  /** First day on which its exception is resolved. */
   resolvedFrom: string
 }
 
-/** How the settlement lines name payments: in a field of their own, by their own UTR, not at all, or some of them. */
+/** How settlement lines name payments: in a separate field, by their own UTR, not at all, or only some of them. */
 export const FORMS = ['named', 'own', 'sums', 'mixed'] as const
 export type Form = (typeof FORMS)[number]
 export type Planted = { story: Story; days: Days; differences: Difference[] }
-/** `plants` are names by the number of the day, or of the payout. */
+/** `plants` maps the number of the day, or of the payout, to the name of a discrepancy. */
 export type Plan = { number: number; form: Form; days: Days; perDay: number; plants: ReadonlyMap<number, string> }
 
-/** On this day every open exception is resolved, long after the last line of the bank. */
+/** Returns the day on which every open exception is resolved, long after the last settlement line. */
 export const lastWord = ({ to }: Days) => addDays(to, 24)
 
-/** Days on which the calendar without the late holidays is wrong, with some days before and after. */
+/** Returns whether a day is near the late holidays, where the calendar without them is wrong. */
 export const isUnsettled = (day: string) =>
   (day >= '2026-04-20' && day <= '2026-04-29') || (day >= '2026-06-09' && day <= '2026-06-17')
 
 export const { isBankDay, previousBankDay: before, nextBankDay } = bankDaysAt(ALWAYS)
-/** The `count`th bank day after `day`. */
+/** Returns the `count`th bank day after `day`. */
 export const later = (day: string, count = 1): string =>
   count === 1 ? nextBankDay(day) : later(nextBankDay(day), count - 1)
 export const lastOf = (...days: string[]) => days.sort().at(-1) as string
@@ -49,14 +49,14 @@ export const rupees = toDecimalText
 
 export type Order = Payment & { due: string; number: number }
 export type Sent = { id: string; order: Order; amount: number; day: string }
-/** It is known on its day, unless it says otherwise. */
+/** A line that becomes known on its own day by default. */
 export type NewLine = Omit<Line, 'from'> & Partial<Line>
 export type Maker = ReturnType<typeof makerOf>
 
-export const TAKEN = 'the bank has deducted it from a payout: a refund or a chargeback'
-export const OF_NOBODY = 'no order and no exception of this merchant carries its UTR'
+export const TAKEN = 'the bank deducted it from a payout, for a refund or a chargeback'
+export const OF_NOBODY = 'no order and no exception of this merchant has its UTR'
 
-/** What plants are made of. */
+/** Returns the functions from which discrepancies are built. */
 export function makerOf({ number, form, days }: Plan) {
   const made = storyOf({ number, form, days })
   return { ...made, ...ofPayment(made) }
@@ -98,7 +98,7 @@ function storyOf({ number, form, days }: Pick<Plan, 'number' | 'form' | 'days'>)
       story.lines.push({ from: one.day, ...one })
       return one.utr
     },
-    /** A second payment of the order, of the same amount. */
+    /** Adds a second payment of the order with the same amount. */
     payAgain(order: Order, resolvedOn = lastWord(days)): Order {
       const at = new Date(order.at.getTime() + 20_000)
       const second = { ...order, utr: `X${order.utr}`, at, kind: 'second' as const }
@@ -110,7 +110,7 @@ function storyOf({ number, form, days }: Pick<Plan, 'number' | 'form' | 'days'>)
     refund(order: Order, day: string, { amount = 0, reference = '', time = '23:50:00' } = {}): Sent {
       const count = story.refunds.length + 1
       const id = `RF${number}N${String(count).padStart(6, '0')}`
-      // No two refunds are of one amount. The last digit is 1, so that two are never as much as three.
+      // All refunds have different amounts. They end in 1, so that two never add up to the same amount as three.
       const paise = amount || 40_001 + 10 * ((count * 7) % 5_501)
       const { orderId, utr } = order
       const at = istMoment(day, time)
@@ -129,11 +129,11 @@ function storyOf({ number, form, days }: Pick<Plan, 'number' | 'form' | 'days'>)
   }
 }
 
-/** A line of no known payment. */
+/** A line of an unknown payment. */
 export type Unknown = { utr: string; settlementUtr: string; amount: number; day: string }
 type Charge = { name?: string; withFees?: boolean } & Partial<Difference>
 
-/** The lines and discrepancies of one payment. */
+/** Returns functions that add lines and expected discrepancies of one payment. */
 function ofPayment({ form, line, differ, except }: ReturnType<typeof storyOf>) {
   const isOwn = form === 'own'
   const reversals = new Map<string, number>()
@@ -142,10 +142,10 @@ function ofPayment({ form, line, differ, except }: ReturnType<typeof storyOf>) {
     return { fee, tax: Math.floor((fee * 18) / 100) }
   }
   const fees = (gross: number) => (isOwn ? {} : feesOf(gross))
-  /** A further line that pays the payment out. */
+  /** Adds another line that pays out the payment. */
   const again = ({ utr, amount }: Order, name: string, day: string, time = '11:00:00') =>
     line({ day, time, utr: `${name}${utr}`, paymentUtr: utr, gross: amount, ...fees(amount) })
-  /** A line that takes money back; in `own` it repeats the payment's UTR. */
+  /** Adds a deduction; with `own`, it repeats the payment's UTR. */
   function takeBack({ utr }: Order, name: string, gross: number, day: string, withFees = false) {
     const count = (reversals.get(utr) ?? 0) + 1
     reversals.set(utr, count)
@@ -158,7 +158,7 @@ function ofPayment({ form, line, differ, except }: ReturnType<typeof storyOf>) {
     differ('reversal', order, { day, settled: -order.amount, settlementUtr, cause: TAKEN, ...more })
   return {
     feesOf,
-    /** The payment's own line: in `own` under its UTR, in upper or lower case. */
+    /** Adds the payment's settlement line; with `own`, under the payment's UTR in upper or lower case. */
     settle(order: Pick<Order, 'utr' | 'number' | 'due' | 'amount'>, gross = order.amount, more: Partial<Line> = {}) {
       const { utr, number, due } = order
       const own = isOwn ? { utr: number % 2 === 0 ? utr : utr.toLowerCase() } : { utr: `9${utr}`, paymentUtr: utr }
@@ -168,34 +168,34 @@ function ofPayment({ form, line, differ, except }: ReturnType<typeof storyOf>) {
     missing: (order: Order, more: Partial<Difference> = {}) =>
       differ('missing settlement', order, {
         ...{ day: order.day, paid: order.amount, from: addDays(order.due, 1) },
-        ...{ cause: `no payout row shows its UTR; it was due on ${order.due}`, ...more },
+        ...{ cause: `no settlement line has its UTR; its payout was due on ${order.due}`, ...more },
       }),
     reversed,
-    /** The bank takes back what it has paid out. */
+    /** Adds a deduction of the whole payment, expected as a reversal. */
     charge: (order: Order, day: string, { name = 'CB', withFees = false, ...more }: Charge = {}) =>
       reversed(order, takeBack(order, name, order.amount, day, withFees), day, more),
-    /** The day's line pays out what `first` has paid. */
+    /** Adds a line that settles again what the line `first` has settled. */
     twice: (order: Order, first: string, day: string, { time = '11:00:00', until = ALWAYS } = {}) =>
       differ('duplicate settlement', order, {
         ...{ day, paid: order.amount, settled: order.amount, settlementUtr: again(order, 'Z', day, time), until },
-        cause: `settlement ${first} of ${order.due} has paid it before`,
+        cause: `settlement ${first} of ${order.due} already settled it`,
       }),
     undeducted({ order, id, amount, day }: Sent, until = ALWAYS) {
-      const cause = `refund ${id}: the payment was settled in full, and no row deducts what went back`
+      const cause = `refund ${id}: the payment was settled in full, and no settlement line deducts the refund`
       differ('refund not deducted', order, { day, settled: amount, cause, from: addDays(later(day), 1), until })
     },
-    /** A line that takes back what belongs to no payment. */
+    /** Adds a deduction that belongs to no payment. */
     ofNobody(utr: string, day: string, amount: number) {
       line({ day, utr, gross: -amount })
-      const cause = 'the bank has deducted it, and no order of this merchant carries its UTR'
+      const cause = 'the bank deducted it, and no order of this merchant has its UTR'
       differ('reversal', { utr }, { day, settled: -amount, settlementUtr: utr, cause })
     },
-    /** The bank says that the payment has failed after all. */
+    /** Adds the bank's report that the payment failed after its success. */
     fail(order: Order, resolvedOn: string): string {
       except('failure after success', order, { receivedAt: new Date(order.at.getTime() + 30_000), resolvedOn })
       return `exception of ${order.utr}: failure after success`
     },
-    /** On the bank day after it, an exception of an unknown order explains a line. */
+    /** Adds an exception for an unknown order that explains the line from the next bank day on. */
     explain(order: Order, { utr, settlementUtr, day, amount }: Unknown) {
       const [from, resolvedFrom] = [later(day), later(day, 3)]
       const about = { ...order, amount, utr, orderId: `gone-${order.orderId.slice(-6)}` }

@@ -11,7 +11,7 @@ import { runOps } from '../support/ops.ts'
 import { storePaidOrder } from '../support/paid-orders.ts'
 import { newMerchant, unique } from '../support/service.ts'
 
-/** A Monday; the Friday before it was a bank day, the Saturday the second of its month. */
+/** A Monday. The Friday before is a bank day; the Saturday is the second of its month. */
 const MONDAY = '2026-11-16'
 const at = (day: string, time = '12:00:00') => new Date(`${day}T${time}+05:30`)
 
@@ -26,7 +26,7 @@ beforeEach(async () => {
   ;({ mid } = await newMerchant(db))
 })
 
-/** A paid order of ₹200, made at the moment of its payment unless `madeAt` says another. */
+/** Stores a paid order of ₹200, created at the time of payment or at `madeAt`. */
 const pay = (
   utr: string,
   paidAt: Date,
@@ -74,13 +74,13 @@ async function differencesOf(...asked: Parameters<typeof find>) {
 
 const endOf = (findings: Finding[]) => findings.at(-1) as Extract<Finding, { type: 'end' }>
 
-describe('a payment', () => {
-  it('a payment is open until its settlement is due, and a difference from the day after', async () => {
+describe('payments', () => {
+  it('reconcile reports an unsettled payment as awaited until its payout is due, and as a discrepancy from the next day on', async () => {
     await settle('P0', at('2026-11-13'), { paymentUtr: 'P0' })
     await pay('P0', at('2026-11-12'))
     const orderId = await pay('P1', at('2026-11-13'))
     await pay('P2', at('2026-11-15'))
-    // Due on Monday, since Saturday is the second of its month.
+    // The payout is due on Monday, since Saturday is the second of its month.
     for (const today of ['2026-11-13', '2026-11-14', MONDAY]) {
       const findings = await find('2026-11-13', '2026-11-13', today)
       expect(endOf(findings)).toMatchObject({ balances: true, sums: { awaited: 200_00, differences: 0 } })
@@ -109,15 +109,15 @@ describe('a payment', () => {
         },
         ...{
           id: expect.stringMatching(/^261113[0-9a-f]{10}$/),
-          cause: `no payout row shows its UTR; it was due on ${MONDAY}`,
+          cause: `no settlement line has its UTR; its payout was due on ${MONDAY}`,
         },
       },
     ])
-    // The Sunday is the last day that was due on it.
+    // Sunday is the last day whose payments were due on that Monday.
     expect(await differencesOf('2026-11-15', '2026-11-15', '2026-11-17')).toMatchObject([{ utr: 'P2' }])
   })
 
-  it('a payment settled twice is a difference on the day of the second settlement, however old the first is', async () => {
+  it('reconcile reports a duplicate settlement on the day of the second one, however old the first is', async () => {
     const orderId = await pay('P1', at('2026-10-01'))
     await settle('N1', at('2026-10-02'), { paymentUtr: 'P1' })
     await settle('N2', at('2026-11-10'), { paymentUtr: 'P1' })
@@ -125,12 +125,12 @@ describe('a payment', () => {
     expect(await differencesOf('2026-11-10')).toMatchObject([
       {
         ...{ day: '2026-11-10', kind: 'duplicate settlement', orderId, utr: 'P1', settlementUtr: 'N2', paid: 200_00 },
-        ...{ settled: 200_00, cause: 'settlement N1 of 2026-10-02 has paid it before' },
+        ...{ settled: 200_00, cause: 'settlement N1 of 2026-10-02 already settled it' },
       },
     ])
   })
 
-  it('a chargeback is a difference until the bank pays the payment again, and a second one tells the whole history', async () => {
+  it('reconcile reports a chargeback until the bank pays again, and a second chargeback with the whole history', async () => {
     await pay('P1', at('2026-11-09'))
     await settle('N1', at('2026-11-10'), { paymentUtr: 'P1' })
     await settle('E1', at('2026-11-11'), { paymentUtr: 'P1', amount: '-200' })
@@ -143,13 +143,13 @@ describe('a payment', () => {
       {
         ...{ ...takenBack, settlementUtr: 'E2' },
         cause: expect.stringContaining(
-          '; settled on 2026-11-10, taken back on 2026-11-11, paid again on 2026-12-12, taken back on 2026-12-14',
+          '; settled on 2026-11-10, reversed on 2026-11-11, paid again on 2026-12-12, reversed on 2026-12-14',
         ),
       },
     ])
   })
 
-  it('a double settlement that the bank takes back is no difference any more, and carries nothing forward', async () => {
+  it('reconcile clears a duplicate settlement that the bank reverses, and carries nothing forward', async () => {
     await pay('P1', at('2026-11-09'))
     await settle('N1', at('2026-11-10'), { paymentUtr: 'P1' })
     await settle('N2', at('2026-11-10', '18:00:00'), { paymentUtr: 'P1' })
@@ -161,7 +161,7 @@ describe('a payment', () => {
     expect(endOf(findings)).toMatchObject({ balances: true, sums: { differences: 0, carried: 0 } })
   })
 
-  it('a payment is not settled by a settlement dated more than a day before its order, whatever days are asked for', async () => {
+  it('reconcile does not settle a payment by a settlement dated more than a day before it, whatever days are requested', async () => {
     await settle('P0', at('2026-11-10'))
     await pay('P0', at('2026-11-09'))
     const orderId = await pay('P1', at('2026-11-11'))
@@ -173,14 +173,14 @@ describe('a payment', () => {
     expect(await differencesOf('2026-11-01', '2026-11-30')).toMatchObject([early, unsettled])
     expect(await differencesOf('2026-11-09', '2026-11-10')).toMatchObject([early])
     expect(await differencesOf('2026-11-11', '2026-11-30')).toMatchObject([unsettled])
-    // The settlement that may be of the payment is its first, and not its second.
+    // Only a line dated near or after the payment counts as its first settlement.
     await settle('N3', at('2026-11-12'), { paymentUtr: 'P1' })
     expect(await differencesOf('2026-11-01', '2026-11-30')).toMatchObject([early])
     expect(await differencesOf('2026-11-09', '2026-11-10')).toMatchObject([early])
     expect(await differencesOf('2026-11-11', '2026-11-30')).toEqual([])
   })
 
-  it('a payment that the bank took back has its exception as the cause, and balances once that is resolved', async () => {
+  it('reconcile names the exception of a payment that failed after success as the cause, and balances once it is resolved', async () => {
     await settle('P0', at('2026-11-10'))
     await pay('P0', at('2026-11-09'))
     const orderId = await pay('P1', at('2026-11-09'))
@@ -197,7 +197,7 @@ describe('a payment', () => {
     expect(endOf(await find('2026-11-01', '2026-11-30'))).toMatchObject({ balances: true, sums: { awaited: 200_00 } })
   })
 
-  it('the resolved failure of an order’s payment does not account for the duplicate payment of that order', async () => {
+  it("reconcile does not apply the resolved failure of an order's payment to the duplicate payment of that order", async () => {
     await settle('P0', at('2026-11-10'))
     await pay('P0', at('2026-11-09'))
     const orderId = await pay('P1', at('2026-11-09'))
@@ -214,7 +214,7 @@ describe('a payment', () => {
     ])
   })
 
-  it('a payment counts on the day that the bank told, else on the day of its report, as in the list of transactions', async () => {
+  it("reconcile dates a payment on the bank's day, otherwise on the day of its report, like fetchTransactionList", async () => {
     await settle('P0', at('2026-11-13'), { paymentUtr: 'P0' })
     const late = await pay('P3', at('2026-11-12'), { madeAt: at('2026-09-01'), toldAt: at('2026-11-12') })
     await except('late payment', 'P3', late, at('2026-11-12'))
@@ -234,8 +234,8 @@ describe('a payment', () => {
   })
 })
 
-describe('a settlement of no known payment', () => {
-  it('a settlement of no known payment is excused by a resolved exception once, and up to its amount', async () => {
+describe('settlements of unknown payments', () => {
+  it('reconcile explains a settlement of an unknown payment by a resolved exception once, and up to its amount', async () => {
     await pay('P1', at('2026-11-09'))
     await settle('P1', at('2026-11-10'))
     await resolve(await except('double payment', 'X1', 'gone', at('2026-11-09')))
@@ -247,7 +247,7 @@ describe('a settlement of no known payment', () => {
     const excused = { settlementUtr: 'N1', kind: 'unknown payment', resolution: 'refunded, RRN 1' }
     const second = {
       kind: 'duplicate settlement',
-      cause: 'settlement N1 of 2026-11-10 has paid it before',
+      cause: 'settlement N1 of 2026-11-10 already settled it',
       resolution: null,
     }
     const tooMuch = { settlementUtr: 'X2', kind: 'unknown payment', settled: 200_01, resolution: null }
@@ -257,13 +257,13 @@ describe('a settlement of no known payment', () => {
       tooMuch,
     ])
     expect(endOf(await find('2026-11-09', '2026-11-10'))).toMatchObject({ balances: false, sums: { differences: 2 } })
-    // Nor is it excused again by asking for later days alone.
+    // A report of later days alone does not apply the resolution again.
     expect(await differencesOf('2026-11-20')).toMatchObject([{ ...second, settlementUtr: 'N3' }])
     const { stdout } = await runOps(url, ['reconcile', '--from', '09-11-2026', '--to', '10-11-2026', '--mid', mid])
     expect(stdout).toContain(': double payment, of order gone; resolved: refunded, RRN 1\n')
   })
 
-  it('a settlement is excused by an unknown-order exception at the merchant who got it first, and at no other', async () => {
+  it('reconcile applies a resolved unknown-order exception only to the merchant that was settled first', async () => {
     await resolve(await except('unknown order', 'ZZ1', 'gone', at('2026-11-09'), ''), '')
     await resolve(await except('unknown order', 'ZZ2', 'gone', at('2026-11-09'), ''), '')
     const found = []
@@ -282,16 +282,16 @@ describe('a settlement of no known payment', () => {
     expect(Object.fromEntries(await resolutionsOf(found[1] as string))).toEqual({ ZZ1: null, ZZ2: 'refunded, RRN 1' })
   })
 
-  it('a settlement of no known payment names an unknown-order exception as its cause', async () => {
+  it('reconcile names an unknown-order exception as the cause of a settlement of an unknown payment', async () => {
     await settle('PALONE1', at('2026-11-10'), { paymentUtr: 'PALONE1' })
     const exceptionId = await except('unknown order', 'UNKNOWN1', 'gone', at('2026-11-09'), '')
     await settle('UNKNOWN1', at('2026-11-10'))
-    const ofNothing = 'no order and no exception of this merchant carries its UTR'
+    const ofNothing = 'no order and no exception of this merchant has its UTR'
     expect((await differencesOf('2026-11-10')).map(({ utr, orderId, cause }) => [utr, orderId, cause])).toEqual([
       ['UNKNOWN1', 'gone', `exception ${exceptionId}: unknown order, of order gone`],
       ['PALONE1', null, ofNothing],
     ])
-    // It stands apart from the merchants, and only where all of them are asked for.
+    // Exceptions for unknown orders appear separately, and only in reports of all merchants.
     const all = await find('2026-11-09', '2026-11-09', '2026-12-15', null)
     expect(all.filter((one) => one.type === 'exception' && one.exceptionId === exceptionId)).toMatchObject([
       { mid: '', kind: 'unknown order', orderId: 'gone', utr: 'UNKNOWN1', amount: 200_00 },
@@ -299,7 +299,7 @@ describe('a settlement of no known payment', () => {
   })
 })
 
-it('a merchant’s report reads no exception of an unknown order but those whose UTR a settlement carries', async () => {
+it('reconcile reads only those unknown-order exceptions whose UTR appears in a settlement of the merchant', async () => {
   await settle('KNOWN1', at('2026-11-10'))
   const carried = await except('unknown order', 'known1', 'gone', at('2026-11-09'), '')
   await db.query(
@@ -320,9 +320,9 @@ it('a merchant’s report reads no exception of an unknown order but those whose
   expect(differences).toMatchObject([{ utr: 'KNOWN1', exceptionId: carried }])
 })
 
-describe('a settlement file of sums', () => {
-  it('a settlement file of sums is compared payout by payout with the payments since the previous bank day', async () => {
-    // Thursday for Friday; Friday to Sunday for Monday, of which the bank pays a part on Sunday.
+describe('settlement files with totals', () => {
+  it('reconcile compares each total with the payments since the previous bank day', async () => {
+    // Thursday is paid out on Friday, and Friday to Sunday on Monday, with a part already on Sunday.
     for (const day of ['2026-11-12', '2026-11-13', '2026-11-14', '2026-11-15'])
       await pay(`S${day}`.replaceAll('-', ''), at(day))
     await settle('OUT1', at('2026-11-13'), { amount: '199', fee: '1' })
@@ -344,15 +344,15 @@ describe('a settlement file of sums', () => {
         cause: '0.01 less than the payments of 2026-11-13 to 2026-11-15',
       },
     ])
-    // Asked for Monday alone, it is the same.
+    // A report of Monday alone shows the same discrepancy.
     expect(await differencesOf(MONDAY)).toMatchObject([{ day: MONDAY, paid: 600_00, settled: 599_99 }])
-    // And on Monday itself the bank may still pay.
+    // On Monday itself, the bank may still pay.
     expect(endOf(await find('2026-11-13', MONDAY, MONDAY))).toMatchObject({
       ...{ balances: true, sums: { awaited: 600_00, differences: 0 } },
     })
   })
 
-  it('a failed payout of a sum is no difference when the bank pays the sum once more on the same day', async () => {
+  it('reconcile clears a failed total when the bank pays it again on the same day', async () => {
     await pay('S1', at('2026-11-12'))
     await settle('OUT1', at('2026-11-13'), { status: 'FAILED' })
     await db.query(
@@ -366,7 +366,7 @@ describe('a settlement file of sums', () => {
     expect(await differencesOf('2026-11-13')).toEqual([])
   })
 
-  it('a merchant with two acquirers has two payouts a day, each compared with the payments by its own acquirer', async () => {
+  it("reconcile compares the two daily payouts of a merchant with two acquirers each with its acquirer's payments", async () => {
     for (const [utr, acquirer] of [
       ['A1', 'setu'],
       ['A2', 'direct'],
@@ -387,11 +387,11 @@ describe('a settlement file of sums', () => {
     const [ofDirect, ofSetu] = await differencesOf('2026-11-13')
     expect(ofDirect).toMatchObject({ owed: 10_00 })
     expect(ofSetu).toMatchObject({ owed: 5_00, account: 'setu' })
-    expect(ofSetu?.cause).toBe('5.00 less than the payments of 2026-11-12 by setu')
+    expect(ofSetu?.cause).toBe('5.00 less than the payments of 2026-11-12 through setu')
     expect(ofSetu?.id).not.toBe(ofDirect?.id)
   })
 
-  it('payments at an account of an acquirer are compared with the settlements of that acquirer', async () => {
+  it('reconcile compares payments through an acquirer account with the settlements of that acquirer', async () => {
     await pay('A1', at('2026-11-12'))
     await db.query(`alter table payments disable trigger user`)
     await db.query(`update payments set acquirer = 'setu:acme' where mid = $1`, [mid])
@@ -403,7 +403,7 @@ describe('a settlement file of sums', () => {
     }
   })
 
-  it('payments whose payout falls after the days of the report are open, and no difference', async () => {
+  it('reconcile reports payments as awaited, not as discrepancies, if their payout is due after the reported days', async () => {
     await pay('S1', at('2026-11-29'))
     await pay('S2', at('2026-11-30'))
     await settle('OUT1', at('2026-11-30'))
@@ -414,11 +414,11 @@ describe('a settlement file of sums', () => {
   })
 })
 
-describe('settlements are compared payment by payment', () => {
+describe('settlement files with a line per payment', () => {
   const fileOf = async (...asked: Parameters<typeof find>) =>
     (await find(...asked)).flatMap((one) => (one.type === 'merchant' ? [one.file] : []))
 
-  it('settlements are compared by payment when the newest ones name payments, even if none is of these days', async () => {
+  it('reconcile compares by payment if the newest settlements name payments, even if none is dated on these days', async () => {
     await pay('P1', at('2026-11-09'))
     await pay('P2', at('2026-11-12'))
     await settle('P1', at('2026-11-27'))
@@ -426,19 +426,19 @@ describe('settlements are compared payment by payment', () => {
     expect(await differencesOf('2026-11-09', '2026-11-13')).toMatchObject([{ kind: 'missing settlement', utr: 'P2' }])
   })
 
-  it('settlements are not compared by payment because a failed settlement names a payment', async () => {
+  it('reconcile does not compare by payment because a failed settlement names a payment', async () => {
     for (const utr of ['S1', 'S2', 'S3']) await pay(utr, at('2026-11-09'))
     await settle('OUT1', at('2026-11-10'), { amount: '600' })
     await settle('OUT2', at('2026-11-17'), { amount: '1', paymentUtr: 'ZZ', status: 'FAILED' })
     expect(await fileOf('2026-11-09', '2026-11-10')).toEqual(['by sums'])
     expect(endOf(await find('2026-11-09', '2026-11-10'))).toMatchObject({ balances: true, sums: { differences: 0 } })
-    // Nor where it is the newest and there is none around the days.
+    // A failed line does not decide the form either if it is the newest and the only one near these days.
     await pay('S4', at('2026-12-03'))
     expect(await fileOf('2026-12-03', '2026-12-04')).toEqual(['by sums'])
   })
 })
 
-it('a report shows one moment, whatever is imported, undone or resolved meanwhile', async () => {
+it('reconcile reads one snapshot, whatever is imported, undone or resolved meanwhile', async () => {
   const pid = unique('P')
   await db.query(`insert into partners (pid, name, created_at) values ($1, 'Partner', now())`, [pid])
   const exceptionIds: string[] = []
@@ -462,7 +462,7 @@ it('a report shows one moment, whatever is imported, undone or resolved meanwhil
 describe('ops reconcile', () => {
   const ops = (...args: string[]) => runOps(url, ['reconcile', ...args])
 
-  it('ops reconcile changes nothing, and works for a role that may only read, without temporary tables', async () => {
+  it('ops reconcile changes nothing and works for a read-only role without temporary tables', async () => {
     const other = await newMerchant(db)
     for (const owner of [mid, other.mid]) await pay(`SHARED${mid}`, at('2026-11-12'), { owner })
     await pay('P1', at('2026-11-13'))
@@ -488,7 +488,7 @@ describe('ops reconcile', () => {
     await db.query(`drop owned by ${role}; drop role ${role}`)
   })
 
-  it('ops reconcile takes days as people write them, and says in its last line whether they balance', async () => {
+  it('ops reconcile accepts dates as dd-mm-yyyy or yyyy-mm-dd and prints in its last line whether the days balance', async () => {
     const { code, stdout } = await ops('--from', '01-10-2026', '--to', '2026-10-02', '--mid', mid)
     expect({ code, stdout }).toEqual({
       ...{ code: 0, stdout: 'No settlement file imported yet\n2026-10-01 to 2026-10-02 balances\n' },
@@ -506,13 +506,13 @@ describe('ops reconcile', () => {
     [['--from', '2026-01-01', '--to', '2027-01-02'], 'the period must be at most 366 days'],
     [['--from', '2026-02-30', '--to', '1/2/26'], /^--from must be a day of India.*; --to must be a day of India/],
     [['--from', '2026-11-01', '--to', '2026-11-01', '--json', '--csv'], 'give either --json or --csv'],
-  ])('ops reconcile refuses %j', async (args, message) => {
+  ])('ops reconcile rejects %j', async (args, message) => {
     const { code, stdout, stderr } = await ops(...args)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr.replace('ops: ', '').split('\n')[0]).toMatch(message)
   })
 
-  it('ops reconcile prints rupees with Indian digit groups in every text, and plain in JSON and CSV', async () => {
+  it('ops reconcile prints amounts with Indian digit grouping in text, and without it in JSON and CSV', async () => {
     await settle('BIG', at('2026-10-06'), { amount: '3218361.86', fee: '12345.60', tax: '1234567.00' })
     const days = ['--from', '2026-10-06', '--to', '2026-10-06', '--mid', mid]
     const plain = /\d{4,}\.\d\d/
@@ -542,11 +542,11 @@ describe('ops reconcile', () => {
     }
   })
 
-  it('ops reconcile --csv keeps the digits of a difference’s and an exception’s id, even of an id like 12e34', async () => {
+  it('ops reconcile --csv preserves the digits of discrepancy and exception ids, even of an id like 12e34', async () => {
     const about = { mid, day: '2026-09-15', kind: 'missing settlement', orderId: null, settlementUtr: null } as const
     const unknown = { paid: null, settled: null, exceptionId: null, resolution: null }
     const idOf = (utr: string) => discrepancyId({ ...about, ...unknown, utr })
-    // Of sixty ids one is digits alone, or digits and an e.
+    // About one in sixty ids consists of digits only, or of digits and an e.
     const utr =
       Array.from({ length: 5_000 }, (_, index) => `N${index}`).find((one) => /^\d+e\d+$/.test(idOf(one))) ?? ''
     await pay(utr, at('2026-09-15'))
@@ -565,7 +565,7 @@ describe('ops reconcile', () => {
     for (const id of [idOf(utr), ...rows.map(({ id }) => id)]) expect(stdout).toContain(`,"=""${id}""",`)
   })
 
-  it('ops reconcile escapes what strangers wrote for scripts, spreadsheets and terminals', async () => {
+  it('ops reconcile escapes text from outside for scripts, spreadsheets and terminals', async () => {
     const orderId = '=1+1,"x"\u202e'
     const exceptionId = await except('unknown order', 'UX', orderId, at('2026-08-01'), '')
     await db.query(
@@ -596,8 +596,8 @@ describe('ops reconcile', () => {
   })
 })
 
-// The last one, since every report of all merchants would read these rows.
-it('a settlement file of sums is added up exactly: 31,000 payouts of 95 crore rupees', async () => {
+// Runs last, since every report of all merchants would read these rows.
+it('reconcile adds up totals exactly: 31,000 payouts of 95 crore rupees', async () => {
   await db.query(
     `insert into settlements (mid, utr, amount_paise, fee_paise, tax_paise, bank_reference_number, status, initiated_at, created_at)
      select $1, 'B' || i, 95000000099, 95000000099, 95000000099, 'BRN', 'SUCCESS', $2, $2

@@ -10,7 +10,7 @@ import { opsOn } from '../support/ops.ts'
 import { storePaidOrder } from '../support/paid-orders.ts'
 import { newMerchant } from '../support/service.ts'
 
-/** Wednesday, and bank days until Friday; Saturday is the third of its month. */
+/** Bank days from Wednesday to Saturday, which is the third of its month. */
 const [WEDNESDAY, THURSDAY, FRIDAY, SATURDAY] = ['2026-11-18', '2026-11-19', '2026-11-20', '2026-11-21'] as const
 const at = (day: string, time = '12:00:00') => new Date(`${day}T${time}+05:30`)
 
@@ -28,7 +28,7 @@ beforeEach(async () => {
 
 const pay = (utr: string, paidAt: Date) => storePaidOrder(db, { mid, utr, paidAt })
 
-/** A second payment of the order; returns the id of its exception. */
+/** Stores a second payment of the order and returns the id of its exception. */
 async function payTwice(utr: string, orderId: string, paidAt: Date): Promise<string> {
   await db.query(
     `insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer, source)
@@ -44,7 +44,7 @@ async function payTwice(utr: string, orderId: string, paidAt: Date): Promise<str
   return (rows[0] as { id: string }).id
 }
 
-/** Stores a refund that succeeded at `endedAt`, or is open without it. Returns our refundId. */
+/** Stores a refund that succeeded at `endedAt`, or is still open if absent. Returns its `refundId`. */
 async function refund(
   { orderId, utr, rupees = 200, reference = '', acquirer = 'direct' }: Refunding,
   madeAt: Date,
@@ -80,25 +80,28 @@ async function report(from: string = WEDNESDAY, to: string = SATURDAY, now = '20
   return { ...end, differences, owed }
 }
 
-describe('a refund that the bank deducts by a row', () => {
+describe('refunds deducted by a line of their own', () => {
   it.each([
-    ['of the refund’s reference', 'ARN1', { paymentUtr: 'P1' }, 'ARN1'],
-    ['of its reference alone', 'arn1', {}, 'ARN1'],
-    ['with its reference as the bank’s', 'E1', { brn: 'ARN1' }, 'ARN1'],
-    ['of its payment and amount', 'P1R1', { paymentUtr: 'P1' }, ''],
-  ])('a refund is no difference where the bank deducts it by a negative row %s', async (_what, utr, row, reference) => {
-    const orderId = await pay('P1', at(WEDNESDAY))
-    await settle('P1', at(THURSDAY))
-    await refund({ orderId, utr: 'P1', rupees: 50, reference }, at(THURSDAY), at(THURSDAY))
-    await settle(utr, at(FRIDAY), { amount: '-50', ...row })
-    const { differences, balances, sums } = await report()
-    expect(differences).toEqual([])
-    expect([balances, sums.refunded, sums.gross, sums.carried]).toEqual([true, 50_00, 150_00, 0])
-    // On the day of its success it is not deducted yet.
-    expect((await report(WEDNESDAY, THURSDAY, FRIDAY)).sums).toMatchObject({ refunded: 50_00, differences: 0 })
-  })
+    ['that has its payment and reference', 'ARN1', { paymentUtr: 'P1' }, 'ARN1'],
+    ['that has only its reference', 'arn1', {}, 'ARN1'],
+    ['that has its reference as bank reference', 'E1', { brn: 'ARN1' }, 'ARN1'],
+    ['that has its payment and amount', 'P1R1', { paymentUtr: 'P1' }, ''],
+  ])(
+    'reconcile reports no discrepancy for a refund that the bank deducts by a negative line %s',
+    async (_what, utr, row, reference) => {
+      const orderId = await pay('P1', at(WEDNESDAY))
+      await settle('P1', at(THURSDAY))
+      await refund({ orderId, utr: 'P1', rupees: 50, reference }, at(THURSDAY), at(THURSDAY))
+      await settle(utr, at(FRIDAY), { amount: '-50', ...row })
+      const { differences, balances, sums } = await report()
+      expect(differences).toEqual([])
+      expect([balances, sums.refunded, sums.gross, sums.carried]).toEqual([true, 50_00, 150_00, 0])
+      // On the day of its success, the refund is not deducted yet.
+      expect((await report(WEDNESDAY, THURSDAY, FRIDAY)).sums).toMatchObject({ refunded: 50_00, differences: 0 })
+    },
+  )
 
-  it('a refund that the bank deducts twice is counted once, and the second row is reported as taken back', async () => {
+  it('reconcile accepts one deduction of a refund and reports a second one as a reversal', async () => {
     const orderId = await pay('P1', at(WEDNESDAY))
     await settle('P1', at(THURSDAY))
     await refund({ orderId, utr: 'P1', rupees: 50, reference: 'ARN1' }, at(THURSDAY), at(THURSDAY))
@@ -109,17 +112,19 @@ describe('a refund that the bank deducts by a row', () => {
     expect(sums.carried).toBe(50_00)
   })
 
-  it('a row that deducts another amount than its refund is a difference of the rest', async () => {
+  it('reconcile reports the difference between a deduction and its refund', async () => {
     const orderId = await pay('P1', at(WEDNESDAY))
     await settle('P1', at(THURSDAY))
     const id = await refund({ orderId, utr: 'P1', rupees: 50, reference: 'ARN1' }, at(THURSDAY), at(THURSDAY))
     await settle('ARN1', at(FRIDAY), { amount: '-55', paymentUtr: 'P1' })
     const { differences, sums } = await report()
-    expect(differences).toMatchObject([{ kind: 'reversal', owed: 5_00, cause: `refund ${id} is of another amount` }])
+    expect(differences).toMatchObject([
+      { kind: 'reversal', owed: 5_00, cause: `the amount differs from that of refund ${id}` },
+    ])
     expect(sums.carried).toBe(5_00)
   })
 
-  it('two refunds of one amount match two rows that deduct them, oldest first', async () => {
+  it('reconcile matches two refunds of the same amount with two deductions, oldest first', async () => {
     const orderId = await pay('P1', at(WEDNESDAY))
     await settle('P1', at(THURSDAY))
     for (const day of [THURSDAY, FRIDAY]) await refund({ orderId, utr: 'P1', rupees: 50 }, at(day), at(day))
@@ -130,8 +135,11 @@ describe('a refund that the bank deducts by a row', () => {
   })
 })
 
-describe('a deduction that names nothing', () => {
-  /** Payments of ₹200 on Wednesday, settled on Thursday; each refunded by this much on its day. Returns our refundIds. */
+describe('deductions without a payment', () => {
+  /**
+   * Stores payments of ₹200 on Wednesday, settled on Thursday, each refunded by this amount on this day. Returns the
+   * `refundId`s.
+   */
   const refundEach = async (...refunds: [rupees: number, day: string][]) => {
     const ids: string[] = []
     for (const [index, [rupees, day]] of refunds.entries()) {
@@ -143,20 +151,20 @@ describe('a deduction that names nothing', () => {
   }
   const kindsOf = async () => (await report()).differences.map(({ kind }) => kind)
 
-  it('one row that deducts all refunds of a bank day is no difference, and neither are its refunds', async () => {
+  it('reconcile matches one line that deducts all refunds of a bank day', async () => {
     await refundEach([50, WEDNESDAY], [30, WEDNESDAY], [45, THURSDAY])
     await settle('D1', at(THURSDAY, '18:00:00'), { amount: '-80' })
     await settle('D2', at(FRIDAY), { amount: '-45' })
     expect(await report()).toMatchObject({ balances: true, differences: [], sums: { refunded: 125_00, carried: 0 } })
   })
 
-  it('one row that deducts everything that is left to deduct is no difference', async () => {
+  it('reconcile matches one line that deducts all remaining refunds', async () => {
     await refundEach([50, WEDNESDAY], [30, THURSDAY])
     await settle('D1', at(FRIDAY), { amount: '-80' })
     expect(await report()).toMatchObject({ balances: true, differences: [] })
   })
 
-  it('one row that names a payment deducts all refunds of that payment', async () => {
+  it('reconcile matches a line that names a payment with all refunds of that payment', async () => {
     const orderId = await pay('P9', at(WEDNESDAY))
     await settle('P9', at(THURSDAY))
     for (const rupees of [20, 30]) await refund({ orderId, utr: 'P9', rupees }, at(THURSDAY), at(THURSDAY))
@@ -164,14 +172,14 @@ describe('a deduction that names nothing', () => {
     expect(await report()).toMatchObject({ balances: true, differences: [] })
   })
 
-  it('a row of the amount of two refunds belongs to neither, since nothing says which one it deducts', async () => {
+  it('reconcile does not match a line with either of two refunds of its amount', async () => {
     await refundEach([50, WEDNESDAY], [50, WEDNESDAY])
     await settle('D1', at(THURSDAY), { amount: '-50' })
     expect(await kindsOf()).toEqual(['refund not deducted', 'refund not deducted', 'reversal'])
   })
 })
 
-describe('refunds deducted by rows that name nothing', () => {
+describe('several deductions without a payment', () => {
   const refunds = async (...amounts: number[]) => {
     for (const [index, rupees] of amounts.entries()) {
       const utr = `P${index}`
@@ -181,14 +189,14 @@ describe('refunds deducted by rows that name nothing', () => {
     }
   }
 
-  it('one row for the refunds of a bank day and one for another refund are no difference, in whatever order they come', async () => {
+  it('reconcile matches one line for the refunds of a bank day and one for another refund, in any order', async () => {
     await refunds(50, 60, 70)
     await settle('N1', at(FRIDAY, '10:00:00'), { amount: '-110' })
     await settle('N2', at(FRIDAY, '11:00:00'), { amount: '-70' })
     expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0 } })
   })
 
-  it('a refund of a payment that was never paid out is no part of what a row deducts for a bank day', async () => {
+  it('reconcile excludes a refund of a payment that was never paid out from the deduction of a bank day', async () => {
     await refunds(50, 60)
     const orderId = await pay('P9', at(WEDNESDAY))
     await payTwice('PX', orderId, at(WEDNESDAY))
@@ -198,7 +206,7 @@ describe('refunds deducted by rows that name nothing', () => {
     expect(await report()).toMatchObject({ differences: [], sums: { carried: 0 } })
   })
 
-  it('a refund that is netted in its payment’s own row is no part of what a row deducts for a bank day', async () => {
+  it("reconcile excludes a refund netted in its payment's own line from the deduction of a bank day", async () => {
     await refunds(50, 60)
     const orderId = await pay('P9', at(THURSDAY))
     await refund({ orderId, utr: 'P9', rupees: 70 }, at(THURSDAY), at(THURSDAY))
@@ -208,8 +216,8 @@ describe('refunds deducted by rows that name nothing', () => {
   })
 })
 
-describe('a refund that no row deducts', () => {
-  it('a refund that no row deducts is a difference once its payout was due, and a person may resolve it', async () => {
+describe('refunds without a deduction', () => {
+  it('reconcile reports a refund that no line deducts once its payout was due, and an operator may resolve it', async () => {
     const orderId = await pay('P1', at(WEDNESDAY))
     await settle('P1', at(THURSDAY))
     const id = await refund({ orderId, utr: 'P1', rupees: 50 }, at(THURSDAY), at(THURSDAY))
@@ -223,14 +231,14 @@ describe('a refund that no row deducts', () => {
     expect(await report(WEDNESDAY, SATURDAY, '2099-01-01')).toMatchObject({ balances: true, sums: { carried: 0 } })
   })
 
-  it('a refund is no difference where the payment’s own row is less by the refund', async () => {
+  it("reconcile reports no discrepancy for a refund by which the payment's own line is smaller", async () => {
     const orderId = await pay('P1', at(WEDNESDAY))
     await refund({ orderId, utr: 'P1', rupees: 50 }, at(WEDNESDAY), at(WEDNESDAY))
     await settle('P1', at(THURSDAY), { amount: '150' })
     expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0 } })
   })
 
-  it('a refund that is netted in the payment’s own row stays so whatever becomes of a later refund', async () => {
+  it("reconcile does not count a refund netted in the payment's own line for a later refund", async () => {
     const orderId = await pay('P1', at(WEDNESDAY))
     await refund({ orderId, utr: 'P1', rupees: 50 }, at(WEDNESDAY), at(WEDNESDAY))
     await settle('P1', at(THURSDAY), { amount: '150' })
@@ -243,7 +251,7 @@ describe('a refund that no row deducts', () => {
     expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0 } })
   })
 
-  it('a wholly refunded payment that is never settled is no difference, and of a partly refunded one the rest is', async () => {
+  it('reconcile reports nothing for an unsettled payment that was fully refunded, and the rest of one partly refunded', async () => {
     await settle('P0', at(THURSDAY), { paymentUtr: 'P0' })
     await pay('P0', at(WEDNESDAY))
     const [whole, part] = [await pay('P1', at(WEDNESDAY)), await pay('P2', at(WEDNESDAY))]
@@ -251,12 +259,12 @@ describe('a refund that no row deducts', () => {
     await refund({ orderId: part, utr: 'P2', rupees: 50 }, at(WEDNESDAY), at(WEDNESDAY))
     const { differences, owed, sums } = await report()
     expect(differences).toMatchObject([{ kind: 'missing settlement', utr: 'P2', paid: 150_00 }])
-    expect(differences[0]?.cause).toContain('50.00 of it went back')
-    // Of the three payments one is settled, and nothing is awaited of what went back.
+    expect(differences[0]?.cause).toContain('50.00 of it was refunded')
+    // One of the three payments is settled, and the refunded amounts are not awaited.
     expect([sums.carried, sums.awaited]).toEqual([owed, 150_00])
   })
 
-  it('a refund is not in the report before its success', async () => {
+  it('reconcile ignores a refund before its success', async () => {
     const orderId = await pay('P1', at(WEDNESDAY))
     await settle('P1', at(THURSDAY))
     await refund({ orderId, utr: 'P1' }, at(THURSDAY), at('2026-12-01'))
@@ -265,8 +273,8 @@ describe('a refund that no row deducts', () => {
   })
 })
 
-describe('a payout by sums', () => {
-  it('a payout of a sum is less by the refunds since the payout before', async () => {
+describe('payouts by totals', () => {
+  it('reconcile accepts a total that is reduced by the refunds since the previous payout', async () => {
     for (const utr of ['P1', 'P2']) await pay(utr, at(WEDNESDAY))
     const orderId = await pay('P3', at(WEDNESDAY))
     await refund({ orderId, utr: 'P3', rupees: 50 }, at(WEDNESDAY), at(WEDNESDAY, '23:59:59'))
@@ -274,7 +282,7 @@ describe('a payout by sums', () => {
     expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0 } })
   })
 
-  it('a payout of a sum is not less by a refund that is netted in the row of its payment', async () => {
+  it('reconcile does not reduce a total by a refund that is netted in the line of its payment', async () => {
     for (const utr of ['P1', 'P2']) await pay(utr, at(WEDNESDAY))
     const orderId = await pay('P3', at(WEDNESDAY))
     await refund({ orderId, utr: 'P3', rupees: 50 }, at(WEDNESDAY), at(WEDNESDAY))
@@ -283,7 +291,7 @@ describe('a payout by sums', () => {
     expect(await report()).toMatchObject({ balances: true, differences: [], sums: { carried: 0 } })
   })
 
-  it('a payout of a sum that does not deduct a refund is a difference, and the refund is named', async () => {
+  it('reconcile reports a total that does not deduct a refund, and names the refund', async () => {
     for (const utr of ['P1', 'P2']) await pay(utr, at(WEDNESDAY))
     const orderId = await pay('P3', at(WEDNESDAY))
     const id = await refund({ orderId, utr: 'P3', rupees: 50 }, at(WEDNESDAY), at(WEDNESDAY))
@@ -298,7 +306,7 @@ describe('a payout by sums', () => {
     expect(sums.carried).toBe(-50_00)
   })
 
-  it('a refund that the bank takes off the next payout of a sum is no difference of either payout', async () => {
+  it('reconcile reports no discrepancy if the bank deducts a refund from the next total', async () => {
     const orderId = await pay('P1', at(WEDNESDAY))
     for (const utr of ['P2', 'P3']) await pay(utr, at(THURSDAY))
     const id = await refund({ orderId, utr: 'P1', rupees: 50 }, at(WEDNESDAY), at(WEDNESDAY))
@@ -312,7 +320,7 @@ describe('a payout by sums', () => {
     expect((await report(FRIDAY, FRIDAY)).differences).toEqual([])
   })
 
-  it('a payout of a sum is not explained by a refund’s exception, which reports no money that came in', async () => {
+  it('reconcile does not explain a total by an exception about a refund, which reports no incoming money', async () => {
     await pay('P2', at(WEDNESDAY))
     const orderId = await pay('P1', at(WEDNESDAY))
     const id = await refund({ orderId, utr: 'P1', rupees: 50, acquirer: 'setu' }, at(WEDNESDAY))
@@ -329,8 +337,8 @@ describe('a payout by sums', () => {
   })
 })
 
-describe('a double payment', () => {
-  it('a duplicate payment is owed to the merchant until its refund moves it back', async () => {
+describe('duplicate payments', () => {
+  it('reconcile reports a duplicate payment as owed to the merchant until it is refunded', async () => {
     const orderId = await pay('P1', at(WEDNESDAY))
     await settle('P1', at(THURSDAY))
     await payTwice('P9', orderId, at(WEDNESDAY))
@@ -341,7 +349,7 @@ describe('a double payment', () => {
     expect(await report()).toMatchObject({ differences: [], sums })
   })
 
-  it('a duplicate payment that was settled is refunded, and the bank deducts the refund', async () => {
+  it('reconcile balances once the bank deducts the refund of a settled duplicate payment', async () => {
     const orderId = await pay('P1', at(WEDNESDAY))
     const exception = await payTwice('P9', orderId, at(WEDNESDAY))
     await settle('P1', at(THURSDAY))
@@ -355,16 +363,16 @@ describe('a double payment', () => {
     const today = toIstDay(new Date())
     const before = await report(WEDNESDAY, today, '2099-01-01')
     expect(before.differences).toMatchObject([{ kind: 'refund not deducted', utr: 'P9', owed: -200_00 }])
-    // The bank deducts it: that row is accounted for by the refund.
+    // The bank deducts the refund, so the line is no discrepancy.
     await settle('ARN9', at(FRIDAY), { amount: '-200' })
     const sums = { duplicates: 200_00, gross: 200_00, carried: 0 }
     expect(await report(WEDNESDAY, today, '2099-01-01')).toMatchObject({ balances: true, differences: [], sums })
-    // And what is carried forward is what the next day begins with.
+    // The balance carried forward equals the next day's balance brought forward.
     const next = addDays(today, 1)
     expect((await report(next, next, '2099-01-01')).sums).toMatchObject({ brought: 0, carried: 0 })
   })
 
-  it('a double payment is refunded at most once, and not once its exception was resolved', async () => {
+  it('refunds create refunds a duplicate payment at most once, and not after its exception was resolved', async () => {
     const orderId = await pay('P1', at(WEDNESDAY))
     const exception = await payTwice('P9', orderId, at(WEDNESDAY))
     await json('refunds', 'create', '--exception', exception)

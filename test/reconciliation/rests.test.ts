@@ -14,7 +14,6 @@ import { storePaidOrder } from '../support/paid-orders.ts'
 import { newMerchant, unique } from '../support/service.ts'
 import { startBank } from '../support/service-with-bank.ts'
 
-/** What an acquirer adds to a payout, or deducts from it, that is no settlement of our orders. */
 const [WEDNESDAY, THURSDAY, FRIDAY] = ['2026-01-14', '2026-01-15', '2026-01-16'] as const
 const at = (day: string) => new Date(`${day}T12:00:00+05:30`)
 const DAYS = ['--from', WEDNESDAY, '--to', FRIDAY]
@@ -49,7 +48,7 @@ async function pull(...data: ReconEvent[]) {
   return (await json('settlements', 'pull', '--acquirer', 'cashfree', '--from', WEDNESDAY, '--to', THURSDAY)).import
 }
 
-/** A payment of an order of ₹200, of which 197.64 are paid out. */
+/** Stores a paid order of ₹200 and returns its settlement event with a net amount of 197.64. */
 async function payment(of: string, payoutUtr: string): Promise<ReconEvent> {
   const utr = newUtr()
   const orderId = await storePaidOrder(db, { mid: of, utr, paidAt: at(WEDNESDAY) })
@@ -89,7 +88,7 @@ async function all<T>(rows: AsyncIterable<T>): Promise<T[]> {
 type Line = Record<string, string | null>
 const payouts = async (...args: string[]): Promise<Line[]> =>
   (await json('reconcile', 'payouts', ...DAYS, ...args)).payouts
-/** The postings of a transfer: debits, and credits with a minus. */
+/** Returns the postings of a transfer; credits have a minus. */
 async function voucher(reference: string, ...args: string[]) {
   const { postings, total } = await json('reconcile', 'journal', ...DAYS, ...args)
   expect(total.debit).toBe(total.credit)
@@ -98,8 +97,8 @@ async function voucher(reference: string, ...args: string[]) {
     .map((one) => [one.mid, one.account, one.ledger, one.debit === '0.00' ? `-${one.credit}` : one.debit])
 }
 
-describe('what settlements pull does not store', () => {
-  it('is part of the net and of the journal of the merchant whose rows alone make up the payout', async () => {
+describe('amounts besides settlements of known orders', () => {
+  it('reconcile includes adjustments in the net and journal of the merchant whose lines alone make up the payout', async () => {
     const reference = unique('PGI')
     await pull(await payment(mid, reference), adjustment(reference, 7), ofUnknownOrder(reference, 100))
     const { rows } = await db.query('select amount_paise, unknown_orders_paise, day::text from payout_rests')
@@ -146,7 +145,7 @@ describe('what settlements pull does not store', () => {
     expect((await db.query('select from settlements')).rowCount).toBe(1)
   })
 
-  it('of a payout to several merchants, or to none, stands once, in lines of the account without a merchant', async () => {
+  it('reconcile lists adjustments of a shared payout once, under the acquirer account without a merchant', async () => {
     const [shared, foreign] = [unique('PGI'), unique('PGJ')]
     await pull(
       ...[await payment(mid, shared), await payment(other, shared), adjustment(shared, 7), ofUnknownOrder(shared, 100)],
@@ -173,7 +172,7 @@ describe('what settlements pull does not store', () => {
     expect(await ops('reconcile', 'payouts', ...DAYS)).toMatch(/- +cashfree +PGJ/)
   })
 
-  it('has the day of the import if the acquirer reports no day of the payout', async () => {
+  it('reconcile dates adjustments on the day of the import if the acquirer reports no day of the payout', async () => {
     const reference = unique('PGI')
     const event = adjustment(reference, 7)
     await pull({
@@ -188,7 +187,7 @@ describe('what settlements pull does not store', () => {
     expect(rests).toMatchObject([{ day: rows[0]?.day, adjustments: '-7.00' }])
   })
 
-  it('is gone once the import is undone, and is still known as of the moments before', async () => {
+  it('reconcile drops adjustments when the import is undone, but not in reports as of earlier times', async () => {
     const reference = unique('PGI')
     const importId = await pull(await payment(mid, reference), adjustment(reference, 7))
     const before = new Date()
@@ -201,7 +200,7 @@ describe('what settlements pull does not store', () => {
     expect(await all(listArrivals(db, { ...asked, now: at(THURSDAY) }))).toEqual([])
   })
 
-  it('is what the newest pull says', async () => {
+  it('reconcile uses the adjustments of the newest pull', async () => {
     const reference = unique('PGI')
     const paid = await payment(mid, reference)
     await pull(paid, adjustment(reference, 7))
@@ -211,7 +210,7 @@ describe('what settlements pull does not store', () => {
     expect(await payouts()).toMatchObject([{ net: '190.64' }])
   })
 
-  it('is part of what a bank statement has to show of a payout to several merchants, once', async () => {
+  it('reconcile payouts expects the adjustments of a shared payout once in the bank statement', async () => {
     const reference = unique('PGI')
     await pull(await payment(mid, reference), await payment(other, reference), adjustment(reference, 7))
     const layout = unique('bank')
@@ -226,8 +225,8 @@ describe('what settlements pull does not store', () => {
   })
 })
 
-describe('the CSV of journal and statement', () => {
-  it('has plain identifiers, and formulas only with --for excel', async () => {
+describe('CSV of journal and statement', () => {
+  it('reconcile --csv writes plain identifiers, and formulas only with --for excel', async () => {
     const reference = '523504870001'
     await pull(await payment(mid, reference))
     const commands = { journal: 'voucher', statement: 'reference' }

@@ -2,13 +2,13 @@ import { Readable } from 'node:stream'
 import { importSettlements } from '../../src/books/settlements/import.ts'
 import { type Database, inTransaction } from '../../src/platform/db/pool.ts'
 
-/** Rows of a settlement file, and reports of payments, as tests of the books store them. */
+/** A row of a settlement file for an import. */
 export type Row = {
   mid: string
   amount: number
   utr: string
   day: string
-  /** Time of India. */
+  /** IST time of day. */
   time?: string
   status?: string
   fee?: number | undefined
@@ -24,10 +24,9 @@ export const rupees = (paise: number) => {
   return `${paise < 0 ? '-' : ''}${digits.slice(0, -2)}.${digits.slice(-2)}`
 }
 
-/** Numbers from 0 to before `below`, the same for each seed. */
 export const istMoment = (day: string, time: string) => new Date(`${day}T${time}+05:30`)
 
-/** Stores reports of payments: the first value of each is the mid. */
+/** Stores orders, payments and exceptions; the first value of each is the `mid`. */
 export async function storeReports(db: Database, known: Reports): Promise<void> {
   const insert = async (sql: string, rows: unknown[][]) => {
     const [first] = rows
@@ -62,7 +61,7 @@ export async function storeReports(db: Database, known: Reports): Promise<void> 
   )
 }
 
-/** Imports a file of these rows, in which the last merchant's come last. Returns the number of the import. */
+/** Imports a file of these rows and returns the number of the import. */
 export async function importRows(db: Database, rows: readonly Row[], now: Date): Promise<number> {
   const head = 'mid,amount,utr,bank_reference_number,status,initiation_date,fee,tax,payment_utr'
   const lines = rows.map(({ mid, amount, utr, day, time = '11:00:00', status = 'SUCCESS', fee, tax, ...row }) =>

@@ -5,7 +5,7 @@ import { type Database, inTransaction } from '../../src/platform/db/pool.ts'
 import { importRows, istMoment, type Row, storeReports } from './rows.ts'
 import { HOLIDAYS, LATE_HOLIDAYS, type Line, type Story } from './story.ts'
 
-/** Stores the facts day by day, as the service and the operator's commands would; `atEnd` runs when a day is over. */
+/** Stores the facts day by day as the service and the operator's commands would, and calls `atEnd` at the end of each day. */
 export async function storeStories(
   db: Database,
   stories: readonly Story[],
@@ -53,7 +53,7 @@ const rowOf = ({ utr, paymentUtr, repeats, gross, ...line }: Line & { mid: strin
   ...(repeats ? { utr: paymentUtr as string } : { utr, paymentUtr }),
 })
 
-/** Stores what is learned of the merchant's payments, refunds and exceptions on `day`. */
+/** Stores the merchant's payments, refunds, exceptions and resolutions that become known on `day`. */
 async function storeFacts(db: Database, { mid, ...story }: Story, day: string): Promise<void> {
   const isNew = ({ from }: { from: string }) => from === day
   const payments = story.payments.filter(isNew)

@@ -14,13 +14,13 @@ import { addResolved, type Sums } from '../../src/books/reconciliation/sums.ts'
 import { istMoment } from './rows.ts'
 
 /*
- * The story of one merchant's money: each fact is known from one day until before another. It becomes facts for the pure judge, or
- * rows of the database.
+ * The story of one merchant's money: each fact is known from one day until before another. A story is turned into facts for the
+ * judge, or stored in the database.
  */
 
 export const ALWAYS = '9999-12-31'
 
-/** Known from `from` until before `until`, at the end of the day. */
+/** Known at the end of each day from `from` until before `until`. */
 export type Known = { from: string; until?: string | undefined }
 export const isKnownAt = ({ from, until = ALWAYS }: Known, today: string) => from <= today && today < until
 
@@ -35,7 +35,10 @@ export type Payment = Known & {
   acquirer: string
 }
 
-/** `utr` is the line's own. One that repeats the payment's UTR is stored under another. From `failedOn` on it is FAILED. */
+/**
+ * `utr` is the line's own UTR. With `repeats`, the file repeats the payment's UTR, and the line is stored under `utr`. From
+ * `failedOn` on it is FAILED.
+ */
 export type Line = Known & {
   utr: string
   paymentUtr?: string | undefined
@@ -76,13 +79,13 @@ export type Told = Known & {
 export type Story = { mid: string; payments: Payment[]; lines: Line[]; refunds: Refund[]; exceptions: Told[] }
 
 export const HOLIDAYS = ['2026-04-03', '2026-04-14', '2026-05-01', '2026-05-27']
-/** Holidays that the operator enters after them: before a fourth Saturday, and before a second one. */
+/** Holidays that the operator enters after they have passed: before a fourth Saturday, and before a second one. */
 export const LATE_HOLIDAYS = [
   { days: ['2026-04-23', '2026-04-24'], toldOn: '2026-04-29' },
   { days: ['2026-06-12'], toldOn: '2026-06-17' },
 ]
 const calendars = new Map<number, ReturnType<typeof createBankDays>>()
-/** The calendar as it is known at the end of the day. */
+/** Returns the calendar as known at the end of the day. */
 export function bankDaysAt(today: string) {
   const late = LATE_HOLIDAYS.filter(({ toldOn }) => toldOn <= today).flatMap(({ days }) => days)
   const calendar = calendars.get(late.length) ?? createBankDays(new Set([...HOLIDAYS, ...late]))
@@ -93,7 +96,7 @@ export function bankDaysAt(today: string) {
 const isUnknownOrder = ({ kind }: { kind: string }) => kind === 'unknown order'
 const isFailure = ({ kind }: { kind: string }) => kind === 'failure after success'
 
-/** What is known of a merchant at the end of the day `today`, as the readers of the database find it. */
+/** Returns the facts about a merchant at the end of `today`, as the database queries return them. */
 export function knownAt(story: Story, today: string) {
   const isKnown = (one: Known) => isKnownAt(one, today)
   const { mid } = story
@@ -148,14 +151,14 @@ export function knownAt(story: Story, today: string) {
     factsOf(days: Days): Facts {
       const paidOut = successful.filter(isPaidOut)
       const around = daysOfPayouts(days, bankDays)
-      // Where the first payout has no lines, the last one before it that has lines is the first.
+      // If the first payout has no lines, the window starts at the last payout with lines before it.
       const first = bankDays.nextBankDay(around.from)
       const isFirst = paidOut.some(({ day }) => bankDays.bankDayFrom(day) === first)
       const last = paidOut.findLast(({ day }) => day <= around.from)
       const isWide = !isFirst && last !== undefined
       const window = isWide ? { ...around, from: bankDays.previousBankDay(bankDays.bankDayFrom(last.day)) } : around
       const inWindow = ({ day }: { day: string }) => day >= window.from && day <= window.to
-      // Before the first lines their day decides.
+      // Before the merchant's first lines, the lines of its first day decide the form.
       const ofDay = paidOut.filter(({ day }) => day === paidOut[0]?.day)
       const formBefore = ofDay.length === 0 || ofDay.some(namesNothing) ? 'by sums' : 'by payment'
       return {
@@ -188,7 +191,7 @@ export function knownAt(story: Story, today: string) {
   }
 }
 
-/** Groups rows that differ in numbers only, which are added up. */
+/** Groups rows that differ only in numbers, and adds those up. */
 function sumBy<T, Row extends object>(all: readonly T[], rowOf: (one: T) => Row): Row[] {
   const rows = new Map<string, Row>()
   for (const row of all.map(rowOf)) {
@@ -224,14 +227,14 @@ function lineOf({ utr, paymentUtr, day, gross, ...line }: Line, today: string) {
 type KnownLine = ReturnType<typeof lineOf>
 const byTime = (a: KnownLine, b: KnownLine) => a.at.getTime() - b.at.getTime() || (a.utr < b.utr ? -1 : 1)
 
-/** An exception is called by its UTR. */
+/** Identifies an exception by its UTR. */
 const toldOf = ({ utr, resolvedOn, ...one }: Told, today: string): MoneyException & { receivedAt: Date } => ({
   ...{ ...one, utr, exceptionId: `of ${utr}`, resolution: resolvedOn <= today ? 'seen to' : null },
 })
 const openFirst = (a: ReturnType<typeof toldOf>, b: ReturnType<typeof toldOf>) =>
   Number(a.resolution !== null) - Number(b.resolution !== null) || a.receivedAt.getTime() - b.receivedAt.getTime()
 
-/** The books of these days as the judge has them at the end of `today`, without entries of an operator. */
+/** Returns the judged sums and discrepancies of these days at the end of `today`, without an operator's entries. */
 export function judgeStory(
   story: Story,
   days: Days,
@@ -241,7 +244,7 @@ export function judgeStory(
   const facts = factsOf(days)
   const { byDay, findings, judgeItems, isMissed } = judge(facts)
   const failed = new Set(facts.failed.map(({ utr }) => utr))
-  // A payment that nothing else is known of is judged only where it is missed, as the reader of the database does.
+  // As in the database queries, a payment without other movements is judged only if it is missed.
   const judged = items.filter(({ utr, payment, rows, refunds }) => {
     const isWaiting = payment && refunds.length === 0 && rows.every(({ status }) => status !== 'SUCCESS')
     return !isWaiting || isMissed(payment) || failed.has(utr)

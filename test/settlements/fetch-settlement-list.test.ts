@@ -20,7 +20,7 @@ const utrs = async (s_date: string, e_date: string) =>
   (await list(s_date, e_date)).body.data.map((record: { UTR: string }) => record.UTR)
 
 describe('an accepted fetchSettlementList', () => {
-  it('fetchSettlementList answers records of exactly the documented fields, every one a string', async () => {
+  it('fetchSettlementList returns records with exactly the documented fields, every one a string', async () => {
     await settle([['523504870405', '2024-02-29T10:11:12.345Z', '0.50', 'PENDING']])
     const { status, body, headers } = await list('29-02-2024', '29-02-2024')
     expect(status).toBe(200)
@@ -44,7 +44,7 @@ describe('an accepted fetchSettlementList', () => {
     })
   })
 
-  it('the settlement list has the bank’s deductions as the bank gave them, in a short list and in a streamed one', async () => {
+  it("fetchSettlementList returns deductions with the bank's negative amount, in short lists and in streamed ones", async () => {
     await settle([['P1R1', '2025-03-01T10:00:00Z', '-200.00', 'FAILED']])
     const short = await list('01-03-2025', '01-03-2025')
     expect(short.body.data).toMatchObject([{ UTR: 'P1R1', amount: '-200.00', status: 'FAILED' }])
@@ -59,7 +59,7 @@ describe('an accepted fetchSettlementList', () => {
     expect(data[1]).toMatchObject({ UTR: 'LONG1', amount: '0.50' })
   })
 
-  it('the settlement list covers the first and the last day in full, as days of India', async () => {
+  it('fetchSettlementList includes the whole first and last day in Indian Standard Time', async () => {
     await settle([
       ['D1', '2026-01-09T18:29:59.999Z'],
       ['D2', '2026-01-09T18:30:00.000Z'],
@@ -70,7 +70,7 @@ describe('an accepted fetchSettlementList', () => {
     expect(await utrs('10-01-2026', '10-01-2026')).toEqual(['D2'])
   })
 
-  it('the settlement list is ordered oldest first, then by UTR in byte order', async () => {
+  it('fetchSettlementList sorts settlements oldest first, then by UTR in byte order', async () => {
     await settle([
       ['b', '2026-02-02T10:00:00Z'],
       ['B', '2026-02-02T10:00:00Z'],
@@ -81,19 +81,19 @@ describe('an accepted fetchSettlementList', () => {
     expect(await utrs('01-02-2026', '28-02-2026')).toEqual(['z', '1', 'B', 'a', 'b'])
   })
 
-  it('the settlement list orders by UTR in byte order whatever the server’s locale and the query’s plan', async () => {
+  it("fetchSettlementList sorts UTRs in byte order regardless of the server's locale and the query plan", async () => {
     const { rows } = await service.db.query(
       `select c.collname from pg_attribute a join pg_collation c on c.oid = a.attcollation
         where a.attrelid = 'settlements'::regclass and a.attname = 'utr'`,
     )
     expect(rows).toEqual([{ collname: 'C' }])
-    // Without the index nothing but the query itself brings the rows into order.
+    // Without the index, only the query's own order can sort the rows.
     await service.db.query('drop index settlements_mid_initiated_at_utr_idx')
     expect(await utrs('01-02-2026', '28-02-2026')).toEqual(['z', '1', 'B', 'a', 'b'])
     await service.db.query('create index settlements_mid_initiated_at_utr_idx on settlements (mid, initiated_at, utr)')
   })
 
-  it('the settlement list has all statuses, amounts to the last paisa, and only the requested merchant’s settlements', async () => {
+  it("fetchSettlementList returns all statuses, amounts exact to the paisa, and only the requested merchant's settlements", async () => {
     const other = await newMerchant(service.db)
     await settle([
       ['S1', '2026-03-02T10:00:00Z', '999999999999.99', 'SUCCESS'],
@@ -107,18 +107,18 @@ describe('an accepted fetchSettlementList', () => {
     ])
   })
 
-  it('fetchSettlementList answers 200, an empty list and a msg of its own when no settlement is in the range', async () => {
+  it('fetchSettlementList returns 200 with an empty list and "No settlements found" for a range without settlements', async () => {
     const { status, body } = await list('01-01-1999', '31-12-1999')
     expect([status, body]).toEqual([200, { status: true, statusCode: 200, msg: 'No settlements found', data: [] }])
   })
 
-  it('the settlement list has no maximum range, from the first day of the calendar to the last', async () => {
+  it('fetchSettlementList accepts a range from the first day of the calendar to the last', async () => {
     expect((await list('01-01-0001', '31-12-9999')).status).toBe(200)
   })
 })
 
-describe('fetchSettlementList answered 400', () => {
-  it('fetchSettlementList names every missing field at once, in the order of the table', async () => {
+describe('a rejected fetchSettlementList', () => {
+  it('fetchSettlementList rejects an empty request with 400 and names every missing field in documented order', async () => {
     const { body } = await post(service.app, LIST, undefined, key)
     expect(body).toEqual(refusal(400, 'pid is required; mid is required; s_date is required; e_date is required'))
   })
@@ -139,24 +139,27 @@ describe('fetchSettlementList answered 400', () => {
     '01-01-2026T00:00',
     '०१-०१-२०२६',
     'today',
-  ])('fetchSettlementList refuses the date %s as s_date and as e_date', async (date) => {
+  ])('fetchSettlementList rejects the invalid date %s as s_date and as e_date with 400', async (date) => {
     const rule = 'must be a date that exists, as dd-mm-yyyy'
     expect((await list(date, '01-01-2030')).body).toEqual(refusal(400, `s_date ${rule}`))
     expect((await list('01-01-2000', date)).body).toEqual(refusal(400, `e_date ${rule}`))
   })
 
-  it.each(['P 1', 'x'.repeat(65), 'P\u00e9'])('the wrong pid and mid %j are refused by their rule', async (id) => {
-    const rule = 'must be 1 to 64 characters of A-Z a-z 0-9 _ -'
-    const { body } = await post(
-      service.app,
-      LIST,
-      { pid: id, mid: id, s_date: '01-01-2026', e_date: '01-01-2026' },
-      key,
-    )
-    expect(body).toEqual(refusal(400, `pid ${rule}; mid ${rule}`))
-  })
+  it.each(['P 1', 'x'.repeat(65), 'P\u00e9'])(
+    'fetchSettlementList rejects the malformed pid and mid %j with 400 and states the rule',
+    async (id) => {
+      const rule = 'must be 1 to 64 characters of A-Z a-z 0-9 _ -'
+      const { body } = await post(
+        service.app,
+        LIST,
+        { pid: id, mid: id, s_date: '01-01-2026', e_date: '01-01-2026' },
+        key,
+      )
+      expect(body).toEqual(refusal(400, `pid ${rule}; mid ${rule}`))
+    },
+  )
 
-  it('fetchSettlementList refuses an s_date after e_date', async () => {
+  it('fetchSettlementList rejects an s_date after e_date with 400', async () => {
     const { status, body } = await list('02-01-2026', '01-01-2026')
     expect([status, body]).toEqual([400, refusal(400, 's_date must not be after e_date')])
   })

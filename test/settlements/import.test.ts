@@ -22,7 +22,7 @@ const load = (csv: string, importing: Partial<Parameters<typeof importFile>[2]> 
 
 const file = (...lines: string[]) => [HEADER, ...lines, ''].join('\n')
 
-/** The columns but mid and utr; what is not said is as the bank says it of most rows. */
+/** The columns of a row except mid and utr; columns not given have the values of a typical row. */
 type Said = Record<'amount' | 'bank_reference_number' | 'status' | 'initiation_date', string> &
   Record<'created_at' | 'fee' | 'tax' | 'payment_utr' | 'value_date', string>
 const USUAL: Said = {
@@ -35,7 +35,7 @@ const line = (mid: string, utr: string, said: Partial<Said> = {}) => {
   return [mid, amount, utr, ...Object.values(rest)].join(',')
 }
 
-/** As many as an import stores by one statement. */
+/** Number of rows that an import stores in one batch. */
 const BATCH_ROWS = 10_000
 
 const manyLines = (mid: string, count: number) => Array.from({ length: count }, (_, index) => line(mid, `U${index}`))
@@ -50,7 +50,7 @@ async function stored(mid: string) {
   return rows
 }
 
-/** As it is stored at `NOW`. */
+/** Returns the row as it is stored at time `NOW`. */
 const settlement = (said: Partial<Said>) => {
   const { initiation_date: _, value_date: __, ...all } = { ...USUAL, ...said }
   const times = { initiated_at: new Date('2026-01-01T03:30:00Z'), created_at: NOW }
@@ -66,12 +66,12 @@ async function faultsOf(csv: string, importing = {}): Promise<CsvFileError> {
   throw error ?? new Error('the file was imported')
 }
 
-const known = (what: string) => `this mid and utr are known with another ${what}`
-const OF_ITS_OWN = ': each row needs a utr of its own'
+const known = (what: string) => `this mid and utr are stored with another ${what}`
+const OF_ITS_OWN = ': give each row its own utr'
 const noWay = (way: string) =>
-  `status cannot go from ${way}: remove the line if its file is older than the one imported before, else ask the bank for a utr of its own`
+  `status cannot change from ${way}: remove the line if its file is older than the last import, otherwise ask the bank for a new utr`
 
-describe('a line about a known settlement', () => {
+describe('a row of a stored settlement', () => {
   it.each<[Partial<Said>, Partial<Said>, 'unchanged' | 'updated' | { fault: string }]>([
     [{}, { amount: '10', initiation_date: '2026-01-01T03:30:00.000Z' }, 'unchanged'],
     [{}, { created_at: '2026-01-20T00:00:00Z' }, 'unchanged'],
@@ -79,7 +79,7 @@ describe('a line about a known settlement', () => {
     [{ status: 'PENDING' }, { status: 'PENDING' }, 'unchanged'],
     [{ status: 'PENDING' }, { status: 'SUCCESS' }, 'updated'],
     [{ status: 'PENDING' }, { status: 'FAILED' }, 'updated'],
-    // The bank takes it back.
+    // The bank reverses the payout.
     [{}, { status: 'FAILED' }, 'updated'],
     [{}, { fee: '4.00', tax: '0.72', payment_utr: 'P1' }, 'updated'],
     [{ status: 'PENDING', fee: '1.00' }, { status: 'PENDING', tax: '0.18' }, 'updated'],
@@ -105,25 +105,28 @@ describe('a line about a known settlement', () => {
         fault: known('amount and tax and payment_utr') + OF_ITS_OWN,
       },
     ],
-    // The bank names its payout once for each payment of it.
+    // The bank repeats the UTR of its payout for each payment in it.
     [{ payment_utr: 'P1' }, { payment_utr: 'P2' }, { fault: known('payment_utr') + OF_ITS_OWN }],
-  ])('a settlement reported as %j and then as %j is %j, in one file and in two', async (first, second, outcome) => {
-    for (const earlier of [1, 0]) {
-      const mid = await newMid()
-      if (earlier) await load(file(line(mid, 'U1', first)))
-      const lines = [line(mid, 'U1', first), line(mid, 'U1', second)].slice(earlier)
-      if (typeof outcome === 'object') {
-        expect((await faultsOf(file(...lines))).faults).toEqual([{ line: lines.length + 1, text: outcome.fault }])
-        continue
+  ])(
+    'settlements import: a settlement reported as %j and then as %j is %j, in one file and in two',
+    async (first, second, outcome) => {
+      for (const earlier of [1, 0]) {
+        const mid = await newMid()
+        if (earlier) await load(file(line(mid, 'U1', first)))
+        const lines = [line(mid, 'U1', first), line(mid, 'U1', second)].slice(earlier)
+        if (typeof outcome === 'object') {
+          expect((await faultsOf(file(...lines))).faults).toEqual([{ line: lines.length + 1, text: outcome.fault }])
+          continue
+        }
+        const counts = { inserted: 1 - earlier, unchanged: 0, updated: 0, [outcome]: 1 }
+        expect(await load(file(...lines))).toEqual(counts)
+        expect(await stored(mid)).toEqual([settlement(outcome === 'updated' ? { ...first, ...second } : first)])
+        expect(await load(file(line(mid, 'U1', second)))).toEqual({ inserted: 0, unchanged: 1, updated: 0 })
       }
-      const counts = { inserted: 1 - earlier, unchanged: 0, updated: 0, [outcome]: 1 }
-      expect(await load(file(...lines))).toEqual(counts)
-      expect(await stored(mid)).toEqual([settlement(outcome === 'updated' ? { ...first, ...second } : first)])
-      expect(await load(file(line(mid, 'U1', second)))).toEqual({ inserted: 0, unchanged: 1, updated: 0 })
-    }
-  })
+    },
+  )
 
-  it('a line of a settlement file adds to what earlier lines said of its settlement, in the order of the file', async () => {
+  it('settlements import combines the rows of one settlement in file order, each filling fields that earlier rows left empty', async () => {
     const mid = await newMid()
     const said = [{ status: 'PENDING' }, { status: 'PENDING', fee: '4.00' }, { tax: '1.00' }, { payment_utr: 'P1' }]
     const lines = said.map((one) => line(mid, 'U1', one))
@@ -136,12 +139,12 @@ describe('a line about a known settlement', () => {
 })
 
 describe('the value date of a settlement', () => {
-  // The 31st at Greenwich, and the 1st in India.
+  // This is the 31st in UTC and the 1st in IST.
   const now = new Date('2026-01-31T20:00:00Z')
   const TODAY = '2026-02-01'
   const [VALUE, OTHER] = [{ value_date: '2026-01-03' }, { value_date: '2026-01-04' }]
   const [PENDING, FAILED] = [{ status: 'PENDING' }, { status: 'FAILED' }]
-  // The day before at Greenwich.
+  // In UTC this is still the day before.
   const AT_NIGHT = { initiation_date: '2026-01-03 00:30:00' }
 
   async function valueDates(mid: string) {
@@ -159,20 +162,20 @@ describe('the value date of a settlement', () => {
     [PENDING, {}, 'updated', TODAY],
     [PENDING, VALUE, 'updated', '2026-01-03'],
     [{ ...PENDING, ...VALUE }, {}, 'updated', '2026-01-03'],
-    // Nothing counts yet, or any more.
+    // Neither a pending nor a failed settlement has a value date.
     [PENDING, { ...PENDING, ...VALUE }, 'unchanged', null],
     [PENDING, { ...FAILED, ...VALUE }, 'updated', null],
     [{}, { ...FAILED, ...VALUE }, 'updated', null],
     [AT_NIGHT, { ...AT_NIGHT, ...FAILED, ...VALUE }, 'updated', null],
     [VALUE, FAILED, 'updated', '2026-01-03'],
-    // The day on which it counts already.
+    // The settlement already has the day of its initiation as value date.
     [AT_NIGHT, { ...AT_NIGHT, ...VALUE }, 'updated', '2026-01-03'],
     [AT_NIGHT, { ...AT_NIGHT, ...OTHER }, 'fault', null],
     [VALUE, OTHER, 'fault', '2026-01-03'],
     [VALUE, { ...FAILED, ...OTHER }, 'fault', '2026-01-03'],
     [{ ...PENDING, ...VALUE }, OTHER, 'fault', '2026-01-03'],
   ])(
-    'of a settlement reported as %j, a line that says %j is %j, and its value date is %j',
+    'settlements import: after a row with %j, a row with %j is %j, and the value date is %j',
     async (first, second, outcome, day) => {
       for (const earlier of [1, 0]) {
         const mid = await newMid()
@@ -187,7 +190,7 @@ describe('the value date of a settlement', () => {
         const counts = { inserted: 1 - earlier, unchanged: 0, updated: 0, [outcome]: 1 }
         expect(await load(file(...lines), { now })).toEqual(counts)
         expect(await valueDates(mid)).toEqual([day])
-        // A later import of the same line changes nothing.
+        // A repeated import of the same line changes nothing.
         const again = await load(file(line(mid, 'U1', second)))
         expect(again).toEqual({ inserted: 0, unchanged: 1, updated: 0 })
         expect(await valueDates(mid)).toEqual([day])
@@ -195,7 +198,7 @@ describe('the value date of a settlement', () => {
     },
   )
 
-  it('the ledger counts a settlement on its value date, else on the day in India on which it was initiated', async () => {
+  it('the ledger dates a settlement on its value date, otherwise on the IST day of its initiation', async () => {
     const mid = await newMid()
     const rows = ['U1', 'U2', 'U3', 'U4'].map((utr) => line(mid, utr, PENDING))
     await load(file(...rows, line(mid, 'U5', AT_NIGHT), line(mid, 'U6', { ...AT_NIGHT, ...OTHER })), { now })
@@ -212,7 +215,7 @@ describe('the value date of a settlement', () => {
 })
 
 describe('the acquirer account of a settlement', () => {
-  const ANOTHER = 'this mid and utr are known of another acquirer account'
+  const ANOTHER = 'this mid and utr are stored for another acquirer account: import the file with that account'
 
   async function accounts(mid: string) {
     const { rows } = await db.query<{ row: string }>(
@@ -222,7 +225,7 @@ describe('the acquirer account of a settlement', () => {
     return rows.map(({ row }) => row)
   }
 
-  it('each new row of an import has the account of the import, a negative one too, and later repeats keep it', async () => {
+  it('settlements import stores its acquirer account with each new row, deductions included, and repeats do not change it', async () => {
     const mid = await newMid()
     const csv = file(line(mid, 'U1'), line(mid, 'U1', { amount: '-5.00' }))
     await load(csv, { account: 'setu:acme' })
@@ -234,7 +237,7 @@ describe('the acquirer account of a settlement', () => {
     expect(await accounts(mid)).toEqual(['U1 setu:acme', 'U1R1 setu:acme', 'U2'])
   })
 
-  it('a settlement without an account gets that of the next import that repeats it, once', async () => {
+  it('settlements import adds the acquirer account to stored settlements that have none, once', async () => {
     const mid = await newMid()
     await load(file(line(mid, 'U1'), line(mid, 'U2')))
     const again = file(line(mid, 'U1'), line(mid, 'U1'), line(mid, 'U3'))
@@ -243,7 +246,7 @@ describe('the acquirer account of a settlement', () => {
     expect(await load(again, { account: 'setu' })).toEqual({ inserted: 0, unchanged: 3, updated: 0 })
   })
 
-  it('a line of one account’s file that repeats or changes a settlement of another account is a fault', async () => {
+  it('settlements import rejects a row that repeats or changes a settlement of another acquirer account', async () => {
     const mid = await newMid()
     await load(file(line(mid, 'U1'), line(mid, 'U2', { status: 'PENDING' }), line(mid, 'U3')), { account: 'setu' })
     const later = [line(mid, 'U4'), line(mid, 'U1'), line(mid, 'U2'), line(mid, 'U3', { amount: '9' })]
@@ -254,7 +257,7 @@ describe('the acquirer account of a settlement', () => {
 })
 
 describe('a row with a negative amount', () => {
-  /** Utr, amount and payment UTR of the merchant's negative rows. */
+  /** Returns UTR, amount and payment UTR of the merchant's negative rows. */
   async function deductions(mid: string) {
     const { rows } = await db.query<{ row: string[] }>(
       `select array[utr, (amount_paise * 0.01)::text, payment_utr] as row from settlements where mid = $1 and amount_paise < 0 order by utr`,
@@ -271,20 +274,23 @@ describe('a row with a negative amount', () => {
     )
 
   it.each<[string, string, Partial<Said>, (mid: string) => unknown]>([
-    ['names its own utr as the payment’s, in lower case', 'u1', { payment_utr: 'U1' }, () => undefined],
+    ['has its own utr as payment_utr, in another case', 'u1', { payment_utr: 'U1' }, () => undefined],
     ['has the utr of a payment', 'u1', {}, (mid) => addPayment(mid, 'U1')],
-    ['has the utr of a stored row', 'U1', {}, (mid) => load(file(line(mid, 'U1')))],
-    ['has the utr of a stored row in lower case', 'U1', {}, (mid) => load(file(line(mid, 'u1')))],
-  ])('a negative row that %s gets a UTR made of the payment’s', async (_, utr, said, prepare) => {
-    const mid = await newMid()
-    await prepare(mid)
-    const csv = file(back(mid, utr, { fee: '-4.00', tax: '-0.72', status: 'FAILED', ...said }))
-    expect(await load(csv)).toEqual({ inserted: 1, unchanged: 0, updated: 0 })
-    expect(await deductions(mid)).toEqual([['U1R1', '-10.00', 'U1']])
-    expect(await load(csv)).toEqual({ inserted: 0, unchanged: 1, updated: 0 })
-  })
+    ['has the utr of a stored settlement', 'U1', {}, (mid) => load(file(line(mid, 'U1')))],
+    ['has the utr of a stored settlement in lower case', 'U1', {}, (mid) => load(file(line(mid, 'u1')))],
+  ])(
+    "settlements import stores a negative row that %s under the payment's UTR with the suffix R1",
+    async (_, utr, said, prepare) => {
+      const mid = await newMid()
+      await prepare(mid)
+      const csv = file(back(mid, utr, { fee: '-4.00', tax: '-0.72', status: 'FAILED', ...said }))
+      expect(await load(csv)).toEqual({ inserted: 1, unchanged: 0, updated: 0 })
+      expect(await deductions(mid)).toEqual([['U1R1', '-10.00', 'U1']])
+      expect(await load(csv)).toEqual({ inserted: 0, unchanged: 1, updated: 0 })
+    },
+  )
 
-  it('a negative row is named after its payment’s row, whether before it or after it, in one batch or another', async () => {
+  it("settlements import stores a negative row under its payment's UTR with a suffix, before or after that row, in any batch", async () => {
     const mid = await newMid()
     const many = manyLines(mid, BATCH_ROWS)
     const csv = file(back(mid, 'U9999'), ...many, back(mid, 'U0'), back(mid, 'U5000'))
@@ -293,7 +299,7 @@ describe('a row with a negative amount', () => {
     expect(await load(csv)).toEqual({ inserted: 0, unchanged: BATCH_ROWS + 3, updated: 0 })
   })
 
-  it('a negative row that repeats no utr keeps its own utr and payment_utr, also once its payment is known', async () => {
+  it('settlements import does not change the utr and payment_utr of a negative row that repeats no UTR, even once its payment is known', async () => {
     const mid = await newMid()
     await load(file(line(await newMid(), 'ARN2')))
     const csv = file(back(mid, 'ARN1', { payment_utr: 'P1' }), back(mid, 'ARN2'), line(mid, 'P1'))
@@ -310,7 +316,7 @@ describe('a row with a negative amount', () => {
     expect(await deductions(mid)).toEqual(own)
   })
 
-  it('negative rows of one payment have a number each where they differ, and are else one settlement', async () => {
+  it('settlements import numbers different negative rows of one payment and stores identical ones once', async () => {
     const mid = await newMid()
     const rows = [
       ...[line(mid, 'U1'), back(mid, 'U1'), back(mid, 'U1', { amount: '-9' }), back(mid, 'U1')],
@@ -325,14 +331,14 @@ describe('a row with a negative amount', () => {
       ['U1R3', '-10.00', 'U1'],
       ['U1R4', '-10.00', 'U1'],
     ])
-    // As partners see it.
+    // The row as fetchSettlementList returns it.
     const exported = back(mid, 'U1R2', { amount: '-9', payment_utr: 'U1' })
     expect(await load(file(exported))).toEqual({ inserted: 0, unchanged: 1, updated: 0 })
     const failed = back(mid, 'U1', { amount: '-9', status: 'FAILED' })
     expect(await load(file(failed))).toEqual({ inserted: 0, unchanged: 0, updated: 1 })
   })
 
-  it('a wrong negative row is a fault with the number of its line, beside the faults of other lines', async () => {
+  it('settlements import reports invalid negative rows by line number, together with the errors of other rows', async () => {
     const mid = await newMid()
     const long = 'U'.repeat(34)
     const lines = [
@@ -344,11 +350,16 @@ describe('a row with a negative amount', () => {
       back(mid, 'ARN1', { amount: '-9' }),
     ]
     expect((await faultsOf(file(...lines))).faults).toEqual([
-      { line: 2, text: expect.stringMatching(/longer than 35: give the row a utr of its own/) },
-      { line: 3, text: 'mid is not a known merchant' },
+      {
+        line: 2,
+        text: expect.stringMatching(/exceeds 35 characters with the suffix R and a number: give the row its own utr/),
+      },
+      { line: 3, text: 'mid is not a known merchant: correct it, or add the merchant first' },
       {
         line: 4,
-        text: expect.stringMatching(/^fee must not be negative .*, tax must not be negative where amount is not$/),
+        text: expect.stringMatching(
+          /^fee must not be negative .*, tax must not be negative unless amount is negative$/,
+        ),
       },
       { line: 7, text: known('amount') },
     ])
@@ -356,8 +367,8 @@ describe('a row with a negative amount', () => {
   })
 })
 
-describe('a bad file', () => {
-  it('rejects an amount above 10^11 rupees with its line, and imports one of 10^11', async () => {
+describe('an invalid settlement file', () => {
+  it('settlements import rejects an amount above 10^11 rupees with its line number, and accepts exactly 10^11', async () => {
     const mid = await newMid()
     const amounts = ['100000000000', '100000000000.01', '-100000000000.01', '999999999999', '1000000000000']
     const lines = amounts.map((amount, index) => line(mid, `L${index}`, { amount }))
@@ -366,49 +377,59 @@ describe('a bad file', () => {
     expect(await load(file(lines[0] as string))).toMatchObject({ inserted: 1 })
   })
 
-  it('a bad settlement file is refused whole, with the numbers of its first 20 bad lines and how many there are', async () => {
+  it('settlements import rejects a file with invalid lines entirely, listing the first 20 and the total number', async () => {
     const mid = await newMid()
     const bad = Array.from({ length: 30 }, (_, index) =>
       index % 2 ? line('NOBODY', `N${index}`) : line(mid, `N${index}`, { amount: '-0' }),
     )
-    // More than a batch, so that some are stored before the first bad line is met.
+    // More than one batch, so that rows are stored before the first invalid line is read.
     const { faults, count, message } = await faultsOf(file(...manyLines(mid, BATCH_ROWS), ...bad))
     expect([count, message]).toEqual([30, '30 bad lines, nothing was imported'])
     expect(faults.map(({ line }) => line)).toEqual(Array.from({ length: 20 }, (_, index) => BATCH_ROWS + index + 2))
     expect(faults[0]?.text).toMatch(/^amount must be/)
-    expect(faults[1]?.text).toBe('mid is not a known merchant')
+    expect(faults[1]?.text).toBe('mid is not a known merchant: correct it, or add the merchant first')
     expect(await stored(mid)).toEqual([])
   })
 
   it.each([
     ['an empty file', '', 1, 'the file is empty; its first line must name the columns'],
     [
-      'columns missing, unknown and twice',
+      'missing, unknown and repeated columns',
       'mid,mid,amount,utr,status,initiation_date,gst\n',
       1,
       'column bank_reference_number is missing, column "gst" is unknown, column mid appears twice',
     ],
     [
-      'a header of another form',
+      'a header in another format',
       'Txn Amount,UPI RRN\n195.00,523504870405\n',
       1,
       /^none of the columns mid, .* is in the header: give --layout to read another form$/,
     ],
-    ['a stray quote before it', file(line('M1', 'U"1'), line('M1', 'U1', { amount: 'x' })), 3, /^amount must/],
+    [
+      'an invalid line after a stray quote',
+      file(line('M1', 'U"1'), line('M1', 'U1', { amount: 'x' })),
+      3,
+      /^amount must/,
+    ],
     ['an unquoted comma', file(line('M1', 'U1', { amount: '1,000.00' })), 2, 'has 12 fields, not 11'],
     [
-      'every field wrong',
+      'every field invalid',
       file('M 1,x,,,done,,yesterday,x,x,-,x').replace('M1', ''),
       2,
       /^mid must.*, amount must.*, utr must.*, bank_ref.* must.*, status must be PENDING, SUCCESS or FAILED, initiation_date must.*, created_at must.*, fee must.*, tax must.*, payment_utr must.*, value_date must/,
     ],
     [
-      'a line break in a field',
+      'an invalid line after a line break in a field',
       file('"M\n1",x', line('M1', 'U1', { initiation_date: 'x' })),
       4,
       /^initiation_date must/,
     ],
-    ['a break in a field', file(line('M1', '"5\n"')), 2, /^a line break is inside a field, or lines do not all end as/],
+    [
+      'a line break in a field',
+      file(line('M1', '"5\n"')),
+      2,
+      /^a line break is inside a field, or lines do not all end as/,
+    ],
     [
       'CRLF and then LF',
       `${file(line('M1', 'U1')).replace('\n', '\r\n')}`,
@@ -416,7 +437,7 @@ describe('a bad file', () => {
       /^a line break is .* \(CRLF, LF or CR\): save/,
     ],
     ['LF and then CRLF', file(`${line('M1', 'U1', { payment_utr: 'P1' })}\r`), 2, /^a line break is inside/],
-    ['a CR alone', file(`${line('M1', 'U1')}\r${line('M1', 'U2')}`), 2, /^a line break is inside/],
+    ['CR as line end in one place', file(`${line('M1', 'U1')}\r${line('M1', 'U2')}`), 2, /^a line break is inside/],
     [
       'CRLF and then LF in many lines',
       file(...manyLines('M1', 100)).replace('\n', '\r\n'),
@@ -424,17 +445,12 @@ describe('a bad file', () => {
       /or lines do not all end as line 1 does/,
     ],
     ['semicolons', file('').replaceAll(',', ';'), 1, "fields are separated by ';': save the file with commas"],
-    [
-      'semicolons, as its first line says',
-      `sep=;\n${file('')}`,
-      1,
-      "fields are separated by ';': save the file with commas",
-    ],
+    ['semicolons declared by sep=;', `sep=;\n${file('')}`, 1, "fields are separated by ';': save the file with commas"],
     ['tabs', file('').replaceAll(',', '\t'), 1, 'fields are separated by tabs: save the file with commas'],
-    ['a wrong line behind sep=,', `sep=,\n${file(line('M1', 'U1', { amount: 'x' }))}`, 3, /^amount must/],
-    ['sep=, alone', 'sep=,\r\n', 1, 'the file is empty; its first line must name the columns'],
-    ['a quote around the rest of it', file(`M1,1,"${'M1,1\n'.repeat(100_000)}`), 2, /a quote is never closed/],
-  ])('a settlement file with %s is refused with the number of the line', async (_, csv, lineNumber, text) => {
+    ['an invalid line after sep=,', `sep=,\n${file(line('M1', 'U1', { amount: 'x' }))}`, 3, /^amount must/],
+    ['only sep=,', 'sep=,\r\n', 1, 'the file is empty; its first line must name the columns'],
+    ['an unclosed quote', file(`M1,1,"${'M1,1\n'.repeat(100_000)}`), 2, /a quote is never closed/],
+  ])('settlements import rejects a file with %s and names the line', async (_, csv, lineNumber, text) => {
     const { faults } = await faultsOf(csv)
     expect(faults.at(-1)).toEqual({
       line: lineNumber,
@@ -463,7 +479,7 @@ describe('a bad file', () => {
     ['amount', RUPEES, ['', ...NO_RUPEES]],
     [
       'bank_reference_number',
-      'must be 1 to 64 letters, digits, blanks or . / _ -',
+      'must be 1 to 64 letters, digits, spaces or . / _ -',
       ['', '1'.repeat(65), 'é', '\\N', '\\N\t1'],
     ],
     ['status', 'must be PENDING, SUCCESS or FAILED', ['', 'success', 'done']],
@@ -487,16 +503,19 @@ describe('a bad file', () => {
         ' ',
       ],
     ],
-  ])('a settlement file’s wrong %s %s: each line is named, and nothing of it repeated', async (column, rule, wrong) => {
-    const lines = wrong.map((text) => {
-      const { mid = 'M1', utr = 'U1', ...said }: Record<string, string> = { [column]: `"${text}"` }
-      return line(mid, utr, said)
-    })
-    const faults = wrong.map((_, index) => ({ line: index + 2, text: `${column} ${rule}` }))
-    expect(await faultsOf(file(...lines))).toMatchObject({ count: wrong.length, faults })
-  })
+  ])(
+    'settlements import rejects an invalid %s, which %s, with its line number and without repeating the value',
+    async (column, rule, wrong) => {
+      const lines = wrong.map((text) => {
+        const { mid = 'M1', utr = 'U1', ...said }: Record<string, string> = { [column]: `"${text}"` }
+        return line(mid, utr, said)
+      })
+      const faults = wrong.map((_, index) => ({ line: index + 2, text: `${column} ${rule}` }))
+      expect(await faultsOf(file(...lines))).toMatchObject({ count: wrong.length, faults })
+    },
+  )
 
-  it('a settlement file that breaks off while it is read leaves nothing behind, and the connection usable', async () => {
+  it('settlements import stores nothing of a file whose stream fails, and leaves the connection usable', async () => {
     const mid = await newMid()
     async function* breakingOff() {
       yield file(...manyLines(mid, BATCH_ROWS + 1))
@@ -508,13 +527,13 @@ describe('a bad file', () => {
   })
 })
 
-it('a settlement file may begin with the line sep=,', async () => {
+it('settlements import accepts a file that starts with the line sep=,', async () => {
   const mid = await newMid()
   expect(await load(`\ufeffsep=,\r\n${file(line(mid, 'U1')).replaceAll('\n', '\r\n')}`)).toMatchObject({ inserted: 1 })
 })
 
 describe('files larger than a batch', () => {
-  it('large settlement files with the same rows in opposite order, imported at once, store each row once', async () => {
+  it('settlements import stores each row once when large files with the same rows in opposite order are imported concurrently', async () => {
     const mid = await newMid()
     const rows = manyLines(mid, BATCH_ROWS + 1)
     const results = await Promise.all([load(file(...rows)), load(file(...rows.toReversed())), load(file(...rows))])
@@ -522,7 +541,7 @@ describe('files larger than a batch', () => {
     expect(results.map(({ unchanged }) => unchanged).sort()).toEqual([0, rows.length, rows.length])
   })
 
-  it('the import of a large settlement file reports its progress, and no reader sees half of the file', async () => {
+  it('settlements import reports progress on a large file, and no reader sees part of it', async () => {
     const mid = await newMid()
     const count = async () => {
       const { rows } = await db.query<{ count: number }>('select count(*)::int from settlements where mid = $1', [mid])

@@ -22,7 +22,7 @@ let mid: string
 
 beforeAll(async () => {
   ;({ url, db } = await createTestDatabase())
-  // Its connections are open, so that what begins at once runs at once.
+  // Opens the pool's connections, so that concurrent calls start at the same time.
   await Promise.all(Array.from({ length: 5 }, () => db.query('select pg_sleep(0.1)')))
 })
 beforeEach(async () => {
@@ -51,7 +51,7 @@ const ops = (...args: string[]) => runOps(url, ['settlements', ...args])
 
 const fault = (text: string) => ({ code: 1, stdout: '', stderr: `ops: ${text}\n` })
 
-/** The whole table but what every row of these tests has. */
+/** Returns the columns of all stored settlements that differ between these tests. */
 async function stored() {
   const { rows } = await db.query<Record<string, unknown>>(
     `select utr, (amount_paise * 0.01)::text as amount, status, (fee_paise * 0.01)::text as fee, (tax_paise * 0.01)::text as tax, payment_utr as payment, import_id as import
@@ -64,15 +64,15 @@ describe('ops settlements imports and undo', () => {
   it.each([
     ['of one batch', 901, '100000000000'],
     ['of two batches', 19_000, '8876543210'],
-  ])('settlements import rejects a file whose amounts %s are together beyond 2^53 paise', async (_, rows, amount) => {
+  ])('settlements import rejects a file whose amounts %s add up to more than 2^53 paise', async (_, rows, amount) => {
     const lines = Array.from({ length: rows }, (_, index) => line(`BIG${index}`, { amount }))
     await expect(load(file(...lines))).rejects.toMatchObject({
-      faults: [{ line: 1, text: expect.stringContaining('is another column read as the amount?') }],
+      faults: [{ line: 1, text: expect.stringContaining('check which column is read as the amount') }],
     })
     expect(await ops('imports')).toMatchObject({ stdout: 'No settlement imports.\n' })
   })
 
-  it('settlements imports lists every import with its file, even one without new rows, but no refused one', async () => {
+  it('settlements imports lists every import with its file, even one without new rows, but no rejected one', async () => {
     expect(await ops('imports')).toMatchObject({ stdout: 'No settlement imports.\n' })
     const name = `settlements-of-${mid}.csv`
     const csv = file(line('U1'))
@@ -120,7 +120,7 @@ describe('ops settlements imports and undo', () => {
     })
   })
 
-  it('settlements undo refuses an import that a later import repeats or changes, unless the later one changed nothing', async () => {
+  it('settlements undo rejects an import that a later import repeats or changes, unless the later one changed nothing', async () => {
     await load(file(line('U1', { status: 'PENDING' }), line('U2')))
     await load(file(line('U2'), line('U3')))
     await load(file(line('U1')))
@@ -129,7 +129,7 @@ describe('ops settlements imports and undo', () => {
     const refused = (importId: number, text: string) =>
       ops('undo', '--import', String(importId)).then((outcome) => expect(outcome).toEqual(fault(text)))
     await refused(1, 'imports 2, 3 repeated or changed settlements of import 1: undo import 3 first')
-    // Import 4 repeats what it changed, and has changed nothing.
+    // Import 4 repeats settlements that import 3 changed, but it changed nothing itself.
     expect(await undo(3)).toEqual({ removed: 0, restored: 1 })
     expect(await undo(4)).toEqual({ removed: 0, restored: 0 })
     await refused(1, 'import 2 repeated or changed settlements of import 1: undo import 2 first')
@@ -145,7 +145,7 @@ describe('ops settlements imports and undo', () => {
   })
 })
 
-it('every version of a settlement is stored, so that the state of any past moment can be read', async () => {
+it('settlements import stores every version of a settlement, so that its state at any past time can be read', async () => {
   const at = (day: number) => new Date(Date.UTC(2026, 1, day))
   const known = async (moment: Date) => {
     const { rows } = await db.query<{ row: string[] }>(
@@ -172,7 +172,7 @@ it('every version of a settlement is stored, so that the state of any past momen
     () => undo(2, 'ravi', at(3)),
     () => load(file(...told), at(4)),
     () => load(file(line('U2', { status: 'FAILED' })), at(5)),
-    // A clock that is behind.
+    // The clock of this import is behind.
     () => load(file(line('U2', { status: 'FAILED', fee: '2.00' })), at(4)),
   ]
   for (const step of steps) await step()
@@ -198,7 +198,7 @@ describe('ops settlements import', () => {
   const csv = () =>
     file(line('U1', { amount: '1234567.00' }), line('U2', { amount: '1.05' }), line('ARN', { amount: '-200' }))
 
-  it('settlements import prints the rupees of the new rows and of the whole file, to the last paisa', async () => {
+  it('settlements import prints the sum of the new rows and of the whole file, exact to the paisa', async () => {
     await typed(csv())
     const more = csv() + ['A', 'B', 'C'].map((utr) => `${line(utr, { amount: '90000000000.01' })}\n`).join('')
     const { stdout } = await typed(more, '--json')
@@ -230,7 +230,7 @@ describe('ops settlements import', () => {
     ],
     [['--rows', '3.0'], 2, '--rows must be a number of rows'],
     [['--total', '12,5'], 2, '--total must be rupees such as 1234567.00 or 12,34,567.00'],
-  ])('settlements import with %j ends with %i and says so', async (args, code, text) => {
+  ])('settlements import with %j exits with %i and the matching message', async (args, code, text) => {
     const outcome = await typed(csv(), ...args)
     expect(outcome.code).toBe(code)
     if (code === 0) expect(outcome).toEqual({ code, stdout: text, stderr: '' })
@@ -239,7 +239,7 @@ describe('ops settlements import', () => {
   })
 
   it.each(['direct', 'setu', 'cashfree', 'setu:acme', 'setu:A_b-1'])(
-    'settlements import --acquirer %s stores the account of new rows as it was typed',
+    'settlements import --acquirer %s stores the acquirer account exactly as typed',
     async (account) => {
       expect(await typed(csv(), '--acquirer', account)).toMatchObject({ code: 0 })
       const { rows } = await db.query('select distinct account from settlements')
@@ -248,7 +248,7 @@ describe('ops settlements import', () => {
   )
 
   it.each(['', 'paytm', 'Setu', 'setu:', ':acme', 'setu:a b', 'setu:a:b', `setu:${'a'.repeat(65)}`])(
-    'settlements import refuses --acquirer %j and says what it must be',
+    'settlements import rejects --acquirer %j and lists the accepted values',
     async (account) => {
       const { code, stderr } = await typed(csv(), `--acquirer=${account}`)
       expect({ code, stderr: stderr.split('\n')[0] }).toEqual({
@@ -260,12 +260,12 @@ describe('ops settlements import', () => {
     },
   )
 
-  it('settlements import warns of a last line without a line end, which may be cut, and imports it', async () => {
+  it('settlements import accepts a file whose last line has no line end, and warns that the file may be truncated', async () => {
     const cut = csv().slice(0, -1)
     expect(await typed(cut)).toMatchObject({
       code: 0,
       stderr: expect.stringMatching(
-        /^ops: warning: line 4, the last one, has no line end: .* --rows and --total .*\n$/,
+        /^ops: warning: line 4, the last one, has no line end: .* with --rows and --total\n$/,
       ),
     })
     expect(JSON.parse((await typed(cut, '--json')).stdout)).toMatchObject({
@@ -276,8 +276,8 @@ describe('ops settlements import', () => {
 })
 
 describe('undoing an import', () => {
-  it('settlements undo removes the import’s new rows and restores the rows that the import had changed', async () => {
-    // Of a version that did not number its imports.
+  it('settlements undo deletes the rows that the import inserted and restores the rows that it changed', async () => {
+    // A row stored by an older version, which did not number its imports.
     await db.query(
       `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
        values ($1, 'OLD', 1000, 'B1', 'PENDING', '2026-01-01 09:00:00+05:30', '2026-01-01')`,
@@ -285,7 +285,7 @@ describe('undoing an import', () => {
     )
     await load(file(line('U1', { status: 'PENDING', fee: '1' })))
     const before = await stored()
-    // Each settlement is changed twice by the one import.
+    // One import changes each settlement twice.
     const changes = [
       line('U1', { status: 'PENDING', tax: '2' }),
       line('U1', { payment: 'P1' }),
@@ -296,7 +296,7 @@ describe('undoing an import', () => {
     expect(await load(file(...changes))).toEqual({ import: 2, inserted: 1, unchanged: 0, updated: 4 })
     expect(await undo(2)).toEqual({ removed: 1, restored: 2 })
     expect(await stored()).toEqual(before)
-    // What import 2 replaced, and what its undo took away.
+    // States that import 2 replaced, and states that its undo removed.
     const { rows } = await db.query(
       'select undone, count(*)::int from settlement_versions group by undone order by undone',
     )
@@ -304,11 +304,11 @@ describe('undoing an import', () => {
       { undone: false, count: 2 },
       { undone: true, count: 3 },
     ])
-    // And may be imported again.
+    // An undone file may be imported again.
     expect(await load(file(...changes))).toEqual({ import: 3, inserted: 1, unchanged: 0, updated: 4 })
   })
 
-  it('settlements undo gives a settlement the acquirer account and value date of before back, and keeps what it takes', async () => {
+  it('settlements undo restores the previous acquirer account and value date, and stores the removed state as a version', async () => {
     const csv = file(line('U1', { status: 'PENDING' }), line('U2'), line('U3'))
     const accounts = async (table: string, columns = '') => {
       const { rows } = await db.query<{ row: string }>(
@@ -331,7 +331,7 @@ describe('undoing an import', () => {
     expect(await accounts('settlements')).toEqual([`U1 cashfree ${day}`, 'U2 cashfree', 'U3 cashfree'])
   })
 
-  it('settlements undo happens once: of several at once one undoes the import, and the others say when and by whom', async () => {
+  it('settlements undo succeeds once among concurrent calls, and tells the others when and by whom the import was undone', async () => {
     await load(file(line('U1')))
     const results = await Promise.all(['a', 'b', 'c', 'd'].map((person) => undo(1, person)))
     const { undoneBy } = (await listImports(db))[0] ?? {}
@@ -340,7 +340,7 @@ describe('undoing an import', () => {
     expect(refusals).toEqual(Array(3).fill({ refused: 'undone', at: LATER, by: undoneBy }))
   })
 
-  it('settlements undo happens wholly before or wholly after a simultaneous import of the same rows', async () => {
+  it('settlements undo runs wholly before or wholly after a concurrent import of the same rows', async () => {
     const rows = Array.from({ length: 2_000 }, (_, index) => line(`U${index}`))
     await load(file(...rows))
     const [undone, again] = await Promise.all([undo(1), load(file(...rows))])

@@ -6,12 +6,12 @@ import { createLists } from '../../src/platform/lists/lists.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { newMerchant } from '../support/service.ts'
 
-// A table in which PostgreSQL believes that it is cheaper to sort a merchant's list than to read it in the order of the
-// index: one merchant has a seventh of it, one four times as many, many have few. `npm run bench -- list` measures the
-// same with a merchant of 1,000,000 rows.
+// A table for which PostgreSQL estimates that sorting a merchant's list is cheaper than reading the index in order: one
+// merchant has a seventh of the rows, one four times as many, many have few. `npm run bench -- list` measures the same with a
+// merchant of 1,000,000 rows.
 
 const ROWS = 1_400_000
-/** A merchant that came after the last `analyze`. */
+/** Rows of a merchant that was added after the last `analyze`. */
 const YOUNG_ROWS = 50_000
 const INDEX = 'settlements_mid_initiated_at_utr_idx'
 const FROM = new Date('2020-01-01')
@@ -22,7 +22,7 @@ const mids: Record<string, string> = {}
 
 beforeAll(async () => {
   ;({ db } = await createTestDatabase())
-  // No statistics but those that are asked for. What is made anew below takes a third of the time at the end.
+  // Turns off automatic statistics, and drops what is created again below: building it at the end takes a third of the time.
   await db.query(
     `alter table settlements set (autovacuum_enabled = off);
      alter table settlements drop constraint settlements_pkey, drop constraint settlements_mid_fkey;
@@ -33,7 +33,7 @@ beforeAll(async () => {
   mids['four sevenths of it'] = fourSevenths.mid
   mids['rows that no statistics know'] = young.mid
   const few = await Promise.all(Array.from({ length: 20 }, async () => (await newMerchant(db)).mid))
-  // As they come in day by day: the rows of a merchant lie all over the table.
+  // Inserts rows in order of arrival, so that each merchant's rows are spread over the whole table.
   await db.query(
     `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
      select case when i % 7 = 0 then $1 when i % 7 <= 4 then $2 else ($3::text[])[1 + i % 20] end,
@@ -42,7 +42,8 @@ beforeAll(async () => {
        from generate_series(1, ${ROWS}) as i`,
     [seventh.mid, fourSevenths.mid, few],
   )
-  // Years of imports leave an index half full. The other index is then less deep, so PostgreSQL takes it for cheaper.
+  // Simulates an index that is half empty after years of imports. The other index then has fewer levels, and PostgreSQL
+  // estimates it as cheaper.
   await db.query(
     `alter table settlements add constraint settlements_pkey primary key (mid, utr);
      create index ${INDEX} on settlements (mid, initiated_at, utr) with (fillfactor = 50)`,
@@ -57,7 +58,7 @@ beforeAll(async () => {
   )
 }, 180_000)
 
-/** The statements that read the list of `mid`, in the order in which they are sent. */
+/** Returns the statements that read the list of `mid`, in order of execution. */
 async function statementsOf(mid: string): Promise<string[]> {
   const sent: string[] = []
   const query = pg.Client.prototype.query as (...args: unknown[]) => unknown
@@ -74,7 +75,7 @@ async function statementsOf(mid: string): Promise<string[]> {
   return sent
 }
 
-/** By which index, or else by which way, PostgreSQL reads and orders the rows of each of `statements`. */
+/** Returns, for each statement, the indexes or plan nodes by which PostgreSQL reads and sorts the rows. */
 async function plansOf(statements: string[]): Promise<string[][]> {
   const client = await db.connect()
   const plans: string[][] = []
@@ -103,7 +104,7 @@ const nodesOf = (plan: Plan): string[] => [
 
 describe('the list of one merchant among many', () => {
   it.each(['a seventh of the table', 'four sevenths of it', 'rows that no statistics know'])(
-    'the settlement list of one merchant is read in the order of its index, without a sort: %s',
+    'reads the settlement list of one merchant in index order without sorting: %s',
     async (share) => {
       const plans = await plansOf(await statementsOf(mids[share] as string))
       expect(plans).toEqual([[INDEX]])

@@ -10,7 +10,7 @@ const { mid } = await newMerchant(db)
 
 const ops = (args: string[], input = '') => runOps(url, args, input)
 
-/** Adds a layout with these columns. Returns its name. */
+/** Adds a layout with these columns and returns its name. */
 async function newLayout(columns: Record<string, string>, ...flags: string[]) {
   const name = unique('layout')
   const columnFlags = Object.entries(columns).flatMap(([ours, theirs]) => ['--column', `${ours}=${theirs}`])
@@ -36,7 +36,7 @@ const acquirerLayout = () =>
     mid,
   )
 
-/** The next RRN that no row has. */
+/** Returns an RRN that no other row has. */
 let lastRrn = 523_000_000_000
 const newRrn = () => String(++lastRrn)
 
@@ -58,7 +58,7 @@ async function stored(utr: string) {
 }
 
 describe('settlements import --layout', () => {
-  it('reads the file of an acquirer as it is: grouped rupees, its own dates, words and columns, lines around the table', async () => {
+  it("settlements import --layout reads an acquirer's own file: grouped digits, its dates, status words and columns, lines around the table", async () => {
     const [one, two] = [newRrn(), newRrn()]
     const file = `Settlement report,,,
 Merchant: Chai "Point" & Co,,
@@ -87,14 +87,14 @@ Total,,,24.15,4.35,"1,01,450.50",,,
   it.each([
     ['tabs', '\t'],
     ['semicolons', ';'],
-    ['bars', '|'],
-  ])('reads fields that are separated by %s', async (_, separator) => {
+    ['vertical bars', '|'],
+  ])('settlements import --layout reads fields separated by %s', async (_, separator) => {
     const rrn = newRrn()
     const file = `${HEADER}\n100,${rrn},B1,1,0.18,98.82,06-08-2026,Success\n`.replaceAll(',', separator)
     expect(await imported(await acquirerLayout(), file)).toMatchObject({ inserted: 1 })
   })
 
-  it('adds a fee or tax that has several columns, and takes away a minus that the file writes before what was kept', async () => {
+  it('settlements import --layout adds up several fee or tax columns, and drops the minus sign of deducted amounts', async () => {
     const [kept, given, broken] = [newRrn(), newRrn(), newRrn()]
     const { fee, tax, ...others } = ACQUIRER
     const more = ['fee=-MDR', 'fee=-Platform Fee', 'tax=-CGST', 'tax=-SGST', 'tax=-IGST']
@@ -112,11 +112,11 @@ ${given},B1,4.00,0.00,0.36,0.36,-,-95.28,06-08-2026,Success
     expect((await imported(layout, wrong)).stderr).toMatch(/line 2: CGST \+ SGST \+ IGST \(tax\) must be rupees with/)
     const positive = wrong.replace('x', '6')
     expect((await imported(layout, positive)).stderr).toMatch(
-      /line 2: MDR \+ Platform Fee \(fee\) must not be negative where amount is not/,
+      /line 2: MDR \+ Platform Fee \(fee\) must not be negative unless amount is negative/,
     )
   })
 
-  it('leaves out rows whose status the layout ignores, though they lack the reference of a payout', async () => {
+  it('settlements import --layout skips rows with an ignored status, even if they have no payout reference', async () => {
     const [paid, held] = [newRrn(), newRrn()]
     const words = ['--status', 'SUCCESS=Settled', '--status', 'IGNORED=On Hold,Processing']
     const layout = await newLayout(ACQUIRER, '--date', 'dd-mm-yyyy', ...words, '--mid', mid)
@@ -129,7 +129,7 @@ ${given},B1,4.00,0.00,0.36,0.36,-,-95.28,06-08-2026,Success
     expect([await stored(held), (await stored(paid)).amount]).toEqual([undefined, '98.82'])
   })
 
-  it('leaves out rows between others that are ignored and have neither date nor reference, or begin a new page', async () => {
+  it('settlements import --layout skips ignored rows without date and reference, and page headings, between other rows', async () => {
     const [first, second] = [newRrn(), newRrn()]
     const words = ['--status', 'SUCCESS=Settled', '--status', 'IGNORED=On Hold']
     const layout = await newLayout(ACQUIRER, '--date', 'dd-mm-yyyy', ...words, '--mid', mid)
@@ -144,7 +144,7 @@ ${given},B1,4.00,0.00,0.36,0.36,-,-95.28,06-08-2026,Success
     })
   })
 
-  it('rejects a file that has a column of the layout twice, and reads the one that the layout numbers', async () => {
+  it('settlements import --layout rejects a file that contains a layout column twice, unless the layout numbers the column', async () => {
     const rrn = newRrn()
     const file = `Net Amount,UPI RRN,Settlement UTR,MDR,GST,Net Amount,Settled On,Status\n100,${rrn},B1,1,0.18,98.82,06-08-2026,Success\n`
     expect((await imported(await acquirerLayout(), file)).stderr).toBe(
@@ -158,7 +158,7 @@ ${given},B1,4.00,0.00,0.36,0.36,-,-95.28,06-08-2026,Success
     })
   })
 
-  it('names a broken line by its number and the file’s own column, and stores nothing', async () => {
+  it("settlements import --layout reports invalid rows by line number and the file's own column names, and stores nothing", async () => {
     const row = (rrn: string, over: Record<number, string> = {}) =>
       Object.values({
         0: '100',
@@ -205,30 +205,30 @@ ${given},B1,4.00,0.00,0.36,0.36,-,-95.28,06-08-2026,Success
     ['a PDF', '%PDF-1.7\n', /a PDF: get it from the bank as CSV or text/],
     ['a web page', '\n<html><table>', /a web page, whatever its name says/],
     [
-      'a file of other columns',
+      'a file with other columns',
       'mid,amount,utr\nM1,1,2\n',
       /no line among the first 600 names every column of the layout: Net Amount,/,
     ],
-    ['nothing', '', /no line among the first 600/],
-  ])('refuses %s with what to do instead', async (_, file, text) => {
+    ['an empty file', '', /no line among the first 600/],
+  ])('settlements import --layout rejects %s and says what to do', async (_, file, text) => {
     expect((await imported(await acquirerLayout(), file)).stderr).toMatch(text)
   })
 
-  it('refuses a layout of statements, of which no column is one of a settlement', async () => {
+  it('settlements import rejects a layout of bank statements', async () => {
     const columns = { day: 'Date', reference: 'Narration', amount: 'Amount' }
     const layout = await newLayout(columns, '--date', 'dd/mm/yyyy')
     const { code, stderr } = await imported(layout, 'Date,Narration,Amount\n06/08/2026,NEFT,100\n')
     expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/is a layout of bank statements/) })
   })
 
-  it('without a layout refuses a workbook with the way to CSV', async () => {
+  it('settlements import without a layout rejects a workbook and explains how to save it as CSV', async () => {
     const { stderr } = await ops(['settlements', 'import', '-'], 'PK\u0003\u0004')
     expect(stderr).toMatch(/the file is an Excel workbook \(\.xlsx\): save it as CSV/)
   })
 })
 
 describe('settlements layout', () => {
-  it('is listed, tried without storing anything, and removed', async () => {
+  it('settlements layout list shows a layout, try stores nothing, and remove deletes it', async () => {
     const layout = await acquirerLayout()
     const rrn = newRrn()
     const file = `Report\n${HEADER}\n100,${rrn},B1,1,0.18,98.82,06-08-2026,Success\n100,${newRrn()},B1,1,0.18,x,06-08-2026,Success\n`
@@ -254,15 +254,15 @@ describe('settlements layout', () => {
 
   it.each([
     [
-      'the file’s name before our column',
+      'the file’s column name before ours',
       ['--column', 'UTR No=utr'],
       /with the service’s column first: --column "utr=UTR No"/,
     ],
-    ['a column that is not ours', ['--column', 'net=Net'], /must be COLUMN=NAME/],
-    ['a column without the file’s name', ['--column', 'amount='], /must be COLUMN=NAME/],
-    ['a form of days without a month', ['--date', 'dd/yyyy'], /must have d or dd/],
+    ['an unknown column', ['--column', 'net=Net'], /must be COLUMN=NAME/],
+    ['a column without the file’s column name', ['--column', 'amount='], /must be COLUMN=NAME/],
+    ['a date format without a month', ['--date', 'dd/yyyy'], /must have d or dd/],
     [
-      'words for a status, and no column for them',
+      'status words without a status column',
       [
         ...['--status', 'SUCCESS=Paid', '--mid', 'M1'],
         ...['amount', 'utr', 'bank_reference_number', 'initiation_date'].flatMap((ours) => ['--column', `${ours}=X`]),
@@ -270,34 +270,30 @@ describe('settlements layout', () => {
       /--column status is missing/,
     ],
     [
-      'columns that are missing',
+      'missing required columns',
       ['--column', 'amount=Net'],
       /--column mid, utr or order_id or acquirer_payment_id, bank_reference_number, status, initiation_date is missing/,
     ],
+    ['a column given twice', ['--column', 'utr=A', '--column', 'utr=B'], /--column utr must be given only once/],
     [
-      'a column that is given twice',
-      ['--column', 'utr=A', '--column', 'utr=B'],
-      /--column utr must be given only once/,
-    ],
-    [
-      'a minus before a column that is no rupees of a settlement file',
+      'a minus before a column that is not an amount',
       ['--column', 'utr=-Net'],
       /only amount, fee, tax, gross of settlement files accept a minus/,
     ],
     [
-      'an amount beside credit and debit',
+      'amount together with credit and debit',
       ['amount', 'credit', 'debit'].flatMap((ours) => ['--column', `${ours}=X`]),
       /credit and debit replace amount and sign/,
     ],
-    ['a credit without a debit', ['--column', 'credit=Cr'], /--column mid, debit, utr or order_id /],
+    ['credit without debit', ['--column', 'credit=Cr'], /--column mid, debit, utr or order_id /],
     [
-      'a column of statements beside one of settlements',
+      'a statement column together with a settlement column',
       ['--column', 'utr=A', '--column', 'balance=B'],
       /balance is only for bank statements/,
     ],
-    ['a status of no kind', ['--status', 'PAID=Paid'], /must be SUCCESS, PENDING, FAILED or IGNORED/],
-    ['every row ignored', ['--status', 'IGNORED'], /must be SUCCESS, PENDING, FAILED or IGNORED/],
-  ])('is refused with %s', async (_, flags, text) => {
+    ['an unknown status', ['--status', 'PAID=Paid'], /must be SUCCESS, PENDING, FAILED or IGNORED/],
+    ['IGNORED without words', ['--status', 'IGNORED'], /must be SUCCESS, PENDING, FAILED or IGNORED/],
+  ])('settlements layout add rejects %s', async (_, flags, text) => {
     const date = flags[0] === '--date' ? [] : ['--date', 'dd/mm/yyyy']
     const { code, stderr } = await ops(['settlements', 'layout', 'add', '--name', 'x', ...date, ...flags])
     expect(code).toBe(2)
@@ -305,7 +301,7 @@ describe('settlements layout', () => {
   })
 })
 
-describe('the form of a day', () => {
+describe('the date format of a layout', () => {
   it.each([
     ['dd/mm/yyyy', '06/08/2026', '2026-08-06 00:00:00'],
     ['dd/mm/yy', '06/08/26', '2026-08-06 00:00:00'],
@@ -342,19 +338,19 @@ describe('the form of a day', () => {
     ['yyyy-mm-dd', '2026-11-18 10:00 PST', undefined],
     ['ddmmyyyy', '18112026', '2026-11-18 00:00:00'],
     ['ddmmyyyy', '1112026', undefined],
-  ])('%s reads %s as %s', (form, text, time) => {
+  ])("the layout's date format %s reads %s as %s", (form, text, time) => {
     expect(timeReader(form)?.(text)).toBe(time)
   })
 })
 
 describe('a field', () => {
   it.each(['Wed, 18 Nov 2026', 'Nov 31, 2026', '31/11/2026', '18th Novemver 2026', '2026-11-31T10:00:00Z', '########'])(
-    '%s is meant as a day',
+    'the file parser recognizes %s as an attempted date',
     (text) => expect(isLikeDay(text)).toBe(true),
   )
 
   it.each(['', 'Total', '10,000.00', '1,450.50', 'Generated On: 01-SEP-2026', 'Wednesday', 'Nov'])(
-    '%s is not meant as a day',
+    'the file parser does not recognize %s as a date',
     (text) => expect(isLikeDay(text)).toBe(false),
   )
 
@@ -383,17 +379,19 @@ describe('a field', () => {
     ['1\u00a0450.50', 145_050],
     ['1\u202f00\u202f000', 10_000_000],
     ['₹\u00a0450', 45_000],
-  ])('%s is an amount of %i paise', (text, paise) => expect(readPaise(text)).toBe(paise))
+  ])('the file parser reads the amount %s as %i paise', (text, paise) => expect(readPaise(text)).toBe(paise))
 
   it.each([
     ...['450,50', '1.450,50', '10,00', '1,2345.00', '12 50', '1.2E+5', '450.005', '9999999999999999', 'abc', '-'],
     ...['--450', '-(450)', '(450', '450)', ')450(', '-450 Cr', '(450 Cr)', '+450 Dr', '450 Cr Dr', 'Rs. ₹450', '-'],
-  ])('%s is no amount', (text) => expect(readPaise(text)).toBeUndefined())
+  ])('the file parser rejects %s as an amount', (text) => expect(readPaise(text)).toBeUndefined())
 
   it.each(['', ' ', '-', '--', '—', 'nil', 'NA', 'N/A', 'n.a.', 'NULL', 'None', '₹ -', 'Rs. -'])(
-    '%s says that there is nothing',
+    'the file parser treats the field "%s" as empty',
     (text) => expect(isNothing(text)).toBe(true),
   )
 
-  it.each(['0', '0.00', 'nine', 'Nilgiri'])('%s says something', (text) => expect(isNothing(text)).toBe(false))
+  it.each(['0', '0.00', 'nine', 'Nilgiri'])('the file parser does not treat the field "%s" as empty', (text) =>
+    expect(isNothing(text)).toBe(false),
+  )
 })

@@ -11,7 +11,7 @@ const { url, db } = await createTestDatabase()
 const ops = (args: string[], input = '') => runOps(url, args, input)
 const PAID_AT = new Date('2026-11-17T15:40:12+05:30')
 
-/** A merchant with an order of ₹200 that was paid: `utr` is what the payment is stored under, `id` the acquirer's. */
+/** Creates a merchant with a paid order of ₹200. `utr` is the payment's stored UTR, `id` the acquirer's payment id. */
 async function paidOrder({ id = unique('OM'), isStoredById = false, of = undefined as string | undefined } = {}) {
   const mid = of ?? (await newMerchant(db)).mid
   const utr = isStoredById ? id.replaceAll(/[_-]/g, '').toUpperCase() : newUtr()
@@ -42,8 +42,8 @@ async function stored(mid: string) {
   return rows
 }
 
-describe('settlements import names the payment of a row', () => {
-  it('by our orderId, and stores the row under the UTR of the payment', async () => {
+describe('settlements import finds the payment of a row', () => {
+  it("settlements import finds a payment by orderId and stores the row under the payment's UTR", async () => {
     const { mid, utr, orderId } = await paidOrder()
     const rows = [row(mid, { orderId }), row(mid, { orderId, amount: '-50.00' })]
     expect(await importRows(...rows)).toMatchObject({ inserted: 2, warnings: [] })
@@ -54,7 +54,7 @@ describe('settlements import names the payment of a row', () => {
     expect(await importRows(...rows)).toMatchObject({ inserted: 0, unchanged: 2 })
   })
 
-  it('by the acquirer’s payment id, whatever the payment is stored under', async () => {
+  it("settlements import finds a payment by the acquirer's payment id, even if the payment is stored under another UTR", async () => {
     for (const isStoredById of [true, false]) {
       const { mid, utr, id } = await paidOrder({ isStoredById })
       expect(await importRows(row(mid, { id }))).toMatchObject({ inserted: 1 })
@@ -63,7 +63,7 @@ describe('settlements import names the payment of a row', () => {
     }
   })
 
-  it('by our refundId, and keeps the acquirer’s id of the refund as the name of the row', async () => {
+  it("settlements import finds a refund by refundId and stores the row under the acquirer's id of the refund", async () => {
     const { mid, utr, orderId } = await paidOrder()
     const refundId = newId(PAID_AT)
     await db.query(
@@ -77,13 +77,13 @@ describe('settlements import names the payment of a row', () => {
     expect(await stored(mid)).toEqual([{ amount: '-50.00', utr: 'OMR1', payment: utr }])
   })
 
-  it('keeps the row’s own utr, and names the payment beside it', async () => {
+  it("settlements import stores the row's own utr, with the payment's UTR in payment_utr", async () => {
     const { mid, utr, orderId } = await paidOrder()
     await importRows(row(mid, { utr: 'ROW1', orderId }))
     expect(await stored(mid)).toEqual([{ amount: '200.00', utr: 'ROW1', payment: utr }])
   })
 
-  it('tells apart the second payment of an order by its id', async () => {
+  it("settlements import tells the second payment of an order from the first by the acquirer's payment id", async () => {
     const { mid, utr, id, orderId } = await paidOrder()
     const [second, secondId] = [newUtr(), unique('OM')]
     await db.query(
@@ -95,14 +95,14 @@ describe('settlements import names the payment of a row', () => {
     expect((await stored(mid)).map(({ payment }) => payment).sort()).toEqual([utr, second].sort())
   })
 
-  it('of an unknown order stores the row under a name that is not the orderId, and says so; the payment heals it', async () => {
+  it('settlements import stores a row of an unknown order under a generated UTR with a warning, and links it once the payment is known', async () => {
     const { mid } = await newMerchant(db)
     const orderId = newId(PAID_AT)
     const rows = [row(mid, { orderId }), row(mid, { orderId, amount: '-50.00' })]
     const { warnings, inserted } = await importRows(...rows)
     expect({ warnings, inserted }).toEqual({
       inserted: 2,
-      warnings: [expect.stringMatching(/^2 rows name .* no payment that is known, first line 2/)],
+      warnings: [expect.stringMatching(/^2 rows name an unknown payment by .*, first in line 2/)],
     })
     const [paid, taken] = (await stored(mid)) as unknown as [{ utr: string; payment: string }, { utr: string }]
     expect(paid.utr).toMatch(/^N[0-9A-F]{23}$/)
@@ -121,25 +121,25 @@ describe('settlements import names the payment of a row', () => {
     [
       'an order of another merchant',
       (own: Paid, other: Paid) => row(own.mid, { orderId: other.orderId }),
-      /order_id is an order of another merchant/,
+      /order_id belongs to another merchant: correct mid or order_id/,
     ],
     [
       'the id of another order’s payment',
       (own: Paid, other: Paid) => row(own.mid, { orderId: own.orderId, id: other.id }),
-      /acquirer_payment_id is of a payment of another order than order_id/,
+      /acquirer_payment_id and order_id belong to different orders: check both columns/,
     ],
     [
       'the UTR of another order’s payment',
       (own: Paid, other: Paid) => row(own.mid, { orderId: own.orderId, paymentUtr: other.utr }),
-      /payment_utr or utr is of a payment of another order than order_id/,
+      /payment_utr or utr and order_id belong to different orders: check both columns/,
     ],
     [
-      'an orderId in the place of a UTR',
+      'an orderId as its UTR',
       (own: Paid) => row(own.mid, { utr: own.orderId }),
-      /utr or payment_utr is our orderId, which is no UTR: give its column as order_id/,
+      /utr or payment_utr contains an orderId, which is not a UTR: name its column order_id/,
     ],
-    ['no name', (own: Paid) => row(own.mid, {}), /utr must be 1 to 35 letters and digits/],
-  ])('rejects a row with %s, and stores nothing', async (what, toRow, fault) => {
+    ['no identifier', (own: Paid) => row(own.mid, {}), /utr must be 1 to 35 letters and digits/],
+  ])('settlements import rejects a row with %s, and stores nothing', async (what, toRow, fault) => {
     const own = await paidOrder()
     const other = await paidOrder(what === 'an order of another merchant' ? {} : { of: own.mid })
     const stderr = await importRows(row(own.mid, { utr: 'GOOD' }), toRow(own, other))
@@ -148,7 +148,7 @@ describe('settlements import names the payment of a row', () => {
     expect(await stored(own.mid)).toEqual([])
   })
 
-  it('by a reference that was learned after a first import, when the file is imported again', async () => {
+  it('settlements import links a settlement to its payment when the file is imported again after the bank reference became known', async () => {
     const { mid, utr } = await paidOrder({ isStoredById: true })
     const rrn = newUtr()
     const settled = row(mid, { utr: 'ROW1', paymentUtr: rrn })
@@ -164,14 +164,17 @@ describe('settlements import names the payment of a row', () => {
 type Paid = Awaited<ReturnType<typeof paidOrder>>
 
 describe('an RRN that is padded with zeros to 16 digits', () => {
-  it.each(['payment_utr', 'utr'])('is the RRN in %s of a settlement', async (column) => {
-    const { mid, utr } = await paidOrder()
-    const padded = `0000${utr}`
-    await importRows(row(mid, column === 'utr' ? { utr: padded } : { utr: 'ROW1', paymentUtr: padded }))
-    expect(await stored(mid)).toEqual([{ amount: '200.00', utr: column === 'utr' ? padded : 'ROW1', payment: utr }])
-  })
+  it.each(['payment_utr', 'utr'])(
+    'settlements import matches an RRN padded with zeros in the column %s',
+    async (column) => {
+      const { mid, utr } = await paidOrder()
+      const padded = `0000${utr}`
+      await importRows(row(mid, column === 'utr' ? { utr: padded } : { utr: 'ROW1', paymentUtr: padded }))
+      expect(await stored(mid)).toEqual([{ amount: '200.00', utr: column === 'utr' ? padded : 'ROW1', payment: utr }])
+    },
+  )
 
-  it('finds the settlement whose utr or bank reference is padded', async () => {
+  it('payments find and reconcile --payout find a settlement with a zero-padded utr or bank reference', async () => {
     const { mid } = await newMerchant(db)
     const [rrn, reference] = [newUtr(), newUtr()]
     const padded = `0000${rrn}`
@@ -186,7 +189,7 @@ describe('an RRN that is padded with zeros to 16 digits', () => {
     }
   })
 
-  it('is the reference of a refund whose row has the RRN', async () => {
+  it('reconcile matches a deduction by its RRN with a refund whose reference is zero-padded', async () => {
     const { mid, utr, orderId } = await paidOrder()
     const rrn = newUtr()
     await db.query(
@@ -206,7 +209,7 @@ describe('an RRN that is padded with zeros to 16 digits', () => {
 })
 
 describe('settlements import --layout', () => {
-  it('reads a report without RRN and UTR, whose rows name our orders and refunds', async () => {
+  it('settlements import --layout reads a report without RRN and UTR by orderId and refundId', async () => {
     const { mid, utr, orderId } = await paidOrder()
     const name = unique('phonepe')
     const columns = {

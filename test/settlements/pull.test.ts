@@ -38,7 +38,7 @@ const environment = () => {
 const ops = (args: string[], settings: Record<string, string> = environment()) => runOps(url, args, '', settings)
 const pull = (...more: string[]) => ops(['settlements', 'pull', '--acquirer', 'cashfree', ...DAYS, ...more])
 
-/** Pulls these pages, and returns the document. */
+/** Runs `settlements pull` on these pages and returns its JSON output. */
 async function pullPages(...pages: ReconEvent[][]) {
   answerRecon(
     bank,
@@ -56,7 +56,7 @@ const pullFault = async (...pages: Parameters<typeof answerRecon>[1][]) => {
   return stderr
 }
 
-/** An order of ₹200 that was paid through `acquirer`. */
+/** Stores an order of ₹200 that was paid through `acquirer`. */
 async function payOrder(acquirer = 'cashfree') {
   const utr = newUtr()
   const orderId = await storePaidOrder(db, { mid, utr, paidAt: at(WEDNESDAY) })
@@ -98,7 +98,7 @@ const lastOfAudit = async () => JSON.parse((await ops(['audit', '--json'])).stdo
 const counts = { inserted: 0, unchanged: 0, updated: 0 }
 
 describe('ops settlements pull', () => {
-  it('settlements pull stores a line for each payment and deduction of our orders, as an import with its source and acquirer', async () => {
+  it('settlements pull stores a line for each payment and deduction of known orders, as an import with its source and acquirer', async () => {
     const [first, second] = [await payOrder(), await payOrder()]
     const document = await pullPages(
       [of(first, 'PAYMENT', net('197.64', '2', '0.36')), of(second, 'PAYMENT')],
@@ -127,7 +127,7 @@ describe('ops settlements pull', () => {
     })
   })
 
-  it('settlements pull counts what it does not store, with its rupees', async () => {
+  it('settlements pull reports the number and sum of the events that it does not store', async () => {
     const order = await payOrder()
     const ofSetu = await payOrder('setu')
     answerRecon(bank, {
@@ -145,28 +145,28 @@ describe('ops settlements pull', () => {
     const notStored = [
       { what: 'REFUND_REVERSAL', events: 2, amount: '212.50' },
       { what: 'OTHER_ADJUSTMENT', events: 2, amount: '193.00' },
-      { what: 'of orders that are not ours', events: 2, amount: '400.00' },
+      { what: 'of unknown orders', events: 2, amount: '400.00' },
       { what: 'not paid out yet', events: 1, amount: '200.00' },
       { what: 'PAYMENT PENDING', events: 1, amount: '200.00' },
     ]
     expect(JSON.parse((await pull('--json')).stdout)).toMatchObject({ ...counts, notStored })
-    // What the payout is more by than its rows.
+    // The payout exceeds the sum of its lines by this amount.
     const { rows } = await db.query('select import_id, account, bank_reference_number, amount_paise from payout_rests')
     expect(rows).toEqual([
       { import_id: 1, account: 'cashfree', bank_reference_number: 'PGI45406', amount_paise: 80550 },
     ])
     expect((await pull()).stdout).toBe(
-      `Import 2: 0 ${NOTHING}; not stored: 2 REFUND_REVERSAL (₹212.50), 2 OTHER_ADJUSTMENT (₹193.00), 2 of orders that are not ours (₹400.00), 1 not paid out yet (₹200.00), 1 PAYMENT PENDING (₹200.00).\n`,
+      `Import 2: 0 ${NOTHING}; not stored: 2 REFUND_REVERSAL (₹212.50), 2 OTHER_ADJUSTMENT (₹193.00), 2 of unknown orders (₹400.00), 1 not paid out yet (₹200.00), 1 PAYMENT PENDING (₹200.00).\n`,
     )
     expect(await stored()).toEqual([])
   })
 
-  it('settlements pull may be repeated, and undone', async () => {
+  it('settlements pull changes nothing when repeated, and can be undone', async () => {
     const order = await payOrder()
     const events = [of(order, 'PAYMENT'), of(order, 'REFUND', {}, arn('ARN2'))]
     await pullPages(events)
     expect(await pullPages(events)).toMatchObject({ import: 2, ...counts, unchanged: 2 })
-    // A rest that an earlier pull has found is none any more.
+    // An amount of 0 replaces what an earlier pull found.
     const { rows } = await db.query('select amount_paise from payout_rests where import_id = 2')
     expect(rows).toEqual([{ amount_paise: 0 }])
     for (const [number, removed] of [
@@ -179,7 +179,7 @@ describe('ops settlements pull', () => {
     expect(await pullPages(events)).toMatchObject({ ...counts, inserted: 2 })
   })
 
-  it('settlements pull keeps the UTR of a refund whose reference is reported later', async () => {
+  it('settlements pull does not change the UTR of a refund whose bank reference is reported later', async () => {
     const order = await payOrder()
     const refund = of(order, 'REFUND', { event_id: 99 })
     await pullPages([refund])
@@ -187,7 +187,7 @@ describe('ops settlements pull', () => {
     expect(await stored()).toMatchObject([{ utr: 'E99' }])
   })
 
-  it('settlements pull reads every page before it locks the settlements: other imports do not wait for Cashfree', async () => {
+  it('settlements pull reads all pages before it locks the settlements, so that other imports do not wait for Cashfree', async () => {
     const [first, second] = [await payOrder(), await payOrder()]
     const asked = answerRecon(bank, { data: [of(first, 'PAYMENT')], cursor: 'c1' }, { data: [of(second, 'PAYMENT')] })
     const client = await db.connect()
@@ -199,7 +199,7 @@ describe('ops settlements pull', () => {
     expect(await pulled).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Import \d+: 2 inserted/) })
   })
 
-  it('settlements pull stores nothing if a later page fails, and stores the failure in the audit', async () => {
+  it('settlements pull stores nothing if a later page fails, and records the failure in the audit', async () => {
     const order = await payOrder()
     const late = of(order, 'REFUND', { event_id: 12, event_settlement_amount: number('1.005') })
     const fault = await pullFault({ data: [of(order, 'PAYMENT')], cursor: 'c1' }, { data: [late] })
@@ -211,7 +211,7 @@ describe('ops settlements pull', () => {
     expect(await lastOfAudit()).toMatchObject({ command: 'settlements pull', outcome: 'failed' })
   })
 
-  it('settlements pull says what to do when Cashfree refuses, or is busy', async () => {
+  it('settlements pull says what to do when Cashfree rejects the credentials or is busy', async () => {
     bank.nextFaults.recon = [{ status: 429 }, { status: 401 }]
     expect(await pullFault({ data: [] })).toMatch(
       /^ops: a call of Cashfree failed \(status 429, request \w+\); nothing was imported: try again in a minute\n$/,
@@ -221,7 +221,7 @@ describe('ops settlements pull', () => {
     )
   })
 
-  it('settlements pull names the order of a line that the import refuses, and no field of another line', async () => {
+  it('settlements pull names the order of a rejected line, and no field of the acquirer can start another column or line', async () => {
     const [one, two] = [await payOrder(), await payOrder()]
     const split = of(two, 'PAYMENT', {}, { settlement_details: { utr: 'PGI1","SUCCESS\nM1,1.00,U1' } })
     const unnamed = of(one, 'PAYMENT', {}, { payment_details: { bank_reference: null } })
@@ -236,11 +236,11 @@ describe('ops settlements pull', () => {
     await pullPages([of(one, 'PAYMENT')])
     const elsewhere = of(one, 'PAYMENT', {}, { settlement_details: { utr: 'PGI2' } })
     expect(await pullFault({ data: [elsewhere] })).toContain(
-      `order ${one.orderId}: this mid and utr are known with another bank_reference_number`,
+      `order ${one.orderId}: this mid and utr are stored with another bank_reference_number`,
     )
   })
 
-  it('settlements pull refuses a wrong acquirer, wrong days and missing settings, and says what to do', async () => {
+  it('settlements pull rejects an unsupported acquirer, invalid days and missing settings, and says what to do', async () => {
     const refused = async (acquirer: string, from: string, to: string, settings?: Record<string, string>) => {
       const args = ['settlements', 'pull', '--acquirer', acquirer, '--from', from, '--to', to]
       return (await ops(args, settings)).stderr.split('\n')[0]
@@ -257,7 +257,7 @@ describe('ops settlements pull', () => {
     expect(bank.countOf('recon')).toBe(asked)
   })
 
-  it('settlements pull makes books that balance to 0.00, with fees, refunds and their charges', async () => {
+  it('reconcile balances to 0.00 after settlements pull with fees, refunds and refund charges', async () => {
     const [paid, refunded, charged] = [await payOrder(), await payOrder(), await payOrder()]
     for (const [{ orderId, utr }, rupees, reference] of [
       [refunded, 200, 'ARN10'],
@@ -272,7 +272,7 @@ describe('ops settlements pull', () => {
     }
     await pullPages([
       ...[paid, refunded, charged].map((order) => of(order, 'PAYMENT', net('197.64', '2', '0.36'))),
-      // Its fee comes back.
+      // The acquirer returns the fee of a fully refunded payment.
       of(refunded, 'REFUND', net('197.64', '2', '0.36'), arn('ARN10')),
       of(charged, 'REFUND', { event_amount: 50, ...net('51.18', '1', '0.18') }),
     ])

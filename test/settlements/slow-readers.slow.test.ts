@@ -23,13 +23,13 @@ import {
 } from '../support/service.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 
-/** More than the sockets in between hold, so that a reader that takes nothing is never done with it. */
+/** More rows than the socket buffers can contain, so that the list is never finished while its reader stalls. */
 const LONG_LIST_ROWS = 100_000
 const LONG_LIST = { s_date: '01-02-2026', e_date: '28-02-2026' }
 const SHORT_LIST = { s_date: '01-01-2026', e_date: '31-01-2026' }
-/** What a reader may do is looked up again far sooner; the rest is for a busy machine. */
+/** Access is checked again much sooner; the rest of the time allows for a busy machine. */
 const KNOWN_WITHIN_MS = 10_000
-/** A partner's second long list. */
+/** The response to a partner's second concurrent long list. */
 const ONE_AT_A_TIME = refusal(
   429,
   'Another long list of yours is still being read; read it to its end first, or try again after Retry-After seconds',
@@ -39,10 +39,10 @@ const RETRY_MS = 200
 const READER_WINDOW_MS = 6_000
 const READER_CHECK_MS = 250
 const PAUSE_MS = 100
-/** In the window as many bytes as with the limits that are shipped: TCP tells of taken bytes in portions as large as ever. */
+/** Yields as many bytes per window as the default limits, because TCP acknowledges data in portions of unchanged size. */
 const SLOWEST_BYTES_PER_SECOND = 160 * 1024
 
-/** Whoever reads a list does not leave. */
+/** A signal that never aborts: the reader stays connected. */
 const NEVER = new AbortController().signal
 
 type Partner = { pid: string; key: Key }
@@ -82,8 +82,8 @@ afterEach(async () => {
 })
 
 /**
- * Asks for a list and returns the response, of which only the head has been read. It asks again after a refusal: service and
- * client share this process, and a busy machine refuses some requests.
+ * Requests a list and returns the response after its headers. Retries on 503, because service and client share this process,
+ * and a busy machine rejects some requests.
  */
 async function ask(...asked: Parameters<typeof askOnce>): Promise<IncomingMessage> {
   for (let tries = 1; ; tries++) {
@@ -123,7 +123,7 @@ const listedRows = async (partner: Partner, days = LONG_LIST) => {
   return [status, body.data?.length]
 }
 
-/** Connections for lists that somebody holds or waits for. */
+/** Returns the number of list connections in use or waited for. */
 const heldOrWaited = () => {
   const { totalCount, idleCount, waitingCount } = service.pools.lists
   return totalCount - idleCount + waitingCount
@@ -131,7 +131,7 @@ const heldOrWaited = () => {
 
 const freed = () => vi.waitFor(() => expect(heldOrWaited()).toBe(0), { timeout: KNOWN_WITHIN_MS, interval: 20 })
 
-it('a short list is answered while slow readers of long lists hold all connections for lists', async () => {
+it('serves a short list while slow readers of long lists occupy all connections for long lists', async () => {
   stopLooks()
   for (let i = 0; i < LIMITS.lists.longAtOnce; i++) {
     expect((await ask(await newPartner(service.db, mid), LONG_LIST)).statusCode).toBe(200)
@@ -142,8 +142,8 @@ it('a short list is answered while slow readers of long lists hold all connectio
   expect(await readAll(await ask(partner, SHORT_LIST))).toEqual({ status: 200, body })
 })
 
-describe('a partner that asks for four long lists and takes nothing of them', () => {
-  it('a partner that reads none of four long lists is served one, the others are 429, and other readers go on', async () => {
+describe('a partner that requests four long lists and reads none', () => {
+  it('serves one of four long lists to a partner that reads none, rejects the others with 429, and serves other partners', async () => {
     stopLooks()
     const [partner, other] = [await newPartner(service.db, mid), await newPartner(service.db, mid)]
     expect((await ask(partner, LONG_LIST)).statusCode).toBe(200)
@@ -157,8 +157,8 @@ describe('a partner that asks for four long lists and takes nothing of them', ()
   })
 })
 
-describe('a merchant that asks for its own transactions', () => {
-  it('a merchant is served one long list at a time, beside its partner, and cut off when it is disabled', async () => {
+describe('a merchant that requests its own transactions', () => {
+  it('serves a merchant one long list at a time, independently of its partner, and cuts the list off when the merchant is disabled', async () => {
     const merchant = await newMerchant(service.db)
     await service.db.query(
       `with made as (
@@ -192,13 +192,13 @@ describe('a merchant that asks for its own transactions', () => {
   })
 })
 
-describe('the next long list of a partner is served', () => {
-  it('a partner’s next long list is served after a list that was read to its end', async () => {
+describe('the next long list of a partner', () => {
+  it("serves a partner's next long list after it has read one to the end", async () => {
     const partner = await newPartner(service.db, mid)
     for (let i = 0; i < 3; i++) expect(await listedRows(partner)).toEqual([200, LONG_LIST_ROWS])
   })
 
-  it('a partner’s next long list is served after a list whose reader went away', async () => {
+  it("serves a partner's next long list after the reader of one disconnected", async () => {
     const partner = await newPartner(service.db, mid)
     for (let i = 0; i < 3; i++) {
       const response = await ask(partner, LONG_LIST)
@@ -209,7 +209,7 @@ describe('the next long list of a partner is served', () => {
     expect(await listedRows(partner)).toEqual([200, LONG_LIST_ROWS])
   })
 
-  it('a partner’s next long list is served after a list that was 503 because no connection was free', async () => {
+  it("serves a partner's next long list after a 503 because no connection was free", async () => {
     const partner = await newPartner(service.db, mid)
     const held = await Promise.all(
       Array.from({ length: service.pools.lists.options.max }, () => service.pools.lists.connect()),
@@ -222,7 +222,7 @@ describe('the next long list of a partner is served', () => {
     expect(await listedRows(partner)).toEqual([200, LONG_LIST_ROWS])
   })
 
-  it('a partner’s next long list is served after a list that the database broke off', async () => {
+  it("serves a partner's next long list after the database terminated one", async () => {
     const partner = await newPartner(service.db, mid)
     const response = await ask(partner, LONG_LIST)
     await service.pools.lists.query(
@@ -234,18 +234,18 @@ describe('the next long list of a partner is served', () => {
   })
 })
 
-describe('a long list in progress is cut, never a well-formed half, and frees its connection', () => {
+describe('a long list in progress', () => {
   it.each<[string, (partner: Partner) => Promise<unknown>]>([
     ['its partner is unlinked from the merchant', ({ pid }) => createPartners(service.db).unlink(pid, mid)],
     ['its key is revoked', ({ key }) => createAccessKeys(service.db).revoke(key.publicKey, new Date())],
-  ])('a long list in progress is cut, and its connection freed, when %s', async (_what, forbid) => {
+  ])('cuts off a long list in progress and frees its connection when %s', async (_what, forbid) => {
     stopLooks()
     const partner = await newPartner(service.db, mid)
     const response = await ask(partner, LONG_LIST)
     expect(response.statusCode).toBe(200)
     await forbid(partner)
-    // Fewer than a window has, at whose end it would be cut for taking nothing. Together they take longer than a link or a key is
-    // remembered.
+    // One check fewer than a window contains, so that the list is not cut off for slow reading. Together the checks outlast the
+    // cache of links and keys.
     for (let checks = 1; checks < READER_WINDOW_MS / READER_CHECK_MS; checks++) {
       await pass(1)
       await sleep(PAUSE_MS)
@@ -255,7 +255,7 @@ describe('a long list in progress is cut, never a well-formed half, and frees it
     await expect(readAll(response)).rejects.toThrow('aborted')
   })
 
-  it('a long list in progress is cut when the network to the database goes silent', async () => {
+  it('cuts off a long list in progress when the network to the database goes silent', async () => {
     const url = new URL(service.databaseUrl)
     const proxy = await startTcpProxy(Number(url.port))
     url.port = String(proxy.port)
@@ -276,13 +276,13 @@ describe('a long list in progress is cut, never a well-formed half, and frees it
     await lists.end()
   })
 
-  it('a long list in progress is cut when its reader takes nothing for a whole window', async () => {
+  it('cuts off a long list in progress when its reader reads nothing for a whole window', async () => {
     stopLooks()
     const response = await ask(await newPartner(service.db, mid), LONG_LIST)
     expect(response.statusCode).toBe(200)
     await pass(READER_WINDOW_MS / READER_CHECK_MS)
     expect(heldOrWaited()).toBe(1)
-    // Windows pass here while the sockets in between still fill.
+    // Several windows pass while the socket buffers still fill.
     await vi.waitFor(
       async () => {
         await pass(READER_WINDOW_MS / READER_CHECK_MS)
@@ -293,7 +293,7 @@ describe('a long list in progress is cut, never a well-formed half, and frees it
     await expect(readAll(response)).rejects.toThrow('aborted')
   })
 
-  it('a long list in progress is cut when it lasts longer than the limit', async () => {
+  it('cuts off a long list in progress when it exceeds the time limit', async () => {
     const hasty = await startService({ limits: { lists: { longestMs: 300 } } })
     await hasty.app.listen({ host: '127.0.0.1', port: 0 })
     const { mid } = await newMerchant(hasty.db)
@@ -306,7 +306,7 @@ describe('a long list in progress is cut, never a well-formed half, and frees it
     await expect(readAll(response)).rejects.toThrow('aborted')
   })
 
-  it('a long list goes on while its reader keeps the slowest allowed pace on average, with pauses', async () => {
+  it('continues a long list while its reader, with pauses, reads at the slowest allowed average rate', async () => {
     stopLooks()
     const response = await ask(await newPartner(service.db, mid), LONG_LIST)
     let bytes = 0
@@ -329,12 +329,12 @@ describe('a long list in progress is cut, never a well-formed half, and frees it
   })
 })
 
-/** The service looks at its readers only when `pass` lets it, however busy the machine is. */
+/** Stops the timer by which the service checks its readers, so that it runs only in `pass`, however busy the machine is. */
 function stopLooks() {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
 }
 
-/** Lets the service look at its readers so many times. */
+/** Lets the service check its readers this many times. */
 async function pass(checks: number) {
   for (let i = 0; i < checks; i++) {
     vi.advanceTimersByTime(READER_CHECK_MS)

@@ -7,7 +7,7 @@ import { type ServerProcess, startServerProcess } from '../support/server-proces
 import { basic, CREATE, form, intentFields, type Key, LIST, newMerchant, newPartner } from '../support/service.ts'
 
 const ROWS = 300_000
-/** One a second since 05:30 of the first of two days. */
+/** Settlements at one per second from 05:30 IST on the first of two days. */
 const ROWS_OF_TWO_DAYS = 152_999
 
 let db: Database
@@ -39,7 +39,7 @@ afterAll(async () => {
 const listFields = ({ pid }: Partner, days = { s_date: '01-01-2020', e_date: '31-12-2029' }) =>
   form({ pid, mid: merchant.mid, ...days })
 
-/** Asks for the list, the whole one by default, and returns the response before its body is read. */
+/** Requests the list, by default all of it, and returns the response before its body is read. */
 function askForList(
   days?: { s_date: string; e_date: string },
   partner = partners[0] as Partner,
@@ -71,15 +71,15 @@ async function connectionsThatCopy(): Promise<number> {
   return rows[0].n
 }
 
-describe('a long list', () => {
+describe('a long settlement list', () => {
   // `npm run bench -- list` measures its memory.
-  it('a long settlement list is valid JSON to the last byte', { timeout: 120_000 }, async () => {
+  it('streams a long settlement list as valid JSON to the last byte', { timeout: 120_000 }, async () => {
     const { status, msg, data } = JSON.parse(await readAll(await askForList()))
     expect([status, msg, data.length]).toEqual([true, 'Settlements found', ROWS])
     expect([data[0].UTR, data.at(-1).UTR]).toEqual(['000000000001', '000000300000'])
   })
 
-  it('a long settlement list is read to its end beside three others, while payments go on', async () => {
+  it('streams four long settlement lists to their end concurrently while payments continue', async () => {
     let reading = true
     const twoDays = { s_date: '01-01-2025', e_date: '02-01-2025' }
     const lists = Promise.all(partners.map(async (partner) => readAll(await askForList(twoDays, partner)))).finally(
@@ -97,7 +97,7 @@ describe('a long list', () => {
     expect(payments).toEqual(new Set([200]))
   }, 120_000)
 
-  it('a long settlement list frees its connection when the client goes away before the first byte', async () => {
+  it('frees the connection of a long settlement list when the client disconnects before the first byte', async () => {
     const partner = partners[0] as Partner
     for (let i = 0; i < 10; i++) {
       const call = request(`${server.url}${LIST}`, {

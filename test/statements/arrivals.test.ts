@@ -5,8 +5,8 @@ import { runOps } from '../support/ops.ts'
 import { newMerchant, unique } from '../support/service.ts'
 
 /**
- * Faults of the last hop, from the acquirer's payout to the bank account, planted one by one: each is named, and nothing else is.
- * The days are of long ago, so that lines that can be no payout are deleted at once.
+ * Simulates errors between the acquirer's payout and the bank account one by one; each must be reported, and nothing else. The
+ * days are long ago, so that lines that cannot be a payout are deleted immediately.
  */
 const { url, db } = await createTestDatabase()
 beforeAll(async () => {
@@ -33,11 +33,11 @@ async function must(args: string[], input = '') {
   return JSON.parse(stdout)
 }
 
-/** Numbers that no reference has had. */
+/** Counts up so that every reference is new. */
 let lastNumber = 12_345_678
 const newReference = () => `AXNPN2026${++lastNumber}`
 
-/** Two merchants, and payouts to the first on four bank days of August 2026, from Monday the 3rd on. */
+/** Creates two merchants, and payouts to the first on four bank days from Monday 3 August 2026. */
 async function newShop() {
   const [{ mid }, { mid: other }] = [await newMerchant(db), await newMerchant(db)]
   const payouts = [3, 4, 5, 6].map((day) => ({ day: `2026-08-0${day}`, reference: newReference(), rupees: 1000 + day }))
@@ -64,7 +64,10 @@ const lineOf = ({ day, reference, rupees }: Payout): Line => ({
   text: `NEFT CR-UTIB0000100-ACQUIRER-${reference}`,
 })
 
-/** A statement of these lines, whose balances begin at 10,000. Other lines are of the days around them, so that all days are covered. */
+/**
+ * Formats a statement of these lines with an opening balance of 10,000. Lines before and after them extend the statement over
+ * all days.
+ */
 function statement(lines: Line[]): string {
   let balance = 10_000
   const rent = (day: string): Line => ({ day, text: 'RENT', reference: '', amount: -1 })
@@ -87,22 +90,22 @@ const importArgs = (mids: string[], layoutName = 'rupees', days = DAYS) => [
 ]
 const imported = (mids: string[], file: string) => must(importArgs(mids), file)
 
-/** What is said of each payout to the merchant, in the order of the days. */
+/** Returns the result for each payout to the merchant, in date order. */
 async function arrivals(mid: string): Promise<string[]> {
   const { payouts } = await must(['reconcile', 'payouts', '--month', '2026-08', '--mid', mid])
   return payouts.map(({ arrival }: { arrival: string }) => arrival)
 }
 
 const ARRIVED = ['arrived', 'arrived', 'arrived', 'arrived']
-/** Every payout but the second has arrived, which is in the planted state. */
+/** All payouts are received except the second, which has this state. */
 const secondIs = (state: string) => ['arrived', state, 'arrived', 'arrived']
 
-/** The lines of the payouts, the second one changed. */
+/** The lines of all payouts, with the second one changed. */
 const withSecond = ({ payouts }: Shop, change: (line: Line) => Line[]) =>
   payouts.flatMap((payout, index) => (index === 1 ? change(lineOf(payout)) : [lineOf(payout)]))
 
-describe('a statement without faults', () => {
-  it('says that every payout has arrived, on which day, in which line', async () => {
+describe('a complete statement', () => {
+  it('statements import marks every payout as received, with its day and statement line', async () => {
     const shop = await newShop()
     const { statement: number, kept, coversTo } = await imported([shop.mid], statement(shop.payouts.map(lineOf)))
     expect({ kept, coversTo }).toEqual({ kept: 4, coversTo: '2026-08-24' })
@@ -119,7 +122,7 @@ describe('a statement without faults', () => {
     expect(await arrivals(shop.mid)).toEqual(ARRIVED)
   })
 
-  it('prints its lines, credits, debits and closing balance, to compare with the bank’s summary', async () => {
+  it("statements import prints lines, credits, debits and closing balance, to compare with the bank's summary", async () => {
     const shop = await newShop()
     const file = statement([
       ...shop.payouts.map(lineOf),
@@ -132,7 +135,7 @@ describe('a statement without faults', () => {
     })
   })
 
-  it('changes nothing when it is imported twice, and leaves nothing when it is undone', async () => {
+  it('statements import changes nothing when repeated, and statements undo removes its lines', async () => {
     const shop = await newShop()
     const file = statement(shop.payouts.map(lineOf))
     expect(await arrivals(shop.mid)).toEqual(Array(4).fill('not known'))
@@ -150,7 +153,7 @@ describe('a statement without faults', () => {
     expect((await ops(['statements', 'undo', '--statement', String(first.statement)])).stderr).toMatch(/was undone/)
   })
 
-  it('stores of each line its day, paise, number and references, and nothing of lines that no payout has matched', async () => {
+  it('statements import stores day, paise, line number and references, and nothing of lines that match no payout', async () => {
     const shop = await newShop()
     const salary = { day: '2026-08-05', text: 'NEFT-HDFCN52026080512345678-ASHA SALARY', reference: '', amount: -25 }
     const { statement: number } = await imported([shop.mid], statement([...shop.payouts.map(lineOf), salary]))
@@ -169,7 +172,7 @@ describe('a statement without faults', () => {
     expect(JSON.stringify(everything)).not.toMatch(/ACQUIRER|NEFT|10000|ASHA/)
   })
 
-  it('keeps a line of the last 10 bank days that no payout has matched, until the payout is listed', async () => {
+  it('statements import stores an unmatched line of the last 10 bank days until its payout is listed', async () => {
     const { mid } = await newMerchant(db)
     const day = new Date(Date.now() - 3 * 24 * 60 * 60_000).toISOString().slice(0, 10)
     const payout = { day, reference: newReference(), rupees: 50 }
@@ -181,7 +184,7 @@ describe('a statement without faults', () => {
     expect(payouts).toMatchObject([{ arrival: 'arrived' }])
   })
 
-  it('lists the payouts of the last 31 days where no days are given, as ops today counts them', async () => {
+  it('reconcile payouts lists the last 31 days by default, like ops today', async () => {
     const { mid } = await newMerchant(db)
     const ago = (days: number) => toIstDay(new Date(Date.now() - days * 24 * 60 * 60_000))
     const added = [0, 30, 31].map((days) => ({ day: ago(days), reference: newReference(), rupees: 50 }))
@@ -193,15 +196,15 @@ describe('a statement without faults', () => {
   })
 })
 
-describe('planted faults of the last hop', () => {
-  it('columns of debit and credit that are exchanged are named by the balances', async () => {
+describe('errors between payout and bank account', () => {
+  it('statements import detects swapped debit and credit columns by the balances', async () => {
     const shop = await newShop()
     const { stderr } = await ops(importArgs([shop.mid], 'exchanged'), statement(shop.payouts.map(lineOf)))
-    expect(stderr).toMatch(/line 3: the balances say that debit and credit are exchanged/)
+    expect(stderr).toMatch(/line 3: the balances show that debit and credit are swapped/)
     expect(await arrivals(shop.mid)).toEqual(Array(4).fill('not known'))
   })
 
-  it('a line that was cut out of the middle is named by the line below it', async () => {
+  it('statements import rejects a file with a missing line and names the line below the gap', async () => {
     const shop = await newShop()
     const lines = statement(shop.payouts.map(lineOf)).split('\n')
     lines.splice(3, 1)
@@ -209,7 +212,7 @@ describe('planted faults of the last hop', () => {
     expect(stderr).toMatch(/line 4: the balance does not follow from the line before: a line is missing/)
   })
 
-  it('rejects an amount and a balance above 10^11 rupees with their line', async () => {
+  it('statements import rejects an amount and a balance above 10^11 rupees with their line number', async () => {
     const { mid } = await newMerchant(db)
     const file = 'Date,Narration,Ref No,Debit,Credit,Balance\n03-08-2026,NEFT,R1,,100000000000.01,100000000000.01\n'
     const { stderr } = await ops(importArgs([mid]), file)
@@ -218,7 +221,7 @@ describe('planted faults of the last hop', () => {
     )
   })
 
-  it('a file that was cut after a whole line covers no day from its last one on, and a given balance refuses it', async () => {
+  it('statements import leaves the last day of a truncated file uncovered, and rejects the file if --closing differs', async () => {
     const shop = await newShop()
     const file = statement(shop.payouts.map(lineOf)).split('\n').slice(0, 4).join('\n').concat('\n')
     const refused = await ops([...importArgs([shop.mid]), '--closing', '14,016'], file)
@@ -232,21 +235,21 @@ describe('planted faults of the last hop', () => {
     expect(await arrivals(shop.mid)).toEqual(['arrived', 'arrived', 'not known', 'not known'])
   })
 
-  it('two files that were pasted together are refused', async () => {
+  it('statements import rejects two files pasted together', async () => {
     const shop = await newShop()
     const file = statement(shop.payouts.map(lineOf))
     const { stderr } = await ops(importArgs([shop.mid]), `${file}${file}`)
     expect(stderr).toMatch(/line 9: is a row below the table, which ends in line 8: two files in one\?/)
   })
 
-  it('a day whose month and day were exchanged is refused, since the bank was not asked for it', async () => {
+  it('statements import rejects a date with day and month swapped, because it is outside the requested days', async () => {
     const shop = await newShop()
     const file = statement(withSecond(shop, (line) => [{ ...line, day: '2026-04-08' }]))
     const { stderr } = await ops(importArgs([shop.mid]), file)
     expect(stderr).toMatch(/line 4: Date \(day\) must be from 2026-08-01 to 2026-08-31/)
   })
 
-  it('an RRN with a zero in front that the bank has padded to 16 digits is the same reference', async () => {
+  it('statements import matches an RRN with a leading zero that the bank has padded to 16 digits', async () => {
     const shop = await newShop()
     const payout = { day: '2026-08-07', reference: '070424750347', rupees: 77 }
     await addPayouts(shop.mid, payout)
@@ -255,14 +258,14 @@ describe('planted faults of the last hop', () => {
     expect(await arrivals(shop.mid)).toEqual([...ARRIVED, 'arrived'])
   })
 
-  it('a reference that a spreadsheet made a number is named', async () => {
+  it('statements import rejects a reference that a spreadsheet converted to a number', async () => {
     const shop = await newShop()
     const file = statement(withSecond(shop, (line) => [{ ...line, reference: '4.26E+11' }]))
     const { stderr } = await ops(importArgs([shop.mid]), file)
     expect(stderr).toMatch(/line 4: Ref No was made a number by a spreadsheet/)
   })
 
-  it('two true twins of one day are two credits, also when the file is imported twice', async () => {
+  it('statements import counts two identical lines of one day as two credits, also when the file is imported twice', async () => {
     const shop = await newShop()
     const file = statement(withSecond(shop, (line) => [line, line]))
     await imported([shop.mid], file)
@@ -273,10 +276,10 @@ describe('planted faults of the last hop', () => {
   })
 
   it.each([
-    ['part of a longer one', (reference: string) => `${reference}99`],
-    ['cut', (reference: string) => reference.slice(0, 13)],
+    ['part of a longer reference', (reference: string) => `${reference}99`],
+    ['truncated', (reference: string) => reference.slice(0, 13)],
   ])(
-    'a reference that is %s is not the payout’s: its amount is perhaps the payout, until a person says so',
+    "reconcile payouts reports a credit with the payout's amount as perhaps if its reference is %s, until an operator matches it",
     async (_, change) => {
       const shop = await newShop()
       const file = statement(
@@ -300,7 +303,7 @@ describe('planted faults of the last hop', () => {
     },
   )
 
-  it('two credits of a payout’s amount without its reference are nobody’s guess: each is named', async () => {
+  it("reconcile payouts lists every credit with a payout's amount but without its reference", async () => {
     const shop = await newShop()
     const twin = (line: Line) => ({ ...line, text: 'NEFT', reference: newReference() })
     const made = await imported([shop.mid], statement(withSecond(shop, (line) => [twin(line), twin(line)])))
@@ -309,7 +312,7 @@ describe('planted faults of the last hop', () => {
     expect(payouts[1].statement).toBe(`${made.statement} line 4, ${made.statement} line 5`)
   })
 
-  it('payouts of one amount on days side by side, whose references the bank has cut, are perhaps there until a person says which', async () => {
+  it('reconcile payouts reports equal payouts whose references the bank cut off as perhaps, until an operator matches each', async () => {
     const { mid } = await newMerchant(db)
     const payouts = ['03', '04', '05'].map((day) => ({ day: `2026-08-${day}`, reference: newReference(), rupees: 500 }))
     await addPayouts(mid, ...payouts)
@@ -327,7 +330,7 @@ describe('planted faults of the last hop', () => {
     expect(await arrivals(mid)).toEqual(['arrived', 'arrived', 'not arrived'])
   })
 
-  it('a payout that stands in another merchant’s statement has not arrived', async () => {
+  it("reconcile payouts reports a payout as not received if only another merchant's statement contains it", async () => {
     const shop = await newShop()
     const [, second] = shop.payouts as [Payout, Payout]
     await imported([shop.mid], statement(withSecond(shop, () => [])))
@@ -335,7 +338,7 @@ describe('planted faults of the last hop', () => {
     expect(await arrivals(shop.mid)).toEqual(secondIs('not arrived'))
   })
 
-  it('a credit and its debit with the same reference are taken back', async () => {
+  it('reconcile payouts reports a credit that was debited again with the same reference as taken back', async () => {
     const shop = await newShop()
     await imported(
       [shop.mid],
@@ -344,7 +347,7 @@ describe('planted faults of the last hop', () => {
     expect(await arrivals(shop.mid)).toEqual(secondIs('taken back'))
   })
 
-  it('the same paise under another UTR, after the days in which it arrives, are not the payout', async () => {
+  it('reconcile payouts ignores the same amount under another reference once the days for the transfer have passed', async () => {
     const shop = await newShop()
     await imported(
       [shop.mid],
@@ -353,7 +356,7 @@ describe('planted faults of the last hop', () => {
     expect(await arrivals(shop.mid)).toEqual(secondIs('not arrived'))
   })
 
-  it('a payout that is less by what pull has not stored has arrived; one paisa more differs', async () => {
+  it('reconcile payouts expects a payout with the adjustments that pull reports, and reports a difference of one paisa', async () => {
     const shop = await newShop()
     const [, second, third] = shop.payouts as [Payout, Payout, Payout]
     for (const { reference, day } of [second, third]) {
@@ -379,7 +382,7 @@ describe('planted faults of the last hop', () => {
 })
 
 describe('several merchants on one bank account', () => {
-  it('a transfer for two merchants has arrived when its one credit is the sum of both', async () => {
+  it('reconcile payouts marks a transfer for two merchants as received if its one credit is the sum of both', async () => {
     const shop = await newShop()
     const [first] = shop.payouts as [Payout]
     await addPayouts(shop.other, { ...first, rupees: 500 })
@@ -391,7 +394,7 @@ describe('several merchants on one bank account', () => {
     expect(await arrivals(shop.other)).toEqual(['arrived'])
   })
 
-  it('a transfer for two merchants is awaited until the days after its last row are covered, whoever’s row it is', async () => {
+  it("reconcile payouts expects a transfer for two merchants until the days after its last line are covered, whichever merchant's it is", async () => {
     const shop = await newShop()
     const reference = newReference()
     const [early, late] = ['2026-08-10', '2026-08-24']
@@ -407,7 +410,7 @@ describe('several merchants on one bank account', () => {
     expect(await arrivals(shop.other)).toEqual(['not known', 'not known'])
   })
 
-  it('a transfer for two merchants has arrived, also when an earlier statement of the account named one of them', async () => {
+  it('reconcile payouts marks a transfer for two merchants as received even if an earlier statement was imported for one of them', async () => {
     const shop = await newShop()
     const [first] = shop.payouts as [Payout]
     await addPayouts(shop.other, { ...first, rupees: 500 })
@@ -421,8 +424,8 @@ describe('several merchants on one bank account', () => {
   })
 })
 
-describe('statements of one account', () => {
-  it('a credit is one when a later statement shows a reference of it that an earlier one did not', async () => {
+describe('overlapping statements of one bank account', () => {
+  it("reconcile payouts merges a credit of two statements if only the later one contains the payout's reference", async () => {
     const shop = await newShop()
     await layout(`narration-${shop.mid}`, ['debit=Debit', 'credit=Credit'], ['reference=Narration'])
     const lines = withSecond(shop, (line) => [{ ...line, reference: newReference() }])
@@ -431,7 +434,7 @@ describe('statements of one account', () => {
     expect(await arrivals(shop.mid)).toEqual(ARRIVED)
   })
 
-  it('a credit is one when each statement shows a number of its own beside the payout’s reference', async () => {
+  it("reconcile payouts merges a credit of two statements that each contain another number besides the payout's reference", async () => {
     const shop = await newShop()
     const lines = (own: string) =>
       shop.payouts.map((payout) => ({ ...lineOf(payout), reference: `${own}${payout.day.replaceAll('-', '')}` }))
@@ -440,7 +443,7 @@ describe('statements of one account', () => {
     expect(await arrivals(shop.mid)).toEqual(ARRIVED)
   })
 
-  it('a credit that a person has matched is one when a later statement names the payout itself', async () => {
+  it('reconcile payouts merges a credit that an operator has matched with the same credit in a later statement that names the payout', async () => {
     const shop = await newShop()
     const [, second] = shop.payouts as [Payout, Payout]
     const before = await imported(
@@ -458,7 +461,7 @@ describe('statements of one account', () => {
     expect(await arrivals(shop.mid)).toEqual(ARRIVED)
   })
 
-  it('covers no payout that was listed only after its lines were deleted, until it is imported again', async () => {
+  it('reconcile payouts reports a payout listed after its statement lines were deleted as not known until the statement is imported again', async () => {
     const shop = { ...(await newShop()), mid: (await newMerchant(db)).mid }
     const lines = shop.payouts.filter((_, index) => index !== 1).map(lineOf)
     await imported([shop.mid], statement(lines))
@@ -468,7 +471,7 @@ describe('statements of one account', () => {
     expect(await arrivals(shop.mid)).toEqual(secondIs('not arrived'))
   })
 
-  it('covers a payout also when a later file adds to it', async () => {
+  it('reconcile payouts still treats a payout as covered by a statement when a later settlement file only adds to it', async () => {
     const { mid } = await newMerchant(db)
     const row = `${mid},1000,${newReference()},${newReference()},SUCCESS,2026-08-04 09:00:00\n`
     const file = `mid,amount,utr,bank_reference_number,status,initiation_date\n${row}`
@@ -480,7 +483,7 @@ describe('statements of one account', () => {
     expect(await arrivals(mid)).toEqual(['not arrived'])
   })
 
-  it('covers the days after its oldest line alone where it begins with its newest: its end may be cut', async () => {
+  it('statements import covers only the days after the oldest line of a file that starts with its newest, since it may be truncated', async () => {
     const shop = await newShop()
     const [header, ...lines] = statement(shop.payouts.map(lineOf)).trimEnd().split('\n')
     const newestFirst = [header, ...lines.reverse().slice(0, 3), ''].join('\n')
@@ -489,15 +492,15 @@ describe('statements of one account', () => {
     expect(await arrivals(shop.mid)).toEqual(['not known', 'not known', 'arrived', 'arrived'])
   })
 
-  it('of equal amounts is read in the order of its days', async () => {
+  it('statements import reads a file of equal amounts in the order of its days', async () => {
     const { mid } = await newMerchant(db)
     const file = (...lines: string[]) => ['Date,Narration,Ref No,Debit,Credit,Balance', ...lines, ''].join('\n')
     await imported([mid], file('05/08/2026,A,,,100,1200', '04/08/2026,B,,,100,1100'))
     const exchanged = await ops(importArgs([mid]), file('04/08/2026,A,,100,,1100', '05/08/2026,B,,100,,1200'))
-    expect(exchanged.stderr).toMatch(/debit and credit are exchanged/)
+    expect(exchanged.stderr).toMatch(/debit and credit are swapped/)
   })
 
-  it('covers no day without balances, since a line may be missing', async () => {
+  it('statements import covers no day of a file without balances, since a line may be missing', async () => {
     const shop = await newShop()
     const file = statement(withSecond(shop, () => [])).replace(/[^,\n]+$/gm, (balance) =>
       balance === 'Balance' ? balance : '',
@@ -515,7 +518,7 @@ describe('lines of a statement', () => {
   const SIGNED = 'Date,Narration,Amount,Dr / Cr\n'
   beforeAll(() => layout('signed', ['amount=Amount', 'sign=Dr / Cr'], ['reference=Narration']))
 
-  it('that tell the balance alone, of its own day, move nothing', async () => {
+  it("statements import ignores lines that only state the day's balance", async () => {
     const shop = await newShop()
     await layout('balances', ['amount=Amount', 'sign=Dr / Cr', 'balance=Balance'], ['reference=Narration'])
     const [opening, closing] = [10_000, shop.payouts.reduce((sum, { rupees }) => sum + rupees, 10_000)]
@@ -534,7 +537,7 @@ describe('lines of a statement', () => {
     expect(await arrivals(shop.mid)).toEqual(ARRIVED)
   })
 
-  it('of an overdrawn account follow from each other where DR stands in a column beside the balance', async () => {
+  it('statements import reads the balances of an overdrawn account with DR in a separate column', async () => {
     const { mid } = await newMerchant(db)
     await layout(
       'overdrawn',
@@ -553,7 +556,7 @@ describe('lines of a statement', () => {
     expect(stderr).toMatch(/line 3: the balance does not follow/)
   })
 
-  it('with a reference of zeros alone beside the payout’s name the payout', async () => {
+  it("statements import finds the payout's reference next to a reference of zeros", async () => {
     const shop = await newShop()
     await imported([shop.mid], statement(withSecond(shop, (line) => [{ ...line, reference: '0000000000000000' }])))
     expect(await arrivals(shop.mid)).toEqual(ARRIVED)
@@ -561,15 +564,15 @@ describe('lines of a statement', () => {
 
   it.each([
     [
-      'swallow the line after by an open quote',
+      'absorb the next line by an unclosed quote',
       'rupees',
       `${HEADER}03/08/2026,"NEFT,,,100,1100\n04/08/2026,6",,,50,1150\n`,
     ],
-    ['are negative beside a sign', 'signed', `${SIGNED}03/08/2026,NEFT,-100,DR\n`],
-    ['have a sign behind the amount and another beside it', 'signed', `${SIGNED}03/08/2026,NEFT,100DR,CR\n`],
-    ['have a word that is no sign', 'signed', `${SIGNED}03/08/2026,NEFT,100,Cancelled\n`],
+    ['have a negative amount and a debit sign', 'signed', `${SIGNED}03/08/2026,NEFT,-100,DR\n`],
+    ['have one sign after the amount and another in its column', 'signed', `${SIGNED}03/08/2026,NEFT,100DR,CR\n`],
+    ['have an unknown word as sign', 'signed', `${SIGNED}03/08/2026,NEFT,100,Cancelled\n`],
     ['have no sign', 'signed', `${SIGNED}03/08/2026,NEFT,100,\n`],
-  ])('are refused that %s', async (_, name, file) => {
+  ])('statements import rejects lines that %s', async (_, name, file) => {
     const { mid } = await newMerchant(db)
     const { code, stderr } = await ops(importArgs([mid], name), file)
     expect({ code, stderr }).toEqual({

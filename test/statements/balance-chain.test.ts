@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createBalanceChain } from '../../src/books/statements/balance-chain.ts'
 
-/** A line of a statement: its day, its amount and the balance after it. */
+/** A statement line: its day, its amount and the balance after it. */
 type Line = { day: string; amount: number; balance: number }
 
 function read(lines: readonly Line[], seen = {}) {
@@ -11,7 +11,7 @@ function read(lines: readonly Line[], seen = {}) {
   return chain.end(seen)
 }
 
-/** Lines of these amounts, two or so a day, after a balance of `opening`. */
+/** Creates lines with these amounts, grouped by day, after a balance of `opening`. */
 function statement(days: readonly (readonly number[])[], opening = 0): Line[][] {
   let balance = opening
   return days.map((amounts, at) =>
@@ -30,7 +30,7 @@ const permutations = <T>(items: readonly T[]): T[][] =>
 const follow = (lines: readonly Line[], sign: number) =>
   lines.every((line, at) => at === 0 || line.balance === (lines[at - 1] as Line).balance + sign * line.amount)
 
-/** Whether the lines of each day can be put in an order in which every balance follows: tries them all. */
+/** Returns whether each day's lines have an order in which every balance follows, by trying all orders. */
 function isWhole(lines: readonly Line[], sign: number): boolean {
   const runs: Line[][] = []
   for (const line of lines) {
@@ -38,7 +38,7 @@ function isWhole(lines: readonly Line[], sign: number): boolean {
     else runs.push([line])
   }
   return [runs, runs.map((run) => run.toReversed()).toReversed()].some((ordered) => {
-    // Of the file's first lines an order that follows is the only one.
+    // If the first lines follow each other as written, that order is the only one allowed.
     const orders = ordered.map((run) =>
       run.includes(lines[0] as Line) && follow(run, sign) ? [run] : permutations(run),
     )
@@ -59,7 +59,7 @@ const shuffled = (lines: readonly Line[], keys: readonly number[]) =>
 const keys = fc.array(fc.nat(20), { minLength: 1, maxLength: 8 })
 
 describe('the chain of balances', () => {
-  it('accepts exactly the files whose days have an order in which every balance follows', () => {
+  it('the balance chain accepts exactly the files whose days have an order in which every balance follows', () => {
     const file = fc
       .record({
         days,
@@ -83,7 +83,7 @@ describe('the chain of balances', () => {
     fc.assert(
       fc.property(file, (lines) => {
         const { faults, proved } = read(lines)
-        if (faults[0]?.text.includes('are exchanged')) expect(isWhole(lines, -1)).toBe(true)
+        if (faults[0]?.text.includes('are swapped')) expect(isWhole(lines, -1)).toBe(true)
         else expect(proved !== undefined).toBe(isWhole(lines, 1))
         outcomes[proved ? 'accepted' : 'rejected'] += 1
       }),
@@ -92,13 +92,13 @@ describe('the chain of balances', () => {
     expect(Math.min(...Object.values(outcomes))).toBeGreaterThan(300)
   })
 
-  it('accepts a whole file whose lines of each day are in another order, with the balances at its ends', () => {
+  it("the balance chain accepts a complete file with each day's lines in any order, and returns its opening and closing balance", () => {
     fc.assert(
       fc.property(days, keys, amount, fc.boolean(), (days, keys, opening, isReversed) => {
         const whole = statement(days, opening)
         const closing = whole.flat().at(-1)?.balance as number
         const lines = whole.flatMap((one) => shuffled(one, keys))
-        // Lines that add up to 0 begin with any of their balances: the first ones of a file as it has them.
+        // Lines that add up to 0 may begin with any of their balances; at the start of a file, only the written order counts.
         fc.pre(days.at(isReversed ? -1 : 0)?.reduce((sum, one) => sum + one, 0) !== 0)
         const { faults, proved } = read(isReversed ? lines.toReversed() : lines, { opening, closing })
         expect(faults).toEqual([])
@@ -107,8 +107,8 @@ describe('the chain of balances', () => {
     )
   })
 
-  it('rejects a file without one line of a day between others, wherever the line stood', () => {
-    // Each amount is its own power of two, so that no others add up to it.
+  it('the balance chain rejects a file in which a line of a middle day is missing', () => {
+    // Each amount is a distinct power of two, so that no other amounts add up to it.
     const sizes = fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 3, maxLength: 5 })
     fc.assert(
       fc.property(sizes, keys, fc.nat(100), fc.nat(100), fc.boolean(), (sizes, keys, day, line, isReversed) => {
@@ -128,7 +128,7 @@ describe('the chain of balances', () => {
     )
   })
 
-  it('rejects a missing line between equal days of an account whose money leaves it every day', () => {
+  it('the balance chain rejects a missing line between equal days of an account that is emptied every day', () => {
     const [first, second, third] = statement([
       [100, -100],
       [100, -100],
@@ -139,7 +139,7 @@ describe('the chain of balances', () => {
     ])
   })
 
-  it('reads 200,000 lines of one day in the order of the file', () => {
+  it('the balance chain reads 200,000 lines of one day in file order', () => {
     const [lines] = statement([Array.from({ length: 200_000 }, (_, at) => (at % 7) - 3)])
     expect(read(lines as Line[]).faults).toEqual([])
   })

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { createTestDatabase } from '../support/database.ts'
 import { runOps } from '../support/ops.ts'
 
-/** Files as banks give them, with invented lines, and the layouts that read them as they are. */
+/** Statements in the formats of Indian banks, with invented lines, and the layouts that read them unchanged. */
 let url: string
 beforeAll(async () => {
   ;({ url } = await createTestDatabase())
@@ -11,7 +11,7 @@ beforeAll(async () => {
 type Bank = { date: string; columns: [string, string][]; file: string; read: string[][] }
 
 const BANKS: Record<string, Bank> = {
-  'HDFC, delimited, padded with blanks': {
+  'HDFC, delimited, padded with spaces': {
     date: 'dd/mm/yy',
     columns: [
       ['day', 'Date'],
@@ -34,7 +34,7 @@ const BANKS: Record<string, Bank> = {
       ['6', '2026-08-04', '-40.00', '70424750347'],
     ],
   },
-  'HDFC, a workbook saved as CSV, rows of stars, totals under the columns': {
+  'HDFC, a workbook saved as CSV, with rows of asterisks and totals': {
     date: 'dd/mm/yy',
     columns: [
       ['day', 'Date'],
@@ -60,7 +60,7 @@ Generated On: 01-SEP-2026 10:00:00,,,,,,
 `,
     read: [['7', '2026-08-03', '1450.50', 'AXNPN27701342567']],
   },
-  'ICICI, retail, a comma at the end of each line': {
+  'ICICI retail, a comma at the end of each line': {
     date: 'dd/mm/yyyy',
     columns: [
       ['day', 'Transaction Date'],
@@ -80,7 +80,7 @@ S No.,Value Date,Transaction Date,Cheque Number,Transaction Remarks,Withdrawal A
       ['5', '2026-08-04', '-5000.00', '621610304991'],
     ],
   },
-  'ICICI, corporate, CR and DR beside the amount, newest line first': {
+  'ICICI corporate, CR and DR next to the amount, newest line first': {
     date: 'dd/mm/yyyy',
     columns: [
       ['day', 'Txn Posted Date'],
@@ -99,7 +99,7 @@ No.,Transaction ID,Value Date,Txn Posted Date,ChequeNo.,Description,Cr/Dr,Transa
       ['4', '2026-08-03', '25000.00', 'SBINR12026080334491979'],
     ],
   },
-  'SBI, tabs under the name .xls, the other amount one blank': {
+  'SBI, tab-separated despite the name .xls, one space for an empty amount': {
     date: 'd mmm yyyy',
     columns: [
       ['day', 'Txn Date'],
@@ -165,7 +165,7 @@ Opening balance,,,,,,,"1,000.00",CR
       ['4', '2026-08-04', '-450.50', '621610304993'],
     ],
   },
-  'Indian Bank, the sign behind the balance, semicolons': {
+  'Indian Bank, CR after the balance, semicolons': {
     date: 'dd/mm/yyyy',
     columns: [
       ['day', 'Post Date'],
@@ -185,16 +185,19 @@ Opening balance,,,,,,,"1,000.00",CR
   },
 }
 
-describe('layouts of statements', () => {
-  it.each(Object.entries(BANKS))('%s: the file is read as it is', async (name, { date, columns, file, read }) => {
-    const layout = name.replace(/\W/g, '')
-    const flags = columns.flatMap((pair) => ['--column', pair.join('=')])
-    const added = await runOps(url, ['settlements', 'layout', 'add', '--name', layout, '--date', date, ...flags])
-    expect(added).toMatchObject({ code: 0, stderr: '' })
-    const { stdout } = await runOps(url, ['settlements', 'layout', 'try', '-', '--layout', layout, '--json'], file)
-    const { first, faults } = JSON.parse(stdout)
-    expect(faults).toEqual([])
-    expect(first.map((one: Record<string, string>) => Object.values(one))).toEqual(read)
-    expect(Object.keys(first[0])).toEqual(['line', 'day', 'amount', 'references'])
-  })
+describe('layouts of bank statements', () => {
+  it.each(Object.entries(BANKS))(
+    'a layout reads the unchanged statement of %s',
+    async (name, { date, columns, file, read }) => {
+      const layout = name.replace(/\W/g, '')
+      const flags = columns.flatMap((pair) => ['--column', pair.join('=')])
+      const added = await runOps(url, ['settlements', 'layout', 'add', '--name', layout, '--date', date, ...flags])
+      expect(added).toMatchObject({ code: 0, stderr: '' })
+      const { stdout } = await runOps(url, ['settlements', 'layout', 'try', '-', '--layout', layout, '--json'], file)
+      const { first, faults } = JSON.parse(stdout)
+      expect(faults).toEqual([])
+      expect(first.map((one: Record<string, string>) => Object.values(one))).toEqual(read)
+      expect(Object.keys(first[0])).toEqual(['line', 'day', 'amount', 'references'])
+    },
+  )
 })

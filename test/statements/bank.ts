@@ -7,7 +7,7 @@ export type Payout = { day: string; reference: string; rupees: number }
 let lastNumber = 45_345_678
 export const newReference = () => `AXNPN2026${++lastNumber}`
 
-/** The commands of an operator who has the statements of a bank account. */
+/** Returns the commands of an operator who imports statements of a bank account. */
 export function bankOn(url: () => string) {
   const ops = (args: string[], input = '') => runOps(url(), args, input)
 
@@ -33,7 +33,7 @@ export function bankOn(url: () => string) {
         `mid,amount,utr,bank_reference_number,status,initiation_date\n${mid},${rupees},${unique('U').replace(/\W/g, '')},${reference},SUCCESS,${day} 09:00:00\n`,
       ),
 
-    /** What statements say of the payouts to the merchant in August 2026. */
+    /** Returns the results for the payouts to the merchant in August 2026. */
     async arrivals(mid: string): Promise<{ arrival: string; statement: string | null; credited: string | null }[]> {
       const { payouts } = await must(['reconcile', 'payouts', '--month', '2026-08', '--mid', mid])
       return payouts.map(({ arrival, statement, credited }: Record<string, string>) => ({

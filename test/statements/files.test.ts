@@ -9,7 +9,7 @@ let db: Database
 let url: string
 beforeAll(async () => {
   ;({ url, db } = await createTestDatabase())
-  // The lines of the last 10 bank days are stored, whatever they are.
+  // The lines are from the last 10 bank days, so all of them are stored.
   vi.useFakeTimers({ toFake: ['Date'], now: new Date('2026-11-21T12:00:00+05:30') })
 })
 afterAll(async () => {
@@ -23,35 +23,38 @@ async function countStored() {
   return rows[0]
 }
 
-describe('a statement', () => {
-  it.each(Object.entries(FILES))('is read to the paisa, or rejected with the reason: %s', async (name, one) => {
-    const layout = `f${Object.keys(FILES).indexOf(name)}`
-    const columns = (one.columns ?? USUAL).flatMap((column) => ['--column', column])
-    const date = ['--date', one.date ?? 'dd/mm/yyyy']
-    const added = await runOps(url, ['settlements', 'layout', 'add', '--name', layout, ...date, ...columns])
-    expect(added).toMatchObject({ code: 0, stderr: '' })
-    const { mid } = await newMerchant(db)
-    const args = ['--layout', layout, '--mid', mid, '--from', '2026-11-16', '--to', '2026-11-20', ...(one.args ?? [])]
-    const tried = await runOps(url, ['settlements', 'layout', 'try', '-', '--layout', layout, '--json'], one.file)
-    const { faults, rows } = JSON.parse(tried.stdout)
-    const before = await countStored()
-    const { code, stdout, stderr } = await runOps(url, ['statements', 'import', '-', ...args], one.file)
-    if ('rejected' in one) {
-      const bad = one.rejected.startsWith('line ') ? '1 bad line, nothing was imported; ' : ''
-      expect({ code, stderr }).toEqual({ code: 1, stderr: `ops: ${bad}${one.rejected}\n` })
-      expect(faults.slice(1)).toEqual(bad ? [one.rejected] : [])
-      expect(await countStored()).toEqual(before)
-      return
-    }
-    const [, number, covers, counted] = /^Bank statement (\d+) covers (.*)\.\n(\d+) lines?: .*\n$/.exec(stdout) ?? []
-    const { rows: lines } = await db.query(
-      `select line::integer, to_char(day, 'DD')::integer as day, amount_paise::integer as paise, array_to_string(refs, ' ') as refs
+describe('statement files', () => {
+  it.each(Object.entries(FILES))(
+    'statements import stores the file exactly or rejects it with the reason: %s',
+    async (name, one) => {
+      const layout = `f${Object.keys(FILES).indexOf(name)}`
+      const columns = (one.columns ?? USUAL).flatMap((column) => ['--column', column])
+      const date = ['--date', one.date ?? 'dd/mm/yyyy']
+      const added = await runOps(url, ['settlements', 'layout', 'add', '--name', layout, ...date, ...columns])
+      expect(added).toMatchObject({ code: 0, stderr: '' })
+      const { mid } = await newMerchant(db)
+      const args = ['--layout', layout, '--mid', mid, '--from', '2026-11-16', '--to', '2026-11-20', ...(one.args ?? [])]
+      const tried = await runOps(url, ['settlements', 'layout', 'try', '-', '--layout', layout, '--json'], one.file)
+      const { faults, rows } = JSON.parse(tried.stdout)
+      const before = await countStored()
+      const { code, stdout, stderr } = await runOps(url, ['statements', 'import', '-', ...args], one.file)
+      if ('rejected' in one) {
+        const bad = one.rejected.startsWith('line ') ? '1 bad line, nothing was imported; ' : ''
+        expect({ code, stderr }).toEqual({ code: 1, stderr: `ops: ${bad}${one.rejected}\n` })
+        expect(faults.slice(1)).toEqual(bad ? [one.rejected] : [])
+        expect(await countStored()).toEqual(before)
+        return
+      }
+      const [, number, covers, counted] = /^Bank statement (\d+) covers (.*)\.\n(\d+) lines?: .*\n$/.exec(stdout) ?? []
+      const { rows: lines } = await db.query(
+        `select line::integer, to_char(day, 'DD')::integer as day, amount_paise::integer as paise, array_to_string(refs, ' ') as refs
          from statement_lines where import_id = $1 order by line`,
-      [number],
-    )
-    expect({ code, lines: lines.map((line) => Object.values(line)) }).toEqual({ code: 0, lines: one.read })
-    expect(covers).toBe(one.covers)
-    const count = one.read.length
-    expect({ faults, rows, counted }).toEqual({ faults: [], rows: count, counted: String(count) })
-  })
+        [number],
+      )
+      expect({ code, lines: lines.map((line) => Object.values(line)) }).toEqual({ code: 0, lines: one.read })
+      expect(covers).toBe(one.covers)
+      const count = one.read.length
+      expect({ faults, rows, counted }).toEqual({ faults: [], rows: count, counted: String(count) })
+    },
+  )
 })

@@ -1,9 +1,9 @@
 /**
- * Statements as banks send them, of the days from 16 to 20 November 2026, with invented lines. `read` are the lines that are stored:
- * the number, the day of November, the paise, the references. `rejected` is the whole reason.
+ * Statements as banks send them, for 16 to 20 November 2026, with invented lines. `read` lists the stored lines: line number,
+ * day of November, paise, references. `rejected` is the whole error message.
  */
 export type StatementFile = {
-  /** `day=Date` and so on; those of `USUAL` if absent. */
+  /** Layout columns such as `day=Date`; by default those of `USUAL`. */
   columns?: string[]
   date?: string
   args?: string[]
@@ -16,12 +16,12 @@ const SIGNED = ['day=Date', 'reference=Particulars', 'amount=Amount', 'sign=Dr /
 const HEADER = 'Date,Narration,Debit,Credit,Balance'
 
 const MISSING =
-  'the balance does not follow from the line before: a line is missing, doubled or changed; get the file from the bank again'
+  'the balance does not follow from the line before: a line is missing, duplicated or changed; download the file from the bank again'
 const BETWEEN =
   'stands between rows and has an amount, but is no row of the table: correct its day, or delete the line if it is a total'
 const twoFiles = (end: number) => `is a row below the table, which ends in line ${end}: two files in one?`
 
-/** The three lines that most files have: 350.00 in, 120.00 out, 190.28 in. */
+/** The three lines that most files contain: 350.00 in, 120.00 out, 190.28 in. */
 const THREE: [number, number, number, string][] = [
   [2, 18, 35000, 'YESIG63220270133'],
   [3, 19, -12000, '632312345678'],
@@ -31,7 +31,7 @@ const at = (...lines: number[]) =>
   THREE.map(([, ...rest], index) => [lines[index] as number, ...rest] as (typeof THREE)[0])
 
 export const FILES: Record<string, StatementFile> = {
-  'ICICI, a narration that goes on in a second row, legends below the table': {
+  'ICICI, narration continued in a second row, legends below the table': {
     columns: [
       'day=Transaction Date',
       'reference=Transaction Remarks',
@@ -54,7 +54,7 @@ export const FILES: Record<string, StatementFile> = {
     read: at(6, 8, 9),
     covers: 'no day',
   },
-  'lines of one day in another order than their balances': {
+  'lines of one day not in the order of their balances': {
     file: `${HEADER}
 18/11/2026,NEFT-YESIG63220270133-ACQUIRER NODAL,,350.00,"10,350.00"
 19/11/2026,NEFT-YESIG63230270199-ACQUIRER NODAL,,190.28,"10,420.28"
@@ -64,7 +64,7 @@ export const FILES: Record<string, StatementFile> = {
     read: [...at(2, 4, 3).toSorted(([a], [b]) => a - b), [5, 20, -500000, '']],
     covers: '2026-11-19 to 2026-11-19',
   },
-  'the same, newest day first, with the balances before and after': {
+  'lines of one day not in order, newest day first, with --opening and --closing': {
     args: ['--opening', '10,000.00', '--closing', '5,420.28'],
     file: `${HEADER}
 20/11/2026,RENT,5000.00,,"5,420.28"
@@ -102,7 +102,7 @@ export const FILES: Record<string, StatementFile> = {
     ],
     covers: '2026-11-16 to 2026-11-20',
   },
-  'a missing line on a day in another order': {
+  'a missing line on an unordered day': {
     file: `${HEADER}
 18/11/2026,NEFT-YESIG63220270133-ACQUIRER NODAL,,350.00,"10,350.00"
 19/11/2026,NEFT-YESIG63230270199-ACQUIRER NODAL,,190.28,"10,420.28"
@@ -110,7 +110,7 @@ export const FILES: Record<string, StatementFile> = {
 `,
     rejected: `line 3: ${MISSING}`,
   },
-  'a missing line on the day after one in another order': {
+  'a missing line on the day after an unordered day': {
     file: `${HEADER}
 18/11/2026,NEFT IN,,350.00,"10,350.00"
 19/11/2026,NEFT IN,,190.28,"10,420.28"
@@ -119,7 +119,7 @@ export const FILES: Record<string, StatementFile> = {
 `,
     rejected: `line 5: ${MISSING}`,
   },
-  'a line that is doubled on a day in another order': {
+  'a duplicated line on an unordered day': {
     file: `${HEADER}
 18/11/2026,NEFT IN,,350.00,"10,350.00"
 19/11/2026,NEFT IN,,190.28,"10,420.28"
@@ -128,7 +128,7 @@ export const FILES: Record<string, StatementFile> = {
 `,
     rejected: `line 3: ${MISSING}`,
   },
-  'an account whose money leaves it every day, without a line of the second day': {
+  'an account emptied every day, with a missing line on the second day': {
     file: `${HEADER}
 17/11/2026,NEFT IN,,350,350
 17/11/2026,SWEEP,350,,0
@@ -137,7 +137,7 @@ export const FILES: Record<string, StatementFile> = {
 `,
     rejected: `line 4: ${MISSING}`,
   },
-  'a page header between rows, with the page number and the balance that is carried on': {
+  'a page header between rows with page number and balance brought forward': {
     file: `${HEADER}
 18/11/2026,NEFT-YESIG63220270133-ACQUIRER,,350.00,"10,350.00"
 Page 1 of 2,,,,
@@ -201,7 +201,7 @@ Account 9012,,,,
 `,
     rejected: `line 4: ${MISSING}`,
   },
-  'totals of each day in rows without a day': {
+  'daily totals in rows without a date': {
     file: `${HEADER}
 18/11/2026,NEFT-YESIG63220270133-ACQUIRER,,350.00,"10,350.00"
 ,Total of 18/11/2026,0.00,350.00,"10,350.00"
@@ -213,7 +213,7 @@ Grand total,,120.00,540.28,"10,420.28"
     read: at(2, 4, 5),
     covers: 'no day',
   },
-  'totals of each day in rows with the day': {
+  'daily totals in rows with a date': {
     file: `${HEADER}
 18/11/2026,NEFT-YESIG63220270133-ACQUIRER,,350.00,"10,350.00"
 19/11/2026,UPI/632312345678/TEA SUPP,120.00,,"10,230.00"
@@ -223,7 +223,7 @@ Grand total,,120.00,540.28,"10,420.28"
     read: THREE,
     covers: 'no day',
   },
-  'totals of each day where a line is missing': {
+  'daily totals around a missing line': {
     file: `${HEADER}
 18/11/2026,NEFT IN,,350.00,"10,350.00"
 ,Total,0.00,350.00,"10,350.00"
@@ -231,7 +231,7 @@ Grand total,,120.00,540.28,"10,420.28"
 `,
     rejected: `line 3: ${BETWEEN}`,
   },
-  'totals of each day in a file without balances': {
+  'daily totals in a file without balances': {
     columns: UNPROVED,
     file: `Date,Narration,Debit,Credit
 18/11/2026,NEFT IN,,350.00
@@ -240,7 +240,7 @@ Grand total,,120.00,540.28,"10,420.28"
 `,
     rejected: `line 3: ${BETWEEN}`,
   },
-  'the day only on its first line': {
+  'a date only on the first line of each day': {
     file: `${HEADER}
 18/11/2026,NEFT IN,,350.00,"10,350.00"
 19/11/2026,TEA,120.00,,"10,230.00"
@@ -249,7 +249,7 @@ Grand total,,120.00,540.28,"10,420.28"
 `,
     rejected: `line 4: ${BETWEEN}`,
   },
-  'a row with a day that says something, and moves nothing': {
+  'a row with a date and a remark but no amount': {
     args: ['--opening', '10,000', '--closing', '10,420.28'],
     file: `${HEADER}
 18/11/2026,NEFT-YESIG63220270133-ACQUIRER,,350.00,"10,350.00"
@@ -260,7 +260,7 @@ Grand total,,120.00,540.28,"10,420.28"
     read: at(2, 3, 5),
     covers: '2026-11-16 to 2026-11-20',
   },
-  'stars and empty rows between days, tabs, days in words': {
+  'rows of asterisks and empty rows between days, tabs, month names': {
     columns: ['day=Txn Date', 'reference=Description', 'debit=Debit', 'credit=Credit', 'balance=Balance'],
     date: 'd mmm yyyy',
     file: `Account Name\t:\tCHAI POINT
@@ -274,7 +274,7 @@ Txn Date\tDescription\t        Debit\tCredit\tBalance\t
     read: at(3, 6, 7),
     covers: 'no day',
   },
-  'an overdrawn account in another order, CR and DR beside amount and balance': {
+  'an unordered overdrawn account, CR and DR next to amount and balance': {
     columns: [...SIGNED, 'balance=Dr / Cr#2'],
     file: `Date,Particulars,Amount,Dr / Cr,Balance,Dr / Cr
 18/11/2026,NEFT YESIG63220270133,350.00,CR,150.00,CR
@@ -290,14 +290,14 @@ Txn Date\tDescription\t        Debit\tCredit\tBalance\t
     ],
     covers: 'no day',
   },
-  'a column that the file has twice, under its bare name': {
+  'a column that occurs twice, without a number in the layout': {
     columns: ['day=Date', 'reference=Narration', 'amount=Amount', 'sign=Dr / Cr', 'balance=Balance'],
     file: `Date,Narration,Amount,Dr / Cr,Balance,Dr / Cr
 18/11/2026,NEFT IN,350.00,CR,150.00,DR
 `,
     rejected: 'line 1: names Dr / Cr more than once: give Dr / Cr#1 or Dr / Cr#2 in the layout',
   },
-  'two columns of amounts, of which the layout gives the second': {
+  'two amount columns, of which the layout selects the second': {
     columns: ['day=Date', 'reference=Narration', 'amount=Amount#2', 'sign=Type', 'balance=Balance'],
     file: `Date,Narration,Amount,Amount,Type,Balance
 18/11/2026,NEFT-YESIG63220270133,USD 4.10,350.00,CR,"10,350.00"
@@ -307,7 +307,7 @@ Txn Date\tDescription\t        Debit\tCredit\tBalance\t
     read: THREE,
     covers: 'no day',
   },
-  'mobile numbers and addresses of customers': {
+  'mobile numbers and UPI IDs of customers': {
     columns: ['day=Date', 'reference=Narration', 'credit=Credit', 'debit=Debit', 'balance=Balance'],
     file: `Date,Narration,Debit,Credit,Balance
 18/11/2026,UPI/919876543210/632312345678/ASHA,,1,1
@@ -327,7 +327,7 @@ Txn Date\tDescription\t        Debit\tCredit\tBalance\t
     ],
     covers: 'no day',
   },
-  'no lines on the first days, and the balance before them': {
+  'no lines on the first days, with --opening': {
     args: ['--opening', '10,350'],
     file: `${HEADER}
 19/11/2026,TEA,120.00,,"10,230.00"
@@ -341,7 +341,7 @@ Txn Date\tDescription\t        Debit\tCredit\tBalance\t
     ],
     covers: '2026-11-16 to 2026-11-19',
   },
-  'without its first lines, though the person gives the balance before them': {
+  'missing first lines, with --opening': {
     args: ['--opening', '10,000'],
     file: `${HEADER}
 19/11/2026,TEA,120.00,,"10,230.00"
@@ -350,7 +350,7 @@ Txn Date\tDescription\t        Debit\tCredit\tBalance\t
     rejected:
       'nothing was imported: the file has the balance before the oldest line ₹10,350.00, not ₹10,000.00; correct --opening, or download the file from the bank again',
   },
-  'cut after a whole line, though the person gives the balance after it': {
+  'truncated after a whole line, with --closing': {
     args: ['--closing', '5,420.28'],
     file: `${HEADER}
 19/11/2026,NEFT IN,,190.28,"10,540.28"
@@ -359,13 +359,13 @@ Txn Date\tDescription\t        Debit\tCredit\tBalance\t
     rejected:
       'nothing was imported: the file has the newest balance ₹10,420.28, not ₹5,420.28; correct --closing, or download the file from the bank again',
   },
-  'debit and credit exchanged': {
+  'debit and credit swapped': {
     columns: ['day=Date', 'reference=Narration', 'debit=Credit', 'credit=Debit', 'balance=Balance'],
     file: `${HEADER}
 18/11/2026,NEFT IN,,350.00,"10,350.00"
 19/11/2026,NEFT IN,,190.28,"10,420.28"
 19/11/2026,TEA,120.00,,"10,230.00"
 `,
-    rejected: 'line 3: the balances say that debit and credit are exchanged: exchange them in the layout',
+    rejected: 'line 3: the balances show that debit and credit are swapped: swap them in the layout',
   },
 }

@@ -12,14 +12,14 @@ beforeAll(async () => {
   await layout('rupees', 'day=Date', 'reference=Narration', 'debit=Debit', 'credit=Credit', 'balance=Balance')
 })
 
-/** A merchant with a payout of ₹1,000 on each of these days of August 2026. */
+/** Creates a merchant with a payout of ₹1,000 on each of these days of August 2026. */
 async function newPaidOut(...days: string[]) {
   const { mid } = await newMerchant(db)
   for (const day of days) await addPayout(mid, { day: `2026-08-${day}`, reference: newReference(), rupees: 1000 })
   return mid
 }
 
-/** A statement of ₹1 a line on these days, after a balance of `opening`. */
+/** Formats a statement with one credit of ₹1 on each of these days, after a balance of `opening`. */
 const statement = (opening: number, ...days: string[]) =>
   [
     'Date,Narration,Debit,Credit,Balance',
@@ -33,8 +33,8 @@ const covered = async (args: string[], file: string) => {
   return { coversFrom, coversTo, warnings }
 }
 
-describe('a statement without its first lines', () => {
-  it('covers only the days after its oldest line, so that no payout of earlier days is reported as not arrived', async () => {
+describe('a statement whose first lines are missing', () => {
+  it('statements import covers only the days after the oldest line, so that earlier payouts are not reported as missing', async () => {
     const mid = await newPaidOut('03', '10', '17')
     const { coversFrom, warnings } = await covered(importArgs(mid, 'rupees'), statement(5000, '10', '11', '25'))
     expect(coversFrom).toBe('2026-08-11')
@@ -42,7 +42,7 @@ describe('a statement without its first lines', () => {
     expect(await states(mid)).toEqual(['not known', 'not known', 'not arrived'])
   })
 
-  it('covers all days with the balance before them, and is rejected with another one', async () => {
+  it('statements import covers all days if --opening matches the file, and rejects the file otherwise', async () => {
     const mid = await newPaidOut('03', '10', '17')
     const file = statement(5000, '10', '11', '25')
     const refused = await ops([...importArgs(mid, 'rupees'), '--opening', '4,900'], file)
@@ -55,7 +55,7 @@ describe('a statement without its first lines', () => {
     expect(await states(mid)).toEqual(['not arrived', 'not arrived', 'not arrived'])
   })
 
-  it('covers all days where an earlier statement of the account ends with the balance that it begins with', async () => {
+  it('statements import covers all days if an earlier statement of the bank account ends with the opening balance', async () => {
     const mid = await newPaidOut('12')
     const earlier = importArgs(mid, 'rupees', '2026-08-01', '2026-08-10')
     await must([...earlier, '--closing', '5,002'], statement(5000, '05', '07'))
@@ -67,17 +67,20 @@ describe('a statement without its first lines', () => {
 
   it.each([
     ['ends with another balance', statement(4999, '05', '07'), undefined],
-    ['ends later', statement(4999, '05', '07', '27'), undefined],
+    ['ends after this one', statement(4999, '05', '07', '27'), undefined],
     ['was undone', statement(5000, '05', '07'), 'undo'],
-  ])('covers no earlier day where the earlier statement %s', async (_, file, undo) => {
-    const mid = await newPaidOut('12')
-    const made = await must(importArgs(mid, 'rupees'), file)
-    if (undo) await must(['statements', 'undo', '--statement', String(made.statement)])
-    const later = importArgs(mid, 'rupees', '2026-08-11', '2026-08-31')
-    expect((await covered(later, statement(5002, '17', '25'))).coversFrom).toBe('2026-08-18')
-  })
+  ])(
+    'statements import does not cover days before the oldest line if the earlier statement %s',
+    async (_, file, undo) => {
+      const mid = await newPaidOut('12')
+      const made = await must(importArgs(mid, 'rupees'), file)
+      if (undo) await must(['statements', 'undo', '--statement', String(made.statement)])
+      const later = importArgs(mid, 'rupees', '2026-08-11', '2026-08-31')
+      expect((await covered(later, statement(5002, '17', '25'))).coversFrom).toBe('2026-08-18')
+    },
+  )
 
-  it('covers no earlier day by the statement of another account', async () => {
+  it("statements import does not cover days before the oldest line because of another bank account's statement", async () => {
     const [mid, other] = [await newPaidOut('12'), await newPaidOut('12')]
     await must(importArgs(other, 'rupees', '2026-08-01', '2026-08-10'), statement(5000, '05', '07'))
     const later = importArgs(mid, 'rupees', '2026-08-11', '2026-08-31')
@@ -85,7 +88,7 @@ describe('a statement without its first lines', () => {
     expect(await states(mid)).toEqual(['not known'])
   })
 
-  it('covers the days of its own lines alone where the earlier statement has lines of the same days', async () => {
+  it("statements import covers only days after the earlier statement's newest line if the two overlap", async () => {
     const mid = await newPaidOut('12')
     await must(importArgs(mid, 'rupees', '2026-08-01', '2026-08-17'), statement(5000, '05', '13'))
     const later = importArgs(mid, 'rupees', '2026-08-11', '2026-08-31')

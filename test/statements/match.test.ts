@@ -15,8 +15,8 @@ beforeAll(async () => {
 })
 
 /**
- * A merchant with three payouts, whose statement has the first in its line 2, the second without a reference in line 3, and a refund
- * of other money in line 4.
+ * Creates a merchant with three payouts. Its statement contains the first in line 2, the second without a reference in line 3,
+ * and a debit in line 4.
  */
 async function newShop() {
   const { mid } = await newMerchant(db)
@@ -49,8 +49,8 @@ async function match(statement: number, line: number, ...args: string[]) {
   ])
 }
 
-describe('statements match', () => {
-  it('shows day, amount and both references, and is undone by --none', async () => {
+describe('ops statements match', () => {
+  it('statements match shows day, amount and both references, and --none undoes it', async () => {
     const { mid, second, file } = await newShop()
     const { statement: number } = await must(importArgs(mid, 'narration'), file)
     expect(await states(mid)).toEqual(['arrived', 'perhaps', 'not known'])
@@ -67,7 +67,7 @@ describe('statements match', () => {
     expect((await match(number, 3, '--none')).stderr).toMatch(/is not matched with a payout: see ops reconcile payouts/)
   })
 
-  it('rejects a line of another amount, unless --force is given', async () => {
+  it('statements match rejects a line with another amount unless --force is given', async () => {
     const { mid, third, file } = await newShop()
     const { statement: number } = await must(importArgs(mid, 'narration'), file)
     const rejected = await match(number, 3, '--payout', third.reference)
@@ -81,7 +81,7 @@ describe('statements match', () => {
     expect(await states(mid)).toEqual(['arrived', 'not known', 'amount differs'])
   })
 
-  it('rejects a line that names another payout, or is matched with another one', async () => {
+  it('statements match rejects a line that names another payout or is matched with one', async () => {
     const { mid, first, second, file } = await newShop()
     const other = { day: '2026-08-04', reference: newReference(), rupees: 1003 }
     const twin = { day: '2026-08-04', reference: newReference(), rupees: 1004 }
@@ -101,7 +101,7 @@ describe('statements match', () => {
     expect(await match(number, 3, '--payout', second.reference)).toMatchObject({ code: 0 })
   })
 
-  it('rejects a line that is matched with another payout in another statement of the account', async () => {
+  it('statements match rejects a line that is matched with another payout in another statement of the bank account', async () => {
     const { mid, second, file } = await newShop()
     const twin = { day: '2026-08-04', reference: newReference(), rupees: 1004 }
     await addPayout(mid, twin)
@@ -114,7 +114,7 @@ describe('statements match', () => {
     expect(await states(mid)).toEqual(['arrived', 'arrived', 'not known', 'not known'])
   })
 
-  it('compares with what a transfer adds up to, with what pull has not stored', async () => {
+  it("statements match compares a line with the transfer's total, including adjustments that pull reports", async () => {
     const { mid, second, file } = await newShop()
     await addPayout(mid, { ...second, rupees: 10 })
     await db.query(`update settlements set account = 'cashfree' where mid = $1`, [mid])
@@ -127,13 +127,13 @@ describe('statements match', () => {
   })
 
   it.each([
-    ['neither a payout nor --none', [], /give either --payout or --none/],
-    ['both', ['--payout', 'AXNPN202600000001', '--none'], /give either --payout or --none/],
-  ])('rejects %s', async (_, args, reason) => {
+    ['neither --payout nor --none', [], /give either --payout or --none/],
+    ['--payout together with --none', ['--payout', 'AXNPN202600000001', '--none'], /give either --payout or --none/],
+  ])('statements match rejects %s', async (_, args, reason) => {
     expect(await match(1, 2, ...args)).toMatchObject({ code: 2, stderr: expect.stringMatching(reason) })
   })
 
-  it('rejects a debit, and a payout to another merchant', async () => {
+  it('statements match rejects a debit, and a payout to another merchant', async () => {
     const [{ mid, file }, other] = [await newShop(), await newShop()]
     const { statement: number } = await must(importArgs(mid, 'narration'), file)
     expect((await match(number, 4, '--payout', other.first.reference)).stderr).toMatch(/is not a stored credit/)
@@ -144,8 +144,8 @@ describe('statements match', () => {
   })
 })
 
-describe('one file that two layouts read', () => {
-  it('has each line once: with the references of both, on the day of the newest', async () => {
+describe('one file imported with two layouts', () => {
+  it('reconcile payouts merges a file imported with two layouts: each line once, with both references, on the day of the newest import', async () => {
     const { mid, file } = await newShop()
     const first = await must(importArgs(mid, 'narration'), file)
     const second = await must(importArgs(mid, 'numbers'), file)
@@ -161,7 +161,7 @@ describe('one file that two layouts read', () => {
     expect(await states(mid)).toEqual(['arrived', 'perhaps', 'not known'])
   })
 
-  it('is matched, and matched no longer, in all its imports', async () => {
+  it('statements match and --none apply to all imports of a file', async () => {
     const { mid, second, file } = await newShop()
     const [{ statement: one }, { statement: two }] = [
       await must(importArgs(mid, 'narration'), file),
@@ -172,7 +172,7 @@ describe('one file that two layouts read', () => {
     expect(await states(mid)).toEqual(['arrived', 'perhaps', 'not known'])
   })
 
-  it('has its true twins twice', async () => {
+  it('reconcile payouts counts two identical lines of a file twice after imports with two layouts', async () => {
     const { mid, first, file } = await newShop()
     const [header, line, ...others] = file.split('\n')
     const twins = [header, line, line?.replace(',1003,1003', ',1003,2006'), ...others.slice(-1)].join('\n')
@@ -186,7 +186,7 @@ describe('a payout that was not received in full', () => {
   const AUGUST = ['--month', '2026-08']
   type Line = Record<string, string | null>
 
-  /** Payouts of ₹1,000 on the 4th: one received, one short by ₹100, and `missing` ones that were not received. */
+  /** Creates payouts of ₹1,000 on the 4th: one received, one short by ₹100, and `missing` ones not received. */
   async function newShortShop(missing = 1) {
     const { mid } = await newMerchant(db)
     const payouts = Array.from({ length: 2 + missing }, () => ({
@@ -215,7 +215,7 @@ describe('a payout that was not received in full', () => {
   beforeAll(() => void vi.useFakeTimers({ toFake: ['Date'], now: new Date('2026-09-02T12:00:00+05:30') }))
   afterAll(() => void vi.useRealTimers())
 
-  it('has its difference and an id, is listed by --open, and leaves both when it is resolved, which moves nothing in the books', async () => {
+  it('reconcile payouts --open lists a short payout with difference and id until it is resolved, which changes no other report', async () => {
     const { mid, list, references } = await newShortShop()
     const all = await list()
     expect(all.map(({ arrival, difference }) => [arrival, difference])).toEqual([
@@ -255,7 +255,7 @@ describe('a payout that was not received in full', () => {
     expect((await ops(['today'])).stdout).toMatch(/^payouts +1 received \(₹1,000\.00\), 2 resolved \(₹2,000\.00\): /m)
   })
 
-  it('is named by the close of its month, ten at most', async () => {
+  it('reconcile close warns of payouts not received in full, at most ten of them', async () => {
     const { mid, list, references } = await newShortShop(11)
     const { stderr } = await ops(['reconcile', 'close', ...AUGUST])
     const lines = stderr.trimEnd().split('\n').slice(-11)

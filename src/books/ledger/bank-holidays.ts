@@ -1,7 +1,7 @@
 import type { Queryable } from '../../platform/db/pool.ts'
 import { query } from '../../platform/db/query.ts'
 
-/** A day on which banks are closed besides Sundays and second and fourth Saturdays. `day` is `YYYY-MM-DD`. */
+/** A day on which banks are closed in addition to Sundays and the second and fourth Saturdays. `day` is `YYYY-MM-DD`. */
 export type BankHoliday = { day: string; name: string }
 
 type ChangedBy = { by: string; now: Date }
@@ -13,10 +13,12 @@ export function createBankHolidays(db: Queryable) {
   }
 
   return {
-    /** In the order of the days; all years unless one is given. */
+    /** Returns holidays in date order; those of every year unless `year` is given. */
     list: (year?: string): Promise<BankHoliday[]> => HOLIDAYS(db, { year }),
 
-    /** Adds the holidays whose day is none yet, and returns their number. A day that is a holiday keeps its name. */
+    /**
+     * Adds the holidays whose day is not a holiday yet, and returns their number. An existing holiday's name does not change.
+     */
     async add(holidays: readonly BankHoliday[], { by, now }: ChangedBy): Promise<number> {
       const known = new Set((await this.list()).map(({ day }) => day))
       const added = holidays.filter(({ day }) => !known.has(day) && known.add(day))
@@ -24,7 +26,7 @@ export function createBankHolidays(db: Queryable) {
       return added.length
     },
 
-    /** Returns the name of the removed holiday; undefined when the day was none. */
+    /** Removes a holiday and returns its name, or undefined if the day was no holiday. */
     async remove(day: string, changed: ChangedBy): Promise<string | undefined> {
       const holiday = (await this.list(day.slice(0, 4))).find((one) => one.day === day)
       if (holiday) await change([{ day, name: null }], changed)
@@ -44,7 +46,7 @@ const HOLIDAYS = query<BankHoliday, { year: string | undefined }>(`
    where :year::text is null or to_char(day, 'YYYY') = :year
    order by day`)
 
-/** Every bank holiday that was known, as `YYYY-MM-DD`. */
+/** Returns every bank holiday that was stored by the time `known`, as `YYYY-MM-DD`. */
 export async function holidaysOf(db: Queryable, known: Date): Promise<ReadonlySet<string>> {
   return new Set((await KNOWN_HOLIDAYS(db, { known })).map(({ day }) => day))
 }

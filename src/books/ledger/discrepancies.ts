@@ -4,8 +4,8 @@ import { dayText } from '../../platform/time.ts'
 import { groupBy } from './match-deductions.ts'
 
 /**
- * The kinds of discrepancies, each with the name by which stored resolutions know it. Ids hash that name: resolutions and the items of
- * closed months name discrepancies by their ids.
+ * Each kind of discrepancy with the name under which older versions stored it. Ids hash the stored name, because resolutions
+ * and closed months refer to discrepancies by id.
  */
 export const STORED_KINDS = {
   'missing settlement': 'not settled',
@@ -21,50 +21,52 @@ export const STORED_KINDS = {
 
 export type DiscrepancyKind = keyof typeof STORED_KINDS
 
-/** The kind that is stored by this name; the name itself for a kind of an earlier version. */
+/** Returns the kind with this stored name; a name without a kind is from an older version and is returned unchanged. */
 export const kindOfStored = (stored: string): DiscrepancyKind =>
   (Object.entries(STORED_KINDS).find(([, name]) => name === stored)?.[0] ?? stored) as DiscrepancyKind
 
 /**
- * What is left of an open item, or of a payout by totals, once its day has come: money that was received and not paid out, or the
- * reverse. Amounts are in paise.
+ * The remaining balance of an open item, or of a payout by totals, after its day has passed: money that the acquirer received
+ * and did not pay out, or paid out too much. Amounts are in paise.
  */
 export type Discrepancy = {
-  /** See discrepancyId. */
+  /** Derived from the other fields by `discrepancyId`. */
   id: string
   mid: string
-  /** Day (`YYYY-MM-DD`, IST) of the payment without a settlement; of the payout, when totals are compared; else of the settlement. */
+  /**
+   * IST day (`YYYY-MM-DD`) of the unsettled payment, of the payout if totals are compared, otherwise of the settlement line.
+   */
   day: string
   kind: DiscrepancyKind
-  /** Our orderId; null where no order is known. */
+  /** The service's `orderId`; null if no order is known. */
   orderId: string | null
   /** UTR of the payment. */
   utr: string | null
   /** UTR of the settlement line. */
   settlementUtr: string | null
-  /** The acquirer of a payout by totals, where the settlement lines name one. */
+  /** The acquirer of a payout by totals, if the settlement lines name one. */
   account?: string
   paid: Paise | null
-  /** Settled amount, with fee and tax. */
+  /** Gross settled amount, including fee and tax. */
   settled: Paise | null
-  /** What the bank owes the merchant by this; negative where it has paid too much. */
+  /** Amount that the bank still owes the merchant; negative if it paid too much. */
   owed: Paise
-  /** In plain words. */
+  /** Explanation for the operator. */
   cause: string
-  /** The exception that explains it. */
+  /** The exception that explains the discrepancy. */
   exceptionId: string | null
-  /** The operator's reason, or that of the exception: with one, the discrepancy is accounted for. */
+  /** The reason given by an operator, for this discrepancy or for its exception. With a reason, the discrepancy is resolved. */
   resolution: string | null
-  /** How many entries resolve it. */
+  /** Number of entries that resolve it. */
   entries: number
 }
 
-/** A discrepancy before its entries are known. */
+/** A discrepancy to which resolutions have not been applied yet. */
 export type Finding = Omit<Discrepancy, 'id' | 'owed' | 'entries'>
 
-/** An entry by which an operator resolves a discrepancy; `amount` is what it adds to the bank's debt, in paise. */
+/** An entry by which an operator resolves a discrepancy. `amount` is the change of the bank's debt in paise. */
 export type Entry = Pick<Discrepancy, 'day' | 'orderId' | 'utr' | 'settlementUtr'> & {
-  /** One of STORED_KINDS. */
+  /** A stored name: one of the values of `STORED_KINDS`. */
   kind: string
   differenceId: string
   amount: Paise
@@ -72,8 +74,8 @@ export type Entry = Pick<Discrepancy, 'day' | 'orderId' | 'utr' | 'settlementUtr
 }
 
 /**
- * Identifies a discrepancy by 16 hex digits: its day as yymmdd, and ten of a hash of what it is about. The same discrepancy has
- * the same id in every report.
+ * Returns the id of a discrepancy, 16 hex digits that are the same in every report: its day as yymmdd, and ten digits of a hash
+ * of its identifying fields.
  */
 export function discrepancyId({ mid, day, kind, utr, settlementUtr, account }: Omit<Finding, 'cause'>): string {
   const about = [mid, day, STORED_KINDS[kind], utr, settlementUtr, ...(account === undefined ? [] : [account])]
@@ -81,19 +83,19 @@ export function discrepancyId({ mid, day, kind, utr, settlementUtr, account }: O
   return `${day.replaceAll('-', '').slice(2)}${hash}`
 }
 
-/** The day of a discrepancy by its id; undefined for an id that no discrepancy has. */
+/** Returns the day that a discrepancy's id begins with, or undefined if no discrepancy can have this id. */
 export function dayOfDiscrepancy(id: string): string | undefined {
   const [, year, month, day] = /^(\d\d)(\d\d)(\d\d)[0-9a-f]{10}$/.exec(id) ?? []
   return dayText.safeParse(`20${year}-${month}-${day}`).data
 }
 
-/** What the bank owes by a discrepancy, in paise: by a duplicate settlement it has paid too much by the whole line. */
+/** Returns the bank's debt from a discrepancy in paise. A duplicate settlement is overpaid by its whole amount. */
 export const owedBy = ({ kind, paid, settled }: Pick<Discrepancy, 'kind' | 'paid' | 'settled'>): Paise =>
   (kind === 'duplicate settlement' ? 0 : (paid ?? 0)) - (settled ?? 0)
 
 /**
- * Gives discrepancies their ids and entries. One that has changed since it was resolved, or is none any more, is open again with what
- * remains, since an entry is final.
+ * Assigns ids and entries to discrepancies. Entries are final, so a discrepancy that has changed or disappeared since its
+ * resolution is open again with the remaining amount.
  */
 export function resolverOf(mid: string, entries: readonly Entry[]) {
   const entered = groupBy(entries, ({ differenceId }) => differenceId)
@@ -105,19 +107,19 @@ export function resolverOf(mid: string, entries: readonly Entry[]) {
         entered.delete(discrepancy.id)
         return withEntries(own, discrepancy)
       }),
-    /** What remains of the entries of discrepancies that were not among the findings. */
+    /** Returns the remaining amounts of entries whose discrepancy is not among the findings any more. */
     remaining: (): Discrepancy[] =>
       [...entered].flatMap(([id, own]) => {
         const { kind: stored, day, orderId, utr, settlementUtr } = own[0] as Entry
         const nothing = { paid: null, settled: null, owed: 0, exceptionId: null, resolution: null, entries: 0 }
         const about = { id, mid, day, kind: kindOfStored(stored), orderId, utr, settlementUtr }
-        const left = withEntries(own, { ...about, ...nothing, cause: 'it is no discrepancy any more' })
+        const left = withEntries(own, { ...about, ...nothing, cause: 'the discrepancy no longer exists' })
         return left.resolution === null ? [left] : []
       }),
   }
 }
 
-/** A discrepancy with the entries that resolve it, or a part of it. */
+/** Applies the entries that resolve a discrepancy, wholly or in part. */
 function withEntries(entries: readonly Entry[], discrepancy: Discrepancy): Discrepancy {
   const last = entries.at(-1)
   if (last === undefined) return discrepancy
@@ -129,7 +131,7 @@ function withEntries(entries: readonly Entry[], discrepancy: Discrepancy): Discr
   return { ...known, cause }
 }
 
-/** Compares discrepancies by day, kind and ids. An absent id comes last, as PostgreSQL sorts it. */
+/** Compares discrepancies by day, kind and ids. A missing id sorts last, as in PostgreSQL. */
 export const inOrder = (a: Discrepancy, b: Discrepancy) => (placeOf(a) < placeOf(b) ? -1 : 1)
 
 const placeOf = ({ id, day, kind, orderId, settlementUtr, account = '' }: Discrepancy) =>

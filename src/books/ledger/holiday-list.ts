@@ -6,15 +6,18 @@ import type { BankHoliday } from './bank-holidays.ts'
 
 const CSV_HEADER = /^"?(day|date)"?\s*,/i
 const CSV_LINE = /^"?(\d{4}-\d\d-\d\d|\d\d-\d\d-\d{4})"?\s*,(.*)$/
-/** A line that names a month, such as `April 2024 1591011`. The month's holidays follow, one in each line. */
+/**
+ * A line with a month and the holidays' column numbers, such as `April 2024 1591011`. The month's holidays follow, one per
+ * line.
+ */
 const MONTH_LINE = /^([a-z]+)\s+(20\d\d)[\s\d]*$/i
 const DAY_OF_MONTH_LINE = /^(.*\S)\s+(\d{1,2})$/
 const MONTHS = 'january february march april may june july august september october november december'.split(' ')
 
 /**
- * Reads a list of holidays as CSV, or as text copied from the Reserve Bank's page, where the name of a month stands
- * above its days. `others` are lines in neither form, such as headings. Throws a CsvFileError when a day does not
- * exist, when no month stands above a day, and when the list has no holiday.
+ * Reads a list of holidays as CSV, or as text copied from the Reserve Bank's page, where the month is above its days. `others`
+ * contains lines in neither form, such as headings. Throws a `CsvFileError` if a day does not exist, if no month precedes a
+ * day, or if the list contains no holiday.
  */
 export function readHolidays(list: string): { holidays: BankHoliday[]; others: LineFault[] } {
   const holidays: BankHoliday[] = []
@@ -35,7 +38,7 @@ export function readHolidays(list: string): { holidays: BankHoliday[]; others: L
     if (csvDay === undefined && dayOfMonth === undefined) {
       if (written !== '' && !CSV_HEADER.test(written)) others.push({ line, text: written })
     } else if (csvDay === undefined && month === undefined) {
-      faults.push({ line, text: 'put its month before it, in a line such as April 2026' })
+      faults.push({ line, text: 'no month precedes this day: add a line such as April 2026 above it' })
     } else {
       const day = csvDay ?? `${month}-${dayOfMonth?.padStart(2, '0')}`
       const holiday = Holiday.safeParse({ day, name: csvDay === undefined ? pageName : unquote(csvName) })
@@ -43,7 +46,8 @@ export function readHolidays(list: string): { holidays: BankHoliday[]; others: L
       else faults.push({ line, text: faultOf(day, holiday.error) })
     }
   }
-  if (holidays.length + faults.length === 0) faults.push({ line: 1, text: 'there is no holiday in this file' })
+  if (holidays.length + faults.length === 0)
+    faults.push({ line: 1, text: 'the file contains no holiday: list each as YYYY-MM-DD,name' })
   if (faults.length > 0) throw new CsvFileError(faults.slice(0, 20), faults.length)
   return { holidays, others }
 }
@@ -64,5 +68,5 @@ const unquote = (field: string) =>
 
 function faultOf(day: string, { issues }: z.ZodError): string {
   const [first] = issues
-  return first?.path[0] === 'day' ? `there is no day ${day} from 2000 to 2099` : `the name ${first?.message}`
+  return first?.path[0] === 'day' ? `${day} is not a date from 2000 to 2099` : `the name ${first?.message}`
 }

@@ -3,29 +3,29 @@ import type { BankDays } from './bank-days.ts'
 import { type DiscrepancyKind, type Finding, owedBy } from './discrepancies.ts'
 import type { MatchedDeductions, SuccessfulRefund } from './match-deductions.ts'
 
-/** Time by which a settlement may seem to come before its payment: it may be dated by its day alone. */
+/** A settlement may be dated up to a day before its payment, because some files state only the date. */
 export const SETTLED_BEFORE_MS = 24 * 60 * 60_000
 
-/** A row of the bank that carries the item's UTR. Amounts are in paise; `gross` is with fee and tax. */
+/** A settlement line with the item's UTR. Amounts are in paise; `gross` includes fee and tax. */
 export type ItemRow = {
   utr: string
   day: string
   at: Date
   acquirer: string | null
   status: 'SUCCESS' | 'PENDING' | 'FAILED'
-  /** Whether its amount is negative. */
+  /** Whether the amount is negative. */
   isDeduction: boolean
   gross: Paise
   fee: Paise | null
   tax: Paise | null
-  /** Whether the file says which payment it carries. */
+  /** Whether the file states which payment the line settles. */
   namesPayment: boolean
-  /** Whether a FAILED one was SUCCESS in an earlier file. */
+  /** Whether a FAILED line was SUCCESS in an earlier file. */
   wasPaidOut: boolean
   importId: number | null
 }
 
-/** What explains an item; `amount` is in paise. */
+/** An exception that may explain an item; `amount` is in paise. */
 export type ItemException = {
   exceptionId: string
   kind: string
@@ -34,35 +34,38 @@ export type ItemException = {
   resolution: string | null
 }
 
-/** Everything that is known of one UTR. */
+/** All facts about one UTR. */
 export type Item = {
   mid: string
   utr: string
   payment: { orderId: string; day: string; at: Date; acquirer: string; amount: Paise } | undefined
-  /** Oldest first. */
+  /** Settlement lines, oldest first. */
   rows: readonly ItemRow[]
   /** Refunds of the payment, oldest first. */
   refunds: readonly SuccessfulRefund[]
-  /** The report of money that was not taken for a payment, or of a duplicate payment. */
+  /** The exception for money that is no order's payment, or for a duplicate payment. */
   exception: ItemException | undefined
-  /** The bank's word that the payment has failed after all. */
+  /** The bank's report that the payment failed after its success. */
   failure: ItemException | undefined
 }
 
-/** How items are judged: what each row of the bank deducts, which days are over, and which payouts have a row for each payment. */
+/**
+ * The rules that depend on other items: which refunds each line deducts, which days are due, and which payouts list every
+ * payment.
+ */
 export type Judging = MatchedDeductions &
   Pick<BankDays, 'bankDayFrom' | 'nextBankDay'> & {
-    /** Whether the bank had to pay out by now what was paid on the day. */
+    /** Whether the payout of this day's payments is overdue. */
     isJudged: (day: string) => boolean
     formOf: (acquirer: string | null, bankDay: string) => PayoutForm
   }
 
-/** How the rows of one bank day speak of payments: each names its own, or one row is the sum of many. */
+/** How the settlement lines of one bank day refer to payments: one line per payment, or one line for the total of many. */
 export type PayoutForm = 'by payment' | 'by sums'
 
 /**
- * The discrepancies of one item. A row that is equal and opposite to an earlier discrepancy of the item clears it. A row dated more
- * than a day before its payment is not of the payment.
+ * Returns the discrepancies of one item. A line that is equal and opposite to an earlier discrepancy of the item clears it. A
+ * line dated more than a day before the payment cannot settle it, and is judged as a line without a payment.
  */
 export function judgeItem(item: Item, judging: Judging): Finding[] {
   const { payment, rows } = item
@@ -102,7 +105,7 @@ function judgeRows(item: Item, judging: Judging): Finding[] {
   ]
 }
 
-/** A payment that no row has settled. Of what went back before it was settled nothing is owed. */
+/** Judges a payment without a settlement line. The bank does not owe what was refunded before the settlement. */
 function judgeUnsettled(
   { payment, rows, failure, exception, ...item }: Item,
   back: Paise,
@@ -120,14 +123,16 @@ function judgeUnsettled(
   return [{ ...findingOf(item, { day, orderId, exception: failure }), kind, paid: amount - back, cause }]
 
   function ownCause() {
-    if (isTakenBack) return `settlement ${tried.utr} of ${tried.day} was SUCCESS and is FAILED`
+    if (isTakenBack) return `settlement ${tried.utr} of ${tried.day} changed from SUCCESS to FAILED`
     if (reported) return `exception ${reported.exceptionId}: ${reported.kind}`
     if (tried) return `settlement ${tried.utr} of ${tried.day} is ${tried.status}`
-    return `no payout row shows its UTR; it was due on ${judging.nextBankDay(day)}`
+    return `no settlement line has its UTR; its payout was due on ${judging.nextBankDay(day)}`
   }
 }
 
-/** A row that pays out: the first one of `settled` settles the item, and any other is too much as a whole. */
+/**
+ * Judges a line that pays out. The first line of `settled` settles the item; the whole amount of any other is an overpayment.
+ */
 function judgeSettlement(
   whole: Item,
   row: ItemRow,
@@ -146,10 +151,10 @@ function judgeSettlement(
   const went = spellBack(payment === undefined ? 0 : netted + back)
   if (first !== undefined && first !== row) {
     const cause = `settlement ${first.utr} of ${first.day}`
-    return { ...about, kind: 'duplicate settlement', resolution: null, cause: `${cause} has paid it before${went}` }
+    return { ...about, kind: 'duplicate settlement', resolution: null, cause: `${cause} already settled it${went}` }
   }
   if (payment === undefined) {
-    // A resolution covers the money of its exception once.
+    // A resolved exception explains at most its own amount.
     const isCovered = reported !== undefined && gross <= reported.amount
     return {
       ...about,
@@ -161,10 +166,10 @@ function judgeSettlement(
   if (gross === payment.amount - netted) return undefined
   const [kind, cause]: [DiscrepancyKind, string] =
     fee === null && tax === null
-      ? ['amount mismatch', 'the amount is not what was paid, and the file states no fee and tax']
+      ? ['amount mismatch', 'the amount differs from the payment, and the file states no fee or tax']
       : [
           'fee mismatch',
-          `the amount with fee ${toDecimalText(fee ?? 0)} and tax ${toDecimalText(tax ?? 0)} is not what was paid`,
+          `the amount with fee ${toDecimalText(fee ?? 0)} and tax ${toDecimalText(tax ?? 0)} differs from the payment`,
         ]
   return { ...about, kind, cause: `${cause}${went}` }
 }
@@ -175,7 +180,7 @@ const isPartOfSum = ({ payment, exception }: Item, row: ItemRow, { bankDayFrom, 
   exception === undefined &&
   formOf(row.acquirer, bankDayFrom(row.day)) === 'by sums'
 
-/** A row that takes money back. The refunds that it deducts are right by their whole amount. */
+/** Judges a line that deducts money. It is correct if it equals the whole amount of the refunds matched with it. */
 function judgeDeduction(
   { payment, rows, ...item }: Item,
   { day, utr: settlementUtr, gross }: ItemRow,
@@ -190,16 +195,18 @@ function judgeDeduction(
     ...{ kind: 'reversal' as const, utr: refund?.utr ?? item.utr, settlementUtr, settled: gross },
   }
   if (refund !== undefined) {
-    return amount === -gross ? undefined : { ...about, paid: -amount, cause: `refund ${ids} is of another amount` }
+    return amount === -gross
+      ? undefined
+      : { ...about, paid: -amount, cause: `the amount differs from that of refund ${ids}` }
   }
   const cause =
     about.orderId === null
-      ? 'the bank has deducted it, and no order of this merchant carries its UTR'
-      : 'the bank has deducted it from a payout: a refund or a chargeback'
+      ? 'the bank deducted it, and no order of this merchant has its UTR'
+      : 'the bank deducted it from a payout, for a refund or a chargeback'
   return { ...about, cause }
 }
 
-/** Refunds that no row deducts. */
+/** Returns a discrepancy for each day with refunds that no settlement line deducts. */
 function judgeUndeducted(
   { payment, ...item }: Item,
   settled: readonly ItemRow[],
@@ -216,14 +223,14 @@ function judgeUndeducted(
     return {
       ...findingOf(item, { day, orderId: payment.orderId, exception: undefined }),
       ...{ kind: 'refund not deducted' as const, settled: sumOf(refunds) },
-      cause: `refund ${ids.join(', ')}: the payment was settled in full, and no row deducts what went back`,
+      cause: `refund ${ids.join(', ')}: the payment was settled in full, and no settlement line deducts the refund`,
     }
   })
 }
 
 type About = { day: string; orderId: string | null; exception: ItemException | undefined }
 
-/** A discrepancy of the item without its kind, its cause and its amounts. */
+/** The fields that all discrepancies of an item share; kind, cause and amounts are added by the caller. */
 const findingOf = ({ mid, utr }: Pick<Item, 'mid' | 'utr'>, { day, orderId, exception }: About) => ({
   ...{ mid, day, orderId, utr, settlementUtr: null, paid: null, settled: null },
   exceptionId: exception?.exceptionId ?? null,
@@ -232,18 +239,21 @@ const findingOf = ({ mid, utr }: Pick<Item, 'mid' | 'utr'>, { day, orderId, exce
 
 const sumOf = (refunds: readonly SuccessfulRefund[]) => refunds.reduce((sum, { amount }) => sum + amount, 0)
 
-const spellBack = (back: Paise) => (back === 0 ? '' : `; ${toDecimalText(back)} of it went back`)
+const spellBack = (back: Paise) => (back === 0 ? '' : `; ${toDecimalText(back)} of it was refunded`)
 
 function formatReported(exception: ItemException | undefined): string {
-  if (exception === undefined) return 'no order and no exception of this merchant carries its UTR'
+  if (exception === undefined) return 'no order and no exception of this merchant has its UTR'
   const { exceptionId, kind, orderId } = exception
   return `exception ${exceptionId}: ${kind}${orderId === null ? '' : `, of order ${orderId}`}`
 }
 
-/** `settled on 2026-08-17 by import 12, taken back on 2026-08-25 by import 15, paid again on 2026-09-02 by import 19` */
+/**
+ * Formats the history of a UTR: `settled on 2026-08-17 by import 12, reversed on 2026-08-25 by import 15, paid again on
+ * 2026-09-02 by import 19`.
+ */
 function spellRows(rows: readonly ItemRow[]): string {
   const verb = (row: ItemRow) => {
-    if (row.isDeduction) return 'taken back'
+    if (row.isDeduction) return 'reversed'
     return row === rows.find(({ isDeduction }) => !isDeduction) ? 'settled' : 'paid again'
   }
   return rows

@@ -3,12 +3,15 @@ import type { BankDays, Days } from './bank-days.ts'
 import type { PayoutForm } from './judge-item.ts'
 import type { SuccessfulRefund } from './match-deductions.ts'
 
-/** Payments of one day by one acquirer, in paise, whose first settlement line is of `settledDay`; null where no line names them. */
+/**
+ * Payments of one day through one acquirer, in paise. `settledDay` is the day of their first settlement line; null if no line
+ * names them.
+ */
 export type PaidOn = { acquirer: string | null; day: string; settledDay: string | null; count: number; paid: Paise }
 
 /**
- * Settlement lines of one day and acquirer, in paise. `gross` is with fee and tax, `net` without. Of the `paidOut` lines that pay
- * something out, `unnamedRows` name no payment, known or not, and no exception: `unnamed` is their gross.
+ * Settlement lines of one day and acquirer, in paise. `gross` includes fee and tax, `net` does not. `paidOut` is the number of
+ * lines that pay money out; `unnamedRows` of them name no payment and no exception, and `unnamed` is the gross sum of those.
  */
 export type SettledOn = {
   acquirer: string | null
@@ -33,13 +36,13 @@ export type JudgedPayout = {
   form: PayoutForm
   rows: number
   unnamedRows: number
-  /** The number of payments due on it that no line of the day or before names. */
+  /** Number of payments due on this payout that no settlement line up to its day names. */
   left: number
-  /** Payments due on it that no line names. */
+  /** Sum of the payments due on this payout that no settlement line names. */
   paid: Paise
-  /** Refunds since the bank day before it that no line deducts. */
+  /** Sum of the refunds since the previous bank day that no settlement line deducts. */
   refunded: Paise
-  /** The total of the lines that name nothing. */
+  /** Sum of the settlement lines that name no payment. */
   unnamed: Paise
 }
 
@@ -47,16 +50,17 @@ export type PayoutFacts = {
   paid: readonly PaidOn[]
   settled: readonly SettledOn[]
   undeducted: readonly UndeductedRefund[]
-  /** The form of the payout before them. */
+  /** The form of the payout before these facts. */
   formBefore: PayoutForm | undefined
 }
 
 /**
- * Judges the payouts of each acquirer, each by its own lines. A payout is for the payments since the bank day before it; a
- * settlement on a day when banks are closed is part of the next bank day's. A payout is by payment when all its lines name payments,
- * or at least as many as the payments that they leave out. One without lines has the form of the payout before it, else
- * `formBefore`, else that of its acquirer's first payout with lines, or of any acquirer's. Where lines name their acquirer,
- * payments by that acquirer belong to its payouts.
+ * Judges each acquirer's payouts by their own settlement lines. A payout covers the payments since the previous bank day; lines
+ * dated on a bank holiday belong to the next bank day's payout.
+ *
+ * A payout is by payment if all its lines name payments, or at least as many lines do as payments are missing. A payout without
+ * lines has the form of the payout before it, otherwise `formBefore`, otherwise that of its acquirer's first payout with lines,
+ * otherwise that of any acquirer's. If lines name an acquirer, its payments belong to its payouts.
  */
 export function judgePayouts(
   { paid, settled, undeducted, formBefore }: PayoutFacts,
@@ -98,24 +102,28 @@ export function judgePayouts(
   )
   return {
     payouts: [...judged.values()],
-    /** The form of a payout; undefined for one without payments, refunds and lines. */
+    /** Returns the form of a payout, or undefined if it has no payments, refunds or settlement lines. */
     formOf: (acquirer: string | null, day: string) => judged.get(keyOf(acquirer, day))?.form,
   }
 }
 
-/** Undefined for a payout without lines. */
+/** Returns undefined for a payout without settlement lines. */
 function formOfRows({ rows, unnamedRows, left }: Omit<JudgedPayout, 'form'>): PayoutForm | undefined {
   if (rows === 0) return undefined
   return unnamedRows === 0 || rows - unnamedRows >= Math.max(1, left) ? 'by payment' : 'by sums'
 }
 
-/** A payout by totals that is not what it has to be: `paid` is less refunds, `settled` with reversed lines, in paise. */
+/**
+ * A payout by totals with a discrepancy. `paid` is reduced by refunds, and `settled` includes reversed lines; both are in
+ * paise.
+ */
 export type DifferingPayout = JudgedPayout & { settled: Paise }
 
 /**
- * The payouts by totals that differ from the payments they are for, less the refunds of the same days. A payout is right, too,
- * where it is more by refunds that the next payout of its acquirer is less by: by one refund of that amount, or by all of them.
- * `reversed` is the total that was paid out in a payout before it failed.
+ * Returns the payouts by totals that differ from their payments less the refunds of the same days. No discrepancy remains if
+ * the acquirer deducts refunds one payout late: the payout exceeds its payments by one refund, or by all of its refunds, and
+ * the next payout falls short by the same amount. `reversed` returns the sum of a payout's lines that were paid out before they
+ * failed.
  */
 export function differingPayouts(
   payouts: readonly JudgedPayout[],
@@ -139,7 +147,10 @@ export function differingPayouts(
   return differing.filter((one) => !netted.has(one))
 }
 
-/** The days of the payments and settlements that decide the payouts of `from` to `to`, and those of the bank days before and after. */
+/**
+ * Returns the days of the payments and settlement lines that decide the payouts from `from` to `to`, including those of the
+ * adjacent bank days.
+ */
 export const daysOfPayouts = ({ from, to }: Days, { bankDayFrom, previousBankDay, nextBankDay }: BankDays): Days => ({
   from: previousBankDay(previousBankDay(bankDayFrom(from))),
   to: nextBankDay(to),

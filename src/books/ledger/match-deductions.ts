@@ -2,50 +2,52 @@ import { unpadded } from '../../platform/fields.ts'
 import type { Paise } from '../../platform/money.ts'
 import { addDays, type BankDays } from './bank-days.ts'
 
-/** Money that went back to a customer; `amount` is in paise. `day` is of its success, `YYYY-MM-DD`, IST. */
+/** A successful refund; `amount` is in paise. `day` is the IST day of its success, `YYYY-MM-DD`. */
 export type SuccessfulRefund = {
   refundId: string
   orderId: string
-  /** Of the payment, in upper case; `acquirer` and `paidOn` too. */
+  /** UTR of the payment in upper case; `acquirer` and `paidOn` describe the payment too. */
   utr: string
   acquirer: string
   paidOn: string
   amount: Paise
   day: string
-  /** The bank's, in upper case; empty where none is known. */
+  /** The bank's reference in upper case; empty if unknown. */
   reference: string
-  /** Of the payment, and of the row that has paid it out; null where none has. */
+  /** Amount of the payment; `settled` is the gross amount of the line that settled it, or null. */
   paid: Paise
   settled: Paise | null
 }
 
-/** A row by which the bank takes money back; `gross` is in paise, and negative. */
+/** A settlement line by which the bank deducts money; `gross` is in paise and negative. */
 export type Deduction = {
   utr: string
-  /** The UTR of the payment that it carries, in upper case, or its own. */
+  /** UTR in upper case: of the payment that the line names, otherwise the line's own. */
   item: string
   day: string
   gross: Paise
-  /** The row's own UTR and the bank's reference of the row, in upper case. */
+  /** The line's own UTR and its bank reference, in upper case. */
   references: readonly string[]
-  /** Whether it names a payment, known or not, or an exception. */
+  /** Whether the line names a payment, known or not, or an exception. */
   isNamed: boolean
 }
 
 export type MatchedDeductions = {
-  /** The row that deducts a refund, by its refundId. */
+  /** The line that deducts a refund, by `refundId`. */
   rowOf: ReadonlyMap<string, Deduction>
-  /** The refunds that a row deducts, by its UTR. */
+  /** The refunds that a line deducts, by the line's UTR. */
   refundsOf: ReadonlyMap<string, readonly SuccessfulRefund[]>
-  /** The refundIds of those by which the payment's own row is less: no other row deducts them. */
+  /** `refundId`s of refunds by which the settlement line of their payment is smaller. No separate line deducts them. */
   netted: ReadonlySet<string>
 }
 
 /**
- * Finds the refunds that each row deducts. A row belongs to the refund whose reference it carries; else to the oldest refund
- * of its payment and amount, or to all refunds of its payment that add up to it. What is left may be netted: the payment's own
- * row is less by it. A row that names nothing belongs to the one refund of its amount, else to all refunds of one bank day, else
- * to all that are left; and only where one choice fits. Refunds and rows come oldest first.
+ * Matches deductions with refunds; both are sorted oldest first. A line is matched by refund reference, otherwise with the
+ * oldest refund of its payment and amount, otherwise with all refunds of its payment that add up to it. Remaining refunds may
+ * be netted: the payment's own line is smaller by them.
+ *
+ * A line that names nothing is matched with the one refund of its amount, otherwise with all refunds of one bank day, otherwise
+ * with all that remain, and only if exactly one choice fits.
  */
 export function matchDeductions(
   refunds: readonly SuccessfulRefund[],
@@ -82,11 +84,11 @@ export function matchDeductions(
     return sumOf(ofPayment) === -gross ? ofPayment : []
   })
   for (const ofPayment of byPayment.values()) for (const { refundId } of nettedOf(left(ofPayment))) netted.add(refundId)
-  // Our day of a refund may be the one after the bank's: its success is asked for every few hours.
+  // The recorded day of a refund may be one day after the bank's, because its status is checked only every few hours.
   const openTo = ({ isNamed, day }: Deduction) =>
     isNamed ? [] : left(refunds).filter((refund) => refund.day <= addDays(day, 1))
   const exactTo = (row: Deduction) => openTo(row).filter(({ amount }) => amount === -row.gross)
-  // Before all sums, which a refund with a row of its own would falsify.
+  // Exact amounts are matched before sums, because a refund with a line of its own would distort every sum.
   assign((row) => {
     const exact = exactTo(row)
     return exact.length === 1 ? exact : []
@@ -96,7 +98,7 @@ export function matchDeductions(
     const open = openTo(row)
     const ofBankDays = [...groupBy(open, (refund) => nextBankDay(refund.day)).values()]
     const fitting = ofBankDays.flatMap((refunds) => {
-      // Of a payment that was never paid out there may be nothing to take back.
+      // The bank has nothing to deduct for a payment that it never paid out.
       const choices = [refunds, refunds.filter(({ settled }) => settled !== null)]
       return choices.filter((some) => sumOf(some) === -row.gross).slice(0, 1)
     })
@@ -106,7 +108,10 @@ export function matchDeductions(
   return { rowOf, refundsOf, netted }
 }
 
-/** Of the refunds of one payment those by which it was paid out with less: the oldest ones, else the one of that amount. */
+/**
+ * Returns the refunds of one payment by which its settlement line is smaller: the oldest ones that add up to the difference,
+ * otherwise the only one with that amount.
+ */
 function nettedOf(refunds: readonly SuccessfulRefund[]): readonly SuccessfulRefund[] {
   const [first] = refunds
   if (first === undefined || first.settled === null) return []

@@ -21,17 +21,21 @@ import { inSnapshot, type Merchants, readMids, type Snapshot } from './snapshot.
 
 const NOT_KNOWN: Arrival = { arrival: 'not known', arrivedOn: null, credited: null, difference: null, statement: null }
 
-/** `differenceId` is of a payout that is short, or was not received at all; `resolution` is how a person has resolved it. */
+/**
+ * A payout and its receipt at the bank. `differenceId` identifies the discrepancy of a payout that was received short or not at
+ * all; `resolution` is the operator's reason.
+ */
 export type ArrivedPayout = Omit<PayoutLine, 'utr' | 'recordedAt'> &
   Arrival & { differenceId: string | null; resolution: string | null }
 
-/** Whether a payout was not received in full, as far as it is known, and no person has resolved it. */
+/** Returns whether a payout, as far as statements show, was not received in full and no operator has resolved it. */
 export const isOpenPayout = ({ mid, arrival, differenceId, resolution }: ArrivedPayout) =>
   mid !== null && resolution === null && (differenceId !== null || arrival === 'perhaps')
 
 /**
- * The payouts of these days, and what statements say of each: merchant after merchant, oldest first; then what is the accounts' of
- * payouts, as lines without a merchant. `ofStatements` leaves out merchants and accounts of which there is no statement.
+ * Yields the payouts of these days with the result of the bank statements: merchant by merchant, oldest first, followed by sums
+ * of shared payouts, which belong to no single merchant. `ofStatements` leaves out merchants and acquirer accounts without a
+ * statement.
  */
 export function listArrivals(
   db: Database,
@@ -70,7 +74,7 @@ const readResolved = query<{ differenceId: string; reason: string }, Days & { mi
     from difference_resolutions
    where mid = :mid and kind = 'short payout' and resolved_at <= :known and day between :from and :to`)
 
-/** A payout that is short, as a difference. */
+/** Describes a payout that was received short as a discrepancy. */
 const shortPayout = (payout: Pick<PayoutLine, 'day' | 'account' | 'bankReference'>, mid: string) => ({
   ...{
     mid,
@@ -81,10 +85,16 @@ const shortPayout = (payout: Pick<PayoutLine, 'day' | 'account' | 'bankReference
     settlementUtr: payout.bankReference,
   },
   ...(payout.account !== null && { account: payout.account }),
-  ...{ paid: null, settled: null, cause: 'the bank account received less', exceptionId: null, resolution: null },
+  ...{
+    paid: null,
+    settled: null,
+    cause: 'the bank account received less than the payout',
+    exceptionId: null,
+    resolution: null,
+  },
 })
 
-/** The payout that is short by this id, as it is known at `now`; undefined where there is none. */
+/** Returns the short payout with this discrepancy id as known at `now`, or undefined. */
 export async function findShortPayout(db: Database, id: string, now: Date): Promise<Discrepancy | undefined> {
   const day = dayOfDiscrepancy(id)
   if (day === undefined) return undefined
@@ -95,17 +105,17 @@ export async function findShortPayout(db: Database, id: string, now: Date): Prom
   return undefined
 }
 
-/** What the statements of these bank accounts say of a payout. */
+/** Combines the results of these bank accounts for one payout. */
 function arrivalOf(payout: Parameters<typeof keyOf>[0], accounts: readonly BankAccount[]): Arrival {
   const found = accounts.map(({ arrivals }) => arrivals?.get(keyOf(payout)) ?? NOT_KNOWN)
   const state = ARRIVAL_STATES.find((one) => found.some(({ arrival }) => arrival === one))
   return found.find(({ arrival }) => arrival === state) ?? NOT_KNOWN
 }
 
-/** A bank account of which there are statements: their days, and what was received of each payout, by `keyOf`, once it was judged. */
+/** A bank account with statements: the days that they cover, and, once judged, the receipt of each payout by `keyOf`. */
 type BankAccount = AccountOf & { statements: Covering[]; arrivals?: Map<string, Arrival> }
 
-/** The days that a statement covers, if any, and when it was imported. */
+/** The days that a statement covers and the time of its import; `to` is null if it covers none. */
 type Covering = { from: string; to: string | null; at: Date }
 
 async function readAccounts({ client, known }: Snapshot): Promise<BankAccount[]> {
@@ -125,8 +135,8 @@ const readStatements = query<StatementOf, { known: Date }>(`
    order by mids, account, import_id`)
 
 /**
- * The days of which statements hold every line that may be a payout which is known since `recordedAt`. Of one that was not known when a
- * statement was imported, lines may be deleted.
+ * Returns the days on which statements contain every line that may match this payout. A statement imported before the payout
+ * was known may have had its unmatched lines deleted, so its early days are left out.
  */
 function coveredFor(
   { recordedAt }: Pick<PayoutLine, 'recordedAt'>,
@@ -140,7 +150,7 @@ function coveredFor(
   )
 }
 
-/** What the bank account received of the payouts of these days. */
+/** Returns what the bank account received of the payouts of these days. */
 async function arrivalsAt(
   snapshot: Snapshot,
   { statements, ...account }: BankAccount,
@@ -156,10 +166,16 @@ async function arrivalsAt(
   )
 }
 
-/** What an acquirer transfers to a bank account by one credit: the payouts, to several merchants, that `keyOf` names alike. */
+/**
+ * One credit that an acquirer transfers to a bank account: the payouts to several merchants for which `keyOf` returns the same
+ * key.
+ */
 type Transfer = AwaitedPayout & { key: string; references: string[]; recordedAt: Date }
 
-/** The transfers to the bank account whose last row is of these days. `rests` are what the payouts are more or less by. */
+/**
+ * Returns the transfers to the bank account whose last line is dated on these days. `rests` are amounts that the acquirer added
+ * or deducted besides settlement lines.
+ */
 export async function transfersTo(
   snapshot: Snapshot,
   { mids, account }: AccountOf,
@@ -187,7 +203,7 @@ export async function transfersTo(
       })
     }
   }
-  // That of a payout to one merchant is in its net.
+  // A rest with a merchant is already included in the `net` of that merchant's payout.
   for (const rest of rests.filter(({ mid }) => mid === null)) {
     const transfer = transfers.get(keyOf(rest))
     if (transfer) transfer.expected += amountOf(rest)
@@ -195,20 +211,20 @@ export async function transfersTo(
   return [...transfers.values()]
 }
 
-/** The transfer that a payout is part of: an acquirer may pay several merchants by one. */
+/** Returns the key of the transfer that contains a payout, since an acquirer may pay several merchants by one transfer. */
 const keyOf = ({ account, bankReference }: Pick<PayoutLine, 'account' | 'bankReference'>) =>
   `${account ?? ''} ${comparable(bankReference)}`
 
-/** The days whose payouts `ops today` counts: the last 31. */
+/** Returns the last 31 days, whose payouts `ops today` includes. */
 export function recentDays(now: Date): Days {
   const to = toIstDay(now)
   return { from: addDays(to, -30), to }
 }
 
-/** Payouts that were received, or not, and their sum in paise. */
+/** Number of payouts with this result and their sum in paise. */
 export type ArrivalCount = { arrival: ArrivalState | 'resolved'; payouts: number; net: Paise }
 
-/** The payouts of the last 31 days, by what statements say of them, without those of which they say nothing. */
+/** Counts the payouts of the last 31 days by result, without those that no statement covers. */
 export async function countArrivals(db: Database, now: Date): Promise<ArrivalCount[]> {
   const states = [...ARRIVAL_STATES, 'resolved'] as const
   const counts = new Map(states.map((arrival) => [arrival, { arrival, payouts: 0, net: 0 }]))

@@ -7,14 +7,17 @@ import { type FileForm, type JudgedDays, judge, sumsAt } from './judge.ts'
 import { itemsOf, type MerchantSnapshot } from './merchant.ts'
 import { addResolved, type Sums } from './sums.ts'
 
-/** Of more items, or discrepancies, of one merchant only the first are listed: memory must not grow with a missing file. */
+/**
+ * Above this number of items or discrepancies of one merchant, only the first ones are listed, so that a missing settlement
+ * file cannot exhaust memory.
+ */
 const MOST_LISTED = 100_000
 const LISTED_OF_MANY = 1_000
 
-/** Discrepancies that are not listed, of one kind: their number and what the bank owes by them, in paise. */
+/** Discrepancies of one kind that are not listed: their number, and the bank's debt from them in paise. */
 export type Unlisted = { kind: DiscrepancyKind; count: number; owed: Paise }
 
-/** The books of a merchant's days: the sums of each day that has any, and the discrepancies in the order of their days. */
+/** The reconciliation of a merchant's days: sums of each day with movements, and discrepancies in date order. */
 export type Book = {
   form: FileForm
   byDay: Map<string, Sums>
@@ -28,12 +31,12 @@ export async function readBook(merchant: MerchantSnapshot, days: Days): Promise<
   return { form, byDay, ...list.end() }
 }
 
-/** Some of the discrepancies of days; `items` is the number of items among which they are. */
+/** Receives discrepancies in batches; `items` is the number of items being judged. */
 type OnFound = (found: readonly Discrepancy[], items: number) => void
 
 /**
- * Judges these days of a merchant and calls `onFound` with their discrepancies, some at once. Only `onFound` decides how many of them
- * are in memory.
+ * Judges these days of a merchant and passes the discrepancies to `onFound` in batches. `onFound` decides how many of them
+ * remain in memory.
  */
 export async function judgeDays(
   merchant: MerchantSnapshot,
@@ -50,7 +53,7 @@ export async function judgeDays(
   const report = (found: readonly Discrepancy[]) => {
     for (const { day, resolution, owed } of found) {
       if (resolution === null) sumsAt(byDay, day).differences += 1
-      // What no entry has resolved was accounted for by the resolution of its exception.
+      // The part without entries was resolved together with its exception.
       else addResolved(sumsAt(byDay, day), -owed)
     }
     onFound(found, utrs.length)
@@ -62,7 +65,7 @@ export async function judgeDays(
   return { form, byDay }
 }
 
-/** The UTRs of the items that may be discrepancies, in the order of their days. */
+/** Returns the UTRs of the items that may have discrepancies, in date order. */
 function utrsToJudge(
   uneven: readonly Uneven[],
   { isMissed }: JudgedDays,
@@ -78,7 +81,7 @@ function utrsToJudge(
     })
 }
 
-/** Lists discrepancies, and counts those beyond MOST_LISTED. */
+/** Lists discrepancies, and only counts those beyond the limit. */
 export function createList() {
   const discrepancies: Discrepancy[] = []
   const unlisted = new Map<DiscrepancyKind, Unlisted>()
@@ -99,7 +102,7 @@ export function createList() {
   }
 }
 
-/** The entries that resolve discrepancies of these days. */
+/** Reads the entries that resolve discrepancies of these days. */
 export const readEntries = query<Entry, Days & { mid: string; known: Date }>(`
   select difference_id, day, kind, order_id, utr, settlement_utr, amount_paise as amount, reason
     from difference_resolutions

@@ -9,8 +9,8 @@ import { judgeWithoutPayouts } from './judge.ts'
 import { itemsOf, type MerchantSnapshot } from './merchant.ts'
 
 /**
- * The bank's debt to the merchant before `day`, in paise: all movements until then, less the discrepancies that the resolution of an
- * exception accounts for, which is no movement. `closed` is where reading may begin.
+ * Returns the bank's debt to the merchant before `day`, in paise: the sum of all earlier movements, less discrepancies resolved
+ * by their exception, which are no movements. With `closed`, reads only what follows the closed month.
  */
 export async function broughtForward(merchant: MerchantSnapshot, day: string, closed?: ClosedBase): Promise<Paise> {
   const { client, mid, known } = merchant
@@ -32,7 +32,7 @@ export async function broughtForward(merchant: MerchantSnapshot, day: string, cl
   return sum - accounted
 }
 
-/** UTRs of money whose exception is resolved. */
+/** Returns the UTRs of money whose exception is resolved. */
 function explainedUtrs({ exceptions, failed, unknownOrders }: MerchantSnapshot): string[] {
   const resolved = exceptions.filter(({ kind, resolution }) => kind !== 'failure after success' && resolution !== null)
   const ofUnknown = unknownOrders.filter(({ isPaidOut, resolution }) => isPaidOut && resolution !== null)

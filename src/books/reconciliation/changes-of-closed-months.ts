@@ -6,7 +6,10 @@ type ChangedMonth = Omit<ClosedMonth, 'figures'> & {
   changed: ({ mid: string } & Pick<MonthChange, 'figures' | 'rows'>)[]
 }
 
-/** The closed months, newest first, and what has changed in the books of each merchant. Reconciles each month. */
+/**
+ * Returns the closed months, newest first, with the changes since the close for each merchant. Reconciles every closed month,
+ * which may be slow.
+ */
 export async function changesOfClosedMonths(db: Database, now: Date): Promise<ChangedMonth[]> {
   const months: ChangedMonth[] = []
   for (const { figures: _, ...closed } of await readClosedMonths({ client: db, known: now })) {

@@ -10,8 +10,8 @@ import { readMids, readSnapshot } from './snapshot.ts'
 type Item = { item: string; day: string; balance: Paise }
 
 /**
- * Stores what is carried forward from a month, merchant after merchant, by the connection `client`: each open discrepancy, and the
- * remainder of what the movements add up to.
+ * Stores the balance carried forward from a month through `client`, merchant by merchant: each open discrepancy, and the rest
+ * of the sum of all movements.
  */
 export function storeClosedItems(
   db: Database,

@@ -7,12 +7,12 @@ import type { MerchantSnapshot } from './merchant.ts'
 import type { Snapshot } from './snapshot.ts'
 
 /**
- * Where reading may begin: at the end of a closed month. `sums` are what all movements until then add up to by now, in paise, by
- * mid.
+ * The end of a closed month, after which reading may begin. `sums` are the current sums of all earlier movements in paise, by
+ * `mid`.
  */
 export type ClosedBase = { month: string; closedAt: Date; to: string; sums: ReadonlyMap<string, Paise> }
 
-/** The newest month that ended before `day`, had been closed by the snapshot's time, and whose items are stored. */
+/** Returns the newest closed month before `day` whose open items are stored, as known by the snapshot's time. */
 export async function readClosedBase(
   { client, known }: Pick<Snapshot, 'client' | 'known'>,
   day: string,
@@ -33,7 +33,7 @@ const NEWEST = query<ClosedAt, { known: Date; before: string }>(`
    order by month desc
    limit 1`)
 
-/** The balances that were carried forward, and what has changed since. */
+/** Adds the changes since the close to the balances carried forward. */
 const SUMS = query<{ mid: string; sum: Paise }, ClosedAt & { known: Date; end: Date }>(`
   select mid, sum(paise)::bigint as sum
     from (select mid, balance_paise as paise from closed_items where month = :month
@@ -46,8 +46,8 @@ const SUMS = query<{ mid: string; sum: Paise }, ClosedAt & { known: Date; end: D
    group by mid`)
 
 /**
- * The days until `to` on which the merchant may have an open discrepancy, as runs of days: those of the discrepancies that were open
- * when the month was closed, those of items that have changed since, and all that were not judged then.
+ * Returns the days until `to` on which the merchant may have open discrepancies, as ranges: days of discrepancies that were
+ * open at the close, days of items that have changed since, and days that were not due then.
  */
 export async function daysSince(
   merchant: MerchantSnapshot,
@@ -61,7 +61,7 @@ export async function daysSince(
     ({ receivedAt, resolvedAt }) => receivedAt > closedAt || (resolvedAt !== null && resolvedAt > closedAt),
   )
   const params = { mid, known, closedAt, month, end: startOfDay(from), reported: reported.map(({ utr }) => utr) }
-  // All days of a payout: a line may change its form, and so the other payments that are due on it.
+  // Includes all days of a payout, since one line may change the payout's form and thereby the result for its other payments.
   const changed = (await CHANGED_DAYS(client, params)).flatMap(({ day }) =>
     daysFrom(bankDays.previousBankDay(bankDays.bankDayFrom(day)), bankDays.nextBankDay(day)),
   )
@@ -79,8 +79,9 @@ const daysFrom = (from: string, to: string) =>
   Array.from({ length: countDays(from, to) }, (_, index) => addDays(from, index))
 
 /**
- * The days before :end of the discrepancies of a merchant that were open when the month was closed, and of all movements of items of
- * which something was recorded, replaced, reported or resolved since. A line from :end on may name what a payout by totals has paid.
+ * Returns the days before :end of the merchant's discrepancies that were open at the close, and of all movements of items that
+ * were recorded, replaced, reported or resolved since. A line dated :end or later may name a payment that an earlier payout by
+ * totals included.
  */
 const CHANGED_DAYS = query<
   { day: string },
@@ -115,7 +116,7 @@ const CHANGED_DAYS = query<
            union all
           select l.day from touched t join ledger l on l.mid = :mid and l.item = t.item and l.at < :end
            union all
-          -- Another calendar may judge every day otherwise.
+          -- A changed bank holiday may change the result of any day.
           select l.day
             from ledger l
            where l.mid = :mid and l.at < :end

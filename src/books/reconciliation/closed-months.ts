@@ -8,10 +8,10 @@ import { formatSums, type Totals, totalsFrom } from './sums.ts'
 
 export type Figures = Readonly<ReturnType<typeof figuresOf>>
 
-/** Figures of all merchants together, beside those of each mid. */
+/** Key of the figures of all merchants together, next to those of each `mid`. */
 export const ALL = '*'
 
-/** `figures` are of each merchant, and of ALL. `month` is `YYYY-MM`. */
+/** A closed month. `figures` are those of each merchant, and of `ALL`; `month` is `YYYY-MM`. */
 export type ClosedMonth = {
   month: string
   closedAt: Date
@@ -21,7 +21,7 @@ export type ClosedMonth = {
   figures: Readonly<Record<string, Figures>>
 }
 
-/** What has changed in a month since it was closed: each figure that differs, and the ledger's rows. */
+/** Changes in a month since it was closed: the figures that differ, and the ledger rows behind them. */
 export type MonthChange = {
   closedAt: Date
   closedBy: string
@@ -30,8 +30,8 @@ export type MonthChange = {
 }
 
 /**
- * A row of the ledger, or an exception, that was recorded after the close; or replaced, resolved. `amount` is in paise, positive where
- * the bank owes it. `importId` is of the import that recorded the row, or replaced it.
+ * A ledger row or exception that was recorded, replaced or resolved after the close. `amount` is in paise, positive if the bank
+ * owes it. `importId` is the import that recorded or replaced the row.
  */
 export type LedgerChange = {
   changedAt: Date
@@ -45,21 +45,22 @@ export type LedgerChange = {
   exceptionId: string | null
 }
 
-/** The days of the month `YYYY-MM`. */
+/** Returns the first and last day of the month `YYYY-MM`. */
 export function daysOfMonth(month: string): Days {
   const next = addDays(`${month}-28`, 4).slice(0, 7)
   return { from: `${month}-01`, to: addDays(`${next}-01`, -1) }
 }
 
 /**
- * The figures of a month that are stored: what is awaited changes with every later payout, and both parts of `resolved` are in it.
+ * Returns the figures to store for a closed month, without `awaited`, which changes with every later payout, and without the
+ * two parts of `resolved`.
  */
 export function figuresOf(totals: Totals) {
   const { awaited, resolvedPlus, resolvedMinus, ...figures } = formatSums(totals)
   return figures
 }
 
-/** The months that were closed until `known`, newest first. */
+/** Returns the months that were closed by the time `known`, newest first. */
 export const readClosedMonths = ({ client, known }: { client: Queryable; known: Date }): Promise<ClosedMonth[]> =>
   CLOSED_MONTHS(client, { known })
 
@@ -69,7 +70,10 @@ const CLOSED_MONTHS = query<ClosedMonth, { known: Date }>(`
    where closed_at <= :known
    order by month desc`)
 
-/** Stores a month's figures. Returns what is stored, which is of the first closing; `isNew` when this is the first. */
+/**
+ * Stores a month's figures. A month is closed only once: returns the stored figures of the first close, and `isNew` if this
+ * call was the first.
+ */
 export async function closeMonth(
   db: Queryable,
   { figures, ...closing }: Omit<ClosedMonth, 'sha256'>,
@@ -90,7 +94,7 @@ const INSERT = query<object, Omit<ClosedMonth, 'figures'> & { figures: string }>
 const CLOSED_MONTH = query<ClosedMonth, { month: string }>(`
   select month, closed_at, closed_by, sha256, figures from closed_months where month = :month`)
 
-/** Whether a month has no payment, no settlement and no import, so that its name is probably mistyped. */
+/** Returns whether a month has no payment, settlement or import, which suggests a mistyped month. */
 export async function isEmptyMonth(db: Queryable, month: string, { [ALL]: all }: ClosedMonth['figures']) {
   if (all && all.payments + all.settlements > 0) return false
   return (await IMPORTS(db, boundsOf(daysOfMonth(month)))).length === 0
@@ -102,11 +106,11 @@ const IMPORTS = query<object, { begin: Date; end: Date }>(`
   select 1 from statement_imports where imported_at >= :begin and imported_at < :end
    limit 1`)
 
-/** The closed month that these days are, if they are one. */
+/** Returns the closed month that spans exactly these days, if any. */
 export const closedMonthOf = ({ from, to }: Days, closed: readonly ClosedMonth[]): ClosedMonth | undefined =>
   closed.find(({ month }) => from === daysOfMonth(month).from && to === daysOfMonth(month).to)
 
-/** The figures of a merchant, or of ALL, that are not what was stored when the month was closed. */
+/** Returns the figures of a merchant, or of `ALL`, that differ from those stored at the close. */
 export function differingFigures(month: ClosedMonth, mid: string, totals: Totals): MonthChange['figures'] {
   const stored = month.figures[mid] ?? figuresOf(totalsFrom(0))
   const figures: [string, string | number | undefined][] = Object.entries(figuresOf(totals))
@@ -115,7 +119,7 @@ export function differingFigures(month: ClosedMonth, mid: string, totals: Totals
     .filter(({ was, is }) => was !== is)
 }
 
-/** What has changed in a merchant's books of a closed month; undefined where nothing has. */
+/** Returns the changes in a merchant's closed month, or undefined if there are none. */
 export async function changesSince(
   { client, mid, known, unknownOrders }: MerchantSnapshot,
   closed: ClosedMonth,
@@ -129,15 +133,15 @@ export async function changesSince(
   return figures.length + rows.length === 0 ? undefined : { closedAt, closedBy, figures, rows }
 }
 
-/** More changes of a month are not listed. */
+/** Longest list of changes in a month. */
 const MOST_CHANGES = 1_000
 
-/** Movements of a merchant before :end, and exceptions of its money, that were recorded, replaced or resolved since. */
+/** Lists a merchant's movements before :end and its exceptions that were recorded, replaced or resolved since the close. */
 const CHANGES = query<
   LedgerChange,
   { mid: string; known: Date; closedAt: Date; explained: readonly string[]; end: Date; to: string }
 >(`
-  -- Materialized, because Citus would look for the movements of an unknown order's exception on the node of unknown orders.
+  -- Materialized, because Citus would otherwise look for the movements of a merchant on the shard of unknown orders.
   with reported as materialized (
     select day, kind, utr, order_id, amount_paise, received_at, resolved_at, exception_id
       from money_exceptions

@@ -10,8 +10,8 @@ import {
 } from '../ledger/judge-payouts.ts'
 
 /**
- * The payouts by totals of these days that differ from the payments they are for, and the totals that the bank has reversed. Payouts
- * of `today` and later are not judged, since the bank may still pay. The cause names exceptions and refunds whose amounts make the
+ * Returns the payouts by totals of these days that differ from their payments, and the totals that the bank has reversed. Skips
+ * payouts of `today` and later, since the bank may still pay. The cause names exceptions and refunds whose amounts explain the
  * discrepancy.
  */
 export function compareSums(
@@ -25,7 +25,7 @@ export function compareSums(
     bySums.find((payout) => payout.acquirer === acquirer && payout.day === bankDayFrom(day))
   const takenBack = reversed.filter((line) => {
     const payout = payoutOf(line)
-    // A total that was paid once more on its day has taken nothing back.
+    // A total that the bank paid again on the same day is not reversed.
     return payout !== undefined && payout.unnamed !== payout.paid
   })
   const backOf = (payout: JudgedPayout) =>
@@ -50,7 +50,7 @@ export function compareSums(
     }
   })
   const returned = takenBack.filter(isRequested).map(({ day, utr, gross }): Finding => {
-    const cause = 'the settlement was SUCCESS and is FAILED'
+    const cause = 'the settlement changed from SUCCESS to FAILED'
     return { ...none, day, settlementUtr: utr, paid: gross, settled: null, kind: 'reversal', cause }
   })
   return [...discrepancies, ...returned]
@@ -60,15 +60,15 @@ function causeOf({ day, paid, refunded, settled, acquirer }: DifferingPayout, { 
   const first = previousBankDay(day)
   const last = addDays(day, -1)
   const less = refunded === 0 ? '' : `, less refunds of ${toDecimalText(refunded)}`
-  const days = `${first === last ? first : `${first} to ${last}`}${less}${acquirer === null ? '' : ` by ${acquirer}`}`
-  if (settled === 0) return `nothing was settled of the payments of ${days}`
+  const days = `${first === last ? first : `${first} to ${last}`}${less}${acquirer === null ? '' : ` through ${acquirer}`}`
+  if (settled === 0) return `nothing was settled for the payments of ${days}`
   const difference = settled > paid ? `${toDecimalText(settled - paid)} more` : `${toDecimalText(paid - settled)} less`
   return `${difference} than the payments of ${days}`
 }
 
 /**
- * `; likely exception 5f0c… (amount differs of 200.00, open)`: the one exception or refund that makes the difference, else all of
- * the payout where they make it together; empty where neither does.
+ * Formats the likely explanation, such as `; likely exception 5f0c… (amount differs of 200.00, open)`: the only exception or
+ * refund with the amount of the difference, otherwise all of them if they add up to it. Returns an empty text if neither fits.
  */
 function formatLikely(
   exceptions: readonly MoneyException[],
@@ -77,7 +77,7 @@ function formatLikely(
 ): string {
   const candidates = [
     ...exceptions.map(({ exceptionId, kind, amount, resolution }) => ({
-      // A duplicate payment that is stored is among the payments, and the bank may have left it out.
+      // A recorded duplicate payment is already included in the payments, so a smaller payout may lack it.
       paise: kind === 'failure after success' || (kind === 'double payment' && difference < 0) ? -amount : amount,
       text: `exception ${exceptionId} (${kind} of ${toDecimalText(amount)}, ${resolution === null ? 'open' : 'resolved'})`,
     })),

@@ -6,19 +6,19 @@ import type { PayoutForm } from '../ledger/judge-item.ts'
 import { daysOfPayouts, type SettledOn } from '../ledger/judge-payouts.ts'
 import { type MerchantSnapshot, NAMES_NOTHING } from './merchant.ts'
 
-/** Items of one day that may be more than a payment and its one settlement. */
+/** Items of one day and acquirer that may be more than a payment settled once in full, and so may contain discrepancies. */
 export type Uneven = {
   day: string
   acquirer: string | null
-  /** Payments that nothing else is known of; else items with several movements, or without a payment. */
+  /** True for payments without any other movement; false for items with several movements, or without a payment. */
   isWaiting: boolean
-  /** UTRs, separated by spaces: an array of some hundred thousand takes ten times the memory. */
+  /** UTRs separated by spaces, because an array of several hundred thousand strings needs ten times the memory. */
   items: string
 }
 
 /**
- * What is known of these days of a merchant, and the uneven items of each day; `settledLater` are the UTRs of waiting payments that a
- * line after the days names.
+ * Reads the facts about a merchant's days, and for each day the `uneven` items: all that may be more than a payment settled
+ * once. `settledLater` contains the UTRs of unsettled payments that a settlement line after the window names.
  */
 export async function readFacts(
   merchant: MerchantSnapshot,
@@ -32,7 +32,7 @@ export async function readFacts(
   const later = await SETTLED_LATER(client, { items: unlined.join(' '), mid, known, end: boundsOf(window).end })
   const isByTotals = formBefore === 'by sums' || settled.some(({ unnamedRows }) => unnamedRows > 0)
   const reversed = isByTotals ? await REVERSED(client, { ...boundsOf(window), explained, mid, known }) : []
-  // The groups have the payments that a later line names as unsettled.
+  // The groups list these payments as unsettled, so they are subtracted there and added again with their settlement day.
   const moved = later.map((group) => ({ ...group, settledDay: null, count: -group.count, paid: -group.paid }))
   const paid = [...groups, ...moved, ...later].flatMap(({ day, ...group }) => (day === null ? [] : [{ day, ...group }]))
   const facts = { ...merchant, days, window, paid, settled, reversed, formBefore }
@@ -47,8 +47,8 @@ const unevenOf = (groups: readonly Group[]): Uneven[] =>
   )
 
 /**
- * The days of the payouts around `days` and their lines. Where the first payout has no lines, the last one that has lines before it is
- * the first, since it decides the form; where there is none, the lines of the first day with lines decide.
+ * Reads the settlement lines of the payouts around `days`. If the window's first payout has no lines, the window starts at the
+ * last payout with lines before it, which decides the form. If there is none, the lines of the merchant's first day decide.
  */
 async function readWindow(merchant: MerchantSnapshot, days: Days) {
   const { client, known, bankDays, mid, unknownOrders } = merchant
@@ -72,17 +72,17 @@ async function readWindow(merchant: MerchantSnapshot, days: Days) {
 type Window = { mid: string; known: Date; begin: Date; end: Date }
 
 /**
- * Payments of the days from :begin until before :end by day, acquirer and the day of their first settlement line; and, in groups
- * without a day, what moved without a payment. `items`, separated by spaces, are those of the group that are no payment with one
+ * Payments from :begin until before :end, grouped by day, acquirer and the day of their first settlement line; groups without a
+ * day contain movements without a payment. `items` lists, separated by spaces, the UTRs that are not simply a payment with one
  * settlement of its amount.
  */
 type Group = Omit<PaidGroup, 'day'> & {
   day: string | null
   /** The first of the days from :from to :to on which the items moved. */
   movedDay: string | null
-  /** Payments that no line in the window names. */
+  /** Payments that no settlement line in the window names. */
   isUnlined: boolean
-  /** Of these the ones that nothing else has moved. */
+  /** Unlined payments without any other movement. */
   isWaiting: boolean
   items: string | null
 }
@@ -106,7 +106,7 @@ const GROUPS = query<Group, Window & Days>(`
            and (movements = 2 and balance = 0 and line_at >= paid_at - interval '1 day') is not true as is_uneven,
            (case when line_at >= paid_at - interval '1 day' then line_at
                  when line_at < paid_at - interval '1 day' then
-                   -- The first line is of another payment. The next one is looked up.
+                   -- The first line cannot settle the payment, since it is too early. The next one may.
                    (select min(at)
                       from settlement_lines line
                      where line.mid = :mid and line.item = moved.item and status = 'SUCCESS' and not is_deduction
@@ -121,7 +121,10 @@ const GROUPS = query<Group, Window & Days>(`
     from item
    group by 1, 2, 3, 4, 5, 6, 7`)
 
-/** Of the payments :items, separated by spaces, those that a line from :end on names, by the day of the first one. */
+/**
+ * Returns those of the payments :items (separated by spaces) that a settlement line from :end on names, grouped by the day of
+ * the first such line.
+ */
 const SETTLED_LATER = plannedQuery<PaidGroup & { items: string }, Omit<Window, 'begin'> & { items: string }>(`
   with late as (
     select p.utr, p.acquirer, coalesce(p.paid_at, p.received_at) as at, p.kind, p.amount_paise, min(line.day) as settled_day
@@ -137,7 +140,7 @@ const SETTLED_LATER = plannedQuery<PaidGroup & { items: string }, Omit<Window, '
     from late
    group by 1, 2, 3, 4`)
 
-/** Settlement lines by day and acquirer. A line is unnamed if its UTR leads to no payment and no exception. */
+/** Sums settlement lines by day and acquirer. A line is unnamed if its UTR matches no payment and no exception. */
 const SETTLED = query<SettledOn, Window & { explained: readonly string[] }>(`
   select acquirer, day, count(*) as settled_count, count(*) filter (where not is_deduction) as paid_out,
          sum(gross_paise)::bigint as gross, coalesce(sum(fee_paise), 0)::bigint as fee, coalesce(sum(tax_paise), 0)::bigint as tax,
@@ -150,7 +153,7 @@ const SETTLED = query<SettledOn, Window & { explained: readonly string[] }>(`
              and (recorded_at <= :known) is true and replaced_at > :known) each
    group by acquirer, day`)
 
-/** The last day before :end on which a line pays something out. */
+/** Returns the last day before :end with a settlement line that pays money out. */
 const LAST_DAY = query<{ day: string }, Omit<Window, 'begin'>>(`
   select day
     from settlement_lines
@@ -159,7 +162,7 @@ const LAST_DAY = query<{ day: string }, Omit<Window, 'begin'>>(`
    order by at desc
    limit 1`)
 
-/** Whether each line of the first day with lines names its payment. */
+/** Returns whether every settlement line on the first day with lines names its payment. */
 const FIRST_DAY = query<
   { namesEach: boolean | null },
   Omit<Window, 'begin' | 'end'> & { explained: readonly string[] }

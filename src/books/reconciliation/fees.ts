@@ -4,17 +4,23 @@ import type { Paise } from '../../platform/money.ts'
 import { boundsOf, type Days } from '../ledger/bank-days.ts'
 import { inSnapshot } from './snapshot.ts'
 
-/** A settlement line that deducts more than the contract allows. `gross` is with fee and tax, `excess` is `fee + tax - allowed`. */
+/**
+ * A settlement line that deducts more than the contract allows. `gross` includes fee and tax; `excess` is `fee + tax -
+ * allowed`.
+ */
 export type ExcessFee = {
   mid: string
   day: string
   settlementUtr: string
-  /** UTR and order of the payment; null where the line names no known payment. */
+  /** UTR and order of the payment; null if the line names no known payment. */
   utr: string | null
   orderId: string | null
 } & Record<'gross' | 'fee' | 'tax' | 'allowed' | 'excess', Paise>
 
-/** The lines of these days whose fee and tax exceed the contract, of the merchants that have one or of `mid`, by merchant and day. */
+/**
+ * Yields the lines of these days whose fee and tax exceed the contract, by merchant and day; for all merchants with a contract,
+ * or for `mid`.
+ */
 export function listExcessFees(
   db: Database,
   { mid, now, ...days }: Days & { mid?: string | undefined; now: Date },
@@ -29,8 +35,8 @@ const MIDS_WITH_CONTRACT = query<{ mid: string }, { mid: string | undefined }>(`
   select distinct mid from merchant_fees where :mid::text is null or mid = :mid order by mid`)
 
 /**
- * Fee and tax are rounded half up, and may differ by one paisa together. A line that names neither an acquirer nor a payment is
- * judged only if the merchant has contracts with one acquirer alone. A fee that the line does not state is 0.
+ * Rounds fee and tax half up and tolerates a difference of one paisa in total. A line that names neither an acquirer nor a
+ * payment is checked only if all contracts of the merchant are with one acquirer. A fee that the line does not state is 0.
  */
 const EXCESS_FEES = query<ExcessFee, { mid: string; known: Date; begin: Date; end: Date }>(`
   with charged as (

@@ -7,8 +7,8 @@ import { amountOf, type Rest, readRests } from './rests.ts'
 import { inSnapshot, type Merchants, readMids } from './snapshot.ts'
 
 /**
- * A posting; one of its amounts, in paise, is 0. The postings of a voucher have equal debits and credits. `account` is that of a posting
- * without a merchant.
+ * A posting of a double-entry voucher, whose debits equal its credits. One of the two amounts, in paise, is 0. `account` is set
+ * for postings without a merchant.
  */
 export type JournalLine = {
   date: string
@@ -22,7 +22,7 @@ export type JournalLine = {
 
 const RECEIVABLE = 'acquirer receivable'
 
-/** The ledger on the other side of the receivable. */
+/** The ledger that is posted against the acquirer receivable. */
 const OTHER_SIDE: Record<MovementKind, string> = {
   ...{
     payment: 'sales',
@@ -39,8 +39,9 @@ const OTHER_SIDE: Record<MovementKind, string> = {
 }
 
 /**
- * The movements of these days in double entry, merchant after merchant. The payments of a day are one voucher, its refunds another,
- * and each transfer of the bank one under its reference. What is an account's of transfers follows, without a merchant.
+ * Yields the movements of these days in double entry, merchant by merchant. A day's payments form one voucher, its refunds
+ * another, and each bank transfer one under its reference. Sums of shared transfers, which belong to no single merchant, follow
+ * at the end.
  */
 export function journalOf(
   db: Database,
@@ -74,7 +75,7 @@ function voucherOfRest(rest: Rest): Voucher {
   return { date: day, mid: null, account, voucher: bankReference, sums }
 }
 
-/** What is debited to each ledger; negative where it is credited. */
+/** A voucher before it is split into postings. `sums` is the debit of each ledger; a credit is negative. */
 type Voucher = Omit<JournalLine, 'ledger' | 'debit' | 'credit'> & { sums: Map<string, Paise> }
 
 const post = ({ sums }: Voucher, ledger: string, paise: Paise) => sums.set(ledger, (sums.get(ledger) ?? 0) + paise)

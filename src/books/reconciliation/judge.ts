@@ -6,23 +6,23 @@ import { type JudgedPayout, judgePayouts } from '../ledger/judge-payouts.ts'
 import { compareSums } from './compare-sums.ts'
 import { addSums, noSums, type Sums } from './sums.ts'
 
-/** How the settlement lines of some days name payments. */
+/** How the settlement lines of a period refer to payments. */
 export type FileForm = PayoutForm | 'by payment and by sums'
 
-/** The books of a merchant's days, without resolutions. */
+/** The judged days of a merchant, before resolutions are applied. */
 export type JudgedDays = {
   form: FileForm
-  /** The sums of each day that has any. */
+  /** Sums of each day with movements. */
   byDay: Map<string, Sums>
-  /** The payouts by totals that differ. */
+  /** Payouts by totals with a discrepancy. */
   findings: Finding[]
-  /** Whether a payment that nothing else is known of is a discrepancy. */
+  /** Returns whether a payment without any other movement is a discrepancy. */
   isMissed: (payment: { day: string; acquirer: string | null }) => boolean
-  /** The discrepancies of these items, on the days. */
+  /** Returns the discrepancies of these items that fall on the judged days. */
   judgeItems: (items: readonly Item[]) => Finding[]
 }
 
-/** Judges what is known of some days. It reads nothing: a test can give it any facts. */
+/** Judges the facts of a period. A pure function: it reads no database, so that tests can pass any facts. */
 export function judge(facts: Facts): JudgedDays {
   const { matched, bankDays, days, refunds } = facts
   const undeducted = refunds.filter(({ refundId }) => !matched.rowOf.has(refundId) && !matched.netted.has(refundId))
@@ -37,7 +37,10 @@ export function judge(facts: Facts): JudgedDays {
     judgeItems: (items) => items.flatMap((item) => judgeItem(item, judging)).filter(({ day }) => isWithin(days, day)),
   }
 
-  /** An item may have lines long before or after the window: those are no discrepancies of these days. */
+  /**
+   * Returns the form of a payout. An item may have lines far outside the window; those are no discrepancies of these days, so
+   * the form is irrelevant there.
+   */
   function knownFormOf(acquirer: string | null, bankDay: string): PayoutForm {
     const form = formOf(acquirer, bankDay)
     if (form === undefined && bankDay > facts.window.from && bankDay <= facts.window.to)
@@ -45,14 +48,17 @@ export function judge(facts: Facts): JudgedDays {
     return form ?? 'by sums'
   }
 
-  /** A payment is awaited, too, if its payout is due after the days: a later report judges that payout. */
+  /**
+   * Returns whether the payout of a payment is still awaited. A payout due after the period is awaited too, since a later
+   * report judges it.
+   */
   function isAwaited(acquirer: string | null, day: string): boolean {
     const due = bankDays.nextBankDay(day)
     return due > days.to || !judging.isJudged(day) || knownFormOf(acquirer, due) === 'by payment'
   }
 }
 
-/** The discrepancies of items whatever the days and the forms of the payouts: those that a resolved exception accounts for. */
+/** Returns the discrepancies of items regardless of days and payout forms, to find those that a resolved exception explains. */
 export function judgeWithoutPayouts(facts: MerchantFacts, items: readonly Item[]): Finding[] {
   const judging = { ...facts.matched, ...facts.bankDays, isJudged: isJudgedBy(facts), formOf: () => 'by sums' as const }
   return items.flatMap((item) => judgeItem(item, judging))
@@ -60,20 +66,20 @@ export function judgeWithoutPayouts(facts: MerchantFacts, items: readonly Item[]
 
 const isWithin = ({ from, to }: Days, day: string) => day >= from && day <= to
 
-/** A day is judged after the bank day on which its payments are paid out. */
+/** Returns whether a day is judged: only after the bank day on which its payments are paid out. */
 const isJudgedBy =
   ({ bankDays, today }: MerchantFacts) =>
   (day: string) =>
     bankDays.nextBankDay(day) < today
 
-/** The facts that decide the payouts of the window, without payments whose failure was resolved. */
+/** Selects the facts that decide the payouts of the window. Payments whose failure was resolved are subtracted. */
 function payoutFacts({ window, paid, settled, failed, formBefore }: Facts, undeducted: Facts['refunds']) {
   const failures = failed.map(({ acquirer, day, amount }) => {
     return { acquirer, day, settledDay: null, count: -1, paid: -amount }
   })
   return {
     paid: [...paid, ...failures].filter(({ day }) => isWithin(window, day)),
-    // The payout of the first day itself is for payments before the window.
+    // The payout on the window's first day covers payments before the window.
     settled: settled.filter(({ day }) => day > window.from),
     undeducted: undeducted.filter(({ day }) => isWithin(window, day)),
     formBefore,
@@ -102,7 +108,7 @@ function sumUp(
     }
     if (settledDay === null && isAwaited(acquirer, day)) sums.awaited += sum
   }
-  // Nothing is awaited of a refund that came before the settlement.
+  // A refund before the settlement reduces the awaited amount, since the bank pays out only the rest.
   for (const { paidOn: day, acquirer, amount, settled: line } of undeducted) {
     if (isWithin(days, day) && line === null && isAwaited(acquirer, day)) sumsAt(byDay, day).awaited -= amount
   }
@@ -113,7 +119,7 @@ function sumUp(
   return byDay
 }
 
-/** The sums of a day, which begin with nothing. */
+/** Returns the sums of a day, starting at zero. */
 export function sumsAt(byDay: Map<string, Sums>, day: string): Sums {
   const sums = byDay.get(day) ?? noSums()
   byDay.set(day, sums)

@@ -5,10 +5,13 @@ import { transfersTo } from './arrivals.ts'
 import { aroundOf, readRests } from './rests.ts'
 import type { Snapshot } from './snapshot.ts'
 
-/** A payout that a credit may be: its amount in paise; and the references of `others` that the credit names or is matched with. */
+/**
+ * A payout that a credit may match, with its amount in paise. `others` lists references of other payouts that the credit names
+ * or is matched with.
+ */
 export type MatchingPayout = { expected: Paise; others: string[] }
 
-/** The payout to the credit's bank account with this reference; undefined where there is none within 31 days. */
+/** Returns the payout with this reference to the credit's bank account, or undefined if there is none within 31 days. */
 export async function findPayout(
   snapshot: Snapshot,
   { day, references, matchedPayout, matchedElsewhere, ...account }: Credit,

@@ -1,10 +1,10 @@
 import { query } from '../../platform/db/query.ts'
 import type { MerchantSnapshot } from './merchant.ts'
 
-/** The merchant's own id of an order; null where no order is known. */
+/** A row with the merchant's own `order_id`; null if no order is known. */
 export type WithMerchantOrderId<T> = T & { merchantOrderId: string | null }
 
-/** Adds the merchant's own id of each order. */
+/** Adds the merchant's own `order_id` to each row. */
 export async function withMerchantOrderIds<T extends { orderId: string | null }>(
   { client, mid }: Pick<MerchantSnapshot, 'client' | 'mid'>,
   all: readonly T[],

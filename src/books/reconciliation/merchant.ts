@@ -4,10 +4,10 @@ import type { Item, ItemException, ItemRow } from '../ledger/judge-item.ts'
 import { type Deduction, groupBy, matchDeductions, type SuccessfulRefund } from '../ledger/match-deductions.ts'
 import type { Snapshot, UnknownOrder } from './snapshot.ts'
 
-/** What is known of one merchant in a snapshot, whatever the days. */
+/** Facts about one merchant in a snapshot that do not depend on the period. */
 export type MerchantSnapshot = Omit<Snapshot, 'unknownOrders'> &
   MerchantFacts & {
-    /** Exceptions of unknown orders whose UTR a settlement of the merchant carries. */
+    /** Exceptions for unknown orders whose UTR appears in a settlement line of the merchant. */
     unknownOrders: readonly UnknownOrder[]
   }
 
@@ -28,16 +28,16 @@ export async function readMerchant({ unknownOrders, ...snapshot }: Snapshot, mid
 
 const FAILURE = 'failure after success'
 
-/** Items that are read at once. */
+/** Items per query. */
 const ITEMS_READ = 500
 
-/** All that is known of these UTRs of the merchant, ITEMS_READ at once. */
+/** Yields all facts about these UTRs of the merchant, in batches of `ITEMS_READ`. */
 export async function* itemsOf(merchant: MerchantSnapshot, utrs: readonly string[]): AsyncGenerator<Item[]> {
   const of = { refundsOf: groupBy(merchant.refunds, ({ utr }) => utr), ...explanationsOf(merchant) }
   for (let at = 0; at < utrs.length; at += ITEMS_READ) yield readItems(merchant, utrs.slice(at, at + ITEMS_READ), of)
 }
 
-/** What is known of the merchant's items, by UTR; `failures` by order. */
+/** Exceptions and refunds by UTR; `failures` by `orderId`. */
 type Explanations = ReturnType<typeof explanationsOf> & { refundsOf: ReadonlyMap<string, SuccessfulRefund[]> }
 
 async function readItems(
@@ -52,13 +52,13 @@ async function readItems(
     return {
       ...{ mid, utr, payment, rows: lines.get(utr) ?? [], exception: ofUtr.get(utr) },
       refunds: payment === undefined ? [] : (refundsOf.get(utr) ?? []),
-      // Not the duplicate payment of the order has failed.
+      // A failure report concerns the order's own payment, never its duplicate.
       failure: payment === undefined || payment.isDuplicate ? undefined : failures.get(payment.orderId),
     }
   })
 }
 
-/** The exception of each UTR and the failure of each order: an open one, else the oldest. */
+/** Returns the exception of each UTR and the failure of each order. Of several, an open one wins, otherwise the oldest. */
 function explanationsOf({ exceptions, unknownOrders }: MerchantSnapshot) {
   const ofUtr = new Map<string, ItemException>()
   const failures = new Map<string, ItemException>()
@@ -108,15 +108,15 @@ const FAILED = query<FailedPayment, Known & { orderIds: string[] }>(`
              and (recorded_at <= :known) is true and replaced_at > :known) is null`)
 
 /**
- * Condition for a settlement line whose UTR leads to no payment of the merchant and no exception of money; `:explained` are the UTRs of
- * exceptions of unknown orders.
+ * SQL condition: the settlement line's UTR matches no payment of the merchant and no exception about money. `:explained`
+ * contains the UTRs of exceptions for unknown orders.
  */
 export const NAMES_NOTHING = `(not names_payment and item <> all (:explained::text[])
   and not exists (select from payments p where p.mid = :mid and p.utr = line.item and p.received_at <= :known)
   and not exists (select from money_exceptions e
                    where e.mid = :mid and e.utr = line.item and e.kind <> 'failure after success' and e.received_at <= :known))`
 
-/** Lines that deduct something. */
+/** Settlement lines with a negative amount. */
 const DEDUCTIONS = query<Deduction, Known & { explained: readonly string[] }>(`
   select utr, item, day, gross_paise as gross, array[upper(utr), upper(reference)] as "references",
          not ${NAMES_NOTHING} as is_named

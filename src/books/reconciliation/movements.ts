@@ -11,37 +11,37 @@ import type { Rest } from './rests.ts'
 export type MovementKind =
   | 'payment'
   | 'refund'
-  /** The order was paid before. */
+  /** Second payment of an order that was already paid. */
   | 'duplicate payment'
   | 'duplicate refund'
-  /** What a transfer of the bank brought; `fee` and `tax` are what was kept of it. */
+  /** Net amount of a bank transfer; `fee` and `tax` are what was deducted from it. */
   | 'payout'
   | 'fee'
   | 'tax'
-  /** What the acquirer has added to the transfer, or deducted from it, beside the settlements. */
+  /** Amount that the acquirer added to the transfer or deducted from it besides settlement lines. */
   | 'adjustment'
   | 'unknown order'
-  /** How an operator has resolved a discrepancy; `written off` without a term for the accountant. */
+  /** An operator's resolution of a discrepancy; `written off` if no accounting term was given. */
   | (typeof WRITTEN_OFF_AS)[number]
   | 'written off'
-  /** A discrepancy that the resolution of its exception accounts for. */
+  /** A discrepancy that is explained by its resolved exception. */
   | 'exception'
 
-/** What changes the sum that the acquirer owes a merchant: `amount`, in paise, more or, negative, less. */
+/** A change of the acquirer's debt to a merchant by `amount` paise; negative if the debt decreases. */
 export type MoneyMovement = {
   day: string
   kind: MovementKind
-  /** Our orderId and the merchant's own; null where no order is known. */
+  /** The service's `orderId` and the merchant's own `order_id`; null if no order is known. */
   orderId: string | null
   merchantOrderId: string | null
-  /** UTR of the payment, our refundId, the bank's reference of the payout, or the id of the discrepancy or exception. */
+  /** UTR of the payment, `refundId`, bank reference of the payout, or id of the discrepancy or exception. */
   reference: string
   amount: Paise
 }
 
 /**
- * Every movement of these days, in their order: what is brought forward, and these, are what is carried forward. On one day payments
- * come first, then refunds, payouts and resolutions.
+ * Returns all movements of these days in date order, so that brought forward plus movements equals carried forward. Within a
+ * day, payments come first, then refunds, payouts and resolutions.
  */
 export async function movementsOf(
   merchant: MerchantSnapshot,
@@ -59,7 +59,8 @@ export async function movementsOf(
     unknownOrders: own.map(({ unknownOrders }) => unknownOrders),
   })
   const resolved: Discrepancy[] = []
-  // What an operator has entered is a movement of its own, and has left nothing owed.
+  // An operator's entry is a movement of its own and leaves nothing owed, so only resolutions through exceptions are added
+  // here.
   await judgeDays(merchant, days, (found) => {
     resolved.push(...found.filter(({ resolution, owed }) => resolution !== null && owed !== 0))
   })
@@ -67,7 +68,7 @@ export async function movementsOf(
     const { day, orderId, merchantOrderId, exceptionId, id, owed } = one
     return { day, kind: 'exception', orderId, merchantOrderId, reference: exceptionId ?? id, amount: -owed }
   })
-  // The sort is stable: of one day these come last.
+  // The sort is stable, so these movements come last within a day.
   return [...moved, ...byExceptions].sort((a, b) => (a.day < b.day ? -1 : a.day > b.day ? 1 : 0))
 }
 
@@ -77,7 +78,9 @@ type Params = Days & { mid: string; known: Date; begin: Date; end: Date; restDay
   unknownOrders: readonly Paise[]
 }
 
-/** Movements of the days from :from to :to, which begin at :begin and end before :end. Lines count by their transfer. */
+/**
+ * Movements of the days from :from to :to, which begin at :begin and end before :end. Settlement lines are summed by transfer.
+ */
 const MOVEMENTS = query<MoneyMovement, Params>(`
   with transfer as (
     select day, reference, sum(net)::bigint as net, sum(fee)::bigint as fee, sum(tax)::bigint as tax,

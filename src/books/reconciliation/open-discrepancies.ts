@@ -8,12 +8,12 @@ import { type MerchantSnapshot, readMerchant } from './merchant.ts'
 import { type WithMerchantOrderId, withMerchantOrderIds } from './merchant-order-ids.ts'
 import { inSnapshot, type Merchants, readMids } from './snapshot.ts'
 
-/** What is open in the books of one merchant, oldest first. */
+/** Open discrepancies of one merchant, oldest first. */
 export type OpenOfMerchant = { mid: string; discrepancies: WithMerchantOrderId<Discrepancy>[]; unlisted: Unlisted[] }
 
 /**
- * Every open discrepancy of all days until `to`, merchant after merchant. A month's report lists only the discrepancies of its own
- * days, and a discrepancy of a closed month stays open until an entry or a settlement line clears it.
+ * Yields every open discrepancy until `to`, merchant by merchant. A monthly report lists only its own days, but a discrepancy
+ * of a closed month stays open until an entry or a settlement line clears it.
  */
 export function openDiscrepancies(
   db: Database,
@@ -32,7 +32,10 @@ export function openDiscrepancies(
   })
 }
 
-/** Calls `onFound` with the open discrepancies of a merchant until `to`, some at once. `closed` is where reading may begin. */
+/**
+ * Passes the merchant's open discrepancies until `to` to `onFound` in batches. With `closed`, reads only what follows the
+ * closed month.
+ */
 export async function findOpen(
   merchant: MerchantSnapshot,
   { closed, to }: { closed: ClosedBase | undefined; to: string },

@@ -13,20 +13,20 @@ export type PaymentHistory = Pick<
   'mid' | 'orderId' | 'merchantOrderId' | 'amount' | 'note' | 'createdAt' | 'expiresAt'
 > & {
   status: Status
-  /** Whether the order stays open because the acquirer's last status response could not be read. */
+  /** Whether the order stays PENDING because the acquirer's last status response could not be read. */
   isUnreadable: boolean
   utr: string | null
-  /** The bank's reference of the order's payment; null before a payment, and while only the acquirer's id is known. */
+  /** The bank's reference of the order's payment; null before the payment, or if only the acquirer's payment id is known. */
   bankReference: string | null
   acquirer: string
   /**
-   * The acquirer's identifier, the `tr` of its link, and how many enquiries were made; null where we make the
-   * links.
+   * The acquirer's order id, the `tr` of its link, and the number of status checks; null if the service builds the links
+   * itself.
    */
   acquirerId: string | null
   acquirerReference: string | null
   enquiries: number | null
-  /** Failed attempts, the success, and that the merchant has cancelled it. */
+  /** Failed attempts, the successful payment, and the merchant's cancellation. */
   changes: PaymentChange[]
   exceptions: PaymentException[]
   refunds: Refund[]
@@ -41,13 +41,13 @@ export type PaymentChange = {
   reason: ReportSource | 'merchant'
   toldBy: string | null
   note: string | null
-  /** Why a failed attempt failed, and the bank's code; null if nobody has said so. */
+  /** Failure reason of the attempt and the bank's code; null if not reported. */
   failureReason: string | null
   failureCode: string | null
   changedAt: Date
 }
 
-/** An event of the order and where it was sent; `url` is null for a return call. */
+/** A webhook event of the order and its endpoint; `url` is null for a return-URL callback. */
 export type ToldMerchant = {
   type: string
   url: string | null
@@ -59,7 +59,7 @@ export type ToldMerchant = {
   outcome: string | null
 }
 
-/** A settlement that carries the payment's UTR. */
+/** A settlement line with the payment's UTR. */
 export type SettledPayment = {
   mid: string
   utr: string
@@ -71,21 +71,21 @@ export type SettledPayment = {
   initiatedAt: Date
 }
 
-/** Key of a search: one of these. */
+/** Criteria of a search. */
 export type Sought =
   | { utr: string }
   | { orderId: string }
   | { merchantOrderId: string }
-  /** Amount of an order made, a payment or an exception from `from` until before `until`. */
+  /** Matches orders created, payments and exceptions with this amount, from `from` until before `until`. */
   | { amount: Paise; from: Date; until: Date }
 
-/** Payments that one search shows. */
+/** Most payments that one search returns. */
 const FOUND_LIMIT = 100
 
-/** What happened to a payment, from its intent to its settlement, without its customer. */
+/** Reads a payment's history from its creation to its settlement, without customer data. */
 export function createPaymentHistory(db: Database) {
   return {
-    /** All that is known of one intent; undefined when there is none. */
+    /** Returns the history of one order, or undefined if it does not exist. */
     async find(orderId: string): Promise<PaymentHistory | undefined> {
       const rows = await readIntent(db, { orderId })
       if (rows[0] === undefined) return undefined
@@ -104,7 +104,7 @@ export function createPaymentHistory(db: Database) {
     },
 
     /**
-     * Finds orderIds, newest first, 100 at most; `more` says whether there are more. With `mid` only those of that
+     * Returns up to 100 `orderId`s, newest first; `more` is true if further ones match. `mid` limits the search to one
      * merchant.
      */
     async search(sought: Sought, mid?: string): Promise<{ orderIds: string[]; more: boolean }> {
@@ -116,7 +116,7 @@ export function createPaymentHistory(db: Database) {
     settlementsOf,
   }
 
-  /** The settlements that carry one of these UTRs; of any merchant where `mid` is undefined. */
+  /** Returns the settlement lines with one of these UTRs, of all merchants if `mid` is undefined. */
   function settlementsOf(utrs: readonly string[], mid?: string): Promise<SettledPayment[]> {
     return readSettlements(db, { mid, utrs: utrs.flatMap((utr) => formsOf(unpadded(utr.toUpperCase()))) })
   }
@@ -164,7 +164,7 @@ const readSettlements = plannedQuery<SettledPayment, { mid: string | undefined; 
    where upper(coalesce(payment_utr, utr)) = any (:utrs) and (:mid::text is null or mid = :mid)
    order by initiated_at, mid, utr`)
 
-/** One orderId more than FOUND_LIMIT, if there are so many. */
+/** Reads one `orderId` more than `FOUND_LIMIT`, to detect that further ones match. */
 function readOrderIds(db: Database, sought: Exclude<Sought, { orderId: string }>, mid: string | undefined) {
   const limit = FOUND_LIMIT + 1
   if ('merchantOrderId' in sought) return ofMerchantOrderId(db, { ...sought, mid, limit })
@@ -176,7 +176,7 @@ function readOrderIds(db: Database, sought: Exclude<Sought, { orderId: string }>
 type Found = { orderId: string }
 type Limits = { mid: string | undefined; limit: number }
 
-// The merchants come first, since the tables' indexes begin with the merchant.
+// Starts from `merchants`, because the tables' indexes begin with `mid`.
 
 const ofMerchantOrderId = plannedQuery<Found, { merchantOrderId: string } & Limits>(`
   select i.order_id
@@ -199,7 +199,7 @@ const ofUtr = plannedQuery<Found, { utr: string } & Limits>(`
    order by order_id desc
    limit :limit`)
 
-/** A payment is included on the day of the bank, else on the day on which it was reported. */
+/** Matches a payment on the bank's payment day if known, otherwise on the day of its report. */
 const ofAmount = plannedQuery<
   Found,
   { amount: Paise; from: Date; until: Date; firstId: string; endId: string } & Limits

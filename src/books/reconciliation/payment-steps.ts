@@ -5,25 +5,25 @@ import { counted, toIndianRupees, toIndianText } from '../../platform/money.ts'
 import { toIstTime } from '../../platform/time.ts'
 import type { PaymentChange, PaymentHistory, SettledPayment, ToldMerchant } from './payment-history.ts'
 
-/** One thing that happened to a payment; `by` is who told us, or who did it. */
+/** One step in a payment's history; `by` is the party that reported or caused it. */
 export type Step = { at: Date; what: string; by: string | null }
 
-/** What happened to a payment, in the order of time, in words to read out on the telephone. */
+/** Returns a payment's history in chronological order, worded so that support staff can read it out on the telephone. */
 export function stepsOf(history: PaymentHistory, now: Date): Step[] {
   const { amount, createdAt, expiresAt, isUnreadable, changes, exceptions, refunds, webhooks, settlements } = history
   const ended = changes.find((change) => change.status === 'SUCCESS' || change.status === 'CANCELLED')?.changedAt ?? now
   const steps: Step[] = [
-    { at: createdAt, what: `order of ${toIndianText(amount)} made`, by: 'merchant' },
+    { at: createdAt, what: `order of ${toIndianText(amount)} created`, by: 'merchant' },
     ...changes.map(ofChange),
     ...exceptions.flatMap(ofException),
     ...refunds.flatMap(ofRefund),
     ...webhooks.map(ofWebhook),
     ...settlements.map(ofSettlement),
   ]
-  if (expiresAt <= ended) steps.push({ at: expiresAt, what: 'its time to pay ended', by: null })
+  if (expiresAt <= ended) steps.push({ at: expiresAt, what: 'time to pay expired', by: null })
   if (!isUnreadable && isGivenUp(expiresAt, ended)) {
     const at = new Date(expiresAt.getTime() + EXPIRY_GRACE_MINUTES * 60_000)
-    steps.push({ at, what: 'its merchant was told from here on that it is not paid', by: null })
+    steps.push({ at, what: 'final status: checkPaymentStatus returns a failure from here on', by: null })
   }
   return steps.sort((a, b) => a.at.getTime() - b.at.getTime())
 }
@@ -36,7 +36,7 @@ function ofChange(change: PaymentChange): Step {
   )
   const by = toldBy ?? reason
   if (status === 'CANCELLED') return { at: changedAt, what: 'cancelled', by }
-  const what = status === 'SUCCESS' ? 'paid' : `an attempt failed: ${status}`
+  const what = status === 'SUCCESS' ? 'paid' : `attempt failed: ${status}`
   return { at: changedAt, what: [what, ...facts].join(', '), by }
 }
 
@@ -50,7 +50,7 @@ function ofException(exception: PaymentException): Step[] {
 
 function ofRefund(refund: Refund): Step[] {
   const { ourRefundId: id, amount, note, sentAt, acquirer, status, reference, reason, endedAt } = refund
-  const made = `refund ${id} of ${toIndianText(amount)} made: ${note}`
+  const made = `refund ${id} of ${toIndianText(amount)} requested: ${note}`
   const open = reason ? `; still open: ${reason}` : '; still open'
   const steps: Step[] = [{ at: refund.createdAt, what: `${made}${endedAt ? '' : open}`, by: refund.createdBy }]
   if (sentAt) steps.push({ at: sentAt, what: `refund ${id} sent to ${acquirer}`, by: null })
@@ -60,14 +60,18 @@ function ofRefund(refund: Refund): Step[] {
 }
 
 function ofWebhook({ type, url, occurredAt, attempts, deliveredAt, dueAt, attemptedAt, outcome }: ToldMerchant): Step {
-  const to = url === null ? 'the return call' : `${type} to ${url}`
+  const to = url === null ? 'the return-URL callback' : `${type} to ${url}`
   if (outcome === 'told' && deliveredAt) {
-    return { at: deliveredAt, what: 'merchant told by checkPaymentStatus: no more return calls', by: 'merchant' }
+    return {
+      at: deliveredAt,
+      what: 'merchant received SUCCESS from checkPaymentStatus: no more return-URL callbacks',
+      by: 'merchant',
+    }
   }
-  if (deliveredAt) return { at: deliveredAt, what: `merchant told: ${to}, answered ${outcome}`, by: 'webhook' }
-  const tried = attempts > 0 ? `${counted(attempts, 'attempt')}, the last: ${outcome}` : 'not tried yet'
-  const next = dueAt ? `next at ${toIstTime(dueAt)}` : 'given up'
-  return { at: attemptedAt ?? occurredAt, what: `merchant not told: ${to}, ${tried}, ${next}`, by: 'webhook' }
+  if (deliveredAt) return { at: deliveredAt, what: `merchant notified: ${to}, response ${outcome}`, by: 'webhook' }
+  const tried = attempts > 0 ? `${counted(attempts, 'attempt')}, the last: ${outcome}` : 'no attempt yet'
+  const next = dueAt ? `next at ${toIstTime(dueAt)}` : 'abandoned'
+  return { at: attemptedAt ?? occurredAt, what: `merchant not notified: ${to}, ${tried}, ${next}`, by: 'webhook' }
 }
 
 function ofSettlement({ utr, amount, fee, tax, status, initiatedAt }: SettledPayment): Step {

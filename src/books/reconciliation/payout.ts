@@ -8,11 +8,11 @@ import { readMerchant } from './merchant.ts'
 import { type Rest, readRests } from './rests.ts'
 import { readSnapshot, type Snapshot } from './snapshot.ts'
 
-/** One settlement of a payout and the payment that it carries. Amounts are in paise; `gross` is with fee and tax. */
+/** One settlement line of a payout with its payment. Amounts are in paise; `gross` includes fee and tax. */
 export type PayoutRow = {
   mid: string
   day: string
-  /** Null where it carries no known payment: a sum, perhaps. */
+  /** Null if the line names no known payment; it may be a total. */
   orderId: string | null
   merchantOrderId: string | null
   /** UTR of the payment. */
@@ -23,11 +23,11 @@ export type PayoutRow = {
   gross: Paise
   fee: Paise
   tax: Paise
-  /** What stands in the bank statement. */
+  /** Amount in the bank statement: gross without fee and tax. */
   net: Paise
 }
 
-/** A payment that a payout by sums is for, since no settlement carries it by name. */
+/** A payment that a payout by totals covers because no settlement line names it. */
 export type PaymentOfSum = {
   mid: string
   day: string
@@ -37,14 +37,15 @@ export type PaymentOfSum = {
   paid: Paise
 }
 
-/** `rests` is what the acquirer has added or deducted beside the rows. */
+/** A payout. `rests` are amounts that the acquirer added or deducted besides settlement lines. */
 export type Payout = { rows: PayoutRow[]; payments: PaymentOfSum[]; rests: Rest[] }
 
 type Sought = { payout: string; mid?: string | undefined; pid?: string | undefined; now: Date }
 
 /**
- * The settlements whose UTR or bank reference is `payout`, with their payments; for those that carry none, the payments that
- * were due on their day. All merchants' unless `mid` or `pid` is given: then the rest is left out of a payout that others share.
+ * Returns the settlement lines whose UTR or bank reference is `payout`, with their payments; for lines without a payment, the
+ * payments that were due on their day. If `mid` or `pid` limits the merchants, the rest of a payout shared with others is left
+ * out.
  */
 export const findPayout = (db: Database, asked: Sought): Promise<Payout> =>
   readSnapshot(db, asked.now, (snapshot) => readPayout(snapshot, asked))
@@ -83,7 +84,7 @@ const readRows = plannedQuery<PayoutRow, Filter>(`
      and (s.recorded_at <= :known) is true and s.replaced_at > :known
    order by s.mid, s.at, s.utr`)
 
-/** Payments by their UTRs. */
+/** Reads payments by UTR. */
 const readUnsettled = plannedQuery<PaymentOfSum, { mid: string; utrs: string[] }>(`
   select p.mid, p.day, p.order_id, i.merchant_order_id, item as utr, p.amount_paise as paid
     from ledger p

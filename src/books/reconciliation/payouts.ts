@@ -5,33 +5,36 @@ import { amountOf, type Rest, restKey } from './rests.ts'
 import type { Snapshot } from './snapshot.ts'
 
 /**
- * One transfer of the bank to a merchant: `gross - fee - tax + deductions = net`. Amounts are in paise. Without a merchant it is the rest
- * of a transfer that is the account's.
+ * One bank transfer to a merchant: `gross - fee - tax + deductions = net`. Amounts are in paise. Without a merchant, it is the
+ * part of a shared transfer that belongs to no single merchant.
  */
 export type PayoutLine = {
-  /** Of its last row: `YYYY-MM-DD`, IST. */
+  /** IST day of its last line, `YYYY-MM-DD`. */
   day: string
   mid: string | null
-  /** The acquirer account; null where the file does not say. */
+  /** The acquirer account; null if the file does not name it. */
   account: string | null
   bankReference: string
-  /** The UTR of a payout of one row; null for others. */
+  /** UTR of a payout with a single line; otherwise null. */
   utr: string | null
-  /** When the last of its rows was first stored as paid out. */
+  /** Time at which the last of its lines was first stored as SUCCESS. */
   recordedAt: Date
   rows: number
-  /** Of the rows that pay something out, with fee and tax. */
+  /** Sum of the lines that pay money out, including fee and tax. */
   gross: Paise
-  /** Of all rows, as in the books: the bank may give back what it kept of a payment, or keep something of a chargeback. */
+  /** Sum of all lines, as in the ledger: the bank may return the fee of a payment, or charge one for a chargeback. */
   fee: Paise
   tax: Paise
-  /** What other rows take back, with fee and tax, and what the acquirer has added or deducted beside the rows. */
+  /**
+   * Sum of the lines that deduct money, including fee and tax, and of what the acquirer added or deducted besides settlement
+   * lines.
+   */
   deductions: Paise
-  /** What has to stand in the bank statement. */
+  /** Amount expected in the bank statement. */
   net: Paise
 }
 
-/** The payouts of these days to one merchant, oldest first. */
+/** Returns the payouts of these days to one merchant, oldest first. */
 export async function payoutsOf(
   { client, known }: Snapshot,
   mid: string,
@@ -48,8 +51,8 @@ export async function payoutsOf(
 }
 
 /**
- * Payouts whose last row is of the days from `begin` until before `end`. Rows of one transfer lie within a month: with that the index
- * of lists suffices.
+ * Returns payouts whose last line is dated from `begin` until before `end`. Lines of one transfer lie within a month, so the
+ * range lets PostgreSQL use the index of the settlement list.
  */
 const readPayouts = query<PayoutLine, { mid: string; known: Date; begin: Date; end: Date }>(`
   select max(day) as day, mid, account, reference as bank_reference, case when count(*) = 1 then min(utr) end as utr, count(*) as rows,

@@ -5,7 +5,7 @@ import { boundsOf, type Days } from '../ledger/bank-days.ts'
 import type { MerchantSnapshot } from './merchant.ts'
 
 /**
- * A report that waits for an operator. `mid` is empty where no order is known. `amount` is in paise, and null for an
+ * An exception that no operator has resolved. `mid` is empty if no order is known. `amount` is in paise, and null for an
  * unreadable notification.
  */
 export type OpenException = {
@@ -18,7 +18,7 @@ export type OpenException = {
   receivedAt: Date
 }
 
-/** Open exceptions that were received on these days, or are of an order that was created on them. */
+/** Returns open exceptions that were received on these days or concern an order created on them. */
 export function openExceptions({ client, mid, known }: MerchantSnapshot, days: Days): Promise<OpenException[]> {
   const { begin, end } = boundsOf(days)
   const orders = { firstOrder: orderIdsBegin(begin), nextOrder: orderIdsBegin(end) }

@@ -12,8 +12,8 @@ import { openExceptions } from './read-open.ts'
 import { snapshotOf } from './snapshot.ts'
 
 /**
- * What `ops reconcile` says at last of the same days; and `open`, the differences of all days until then, which add up to
- * `owed`. Amounts are in paise.
+ * The final line of `ops reconcile` for the same days. `open` summarizes the open discrepancies of all days until then, which
+ * add up to `owed`. Amounts are in paise.
  */
 export type RecentBalance = Days & {
   balances: boolean
@@ -23,15 +23,15 @@ export type RecentBalance = Days & {
   open: { count: number; owed: Paise; oldest: string | null }
 }
 
-/** More merchants than these are left to `ops reconcile`. */
+/** Above this number of merchants, only `ops reconcile` computes the balance. */
 const MERCHANTS_READ = 200
-/** Longest time for all of them. It is looked at between two merchants. */
+/** Time limit for all merchants together, checked between two merchants. */
 const LONGEST_MS = 10_000
 
 /**
- * Whether the books of yesterday and of the days whose payments were due then balance, and what is open of all days. Undefined
- * when it takes too long, or too many merchants have something in the books: closed months make it shorter. It writes nothing, so
- * that the role of the service suffices.
+ * Returns whether yesterday and the days whose payments were due then balance, and what is open of all days. Returns undefined
+ * if it takes too long or too many merchants have movements; closing months shortens it. It writes nothing, so the service's
+ * database role suffices.
  */
 export async function balanceUntilYesterday(
   db: Database,
@@ -75,8 +75,8 @@ export async function balanceUntilYesterday(
 }
 
 /**
- * Merchants that have something in the books of this closed month or since, at most one more than MERCHANTS_READ. Payments and
- * settlements lie in the order of the time at which they were stored.
+ * Returns merchants with movements in or after this closed month, at most one more than `MERCHANTS_READ`. Filters by the time
+ * of storage, in whose order payments and settlements lie on disk.
  */
 const MIDS_SINCE = query<{ mid: string }, { since: Date | undefined; month: string | undefined }>(`
   select mid from closed_items where month = :month

@@ -21,19 +21,19 @@ import { type OpenException, openExceptions } from './read-open.ts'
 import { inSnapshot, type Merchants, readMids, readSnapshot } from './snapshot.ts'
 import { addSums, addTotals, type Balance, carriedBy, type Sums, type Totals, totalsFrom } from './sums.ts'
 
-/** The books of one merchant; those of unknown orders come last, under an empty mid. */
+/** The reconciliation of one merchant. Exceptions for unknown orders come last, under an empty `mid`. */
 export type MerchantBook = Pick<Book, 'form' | 'unlisted'> & {
   mid: string
   discrepancies: WithMerchantOrderId<Discrepancy>[]
   exceptions: WithMerchantOrderId<OpenException>[]
-  /** Each day with its balance. */
+  /** Each day with its opening and closing balance. */
   days: ({ day: string } & Sums & Balance)[]
   total: Totals
-  /** What has changed since the month was closed; null where nothing has, or the days are no closed month. */
+  /** Changes since the month was closed; null if there are none, or if the days are not a closed month. */
   changed: MonthChange | null
 }
 
-/** The books of all merchants together. `changed` are the figures that are not those of the closed month. */
+/** The totals of all merchants. `changed` are the figures that differ from those of the closed month. */
 export type End = {
   total: Totals
   balances: boolean
@@ -46,8 +46,8 @@ type Import = { import: number; at: Date }
 export type Asked = Days & Merchants & { now: Date }
 
 /**
- * Reads the books of one merchant after another, in one snapshot of the database, and at last their end. Merchants with nothing to
- * report are left out. What was stored after `now` is not known.
+ * Yields the reconciliation of one merchant after another, then the totals, from one database snapshot. Skips merchants without
+ * anything to report, and ignores facts stored after `now`.
  */
 export async function* reconcile(db: Database, asked: Asked): AsyncGenerator<MerchantBook | End> {
   yield* inSnapshot(db, asked.now, async function* (snapshot) {
@@ -75,7 +75,9 @@ export const isEnd = (one: MerchantBook | End): one is End => 'balances' in one
 
 type Closed = { closed: ClosedBase | undefined; month: ClosedMonth | undefined }
 
-/** The books of a merchant; undefined where there is nothing to report. Today and later days are not judged. */
+/**
+ * Returns the reconciliation of a merchant, or undefined if there is nothing to report. Today and later days are not judged.
+ */
 async function readMerchantBook(
   merchant: MerchantSnapshot,
   days: Days,
@@ -105,7 +107,7 @@ async function readMerchantBook(
   }
 }
 
-/** The discrepancy with this id, as it is known at `now`; undefined when there is none. */
+/** Returns the discrepancy with this id as known at `now`, or undefined. */
 export async function findDiscrepancy(db: Database, id: string, now: Date): Promise<Discrepancy | undefined> {
   const day = dayOfDiscrepancy(id)
   if (day === undefined) return undefined
@@ -121,7 +123,7 @@ export async function findDiscrepancy(db: Database, id: string, now: Date): Prom
   })
 }
 
-/** The newest file that still stands; with `mid` the newest that brought or changed a settlement of the merchant. */
+/** Returns the newest import that was not undone; with `mid`, the newest that added or changed a settlement of the merchant. */
 async function findNewestImport(client: PoolClient, asked: { mid: string | undefined; known: Date }) {
   const [newest] = await NEWEST_IMPORT(client, asked)
   return newest ?? null

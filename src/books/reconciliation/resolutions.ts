@@ -3,14 +3,14 @@ import { query } from '../../platform/db/query.ts'
 import type { Paise } from '../../platform/money.ts'
 import { type Discrepancy, kindOfStored, STORED_KINDS } from '../ledger/discrepancies.ts'
 
-/** What a difference is written off as, in the words of the accountant. */
+/** Accounting terms under which a discrepancy is written off. */
 export const WRITTEN_OFF_AS = ['chargeback', 'charge', 'write-off', 'bank-error'] as const
 
 type Ending = { reason: string; as?: (typeof WRITTEN_OFF_AS)[number] | undefined; by: string; now: Date }
 
 /**
- * Enters what ends a difference: the amount that the bank owes by it is not expected any more. Returns false when somebody else
- * has ended it since it was found: the entry's number, which follows the number of entries that were found, is taken.
+ * Stores an entry that resolves a discrepancy: the bank's debt from it is no longer expected. Returns false if another operator
+ * has resolved it meanwhile, because the next entry number is already used.
  */
 export async function enterResolution(
   db: Queryable,
@@ -18,7 +18,7 @@ export async function enterResolution(
   { reason, as, by, now }: Ending,
 ): Promise<boolean> {
   const { owed, entries, kind, ...about } = discrepancy
-  // The acquirer has paid a short payout: its resolution moves nothing of what the acquirer owes.
+  // The acquirer has paid a short payout in full, so its resolution does not change the acquirer's debt.
   const moved = kind === 'short payout' ? 0 : -owed
   return (
     (await insertEntry(db, { ...about, kind: STORED_KINDS[kind], entry: entries + 1, moved, reason, by, now, as }))
@@ -37,7 +37,7 @@ const insertEntry = query<{ entry: number }, NewEntry>(`
       on conflict do nothing
   returning entry`)
 
-/** An entry by which a person has ended a difference. `amount` is what the bank owes more by it. */
+/** An entry by which an operator has resolved a discrepancy. `amount` is the change of the bank's debt. */
 export type Resolution = {
   resolvedAt: Date
   resolvedBy: string
@@ -54,7 +54,7 @@ export type Resolution = {
 
 type Sought = { mid?: string | undefined; from?: Date | undefined; until?: Date | undefined }
 
-/** The entries made from `from` until before `until`, oldest first. */
+/** Returns the entries from `from` until before `until`, oldest first. */
 export const listResolutions = async (db: Queryable, sought: Sought): Promise<Resolution[]> =>
   (await RESOLUTIONS(db, sought)).map((one) => ({ ...one, kind: kindOfStored(one.kind) }))
 

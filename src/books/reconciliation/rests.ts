@@ -5,14 +5,14 @@ import { addDays, boundsOf, type Days } from '../ledger/bank-days.ts'
 import type { Snapshot } from './snapshot.ts'
 
 /**
- * What an acquirer has added to a payout, or deducted from it, beside the settlements of our orders: what `settlements pull` does
- * not store. Amounts are in paise. `mid` is the merchant whose rows alone make up the payout; null where several merchants share it,
- * or none has a row: then the rest is the account's.
+ * Amounts in paise that an acquirer added to a payout or deducted from it besides the settlements of known orders; `settlements
+ * pull` stores only their sum. `mid` is the merchant if all lines of the payout are its own; null if several merchants share
+ * the payout or it has no line.
  */
 export type Rest = {
   account: string
   bankReference: string
-  /** The day of the payout's last row, else the acquirer's. */
+  /** Day of the payout's last settlement line, otherwise the day that the acquirer reported. */
   day: string
   mid: string | null
   adjustments: Paise
@@ -21,12 +21,14 @@ export type Rest = {
 
 export const amountOf = ({ adjustments, unknownOrders }: Rest): Paise => adjustments + unknownOrders
 
-/** The days around `days` on which rows of a transfer may lie, and on which it may be listed or arrive: within 31 days. */
+/** Widens `days` by 31 days on both sides, because a transfer's lines, its listing and its receipt lie within 31 days. */
 export const aroundOf = ({ from, to }: Days): Days => ({ from: addDays(from, -31), to: addDays(to, 31) })
 
 type Filter = { days: Days; references?: never } | { references: readonly string[]; days?: never }
 
-/** The rests of the payouts of these days, or with these references, as the newest import that still stands says. */
+/**
+ * Returns the rests of the payouts of these days, or with these references, according to the newest import that was not undone.
+ */
 export async function readRests({ client, known }: Snapshot, { days, references }: Filter): Promise<Rest[]> {
   const around = days && aroundOf(days)
   const stored = await readStored(client, { ...around, references, known })
@@ -36,7 +38,7 @@ export async function readRests({ client, known }: Snapshot, { days, references 
   const carried = await readCarried(client, {
     references: rests.map(({ bankReference }) => bankReference),
     accounts: rests.map(({ account }) => account),
-    // By every merchant, since the index of settlements begins with the merchant.
+    // Lists all merchants, because the index of settlements begins with the merchant.
     mids: (await readMids(client, {})).map(({ mid }) => mid),
     ...{ known, begin, end },
   })
@@ -59,7 +61,7 @@ type Carried = Pick<Rest, 'account' | 'bankReference' | 'day'> & { mids: string[
 
 const readMids = query<{ mid: string }, object>('select mid from merchants')
 
-/** Also a rest of 0, since an earlier import may have found another. The acquirer may not have reported the day of the payout. */
+/** Also reads rests of 0, which replace the rest of an earlier import. The acquirer may not have reported the payout's day. */
 const readStored = plannedQuery<Stored, { known: Date; references?: readonly string[] | undefined } & Partial<Days>>(`
   select distinct on (account, bank_reference_number) account, bank_reference_number as bank_reference,
          r.amount_paise as amount, unknown_orders_paise as unknown_orders,

@@ -7,28 +7,28 @@ import { holidaysOf } from '../ledger/bank-holidays.ts'
 import type { MoneyException } from '../ledger/facts.ts'
 import { groupBy } from '../ledger/match-deductions.ts'
 
-/** One transaction that sees the database at one moment, and what the books of all merchants share. */
+/** One transaction that sees the database at one moment, and the facts that all merchants share. */
 export type Snapshot = {
   client: PoolClient
-  /** Facts that were stored later are unknown. */
+  /** The report ignores facts stored after this time. */
   known: Date
-  /** Its day in India. */
+  /** The IST day of `known`. */
   today: string
   bankDays: BankDays
-  /** Exceptions of unknown orders whose UTR a settlement line carries, by the mid of the line. */
+  /** Exceptions for unknown orders whose UTR appears in a settlement line, by the `mid` of the line. */
   unknownOrders: ReadonlyMap<string, readonly UnknownOrder[]>
 }
 
-/** `isPaidOut` is whether a settlement of its UTR pays something out. */
+/** An exception for an unknown order. `isPaidOut`: a settlement line with its UTR pays money out. */
 export type UnknownOrder = MoneyException & { isPaidOut: boolean; receivedAt: Date; resolvedAt: Date | null }
 
-/** Which merchants: one, those of a partner, or all. */
+/** Selects one merchant, those of a partner, or all. */
 export type Merchants = { mid?: string | undefined; pid?: string | undefined }
 
 /**
- * Yields what `read` finds in one snapshot. There are no time limits: the reading may take longer than the operator
- * allows others, and its reader may be a person with a pager. It takes one processor of the database, and leaves the others to
- * payments.
+ * Yields the results of `read` from one snapshot. Disables time limits, because reading may take longer than the operator
+ * allows elsewhere, for instance while a person pages through the output. Disables parallel workers, so that other processors
+ * stay free for payments.
  */
 export async function* inSnapshot<T>(
   db: Database,
@@ -53,7 +53,7 @@ export async function* inSnapshot<T>(
   }
 }
 
-/** Returns what `read` finds in one snapshot. */
+/** Returns the result of `read` from one snapshot. */
 export async function readSnapshot<T>(db: Database, known: Date, read: (snapshot: Snapshot) => Promise<T>): Promise<T> {
   const found = inSnapshot(db, known, async function* (snapshot) {
     yield await read(snapshot)
@@ -63,7 +63,7 @@ export async function readSnapshot<T>(db: Database, known: Date, read: (snapshot
   return value as T
 }
 
-/** What the transaction of `client` sees. */
+/** Reads the shared facts in the transaction of `client`. */
 export async function snapshotOf(client: PoolClient, known: Date): Promise<Snapshot> {
   const unknownOrders = groupBy(await UNKNOWN_ORDERS(client, { known }), ({ mid }) => mid)
   return {
@@ -76,11 +76,12 @@ export async function snapshotOf(client: PoolClient, known: Date): Promise<Snaps
 }
 
 /**
- * Of the exceptions of one UTR an open one, else the oldest. A resolution covers the money of its exception once: for the merchant who
- * was settled first. Exceptions without a settlement line, which any signer of an acquirer account can add, are left out.
+ * Returns exceptions for unknown orders. Of several with one UTR, an open one wins, otherwise the oldest. A resolution explains
+ * its money once, for the merchant that was settled first. Exceptions without a settlement line are skipped, because anyone
+ * with an acquirer's signing secret can create them.
  */
 const UNKNOWN_ORDERS = query<UnknownOrder & { mid: string }, { known: Date }>(`
-  -- Materialized, because Citus would look for these exceptions on the node of each merchant.
+  -- Materialized, because Citus would otherwise look for these exceptions on the shard of each merchant.
   with unknown as materialized (
     select utr from money_exceptions where mid = '' and received_at <= :known
   ), carried as (
@@ -104,7 +105,7 @@ const UNKNOWN_ORDERS = query<UnknownOrder & { mid: string }, { known: Date }>(`
     from carried c
     join reported r on r.utr = c.item`)
 
-/** The mids of these merchants, and for all of them an empty one at last: it stands for unknown orders. */
+/** Returns the `mid`s of these merchants. For all merchants, an empty one follows, which stands for unknown orders. */
 export async function readMids(db: Queryable, { mid, pid }: Merchants): Promise<string[]> {
   if (mid !== undefined) return [mid]
   const mids = (await MIDS(db, { pid })).map((row) => row.mid)

@@ -14,7 +14,10 @@ export type StatementLine = Omit<MoneyMovement, 'kind'> & {
   balance: Paise
 }
 
-/** What has moved between the acquirer and one merchant, line by line: each balance is the one before it and the amount. */
+/**
+ * Returns the movements between the acquirer and one merchant as a statement: each balance is the previous one plus the line's
+ * amount.
+ */
 export function statementOf(
   db: Database,
   { mid, now, ...days }: Days & { mid: string; now: Date },

@@ -4,33 +4,33 @@ import { type Paise, toDecimalText } from '../../platform/money.ts'
 export const COUNTS = [
   'paidCount',
   'settledCount',
-  /** Number of discrepancies, without resolved ones. */
+  /** Number of open discrepancies. */
   'differences',
 ] as const
 
 export const AMOUNTS = [
   'paid',
-  /** Duplicate payments, which the acquirer has received for the merchant too. */
+  /** Duplicate payments, which the acquirer received for the merchant too. */
   'duplicates',
-  /** Settled, with fee and tax. */
+  /** Settled amount, including fee and tax. */
   'gross',
   'fee',
   'tax',
-  /** What stands in the bank statement: without fee and tax. */
+  /** Amount in the bank statement: without fee and tax. */
   'net',
-  /** Sent back to customers. */
+  /** Refunded to customers. */
   'refunded',
-  /** What the bank owes more by resolved discrepancies; negative where it owes less. */
+  /** Change of the bank's debt by resolved discrepancies; negative if the debt decreases. */
   'resolved',
-  /** Of `resolved` what the bank owes more. */
+  /** The increases within `resolved`. */
   'resolvedPlus',
-  /** Paid on these days and not settled yet. Where the bank's file has sums only: paid, and not due yet. */
+  /** Paid on these days and not settled yet; for payouts by totals, paid and not due yet. */
   'awaited',
 ] as const
 
 export type Sums = Record<(typeof COUNTS)[number], number> & Record<(typeof AMOUNTS)[number], Paise>
 
-/** What the bank owes the merchant before and after: `brought + paid + duplicates - gross - refunded + resolved = carried`. */
+/** The bank's debt to the merchant before and after: `brought + paid + duplicates - gross - refunded + resolved = carried`. */
 export type Balance = { brought: Paise; carried: Paise }
 
 export type Totals = Sums & Balance & { openExceptions: number }
@@ -40,25 +40,24 @@ export const noSums = (): Sums => ({
   ...(Object.fromEntries(AMOUNTS.map((name) => [name, 0])) as Record<(typeof AMOUNTS)[number], Paise>),
 })
 
-/** Totals that begin with what the bank owes already. */
+/** Returns totals that start at the balance brought forward. */
 export const totalsFrom = (brought: Paise): Totals => ({ ...noSums(), openExceptions: 0, brought, carried: brought })
 
 export const carriedBy = (brought: Paise, { paid, duplicates, gross, refunded, resolved }: Sums): Paise =>
   brought + paid + duplicates - gross - refunded + resolved
 
-/** Enters what the bank owes more by a resolution; less where it is negative. */
+/** Adds the change of the bank's debt by a resolution; negative if the debt decreases. */
 export function addResolved(sums: Sums, paise: Paise): void {
   sums.resolved += paise
   if (paise > 0) sums.resolvedPlus += paise
 }
 
-/** Adds the counts and amounts of `sums`. */
 export function addSums(total: Sums, sums: Sums): void {
   for (const name of COUNTS) total[name] += sums[name]
   for (const name of AMOUNTS) total[name] += sums[name]
 }
 
-/** Adds the totals of a merchant to those of all. */
+/** Adds the totals of one merchant to those of all. */
 export function addTotals(all: Totals, one: Totals): void {
   addSums(all, one)
   all.openExceptions += one.openExceptions
@@ -66,7 +65,9 @@ export function addTotals(all: Totals, one: Totals): void {
   all.carried += one.carried
 }
 
-/** Sums by the names under which they are printed and stored; amounts in rupees. Only totals have `openExceptions`. */
+/**
+ * Formats sums under the names in which they are printed and stored; amounts are in rupees. Only totals have `openExceptions`.
+ */
 export const formatSums = (sums: Sums & Balance & { openExceptions?: number }) => ({
   broughtForward: toDecimalText(sums.brought),
   payments: sums.paidCount,

@@ -6,14 +6,14 @@ import { intoVersions } from './imports.ts'
 import type { SettlementStatus } from './settlements.ts'
 
 /**
- * `account` is the acquirer's of every row, null if it is not known; `bases` are the earlier imports whose settlements the
- * import has repeated or changed so far.
+ * An import that changes stored settlements. `account` is the acquirer account of every row, null if unknown; `bases` collects
+ * the earlier imports whose settlements this one repeats or changes, which blocks their undo.
  */
 export type Changing = { importId: number; now: Date; account: string | null; bases: Set<number> }
 
 /**
- * Changes the stored settlements as the rows of `incoming` say. Returns how many rows changed one, and a fault for each row
- * that contradicts what is stored.
+ * Applies the rows of the temporary table `incoming` to stored settlements. Returns the number of rows that changed a
+ * settlement, and an error for each row that contradicts the stored one.
  */
 export async function storeChanges(
   client: Queryable,
@@ -27,40 +27,37 @@ export async function storeChanges(
   return { updated, faults }
 }
 
-/**
- * The fields that a later file may change. Days are `YYYY-MM-DD`; null where no
- * file has given one yet.
- */
+/** The fields that a later file may change. Dates are `YYYY-MM-DD`; null means that no file has stated a value yet. */
 type Changeable = { status: SettlementStatus } & Record<'fee' | 'tax', Paise | null> &
   Record<'payment_utr' | 'account' | 'value_date', string | null>
 
-/** What an import may leave open, and a later one may fill. */
+/** Fields that a later import may fill if earlier ones left them empty. A stored value is never overwritten. */
 const ADDED = ['fee', 'tax', 'payment_utr', 'account', 'value_date'] as const
 
 type Difference = {
   line: number
   mid: string
   utr: string
-  /** The fields in the file's row; null where the file says nothing. */
+  /** The values of the file's row; null where the file states none. */
   said: Changeable
   stored: Changeable
-  /** The payment_utr of the row before it has got that of a known payment. */
+  /** The `payment_utr` as the file stated it, before it was replaced by the stored UTR of a known payment. */
   givenPaymentUtr: string | null
-  /** The day of India on which the bank began it, where the row has a value date to compare. */
+  /** The IST day of the stored `initiated_at`; null unless the row states a value date. */
   initiatedOn: string | null
-  /** The import that stored or last changed the settlement. */
+  /** The import that inserted or last changed the settlement. */
   storedBy: number | null
-  /** The columns in which the file contradicts the table and that no file may change. */
+  /** Columns that no file may change and in which the row contradicts the stored settlement. */
   others: string[]
 }
 
 /**
- * Returns three kinds of rows, in the order of the file: rows that differ from the stored settlement; rows whose
- * settlement is PENDING, so that an earlier row of the batch may change it; and rows whose settlement comes from an
- * import that is not among the bases yet.
+ * Returns, in file order, the rows that differ from the stored settlement. It also returns rows of PENDING settlements, since
+ * an earlier row of the batch may have changed them, and rows whose settlement was stored by an import that is not in `bases`
+ * yet.
  */
 async function findDifferences(client: Queryable, { importId, account, bases }: Changing): Promise<Difference[]> {
-  // Each settlement is one look-up in the index: a scan for every batch would read a table of millions a hundred times.
+  // Forces an index lookup for each row: a sequential scan per batch would read a table of millions of rows a hundred times.
   await client.query(
     'set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off',
   )
@@ -97,9 +94,9 @@ async function findDifferences(client: Queryable, { importId, account, bases }: 
 type Changed = Changeable & { mid: string; utr: string }
 
 /**
- * Separates lines that change a settlement from lines that contradict what is stored: those become `faults`. `updated`
- * counts the lines that change one. `changed` holds each settlement once, as its last line leaves it. `today` is the day of
- * the import.
+ * Separates the rows that change a settlement from those that contradict it, which become `faults`. `changed` contains each
+ * settlement once, in the state after its last row; `updated` is the number of rows that change one; `today` is the day of the
+ * import.
  */
 function separateChanges(
   differences: Difference[],
@@ -112,7 +109,8 @@ function separateChanges(
     const key = `${mid} ${utr}`
     const current: Changeable = changed.get(key) ?? stored
     const next: Changeable = { ...current, status: said.status }
-    // Stored before its payment was known.
+    // The settlement was stored under the file's own `payment_utr` before its payment was known, so the payment's stored UTR
+    // replaces it.
     if (next.payment_utr !== null && next.payment_utr === givenPaymentUtr) next.payment_utr = null
     const fill = <Field extends (typeof ADDED)[number]>(field: Field) => {
       next[field] ??= said[field]
@@ -123,12 +121,15 @@ function separateChanges(
       said[field] !== null && next[field] !== null && said[field] !== next[field]
     const others = [...fixed, ...ADDED.filter(isOther)]
     if (others.includes('account')) {
-      faults.push({ line, text: 'this mid and utr are known of another acquirer account' })
+      faults.push({
+        line,
+        text: 'this mid and utr are stored for another acquirer account: import the file with that account',
+      })
     } else if (others.length > 0) {
-      const what = others.includes('payment_utr') ? ': each row needs a utr of its own' : ''
-      faults.push({ line, text: `this mid and utr are known with another ${others.join(' and ')}${what}` })
+      const what = others.includes('payment_utr') ? ': give each row its own utr' : ''
+      faults.push({ line, text: `this mid and utr are stored with another ${others.join(' and ')}${what}` })
     } else if (said.status !== current.status && !NEXT[current.status].includes(said.status)) {
-      faults.push({ line, text: `status cannot go from ${current.status} to ${said.status}${WHAT_TO_DO}` })
+      faults.push({ line, text: `status cannot change from ${current.status} to ${said.status}${WHAT_TO_DO}` })
     } else if (next.status !== current.status || ADDED.some((field) => next[field] !== current[field])) {
       changed.set(key, { ...next, mid, utr })
       updated += 1
@@ -138,8 +139,8 @@ function separateChanges(
 }
 
 /**
- * The value date once a line is stored. A stored one stays, and money that counts already stays on its day, because books
- * may have been closed with it; only a line that says SUCCESS gives one.
+ * Returns the value date to store. A stored date never changes, and a settlement that is already SUCCESS remains on its
+ * initiation day, because a closed month may include it. Only a row with SUCCESS sets a date.
  */
 function valueDate(
   current: Changeable,
@@ -151,16 +152,15 @@ function valueDate(
   return initiatedOn
 }
 
-/** What a status may become. A bank takes a payout back by FAILED. */
+/** The allowed status changes. A bank reverses a payout by reporting FAILED after SUCCESS. */
 const NEXT: Record<SettlementStatus, readonly SettlementStatus[]> = {
   PENDING: ['SUCCESS', 'FAILED'],
   SUCCESS: ['FAILED'],
   FAILED: [],
 }
-const WHAT_TO_DO =
-  ': remove the line if its file is older than the one imported before, else ask the bank for a utr of its own'
+const WHAT_TO_DO = ': remove the line if its file is older than the last import, otherwise ask the bank for a new utr'
 
-/** Changes settlements, and keeps what they were before this import. */
+/** Updates settlements and stores their state before this import as a version, so that the import can be undone. */
 async function change(client: Queryable, changed: Changed[], { importId, now }: Changing): Promise<void> {
   if (changed.length === 0) return
   await client.query(

@@ -6,22 +6,28 @@ import { counted, toPaise } from '../../platform/money.ts'
 import { DAY_RULE, dayText, MOMENT_RULE, readMoment } from '../../platform/time.ts'
 import { rowMoneyReader } from './row-money.ts'
 
-/** One column of the bank's file: what its field becomes in PostgreSQL, undefined for a wrong one, and the rule for people. */
+/**
+ * One column of a settlement file. `read` returns the text for PostgreSQL, or undefined for an invalid field; `rule` is the
+ * error message for people.
+ */
 type Column = {
   read: (field: string) => string | undefined
   rule: string
   optional?: boolean
-  /** How a bank's file writes what `read` reads; as our own form if absent. */
+  /**
+   * The kind of value that a layout converts from the bank's format before `read` parses it. Absent: `read` parses the field
+   * unchanged.
+   */
   written?: 'time' | 'day' | 'status'
 }
 
 const matching = (pattern: RegExp) => (field: string) => (pattern.test(field) ? field : undefined)
 
-/** An amount of a settlement is negative where the bank takes money back. Zero has no sign. */
+/** The amount is negative where the bank deducts money. A signed zero is rejected. */
 const SETTLED_AMOUNT = /^(?!-0+(?:\.0+)?$)-?[0-9]{1,12}(?:\.[0-9]{1,2})?$/
 
 const AMOUNT = {
-  /** COPY gets paise. */
+  /** Returns paise, because COPY writes the column `amount_paise`. */
   read(field: string) {
     const paise = SETTLED_AMOUNT.test(field) ? toPaise(field) : undefined
     return paise === undefined || isTooLarge(paise) ? undefined : String(paise)
@@ -36,7 +42,7 @@ const COLUMNS: Readonly<Record<string, Column>> = {
   utr: { read: matching(UTR), rule: UTR_RULE, optional: true },
   bank_reference_number: {
     read: matching(/^[A-Za-z0-9 ./_-]{1,64}$/),
-    rule: 'must be 1 to 64 letters, digits, blanks or . / _ -',
+    rule: 'must be 1 to 64 letters, digits, spaces or . / _ -',
   },
   status: {
     read: matching(/^(?:PENDING|SUCCESS|FAILED)$/),
@@ -47,7 +53,7 @@ const COLUMNS: Readonly<Record<string, Column>> = {
   created_at: { ...MOMENT, optional: true },
   fee: { ...AMOUNT, optional: true },
   tax: { ...AMOUNT, optional: true },
-  // UTRs are stored in upper case and unpadded, like those of payments.
+  // Stored UTRs of payments are in upper case and without leading zeros, so this column is normalized alike.
   payment_utr: {
     read: (field) => (UTR.test(field) ? unpadded(field.toUpperCase()) : undefined),
     rule: UTR_RULE,
@@ -69,16 +75,16 @@ const COLUMNS: Readonly<Record<string, Column>> = {
 const CHECKS = Object.entries(COLUMNS)
 const NAMES = Object.keys(COLUMNS)
 export const SETTLEMENT_COLUMNS = NAMES
-/** Columns that name the row, or its payment: a row has at least one of them. */
+/** Columns that identify the row or its payment. Each row fills at least one of them. */
 export const NAMING_COLUMNS: readonly string[] = ['utr', 'order_id', 'acquirer_payment_id']
-/** Columns that only a layout has, for the signs of amounts and for what fees are parts of. */
+/** Columns that exist only in layouts: the sign of amounts, and the gross amount from which fees are deducted. */
 export const LAYOUT_COLUMNS: readonly string[] = ['sign', 'credit', 'debit', 'gross']
 export const REQUIRED_COLUMNS = CHECKS.flatMap(([name, { optional }]) => (optional && name !== 'utr' ? [] : [name]))
 
 /**
- * The format of the bank's list of payouts, in our own form or by a layout. Rows are copied in the order of COLUMNS. The error
- * of a wrong line names every fault by the file's own column, and repeats nothing of the line. `notes` says what of the rows that were
- * read a person should know.
+ * Returns the parser of settlement files, in the standard format or by `layout`. The error for an invalid row lists every
+ * problem by the file's own column names and never repeats the row's content. `notes` returns remarks about the rows read, to
+ * show to the operator.
  */
 export function settlementFile(layout?: Layout): { format: CsvFormat; notes: () => string[] } {
   const readers = layout && fieldReaders(layout)
@@ -113,10 +119,10 @@ export function settlementFile(layout?: Layout): { format: CsvFormat; notes: () 
     const copiedOf = (name: string) => copied[NAMES.indexOf(name)]
     if (copiedOf('amount')?.startsWith('-') === false)
       for (const name of ['fee', 'tax'])
-        if (copiedOf(name)?.startsWith('-')) faults.push(`${name} must not be negative where amount is not`)
+        if (copiedOf(name)?.startsWith('-')) faults.push(`${name} must not be negative unless amount is negative`)
     if (faults.length > 0) return { faults }
     if (copiedOf('amount') === '0') zeros += 1
-    // Nothing needs escaping: the rules refuse every character that the text format of COPY escapes.
+    // The rules reject every character that COPY's text format escapes, so no field needs escaping.
     return { value: copied.join('\t') }
   }
 
@@ -128,9 +134,9 @@ export function settlementFile(layout?: Layout): { format: CsvFormat; notes: () 
       ...(layout && readers && { bank: bankForm(layout, readers) }),
     },
     notes: () => [
-      ...(zeros > 0 ? [`${rowsOf(zeros)} an amount of 0.00: is it in another column?`] : []),
+      ...(zeros > 0 ? [`${rowsOf(zeros)} an amount of 0.00: check which column contains the amount`] : []),
       ...(money && money.counts.rounded > 0
-        ? [`${rowsOf(money.counts.rounded)} a fee or tax with parts of a paisa, which were rounded`]
+        ? [`${rowsOf(money.counts.rounded)} a fee or tax with fractions of a paisa, which were rounded`]
         : []),
     ],
   }
@@ -140,7 +146,7 @@ const MONEY = ['amount', 'fee', 'tax'] as const
 const isMoney = (name: string): name is (typeof MONEY)[number] => (MONEY as readonly string[]).includes(name)
 const rowsOf = (count: number) => counted(count, 'row has', 'rows have')
 
-/** The form of the layout's files. */
+/** Describes how rows of the bank's own file are distinguished from headings and totals. */
 function bankForm({ columns }: Layout, { isLikeDay, rules, status }: FieldReaders): BankForm {
   const placesOf = (...names: string[]) => columns.flatMap(([ours], at) => (names.includes(ours) ? [at] : []))
   const [[day = -1], [stated], references] = [
@@ -152,7 +158,8 @@ function bankForm({ columns }: Layout, { isLikeDay, rules, status }: FieldReader
   const naming = placesOf(...NAMING_COLUMNS)
   return {
     names: columns.map(([, theirs]) => withoutMinus(theirs)),
-    // A row of totals has neither a name nor a day; nor may a row that is not paid out yet.
+    // A row of totals has neither an identifier nor a date. A row that is not paid out yet may lack both too, and is recognized
+    // by its status.
     isRow: (fields) =>
       isLikeDay(fields[day] ?? '') ||
       naming.some((at) => ONE_NAME.test(fields[at] ?? '')) ||
@@ -165,7 +172,7 @@ function bankForm({ columns }: Layout, { isLikeDay, rules, status }: FieldReader
   }
 }
 
-/** The reader and the rule of a column in a bank's form. */
+/** Returns the parser and the rule of a column in the layout's format. */
 function asWritten(name: string, { read, rule, written }: Column, layout?: Layout, readers?: FieldReaders) {
   if (!layout || !readers) return { read, rule }
   if (name === 'mid' && layout.mid !== null) return { read: () => layout.mid as string, rule }

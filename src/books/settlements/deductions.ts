@@ -3,20 +3,23 @@ import type { Queryable } from '../../platform/db/pool.ts'
 import type { Paise } from '../../platform/money.ts'
 
 /**
- * Rows with a negative amount, by which the bank takes a payment back. One that repeats its payment's UTR, which names
- * the payment's own row, is stored under that UTR with `R1`, `R2`, … behind it. Whether it does is known only after the
- * last line, so these rows wait in the temporary table `deductions`.
+ * Rows with a negative amount, by which the bank deducts money from a payout. A row that repeats its payment's UTR, which
+ * already identifies the settlement of that payment, is stored under that UTR followed by `R1`, `R2` and so on. Only the end of
+ * the file shows which rows do, so deductions wait in the temporary table `deductions`.
  */
 
-/** Rows that are stored together. */
+/** Deductions that one batch moves back into `incoming`. */
 const BATCH_ROWS = 10_000
 
-/** Creates the table beside `incoming`. */
+/** Creates the temporary table for deductions with the columns of `incoming`. */
 export async function prepareDeductions(client: Queryable): Promise<void> {
   await client.query('create temporary table deductions (like incoming, primary key (line)) on commit drop')
 }
 
-/** Moves negative rows out of `incoming`. Returns their number, and the sum of all rows in paise, which is exact up to 2^53. */
+/**
+ * Moves negative rows from `incoming` to `deductions`. Returns their number and the sum of the whole batch in paise, exact up
+ * to 2^53.
+ */
 export async function setDeductionsAside(client: Queryable): Promise<{ deductions: number; amount: Paise }> {
   const { rows } = await client.query<{ deductions: number; amount: Paise }>(
     `with moved as (
@@ -30,11 +33,11 @@ export async function setDeductionsAside(client: Queryable): Promise<{ deduction
 }
 
 /**
- * Gives the rows that repeat their payment's UTR their names. A row that is stored already keeps the name that it has
- * there. Returns a fault for each line whose name would be too long; its row is left out.
+ * Assigns a UTR of its own to each deduction that repeats its payment's UTR. A row that was stored by an earlier import gets
+ * the same UTR again. Returns an error for each line whose UTR would be too long, and removes its row.
  */
 export async function nameDeductions(client: Queryable): Promise<LineFault[]> {
-  // As in findDifferences: each row is a few look-ups.
+  // Forces index lookups: a sequential scan would read all settlements for a few rows.
   await client.query(
     'set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off',
   )
@@ -52,7 +55,7 @@ export async function nameDeductions(client: Queryable): Promise<LineFault[]> {
          join settlements s on s.mid = d.mid and s.utr = any (array[d.utr, upper(d.utr), lower(d.utr)])
         where d.payment_utr is null and s.amount_paise >= 0
        except
-       -- Stored before its payment was known.
+       -- Already stored under its own UTR, before its payment was known.
        select d.line
          from deductions d
          join settlements s using (mid, utr, amount_paise, bank_reference_number, initiated_at)
@@ -87,11 +90,11 @@ export async function nameDeductions(client: Queryable): Promise<LineFault[]> {
 }
 
 const TOO_LONG =
-  'utr is its payment’s, and with R and a number behind it longer than 35: give the row a utr of its own, and payment_utr'
+  'utr repeats the UTR of its payment, and exceeds 35 characters with the suffix R and a number: give the row its own utr, and payment_utr'
 
 /**
- * Moves the rows of the next lines after line `after` back into `incoming`. Returns their number, 0 at the end, and the
- * last line.
+ * Moves the next batch of deductions, those after line `after`, back into `incoming`. Returns their number, 0 at the end, and
+ * the last line moved.
  */
 export async function nextDeductions(client: Queryable, after: number): Promise<{ rowCount: number; last: number }> {
   const { rows } = await client.query<{ rowCount: number; last: number }>(

@@ -8,14 +8,16 @@ const SettlementRecord = z.strictObject({
     .regex(/^-?\d{1,12}\.\d{2}$/)
     .meta({
       description:
-        'Rupees with two decimals, as text: never read it as a float. Negative where the bank took money back.',
+        'Amount in rupees with two decimals, as text; do not parse it as a float. Negative if the bank deducted money.',
     }),
-  UTR: z.string().meta({ description: 'Unique transaction reference of the payout.' }),
-  bankReferenceNumber: z.string(),
+  UTR: z.string().meta({ description: 'Unique transaction reference of the settlement.' }),
+  bankReferenceNumber: z.string().meta({ description: 'Reference of the bank transfer that includes the settlement.' }),
   status: z.enum(['SUCCESS', 'PENDING', 'FAILED']),
-  merchant_id: z.string(),
-  initiationDate: isoMoment.meta({ description: 'When the bank began it, UTC. The range applies to this moment.' }),
-  created_at: isoMoment.meta({ description: 'When the record was made, UTC.' }),
+  merchant_id: z.string().meta({ description: 'Merchant identifier (`mid`).' }),
+  initiationDate: isoMoment.meta({
+    description: 'Time at which the bank initiated the settlement, in UTC. The requested range applies to it.',
+  }),
+  created_at: isoMoment.meta({ description: 'Time at which the record was created, in UTC.' }),
 })
 
 const SETTLEMENT_LIST = describeList({
@@ -36,6 +38,7 @@ const SETTLEMENT_LIST = describeList({
 export const fetchSettlementList = partnerList(SETTLEMENT_LIST, {
   path: '/v1/partner/fetchSettlementList',
   bodyName: 'WhichSettlements',
-  summary: 'List what was settled to a merchant',
-  description: 'Both days are days of India, included, and apply to `initiationDate`.',
+  summary: 'List settlements of a merchant',
+  description:
+    'Returns settlements whose `initiationDate` is from `s_date` to `e_date` (days in Indian Standard Time, both included), oldest first.',
 })

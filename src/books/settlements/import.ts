@@ -21,17 +21,17 @@ import { lockSettlements, nextImportId, storeImport } from './imports.ts'
 import { namePayments, preparePaymentNames } from './payments-of-rows.ts'
 
 /**
- * The number of the import, by which it can be undone, and counts of rows: `inserted` are new, `unchanged` were stored
- * already, `updated` have a new status, or something that earlier imports left open, such as a fee. `amount` is the sum of
- * all rows in paise, `insertedAmount` that of new ones.
+ * `import` is the number by which the import can be undone. Of the rows, `inserted` are new, `unchanged` were stored already,
+ * and `updated` have a new status or fill a field that earlier imports left empty, such as a fee. `amount` is the sum of all
+ * rows in paise, `insertedAmount` that of new rows.
  */
 export type ImportResult = { import: number } & Counts
 type Counts = { inserted: number; unchanged: number; updated: number; amount: Paise; insertedAmount: Paise }
 
 /**
- * `person` imports the file of this name, without its folder, whose rows the acquirer `account` has paid out;
- * `layout` is that of a bank's own file. `onProgress` is told how many lines have been read, `onWarning` what is
- * doubtful in the file, and `onNote` what a person should know of the rows that were read.
+ * `person` is the operator who imports `file` (a name without folder); `account` is the acquirer account that paid out the
+ * rows; `layout` describes a bank's own file format. `onProgress` receives the number of lines read so far, `onWarning`
+ * suspicious content, and `onNote` remarks about the rows.
  */
 export type Importing = {
   now: Date
@@ -45,12 +45,11 @@ export type Importing = {
 }
 
 /**
- * Stores the settlements of a CSV file, all of them or none. The file is streamed, so its size does not matter. A
- * repeated import changes nothing. Rows that repeat one another, in the file or from an earlier one, are taken in the
- * order of the file, negative ones after all others. `client` must be in a transaction that is not committed when this
- * throws, and must not limit the time of a query.
+ * Stores the settlements of a CSV file, all or none. The file is streamed, so its size does not matter, and importing it again
+ * changes nothing. Rows with the same UTR apply in file order, negative ones after all others. `client` must be in a
+ * transaction without a statement timeout, and the caller rolls it back when this throws.
  *
- * Throws a CsvFileError when a line is wrong.
+ * Throws a `CsvFileError` when a line is invalid.
  */
 export async function importSettlements(
   client: pg.ClientBase,
@@ -81,12 +80,12 @@ export async function importSettlements(
   return { import: running.importId, ...counts }
 }
 
-const TRAILER = "--rows and --total hold it against the bank's trailer"
+const TRAILER = "check it against the bank's trailer with --rows and --total"
 
-const TOO_MUCH = 'the amounts are together more than 90 lakh crore rupees: is another column read as the amount?'
+const TOO_MUCH = 'the amounts add up to more than 90 lakh crore rupees: check which column is read as the amount'
 
 const unnamedText = ([first, ...more]: readonly number[]) =>
-  `${counted(more.length + 1, 'row names', 'rows name')} by order_id or acquirer_payment_id no payment that is known, first line ${first}: stored under a name of its own`
+  `${counted(more.length + 1, 'row names', 'rows name')} an unknown payment by order_id or acquirer_payment_id, first in line ${first}: stored under a generated UTR`
 
 async function prepare(client: Queryable): Promise<void> {
   await client.query(`
@@ -105,7 +104,7 @@ async function prepare(client: Queryable): Promise<void> {
       value_date date,
       order_id text,
       acquirer_payment_id text,
-      -- The payment_utr of a row before it has got that of a known payment.
+      -- The payment_utr that the file stated, before the stored UTR of a known payment replaced it.
       given_payment_utr text collate "C"
     ) on commit drop`)
   await prepareDeductions(client)
@@ -113,8 +112,8 @@ async function prepare(client: Queryable): Promise<void> {
 }
 
 /**
- * The state of an import. `deductions` is the number of negative rows, which are stored after all others; `unnamed` are the lines
- * that name by order_id or acquirer_payment_id no known payment.
+ * The state of a running import. `deductions` is the number of negative rows, which are stored after all others; `unnamed`
+ * lists the lines whose `order_id` or `acquirer_payment_id` matches no known payment.
  */
 type Running = Changing & { counts: Counts; deductions: number; unnamed: number[] }
 
@@ -146,7 +145,7 @@ async function storeDeductions(client: Queryable, running: Running): Promise<Lin
   return faults
 }
 
-/** Stores the rows of `incoming`, counts them, and empties it. */
+/** Stores the rows of `incoming`, adds them to the counts, and empties the table. */
 async function storeIncoming(client: Queryable, rowCount: number, running: Running): Promise<LineFault[]> {
   const { inserted, amount } = await insertNew(client, running)
   const isAllNew = inserted === rowCount
@@ -163,10 +162,9 @@ async function storeIncoming(client: Queryable, rowCount: number, running: Runni
 }
 
 /**
- * Stores every row whose (mid, utr) is new; of rows that repeat one another, the first. Returns their number and sum.
- * Rows are stored in the order of the key, because neighbours then share a page: a million rows in random order cost
- * PostgreSQL 26 s of processor time, and 31 s in the order of the file. mid is sorted by its bytes, because the order
- * of a locale is slow to compare.
+ * Inserts every row whose (mid, utr) is new; of several such rows, the first. Inserts in key order, so that neighbouring rows
+ * share an index page: for a million rows in random order this costs PostgreSQL 26 s of CPU time instead of 31 s. `mid` is
+ * sorted by bytes because a locale's collation compares slowly.
  */
 async function insertNew(client: Queryable, { importId, now, account }: Running): Promise<Inserted> {
   const { rows } = await client.query<Inserted>(
@@ -190,10 +188,10 @@ async function insertNew(client: Queryable, { importId, now, account }: Running)
 
 type Inserted = { inserted: number; amount: Paise }
 
-/** Returns a fault for each line whose merchant does not exist. */
+/** Returns an error for each line whose merchant does not exist. */
 async function findUnknown(client: Queryable): Promise<LineFault[]> {
   const { rows } = await client.query<{ line: number }>(
     `select i.line from incoming i where not exists (select from merchants m where m.mid = i.mid)`,
   )
-  return rows.map(({ line }) => ({ line, text: 'mid is not a known merchant' }))
+  return rows.map(({ line }) => ({ line, text: 'mid is not a known merchant: correct it, or add the merchant first' }))
 }

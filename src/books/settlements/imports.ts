@@ -1,22 +1,25 @@
 import type { Queryable } from '../../platform/db/pool.ts'
 import type { Paise } from '../../platform/money.ts'
 
-/** Longest wait for more of a file, which may come through a pipe; then PostgreSQL ends the import. */
+/**
+ * Longest wait for more of the file, which may arrive through a pipe. PostgreSQL then aborts the import, because it locks out
+ * other imports.
+ */
 const FILE_TIMEOUT = '10min'
 
-/** One imported file. Counts are of its rows. */
+/** The record of one settlement import. The counts are numbers of rows. */
 export type StoredImport = {
   importId: number
   at: Date
   person: string
-  /** The file's name without its folder, or `-`. */
+  /** The file's name without folder, or `-` for standard input. */
   file: string
   /** SHA-256 of the file's bytes, in hex. */
   sha256: string
   inserted: number
   unchanged: number
   updated: number
-  /** Of all rows, and of new ones. */
+  /** Sum of all rows in paise; `insertedAmount` is that of new rows. */
   amount: Paise | null
   insertedAmount: Paise | null
   undoneAt: Date | null
@@ -24,8 +27,8 @@ export type StoredImport = {
 }
 
 /**
- * Why an import cannot be undone. `builtOn` are the later imports that repeated or changed its settlements and still stand, without
- * those that changed nothing at all: nothing of them is lost.
+ * The reason why an import cannot be undone. `builtOn` lists later imports that repeated or changed its settlements and were
+ * not undone themselves. Imports that changed nothing are left out, since undoing this one loses nothing of them.
  */
 export type NotUndone =
   | { refused: 'unknown' }
@@ -33,17 +36,15 @@ export type NotUndone =
   | { refused: 'built on'; builtOn: number[] }
 
 /**
- * Locks the settlements until the transaction ends, and first waits for any other import or undoing: two with the same
- * rows in a different order would deadlock. Readers of lists do not wait, and see the change only when all of it is
- * there.
+ * Locks the settlements until the end of the transaction, after waiting for any other import or undo: two imports of the same
+ * rows in different order would deadlock. Readers do not wait, and see the change only after the commit.
  */
 export const lockSettlements = (client: Queryable) => lockForImport(client, 'settlements')
 
-/** The same for the imports of another table. */
+/** Locks the table of imported rows in the same way for settlement and statement imports. */
 export async function lockForImport(client: Queryable, table: 'settlements' | 'statement_imports'): Promise<void> {
-  // jit is off, because compiling a batch's statement takes longer than running it. An import may wait for another
-  // import, and for its file, longer than the operator lets others wait; only the wait for the file has a limit, since
-  // the import holds a lock.
+  // `jit` is off because compiling a batch's statement takes longer than running it. Waiting for another import or for the file
+  // may exceed the operator's limits; only the wait for the file is limited, since the import locks the table meanwhile.
   await client.query(`
     set local jit = off;
     set local statement_timeout = 0;
@@ -58,15 +59,15 @@ const VERSION =
   )
 
 /**
- * The first half of a statement that keeps settlements `s` as they are before import $1, or its undo, replaces them at $2.
- * It goes on with their `from`. The next version is known at $2 or, since an import that waited for another began earlier, at
- * the moment of the version before it.
+ * The first half of a statement that stores the state of settlements `s` before import $1, or its undo, replaces them at time
+ * $2; the caller adds the `from` clause. The next version is valid from $2 or, if the import waited for another and so began
+ * earlier, from the time of the previous version.
  */
 export const intoVersions = ({ undone }: { undone: boolean }) =>
   `insert into settlement_versions (${VERSION.join(', ')}, replaced_at, replaced_by_import_id, undone)
    select s.${VERSION.join(', s.')}, $2::timestamptz, $1, ${undone}`
 
-/** Returns the number of the next import of this table. Other imports must be locked out. */
+/** Returns the number of the next import in this table. The caller must have locked out other imports. */
 export async function nextImportId(
   client: Queryable,
   table: 'settlement_imports' | 'statement_imports',
@@ -77,7 +78,7 @@ export async function nextImportId(
   return (rows[0] as { importId: number }).importId
 }
 
-/** Stores the record of an import, after its last row, with the earlier imports on which it is built. */
+/** Stores the record of an import after its last row, with the earlier imports whose settlements it repeats or changes. */
 export async function storeImport(
   client: Queryable,
   { importId, now, person, file, sha256, inserted, unchanged, updated, amount, insertedAmount, bases }: NewImport,
@@ -102,7 +103,7 @@ type NewImport = Omit<StoredImport, 'at' | 'undoneAt' | 'undoneBy' | 'amount' | 
   insertedAmount: Paise
 }
 
-/** Every import, newest last. */
+/** Returns all imports, oldest first. */
 export async function listImports(db: Queryable): Promise<StoredImport[]> {
   const { rows } = await db.query<StoredImport>(
     `select import_id as "importId", imported_at as at, imported_by as person, file, sha256,
@@ -115,8 +116,8 @@ export async function listImports(db: Queryable): Promise<StoredImport[]> {
 }
 
 /**
- * Removes the settlements that an import stored and restores those that it changed, or says why not. Returns the numbers of
- * both. What it takes away is kept. `client` is in a transaction.
+ * Deletes the settlements that an import inserted and restores those that it changed. Returns both numbers, or the reason why
+ * the import cannot be undone. The removed states remain stored as versions. `client` must be in a transaction.
  */
 export async function undoImport(
   client: Queryable,
@@ -127,7 +128,7 @@ export async function undoImport(
   const why = await findObstacle(client, importId)
   if (why) return why
   await client.query(`${intoVersions({ undone: true })} from settlements s where s.import_id = $1`, [importId, now])
-  // Restoring comes before removing, because it gives changed settlements the number of their earlier import back.
+  // Restores before deleting: a restored settlement gets its earlier import's number back, so the delete below leaves it.
   const restored = await client.query(
     `update settlements s
         set status = v.status, fee_paise = v.fee_paise, tax_paise = v.tax_paise, payment_utr = v.payment_utr, account = v.account,

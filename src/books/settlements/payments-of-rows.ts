@@ -3,12 +3,12 @@ import type { Queryable } from '../../platform/db/pool.ts'
 import { UNPADDED, UTR_OF_ID, utrOfId } from '../../platform/fields.ts'
 
 /**
- * The payments that rows of a settlement file name: by the bank's reference, by our orderId or refundId, or by the acquirer's
- * payment id. Each row gets the UTR under which its payment is stored, so that everything else compares one name. A row without a
- * `utr` gets one.
+ * Finds the payments that rows of a settlement file name by the bank's reference, by the service's `orderId` or `refundId`, or
+ * by the acquirer's payment id. Each row gets the UTR under which its payment is stored, so that all later comparisons use one
+ * identifier. A row without a `utr` is assigned one.
  */
 
-/** Creates the table of what is known of the names in `incoming`. */
+/** Creates the temporary table for the matches of identifiers in `incoming`. */
 export async function preparePaymentNames(client: Queryable): Promise<void> {
   await client.query(
     'create temporary table payment_names (line bigint, fact text, utr text, order_id text, reference text) on commit drop',
@@ -16,11 +16,11 @@ export async function preparePaymentNames(client: Queryable): Promise<void> {
 }
 
 /**
- * Names the payments of the rows in `incoming`. Returns a fault for each row whose names contradict each other, which is left out,
- * and the lines that name by order_id or acquirer_payment_id no known payment.
+ * Assigns payments to the rows in `incoming`. Returns an error for each row whose identifiers contradict each other, and
+ * removes that row; `unnamed` lists the lines whose `order_id` or `acquirer_payment_id` matches no known payment.
  */
 export async function namePayments(client: Queryable): Promise<{ faults: LineFault[]; unnamed: number[] }> {
-  // Each name is a few look-ups.
+  // Forces index lookups: a sequential scan would read all payments for one batch.
   await client.query(
     'set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off',
   )
@@ -49,10 +49,10 @@ export async function namePayments(client: Queryable): Promise<{ faults: LineFau
 
 type Fact = {
   fact: 'reference' | 'order' | 'refund' | 'id' | 'foreign order' | 'order as utr' | 'stored'
-  /** UTR of the payment; null for an order that is not paid. */
+  /** Stored UTR of the payment; null for an unpaid order. */
   utr: string | null
   orderId: string | null
-  /** The bank's reference of an order's payment, if it is known. */
+  /** The bank's reference of the order's payment, if known. */
   reference: string | null
 }
 
@@ -63,7 +63,7 @@ type NamingRow = {
   paymentUtr: string | null
   orderId: string | null
   paymentId: string | null
-  /** The UTR of a row that has none, while its payment is not known. */
+  /** The UTR assigned to a row without `utr` as long as its payment is unknown. */
   ownUtr: string
   facts: Fact[]
 }
@@ -71,8 +71,9 @@ type NamingRow = {
 type Names = { utr: string; paymentUtr: string | null; givenPaymentUtr: string | null; isKnown: boolean }
 
 /**
- * An order_id decides, and an id or a reference chooses among its payments. An id that no payment has is the row's own name: the
- * acquirer's of a refund, or of a payment that was not reported.
+ * Chooses the payment of a row. The `order_id` decides; a payment id or reference chooses among that order's payments. A
+ * payment id that matches no payment becomes the row's own UTR: it identifies a refund at the acquirer, or an unreported
+ * payment.
  */
 function resolve(row: NamingRow): { names: Names; fault?: never } | { names?: never; fault: string } {
   const of = (fact: Fact['fact']) => row.facts.filter((one) => one.fact === fact)
@@ -84,9 +85,9 @@ function resolve(row: NamingRow): { names: Names; fault?: never } | { names?: ne
   const another = Object.entries({ acquirer_payment_id: byId, 'payment_utr or utr': byReference }).find(
     ([, payment]) => payment && orderId && payment.orderId !== orderId,
   )
-  if (another) return { fault: `${another[0]} is of a payment of another order than order_id` }
+  if (another) return { fault: `${another[0]} and order_id belong to different orders: check both columns` }
   if (byId && byReference && byId.utr !== byReference.utr) return { fault: TWO_PAYMENTS }
-  // A second payment of the order that was not reported has another reference.
+  // A row with another reference belongs to a second, unreported payment of the order.
   const isOfOrder = row.isDeduction || order?.reference == null || [null, order.reference].includes(row.paymentUtr)
   const payment = byReference?.utr ?? byId?.utr ?? refund?.utr ?? (isOfOrder ? order?.utr : null) ?? null
   const isOwnId = row.paymentId !== null && byId === undefined
@@ -104,15 +105,18 @@ function resolve(row: NamingRow): { names: Names; fault?: never } | { names?: ne
   }
 }
 
-const ORDER_AS_UTR = 'utr or payment_utr is our orderId, which is no UTR: give its column as order_id'
-const FOREIGN_ORDER = 'order_id is an order of another merchant'
-const TWO_PAYMENTS = 'acquirer_payment_id and the UTR are of two payments'
+const ORDER_AS_UTR = 'utr or payment_utr contains an orderId, which is not a UTR: name its column order_id'
+const FOREIGN_ORDER = 'order_id belongs to another merchant: correct mid or order_id'
+const TWO_PAYMENTS = 'acquirer_payment_id and the UTR belong to different payments: check both columns'
 
-/** Stored references of payments are unpadded. */
+/** Stored references of payments have no leading zeros. */
 const REFERENCE = UNPADDED('upper(coalesce(i.payment_utr, i.utr))')
 const IS_NAMED = '(i.order_id is not null or i.acquirer_payment_id is not null)'
 
-/** A payment's own UTR has to be looked up only where the row may name another payment. A reference of several payments names none. */
+/**
+ * Looks up payments by their own UTR only where the row may name a payment other than that of its UTR. A reference shared by
+ * several payments identifies none of them.
+ */
 const REFERENCES = `
   select i.line, 'reference', p.utr, p.order_id, null
     from incoming i
@@ -154,13 +158,16 @@ const ORDERS_AS_UTR = `
     join payment_intents o on o.mid = i.mid and o.order_id in (lower(i.utr), lower(i.payment_utr))
    where 32 in (length(i.utr), length(i.payment_utr))`
 
-/** Of an unknown order the row has a name that says nothing of the order, and that a repeat of the row has too. */
+/**
+ * The UTR of a row of an unknown order: a hash that reveals nothing of the order and is the same when the row is imported
+ * again.
+ */
 const OWN_UTR = `coalesce(
   ${UTR_OF_ID('i.acquirer_payment_id')},
   'N' || upper(left(encode(sha256(convert_to(concat_ws(' ', i.order_id, i.amount_paise * 0.01, i.bank_reference_number,
     extract(epoch from i.initiated_at)), 'UTF8')), 'hex'), 23)))`
 
-/** The row was stored before its payment was known. */
+/** Finds rows that were stored under their own UTR before their payment was known. */
 const STORED = `
   select i.line, 'stored', s.utr, null, null
     from incoming i

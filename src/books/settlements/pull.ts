@@ -3,21 +3,21 @@ import type { Queryable } from '../../platform/db/pool.ts'
 import { type Paise, toDecimalText } from '../../platform/money.ts'
 import { readMoment, toIstDay } from '../../platform/time.ts'
 
-/** What of an acquirer's settlements is not stored, by what it is; `amount` is in paise. */
+/** Events of an acquirer that are not stored as settlements, by reason; `amount` is in paise. */
 export type NotStored = Map<string, { events: number; amount: Paise }>
 
 /**
- * What was told beside the lines: the order of each line after the first, and what is not stored; `rests` is its sum by the UTR of
- * the payout whose amount it changes.
+ * What a pull collects besides the lines: `orders` lists the order of each line below the header, `notStored` the events left
+ * out, and `rests` their sums by the UTR of the payout that contains them.
  */
 export type Pulled = { orders: string[]; notStored: NotStored; rests: Map<string, PulledRest> }
 
-/** In paise. `day` is that of the payout in India, undefined where the acquirer does not say it. */
+/** Sums in paise. `day` is the payout's IST day, undefined if the acquirer does not report it. */
 type PulledRest = { adjustments: Paise; unknownOrders: Paise; day: string | undefined }
 
 const COLUMNS = 'mid,amount,utr,bank_reference_number,status,initiation_date,created_at,fee,tax,payment_utr'
 
-/** Reads every page, before anything is locked for it. `onProgress` is told how many events have been read. */
+/** Reads every page before the import locks any table. `onProgress` receives the number of events read so far. */
 export async function readPages(
   pages: AsyncIterable<SettledEvent[]>,
   onProgress: ((eventsRead: number) => void) | undefined,
@@ -33,8 +33,8 @@ export async function readPages(
 }
 
 /**
- * Writes the pages of what an acquirer has settled as a settlement file, for the import: a line for each payment of our orders, and
- * for what was taken back of one.
+ * Writes an acquirer's settlement events as a settlement file for the import: one line for each payment of a known order, and
+ * one for each deduction from one.
  */
 export async function* toSettlementFile(
   db: Queryable,
@@ -47,7 +47,7 @@ export async function* toSettlementFile(
     let lines = ''
     for (const [index, { kind, amount, payoutUtr, paidOutAt, line }] of events.entries()) {
       const { mid, storedUtr, paymentUtr = line?.payment.utr } = found.get(index + 1) ?? {}
-      // Also a rest of 0: an earlier pull may have found another.
+      // Records a sum of 0 too, since an earlier pull may have stored another sum for this payout.
       if (payoutUtr !== undefined) {
         const rest = rests.get(payoutUtr) ?? { adjustments: 0, unknownOrders: 0, day: undefined }
         if (line === undefined) rest.adjustments += amount
@@ -78,17 +78,17 @@ const dayIn = (told: string | undefined) => {
 }
 
 const NOT_PAID_OUT = 'not paid out yet'
-const NOT_OURS = 'of orders that are not ours'
+const NOT_OURS = 'of unknown orders'
 
 const rupees = (paise: Paise | undefined) => (paise === undefined ? undefined : toDecimalText(paise))
 
-/** Each field is quoted: what an acquirer wrote is one field, whatever is in it. */
+/** Quotes every field, so that no text of the acquirer can add a column or a line. */
 const toCsv = (fields: readonly (string | undefined)[]) =>
   `${fields.map((field = '') => `"${field.replaceAll('"', '""')}"`).join()}\n`
 
 /**
- * The merchants of the events' orders, by the number of the event, counted from 1; with the UTR of a line that is stored already
- * under its earlier one, and the stored UTR of the line's payment, if its id is known.
+ * Returns the merchant of each event's order by the event's position, counted from 1. `storedUtr` is the UTR of a line that is
+ * already stored under `earlierUtr`; `paymentUtr` is the stored UTR of the payment if its id is known.
  */
 async function findOrders(db: Queryable, acquirer: string, events: readonly SettledEvent[]) {
   const { rows } = await db.query<{ event: number; mid: string; storedUtr: string | null; paymentUtr: string | null }>(
@@ -116,7 +116,10 @@ async function findOrders(db: Queryable, acquirer: string, events: readonly Sett
   )
 }
 
-/** Keeps by the import what the acquirer's payouts are more or less by, so that each can be held against the bank statement. */
+/**
+ * Stores with the import the difference between each payout and its lines, so that payouts can be compared with the bank
+ * statement.
+ */
 export async function storeRests(
   db: Queryable,
   importId: number,

@@ -18,15 +18,19 @@ import {
 import type { Layout } from '../../platform/csv/layouts.ts'
 import type { Paise } from '../../platform/money.ts'
 
-/** Our columns that a file may give in several, whose sum counts, or with a minus before what was kept: `-MDR`. */
+/**
+ * Columns that a file may spread over several of its own, which are added up. A minus before the file's column, as in `-MDR`,
+ * subtracts it.
+ */
 export const SUMMED_COLUMNS: readonly string[] = ['amount', 'fee', 'tax', 'gross']
 
-/** What a row moves; undefined for a fee or tax of which the row says nothing. */
+/** The amounts of one row; undefined for a fee or tax that the row does not state. */
 export type RowMoney = { amount: Paise; fee: Paise | undefined; tax: Paise | undefined }
 
 /**
- * Returns the reader of the rupees of a settlement file's rows. Fees and taxes may have more than two decimals: the fee is rounded, and
- * the tax is what is left of the gross amount, if the row states it. Amounts are never rounded. `rounded` is the number of such rows.
+ * Returns the parser of a row's amounts in rupees. Fees and taxes may have more than two decimals: the fee is rounded, and the
+ * tax is the remainder of the gross amount if the row states one. Amounts are never rounded. `counts.rounded` is the number of
+ * rounded rows.
  */
 export function rowMoneyReader({ columns }: Layout) {
   const readAmount = amountReader(columns)
@@ -66,20 +70,21 @@ export function rowMoneyReader({ columns }: Layout) {
     return typeof kept === 'string' ? { faults: [kept] } : { value: { amount, ...kept } }
   }
 
-  /** The paise of fee and tax, or what is wrong with them. */
+  /** Returns fee and tax in paise, or the error message. */
   function share({ amount, gross, fee, tax }: Stated): Kept | string {
     const isAbove = [fee, tax].some((one) => one !== undefined && one.paise >= 0 && !isZero(one))
-    // Of a debit, a fee may be kept for it or be given back: both are written without a sign.
+    // Files with signs write the fee of a debit without one, so it may have been charged or refunded; only the gross amount
+    // shows which.
     const isOpen = hasSigns && amount < 0 && isAbove
     if (isOpen && gross === undefined)
-      return `${called(fee && !isZero(fee) ? 'fee' : 'tax')} of a debit may be kept or given back: give the column of the gross amount, --column gross=…`
+      return `${called(fee && !isZero(fee) ? 'fee' : 'tax')} of a debit may be charged or refunded: name the column of the gross amount, --column gross=…`
     const asWritten = settle({ amount, gross, fee, tax })
     const found =
       asWritten ?? (isOpen ? settle({ amount, gross, fee: fee && negated(fee), tax: tax && negated(tax) }) : undefined)
     if (found === undefined)
-      return `${called('gross')} is not ${[amountCalled, ...given('fee'), ...given('tax')].join(' + ')}: the difference is more than 0.01`
+      return `${called('gross')} is not ${[amountCalled, ...given('fee'), ...given('tax')].join(' + ')}: they differ by more than 0.01; check the columns of the layout`
     const [negative] = amount < 0 ? [] : (['fee', 'tax'] as const).filter((name) => (found[name] ?? 0) < 0)
-    if (negative) return `${called(negative)} must not be negative where amount is not`
+    if (negative) return `${called(negative)} must not be negative unless amount is negative`
     if (found.isRounded) counts.rounded += 1
     return found
   }
@@ -89,18 +94,21 @@ export function rowMoneyReader({ columns }: Layout) {
   return { read, counts }
 }
 
-/** Fee and tax may have parts of a paisa. */
+/** Amounts of a row as the file states them; fee and tax may contain fractions of a paisa. */
 type Stated = { amount: Paise; gross: Paise | undefined; fee: Units | undefined; tax: Units | undefined }
 type Kept = { fee: Paise | undefined; tax: Paise | undefined; isRounded: boolean }
 
-/** Rounds fee and tax so that they and the amount are the gross amount; undefined if they cannot be. */
+/**
+ * Rounds fee and tax so that amount, fee and tax add up to the gross amount. Returns undefined if no rounding achieves that.
+ */
 function settle({ amount, gross, fee, tax }: Stated): Kept | undefined {
   const rounded = { fee: fee && roundedPaise(fee), tax: tax && roundedPaise(tax) }
   if (gross !== undefined) {
     if (tax !== undefined) rounded.tax = gross - amount - (rounded.fee ?? 0)
     else rounded.fee = gross - amount
     if (!isNear(rounded.fee, fee) || !isNear(rounded.tax, tax))
-      // Some files write the gross amount of a debit without its sign. That of a payment below its fee has none.
+      // Some files write the gross amount of a debit without its sign. The gross amount of a payment that is smaller than its
+      // fee is positive as well, and was tried first.
       return amount < 0 && gross > 0 ? settle({ amount, gross: -gross, fee, tax }) : undefined
   }
   const isExact = isSame(rounded.fee, fee) && isSame(rounded.tax, tax)
@@ -111,7 +119,7 @@ const movedBy = (paise: Paise | undefined, units: Units | undefined) =>
   plus({ paise: paise ?? 0, parts: 0 }, negated(units ?? NO_UNITS))
 const isSame = (paise: Paise | undefined, units: Units | undefined) => isZero(movedBy(paise, units))
 
-/** Whether they differ by at most one paisa. */
+/** Returns whether the two differ by at most one paisa. */
 function isNear(amount: Paise | undefined, units: Units | undefined): boolean {
   const { paise, parts } = movedBy(amount, units)
   return paise >= -1 && (paise < 1 || (paise === 1 && parts === 0))

@@ -2,7 +2,7 @@ import { defineList } from '../../platform/lists/list.ts'
 
 export type SettlementStatus = 'SUCCESS' | 'PENDING' | 'FAILED'
 
-/** The bank's payouts. The operator's import writes them; see import.ts. */
+/** The list of settlements for partners and merchants. Settlement imports write the table. */
 export const SETTLEMENTS = defineList({
   fields: [
     ['amount', 'amount_paise', 'paise'],

@@ -1,16 +1,19 @@
 import type { LineFault } from '../../platform/csv/csv.ts'
 import type { Paise } from '../../platform/money.ts'
 
-/** Lines of one day that may stand in any order; more are several groups. A day of 1,000,000 lines needs less than 100 MB. */
+/**
+ * Longest run of lines of one day that may be in any order; a longer day is split. A day of 1,000,000 lines then needs less
+ * than 100 MB.
+ */
 const MOST_LINES_IN_ANY_ORDER = 25_000
 const DOUBTS_KEPT = 20
 
 /**
- * Compares each line of a statement with the balance after it: a line that is missing, doubled or cut breaks the chain. The file may
- * begin with its oldest line, or with its newest, and have the lines of one day in any order. Amounts are in paise.
+ * Checks each statement line against the balance after it: a missing, duplicated or truncated line breaks the chain of
+ * balances. The file may start with its oldest or newest line, and lines of one day may be in any order. Amounts are in paise.
  */
 export function createBalanceChain() {
-  // A bank's export may have the names of its two columns exchanged.
+  // Tries sign -1 too, because some bank exports swap the names of the debit and credit columns.
   const readings = [true, false].flatMap((oldestFirst) => [1, -1].map((sign) => newReading(oldestFirst, sign)))
   const doubts: Doubt[] = []
   let first: Entry | undefined
@@ -18,7 +21,7 @@ export function createBalanceChain() {
   let ofDay: Entry[] = []
   let isWhole = true
 
-  /** Adds the lines of `ofDay` to the chain of each reading. */
+  /** Adds the lines of the finished day to the chain of each reading of the file. */
   function closeDay(): void {
     const lines = ofDay
     const [from, until] = [lines[0], lines.at(-1)]
@@ -39,7 +42,7 @@ export function createBalanceChain() {
   }
 
   return {
-    /** `balance` is undefined where the bank leaves it out. */
+    /** `balance` is undefined if the bank leaves it out. */
     add(
       line: number,
       { day, amount, balance }: Omit<Entry, 'line' | 'balance'> & { balance: Paise | undefined },
@@ -52,14 +55,17 @@ export function createBalanceChain() {
       ofDay.push(entry)
     },
 
-    /** Adds a fault of what stands above the row in line `above`: it is reported unless the balances prove that nothing is missing. */
+    /**
+     * Records a possible error above line `above`. It is reported only if the balances do not prove that the file is complete.
+     */
     doubt(doubt: Doubt): void {
       if (doubts.length < DOUBTS_KEPT) doubts.push(doubt)
     },
 
     /**
-     * What is wrong, or the balances and days of the whole file: neither where not every line has a balance, so that nothing is
-     * proved. `seen` are the balances that the person saw, where the file can be read in several ways.
+     * Returns the errors, or the balances and days of the complete file. Returns neither if a line lacks a balance, because
+     * then nothing is proved. `seen` contains the balances that the operator read off, which choose between several possible
+     * readings.
      */
     end(seen: { [Side in keyof Balances]?: Paise | undefined } = {}): { faults: LineFault[]; proved?: Proved } {
       closeDay()
@@ -67,7 +73,7 @@ export function createBalanceChain() {
       const isReversed = first.day > last.day
       const whole = readings
         .flatMap((reading) => (reading.chain ? [{ ...reading, ...endsOf(reading, reading.chain) }] : []))
-        // Of equal amounts, the balances follow from each other in both orders.
+        // Where all amounts are equal, both orders of the file form a valid chain, so the rank decides.
         .sort((a, b) => rank(b) - rank(a))[0]
       if (whole?.sign === 1) {
         const [oldest, newest] = whole.oldestFirst ? [first, last] : [last, first]
@@ -86,7 +92,10 @@ export function createBalanceChain() {
         return (isSeen ? 4 : 0) + (oldestFirst !== isReversed ? 2 : 0) + (isAsWritten ? 1 : 0)
       }
 
-      /** The chain's ends; of a chain that may begin anywhere the balance that was seen, or stands at the end of the file. */
+      /**
+       * Returns the chain's first and last balance. If the chain may begin at any of several balances, the one that the
+       * operator read off wins, then the one at the end of the file.
+       */
       function endsOf({ oldestFirst }: Reading, { begins, ends }: Chain): Balances {
         const atEnd = (oldestFirst ? last : first)?.balance
         const liked = [seen.closing, seen.opening, atEnd].find((one) => one !== undefined && ends.has(one))
@@ -99,11 +108,14 @@ export function createBalanceChain() {
 
 type Entry = { line: number; day: string; amount: Paise; balance: Paise }
 type Doubt = LineFault & { above: number }
-/** Balances before the oldest line and after the newest one. */
+/** The balances before the oldest line and after the newest one. */
 type Balances = { opening: Paise; closing: Paise }
 export type Proved = Balances & { oldestDay: string; newestDay: string }
 
-/** How the file may be meant. `broken` is the line where its chain breaks, in the lines behind `after` until `to`. */
+/**
+ * One interpretation of the file's order and signs. `broken` is where its chain breaks: at `line`, among the lines after
+ * `after` up to `to`.
+ */
 type Reading = {
   oldestFirst: boolean
   sign: Paise
@@ -118,13 +130,16 @@ const newReading = (oldestFirst: boolean, sign: Paise): Reading => ({
   ...{ chain: undefined, broken: undefined },
 })
 
-/** Balances at which a chain may begin and end. It is one set where the amounts add up to 0: then it ends where it begins. */
+/**
+ * The balances at which a chain may begin and end. If the amounts add up to 0, both are the same set, since the chain ends
+ * where it begins.
+ */
 type Chain = { begins: ReadonlySet<Paise>; ends: ReadonlySet<Paise> }
 
 /**
- * The chain of all these lines, in whatever order, in which each begins with the balance after the one before; undefined if there is
- * none. A line leads from the balance before it to the one after it: there is such a chain where as many lines lead to each
- * balance as from it, but for the chain's ends, and all of them can be reached from its beginning (Euler).
+ * Returns the chain through all these lines in any order, or undefined if there is none. Each line is an edge from the balance
+ * before it to the balance after it, so a chain is an Eulerian path: except at its two ends, as many edges enter a balance as
+ * leave it, and all balances are reachable from the start.
  */
 function chainOf(lines: readonly Entry[], sign: Paise): Chain | undefined {
   const next = new Map<Paise, Paise[]>()
@@ -148,8 +163,8 @@ function chainOf(lines: readonly Entry[], sign: Paise): Chain | undefined {
 }
 
 /**
- * The chain of the file's first lines, in its order. If they add up to 0, no line above says with which of their balances they begin,
- * and another one than the file's could hide that a line below is missing.
+ * Returns the chain of the file's first lines in file order. If they add up to 0, no earlier line determines the starting
+ * balance, and any other balance than the file's could hide a missing line below.
  */
 function asWritten(lines: readonly Entry[], { oldestFirst }: Reading, { begins, ends }: Chain): Chain {
   if (begins !== ends) return { begins, ends }
@@ -157,7 +172,7 @@ function asWritten(lines: readonly Entry[], { oldestFirst }: Reading, { begins, 
   return { begins: end, ends: end }
 }
 
-/** The chain of the lines so far and of those below them. */
+/** Returns the chain of the lines above joined with that of the lines below, or undefined if the balances do not meet. */
 function joined({ oldestFirst }: Reading, above: Chain, below: Chain): Chain | undefined {
   const [older, newer] = oldestFirst ? [above, below] : [below, above]
   const common = new Set([...older.ends].filter((balance) => newer.begins.has(balance)))
@@ -175,6 +190,6 @@ function follows(above: Entry | undefined, below: Entry, { oldestFirst, sign }: 
 
 const faultOf = ({ line, text }: Doubt): LineFault => ({ line, text })
 
-const EXCHANGED = 'the balances say that debit and credit are exchanged: exchange them in the layout'
+const EXCHANGED = 'the balances show that debit and credit are swapped: swap them in the layout'
 const MISSING =
-  'the balance does not follow from the line before: a line is missing, doubled or changed; get the file from the bank again'
+  'the balance does not follow from the line before: a line is missing, duplicated or changed; download the file from the bank again'

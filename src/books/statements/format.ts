@@ -15,18 +15,21 @@ import type { Paise } from '../../platform/money.ts'
 import { createBalanceChain } from './balance-chain.ts'
 import { referencesIn } from './references.ts'
 
-/** References, comparable, and amounts in paise of the payouts that lines of a statement may be. */
+/** Normalized references and amounts in paise of the payouts that statement lines may match. */
 export type KnownPayouts = { references: ReadonlySet<string>; amounts: ReadonlySet<Paise> }
 
-/** Lines that move money, and their sums in paise without a sign, as the bank's own summary has them. */
+/** Numbers of lines that move money and their unsigned sums in paise, to compare with the summary that the bank prints. */
 export type Moved = { credits: number; credited: Paise; debits: number; debited: Paise }
 
-/** What of statement `importId` is read: lines of the days `from` to `to`; of those before `matchedBefore` only what may be a known payout. */
+/**
+ * The lines to read for statement `importId`: those of the days `from` to `to`. Before `matchedBefore`, only lines that may
+ * match a known payout are stored.
+ */
 export type Reading = { importId: number; from: string; to: string; known: KnownPayouts; matchedBefore: string }
 
 /**
- * The format of a bank's statement by this layout. Of each line that moves money its day, its paise, negative for a debit, and its
- * references are copied, and nothing else. `moved` counts the lines that were read; `balances` is undefined for a file without a column for them.
+ * Returns the parser of a bank statement by this layout. Of each line that moves money, only the day, the signed paise and the
+ * references are stored. `moved` counts the lines read; `balances` is undefined if the layout has no balance column.
  */
 export function statementFile(layout: Layout, { importId, from, to, known, matchedBefore }: Reading) {
   const readers = fieldReaders(layout)
@@ -46,7 +49,11 @@ export function statementFile(layout: Layout, { importId, from, to, known, match
     const balance = written === '' ? undefined : readPaise(written)
     const amounts = amountsAt.map((at) => names[at]).join(' and ')
     if (balances && ['credit', 'debit'].every((name) => isAmount(fieldOf(name)))) {
-      balances.doubt({ line, text: `${amounts} must be one amount, or be the totals of a day`, above: line })
+      balances.doubt({
+        line,
+        text: `${amounts} must contain one amount, unless the line has the totals of a day`,
+        above: line,
+      })
       return { value: '' }
     }
     const { units = NO_UNITS, fault } = readAmount(fieldsOf, line)
@@ -60,7 +67,7 @@ export function statementFile(layout: Layout, { importId, from, to, known, match
     if (balance === undefined && written !== '') faults.push(`${called('balance')} ${RUPEES_RULE}`)
     if (isTooLarge(balance ?? 0)) faults.push(`${called('balance')} ${LARGE_RULE}`)
     if (day === undefined || amount === undefined || faults.length > 0) return { faults }
-    // Without both, nothing is moved.
+    // A line without amount and balance moves no money.
     if (amount !== 0 || balance !== undefined) balances?.add(line, { day, amount, balance })
     if (amount > 0) {
       moved.credits += 1

@@ -15,17 +15,17 @@ import type { Proved } from './balance-chain.ts'
 import { type KnownPayouts, type Moved, statementFile } from './format.ts'
 import { comparable } from './references.ts'
 
-/** Bank days after which a line that no payout has matched is deleted. */
+/** Bank days after which a line that matches no payout is deleted. */
 const KEPT_BANK_DAYS = 10
-/** A payout may be listed some days before or after its transfer. */
+/** An acquirer may list a payout some days before or after the transfer. */
 const LISTED_WITHIN_DAYS = 31
-/** Days without a line between two statements of which the second begins with the balance that the first one ends with. */
+/** Longest gap without lines between two statements where the second begins with the closing balance of the first. */
 const ADJOINS_WITHIN_DAYS = 31
 
 /**
- * A person's statement of one bank account: of the days that the bank was asked for, both included. `mids` are the merchants who are
- * paid to the account; `account` is the acquirer account that pays to it, null for all. `opening` and `closing` are the balances in
- * paise before these days and after them, as the bank's page shows them.
+ * A bank statement to import. `from` and `to` are the days for which the operator requested it, both included; `mids` are the
+ * merchants who are paid to the bank account; `account` is the acquirer account that pays to it, null for all. `opening` and
+ * `closing` are the balances in paise before and after these days, as the bank's website shows them.
  */
 export type ImportingStatement = {
   now: Date
@@ -44,11 +44,12 @@ export type ImportingStatement = {
 }
 
 /**
- * `kept` lines are stored. The days from `coversFrom` to `coversTo` are covered: a payout that is due then, and is not
- * among the lines, was not received. `coversTo` is null where no day is covered. `proved` is undefined where not every line has a balance.
+ * `kept` is the number of stored lines. The days from `coversFrom` to `coversTo` are covered: a payout that is expected on them
+ * and matches no line was not received. `coversTo` is null if no day is covered; `proved` is undefined if a line lacks a
+ * balance.
  */
 export type ImportedStatement = {
-  /** The number of the bank statement, by which its import can be undone. */
+  /** The number by which the import can be undone. */
   statement: number
   kept: number
   coversFrom: string
@@ -58,8 +59,9 @@ export type ImportedStatement = {
 }
 
 /**
- * Stores the lines of a statement that may be payouts, all or nothing; and deletes what no payout has matched in time. `client` is in
- * a transaction. Throws a CsvFileError when a line is wrong, or the balances show that one is missing.
+ * Stores the statement lines that may be payouts, all or none, and deletes earlier lines that no payout has matched in time.
+ * `client` must be in a transaction. Throws a `CsvFileError` when a line is invalid, or when the balances show that one is
+ * missing.
  */
 export async function importStatement(
   client: pg.ClientBase,
@@ -88,7 +90,8 @@ export async function importStatement(
   await storeBatches(Readable.from(hashed(csv, sha256), { objectMode: false }), format, store, watching.onWarning)
   const coversFrom =
     proved && opening === undefined ? await firstCovered(client, { mids, account, from }, proved) : from
-  // The end of a file may be cut: the newest day where the newest line stands there, else the oldest one.
+  // A file may be truncated at its end, so without a closing balance its newest day is not covered. If the file starts with its
+  // newest line, the truncated days are the oldest ones, which `firstCovered` leaves out.
   const until = proved && (closing === undefined ? addDays(proved.newestDay, -1) : to)
   const coversTo = until !== undefined && until >= coversFrom ? until : null
   const { newestDay, closing: closingPaise } = proved ?? {}
@@ -129,8 +132,9 @@ const insertStatement = query<object, NewStatement>(`
   values (:importId, :now, :person, :file, :sha256, :mids, :account, :coversFrom, :coversTo, :kept, :newestDay, :closingPaise)`)
 
 /**
- * The first day of which the file certainly has every line. Its first lines may be missing: those of the days until its oldest line, or,
- * where an earlier statement of the account ends with the balance that this one begins with, of the days until that one's newest line.
+ * Returns the first day whose lines are certainly complete. Lines may be missing at the start, up to the day of the oldest
+ * line. If an earlier statement of the bank account ends with this one's opening balance, nothing after that statement's newest
+ * day is missing.
  */
 async function firstCovered(
   client: Queryable,
@@ -159,12 +163,12 @@ const readAdjoining = query<{ day: string | null }, Adjoining>(`
 
 const COPY = 'copy statement_lines (line, import_id, day, amount_paise, refs) from stdin'
 
-/** Of the days before this one an import at `now` keeps only the lines of payouts that it knows. */
+/** Returns the day before which an import at `now` stores only lines that match known payouts. */
 export function keptSince(now: Date, { previousBankDay }: BankDays): string {
   return Array.from({ length: KEPT_BANK_DAYS }).reduce<string>(previousBankDay, toIstDay(now))
 }
 
-/** The payouts to these merchants that lines of the statement, or stored ones, may be. */
+/** Returns the payouts to these merchants that may match lines of the new statement or unmatched stored lines. */
 async function knownPayouts(client: Queryable, mids: readonly string[], from: string): Promise<KnownPayouts> {
   const [{ day }] = (await readOldestDay(client, { mids, from })) as [{ day: string }]
   const payouts = await readPayouts(client, { mids, since: startOfDay(addDays(day, -LISTED_WITHIN_DAYS)) })
@@ -197,7 +201,7 @@ const deleteUnmatched = plannedQuery<object, Unmatched>(`
    where i.import_id = l.import_id and i.mids = :mids and l.day < :before and l.matched_payout is null
      and not l.amount_paise = any (:amounts::bigint[]) and not exists (select from unnest(l.refs) r where r = any (:references))`)
 
-/** A statement that was imported; lines of `kept` that no payout has matched are deleted later. */
+/** The record of one statement import. Of its `kept` lines, those that match no payout are deleted later. */
 export type StoredStatement = {
   importId: number
   at: Date
@@ -213,14 +217,17 @@ export type StoredStatement = {
   undoneBy: string | null
 }
 
-/** Every statement, newest last. */
+/** Returns all statement imports, oldest first. */
 export const listStatements = query<StoredStatement, object>(`
   select import_id, imported_at as at, imported_by as person, file, sha256, mids, account, covers_from, covers_to, stored as kept,
          undone_at, undone_by
     from statement_imports
    order by import_id`)
 
-/** Takes a statement back, with its lines. Returns the number of lines; undefined when there is no such statement any more. */
+/**
+ * Undoes a statement import and deletes its lines. Returns the number of lines, or undefined if there is no such import or it
+ * was undone before.
+ */
 export async function undoStatement(
   client: Queryable,
   importId: number,

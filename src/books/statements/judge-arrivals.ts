@@ -2,26 +2,32 @@ import type { Paise } from '../../platform/money.ts'
 import { addDays, type BankDays, type Days } from '../ledger/bank-days.ts'
 import { groupBy } from '../ledger/match-deductions.ts'
 
-/** What bank statements say of a payout: where those of several bank accounts differ, the first of these. Nobody counts on `perhaps`. */
+/**
+ * The result of comparing a payout with bank statements. If several bank accounts differ, the first state in this list wins. No
+ * report treats `perhaps` as received.
+ */
 export const ARRIVAL_STATES = [
-  /** The bank has credited it, and debited it again. */
+  /** The bank credited the payout and debited it again. */
   'taken back',
   'arrived',
   'arrived twice',
   'amount differs',
-  /** Credits have its amount and its days, but another reference: a person decides. */
+  /** Credits on the expected days have its amount but another reference; the operator decides. */
   'perhaps',
   'not arrived',
-  /** No statement covers the days in which it is due. */
+  /** No statement covers the days on which the payout is expected. */
   'not known',
 ] as const
 
 export type ArrivalState = (typeof ARRIVAL_STATES)[number]
 
-/** A payout as it has to stand in the statement; its references are comparable, `expected` is in paise. */
+/** A payout to look for in a statement. Its references are normalized; `expected` is in paise. */
 export type AwaitedPayout = { references: readonly string[]; day: string; expected: Paise }
 
-/** A line of a statement; its references are comparable, also the one that a person has matched. `amount` is in paise, negative for a debit. */
+/**
+ * A statement line. Its references are normalized and include the one that an operator has matched. `amount` is in paise,
+ * negative for a debit.
+ */
 export type BankLine = {
   importId: number
   line: number
@@ -31,8 +37,9 @@ export type BankLine = {
 }
 
 /**
- * `arrivedOn` and `statement`, the import and the line, are of the last credit; where it is `perhaps` one, `statement` names each.
- * `credited` is what all lines of it add up to, in paise, and `difference` is by how much that is more than what was expected.
+ * What statements show of a payout. `arrivedOn` and `statement` (import and line) are those of the last credit; for `perhaps`,
+ * `statement` lists every candidate. `credited` is the sum of all its lines in paise, and `difference` is `credited` minus the
+ * expected amount.
  */
 export type Arrival = {
   arrival: ArrivalState
@@ -46,9 +53,9 @@ export type Arrival = {
 const ARRIVES_WITHIN = 3
 
 /**
- * Judges which payouts one bank account received. A line belongs to a payout whose whole reference it names: never by the
- * amount alone, nor by a part of the reference. A line that names several payouts is their sum. `coveredFor` returns the days of which
- * the statements hold every line that may be the payout's.
+ * Decides which payouts one bank account received. A line belongs to a payout only if it contains the payout's whole reference;
+ * the amount alone never suffices. A line that names several payouts is expected to be their sum. `coveredFor` returns the days
+ * on which the statements contain every line that may match the payout.
  */
 export function judgeArrivals<P extends AwaitedPayout>(
   payouts: readonly P[],
@@ -82,7 +89,7 @@ export function judgeArrivals<P extends AwaitedPayout>(
     const named = linesOf.get(payout) ?? []
     if (named.length > 0) return judgeLines(named, [...new Set(named.flatMap((line) => payoutsOf.get(line) ?? []))])
     const nothing = { arrivedOn: null, credited: null, difference: null, statement: null }
-    // What was deducted may be more than what was paid: then the bank transfers nothing.
+    // Deductions may exceed the payments of a payout; the acquirer then transfers nothing.
     if (payout.expected <= 0) return { ...nothing, arrival: 'not known' }
     const lastDay = Array.from({ length: ARRIVES_WITHIN }).reduce<string>(nextBankDay, payout.day)
     const ofAmount = unnamed.get(String(payout.expected)) ?? []

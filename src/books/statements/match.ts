@@ -4,9 +4,9 @@ import type { Paise } from '../../platform/money.ts'
 import { comparable } from './references.ts'
 
 /**
- * A credit of a statement to the bank account of these merchants and this acquirer account; its references are comparable, also the one
- * of the payout that a person has matched with it, and those of payouts that are matched with a line of its day and amount in other
- * statements, which may be the same line. `amount` is in paise.
+ * A credit in a statement of these merchants' bank account. `references` are normalized, as are `matchedPayout`, which an
+ * operator has assigned, and `matchedElsewhere`: payouts assigned to lines with the same day and amount in other statements,
+ * which may be the same credit. `amount` is in paise.
  */
 export type Credit = {
   mids: string[]
@@ -20,7 +20,10 @@ export type Credit = {
 
 export type LineNumber = { importId: number; line: number }
 
-/** Locks a credit that is stored, with what all imports of its file say of it; undefined where there is none. */
+/**
+ * Locks a stored credit, combined with what all imports of the same file contain about it. Returns undefined if there is no
+ * such credit.
+ */
 export async function lockCredit(client: Queryable, place: LineNumber): Promise<Credit | undefined> {
   const rows = await lockCopies(client, place)
   const own = rows.find((row) => row.importId === place.importId)
@@ -33,7 +36,7 @@ export async function lockCredit(client: Queryable, place: LineNumber): Promise<
   }
 }
 
-/** A file that was imported twice, perhaps by two layouts, has one line in both imports. */
+/** A file that was imported twice, perhaps with two layouts, contains the same line in both imports. */
 const lockCopies = query<Credit & { importId: number }, LineNumber>(`
   select i.import_id, i.mids, i.account, l.day, l.amount_paise as amount, l.refs as references, l.matched_payout,
          array(select other.matched_payout
@@ -48,7 +51,9 @@ const lockCopies = query<Credit & { importId: number }, LineNumber>(`
    where named.import_id = :importId
      for update of l`)
 
-/** Stores that the line is the payout with this reference, whatever the bank wrote; null: that it is what its references say. */
+/**
+ * Stores that the line is the payout with this reference, whatever references the bank printed. Null removes the assignment.
+ */
 export const setMatch = (client: Queryable, place: LineNumber, payout: string | null) =>
   updateCopies(client, { ...place, payout: payout && comparable(payout) })
 

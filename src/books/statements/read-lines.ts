@@ -7,7 +7,7 @@ import type { BankLine } from './judge-arrivals.ts'
 /** A bank account: the merchants who are paid to it, and the acquirer account that pays to it, null for all. */
 export type AccountOf = { mids: string[]; account: string | null }
 
-/** The lines that name one of the payouts, or have its amount, of all statements of the account. */
+/** Returns the lines of all statements of the bank account that contain a payout's reference or have its amount. */
 export async function readLines(
   { client, known }: Pick<Snapshot, 'client' | 'known'>,
   { mids, account }: AccountOf,
@@ -20,7 +20,8 @@ export async function readLines(
   return mergeStatements(
     rows.map(({ references, ...line }) => ({
       ...line,
-      // By its layout a statement may show numbers of the bank's own that another one of the same lines does not.
+      // Another statement of the same lines may omit the bank's internal numbers, depending on its layout, so only references
+      // of payouts are compared.
       references: references.filter((one) => named.has(one)),
     })),
   )
@@ -36,16 +37,17 @@ const readFileLines = plannedQuery<FileLine, Searched>(`
      and (refs && :references or matched_payout = any (:references) or amount_paise = any (:amounts::bigint[]))
    order by import_id, line`)
 
-/** A line of the file with this SHA-256. */
+/** A line and the SHA-256 of the file that contains it. */
 type FileLine = BankLine & { sha256: string }
 
 /**
- * A line that several statements hold is one; true twins are two. A statement may name more of the payouts than another one, by its
- * layout, or since a person has matched it. `lines` are in the order of the statements.
+ * Merges copies of one line in overlapping statements; two equal lines within one statement remain two. One statement may name
+ * more payouts than another, because of its layout or an operator's match. `lines` are in import order.
  */
 function mergeStatements(lines: readonly FileLine[]): BankLine[] {
   const merged = new Map<string, { line: FileLine; lastIn: string }[]>()
-  // Of one statement the line that names most first: a line that names none may be any of its amount.
+  // Within a statement, lines with more references come first: a line without references could be a copy of any line with its
+  // amount.
   const inOrder = mergeImports(lines).sort(
     (a, b) => a.order - b.order || b.line.references.length - a.line.references.length,
   )
@@ -64,8 +66,8 @@ function mergeStatements(lines: readonly FileLine[]): BankLine[] {
 }
 
 /**
- * A file that was imported several times, perhaps by several layouts, has each of its lines once: as the newest import read it, with the
- * references of all. `order` is that of the files, by their first import.
+ * Merges several imports of one file, perhaps with different layouts, so that each line appears once: as the newest import read
+ * it, with the references of all imports. `order` ranks files by their first import.
  */
 function mergeImports(lines: readonly FileLine[]): { line: FileLine; order: number }[] {
   const files = [...new Set(lines.map(({ sha256 }) => sha256))]
