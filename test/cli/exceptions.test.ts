@@ -53,7 +53,7 @@ describe('payments resolve', () => {
         when === 'concurrently' ? await Promise.all([by('meera'), by('ravi')]) : [await by('meera'), await by('ravi')]
       const [row, ...more] = await resolutions(id)
       expect(more).toEqual([])
-      if (when !== 'at once') expect(row).toEqual({ reason: 'by meera', resolved_by: 'meera' })
+      if (when !== 'concurrently') expect(row).toEqual({ reason: 'by meera', resolved_by: 'meera' })
       const losers = runs.filter(({ code }) => code !== 0)
       const stderr = expect.stringMatching(
         `^ops: exception ${id} was already resolved by ${row.resolved_by} at 20[^ ]* [^ ]* IST: ${row.reason}\n$`,

@@ -45,7 +45,7 @@ describe.skipIf(!hasHaproxy())('HAProxy’s own refusals are envelopes', () => {
 
   it('HAProxy answers 502 in an envelope, which says that the request may have been done, when the instance died', async () => {
     const answer = await create()
-    const msg = 'The answer was lost; send the same request again, or look up whether it was done'
+    const msg = 'The response was lost; send the same request again, or check its status'
     expect([answer.status, JSON.parse(answer.text)]).toEqual([502, refusal(502, msg)])
     expect(headersOf(answer)).toEqual(['application/json', 'no-store', undefined])
   })
