@@ -212,7 +212,7 @@ describe('the service’s role', () => {
       code: 1,
       stdout: '',
       stderr:
-        'ops: permission denied for table audit_commands: run it as the owner of the tables, by DATABASE_MIGRATE_URL; in compose: docker compose run --rm ops …\n',
+        'ops: permission denied for table audit_commands: connect as the owner of the tables with DATABASE_MIGRATE_URL; in compose, use docker compose run --rm ops …\n',
     })
   })
 })
