@@ -11,7 +11,7 @@ const lines = pretty({
   ignore: 'id,method,route,status,durationMs,publicKey,mid',
   messageFormat: (line, messageKey) => {
     const { method, route, status, durationMs, publicKey, id } = line
-    if (line[messageKey] !== 'request') return `${line[messageKey]}${id === undefined ? '' : ` ${id}`}`
+    if (line[messageKey] !== 'Request completed') return `${line[messageKey]}${id === undefined ? '' : ` ${id}`}`
     const who = publicKey === undefined ? '' : ` ${publicKey}`
     return `${method} ${route} ${status} in ${durationMs} ms${who} ${id}`
   },

@@ -238,7 +238,7 @@ describe('acquirer accounts of two merchants at one acquirer', () => {
   it('rotate --back restores the earlier secrets without entering them again, and retains both sets', async () => {
     const merchant = await newMerchantOf('acme')
     const back = () => ops(['accounts', 'rotate', ...which('acme'), '--back'])
-    const none = 'ops: cashfree:acme: it has no earlier secrets: it was never rotated, or --finish has dropped them\n'
+    const none = 'ops: account cashfree:acme has no earlier secrets: it was never rotated, or --finish deleted them\n'
     expect(await back()).toMatchObject({ code: 1, stderr: none })
     await ops(['accounts', 'rotate', ...which('acme')], linesOf('acme', 'mistyped-secret'))
     await expect
@@ -254,7 +254,7 @@ describe('acquirer accounts of two merchants at one acquirer', () => {
     expect((await finish()).code).toBe(0)
     expect((await back()).stderr).toBe(none)
     const { stderr } = await ops(['accounts', 'rotate', ...which('nobody'), '--back'])
-    expect(stderr).toBe('ops: cashfree:nobody: there is no such account: ops accounts list\n')
+    expect(stderr).toBe('ops: account cashfree:nobody does not exist: see ops accounts list\n')
     await create(merchant)
   })
 
@@ -345,7 +345,7 @@ describe('the command ops accounts', () => {
     expect((await update('other')).code).toBe(0)
     const both = ['merchants', 'update', '--mid', mid, '--acquirer', 'cashfree:acme,cashfree:other']
     expect((await ops(both)).code).toBe(0)
-    expect((await update('other')).stderr).toContain('--acquirer must be two accounts')
+    expect((await update('other')).stderr).toContain('--acquirer must name two different accounts')
   })
 
   it('rotating in valid secrets makes an account usable whose stored secrets are invalid', async () => {

@@ -5,7 +5,10 @@ import { createOrder } from '../support/orders.ts'
 import { ACQUIRER_SECRETS, newMerchant, post, refusal, startService, type TestService } from '../support/service.ts'
 
 const RECORDED = { status: true, statusCode: 200, msg: 'Notification recorded', data: {} }
-const UNSIGNED = refusal(401, 'Send X-Signature: t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">, within 5 minutes')
+const UNSIGNED = refusal(
+  401,
+  'The signature is missing, invalid or more than 5 minutes old. Send X-Signature: t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">.',
+)
 /** From then on, checkPaymentStatus returns FAIL for an unpaid order. */
 const OVER_SECONDS = 25 * 60
 
@@ -190,7 +193,7 @@ describe('concurrent notifications', () => {
 })
 
 describe('a notification that contradicts its order', () => {
-  const DIFFERS = refusal(409, 'The amount differs from the amount of the order')
+  const DIFFERS = refusal(409, 'The amount differs from that of the order')
   it.each([
     ...['200', '200.0', '"200"', '"200.0"', '"200.00"'].map((amount) => [amount, RECORDED, 'SUCCESS A1', []] as const),
     ...['199', '201', '"200.01"', '0'].map(
@@ -339,7 +342,7 @@ describe('an unreadable notification', () => {
   it('is rejected with 404 if ACQUIRER_SECRETS is not set', async () => {
     const bare = await startService({ acquirers: { direct: [] } })
     expect((await notify(bare, notification('0'.repeat(32)))).body).toEqual(
-      refusal(404, 'There is nothing at this address'),
+      refusal(404, 'This URL does not exist. Check its path.'),
     )
   })
 })

@@ -88,7 +88,7 @@ it('finds a payment whose PhonePe webhook was lost, by the merchant’s polling 
   const refused = await withWrongSecret('payments', 'enquire', '--order-id', enquired)
   expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/PHONEPE_CLIENT_SECRET\n$/) })
   const { stdout } = await ops('payments', 'enquire', '--order-id', enquired)
-  expect(stdout).toMatch(/\(question 1\)\n$/)
+  expect(stdout).toMatch(/\(status check 1\)\.\n$/)
   const { rows } = await service.db.query('select status from payment_intents where mid = $1', [mid])
   expect(rows).toEqual([{ status: 'SUCCESS' }, { status: 'SUCCESS' }])
 })

@@ -184,7 +184,7 @@ it('shows an order paid without a bank reference, finds it by id and reference, 
   payment.rrn = 'NA'
   await ask(order)
   const show = async () => (await ops('show', '--order-id', order.orderId)).stdout
-  expect(await show()).toContain('utr is the acquirer’s payment id; bank reference not known yet')
+  expect(await show()).toContain('not known yet: utr is the acquirer’s payment id')
   payment.rrn = reference
   await ask(order)
   expect(await show()).toMatch(new RegExp(`bankReference +${reference}`))
@@ -195,7 +195,7 @@ it('shows an order paid without a bank reference, finds it by id and reference, 
   expect(paid.body.data.UTR).toBe(payment.id.toUpperCase())
   // A confirmation by the reference means the stored payment.
   const again = await ops('confirm', '--order-id', order.orderId, '--utr', reference, '--amount', '200')
-  expect(again.stdout).toContain('was paid already')
+  expect(again.stdout).toContain('was already paid')
   const refund = { mid: of.mid, order_id: order.orderId, refund_id: 'R1', note: 'returned' }
   const key = await newKey(stage.service.db, of, true)
   expect((await post(stage.service.app, REFUND, form(refund), key)).status).toBe(200)
@@ -236,7 +236,7 @@ it('recognises a payment that an operator has confirmed by the acquirer’s id o
   expect((await exceptionsOf(byId)).map(({ kind }) => kind)).toEqual(['late payment'])
   const { payment: second } = await pay(byReference)
   await ask(byReference)
-  expect((await confirm(byReference, second.id)).stdout).toContain('was paid already')
+  expect((await confirm(byReference, second.id)).stdout).toContain('was already paid')
   expect(await exceptionsOf(byReference)).toEqual([])
 })
 

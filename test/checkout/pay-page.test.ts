@@ -49,7 +49,7 @@ function shown(html: string) {
 const BUTTON = ['button first back']
 const PLAIN_LINK = ['unpaid']
 
-const GONE = 'This payment is no longer open; ask the merchant for a new one'
+const GONE = 'This payment is no longer open. Ask the merchant for a new one.'
 const NOT_FOUND = 'There is no payment at this address'
 
 describe('the HTML and headers of the pay page', () => {

@@ -131,7 +131,7 @@ describe('dynamicQR', () => {
 })
 
 describe('an expired QR', () => {
-  const GONE = refusal(410, 'This payment is no longer open; ask the merchant for a new one')
+  const GONE = refusal(410, 'This payment is no longer open. Ask the merchant for a new one.')
 
   it('is 410 from the moment of expiry, even for a client that has it cached', async () => {
     const { orderId } = await newIntent()

@@ -92,7 +92,7 @@ describe('the file .env', () => {
     const ended = once(service, 'exit')
     const firstLine = once(createInterface({ input: service.stdout }), 'line')
     const [line = '{}'] = await Promise.race([firstLine, ended.then(() => [])])
-    expect(JSON.parse(line)).toMatchObject({ msg: 'listening', publicUrl: 'https://pay.example.in/upi' })
+    expect(JSON.parse(line)).toMatchObject({ msg: 'Listening', publicUrl: 'https://pay.example.in/upi' })
     service.kill('SIGTERM')
     expect(await ended).toEqual([0, null])
   })

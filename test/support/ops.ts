@@ -97,7 +97,7 @@ async function typeCommand(args: string[], env: NodeJS.ProcessEnv, input: string
 /** The line that a command prints first on stderr if it uses the database of `url`. */
 export function namingLine(url: string): string {
   const { hostname, port, pathname, username } = new URL(url)
-  return `ops: works on the database ${pathname.slice(1)} at ${hostname}:${port} as ${username}\n`
+  return `ops: using database ${pathname.slice(1)} at ${hostname}:${port} as ${username}\n`
 }
 
 /** Runs a TypeScript program of the checkout `root` in exactly the environment `env`. */

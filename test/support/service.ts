@@ -175,10 +175,10 @@ function testClock(start: string, standsStill: boolean): TestClock {
 /** The exact body of every error response. */
 export const refusal = (statusCode: number, msg: string) => ({ status: false, statusCode, msg })
 
-const BRIEFLY = 'The service is briefly unavailable; repeat the request unchanged in a moment'
+const BRIEFLY = 'The service is temporarily unavailable. Repeat the request unchanged after Retry-After seconds.'
 export const UNAVAILABLE = refusal(503, BRIEFLY)
 /** The text for a create whose order may be stored. */
 export const CREATE_UNAVAILABLE = refusal(
   503,
-  `${BRIEFLY}. If it had no Idempotency-Key and is 409 then, the order was stored: cancel that order and create another`,
+  `${BRIEFLY} If it had no Idempotency-Key and then returns 409, the order was stored: cancel it and create another one.`,
 )

@@ -131,7 +131,7 @@ export const TEXTS = {
   payment: { en: 'Payment', hi: 'भुगतान' },
   notFound: { en: 'There is no payment at this address', hi: 'इस पते पर कोई भुगतान नहीं है' },
   gone: {
-    en: 'This payment is no longer open; ask the merchant for a new one',
+    en: 'This payment is no longer open. Ask the merchant for a new one.',
     hi: 'यह भुगतान अब नहीं किया जा सकता; विक्रेता से नया भुगतान लिंक माँगें',
   },
   unavailable: {
