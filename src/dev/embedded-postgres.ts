@@ -98,7 +98,7 @@ export async function startOrFind(cluster: Cluster, port?: number): Promise<{ po
     // Another process may have started its server concurrently: PostgreSQL stops one of the two.
     if (started !== undefined) return { port: started.port, isOurs: started.pid === launched.pid }
     const log = readFileSync(cluster.logFile, 'utf8').trim()
-    if (!PASSING_FAULT.test(log) || attempt === START_ATTEMPTS) throw new Error(`PostgreSQL does not start:\n${log}`)
+    if (!PASSING_FAULT.test(log) || attempt === START_ATTEMPTS) throw new Error(`PostgreSQL did not start:\n${log}`)
     await sleep(RETRY_MS)
   }
 }

@@ -309,7 +309,7 @@ describe('the command ops accounts', () => {
     // The service still has only the earlier key.
     await expect
       .poll(async () => (await service.app.inject('/readyz')).json().data.warnings)
-      .toContainEqual(expect.stringContaining('cashfree:acme cannot accept payments: a secret does not open'))
+      .toContainEqual(expect.stringContaining('cashfree:acme cannot accept payments: a secret cannot be decrypted'))
     expect(JSON.parse((await ops(['accounts', 'reseal'], '', `${KEY},${newer}`)).stdout)).toMatchObject({ unopened: 0 })
     await create(await newMerchantOf('acme'))
   })

@@ -49,7 +49,7 @@ describe('npm start', () => {
     expect(receiver.said()).not.toContain('Rejected')
 
     const ping = await checkout.ops('webhooks', 'ping', '--endpoint', 'ep_demo')
-    expect(ping).toMatchObject({ code: 0, stdout: expect.stringContaining('took it: 204') })
+    expect(ping).toMatchObject({ code: 0, stdout: expect.stringContaining('accepted the event: 204') })
     await until('the ping was received', () => receiver.said().includes('"ping"'))
 
     // A receiver with a wrong secret, on the port of the first one.
@@ -135,7 +135,7 @@ describe('npm start', () => {
     onTestFinished(() => void end(receiver.child))
     const { orderId } = await demo.create({ order_id: 'shown-1' })
     expect(await demo.simulate(orderId)).toBe(303)
-    const printed = () => /is genuine:\n([\s\S]*?\n)\}/.exec(receiver.said())
+    const printed = () => /is valid:\n([\s\S]*?\n)\}/.exec(receiver.said())
     await until('the webhook was received', () => printed() !== null)
     const inGuide = JSON.parse(blockWith('merchant', 'json', 'payment.succeeded'))
     const real = JSON.parse(`${printed()?.[1]}}`)

@@ -7,7 +7,7 @@ import { type CashfreeRequest, noteOf, refundFields, toRefundUpdate } from './ht
 const RefundAnswer = z.object({ refund_id: z.string(), ...refundFields })
 
 const ONLY_ITS_OWN =
-  'Cashfree refunds only the payment that its order was paid by. Refund the duplicate payment in the Cashfree dashboard.'
+  'Cashfree refunds only the payment that paid its order. Refund the duplicate payment in the Cashfree dashboard.'
 
 /** HTTP statuses with which Cashfree rejects a refund. A proxy's response with such a status is not a rejection. */
 const REFUSED = [400, 404, 409, 422]

@@ -14,7 +14,7 @@ import {
 import { codeFields, find, isRefusal, type PhonepeRequest, phonepeId, REFUSED, railFields, utrOf } from './http.ts'
 
 const ONLY_ITS_OWN =
-  'PhonePe refunds only the payment that its order was paid by. Ask PhonePe to refund the duplicate payment.'
+  'PhonePe refunds only the payment that paid its order. Ask PhonePe to refund the duplicate payment.'
 
 export function phonepeRefunds(request: PhonepeRequest): Refunds {
   async function getRefund({ ourRefundId }: RefundOrder, signal: AbortSignal | undefined) {
