@@ -1,11 +1,12 @@
 // node src/dev/build.mjs [FOLDER], which `npm run build` runs, bundles the service and the operator's commands with
 // their libraries into FOLDER (dist), because a bundle starts sooner than hundreds of files.
 import { spawnSync } from 'node:child_process'
-import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { build } from 'esbuild'
 import { tsImport } from 'tsx/esm/api'
 
-const { renderGuide } = await tsImport('../docs/render-guide.ts', import.meta.url)
+const { renderChapter } = await tsImport('../docs/render-chapter.ts', import.meta.url)
+const { GUIDES, chaptersOf } = await tsImport('../docs/chapters.ts', import.meta.url)
 
 const folder = process.argv[2] ?? 'dist'
 rmSync(folder, { recursive: true, force: true })
@@ -25,8 +26,8 @@ await build({
   },
   external: [
     'pg-native',
-    // The build renders the guides below, so the service does not need the renderer.
-    './src/docs/render-guide.ts',
+    // The build renders the chapters below, so the service does not need the renderer.
+    './src/docs/render-chapter.ts',
     // Fastify needs these packages only for JSON Schemas, which the service does not use (NO_JSON_SCHEMA), and for
     // `inject`. In the bundle they would delay the start.
     '@fastify/ajv-compiler',
@@ -44,12 +45,21 @@ cpSync('src/operator/deploy/citus.sql', `${folder}/deploy/citus.sql`)
 cpSync('src/gateway/checkout/page', `${folder}/page`, { recursive: true })
 cpSync('src/docs/ui', `${folder}/ui`, { recursive: true })
 cpSync('src/docs/guides', `${folder}/guides`, { recursive: true })
-for (const file of readdirSync('src/docs/guides')) {
-  const html = renderGuide(readFileSync(`src/docs/guides/${file}`, 'utf8'))
-  writeFileSync(`${folder}/guides/${file.replace(/md$/, 'html')}`, html)
+for (const chapter of Object.keys(GUIDES).flatMap(chaptersOf)) {
+  const rendered = renderChapter(readFileSync(`src/docs/guides/${chapter}.md`, 'utf8'))
+  writeFileSync(`${folder}/guides/${chapter}.json`, JSON.stringify(rendered))
 }
 cpSync('node_modules/openapi-explorer/dist/browser/openapi-explorer.min.js', `${folder}/ui/openapi-explorer.min.js`)
 cpSync('node_modules/openapi-explorer/LICENSE', `${folder}/ui/openapi-explorer.LICENSE`)
+await build({
+  entryPoints: { minisearch: 'minisearch' },
+  outdir: `${folder}/ui`,
+  bundle: true,
+  minify: true,
+  format: 'esm',
+  logLevel: 'warning',
+})
+cpSync('node_modules/minisearch/LICENSE.txt', `${folder}/ui/minisearch.LICENSE`)
 
 // An image is built without the repository, so its build passes COMMIT.
 function commitOfBuild() {

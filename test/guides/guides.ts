@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { GUIDES as CHAPTERS, chaptersOf, type GuideName } from '../../src/docs/chapters.ts'
+import { renderChapter } from '../../src/docs/render-chapter.ts'
 
 export const ROOT = join(import.meta.dirname, '../..')
 
@@ -15,15 +16,10 @@ export const guideText = (guide: Guide) => chaptersOf(guide).map(chapterText).jo
 /** Markdown without its fenced blocks, where a # begins a comment and brackets are code. */
 export const proseOf = (markdown: string) => markdown.replaceAll(/^( *)```[\s\S]*?^\1```$/gm, '')
 
-/** Anchors of the headings, as code hosts and the site form them; the empty one is the top of the page. */
+/** Anchors of a text's headings; the empty one is the top of the page. */
 export const anchorsOf = (markdown: string) => [
   '',
-  ...[...proseOf(markdown).matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
-    heading
-      .toLowerCase()
-      .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
-      .replaceAll(' ', '-'),
-  ),
+  ...[...renderChapter(markdown).html.matchAll(/ id="([^"]+)"/g)].map(([, anchor = '']) => anchor),
 ]
 
 /** A fenced block of a guide, with the placeholders that `filledIn` replaces. */
