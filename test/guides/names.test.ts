@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { chaptersOf } from '../../src/docs/chapters.ts'
 import { openApiDocument } from '../../src/docs/openapi.ts'
+import { operatorSite } from '../../src/docs/site.ts'
 import type { EventType } from '../../src/gateway/payments/outbox.ts'
 import { EXCEPTION_KINDS } from '../../src/gateway/payments/outcome.ts'
 import { ChangedMerchant } from '../../src/gateway/tenants/schema.ts'
@@ -14,7 +15,7 @@ import { createMetrics } from '../../src/operator/monitoring/metrics.ts'
 import { anchorsOf, blocks, blockWith, chapterText, GUIDES, type Guide, guideText, proseOf, ROOT } from './guides.ts'
 
 /** On the port for operators. All other guides are public, below /docs. */
-const OPERATOR_GUIDES: readonly Guide[] = ['operator', 'acquirers']
+const OPERATOR_GUIDES: readonly Guide[] = operatorSite({ publicUrl: '' }).guides
 const CHAPTERS = GUIDES.flatMap(chaptersOf)
 
 const EVENTS: Record<EventType, true> = {
