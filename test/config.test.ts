@@ -9,7 +9,7 @@ import { readConfig, readDatabaseConfig } from '../src/config.ts'
 const DATABASE_URL = 'postgres://user:password@localhost:5432/upi'
 
 describe('the configuration', () => {
-  it('every setting but the database’s has a default', () => {
+  it('the configuration has a default for every setting except DATABASE_URL', () => {
     expect(readConfig({ DATABASE_URL })).toMatchObject({
       host: '127.0.0.1',
       port: 3000,
@@ -18,13 +18,13 @@ describe('the configuration', () => {
       preparedStatements: true,
       intentExpiryMinutes: 15,
       logLevel: 'info',
-      // Metrics are for the operator, so by default nobody reaches them from another machine.
+      // Metrics are for the operator, so by default they are not reachable from other machines.
       opsHost: '127.0.0.1',
       warnings: [],
     })
   })
 
-  it('DATABASE_PREPARED_STATEMENTS=off holds for the service and for ops; other values are rejected', () => {
+  it('DATABASE_PREPARED_STATEMENTS accepts on and off, for the service and for ops', () => {
     const off = { DATABASE_URL, DATABASE_PREPARED_STATEMENTS: 'off' }
     expect([readConfig(off), readDatabaseConfig(off)].map((one) => one.preparedStatements)).toEqual([false, false])
     expect(() => readDatabaseConfig({ DATABASE_URL, DATABASE_PREPARED_STATEMENTS: 'no' })).toThrow(
@@ -32,7 +32,7 @@ describe('the configuration', () => {
     )
   })
 
-  it('the service names every wrong variable at start, all at once, and no value', () => {
+  it('the service reports every invalid variable at start in one error without values', () => {
     const read = () => readConfig({ PORT: 'SENT', INTENT_EXPIRY_MINUTES: '0', DATABASE_URL: 'mysql://SENT' })
     expect(read).toThrow(
       'DATABASE_URL must be a PostgreSQL URL, such as postgres://user:password@host:5432/name; PORT must be a whole number from 0 to 65535; INTENT_EXPIRY_MINUTES must be a whole number from 1 to 1440',
@@ -40,7 +40,7 @@ describe('the configuration', () => {
     expect(read).not.toThrow('SENT')
   })
 
-  it('the service refuses to start without DATABASE_URL, and in production without PUBLIC_URL', () => {
+  it('the service does not start without DATABASE_URL, nor in production without PUBLIC_URL', () => {
     expect(() => readConfig({ NODE_ENV: 'production', PUBLIC_URL: 'https://pay.example.in' })).toThrow(
       'DATABASE_URL is required',
     )
@@ -49,7 +49,7 @@ describe('the configuration', () => {
     expect(() => readDatabaseConfig({ DATABASE_URL: '' })).toThrow('DATABASE_URL is required')
   })
 
-  it('the service warns of plain http in production, where keys and payees could be changed on their way', () => {
+  it('the service warns if PUBLIC_URL is plain http in production', () => {
     const plain = { DATABASE_URL, PUBLIC_URL: 'http://pay.example.in', ACQUIRER_SECRETS: 'a-secret-of-sixteen' }
     expect(readConfig({ ...plain, NODE_ENV: 'production' }).warnings).toEqual([
       expect.stringContaining('PUBLIC_URL is plain http'),
@@ -57,23 +57,23 @@ describe('the configuration', () => {
     expect(readConfig(plain).warnings).toEqual([])
   })
 
-  it('RATE_LIMIT_PER_SECOND is 1,000 unless it is set', () => {
+  it('RATE_LIMIT_PER_SECOND defaults to 1,000', () => {
     expect(readConfig({ DATABASE_URL }).rateLimitPerSecond).toBe(1_000)
     expect(readConfig({ DATABASE_URL, RATE_LIMIT_PER_SECOND: '50' }).rateLimitPerSecond).toBe(50)
   })
 
-  it('the service takes SANDBOX=on outside production, and refuses to start with SANDBOX=on in production', () => {
-    // As compose passes them.
+  it('the service accepts SANDBOX=on outside production and does not start with it in production', () => {
+    // HOST and PUBLIC_URL have the values that docker-compose.yml passes.
     const compose = { DATABASE_URL, HOST: '0.0.0.0', PUBLIC_URL: 'http://localhost:3000' }
     const sandbox = (NODE_ENV: string, SANDBOX: string) => readConfig({ ...compose, NODE_ENV, SANDBOX }).sandbox
     expect(sandbox('development', 'on')).toBe(true)
     expect([sandbox('development', ''), sandbox('production', '')]).toEqual([false, false])
     for (const word of ['on', 'ON', 'off', '0']) expect(() => sandbox('production', word)).toThrow(/\bSANDBOX must\b/)
-    expect(() => sandbox('production', 'on')).toThrow('set NODE_ENV=development as well')
+    expect(() => sandbox('production', 'on')).toThrow('also set NODE_ENV=development')
     expect(() => sandbox('development', 'yes')).toThrow('SANDBOX must be on, or not be set')
   })
 
-  it('the service starts only with a NODE_ENV that it knows, so that a typing error does not end production', () => {
+  it('the service rejects an unknown NODE_ENV, so that a typing error does not disable production mode', () => {
     const read = (NODE_ENV: string) =>
       readConfig({ DATABASE_URL, PUBLIC_URL: 'https://pay.example.in', NODE_ENV }).production
     expect(['production', 'development', 'test', ''].map(read)).toEqual([true, false, false, false])
@@ -87,7 +87,7 @@ describe('the configuration', () => {
     ['PhonePe', 'PHONEPE_API_URL', 'https://api-preprod.phonepe.com/apis/pg-sandbox'],
     ['Setu', 'SETU_API_URL', 'https://umap-uat-core.setu.co'],
   ])(
-    'the service refuses to start with the sandbox of %s in production, however its host is written',
+    'the service does not start with the sandbox of %s in production, in any spelling of its host',
     (_name, variable, url) => {
       const account = {
         ...{ CASHFREE_CLIENT_ID: 'client', CASHFREE_CLIENT_SECRET: 'secret' },
@@ -112,7 +112,7 @@ describe('the configuration', () => {
     },
   )
 
-  it('the service refuses to start with Cashfree’s sandbox in production', () => {
+  it('the service does not start with Cashfree’s sandbox in production', () => {
     const account = { CASHFREE_CLIENT_ID: 'client', CASHFREE_CLIENT_SECRET: 'secret' }
     const service = { DATABASE_URL, PUBLIC_URL: 'https://pay.example.in', ...account }
     const apiUrl = (NODE_ENV: string, CASHFREE_API_URL: string) =>
@@ -122,11 +122,11 @@ describe('the configuration', () => {
     expect(() => apiUrl('production', 'https://sandbox.cashfree.com/pg')).toThrow(
       /^CASHFREE_API_URL must not be .* set NODE_ENV=development/,
     )
-    // Paths are put behind it.
+    // Paths are appended to this URL.
     expect(() => apiUrl('production', 'https://api.cashfree.com/pg?a=b')).toThrow(/^CASHFREE_API_URL must be .* query$/)
   })
 
-  it('the service takes an account of PhonePe with or without a user, and refuses its sandbox in production', () => {
+  it('the service accepts PhonePe with or without a webhook user, and rejects PhonePe’s sandbox in production', () => {
     const account = {
       PHONEPE_CLIENT_ID: 'client',
       PHONEPE_CLIENT_VERSION: '2',
@@ -154,13 +154,13 @@ describe('the configuration', () => {
     })
     expect(() => read({ ...sandbox, NODE_ENV: 'production' })).toThrow(/^PHONEPE_API_URL must not be the sandbox/)
     expect(() => read({ PHONEPE_WEBHOOK_PASSWORD: '' })).toThrow(
-      'To take payments through PhonePe, set PHONEPE_WEBHOOK_PASSWORD too',
+      'To accept payments through PhonePe, also set PHONEPE_WEBHOOK_PASSWORD',
     )
     expect(() => read({ PHONEPE_CLIENT_VERSION: 'v1' })).toThrow('PHONEPE_CLIENT_VERSION must be a whole number')
     expect(() => read({ PHONEPE_WEBHOOK_USER: 'me' })).toThrow('PHONEPE_WEBHOOK_USER must be')
   })
 
-  it('the service refuses a CASHFREE_CLIENT_ID that no HTTP header can carry', () => {
+  it('the service rejects a CASHFREE_CLIENT_ID that is not valid in an HTTP header', () => {
     const read = (id: string) =>
       readConfig({ DATABASE_URL, CASHFREE_CLIENT_ID: id, CASHFREE_CLIENT_SECRET: 'new, old' }).acquirers.cashfree
     expect(read('client')).toMatchObject({
@@ -171,33 +171,35 @@ describe('the configuration', () => {
     for (const id of ['cli\nent', 'cli ent', 'ग्राहक']) expect(() => read(id)).toThrow(/^CASHFREE_CLIENT_ID must be/)
   })
 
-  it('compose is a sandbox by SANDBOX=on and NODE_ENV=development, and production by default', () => {
+  it('docker-compose.yml runs in production by default, and as a sandbox with SANDBOX=on and NODE_ENV=development', () => {
     const compose = readFileSync(join(import.meta.dirname, '../docker-compose.yml'), 'utf8')
     const api = /^ {2}api:\n[\s\S]*?(?=^ {2}\w+:\n)/m.exec(compose)?.[0] ?? ''
     expect(api).toMatch(/ NODE_ENV: \$\{NODE_ENV:-production\}\n/)
     expect(api).toMatch(/ SANDBOX: \$\{SANDBOX:-\}\n/)
   })
 
-  it('the service, started with two equal ports, says which of them to change', () => {
+  it('the service rejects equal values of PORT and OPS_PORT and names the variable to change', () => {
     expect(() => readConfig({ DATABASE_URL, PORT: '3001' })).toThrow(
-      'PORT and OPS_PORT are both 3001: give OPS_PORT another one',
+      'PORT and OPS_PORT are both 3001. Set OPS_PORT to another port.',
     )
   })
 
-  it('HOST may be 0.0.0.0 while the metrics stay on 127.0.0.1, unless OPS_HOST says otherwise', () => {
+  it('OPS_HOST defaults to 127.0.0.1 even if HOST is 0.0.0.0', () => {
     expect(readConfig({ DATABASE_URL, HOST: '0.0.0.0' }).opsHost).toBe('127.0.0.1')
     expect(readConfig({ DATABASE_URL, OPS_HOST: '10.0.0.11' }).opsHost).toBe('10.0.0.11')
   })
 
-  it('TRUST_PROXY accepts complete addresses and networks, and refuses abbreviated or malformed ones', () => {
+  it('TRUST_PROXY accepts complete addresses and networks, and rejects abbreviated or malformed ones', () => {
     const trustProxy = (TRUST_PROXY: string) => readConfig({ DATABASE_URL, TRUST_PROXY }).trustProxy
     expect(trustProxy('10.0.0.1, 10.1.0.0/16,2001:db8::/32')).toEqual(['10.0.0.1', '10.1.0.0/16', '2001:db8::/32'])
     for (const wrong of ['10.1', '10.0.0.0/33', '10.0.0.0/', '10.0.0.0/8/8', '2001:db8::/129', '1', ',', '10.0.0.1,']) {
-      expect(() => trustProxy(wrong)).toThrow('TRUST_PROXY must be addresses or networks of proxies, joined by commas')
+      expect(() => trustProxy(wrong)).toThrow(
+        'TRUST_PROXY must be addresses or networks of proxies, separated by commas',
+      )
     }
   })
 
-  it('WEBHOOK_SEALING_KEY is 32 bytes in base64, for the service and for ops; all else is refused by its name', () => {
+  it('WEBHOOK_SEALING_KEY accepts one or two keys of 32 bytes in base64, for the service and for ops', () => {
     const key = randomBytes(32).toString('base64')
     for (const read of [readConfig, readDatabaseConfig]) {
       expect(read({ DATABASE_URL }).webhooks.sealingKeys).toEqual([])
@@ -205,7 +207,7 @@ describe('the configuration', () => {
       expect(sealingKeys.map((one) => one.export().toString('base64'))).toEqual([key])
       expect(read({ DATABASE_URL, WEBHOOK_SEALING_KEY: `${key}, ${key}` }).webhooks.sealingKeys).toHaveLength(2)
       expect(() => read({ DATABASE_URL, WEBHOOK_SEALING_KEY: `${key},${key},${key}` })).toThrow('at most two keys')
-      // Whatever prints the configuration prints no key.
+      // Printing the configuration, for example in a log, must not reveal the key.
       const printed = inspect(sealingKeys, { depth: 9, showHidden: true }) + JSON.stringify(sealingKeys)
       expect(printed).not.toContain(key.slice(0, 10))
       expect(printed).not.toContain(Buffer.from(key, 'base64').toString('hex'))
@@ -227,7 +229,7 @@ describe('the configuration', () => {
     ]) {
       const read = () => readConfig({ DATABASE_URL, WEBHOOK_SEALING_KEY: wrong })
       expect(read).toThrow(
-        /^WEBHOOK_SEALING_KEY must be 32 bytes in base64, or two such keys, as `openssl rand -base64 32` makes them, joined by commas$/,
+        /^WEBHOOK_SEALING_KEY must be one or two keys of 32 bytes in base64, as `openssl rand -base64 32` prints them, separated by commas$/,
       )
     }
   })
@@ -236,7 +238,7 @@ describe('the configuration', () => {
     ['WEBHOOK_ALLOWED_NETWORKS', 'webhook', 'return call'],
     ['RETURN_CALL_ALLOWED_NETWORKS', 'return call', 'webhook'],
   ] as const)(
-    '%s takes networks, and refuses a network whose address has bits beyond the prefix',
+    '%s accepts networks, and rejects a network whose address has bits beyond the prefix',
     (name, kind, other) => {
       const allowed = (list: string) => {
         const networks = readConfig({ DATABASE_URL, [name]: list }).webhooks.allowedNetworks
@@ -248,20 +250,20 @@ describe('the configuration', () => {
       const wrong = '10.1.0.0 10.1.2.3/8 10.1/16 10.0.0.0/33 10.0.0.0/ 010.0.0.0/8 fd00::1/8 fe80::%lo/10 localhost * ,'
       for (const list of wrong.split(' ')) {
         expect(() => allowed(list), list).toThrow(
-          `${name} must be networks such as 10.1.0.0/16, or 10.1.2.3/32 for one address, joined by commas`,
+          `${name} must be networks such as 10.1.0.0/16, or 10.1.2.3/32 for one address, separated by commas`,
         )
       }
     },
   )
 
-  it('PUBLIC_URL may have a path, and loses its trailing slash', () => {
+  it('PUBLIC_URL accepts a path, and its trailing slash is removed', () => {
     const publicUrl = (PUBLIC_URL: string) => readConfig({ DATABASE_URL, PUBLIC_URL }).publicUrl
     expect(publicUrl('https://pay.example.in/upi/')).toBe('https://pay.example.in/upi')
     expect(publicUrl('https://pay.example.in')).toBe('https://pay.example.in')
     expect(() => publicUrl('pay.example.in')).toThrow('PUBLIC_URL must be')
   })
 
-  it('a secret is read from the file that its NAME_FILE variable names, and an empty variable counts as unset', () => {
+  it('the configuration reads a secret from the file in NAME_FILE, and treats an empty variable as unset', () => {
     const folder = mkdtempSync(join(tmpdir(), 'config-'))
     writeFileSync(join(folder, 'url'), `${DATABASE_URL}\n`)
     const DATABASE_URL_FILE = join(folder, 'url')
@@ -273,6 +275,8 @@ describe('the configuration', () => {
       'DATABASE_URL and DATABASE_URL_FILE are both set',
     )
     rmSync(folder, { recursive: true })
-    expect(() => readConfig({ DATABASE_URL_FILE })).toThrow('DATABASE_URL_FILE names a file that cannot be read')
+    expect(() => readConfig({ DATABASE_URL_FILE })).toThrow(
+      'DATABASE_URL_FILE names a file that cannot be read. Check its path and permissions.',
+    )
   })
 })

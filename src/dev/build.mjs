@@ -1,5 +1,5 @@
-// node src/dev/build.mjs [FOLDER], which `npm run build` runs, bundles the service and the operator's commands with
-// their libraries into FOLDER (dist), because a bundle starts sooner than hundreds of files.
+// node src/dev/build.mjs [FOLDER], called by `npm run build`, bundles the service and the operator commands with their
+// libraries into FOLDER (default dist), because a bundle starts faster than hundreds of files.
 import { spawnSync } from 'node:child_process'
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { build } from 'esbuild'
@@ -18,7 +18,7 @@ await build({
   format: 'esm',
   platform: 'node',
   target: 'node20',
-  // Without `navigator`, which Node.js 20 lacks, pg detects Cloudflare by a Response: this loads fetch and delays the
+  // Without `navigator`, which Node.js 20 lacks, pg detects Cloudflare by a Response, which loads fetch and delays the
   // start.
   define: {
     navigator: JSON.stringify({ userAgent: 'Node.js' }),
@@ -34,7 +34,7 @@ await build({
     '@fastify/fast-json-stringify-compiler',
     'light-my-request',
   ],
-  // CommonJS libraries call `require` for the modules of Node.js, and an ES module has no `require`.
+  // CommonJS libraries call `require` for Node.js modules, and an ES module has no `require`.
   banner: {
     js: "import { createRequire as requireFrom } from 'node:module'\nconst require = requireFrom(import.meta.url)",
   },

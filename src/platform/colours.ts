@@ -1,4 +1,7 @@
-/** The colours of pay page, guides and operator's page. Text has a contrast to its background of at least 4.5 to 1. */
+/**
+ * The colours of pay page, guides and operator dashboard. Text has a contrast of at least 4.5 to 1 against its
+ * background.
+ */
 export const COLOURS = `:root {
   color-scheme: light dark;
   --ground: #fff;

@@ -44,7 +44,7 @@ type Styled = { getComputedStyle: (element: unknown) => { color: string; backgro
 
 const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true }
 
-describe.runIf(browserPath)('the reference, in a real browser, behind a proxy under a path', () => {
+describe.runIf(browserPath)('API reference in a real browser, behind a proxy under a path', () => {
   const checkout = useCheckout()
   const routes = Object.entries(DOCUMENT.paths).map(([path, methods]) => {
     return `${'post' in methods ? 'post' : 'get'}-${path.replaceAll(/[{}]/g, '-')}`
@@ -52,7 +52,7 @@ describe.runIf(browserPath)('the reference, in a real browser, behind a proxy un
 
   // useCheckout checks of every tab that it sends no request elsewhere and breaks no policy.
   it.each(['light', 'dark'] as const)(
-    'the reference page fits 320 and 1280 pixels and has no axe violation in the %s, with each second operation open',
+    'fits 320 and 1280 pixels and has no axe violation in the %s, with each second operation open',
     { timeout: SLOW_MS },
     async (colorScheme) => {
       const tab = await checkout.openTab({ colorScheme })
@@ -71,7 +71,7 @@ describe.runIf(browserPath)('the reference, in a real browser, behind a proxy un
     },
   )
 
-  it('the reference page creates a payment intent as filled in, given a key', { timeout: SLOW_MS }, async () => {
+  it('creates a payment intent with the entered fields and a key', { timeout: SLOW_MS }, async () => {
     const { key } = await newMerchant(checkout.service.db, { mid: 'DEMO_MERCHANT' })
     const tab = await checkout.openTab(DESKTOP)
     await tab.goto(`${checkout.publicUrl}/docs/reference#?route=auth`)
@@ -89,7 +89,7 @@ describe.runIf(browserPath)('the reference, in a real browser, behind a proxy un
     }
   })
 
-  it('the reference page finds an operation by name, and shows name and summary', { timeout: SLOW_MS }, async () => {
+  it('finds an operation by name, and shows name and summary', { timeout: SLOW_MS }, async () => {
     const tab = await checkout.openTab(DESKTOP)
     await tab.goto(`${checkout.publicUrl}/docs/reference`)
     const list = tab.getByRole('navigation', { name: 'Menu' })
@@ -106,7 +106,7 @@ describe.runIf(browserPath)('the reference, in a real browser, behind a proxy un
   })
 
   it.each(['light', 'dark'] as const)(
-    'the reference page shows what a button says that the pointer or the focus is on, in the %s',
+    'shows the tooltip of a button that the pointer or the focus is on, in the %s',
     { timeout: SLOW_MS },
     async (colorScheme) => {
       const { key } = await newMerchant(checkout.service.db)
@@ -133,7 +133,7 @@ describe.runIf(browserPath)('the reference, in a real browser, behind a proxy un
     },
   )
 
-  it('the reference page leads to openapi.json without JavaScript', async () => {
+  it('links to openapi.json without JavaScript', async () => {
     const tab = await checkout.openTab({ ...PHONE, javaScriptEnabled: false })
     await tab.goto(`${checkout.publicUrl}/docs/reference`)
     const file = tab.getByRole('link', { name: 'openapi.json' })
@@ -141,7 +141,7 @@ describe.runIf(browserPath)('the reference, in a real browser, behind a proxy un
   })
 })
 
-describe.runIf(browserPath)('the guides, in a real browser, behind a proxy under a path', () => {
+describe.runIf(browserPath)('guides in a real browser, behind a proxy under a path', () => {
   const origins: string[] = []
   const checkout = useCheckout({ sandbox: true, origins })
   const operators = fastify()
@@ -296,7 +296,7 @@ describe.runIf(browserPath)('the guides, in a real browser, behind a proxy under
     }
   })
 
-  it('the guides copy a sample at the press of a button, and from a terminal’s sample only the commands', async () => {
+  it('copy a sample when a button is pressed, and only the commands of a terminal sample', async () => {
     const tab = await checkout.openTab({ permissions: ['clipboard-read', 'clipboard-write'] })
     const copied = async (text: string) => {
       const block = tab.locator('.code', { hasText: text }).first()

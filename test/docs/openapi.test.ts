@@ -48,8 +48,8 @@ async function request(method: 'GET' | 'HEAD' | 'POST', url: string, headers: Re
   return answerOf(await service.app.inject({ method, url, headers }))
 }
 
-describe('the document', () => {
-  it('the OpenAPI document is served without credentials, names PUBLIC_URL, and is compressed and cached', async () => {
+describe('OpenAPI document', () => {
+  it('is served without credentials, names PUBLIC_URL, and is compressed and cached', async () => {
     const { status, body, headers } = await request('GET', '/openapi.json')
     expect([status, body.openapi, body.servers]).toEqual([200, '3.1.0', [{ url: PUBLIC_URL }]])
     expect(Object.keys(body.paths)).toEqual(Object.keys(DOCUMENT.paths))
@@ -70,14 +70,14 @@ describe('the document', () => {
     }
   })
 
-  it('the OpenAPI document describes notifications only where they are accepted', async () => {
+  it('describes notifications only if they are accepted', async () => {
     const { app } = await startService({ acquirers: { direct: [] } })
     const { paths, tags, components } = answerOf(await app.inject('/openapi.json')).body
     expect(Object.keys(paths)).not.toContain('/acquirer/paymentNotification')
     expect(JSON.stringify([tags, components])).not.toMatch(/acquirer/i)
   })
 
-  it('the OpenAPI document has a named schema for every JSON body and answer, so that generated types have names', () => {
+  it('has a named schema for every JSON body and response, so that generated types have names', () => {
     const operations = Object.values(DOCUMENT.paths as Record<string, Record<string, Described>>)
       .flatMap((methods) => Object.values(methods))
       .filter((operation) => operation.responses !== undefined)
@@ -92,7 +92,7 @@ describe('the document', () => {
     })
   })
 
-  it('the OpenAPI document names a refusal of every status that an operation may refuse with', () => {
+  it('names an error of every status that an operation may return', () => {
     const anybody = ['200', '4XX']
     const atTheDoor = [...anybody, '400', '401', '403', '413', '415', '429', '500', '503']
     const keyed = OPERATIONS.v1.map(({ path, refusals }) => {
@@ -105,13 +105,13 @@ describe('the document', () => {
   })
 })
 
-describe('the examples of the document', () => {
+describe('examples of the OpenAPI document', () => {
   const example = (path: string, type: string) => POSTS[path]?.requestBody.content[type]?.example ?? {}
 
   it.each([
     ...['/v1/payments/createPaymentIntent', '/v1/payments/createOrderRequest', '/v1/payments/fetchTransactionList'],
     ...['/v1/partner/fetchSettlementList', '/v1/partner/fetchTransactionList'],
-  ])('the OpenAPI document’s examples work as they stand, as form and as JSON: %s', async (path) => {
+  ])('work unchanged, as form and as JSON: %s', async (path) => {
     const key = path.includes('partner') ? partnerKey : merchantKey
     for (const send of [
       () => post(service.app, path, example(path, FORM), key),
@@ -121,7 +121,7 @@ describe('the examples of the document', () => {
     }
   })
 
-  it('the examples of checkPaymentStatus and paymentNotification work as they stand once the order exists', async () => {
+  it('work unchanged for checkPaymentStatus and paymentNotification once the order exists', async () => {
     const path = '/v1/payments/checkPaymentStatus'
     const { order_id = '' } = example(path, FORM)
     const order = { ...example('/v1/payments/createPaymentIntent', FORM), order_id }
@@ -135,7 +135,7 @@ describe('the examples of the document', () => {
     expect(paid.body).toEqual(POSTS[path]?.responses['200']?.content?.[JSON_TYPE]?.example)
   })
 
-  it('the OpenAPI document’s examples of refusals have the text that the service answers', async () => {
+  it('contain the error texts that the service returns', async () => {
     const path = '/v1/payments/createPaymentIntent'
     const shown = (status: string) => POSTS[path]?.responses[status]?.content?.[JSON_TYPE]?.example
     const wrong = { ...example(path, FORM), amount: '0', customer_mobile: '12345' }
@@ -146,7 +146,7 @@ describe('the examples of the document', () => {
   })
 })
 
-describe('the pages below /docs', () => {
+describe('pages below /docs', () => {
   const HTML = 'text/html; charset=utf-8'
   const MARKDOWN = 'text/markdown; charset=utf-8'
 
@@ -204,23 +204,26 @@ describe('the pages below /docs', () => {
       const { status, body, headers } = await request('POST', url)
       expect([status, body, headers.allow]).toEqual([
         405,
-        refusal(405, 'This address answers GET, HEAD only'),
+        refusal(405, 'This URL does not allow this method. Use GET or HEAD.'),
         'GET, HEAD',
       ])
-      expect((await request('GET', `${url}/x`)).body).toEqual(refusal(404, 'There is nothing at this address'))
+      expect((await request('GET', `${url}/x`)).body).toEqual(refusal(404, 'This URL does not exist. Check its path.'))
     },
   )
 
   it.each([
     ['https://pay.example.in', '/docs'],
     ['https://example.in/upi', '/upi/docs'],
-  ])('a GET or HEAD of / redirects to the docs below the PUBLIC_URL %s, whatever the Host', async (publicUrl, docs) => {
-    const { app } = await startService({ publicUrl })
-    for (const method of ['GET', 'HEAD'] as const) {
-      const { statusCode, headers } = await app.inject({ method, url: '/' })
-      expect([statusCode, headers.location]).toEqual([302, docs])
-    }
-  })
+  ])(
+    'are the target of a redirect from GET or HEAD of / below the PUBLIC_URL %s, whatever the Host',
+    async (publicUrl, docs) => {
+      const { app } = await startService({ publicUrl })
+      for (const method of ['GET', 'HEAD'] as const) {
+        const { statusCode, headers } = await app.inject({ method, url: '/' })
+        expect([statusCode, headers.location]).toEqual([302, docs])
+      }
+    },
+  )
 
   it.each([
     ['merchant', 'merchant'],
@@ -362,7 +365,7 @@ End
   })
 })
 
-describe('the guides', () => {
+describe('guides of the service', () => {
   const codeOf = (html: string) =>
     [...html.matchAll(/<pre tabindex="0"><code[^>]*>([\s\S]*?)<\/code>/g)].map(([, code = '']) =>
       unescaped(code.replaceAll(/<\/?span[^>]*>/g, '')).trimEnd(),
@@ -375,7 +378,7 @@ describe('the guides', () => {
     )
 
   it.each(['merchant', 'partner', 'acquirer'] as const)(
-    'the guide shows the very samples that the tests run, with this service’s address: %s',
+    'show the very samples that the tests run, with this service’s URL: %s',
     async (guide) => {
       const pages = await Promise.all(chaptersOf(guide).map((chapter) => request('GET', `/docs/${chapter}`)))
       const written = blocks.filter((block) => block.guide === guide)
@@ -401,7 +404,7 @@ describe('the guides', () => {
     },
   )
 
-  it('the guide sends a sandbox’s customer to a page with the shop’s next call, and escapes input in the page', async () => {
+  it('send a sandbox’s customer to a page with the merchant’s next call, and escape input in that page', async () => {
     const { app } = await startService({ sandbox: true })
     const pages = await Promise.all(chaptersOf('merchant').map((chapter) => app.inject(`/docs/${chapter}`)))
     expect(pages.map(({ payload }) => payload).join('')).toContain(`${PUBLIC_URL}/docs/thanks?order_id=`)

@@ -133,7 +133,7 @@ describe('the operator manual', () => {
       const { code, stdout, stderr } = await run(['sh', '-c', `${ops}\n${command}`], folder, environment)
       expect(code, `${command}\n${stderr}`).toBe(0)
       if (prints !== undefined) expect(stdout).toContain(prints)
-      refund ||= /^refund (\w+) of /m.exec(stdout)?.[1] ?? ''
+      refund ||= /^Refund (\w+) of /m.exec(stdout)?.[1] ?? ''
       endpoint ||= /\bid +(ep_\w+)/.exec(stdout)?.[1] ?? ''
       if (oldKey === '') oldKey = /publicKey +(pk_\w+)/.exec(stdout)?.[1] ?? ''
     }

@@ -120,7 +120,7 @@ describe('an installation without Docker by the operator manual', () => {
     const log: string[] = []
     const lines = createInterface({ input: child.stdout }).on('line', (line) => log.push(line))
     await once(lines, 'line')
-    expect(JSON.parse(log[0] ?? '{}')).toMatchObject({ msg: 'listening', publicUrl: 'https://pay.example' })
+    expect(JSON.parse(log[0] ?? '{}')).toMatchObject({ msg: 'Listening', publicUrl: 'https://pay.example' })
     return { child, log }
   }
 
@@ -154,7 +154,7 @@ describe('an installation without Docker by the operator manual', () => {
     const commands = UPGRADE.replaceAll(/^(cd|git|systemctl) .*\n/gm, '').replace(/^DATABASE_URL_FILE=\S+ \\\n */m, '')
     const environment = { DATABASE_URL: asRole(database.url, 'upi_owner') }
     const upgraded = await run(['sh', '-ec', commands], folder, environment)
-    expect(upgraded).toMatchObject({ code: 0, stdout: 'the schema is current\n' })
+    expect(upgraded).toMatchObject({ code: 0, stdout: 'The schema is up to date.\n' })
     for (const path of ['/readyz', '/docs/merchant', '/docs/reference', '/openapi.json'])
       expect(await status(path)).toBe(200)
     child.kill('SIGTERM')
@@ -279,7 +279,7 @@ describe('an installation without Docker by the operator manual', () => {
         await runLines(DUMP)
         await addMerchant('AFTER')
         await runLines(RESTORE)
-        expect(await ops('migrate')).toBe('the schema is current\n')
+        expect(await ops('migrate')).toBe('The schema is up to date.\n')
 
         const client = new pg.Client({ connectionString: asRole(server.urlOf('upi'), 'upi_service') })
         await client.connect()

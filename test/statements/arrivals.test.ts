@@ -229,8 +229,8 @@ describe('errors between payout and bank account', () => {
     const { coversTo, warnings } = await imported([shop.mid], file)
     expect(coversTo).toBe('2026-08-03')
     expect(warnings).toEqual([
-      expect.stringMatching(/may begin too late: to cover the days before 2026-08-02, give --opening/),
-      expect.stringMatching(/may end too early: to cover all days until 2026-08-31, give --closing/),
+      expect.stringMatching(/may begin too late: to cover the days before 2026-08-02, add --opening/),
+      expect.stringMatching(/may end too early: to cover all days until 2026-08-31, add --closing/),
     ])
     expect(await arrivals(shop.mid)).toEqual(['arrived', 'arrived', 'not known', 'not known'])
   })
@@ -239,7 +239,9 @@ describe('errors between payout and bank account', () => {
     const shop = await newShop()
     const file = statement(shop.payouts.map(lineOf))
     const { stderr } = await ops(importArgs([shop.mid]), `${file}${file}`)
-    expect(stderr).toMatch(/line 9: is a row below the table, which ends in line 8: two files in one\?/)
+    expect(stderr).toMatch(
+      /line 9: is a row below the table, which ends in line 8. If the file contains two tables, import them as two files\./,
+    )
   })
 
   it('statements import rejects a date with day and month swapped, because it is outside the requested days', async () => {
@@ -262,7 +264,7 @@ describe('errors between payout and bank account', () => {
     const shop = await newShop()
     const file = statement(withSecond(shop, (line) => [{ ...line, reference: '4.26E+11' }]))
     const { stderr } = await ops(importArgs([shop.mid]), file)
-    expect(stderr).toMatch(/line 4: Ref No was made a number by a spreadsheet/)
+    expect(stderr).toMatch(/line 4: Ref No was converted to a number by a spreadsheet/)
   })
 
   it('statements import counts two identical lines of one day as two credits, also when the file is imported twice', async () => {
@@ -506,7 +508,7 @@ describe('overlapping statements of one bank account', () => {
       balance === 'Balance' ? balance : '',
     )
     const { code, stdout, stderr } = await ops([...importArgs([shop.mid])], file)
-    const summary = 'covers no day\n5 lines: 3 credits, ₹3,014.00; 2 debits, ₹2.00\n'
+    const summary = 'covers no day.\n5 lines: 3 credits, ₹3,014.00; 2 debits, ₹2.00\n'
     expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining(summary) })
     expect(stderr).toMatch(/no balances/)
     expect(await arrivals(shop.mid)).toEqual(secondIs('not known'))
@@ -577,7 +579,7 @@ describe('lines of a statement', () => {
     const { code, stderr } = await ops(importArgs([mid], name), file)
     expect({ code, stderr }).toEqual({
       code: 1,
-      stderr: expect.stringMatching(/1 bad line, nothing was imported; line 2: /),
+      stderr: expect.stringMatching(/1 invalid line, nothing was imported; line 2: /),
     })
   })
 })

@@ -39,13 +39,13 @@ describe('statement files', () => {
       const before = await countStored()
       const { code, stdout, stderr } = await runOps(url, ['statements', 'import', '-', ...args], one.file)
       if ('rejected' in one) {
-        const bad = one.rejected.startsWith('line ') ? '1 bad line, nothing was imported; ' : ''
+        const bad = one.rejected.startsWith('line ') ? '1 invalid line, nothing was imported; ' : ''
         expect({ code, stderr }).toEqual({ code: 1, stderr: `ops: ${bad}${one.rejected}\n` })
         expect(faults.slice(1)).toEqual(bad ? [one.rejected] : [])
         expect(await countStored()).toEqual(before)
         return
       }
-      const [, number, covers, counted] = /^bank statement (\d+) covers (.*)\n(\d+) lines?: .*\n$/.exec(stdout) ?? []
+      const [, number, covers, counted] = /^Bank statement (\d+) covers (.*)\.\n(\d+) lines?: .*\n$/.exec(stdout) ?? []
       const { rows: lines } = await db.query(
         `select line::integer, to_char(day, 'DD')::integer as day, amount_paise::integer as paise, array_to_string(refs, ' ') as refs
          from statement_lines where import_id = $1 order by line`,
