@@ -62,7 +62,7 @@ describe('warnings about a merchant', () => {
     const [, rule = ''] = /^## Maximum amount\n(.*?)^## /ms.exec(chapterText('operator/merchants')) ?? []
     expect(rule).toContain(CATEGORY_RULE_DATE)
     const rupees = (text = '') => Number(text.replaceAll(',', ''))
-    const rows = guide.matchAll(/^\| [^|]+ \| ([\d, ]+) \| ₹([\d,]+) \| ₹([\d,]+) \|$/gm)
+    const rows = rule.matchAll(/^\| [^|]+ \| ([\d, ]+) \| ₹([\d,]+) \| ₹([\d,]+) \|$/gm)
     const named = [...rows].flatMap(([, codes = '', max, day]) =>
       codes.split(', ').map((mcc) => [mcc, { maxRupees: rupees(max), dayRupees: rupees(day) }] as const),
     )
