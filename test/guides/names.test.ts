@@ -26,7 +26,7 @@ const linksOf = (markdown: string) => unique(proseOf(markdown).matchAll(/\]\((?!
 
 const CHAPTERS = GUIDES.flatMap(chaptersOf)
 /** Whether a chapter is on the operator port, which no public page may link to. */
-const isOfOperator = (chapter: string) => /^(?:operator|acquirers)\//.test(chapter)
+const isOfOperator = (chapter: string) => /^(?:operator|alerts|acquirers)\//.test(chapter)
 const anchorsOf = (chapter: string) => [
   '',
   ...unique(renderChapter(chapterText(chapter)).html.matchAll(/ id="([^"]+)"/g)),
