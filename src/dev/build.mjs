@@ -1,5 +1,6 @@
 // node src/dev/build.mjs [FOLDER], which `npm run build` runs, bundles the service and the operator's commands with
 // their libraries into FOLDER (dist), because a bundle starts sooner than hundreds of files.
+import { spawnSync } from 'node:child_process'
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { build } from 'esbuild'
 import { tsImport } from 'tsx/esm/api'
@@ -19,7 +20,10 @@ await build({
   target: 'node20',
   // Without `navigator`, which Node.js 20 lacks, pg detects Cloudflare by a Response: this loads fetch and delays the
   // start.
-  define: { navigator: JSON.stringify({ userAgent: 'Node.js' }) },
+  define: {
+    navigator: JSON.stringify({ userAgent: 'Node.js' }),
+    BUILD_COMMIT: JSON.stringify(commitOfBuild()),
+  },
   external: [
     'pg-native',
     // The build renders the chapters below, so the service does not need the renderer.
@@ -56,3 +60,9 @@ await build({
   logLevel: 'warning',
 })
 cpSync('node_modules/minisearch/LICENSE.txt', `${folder}/ui/minisearch.LICENSE`)
+
+// An image is built without the repository, so its build passes COMMIT.
+function commitOfBuild() {
+  const git = spawnSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' })
+  return process.env.COMMIT || git.stdout?.trim() || 'unknown'
+}

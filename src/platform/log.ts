@@ -22,5 +22,11 @@ export function openLog(level: string): { log: Logger; flush: () => void } {
   // `end`, not `flushSync`: on a full disk flushSync tries again for ever and blocks the process.
   process.on('exit', () => output.end())
   // pino gets only `write`: with the whole destination it would call flushSync after a fatal line.
-  return { log: pino({ level, base: null }, { write: (line) => output.write(line) }), flush }
+  return {
+    log: pino(
+      { level, base: null, formatters: { level: (name) => ({ level: name }) } },
+      { write: (line) => output.write(line) },
+    ),
+    flush,
+  }
 }

@@ -90,9 +90,10 @@ describe('ops --help', () => {
     expect(await runOps(undefined, ['help'])).toEqual(await runOps(undefined, ['--help']))
   })
 
-  it('ops --version prints the version of the service', async () => {
+  it('ops --version prints the version of the service and the commit of its build', async () => {
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
-    expect(await runOps(undefined, ['--version'])).toEqual({ code: 0, stdout: `ops ${version}\n`, stderr: '' })
+    const stdout = `ops ${version} (commit unknown)\n`
+    expect(await runOps(undefined, ['--version'])).toEqual({ code: 0, stdout, stderr: '' })
   })
 })
 

@@ -8,6 +8,7 @@ import { createRefundUpdates, saveRefundException } from '../../src/gateway/refu
 import type { Refund } from '../../src/gateway/refunds/refund.ts'
 import { applyGrants } from '../../src/platform/db/grants.ts'
 import { migrate } from '../../src/platform/db/migrate.ts'
+import { blockWith } from '../guides/guides.ts'
 import { newUtr } from '../support/acquirer.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { asRole, databaseUrl, ROLE_PASSWORD } from '../support/database-url.ts'
@@ -683,7 +684,7 @@ it('two instances in the service’s role record payments, failures, cancellatio
       'refund.succeeded',
     ])
   await expect.poll(() => eventsAt('/1'), { timeout: 20_000 }).toEqual(['payment.succeeded'])
-  expect([...first.log, ...second.log].filter((line) => /"level":[56]0/.test(line))).toEqual([])
+  expect([...first.log, ...second.log].filter((line) => /"level":"(error|fatal)"/.test(line))).toEqual([])
 })
 
 it('compose gives the service’s container the service’s role alone, and no way to another role', () => {
@@ -800,9 +801,8 @@ describe('roles.sql', () => {
     }
   })
 
-  it('the guide’s SQL with roles.sql resets what an intruder set for the role, and disconnects the intruder', async () => {
-    const guide = readFileSync(join(import.meta.dirname, '../../src/docs/guides/operator.md'), 'utf8')
-    const [, statements = ''] = /### After a break-in\n[\s\S]*?```sql\n([\s\S]*?)```/.exec(guide) ?? []
+  it('the SQL of the operator manual with roles.sql resets what an attacker set for the role, and disconnects the attacker', async () => {
+    const statements = blockWith('operator', 'sql', 'alter role upi_service nologin')
     const postgres = await startPostgresServer(mkdtempSync(join(inject('runDirectory'), 'service-role-')))
     try {
       await run(postgres.urlOf('postgres'), 'create database upi')

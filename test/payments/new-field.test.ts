@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { FORGOTTEN_COLUMNS, forgetCustomers } from '../../src/gateway/payments/forget-customers.ts'
 import { NewPayment } from '../../src/gateway/payments/new-payment.ts'
-import { guideText } from '../guides/guides.ts'
+import { chapterText, guideText } from '../guides/guides.ts'
 import { CANARIES, CANARY_CUSTOMER, CANARY_FIELDS } from '../support/canaries.ts'
 import { CREATE, intentFields, newMerchant, post, startService } from '../support/service.ts'
 
@@ -70,11 +70,12 @@ it('every column of payment_intents is listed as kept or as forgotten by forget-
   expect([...KEPT_COLUMNS, ...FORGOTTEN_COLUMNS].sort(), help).toEqual(rows.map(({ name }) => name).sort())
 })
 
-it.each(FORGOTTEN_COLUMNS)('the operator’s guide says that forget-customers empties %s', (column) => {
+it.each(FORGOTTEN_COLUMNS)('the operator manual states that forget-customers erases %s', (column) => {
   const words: Record<string, string> = { customer_email: 'e-mail address', idempotency_fingerprint: 'hash' }
   const word = words[column] ?? column.replace(/^customer_/, '')
-  const help = 'src/docs/guides/operator.md, "Customers’ data": name what forget-customers empties'
-  expect(sectionOf('operator', "## Customers' data"), help).toContain(word)
+  const [section] = chapterText('operator/personal-data').split('\n## Legal requirements\n')
+  const help = 'src/docs/guides/operator/personal-data.md: name what forget-customers erases'
+  expect(section, help).toContain(word)
 })
 
 it('an Idempotency-Key’s retry matches across versions: the fingerprint of unchanged fields is unchanged', async () => {
