@@ -1,12 +1,12 @@
 import * as z from 'zod'
 import type { Described } from '../platform/http/operation.ts'
 import { COMMON_ERRORS } from './common-errors.ts'
-import { refTo, toAnswerSchemas, toFormSchema, toJsonBodySchema } from './json-schema.ts'
+import { refTo, toFormSchema, toJsonBodySchema, toResponseSchemas } from './json-schema.ts'
 import { HEADERS, responsesOf } from './responses.ts'
 
 export type DocumentOptions = { publicUrl: string; operations: readonly Described[] }
 
-/** OpenAPI 3.1 document of `operations`, made from the schemas that check requests and the refusals in errors.ts. */
+/** OpenAPI 3.1 document of `operations`, generated from the schemas that validate requests and the errors in errors.ts. */
 export function openApiDocument({ publicUrl, operations }: DocumentOptions) {
   const bodySchemas = operations
     .flatMap(({ body }) => body ?? [])
@@ -22,7 +22,7 @@ export function openApiDocument({ publicUrl, operations }: DocumentOptions) {
     components: {
       schemas: {
         ...Object.fromEntries(bodySchemas),
-        ...toAnswerSchemas(Object.assign({ Refusal }, ...operations.map(({ answer }) => answer.named))),
+        ...toResponseSchemas(Object.assign({ ErrorResponse }, ...operations.map(({ answer }) => answer.named))),
       },
       headers: HEADERS,
       securitySchemes: { basic: BASIC, ...(isSigned && { acquirerSignature: SIGNATURE }) },
@@ -30,11 +30,14 @@ export function openApiDocument({ publicUrl, operations }: DocumentOptions) {
   }
 }
 
-/** The body of a refusal: type `Refusal` of envelope.ts. */
-const Refusal = z.strictObject({
+/** The body of an error response, see `fail` in envelope.ts. */
+const ErrorResponse = z.strictObject({
   status: z.literal(false),
   statusCode: z.int().min(400).max(599).meta({ description: 'The HTTP status.' }),
-  msg: z.string().min(1).meta({ description: 'What to do, for people. It may change; decide by `statusCode`.' }),
+  msg: z
+    .string()
+    .min(1)
+    .meta({ description: 'The error and what to do, for people. The text may change: decide by `statusCode`.' }),
 })
 
 const SECURITY: Record<Described['access'], object> = {
@@ -51,7 +54,7 @@ const PATH_PARAMETERS: Record<string, object> = {
     name: 'orderId',
     in: 'path',
     required: true,
-    description: 'The `orderId` that was answered.',
+    description: 'The `orderId` of the create response.',
     schema: { type: 'string' },
     example: '019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3',
   },
@@ -60,7 +63,7 @@ const PATH_PARAMETERS: Record<string, object> = {
 const REQUEST_ID_HEADER = {
   name: 'x-request-id',
   in: 'header',
-  description: 'Your own name for this request, 1 to 64 of `A-Z a-z 0-9 . _ -`; any other is replaced by ours.',
+  description: 'Your identifier of this request, 1 to 64 of `A-Z a-z 0-9 . _ -`. The service replaces an invalid one.',
   schema: { type: 'string' },
 }
 
@@ -93,22 +96,22 @@ function bodyContent(body: NonNullable<Described['body']>, access: Described['ac
 
 const LICENSE = { name: 'Proprietary', identifier: 'LicenseRef-Proprietary' }
 
-const DESCRIPTION = `Takes UPI payments in India.
+const DESCRIPTION = `Accept UPI payments in India.
 
-Every answer is an envelope: \`status\`, \`statusCode\` (the HTTP status), \`msg\`, and \`data\` of a success. A body may be a form
-or JSON. Blanks around a value are trimmed, an empty optional field is an absent one, unknown fields are ignored, and a field that
-is sent twice is refused.
+Every response is an envelope: \`status\`, \`statusCode\` (the HTTP status), \`msg\` and, for a success, \`data\`. Send a request body as
+a form or as JSON. The service trims spaces around a value, treats an empty optional field as absent, ignores unknown fields, and
+rejects a field that is sent twice.
 
-A first payment: **createPaymentIntent**, show \`dynamicQR\` on a desktop and the wallet links on a phone (or call
-**createOrderRequest** and send the customer to \`payment_url\`), then ask **checkPaymentStatus** before you ship: a redirect
-proves nothing.`
+To accept a payment, call **createOrderRequest** and redirect the customer to \`payment_url\`. For your own page, call
+**createPaymentIntent**: show \`dynamicQR\` on a desktop and the wallet links on a phone. Call **checkPaymentStatus** before you fulfil
+the order, because a redirect proves nothing.`
 
 const TAGS = [
-  { name: 'Merchant', description: 'Take payments, with a merchant’s key.' },
-  { name: 'Partner', description: 'Read what was paid and settled, with a partner’s key.' },
-  { name: 'Acquirer', description: 'How the bank tells of payments.' },
-  { name: 'Customer', description: 'What the addresses show that a merchant gets for its customer.' },
-  { name: 'Operator', description: 'Whether the service is well.' },
+  { name: 'Merchant', description: 'Accept, check and refund payments, with the key of a merchant.' },
+  { name: 'Partner', description: 'List transactions and settlements, with the key of a partner.' },
+  { name: 'Acquirer', description: 'Payment notifications of the bank.' },
+  { name: 'Customer', description: 'The pages and QR codes for the customer.' },
+  { name: 'Operator', description: 'Health checks.' },
 ]
 
 const BASIC = {
@@ -123,5 +126,5 @@ const SIGNATURE = {
   name: 'X-Signature',
   description:
     '`t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">`: the key is a secret shared with the operator, `t.body` is the time, ' +
-    'a dot and the bytes of the body. Good for 5 minutes either way. Several `v1=` may be sent while secrets change.',
+    'a dot and the bytes of the body. A signature is valid for 5 minutes before and after. Send several `v1=` while a secret is rotated.',
 }
