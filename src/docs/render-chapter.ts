@@ -186,7 +186,9 @@ ${inputs}${trustedHtml(panels.join(''))}</div>
         return html`<a href="${target}"${titled}>${trustedHtml(this.parser.parseInline(tokens))}</a>`.toString()
       },
       table(token) {
-        return `<div class="table" tabindex="0">${Renderer.prototype.table.call(this, token)}</div>\n`
+        // An empty corner is no heading, which screen readers would announce.
+        const table = Renderer.prototype.table.call(this, token).replaceAll('<th></th>', '<td></td>')
+        return `<div class="table" tabindex="0">${table}</div>\n`
       },
     },
   })
