@@ -12,7 +12,8 @@ const database = await createTestDatabase()
 const auditOf = async () => JSON.parse((await runOps(database.url, ['audit', '--json'])).stdout)
 
 it.skipIf(ON_CITUS)('database spread fails without Citus, and the audit stores the error', async () => {
-  const refusal = 'the extension Citus is not installed: only a Citus cluster can distribute a database over several servers'
+  const refusal =
+    'the extension Citus is not installed: only a Citus cluster can distribute a database over several servers'
   const outcome = await runOps(database.url, ['database', 'spread', '--by', 'meera'])
   expect(outcome).toEqual({ code: 1, stdout: '', stderr: `ops: ${refusal}\n` })
   expect(await auditOf()).toMatchObject([
