@@ -10,7 +10,7 @@ import { storePaidOrder } from '../support/paid-orders.ts'
 import { newMerchant } from '../support/service.ts'
 
 const at = (day: string) => new Date(`${day}T12:00:00+05:30`)
-/** A Wednesday. */
+/** A Wednesday, so that the last days have no weekend. */
 const NOW = at('2026-11-18')
 const DAYS = { from: '2026-11-16', to: '2026-11-17' }
 

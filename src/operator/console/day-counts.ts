@@ -12,7 +12,7 @@ type Stage = {
   countByHour: (period: { since: Date; hours: number }, now: Date) => Promise<OrderCounts[]>
   log: Pick<Logger, 'warn'>
   now: () => Date
-  /** A monotonic clock. */
+  /** Monotonic clock in milliseconds. */
   elapsedMs?: () => number
   limits: Limits['operatorPage']
 }
