@@ -5,6 +5,8 @@ FROM base AS build
 COPY package.json package-lock.json .npmrc ./
 RUN --mount=type=cache,target=/root/.npm npm ci
 COPY . .
+# `ops --version` and the metric upi_payments_build_info report it; the build context has no .git to read it from.
+ARG COMMIT
 # Makes files of a checkout under umask 077 readable for the user of the service.
 RUN npm run build && chmod -R a+rX package.json migrations dist
 

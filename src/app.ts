@@ -13,16 +13,16 @@ import type { Services } from './services.ts'
 
 /**
  * Builds the service with all its routes and jobs, ready to listen. A request passes, in this order:
- *  1. the socket: limits of connections and of time for headers and body, errors in HTTP itself (connections, broken-http)
- *  2. its id, and an entry in the request log when it ends (request-log)
- *  3. errors that are known before the body, such as an unknown path or Content-Type (error-handler, input)
+ *  1. the socket: limits of connections and of time for headers and body, malformed HTTP (connections, broken-http)
+ *  2. its id, and an entry in the request log when it is finished (request-log)
+ *  3. errors that are detected before the body is read, such as an unknown path or Content-Type (error-handler, input)
  *  4. the route
  *  5. credentials, with the limit of wrong secrets (authenticate, rate-limits)
- *  6. the pace of its key (rate-limits)
+ *  6. the rate limit of its key (rate-limits)
  *  7. the body: size, form or JSON (input); the signature of a notification instead of 5 (acquirers/notification)
  *  8. the time limit of its response (time-limits)
  *  9. its fields (the operation's schema)
- * 10. authorisation: the merchant or partner of the key (authorize)
+ * 10. authorization: the merchant or partner of the key (authorize)
  * 11. the operation: rules without SQL, then one statement
  * 12. the response: envelope and headers (envelope, operation)
  * 13. metrics and the log line (request-log)
@@ -41,9 +41,9 @@ export async function buildApp(services: Services): Promise<FastifyInstance> {
   await app.register(async (pages) => {
     pageRoutes(pages, services)
     for (const operation of OPERATIONS.pages) operation.register(pages, services)
-    const takesNotifications = config.acquirers.direct.length > 0
-    const operations = documentedOperations(takesNotifications)
-    docsRoutes(pages, { publicUrl, operations, takesNotifications, sandbox })
+    const acceptsNotifications = config.acquirers.direct.length > 0
+    const operations = documentedOperations(acceptsNotifications)
+    docsRoutes(pages, { publicUrl, operations, acceptsNotifications, sandbox })
   })
   await app.register(async (acquirer) => acquirerRoutes(acquirer, services))
   await app.register(async (v1) => {

@@ -25,22 +25,22 @@ const SECRET_MIN_CHARACTERS = 16
 
 /** KeyObjects, because logs and errors do not print their bytes. */
 const sealingKeys = listOf(
-  `must be ${SEALING_KEY_BYTES} bytes in base64, or two such keys, as \`openssl rand -base64 ${SEALING_KEY_BYTES}\` makes them`,
+  `must be one or two keys of ${SEALING_KEY_BYTES} bytes in base64, as \`openssl rand -base64 ${SEALING_KEY_BYTES}\` prints them`,
   (text) => {
     // Buffer.from skips characters that are not base64, so the text is compared with its own re-encoding.
     const key = Buffer.from(text, 'base64')
     return key.length === SEALING_KEY_BYTES && key.toString('base64') === text
   },
 )
-  .refine((keys) => keys.length <= 2, 'must be at most two keys: the one that seals, and an earlier one')
+  .refine((keys) => keys.length <= 2, 'must be at most two keys: the current one, which encrypts, and the previous one')
   .transform((keys): SealingKeys => keys.map((text) => createSecretKey(text, 'base64')))
 
-/** A network with bits set beyond its prefix is refused: 10.1.2.3/8 may be meant as the single address 10.1.2.3. */
+/** A network with bits set beyond its prefix is rejected: 10.1.2.3/8 may be meant as the single address 10.1.2.3. */
 const networks = listOf('must be networks such as 10.1.0.0/16, or 10.1.2.3/32 for one address', isNetwork)
 
 const proxies = listOf('must be addresses or networks of proxies', (text) => isAddress(text) || isCidr(text))
 
-/** Short spellings are refused: ipaddr.js and Fastify take `10.1` as 10.0.0.1 and `010` as 8. */
+/** Short forms are rejected: ipaddr.js and Fastify read `10.1` as 10.0.0.1 and `010` as 8. */
 function isAddress(text: string): boolean {
   return ipaddr.IPv4.isValidFourPartDecimal(text) || (ipaddr.IPv6.isValid(text) && !text.includes('%'))
 }
@@ -57,26 +57,29 @@ function isNetwork(text: string): boolean {
   return family.networkAddressFromCIDR(text).toString() === address.toString()
 }
 
-/** The operator's password is as long as an acquirer's secret, because the number of guesses is not limited. */
+/** The operator's password must be as long as an acquirer's secret, because the number of guesses is not limited. */
 const password = checked(
-  `must be at least ${SECRET_MIN_CHARACTERS} letters, digits and signs of ASCII, without blanks`,
+  `must be at least ${SECRET_MIN_CHARACTERS} printable ASCII characters without spaces`,
   (text) => text.length >= SECRET_MIN_CHARACTERS && /^[!-~]+$/.test(text),
 )
 
 /** Hosts as in a Host header, without the port. A network allows every address in it. */
 const hosts = listOf(
-  'must be names, addresses (those of IPv6 in brackets) or networks such as 10.1.0.0/16',
+  'must be host names, addresses (IPv6 in brackets) or networks such as 10.1.0.0/16',
   (host) => isNetwork(host) || /^(?:[\w-]+(?:\.[\w-]+)*|\[[\da-f:.]+\])$/i.test(host),
 ).transform((list) => list.map((host) => host.toLowerCase()))
 
-/** Variables of the operator's commands, without variables of the service alone, whose faults must stop no command. */
+/**
+ * Variables of the operator's commands. Variables of the service alone are left out, because an error in them must not
+ * stop a command.
+ */
 const OperatorVariables = z.object({
   DATABASE_URL: postgresUrl,
   DATABASE_MIGRATE_URL: postgresUrl.optional(),
   DATABASE_READ_URL: postgresUrl.optional(),
   DATABASE_POOL_SIZE: wholeNumber(1, 1_000).default(6),
   DATABASE_PREPARED_STATEMENTS: z.enum(['on', 'off'], 'must be on or off').default('on'),
-  // The sandbox of an acquirer is refused in production, by commands too.
+  // An acquirer's sandbox is rejected in production, by commands too.
   NODE_ENV: z
     .enum(['production', 'development', 'test'], 'must be production, development or test')
     .default('development'),
@@ -104,7 +107,7 @@ const ServiceVariables = OperatorVariables.extend({
   INTENT_EXPIRY_MINUTES: wholeNumber(1, 1_440).default(15),
   // A minimum length, because secrets that two parties share for long could otherwise be guessed.
   ACQUIRER_SECRETS: listOf(
-    `must be one or several secrets of at least ${SECRET_MIN_CHARACTERS} characters each`,
+    `must be one or more secrets of at least ${SECRET_MIN_CHARACTERS} characters each`,
     (secret) => secret.length >= SECRET_MIN_CHARACTERS,
   ).default([]),
   OPS_HOST: z.string().default('127.0.0.1'),
@@ -118,12 +121,12 @@ const ServiceVariables = OperatorVariables.extend({
 })
 
 const PLAIN_HTTP =
-  'PUBLIC_URL is plain http, so that keys and payees can be read and changed on their way: put a proxy that speaks TLS before the service, and set its https address'
+  'PUBLIC_URL is plain http, so API keys and payees can be read and changed in transit. Put a TLS proxy in front of the service and set PUBLIC_URL to its https address.'
 
 export type DatabaseConfig = ReturnType<typeof readDatabaseConfig>
 export type Config = ReturnType<typeof readConfig>
 
-/** The settings of the app; all other settings are for the process. */
+/** The settings that the app uses; all other settings are used by the process. */
 export type AppConfig = Pick<
   Config,
   | 'publicUrl'
@@ -137,25 +140,27 @@ export type AppConfig = Pick<
   | 'warnings'
 >
 
-/** Reads the settings of the operator's command line. Throws an Error that names every wrong variable. */
+/** Reads the settings of the operator's command line. Throws an Error that names every invalid variable. */
 export const readDatabaseConfig = (environment: Variables) =>
   databaseConfig(readVariables(OperatorVariables, withFiles(environment)))
 
-/** Reads the settings of the service. Throws an Error that names every wrong variable. */
+/** Reads the settings of the service. Throws an Error that names every invalid variable. */
 export function readConfig(environment: Variables) {
   const variables = readVariables(ServiceVariables, withFiles(environment))
   const production = isProduction(variables)
   if (production && variables.PUBLIC_URL === undefined) {
-    // The caller chooses the Host header, so customers' payment links must not be made from it.
-    throw new Error('PUBLIC_URL is required in production: the address under which customers reach this service')
+    // The caller chooses the Host header, so customers' payment links must not be built from it.
+    throw new Error(
+      'PUBLIC_URL is required in production. Set it to the address at which customers reach this service.',
+    )
   }
   if (production && variables.SANDBOX !== undefined) {
     throw new Error(
-      'SANDBOX must not be set in production, where it would let anybody mark an order as paid: to try things out, set NODE_ENV=development as well',
+      'SANDBOX must not be set in production, because it would let anyone mark an order as paid. For tests, also set NODE_ENV=development.',
     )
   }
   if (variables.PORT === variables.OPS_PORT && variables.PORT !== 0) {
-    throw new Error(`PORT and OPS_PORT are both ${variables.PORT}: give OPS_PORT another one`)
+    throw new Error(`PORT and OPS_PORT are both ${variables.PORT}. Set OPS_PORT to another port.`)
   }
   const database = databaseConfig(variables)
   const publicUrl = variables.PUBLIC_URL ?? `http://localhost:${variables.PORT}`
@@ -191,7 +196,7 @@ function databaseConfig(variables: z.output<typeof OperatorVariables>) {
     databaseReadUrl: variables.DATABASE_READ_URL,
     databasePoolSize: variables.DATABASE_POOL_SIZE,
     preparedStatements: variables.DATABASE_PREPARED_STATEMENTS === 'on',
-    // Commands take no notifications.
+    // Commands receive no notifications.
     acquirers: { ...readAccounts(variables, { production }), direct: [] },
     webhooks: {
       sealingKeys: variables.WEBHOOK_SEALING_KEY,
@@ -204,18 +209,18 @@ function databaseConfig(variables: z.output<typeof OperatorVariables>) {
   }
 }
 
-/** Any variable may also come as NAME_FILE: the path of a file that holds the value, as Docker secrets do. */
+/** Any variable may also be given as NAME_FILE: the path of a file that contains the value, as with Docker secrets. */
 function withFiles(environment: Variables): Variables {
-  // An empty variable is an unset one: compose files pass `NAME=` for what the operator left out.
+  // An empty variable is treated as unset: Compose files pass `NAME=` for variables that the operator left out.
   const values = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''))
   for (const name of Object.keys(ServiceVariables.shape)) {
     const path = values[`${name}_FILE`]
     if (path === undefined) continue
-    if (values[name] !== undefined) throw new Error(`${name} and ${name}_FILE are both set: keep one`)
+    if (values[name] !== undefined) throw new Error(`${name} and ${name}_FILE are both set. Set only one of them.`)
     try {
       values[name] = readFileSync(path, 'utf8').trim()
     } catch {
-      throw new Error(`${name}_FILE names a file that cannot be read`)
+      throw new Error(`${name}_FILE names a file that cannot be read. Check its path and permissions.`)
     }
   }
   return values

@@ -1,6 +1,6 @@
 /**
- * The closed set of failures that are answered to callers. Any other error is answered by `internalError()`.
- * Each `message` tells the caller what to do next, and nothing of the service's internals.
+ * The closed set of failures that are sent to callers. Any other error is sent as `internalError()`. Each `message`
+ * tells the caller what to do next and reveals nothing about the service's internals.
  */
 
 const STATUS_CODE = {
@@ -24,10 +24,10 @@ const STATUS_CODE = {
 
 export type FailureCode = keyof typeof STATUS_CODE
 
-/** An expected failure; `headers` are sent with the answer. */
+/** An expected failure; `headers` are sent with the error response. */
 export class Failure extends Error {
   readonly code: FailureCode
-  /** The HTTP status, named as Fastify and its plugins look for it. */
+  /** The HTTP status, under the name that Fastify and its plugins read. */
   readonly statusCode: number
   readonly headers: Readonly<Record<string, string>>
 
@@ -41,22 +41,22 @@ export class Failure extends Error {
 }
 
 /**
- * Error of a call to an acquirer: `refused` is a fault of the set-up, which the operator has to mend; a `bad answer` must not
- * be believed; `unavailable` passes by itself. `facts` go to the log. A waiting caller gets 503.
+ * Error of a call to an acquirer: `refused` is a configuration error that the operator must fix; the content of a `bad
+ * answer` must not be used; `unavailable` is temporary. `facts` are logged. A waiting caller gets 503.
  */
 export class AcquirerError extends Error {
   readonly outcome: 'refused' | 'bad answer' | 'unavailable'
   readonly facts: Record<string, unknown>
-  /** True when the call provably has changed nothing at the acquirer, or made nothing that anybody could pay. */
+  /** True if the call certainly changed nothing at the acquirer, or created nothing that a customer could pay. */
   isUndone = false
-  /** True when the acquirer was not reached, or did not answer in time. */
+  /** True if the acquirer was not reached or did not respond in time. */
   isUnanswered = false
-  /** True for a status response about the order that may report a payment, in a form that is not known. */
+  /** True for a status response about the order that may report a payment, in an unknown format. */
   isUnreadable = false
-  /** A link that a failed call may have made, and that can be closed. */
+  /** A link that a failed call may have created, and that can be closed. */
   unsureLink: Record<'acquirer' | 'merchantId' | 'id' | 'reference' | 'link', string> | undefined
 
-  /** For metrics, whose account failed: of several that were requested a link the one that matters most. */
+  /** The kind of account that failed, for metrics. If several accounts were requested, the most significant one. */
   accountKind: 'default' | 'own' | 'disabled' | undefined
 
   constructor(outcome: AcquirerError['outcome'], message: string, facts: Record<string, unknown> = {}) {
@@ -67,48 +67,57 @@ export class AcquirerError extends Error {
   }
 }
 
-/** The error of a call that did not reach the acquirer, or that it did not answer in time. */
+/** The error of a call that did not reach the acquirer, or to which it did not respond in time. */
 export const unanswered = (message: string) =>
   Object.assign(new AcquirerError('unavailable', message), { isUnanswered: true })
 
-/** 400: `message` names every fault of the request at once. */
+/** 400: `message` names every error in the request. */
 export const badRequest = (message: string) => new Failure('badRequest', message)
 
-/** 400: without one clear Host, a proxy and this service may read the same request differently. */
+/** 400: without exactly one valid Host header, a proxy and this service may read the same request differently. */
 export const improperHost = () =>
-  badRequest('Send one Host header: a name or address, and a port if there is one, such as pay.example.in:8080')
+  badRequest('The Host header is missing, repeated or invalid. Send one Host header, such as pay.example.in:8080.')
 
 /** 401: one text for a missing, malformed, unknown, wrong or revoked credential. */
 export const unauthorized = () =>
   new Failure(
     'unauthorized',
-    'Missing, malformed, unknown, wrong or revoked credentials: send Authorization: Basic base64(PUBLIC_KEY:SECRET_KEY)',
+    'The credentials are missing, malformed, unknown, wrong or revoked. Send Authorization: Basic base64(PUBLIC_KEY:SECRET_KEY).',
   )
 
-/** 403: one text whether or not the other merchant or partner exists. */
-export const forbidden = () => new Failure('forbidden', 'This key may not act for the mid or pid that was sent')
+/** 403: one text, whether or not the other merchant or partner exists. */
+export const forbidden = () =>
+  new Failure(
+    'forbidden',
+    'This key has no access to this mid or pid, or the merchant is disabled. Check the mid or pid and the key.',
+  )
 
-/** 403 for the merchant's own key without the right to refund: its owner has to learn which right is missing. */
+/** 403 for the merchant's own key without the right to refund. The text names the missing right. */
 export const mayNotRefund = () =>
-  new Failure('forbidden', 'This key may not refund: ask the operator for a key with that right')
+  new Failure('forbidden', 'This key has no right to refund. Ask the operator for a key with that right.')
 
-export const notFound = (message = 'There is nothing at this address') => new Failure('notFound', message)
+export const notFound = (message = 'This URL does not exist. Check its path.') => new Failure('notFound', message)
 
-/** 405: `allow` lists the methods of the address. */
+/** 405: `allow` lists the methods of the URL. */
 export const methodNotAllowed = (allow: readonly string[]) =>
-  new Failure('methodNotAllowed', `This address answers ${allow.join(', ')} only`, { allow: allow.join(', ') })
+  new Failure('methodNotAllowed', `This URL does not allow this method. Use ${allow.join(' or ')}.`, {
+    allow: allow.join(', '),
+  })
 
 export const requestTimeout = () =>
-  new Failure('requestTimeout', 'The request did not arrive in time; send it again on a new connection')
+  new Failure('requestTimeout', 'The request did not arrive in time. Send it again on a new connection.')
 
-/** 409 of the order guard; the text is part of the interface. */
+/** 409 of the order guard; the interface fixes the text. */
 export const orderIdExists = () => new Failure('conflict', 'Order ID already exists')
 
-/** 422: the Idempotency-Key was used before, for a request with other fields. */
+/** 422: the Idempotency-Key was already used for a request with other fields. */
 export const idempotencyKeyReused = () =>
-  new Failure('unprocessable', 'This Idempotency-Key was used for another request; send a new key with new fields')
+  new Failure(
+    'unprocessable',
+    'This Idempotency-Key was already used with other fields. Use a new key for a new request.',
+  )
 
-/** 404 to a merchant without an order of this id, and to an acquirer when no merchant has one. */
+/** 404 for a merchant without an order of this id, and for an acquirer if no merchant has one. */
 export const orderNotFound = () => new Failure('notFound', 'Order not found')
 
 /** 409: a paid order cannot be cancelled, only refunded. */
@@ -127,11 +136,14 @@ const REFUND_REFUSALS = {
 /** 409: nothing was stored, so the refund_id can be used again. */
 export const refundRefused = (why: keyof typeof REFUND_REFUSALS) => new Failure('conflict', REFUND_REFUSALS[why])
 
-/** 401 for a notification in the service's own format without a valid signature: one text for every fault. */
+/** 401 for a notification in the service's own format without a valid signature: one text for every reason. */
 export const notificationUnsigned = () =>
-  new Failure('unauthorized', 'Send X-Signature: t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">, within 5 minutes')
+  new Failure(
+    'unauthorized',
+    'The signature is missing, invalid or more than 5 minutes old. Send X-Signature: t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">.',
+  )
 
-/** 401 for a notification in an acquirer's own format: `how` names the header that the acquirer has to send. */
+/** 401 for a notification in an acquirer's own format: `how` names the header that the acquirer must send. */
 export const unsigned = (how: string) => new Failure('unauthorized', how)
 
 /** 409: the notification contradicts the stored order or refund. */
@@ -139,66 +151,74 @@ export const notificationRefused = (kind: keyof typeof REFUSED_NOTIFICATIONS) =>
   new Failure('conflict', REFUSED_NOTIFICATIONS[kind])
 
 const REFUSED_NOTIFICATIONS = {
-  'amount differs': 'The amount differs from the amount of the order',
+  'amount differs': 'The amount differs from that of the order',
   'UTR of another order': 'This UTR was already used by another order',
   'refund differs': 'The order, amount, merchant or identifier differs from that of the refund',
 }
 
-/** 410: a QR whose intent is paid, cancelled or expired, or whose merchant is disabled. */
-export const paymentClosed = () => new Failure('gone', 'This payment is no longer open; ask the merchant for a new one')
+/** 410: the QR of an intent that is paid, cancelled or expired, or of a disabled merchant. */
+export const paymentClosed = () =>
+  new Failure('gone', 'This payment is no longer open. Ask the merchant for a new one.')
 
 export const payloadTooLarge = (limitBytes: number) =>
-  new Failure('payloadTooLarge', `The body must be at most ${limitBytes} bytes`)
+  new Failure('payloadTooLarge', `The body is too large. Send at most ${limitBytes} bytes.`)
 
 export const unsupportedMediaType = () =>
   new Failure(
     'unsupportedMediaType',
-    'Send the body as Content-Type: application/x-www-form-urlencoded or application/json',
+    'This content type is not supported. Send the body as application/x-www-form-urlencoded or application/json.',
   )
 
 /** 415 for a compressed body, such as gzip. RFC 9110, section 15.5.16, requires the header Accept-Encoding. */
 export const bodyEncoded = () =>
-  new Failure('unsupportedMediaType', 'Send the body uncompressed, without Content-Encoding', {
+  new Failure('unsupportedMediaType', 'The body is encoded. Send it uncompressed, without Content-Encoding.', {
     'accept-encoding': 'identity',
   })
 
 export const expectationFailed = () =>
-  new Failure('expectationFailed', 'The only Expect that is understood is 100-continue')
+  new Failure('expectationFailed', 'This Expect header is not supported. Send 100-continue or no Expect header.')
 
-/** 429: the `limit` requests allowed in `time` are used up; the count starts anew in `resetSeconds`. */
+/** 429: the `limit` requests allowed in `time` are used up; the count restarts after `resetSeconds`. */
 export const tooManyRequests = (limit: number, time: 'a second' | 'a minute', resetSeconds: number) =>
-  new Failure('tooManyRequests', `Too many requests: at most ${limit} ${time}; try again after Retry-After seconds`, {
-    'retry-after': String(resetSeconds),
-    'ratelimit-limit': String(limit),
-    'ratelimit-remaining': '0',
-    'ratelimit-reset': String(resetSeconds),
-  })
+  new Failure(
+    'tooManyRequests',
+    `Too many requests: the limit is ${limit} ${time}. Try again after Retry-After seconds.`,
+    {
+      'retry-after': String(resetSeconds),
+      'ratelimit-limit': String(limit),
+      'ratelimit-remaining': '0',
+      'ratelimit-reset': String(resetSeconds),
+    },
+  )
 
 /** 429: a caller reads one long list at a time from an instance; a list takes about `retrySeconds`. */
 export const oneLongListAtATime = (retrySeconds: number) =>
   new Failure(
     'tooManyRequests',
-    'Another long list of yours is still being read; read it to its end first, or try again after Retry-After seconds',
+    'Another long list is still being sent to you. Read it to its end, or try again after Retry-After seconds.',
     { 'retry-after': String(retrySeconds) },
   )
 
 export const headersTooLarge = () =>
-  new Failure('headersTooLarge', 'The request headers are too large; send at most 16 KiB of them')
+  new Failure('headersTooLarge', 'The request headers are too large. Send at most 16 KiB of headers.')
 
 export const tooManyHeaders = (limit: number) =>
-  new Failure('headersTooLarge', `The request has too many headers; send at most ${limit} of them`)
+  new Failure('headersTooLarge', `The request has too many headers. Send at most ${limit} headers.`)
 
-/** 500: a fixed text; the cause goes to the log only. */
+/** 500: a fixed text; only the log contains the cause. */
 export const internalError = () =>
-  new Failure('internalError', 'Something went wrong on our side; try again, and tell us the x-request-id if it stays')
+  new Failure('internalError', 'The service failed. Try again, and report the x-request-id if the error persists.')
 
-const UNAVAILABLE = 'The service is briefly unavailable; repeat the request unchanged in a moment'
+const UNAVAILABLE = 'The service is temporarily unavailable. Repeat the request unchanged after Retry-After seconds.'
 
 /** 503: the database is unreachable, or the service is overloaded. */
 export const unavailable = (message = UNAVAILABLE) => new Failure('unavailable', message, { 'retry-after': '1' })
 
-/** 503 of a create: the order may be stored without an answer, and only an Idempotency-Key finds its links again. */
+/**
+ * 503 of a create: the order may be stored although the response was lost, and only its Idempotency-Key returns its
+ * links again.
+ */
 export const createUnavailable = () =>
   unavailable(
-    `${UNAVAILABLE}. If it had no Idempotency-Key and is 409 then, the order was stored: cancel that order and create another`,
+    `${UNAVAILABLE} If it had no Idempotency-Key and then returns 409, the order was stored: cancel it and create another one.`,
   )

@@ -11,7 +11,7 @@ import { dueExpiries } from './gateway/webhooks/expiries.ts'
 import { startScheduler } from './platform/scheduler.ts'
 import type { Services } from './services.ts'
 
-/** Starts everything that runs by the clock: webhooks, status checks, refunds, expiries, comparisons of UTRs. */
+/** Starts all scheduled jobs: webhooks, status checks, refunds, expiries, comparisons of UTRs. */
 export function startJobs(services: Services) {
   const { pools, config, clientOf, http, reports, refundListeners, metrics, log, now, limits } = services
   const db = pools.due

@@ -28,6 +28,9 @@ export const OPERATIONS = {
   health: [livez, readyz],
 }
 
-/** Operations for the documents, without notifications in the service's own format where no bank may send them. */
+/**
+ * Operations for the documents. Notifications in the service's own format are left out if no bank has a secret for
+ * them.
+ */
 export const documentedOperations = (takesNotifications: boolean) =>
   Object.values({ ...OPERATIONS, ...(!takesNotifications && { acquirer: [] }) }).flat()

@@ -18,9 +18,9 @@ import { createServices } from './services.ts'
 
 const config = configOrExit()
 const { log, flush } = openLog(config.logLevel)
-// An uncaught error may have left work half done. The process therefore ends, and the platform starts another one.
+// An uncaught error may have left work half done. The process therefore exits, and the platform starts another one.
 process.on('uncaughtException', (error) => {
-  log.fatal({ error: { name: error.name, message: error.message, stack: error.stack } }, 'unexpected fault')
+  log.fatal({ error: { name: error.name, message: error.message, stack: error.stack } }, 'Uncaught exception')
   process.exit(1)
 })
 
@@ -32,7 +32,7 @@ const operatorDb = createPool({
   size: LIMITS.pools.operator,
   log,
   preparedStatements,
-  // Later than PostgreSQL's own time-out, because the pool's time-out would leave the statement running in PostgreSQL.
+  // Longer than PostgreSQL's own time-out, because the pool's time-out would leave the statement running in PostgreSQL.
   queryTimeoutMs: statementTimeoutMs + 1_000,
 })
 const now = () => new Date()
@@ -67,10 +67,10 @@ try {
   await app.listen({ host: config.host, port: config.port })
   await opsApp.listen({ host: config.opsHost, port: config.opsPort })
 } catch (error) {
-  log.fatal({ error: (error as Error).message }, 'cannot listen')
+  log.fatal({ error: (error as Error).message }, 'Cannot listen')
   process.exit(1)
 }
-log.info({ address: app.listeningOrigin, ops: opsApp.listeningOrigin, publicUrl: config.publicUrl }, 'listening')
+log.info({ address: app.listeningOrigin, ops: opsApp.listeningOrigin, publicUrl: config.publicUrl }, 'Listening')
 flush()
 
 async function close() {

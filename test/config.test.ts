@@ -69,7 +69,7 @@ describe('the configuration', () => {
     expect(sandbox('development', 'on')).toBe(true)
     expect([sandbox('development', ''), sandbox('production', '')]).toEqual([false, false])
     for (const word of ['on', 'ON', 'off', '0']) expect(() => sandbox('production', word)).toThrow(/\bSANDBOX must\b/)
-    expect(() => sandbox('production', 'on')).toThrow('set NODE_ENV=development as well')
+    expect(() => sandbox('production', 'on')).toThrow('also set NODE_ENV=development')
     expect(() => sandbox('development', 'yes')).toThrow('SANDBOX must be on, or not be set')
   })
 
@@ -154,7 +154,7 @@ describe('the configuration', () => {
     })
     expect(() => read({ ...sandbox, NODE_ENV: 'production' })).toThrow(/^PHONEPE_API_URL must not be the sandbox/)
     expect(() => read({ PHONEPE_WEBHOOK_PASSWORD: '' })).toThrow(
-      'To take payments through PhonePe, set PHONEPE_WEBHOOK_PASSWORD too',
+      'To accept payments through PhonePe, also set PHONEPE_WEBHOOK_PASSWORD',
     )
     expect(() => read({ PHONEPE_CLIENT_VERSION: 'v1' })).toThrow('PHONEPE_CLIENT_VERSION must be a whole number')
     expect(() => read({ PHONEPE_WEBHOOK_USER: 'me' })).toThrow('PHONEPE_WEBHOOK_USER must be')
@@ -180,7 +180,7 @@ describe('the configuration', () => {
 
   it('the service rejects equal values of PORT and OPS_PORT and names the variable to change', () => {
     expect(() => readConfig({ DATABASE_URL, PORT: '3001' })).toThrow(
-      'PORT and OPS_PORT are both 3001: give OPS_PORT another one',
+      'PORT and OPS_PORT are both 3001. Set OPS_PORT to another port.',
     )
   })
 
@@ -193,7 +193,9 @@ describe('the configuration', () => {
     const trustProxy = (TRUST_PROXY: string) => readConfig({ DATABASE_URL, TRUST_PROXY }).trustProxy
     expect(trustProxy('10.0.0.1, 10.1.0.0/16,2001:db8::/32')).toEqual(['10.0.0.1', '10.1.0.0/16', '2001:db8::/32'])
     for (const wrong of ['10.1', '10.0.0.0/33', '10.0.0.0/', '10.0.0.0/8/8', '2001:db8::/129', '1', ',', '10.0.0.1,']) {
-      expect(() => trustProxy(wrong)).toThrow('TRUST_PROXY must be addresses or networks of proxies, joined by commas')
+      expect(() => trustProxy(wrong)).toThrow(
+        'TRUST_PROXY must be addresses or networks of proxies, separated by commas',
+      )
     }
   })
 
@@ -227,7 +229,7 @@ describe('the configuration', () => {
     ]) {
       const read = () => readConfig({ DATABASE_URL, WEBHOOK_SEALING_KEY: wrong })
       expect(read).toThrow(
-        /^WEBHOOK_SEALING_KEY must be 32 bytes in base64, or two such keys, as `openssl rand -base64 32` makes them, joined by commas$/,
+        /^WEBHOOK_SEALING_KEY must be one or two keys of 32 bytes in base64, as `openssl rand -base64 32` prints them, separated by commas$/,
       )
     }
   })
@@ -248,7 +250,7 @@ describe('the configuration', () => {
       const wrong = '10.1.0.0 10.1.2.3/8 10.1/16 10.0.0.0/33 10.0.0.0/ 010.0.0.0/8 fd00::1/8 fe80::%lo/10 localhost * ,'
       for (const list of wrong.split(' ')) {
         expect(() => allowed(list), list).toThrow(
-          `${name} must be networks such as 10.1.0.0/16, or 10.1.2.3/32 for one address, joined by commas`,
+          `${name} must be networks such as 10.1.0.0/16, or 10.1.2.3/32 for one address, separated by commas`,
         )
       }
     },
@@ -273,6 +275,8 @@ describe('the configuration', () => {
       'DATABASE_URL and DATABASE_URL_FILE are both set',
     )
     rmSync(folder, { recursive: true })
-    expect(() => readConfig({ DATABASE_URL_FILE })).toThrow('DATABASE_URL_FILE names a file that cannot be read')
+    expect(() => readConfig({ DATABASE_URL_FILE })).toThrow(
+      'DATABASE_URL_FILE names a file that cannot be read. Check its path and permissions.',
+    )
   })
 })

@@ -20,8 +20,8 @@ const statusOf = (port: number, path: string) =>
     () => undefined,
   )
 
-describe.skipIf(!existsSync('/dev/full'))('a log on a full disk', () => {
-  it('a log on a full disk stops neither requests nor the end of the service', async () => {
+describe.skipIf(!existsSync('/dev/full'))('log on a full disk', () => {
+  it('stops neither requests nor the shutdown of the service', async () => {
     const port = await freePort()
     const child = spawn(process.execPath, ['--import', 'tsx', 'src/server.ts'], {
       cwd: ROOT,
@@ -37,7 +37,7 @@ describe.skipIf(!existsSync('/dev/full'))('a log on a full disk', () => {
     })
     try {
       await expect.poll(() => statusOf(port, '/livez'), { timeout: 20_000 }).toBe(200)
-      // More lines than are written at once, and a flush after them.
+      // More lines than are written together, and a flush after them.
       await Promise.all(Array.from({ length: 100 }, () => statusOf(port, '/nowhere')))
       await sleep(1_000)
       expect(await statusOf(port, '/livez')).toBe(200)

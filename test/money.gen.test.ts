@@ -19,11 +19,11 @@ const paise = fc.integer({ min: 100, max: 50_000_000 })
 const [ORDER, SHOP] = [orderAmount(HIGHEST_MAX_RUPEES), shopAmount(HIGHEST_MAX_RUPEES)]
 const MANY = { numRuns: runs(20_000) }
 
-describe('the largest amount of a merchant', () => {
+describe('a merchant’s maximum amount', () => {
   const takes = (schema: { safeParse: (value: unknown) => { success: boolean } }, value: unknown) =>
     schema.safeParse(value).success
 
-  it('amounts up to the merchant’s largest are accepted, and none above, in whole rupees and where paise are allowed', () => {
+  it('accepts amounts up to the maximum and none above, in whole rupees and with paise', () => {
     const least = fc.integer({ min: 1, max: HIGHEST_MAX_RUPEES })
     const near = (max: number) =>
       fc.oneof(fc.integer({ min: 0, max: 1_000_000 }), fc.integer({ min: Math.max(0, max - 12), max: max + 12 }))
@@ -46,8 +46,8 @@ describe('the largest amount of a merchant', () => {
   })
 })
 
-describe('an amount, 1.00 to 500000.00 rupees', () => {
-  it('an amount of 1.00 to 500000.00 rupees is read back unchanged from each of its spellings', () => {
+describe('an amount from 1.00 to 500000.00 rupees', () => {
+  it('is parsed unchanged from each of its formats', () => {
     fc.assert(
       fc.property(paise, (amount) => {
         const asJson = JSON.stringify(toJsonNumber(amount))
@@ -61,7 +61,7 @@ describe('an amount, 1.00 to 500000.00 rupees', () => {
         expect(
           [SHOP, shopAmountText, shopRefund].map((of) => of.safeParse(`${toDecimalText(amount)}01`).success),
         ).toEqual([...[false, false, false]])
-        // As the bank tells of it, and as it is compared.
+        // As the bank reports it, and as it is compared.
         const told = [toDecimalText(amount), toPlainText(amount), JSON.parse(asJson)]
         expect(told.map((amount) => bankAmount.parse(amount))).toEqual(told.map(() => amount))
       }),
@@ -69,7 +69,7 @@ describe('an amount, 1.00 to 500000.00 rupees', () => {
     )
   })
 
-  it('an amount is written with its exact digits, never with a float’s', () => {
+  it('is formatted with its exact digits, never with those of a float', () => {
     fc.assert(
       fc.property(paise, (amount) => {
         const digits = String(amount)
@@ -82,7 +82,7 @@ describe('an amount, 1.00 to 500000.00 rupees', () => {
     )
   })
 
-  it('an amount in whole rupees is read as the same paise, whether the merchant may send paise or not', () => {
+  it('in whole rupees is parsed as the same paise, whether or not the merchant may send paise', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 500_000 }), fc.constantFrom('', '.0', '.00'), (rupees, decimals) => {
         for (const value of [`${rupees}${decimals}`, `00${rupees}${decimals}`, rupees]) {

@@ -15,7 +15,7 @@ import {
 const [ORDER, SHOP] = [orderAmount(HIGHEST_MAX_RUPEES), shopAmount(HIGHEST_MAX_RUPEES)]
 
 it.each([1, 2, 9, 10, 11, 99, 100, 101, 588, 999, 1_000, 4_999, 200_000, 499_999])(
-  'the largest amount of a merchant may be %i: every amount up to it is accepted',
+  'accepts every amount up to a merchant’s maximum of %i',
   (max) => {
     const schema = orderAmount(max)
     const taken = Array.from(
@@ -27,19 +27,19 @@ it.each([1, 2, 9, 10, 11, 99, 100, 101, 588, 999, 1_000, 4_999, 200_000, 499_999
   },
 )
 
-it('the largest amount of a merchant is the interface’s own unless it is set', () => {
+it('applies the interface’s maximum amount unless another one is set', () => {
   const refused = (schema: ReturnType<typeof orderAmount | typeof shopAmount>) =>
     schema.safeParse('100000.01').error?.issues[0]?.message
   expect(refused(orderAmount(USUAL_MAX_RUPEES))).toBe('must be a whole number from 1 to 100000')
   expect(refused(shopAmount(USUAL_MAX_RUPEES))).toBe(
     'must be rupees from 1.00 to 100000.00 with at most two decimals, such as 588.82',
   )
-  // The example must not be one that is refused.
+  // The example in the rule must itself be accepted.
   expect(refused(shopAmount(500))).toBe('must be rupees from 1.00 to 500.00 with at most two decimals')
 })
 
 it.each(['0.01', '0.5', '0.0100', '1', '500000', '500000.0000', '500000.00', '499999.99', 0.01, 500_000])(
-  'a shop’s refund may be of %j',
+  'accepts a refund of %j from a merchant with the input shop',
   (amount) => {
     expect(shopRefund.safeParse(amount).success).toBe(true)
   },
@@ -59,7 +59,7 @@ it.each([
   '.5',
   0,
   500_000.01,
-])('a shop’s refund may not be of %j', (amount) => {
+])('rejects a refund of %j from a merchant with the input shop', (amount) => {
   expect(shopRefund.safeParse(amount).success).toBe(false)
 })
 
@@ -71,7 +71,7 @@ it.each([
   [10_000_000, '₹1,00,000'],
   [50_000_000, '₹5,00,000'],
   [9_999_999, '₹99,999.99'],
-])('%i paise are shown to people as %s', (amount, text) => {
+])('formats %i paise for people as %s', (amount, text) => {
   expect(toIndianText(amount)).toBe(text)
 })
 
@@ -81,7 +81,7 @@ it.each([
   [123_456_700, '₹12,34,567.00'],
   [-20_000, '-₹200.00'],
   [999_999_999_999_999, '₹99,99,99,99,99,999.99'],
-])('a sum of %i paise is shown to people as %s', (paise, text) => {
+])('formats a sum of %i paise for people as %s', (paise, text) => {
   expect(toIndianRupees(paise)).toBe(text)
   expect(totalText.parse(text.replace('₹', ''))).toBe(paise)
 })
@@ -91,19 +91,19 @@ it.each([
   ['1,234,567.5', 123_456_750],
   ['-12,34,567.05', -123_456_705],
   ['9999999999999.99', 999_999_999_999_999],
-])('an operator may write the sum %s', (text, paise) => {
+])('accepts the sum %s from an operator', (text, paise) => {
   expect(totalText.parse(text)).toBe(paise)
 })
 
 it.each(['', '1,5', '1.234,50', '1,2345', ',123', '12,34', '1.005', '₹1', '1 000', '+1', '1e3', '99999999999999'])(
-  'an operator may not write the sum %j, which could be misread',
+  'rejects the sum %j from an operator, because it could be misread',
   (text) => {
     expect(totalText.safeParse(text).success).toBe(false)
   },
 )
 
 it.each(['0.99', '500000.01', '588.823', '1e3', '0x10', '+5', '-5', '5.', '.5', '1,000', '1 000', '५', '', 'NaN'])(
-  'no merchant may send the amount %j',
+  'rejects the amount %j from any merchant',
   (amount) => {
     expect([ORDER, SHOP, shopAmountText].map((schema) => schema.safeParse(amount).success)).toEqual([
       false,
@@ -114,7 +114,7 @@ it.each(['0.99', '500000.01', '588.823', '1e3', '0x10', '+5', '-5', '5.', '.5', 
 )
 
 it.each([0.99, 500_000.01, 588.823, -5, 0.1 + 0.2, 1e21, Number.NaN, Number.POSITIVE_INFINITY])(
-  'no merchant may send the JSON number %d',
+  'rejects the JSON number %d from any merchant',
   (amount) => {
     expect([ORDER, SHOP].map((schema) => schema.safeParse(amount).success)).toEqual([false, false])
   },
@@ -125,11 +125,11 @@ it.each([
   ['999.99', '999.99'],
   ['1000.00', '1,000.00'],
   ['-3218361.86', '-32,18,361.86'],
-  // More than a float holds.
+  // More digits than a float can represent.
   ['123456789012345678.91', '1,23,45,67,89,01,23,45,678.91'],
   ['paid 4000.00, settled 3000.00: UTR 523504870405', 'paid 4,000.00, settled 3,000.00: UTR 523504870405'],
-  // Neither are amounts.
+  // Texts that are not amounts.
   ['10.1.2024.10 and 1234.567 of U1234.50', '10.1.2024.10 and 1234.567 of U1234.50'],
-])('the rupees of "%s" are shown to people as "%s"', (text, grouped) => {
+])('formats the rupees of "%s" for people as "%s"', (text, grouped) => {
   expect(groupRupees(text)).toBe(grouped)
 })

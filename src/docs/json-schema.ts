@@ -6,13 +6,13 @@ type JsonSchema = { [keyword: string]: unknown; properties?: Record<string, Json
 export function toJsonBodySchema(schema: z.ZodType, example: Record<string, unknown>): JsonSchema {
   const { properties = {}, ...rest } = withoutDialect(z.toJSONSchema(schema, { io: 'input', target: 'draft-2020-12' }))
   const filledIn = Object.entries(properties).map(([name, property]) => {
-    // Postman and Insomnia read only the `example` of a field, not `examples` and not the example of the body.
+    // Postman and Insomnia read only the `example` of a field, neither `examples` nor the example of the body.
     return [name, name in example ? { ...property, example: example[name] } : property]
   })
   return { ...rest, properties: Object.fromEntries(filledIn) }
 }
 
-/** JSON Schema of a form body, where every value is text. */
+/** JSON Schema of a form body, in which every value is text. */
 export function toFormSchema(schema: z.ZodType, example: Record<string, string>): JsonSchema {
   const { properties = {}, ...rest } = toJsonBodySchema(schema, example)
   const texts = Object.entries(properties).map(([name, { anyOf, ...property }]) => {
@@ -25,9 +25,7 @@ const address = (name: string) => `#/components/schemas/${name}`
 
 export const refTo = (name: string) => ({ $ref: address(name) })
 
-/**
- * JSON Schemas of answers and of their parts, which refer to each other by name. Code generators use these names.
- */
+/** JSON Schemas of responses and of their parts, which refer to each other by name. Code generators use these names. */
 export function toAnswerSchemas(named: Record<string, z.ZodType>): Record<string, JsonSchema> {
   const registry = z.registry<{ id: string }>()
   for (const [id, schema] of Object.entries(named)) registry.add(schema, { id })

@@ -1,23 +1,14 @@
 import * as z from 'zod'
-import {
-  bodyEncoded,
-  type Failure,
-  forbidden,
-  internalError,
-  payloadTooLarge,
-  tooManyRequests,
-  unauthorized,
-  unavailable,
-  unsupportedMediaType,
-} from '../errors.ts'
-import { LIMITS } from '../limits.ts'
 import type { Described } from '../platform/http/operation.ts'
+import { COMMON_ERRORS } from './common-errors.ts'
 import { refTo, toAnswerSchemas, toFormSchema, toJsonBodySchema } from './json-schema.ts'
 import { HEADERS, responsesOf } from './responses.ts'
 
 export type DocumentOptions = { publicUrl: string; operations: readonly Described[] }
 
-/** OpenAPI 3.1 document of `operations`, made from the schemas that check requests and the refusals in errors.ts. */
+/**
+ * OpenAPI 3.1 document of `operations`, generated from the schemas that check requests and the failures in errors.ts.
+ */
 export function openApiDocument({ publicUrl, operations }: DocumentOptions) {
   const bodySchemas = operations
     .flatMap(({ body }) => body ?? [])
@@ -41,28 +32,14 @@ export function openApiDocument({ publicUrl, operations }: DocumentOptions) {
   }
 }
 
-/** The body of a refusal: type `Refusal` of envelope.ts. */
+/** The body of an error response, which `fail` of envelope.ts builds. */
 const Refusal = z.strictObject({
   status: z.literal(false),
   statusCode: z.int().min(400).max(599).meta({ description: 'The HTTP status.' }),
-  msg: z.string().min(1).meta({ description: 'What to do, for people. It may change; decide by `statusCode`.' }),
+  msg: z.string().min(1).meta({
+    description: 'What is wrong and what to do, for people. The text may change: let your code decide by `statusCode`.',
+  }),
 })
-
-/** Refusals that all operations have in common, by the kind of caller; an operation may have others. */
-const COMMON_REFUSALS: Record<Described['access'], Failure[]> = {
-  key: [
-    unauthorized(),
-    forbidden(),
-    payloadTooLarge(LIMITS.body.bytes),
-    unsupportedMediaType(),
-    bodyEncoded(),
-    tooManyRequests(1_000, 'a second', 1),
-    internalError(),
-    unavailable(),
-  ],
-  signature: [payloadTooLarge(LIMITS.body.bytes), bodyEncoded(), internalError(), unavailable()],
-  anyone: [],
-}
 
 const SECURITY: Record<Described['access'], object> = {
   key: {},
@@ -78,7 +55,7 @@ const PATH_PARAMETERS: Record<string, object> = {
     name: 'orderId',
     in: 'path',
     required: true,
-    description: 'The `orderId` that was answered.',
+    description: 'The `orderId` of the create response.',
     schema: { type: 'string' },
     example: '019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3',
   },
@@ -87,7 +64,8 @@ const PATH_PARAMETERS: Record<string, object> = {
 const REQUEST_ID_HEADER = {
   name: 'x-request-id',
   in: 'header',
-  description: 'Your own name for this request, 1 to 64 of `A-Z a-z 0-9 . _ -`; any other is replaced by ours.',
+  description:
+    'Your own identifier of this request: 1 to 64 characters of `A-Z a-z 0-9 . _ -`. The service replaces any other value.',
   schema: { type: 'string' },
 }
 
@@ -105,7 +83,7 @@ function pathItem(operation: Described) {
     ...SECURITY[access],
     ...(access !== 'anyone' && { parameters: [...headerParameters, REQUEST_ID_HEADER] }),
     ...(body && { requestBody: { required: true, content: bodyContent(body, access) } }),
-    responses: responsesOf(answer, [...refusals, ...COMMON_REFUSALS[access]], { challenges: access === 'key' }),
+    responses: responsesOf(answer, [...refusals, ...COMMON_ERRORS[access]], { challenges: access === 'key' }),
   }
   return { ...(parameters.length > 0 && { parameters }), [method.toLowerCase()]: described }
 }
@@ -120,22 +98,22 @@ function bodyContent(body: NonNullable<Described['body']>, access: Described['ac
 
 const LICENSE = { name: 'Proprietary', identifier: 'LicenseRef-Proprietary' }
 
-const DESCRIPTION = `Takes UPI payments in India.
+const DESCRIPTION = `Accept UPI payments in India.
 
-Every answer is an envelope: \`status\`, \`statusCode\` (the HTTP status), \`msg\`, and \`data\` of a success. A body may be a form
-or JSON. Blanks around a value are trimmed, an empty optional field is an absent one, unknown fields are ignored, and a field that
-is sent twice is refused.
+Every response is an envelope: \`status\`, \`statusCode\` (the HTTP status), \`msg\`, and \`data\` on success. Send the body as a form
+or as JSON. Spaces around a value are trimmed, an empty optional field is treated as absent, unknown fields are ignored, and a
+field that is sent twice is rejected.
 
-A first payment: **createPaymentIntent**, show \`dynamicQR\` on a desktop and the wallet links on a phone (or call
-**createOrderRequest** and send the customer to \`payment_url\`), then ask **checkPaymentStatus** before you ship: a redirect
-proves nothing.`
+To accept a payment, call **createPaymentIntent** and show \`dynamicQR\` on a desktop and the wallet links on a phone, or call
+**createOrderRequest** and send the customer to \`payment_url\`. Then call **checkPaymentStatus** before you fulfil the order: a
+redirect proves nothing.`
 
 const TAGS = [
-  { name: 'Merchant', description: 'Take payments, with a merchant’s key.' },
-  { name: 'Partner', description: 'Read what was paid and settled, with a partner’s key.' },
-  { name: 'Acquirer', description: 'How the bank tells of payments.' },
-  { name: 'Customer', description: 'What the addresses show that a merchant gets for its customer.' },
-  { name: 'Operator', description: 'Whether the service is well.' },
+  { name: 'Merchant', description: 'Create, check, cancel and refund payments with a merchant’s key.' },
+  { name: 'Partner', description: 'List payments and settlements with a partner’s key.' },
+  { name: 'Acquirer', description: 'Receive payment notifications from the bank.' },
+  { name: 'Customer', description: 'Pages and QR codes for the customer.' },
+  { name: 'Operator', description: 'Check the health of the service.' },
 ]
 
 const BASIC = {
@@ -149,6 +127,6 @@ const SIGNATURE = {
   in: 'header',
   name: 'X-Signature',
   description:
-    '`t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">`: the key is a secret shared with the operator, `t.body` is the time, ' +
-    'a dot and the bytes of the body. Good for 5 minutes either way. Several `v1=` may be sent while secrets change.',
+    '`t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">`: the key is a secret shared with the operator; `t.body` is the time, ' +
+    'a dot and the bytes of the body. The time may differ by 5 minutes. Send several `v1=` during a rotation of secrets.',
 }

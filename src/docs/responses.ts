@@ -1,24 +1,25 @@
-import { expectationFailed, type Failure, headersTooLarge, improperHost, requestTimeout } from '../errors.ts'
+import type { Failure } from '../errors.ts'
 import { fail } from '../platform/http/envelope.ts'
 import type { Described } from '../platform/http/operation.ts'
+import { HTTP_ERRORS } from './common-errors.ts'
 import { refTo } from './json-schema.ts'
 
 type ResponseObject = { description: string; headers?: object; content?: object }
 
 export const HEADERS = {
-  'x-request-id': header('Every answer carries it: the name of this request in the log of the service.'),
-  'www-authenticate': header('The scheme that is asked for.', 'Basic realm="UPI payments", charset="UTF-8"'),
-  'retry-after': header('Seconds after which to try again.', '1'),
+  'x-request-id': header('The identifier of this request in the log of the service. Every response has it.'),
+  'www-authenticate': header('The required authentication scheme.', 'Basic realm="UPI payments", charset="UTF-8"'),
+  'retry-after': header('Seconds to wait before you try again.', '1'),
   'ratelimit-limit': header(
-    'Requests that the exceeded limit allows: of a key in a second, of wrong secrets in a minute.',
+    'Requests that the exceeded limit allows: per second for a key, per minute for wrong secrets.',
     '1000',
     false,
   ),
-  'ratelimit-remaining': header('Requests that are left of it.', '0', false),
-  'ratelimit-reset': header('Seconds until the limit starts anew.', '1', false),
-  'accept-encoding': header('The codings that are taken, where a coding was refused.', 'identity', false),
-  'cache-control': header('How long a copy may be kept.', 'public, max-age=30'),
-  etag: header('For If-None-Match.', '"019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3"'),
+  'ratelimit-remaining': header('Remaining requests of this limit.', '0', false),
+  'ratelimit-reset': header('Seconds until the limit resets.', '1', false),
+  'accept-encoding': header('The supported content codings, if the request had another one.', 'identity', false),
+  'cache-control': header('How long a copy may be cached.', 'public, max-age=30'),
+  etag: header('The version of the content, for If-None-Match.', '"019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3"'),
 }
 
 function header(description: string, example?: string, required = true) {
@@ -27,25 +28,24 @@ function header(description: string, example?: string, required = true) {
 
 /** Meaning of each HTTP status, the same for all operations. */
 const MEANING: Record<string, string> = {
-  400: 'The body or some fields are wrong; `msg` names every wrong field at once.',
-  401: 'No, malformed, unknown, wrong or revoked credentials.',
-  403: 'The key is good but not for that `mid` or `pid`, or not for refunds, or the merchant is disabled.',
-  404: 'There is none.',
-  409: 'It contradicts what is stored already.',
-  410: 'Paid, cancelled, expired, or its merchant is disabled.',
+  400: 'The body or some fields are invalid; `msg` names every invalid field.',
+  401: 'The credentials are missing, malformed, unknown, wrong or revoked.',
+  403: 'The key is valid, but not for this `mid` or `pid`, or not for refunds; or the merchant is disabled.',
+  404: 'Not found.',
+  409: 'The request conflicts with stored data.',
+  410: 'The payment is paid, cancelled or expired, or its merchant is disabled.',
   413: 'The body is too large.',
-  415: 'The body is neither form nor JSON, or is compressed.',
-  422: 'This Idempotency-Key was used for another request.',
-  429: 'Too many requests, wrong credentials, or long lists at once.',
-  500: 'Our fault; quote `x-request-id`.',
-  503: 'Briefly away or overloaded; try again after `Retry-After` seconds.',
-  '4XX': 'What any address may answer to what is no proper request: 400, 408, 417 or 431.',
+  415: 'The body is neither a form nor JSON, or is compressed.',
+  422: 'This Idempotency-Key was already used with other fields.',
+  429: 'Too many requests, wrong credentials or concurrent long lists.',
+  500: 'The service failed. Report the `x-request-id`.',
+  503: 'The service is temporarily unavailable or overloaded. Try again after `Retry-After` seconds.',
+  '4XX': 'Any URL may return 400, 408, 417 or 431 for malformed HTTP.',
 }
 
-/** Refusals of requests with faulty HTTP, which any path may answer. */
-const NO_PROPER_REQUEST = [improperHost(), requestTimeout(), expectationFailed(), headersTooLarge()]
-
-/** Responses of an operation: one success, a refusal for each status of `failures`, and 4XX for faulty HTTP. */
+/**
+ * Responses of an operation: one success, an error response for each status of `failures`, and 4XX for malformed HTTP.
+ */
 export function responsesOf(
   answer: Described['answer'],
   failures: readonly Failure[],
@@ -53,14 +53,14 @@ export function responsesOf(
 ): Record<string, ResponseObject> {
   const headers = headerRefs('x-request-id', ...(answer.headers ?? []))
   const responses: Record<string, ResponseObject> = { '200': toResponse(answer, headers) }
-  // An operation whose answer is HTML also has HTML refusals.
+  // An operation with an HTML response also has HTML error responses.
   const type = answer.type === 'text/html' ? answer.type : 'application/json'
   for (const status of new Set(failures.map(({ statusCode }) => String(statusCode)))) {
     const those = failures.filter(({ statusCode }) => String(statusCode) === status)
     responses[status] = refusal(status, those, type, status === '401' && challenges ? ['www-authenticate'] : [])
   }
-  responses['4XX'] = refusal('4XX', NO_PROPER_REQUEST, 'application/json', [])
-  if (answer.mayBeHeld) responses['304'] = { description: 'The copy that you have is good.', headers }
+  responses['4XX'] = refusal('4XX', HTTP_ERRORS, 'application/json', [])
+  if (answer.mayBeHeld) responses['304'] = { description: 'Your cached copy is current.', headers }
   return responses
 }
 

@@ -1,6 +1,6 @@
 import type { Queryable } from './db/pool.ts'
 
-/** A command that is about to change something. `arguments` are by flag, without secrets and without the customer's data. */
+/** A command that is about to change something. `arguments` are by flag, without secrets and without customer data. */
 export type AuditedCommand = {
   auditId: string
   person: string
@@ -8,7 +8,7 @@ export type AuditedCommand = {
   arguments: Readonly<Record<string, unknown>>
 }
 
-/** How a command ended: what it made, by name, or in `fault` why it failed. */
+/** The result of a command: the objects that it created, by name, or in `fault` why it failed. */
 export type AuditedOutcome = {
   auditId: string
   outcome: 'done' | 'failed'
@@ -18,17 +18,17 @@ export type AuditedOutcome = {
 export type AuditEntry = Omit<AuditedCommand, 'auditId'> & {
   at: Date
   databaseRole: string
-  /** Null where nobody knows: the command runs still, or was killed. */
+  /** Null if the outcome is unknown: the command still runs, or was killed. */
   outcome: AuditedOutcome['outcome'] | null
   detail: AuditedOutcome['detail'] | null
 }
 
 type AuditQuery = { since?: Date | undefined; until?: Date | undefined; mid?: string | undefined }
 
-/** What operators did, for auditors. The tables are append-only. */
+/** Operators' commands, for auditors. The tables are append-only. */
 export function createAudit(db: Queryable) {
   return {
-    /** Writes down that a command begins. Until that is stored, the command must not change anything. */
+    /** Stores that a command begins. The command must not change anything before this is stored. */
     async begin({ auditId, person, command, arguments: given }: AuditedCommand): Promise<void> {
       await db.query('insert into audit_commands (audit_id, person, command, arguments) values ($1, $2, $3, $4)', [
         auditId,
@@ -38,7 +38,7 @@ export function createAudit(db: Queryable) {
       ])
     },
 
-    /** Writes down how a command ended. Only the first outcome of an `auditId` counts. */
+    /** Stores the outcome of a command. Only the first outcome of an `auditId` is stored. */
     async end({ auditId, outcome, detail }: AuditedOutcome): Promise<void> {
       await db.query(
         'insert into audit_outcomes (audit_id, outcome, detail) values ($1, $2, $3) on conflict do nothing',
@@ -47,8 +47,8 @@ export function createAudit(db: Queryable) {
     },
 
     /**
-     * The commands begun from `since`, by default a week ago, until before `until`, oldest first. With `mid` only
-     * commands about this merchant: they name it, made it, or name its order, exception, key or webhook.
+     * Returns the commands begun from `since`, by default a week ago, until before `until`, oldest first. With `mid`,
+     * only commands about this merchant: they name it, created it, or name its order, exception, key or webhook.
      */
     async list({ since, until, mid }: AuditQuery): Promise<AuditEntry[]> {
       const { rows } = await db.query<AuditEntry>(

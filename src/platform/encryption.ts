@@ -1,24 +1,27 @@
 import { createCipheriv, createDecipheriv, type KeyObject, randomBytes } from 'node:crypto'
 
 const ALGORITHM = 'aes-256-gcm'
-/** The standard nonce of GCM. One key may seal 2^32 times before a repeated random nonce is likely enough to matter. */
+/**
+ * The standard nonce of GCM. One key may encrypt 2^32 times before a repeated random nonce becomes likely enough to
+ * matter.
+ */
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-/** Error for sealed bytes that do not open. The message names two causes, because GCM cannot tell them apart. */
+/** Error for bytes that cannot be decrypted. The message names two causes, because GCM cannot tell them apart. */
 export class SealError extends Error {
   override name = 'SealError'
   constructor() {
-    super('a secret does not open: WEBHOOK_SEALING_KEY does not have the key that sealed it, or its row was changed')
+    super('a secret cannot be decrypted: WEBHOOK_SEALING_KEY lacks the key that encrypted it, or its row was changed')
   }
 }
 
-/** The keys of WEBHOOK_SEALING_KEY: the first one seals, every one opens. None if the variable is not set. */
+/** The keys of WEBHOOK_SEALING_KEY: the first one encrypts, every one decrypts. Empty if the variable is not set. */
 export type SealingKeys = readonly KeyObject[]
 
 /**
- * Encrypts a secret for the database, as nonce, tag and ciphertext. `owner` names the secret's row, such as `M1/endpoint`: a
- * secret that was moved to another row does not open. Throws without a key.
+ * Encrypts a secret for the database, as nonce, tag and ciphertext. `owner` names the secret's row, such as
+ * `M1/endpoint`: a secret that was moved to another row cannot be decrypted. Throws without a key.
  */
 export function seal([key]: SealingKeys, secret: string, owner: string): Buffer {
   if (!key) throw new Error('WEBHOOK_SEALING_KEY is not set')
@@ -30,7 +33,9 @@ export function seal([key]: SealingKeys, secret: string, owner: string): Buffer 
 
 export const ownerOf = ({ mid, endpointId }: { mid: string; endpointId: string }) => `${mid}/${endpointId}`
 
-/** Throws SealError when no key or another `owner` than that of `seal` is given, or a byte was changed. */
+/**
+ * Throws SealError if the keys lack the one that encrypted, `owner` differs from that of `seal`, or a byte was changed.
+ */
 export function unseal(keys: SealingKeys, sealed: Uint8Array, owner: string): string {
   for (const key of keys) {
     const opened = open(key, sealed, owner)
@@ -39,7 +44,7 @@ export function unseal(keys: SealingKeys, sealed: Uint8Array, owner: string): st
   throw new SealError()
 }
 
-/** Undefined when the bytes do not open. */
+/** Returns undefined if the bytes cannot be decrypted. */
 function open(key: KeyObject, sealed: Uint8Array, owner: string): string | undefined {
   const nonce = sealed.subarray(0, NONCE_BYTES)
   const tag = sealed.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES)
@@ -56,8 +61,9 @@ function open(key: KeyObject, sealed: Uint8Array, owner: string): string | undef
 }
 
 /**
- * Opens the secrets of an endpoint. Throws SealError when the current secret does not open. An earlier secret that does not
- * open is left out: after the key was lost, the endpoint works again as soon as it has a new secret.
+ * Decrypts the secrets of an endpoint. Throws SealError if the current secret cannot be decrypted. An earlier secret
+ * that cannot be decrypted is left out: after a loss of the key, the endpoint works again as soon as it has a new
+ * secret.
  */
 export function unsealAll(keys: SealingKeys, [current, ...earlier]: readonly Uint8Array[], owner: string): string[] {
   if (!current) return []

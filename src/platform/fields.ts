@@ -2,11 +2,11 @@ import { domainToASCII } from 'node:url'
 import * as z from 'zod'
 
 /**
- * Kinds of fields that several requests share, each with the rule in its error text.
- * The error text ends a sentence that begins with the field's name: `mid is required`.
+ * Kinds of fields that several requests share, each with the rule in its error text. The error text completes a
+ * sentence that begins with the field's name: `mid is required`.
  */
 
-/** Replaces the value of a field that was sent more than once, because nobody can know which value was meant. */
+/** Replaces the value of a field that was sent more than once, because it is unknown which value was meant. */
 export const REPEATED = Symbol('sent more than once')
 
 /** The error text for a missing, repeated or wrongly typed value. */
@@ -14,7 +14,7 @@ export function errorText(rule: string) {
   return {
     error: ({ input, expected }: { input?: unknown; expected?: string }) => {
       if (input === undefined) return 'is required'
-      // The digits of a number may obey the rule, so the error text names the missing quotes.
+      // The digits of a number may satisfy the rule, so the error text names the missing quotes.
       if (typeof input === 'number' && expected === 'string') return `${rule}, as text in quotes`
       return input === REPEATED ? 'must be sent once' : rule
     },
@@ -22,8 +22,8 @@ export function errorText(rule: string) {
 }
 
 /**
- * Control characters and halves of surrogate pairs, for a character class of a regular expression. Written as ranges,
- * because the OpenAPI document contains the patterns too, and Python does not know \p{Cc}.
+ * Control characters and halves of surrogate pairs, for a character class of a regular expression. They are ranges,
+ * because the OpenAPI document contains the patterns too, and Python does not support \p{Cc}.
  */
 export const CONTROLS = '\\u0000-\\u001f\\u007f-\\u009f\\ud800-\\udfff'
 
@@ -36,7 +36,7 @@ export function text(max: number, min = 1) {
   return z.string(errorText(rule)).regex(new RegExp(`^[^${CONTROLS}]{${min},${max}}$`, 'u'), rule)
 }
 
-/** Text that matches `form`; `rule` is the error text for its sender. */
+/** Text that matches `form`; `rule` is the error text for the caller. */
 export const matching = (form: RegExp, rule: string) => z.string(errorText(rule)).regex(form, rule)
 
 export const VPA = /^[A-Za-z0-9._-]{1,255}@[A-Za-z0-9.-]{1,64}$/
@@ -45,36 +45,48 @@ export const VPA = /^[A-Za-z0-9._-]{1,255}@[A-Za-z0-9.-]{1,64}$/
 export const UTR = /^[A-Za-z0-9]{1,35}$/
 export const UTR_RULE = 'must be 1 to 35 letters and digits'
 
-/** Words and zeros that banks and acquirers write where they have no reference. They name many payments, so they name none. */
+/**
+ * Words and zeros that banks and acquirers write instead of a missing reference. They would identify many payments, so
+ * they identify none.
+ */
 const PLACEHOLDER = /^(?:0+|NA|NIL|NONE|NULL|UNDEFINED|UNKNOWN|NOTAVAILABLE|NOTAPPLICABLE)$/
 
-/** The RRN of a UPI payment has 12 digits; some banks and acquirers pad it to 16 with zeros. Other references stay as they are. */
+/**
+ * The RRN of a UPI payment has 12 digits; some banks and acquirers pad it to 16 with zeros. Other references are not
+ * changed.
+ */
 export const unpadded = (reference: string): string => reference.replace(/^0000(?=[0-9]{12}$)/, '')
 
-/** The same in SQL. */
+/** The SQL equivalent of `unpadded`. */
 export const UNPADDED = (reference: string) => `regexp_replace(${reference}, '^0000(?=[0-9]{12}$)', '')`
 
-/** An unpadded reference, and for an RRN its padded form: settlements have references as their bank wrote them. */
+/** An unpadded reference, and for an RRN its padded form: settlements contain references as their bank wrote them. */
 export const formsOf = (reference: string): string[] =>
   /^[0-9]{12}$/.test(reference) ? [reference, `0000${reference}`] : [reference]
 
 /** The acquirer's id of a payment in the form of a UTR: 1 to 35 letters and digits, in upper case. */
 export const utrOfId = (id: string) => id.replace(/[_-]/g, '').slice(-35).toUpperCase()
 
-/** The same in SQL. */
+/** The SQL equivalent of `utrOfId`. */
 export const UTR_OF_ID = (id: string) => `upper(right(translate(${id}, '_-', ''), 35))`
 
 /** Unique transaction reference of a payment, in upper case and unpadded: banks write the same UTR in several forms. */
 export const utr = matching(UTR, UTR_RULE).transform((text) => unpadded(text.toUpperCase()))
 
-/** The UTR in a report of a payment. A placeholder counts as absent. */
+/** The UTR in a report of a payment. A placeholder is treated as absent. */
 export const reportedUtr = utr.transform((text) => (PLACEHOLDER.test(text) ? undefined : text))
 
-/** Compatibility forms, such as full-width letters and no-break spaces, become plain, and the digits of every script 0 to 9. */
+/**
+ * Converts compatibility forms, such as full-width letters and no-break spaces, to plain ones, and the digits of every
+ * script to 0 to 9.
+ */
 const toPlain = (text: string) =>
   text.normalize('NFKC').replace(/(?![0-9])\p{Nd}/gu, (digit) => String(digitValue(digit)))
 
-/** The value of a decimal digit. Unicode encodes the ten digits of a script in a row, and scripts that adjoin too. */
+/**
+ * The value of a decimal digit. Unicode encodes the ten digits of a script consecutively, and digits of adjacent
+ * scripts too.
+ */
 function digitValue(digit: string): number {
   const code = digit.codePointAt(0) as number
   let before = 0
@@ -86,8 +98,9 @@ function digitValue(digit: string): number {
 const LABELS = /^(?:(?:UPI|UTR|RRN|REF|REFERENCE|NO|NUMBER|ID|TXN|TRANSACTION|BANK|PAYMENT)(?:[^A-Z0-9]+|$))+/
 
 /**
- * The references in pasted text: its long words with digits, except before the @ of an address; without one, all of the text after its
- * labels, written in groups. Letters before an RRN in groups may be a word or the code of a bank, so that both readings are returned.
+ * Returns the references in pasted text: its long words with digits, except before the @ of an address. Without such a
+ * word, the whole text after its labels is one reference, written in groups. Letters before an RRN in groups may be a
+ * word or a bank's code, so both readings are returned.
  */
 function referencesIn(pasted: string): string[] {
   const text = toPlain(pasted)
@@ -102,18 +115,22 @@ function referencesIn(pasted: string): string[] {
   return [...(/^[A-Z]+$/.test(first) && /^[0-9]{12}$/.test(rest) ? [rest] : []), first + groups.join('')]
 }
 
-/** A UTR that a person has pasted from an app, a message or a spreadsheet, with what stands around it. */
+/** A UTR that a person has pasted from an app, a message or a spreadsheet, with the text around it. */
 export const pastedUtr = z
   .string(errorText(UTR_RULE))
   .transform((pasted, { issues }) => {
     const references = referencesIn(pasted)
     if (references.length < 2) return references[0] ?? ''
-    issues.push({ code: 'custom', input: pasted, message: `may be any of ${references.join(', ')}: give one` })
+    issues.push({
+      code: 'custom',
+      input: pasted,
+      message: `has several references: enter one of ${references.join(', ')}`,
+    })
     return z.NEVER
   })
   .pipe(utr)
 
-/** A bank's reference of a payout as a person has pasted it. Inside it, blanks and dashes are part of it. */
+/** A bank's reference of a payout as a person has pasted it. Spaces and dashes inside it belong to it. */
 export const pastedReference = z
   .string(errorText(textRule(64)))
   .transform((pasted) => toPlain(pasted).replace(/^[^\w./-]+|[^\w./-]+$/g, ''))
@@ -125,9 +142,12 @@ export const IDENTIFIER_RULE = 'must be 1 to 64 characters of A-Z a-z 0-9 _ -'
 /** The identifier of a merchant or partner, which the operator assigns. */
 export const identifier = matching(IDENTIFIER, IDENTIFIER_RULE)
 
-/** A character before the @ of an e-mail address, but for the dot. */
+/** A character before the @ of an e-mail address, except the dot. */
 const EMAIL_CHARACTER = `[^.@\\s${CONTROLS}]`
-/** A character of a domain, but for the dot, or any character beyond ASCII: the OpenAPI document contains the pattern, and Python does not know \p{L}. */
+/**
+ * A character of a domain except the dot, or any character beyond ASCII: the OpenAPI document contains the pattern, and
+ * Python does not support \p{L}.
+ */
 const DOMAIN_CHARACTER = `[^\\s!-,./:-@\\[-\`{-~${CONTROLS}]`
 const EMAIL = new RegExp(
   `^${EMAIL_CHARACTER}(?:[^@\\s${CONTROLS}]{0,62}${EMAIL_CHARACTER})?@${DOMAIN_CHARACTER}+(?:\\.${DOMAIN_CHARACTER}+)+$`,
@@ -136,7 +156,7 @@ const EMAIL = new RegExp(
 const EMAIL_RULE = 'must be a valid e-mail address'
 const EMAIL_LIMIT_CHARACTERS = 254
 
-/** An e-mail address, also under a domain in any script; becomes its stored form. */
+/** An e-mail address, also with a domain in any script; becomes its stored form. */
 export const emailAddress = matching(EMAIL, EMAIL_RULE)
   .refine((address) => /@[\p{L}\p{M}\p{Nd}.-]+$/u.test(address), EMAIL_RULE)
   .refine(
@@ -146,14 +166,17 @@ export const emailAddress = matching(EMAIL, EMAIL_RULE)
   .meta({ format: 'idn-email', maxLength: EMAIL_LIMIT_CHARACTERS })
   .transform(storedEmail)
 
-/** The form in which an address is stored and compared: a domain beyond ASCII may be sent as `xn--…` too, which names the same domain. */
+/**
+ * The form in which an address is stored and compared. A domain beyond ASCII may also be sent as `xn--…`, which names
+ * the same domain.
+ */
 export function storedEmail(address: string): string {
   if (/^\p{ASCII}*$/u.test(address)) return address
   return address.normalize('NFC').replace(/(?<=@)[^@]*$/, (domain) => domainToASCII(domain) || domain)
 }
 
 const MOBILE_AS_WRITTEN_RULE =
-  'must be 10 digits, written with or without +91, 0091, 91 or 0 before them, blanks, dots, dashes and brackets'
+  'must be 10 digits; a prefix +91, 0091, 91 or 0, spaces, dots, dashes and brackets are allowed'
 const MOBILE_AS_WRITTEN = /^(?:(?:\+|00)?91)?0?[0-9]{10}$/
 
 /** A mobile number as customers type or paste it at a checkout, in the digits of any script; becomes its 10 digits. */
@@ -164,8 +187,8 @@ export const mobileAsWritten = z
   .transform((text) => text.slice(-10))
 
 /**
- * Parses `text`; returns undefined when it is not a URL. `canParse` of URL is not used: in Node.js 20, optimised by V8,
- * it refuses every URL with a letter such as ü.
+ * Parses `text`; returns undefined if it is not a URL. The static method canParse of URL is not used: in Node.js 20, optimised by V8, it
+ * rejects every URL with a letter such as ü.
  */
 export function readUrl(text: string): URL | undefined {
   try {

@@ -4,23 +4,29 @@ import { type Logger, pino } from 'pino'
 const BUFFER_BYTES = 8_192
 /** Longest time until a line is written. A killed process loses the lines of this time. */
 const FLUSH_INTERVAL_MS = 500
-/** Most bytes kept while nothing can be written, for example on a full disk. Further lines are lost. */
+/** Most bytes buffered while nothing can be written, for example on a full disk. Further lines are lost. */
 const KEPT_BYTES = 1024 * 1024
 
-/** The log on standard output. When writing fails, the service goes on and writes the buffer with the next lines. */
+/** The log on standard output. If writing fails, the service continues and writes the buffer with the next lines. */
 export function openLog(level: string): { log: Logger; flush: () => void } {
   const output = pino.destination({
     minLength: BUFFER_BYTES,
     maxLength: KEPT_BYTES,
     sync: true,
-    // By default pino sleeps until a full pipe is read, and blocks the whole service.
+    // By default, pino sleeps until a full pipe is read, and blocks the whole service.
     retryEAGAIN: () => false,
   })
   output.on('error', () => undefined)
   const flush = () => output.flush()
   setInterval(flush, FLUSH_INTERVAL_MS).unref()
-  // `end`, not `flushSync`: on a full disk flushSync tries again for ever and blocks the process.
+  // `end` instead of `flushSync`: on a full disk, flushSync retries forever and blocks the process.
   process.on('exit', () => output.end())
-  // pino gets only `write`: with the whole destination it would call flushSync after a fatal line.
-  return { log: pino({ level, base: null }, { write: (line) => output.write(line) }), flush }
+  // pino receives only `write`: with the whole destination it would call flushSync after a fatal line.
+  return {
+    log: pino(
+      { level, base: null, formatters: { level: (name) => ({ level: name }) } },
+      { write: (line) => output.write(line) },
+    ),
+    flush,
+  }
 }

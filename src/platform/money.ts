@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { errorText, matching } from './fields.ts'
 
-/** An amount: a whole number of paise. Text in rupees enters by `toPaise` and leaves by the formatters below. */
+/** An amount: a whole number of paise. `toPaise` parses text in rupees, and the formatters below convert it back. */
 export type Paise = number
 
 /** Largest amount of an intent in rupees, unless the operator sets another one for the merchant. */
@@ -14,7 +14,7 @@ export function orderAmount(maxRupees: number) {
   const rule = `must be a whole number from 1 to ${maxRupees}`
   return z.union(
     [
-      // Shop plugins send `200.00` for 200. z.coerce is not used: it takes `1e3`, `0x10` and blanks.
+      // Store plugins send `200.00` for 200. z.coerce is not used: it accepts `1e3`, `0x10` and spaces.
       textInPaise(new RegExp(`^0*(${oneTo(maxRupees)})(\\.00?)?$`), rule),
       z
         .int(rule)
@@ -46,7 +46,10 @@ function shopRule(maxRupees: number): string {
 
 const REFUND_RULE = `must be rupees from 0.01 to ${HIGHEST_MAX_RUPEES}.00 with at most two decimals, such as 88.82`
 
-/** The amount of a shop's refund, from 0.01, as text or as a JSON number; the result is paise. */
+/**
+ * The amount of a refund of a merchant with the input `shop`, from 0.01, as text or as a JSON number; the result is
+ * paise.
+ */
 export const shopRefund = textOrNumber(
   new RegExp(
     `^(?!0*(\\.0*)?$)0*((0|${oneTo(HIGHEST_MAX_RUPEES - 1)})(${SHOP_DECIMALS})?|${HIGHEST_MAX_RUPEES}(\\.0+)?)$`,
@@ -54,11 +57,11 @@ export const shopRefund = textOrNumber(
   REFUND_RULE,
 )
 
-/** Regular expression for the whole numbers from 1 to `max`, without leading zeros; matches nothing when `max` is 0. */
+/** Regular expression for the whole numbers from 1 to `max`, without leading zeros; matches nothing if `max` is 0. */
 function oneTo(max: number): string {
   const digits = String(max)
   const shorter = digits.length > 1 ? [`[1-9][0-9]{0,${digits.length - 2}}`] : []
-  // Numbers of the same length share a beginning with `max` and then have a lower digit.
+  // Numbers of the same length share their first digits with `max` and then have a lower digit.
   const lower = [...digits].flatMap((digit, place) => {
     const [from, to] = [place === 0 ? 1 : 0, Number(digit) - 1]
     return from > to ? [] : `${digits.slice(0, place)}[${from}-${to}][0-9]{${digits.length - place - 1}}`
@@ -84,7 +87,7 @@ function textOrNumber(pattern: RegExp, rule: string) {
   )
 }
 
-/** Paise of rupees as text, perhaps negative or with commas; their decimals after the second are zeros. */
+/** Paise of rupees as text, possibly negative or with commas; the decimals after the second must be zeros. */
 export function toPaise(rupees: string): Paise {
   const [whole = '', decimals = ''] = rupees.replaceAll(',', '').split('.')
   return Number(whole + decimals.padEnd(2, '0').slice(0, 2))
@@ -128,25 +131,27 @@ export function toDecimalText(paise: Paise): string {
 /** The amount for merchants: 58882 paise are `588.82`, 20000 are `200`. */
 export const toPlainText = (paise: Paise): string => (paise % 100 === 0 ? String(paise / 100) : toDecimalText(paise))
 
-/** Rupees for JSON: the division gives the number nearest to the amount, which JSON writes with the amount's digits. */
+/**
+ * Rupees for JSON: the division yields the number nearest to the amount, which JSON writes with the amount's digits.
+ */
 export const toJsonNumber = (paise: Paise): number => paise / 100
 
-/** For people: 1234567 is `12,34,567`. Without Intl, whose first use delays the start. */
+/** Formats for people: 1234567 is `12,34,567`. Intl is not used, because its first use delays the start. */
 export const toIndianDigits = (count: number | string): string => String(count).replace(/\B(?=(\d\d)*\d{3}$)/g, ',')
 
-/** For people: `1 row`, `2 rows`, `1,00,000 rows`; `many` is the plural where it is not `what` with an s. */
+/** Formats for people: `1 row`, `2 rows`, `1,00,000 rows`. `many` is the plural if it is not `what` with an s. */
 export const counted = (count: number, what: string, many = `${what}s`): string =>
   `${toIndianDigits(count)} ${count === 1 ? what : many}`
 
-/** For people: groups the digits of amounts in a text, `paid 3218361.86` becomes `paid 32,18,361.86`. */
+/** Formats for people: groups the digits of amounts in a text, so `paid 3218361.86` becomes `paid 32,18,361.86`. */
 export function groupRupees(text: string): string {
   return text.replace(/(?<![\w.,])\d+(?=\.\d\d(?!\w|[.,]\d))/g, toIndianDigits)
 }
 
-/** For people: 123456700 paise are `₹12,34,567.00`, -50 are `-₹0.50`. */
+/** Formats for people: 123456700 paise are `₹12,34,567.00`, -50 are `-₹0.50`. */
 export const toIndianRupees = (paise: Paise): string => groupRupees(toDecimalText(paise)).replace(/^-?/, '$&₹')
 
-/** For people: 50000000 paise are `₹5,00,000`, 58882 are `₹588.82`. */
+/** Formats for people: 50000000 paise are `₹5,00,000`, 58882 are `₹588.82`. */
 export function toIndianText(paise: Paise): string {
   const decimals = paise % 100 === 0 ? '' : toDecimalText(paise).slice(-3)
   return `₹${toIndianDigits(Math.floor(paise / 100))}${decimals}`

@@ -4,45 +4,47 @@ import type { Logger } from 'pino'
 import type { Limits } from '../limits.ts'
 import { startRepeating } from './repeat.ts'
 
-/** A source of due jobs, such as the refunds of an acquirer. */
+/** A source of pending jobs, such as the refunds of an acquirer. */
 export type JobSource = {
   /** Name of the source in the log. */
   name: string
   /**
-   * Returns the queues with due jobs, without locking rows. A search of many statements ends before its next statement once
-   * `isStopped` returns true: a stopping instance waits for the search.
+   * Returns the queues with pending jobs, without locking rows. Once `isStopped` returns true, a search of several
+   * statements stops before its next statement: a stopping instance waits for the search.
    */
   findQueues: (isStopped?: () => boolean) => Promise<Queue[]>
-  /** Most jobs under way in this instance. */
+  /** Most concurrent jobs in this instance. */
   atOnce: { ofQueue: number; ofGroup: number }
 }
 
-/** The due jobs of a merchant or webhook. The queues of a group share the limit `ofGroup`. */
+/** The pending jobs of a merchant or webhook. The queues of a group share the limit `ofGroup`. */
 export type Queue = {
   key: string
   group: string
   /**
-   * Claims up to `most` due jobs of the queue by making them due later. The jobs of a killed instance therefore become due
-   * again, and another instance can claim them.
+   * Claims up to `most` pending jobs of the queue by scheduling them for later. The jobs of a killed instance therefore
+   * become pending again, and another instance can claim them.
    */
   claim: (most: number) => Promise<Job[]>
 }
 
-/** Does one job; aborting `signal` cancels it. Resolves to true when the next job of its queue may be claimed at once. */
+/**
+ * Runs one job; aborting `signal` cancels it. Resolves to true if the next job of its queue may be claimed immediately.
+ */
 export type Job = (signal: AbortSignal) => Promise<boolean>
 
 /**
- * Does due jobs until `stop` is called. Looks for queues with due jobs every `lookIntervalMs`; when a job ends, the next job of
- * its queue is claimed. Each source has its own loop, so that no source waits for another.
+ * Runs pending jobs until `stop` is called. Polls for queues with pending jobs every `lookIntervalMs`; when a job is
+ * finished, the next job of its queue is claimed. Each source has its own loop, so that no source waits for another.
  */
 export function startScheduler(
   sources: readonly JobSource[],
   { log, limits }: { log: Pick<Logger, 'warn'>; limits: Pick<Limits['webhooks'], 'lookIntervalMs' | 'stopMs'> },
 ) {
   const giveUp = new AbortController()
-  // 0 means no limit. Every call under way adds a listener to this signal; above a limit Node.js warns of a leak.
+  // 0 means no limit. Every call in progress adds a listener to this signal; above a limit, Node.js warns of a leak.
   setMaxListeners(0, giveUp.signal)
-  /** Number of jobs under way or about to begin, by the key of their queue and by their group. */
+  /** Number of jobs in progress or about to start, by the key of their queue and by their group. */
   const counts = new Map<string, number>()
   const underWay = new Set<Promise<void>>()
   let isStopped = false
@@ -52,11 +54,11 @@ export function startScheduler(
       for (const queue of await source.findQueues(() => isStopped)) serve(source, queue)
     }
     return startRepeating(look, limits.lookIntervalMs, (error) => {
-      log.warn({ work: source.name, error: error.message }, 'what is due was not looked up')
+      log.warn({ work: source.name, error: error.message }, 'Polling for jobs failed')
     })
   })
 
-  /** Claims as many due jobs of the queue as the limits of queue and group still allow. */
+  /** Claims as many pending jobs of the queue as the limits of queue and group still allow. */
   function serve(source: JobSource, queue: Queue) {
     const { ofQueue, ofGroup } = source.atOnce
     const free = Math.min(ofQueue - countOf(queue.key), ofGroup - countOf(queue.group))
@@ -74,7 +76,7 @@ export function startScheduler(
   async function finish(source: JobSource, queue: Queue, job: Job): Promise<void> {
     const goesOn = await orElse(source, queue, () => job(giveUp.signal), false)
     count(queue, -1)
-    // In a group that was full, the slot that is now free is left to the next look, which finds all waiting queues.
+    // In a group that was full, the slot that is now free is left to the next poll, which finds all waiting queues.
     if (goesOn && countOf(queue.group) < source.atOnce.ofGroup - 1) serve(source, queue)
   }
 
@@ -99,7 +101,7 @@ export function startScheduler(
       return await work()
     } catch (error) {
       const { message } = error as Error
-      log.warn({ work: name, of: key, error: message }, 'what is due was not done, or not stored as done')
+      log.warn({ work: name, of: key, error: message }, 'Job failed, or its result was not stored')
       return otherwise
     }
   }
@@ -109,7 +111,7 @@ export function startScheduler(
   }
 
   return {
-    /** Waits up to `stopMs` for jobs under way, then cancels the jobs, which another instance repeats. */
+    /** Waits up to `stopMs` for jobs in progress, then cancels them. Another instance repeats them. */
     async stop() {
       isStopped = true
       await Promise.all(loops.map((loop) => loop.stop()))

@@ -5,7 +5,7 @@ import type { Limits } from '../limits.ts'
 type Process = {
   drainSeconds: number
   log: Logger
-  /** Resolves when requests under way are finished and the databases are closed. */
+  /** Resolves when requests in progress are finished and the database pools are closed. */
   close: () => Promise<void>
   exit: (code: 0 | 1) => void
 }
@@ -20,9 +20,10 @@ export function createShutdown(
     isDraining: () => stoppingSince !== undefined,
 
     /**
-     * Stops the service. During the drain requests are served, but /readyz fails and answers have `Connection: close`,
-     * so that callers use other instances. Then requests under way are finished, and the databases are closed. Exits
-     * with 0, or with 1 when requests took too long and were cut off. A second signal ends the process at once.
+     * Stops the service. During the drain, requests are served, but /readyz fails and responses have `Connection:
+     * close`, so that callers use other instances. Then requests in progress are finished, and the database pools are
+     * closed. Exits with 0, or with 1 if requests took too long and were cut off. A second signal terminates the
+     * process immediately.
      */
     async stop(signal: string) {
       if (stoppingSince !== undefined) {
@@ -30,11 +31,11 @@ export function createShutdown(
         return
       }
       stoppingSince = performance.now()
-      log.info({ signal, drainSeconds }, 'stopping')
+      log.info({ signal, drainSeconds }, 'Stopping')
       await sleep(drainSeconds * 1000)
       const inTime = await Promise.race([close().then(() => true), sleep(closeMs, false)])
-      if (inTime) log.info('stopped')
-      else log.warn({ limitSeconds: closeMs / 1000 }, 'stopped what was still under way')
+      if (inTime) log.info('Stopped')
+      else log.warn({ limitSeconds: closeMs / 1000 }, 'Stopped with requests in progress')
       exit(inTime ? 0 : 1)
     },
   }

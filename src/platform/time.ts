@@ -12,7 +12,7 @@ export const toIstText = (moment: Date): string => inIst(moment).replace('T', ' 
 /** The day in India at `moment`: `YYYY-MM-DD`. */
 export const toIstDay = (moment: Date): string => toIstText(moment).slice(0, 10)
 
-/** For people: `YYYY-MM-DD HH:MM:SS IST`. */
+/** Formats for people: `YYYY-MM-DD HH:MM:SS IST`. */
 export const toIstTime = (moment: Date): string => `${toIstText(moment)} IST`
 
 /** ISO 8601: `YYYY-MM-DDTHH:MM:SS+05:30`. */
@@ -20,7 +20,7 @@ export const toIstIso = (moment: Date): string => `${inIst(moment)}${OFFSET}`
 
 const inIst = (moment: Date): string => new Date(moment.getTime() + OFFSET_MS).toISOString().slice(0, 19)
 
-/** The first moment of the IST day `dd-mm-yyyy`; undefined when the text has another form or there is no such day. */
+/** The first moment of the IST day `dd-mm-yyyy`; undefined if the text has another format or the day does not exist. */
 export function startOfIstDay(text: string): Date | undefined {
   const [, day, month, year] = /^(\d\d)-(\d\d)-(\d{4})$/.exec(text) ?? []
   const date = `${year}-${month}-${day}`
@@ -34,7 +34,7 @@ export function istDayOf(moment: Date): Date {
   return new Date(Math.floor((moment.getTime() + OFFSET_MS) / DAY_MS) * DAY_MS - OFFSET_MS)
 }
 
-export const DAY_RULE = 'must be a day of India that exists, from 2000 to 2099: YYYY-MM-DD or dd-mm-yyyy'
+export const DAY_RULE = 'must be an existing day from 2000 to 2099: YYYY-MM-DD or dd-mm-yyyy'
 
 /** A day as `YYYY-MM-DD` or `dd-mm-yyyy`; becomes `YYYY-MM-DD`. */
 export const dayText = z
@@ -48,7 +48,7 @@ export const startOfDay = (day: string): Date => new Date(`${day}T00:00:00${OFFS
 export const nextDay = (day: Date): Date => new Date(day.getTime() + DAY_MS)
 
 export const MOMENT_RULE =
-  'must be a time that exists, from 2000 to 2099: ISO 8601 with a zone (2026-01-31T09:30:00Z), or YYYY-MM-DD HH:MM:SS for IST'
+  'must be an existing time from 2000 to 2099: ISO 8601 with a time zone (2026-01-31T09:30:00Z), or YYYY-MM-DD HH:MM:SS for IST'
 
 const CLOCK = '([01]\\d|2[0-3]):[0-5]\\d'
 const ISO_MOMENT = new RegExp(
@@ -57,8 +57,8 @@ const ISO_MOMENT = new RegExp(
 const IST_MOMENT = new RegExp(`^20\\d\\d-\\d\\d-\\d\\d ${CLOCK}:[0-5]\\d$`)
 
 /**
- * The moment as ISO 8601 text with a zone; undefined when `text` breaks MOMENT_RULE. Text, because a Date would lose the
- * microseconds, and a file of a million lines would need a million Dates.
+ * The moment as ISO 8601 text with a time zone; undefined if `text` violates MOMENT_RULE. It stays text, because a Date
+ * would lose the microseconds, and a file of a million lines would need a million Dates.
  */
 export function readMoment(text: string): string | undefined {
   const day = text.slice(0, 10)
@@ -70,6 +70,6 @@ export function readMoment(text: string): string | undefined {
 export const momentText = z
   .string()
   .transform(readMoment)
-  // Without `abort` the error text of a wrong time would also say that the time is missing.
+  // Without `abort`, the error text of an invalid time would also state that the time is missing.
   .refine((moment) => moment !== undefined, { error: MOMENT_RULE, abort: true })
   .transform((moment) => new Date(moment as string))

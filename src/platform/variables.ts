@@ -4,7 +4,7 @@ import { readUrl } from './fields.ts'
 /** Values of variables, by name. */
 export type Variables = Readonly<Record<string, string | undefined>>
 
-/** Checks variables. Throws an Error for the operator that names every wrong or missing one, and no value. */
+/** Checks variables. Throws an Error for the operator that names every invalid or missing variable, but no value. */
 export function readVariables<S extends z.ZodType>(schema: S, values: Variables): z.output<S> {
   const { data, error } = schema.safeParse(values)
   if (error === undefined) return data as z.output<S>
@@ -26,12 +26,12 @@ export const wholeNumber = (min: number, max: number) =>
 
 export const listOf = (rule: string, test: (text: string) => boolean) => {
   const split = (list: string) => list.split(',').map((text) => text.trim())
-  return checked(`${rule}, joined by commas`, (list) => split(list).every(test)).transform(split)
+  return checked(`${rule}, separated by commas`, (list) => split(list).every(test)).transform(split)
 }
 
 export const withoutTrailingSlash = (text: string) => text.replace(/\/+$/, '')
 
-/** The beginning of URLs that receive credentials: https, or http to this machine only. */
+/** The base of URLs that receive credentials: https, or http to this machine only. */
 export const secureUrl = checked(
   'must be an https URL without query',
   (text) =>
@@ -39,12 +39,12 @@ export const secureUrl = checked(
 ).transform(withoutTrailingSlash)
 
 /**
- * The credentials of an acquirer; undefined when none is set. Throws when only some are set: payments could then not be made,
- * or their notifications not be checked.
+ * The credentials of an acquirer; undefined if none is set. Throws if only some are set: the service could then not
+ * create payments or not verify their notifications.
  */
 export function allOrNone<T extends Record<string, unknown>>(acquirer: string, credentials: T) {
   const missing = Object.keys(credentials).filter((name) => !credentials[name])
   if (missing.length === 0) return credentials as { [K in keyof T]: NonNullable<T[K]> }
   if (missing.length === Object.keys(credentials).length) return undefined
-  throw new Error(`To take payments through ${acquirer}, set ${missing.join(' and ')} too`)
+  throw new Error(`To accept payments through ${acquirer}, also set ${missing.join(' and ')}`)
 }

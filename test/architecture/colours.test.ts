@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 
 const SRC = join(import.meta.dirname, '../../src')
 
-it('the colours of every page stand in colours.ts, and in no other file', () => {
+it('only colours.ts contains the colours of the pages', () => {
   const sheets = readdirSync(SRC, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.css'))
   expect(sheets.length).toBe(3)
   const colours = sheets.flatMap((name) => [

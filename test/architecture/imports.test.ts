@@ -2,19 +2,21 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { describe, expect, it } from 'vitest'
 
-/** What a file of an area may import at run time: paths below src, `npm:` for libraries. */
+/** The modules that a file of an area may import at run time: paths below src, and libraries with the prefix `npm:`. */
 const AREAS: Record<string, RegExp> = {
   platform: /^npm:|^(errors|limits)\.ts$|^platform\//,
   gateway: /^npm:(@fastify\/basic-auth|lru-cache|pg-copy-streams|qr|zod)$|^(errors|limits)\.ts$|^(platform|gateway)\//,
-  // Reads the gateway's tables, and has no tables that the gateway reads.
+  // Reads the gateway's tables; the gateway reads none of its tables.
   books: /^npm:(pg-copy-streams|zod)$|^(errors|limits)\.ts$|^(platform|gateway|books)\//,
   operator:
-    /^npm:(csv-stringify|lru-cache|pg|prom-client|zod)$|^\.\.\/package\.json$|^(config|errors|limits)\.ts$|^(platform|gateway|books|operator)\//,
+    /^npm:(csv-stringify|lru-cache|pg|prom-client|zod)$|^(build-info|config|errors|limits)\.ts$|^(platform|gateway|books|operator)\//,
   docs: /^npm:(marked|zod)$|^(errors|limits)\.ts$|^platform\/|^docs\//,
   dev: /./,
 }
 
-/** The files at the top of src. What the service is built from may import all areas but the commands and dev. */
+/**
+ * The files at the top of src. Those from which the service is built may import all areas except the commands and dev.
+ */
 const BUILD = /^(?!operator\/cli\/|dev\/)/
 const FILES: Record<string, RegExp> = {
   'app.ts': BUILD,
@@ -22,15 +24,16 @@ const FILES: Record<string, RegExp> = {
   'jobs.ts': BUILD,
   'operations.ts': BUILD,
   'services.ts': BUILD,
+  'build-info.ts': /^\.\.\/package\.json$/,
   'config.ts': /^npm:(zod|ipaddr\.js)$|^platform\/(fields|variables)\.ts$|^gateway\/acquirers\/accounts\.ts$/,
   'errors.ts': /^(?!.)/,
   'limits.ts': /^(?!.)/,
 }
 
-/** The concerns of a file, recognised by its text and its imports. One file must not mix two that exclude each other. */
+/** The concerns of a file, detected by its text and its imports. One file must not mix two that exclude each other. */
 const CONCERNS = {
   SQL: /\.query\b\s*[(<]|\bfrom 'pg-copy-streams'/,
-  'a request and its answer':
+  'a request and its response':
     /\bfrom '(?:\.{1,2}\/)+(?:platform\/)?http\/(?:operation|envelope|input|error-handler)\.ts'/,
   'who may act': /\b(?:authorizeMerchant|authorizePartner)\(/,
   'the terminal': /\bfrom '\.\/(?:command|output)\.ts'/,
@@ -39,10 +42,10 @@ const CONCERNS = {
 type Concern = keyof typeof CONCERNS
 
 const EXCLUDING: [Concern, Concern][] = [
-  ['SQL', 'a request and its answer'],
+  ['SQL', 'a request and its response'],
   ['SQL', 'who may act'],
   ['SQL', 'the terminal'],
-  ['a request and its answer', 'the terminal'],
+  ['a request and its response', 'the terminal'],
 ]
 
 const SRC = join(import.meta.dirname, '../../src')
@@ -67,7 +70,7 @@ function importsOf(file: string, text = textOf(file)): Import[] {
   }))
 }
 
-/** What `file` imports against the rule of its area, and which concerns it mixes. */
+/** The imports of `file` that violate the rules of its area, and the concerns that it mixes. */
 function faultsOf(file: string, text = textOf(file)): string[] {
   const [folder = '', below] = file.split('/')
   const rule = below === undefined ? FILES[file] : AREAS[folder]
@@ -80,8 +83,8 @@ function faultsOf(file: string, text = textOf(file)): string[] {
   return [...forbidden, ...mixed.map(([one, other]) => `has to do with ${one} and with ${other}`)]
 }
 
-describe('who may import whom', () => {
-  it.each(files)('the imports of %s keep the rules of its area', (file) => {
+describe('imports between areas of src', () => {
+  it.each(files)('the imports of %s follow the rules of its area', (file) => {
     expect(faultsOf(file)).toEqual([])
   })
 
@@ -106,7 +109,7 @@ describe('who may import whom', () => {
     expect(upward).toEqual([])
   })
 
-  it('the operator’s commands use what operations use, never an operation', () => {
+  it('the operator’s commands use the same modules as operations, never an operation', () => {
     const operations = files.filter((file) =>
       importsOf(file).some(({ target }) => target === 'platform/http/operation.ts'),
     )
@@ -115,7 +118,7 @@ describe('who may import whom', () => {
     expect(used.filter(({ target, typeOnly }) => !typeOnly && operations.includes(target))).toEqual([])
   })
 
-  it('no file uses URL.canParse, which Node.js 20 gets wrong once it is optimised', () => {
+  it('no file uses URL.canParse, which returns wrong results in Node.js 20 once it is optimised', () => {
     expect(files.filter((file) => textOf(file).includes('URL.canParse'))).toEqual([])
   })
 
@@ -124,14 +127,14 @@ describe('who may import whom', () => {
     expect(importers.filter(({ from }) => !/^(server\.ts|dev\/)/.test(from))).toEqual([])
   })
 
-  it('only config.ts and src/dev read the environment, only server.ts and src/dev end the process', () => {
+  it('only config.ts and src/dev read the environment, only server.ts and src/dev exit the process', () => {
     const filesWith = (pattern: RegExp) => files.filter((file) => pattern.test(textOf(file)))
     const outside = (names: string[]) => names.filter((file) => !file.startsWith('dev/')).sort()
     expect(outside(filesWith(/process\.env\b/))).toEqual(['server.ts'])
     expect(outside(filesWith(/process\.exit\(/))).toEqual(['server.ts'])
   })
 
-  it('the operator’s commands print only through output.ts, which lets no terminal control through', () => {
+  it('the operator’s commands print only through output.ts, which removes terminal control characters', () => {
     const writers = files.filter((file) => file.startsWith('operator/cli/') && /\.write\(|console\./.test(textOf(file)))
     expect(writers).toEqual(['operator/cli/output.ts'])
   })

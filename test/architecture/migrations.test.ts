@@ -4,7 +4,7 @@ import { splitStatements } from '../../src/platform/db/statements.ts'
 
 const FOLDER = new URL('../../migrations/', import.meta.url)
 
-/** What a distributed database (Citus) refuses of one statement. */
+/** The parts of a statement that a distributed database (Citus) rejects. */
 function refusals(statement: string): string[] {
   const words = wordsOf(statement)
   if (!/^alter table\b/.test(words)) return []
@@ -20,17 +20,17 @@ function refusals(statement: string): string[] {
   ]
 }
 
-/** Small letters and single blanks, without comments, texts and what stands in brackets. */
+/** The statement in lower case with single spaces, without comments, strings and text in brackets. */
 function wordsOf(statement: string): string {
   let words = statement.replace(/--.*|'[^']*'/g, ' ').toLowerCase()
   while (/\([^()]*\)/.test(words)) words = words.replace(/\([^()]*\)/g, ' ')
   return words.replace(/\s+/g, ' ').trim()
 }
 
-describe('migrations run on a distributed database', () => {
+describe('migrations of a distributed database', () => {
   const files = readdirSync(FOLDER).sort()
 
-  it.each(files)('migration %s runs on a database that Citus has spread', (file) => {
+  it.each(files)('migration %s contains nothing that Citus rejects on distributed tables', (file) => {
     const statements = splitStatements(readFileSync(new URL(file, FOLDER), 'utf8'))
     expect(statements.flatMap((statement) => refusals(statement).map((why) => `${why}: ${statement}`))).toEqual([])
   })
@@ -45,7 +45,7 @@ describe('migrations run on a distributed database', () => {
     ['alter table t add x int constraint positive check (x > 0)', ['a constraint inside']],
     ['ALTER TABLE t ADD COLUMN x int REFERENCES u (y)', ['a constraint inside']],
     ['alter table t add column x int unique', ['a constraint inside']],
-  ])('the check of migrations finds what a database spread by Citus refuses: %s', (statement, why) => {
+  ])('the check of migrations detects a statement that Citus rejects: %s', (statement, why) => {
     expect(refusals(statement)).toEqual(why.map((beginning) => expect.stringContaining(beginning)))
   })
 })

@@ -5,10 +5,11 @@ import { expect, it } from 'vitest'
 const SRC = join(import.meta.dirname, '../../src')
 
 /**
- * PostgreSQL keeps each text of a prepared statement until its connection ends: one whose text varies would fill its memory. So
- * statements are made when a module is loaded, by a constant or by a function that is called for a constant.
+ * PostgreSQL caches each text of a prepared statement until its connection is closed: texts that vary would fill its
+ * memory. Statements are therefore prepared when a module is loaded, from a constant or by a function that is called
+ * for a constant.
  */
-it('a statement is prepared when its module is loaded, never by a request', () => {
+it('every statement is prepared when its module is loaded, never by a request', () => {
   const MAKERS = ['prepared', 'describeRows', 'defineList', 'query']
   const call = new RegExp(`(?<!function |override |\\.)\\b(${MAKERS.join('|')})[<(]`)
   const constant = new RegExp(`^(export )?const \\w+ = (${MAKERS.join('|')})[<(]`)

@@ -21,14 +21,18 @@ import {
 import { importFile } from '../support/settlements.ts'
 import { allow, newWebhook, SEALING_KEYS } from '../support/webhooks.ts'
 
-// What it takes to spread the schema by mid over a distributed PostgreSQL: the operator's guide, "When one machine is not enough".
-// The services have the rights that an installation gives them, so that an operation whose rights are missing fails here.
+// Requirements for distributing the schema by mid over several PostgreSQL servers: the operator's guide, "When one
+// machine is not enough". The services have the rights of an installation, so that an operation that lacks a right
+// fails here.
 
-/** Every node holds a full copy of them, as of PostgreSQL's own. Any other table, a new one too, counts as a tenant's. */
+/**
+ * Every node has a full copy of these tables, as of PostgreSQL's own. Any other table, including a new one, is treated
+ * as a tenant's.
+ */
 const DISTRIBUTE = readFileSync(new URL('../../src/operator/deploy/citus.sql', import.meta.url), 'utf8')
 const WHOLE_ON_EACH_NODE = /whole_on_each_node constant text\[\] := array\[([^\]]*)\]/.exec(DISTRIBUTE)?.[1] ?? ''
 const SMALL_TABLES = [...[...WHOLE_ON_EACH_NODE.matchAll(/\w+/g)].map(([name]) => name), 'pg_extension']
-/** Of an import's own connection. */
+/** Tables of an import's own connection. */
 const TEMPORARY_TABLES = ['incoming', 'deductions', 'names', 'payment_names', 'day_file']
 /** Statements that neither read nor write rows, or only temporary ones. */
 const NO_ROWS =
@@ -40,7 +44,7 @@ const sent = new Map<string, Set<string>>()
 let operation = ''
 
 beforeAll(async () => {
-  // What a service does by itself would be taken for part of the operation that is driven at the same time.
+  // Jobs that the service runs by itself would be attributed to the operation that is called at the same time.
   const quiet = { webhooks: { lookIntervalMs: 3_600_000 } }
   service = await startService({ sandbox: true, asServiceRole: true, limits: quiet })
   const query = pg.Client.prototype.query as (...args: unknown[]) => unknown
@@ -63,7 +67,7 @@ async function driveEveryOperation() {
     const fields = intentFields(mid, { order_id: '1001' })
     for (let i = 0; i < 2; i++) expect((await post(app, CREATE, fields, key, headers)).status).toBe(200)
     expect((await post(app, CREATE, fields, key)).status).toBe(409)
-    // It may be an orderId of ours.
+    // The order_id may be an orderId of the service.
     expect((await post(app, CREATE, { ...fields, order_id: '0'.repeat(32) }, key)).status).toBe(200)
   })
   const watched = await create()
@@ -73,7 +77,7 @@ async function driveEveryOperation() {
     }
     const events = app.inject(`/pay/${watched}/events`)
     await vi.waitFor(() => expect([...(sent.get('pay page') ?? [])].join()).toContain('any ($1)'), { timeout: 10_000 })
-    // The time to pay ends, and then it is paid.
+    // The order expires and is then paid.
     const simulate = { method: 'POST' as const, url: `/pay/${watched}/simulate`, payload: form({ status: 'LATE' }) }
     const type = { 'content-type': 'application/x-www-form-urlencoded' }
     expect((await app.inject({ ...simulate, headers: type })).statusCode).toBe(303)
@@ -107,7 +111,7 @@ async function driveEveryOperation() {
     const ended = await post(app, `/pay/${orderId}/simulate`, { refund_id: 'R1', status: 'SUCCESS' })
     expect(ended.status).toBe(303)
   })
-  // Any other by its example, so that a new one cannot be forgotten.
+  // Every other operation is called with its example, so that a new one cannot be forgotten.
   for (const { name, path, body, tag } of OPERATIONS.v1) {
     if (sent.has(name)) continue
     const fields = { ...body?.example, mid, order_id: '1001', pid: partner.pid }
@@ -124,7 +128,7 @@ nobody,FAIL,,200,,
   })
 }
 
-/** By a service that looks for what is due all the time. */
+/** Uses a service that polls for pending jobs all the time. */
 async function driveWebhooks() {
   const { app, db, clock } = await startService({
     asServiceRole: true,
@@ -147,11 +151,11 @@ async function as(name: string, work: () => Promise<unknown>) {
   operation = ''
 }
 
-/** A part of a statement's plan that reads or writes a tenant's table, and by what it finds its rows. */
+/** A part of a statement's plan that reads or writes a tenant's table, and the columns by which it finds its rows. */
 type Access = { table: string; by: string }
 type Plan = { Plans?: Plan[]; [property: string]: unknown }
 
-/** Asks PostgreSQL itself how it would run `statement`, and not what its text looks like. */
+/** Reads PostgreSQL's own plan for `statement` instead of its text. */
 async function accessesOf(client: pg.Client, statement: string): Promise<Access[]> {
   const inner = /^\s*copy \(([\s\S]*)\) to stdout\s*$/.exec(statement)?.[1] ?? statement
   const { rows } = await client.query(`explain (generic_plan, format json) ${inner}`)
@@ -172,17 +176,17 @@ async function accessesOf(client: pg.Client, statement: string): Promise<Access[
   return accesses
 }
 
-/** What each operation does to tenants' tables. */
+/** The accesses of each operation to tenants' tables. */
 async function accessesOfAll(): Promise<Map<string, Access[]>> {
   const client = new pg.Client({ connectionString: service.databaseUrl })
   await client.connect()
   try {
     await client.query('begin')
-    // The tables of a test are small; the plan is to be that of large ones.
+    // The tables of a test are small, but the plan must be that of large ones.
     for (const way of ['seqscan', 'bitmapscan', 'hashjoin', 'mergejoin']) {
       await client.query(`set local enable_${way} = off`)
     }
-    // A message may hold several.
+    // A message may contain several statements.
     const all = [...sent].map(([name, texts]) => [name, [...texts].flatMap((text) => text.split(';'))] as const)
     for (const [, texts] of all) {
       for (const text of texts) if (text.includes('create temporary table')) await client.query(text)
@@ -199,7 +203,7 @@ async function accessesOfAll(): Promise<Map<string, Access[]>> {
   }
 }
 
-it('every statement on a tenant’s table names mid, or our unguessable orderId where mid is not known', async () => {
+it('every statement on a tenant’s table names mid, or the service’s unguessable orderId if mid is unknown', async () => {
   const accesses = await accessesOfAll()
   const withBody = Object.values(OPERATIONS)
     .flat()
@@ -222,14 +226,14 @@ it('every statement on a tenant’s table names mid, or our unguessable orderId 
     new Set(withoutMid.filter((access) => !isByOrderId(access)).map(({ name, table }) => `${name}: ${table}`)),
   ).toEqual(
     new Set([
-      // The acquirer's file knows an intent by its reference alone, or a payment by its id.
+      // The acquirer's file identifies an intent by its reference alone, or a payment by its id.
       'payments import: acquirer_intents',
       'payments import: payments',
-      // Due jobs and expired orders are found over all merchants; they are claimed merchant by merchant.
+      // Pending jobs and expired orders are found over all merchants; they are claimed merchant by merchant.
       'webhooks: acquirer_intents',
       'webhooks: payment_intents',
       'webhooks: refunds',
-      // Whether the UTR of a payment of the last minutes has paid another merchant too.
+      // Checks whether the UTR of a payment of the last minutes has also paid another merchant.
       'webhooks: payments',
       'webhooks: webhook_endpoints',
       'webhooks: webhook_expiries',

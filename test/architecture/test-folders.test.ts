@@ -4,10 +4,10 @@ import { expect, it } from 'vitest'
 
 const TEST = resolve(import.meta.dirname, '..')
 
-/** What several folders need. The tests of other folders read the guides too, by the helpers that are beside them. */
+/** Folders that several others use. The tests of other folders also read the guides, with the helpers beside them. */
 const SHARED = ['support', 'guides']
 
-it('a folder of tests imports nothing from another folder of tests but test/support', () => {
+it('a folder of tests imports nothing from another folder of tests except test/support', () => {
   const files = readdirSync(TEST, { recursive: true, encoding: 'utf8' }).filter((path) => /\.m?ts$/.test(path))
   const imports = files.flatMap((file) =>
     [...readFileSync(join(TEST, file), 'utf8').matchAll(/^(?:import|export|\}) .*from '(\.[^']+)'$/gm)].map(

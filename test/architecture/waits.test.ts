@@ -11,9 +11,9 @@ const PAUSE = /(?<!\.)\b(?:sleep|setTimeout)\(([\d_]+|[A-Z][A-Z_]+)[,)]/g
 const TIMER = /\bsetTimeout\((?:\([^()]*\) => [^\n]*|\w+), ([\d_]+|[A-Z][A-Z_]+)\)/g
 const HANG = /\b(?:afterMs|arrivesAfterMs): ([\d_]+)/g
 
-/** Programs of their own, which are no quick tests. */
+/** Separate programs, which are not quick tests. */
 const PROGRAMS = /^(attacks|bench|deployment|faults|mutations)\//
-/** A timer that only bounds a test that fails. */
+/** A timer that only limits a test that fails. */
 const BOUNDS = /\.destroy\(new Error/
 
 /** Milliseconds of a number, or of a constant of the same file. */

@@ -312,7 +312,7 @@ describe('the audit', () => {
       expect((await ops(['merchants', 'update', '--mid', mid, ...fees])).code).toBe(2)
       expect((await newEntries(before)).map(({ outcome, detail }) => [outcome, detail])).toEqual([
         // Without the lines, because a file may contain customer data.
-        ['failed', { fault: '1 bad line, nothing was imported' }],
+        ['failed', { fault: '1 invalid line, nothing was imported' }],
         ['failed', { fault: 'mid nobody does not exist: see ops merchants list' }],
         ['failed', { fault: 'the order does not exist: search with ops payments find' }],
         ['failed', { fault: '--month must be in the past: 2099-01 ends on 2099-01-31' }],

@@ -62,7 +62,7 @@ describe('bank-holidays import', () => {
     [['Christmas 25', 'December 2022'], 'line 1: no month precedes this day: add a line such as April 2026 above it'],
     [['Patna', 'Top'], 'line 1: the file contains no holiday: list each as YYYY-MM-DD,name'],
   ])('bank-holidays import rejects a file with the invalid lines %j as a whole', async (lines, fault) => {
-    expect(await load(lines)).toEqual(refused(`1 bad line, nothing was imported; ${fault}`))
+    expect(await load(lines)).toEqual(refused(`1 invalid line, nothing was imported; ${fault}`))
     expect(await listed('2022')).toEqual([])
   })
 })

@@ -69,11 +69,11 @@ describe('merchants', () => {
     Object.assign(process.env, SETU)
     try {
       expect(await update('--acquirer', 'setu')).toEqual(
-        fault('setu needs --acquirer-merchant-id, the identifier of the merchant at Setu'),
+        fault('setu requires --acquirer-merchant-id, the identifier of the merchant at Setu'),
       )
       const id = ['--acquirer-merchant-id', '01ARZ3NDEKTSV4RRFFQ69G5FAV']
       expect(await update('--acquirer', 'setu', ...id, '--vpa', 'Chai_Point@examplebank')).toEqual(
-        fault('setu takes a --vpa of a-z 0-9 . - before the @ and letters behind it'),
+        fault('setu accepts a --vpa of a-z 0-9 . - before the @ and letters after it'),
       )
       expect((await update('--acquirer', 'setu', ...id)).code).toBe(0)
       // The new UPI address must fit the acquirer that the merchant already has.
@@ -144,7 +144,7 @@ describe('merchants', () => {
     const { code, stderr } = await ops('merchants', 'update', '--mid', 'any', ...given)
     expect([code, stderr.split('\n')[0]]).toEqual([
       2,
-      'ops: --payee must be a UPI address, or at least 3 of a-z 0-9 . - with one * before the @, such as shop.*@bank; at most 20 of them, or default alone',
+      'ops: --payee must be a UPI address, or at least 3 of a-z 0-9 . - with one * before the @, such as shop.*@bank; at most 20 values, or only default',
     ])
   })
 
@@ -385,7 +385,7 @@ describe('settlements import', () => {
     const { code, stdout, stderr } = await runOps(url, ['settlements', 'import', '-', '--json'], file(...lines))
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr).toMatch(
-      /^ops: 25 bad lines, nothing was imported; line 2: mid is not .*; line 21: .*; and 5 more\n$/,
+      /^ops: 25 invalid lines, nothing was imported; line 2: mid is not .*; line 21: .*; and 5 more\n$/,
     )
     expect(stderr).not.toContain('line 22')
   })

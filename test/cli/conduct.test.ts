@@ -116,9 +116,10 @@ describe('ops --help', () => {
     expect(stdout).toMatch(/\n\nSubcommands:\n(?: {2}reconcile .*\n)* {2}reconcile close {2,}Close a past month/)
   })
 
-  it('ops --version prints the version of the service', async () => {
+  it('ops --version prints the version of the service and the commit of its build', async () => {
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
-    expect(await runOps(undefined, ['--version'])).toEqual({ code: 0, stdout: `ops ${version}\n`, stderr: '' })
+    const stdout = `ops ${version} (commit unknown)\n`
+    expect(await runOps(undefined, ['--version'])).toEqual({ code: 0, stdout, stderr: '' })
   })
 })
 

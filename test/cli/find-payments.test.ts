@@ -96,7 +96,7 @@ describe('payments find', () => {
       // PAID may be a bank’s code or a word before the RRN.
       [`Paid ${groups}`, `${rrn}, PAID${rrn}`],
     ] as const) {
-      const stderr = expect.stringMatching(`^ops: --utr may be any of ${references}: give one\n`)
+      const stderr = expect.stringMatching(`^ops: --utr has several references: enter one of ${references}\n`)
       expect(await ops('--utr', pasted)).toEqual({ code: 2, stdout: '', stderr })
     }
     for (const unreadable of ['6.32E+11', `sent by Asha ${groups}`, 'Ref. No.: /']) {
@@ -245,7 +245,7 @@ describe('payments find', () => {
     [['--amount', '200'], 'give --amount and --on together'],
     [
       ['--amount', '200', '--on', '2026-02-30'],
-      '--on must be a day of India that exists, from 2000 to 2099: YYYY-MM-DD or dd-mm-yyyy',
+      '--on must be an existing day from 2000 to 2099: YYYY-MM-DD or dd-mm-yyyy',
     ],
   ])('payments find rejects %j with usage and exit code 2', async (args, message) => {
     const { code, stderr } = await ops(...args)

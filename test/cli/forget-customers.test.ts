@@ -43,7 +43,10 @@ async function rowOf(orderId: string) {
   return rows[0]
 }
 
-const KEY_REUSED = refusal(422, 'This Idempotency-Key was used for another request; send a new key with new fields')
+const KEY_REUSED = refusal(
+  422,
+  'This Idempotency-Key was already used with other fields. Use a new key for a new request.',
+)
 
 const FORGOTTEN = { customer_name: '', customer_email: '', customer_mobile: '' }
 

@@ -140,7 +140,7 @@ describe('payments confirm', () => {
     [['confirm', '--utr', 'U', '--amount', '1'], '--order-id is required'],
     [confirm(NOBODY, 'U/1', '--amount', '1.505'), `--utr must be 1 to 35 letters and digits; ${AMOUNT}`],
     ...['999999', '500001', '0', '1e3'].map((amount) => [confirm(NOBODY, 'U', '--amount', amount), AMOUNT] as const),
-    [confirm(NOBODY, 'U', '--paid-at', '2026-03-31'), '--paid-at must be a time that exists'],
+    [confirm(NOBODY, 'U', '--paid-at', '2026-03-31'), '--paid-at must be an existing time'],
     [confirm(NOBODY, 'U', '--double=yes'), "--double' does not take"],
   ] as const)('payments confirm rejects %j with usage and exit code 2', async (args, line) => {
     const { code, stderr } = await ops(...args)

@@ -115,12 +115,7 @@ describe('the database that ops uses', () => {
 
     it.each([
       ['in production', { NODE_ENV: 'production' }, false, ''],
-      [
-        'with a build',
-        {},
-        true,
-        'ops: there is a build in dist/: name its database in DATABASE_URL, or remove dist/\n',
-      ],
+      ['with a build', {}, true, 'ops: dist/ contains a build. Name its database in DATABASE_URL, or remove dist/.\n'],
     ])(
       'npm run ops without DATABASE_URL %s fails instead of creating a new database',
       async (_name, variables, built, hint) => {

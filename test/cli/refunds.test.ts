@@ -184,7 +184,7 @@ it('ops today counts open refunds, and warns like /readyz if their acquirer is n
   await heldBy('setu', refundId)
   const today = await json('today')
   expect(today.refunds).toMatchObject({ open: expect.any(Number), overdue: 0 })
-  const warning = expect.stringMatching(/^Refunds of the acquirer setu wait: set SETU_/)
+  const warning = expect.stringMatching(/^Refunds at the acquirer setu are waiting: set SETU_/)
   expect(today.warnings).toEqual([warning])
   const { body } = await service.app.inject('/readyz')
   expect(JSON.parse(body).data.warnings).toContainEqual(warning)

@@ -14,7 +14,7 @@ const ALL = readdirSync(FOLDER)
   .map((file) => file.replace(/\.sql$/, ''))
   .sort()
 const OLD_DATABASE =
-  'This database was created before the first release. It is unchanged. Run the version tagged before-baseline to read it, or name another database.'
+  'This database was created before the first release. It was not changed. Run the version tagged before-baseline to read it, or use another database.'
 
 describe('migrations of an empty database', () => {
   let database: Awaited<ReturnType<typeof createTestDatabase>>
@@ -29,35 +29,36 @@ describe('migrations of an empty database', () => {
     await pool.end()
   })
 
-  test('all migrations are pending in an empty database', async () => {
+  test('reports all migrations as pending in an empty database', async () => {
     expect(await pendingMigrations(pool)).toEqual(ALL)
   })
 
-  test('of five instances that migrate at once exactly one applies each migration, and none fails', async () => {
+  test('applies each migration exactly once when five instances migrate concurrently, and none fails', async () => {
     const applied = await Promise.all(Array.from({ length: 5 }, () => migrate(database.url)))
     expect(applied.flat().sort()).toEqual(ALL)
     const { rows } = await pool.query('select name from schema_migrations order by id')
     expect(rows.map(({ name }) => name)).toEqual(ALL)
   })
 
-  test('a migrated database has no pending migrations, and another run applies nothing', async () => {
+  test('reports no pending migrations in a migrated database, and another run applies nothing', async () => {
     expect(await pendingMigrations(pool)).toEqual([])
     expect(await migrate(database.url)).toEqual([])
   })
 
-  test('migrations that this version does not know are ignored, so that an older instance runs on', async () => {
+  test('ignores migrations that this version does not know, so that an older instance continues to work', async () => {
     await pool.query("insert into schema_migrations (name, run_on) values ('9999_from_the_future', now())")
     expect(await pendingMigrations(pool)).toEqual([])
     expect(await migrate(database.url)).toEqual([])
   })
 })
 
-test('migrations and grants are sent one statement at a time, since a distributed database refuses several at once', async () => {
+test('sends migrations and grants one statement at a time, since a distributed database rejects several at once', async () => {
   const database = await createTestDatabase({ empty: true })
   const query = pg.Client.prototype.query as (...args: unknown[]) => unknown
   const spy = vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (this: pg.Client, ...args: unknown[]) {
     const [text] = args
-    // In the extended protocol PostgreSQL itself refuses several statements. Settings of the session may come together.
+    // In the extended protocol, PostgreSQL itself rejects several statements. Settings of the session may be sent
+    // together.
     const asOne = typeof text === 'string' && !/^\s*(begin|set) /.test(text)
     return query.apply(this, asOne ? [{ text, queryMode: 'extended' }, ...args.slice(1)] : args)
   } as never)
@@ -66,7 +67,7 @@ test('migrations and grants are sent one statement at a time, since a distribute
   await applyGrants(database.url)
 })
 
-test('an upgrade adds duplicate payments to what closed months carry forward', async () => {
+test('adds duplicate payments to the amounts that closed months carry forward, on an upgrade', async () => {
   const database = await createTestDatabase({ empty: true })
   const folder = mkdtempSync(join(tmpdir(), 'migrations-'))
   for (const name of ALL.filter((one) => one < '0009'))
@@ -102,7 +103,7 @@ test('an upgrade adds duplicate payments to what closed months carry forward', a
 test.each([
   ...['payment_attempts', 'payment_exceptions', 'payment_resolutions', 'payments'],
   ...['audit_commands', 'audit_outcomes'],
-])('the rows of %s can be changed by nobody, not even the owner of the tables', async (table) => {
+])('rejects changes of the rows of %s, even by the tables’ own role', async (table) => {
   const { db } = await createTestDatabase()
   const column = table.startsWith('audit') ? 'audit_id' : 'mid'
   for (const sql of [`update ${table} set ${column} = ''`, `delete from ${table}`, `truncate ${table} cascade`]) {
@@ -110,7 +111,7 @@ test.each([
   }
 })
 
-test('ops and /readyz reject a database of the versions before the baseline, and change nothing in it', async () => {
+test('rejects a database of the versions before the baseline in ops and /readyz, and changes nothing in it', async () => {
   const { url, db } = await createTestDatabase()
   // Its first migration sorts before the last one of this version.
   await db.query(`update schema_migrations set name = '0001_merchants_keys_intents_settlements' where name = $1`, [
@@ -130,17 +131,17 @@ test('ops and /readyz reject a database of the versions before the baseline, and
   expect(await read()).toEqual(before)
 })
 
-test('migrations of a database that cannot be reached fail with the reason', async () => {
+test('reports the reason if the database of a migration cannot be reached', async () => {
   await expect(migrate('postgres://nobody@127.0.0.1:1/none')).rejects.toThrow('ECONNREFUSED')
 })
 
-describe('a server older than PostgreSQL 15', () => {
-  test('ops migrate refuses a server older than PostgreSQL 15 in one sentence with both versions, and makes nothing', async () => {
+describe('server older than PostgreSQL 15', () => {
+  test('ops migrate rejects a server older than PostgreSQL 15 with both versions, and creates nothing', async () => {
     const database = await createTestDatabase({ empty: true })
     const client = new pg.Client({ connectionString: database.url })
     await client.connect()
     onTestFinished(() => client.end())
-    // Makes the server seem older: this function is found before PostgreSQL's own of the same name.
+    // Makes the server appear older: this function is found before PostgreSQL's own of the same name.
     await client.query(`
       create schema older;
       create function older.current_setting(name text) returns text language sql as
@@ -149,7 +150,7 @@ describe('a server older than PostgreSQL 15', () => {
     expect(await runOps(database.url, ['migrate'])).toEqual({
       code: 1,
       stdout: '',
-      stderr: 'ops: this database is PostgreSQL 14.23, and the service needs 15 or newer\n',
+      stderr: 'ops: this database is PostgreSQL 14.23, but the service needs 15 or newer\n',
     })
     const { rows } = await client.query("select tablename from pg_tables where schemaname = 'public'")
     expect(rows).toEqual([])

@@ -22,23 +22,24 @@ import {
 } from '../support/service.ts'
 import { addSettlements } from '../support/settlements.ts'
 
-// What names its merchant goes to the one shard that has the merchant's rows: a statement costs one node's work. So does every write.
-// Only a look-up by our orderId alone asks every shard, and that of a payment's UTR. Runs where there are shards: TEST_CITUS=1.
+// A statement that names its merchant goes to the one shard with the merchant's rows, so that it costs one node's work.
+// Every write does. Only look-ups by the service's orderId alone or by a payment's UTR query every shard. Runs only on
+// a database with shards: TEST_CITUS=1.
 
-/** More than a list that is read in one piece. */
+/** More rows than a list that is read in one piece. */
 const LONG_LIST_ROWS = 1_500
 
-/** A read that names an order or a UTR, and no merchant. */
+/** A read that names an order or a UTR, but no merchant. */
 const LOOK_UP = /^\s*select [^$]*where ((i\.)?order_id|utr) = (any \()?\$1\)?( order by received_at, mid)?\s*$/
 
 type Sent = { text: string; values: unknown[] }
 
 let service: TestService
-/** What each operation sent. */
+/** The statements that each operation sent. */
 const sent = new Map<string, Sent[]>()
 let operation = ''
 
-describe.skipIf(!ON_CITUS)('on a spread database', () => {
+describe.skipIf(!ON_CITUS)('on a distributed database', () => {
   beforeAll(async () => {
     service = await startService({ limits: { webhooks: { lookIntervalMs: 3_600_000 } } })
     const query = pg.Client.prototype.query as (...args: unknown[]) => unknown
@@ -141,7 +142,10 @@ async function as(name: string, work: () => Promise<unknown>) {
   operation = ''
 }
 
-/** The most shards that one step of its plan reads; none for an insert of values, whose rows are of one merchant. */
+/**
+ * The largest number of shards that one step of its plan reads; none for an insert of values, whose rows are of one
+ * merchant.
+ */
 async function shardsOf(client: pg.Client, { text, values }: Sent): Promise<number> {
   const inner = /^\s*copy \(([\s\S]*)\) to stdout\s*$/.exec(text)?.[1] ?? text
   const { rows } = await client.query(`explain (format json) ${inner}`, values)

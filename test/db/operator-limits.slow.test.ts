@@ -13,7 +13,10 @@ import { importFile } from '../support/settlements.ts'
 
 /** The number of the advisory lock of `ops migrate`, the same in every version. */
 const MIGRATE_LOCK_ID = 7_241_865_325_823_964
-/** What the operator has set for every role. A busy machine may take a second until a transaction has set its own limits. */
+/**
+ * The limit that the operator has set for every role. A busy machine may take a second until a transaction has set its
+ * own limits.
+ */
 const OPERATOR_LIMIT_MS = 1_500
 const BEYOND_LIMIT_MS = 3 * OPERATOR_LIMIT_MS
 const SETTINGS = ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout']
@@ -48,15 +51,15 @@ async function limit(address: string) {
 const HEADER = 'mid,amount,utr,bank_reference_number,status,initiation_date\n'
 const line = (utr: number) => `${mid},1.00,LIMIT${utr},BRN,SUCCESS,2026-01-15T00:00:00Z\n`
 
-describe('limits that the operator has set by the role or the database', () => {
-  it('a statement_timeout set by the operator ends an ordinary query that takes too long', async () => {
+describe('time limits that the operator has set for the role or the database', () => {
+  it('a statement_timeout set by the operator cancels an ordinary query that takes too long', async () => {
     await expect(db.query('select pg_sleep(10)')).rejects.toMatchObject({ code: '57014' })
   })
 
-  it('a time-out set by the operator ends no import that waits for another one, or whose file comes slowly', async () => {
+  it('a time-out set by the operator cancels no import that waits for another one, or whose file arrives slowly', async () => {
     const slow = new PassThrough()
     slow.write(HEADER)
-    // A whole batch, so that something is stored while the rest of the file is still to come.
+    // A whole batch, so that a part is stored before the rest of the file arrives.
     for (let i = 0; i < 10_000; i++) slow.write(line(i))
     const first = importFile(db, slow, { now: new Date('2026-02-01') })
     await sleep(OPERATOR_LIMIT_MS / 2)
@@ -68,10 +71,10 @@ describe('limits that the operator has set by the role or the database', () => {
   })
 
   it.each([
-    ['still holds the end of the list, which is longer than what', 100_000],
-    ['has sent the whole list, which is shorter than what', 5_000],
+    ['still has the end of the list, which is longer than', 100_000],
+    ['has sent the whole list, which is shorter than', 5_000],
   ])(
-    'a time-out set by the operator ends no long list with a slow reader, while PostgreSQL %s the sockets hold',
+    'a time-out set by the operator cancels no long list with a slow reader, while PostgreSQL %s the socket buffers contain',
     async (_when, size) => {
       const { mid } = await newMerchant(db)
       const filler = new pg.Client({ connectionString: url })
@@ -94,13 +97,13 @@ describe('limits that the operator has set by the role or the database', () => {
         rows += batch.length
       }
       expect(rows).toBe(size)
-      // The connection goes back without what was set for the list.
+      // The connection returns to the pool without the list's settings.
       const { rows: settings } = await db.query('show statement_timeout')
       expect(settings).toEqual([{ statement_timeout: `${OPERATOR_LIMIT_MS}ms` }])
     },
   )
 
-  it('a time-out set by the operator ends no migration that waits for another process’s migration', async () => {
+  it('a time-out set by the operator cancels no migration that waits for another process’s migration', async () => {
     const empty = await createTestDatabase({ empty: true })
     await limit(empty.url)
     const holder = new pg.Client({ connectionString: empty.url })

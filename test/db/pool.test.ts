@@ -4,11 +4,11 @@ import { createPool, inTransaction } from '../../src/platform/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 
-it('a commit that lost a node, as Citus says in a warning, is an outage and not a success', async () => {
+it('treats a commit that lost a node, which Citus reports as a warning, as an outage instead of a success', async () => {
   const database = await createTestDatabase()
   const pool = createPool({ url: database.url, size: 1, log: { warn: () => undefined } })
   try {
-    // What Citus 13 says in this place, after which PostgreSQL answers COMMIT all the same.
+    // Citus 13 raises this warning here, after which PostgreSQL still confirms COMMIT.
     await pool.query(`
       create function lose() returns trigger language plpgsql as $$
       begin raise warning 'failed to commit transaction on 10.0.0.31:5432'; return null; end $$;
@@ -34,7 +34,7 @@ it.each([
   const database = await createTestDatabase({ empty: true })
   const pool = createPool({ url: database.url, size: 1, log: { warn: () => undefined } })
   try {
-    // With the code under which Citus 13 passes a worker's last words on.
+    // Citus 13 passes a worker's last messages on with this code.
     const failed = pool.query(`do $$ begin raise exception using errcode = 'XX000', message = '${message}'; end $$`)
     expect(isOutage(await failed.catch((error: unknown) => error))).toBe(outage)
   } finally {
@@ -42,7 +42,7 @@ it.each([
   }
 })
 
-it('a transaction whose connection is silent closes the idle connections too, so that the next one is served', async () => {
+it('closes the idle connections too if a transaction’s connection does not respond, so that the next one is served', async () => {
   const database = await createTestDatabase()
   const network = await startTcpProxy(Number(new URL(database.url).port))
   const url = Object.assign(new URL(database.url), { port: String(network.port) }).href
@@ -64,9 +64,9 @@ it('a transaction whose connection is silent closes the idle connections too, so
   }
 })
 
-it('a transaction that waits for a lock too long ends as an outage, and the idle connections stay open', async () => {
+it('reports a transaction that waits too long for a lock as an outage, and leaves the idle connections open', async () => {
   const database = await createTestDatabase()
-  // As src/operator/deploy/roles.sql sets it for the service, and less than what a query may take.
+  // As src/operator/deploy/roles.sql sets it for the service, and less than the limit of a query.
   const url = `${database.url}?options=-clock_timeout=200ms`
   const pool = createPool({ url, size: 3, queryTimeoutMs: 5_000, log: { warn: () => undefined } })
   const [holder, ...others] = await Promise.all([pool.connect(), pool.connect(), pool.connect()])
@@ -82,13 +82,13 @@ it('a transaction that waits for a lock too long ends as an outage, and the idle
   }
 })
 
-it('a transaction ends as an outage when the process stood still until PostgreSQL ended the transaction', async () => {
+it('reports a transaction as an outage if the process was paused until PostgreSQL terminated it', async () => {
   const database = await createTestDatabase()
   const url = `${database.url}?options=-cidle_in_transaction_session_timeout=100ms`
   const pool = createPool({ url, size: 1, log: { warn: () => undefined } })
   try {
     const ended = inTransaction(pool, async (client) => {
-      // The whole process, so that it learns of the end only by its next statement.
+      // Pauses the whole process, so that it notices the termination only at its next statement.
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300)
       await client.query('select 1')
     })
@@ -98,14 +98,14 @@ it('a transaction ends as an outage when the process stood still until PostgreSQ
   }
 })
 
-it('integers of the database are numbers, and one beyond 2^53 or a numeric is an error that names it', async () => {
+it('returns integers of the database as numbers, and throws for one beyond 2^53 or a numeric', async () => {
   const { db } = await createTestDatabase({ empty: true })
   const { rows } = await db.query(
     'select 9007199254740991 as most, -5::bigint as few, count(*) as count, null::bigint as none',
   )
   expect(rows).toEqual([{ most: 9_007_199_254_740_991, few: -5, count: 1, none: null }])
   await expect(db.query('select 9007199254740992 as more')).rejects.toThrow(
-    '9007199254740992 of the database is beyond 2^53',
+    'the database returned the integer 9007199254740992, which is beyond 2^53',
   )
   await expect(db.query('select sum(1::bigint) as sum')).rejects.toThrow('returned a numeric: cast it')
   expect((await db.query('select sum(1::bigint)::bigint as sum')).rows).toEqual([{ sum: 1 }])

@@ -24,28 +24,30 @@ afterEach(async () => {
 
 const names = async () => (await pool.query(NAMES)).rows[0].names
 const notes = async () => (await pool.query('select text from notes order by text')).rows.map(({ text }) => text)
-/** What PgBouncer does that knows no prepared statements: the connection behind it is another one, without the names. */
+/**
+ * Imitates a PgBouncer without prepared statements: the connection behind it changes, and the new one lacks the names.
+ */
 const loseNames = () => pool.query('deallocate all')
 
-it('a statement is prepared once on each connection', async () => {
+it('prepares a statement once per connection', async () => {
   for (const text of ['a', 'b', 'c']) await pool.query(ADD(text))
   expect([await names(), await notes()]).toEqual([1, ['a', 'b', 'c']])
 })
 
-it('an error of a lost prepared statement names the option that avoids it, and nothing is stored', async () => {
+it('names the option that avoids the error of a lost prepared statement, and stores nothing', async () => {
   await pool.query(ADD('a'))
   await loseNames()
   await expect(pool.query(ADD('b'))).rejects.toThrow('DATABASE_PREPARED_STATEMENTS=off')
   expect(await notes()).toEqual(['a'])
 })
 
-it('a prepared statement that fails by its own error is not repeated', async () => {
+it('does not repeat a prepared statement that fails by its own error', async () => {
   await expect(pool.query(ADD(null))).rejects.toMatchObject({ code: '23502' })
   await pool.query(ADD('a'))
   expect(await names()).toBe(1)
 })
 
-it('a pool without prepared statements sends no names, reports included, and returns the same rows', async () => {
+it('sends no statement names from a pool without prepared statements, reports included, and returns the same rows', async () => {
   const report = async (db: typeof pool) => {
     const days = { from: '2026-10-01', to: '2026-10-02', mid: 'M1', now: new Date('2026-11-01T00:00:00Z') }
     const found = []
@@ -61,7 +63,7 @@ it('a pool without prepared statements sends no names, reports included, and ret
   expect((await nameless.query(NAMES)).rows[0].names).toBe(0)
 })
 
-it('is ready on a direct connection', async () => {
+it('reports a direct connection as ready', async () => {
   await pool.query('select 1')
   expect(await unreadyReason(pool)).toBeUndefined()
 })
@@ -77,14 +79,14 @@ describe.skipIf(!hasPgbouncer())('behind a PgBouncer that does not support prepa
     return pools as [typeof pool, typeof pool]
   }
 
-  it('is not ready from the first request on, and names the option', async () => {
+  it('reports the service as not ready from the first request on, and names the option', async () => {
     for (const db of await pooled(true)) {
       expect(await unreadyReason(db)).toContain('DATABASE_PREPARED_STATEMENTS=off')
       expect(await unreadyReason(db)).toContain('DATABASE_PREPARED_STATEMENTS=off')
     }
   })
 
-  it('is ready with DATABASE_PREPARED_STATEMENTS=off, and runs each statement once', async () => {
+  it('reports the service as ready with DATABASE_PREPARED_STATEMENTS=off, and runs each statement once', async () => {
     const [one, two] = await pooled(false)
     for (const db of [one, two]) expect(await unreadyReason(db)).toBeUndefined()
     await Promise.all(['a', 'b', 'c', 'd'].map((text, index) => (index % 2 ? one : two).query(ADD(text))))

@@ -31,9 +31,9 @@ let replica: Database
 let mid: string
 let pid: string
 let key: Key
-/** Which of the two was asked for settlements, in order. */
+/** The databases that were queried for settlements, in order. */
 const asked: string[] = []
-/** Which of the two fails when it is asked. */
+/** The databases that fail when they are queried. */
 const failing = new Set<string>()
 
 beforeAll(async () => {
@@ -54,7 +54,7 @@ beforeAll(async () => {
   ;({ pid, key } = await newPartner(service.db, mid))
 })
 
-// Not inside of beforeAll, where it would not be run.
+// Outside beforeAll, because it would not run inside it.
 afterAll(async () => {
   await replica?.end()
   servers?.remove()
@@ -98,24 +98,24 @@ const pauseReplay = async () => {
 }
 const resumeReplay = () => replica.query('select pg_wal_replay_resume()')
 
-it('/readyz returns 503 while DATABASE_URL names a standby', async () => {
+it('returns 503 for /readyz while DATABASE_URL names a standby', async () => {
   const standby = await startService({ replicated: { url: urls.replicaUrl } })
   const { status, body } = answerOf(await standby.app.inject('/readyz'))
   expect([status, body]).toEqual([
     503,
-    refusal(503, 'The database is a standby and accepts no writes: let DATABASE_URL name the primary'),
+    refusal(503, 'The database is a standby and accepts no writes. Set DATABASE_URL to the primary.'),
   ])
 })
 
 describe('lists with a streaming replica', () => {
-  it('lists are read from the replica while it follows the primary', async () => {
+  it('reads lists from the replica while it follows the primary', async () => {
     await settle('1')
     await vi.waitFor(async () => expect(await onReplica()).toEqual(['1']), PATIENCE)
     await untilAnsweredBy('replica')
     expect(await list()).toEqual({ status: 200, utrs: ['1'], answeredBy: 'replica' })
   })
 
-  it('lists have what was imported once the import command ends, however far the replica was behind', async () => {
+  it('lists all imported rows once the import command has finished, however far the replica lagged behind', async () => {
     await pauseReplay()
     const csv = `mid,amount,utr,bank_reference_number,status,initiation_date\n${mid},1000.00,2,BRN2,SUCCESS,2026-01-05T00:00:00Z\n`
     const importing = runOps(urls.url, ['settlements', 'import', '-'], csv, { DATABASE_READ_URL: urls.replicaUrl })
@@ -129,18 +129,18 @@ describe('lists with a streaming replica', () => {
     expect(await list()).toMatchObject({ utrs: ['1', '2'], answeredBy: 'replica' })
   })
 
-  it('an import waits for a silent replica for a minute at most', async () => {
+  it('waits at most a minute for an unresponsive replica after an import', async () => {
     const network = await startTcpProxy(Number(new URL(urls.replicaUrl).port))
     network.cut('swallowed')
     const silent = Object.assign(new URL(urls.replicaUrl), { port: String(network.port) }).href
     const began = performance.now()
     expect(await waitForReplica(service.db, silent, 1_000)).toBe(false)
-    // The last question may have begun just before.
+    // The last query may have begun just before.
     expect(performance.now() - began).toBeLessThan(4_000)
     network.close()
   })
 
-  it('lists are read from the primary when the replica does not answer', async () => {
+  it('reads lists from the primary if the replica does not respond', async () => {
     await untilAnsweredBy('replica')
     const { rows } = await replica.query<{ pid: number }>(
       `select pid from pg_stat_activity where datname = 'payments' and backend_type = 'client backend'`,
@@ -153,7 +153,7 @@ describe('lists with a streaming replica', () => {
     }
   })
 
-  it('lists are read from the primary as soon as the replica is away, and from the replica once it has caught up', async () => {
+  it('reads lists from the primary as soon as the replica is unreachable, and from the replica once it has caught up', async () => {
     await untilAnsweredBy('replica')
     servers.stopReplica()
     expect(await list()).toEqual({ status: 200, utrs: ['1', '2'], answeredBy: 'primary' })
@@ -165,16 +165,16 @@ describe('lists with a streaming replica', () => {
     expect(await list()).toEqual({ status: 200, utrs: ['1', '2', '3'], answeredBy: 'replica' })
   })
 
-  it('lists are read from the primary when the replica fails after it was chosen', async () => {
+  it('reads lists from the primary if the replica fails after it was chosen', async () => {
     await untilAnsweredBy('replica')
     failing.add('replica')
     expect(await list()).toMatchObject({ status: 200, utrs: ['1', '2', '3'], answeredBy: 'primary' })
-    // Asked whether it follows, and for the list.
+    // Queried whether it follows the primary, and for the list.
     expect(asked).toEqual(['replica', 'replica', 'primary'])
     failing.clear()
   })
 
-  it('lists are read from the primary once the replica is promoted: never a false "No settlements found"', async () => {
+  it('reads lists from the primary once the replica is promoted, so that no list is falsely empty', async () => {
     await untilAnsweredBy('replica')
     await replica.query('select pg_promote()')
     const merchant = await newMerchant(service.db)

@@ -5,7 +5,7 @@ type Item = { key: string; name: string }
 
 const stay = () => undefined
 
-/** Batches of at most 4 items, the first of which waits for `release`; an item named `bad` is one that PostgreSQL rejects. */
+/** Batches of at most 4 items, the first of which waits for `release`. PostgreSQL rejects the item `bad`. */
 function newBatches(fail: (items: Item[]) => unknown = () => undefined) {
   const batches: string[][] = []
   let release: () => void = stay
@@ -28,7 +28,7 @@ function newBatches(fail: (items: Item[]) => unknown = () => undefined) {
 
 const begun = () => new Promise((resolve) => setImmediate(resolve))
 
-describe('calls that arrive while a batch is under way', () => {
+describe('calls that arrive while a batch is in progress', () => {
   it('share the next batch, and each gets the result of its own item', async () => {
     const { batches, call, first, release } = newBatches()
     await begun()
@@ -38,7 +38,7 @@ describe('calls that arrive while a batch is under way', () => {
     expect(batches).toEqual([['first'], ['a', 'b', 'c']])
   })
 
-  it("of one key leave places in the next batch for another key's, and keep their order", async () => {
+  it('of one key leave room in the next batch for calls of another key, and stay in order', async () => {
     const { batches, call, release } = newBatches()
     await begun()
     const flood = Array.from({ length: 7 }, (_, i) => call('flood', `f${i}`))
@@ -52,7 +52,7 @@ describe('calls that arrive while a batch is under way', () => {
     ])
   })
 
-  it('leave the batch when their caller no longer waits', async () => {
+  it('leave the batch if their caller no longer waits', async () => {
     const { batches, call, release } = newBatches()
     await begun()
     const left = new Error('the caller has left')
@@ -70,7 +70,7 @@ describe('calls that arrive while a batch is under way', () => {
 })
 
 describe('a batch that fails', () => {
-  it('fails each of its calls, and no later call', async () => {
+  it('fails each of its calls, but no later call', async () => {
     const lost = new Error('Connection terminated unexpectedly')
     const { call, first, release } = newBatches((items) => items.some(({ name }) => name === 'lost') && lost)
     await begun()
@@ -85,7 +85,7 @@ describe('a batch that fails', () => {
     expect(await call('b', 'again')).toBe('result of again')
   })
 
-  it('because PostgreSQL rejects one of its items fails only the call of that item', async () => {
+  it('fails only the call of the item that PostgreSQL rejects', async () => {
     const rejected = Object.assign(new Error('invalid byte sequence'), { code: '22021' })
     const { call, first, release } = newBatches((items) => items.some(({ name }) => name === 'bad') && rejected)
     await begun()

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { splitStatements } from '../../src/platform/db/statements.ts'
 
-describe('the statements of an SQL file', () => {
+describe('splitting an SQL file into statements', () => {
   it.each([
     ['select 1;\nselect 2;\n', ['select 1;', 'select 2;']],
     ['select 1; select 2', ['select 1;', 'select 2']],
@@ -13,24 +13,24 @@ describe('the statements of an SQL file', () => {
     [`select $$it's;$$; -- don't;\nselect 2;`, [`select $$it's;$$;`, `-- don't;\nselect 2;`]],
     ['', []],
     ['-- nothing\n', []],
-  ])('SQL statements end at a semicolon outside comments, texts, names and dollar quotes: %j', (sql, statements) => {
+  ])('splits at semicolons outside comments, strings, names and dollar quotes: %j', (sql, statements) => {
     expect(splitStatements(sql)).toEqual(statements)
   })
 
   it.each([
     [`select 1 /* one; */;`, 'write comments with --'],
-    [`select e'it\\'s; ';`, 'write texts without backslashes'],
-    [`select E'\\';`, 'write texts without backslashes'],
-  ])('an SQL file is refused where the end of a statement is not certain: %s', (sql, fault) => {
+    [`select e'it\\'s; ';`, 'write strings as'],
+    [`select E'\\';`, 'write strings as'],
+  ])('rejects an SQL file if the end of a statement is uncertain: %s', (sql, fault) => {
     expect(() => splitStatements(sql)).toThrow(fault)
   })
 
   it.each([`select '/* no comment */';`, `select 'done'';';`, "-- /* e'\nselect 1;", `select type'x';`])(
-    'an SQL file is not refused for what only looks like a block comment or escape text: %s',
+    'accepts text that only looks like a block comment or an escape string: %s',
     (sql) => expect(splitStatements(sql)).toEqual([sql]),
   )
 
-  it('the statements of an SQL file are all returned, in order', () => {
+  it('returns all statements of an SQL file, in order', () => {
     const piece = fc.constantFrom(`'a;b'`, '$$x;\ny$$', '$f$ $$;$$ $f$', '"n;m"', '1', '-- c;\n', 'from t', `''`, '\n')
     const statement = fc.array(piece, { minLength: 1, maxLength: 8 }).map((pieces) => `select ${pieces.join(' ')}\n;`)
     fc.assert(

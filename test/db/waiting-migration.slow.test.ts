@@ -15,13 +15,13 @@ import { startServerProcess } from '../support/server-process.ts'
 import { basic, CREATE, form, intentFields, newMerchant, post, startService } from '../support/service.ts'
 
 const MIGRATIONS = fileURLToPath(new URL('../../migrations', import.meta.url))
-/** How long the lock is held: a migration that waited in its queue would stop payments for all this time. */
+/** How long the lock is held. A migration that waited in the lock's queue would stop payments for all this time. */
 const HELD_MS = 10_000
 const CREATE_EVERY_MS = 40
 const LOCK_TIMEOUT_MS = 100
-const WAITING = /waiting for a table that process \d+ \(pg_dump\)( or process \d+.*)? has locked; next try in 5 s/
+const WAITING = /waiting for a table that process \d+ \(pg_dump\)( or process \d+.*)? has locked; next attempt in 5 s/
 
-/** The migrations, and one that is pending and locks the table of intents. */
+/** A folder with the migrations, and a pending one that locks the table of intents. */
 function migrationsAndOne(sql = 'alter table payment_intents add column probe integer;'): string {
   const folder = mkdtempSync(join(inject('runDirectory'), 'migrations-'))
   cpSync(MIGRATIONS, folder, { recursive: true })
@@ -29,7 +29,7 @@ function migrationsAndOne(sql = 'alter table payment_intents add column probe in
   return folder
 }
 
-/** Holds a lock on the table of intents until it is released; by default the one that pg_dump takes. */
+/** Locks the table of intents until it is released; by default with the lock that pg_dump takes. */
 async function holdLock(url: string, mode = 'access share') {
   const client = new pg.Client({ connectionString: url, application_name: 'pg_dump' })
   await client.connect()
@@ -42,7 +42,7 @@ async function holdLock(url: string, mode = 'access share') {
   }
 }
 
-/** Reads a shard of the table of intents, on its worker, until its connection ends. */
+/** Reads a shard of the table of intents on its worker until its connection is closed. */
 async function readShard(url: string): Promise<pg.Client> {
   const coordinator = new pg.Client({ connectionString: url })
   await coordinator.connect()
@@ -64,7 +64,7 @@ async function readShard(url: string): Promise<pg.Client> {
   return reader
 }
 
-it('a migration that waits for a lock delays no payment, and is done once it gets the lock', {
+it('a migration that waits for a lock delays no payment, and completes once it gets the lock', {
   timeout: 90_000,
 }, async () => {
   const database = await createTestDatabase()
@@ -98,12 +98,12 @@ it('a migration that waits for a lock delays no payment, and is done once it get
 
   const statuses = await Promise.all(creates)
   const failed = statuses.filter((status) => status !== 200).length
-  // None on a machine that has nothing else to do; all while they wait behind a lock that waits.
+  // None fails on an idle machine; all would fail if they waited behind a lock that waits.
   expect(failed).toBeLessThan(statuses.length / 2)
   expect(said[0]).toMatch(WAITING)
 })
 
-it('ops migrate says which lock it waits for, and goes on', { timeout: 90_000 }, async () => {
+it('ops migrate names the lock for which it waits, and continues afterwards', { timeout: 90_000 }, async () => {
   const database = await createTestDatabase({ empty: true })
   const first = mkdtempSync(join(inject('runDirectory'), 'migrations-'))
   for (const file of ['0001_tenants.sql', '0002_payments.sql', '0003_refunds.sql']) {
@@ -122,7 +122,7 @@ it('ops migrate says which lock it waits for, and goes on', { timeout: 90_000 },
 })
 
 it.skipIf(!ON_CITUS)(
-  'a migration that waits for a reader on a Citus worker says so, and is done once the reader has left',
+  'a migration that waits for a reader on a Citus worker reports it, and completes once the reader has disconnected',
   {
     timeout: 90_000,
   },
@@ -132,15 +132,15 @@ it.skipIf(!ON_CITUS)(
     const said: string[] = []
     const migrating = migrate(database.url, { folder: migrationsAndOne(), onWait: (message) => said.push(message) })
     await vi.waitUntil(() => said.length > 0, { timeout: 20 * LOCK_TIMEOUT_MS })
-    // The coordinator does not see the reader, which holds the lock of the worker.
-    expect(said[0]).toBe('waiting for a table that another transaction has locked; next try in 5 s')
+    // The coordinator does not see the reader, which has locked the shard on the worker.
+    expect(said[0]).toBe('waiting for a table that another transaction has locked; next attempt in 5 s')
     await reader.end()
     expect(await migrating).toEqual(['9999_needs_the_table'])
   },
 )
 
 it.skipIf(ON_CITUS)(
-  'in a deadlock of a migration and a payment the migration is rolled back, and the payment is stored',
+  'the migration is rolled back and the payment is stored if the two deadlock',
   {
     timeout: 30_000,
   },
@@ -149,7 +149,8 @@ it.skipIf(ON_CITUS)(
     const { mid, key } = await newMerchant(service.db)
     const created = await post(service.app, CREATE, form(intentFields(mid)), key)
     const { orderId } = (created.body as { data: { orderId: string } }).data
-    // Locks the tables in the opposite order of a payment, once a payment has locked its order and waits for the table of payments.
+    // Locks the tables in the opposite order of a payment, once a payment has locked its order and waits for the table
+    // of payments.
     const isWaiting = `exists (select from pg_locks where not granted and relation = 'payments'::regclass)`
     const folder = migrationsAndOne(`
     lock table payments in access exclusive mode;
@@ -167,9 +168,9 @@ it.skipIf(ON_CITUS)(
 )
 
 describe.skipIf(ON_CITUS || !hasPgbouncer())('ops migrate through PgBouncer in transaction mode', () => {
-  it('needs one connection of the pool, and leaves neither a lock nor a setting behind on it', async () => {
+  it('needs one connection of the pool, and leaves neither a lock nor a setting on it', async () => {
     const database = await createTestDatabase({ empty: true })
-    // A limit of the operator, which a setting of the session would replace.
+    // A limit of the operator, which a session setting would replace.
     const direct = testPool(database.url, 1)
     await direct.query(`alter database ${new URL(database.url).pathname.slice(1)} set statement_timeout = '7s'`)
     const pooled = await startPgbouncer(inject('runDirectory'), database.url)
@@ -189,7 +190,7 @@ describe.skipIf(ON_CITUS || !hasPgbouncer())('ops migrate through PgBouncer in t
   })
 })
 
-it('ops migrate names the process that holds the lock of another run, and continues once that process has ended', {
+it('ops migrate names the process that holds the lock of another run, and continues once that process is terminated', {
   timeout: 30_000,
 }, async () => {
   const database = await createTestDatabase({ empty: true })
@@ -202,7 +203,7 @@ it('ops migrate names the process that holds the lock of another run, and contin
   const migrating = migrate(database.url, { onWait: (message) => said.push(message) })
   await vi.waitUntil(() => said.length > 0, { timeout: 20_000 })
   expect(said[0]).toBe(
-    `waiting for another ops migrate, whose lock process ${pid} (left behind) holds. If no ops migrate is running, end that process: select pg_terminate_backend(${pid})`,
+    `waiting for another ops migrate, whose lock is held by process ${pid} (left behind). If no ops migrate is running, terminate that process: select pg_terminate_backend(${pid})`,
   )
   const direct = testPool(database.url, 1)
   await direct.query(`select pg_terminate_backend(${pid})`)

@@ -7,27 +7,27 @@ const DEFAULTS = readConfig({ DATABASE_URL: 'postgres://localhost/any' })
 
 const { connections, answer, lookUps, database, inserts, lists, pages, shutdown } = LIMITS
 
-describe('the limits', () => {
-  it('the default limit of the header size is the size that the refusal of larger headers names', () => {
+describe('default limits', () => {
+  it('reject headers at the size that the error message names', () => {
     expect(headersTooLarge().message).toContain(`at most ${connections.headersBytes / 1024} KiB `)
   })
 
-  it('the default limits give 503 within 2 s while the database is away', () => {
+  it('return 503 within 2 s while the database is unavailable', () => {
     expect(database.connectTimeoutMs + answer.ms).toBeLessThan(2_000)
     // The caller of an intent that still waits to be stored has not been answered yet.
     expect(inserts.waitingMs).toBeLessThan(answer.ms)
   })
 
-  it('the default limits stop a long list within 5 s after its key is revoked or its link is cut', () => {
+  it('stop a long list within 5 s after its key is revoked or its link is removed', () => {
     const lookUpMs = database.connectTimeoutMs + database.queryTimeoutMs
     expect(lookUps.cachedMs + lists.readerCheckIntervalMs + lookUpMs).toBeLessThan(5_000)
   })
 
-  it('the default limits leave connections beside open pay pages', () => {
+  it('leave connections for other clients beside open pay pages', () => {
     expect(pages.open).toBeLessThan(connections.connections)
   })
 
-  it('the default limits end the process within 30 s, before container platforms kill it', () => {
+  it('terminate the process within 30 s, before container platforms kill it', () => {
     expect(DEFAULTS.shutdownDrainSeconds * 1000 + shutdown.closeMs).toBeLessThan(30_000)
   })
 })

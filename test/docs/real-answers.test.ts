@@ -23,13 +23,13 @@ const seen = (status: number, body: unknown, headers: Record<string, string | un
   text: typeof body === 'string' ? body : JSON.stringify(body),
 })
 
-describe('every answer in the tests is checked against the document', () => {
-  it('an answer of a service in the test’s own process is checked against the OpenAPI document', async () => {
+describe('every response in the tests is checked against the OpenAPI document', () => {
+  it('checks a response of a service in the test’s own process', async () => {
     expect(await heldDuring(() => post(service.app, CREATE, intentFields(mid), key))).toBe(1)
     expect(await heldDuring(() => post(service.app, CREATE, intentFields(mid)))).toBe(1)
   })
 
-  it('a streamed answer is checked against the OpenAPI document', async () => {
+  it('checks a streamed response', async () => {
     const partner = await newPartner(service.db, mid)
     await service.db.query(
       `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
@@ -42,15 +42,15 @@ describe('every answer in the tests is checked against the document', () => {
     expect(await heldDuring(work)).toBe(1)
   })
 
-  it('an answer over a connection, from any process, is checked against the OpenAPI document', async () => {
+  it('checks a response over a connection, from any process', async () => {
     const address = await service.app.listen({ host: '127.0.0.1', port: 0 })
     // Once where it is sent, once where it arrives.
     expect(await heldDuring(() => fetch(`${address}/livez?x=y`))).toBe(2)
   })
 })
 
-describe('the check of an answer against the document', () => {
-  it('the check of an answer against the OpenAPI document accepts a documented answer', () => {
+describe('the check of a response against the OpenAPI document', () => {
+  it('accepts a documented response', () => {
     expect(strangeness('POST', CREATE, seen(401, refused))).toEqual([])
     expect(strangeness('POST', CREATE, seen(431, { ...refused, statusCode: 431 }))).toEqual([])
   })
@@ -71,11 +71,11 @@ describe('the check of an answer against the document', () => {
       seen(401, 'no', { ...challenge, 'content-type': 'text/plain' }),
       /text\/plain is not documented/,
     ],
-  ])('the check of an answer reports what is not documented: %s', (_name, answer, fault) => {
+  ])('reports an undocumented part: %s', (_name, answer, fault) => {
     expect(strangeness('POST', CREATE, answer)?.join()).toMatch(fault)
   })
 
-  it('the check of an answer reports an operation that the OpenAPI document does not have', () => {
+  it('reports an operation that the OpenAPI document does not have', () => {
     expect(strangeness('POST', '/v1/payments/refund', seen(200, {}))).toEqual(['the operation is not documented'])
     expect(strangeness('POST', '/v1/payments/refund', seen(404, {}))).toBeUndefined()
     expect(strangeness('GET', '/metrics', seen(200, ''))).toBeUndefined()

@@ -208,7 +208,7 @@ function isEmail(text: string): boolean {
   )
 }
 
-it('an e-mail address is accepted exactly if it obeys the rule, and its stored form does not change any more', () => {
+it('accepts exactly the e-mail addresses that obey the rule, and their stored form does not change again', () => {
   const email = NewPayment.shape.customer_email
   const seen = { taken: 0, refused: 0 }
   fc.assert(
@@ -230,8 +230,8 @@ it('an e-mail address is accepted exactly if it obeys the rule, and its stored f
   expect(Math.min(seen.taken, seen.refused)).toBeGreaterThan(RUNS / 20)
 })
 
-describe('the document’s schema accepts exactly what the service accepts', () => {
-  it.each(withBody)('the schema of $path accepts just what the service accepts', ({ path, body: { name, schema } }) => {
+describe('the request schemas of the OpenAPI document', () => {
+  it.each(withBody)('$path accepts exactly the bodies that the service accepts', ({ path, body: { name, schema } }) => {
     const values = BODIES[name] ?? {}
     const help = `BODIES of test/docs/request-schemas.gen.test.ts: give each field of ${name} a generator of what it takes`
     expect(new Set(Object.keys(values)), help).toEqual(new Set(Object.keys(schema.shape)))

@@ -31,14 +31,14 @@ const pairs = fc
   .tuple(fc.array(pair, { maxLength: 130 }), fc.constantFrom('&', '&&', ';', '\r\n'))
   .map(([parts, separator]) => Buffer.concat(parts.flatMap((part) => [part, bytes(separator)])))
 
-/** 16 KiB of what is read one by one, and text in another coding. */
+/** 16 KiB of characters that are parsed one by one, and text in another encoding. */
 const strange = fc.constantFrom(
   ...['&', '%', '=', 'a&'].map((text) => bytes(text.repeat(16_384 / text.length))),
   Buffer.from('\ufeffmid=M1'),
   Buffer.from('mid=M1', 'utf16le'),
 )
 
-/** A good body of the operation with some of its bytes overwritten, so that it gets further than garbage does. */
+/** A valid body of the operation with some bytes overwritten, so that it passes more checks than random bytes do. */
 const scratched = (path: string) =>
   fc
     .array(fc.tuple(fc.nat({ max: 400 }), fc.oneof(fc.nat({ max: 255 }), fc.constantFrom(37, 38, 61))), {
@@ -57,8 +57,8 @@ function goodBody(path: string): string {
     : form(intentFields(mid, { order_id: unique('o') }))
 }
 
-describe('a form body', () => {
-  it('a random or almost valid form body is answered with a JSON envelope, and never with 500', async () => {
+describe('form body', () => {
+  it('returns a JSON envelope and never 500 for a random or almost valid form body', async () => {
     const request = fc
       .constantFrom(CREATE, ORDER, LIST)
       .chain((path) => fc.tuple(fc.constant(path), fc.oneof(pairs, rawBytes, strange, scratched(path))))
@@ -74,7 +74,7 @@ describe('a form body', () => {
     expect([...statuses]).toEqual(expect.arrayContaining([200, 400]))
   })
 
-  it('every text of a form body is stored exactly as it was encoded, or the body is refused', async () => {
+  it('stores every text of a form body exactly as it was encoded, or rejects the body', async () => {
     const text = fc.oneof(
       fc.string({ unit: 'grapheme', maxLength: 40 }),
       fc.string({ unit: 'binary', maxLength: 40 }),
@@ -110,14 +110,14 @@ describe('a form body', () => {
   })
 })
 
-/** What is stored of a text of 1 to `max` characters: it is trimmed; undefined when it is refused. */
+/** The stored form of a text of 1 to `max` characters, which is trimmed; undefined if it is rejected. */
 function kept(text: string, max: number): string | undefined {
   const trimmed = text.replace(/^\p{Zs}+/u, '').replace(/\p{Zs}+$/u, '')
   const size = Array.from(trimmed).length
   return size >= 1 && size <= max && !/\p{Cc}/u.test(trimmed) ? trimmed : undefined
 }
 
-/** A note whose line breaks and tabs have become blanks; at its ends a byte order mark counts as one. */
+/** A note whose line breaks and tabs have become spaces; a byte order mark at its ends is treated as one. */
 function unbroken(note: string): string {
   return note
     .replaceAll('\r\n', ' ')

@@ -9,7 +9,7 @@ const target = startTarget()
 
 const goodBody = (order_id = unique('o')) => form(intentFields(target.mid, { order_id }))
 
-/** A request of createPaymentIntent with `headers` as raw bytes beside the necessary ones. */
+/** A request of createPaymentIntent with `headers` as raw bytes in addition to the required ones. */
 function request(headers: (string | Buffer)[], body = goodBody(), credentials = basic(target.key)): Buffer {
   const head = `POST ${CREATE} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: ${FORM}\r\n`
   const authorization = credentials && `Authorization: ${credentials}\r\n`
@@ -21,11 +21,11 @@ function request(headers: (string | Buffer)[], body = goodBody(), credentials = 
   ])
 }
 
-/** Sends it again where a busy machine refused it for a moment. */
+/** Sends the request again if a busy machine has rejected it temporarily. */
 async function send(...args: Parameters<typeof request>) {
   for (let triesLeft = 30; ; triesLeft--) {
     const [answer, ...more] = await target.raw(request(...args))
-    if (answer === undefined || more.length > 0) throw new Error('not one answer')
+    if (answer === undefined || more.length > 0) throw new Error('no single response')
     if (answer.status === 503 && triesLeft > 0) continue
     expectEnvelope(answer)
     return answer
@@ -34,30 +34,30 @@ async function send(...args: Parameters<typeof request>) {
 
 const line = (name: string, value: Buffer) => Buffer.concat([Buffer.from(`${name}: `), value])
 
-/** What a header can hold on the wire and what it cannot; a line break would begin another one. */
+/** Values that a header can and cannot contain; a line break would begin another header. */
 const anyValue = fc.oneof(
   fc.uint8Array({ maxLength: 80 }).map((bytes) => Buffer.from(bytes.filter((byte) => byte !== 10 && byte !== 13))),
   fc.string({ unit: 'grapheme-ascii', maxLength: 80 }).map((text) => Buffer.from(text)),
-  // Around the longest that is taken.
+  // Lengths around the maximum.
   fc.stringMatching(/^[a-z]{63,65}$/).map((text) => Buffer.from(text)),
   fc.string({ unit: 'binary', maxLength: 20 }).map((text) => Buffer.from(text.replace(/[\r\n]/g, ''))),
 )
 
-/** What HTTP lets a receiver make of a value; undefined when it must refuse it: RFC 9110, section 5.5. */
+/** The value that a receiver may read according to RFC 9110, section 5.5; undefined if it must reject the value. */
 function received(value: Buffer): string | undefined {
   const text = value.toString('latin1')
   return /[\x00-\x08\x0a-\x1f\x7f]/.test(text) ? undefined : text.replace(/^[ \t]+|[ \t]+$/g, '')
 }
 
-describe('a header', () => {
-  it('an Idempotency-Key of 1 to 64 printable ASCII characters repeats the first answer, and any other is refused', async () => {
+describe('request headers', () => {
+  it('an Idempotency-Key of 1 to 64 printable ASCII characters returns the first response again, and any other is rejected', async () => {
     await fc.assert(
       fc.asyncProperty(anyValue, async (value) => {
         const key = line('Idempotency-Key', value)
         const body = goodBody()
         const { status, text } = await send([key], body)
         const name = received(value)
-        // A short key may have come before, with another order.
+        // A short key may have been used before, with another order.
         const expected = name !== undefined && /^[ -~]{1,64}$/.test(name) ? [200, 422] : [400]
         expect(expected).toContain(status)
         if (status !== 200) return
@@ -68,7 +68,7 @@ describe('a header', () => {
     )
   })
 
-  it('the service returns an X-Request-Id of 1 to 64 safe characters, and its own id instead of any other', async () => {
+  it('an X-Request-Id of 1 to 64 safe characters is returned; otherwise the service returns its own id', async () => {
     const almostSane = fc
       .tuple(fc.stringMatching(/^[A-Za-z0-9._-]{1,65}$/), fc.string({ maxLength: 1 }))
       .map(([text, other]) => Buffer.from(text.slice(0, 5) + other + text.slice(5)))
@@ -83,7 +83,7 @@ describe('a header', () => {
     )
   })
 
-  it('the service lets in only callers with a valid key and secret, whatever the Authorization header holds', async () => {
+  it('only callers with a valid key and secret are accepted, whatever the Authorization header contains', async () => {
     const { publicKey, secretKey } = target.key
     const good = `${publicKey}:${secretKey}`
     const near = fc
@@ -107,7 +107,7 @@ describe('a header', () => {
     expect((await send([])).status).toBe(200)
   })
 
-  it('a request with more than 100 headers is refused instead of losing a header silently', async () => {
+  it('a request with more than 100 headers is rejected, so that no header is silently dropped', async () => {
     const necessary = 5
     const fill = (count: number) => Array.from({ length: count - necessary }, (_, i) => `h${i}:`)
     expect((await send([...fill(99), `Idempotency-Key: ${unique('k')}`])).status).toBe(200)
@@ -115,26 +115,26 @@ describe('a header', () => {
       const { status, text } = await send(fill(count))
       expect([status, JSON.parse(text)]).toEqual([
         431,
-        refusal(431, 'The request has too many headers; send at most 100 of them'),
+        refusal(431, 'The request has too many headers. Send at most 100 headers.'),
       ])
     }
   })
 })
 
-describe('a body in a coding', () => {
+describe('encoded body', () => {
   it.each(['gzip', 'GZIP', 'identity, gzip', 'utf-8'])(
-    'a body with Content-Encoding %s is refused with what to do instead',
+    'is rejected with Content-Encoding %s, with a text that says what to do instead',
     async (coding) => {
       const { status, text, headers } = await send([`Content-Encoding: ${coding}`])
       expect([status, JSON.parse(text)]).toEqual([
         415,
-        refusal(415, 'Send the body uncompressed, without Content-Encoding'),
+        refusal(415, 'The body is encoded. Send it uncompressed, without Content-Encoding.'),
       ])
       expect(headers['accept-encoding']).toBe('identity')
     },
   )
 
-  it('a body with Content-Encoding identity is accepted; other codings are judged after the credentials', async () => {
+  it('is accepted with Content-Encoding identity; other codings are checked after the credentials', async () => {
     expect((await send(['Content-Encoding: Identity'])).status).toBe(200)
     expect((await send(['Content-Encoding: gzip'], goodBody(), 'Basic nobody')).status).toBe(401)
   })

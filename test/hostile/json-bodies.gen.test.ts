@@ -21,7 +21,7 @@ const fields = (changes: Record<string, string> = {}) => intentFields(target.mid
 const FIELDS = Object.keys(intentFields('')).concat('order_id')
 const NOTIFICATION_FIELDS = ['orderId', 'status', 'UTR', 'amount', 'paidAt']
 
-/** A JSON text, as values that JSON.stringify would never write are in it too. */
+/** JSON text, because it includes values that JSON.stringify would never write. */
 const anyJson = fc.oneof(
   fc.json({ depthSize: 'medium', maxDepth: 4 }),
   fc.constantFrom(
@@ -46,15 +46,15 @@ const anyJson = fc.oneof(
 
 const anyBytes = fc.uint8Array({ maxLength: 60 }).map((bytes) => Buffer.from(bytes))
 
-/** Nests of objects and of arrays, and backslashes, as many as a body can hold. */
+/** Nested objects and arrays, and backslashes, as many as a body can contain. */
 const deep = fc.constantFrom(
   `${'{"a":'.repeat(2_500)}1${'}'.repeat(2_500)}`,
   `{"mid":${'['.repeat(8_000)}${']'.repeat(8_000)}}`,
   `{"mid":"${'\\'.repeat(16_000)}"}`,
 )
 
-describe('a JSON body', () => {
-  it('a random or almost valid JSON body is answered with a JSON envelope, and never with 500', async () => {
+describe('JSON body', () => {
+  it('returns a JSON envelope and never 500 for a random or almost valid JSON body', async () => {
     const dictionary = fc
       .dictionary(fc.oneof(fc.constantFrom(...FIELDS, '__proto__'), fc.string()), fc.jsonValue())
       .map((value) => JSON.stringify(value))
@@ -70,7 +70,7 @@ describe('a JSON body', () => {
     )
   })
 
-  it('the amount of a JSON body is judged by the digits that were sent, not by the nearest float', async () => {
+  it('checks the amount of a JSON body by the digits that were sent, not by the nearest float', async () => {
     const byValue = fc
       .oneof(
         fc.double().map((value) => (Number.isFinite(value) ? String(value) : '1e400')),
@@ -78,7 +78,8 @@ describe('a JSON body', () => {
         fc.tuple(fc.integer({ min: 0, max: 12 }), fc.integer({ min: -2, max: 6 })).map((both) => both.join('e')),
       )
       .map((text) => ({ text, isWhole: Number.isInteger(Number(text)), rupees: Number(text) }))
-    // A whole number in 1,000 spellings: moved by a power of ten, with zeros around it, and with or without one more digit.
+    // A whole number in 1,000 notations: shifted by a power of ten, with zeros around it, and with or without one more
+    // digit.
     const byDigits = fc
       .tuple(fc.integer({ min: 0, max: 100_005 }), fc.integer({ min: 0, max: 400 }), fc.nat({ max: 9 }), fc.boolean())
       .map(([rupees, zeros, digit, asPower]) => {
@@ -96,7 +97,7 @@ describe('a JSON body', () => {
     )
   })
 
-  it('a JSON body may hold a number of 12,000 digits beside its fields', async () => {
+  it('accepts a number of 12,000 digits in an unknown JSON field', async () => {
     for (const number of [`1${'0'.repeat(12_000)}1`, `0.${'0'.repeat(12_000)}1`, `1e${'9'.repeat(12_000)}`]) {
       expect((await post(CREATE, withValue(fields(), 'extra', number))).status).toBe(200)
       expect((await post(CREATE, withValue(fields(), 'amount', number))).status).toBe(400)
@@ -105,7 +106,7 @@ describe('a JSON body', () => {
 })
 
 describe('a JSON field that is sent twice', () => {
-  it('a JSON field that is sent twice is refused by its name, however spelled and whatever stands between', async () => {
+  it('is rejected by its name, however it is escaped and whatever is in between', async () => {
     await fc.assert(
       fc.asyncProperty(fc.constantFrom(...FIELDS), fc.boolean(), fc.json(), async (name, escaped, between) => {
         const spelled = escaped ? name.replace(/./g, (c) => `\\u00${c.charCodeAt(0).toString(16)}`) : name
@@ -118,12 +119,12 @@ describe('a JSON field that is sent twice', () => {
     )
   })
 
-  it('a JSON field that is sent twice is refused in a notification too', async () => {
+  it('is rejected in a notification too', async () => {
     const { status, text } = await notify(notification('0'.repeat(32)).replace('{', '{"amount":1,'))
     expect([status, JSON.parse(text)]).toEqual([400, refusal(400, 'amount must be sent once')])
   })
 
-  it('a JSON field counts once where its name also stands inside another value or text', async () => {
+  it('is accepted if its name occurs again only inside another value or text', async () => {
     const inner = fc.json().map((json) => `{"a":[{"amount":${json}},{"amount":1,"amount":2}]}`)
     const text = fc.string().map((part) => JSON.stringify(`","amount":"1\\${part}`))
     await fc.assert(
@@ -135,8 +136,8 @@ describe('a JSON field that is sent twice', () => {
   })
 })
 
-describe('a signed notification', () => {
-  it('a signed notification of any value or bytes is answered with a JSON envelope, and never with 500', async () => {
+describe('signed notification', () => {
+  it('returns a JSON envelope and never 500 for a signed notification of any value or bytes', async () => {
     const orderId = '0'.repeat(32)
     const good = fc
       .tuple(fc.constantFrom(...NOTIFICATION_FIELDS), anyJson)
@@ -152,7 +153,7 @@ describe('a signed notification', () => {
   })
 })
 
-/** The JSON of `values` with the field `name` as the given JSON text. */
+/** The JSON of `values` with the field `name` set to the given JSON text. */
 function withValue(values: Record<string, unknown>, name: string, json: string): string {
   const others = Object.entries(values).filter(([key]) => key !== name)
   const members = others.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`)

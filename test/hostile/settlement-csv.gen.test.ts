@@ -12,12 +12,12 @@ const REQUIRED = ['mid', 'amount', 'utr', 'bank_reference_number', 'status', 'in
 const OPTIONAL = ['created_at', 'fee', 'tax', 'payment_utr', 'value_date'] as const
 const COLUMNS = [...REQUIRED, ...OPTIONAL] as const
 const NOW = new Date('2026-02-01T00:00:00Z')
-/** A field that no column takes. */
+/** A field that every column rejects. */
 const BAD = '\u00a7'
 
 type Column = (typeof COLUMNS)[number]
 type Row = Record<Column, string>
-/** How a program may write the same rows. */
+/** Ways in which a program may write the same rows. */
 type Style = {
   quoted: boolean[]
   eol: '\n' | '\r\n'
@@ -67,7 +67,7 @@ const anyStyle: fc.Arbitrary<Style> = fc.record({
   endsWithEol: fc.boolean(),
   chunk: fc.integer({ min: 1, max: 200 }),
 })
-/** What stands in a wrong field: any text at all, with what a reader of CSV trips over. */
+/** The content of an invalid field: any text, including characters with a meaning in CSV. */
 const anyText = fc.oneof(
   fc.string({
     unit: fc.constantFrom('"', ',', '\n', '\r', '\r\n', '\t', '\\', '\\.', '\0', 'a', 'é', '𝒳', '\ufeff'),
@@ -76,7 +76,7 @@ const anyText = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 12 }),
 )
 
-/** A CSV file as RFC 4180 has it, and the line on which each of the records begins. */
+/** A CSV file according to RFC 4180, and the line on which each of the records begins. */
 function write(records: readonly (readonly string[])[], style: Style): { file: Readable; lines: number[] } {
   const { quoted, eol, bom, blankEvery, endsWithEol, chunk } = style
   let fieldCount = 0
@@ -110,10 +110,10 @@ const anyWrong = (columns: readonly Column[]) =>
     fc.array(anyText, { minLength: 2, maxLength: 6 }),
     anyRow.map((row) => fieldsOf(row, columns).slice(0, -1)),
     anyRow.map((row) => [...fieldsOf(row, columns), '']),
-    // The database finds it by the number of its line.
+    // The database detects it, and the line number identifies it.
     anyRow.map((row) => fieldsOf({ ...row, mid: 'NOBODY' }, columns)),
   )
-/** Rows under their columns, and the places of what is wrong among them: nothing, in half of the files. */
+/** Rows under their columns, and the positions of errors among them: none in half of the files. */
 const anyFile = fc
   .subarray([...OPTIONAL])
   .map((optional): Column[] => [...REQUIRED, ...optional])
@@ -126,7 +126,7 @@ const anyFile = fc
     }),
   )
 
-describe('a generated settlement file', () => {
+describe('generated settlement file', () => {
   let db: Database
   beforeAll(async () => {
     db = (await createTestDatabase()).db
@@ -153,7 +153,7 @@ describe('a generated settlement file', () => {
   const momentOf = (text: string) =>
     new Date(text.includes('T') ? text.replace('-0800', '-08:00') : `${text.replace(' ', 'T')}+05:30`)
 
-  it('a settlement file is stored to the last digit in any valid notation, or refused with each wrong line named', async () => {
+  it('is stored to the last digit in any valid notation, or rejected with each invalid line named', async () => {
     await fc.assert(
       fc.asyncProperty(anyFile, anyStyle, async ({ columns, rows, wrong }, style) => {
         await db.query('truncate settlements')

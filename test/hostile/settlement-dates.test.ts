@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { nextDay, startOfIstDay } from '../../src/platform/time.ts'
 
-/** 40 years in a row, and those in which calendars differ. */
+/** 40 consecutive years, and those in which calendars differ. */
 const YEARS = [...Array.from({ length: 40 }, (_, index) => 2000 + index), 0, 1, 99, 100, 400, 1900, 2100, 9999]
 const DAYS_OF_MONTH = [0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
 
-/** By the rule of the calendar, not by what a Date makes of it. */
+/** Computed by the rule of the calendar, without Date. */
 function exists(day: number, month: number, year: number): boolean {
   const isLeap = (year % 4 === 0 && year % 100 !== 0) || year % 400 === 0
   const days = month === 2 && isLeap ? 29 : (DAYS_OF_MONTH[month] ?? 0)
@@ -23,7 +23,7 @@ const INDIA = new Intl.DateTimeFormat('en-GB', {
 })
 
 describe('s_date and e_date', () => {
-  it('s_date and e_date accept every dd-mm-yyyy that exists, from midnight to midnight in India, and no other date', () => {
+  it('accept every existing date as dd-mm-yyyy, from midnight to midnight in IST, and no other text', () => {
     const wrong: string[] = []
     for (const year of YEARS) {
       for (let month = 0; month <= 99; month++) {
@@ -31,7 +31,7 @@ describe('s_date and e_date', () => {
           const text = write(day, month, year)
           const start = startOfIstDay(text)
           if ((start !== undefined) !== exists(day, month, year)) wrong.push(text)
-          // Before 1945 India had other times.
+          // Before 1945, India had other time zones.
           if (start === undefined || year < 2000) continue
           const [begin, end] = [INDIA.format(start), INDIA.format(nextDay(start).getTime() - 1)]
           const date = text.replaceAll('-', '/')

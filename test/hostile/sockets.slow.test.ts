@@ -7,10 +7,13 @@ import { expectEnvelope, startTarget, type WireAnswer } from './target.ts'
 
 const target = startTarget()
 
-/** A client that is not answered at once leaves: much garbage is the beginning of a request that never comes. */
+/**
+ * A client that disconnects without an immediate response: many random bytes are the start of a request that never
+ * arrives.
+ */
 const LEAVING = { patienceMs: 150 }
 const AT_ONCE = 25
-/** A client that must have been heard before it breaks off, on a busy machine too. */
+/** A client whose bytes must have been received before it disconnects, on a busy machine too. */
 const BREAKING_OFF = { patienceMs: 1_000, reset: true }
 
 function good(order_id = unique('o'), connection = 'keep-alive'): string {
@@ -23,12 +26,14 @@ async function isStored(order_id: string): Promise<boolean> {
   return rowCount === 1
 }
 
-/** Every answer is a whole envelope, or leads from `/` to the documents, which `*` stands for as well. */
+/**
+ * Checks that every response is a whole envelope, or a redirect from `/` to the documents, which `*` requests as well.
+ */
 function expectEnvelopes(answers: WireAnswer[]): void {
   for (const answer of answers) if (answer.headers.location !== '/docs') expectEnvelope(answer)
 }
 
-/** `bytes` in pieces, cut at the places that `cuts` say as parts of its length. */
+/** `bytes` in pieces, cut at positions that `cuts` gives as fractions of the length. */
 function inPieces(bytes: Buffer | string, cuts: number[]): Buffer[] {
   const all = Buffer.from(bytes as Buffer)
   const places = [...cuts.map((part) => Math.floor(part * all.length)), all.length].sort((a, b) => a - b)
@@ -43,7 +48,7 @@ async function expectStillServing(): Promise<void> {
 }
 
 describe('bytes on a socket', () => {
-  it('random or almost valid HTTP bytes get a JSON envelope or a closed connection, and the next client is served', async () => {
+  it('returns a JSON envelope or closes the connection for random or almost valid HTTP, and serves the next client', async () => {
     const bytes = fc.uint8Array({ maxLength: 300 }).map((array) => Buffer.from(array))
     const methods = fc.constantFrom('GET', 'POST', 'PUT', 'QUERY', 'TRACE', 'CONNECT', 'get', 'GET ', '\r\nGET', '')
     const address = fc.oneof(
@@ -77,7 +82,7 @@ describe('bytes on a socket', () => {
     const several = fc
       .array(fc.oneof(requestLike, bytes), { minLength: 1, maxLength: 3 })
       .map((all) => Buffer.concat(all))
-    // A good request that is cut, or has one byte changed.
+    // A valid request that is cut off, or has one byte changed.
     const nearlyGood = fc.tuple(fc.nat({ max: 700 }), fc.option(fc.nat({ max: 255 }))).map(([at, byte]) => {
       const request = Buffer.from(good(unique('o'), 'close'))
       const place = at % request.length
@@ -95,7 +100,7 @@ describe('bytes on a socket', () => {
         const exchanges = await Promise.all(all.map(({ pieces, reset }) => target.raw(pieces, { ...LEAVING, reset })))
         for (const [i, answers] of exchanges.entries()) {
           expectEnvelopes(answers)
-          // One for each request line, and one for what begins none.
+          // One for each request line, and one for bytes that begin no request.
           const lines =
             Buffer.concat(all[i]?.pieces ?? [])
               .toString('latin1')
@@ -137,12 +142,12 @@ describe('pipelined requests, sent in pieces, of which any may break off', () =>
     .tuple(fc.constantFrom(...starts), fc.constantFrom(...bodies), fc.boolean())
     .map(([[start, status], [body, isWhole], expects]): Sent => {
       const headers = `Host: x\r\nContent-Type: ${FORM}\r\n${expects ? 'Expect: 100-continue\r\n' : ''}`
-      // What breaks may be told of its break, unless it was answered before: never both.
+      // A malformed request may get an error response, unless it already got a response: never both.
       return { text: `${start} HTTP/1.1\r\n${headers}${body}`, statuses: isWhole ? [status] : [status, 400, 413, 431] }
     })
   const exchange = fc.tuple(fc.array(request, { minLength: 1, maxLength: 4 }), someCuts)
 
-  it('pipelined requests in pieces never get more answers than requests, and get the answers in order', async () => {
+  it('get at most one response per request, in order', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(exchange, { minLength: AT_ONCE, maxLength: AT_ONCE }), async (all) => {
         await Promise.all(
@@ -162,13 +167,14 @@ describe('pipelined requests, sent in pieces, of which any may break off', () =>
 
   const chunked = (text: string) => `Transfer-Encoding: chunked\r\n\r\n${text.length.toString(16)}\r\n${text}\r\n`
 
-  it('a connection stays open after requests that were read whole, and closes after one answered before its last chunk', async () => {
+  it('keeps a connection open after requests that were read completely, and closes it after a response before the last chunk', async () => {
     const body = () => form(intentFields(target.mid, { order_id: unique('o') }))
     const head = `POST ${CREATE} HTTP/1.1\r\nHost: x\r\nContent-Type: ${FORM}\r\nAuthorization: ${basic(target.key)}\r\n`
     const requests = [
       `${head}${chunked(body())}0\r\n\r\n`,
       good(),
-      // Answered early: a proxy would lend the connection to another client before the fault in the rest ends it.
+      // The response is sent early: a proxy would use the connection for another client before the error in the rest
+      // closes it.
       `${head.replace(CREATE, '/nowhere')}${chunked(body())}`,
     ]
     const answers = await target.raw(requests, { pauseMs: 1_000 })
@@ -187,27 +193,27 @@ describe('a second request hidden in the first', () => {
   const chunked = 'Transfer-Encoding: chunked\r\n'
 
   it.each([
-    ['behind two lengths', `Content-Length: 5\r\nContent-Length: 0\r\n\r\n${body}`],
-    ['behind a list of lengths', `Content-Length: 5, 0\r\n\r\n${body}`],
+    ['behind two Content-Length headers', `Content-Length: 5\r\nContent-Length: 0\r\n\r\n${body}`],
+    ['behind a list of lengths in Content-Length', `Content-Length: 5, 0\r\n\r\n${body}`],
     ['behind a length with a sign', `Content-Length: +5\r\n\r\n${body}`],
     ['behind a length and chunks', `Content-Length: 5\r\n${chunked}\r\n0\r\n\r\n`],
     ['behind chunks and a length', `${chunked}Content-Length: 5\r\n\r\n0\r\n\r\n`],
-    ['behind two codings, chunked first', 'Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n'],
-    ['behind a coding that nobody knows', `Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n`],
-    ['behind a blank before the colon', 'Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n'],
+    ['behind two transfer codings, chunked first', 'Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n'],
+    ['behind an unknown transfer coding', `Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n`],
+    ['behind a space before the colon', 'Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n'],
     ['behind a folded header', 'Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n'],
-    ['behind a vertical tab in a coding', 'Transfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n'],
+    ['behind a vertical tab in a transfer coding', 'Transfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n'],
     ['behind a bare line feed', `X: y\nContent-Length: 5\r\n\r\n${body}`],
     ['behind a bare carriage return', `X: y\rContent-Length: 5\r\n\r\n${body}`],
-    ['behind a size of chunk that overflows', `${chunked}\r\n${'f'.repeat(17)}\r\n`],
-    ['behind a negative size of chunk', `${chunked}\r\n-1\r\n`],
-    ['behind a size of chunk that is hexadecimal by prefix', `${chunked}\r\n0x5\r\n${body}\r\n0\r\n\r\n`],
+    ['behind a chunk size that overflows', `${chunked}\r\n${'f'.repeat(17)}\r\n`],
+    ['behind a negative chunk size', `${chunked}\r\n-1\r\n`],
+    ['behind a chunk size with the prefix 0x', `${chunked}\r\n0x5\r\n${body}\r\n0\r\n\r\n`],
     ['behind a chunk that is longer than its size', `${chunked}\r\n1\r\nmid=x\r\n0\r\n\r\n`],
     ['behind a chunk extension of 20,000 bytes', `${chunked}\r\n5;${'x'.repeat(20_000)}\r\n${body}\r\n0\r\n\r\n`],
     ['behind HTTP/1.0 and chunks', `${chunked}\r\n0\r\n\r\n`, start.replace('1.1', '1.0')],
     ['behind the preface of HTTP/2', 'SM\r\n\r\n', 'PRI * HTTP/2.0\r\n\r\n'],
-    ['behind a TLS hello', '', '\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03'],
-  ])('a second request hidden in the first is not carried out: %s', async (_name, trick, head = start) => {
+    ['behind a TLS handshake', '', '\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03'],
+  ])('is not processed: %s', async (_name, trick, head = start) => {
     const order_id = unique('smuggled')
     const answers = await target.raw(head + trick + good(order_id, 'close'), LEAVING)
     expectEnvelopes(answers)
@@ -217,7 +223,7 @@ describe('a second request hidden in the first', () => {
   })
 })
 
-describe('the log line of a request that was not answered in order', () => {
+describe('log line of a request without a normal response', () => {
   /** The only line of the request whose x-request-id is `id`. */
   async function lineOf(id: string) {
     const lines = () => target.server.log.map((line) => JSON.parse(line)).filter((line) => line.id === id)
@@ -226,13 +232,13 @@ describe('the log line of a request that was not answered in order', () => {
   }
   const withId = (id: string) => good(unique('o'), 'close').replace('Host: x', `Host: x\r\nX-Request-Id: ${id}`)
 
-  it('the log line of a request has the status 499 when the client resets the connection in mid-body', async () => {
+  it('has the status 499 if the client resets the connection within the body', async () => {
     const id = unique('reset-')
     expect(await target.raw(withId(id).slice(0, -10), BREAKING_OFF)).toEqual([])
     expect(await lineOf(id)).toMatchObject({ route: CREATE, status: 499, publicKey: target.key.publicKey })
   })
 
-  it('the log line of a request has the status 499 when the client leaves before the answer', async () => {
+  it('has the status 499 if the client disconnects before the response', async () => {
     const id = unique('left-')
     const lock = await target.db.connect()
     await lock.query('begin; lock table payment_intents in access exclusive mode')
@@ -251,10 +257,12 @@ describe('the log line of a request that was not answered in order', () => {
     expect(metrics).toMatch(new RegExp(`http_request_duration_seconds_count\\{route="${CREATE}",status="499"\\} \\d`))
   })
 
-  it('the log line of a request has the id and status of the answer when the rest of the request is broken', async () => {
+  it('has the id and status of the response if the rest of the request is malformed', async () => {
     const head = `POST ${CREATE} HTTP/1.1\r\nHost: x\r\nContent-Type: ${FORM}\r\nAuthorization: ${basic(target.key)}\r\n`
     const [answer] = await target.raw(`${head}Transfer-Encoding: chunked\r\n\r\nzz\r\n`)
-    expect(JSON.parse(answer?.text ?? '')).toEqual(refusal(400, 'What arrived is not HTTP/1.1'))
+    expect(JSON.parse(answer?.text ?? '')).toEqual(
+      refusal(400, 'The request is not valid HTTP/1.1. Check the client or proxy that sent it.'),
+    )
     expect(await lineOf(String(answer?.headers['x-request-id']))).toMatchObject({ route: CREATE, status: 400 })
   })
 
@@ -262,7 +270,7 @@ describe('the log line of a request that was not answered in order', () => {
     ['no HTTP', 'garbage\r\n\r\n', 400],
     ['CONNECT', 'CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n', 405],
     ['an address that cannot be read', 'GET /pay/%zz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n', 400],
-  ])('the log line of a request has the id of the answer to %s', async (_name, bytes, status) => {
+  ])('has the id of the response to %s', async (_name, bytes, status) => {
     const [answer] = await target.raw(bytes)
     expect(answer?.status).toBe(status)
     expect(await lineOf(String(answer?.headers['x-request-id']))).toMatchObject({ route: 'none', status })

@@ -12,10 +12,10 @@ import { ACQUIRER_SECRETS, type Key, newMerchant, newPartner } from '../support/
 
 export const JSON_TYPE = 'application/json'
 
-/** How long an exchange on a socket may take; the service itself gives up on a request after 10 s. */
+/** How long an exchange on a socket may take; the service itself closes a request after 10 s. */
 const EXCHANGE_LIMIT_MS = 15_000
 
-/** Between two pieces of what is sent: long enough for the service to answer what it has. */
+/** Pause between two pieces of a request: long enough for the service to respond to the part that it has. */
 const PIECE_PAUSE_MS = 10
 
 type Bytes = Uint8Array | string
@@ -30,8 +30,9 @@ export type Target = {
   server: ServerProcess
   post: (path: string, body: Uint8Array | string, headers: OutgoingHttpHeaders) => Promise<WireAnswer>
   /**
-   * Sends bytes as they are, a list of them piece by piece, and returns what came back until the connection was closed: by the service, or by a
-   * client that leaves, in order or by a reset, after `patienceMs` without a byte from it.
+   * Sends bytes unchanged, a list of them piece by piece, and returns the bytes received until the connection was
+   * closed: by the service, or by a client that disconnects, normally or by a reset, after `patienceMs` without a byte
+   * from the service.
    */
   raw: (
     bytes: Bytes | Bytes[],
@@ -40,8 +41,8 @@ export type Target = {
 }
 
 /**
- * The service as a process of its own, with a merchant and a partner, for the tests of the file that calls it. When
- * they are over, that process must still run and answer.
+ * The service as a separate process, with a merchant and a partner, for the tests of the calling file. After them, that
+ * process must still run and respond.
  */
 export function startTarget(options: { openFiles?: number } = {}): Target {
   const target = {} as Target
@@ -68,14 +69,14 @@ export function startTarget(options: { openFiles?: number } = {}): Target {
     await server.stop()
     await db.end()
     expect({ exitCode, signalCode, alive: alive.status }).toEqual({ exitCode: null, signalCode: null, alive: 404 })
-    // On a busy machine even the database is late.
+    // On a busy machine even the database is slow.
     const isLate = ({ error }: Record<string, unknown>) => /time-?out/i.test(String((error as Error)?.message))
     const lines = server.log.map((line) => JSON.parse(line))
-    expect(lines.filter((line) => Number(line.level) >= 50 && !isLate(line))).toEqual([])
+    expect(lines.filter((line) => (line.level === 'error' || line.level === 'fatal') && !isLate(line))).toEqual([])
   })
 
   target.post = async (path, body, headers) => {
-    // Generated requests come without pause, and a busy machine refuses some of them for a moment.
+    // Generated requests arrive without pause, and a busy machine temporarily rejects some of them.
     const request = { method: 'POST' as const, path, headers, body }
     const { status, fault, ...answer } = await sendPatiently(client, target.server.url, request)
     if (status === undefined) throw new Error(fault)
@@ -95,14 +96,14 @@ export function startTarget(options: { openFiles?: number } = {}): Target {
       const late = setTimeout(() => {
         reject(
           new Error(
-            `neither answered nor closed: ${JSON.stringify(pieces.map((piece) => Buffer.from(piece).toString('latin1')))}`,
+            `neither a response nor a closed connection: ${JSON.stringify(pieces.map((piece) => Buffer.from(piece).toString('latin1')))}`,
           ),
         )
         socket.destroy()
       }, EXCHANGE_LIMIT_MS)
       if (patienceMs) socket.setTimeout(patienceMs, () => (reset ? socket.resetAndDestroy() : socket.end()))
       socket.on('data', (chunk) => chunks.push(chunk))
-      // A server that closes while bytes are still coming resets the connection, which is one way to close it.
+      // A server that closes while bytes still arrive resets the connection, which is a valid way to close it.
       socket.on('error', () => undefined)
       socket.on('close', () => {
         clearTimeout(late)
@@ -113,11 +114,11 @@ export function startTarget(options: { openFiles?: number } = {}): Target {
   return target
 }
 
-/** Throws unless the answer is a whole envelope, with the keys of its status and no other, and not a 5xx. */
+/** Throws unless the response is a whole envelope, with exactly the keys of its status, and no 5xx. */
 export function expectEnvelope({ status, headers, text }: WireAnswer): void {
   const body = JSON.parse(text)
   const keys = Object.keys(body).join()
-  // What checkPaymentStatus says of an order that a generated create has made.
+  // The response of checkPaymentStatus about an order that a generated create has stored.
   const isPending = status === 200 && body.txnStatus === 'PENDING'
   const ofSuccess = isPending ? 'status,statusCode,txnStatus,msg' : 'status,statusCode,msg,data'
   const isEnvelope =
@@ -132,7 +133,7 @@ export function expectEnvelope({ status, headers, text }: WireAnswer): void {
   if (!isEnvelope || status >= 500) throw new Error(`not an envelope: ${JSON.stringify({ status, headers, text })}`)
 }
 
-/** The answers that stand in `bytes` one after the other. What is cut off is an answer as far as it goes. */
+/** The consecutive responses in `bytes`. A response that is cut off is included as far as it was received. */
 function readAnswers(bytes: Buffer): WireAnswer[] {
   const answers: WireAnswer[] = []
   let rest = bytes.toString('latin1')

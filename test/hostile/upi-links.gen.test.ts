@@ -6,7 +6,7 @@ import { runs } from '../support/generated.ts'
 import { answerOf, CREATE, intentFields, newMerchant, PUBLIC_URL, post, startService } from '../support/service.ts'
 import { readUpiLink, readUpiQr } from '../support/upi-link-reader.ts'
 
-/** Of both kinds together: each run makes the links of one payment and the one inside its QR. */
+/** For both kinds together: each run builds the links of one payment and the one inside its QR. */
 const RUNS = runs(50_000, 2_000)
 
 const SHARP = ['&', '=', '?', '#', '%', '+', ';', '/', ':', ' ', '\t', '\n', '"', "'", '<', '(', '\\', '\0', '\u202e']
@@ -44,7 +44,10 @@ const anyPayment = fc.record({
   minutes: fc.integer({ min: 1, max: 1_440 }),
 })
 
-/** Words that a shop may send in a name or a note, with what could end a value or begin another parameter. */
+/**
+ * Words that a merchant may send in a name or a note, with characters that could end a value or begin another
+ * parameter.
+ */
 const words = (maxLength: number) =>
   fc
     .array(
@@ -63,7 +66,7 @@ const anyOrder = fc.record({
   input: fc.constantFrom('strict' as const, 'shop' as const),
 })
 
-/** One second before a day of India ends, and with it a month. */
+/** One second before the end of an IST day that is also the end of a month. */
 const MADE_AT = new Date('2028-02-29T18:29:59.000Z')
 
 const PREFIXES = {
@@ -73,7 +76,7 @@ const PREFIXES = {
   gpay: 'tez://upi/pay?',
 }
 
-/** What the wallet links of the pay page open on each system: a package of Android, or the app of a prefix. */
+/** The apps that the wallet links of the pay page open on each system: a package of Android, or the app of a prefix. */
 const PHONES = [
   [
     'Mozilla/5.0 (Linux; Android 10; K) Chrome/142.0.0.0 Mobile Safari/537.36',
@@ -94,7 +97,7 @@ const PHONES = [
 ] as const
 
 describe('generated UPI links', () => {
-  it('UPI links hold each parameter once, as it was given, whatever the note and the names', () => {
+  it('contain each parameter once, exactly as it was given, whatever the note and the names', () => {
     fc.assert(
       fc.property(anyPayment, ({ minutes, ...made }) => {
         const expiresAt = new Date(made.createdAt.getTime() + minutes * 60_000)
@@ -107,19 +110,19 @@ describe('generated UPI links', () => {
         const forQr = upiQrLink(payment)
         const times = { QRts: inIndia(payment.createdAt), QRexpire: inIndia(expiresAt) }
         const noteInQr = hold(forQr, payment, { mode: '22', qrMedium: '06', ...times })
-        // A note that is not ASCII would make the QR too fine.
+        // A non-ASCII note would make the QR too dense.
         same(noteInQr ?? 'none', /^[ -~]+$/.test(note ?? '') ? (note ?? '') : 'none')
       }),
       { numRuns: RUNS },
     )
   }, 900_000)
 
-  it('the app of a payer reads every link and the QR of any order, and finds the payee and the order in each', async () => {
+  it('let the payer’s app read every link and the QR of any order, and find the payee and the order in each', async () => {
     const service = await startService()
     service.clock.set(MADE_AT.toISOString())
     await fc.assert(
       fc.asyncProperty(anyOrder, async ({ name, note, mcc, minutes, input, ...made }) => {
-        // A strict merchant sends whole rupees.
+        // A merchant with the input strict sends whole rupees.
         const amount = input === 'shop' ? made.amount : Math.ceil(made.amount / 100) * 100
         const rupees = (amount / 100).toFixed(input === 'shop' ? 2 : 0)
         const payee = { name, mcc, vpa: 'chai.point-1@examplebank' }
@@ -167,7 +170,7 @@ describe('generated UPI links', () => {
         const image = await get(dynamicQR?.slice(PUBLIC_URL.length) ?? '')
         const qr = readUntilExpiry(decodePng(image.rawPayload) ?? '', readUpiQr)
         expect(qr).toMatchObject({ ...expected, mode: '22', qrMedium: '06', qrMadeAt: MADE_AT })
-        // A note that is not ASCII would make the QR too fine.
+        // A non-ASCII note would make the QR too dense.
         expect(qr.note).toBe(/^[ -~]+$/.test(tn) ? tn : undefined)
       }),
       { numRuns: runs(300, 10) },
@@ -176,8 +179,8 @@ describe('generated UPI links', () => {
 })
 
 /**
- * Reads `link` in two ways that know nothing of how it was made, and compares both with what it must say. Returns its
- * note, which only a QR may be without.
+ * Parses `link` in two ways that are independent of the code that built it, and compares both with the expected values.
+ * Returns its note, which only a QR may lack.
  */
 function hold(
   link: string,
@@ -216,7 +219,10 @@ function hold(
   return tn
 }
 
-/** `tn` is the beginning of the note without what apps reject: never empty, never too long, never another text. */
+/**
+ * Checks that `tn` is a prefix of the note without the characters that apps reject: never empty, never too long, never
+ * another text.
+ */
 function holdNote(tn: string, note: string): void {
   const size = Array.from(tn).length
   if (size < 1 || size > 50 || /[^\p{L}\p{M}\p{N} .,_:-]/u.test(tn)) throw new Error(`a bad tn: ${JSON.stringify(tn)}`)
@@ -238,7 +244,7 @@ function inIndia(moment: Date): string {
   return `${year}-${month}-${day}T${time}+05:30`
 }
 
-/** Not expect, which would take most of the time of so many links. */
+/** Used instead of expect, which would take most of the time for so many links. */
 function same(actual: string, expected: string): void {
   if (actual !== expected) throw new Error(`${JSON.stringify(actual)} is not ${JSON.stringify(expected)}`)
 }

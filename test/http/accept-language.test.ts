@@ -8,7 +8,7 @@ it.each([
   ['hi-Deva-IN', 'hi'],
   ['hi-IN,hi;q=0.9,en-IN;q=0.8,en;q=0.7', 'hi'],
   ['en-IN,en;q=0.9,hi;q=0.8', 'en'],
-  // Somebody who reads neither first, and Hindi at all.
+  // The reader knows none of the page's languages except Hindi.
   ['mr-IN,mr;q=0.9,hi;q=0.8', 'hi'],
   ['mr-IN,mr;q=0.9,en;q=0.8,hi;q=0.7', 'en'],
   ['hi-Latn', 'en'],
@@ -22,11 +22,11 @@ it.each([
   [undefined, 'en'],
   ['__proto__, hi;q=0.3', 'hi'],
   [';;;,,,q=1', 'en'],
-])('the header Accept-Language “%s” selects the language %s', (header, language) => {
+])('selects for the header Accept-Language “%s” the language %s', (header, language) => {
   expect(preferredLanguage(header, ['en', 'hi'])).toBe(language)
 })
 
-it('only the first 20 ranges of Accept-Language are read', () => {
+it('reads only the first 20 ranges of Accept-Language', () => {
   expect(preferredLanguage(`${'fr,'.repeat(19)}hi`, ['en', 'hi'])).toBe('hi')
   expect(preferredLanguage(`${'fr,'.repeat(20)}hi`, ['en', 'hi'])).toBe('en')
 })

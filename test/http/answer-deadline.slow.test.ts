@@ -22,7 +22,10 @@ import {
 } from '../support/service.ts'
 import { until } from '../support/wait.ts'
 
-/** Long before a query would end the wait, but for the look-up of credentials, which comes before the answer's time. */
+/**
+ * The response deadline passes long before a query times out, except for the look-up of credentials, which comes before
+ * the deadline starts.
+ */
 const LIMITS_HERE = {
   database: { queryTimeoutMs: 400 },
   answer: { ms: 200 },
@@ -34,7 +37,7 @@ const PATIENCE_MS = LIMITS_HERE.patience.ms
 let service: TestService
 let mid: string
 let key: Key
-/** A key that no request has used yet: those are remembered for a second. */
+/** A key that no request has used yet, because used keys are cached for a second. */
 let unseen: Key
 let partner: { pid: string; key: Key }
 let orderId: string
@@ -43,14 +46,14 @@ beforeAll(async () => {
   ;({ mid, key } = await newMerchant(service.db))
   unseen = await newKey(service.db, { mid })
   partner = await newPartner(service.db, mid)
-  // On a busy machine a create may wait for longer than this service lets it.
+  // On a busy machine, a create may wait longer than this service allows.
   await until('an order is stored', async () => {
     orderId = (await post(service.app, CREATE, intentFields(mid), key)).body.data?.orderId
     return orderId !== undefined
   })
 })
 
-/** Statements that contain `part` are never sent, so that no answer comes, until `release` is called. */
+/** Holds back statements that contain `part`, so that no response arrives, until `release` is called. */
 function silence(part: string) {
   const stubs = [pg.Query.prototype, Object.getPrototypeOf(copyTo(''))].map((query) => {
     const { submit } = query
@@ -68,7 +71,7 @@ function silence(part: string) {
   }
 }
 
-describe('503 before the deadline while the database is silent', () => {
+describe('response deadline while the database does not respond', () => {
   const list = () =>
     post(service.app, LIST, { pid: partner.pid, mid, s_date: '01-01-2026', e_date: '01-01-2026' }, partner.key)
   const body = () => notification(orderId)
@@ -95,14 +98,14 @@ describe('503 before the deadline while the database is silent', () => {
       async () => answerOf(await service.app.inject(`/pay/${orderId}/events`)),
       UNAVAILABLE,
     ],
-  ])('503 is answered before the deadline while the database is silent: %s', async (_name, part, send, refused) => {
+  ])('returns 503 before the deadline while the database does not respond: %s', async (_name, part, send, refused) => {
     const silent = silence(part)
     const answer = await send()
     silent.release()
     expect([answer.status, answer.body, answer.headers['retry-after']]).toEqual([503, refused, '1'])
   })
 
-  it('a pay page is answered 503 as HTML before the deadline while the database is silent', async () => {
+  it('returns 503 as HTML for a pay page before the deadline while the database does not respond', async () => {
     const silent = silence('join merchants')
     const answer = answerOf(await service.app.inject(`/pay/${orderId}`))
     silent.release()
@@ -111,24 +114,27 @@ describe('503 before the deadline while the database is silent', () => {
   })
 })
 
-describe('503 for checkPaymentStatus at the end of its longest wait, while the database is silent', () => {
+describe('longest wait of checkPaymentStatus while the database does not respond', () => {
   it.each([
     ['in its own query', 'merchant_order_id = $2'],
     ['in the look-up of its key', 'access_keys'],
-  ])('checkPaymentStatus is 503 after its longest wait while the database is silent %s', async (_name, part) => {
-    const caller = part === 'access_keys' ? await newKey(service.db, { mid }) : key
-    const silent = silence(part)
-    const startedAt = performance.now()
-    const answer = await post(service.app, STATUS, { mid, order_id: orderId }, caller)
-    const tookMs = performance.now() - startedAt
-    silent.release()
-    expect([answer.status, answer.body, answer.headers['retry-after']]).toEqual([503, UNAVAILABLE, '1'])
-    expect(tookMs).toBeGreaterThan(PATIENCE_MS - 100)
-  })
+  ])(
+    'returns 503 for checkPaymentStatus after its longest wait while the database does not respond %s',
+    async (_name, part) => {
+      const caller = part === 'access_keys' ? await newKey(service.db, { mid }) : key
+      const silent = silence(part)
+      const startedAt = performance.now()
+      const answer = await post(service.app, STATUS, { mid, order_id: orderId }, caller)
+      const tookMs = performance.now() - startedAt
+      silent.release()
+      expect([answer.status, answer.body, answer.headers['retry-after']]).toEqual([503, UNAVAILABLE, '1'])
+      expect(tookMs).toBeGreaterThan(PATIENCE_MS - 100)
+    },
+  )
 })
 
-it('an intent that was refused while it waited to be stored in a batch is not stored afterwards', async () => {
-  // Statements wait for a lock here, not for an answer that never comes.
+it('does not store an intent later that was rejected while it waited for its batch', async () => {
+  // Statements wait for a lock in this test, so that PostgreSQL responds once the lock is released.
   const { answer, inserts } = LIMITS_HERE
   const slow = await startService({ limits: { answer, inserts } })
   const merchant = await newMerchant(slow.db)
@@ -140,14 +146,14 @@ it('an intent that was refused while it waited to be stored in a batch is not st
   onTestFinished(() => locker.end())
   await locker.query('begin; lock table payment_intents in share mode')
   const answers: ReturnType<typeof create>[] = []
-  // One by one, so that each of the first makes a batch of its own, until no more may be under way.
+  // One by one, so that each of the first ones forms its own batch, until no more batches may be in progress.
   for (let number = 1; number <= 8; number++) {
     answers.push(create(number))
     await sleep(20)
   }
   for (const { status } of await Promise.all(answers)) expect(status).toBe(503)
   await locker.query('rollback')
-  // Through the same queue, so behind all that waited.
+  // Uses the same queue, so it comes after all requests that waited.
   expect((await create(9)).status).toBe(200)
   const { rows } = await slow.db.query<{ id: string }>(
     'select merchant_order_id as id from payment_intents where mid = $1 order by 1',
@@ -155,6 +161,6 @@ it('an intent that was refused while it waited to be stored in a batch is not st
   )
   const stored = rows.map(({ id }) => id)
   expect(stored).toContain('9')
-  // Earlier ones may be stored: they had already been sent to the database.
+  // Earlier ones may be stored, because they had already been sent to the database.
   expect(stored).not.toContain('8')
 })

@@ -12,18 +12,19 @@ import { type Answer, createHttpClient, tally } from '../support/http-client.ts'
 import { findSystemProgram, runToEnd } from '../support/processes.ts'
 import { CREATE, refusal } from '../support/service.ts'
 
-describe.skipIf(!hasHaproxy())('HAProxy’s own refusals are envelopes', () => {
+describe.skipIf(!hasHaproxy())('HAProxy’s own error responses', () => {
   let balancer: Balancer
-  /** An instance that is ready, and dies of every POST. */
+  /** An instance that is ready and closes the connection on every POST. */
   let instance: Server
-  // On a connection that has served before, HAProxy says nothing, so that the client itself sends again.
+  // On a reused connection, HAProxy closes without a response, so that the client itself retries.
   const client = createHttpClient({ keepAlive: false })
   const directory = mkdtempSync(join(tmpdir(), 'balancer-'))
 
   beforeAll(async () => {
     instance = createServer(({ method, socket }, response) => {
       if (method === 'POST') socket.destroy()
-      // Without a length, which is how answers of the service are known, to be held against its documents.
+      // Without a length, because responses with a length are treated as the service's own and compared with its
+      // documents.
       else response.writeHead(200, { 'transfer-encoding': 'chunked' }).end()
     })
     await once(instance.listen(0, '127.0.0.1'), 'listening')
@@ -43,28 +44,28 @@ describe.skipIf(!hasHaproxy())('HAProxy’s own refusals are envelopes', () => {
   const headersOf = ({ headers }: Answer) =>
     (['content-type', 'cache-control', 'retry-after'] as const).map((name) => headers[name])
 
-  it('HAProxy answers 502 in an envelope, which says that the request may have been done, when the instance died', async () => {
+  it('HAProxy returns 502 in an envelope, which says that the request may have been processed, if the instance died', async () => {
     const answer = await create()
-    const msg = 'The response was lost; send the same request again, or check its status'
+    const msg = 'The response was lost. Send the same request again, or check whether it was processed.'
     expect([answer.status, JSON.parse(answer.text)]).toEqual([502, refusal(502, msg)])
     expect(headersOf(answer)).toEqual(['application/json', 'no-store', undefined])
   })
 
-  it('HAProxy answers 503 in an envelope with Retry-After while no instance is ready', async () => {
+  it('HAProxy returns 503 in an envelope with Retry-After while no instance is ready', async () => {
     instance.close()
     instance.closeAllConnections()
     await expect.poll(async () => (await create()).status, { timeout: 10_000 }).toBe(503)
     const answer = await create()
     expect(JSON.parse(answer.text)).toEqual(
-      refusal(503, 'The service is briefly unavailable; repeat the request unchanged in a moment'),
+      refusal(503, 'The service is temporarily unavailable. Repeat the request unchanged after Retry-After seconds.'),
     )
     expect(headersOf(answer)).toEqual(['application/json', 'no-store', '1'])
   })
 })
 
-describe.skipIf(!hasHaproxy())('HAProxy’s file', () => {
+describe.skipIf(!hasHaproxy())('the delivered haproxy.cfg', () => {
   let balancer: Balancer
-  /** Responses that the instance delays until the test ends them. */
+  /** Responses that the instance delays until the test sends them. */
   const delayed: ServerResponse[] = []
   const instance = createServer((request, response) => {
     if (request.method === 'POST') delayed.push(response)
@@ -100,7 +101,7 @@ describe.skipIf(!hasHaproxy())('HAProxy’s file', () => {
     expect(checked).toMatchObject({ code: 0, stderr: expect.not.stringMatching(/ALERT|WARNING/) })
   })
 
-  it('serves the operator’s page on 127.0.0.1 only', async () => {
+  it('serves the operator dashboard on 127.0.0.1 only', async () => {
     const page = { method: 'GET', path: '/' } as const
     expect(await client.send(balancer.opsUrl, page)).toMatchObject({ status: 200 })
     const elsewhere = balancer.opsUrl.replace('127.0.0.1', '127.0.0.2')
@@ -110,7 +111,7 @@ describe.skipIf(!hasHaproxy())('HAProxy’s file', () => {
     })
   })
 
-  it('lets 20 requests of one credential pass at a time, however the credential is encoded', async () => {
+  it('lets 20 requests of one credential pass concurrently, however the credential is encoded', async () => {
     const { publicKey, secretKey } = mintKeyPair()
     const encoded = Buffer.from(`${publicKey}:${secretKey}`).toString('base64').replace(/=+$/, '')
     const last = BASE64.indexOf(encoded.slice(-1))
@@ -126,7 +127,7 @@ describe.skipIf(!hasHaproxy())('HAProxy’s file', () => {
       ][n % 5]
       return `${scheme} ${form}`
     })
-    // The service accepts each of them. Of two headers Node.js reads the first.
+    // The service accepts each of these forms. Of two headers, Node.js reads the first.
     for (const form of forms) {
       expect(Buffer.from(form.slice(6), 'base64').toString()).toBe(`${publicKey}:${secretKey}`)
     }

@@ -16,9 +16,9 @@ async function listen({ app }: TestService): Promise<number> {
   return (app.server.address() as AddressInfo).port
 }
 
-/** A connection, and what has come back on it. */
+/** Opens a connection and collects the bytes received on it. */
 function open(port: number): { socket: Socket; text: () => string } {
-  // How it is closed does not matter here.
+  // How the connection is closed does not matter here.
   const socket = connect(port, '127.0.0.1').on('error', () => undefined)
   let text = ''
   socket.setEncoding('latin1').on('data', (some) => {
@@ -29,7 +29,7 @@ function open(port: number): { socket: Socket; text: () => string } {
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`
 
-it('the service closes new connections beyond its limit, until an open connection ends', async () => {
+it('closes new connections beyond the limit until an open connection is closed', async () => {
   const connections = 20
   const crowded = await startService({ limits: { connections: { connections } } })
   const port = await listen(crowded)
@@ -42,28 +42,28 @@ it('the service closes new connections beyond its limit, until an open connectio
     .toBe(200)
 })
 
-it('the service closes a connection that sends a request before the previous request is answered', async () => {
+it('closes a connection that sends a request before the response to the previous one', async () => {
   const { socket, text } = open(port)
   socket.write(get('/readyz').repeat(1_000))
   await once(socket, 'close')
   expect(text()).toBe('')
 })
 
-it('the service closes, without an answer, a connection that is silent from the start', async () => {
+it('closes a connection without a response if it sends nothing from the start', async () => {
   const { socket, text } = open(port)
   await once(socket, 'close')
   expect(text()).toBe('')
 })
 
-it('the service keeps a connection for 75 s between two requests', async () => {
+it('keeps a connection open for 75 s between two requests', async () => {
   const answer = await fetch(`http://127.0.0.1:${port}/livez`)
   expect(answer.headers.get('keep-alive')).toBe('timeout=75')
 })
 
-it('the service closes the connection of a reader that takes nothing, and frees its list', async () => {
+it('closes the connection of a reader that reads nothing, and releases its list', async () => {
   const { mid } = await newMerchant(service.db)
   const { pid, key } = await newPartner(service.db, mid)
-  // More than the sockets in between hold.
+  // More rows than the socket buffers can contain.
   await service.db.query(
     `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
      select $1, 'U' || lpad(i::text, 10, '0'), 1, 'B' || i, 'SUCCESS', '2026-01-02', '2026-01-02'

@@ -15,7 +15,7 @@ import {
   startService,
 } from '../support/service.ts'
 
-/** Payment by a typed UPI ID, which the Android SDK asks for and this service does not have. */
+/** Payment to a typed UPI ID, which the Android SDK requests and this service does not offer. */
 const UPI_ID = '/v1/payments/paymentRequestForOrder'
 const FORM = 'application/x-www-form-urlencoded'
 
@@ -27,7 +27,7 @@ async function request(method: string, url: string, headers: Record<string, stri
   return answerOf(await service.app.inject({ method: method as 'GET', url, headers }))
 }
 
-/** Sends bytes as they are and returns what came back until the server closed the connection. */
+/** Sends bytes unchanged and returns all bytes received until the server closes the connection. */
 function raw(bytes: string | Buffer, { server } = service.app): Promise<{ head: string; body: string }> {
   return new Promise((resolve, reject) => {
     const socket = connect((server.address() as AddressInfo).port, '127.0.0.1', () => socket.write(bytes))
@@ -46,13 +46,13 @@ function raw(bytes: string | Buffer, { server } = service.app): Promise<{ head: 
 
 const envelope = { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' }
 
-describe('every answer is an envelope whose statusCode is the HTTP status', () => {
+describe('envelope of every error response', () => {
   it.each(['/v1', '/v2/payments/createPaymentIntent', `${CREATE}/`, '/livez/', UPI_ID, '/pay', '/pay/x/qr.gif'])(
-    '404 is answered for the unknown address %s, without credentials',
+    'returns 404 for the unknown path %s, without credentials',
     async (url) => {
       for (const method of ['GET', 'POST', 'PROPFIND']) {
         const { status, body, headers } = await request(method, url)
-        expect([status, body]).toEqual([404, refusal(404, 'There is nothing at this address')])
+        expect([status, body]).toEqual([404, refusal(404, 'This URL does not exist. Check its path.')])
         expect(headers).toMatchObject({ ...envelope, 'x-request-id': expect.any(String) })
       }
     },
@@ -67,38 +67,47 @@ describe('every answer is an envelope whose statusCode is the HTTP status', () =
     ['POST', '/livez', 'GET, HEAD'],
     ['GET', `${NOTIFY}/`, 'POST'],
     ['POST', '/', 'GET, HEAD'],
-  ])('405 with Allow is answered for %s %s, without credentials', async (method, url, allow) => {
+  ])('returns 405 with Allow for %s %s, without credentials', async (method, url, allow) => {
     const { status, body, headers } = await request(method, `${url}?a=b`)
-    expect([status, body]).toEqual([405, refusal(405, `This address answers ${allow} only`)])
+    expect([status, body]).toEqual([
+      405,
+      refusal(405, `This URL does not allow this method. Use ${allow.replaceAll(', ', ' or ')}.`),
+    ])
     expect(headers).toMatchObject({ ...envelope, allow })
   })
 
-  it('413 is answered for a body over 16 KiB, and not for a body of exactly 16 KiB', async () => {
+  it('returns 413 for a body over 16 KiB, but not for a body of exactly 16 KiB', async () => {
     const fields = form(intentFields(mid))
     const exact = await post(service.app, CREATE, `${fields}&x=${'x'.repeat(16_384 - fields.length - 3)}`, key)
     expect(exact.status).toBe(200)
     const over = await post(service.app, CREATE, `${fields}&x=${'x'.repeat(16_385 - fields.length - 3)}`, key)
-    expect([over.status, over.body]).toEqual([413, refusal(413, 'The body must be at most 16384 bytes')])
+    expect([over.status, over.body]).toEqual([413, refusal(413, 'The body is too large. Send at most 16384 bytes.')])
   })
 
   it.each(['text/plain', 'multipart/form-data; boundary=x', 'application/xml', 'nonsense', 'application/json5'])(
-    '415 is answered for Content-Type %s',
+    'returns 415 for Content-Type %s',
     async (type) => {
       const { status, body } = await post(service.app, CREATE, 'mid=M1', key, { 'content-type': type })
       expect([status, body]).toEqual([
         415,
-        refusal(415, 'Send the body as Content-Type: application/x-www-form-urlencoded or application/json'),
+        refusal(
+          415,
+          'This content type is not supported. Send the body as application/x-www-form-urlencoded or application/json.',
+        ),
       ])
     },
   )
 
-  it('400 is answered for broken percent-encoding in the address', async () => {
+  it('returns 400 for invalid percent-encoding in the URL', async () => {
     const { status, body, headers } = await request('GET', '/pay/%zz/qr.png')
-    expect([status, body]).toEqual([400, refusal(400, 'The address is not valid percent-encoding')])
+    expect([status, body]).toEqual([
+      400,
+      refusal(400, 'The URL contains invalid percent-encoding. Encode a literal % as %25.'),
+    ])
     expect(headers).toMatchObject({ ...envelope, 'x-request-id': expect.any(String) })
   })
 
-  it('a 500 has a fixed text: its cause is in the log only, and the row of the database nowhere', async () => {
+  it('returns a fixed text with 500: the log alone contains the cause, and neither contains the database row', async () => {
     const { mid, key } = await newMerchant(service.db)
     await service.db.query(`alter table payment_intents add constraint trap check (note <> 'trap-row-text')`)
     const { status, body, text } = await post(service.app, CREATE, intentFields(mid, { note: 'trap-row-text' }), key)
@@ -111,11 +120,11 @@ describe('every answer is an envelope whose statusCode is the HTTP status', () =
   })
 })
 
-describe('input that never becomes a request of Fastify', () => {
+describe('input that Fastify never handles as a request', () => {
   const start = (method: string, url: string) => `${method} ${url} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n`
   const create = () => `POST ${CREATE} HTTP/1.1\r\nHost: x\r\nAuthorization: ${basic(key)}\r\nContent-Type: ${FORM}\r\n`
-  const NOT_HTTP = 'What arrived is not HTTP/1.1'
-  const EXPECT = 'The only Expect that is understood is 100-continue'
+  const NOT_HTTP = 'The request is not valid HTTP/1.1. Check the client or proxy that sent it.'
+  const EXPECT = 'This Expect header is not supported. Send 100-continue or no Expect header.'
 
   it.each<[string, number, string, () => string | Buffer]>([
     ['garbage', 400, NOT_HTTP, () => 'garbage\r\n\r\n'],
@@ -123,32 +132,42 @@ describe('input that never becomes a request of Fastify', () => {
     ['the preface of HTTP/2', 400, NOT_HTTP, () => 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
     ['a header without colon', 400, NOT_HTTP, () => 'GET /livez HTTP/1.1\r\nHost x\r\n\r\n'],
     ['a header with a NUL', 400, NOT_HTTP, () => 'GET /livez HTTP/1.1\r\nHost: x\u0000y\r\n\r\n'],
-    ['two lengths', 400, NOT_HTTP, () => `${start('POST', '/livez')}Content-Length: 1\r\nContent-Length: 2\r\n\r\nab`],
-    ['CONNECT', 405, 'This address answers GET, POST only', () => 'CONNECT x.in:443 HTTP/1.1\r\nHost: x.in\r\n\r\n'],
+    [
+      'two Content-Length headers',
+      400,
+      NOT_HTTP,
+      () => `${start('POST', '/livez')}Content-Length: 1\r\nContent-Length: 2\r\n\r\nab`,
+    ],
+    [
+      'CONNECT',
+      405,
+      'This URL does not allow this method. Use GET or POST.',
+      () => 'CONNECT x.in:443 HTTP/1.1\r\nHost: x.in\r\n\r\n',
+    ],
     [
       'a chunked body that grows over 16 KiB',
       413,
-      'The body must be at most 16384 bytes',
+      'The body is too large. Send at most 16384 bytes.',
       () =>
         `${create()}Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n5000\r\n${'x'.repeat(0x5000)}\r\n0\r\n\r\n`,
     ],
-    ['an Expect that nobody knows', 417, EXPECT, () => `${start('GET', '/livez')}Expect: a miracle\r\n\r\n`],
+    ['an unknown Expect header', 417, EXPECT, () => `${start('GET', '/livez')}Expect: a miracle\r\n\r\n`],
     [
       'headers over 16 KiB',
       431,
-      'The request headers are too large; send at most 16 KiB of them',
+      'The request headers are too large. Send at most 16 KiB of headers.',
       () => `GET /livez HTTP/1.1\r\nHost: x\r\nX-Fill: ${'x'.repeat(20_000)}\r\n\r\n`,
     ],
-  ])('malformed HTTP is answered and its connection closed: %s is %i', async (_name, status, msg, bytes) => {
+  ])('rejects malformed HTTP and closes the connection: %s returns %i', async (_name, status, msg, bytes) => {
     expectClosed(status, msg, await raw(bytes()))
   })
 
-  it('a request whose body does not come is answered 408 and its connection closed', async () => {
+  it('returns 408 for a request whose body does not arrive, and closes the connection', async () => {
     const limits = { connections: { requestMs: 200 } }
     const { app } = await startService({ limits, replicated: { url: service.databaseUrl } })
     await app.listen({ host: '127.0.0.1', port: 0 })
     const answer = await raw(`${create()}Content-Length: 300\r\n\r\nmid=`, app)
-    expectClosed(408, 'The request did not arrive in time; send it again on a new connection', answer)
+    expectClosed(408, 'The request did not arrive in time. Send it again on a new connection.', answer)
   })
 
   function expectClosed(status: number, msg: string, { head, body }: Awaited<ReturnType<typeof raw>>) {
@@ -162,24 +181,24 @@ describe('input that never becomes a request of Fastify', () => {
 
   const BAD_HOST = refusal(
     400,
-    'Send one Host header: a name or address, and a port if there is one, such as pay.example.in:8080',
+    'The Host header is missing, repeated or invalid. Send one Host header, such as pay.example.in:8080.',
   )
 
   it.each([
     ['none', ''],
     ['two', 'Host: x\r\nhOST: x\r\n'],
-    ['an empty one', 'Host:\r\n'],
-    ['a user in it', 'Host: x@y\r\n'],
-    ['a path in it', 'Host: x/y\r\n'],
+    ['that is empty', 'Host:\r\n'],
+    ['with a user', 'Host: x@y\r\n'],
+    ['with a path', 'Host: x/y\r\n'],
     ['a list', 'Host: x,y\r\n'],
-    ['a blank in it', 'Host: x y\r\n'],
-    ['a port that is not a number', 'Host: x:y\r\n'],
-    ['an IPv6 address without brackets', 'Host: ::1\r\n'],
+    ['with a space', 'Host: x y\r\n'],
+    ['with a port that is not a number', 'Host: x:y\r\n'],
+    ['with an IPv6 address without brackets', 'Host: ::1\r\n'],
     ['a query', 'Host: x?y\r\n'],
-    ['a port alone', 'Host: :80\r\n'],
-    ['bytes that are not ASCII', 'Host: b\u00fccher.example\r\n'],
-    ['another in an address in absolute form', 'Host: x\r\n', 'http://x@y'],
-  ])('400 is answered for a wrong Host: %s', async (_name, host, origin = '') => {
+    ['with a port alone', 'Host: :80\r\n'],
+    ['with bytes that are not ASCII', 'Host: b\u00fccher.example\r\n'],
+    ['beside another host in an absolute-form target', 'Host: x\r\n', 'http://x@y'],
+  ])('returns 400 for the invalid Host header %s', async (_name, host, origin = '') => {
     for (const path of ['/livez', '/nowhere']) {
       const { head, body } = await raw(
         Buffer.from(`GET ${origin}${path} HTTP/1.1\r\n${host}Connection: close\r\n\r\n`, 'latin1'),
@@ -199,19 +218,19 @@ describe('input that never becomes a request of Fastify', () => {
     '[::1]:3000',
     '[2001:db8::7%25eth0]:3000',
     '[::ffff:10.0.0.1]',
-  ])('200 is answered for a request with the header Host: %s', async (host) => {
+  ])('returns 200 for a request with the header Host: %s', async (host) => {
     const { head } = await raw(`GET /livez HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
     expect(head).toMatch(/^HTTP\/1.1 200 /)
   })
 
-  it('load balancers’ health checks are answered, by absolute-form target or by HTTP/1.0 without a Host', async () => {
+  it('accepts health checks of load balancers with an absolute-form target or HTTP/1.0 without a Host', async () => {
     const absolute = (url: string) => raw(`${start('GET', `http://pay.example.in${url}`)}\r\n`)
     expect((await absolute('/livez')).head).toMatch(/^HTTP\/1.1 200 /)
     expect((await absolute(`${CREATE}?a=b`)).head).toMatch(/^HTTP\/1.1 405 /)
     expect((await raw('GET /readyz HTTP/1.0\r\n\r\n')).head).toMatch(/^HTTP\/1.1 200 /)
   })
 
-  it('a request whose body is shorter than its Content-Length is not carried out', async () => {
+  it('does not process a request whose body is shorter than its Content-Length', async () => {
     const order_id = 'cut-short'
     const fields = form(intentFields(mid, { order_id }))
     const { port } = service.app.server.address() as AddressInfo
@@ -225,7 +244,7 @@ describe('input that never becomes a request of Fastify', () => {
   })
 })
 
-describe('the order of checks', () => {
+describe('order of the checks of a request', () => {
   const unknownKey: Key = { publicKey: 'pk_000000000000000000000000', secretKey: 'sk_nobody' }
 
   const large = 'x'.repeat(20_000)
@@ -237,11 +256,11 @@ describe('the order of checks', () => {
     ['credentials before the size', 401, CREATE, large, FORM, () => unknownKey],
     ['the content type before the size', 415, CREATE, large, 'text/plain', () => key],
     ['the size before the syntax', 413, CREATE, `%zz${large}`, FORM, () => key],
-  ])('the service checks %s', async (_name, status, url, body, type, caller) => {
+  ])('checks %s', async (_name, status, url, body, type, caller) => {
     expect((await post(service.app, url, body, caller(), { 'content-type': type })).status).toBe(status)
   })
 
-  it('the service checks the fields before the key’s merchant, and the merchant before a repeated order_id', async () => {
+  it('checks the fields before the key’s merchant, and the merchant before a repeated order_id', async () => {
     const other = await newMerchant(service.db)
     await post(service.app, CREATE, intentFields(mid, { order_id: 'taken' }), key)
     expect((await post(service.app, CREATE, intentFields(mid, { amount: '0' }), other.key)).status).toBe(400)
@@ -254,7 +273,7 @@ describe('the order of checks', () => {
     [`POST ${CREATE}`, 401],
     ['QUERY /none', 404],
     [`QUERY ${CREATE}`, 405],
-  ])('address, method and credentials are checked before the body has come: %s is %i', async (line, status) => {
+  ])('checks path, method and credentials before the body has arrived: %s returns %i', async (line, status) => {
     const { head } = await raw(`${line} HTTP/1.1\r\nHost: x\r\nContent-Length: 10000\r\nConnection: close\r\n\r\n`)
     expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
   })

@@ -1,19 +1,19 @@
 import { expect, it, vi } from 'vitest'
 import { answerOf, refusal, startService } from '../support/service.ts'
 
-it('/readyz reads the open refunds once per interval, however many requests come', async () => {
+it('reads the open refunds for /readyz once per interval, however many requests arrive', async () => {
   const service = await startService({ limits: { lookUps: { cachedMs: 3_600_000 } } })
   const query = vi.spyOn(service.pools.pages, 'query')
   const asked = await Promise.all(Array.from({ length: 20 }, () => service.app.inject('/readyz')))
   expect(new Set(asked.map(({ statusCode }) => statusCode))).toEqual(new Set([200]))
-  // None is open.
+  // No refund is open.
   expect(query.mock.calls.filter(([sql]) => String(sql).includes('from refunds'))).toHaveLength(1)
 })
 
-it('/readyz returns 503 with the reason while the database accepts no writes', async () => {
+it('returns 503 with the reason for /readyz while the database accepts no writes', async () => {
   const service = await startService()
   const setReadOnly = async (value: 'on' | 'off') => {
-    // Only new sessions have the setting of a database.
+    // Only new sessions use the changed setting of a database.
     const name = new URL(service.databaseUrl).pathname.slice(1)
     await service.db.query(
       `begin read write; alter database ${name} set default_transaction_read_only = ${value}; commit`,
@@ -30,7 +30,7 @@ it('/readyz returns 503 with the reason while the database accepts no writes', a
       status: 503,
       body: refusal(
         503,
-        'The database accepts no writes, because default_transaction_read_only is on: some providers set it when the disk is full',
+        'The database accepts no writes because default_transaction_read_only is on. Some providers set it when the disk is full: check the free space.',
       ),
     }),
   )

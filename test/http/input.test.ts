@@ -23,8 +23,8 @@ const send = (body: string | Buffer, type = FORM): Promise<Answer> =>
 const MALFORMED_FORM = 'The body must be fields joined by &, each value percent-encoded UTF-8 (a literal % is %25)'
 const MALFORMED_JSON = 'The body must be one JSON object in UTF-8'
 
-describe('a body', () => {
-  it.each([FORM, `${FORM}; charset=UTF-8`, JSON_TYPE])('a request body is accepted as %s', async (type) => {
+describe('request body', () => {
+  it.each([FORM, `${FORM}; charset=UTF-8`, JSON_TYPE])('accepts a request body as %s', async (type) => {
     const fields = intentFields(mid)
     expect((await send(type === JSON_TYPE ? JSON.stringify(fields) : form(fields), type)).status).toBe(200)
   })
@@ -32,7 +32,7 @@ describe('a body', () => {
   it.each([
     [['mid', 'note'], 'mid must be sent once; note must be sent once'],
     [['SENT'], 'every field must be sent once'],
-  ])('a body with %j sent twice is refused by naming fields of the interface only', async (names, msg) => {
+  ])('rejects a body with %j sent twice and names only fields of the interface', async (names, msg) => {
     const twice = [...names, ...names].map((name) => `${name}=x`).join('&')
     expect((await send(`${form(intentFields(mid))}&${twice}`)).body).toEqual(refusal(400, msg))
     const members = [...names, ...names].map((name) => `"${name}":"x"`).join()
@@ -41,7 +41,7 @@ describe('a body', () => {
   })
 
   it.each(['__proto__', 'constructor', 'hasOwnProperty', 'toString', 'udf1', 'amount[]', ''])(
-    'a body may have the unknown field %j, which sets no other field',
+    'ignores the unknown field %j, which sets no other field',
     async (name) => {
       expect((await send(`${form(intentFields(mid))}&${encodeURIComponent(name)}=x`)).status).toBe(200)
       const json = JSON.stringify(intentFields(mid)).replace('{', `{${JSON.stringify(name)}:{"mid":"evil"},`)
@@ -51,7 +51,7 @@ describe('a body', () => {
     },
   )
 
-  it('a body with more than 100 fields is refused', async () => {
+  it('rejects a body with more than 100 fields', async () => {
     const names = Array.from({ length: 101 }, (_, i) => `f${i}`)
     const tooMany = refusal(400, 'The body must have at most 100 fields')
     expect((await send(names.join('=&'))).body).toEqual(tooMany)
@@ -64,7 +64,7 @@ describe('a body', () => {
     ['percent-encoded bytes that are not UTF-8', 'mid=%FF%FE'],
     ['an encoded half of a surrogate pair', 'note=%ED%A0%80'],
     ['raw bytes that are not UTF-8', Buffer.from([0x6d, 0x69, 0x64, 0x3d, 0xff, 0xfe])],
-  ])('a form body with %s is refused', async (_name, body) => {
+  ])('rejects a form body with %s', async (_name, body) => {
     expect((await send(body)).body).toEqual(refusal(400, MALFORMED_FORM))
   })
 
@@ -79,16 +79,16 @@ describe('a body', () => {
     ['bytes that are not UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])],
     ['UTF-16', Buffer.from('{"mid":"M1"}', 'utf16le')],
     ['a nest 16,000 deep', '['.repeat(16_000)],
-  ])('a JSON body is refused unless it is one JSON object in UTF-8: %s', async (_name, body) => {
+  ])('rejects a JSON body that is not one JSON object in UTF-8: %s', async (_name, body) => {
     expect((await send(body, JSON_TYPE)).body).toEqual(refusal(400, MALFORMED_JSON))
   })
 
-  it('a JSON body may begin with a byte order mark, and hold null for an absent field', async () => {
+  it('accepts a JSON body with a byte order mark, and null for an absent field', async () => {
     const json = JSON.stringify({ ...intentFields(mid), order_id: null })
     expect((await send(`\ufeff${json}`, JSON_TYPE)).status).toBe(200)
   })
 
-  it('a JSON body is refused with the rule of each field that is no text, or text that cannot be stored', async () => {
+  it('rejects JSON fields that are not text or cannot be stored, and names the rule of each', async () => {
     const fields = { ...intentFields(mid), mid: 5, note: ['x'], customer_name: 'a\ud800b' }
     expect((await postJson(service.app, CREATE, fields, key)).body.msg.split('; ')).toEqual([
       'mid must be 1 to 64 characters of A-Z a-z 0-9 _ -, as text in quotes',

@@ -9,13 +9,13 @@ const ROUNDS = 20
 const AT_ONCE = 250
 
 describe.each(CHANGING)('%s', (operation) => {
-  it('a change answered 200 is stored, and a change answered 503 can be repeated, whichever statement loses its connection', async () => {
+  it('stores a change with a 200 response and allows repeating one with a 503, whichever statement loses its connection', async () => {
     const { service, changes, untilQuiet } = await startChanges({})
     const endBackends = () =>
       service.db.query(
         'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
       )
-    /** How the connection is lost at a statement. */
+    /** How a statement loses its connection. */
     const LOSSES: Record<string, Parameters<typeof intercept>[0]> = {
       'cut before it is sent'(_text, { stream }) {
         stream.destroy()
@@ -43,7 +43,7 @@ describe.each(CHANGING)('%s', (operation) => {
         const { send, isStored } = await changes[operation]()
         let left = place
         intercept((text, connection, submit) => {
-          // Statements of the test itself go on.
+          // Statements of the test itself are not affected.
           const isOfService = !/pg_terminate_backend|^select from/.test(text)
           return isOfService && left-- === 0 ? strike(text, connection, submit) : submit()
         })
@@ -54,7 +54,7 @@ describe.each(CHANGING)('%s', (operation) => {
         else expect([status, await isStored()], `${loss}, statement ${place}`).toEqual([200, true])
         await ending
         await untilQuiet()
-        // A repeat may get one of the other connections that were ended.
+        // A repeat may use another one of the terminated connections.
         let repeat = await send()
         for (let tries = 0; repeat.status === 503 && tries < 20; tries++) repeat = await send()
         expect(repeat.status, `repeat after ${loss}, statement ${place}`).toBe(200)
@@ -66,7 +66,7 @@ describe.each(CHANGING)('%s', (operation) => {
   }, 120_000)
 })
 
-it(`of ${ROUNDS} × ${AT_ONCE} simultaneous refunds of one order over two instances, no refund that was answered 503 is stored`, async () => {
+it(`stores no refund with a 503 response of ${ROUNDS} × ${AT_ONCE} concurrent refunds of one order over two instances`, async () => {
   const { service, mid, key, paidOrder } = await startChanges({})
   const instances = await Promise.all([1, 2].map(() => startServerProcess(service.databaseUrl)))
   const client = createHttpClient({ maxSockets: AT_ONCE })
@@ -83,7 +83,7 @@ it(`of ${ROUNDS} × ${AT_ONCE} simultaneous refunds of one order over two instan
         return { refund_id, status }
       }),
     )
-    // A transaction that would still commit what was answered with 503 holds the row.
+    // The lock waits for any transaction that would still commit a change with a 503 response.
     await service.db.query('select from payment_intents where mid = $1 and order_id = $2 for update', [mid, orderId])
     const { rows } = await service.db.query<{ refund_id: string }>(
       'select refund_id from refunds where mid = $1 and order_id = $2 order by 1',

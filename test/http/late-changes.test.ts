@@ -8,19 +8,21 @@ const ANSWER_MS = 10_000
 
 let started: Awaited<ReturnType<typeof startChanges>>
 beforeAll(async () => {
-  // When the deadline has ended, neither the commit nor a query has taken too long.
+  // The limits are longer than the deadline, so that neither the commit nor a query has timed out when it passes.
   const limits = { answer: { ms: ANSWER_MS, commitMs: 2 * ANSWER_MS }, database: { queryTimeoutMs: 3 * ANSWER_MS } }
   started = await startChanges(limits)
 })
 
-/** Returns what ends the deadline of the requests that follow. Until then no timer of the service ends. */
+/**
+ * Returns a function that lets the deadlines of the following requests pass. Until then, no timer of the service fires.
+ */
 function holdDeadlines(): () => void {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())
   return () => void vi.advanceTimersByTime(ANSWER_MS)
 }
 
-/** Holds the row of an order; returns what lets go of it. */
+/** Locks the row of an order; returns a function that releases the lock. */
 async function lockOrder(orderId: string) {
   const holder = new pg.Client({ connectionString: started.service.databaseUrl })
   await holder.connect()
@@ -34,7 +36,7 @@ async function lockOrder(orderId: string) {
 
 type Instead = Parameters<typeof intercept>[0]
 
-/** Does `what` with the connection of the first statement that `pattern` matches. */
+/** Calls `what` with the connection of the first statement that `pattern` matches. */
 function atFirst(pattern: RegExp, what: (...of: [Parameters<Instead>[1], Parameters<Instead>[2]]) => Error | null) {
   let isOver = false
   intercept((text, connection, submit) => {
@@ -51,7 +53,7 @@ async function until(holds: () => Promise<boolean>) {
 }
 
 describe.each(CHANGING)('%s', (operation) => {
-  it('a change stores nothing when its deadline ends while it waits for the lock of its order', async () => {
+  it('stores nothing if the deadline passes while the change waits for the lock of its order', async () => {
     const { orderId, send, isStored } = await started.changes[operation]()
     const unlock = await lockOrder(orderId)
     const endDeadlines = holdDeadlines()
@@ -67,7 +69,7 @@ describe.each(CHANGING)('%s', (operation) => {
     expect((await send()).status).toBe(200)
   })
 
-  it('a change is answered 200 when its commit takes longer than the deadline', async () => {
+  it('returns 200 if the commit of a change takes longer than the deadline', async () => {
     const { send, isStored } = await started.changes[operation]()
     const endDeadlines = holdDeadlines()
     atFirst(COMMIT, ({ stream }, submit) => {
@@ -82,7 +84,7 @@ describe.each(CHANGING)('%s', (operation) => {
     expect(await isStored()).toBe(true)
   })
 
-  it('a change is answered 200 when the answer to its commit is lost and a look-up finds it stored', async () => {
+  it('returns 200 if the response to the commit is lost and a look-up finds the change stored', async () => {
     const { send, isStored } = await started.changes[operation]()
     atFirst(COMMIT, ({ stream }, submit) => {
       stream.pause()
@@ -92,7 +94,7 @@ describe.each(CHANGING)('%s', (operation) => {
     expect((await send()).status).toBe(200)
   })
 
-  it('a change is answered 503 when the answer to its commit is lost and a look-up does not find it', async () => {
+  it('returns 503 if the response to the commit is lost and a look-up does not find the change', async () => {
     const { send, isStored } = await started.changes[operation]()
     atFirst(COMMIT, ({ stream }) => {
       stream.destroy()
@@ -105,7 +107,7 @@ describe.each(CHANGING)('%s', (operation) => {
   })
 })
 
-it('many refunds of one order that wait for its lock hold no connection that another order needs', async () => {
+it('leaves connections for other orders while many refunds of one order wait for its lock', async () => {
   const crowd = await started.changes.refundPayment()
   const other = await started.changes.refundPayment()
   const unlock = await lockOrder(crowd.orderId)

@@ -26,15 +26,18 @@ async function statuses(count: number, send: () => Promise<{ status: number }>):
   return seen
 }
 
-describe('429 for too many requests', () => {
-  it('an API key over its limit per second is answered 429 with Retry-After and RateLimit headers; other keys are not', async () => {
+describe('rate limits', () => {
+  it('returns 429 with Retry-After and RateLimit headers for an API key above its limit per second, but not for other keys', async () => {
     const busy = await newMerchant(service.db)
     const answers = await Promise.all(Array.from({ length: REQUESTS_PER_SECOND + 1 }, () => create(busy.mid, busy.key)))
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(REQUESTS_PER_SECOND)
     const { status, body, headers } = answers.find(({ status }) => status !== 200) as Answer
     expect([status, body]).toEqual([
       429,
-      refusal(429, `Too many requests: at most ${REQUESTS_PER_SECOND} a second; try again after Retry-After seconds`),
+      refusal(
+        429,
+        `Too many requests: the limit is ${REQUESTS_PER_SECOND} a second. Try again after Retry-After seconds.`,
+      ),
     ])
     expect(headers).toMatchObject({ 'ratelimit-limit': '30', 'ratelimit-remaining': '0' })
     expect(headers['retry-after']).toBe('1')
@@ -43,7 +46,7 @@ describe('429 for too many requests', () => {
     expect((await create(other.mid, other.key)).status).toBe(200)
   })
 
-  it('too many wrong secrets of one public key are answered 429, while the right secret is accepted all the time', async () => {
+  it('returns 429 for too many wrong secrets of one public key, while the right secret is always accepted', async () => {
     const { mid, key } = await newMerchant(service.db)
     const guess = () => create(mid, { ...key, secretKey: 'sk_guess' })
     expect(new Set(await statuses(FAILURES_PER_MINUTE, guess))).toEqual(new Set([401]))
@@ -51,13 +54,13 @@ describe('429 for too many requests', () => {
     expect((await create(mid, key)).status).toBe(200)
   })
 
-  it('failed log-ins are counted by key: a neighbour behind the same address is not locked out', async () => {
+  it('counts failed log-ins per key, so that another key behind the same address is not locked out', async () => {
     const [noisy, quiet] = [await newMerchant(service.db), await newMerchant(service.db)]
     await statuses(FAILURES_PER_MINUTE + 1, () => create(noisy.mid, { ...noisy.key, secretKey: 'sk_guess' }))
     expect((await create(quiet.mid, { ...quiet.key, secretKey: 'sk_typo' })).status).toBe(401)
   })
 
-  it('failed log-ins are counted by address: guesses from one address do not give the owner 429 for a wrong secret', async () => {
+  it('counts failed log-ins per address, so that guesses from another address do not lock out the holder of a key', async () => {
     const { mid, key } = await newMerchant(service.db)
     const wrong = { ...key, secretKey: 'sk_guess' }
     await statuses(FAILURES_PER_MINUTE + 1, () => create(mid, wrong))
@@ -70,7 +73,7 @@ describe('429 for too many requests', () => {
     expect(statusCode).toBe(401)
   })
 
-  it('random public keys from one address are answered 429, while every valid key is accepted all the time', async () => {
+  it('returns 429 for random public keys from one address, while every valid key is always accepted', async () => {
     const [used, fresh] = [await newMerchant(service.db), await newMerchant(service.db)]
     expect((await create(used.mid, used.key)).status).toBe(200)
     const guess = async () => (await create(used.mid, { publicKey: unique('pk_'), secretKey: 'sk_guess' })).status
@@ -90,7 +93,7 @@ describe('429 for too many requests', () => {
     expect((await create(another.mid, another.key)).status).toBe(200)
   })
 
-  it('429 is answered before the body is read', async () => {
+  it('returns 429 before the body is read', async () => {
     const { mid, key } = await newMerchant(service.db)
     const used = Array.from({ length: REQUESTS_PER_SECOND }, () => create(mid, key))
     expect((await post(service.app, CREATE, 'x'.repeat(20_000), key)).status).toBe(429)

@@ -40,8 +40,8 @@ function create(server: ServerProcess, agent?: Agent): Promise<{ status: number;
 const status = async (address: string) => (await fetch(address)).status
 const metricsOf = async ({ opsUrl }: ServerProcess) => (await fetch(`${opsUrl}/metrics`)).text()
 
-describe('what an instance tells its operator', () => {
-  it('metrics count requests by route and status, and have all that the sample alerts watch from the start', async () => {
+describe('metrics, warnings and health of an instance', () => {
+  it('counts requests by route and status in the metrics, and exports all metrics of the sample alerts from the start', async () => {
     const server = await startServerProcess(url)
     await create(server)
     await fetch(`${server.url}/nowhere?secret=SENT`)
@@ -64,13 +64,13 @@ describe('what an instance tells its operator', () => {
   const SECRETS = { ACQUIRER_SECRETS: 'a-secret-of-sixteen' }
   const PLAIN_HTTP = { ...SECRETS, PUBLIC_URL: 'http://pay.example.in' }
   it.each([
-    ['no acquirer', ['set ACQUIRER_SECRETS'], '0', 'upi_service', {}],
+    ['a missing acquirer', ['set ACQUIRER_SECRETS'], '0', 'upi_service', {}],
     ['a database role that is a superuser', ['as postgres,'], '1', 'postgres', SECRETS],
     ['a database role that owns the tables', ['as upi_owner,'], '1', 'upi_owner', SECRETS],
     ['plain http', ['PUBLIC_URL is plain http'], '1', 'upi_service', PLAIN_HTTP],
     ['nothing', [], '1', 'upi_service', SECRETS],
   ] as const)(
-    'the service in production warns of %s at its start and in /readyz',
+    'warns in production of %s at the start and in /readyz',
     async (_what, warnings, acquirers, role, more) => {
       const server = await startServerProcess(role === 'postgres' ? url : asRole(url, role), {
         NODE_ENV: 'production',
@@ -79,14 +79,14 @@ describe('what an instance tells its operator', () => {
       const { data } = (await (await fetch(`${server.url}/readyz`)).json()) as { data: { warnings: string[] } }
       const metrics = await metricsOf(server)
       await server.stop()
-      const logged = server.log.map((line) => JSON.parse(line)).filter(({ level }) => level === 40)
+      const logged = server.log.map((line) => JSON.parse(line)).filter(({ level }) => level === 'warn')
       expect(logged.map((line) => line.msg)).toEqual(data.warnings)
       expect(data.warnings).toEqual(warnings.map((words) => expect.stringContaining(words)))
       expect(metrics).toContain(`payment_acquirers_configured ${acquirers}\n`)
     },
   )
 
-  it('metrics and the operator’s guide are served on OPS_HOST alone, even when HOST is open to the network', async () => {
+  it('serves metrics and the operator’s guide on OPS_HOST alone, even if HOST is open to the network', async () => {
     const server = await startServerProcess(url, { HOST: '0.0.0.0' })
     const outer = Object.values(networkInterfaces()).flatMap((all = []) =>
       all.filter(({ internal, family }) => !internal && family === 'IPv4'),
@@ -109,7 +109,7 @@ describe('what an instance tells its operator', () => {
     await server.stop()
   })
 
-  it('/readyz says that the database is not migrated, while /livez answers 200', async () => {
+  it('reports in /readyz that the database is not migrated, while /livez returns 200', async () => {
     const empty = await createTestDatabase({ empty: true })
     const server = await startServerProcess(empty.url)
     const ready = await fetch(`${server.url}/readyz`)
@@ -123,7 +123,7 @@ describe('what an instance tells its operator', () => {
 })
 
 describe('shutdown', () => {
-  it('shutdown fails readiness at once, serves on with Connection: close for the drain time, then ends with 0', async () => {
+  it('fails readiness immediately on shutdown, serves with Connection: close during the drain, then exits with 0', async () => {
     const server = await startServerProcess(url, { SHUTDOWN_DRAIN_SECONDS: '2' })
     expect(await status(`${server.url}/readyz`)).toBe(200)
     const ended = once(server.child, 'exit')
@@ -135,8 +135,9 @@ describe('shutdown', () => {
     expect(await ended).toEqual([0, null])
   })
 
-  it('shutdown loses none of the requests that are under way', async () => {
-    // A drain longer than a busy machine takes to send them all: a request after the drain may find no service.
+  it('loses no request in progress on shutdown', async () => {
+    // The drain is longer than a busy machine takes to send all requests: a request after the drain may find no
+    // service.
     const server = await startServerProcess(url, { SHUTDOWN_DRAIN_SECONDS: '5' })
     const agent = new Agent({ keepAlive: true, maxSockets: 20 })
     const answers: Promise<{ status: number }>[] = []

@@ -26,7 +26,7 @@ async function failing<T>(part: string, error: Error, work: () => Promise<T>): P
   pg.Client.prototype.query = function (this: pg.Client, ...args: [string | { text: string }, unknown, unknown]) {
     const text = typeof args[0] === 'string' ? args[0] : args[0].text
     if (!text.includes(part)) return query.apply(this, args as never)
-    // A pool's own query has a callback.
+    // A query through the pool has a callback.
     const callback = args.find((arg) => typeof arg === 'function')
     if (callback) return void (callback as (error: Error) => void)(error)
     return Promise.reject(error)
@@ -38,10 +38,10 @@ async function failing<T>(part: string, error: Error, work: () => Promise<T>): P
   }
 }
 
-describe('503 with Retry-After while the database is away', () => {
+describe('database outage', () => {
   it.each([
     [
-      'credentials are looked up, never 401',
+      'credentials are looked up (never 401)',
       'access_keys',
       AWAY,
       () => post(service.app, CREATE, intentFields(mid), key),
@@ -55,22 +55,22 @@ describe('503 with Retry-After while the database is away', () => {
       CREATE_UNAVAILABLE,
     ],
     [
-      'a link is looked up, never 403',
+      'a link is looked up (never 403)',
       'partner_merchants',
       AWAY,
       () => post(service.app, LIST, { pid: partner.pid, mid, s_date: '01-01-2026', e_date: '01-01-2026' }, partner.key),
       UNAVAILABLE,
     ],
-  ])('503 with Retry-After is answered in an outage when %s', async (_name, part, error, send, refused) => {
+  ])('returns 503 with Retry-After in a database outage when %s', async (_name, part, error, send, refused) => {
     const { status, body, headers, text } = await failing(part, error, send)
     expect([status, body]).toEqual([503, refused])
     expect(headers).toMatchObject({ 'retry-after': '1', 'cache-control': 'no-store' })
     expect(text).not.toMatch(/10\.0\.0\.7|ECONN|terminating/)
   })
 
-  it('500, and not 401, is answered when the look-up of credentials fails for another reason than an outage', async () => {
+  it('returns 500 instead of 401 if the look-up of credentials fails for another reason than an outage', async () => {
     const fault = Object.assign(new Error('syntax error'), { code: '42601', severity: 'ERROR' })
-    // A key that no request has used yet: those are remembered for a second.
+    // A key that no request has used yet, because used keys are cached for a second.
     const unseen = await newKey(service.db, { mid })
     const send = () => post(service.app, CREATE, intentFields(mid), unseen)
     expect((await failing('access_keys', fault, send)).status).toBe(500)

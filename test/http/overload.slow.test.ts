@@ -25,14 +25,14 @@ beforeAll(async () => {
 
 const create = () => post(service.app, CREATE, intentFields(mid), key)
 
-/** How `answer` must look when there is too much to do. */
+/** The response that an overloaded service must send. */
 function expectUnavailable({ status, body, headers }: Answer) {
   expect([status, body]).toEqual([503, CREATE_UNAVAILABLE])
   expect(headers['retry-after']).toBe('1')
 }
 
-describe('an overloaded service', () => {
-  it('an overloaded service answers 503 with Retry-After while nothing can be stored, serves reads, and recovers', async () => {
+describe('overloaded service', () => {
+  it('returns 503 with Retry-After while nothing can be stored, serves reads, and recovers', async () => {
     const { orderId } = (await create()).body.data
     const locker = new pg.Client({ connectionString: service.databaseUrl })
     await locker.connect()

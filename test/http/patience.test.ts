@@ -5,7 +5,7 @@ import { createPatience } from '../../src/platform/http/time-limits.ts'
 
 const AWAY = Object.assign(new Error('connect ECONNREFUSED 10.0.0.7:5432'), { code: 'ECONNREFUSED' })
 
-/** A request that may wait, whose time is 8 s of a clock that each look at it moves by 100 ms. */
+/** A request that may wait for 8 s, on a clock that advances by 100 ms at each call. */
 function newPatience({ waiting = 10 } = {}) {
   let elapsed = 0
   const patiently = createPatience(isOutage, { pauseMs: 1, waiting }, () => {
@@ -17,7 +17,7 @@ function newPatience({ waiting = 10 } = {}) {
   return { patiently, request, socket }
 }
 
-/** Fails `times`, and then returns how often it was asked. */
+/** Fails `times` times, then returns the number of calls. */
 function backAfter(times: number, error: Error = AWAY) {
   let asked = 0
   return async () => {
@@ -26,28 +26,28 @@ function backAfter(times: number, error: Error = AWAY) {
   }
 }
 
-it('a request that may wait queries the database again until the database is back', async () => {
+it('queries the database again until it is available, for a request that may wait', async () => {
   const { patiently, request } = newPatience()
   expect(await patiently(request, backAfter(20))).toBe(21)
 })
 
-it('a request that may wait for the database gives up with the last error when its time is over', async () => {
+it('returns the last error once the time of a request that waits for the database is over', async () => {
   const { patiently, request } = newPatience()
   await expect(patiently(request, backAfter(100))).rejects.toBe(AWAY)
 })
 
-it('a request that may not wait for the database queries it once', async () => {
+it('queries the database once for a request that may not wait', async () => {
   const { patiently, request } = newPatience()
   await expect(patiently({ ...request, waitsUntil: 0 } as FastifyRequest, backAfter(1))).rejects.toBe(AWAY)
 })
 
-it('a query that fails by a fault of the service is not repeated', async () => {
-  const fault = new Error('a fault')
+it('does not repeat a query that fails because of an error in the service', async () => {
+  const fault = new Error('an error')
   const { patiently, request } = newPatience()
   await expect(patiently(request, backAfter(1, fault))).rejects.toBe(fault)
 })
 
-it('a waiting request whose client has left queries the database no more', async () => {
+it('stops querying the database for a waiting request whose client has disconnected', async () => {
   const { patiently, request, socket } = newPatience()
   let asked = 0
   const leaving = patiently(request, async () => {
@@ -58,7 +58,7 @@ it('a waiting request whose client has left queries the database no more', async
   expect(asked).toBe(3)
 })
 
-it('requests beyond the number that may wait are refused at once', async () => {
+it('rejects requests beyond the number that may wait immediately', async () => {
   const { patiently, request } = newPatience({ waiting: 3 })
   const asked = await Promise.allSettled(Array.from({ length: 5 }, () => patiently(request, backAfter(2))))
   expect(asked.map(({ status }) => status)).toEqual([...Array(3).fill('fulfilled'), ...Array(2).fill('rejected')])

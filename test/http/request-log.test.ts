@@ -25,7 +25,6 @@ beforeAll(async () => {
   orderId = (await post(service.app, CREATE, intentFields(mid), key)).body.data.orderId
 })
 
-/** The line of the last request. */
 const lastLine = () => JSON.parse(service.log.at(-1) ?? '{}')
 
 const create = (remoteAddress: string, headers: Record<string, string> = {}, changes = {}) =>
@@ -37,19 +36,24 @@ const create = (remoteAddress: string, headers: Record<string, string> = {}, cha
     payload: form(intentFields(mid, changes)),
   })
 
-describe('the caller’s address', () => {
+describe('address of the caller in the request log', () => {
   it.each([
-    ['that of its connection', CALLER, {}, CALLER],
-    ['the one that a trusted proxy tells', PROXY, { 'x-forwarded-for': CALLER }, CALLER],
-    ['its own, not one that an untrusted client claims', CALLER, { 'x-forwarded-for': '198.51.100.9' }, CALLER],
-    ['none when a proxy passes on what is not an address', PROXY, { 'x-forwarded-for': 'Asha Rao' }, undefined],
-  ])('the caller’s address is logged for a merchant’s request: %s', async (_name, connection, headers, expected) => {
+    ['the address of the connection', CALLER, {}, CALLER],
+    ['the address that a trusted proxy forwards', PROXY, { 'x-forwarded-for': CALLER }, CALLER],
+    [
+      'the address of the connection instead of one that an untrusted client claims',
+      CALLER,
+      { 'x-forwarded-for': '198.51.100.9' },
+      CALLER,
+    ],
+    ['none if a proxy forwards text that is not an address', PROXY, { 'x-forwarded-for': 'Asha Rao' }, undefined],
+  ])('logs the caller’s address for a merchant’s request: %s', async (_name, connection, headers, expected) => {
     expect((await create(connection, headers)).statusCode).toBe(200)
     expect(lastLine()).toMatchObject({ route: CREATE, status: 200 })
     expect(lastLine().address).toBe(expected)
   })
 
-  it('the caller’s address is logged for a refused request, a wrong path and a notification', async () => {
+  it('logs the caller’s address for a rejected request, an unknown path and a notification', async () => {
     await create(CALLER, { authorization: 'Basic nobody' })
     expect(lastLine()).toMatchObject({ status: 401, address: CALLER })
     await service.app.inject({ method: 'POST', url: '/v1/payments/createPayment', remoteAddress: CALLER })
@@ -66,7 +70,7 @@ describe('the caller’s address', () => {
     ['GET', () => '/docs'],
     ['GET', () => '/nowhere'],
     ['GET', () => '/%ff'],
-  ] as const)('the caller’s address is never logged for a customer: %s %s', async (method, addressOf) => {
+  ] as const)('never logs the caller’s address for a customer: %s %s', async (method, addressOf) => {
     const before = service.log.length
     await service.app.inject({ method, url: addressOf(orderId), remoteAddress: CALLER, headers: { host: 'shop' } })
     expect(service.log.length).toBeGreaterThan(before)
@@ -74,8 +78,8 @@ describe('the caller’s address', () => {
   })
 })
 
-describe('why a request was refused', () => {
-  it('the log has the reason of a refusal in the words of the answer', async () => {
+describe('reason of a rejection in the request log', () => {
+  it('logs the reason of a rejection in the words of the response', async () => {
     await create(CALLER, {}, { amount: '2.50', customer_mobile: '12' })
     expect(lastLine()).toMatchObject({
       status: 400,
@@ -89,13 +93,13 @@ describe('why a request was refused', () => {
     expect(lastLine()).toMatchObject({ status: 409, refusal: 'Order ID already exists' })
   })
 
-  it('the log has the reason of a refused notification, with our orderId', async () => {
+  it('logs the reason of a rejected notification together with the orderId', async () => {
     const utr = newUtr()
     expect((await notify(service, notification(orderId, { amount: 1, UTR: utr }))).status).toBe(409)
     expect(lastLine()).toMatchObject({
       route: NOTIFY,
       orderId,
-      refusal: 'The amount differs from the amount of the order',
+      refusal: 'The amount differs from that of the order',
     })
     await notify(service, notification(orderId, { UTR: '!' }))
     expect(lastLine()).toMatchObject({ status: 400, orderId, refusal: 'UTR must be 1 to 35 letters and digits' })
@@ -107,7 +111,7 @@ describe('why a request was refused', () => {
     expect(lastLine().refusal).toBeUndefined()
   })
 
-  it('the log has no orderId that is malformed or unsigned', async () => {
+  it('logs no orderId that is malformed or from an unsigned notification', async () => {
     await notify(service, notification('Asha Rao'))
     expect(service.log.at(-1)).not.toContain('Asha')
     const body = notification(orderId)
@@ -121,19 +125,22 @@ describe('why a request was refused', () => {
   })
 })
 
-describe('a health check', () => {
+describe('health checks in the request log', () => {
   const linesOf = async (path: string) => {
     const before = service.log.length
     const { statusCode } = await service.app.inject(path)
     return { statusCode, lines: service.log.slice(before).map((line) => JSON.parse(line)) }
   }
 
-  it.each(['/livez', '/readyz'])('a health check is counted and not logged while all is well: %s', async (path) => {
-    expect(await linesOf(path)).toEqual({ statusCode: 200, lines: [] })
-    expect(await service.metrics()).toContain(`http_request_duration_seconds_count{route="${path}",status="200"}`)
-  })
+  it.each(['/livez', '/readyz'])(
+    'counts successful health checks in the metrics but does not log them: %s',
+    async (path) => {
+      expect(await linesOf(path)).toEqual({ statusCode: 200, lines: [] })
+      expect(await service.metrics()).toContain(`http_request_duration_seconds_count{route="${path}",status="200"}`)
+    },
+  )
 
-  it('a health check is logged when it fails or has a wrong method', async () => {
+  it('logs a health check that fails or has the wrong method', async () => {
     const { db } = service
     await db.query('alter table schema_migrations rename to elsewhere')
     const failed = await linesOf('/readyz')

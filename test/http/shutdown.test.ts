@@ -6,7 +6,7 @@ import { expect, it } from 'vitest'
 import { createShutdown } from '../../src/platform/shutdown.ts'
 import { basic, form, LIST, newMerchant, newPartner, startService } from '../support/service.ts'
 
-/** How a process on its way out ended, and what it logged; `close` is what is still under way. */
+/** Starts a shutdown, and returns its exit codes and log messages; `close` represents the requests in progress. */
 function begin(close: () => Promise<void>, closeMs = 30_000) {
   const lines: { msg: string }[] = []
   const log = pino({ base: null }, { write: (line) => void lines.push(JSON.parse(line)) })
@@ -16,11 +16,11 @@ function begin(close: () => Promise<void>, closeMs = 30_000) {
   return { shutdown, codes, messages: () => lines.map(({ msg }) => msg) }
 }
 
-it('a stopped service ends within its time limit, with exit code 1, however slowly somebody reads a list', async () => {
+it('exits with code 1 within the time limit on shutdown, however slowly a client reads a list', async () => {
   const service = await startService()
   const { mid } = await newMerchant(service.db)
   const { pid, key } = await newPartner(service.db, mid)
-  // More than the sockets in between hold, so that the service is never done with it.
+  // More rows than the socket buffers can contain, so that the service never finishes the response.
   await service.db.query(
     `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
      select $1, rpad('U' || i, 35, 'x'), 1, repeat('B', 35), 'SUCCESS', '2026-01-15', '2026-01-15'
@@ -44,21 +44,21 @@ it('a stopped service ends within its time limit, with exit code 1, however slow
   }, 250)
   await shutdown.stop('SIGTERM')
   expect([codes, closed]).toEqual([[1], false])
-  expect(messages()).toEqual(['stopping', 'stopped what was still under way'])
+  expect(messages()).toEqual(['Stopping', 'Stopped with requests in progress'])
   reader.destroy()
   await expect.poll(() => closed, { timeout: 10_000 }).toBe(true)
 })
 
-it('a stopped service with no request under way ends with exit code 0', async () => {
+it('exits with code 0 on shutdown without requests in progress', async () => {
   const { shutdown, codes, messages } = begin(async () => undefined)
   expect(shutdown.isDraining()).toBe(false)
   const stopping = shutdown.stop('SIGTERM')
   expect(shutdown.isDraining()).toBe(true)
   await stopping
-  expect([codes, messages()]).toEqual([[0], ['stopping', 'stopped']])
+  expect([codes, messages()]).toEqual([[0], ['Stopping', 'Stopped']])
 })
 
-it('a second signal ends the service at once, unless it is the same Ctrl-C delivered twice', async () => {
+it('exits immediately on a second signal, unless it is the same Ctrl-C delivered twice', async () => {
   let finish: () => void = () => undefined
   const underWay = new Promise<void>((resolve) => {
     finish = resolve

@@ -1,5 +1,8 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { beforeAll, expect, it } from 'vitest'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
+import { ROOT } from '../support/processes.ts'
 import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
 
 let service: TestService
@@ -47,4 +50,9 @@ it('the metrics do not count a report that contradicts its order', async () => {
   const orderId = await newOrder('10.10')
   expect((await notify(service, notification(orderId, { amount: 10, UTR: newUtr() }))).status).toBe(409)
   expect([await samplesOf('payments_total'), await samplesOf('payments_rupees_total')]).toEqual(before)
+})
+
+it('reports the version and the commit of the running build as a metric', async () => {
+  const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+  expect(await samplesOf('upi_payments_build_info')).toEqual({ [`{version="${version}",commit="unknown"}`]: 1 })
 })

@@ -62,7 +62,7 @@ describe('the operator dashboard', () => {
   })
 
   it('the operator dashboard begins with warnings, an unbalanced reconciliation and open exceptions', async () => {
-    const warning = 'Refunds of the acquirer setu wait: set <SETU_CLIENT_ID>'
+    const warning = 'Refunds at the acquirer setu are waiting: set <SETU_CLIENT_ID>'
     const warned = await startPage(service, FORGETFUL, [warning])
     await service.db.query(
       `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
@@ -72,7 +72,7 @@ describe('the operator dashboard', () => {
     const text = async () => textOf((await warned.inject('/')).body)
     await until('the books are compared', async () => (await text()).includes('does not balance'))
     expect(await text()).toMatch(
-      /Needs attention Refunds of the acquirer setu wait: set <SETU_CLIENT_ID> Reconciliation: 2026-03-27 to 2026-03-30 does not balance: 1 difference .*Exceptions: 1 open.*Orders created today.*Last 30 days/,
+      /Needs attention Refunds at the acquirer setu are waiting: set <SETU_CLIENT_ID> Reconciliation: 2026-03-27 to 2026-03-30 does not balance: 1 difference .*Exceptions: 1 open.*Orders created today.*Last 30 days/,
     )
     await service.db.query(`delete from settlements where utr = 'TOOMUCH'`)
     await warned.close()

@@ -12,7 +12,7 @@ import { until } from '../support/wait.ts'
 import { allow } from '../support/webhooks.ts'
 
 const NOW = new Date('2026-11-21T10:00:00Z')
-/** A call that has to end by itself may take as long as a busy machine needs; one that has to be given up ends soon. */
+/** A call that must finish by itself may take as long as a busy machine needs; one that must time out does so soon. */
 const PATIENT_MS = 20_000
 const IMPATIENT_MS = 200
 
@@ -36,7 +36,7 @@ async function callTo(
 const answering = async (answer: string, answerMs?: number) =>
   callTo(await listen((socket) => void socket.end(answer)), {}, answerMs)
 
-/** Writes `start`, and then `bytes` as fast as they are taken, until the connection is closed. */
+/** Writes `start`, and then `bytes` as fast as they are read, until the connection is closed. */
 function writeForEver(socket: Socket, bytes: string, start = ''): void {
   socket.write(start)
   const more = () => {
@@ -46,16 +46,16 @@ function writeForEver(socket: Socket, bytes: string, start = ''): void {
   more()
 }
 
-const TIMED_OUT = { failure: 'timed out', text: 'No whole answer came within 0.2 s' }
+const TIMED_OUT = { failure: 'timed out', text: 'No complete response within 0.2 s' }
 const HEADERS = 'HTTP/1.1 200 OK\r\n'
-const TOO_LARGE = 'What was answered is not HTTP (Headers Overflow Error)'
+const TOO_LARGE = 'The response is not valid HTTP (Headers Overflow Error)'
 const CHUNKED = `${HEADERS}transfer-encoding: chunked\r\n\r\n`
 
 const untilClosed = ({ sockets }: Listener) =>
   until('the connections were closed', () => sockets.every((socket) => socket.destroyed))
 
-describe('a call', () => {
-  it('an outbound call sends method, headers and body as given, names the service, and keeps no connection', async () => {
+describe('outbound call', () => {
+  it('sends method, headers and body as given, names the service, and keeps no connection open', async () => {
     const receiver = await listen(answerOk)
     await callTo(receiver, {
       headers: { 'content-type': 'application/json', 'webhook-id': 'msg_1' },
@@ -76,7 +76,7 @@ describe('a call', () => {
     await untilClosed(receiver)
   })
 
-  it('each outbound call to a merchant opens its own connection, so that none is used that the receiver has closed', async () => {
+  it('opens a new connection for each call to a merchant, so that none is used that the receiver has closed', async () => {
     const receiver = await listen((socket) => void socket.write(`${HEADERS}content-length: 2\r\n\r\nok`))
     const { request: send } = createOutboundClient({
       allowedNetworks: allow('127.0.0.1/32'),
@@ -89,7 +89,7 @@ describe('a call', () => {
     await untilClosed(receiver)
   })
 
-  it('an acquirer call reuses the connection of the call before, and returns an answer of up to 64 KiB whole', async () => {
+  it('reuses the connection of the previous call to an acquirer, and returns a response of up to 64 KiB completely', async () => {
     const body = 'x'.repeat(65_000)
     const receiver = await listen((socket) => {
       socket.on('data', () => socket.write(`${HEADERS}requestid: r1\r\ncontent-length: 65000\r\n\r\n${body}`))
@@ -102,14 +102,14 @@ describe('a call', () => {
     })
     const call: HttpRequest = { kind: 'acquirer', url: `http://127.0.0.1:${receiver.port}/` }
     for (let i = 0; i < 3; i += 1) {
-      // Its connection is free for the next one then.
+      // Its connection is then free for the next call.
       await setImmediate()
       expect(await send(call)).toMatchObject({ status: 200, headers: { requestid: 'r1' }, body: Buffer.from(body) })
     }
     expect(receiver.connections).toBe(1)
   })
 
-  it.each([200, 204, 301, 599])('an outbound call returns the status %i and the start of the body', async (status) => {
+  it.each([200, 204, 301, 599])('returns the status %i and the start of the body', async (status) => {
     const body = status === 204 ? '' : 'word'
     const length = status === 204 ? '' : `content-length: ${body.length}\r\n`
     expect(await answering(`HTTP/1.1 ${status} x\r\n${length}\r\n${body}`)).toEqual({
@@ -129,23 +129,23 @@ describe('a call', () => {
     ['soon', undefined],
     ['', undefined],
     ['-5', undefined],
-  ])('an outbound call reads the Retry-After header: %s', async (header, seconds) => {
+  ])('reads the Retry-After header: %s', async (header, seconds) => {
     const answer = `HTTP/1.1 503 x\r\nretry-after: ${header}\r\ncontent-length: 0\r\n\r\n`
     expect(await answering(answer)).toEqual({ status: 503, retryAfterSeconds: seconds, text: '' })
   })
 
-  it('an outbound call reads an answer that ends with its connection, and an answer in chunks', async () => {
+  it('reads a response delimited by the end of its connection, and a response in chunks', async () => {
     expect(await answering(`${HEADERS}\r\nto the end`)).toMatchObject({ status: 200, text: 'to the end' })
     const chunks = `${CHUNKED}3\r\nyes\r\n0\r\n\r\n`
     expect(await answering(chunks)).toMatchObject({ status: 200, text: 'yes' })
   })
 
-  it('an outbound call returns the answer that follows interim answers', async () => {
+  it('returns the response that follows interim responses', async () => {
     const hints = 'HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'
     expect(await answering(`${hints}HTTP/1.1 202 x\r\ncontent-length: 0\r\n\r\n`)).toMatchObject({ status: 202 })
   })
 
-  it('an outbound call returns at most 200 printable characters of an answer, in one line', async () => {
+  it('returns at most 200 printable characters of a response, in one line', async () => {
     const shown = async (body: string | Buffer) => {
       const receiver = await listen((socket) => {
         socket.write(`${HEADERS}content-length: ${Buffer.byteLength(body)}\r\n\r\n`)
@@ -163,24 +163,24 @@ describe('a call', () => {
   })
 })
 
-describe('an outbound call ends in bounded memory', () => {
-  it('an outbound call ends when the receiver sends a body without an end: the status counts after 8 KiB', async () => {
+describe('outbound call in bounded memory', () => {
+  it('stops reading an endless body after 8 KiB and returns the status', async () => {
     const receiver = await listen((socket) => writeForEver(socket, 'x'.repeat(65_536), `${HEADERS}\r\n`))
     expect(await callTo(receiver)).toEqual({ status: 200, retryAfterSeconds: undefined, text: 'x'.repeat(200) })
     await untilClosed(receiver)
-    // What the buffers of the system take, and not a thousand of them.
+    // The size of the system's buffers, not a thousand times as much.
     expect(receiver.sockets[0]?.bytesWritten).toBeLessThan(32 * 1024 * 1024)
   })
 
   it.each([
     ['headers', HEADERS, `x-many: ${'y'.repeat(100)}\r\n`, TOO_LARGE],
-    ['a header', `${HEADERS}x-long: `, 'y'.repeat(1_000), TOO_LARGE],
+    ['header bytes', `${HEADERS}x-long: `, 'y'.repeat(1_000), TOO_LARGE],
     ['trailers', `${CHUNKED}0\r\n`, 'x-many: y\r\n', TOO_LARGE],
-    ['interim answers', '', 'HTTP/1.1 103 x\r\n\r\n', 'Interim answers without an end'],
-    ['a reason', 'HTTP/1.1 200 ', 'y'.repeat(1_000), 'An answer without an end'],
-    ['the extension of a chunk', `${CHUNKED}2;`, 'y'.repeat(1_000), 'An answer without an end'],
-    ['garbage', '', '\u0000\u0001\u0002', expect.stringMatching(/^What was answered is not HTTP \(.*HTTP/)],
-  ])('an outbound call ends when the receiver sends %s without an end', async (_what, start, more, text) => {
+    ['interim responses', '', 'HTTP/1.1 103 x\r\n\r\n', 'Too many interim responses'],
+    ['reason phrase', 'HTTP/1.1 200 ', 'y'.repeat(1_000), 'The response is too long'],
+    ['chunk extension', `${CHUNKED}2;`, 'y'.repeat(1_000), 'The response is too long'],
+    ['garbage', '', '\u0000\u0001\u0002', expect.stringMatching(/^The response is not valid HTTP \(.*HTTP/)],
+  ])('fails if the receiver sends endless %s', async (_what, start, more, text) => {
     const receiver = await listen((socket) => writeForEver(socket, more.repeat(100), start))
     expect(await callTo(receiver)).toEqual({ failure: 'broken answer', text })
     await untilClosed(receiver)
@@ -189,20 +189,20 @@ describe('an outbound call ends in bounded memory', () => {
 
   it.each([
     ['nothing', (_socket: Socket) => {}],
-    ['headers drop by drop', (socket: Socket) => trickle(socket, HEADERS, 'x: y\r\n')],
-    ['a body drop by drop', (socket: Socket) => trickle(socket, `${HEADERS}content-length: 9000\r\n\r\n`, 'x')],
-    ['chunks drop by drop', (socket: Socket) => trickle(socket, CHUNKED, '1\r\nx\r\n')],
-    ['interim answers drop by drop', (socket: Socket) => trickle(socket, '', 'HTTP/1.1 102 x\r\n\r\n')],
-    ['half an answer', (socket: Socket) => void socket.write(`${HEADERS}content-length: 9\r\n\r\nhalf`)],
+    ['headers in small pieces', (socket: Socket) => trickle(socket, HEADERS, 'x: y\r\n')],
+    ['a body in small pieces', (socket: Socket) => trickle(socket, `${HEADERS}content-length: 9000\r\n\r\n`, 'x')],
+    ['chunks in small pieces', (socket: Socket) => trickle(socket, CHUNKED, '1\r\nx\r\n')],
+    ['interim responses in small pieces', (socket: Socket) => trickle(socket, '', 'HTTP/1.1 102 x\r\n\r\n')],
+    ['half a response', (socket: Socket) => void socket.write(`${HEADERS}content-length: 9\r\n\r\nhalf`)],
     ['half a status line', (socket: Socket) => void socket.write('HTTP/1.1 2')],
-    ['only an interim answer', (socket: Socket) => void socket.write('HTTP/1.1 103 x\r\n\r\n')],
-  ])('an outbound call ends when the receiver sends %s', async (_what, answer) => {
+    ['only an interim response', (socket: Socket) => void socket.write('HTTP/1.1 103 x\r\n\r\n')],
+  ])('fails if the receiver sends %s', async (_what, answer) => {
     const receiver = await listen(answer)
     expect(await callTo(receiver, {}, IMPATIENT_MS)).toEqual(TIMED_OUT)
     await untilClosed(receiver)
   })
 
-  it('an outbound call does not decompress an answer in gzip', async () => {
+  it('does not decompress a gzip response', async () => {
     const bomb = gzipSync(Buffer.alloc(20_000_000, 'x'))
     const receiver = await listen((socket) => {
       socket.write(`${HEADERS}content-encoding: gzip\r\ncontent-length: ${bomb.length}\r\n\r\n`)
@@ -214,29 +214,29 @@ describe('an outbound call ends in bounded memory', () => {
   })
 
   it.each([
-    ['answers as HTTP/0.9 does', '<html>hello</html>'],
-    ['speaks TLS where http was asked', '\u0015\u0003\u0001\u0000\u0002\u0002\u0046'],
-    ['answers with status 42', 'HTTP/1.1 42 x\r\ncontent-length: 0\r\n\r\n'],
-  ])('an outbound call ends when the receiver %s', async (_what, bytes) => {
+    ['responds with HTTP/0.9', '<html>hello</html>'],
+    ['uses TLS for an http URL', '\u0015\u0003\u0001\u0000\u0002\u0002\u0046'],
+    ['responds with status 42', 'HTTP/1.1 42 x\r\ncontent-length: 0\r\n\r\n'],
+  ])('finishes if the receiver %s', async (_what, bytes) => {
     expect(await answering(bytes)).toMatchObject({ failure: 'broken answer' })
   })
 
   it.each([
-    ['at once', (socket: Socket) => socket.destroy()],
+    ['immediately', (socket: Socket) => socket.destroy()],
     ['with a reset', (socket: Socket) => socket.resetAndDestroy()],
-    ['after a half-open end', (socket: Socket) => socket.end()],
+    ['after closing only its own side', (socket: Socket) => socket.end()],
     ['within the headers', (socket: Socket) => socket.end(`${HEADERS}content-le`)],
     ['within the body', (socket: Socket) => socket.end(`${HEADERS}content-length: 9\r\n\r\nhalf`)],
     [
-      'after two lengths',
+      'after two Content-Length headers',
       (socket: Socket) => socket.end(`${HEADERS}content-length: 2\r\ncontent-length: 3\r\n\r\nok!`),
     ],
     ['within the chunks', (socket: Socket) => socket.end(`${CHUNKED}5\r\nha`)],
     [
-      'changing to another protocol without saying so',
+      'after an unannounced change of protocol',
       (socket: Socket) => socket.end('HTTP/1.1 101 Switching Protocols\r\n\r\n'),
     ],
-  ])('an outbound call ends when the receiver cuts the connection %s', async (_when, answer) => {
+  ])('finishes if the receiver closes the connection %s', async (_when, answer) => {
     const receiver = await listen((socket) => void answer(socket))
     expect(await callTo(receiver)).toEqual({
       failure: expect.stringMatching(/^(connection failed|broken answer)$/),
@@ -244,7 +244,7 @@ describe('an outbound call ends in bounded memory', () => {
     })
   })
 
-  it('an outbound call ends when nobody listens at its address', async () => {
+  it('fails if no server listens at its address', async () => {
     const closed = await listen(answerOk)
     const { port } = closed
     const free = await listen(answerOk, '127.0.0.2', port)
@@ -256,41 +256,41 @@ describe('an outbound call ends in bounded memory', () => {
     })
     expect(await send({ kind: 'return call', url: `http://127.0.0.3:${port}/` })).toEqual({
       failure: 'connection failed',
-      text: 'The connection failed or broke off (ECONNREFUSED)',
+      text: 'The connection failed or was interrupted (ECONNREFUSED)',
     })
   })
 })
 
 const UPGRADE = 'HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n'
 
-/** An error that no listener takes ends the process; Vitest reports it as a failure of the run. */
+/** An error event without a listener terminates the process; Vitest reports it as a failure of the run. */
 describe.each(['webhook', 'acquirer'] as const)(
-  'whatever its receiver does, a call of kind %s ends by itself',
+  'a call of kind %s finishes by itself, whatever its receiver does',
   (kind) => {
     it.each([
-      ['holds the connection', (_socket: Socket) => {}],
-      ['goes on writing', (socket: Socket) => writeForEver(socket, 'x'.repeat(65_536))],
-      ['ends the connection', (socket: Socket) => void socket.end()],
-    ])('a call answered 101 by a receiver that %s ends, and leaves no connection open', async (_what, then) => {
+      ['keeps the connection open', (_socket: Socket) => {}],
+      ['continues to write', (socket: Socket) => writeForEver(socket, 'x'.repeat(65_536))],
+      ['closes the connection', (socket: Socket) => void socket.end()],
+    ])('finishes and leaves no connection open if a receiver that %s responds with 101', async (_what, then) => {
       const receiver = await listen((socket) => {
         socket.write(UPGRADE)
         then(socket)
       })
-      const text = 'The connection failed or broke off (bad upgrade)'
+      const text = 'The connection failed or was interrupted (bad upgrade)'
       expect(await callTo(receiver, { kind, method: 'POST' })).toEqual({ failure: 'connection failed', text })
       await untilClosed(receiver)
     })
 
     it.each([
-      ['a whole answer', `${HEADERS}content-length: 2\r\n\r\nok`],
-      ['interim answers', `HTTP/1.1 102 x\r\n\r\nHTTP/1.1 103 x\r\n\r\n${HEADERS}content-length: 0\r\n\r\n`],
+      ['a whole response', `${HEADERS}content-length: 2\r\n\r\nok`],
+      ['interim responses', `HTTP/1.1 102 x\r\n\r\nHTTP/1.1 103 x\r\n\r\n${HEADERS}content-length: 0\r\n\r\n`],
       ['chunks and a trailer', `${CHUNKED}2\r\nok\r\n0\r\nx: y\r\n\r\n`],
       ['another protocol', `${UPGRADE}bytes of it`],
       ['bytes that are not HTTP', '\u0000\u0001HTTP/1.1 200 OK\r\n\r\n'],
-    ])('a call ends when the receiver resets the connection after any number of bytes of %s', async (_what, answer) => {
+    ])('finishes if the receiver resets the connection after any number of bytes of %s', async (_what, answer) => {
       const receiver = await listen((socket) => {
         socket.write(answer.slice(0, receiver.sockets.indexOf(socket)))
-        // Together with a reset the system would drop what was written.
+        // Together with a reset, the system would discard the written bytes.
         setTimeout(() => socket.resetAndDestroy(), 2)
       })
       const calls = Array.from({ length: answer.length + 1 }, () => callTo(receiver, { kind, method: 'POST' }))
@@ -302,7 +302,7 @@ describe.each(['webhook', 'acquirer'] as const)(
   },
 )
 
-describe('a host name', () => {
+describe('host name of an outbound call', () => {
   const limits = { ...LIMITS.outbound, merchantMs: IMPATIENT_MS }
   const call: HttpRequest = { kind: 'return call', url: 'http://shop.example/' }
 
@@ -310,19 +310,19 @@ describe('a host name', () => {
     [
       'does not exist',
       async () => Promise.reject(Object.assign(new Error(), { code: 'ENOTFOUND' })),
-      'The DNS returned no address of shop.example (ENOTFOUND); /etc/hosts and search domains are not used',
+      'The DNS returned no address for shop.example (ENOTFOUND); /etc/hosts and search domains are not used',
     ],
     [
       'has no address',
       async () => [],
-      'The DNS returned no address of shop.example; /etc/hosts and search domains are not used',
+      'The DNS returned no address for shop.example; /etc/hosts and search domains are not used',
     ],
-  ])('an outbound call to a host name that %s fails', async (_what, resolve, text) => {
+  ])('fails a call to a host name that %s', async (_what, resolve, text) => {
     const { request: send } = createOutboundClient({ allowedNetworks: allow(), limits, now: () => NOW, resolve })
     expect(await send(call)).toEqual({ failure: 'connection failed', text })
   })
 
-  it('an outbound call to a host name whose DNS servers are silent times out, and its look-up is cancelled', async () => {
+  it('times out if the DNS servers of the host name do not respond, and cancels the look-up', async () => {
     const resolve = (_name: string, signal: AbortSignal) =>
       new Promise<string[]>((_resolve, reject) => {
         signal.addEventListener('abort', () => reject(Object.assign(new Error(), { code: 'ECANCELLED' })))
@@ -332,8 +332,8 @@ describe('a host name', () => {
   })
 })
 
-describe('the host name of an acquirer', () => {
-  /** The look-up of `silent.example` ends when it is aborted, that of `half.example` with an address. */
+describe('host name of an acquirer', () => {
+  /** The look-up of `silent.example` stops when it is aborted, that of `half.example` returns one address. */
   const resolve = async (name: string, signal: AbortSignal) => {
     if (name !== 'bank.example') await once(signal, 'abort')
     if (name === 'silent.example') throw Object.assign(new Error(), { code: 'ECANCELLED' })
@@ -349,24 +349,24 @@ describe('the host name of an acquirer', () => {
     return (name: string) => send({ kind: 'acquirer', url: `http://${name}:${port}/`, method: 'POST', body: '{}' })
   }
 
-  it('a call to an acquirer whose name servers are silent is unsent and names the host; calls to another one succeed', async () => {
+  it('reports a call as unsent and names the host if an acquirer’s name servers do not respond; calls to another acquirer succeed', async () => {
     const call = callNamed((await listen(answerOk)).port)
     const silent = Array.from({ length: 8 }, () => call('silent.example'))
     expect(await call('bank.example')).toMatchObject({ status: 200 })
     for (const outcome of await Promise.all(silent)) {
       expect(outcome).toEqual({
         failure: 'connection failed',
-        text: 'The DNS returned no address of silent.example in time; /etc/hosts and search domains are not used',
+        text: 'The DNS returned no address for silent.example in time; /etc/hosts and search domains are not used',
         isUnsent: true,
       })
     }
   })
 
-  it('a call to an acquirer whose look-up is aborted uses the addresses that have arrived', async () => {
+  it('uses the addresses that have arrived if the look-up of an acquirer’s host name is aborted', async () => {
     expect(await callNamed((await listen(answerOk)).port)('half.example')).toMatchObject({ status: 200 })
   })
 
-  it('a call to an acquirer at localhost needs no name server', async () => {
+  it('needs no name server for an acquirer at localhost', async () => {
     const { request: send } = createOutboundClient({
       allowedNetworks: allow(),
       limits: LIMITS.outbound,
@@ -379,19 +379,19 @@ describe('the host name of an acquirer', () => {
   })
 })
 
-describe('a call of an acquirer with a body', () => {
+describe('call to an acquirer with a body', () => {
   const ask = (to: Pick<Listener, 'host' | 'port'>, acquirerMs = PATIENT_MS) => {
     const limits = { ...LIMITS.outbound, acquirerMs }
     const { request: send } = createOutboundClient({ allowedNetworks: allow(), limits, now: () => NOW })
     return send({ kind: 'acquirer', method: 'POST', url: `http://${to.host}:${to.port}/refunds`, body: '{"a":"é"}' })
   }
 
-  it('an acquirer call is reported unsent where nobody accepts the connection, or the host name is unknown', async () => {
+  it('reports a call to an acquirer as unsent if the connection is refused, or the host name is unknown', async () => {
     expect(await ask({ host: '127.0.0.1', port: await freePort() })).toMatchObject({ isUnsent: true })
     expect(await ask({ host: 'acquirer.invalid', port: 80 })).toMatchObject({ isUnsent: true })
   })
 
-  it('an acquirer call may have arrived where the connection breaks off or no answer comes', async () => {
+  it('does not report a call to an acquirer as unsent if the connection breaks off or no response arrives', async () => {
     const breaks = await listen((socket) => void socket.destroy())
     expect(await ask(breaks)).toEqual(expect.not.objectContaining({ isUnsent: true }))
     expect(breaks.received).toContain('content-length: 10\r\n\r\n{"a":"é"}')

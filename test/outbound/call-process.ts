@@ -1,8 +1,8 @@
 import { LIMITS } from '../../src/limits.ts'
 import { createOutboundClient } from '../../src/platform/outbound/http-client.ts'
 
-// Calls the URLs of its arguments, whose names are all this machine's, and prints what came of it. A process of its own, because
-// Node.js reads whom it trusts at its start.
+// Calls the URLs of its arguments, whose names all resolve to this machine, and prints the results. A separate process,
+// because Node.js reads its trusted certificates at the start.
 const networks = ['127.0.0.1/32']
 const { request: call } = createOutboundClient({
   allowedNetworks: { webhook: networks, 'return call': networks },

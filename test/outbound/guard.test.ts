@@ -9,7 +9,10 @@ import { freePort } from '../support/processes.ts'
 
 type Options = { allowedNetworks?: string[]; resolve?: Resolve; kind?: CallKind }
 
-/** As a return call, which takes http, so that nothing but the address can refuse; `callUrl` is told the port of the listener as PORT. */
+/**
+ * A return-URL callback, which allows http, so that only the address can be rejected. The listener's port replaces PORT
+ * in the URL.
+ */
 function callUrl(url: string, port: number, { allowedNetworks = [], kind = 'return call', ...options }: Options = {}) {
   const limits = { ...LIMITS.outbound, merchantMs: 3_000 }
   const { request: call } = createOutboundClient({
@@ -21,7 +24,7 @@ function callUrl(url: string, port: number, { allowedNetworks = [], kind = 'retu
   return call({ kind, url: url.replace('PORT', `${port}`) })
 }
 
-/** Connections that this process begins, to whatever address: most private addresses are of no machine here. */
+/** Counts the connections that this process opens, to any address: most private addresses do not exist here. */
 function countAttempts(): { attempts: number } {
   const count = { attempts: 0 }
   const add = () => {
@@ -63,7 +66,7 @@ const NAMES_OF = [
   { what: 'Teredo', addresses: ['2001:0:a00:1::1'] },
   { what: 'unspecified', addresses: ['0.0.0.0'] },
   { what: 'unspecified IPv6', addresses: ['::'] },
-  { what: '"this network"', addresses: ['0.1.2.3'] },
+  { what: 'the current network', addresses: ['0.1.2.3'] },
   { what: 'multicast', addresses: ['224.0.0.1'] },
   { what: 'multicast IPv6', addresses: ['ff02::1'] },
   { what: 'broadcast', addresses: ['255.255.255.255'] },
@@ -72,12 +75,12 @@ const NAMES_OF = [
   { what: 'documentation', addresses: ['203.0.113.7'] },
   { what: 'documentation IPv6', addresses: ['2001:db8::1'] },
   { what: 'benchmarks', addresses: ['198.18.0.1'] },
-  { what: 'discard only', addresses: ['100::1'] },
+  { what: 'discard-only', addresses: ['100::1'] },
   { what: 'segment routing', addresses: ['5f00::1'] },
   { what: 'a public and a private address', addresses: ['93.184.216.34', '10.1.2.3'] },
   { what: 'a public and a loopback address', addresses: ['2606:2800:21f::1', '127.0.0.1'] },
-  { what: 'no address at all, but a text', addresses: ['localhost'] },
-  { what: 'an octal spelling', addresses: ['0177.0.0.1'] },
+  { what: 'text that is not an address', addresses: ['localhost'] },
+  { what: 'an octal notation', addresses: ['0177.0.0.1'] },
 ]
 
 const WRITTEN_OUT = [
@@ -111,10 +114,10 @@ const WRITTEN_OUT = [
   'https://127.0.0.1:PORT/',
 ]
 
-const REFUSED = { failure: 'not allowed', text: 'The address is not public, nor in RETURN_CALL_ALLOWED_NETWORKS' }
+const REFUSED = { failure: 'not allowed', text: 'The address is neither public nor in RETURN_CALL_ALLOWED_NETWORKS' }
 
 describe('addresses that no outbound call reaches', () => {
-  it.each(NAMES_OF)('no outbound call reaches a host name resolving to $what: $addresses', async ({ addresses }) => {
+  it.each(NAMES_OF)('does not connect to a host name that resolves to $what: $addresses', async ({ addresses }) => {
     const inside = await listen(answerOk, '::')
     const count = countAttempts()
     const outcome = await callUrl('http://shop.example:PORT/', inside.port, { resolve: resolvesTo(...addresses) })
@@ -125,7 +128,7 @@ describe('addresses that no outbound call reaches', () => {
     })
   })
 
-  it.each(WRITTEN_OUT)('no outbound call reaches %s', async (url) => {
+  it.each(WRITTEN_OUT)('does not connect to %s', async (url) => {
     const inside = await listen(answerOk, '::')
     const count = countAttempts()
     const outcome = await callUrl(url, inside.port)
@@ -137,23 +140,23 @@ describe('addresses that no outbound call reaches', () => {
   })
 
   it.each([
-    ['http://user:password@127.0.0.1:PORT/', 'The URL must not hold a user or a password'],
-    ['http://user@127.0.0.1:PORT/', 'The URL must not hold a user or a password'],
-    ['http://shop.example@127.0.0.1:PORT/', 'The URL must not hold a user or a password'],
+    ['http://user:password@127.0.0.1:PORT/', 'The URL must not contain a user name or password'],
+    ['http://user@127.0.0.1:PORT/', 'The URL must not contain a user name or password'],
+    ['http://shop.example@127.0.0.1:PORT/', 'The URL must not contain a user name or password'],
     ['ftp://127.0.0.1:PORT/', 'The URL must be an https URL'],
     ['file:///etc/passwd', 'The URL must be an https URL'],
     ['unix:/run/postgresql', 'The URL must be an https URL'],
     ['//127.0.0.1:PORT/', 'The URL must be a URL, such as https://shop.example/webhooks'],
     ['http://[fe80::1%25lo]:PORT/', 'The URL must be a URL, such as https://shop.example/webhooks'],
     ['http://127.0.0.256:PORT/', 'The URL must be a URL, such as https://shop.example/webhooks'],
-  ])('no outbound call reaches %s, even where its network is allowed', async (url, text) => {
+  ])('does not connect to %s, even if its network is allowed', async (url, text) => {
     const inside = await listen(answerOk)
     const count = countAttempts()
     const outcome = await callUrl(url, inside.port, { allowedNetworks: ['0.0.0.0/0'] })
     expect({ outcome, ...count }).toEqual({ outcome: { failure: 'not allowed', text }, attempts: 0 })
   })
 
-  it('an outbound call goes to the very address that was checked, even if the host name resolves to another meanwhile', async () => {
+  it('connects to the very address that was checked, even if the host name resolves to another one meanwhile', async () => {
     const judged = await listen(answerOk, '127.0.0.2')
     const inside = await listen(answerOk, '127.0.0.1', judged.port)
     const answers = ['127.0.0.2', '127.0.0.1', '127.0.0.2']
@@ -164,20 +167,20 @@ describe('addresses that no outbound call reaches', () => {
     expect([answers.length, judged.connections, inside.connections]).toEqual([1, 1, 0])
   })
 
-  it.each([301, 302, 303, 307, 308])('no outbound call follows a redirect with %i', async (status) => {
+  it.each([301, 302, 303, 307, 308])('does not follow a redirect with %i', async (status) => {
     const inside = await listen(answerOk)
     const outside = await listen(
       (socket) =>
         socket.end(`HTTP/1.1 ${status} x\r\nlocation: http://127.0.0.1:${inside.port}/\r\ncontent-length: 0\r\n\r\n`),
       '127.0.0.2',
     )
-    // Even where it would be allowed.
+    // Even if its target would be allowed.
     const outcome = await callUrl('http://127.0.0.2:PORT/', outside.port, { allowedNetworks: ['127.0.0.0/8'] })
     expect([outcome, inside.connections]).toEqual([{ status, retryAfterSeconds: undefined, text: '' }, 0])
   })
 })
 
-describe('a call reaches a listener in an allowed network', () => {
+describe('listeners in an allowed network', () => {
   it.each([
     ['http://127.0.0.1:PORT/', '127.0.0.0/8'],
     ['http://[::1]:PORT/', '::1/128'],
@@ -186,22 +189,22 @@ describe('a call reaches a listener in an allowed network', () => {
     ['http://2130706433:PORT/', '127.0.0.1/32'],
     ['http://１２７.０.０.１:PORT/', '127.0.0.1/32'],
     ['http://0.0.0.0:PORT/', '0.0.0.0/32'],
-  ])('an outbound call to %s, although over http, is made when the network %s is allowed', async (url, network) => {
+  ])('calls %s over http if the network %s is allowed', async (url, network) => {
     const inside = await listen(answerOk, '::')
     const outcome = await callUrl(url, inside.port, { allowedNetworks: [network], kind: 'webhook' as const })
     expect([outcome, inside.connections]).toEqual([{ status: 200, retryAfterSeconds: undefined, text: 'ok' }, 1])
   })
 
-  it('an outbound call to localhost is made when both addresses are allowed, whichever the receiver listens on', async () => {
+  it('calls localhost if both addresses are allowed, whichever the receiver listens on', async () => {
     for (const host of ['127.0.0.1', '::1']) {
-      // Nobody listens on it at the other address.
+      // No server listens at the other address.
       const inside = await listen(answerOk, host, await freePort())
       const options = { allowedNetworks: ['127.0.0.1/32', '::1/128'], kind: 'webhook' as const }
       expect(await callUrl('http://localhost:PORT/', inside.port, options)).toMatchObject({ status: 200 })
     }
   })
 
-  it('an outbound call to a host name sends the name in the Host header', async () => {
+  it('sends the host name in the Host header', async () => {
     const inside = await listen(answerOk)
     const options = { allowedNetworks: ['127.0.0.1/32'], resolve: resolvesTo('127.0.0.1') }
     expect(await callUrl('http://shop.example:PORT/a?b=c', inside.port, options)).toMatchObject({ status: 200 })
@@ -210,8 +213,8 @@ describe('a call reaches a listener in an allowed network', () => {
   })
 })
 
-describe('http', () => {
-  it('http is refused for a webhook to a public address', async () => {
+describe('http URLs', () => {
+  it('rejects http for a webhook to a public address', async () => {
     const count = countAttempts()
     const resolve = resolvesTo('93.184.216.34', '10.0.0.1')
     const outcome = await callUrl('http://shop.example/', 0, {
@@ -222,14 +225,14 @@ describe('http', () => {
     expect({ outcome, ...count }).toEqual({
       outcome: {
         failure: 'not allowed',
-        text: 'The URL must be https: http is only for WEBHOOK_ALLOWED_NETWORKS',
+        text: 'The URL must be https: http is allowed only in WEBHOOK_ALLOWED_NETWORKS',
       },
       attempts: 0,
     })
   })
 })
 
-describe('an address', () => {
+describe('classification of addresses', () => {
   it.each([
     '1.1.1.1',
     '93.184.216.34',
@@ -244,11 +247,11 @@ describe('an address', () => {
     '2001:4860:4860::8888',
     '::ffff:1.1.1.1',
     '64:ff9b::101:101',
-  ])('the address %s is public', (address) => {
+  ])('classifies the address %s as public', (address) => {
     expect(createAddressJudge([])(address)).toBe('public')
   })
 
-  it('an address is allowed where it lies in a network that the operator allows, even a public one', () => {
+  it('allows an address in a network that the operator allows, even a public one', () => {
     const judge = createAddressJudge(['93.184.216.0/24', '2606:4700::/32', '10.0.0.0/8'])
     expect(['93.184.216.34', '2606:4700::1', '10.1.2.3', '64:ff9b::a01:203'].map(judge)).toEqual(
       Array(4).fill('allowed'),
@@ -258,14 +261,14 @@ describe('an address', () => {
   })
 })
 
-it('faultOfUrl accepts http and https URLs, and names the fault of a malformed URL', () => {
+it('faultOfUrl accepts http and https URLs, and names the error in a malformed URL', () => {
   expect(['https://shop.example/hook?a=b#c', 'http://10.0.0.1/', 'https://shop.example:8443'].map(faultOfUrl)).toEqual(
     Array(3).fill(undefined),
   )
   expect(faultOfUrl('shop.example')).toBe('must be a URL, such as https://shop.example/webhooks')
 })
 
-it('a URL with a letter such as ü is accepted, also after 20,000 others', () => {
+it('accepts a URL with a letter such as ü, also after 20,000 others', () => {
   const faults = Array.from({ length: 20_000 }, () => faultOfUrl('https://bücher.example/?order=1'))
   expect(new Set(faults)).toEqual(new Set([undefined]))
 })

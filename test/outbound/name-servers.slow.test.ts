@@ -23,11 +23,11 @@ const folder = mkdtempSync(join(tmpdir(), 'name-servers-'))
 const nameServers = (...addresses: string[]) => {
   const file = join(folder, addresses.join())
   writeFileSync(file, addresses.map((address) => `nameserver ${address}\n`).join(''))
-  // A mount namespace of its own: other processes keep their /etc/resolv.conf.
+  // A separate mount namespace, so that other processes keep their /etc/resolv.conf.
   return ['unshare', '--mount', 'sh', '-c', `mount --bind ${file} /etc/resolv.conf && exec "$0" "$@"`]
 }
 
-/** Only root may mount, in a container only with CAP_SYS_ADMIN. */
+/** Only root may mount, and in a container only with CAP_SYS_ADMIN. */
 function mayMount(): boolean {
   const isAllowed =
     process.getuid?.() === 0 && existsSync('/etc/resolv.conf') && spawnSync('unshare', ['--mount', 'true']).status === 0
@@ -57,15 +57,15 @@ describe.skipIf(!mayMount())('name servers', () => {
     return JSON.parse(await run(command, [...prefix, ...node], { cwd: ROOT }))
   }
 
-  it('a look-up that is aborted returns the addresses that have arrived', async () => {
+  it('returns the addresses that have arrived if a look-up is aborted', async () => {
     expect(await addressesOf('half.example', 500, NAME_SERVER)).toEqual(['127.0.0.1'])
   })
 
-  it('a look-up passes over a name server that is silent', async () => {
+  it('tries the next name server if one does not respond', async () => {
     expect(await addressesOf('database.example', 500, SILENT_NAME_SERVER, NAME_SERVER)).toEqual(['127.0.0.1'])
   })
 
-  describe('while the name server of one acquirer is silent', () => {
+  describe('while the name server of one acquirer does not respond', () => {
     let database: Awaited<ReturnType<typeof createTestDatabase>>
     let db: Database
     let service: ServerProcess
@@ -100,7 +100,7 @@ describe.skipIf(!mayMount())('name servers', () => {
         while (!isOver) failed.push(await client.send(service.url, silent))
       })
       await until('look-ups are in progress', () => failed.length > 0)
-      // The service resolves the name of the database again, as after a restart of PostgreSQL.
+      // Makes the service resolve the name of the database again, as after a restart of PostgreSQL.
       await db.query(`
         select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`)
       await expect.poll(async () => (await create()).status, { timeout: 5_000 }).toBe(200)
@@ -110,7 +110,7 @@ describe.skipIf(!mayMount())('name servers', () => {
       await harm
       expect([tally(answers), ready.status]).toEqual([`200 × ${CREATES}`, 200])
       expect(tally(failed)).toBe(`503 × ${failed.length}`)
-      expect(service.log.join('\n')).toContain('The DNS returned no address of silent.example in time;')
+      expect(service.log.join('\n')).toContain('The DNS returned no address for silent.example in time;')
     })
   })
 })

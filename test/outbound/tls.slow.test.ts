@@ -15,9 +15,9 @@ const folder = mkdtempSync(join(tmpdir(), 'upi-payments-tls-'))
 const CERTIFICATE = join(folder, 'certificate.pem')
 const KEY = join(folder, 'key.pem')
 
-/** The names that callers asked for, one for each request that arrived. */
+/** The server names that callers requested, one per received request. */
 const requests: (string | false | null)[] = []
-/** Below TLS. */
+/** The TCP connections below TLS. */
 const connections: Socket[] = []
 let port = 0
 let close = () => {}
@@ -33,9 +33,9 @@ async function callUrls(environment: Record<string, string>, urls: string[]) {
   return JSON.parse((await run(process.execPath, [join(folder, 'call-process.mjs'), ...urls], { env })).stdout)
 }
 
-describe.skipIf(!has('openssl', { mustHave: true }))('an https address', () => {
+describe.skipIf(!has('openssl', { mustHave: true }))('https receivers', () => {
   beforeAll(async () => {
-    // Bundled as the image is, where a package has other exports than here.
+    // Bundled like the image, because a package in the bundle has other exports.
     await build({
       entryPoints: [join(import.meta.dirname, 'call-process.ts')],
       outdir: folder,
@@ -70,27 +70,27 @@ describe.skipIf(!has('openssl', { mustHave: true }))('an https address', () => {
     rmSync(folder, { recursive: true })
   })
 
-  it('an https receiver with an untrusted certificate is sent nothing, whatever the environment allows', async () => {
+  it('sends nothing to an https receiver with an untrusted certificate, whatever the environment allows', async () => {
     const refused = {
       failure: 'connection failed',
-      text: 'The connection failed or broke off (DEPTH_ZERO_SELF_SIGNED_CERT)',
+      text: 'The connection failed or was interrupted (DEPTH_ZERO_SELF_SIGNED_CERT)',
     }
     expect(await callAll({}, 'shop.example', '127.0.0.1')).toEqual([refused, refused])
     expect(await callAll({ NODE_TLS_REJECT_UNAUTHORIZED: '0' }, 'shop.example')).toEqual([refused])
     expect(requests).toEqual([])
   })
 
-  it('an https receiver is called only when its certificate is for its host name', async () => {
+  it('calls an https receiver only if its certificate matches the host name', async () => {
     const trusting = { NODE_EXTRA_CA_CERTS: CERTIFICATE }
     expect(await callAll(trusting, 'shop.example', '127.0.0.1', 'other.example')).toEqual([
       { status: 200, text: 'ok' },
       { status: 200, text: 'ok' },
-      { failure: 'connection failed', text: 'The connection failed or broke off (ERR_TLS_CERT_ALTNAME_INVALID)' },
+      { failure: 'connection failed', text: 'The connection failed or was interrupted (ERR_TLS_CERT_ALTNAME_INVALID)' },
     ])
     expect(requests.splice(0).sort()).toEqual([false, 'shop.example'])
   })
 
-  it('an https receiver is called directly where the environment names a proxy, which would resolve the name', async () => {
+  it('calls an https receiver directly if the environment names a proxy, which would resolve the name itself', async () => {
     const nobody = 'http://127.0.0.1:1'
     const proxies = { HTTPS_PROXY: nobody, https_proxy: nobody, ALL_PROXY: nobody, NO_PROXY: '', no_proxy: '' }
     const environment = { NODE_EXTRA_CA_CERTS: CERTIFICATE, NODE_USE_ENV_PROXY: '1', ...proxies }
@@ -98,9 +98,9 @@ describe.skipIf(!has('openssl', { mustHave: true }))('an https address', () => {
     expect(requests).toEqual(['shop.example'])
   })
 
-  it('an https receiver that answers 101 and resets the connection does not end the service’s process', async () => {
+  it('survives an https receiver that responds with 101 and resets the connection', async () => {
     expect(await callUrls({ NODE_EXTRA_CA_CERTS: CERTIFICATE }, [`https://shop.example:${port}/101`])).toEqual([
-      { failure: 'connection failed', text: 'The connection failed or broke off (bad upgrade)' },
+      { failure: 'connection failed', text: 'The connection failed or was interrupted (bad upgrade)' },
     ])
     expect(connections.at(-1)?.destroyed).toBe(true)
   })

@@ -67,7 +67,7 @@ const find = async (utr: string) =>
 
 describe('ops payments import --layout', () => {
   it.each(['by order and id', 'by the id alone'])(
-    'teaches the bank reference of an order that was paid without one, named %s',
+    'adds the bank reference to an order that was paid without one, identified by %s',
     async (how) => {
       const { orderId, id, rrn } = await paidWithoutReference()
       expect(await find(rrn)).toEqual([])
@@ -83,7 +83,7 @@ describe('ops payments import --layout', () => {
     },
   )
 
-  it('records what was not reported, and leaves out rows with the words of IGNORED', async () => {
+  it('records payments that were not reported, and skips rows with the words of IGNORED', async () => {
     const [paid, failed, open] = [
       await createOrder(service, merchant),
       await createOrder(service, merchant),
@@ -99,13 +99,13 @@ describe('ops payments import --layout', () => {
     expect(await find(rrn)).toMatchObject([{ orderId: paid, utr: rrn }])
   })
 
-  it('is a second payment of the order with another id', async () => {
+  it('records a payment with another id as a second payment of the order', async () => {
     const { orderId, rrn } = await paidWithoutReference()
     const { stdout } = await importReport(row({ orderId, id: unique('OM'), rrn }))
     expect(JSON.parse(stdout).exceptions).toMatchObject({ 'double payment': 1 })
   })
 
-  it('names a wrong line by the file’s own columns, and records nothing', async () => {
+  it('names an invalid line by the file’s own columns, and records nothing', async () => {
     const orderId = await createOrder(service, merchant)
     const good = row({ orderId, rrn: newUtr() })
     const { code, stderr } = await importReport(
@@ -118,10 +118,10 @@ describe('ops payments import --layout', () => {
     )
     expect(code).toBe(1)
     expect(stderr.trim().split('; ')).toEqual([
-      'ops: 5 bad lines, nothing was imported',
-      'line 4: Transaction Date (paid_at) must be a day that exists, written dd/mm/yyyy',
-      'line 5: Transaction Date (paid_at) must be a day that exists, written dd/mm/yyyy',
-      'line 6: Transaction Status (status) must be a word of the layout: failed, pending, completed, Total Transaction Amount (amount) must be rupees with at most two decimals, such as 1,450.50',
+      'ops: 5 invalid lines, nothing was imported',
+      'line 4: Transaction Date (paid_at) must be an existing day in the format dd/mm/yyyy',
+      'line 5: Transaction Date (paid_at) must be an existing day in the format dd/mm/yyyy',
+      'line 6: Transaction Status (status) must be a status of the layout: failed, pending, completed, Total Transaction Amount (amount) must be rupees with at most two decimals, such as 1,450.50',
       'line 7: Transaction UTR (utr) is required with SUCCESS',
       'line 8: Merchant Reference Id (order_id) or acquirer_reference is required',
     ])
@@ -129,7 +129,7 @@ describe('ops payments import --layout', () => {
     expect(rows).toEqual([{ status: 'PENDING' }])
   })
 
-  it('is tried without recording anything, and refused for a layout of settlements', async () => {
+  it('records nothing in a dry run, and rejects a layout of settlements', async () => {
     const orderId = await createOrder(service, merchant)
     const rrn = newUtr()
     const file = `${HEADER}\n${row({ orderId, rrn, day: '2026-11-17' })}\n`
@@ -154,7 +154,7 @@ describe('ops payments import --layout', () => {
       /--column fee is only for settlement files and bank statements/,
     ],
     ['a status of settlements', ['--status', 'FAILED=Bounced'], /--status FAILED is not a status of payments/],
-  ])('refuses a layout of payments with %s', async (_, more, text) => {
+  ])('rejects a layout of payments with %s', async (_, more, text) => {
     const columns = Object.entries(COLUMNS).flatMap((pair) => ['--column', pair.join('=')])
     const args = ['settlements', 'layout', 'add', '--name', unique('l'), '--date', 'dd/mm/yyyy', ...columns, ...more]
     expect(await ops(args)).toMatchObject({ code: 2, stderr: expect.stringMatching(text) })
@@ -162,7 +162,7 @@ describe('ops payments import --layout', () => {
 })
 
 describe('ops payments import', () => {
-  it('reads acquirer_payment_id in our own form, and needs no utr beside it', async () => {
+  it('reads acquirer_payment_id in the service’s own format without a utr', async () => {
     const { orderId, id, rrn } = await paidWithoutReference()
     const header = 'order_id,status,utr,amount,paid_at,acquirer_payment_id'
     const paidAt = service.clock.now().toISOString()

@@ -37,8 +37,8 @@ const ended = (order_id: string, txnStatus: string, msg: string, UTR = '') => ({
   data: { amount: 200, UTR, order_id },
 })
 
-describe('an accepted cancelPayment', () => {
-  it('cancelPayment closes an open order for good, by either id and only once, and leaves an expired order expired', async () => {
+describe('accepted cancelPayment', () => {
+  it('closes an open order finally, by either id and only once, and does not change an expired order', async () => {
     for (const name of ['order_id', 'ours'] as const) {
       const [order, over] = [await newOrder(), await newOrder()]
       const id = order[name]
@@ -55,21 +55,21 @@ describe('an accepted cancelPayment', () => {
     }
   })
 
-  it('cancelPayment closes pay page and QR at once, even pages that are open', async () => {
+  it('closes pay page and QR immediately, including open pages', async () => {
     const { order_id, ours } = await newOrder()
     const events = service.app.inject(`/pay/${ours}/events`)
     await cancel(order_id)
     expect((await events).payload).toMatch(/data: cancelled\n\nevent: over/)
     const page = await service.app.inject(`/pay/${ours}`)
     expect([page.statusCode, page.headers['x-payment-state']]).toEqual([200, 'cancelled'])
-    expect(page.payload).toContain('The merchant has closed this order. Please do not pay any more.')
+    expect(page.payload).toContain('The merchant has cancelled this order. Please do not pay.')
     expect(page.payload).not.toContain('upi://')
     for (const file of ['qr.png', 'qr.svg']) {
       expect((await service.app.inject(`/pay/${ours}/${file}`)).statusCode).toBe(410)
     }
   })
 
-  it('cancelPayment closes an order whose last attempt has failed; a later failure does not reopen the order', async () => {
+  it('closes an order whose last attempt has failed; a later failure does not reopen it', async () => {
     const { order_id, ours } = await newOrder()
     await notify(service, notification(ours, { status: 'REJECT', UTR: newUtr() }))
     const cancelled = ended(order_id, 'FAIL', 'Payment cancelled')
@@ -79,7 +79,7 @@ describe('an accepted cancelPayment', () => {
     expect(await exceptionsOf(ours)).toEqual([])
   })
 
-  it('a payment of a cancelled order counts as a late payment, and another cancelPayment is 409', async () => {
+  it('a payment of a cancelled order is a late payment, and another cancelPayment returns 409', async () => {
     const { order_id, ours } = await newOrder()
     await cancel(order_id)
     const UTR = newUtr()
@@ -90,8 +90,8 @@ describe('an accepted cancelPayment', () => {
   })
 })
 
-describe('a refused cancelPayment', () => {
-  it('cancelPayment is 404 for an unknown order, 403 for another merchant’s, 400 with wrong fields named', async () => {
+describe('rejected cancelPayment', () => {
+  it('returns 404 for an unknown order, 403 for another merchant’s, 400 with the invalid fields', async () => {
     expect(await cancel('nobody')).toEqual(refusal(404, 'Order not found'))
     const other = await newMerchant(service.db)
     const another = await newOrder()

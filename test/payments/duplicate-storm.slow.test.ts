@@ -18,8 +18,8 @@ afterAll(async () => {
   await Promise.all(servers.map((server) => server.stop()))
 })
 
-describe('the order guard over processes', () => {
-  it(`of ${REPEATS} simultaneous repeats of an order_id to two processes exactly one succeeds, and one row is stored`, async () => {
+describe('order guard over several processes', () => {
+  it(`accepts exactly one of ${REPEATS} concurrent repeats of an order_id to two processes, and stores one row`, async () => {
     const { mid, key } = await newMerchant(db)
     const send = async (order_id: string, i: number) => {
       const response = await fetch(`${servers[i % 2]?.url}${CREATE}`, {
@@ -35,10 +35,10 @@ describe('the order guard over processes', () => {
       warmUps++
       return answers.every(({ status }) => status === 200)
     }
-    // A busy machine may not answer the first requests in time, for which connections and code are still cold.
+    // A busy machine may not respond to the first requests in time, because connections and code are still cold.
     await expect.poll(warmUp, { timeout: 30_000 }).toBe(true)
 
-    // A machine too busy to answer all of them in time says 503 to some; even then never two win.
+    // A machine too busy to respond to all of them in time returns 503 to some; even then, two never succeed.
     const storm = async (orderId: string) => {
       const answers = await Promise.all(Array.from({ length: REPEATS }, (_, i) => send(orderId, i)))
       const count = (of: number) => answers.filter(({ status }) => status === of).length

@@ -5,7 +5,7 @@ import { readPayments } from '../../src/gateway/acquirers/phonepe/client.ts'
 import * as setu from '../../src/gateway/acquirers/setu/http.ts'
 import { FAILURE_REASONS, failureIn } from '../../src/gateway/payments/failure-reasons.ts'
 
-/** NPCI's codes for links and QRs by reason, copied from its table by hand; the service has a table of its own. */
+/** NPCI's codes for links and QRs by reason, copied from its table by hand; the service has its own table. */
 const REASONS: Record<string, string[]> = {
   wrong_pin: ['ZM'],
   pin_tries_exceeded: ['Z6'],
@@ -55,12 +55,12 @@ function ofPhonepe(changes: object, ofOrder: object = {}) {
 
 const details = (changes: object) => ({ error_code: 'TRANSACTION_DECLINED', error_reason: 'auth_declined', ...changes })
 
-it('the reasons are a closed set', () => {
+it('accepts only reasons of the closed set', () => {
   expect([...FAILURE_REASONS].sort()).toEqual(Object.keys(REASONS).sort())
 })
 
-describe.each(CASES)('the code $code', ({ code, reason }) => {
-  it(`means ${reason} with every acquirer, and is kept`, () => {
+describe.each(CASES)('NPCI’s code $code', ({ code, reason }) => {
+  it(`means ${reason} for every acquirer, and is stored`, () => {
     const failure = { reason, code }
     expect(ofSetu({ npciRespCode: code })?.failure).toEqual(failure)
     expect(ofSetu({ npciErrCode: code, code: 'declined' })?.failure).toEqual(failure)
@@ -73,24 +73,27 @@ describe.each(CASES)('the code $code', ({ code, reason }) => {
   })
 })
 
-it.each(REASONS.other?.slice(0, 18) ?? [])('the code %s means other, whatever else the acquirer says', (code) => {
-  const failure = { reason: 'other', code }
-  expect(ofSetu({ npciRespCode: code, npciErrCategory: 'TD' })?.failure).toEqual(failure)
-  const told = {
-    payment_status: 'USER_DROPPED',
-    error_details: { error_code_raw: code, error_reason: 'bank_rejected' },
-  }
-  expect(ofCashfree(told)?.failure).toEqual(failure)
-})
+it.each(REASONS.other?.slice(0, 18) ?? [])(
+  'reports the reason other for the code %s, whatever else the acquirer states',
+  (code) => {
+    const failure = { reason: 'other', code }
+    expect(ofSetu({ npciRespCode: code, npciErrCategory: 'TD' })?.failure).toEqual(failure)
+    const told = {
+      payment_status: 'USER_DROPPED',
+      error_details: { error_code_raw: code, error_reason: 'bank_rejected' },
+    }
+    expect(ofCashfree(told)?.failure).toEqual(failure)
+  },
+)
 
-it.each(UNDER_WAY)('the code %s leaves the attempt open, though the acquirer calls it failed', (code) => {
+it.each(UNDER_WAY)('leaves the attempt with the code %s open, although the acquirer reports it as failed', (code) => {
   expect(ofSetu({ npciRespCode: code })).toBeUndefined()
   expect(ofCashfree({ error_details: details({ error_code_raw: code }) })).toBeUndefined()
   expect(ofPhonepe({ detailedErrorCode: code, errorCode: 'PAYMENT_ERROR' })).toBeUndefined()
   expect(failureIn({ status: 'FAIL', code })).toBe('under way')
 })
 
-it.each(WITHOUT_CAUSE)('of the code %s and a second code, the second one gives the reason', (code) => {
+it.each(WITHOUT_CAUSE)('takes the reason from the second code if the first one is %s', (code) => {
   expect(ofSetu({ npciRespCode: code, npciErrCode: 'Z9' })?.failure).toEqual({
     reason: 'insufficient_funds',
     code: 'Z9',
@@ -101,8 +104,8 @@ it.each(WITHOUT_CAUSE)('of the code %s and a second code, the second one gives t
   })
 })
 
-describe('a reason of Setu', () => {
-  it('follows from the category of NPCI when no code is known', () => {
+describe('reason of a Setu payment', () => {
+  it('is derived from NPCI’s category if no code is known', () => {
     expect(ofSetu({ npciRespCode: 'Q9', npciErrCategory: 'TD' })?.failure).toEqual({
       reason: 'bank_unavailable',
       code: 'Q9',
@@ -120,24 +123,24 @@ describe('a reason of Setu', () => {
     { npciRespCode: 'x'.repeat(65) },
     { npciRespCode: 'two words' },
     { npciRespCode: 7 },
-  ])('in an unknown form (%j) leaves the report readable and counts as not told', (reason) => {
+  ])('is treated as absent in an unknown format (%j), and the report stays readable', (reason) => {
     expect(ofSetu(reason)).toMatchObject({ status: 'FAIL', failure: undefined })
   })
 })
 
-describe('a reason of Cashfree', () => {
+describe('reason of a Cashfree payment', () => {
   it.each([
     [{ error_details: details({}) }, undefined],
     [{ error_details: { error_reason: 'bank_rejected', error_source: 'bank' } }, { reason: 'bank_unavailable' }],
     [{ payment_status: 'USER_DROPPED' }, { reason: 'not_authorised_in_time' }],
     [{ payment_status: 'CANCELLED' }, { reason: 'not_authorised_in_time' }],
     [{ payment_status: 'VOID' }, undefined],
-    // Cashfree's document has this message with a payment that has failed.
+    // Cashfree's documentation has this message with a failed payment.
     [{ payment_message: '01::REJECTED' }, undefined],
     [{ payment_message: 'Transaction failed', error_details: null }, undefined],
     [{ error_details: 'text', payment_message: 7 }, undefined],
     [{ payment_message: { toString: 1, valueOf: 1 } }, undefined],
-    // The raw code is more reliable than the message, if NPCI's table has it.
+    // The raw code is more reliable than the message if NPCI's table contains it.
     [
       { payment_message: 'Z9::X', error_details: details({ error_code_raw: 'ZM' }) },
       { reason: 'wrong_pin', code: 'ZM' },
@@ -182,7 +185,7 @@ const OF_PHONEPE: Record<string, string[]> = {
   ],
 }
 
-describe('a reason of PhonePe', () => {
+describe('reason of a PhonePe payment', () => {
   const codes = Object.entries(OF_PHONEPE).flatMap(([reason, names]) => names.map((code) => [code, reason] as const))
   it.each(codes)('of the code %s alone is %s', (code, reason) => {
     expect(ofPhonepe({ errorCode: code })?.failure).toEqual({ reason, code })
@@ -190,7 +193,7 @@ describe('a reason of PhonePe', () => {
   })
 
   it.each([
-    // The part before the first _ is NPCI's, and more exact.
+    // The part before the first _ is NPCI's code, and more exact.
     [
       { errorCode: 'TXN_BLOCKED', detailedErrorCode: 'XP' },
       { reason: 'account_problem', code: 'XP' },
@@ -210,14 +213,14 @@ describe('a reason of PhonePe', () => {
     expect(ofPhonepe(told)?.failure).toEqual(failure)
   })
 
-  it('is that of the attempt, else that of its order', () => {
+  it('is that of the attempt, otherwise that of its order', () => {
     const ofOrder = { errorCode: 'TXN_NOT_COMPLETED', detailedErrorCode: 'ORDER_EXPIRED' }
     expect(ofPhonepe({ errorCode: 'INVALID_MPIN' }, ofOrder)?.failure?.reason).toBe('wrong_pin')
     expect(ofPhonepe({ state: 'PENDING' }, ofOrder)?.failure?.reason).toBe('not_authorised_in_time')
   })
 })
 
-it('a report in our own form may name the reason itself, which a code does not change', () => {
+it('accepts a reason in a report of the service’s own format, which a code does not change', () => {
   expect(failureIn({ status: 'REJECT', reason: 'risk_declined', code: 'ZM' })).toEqual({
     reason: 'risk_declined',
     code: 'ZM',

@@ -17,7 +17,7 @@ const service = await startService({ asServiceRole: true })
 const { mid, key } = await newMerchant(service.db, { input: 'shop' })
 const partner = await newPartner(service.db, mid)
 
-/** Creates an order at `paidAt` that is paid at once. */
+/** Creates an order at `paidAt` that is paid immediately. */
 async function pay(paidAt: string, { UTR = newUtr(), ...fields }: Record<string, string> = {}) {
   service.clock.set(paidAt)
   const orderId = await createOrder(service, { mid, key }, fields)
@@ -39,7 +39,7 @@ const refund = (orderId: string, utr: string, paise: number, status: string) =>
     [mid, unique('R'), orderId, utr, paise, status],
   )
 
-/** Stores `count` paid orders of the day of `at`, whose order_ids are the `names` in turn. */
+/** Stores `count` orders paid on the day of `at`, with the order_ids `names` in rotation. */
 async function payMany(count: number, at: string, names: string[]) {
   await service.db.query(
     `with orders as (
@@ -57,8 +57,8 @@ async function payMany(count: number, at: string, names: string[]) {
   )
 }
 
-describe('an accepted fetchTransactionList', () => {
-  it('the transaction list has records of exactly the documented fields, all strings, for merchant and partner', async () => {
+describe('accepted fetchTransactionList', () => {
+  it('returns records of exactly the documented fields, all strings, to merchant and partner', async () => {
     const { orderId, UTR } = await pay('2026-02-03T04:05:06.789+05:30', { order_id: '1001', amount: '588.82' })
     for (const [paise, status] of [
       [5000, 'SUCCESS'],
@@ -93,7 +93,7 @@ describe('an accepted fetchTransactionList', () => {
     expect((await partners('04-02-2026', '04-02-2026')).body).toEqual(none)
   })
 
-  it('the transaction list is ordered by when a payment was made, then by UTR in byte order, on days of India', async () => {
+  it('sorts transactions by the time of payment, then by UTR in byte order, and selects them by IST days', async () => {
     const at = '2025-05-06T12:00:00+05:30'
     for (const UTR of ['TB', 'TA1', 'T9']) await pay(at, { UTR })
     await pay('2025-05-06T00:00:00+05:30', { UTR: 'TZ' })
@@ -102,7 +102,7 @@ describe('an accepted fetchTransactionList', () => {
     expect(await utrs('06-05-2025', '06-05-2025')).toEqual(['TZ', 'T9', 'TA1', 'TB', 'TLAST'])
   })
 
-  it('the transaction list has a payment without the bank’s time on the day on which its notification came', async () => {
+  it('lists a payment without the bank’s time on the day on which its notification arrived', async () => {
     const orderId = await createOrder(service, { mid, key })
     await service.db.query(
       `insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer, source)
@@ -113,7 +113,7 @@ describe('an accepted fetchTransactionList', () => {
     expect(data).toMatchObject([{ orderId, order_id: orderId, refunded: '0.00', paid_at: '2025-04-03T18:30:00.000Z' }])
   })
 
-  it('the transaction list has an order once, by its own payment, and no unpaid order', async () => {
+  it('lists each paid order once, with its own payment, and no unpaid order', async () => {
     const { orderId, UTR } = await pay('2025-06-06T12:00:00Z')
     const second = newUtr()
     service.clock.advance(60)
@@ -123,7 +123,7 @@ describe('an accepted fetchTransactionList', () => {
     expect((await own('06-06-2025', '06-06-2025')).body.data).toMatchObject([{ UTR, refunded: '0.00' }])
   })
 
-  it('the transaction list spells any order_id as it was sent, in a short list and in a streamed one', async () => {
+  it('returns any order_id exactly as it was sent, in a short list and in a streamed one', async () => {
     const names = [
       '1001',
       '"quoted"',
@@ -145,7 +145,8 @@ describe('an accepted fetchTransactionList', () => {
       (await own(day, day)).body.data.map(({ order_id }: { order_id: string }) => order_id)
     expect(await orderIds('07-07-2025')).toEqual(names.map((name) => `${name} s`))
 
-    // So many that pieces of what PostgreSQL sends begin within a character; control characters are from elsewhere.
+    // So many that chunks from PostgreSQL begin within a character. Control characters can only come from outside the
+    // API.
     const stored = [...names, 'tab\t', 'line\n', '\r', '\b\f\v', '\u0001']
     await payMany(1_100, '2025-08-08T00:00:00Z', stored)
     const expected = Array.from({ length: 1_100 }, (_, i) => `${stored[(i + 1) % stored.length]} ${i + 1}`)
@@ -168,8 +169,8 @@ describe('Accept: text/csv', () => {
     return text
   }
 
-  it('the transaction list as CSV has the records of the JSON as RFC 4180, and no formula for a spreadsheet', async () => {
-    // payMany adds its number to each name.
+  it('returns the records of the JSON list as CSV (RFC 4180), without formulas for spreadsheets', async () => {
+    // payMany appends its number to each name.
     const spelled = new Map<string, (name: string) => string>([
       ['1001', (name) => name],
       ['ओम ₹', (name) => name],
@@ -197,13 +198,13 @@ describe('Accept: text/csv', () => {
     expect(await csv('09-09-2025')).toBe(HEADER + records.join(''))
   })
 
-  it('the transaction list as CSV is the header alone where there is no record, and JSON where it is refused', async () => {
+  it('returns only the CSV header if the range has no record, and JSON for an error', async () => {
     expect(await csv('01-01-2024')).toBe(HEADER)
     const { headers, body } = await post(service.app, OWN_TRANSACTIONS, { mid, s_date: 'x', e_date: 'x' }, key, CSV)
     expect([headers['content-type'], body.statusCode]).toEqual(['application/json; charset=utf-8', 400])
   })
 
-  it('the transaction list has the form that Accept prefers by its weights, and JSON where it prefers none', async () => {
+  it('returns the format that Accept prefers by its weights, and JSON if it prefers none', async () => {
     const formOf = async (accept: string) => {
       const fields = { mid, s_date: '01-01-2024', e_date: '01-01-2024' }
       const { headers } = await post(service.app, OWN_TRANSACTIONS, fields, key, { accept })
@@ -231,7 +232,7 @@ describe('Accept: text/csv', () => {
     expect(Object.fromEntries(entries)).toEqual(forms)
   })
 
-  it('a streamed transaction list as CSV equals a short one', async () => {
+  it('streams the same CSV as a short transaction list', async () => {
     await payMany(1_001, '2025-10-10T00:00:00Z', ['long'])
     const { data } = (await own('10-10-2025', '10-10-2025')).body
     const records = data.map((record: Record<string, string>) => `${Object.values(record)}\r\n`)
@@ -239,14 +240,14 @@ describe('Accept: text/csv', () => {
   })
 })
 
-describe('a refused fetchTransactionList', () => {
-  it('fetchTransactionList answers 400 with wrong fields named, and accepts a merchant’s request without pid', async () => {
+describe('rejected fetchTransactionList', () => {
+  it('returns 400 with the invalid fields, and accepts a merchant’s request without pid', async () => {
     const { body } = await post(service.app, OWN_TRANSACTIONS, undefined, key)
     expect(body).toEqual(refusal(400, 'mid is required; s_date is required; e_date is required'))
     expect((await own('02-01-2026', '01-01-2026')).body).toEqual(refusal(400, 's_date must not be after e_date'))
   })
 
-  it('fetchTransactionList answers 403 to a key of another merchant or partner, or of the other kind', async () => {
+  it('returns 403 for a key of another merchant or partner, or of the other kind', async () => {
     const other = await newMerchant(service.db)
     const stranger = await newPartner(service.db, other.mid)
     const days = { s_date: '01-01-2026', e_date: '31-01-2026' }
@@ -257,11 +258,16 @@ describe('a refused fetchTransactionList', () => {
       post(service.app, TRANSACTIONS, { pid: stranger.pid, mid, ...days }, stranger.key),
     ]
     for (const { body } of await Promise.all(all)) {
-      expect(body).toEqual(refusal(403, 'This key may not act for the mid or pid that was sent'))
+      expect(body).toEqual(
+        refusal(
+          403,
+          'This key has no access to this mid or pid, or the merchant is disabled. Check the mid or pid and the key.',
+        ),
+      )
     }
   })
 
-  it('fetchTransactionList is 403 for a disabled merchant itself, and still answered to its partner', async () => {
+  it('returns 403 for a disabled merchant itself, but the list for its partner', async () => {
     const gone = await newMerchant(service.db)
     const reader = await newPartner(service.db, gone.mid)
     await service.db.query('update merchants set disabled_at = now() where mid = $1', [gone.mid])

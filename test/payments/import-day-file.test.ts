@@ -15,14 +15,17 @@ let service: TestService
 let mid: string
 beforeAll(async () => {
   service = await startService()
-  // The command line has the clock of the machine.
+  // The command line uses the machine's clock.
   service.clock.set(new Date().toISOString())
   ;({ mid } = await newMerchant(service.db))
 })
 
 let lastOrder = 0
 
-/** Intents of ₹200, made before PAID_AT, that expire in 15 minutes. By SQL, because a test needs thousands. */
+/**
+ * Intents of ₹200, created before PAID_AT, that expire after 15 minutes. They are inserted by SQL, because a test needs
+ * thousands.
+ */
 async function newOrders(count: number, of = mid): Promise<string[]> {
   const orderIds = Array.from({ length: count }, () => (++lastOrder).toString(16).padStart(32, '0'))
   await service.db.query(
@@ -74,10 +77,13 @@ const result = ({
   },
 })
 
-/** Not that two merchants share a UTR: the one that is told of it is whoever is the later. */
+/** Without `UTR of another merchant`, which the scheduler stores later, for the merchant that was paid later. */
 const EXCEPTIONS = `(select * from payment_exceptions where kind <> 'UTR of another merchant') e`
 
-/** All that is stored of these orders, under their places in `orderIds`; without who told it and when. */
+/**
+ * All stored facts of these orders, under their positions in `orderIds`; without the source and the time of the
+ * reports.
+ */
 async function stored(orderIds: string[]) {
   const select = async (columns: string, table: string) => {
     const { rows } = await service.db.query(
@@ -103,8 +109,8 @@ async function faultsOf(lines: string[], header?: string): Promise<CsvFileError>
   throw error ?? new Error('the file was imported')
 }
 
-describe('a day file', () => {
-  it('an acquirer’s file of one day stores what the same notifications, sent one after the other, would have stored, with the same counts', {
+describe('daily transaction report', () => {
+  it('ops payments import stores the same result, with the same counts, as the same notifications sent one after the other', {
     timeout: 60_000,
   }, async () => {
     // Always the same numbers, so that a failure can be repeated.
@@ -118,7 +124,7 @@ describe('a day file', () => {
     const script = [
       // Few orders and few UTRs, so that lines contradict one another.
       ...Array.from({ length: 160 }, () => ({ order: random(CROWDED), utr: `S${random(15)}` })),
-      // Orders of one line each, between which there is nothing to decide.
+      // Orders of one line each, which contradict nothing.
       ...Array.from({ length: 60 }, (_, index) => ({ order: CROWDED + index, utr: `ONE${index}` })),
     ]
       .map((one) => ({ ...one, at: random(2 ** 20) }))
@@ -162,7 +168,7 @@ describe('a day file', () => {
     expect(second.recorded).toBe(0)
   })
 
-  it('ops payments import counts the lines of a day file, and stores contradictions for the operator', async () => {
+  it('ops payments import counts the lines of a file, and stores contradictions for the operator', async () => {
     const [notified = '', lost = '', late = '', failed = ''] = await newOrders(4)
     const expired = 'update payment_intents set expires_at = $2, failure_reported_at = $2 where order_id = $1'
     await service.db.query(expired, [late, '2026-03-01'])
@@ -201,7 +207,7 @@ describe('a day file', () => {
     expect(stdout).toMatch(/unknown order +- +- +nobody +SUCCESS +DAY4/)
   })
 
-  it('a line of a day file that repeats a notification changes nothing, whatever its spelling', async () => {
+  it('ops payments import changes nothing for a line that repeats a notification, in any format', async () => {
     const [paid = '', failed = ''] = await newOrders(2)
     await notify(service, notification(paid, { UTR: 'SPELL1', amount: 200, paidAt: '2026-03-31T18:29:59.250Z' }))
     await notify(service, notification(failed, { status: 'FAIL', UTR: undefined, paidAt: '2026-03-31T18:29:59.250Z' }))
@@ -214,17 +220,19 @@ describe('a day file', () => {
     expect(await stored([paid, failed])).toEqual(before)
   })
 
-  it('a day file larger than a batch is recorded in order, and reports progress', { timeout: 60_000 }, async () => {
+  it('ops payments import records a file larger than a batch in order, and reports progress', {
+    timeout: 60_000,
+  }, async () => {
     const orderIds = await newOrders(2_000)
     const utrs = orderIds.map(newUtr)
-    // Most are paid already, since only what is new takes time.
+    // Most are already paid, because only new payments take time.
     await service.db.query(
       `update payment_intents i set status = 'SUCCESS', utr = one.utr
          from unnest($1::text[], $2::text[]) as one (order_id, utr) where i.mid = $3 and i.order_id = one.order_id`,
       [orderIds.slice(100), utrs.slice(100), mid],
     )
     const lines = orderIds.map((orderId, index) => line({ orderId, utr: utrs[index] ?? '' }))
-    // In batches of their own: the first line of an order pays it.
+    // In separate batches: the first line of an order pays it.
     lines.push(
       line({ orderId: orderIds[0] ?? '', utr: 'SECOND' }),
       line({ orderId: orderIds[0] ?? '', status: 'FAIL' }),
@@ -245,7 +253,7 @@ describe('a day file', () => {
     )
   })
 
-  it('a day file may hold some hundred failed attempts of an order, and the payment after all of them', async () => {
+  it('ops payments import records a payment after several hundred failed attempts of its order in one file', async () => {
     const orderId = await newOrder()
     const { attemptsOfOrder } = LIMITS.reports
     const failed = Array.from({ length: attemptsOfOrder + 2 }, () => line({ orderId, status: 'FAIL' }))
@@ -256,9 +264,9 @@ describe('a day file', () => {
   })
 })
 
-it('a day file’s line is of its order_id, else of the intent whose link or orderId its reference names', async () => {
+it('ops payments import assigns a line to its order_id, otherwise to the intent whose link or orderId matches its reference', async () => {
   const [named = '', referred = '', own = '', one = '', other = ''] = await newOrders(5)
-  // It does not say which of the last two is paid.
+  // The reference does not determine which of the last two orders is paid.
   const references = { SETU1: named, SETU2: referred, TWICE1: one, TWICE2: other }
   for (const [reference, orderId] of Object.entries(references)) {
     await service.db.query(
@@ -269,7 +277,7 @@ it('a day file’s line is of its order_id, else of the intent whose link or ord
   }
   const unknown = 'back\\slash "é'
   const lines = [
-    // Whose own reference is that of another order.
+    // Its own reference is that of another order.
     `SETU2,${line({ orderId: named })}`,
     ...['SETU2', own, 'TWICE1', `"${unknown.replace('"', '""')}"`].map((text) => `${text},${line({ orderId: '' })}`),
   ]
@@ -286,8 +294,8 @@ it('a day file’s line is of its order_id, else of the intent whose link or ord
   )
 })
 
-describe('a bad file', () => {
-  it('a bad day file stores nothing, even if only its last lines are wrong, and the command names them', async () => {
+describe('invalid file', () => {
+  it('ops payments import stores nothing if only the last lines of a file are invalid, and names them', async () => {
     const orderIds = await newOrders(100)
     const before = await stored(orderIds)
     const bad = [
@@ -297,13 +305,13 @@ describe('a bad file', () => {
     expect(await importBy([...orderIds.map((orderId) => line({ orderId })), ...bad])).toEqual({
       ...{ code: 1, stdout: '' },
       stderr:
-        'ops: 2 bad lines, nothing was imported; line 102: utr is required with SUCCESS; ' +
+        'ops: 2 invalid lines, nothing was imported; line 102: utr is required with SUCCESS; ' +
         'line 103: status must be SUCCESS, FAIL or REJECT, amount must be rupees with at most two decimals\n',
     })
     expect(await stored(orderIds)).toEqual(before)
   })
 
-  it('a bad day file has each wrong line named with what is wrong', async () => {
+  it('ops payments import names each invalid line with the error in it', async () => {
     const AMOUNT = 'amount must be rupees with at most two decimals'
     const wrong: [Partial<Fields>, unknown][] = [
       [{ orderId: '' }, 'order_id or acquirer_reference is required'],
@@ -327,11 +335,11 @@ describe('a bad file', () => {
   it.each([
     ['status,utr,amount,paid_at', 'column order_id or acquirer_reference or acquirer_payment_id is missing'],
     ['order_id,status,utr,fee', 'column amount is missing, column paid_at is missing, column "fee" is unknown'],
-  ])('a day file with the first line %s is refused: %s', async (header, text) => {
+  ])('ops payments import rejects a file with the first line %s: %s', async (header, text) => {
     expect((await faultsOf([], header)).faults).toEqual([{ line: 1, text }])
   })
 
-  it('a day file that breaks off while it is read stores nothing', async () => {
+  it('ops payments import stores nothing of a file that breaks off while it is read', async () => {
     const orderId = await newOrder()
     async function* breakingOff() {
       yield `${HEADER}\n${line({ orderId })}\n`
@@ -343,8 +351,8 @@ describe('a bad file', () => {
   })
 })
 
-describe('the report of an acquirer account', () => {
-  /** A merchant's own account, whose link names another merchant's order as its reference, and is paid. */
+describe('report of an acquirer account', () => {
+  /** A merchant with its own account, whose link names another merchant's order as its reference, and is paid. */
   async function newThief(victim: string) {
     const { mid } = await newMerchant(service.db)
     const [orderId = ''] = await newOrders(1, mid)

@@ -16,13 +16,16 @@ import type { NewMerchant } from '../support/tenants.ts'
 import { newWebhook } from '../support/webhooks.ts'
 
 const EXPIRY_MINUTES = 15
-/** From then on the shop is told that the order is not paid. */
+/** From then on, the merchant receives a final failure. */
 const OVER_SECONDS = (EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES) * 60
-/** By how much each look for expired orders moves the clock. Signatures of notifications stay valid over all of them. */
+/**
+ * The time by which each poll for expired orders advances the clock. Signatures of notifications stay valid over all of
+ * them.
+ */
 const LOOK_SECONDS = 20
 const PAID_AT = '2026-03-31T18:29:59.000Z'
 
-/** Who may tell of a payment. */
+/** The sources that may report a payment. */
 const TELLERS = ['notification', 'enquiry', 'day file', 'imported file', 'operator', 'operator of both'] as const
 
 type Telling = {
@@ -32,15 +35,15 @@ type Telling = {
   utr: string
   amount: 200 | 201
 }
-type Action = Telling | { by: 'merchant who cancels' | 'merchant who asks'; order: 0 | 1 } | { by: 'clock' }
-/** `afterMs` is when it starts, counted from the first one. */
+type Action = Telling | { by: 'merchant who cancels' | 'merchant that checks'; order: 0 | 1 } | { by: 'clock' }
+/** `afterMs` is when it starts, counted from the first step. */
 type Step = { action: Action; afterMs: number }
 
 let service: TestService
 let reports: Reports
 let expiries: ReturnType<typeof dueExpiries>
 beforeAll(async () => {
-  // No worker of the service looks for expired orders, since the steps do that.
+  // No job of the service polls for expired orders, since the steps do.
   service = await startService({
     expiryMinutes: EXPIRY_MINUTES,
     limits: { webhooks: { lookIntervalMs: 3_600_000 } },
@@ -49,7 +52,7 @@ beforeAll(async () => {
   expiries = dueExpiries({ db: service.db, now: service.clock.now, limits: LIMITS.webhooks })
 })
 
-/** What a teller learns: the notification's answer has no more than whether it was taken. */
+/** The result that a source receives: the response to a notification only says whether it was accepted. */
 type Told = Contradiction | 'taken' | 'changed' | 'unchanged'
 
 const toTold = (recorded: Recorded): Told =>
@@ -57,7 +60,7 @@ const toTold = (recorded: Recorded): Told =>
 
 const NOTIFIED: Record<string, Told> = {
   '200 Notification recorded': 'taken',
-  '409 The amount differs from the amount of the order': 'amount differs',
+  '409 The amount differs from that of the order': 'amount differs',
   '409 This UTR was already used by another order': 'UTR of another order',
 }
 
@@ -69,7 +72,7 @@ async function tell(orderIds: string[], { by, order, status, utr, amount }: Tell
     case 'notification': {
       const answer = await notify(service, notification(orderId, { status, UTR: utr, amount, paidAt: PAID_AT }))
       const told = NOTIFIED[`${answer.status} ${answer.body.msg}`]
-      if (told === undefined) throw new Error(`a notification was answered by ${answer.text}`)
+      if (told === undefined) throw new Error(`the response to a notification was ${answer.text}`)
       return told
     }
     case 'enquiry':
@@ -85,7 +88,7 @@ async function tell(orderIds: string[], { by, order, status, utr, amount }: Tell
     }
     case 'operator':
     case 'operator of both': {
-      // As `payments confirm` does, without and with --double.
+      // Like `payments confirm`, without and with --double.
       const saves = (kind: Contradiction) =>
         kind === 'UTR of another order' || (kind === 'double payment' && by === 'operator of both')
       return toTold(await reports.record(report, { source: 'operator', now, person: 'Asha', saves }))
@@ -107,21 +110,26 @@ async function run(merchant: NewMerchant, orderIds: string[], { action, afterMs 
       await look()
       return { action }
     case 'merchant who cancels':
-    case 'merchant who asks':
+    case 'merchant that checks':
       return { action, answer: await ask(merchant, orderIds[action.order] as string, action.by) }
     default:
       return { action, told: await tell(orderIds, action) }
   }
 }
 
-async function ask({ mid, key }: NewMerchant, order_id: string, by: 'merchant who cancels' | 'merchant who asks') {
-  const { status, body } = await post(service.app, by === 'merchant who asks' ? STATUS : CANCEL, { mid, order_id }, key)
+async function ask({ mid, key }: NewMerchant, order_id: string, by: 'merchant who cancels' | 'merchant that checks') {
+  const { status, body } = await post(
+    service.app,
+    by === 'merchant that checks' ? STATUS : CANCEL,
+    { mid, order_id },
+    key,
+  )
   return { status, said: `${body.txnStatus ?? ''} ${body.msg}`.trim(), utr: body.data?.UTR ?? '' }
 }
 
 type Row = Record<string, string>
 
-/** All that is stored of the merchant's orders, as text, with orders by their places in `orderIds`. */
+/** All stored facts of the merchant's orders as text, with orders by their positions in `orderIds`. */
 async function stored({ mid }: NewMerchant, orderIds: string[]) {
   const select = async (columns: string, table: string): Promise<Row[]> => {
     const { rows } = await service.db.query(
@@ -149,7 +157,7 @@ const names = (rows: Row[], ...columns: string[]) =>
 const where = (rows: Row[], wanted: Row) =>
   rows.filter((row) => Object.entries(wanted).every(([name, value]) => row[name] === value))
 
-/** What is stored contradicts nothing else that is stored. */
+/** Checks that no stored fact contradicts another one. */
 function expectConsistent({ intents, payments, exceptions, attempts, deliveries }: Stored): void {
   const paid = where(intents, { status: 'SUCCESS' })
   const second = where(payments, { kind: 'second' })
@@ -172,7 +180,7 @@ function expectConsistent({ intents, payments, exceptions, attempts, deliveries 
 
   expect(
     names(where(deliveries, { type: 'payment.succeeded' }), 'order', 'utr', 'sequence'),
-    'SUCCESS is told once, and last',
+    'SUCCESS is reported once, and last',
   ).toEqual(names(paid, 'order', 'utr', 'sequence'))
   const cancelled = where(intents, { cancelled: 'true' })
   expect(names(where(deliveries, { type: 'payment.cancelled' }), 'order')).toEqual(names(cancelled, 'order'))
@@ -188,14 +196,14 @@ function expectConsistent({ intents, payments, exceptions, attempts, deliveries 
     }
     const failed = where(own, { type: 'payment.attempt_failed' })
     for (const { utr = '' } of failed) {
-      expect(where(failed, { utr }).length, 'an attempt is told once').toBeLessThanOrEqual(
+      expect(where(failed, { utr }).length, 'an attempt is reported once').toBeLessThanOrEqual(
         where(attempts, { order, utr }).length,
       )
     }
   }
 }
 
-/** What the tellers and the merchant were told is what is stored. */
+/** Checks that the stored facts match the results that the sources and the merchant received. */
 function expectKept({ intents, payments, exceptions, attempts }: Stored, learned: Learned[]): void {
   for (const { action, told, answer } of learned) {
     const reason = JSON.stringify({ action, told, answer })
@@ -218,7 +226,7 @@ function expectKept({ intents, payments, exceptions, attempts }: Stored, learned
       expect(told === 'amount differs', reason).toBe(action.amount === 201)
       switch (told) {
         case 'amount differs':
-          // Of an operator, who has mistyped it, it is not kept.
+          // A mistyped confirmation by the operator is not stored.
           if (!by.startsWith('operator')) expect(isKept, reason).toBe(true)
           break
         case 'UTR of another order':
@@ -248,7 +256,7 @@ function expectKept({ intents, payments, exceptions, attempts }: Stored, learned
 
 const PAID_ALREADY = 'Payment already successful'
 
-/** Each change has one teller at most who is told that it is theirs. */
+/** Checks that at most one source is told that it made a change. */
 function expectOneChange(learned: Learned[]): void {
   const changed = learned.filter(({ told }) => told === 'changed').map(({ action }) => action as Telling)
   const made = changed.map(({ order, status, utr }) =>
@@ -278,14 +286,14 @@ async function expectStatuses(merchant: NewMerchant, orderIds: string[]): Promis
   for (const orderId of orderIds) {
     const intent = rows.find(({ order_id }) => order_id === orderId)
     const said = (isOver(intent, service.clock.now()) ? SAID_AT_END : SAID_WHILE_OPEN)[intent.status as Status]
-    expect(await ask(merchant, orderId, 'merchant who asks')).toEqual({ status: 200, said, utr: intent.utr ?? '' })
+    expect(await ask(merchant, orderId, 'merchant that checks')).toEqual({ status: 200, said, utr: intent.utr ?? '' })
   }
 }
 
-/** What a repeat of the same is told by a notification's answer. */
+/** The result of a repeated notification. */
 const REPEATED = (told: Told): Told => (told === 'amount differs' || told === 'UTR of another order' ? told : 'taken')
 
-const MERCHANTS = ['merchant who cancels', 'merchant who asks'] as const
+const MERCHANTS = ['merchant who cancels', 'merchant that checks'] as const
 const order = fc.constantFrom(0, 0, 0, 1) as fc.Arbitrary<0 | 1>
 const telling: fc.Arbitrary<Telling> = fc
   .record({
@@ -295,7 +303,7 @@ const telling: fc.Arbitrary<Telling> = fc
     utr: fc.constantFrom('A1', 'A1', 'A1', 'B2', 'B2', 'C3'),
     amount: fc.constantFrom(200, 200, 200, 200, 200, 200, 201),
   })
-  // An operator confirms payments, nothing else.
+  // An operator only confirms payments.
   .map((one) => ({ ...one, ...(one.by.startsWith('operator') && { status: 'SUCCESS' }) }) as Telling)
 const action: fc.Arbitrary<Action> = fc.oneof(
   { weight: 8, arbitrary: telling },
@@ -303,11 +311,11 @@ const action: fc.Arbitrary<Action> = fc.oneof(
   { weight: 1, arbitrary: fc.constant({ by: 'clock' as const }) },
 )
 const step: fc.Arbitrary<Step> = fc.record({ action, afterMs: fc.constantFrom(0, 0, 0, 0, 1, 2, 4, 8) })
-// Not more: each import holds one of the test's ten connections while it needs another.
+// Not more: each import occupies one of the test's ten connections while it needs another.
 const steps = fc.array(step, { minLength: 2, maxLength: 8 })
 const ageSeconds = fc.constantFrom(0, 0, 0, OVER_SECONDS - 26, OVER_SECONDS - 16, OVER_SECONDS - 5, OVER_SECONDS)
 
-it('a UTR pays once and a success stays, whatever is reported of two orders at once', {
+it('a UTR pays once and a success is final, whatever is concurrently reported about two orders', {
   timeout: 1_800_000,
 }, async () => {
   await fc.assert(

@@ -45,13 +45,13 @@ describe.each([
   ['shop', 200_000, shopRule],
   ['shop', 900, shopRule],
   ['shop', 500_000, shopRule],
-] as const)('a %s merchant whose largest amount is %i', (input, maxAmount, rule) => {
+] as const)('maximum amount of a %s merchant: %i', (input, maxAmount, rule) => {
   let merchant: NewMerchant
   beforeAll(async () => {
     merchant = await newMerchant(service.db, { input, maxAmount })
   })
 
-  it.each([CREATE, ORDER])('a merchant may send its largest amount to %s, as a form and as JSON', async (url) => {
+  it.each([CREATE, ORDER])('accepts the maximum amount in %s, as a form and as JSON', async (url) => {
     const answers = [
       await sendForm(merchant, { amount: `${maxAmount}.00` }, url),
       await sendJson(merchant, { amount: maxAmount }, url),
@@ -61,7 +61,7 @@ describe.each([
     if (url === CREATE) expect(answers.map(({ body }) => body.data.amount)).toEqual(Array(3).fill(`${maxAmount}`))
   })
 
-  it.each([CREATE, ORDER])('an amount above the largest is refused by %s, which names the largest', async (url) => {
+  it.each([CREATE, ORDER])('rejects an amount above the maximum in %s, and names the maximum', async (url) => {
     const more = [maxAmount + 1, maxAmount + 0.01, 10 * maxAmount, 1_000_000_000]
     for (const amount of more) {
       expect((await sendForm(merchant, { amount: String(amount) }, url)).body).toEqual(refusal(400, rule(maxAmount)))
@@ -69,7 +69,7 @@ describe.each([
     }
   })
 
-  it('a too large amount and all other faults are named at once, in the order of the fields', async () => {
+  it('names an amount above the maximum together with all other errors, in the order of the fields', async () => {
     const mobile = input === 'shop' ? expect.stringContaining(MOBILE) : MOBILE
     const { status, body } = await sendForm(merchant, { amount: String(maxAmount + 1), note: '', customer_mobile: '1' })
     expect([status, body.msg.slice(0, rule(maxAmount).length)]).toEqual([400, rule(maxAmount)])
@@ -78,7 +78,7 @@ describe.each([
   })
 })
 
-it('a merchant has the interface’s largest amount unless set, and a new setting holds within 5 seconds', async () => {
+it('applies the interface’s maximum amount unless another is set, and a new setting within 5 seconds', async () => {
   const merchant = await newMerchant(service.db)
   const isTold = async (max: number) =>
     expect((await sendForm(merchant, { amount: '500001' })).body.msg).toBe(strictRule(max))
@@ -98,7 +98,7 @@ it('a merchant has the interface’s largest amount unless set, and a new settin
 describe('a payment of ₹5,00,000', () => {
   const get = (url: string) => service.app.inject({ method: 'GET', url })
 
-  it('a payment of ₹5,00,000 goes through all steps: intent, QR, webhook, list, refund and settlement', async () => {
+  it('passes all steps: intent, QR, webhook, list, refund and settlement', async () => {
     const merchant = await newMerchant(service.db, { maxAmount: 500_000 })
     const { mid, key } = merchant
     const refunder = await newKey(service.db, { mid }, true)
@@ -127,7 +127,7 @@ describe('a payment of ₹5,00,000', () => {
     const { body: transactions } = await post(service.app, OWN_TRANSACTIONS, { mid, ...days }, key)
     expect(transactions.data).toMatchObject([{ orderId, amount: '500000.00' }])
 
-    // What may go back is what was paid, whatever the merchant may take by now.
+    // Only the paid amount limits a refund, whatever the merchant's current maximum is.
     await service.db.query('update merchants set max_amount_paise = 10000 where mid = $1', [mid])
     service.clock.advance(5)
     expect((await sendForm(merchant, { amount: '101' })).status).toBe(400)
@@ -149,7 +149,7 @@ ${mid},500000.00,SETTLED500000,BRN1,SUCCESS,2026-03-31 10:00:00
     expect(settled.data).toMatchObject([{ amount: '500000.00', UTR: 'SETTLED500000' }])
   })
 
-  it('a payment of ₹4,99,999.99 is confirmed and found by the operator', async () => {
+  it('is confirmed and found by the operator at ₹4,99,999.99', async () => {
     const merchant = await newMerchant(service.db, { maxAmount: 500_000, input: 'shop' })
     const { orderId } = (await sendForm(merchant, { amount: '499999.99' })).body.data
     const ops = (...args: string[]) => runOps(service.databaseUrl, ['payments', ...args])
@@ -160,7 +160,7 @@ ${mid},500000.00,SETTLED500000,BRN1,SUCCESS,2026-03-31 10:00:00
     expect([found.code, found.stderr]).toEqual([0, ''])
   })
 
-  it('a payment of ₹5,00,000 is requested from an acquirer, whose link must be for ₹5,00,000', async () => {
+  it('is requested from an acquirer, whose link must be for ₹5,00,000', async () => {
     const { service: withBank, bank } = await startServiceWithBank()
     const { mid, key } = await newSetuMerchant(withBank, { maxAmount: 500_000 })
     const { body } = await post(withBank.app, CREATE, intentFields(mid, { amount: '500000' }), key)

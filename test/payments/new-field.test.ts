@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { FORGOTTEN_COLUMNS, forgetCustomers } from '../../src/gateway/payments/forget-customers.ts'
 import { NewPayment } from '../../src/gateway/payments/new-payment.ts'
-import { guideText } from '../guides/guides.ts'
+import { chapterText, guideText } from '../guides/guides.ts'
 import { CANARIES, CANARY_CUSTOMER, CANARY_FIELDS } from '../support/canaries.ts'
 import { CREATE, intentFields, newMerchant, post, startService } from '../support/service.ts'
 
-// What a field that is added to the create has to be told to: README, "Add a field".
+// Checks that every field of the create operations is listed everywhere it must be. src/README.md describes how to add a field.
 
 const service = await startService()
 
@@ -14,16 +14,16 @@ const rowOf = async (orderId: string) =>
   (await service.db.query('select * from payment_intents where order_id = $1', [orderId])).rows[0]
 
 /** A section of a guide, from its heading to the next one. */
-const sectionOf = (guide: 'merchant' | 'operator', heading: string) =>
+const sectionOf = (guide: 'merchant', heading: string) =>
   guideText(guide).split(`\n${heading}\n`)[1]?.split(/^#+ /m)[0] ?? ''
 
-describe('every field of a create', () => {
-  it('every field of createPaymentIntent has a canary for the tests of privacy', () => {
-    const help = 'test/support/canaries.ts: give each field of NewPayment what it takes and what it refuses'
+describe('fields of createPaymentIntent', () => {
+  it('each have a canary for the privacy tests', () => {
+    const help = 'test/support/canaries.ts: add an accepted and a rejected value for each field of NewPayment'
     expect(Object.keys(CANARIES), help).toEqual(Object.keys(NewPayment.shape))
   })
 
-  it('the merchant guide has a row for every field of createPaymentIntent, in the order of the schema', () => {
+  it('are all listed in the merchant’s guide, in the order of the schema', () => {
     const lines = [...sectionOf('merchant', '## Fields of a new payment').matchAll(/^\| `(\w+)` \| (yes|no) \|/gm)]
     const fields = Object.entries(NewPayment.shape).map(([name, schema]) => {
       return [name, schema.safeParse(undefined).success ? 'no' : 'yes']
@@ -35,7 +35,7 @@ describe('every field of a create', () => {
     ).toEqual(fields)
   })
 
-  it('every field of createPaymentIntent is stored as sent, and the customer’s fields are emptied on forget-customers', async () => {
+  it('are stored as sent, and forget-customers empties the customer’s fields', async () => {
     const { mid, key } = await newMerchant(service.db)
     const { status, body } = await post(service.app, CREATE, intentFields(mid, CANARY_FIELDS), key)
     expect(status, 'not stored: has a migration added each column of INTENTS in insert-intents.ts?').toBe(200)
@@ -54,32 +54,33 @@ describe('every field of a create', () => {
   })
 })
 
-/** Columns that forget-customers leaves: merchants are told to put nothing personal into what they write. */
+/** Columns that forget-customers does not empty: the guide tells merchants to put no personal data into them. */
 const KEPT_COLUMNS = `mid order_id merchant_order_id idempotency_key redirect_url note created_at expires_at
   amount_paise payee_vpa payee_name payee_mcc status utr event_sequence failure_reported_at cancelled_at unreadable_at`.split(
   /\s+/,
 )
 
-it('every column of payment_intents is listed as kept or as forgotten by forget-customers', async () => {
+it('are all listed as retained or erased by forget-customers, column by column', async () => {
   const { rows } = await service.db.query<{ name: string }>(
     `select column_name::text as name from information_schema.columns
       where table_schema = 'public' and table_name = 'payment_intents'`,
   )
   const help =
-    'each column once: in FORGOTTEN_COLUMNS of src/gateway/payments/forget-customers.ts, or above among the kept'
+    'each column once: in FORGOTTEN_COLUMNS of src/gateway/payments/forget-customers.ts, or in KEPT_COLUMNS above'
   expect([...KEPT_COLUMNS, ...FORGOTTEN_COLUMNS].sort(), help).toEqual(rows.map(({ name }) => name).sort())
 })
 
-it.each(FORGOTTEN_COLUMNS)('the operator’s guide says that forget-customers empties %s', (column) => {
+it.each(FORGOTTEN_COLUMNS)('the operator manual states that forget-customers erases %s', (column) => {
   const words: Record<string, string> = { customer_email: 'e-mail address', idempotency_fingerprint: 'hash' }
   const word = words[column] ?? column.replace(/^customer_/, '')
-  const help = 'src/docs/guides/operator.md, "Customers’ data": name what forget-customers empties'
-  expect(sectionOf('operator', "## Customers' data"), help).toContain(word)
+  const [section] = chapterText('operator/personal-data').split('\n## Legal requirements\n')
+  const help = 'src/docs/guides/operator/personal-data.md: name what forget-customers erases'
+  expect(section, help).toContain(word)
 })
 
-it('an Idempotency-Key’s retry matches across versions: the fingerprint of unchanged fields is unchanged', async () => {
+it('a retry with an Idempotency-Key matches across versions: the fingerprint of unchanged fields is unchanged', async () => {
   const { mid, key } = await newMerchant(service.db)
-  // The fields of version 1.0.0 in their order. Shops that know no others go on as they are.
+  // The fields of version 1.0.0 in their order. Merchants that send no others are not affected by new fields.
   const before = { redirect_url: 'https://shop.example.in/', note: 'Order kept', customer_name: 'Asha Rao' }
   const sent = { ...before, customer_email: 'asha@example.in', customer_mobile: '9876543210' }
   const fields = { mid, amount: 200_00, order_id: 'kept', ...sent }

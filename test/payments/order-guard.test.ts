@@ -5,28 +5,28 @@ const TAKEN = refusal(409, 'Order ID already exists')
 
 const service = await startService()
 
-describe('the order guard', () => {
-  it('a repeated order_id is refused with the exact words of the interface, whatever else differs', async () => {
+describe('order guard', () => {
+  it('rejects a repeated order_id with the exact text of the interface, whatever else differs', async () => {
     const { mid, key } = await newMerchant(service.db)
     expect((await post(service.app, CREATE, intentFields(mid, { order_id: '1001' }), key)).status).toBe(200)
     const repeat = await post(service.app, CREATE, intentFields(mid, { order_id: '1001', amount: '5' }), key)
     expect([repeat.status, repeat.body]).toEqual([409, TAKEN])
   })
 
-  it('order_ids are compared exactly, with their case', async () => {
+  it('compares order_ids exactly and case-sensitively', async () => {
     const { mid, key } = await newMerchant(service.db)
     for (const order_id of ['a1', 'A1', 'a1.', 'a-1', 'é', 'e\u0301']) {
       expect((await post(service.app, CREATE, intentFields(mid, { order_id }), key)).status).toBe(200)
     }
   })
 
-  it('two merchants may both have an order 1001', async () => {
+  it('lets two merchants both have an order 1001', async () => {
     for (const { mid, key } of [await newMerchant(service.db), await newMerchant(service.db)]) {
       expect((await post(service.app, CREATE, intentFields(mid, { order_id: '1001' }), key)).status).toBe(200)
     }
   })
 
-  it('of 200 simultaneous repeats of an order_id over two instances exactly one succeeds, and one row is stored', async () => {
+  it('accepts exactly one of 200 concurrent repeats of an order_id over two instances, and stores one row', async () => {
     const beside = await startService({ replicated: { url: service.databaseUrl } })
     const { mid, key } = await newMerchant(service.db)
     const fields = intentFields(mid, { order_id: 'storm' })
@@ -39,21 +39,21 @@ describe('the order guard', () => {
     expect(rowCount).toBe(1)
   })
 
-  it('an order_id stays taken after its payment intent has expired', async () => {
+  it('rejects an order_id again after its payment intent has expired', async () => {
     const { mid, key } = await newMerchant(service.db)
     await post(service.app, CREATE, intentFields(mid, { order_id: 'old' }), key)
     service.clock.advance(365 * 86_400)
     expect((await post(service.app, CREATE, intentFields(mid, { order_id: 'old' }), key)).body).toEqual(TAKEN)
   })
 
-  it('our orderId of an earlier intent is refused as an order_id', async () => {
+  it('rejects the service’s orderId of an earlier intent as an order_id', async () => {
     const { mid, key } = await newMerchant(service.db)
     const { data } = (await post(service.app, CREATE, intentFields(mid), key)).body
     const reuse = await post(service.app, CREATE, intentFields(mid, { order_id: data.orderId }), key)
     expect(reuse.body).toEqual(TAKEN)
   })
 
-  it('an empty order_id counts as absent, any number of times', async () => {
+  it('treats an empty order_id as absent, any number of times', async () => {
     const { mid, key } = await newMerchant(service.db)
     for (const order_id of ['', ' ', '']) {
       expect((await post(service.app, CREATE, intentFields(mid, { order_id }), key)).status).toBe(200)

@@ -9,7 +9,7 @@ let service: TestService
 let merchant: NewMerchant
 beforeAll(async () => {
   service = await startService()
-  // The command line has the clock of the machine.
+  // The command line uses the machine's clock.
   service.clock.set(new Date().toISOString())
   merchant = await newMerchant(service.db)
 })
@@ -19,7 +19,9 @@ const exceptionsOf = async (orderId: string) =>
 
 const { json } = opsOn(() => service.databaseUrl, ['payments'])
 
-/** The ways in which an operator or an acquirer reports a payment of ₹200; each is true if it changed the order. */
+/**
+ * The ways in which an operator or an acquirer reports a payment of ₹200; each returns whether it changed the order.
+ */
 const WAYS: Record<string, (orderId: string, utr: string) => Promise<boolean>> = {
   'a notification': async (orderId, UTR) => {
     const { status } = await notify(service, notification(orderId, { UTR }))
@@ -38,7 +40,7 @@ const WAYS: Record<string, (orderId: string, utr: string) => Promise<boolean>> =
 
 describe('an RRN that a report pads with zeros to 16 digits', () => {
   it.each(Object.keys(WAYS).flatMap((first) => Object.keys(WAYS).map((second) => [first, second] as const)))(
-    'is the RRN of one payment, reported by %s and then in the other form by %s',
+    'is the RRN of one payment, reported by %s and then in the other format by %s',
     async (first, second) => {
       for (const pad of [(rrn: string) => [`0000${rrn}`, rrn], (rrn: string) => [rrn, `0000${rrn}`]]) {
         const [rrn, orderId] = [newUtr(), await createOrder(service, merchant)]

@@ -18,7 +18,7 @@ import {
 let service: TestService
 beforeAll(async () => {
   service = await startService({ asServiceRole: true })
-  // The command line has the clock of the machine.
+  // The command line uses the machine's clock.
   service.clock.set(new Date().toISOString())
 })
 
@@ -30,7 +30,7 @@ async function newOrder(): Promise<Order> {
   return { mid, key, orderId }
 }
 
-/** A moment `minutes` after now. */
+/** The moment `minutes` after now. */
 const minutesFromNow = (minutes: number) => new Date(service.clock.now().getTime() + minutes * 60_000).toISOString()
 
 const DAY = 24 * 60
@@ -45,7 +45,7 @@ const IMPOSSIBLE: [string, () => string][] = [
 
 const { ops, json } = opsOn(() => service.databaseUrl, [])
 
-/** The UTRs that the merchant's list and the books have on the day `moment`. */
+/** The UTRs in the merchant's list and in the reconciliation report on the day of `moment`. */
 async function onDayOf({ mid, key }: Order, moment: Date) {
   const day = toIstDay(moment)
   const listDay = day.split('-').reverse().join('-')
@@ -54,16 +54,19 @@ async function onDayOf({ mid, key }: Order, moment: Date) {
   return { list: list.map(({ UTR }: { UTR: string }) => UTR), books: merchants[0].total.paid }
 }
 
-describe('a payment whose time cannot be', () => {
-  it.each(IMPOSSIBLE)('an impossible payment time is replaced by the notification’s: %s', async (_when, paidAt) => {
-    const order = await newOrder()
-    const utr = newUtr()
-    const { status } = await notify(service, notification(order.orderId, { UTR: utr, paidAt: paidAt() }))
-    expect(status).toBe(200)
-    expect(await onDayOf(order, service.clock.now())).toEqual({ list: [utr], books: '200.00' })
-  })
+describe('payment with an impossible time', () => {
+  it.each(IMPOSSIBLE)(
+    'replaces an impossible payment time by the time of the notification: %s',
+    async (_when, paidAt) => {
+      const order = await newOrder()
+      const utr = newUtr()
+      const { status } = await notify(service, notification(order.orderId, { UTR: utr, paidAt: paidAt() }))
+      expect(status).toBe(200)
+      expect(await onDayOf(order, service.clock.now())).toEqual({ list: [utr], books: '200.00' })
+    },
+  )
 
-  it('a payment keeps the acquirer’s time when the acquirer’s clock is five minutes slow', async () => {
+  it('stores the acquirer’s payment time even if the acquirer’s clock is five minutes slow', async () => {
     const order = await newOrder()
     const paidAt = minutesFromNow(-5)
     await notify(service, notification(order.orderId, { paidAt }))
@@ -71,7 +74,7 @@ describe('a payment whose time cannot be', () => {
     expect(rows).toEqual([{ paid_at: new Date(paidAt) }])
   })
 
-  it('the import of a day file warns of lines with an impossible payment time, with their number', async () => {
+  it('ops payments import warns of the number of lines with an impossible payment time', async () => {
     const load = async (...times: string[]) => {
       const orders = await Promise.all(times.map(newOrder))
       const lines = orders.map(({ orderId }, i) => `${orderId},SUCCESS,${newUtr()},200,${times[i]}\n`)
@@ -80,13 +83,13 @@ describe('a payment whose time cannot be', () => {
       await importDayFile(service.db, csv, { now: service.clock.now, onWarning: (text) => warnings.push(text) })
       return warnings
     }
-    const why = 'a paid_at that is before the order or still to come: the payment counts from today'
+    const why = 'a paid_at that is before the order was created or in the future: the payment is dated today'
     expect(await load(minutesFromNow(0))).toEqual([])
     expect(await load(minutesFromNow(0), minutesFromNow(DAY))).toEqual([`1 line has ${why}`])
     expect(await load(minutesFromNow(-DAY), minutesFromNow(DAY))).toEqual([`2 lines have ${why}`])
   })
 
-  it('payments confirm refuses an impossible payment time, and names the order’s time and the present', async () => {
+  it('ops payments confirm rejects an impossible payment time, and names the time of the order and the current time', async () => {
     const { orderId } = await newOrder()
     const confirm = ['payments', 'confirm', '--order-id', orderId, '--utr', newUtr(), '--amount', '200', '--paid-at']
     const IST = String.raw`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d IST`
@@ -103,7 +106,7 @@ describe('a payment whose time cannot be', () => {
   })
 })
 
-it('a failed attempt with a time in the future is stored once, however often the acquirer reports the attempt', async () => {
+it('stores a failed attempt with a time in the future once, however often the acquirer reports it', async () => {
   const { orderId } = await newOrder()
   const told = notification(orderId, { status: 'FAIL', UTR: undefined, paidAt: minutesFromNow(DAY) })
   for (let i = 0; i < 3; i++) {

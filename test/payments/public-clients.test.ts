@@ -5,9 +5,9 @@ import { ORDER, STATUS } from '../support/requests.ts'
 import { CREATE, newMerchant, post, startService } from '../support/service.ts'
 import type { NewMerchant } from '../support/tenants.ts'
 
-/*
- * Requests as the public clients of this interface send them, written from what was read in their sources, and what those
- * clients read of the answers.
+/**
+ * Requests as the public clients of this interface send them, written from their source code, and the fields that those
+ * clients read of the responses.
  */
 
 const JSON_TYPE = { 'content-type': 'application/json' }
@@ -16,7 +16,7 @@ const PAID_AMOUNT = 588.82
 const service = await startService()
 const shop = await newMerchant(service.db, { input: 'shop' })
 
-/** PHP's json_encode: a slash and everything that is not ASCII is escaped. */
+/** PHP's json_encode: a slash and all non-ASCII characters are escaped. */
 function phpJson(fields: Record<string, unknown>): string {
   return JSON.stringify(fields)
     .replaceAll('/', '\\/')
@@ -35,7 +35,10 @@ const whmcs = (order_id: string) => ({
   customer_name: 'आशा Rao',
 })
 
-/** What each sends beside `mid`, its order_id and an address for mail: a total with paise, a number as it was typed. */
+/**
+ * The fields that each client sends besides `mid`, its order_id and an e-mail address: a total with paise, a number as
+ * the customer typed it.
+ */
 const CLIENTS: [string, (order_id: string) => Record<string, unknown>][] = [
   [
     'the PHP sample',
@@ -53,7 +56,7 @@ const CLIENTS: [string, (order_id: string) => Record<string, unknown>][] = [
     (order_id) => ({ ...whmcs(order_id), amount: PAID_AMOUNT, customer_mobile: '98765 43210' }),
   ],
   [
-    'the WooCommerce plugin, which has a field of its own',
+    'the WooCommerce plugin, which sends an additional field',
     (order_id) => ({
       amount: '588.82',
       redirect_url: `https://shop.example.in/wc-api/WC_Gateway_UPITranzact/?wc-api=WC_Gateway_UPITranzact&txn_id=${order_id}&order_id=1234`,
@@ -66,14 +69,14 @@ const CLIENTS: [string, (order_id: string) => Record<string, unknown>][] = [
 ]
 
 it.each(CLIENTS)(
-  '%s gets a pay page and, once the customer has paid, the status paid with the order’s total',
+  '%s gets a pay page and, once the customer has paid, the status SUCCESS with the order’s total',
   async (_name, fieldsOf) => {
     const order_id = `utz_${uniqid()}`
     const ask = async () => (await sendPhp(STATUS, { mid: shop.mid, order_id })).body
     const fields = { mid: shop.mid, order_id, customer_email: 'asha@example.in', ...fieldsOf(order_id) }
     const { body } = await sendPhp(ORDER, fields)
     expect(body).toMatchObject({ status: true, data: { payment_url: expect.stringContaining('/pay/') } })
-    // Asked too early, the callback of WHMCS stops at a status that is not true.
+    // If it checks too early, the callback of WHMCS stops at a status that is not true.
     expect((await ask()).status).toBe(false)
     expect((await notify(service, notification(body.data.orderId, { amount: PAID_AMOUNT }))).status).toBe(200)
     expect(await ask()).toMatchObject({
@@ -85,7 +88,7 @@ it.each(CLIENTS)(
   },
 )
 
-describe('the Android client', () => {
+describe('the public Android client', () => {
   const AGENT = { 'user-agent': 'Mozilla/5.0 (Linux; Android 10; Mobile)' }
   const FORM_OF_VOLLEY = { ...AGENT, 'content-type': 'application/x-www-form-urlencoded; charset=UTF-8' }
   let app: NewMerchant
@@ -95,14 +98,14 @@ describe('the Android client', () => {
 
   const bodyOf = (fields: Record<string, string>) =>
     Object.entries(fields)
-      // As URLEncoder of Java writes it, with the & that Volley leaves at the end.
+      // As Java's URLEncoder writes it, with the & that Volley appends.
       .map((pair) => `${pair.map((part) => encodeURIComponent(part).replaceAll('%20', '+')).join('=')}&`)
       .join('')
 
   const send = (url: string, fields: Record<string, string>) =>
     post(service.app, url, bodyOf({ mid: app.mid, ...fields }), app.key, FORM_OF_VOLLEY)
 
-  it('the Android client gets the QR image, `cred` and `merchantName` that it reads', async () => {
+  it('gets the QR image, `cred` and `merchantName` that it reads', async () => {
     const order_id = uniqid()
     const { body } = await send(CREATE, {
       amount: '588',
@@ -120,7 +123,7 @@ describe('the Android client', () => {
     expect(data).toMatchObject({ amount: '588', merchantName: 'Chai & Co', cred: data.intent })
     expect(data.cred).toMatch(/^upi:\/\/pay\?.*&pn=Chai%20%26%20Co&.*&am=588\.00&/)
     expect(data.expiry).toBe('2026-04-01 00:04:59')
-    // It cuts the text at the comma and decodes the rest.
+    // The client cuts the text at the comma and decodes the rest.
     const picture = Buffer.from(data.dynamicQR.split(',')[1], 'base64')
     expect(new URL(decodePng(picture) ?? '').searchParams.get('am')).toBe('588.00')
 

@@ -26,7 +26,7 @@ afterEach(() => {
   requests.query = query
 })
 
-/** Look-ups wait until `release`; those after it are looked up, unless `fail` returns an error. Records their orderIds. */
+/** Makes look-ups wait until `release`; later ones run, unless `fail` returns an error. Records their orderIds. */
 function delayLookUps(fail: (orderIds: string[]) => Error | undefined = () => undefined) {
   const lookUps: string[][] = []
   let release: () => void = () => undefined
@@ -61,7 +61,7 @@ async function ordersOfEachStatus() {
   return [open, 'open', paid, 'paid', failed, 'failed', 'cancelled', 'unknown']
 }
 
-it('a shared look-up returns for each of its requests what a look-up of its own returns', async () => {
+it('a shared look-up returns for each of its requests the same result as a separate look-up', async () => {
   const orders = await ordersOfEachStatus()
   const alone = []
   for (const order of orders) alone.push((await ask(statusRequest(merchant, order))).text)
@@ -72,7 +72,7 @@ it('a shared look-up returns for each of its requests what a look-up of its own 
   release()
   expect((await Promise.all(together)).map(({ text }) => text)).toEqual(alone)
   expect((await ofOther).status).toBe(404)
-  // Both identifiers of an order get the same PENDING, which names neither.
+  // Both identifiers of an order get the same PENDING, which contains neither.
   expect(new Set(alone).size).toBe(6)
 })
 
@@ -82,14 +82,14 @@ it.skipIf(ON_CITUS)('status requests that arrive during a look-up share the next
   await isWaiting(lookUps)
   const names = Array.from({ length: 20 }, (_, i) => `order-${i}`)
   const answers = names.map((name) => ask(statusRequest(merchant, name)))
-  // They have arrived once a later request of the same process was answered.
+  // They have arrived once the same process has responded to a later request.
   await Promise.all(names.map(() => send(url, { method: 'GET', path: '/livez' })))
   release()
   expect((await Promise.all([first, ...answers])).map(({ status }) => status)).toEqual(Array(21).fill(404))
   expect(lookUps[1]?.toSorted()).toEqual(names.toSorted())
 })
 
-it.skipIf(ON_CITUS)('a status request whose client has left leaves the look-up', async () => {
+it.skipIf(ON_CITUS)('a status request whose client has disconnected leaves the look-up', async () => {
   const { lookUps, release } = delayLookUps()
   const first = ask(statusRequest(merchant, 'unknown'))
   await isWaiting(lookUps)

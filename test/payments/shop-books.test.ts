@@ -13,9 +13,9 @@ import { newWebhook } from '../support/webhooks.ts'
 const EXPIRY_MINUTES = 15
 const GRACE_MINUTES = 10
 
-// A lock that is awaited on a worker of Citus is not seen.
+// On Citus, a lock that is awaited on a worker is not visible.
 it.skipIf(ON_CITUS)(
-  'a success stored only after the shop was answered FAIL is a late payment, even if reported in time',
+  'a success stored only after the merchant received FAIL is a late payment, even if it was reported in time',
   async () => {
     const service = await startService({ expiryMinutes: EXPIRY_MINUTES })
     const { mid, key } = await newMerchant(service.db)
@@ -41,10 +41,10 @@ it.skipIf(ON_CITUS)(
   },
 )
 
-describe('a payment that only the day file reports, after its order was given up', async () => {
+describe('a payment that only the daily transaction report contains, after its order has failed', async () => {
   const service = await startService({
     expiryMinutes: EXPIRY_MINUTES,
-    // Webhooks are sent by the test.
+    // The test sends the webhooks.
     limits: { webhooks: { lookIntervalMs: 3_600_000 } },
   })
   const told = dueExpiries({ db: service.db, now: service.clock.now, limits: LIMITS.webhooks })
@@ -88,9 +88,9 @@ describe('a payment that only the day file reports, after its order was given up
   }
 
   it.each<[string, (order: Order) => Promise<unknown>, string[]]>([
-    ['that nobody has notified', async () => end(), []],
+    ['that was not notified', async () => end(), []],
     [
-      'that queried the order while it was open',
+      'that checked the status while the order was open',
       async (order) => {
         expect(await ask(order)).toBe('PENDING')
         end()
@@ -106,23 +106,20 @@ describe('a payment that only the day file reports, after its order was given up
       },
       ['payment.attempt_failed'],
     ],
-  ])(
-    'a payment that only the day file reports is a success without exception for a shop %s',
-    async (_name, happens, events) => {
-      const order = await givenUp()
-      await happens(order)
-      expect(await load(order)).toMatchObject({ recorded: 1, exceptions: { 'late payment': 0 } })
-      expect(await stored(order)).toEqual({
-        ...{ status: ['SUCCESS'], payments: ['first'], exceptions: [] },
-        events: [...events, 'payment.succeeded'],
-      })
-      expect(await ask(order)).toBe('SUCCESS')
-    },
-  )
+  ])('is a success without exception for a merchant %s', async (_name, happens, events) => {
+    const order = await givenUp()
+    await happens(order)
+    expect(await load(order)).toMatchObject({ recorded: 1, exceptions: { 'late payment': 0 } })
+    expect(await stored(order)).toEqual({
+      ...{ status: ['SUCCESS'], payments: ['first'], exceptions: [] },
+      events: [...events, 'payment.succeeded'],
+    })
+    expect(await ask(order)).toBe('SUCCESS')
+  })
 
   it.each<[string, (order: Order) => Promise<unknown>]>([
     ...[STATUS, CANCEL].map((path): [string, (order: Order) => Promise<unknown>] => [
-      `was answered by ${path}`,
+      `received FAIL from ${path}`,
       async (order) => {
         end()
         expect(await ask(order, path)).toBe('FAIL')
@@ -137,7 +134,7 @@ describe('a payment that only the day file reports, after its order was given up
       },
     ],
     [
-      'has a webhook of the end stored, but not delivered',
+      'has a stored but undelivered webhook of the expiry',
       async () => {
         end()
         await doWhatIsDue(told)
@@ -151,21 +148,21 @@ describe('a payment that only the day file reports, after its order was given up
         await deliver(order)
       },
     ],
-  ])('a payment that only the day file reports is late for a shop that %s', async (_name, happens) => {
+  ])('is a late payment for a merchant that %s', async (_name, happens) => {
     const order = await givenUp()
     await happens(order)
     expect(await load(order)).toMatchObject({ recorded: 1, exceptions: { 'late payment': 1 } })
     expect(await stored(order)).toMatchObject({ status: ['SUCCESS'], payments: ['late'], exceptions: ['late payment'] })
   })
 
-  it('a notification of an order that was given up is a late payment, even if no shop was answered FAIL', async () => {
+  it('a notification of an order that has finally failed is a late payment, even if the merchant did not receive FAIL', async () => {
     const order = await givenUp()
     end()
     expect((await notify(service, notification(order.orderId))).status).toBe(200)
     expect(await stored(order)).toMatchObject({ payments: ['late'], exceptions: ['late payment'] })
   })
 
-  it('the time of the shop’s first FAIL answer is stored, and changed by no later answer', async () => {
+  it('the time of the merchant’s first FAIL response is stored, and no later response changes it', async () => {
     const order = await givenUp()
     end()
     await ask(order)
@@ -178,7 +175,7 @@ describe('a payment that only the day file reports, after its order was given up
     expect(await failToldAt(order)).toEqual(first)
   })
 
-  it('checkPaymentStatus is answered even where the time of its FAIL answer cannot be stored', async () => {
+  it('checkPaymentStatus responds even if the time of its FAIL response cannot be stored', async () => {
     const order = await givenUp()
     end()
     await service.db.query(

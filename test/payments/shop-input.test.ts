@@ -9,7 +9,7 @@ import type { NewMerchant } from '../support/tenants.ts'
 
 const AMOUNT = 'amount must be rupees from 1.00 to 100000.00 with at most two decimals, such as 588.82'
 const MOBILE =
-  'customer_mobile must be 10 digits, written with or without +91, 0091, 91 or 0 before them, blanks, dots, dashes and brackets'
+  'customer_mobile must be 10 digits; a prefix +91, 0091, 91 or 0, spaces, dots, dashes and brackets are allowed'
 
 const service = await startService()
 const shop = await newMerchant(service.db, { input: 'shop' })
@@ -27,8 +27,8 @@ async function rowOf(orderId: string) {
   return rows[0]
 }
 
-describe('a shop merchant', () => {
-  // Each way to spell an amount is in test/money.test.ts.
+describe('merchant with the input shop', () => {
+  // test/money.test.ts contains every format of an amount.
   it.each([
     ['588.82', '588.82'],
     [' 588.8 ', '588.80'],
@@ -38,7 +38,7 @@ describe('a shop merchant', () => {
     [588.82, '588.82'],
     [4.35, '4.35'],
     [100_000, '100000'],
-  ])('a shop may send the amount %j, to both operations, in a form if it is text', async (amount, expected) => {
+  ])('may send the amount %j to both operations, in a form if it is text', async (amount, expected) => {
     const answers = [await createJson({ amount }), ...(typeof amount === 'string' ? [await create({ amount })] : [])]
     for (const { status, body } of answers) expect([status, body.data?.amount]).toEqual([200, expected])
     const ordered = await createJson({ amount }, shop, ORDER)
@@ -56,7 +56,7 @@ describe('a shop merchant', () => {
     '100000.001',
     'true',
     '[588.82]',
-  ])('a shop may not send the JSON amount %s, and is answered the rule of shops', async (amount) => {
+  ])('is rejected with the JSON amount %s, and receives the rule of the input shop', async (amount) => {
     const body = JSON.stringify({ ...intentFields(shop.mid), amount: 0 }).replace('"amount":0', `"amount":${amount}`)
     const headers = { 'content-type': 'application/json' }
     for (const url of [CREATE, ORDER]) {
@@ -75,12 +75,12 @@ describe('a shop merchant', () => {
       '0 98765 43210',
     ],
     '98765\u00a0432\u201310',
-    // Ten digits that begin as a country code does.
+    // Ten digits that begin like a country code.
     '9112345678',
     ...['+91 09876543210', '+91 (0) 98765 43210', '00919876543210', '0091-98765-43210', '0091 0 98765 43210'],
-    // As the contacts of a phone copy it.
+    // As a phone's contacts copy it.
     '\u202a+91 98765 43210\u202c',
-  ])('a shop may send the telephone number %j', async (customer_mobile) => {
+  ])('may send the telephone number %j', async (customer_mobile) => {
     for (const url of [CREATE, ORDER]) {
       const { body } = await create({ customer_mobile }, shop, {}, url)
       const digits = customer_mobile.replace(/\D/g, '').slice(-10)
@@ -88,8 +88,8 @@ describe('a shop merchant', () => {
     }
   })
 
-  it('a shop may send a telephone number in the digits of any script, which is stored in ASCII', async () => {
-    // Each from its zero: Devanagari, Bengali, Tamil, Urdu, full-width, and digits that adjoin others.
+  it('may send a telephone number in the digits of any script, which is stored in ASCII', async () => {
+    // Each from its zero: Devanagari, Bengali, Tamil, Urdu, full-width, and digits adjacent to those of other sets.
     for (const zero of [0x966, 0x9e6, 0xbe6, 0x6f0, 0xff10, 0x1d7d8]) {
       const customer_mobile = '+91 98765-43210'.replace(/\d/g, (digit) => String.fromCodePoint(zero + Number(digit)))
       const { body } = await create({ customer_mobile })
@@ -109,16 +109,16 @@ describe('a shop merchant', () => {
       '9876543210 ext 5',
     ],
     ...['9876543210/9876543211', '९८७६५४३२१', '()', '98765\n43210'],
-  ])('a shop may not send the telephone number %j, and is answered the rule of shops', async (customer_mobile) => {
+  ])('is rejected with the telephone number %j, and receives the rule of the input shop', async (customer_mobile) => {
     expect((await create({ customer_mobile })).body).toEqual(refusal(400, MOBILE))
   })
 
-  it('a shop gets every fault of its fields at once, in the order of the fields', async () => {
+  it('receives every error in its fields, in the order of the fields', async () => {
     const { body } = await create({ amount: '0.00', note: ' ', customer_mobile: '' })
     expect(body).toEqual(refusal(400, `${AMOUNT}; note is required; customer_mobile is required`))
   })
 
-  it('a shop’s retry under its Idempotency-Key may spell amount and telephone number differently', async () => {
+  it('may format amount and telephone number differently in a retry with its Idempotency-Key', async () => {
     const headers = { 'idempotency-key': 'spelled' }
     const first = await create({ amount: '588.80', customer_mobile: '9876543210' }, shop, headers)
     const again = await create({ amount: '588.8', customer_mobile: '+91 98765-43210' }, shop, headers)
@@ -126,7 +126,7 @@ describe('a shop merchant', () => {
     expect((await create({ amount: '588.81', customer_mobile: '9876543210' }, shop, headers)).status).toBe(422)
   })
 
-  it('a shop is known by its key, not by the mid that is sent: its rules apply before the 403', async () => {
+  it('is determined by its key instead of the mid that is sent: its rules apply before the 403', async () => {
     const asOther = (amount: string, caller: NewMerchant, mid: string) =>
       post(service.app, CREATE, intentFields(mid, { amount }), caller.key)
     expect((await asOther('588.82', shop, strict.mid)).status).toBe(403)
@@ -137,7 +137,7 @@ describe('a shop merchant', () => {
 describe('a payment of 588.82', () => {
   const get = (url: string) => service.app.inject({ method: 'GET', url })
 
-  it('a payment of 588.82 keeps its paise from the request to the books', async () => {
+  it('retains its paise from the request to the reconciliation', async () => {
     const order_id = 'INV-588'
     const created = await create({ amount: '588.82', order_id })
     const { orderId, intent, amount } = created.body.data
@@ -168,7 +168,7 @@ describe('a payment of 588.82', () => {
     expect((await ops('show', '--order-id', orderId)).stdout).toMatch(/^amount +₹588\.82$/m)
   })
 
-  it('a payment of 588.82 is confirmed by the operator, and read from a day file', async () => {
+  it('is confirmed by the operator, and read from a daily transaction report', async () => {
     const [confirmed, listed] = await Promise.all(
       [1, 2].map(async () => (await create({ amount: '588.82' })).body.data),
     )
@@ -187,7 +187,7 @@ ${listed.orderId},SUCCESS,PAISE2,588.82,2026-03-31 23:55:00
     })
   })
 
-  it('a payment of 588.82 is requested from an acquirer, whose link must be for 588.82', async () => {
+  it('is requested from an acquirer, whose link must be for 588.82', async () => {
     const { service: withBank, bank } = await startServiceWithBank()
     const { mid, key } = await newSetuMerchant(withBank, { input: 'shop' })
     const { body } = await post(withBank.app, CREATE, intentFields(mid, { amount: '588.82' }), key)

@@ -12,7 +12,7 @@ import { type ServerProcess, startServerProcess } from '../support/server-proces
 import { basic, CREATE, form, intentFields, type Key, newKey, newMerchant, STATUS, unique } from '../support/service.ts'
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts'
 
-/** What a status call waits for its database, and what the most patient public plugin waits for the answer. */
+/** How long a status call waits for its database. The most patient public plugin waits longer for the response. */
 const PATIENCE_MS = 8_000
 const PLUGIN_TIMEOUT_MS = 30_000
 
@@ -23,7 +23,7 @@ let server: ServerProcess
 let mid: string
 let key: Key
 let paidOrder: string
-/** Keys that the service has not heard of yet. */
+/** Keys that the service has not used yet. */
 let unseen: Key[]
 
 beforeAll(async () => {
@@ -74,7 +74,7 @@ const ask = (withKey = key) => send(STATUS, { mid, order_id: paidOrder }, withKe
 
 const unseenKey = () => unseen.pop() as Key
 
-/** What the public WooCommerce plugin writes into the books of the shop, which never asks again. */
+/** The result that the public WooCommerce plugin stores in its order, which it never checks again. */
 async function bookLikePlugin(withKey = key): Promise<'paid' | 'pending' | 'failed'> {
   const { status, body } = await ask(withKey).catch(() => ({ status: 0, body: {} }))
   if (status !== 200) return 'failed'
@@ -82,7 +82,7 @@ async function bookLikePlugin(withKey = key): Promise<'paid' | 'pending' | 'fail
   return 'pending'
 }
 
-/** Creates that are sent until `end`, and what became of them. */
+/** Creates that are sent until `end`, and their results. */
 function startCreates() {
   const sent: ReturnType<typeof send>[] = []
   const timer = setInterval(() => void sent.push(send(CREATE, intentFields(mid), key)), 200)
@@ -93,7 +93,7 @@ function startCreates() {
   }
 }
 
-/** The server's processes outlive their killed parent by a moment, in which a query may still be answered. */
+/** The server's processes outlive their killed parent by a moment, in which a query may still succeed. */
 async function killPostgres() {
   const { rows } = await db.query<{ pid: number }>('select pid from pg_stat_activity')
   postgres.killHard()
@@ -102,7 +102,7 @@ async function killPostgres() {
 
 function isRunning(pid: number): boolean {
   try {
-    // A process that nobody has reaped is over all the same.
+    // A zombie process has exited, although its parent has not read its status.
     return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
   } catch {
     return false
@@ -111,21 +111,23 @@ function isRunning(pid: number): boolean {
 
 const WAYS: [string, () => void | Promise<void>, () => Promise<void>][] = [
   ['PostgreSQL is killed', killPostgres, () => postgres.restart()],
-  ['the network says nothing and forgets its connections', () => proxy.cut('swallowed'), () => proxy.restore()],
+  ['the network drops packets and loses its connections', () => proxy.cut('swallowed'), () => proxy.restore()],
 ]
 
 describe.each(WAYS)('while %s', (_name, begin, end) => {
-  it('a shop whose checkPaymentStatus meets a database outage of 1 s still learns that its order is paid', async () => {
+  it('a store plugin whose checkPaymentStatus meets a database outage of 1 s still gets SUCCESS for its paid order', async () => {
     await ask()
     await begin()
-    // The key is remembered for a second: one call fails in its own query, and one in the look-up of its key.
+    // The key is cached for a second: one call fails in its own query, and one in the look-up of its key.
     const booked = Promise.all([bookLikePlugin(), bookLikePlugin(unseenKey())])
     await sleep(1_000)
     await end()
     expect(await booked).toEqual(['paid', 'paid'])
   })
 
-  it('in an outage of 10 s, checkPaymentStatus is 503 after 8 s; later calls wait', { timeout: 60_000 }, async () => {
+  it('checkPaymentStatus returns 503 after 8 s in an outage of 10 s; later calls wait for the database', {
+    timeout: 60_000,
+  }, async () => {
     await ask()
     await begin()
     const first = Promise.all([ask(), ask(unseenKey())])
@@ -136,7 +138,7 @@ describe.each(WAYS)('while %s', (_name, begin, end) => {
     await end()
     for (const { status, retryAfter, tookMs } of await first) {
       expect([status, retryAfter]).toEqual([503, '1'])
-      // Nothing is asked that could not be answered in time.
+      // No query is sent that could not be completed in time.
       expect(tookMs).toBeGreaterThan(PATIENCE_MS - LIMITS.patience.pauseMs - 100)
     }
     expect(await booked).toBe('paid')
@@ -146,7 +148,7 @@ describe.each(WAYS)('while %s', (_name, begin, end) => {
   })
 })
 
-it('a key revoked while its call waits for the database, and a wrong secret, are 401 once the database is back', async () => {
+it('a key revoked while its call waits for the database, and a wrong secret, get 401 once the database is available', async () => {
   const revoked = unseenKey()
   proxy.cut('refused')
   const answers = Promise.all([ask(revoked), ask({ ...unseenKey(), secretKey: 'sk_wrong' })])
@@ -156,14 +158,14 @@ it('a key revoked while its call waits for the database, and a wrong secret, are
   for (const { status } of await answers) expect(status).toBe(401)
 })
 
-it('the service, when stopped, answers waiting calls with 503 at once, and ends with exit code 0', async () => {
+it('the stopped service sends 503 to waiting calls immediately, and exits with code 0', async () => {
   proxy.cut('refused')
   const answer = ask(unseenKey())
   await sleep(500)
   const ended = once(server.child, 'exit')
   server.child.kill('SIGTERM')
   const { status, connection, tookMs } = await answer
-  // Its connection would be kept by the client, and the service would wait for it.
+  // The client would keep the connection open, and the service would wait for it.
   expect([status, connection]).toEqual([503, 'close'])
   expect(tookMs).toBeLessThan(PATIENCE_MS)
   expect(await ended).toEqual([0, null])

@@ -12,14 +12,15 @@ import { createOrder, reportPayment } from '../support/orders.ts'
 import { CANCEL, type Key, newMerchant, post, STATUS, startService, type TestService } from '../support/service.ts'
 import { newWebhook } from '../support/webhooks.ts'
 
-// Why an attempt failed, and who learns of it. The acquirer sends its notifications in our own form.
+// Tests why an attempt failed, and who receives the reason. The acquirer sends its notifications in the service's own
+// format.
 
 let service: TestService
 let mid: string
 let key: Key
 let endpointId: string
 beforeAll(async () => {
-  // No instance delivers what is written here.
+  // No instance delivers the webhooks that this file writes.
   service = await startService({
     asServiceRole: true,
     sandbox: true,
@@ -46,8 +47,8 @@ async function eventsOf(orderId: string) {
 
 const expireAll = () => doWhatIsDue(dueExpiries({ db: service.db, now: service.clock.now, limits: LIMITS.webhooks }))
 
-describe('checkPaymentStatus', () => {
-  it('says the reason of the last attempt while the order is open, and when it has ended so', async () => {
+describe('failure reason in checkPaymentStatus', () => {
+  it('is that of the last attempt while the order is open, and once it has failed', async () => {
     const orderId = await newOrder()
     expect(await statusOf(orderId)).not.toHaveProperty('reason')
     await fail(orderId, { reason: 'wrong_pin' })
@@ -63,7 +64,7 @@ describe('checkPaymentStatus', () => {
     })
   })
 
-  it('says other for an attempt of which nobody has told the reason, and no reason once it is paid or cancelled', async () => {
+  it('is other for an attempt without a reported reason, and absent once the order is paid or cancelled', async () => {
     const [paid, cancelled, untouched] = [await newOrder(), await newOrder(), await newOrder()]
     for (const orderId of [paid, cancelled]) await fail(orderId)
     expect(await statusOf(paid)).toMatchObject({ txnStatus: 'PENDING', reason: 'other' })
@@ -77,7 +78,7 @@ describe('checkPaymentStatus', () => {
   })
 })
 
-describe('a report', () => {
+describe('report of a failed attempt', () => {
   it('adds the reason to a known attempt that had none, once', async () => {
     const orderId = await newOrder()
     const UTR = newUtr()
@@ -86,19 +87,19 @@ describe('a report', () => {
     expect(await statusOf(orderId)).toMatchObject({ reason: 'wrong_pin' })
     await fail(orderId, { UTR, code: 'Z9' })
     expect(await statusOf(orderId)).toMatchObject({ reason: 'wrong_pin' })
-    // The event had been written, and keeps what was known then.
+    // The event was already written, and contains the facts known at that time.
     const told = await eventsOf(orderId)
     expect(told.map(({ type, data }) => [type, data.reason])).toEqual([['payment.attempt_failed', 'other']])
   })
 
-  it('with a code that is no failure by itself leaves the order as it is', async () => {
+  it('changes nothing on the order with a code that is no failure by itself', async () => {
     const orderId = await newOrder()
     await fail(orderId, { code: 'RB' })
     expect(await statusOf(orderId)).toMatchObject({ msg: 'Payment pending' })
   })
 
   it.each([{ reason: 'bad weather' }, { code: 'two words' }, { code: 'x'.repeat(65) }, { reason: 7 }])(
-    'is refused with a reason or code in another form: %j',
+    'is rejected with a reason or code in another format: %j',
     async (wrong) => {
       const orderId = await newOrder()
       const body = notification(orderId, { status: 'FAIL', ...wrong } as Notification)
@@ -106,7 +107,7 @@ describe('a report', () => {
     },
   )
 
-  it('of the day file may have a reason or a code', async () => {
+  it('may have a reason or a code in a daily transaction report', async () => {
     const orders = [await newOrder(), await newOrder(), await newOrder()]
     const lines = ['risk_declined,', ',Z9', ',96'].map((told, i) => `${orders[i]},FAIL,${newUtr()},200,,${told}`)
     const csv = `order_id,status,utr,amount,paid_at,reason,code\n${lines.join('\n')}\n`
@@ -118,8 +119,8 @@ describe('a report', () => {
   })
 })
 
-describe('webhooks', () => {
-  it('tell the reason of each attempt and of the end, and no reason of an order that nobody tried to pay', async () => {
+describe('failure reason in webhooks', () => {
+  it('is reported for each attempt and for the expiry, but not for an order without an attempt', async () => {
     const [tried, untouched] = [await newOrder(), await newOrder()]
     await fail(tried, { code: 'Z9' })
     service.clock.advance(1)
@@ -137,8 +138,8 @@ describe('webhooks', () => {
   })
 })
 
-describe('the operator', () => {
-  it('reads reason and code in the history, and the reasons of today', async () => {
+describe('failure reason for the operator', () => {
+  it('is shown with its code in the history, and counted on the operator dashboard', async () => {
     const { ops, json } = opsOn(() => service.databaseUrl)
     const orderId = await newOrder()
     await fail(orderId, { code: 'U03' })
@@ -151,14 +152,14 @@ describe('the operator', () => {
   })
 })
 
-describe('the pay page', () => {
+describe('failure reason on the pay page', () => {
   const page = async (orderId: string, language = 'en') =>
     (await service.app.inject({ url: `/pay/${orderId}`, headers: { 'accept-language': language } })).payload
 
-  it('says the reason in the language of the customer, on the page and by its events', async () => {
+  it('is shown in the customer’s language, on the page and by its events', async () => {
     const orderId = await newOrder()
     await fail(orderId, { code: 'Z9' })
-    expect(await page(orderId)).toContain('<p class="attempt">There is too little money in the account.')
+    expect(await page(orderId)).toContain('<p class="attempt">The account does not have enough money.')
     expect(await page(orderId, 'hi')).toContain('<p class="attempt">खाते में पैसे कम हैं।')
     const headers = { 'accept-language': 'hi' }
     const events = service.app.inject({ url: `/pay/${orderId}/events`, headers })
@@ -166,7 +167,7 @@ describe('the pay page', () => {
     expect((await events).payload).toMatch(/event: attempt\ndata: खाते में पैसे कम हैं।[^\n]*\n\n[\s\S]*data: failed/)
   })
 
-  it('of a sandbox plays a failed attempt with a chosen reason', async () => {
+  it('can be chosen for a simulated failed attempt in the sandbox', async () => {
     const orderId = await newOrder()
     expect(await page(orderId)).toContain('<option>payee_not_allowed</option>')
     const played = await post(service.app, `/pay/${orderId}/simulate`, { status: 'FAIL', reason: 'payee_not_allowed' })

@@ -23,7 +23,7 @@ it.each([
   `phonepe://pay?${QUERY}`,
   `paytmmp://upi/pay?${QUERY}`,
   `intent://pay?${QUERY}#Intent;scheme=upi;package=com.phonepe.app;end`,
-])('the reader of links returns what a payer sees: %s', (link) => {
+])('the tests’ link reader returns the data that a payer sees: %s', (link) => {
   expect(readUpiLink(link, BEFORE_EXPIRY)).toMatchObject(READ)
 })
 
@@ -37,13 +37,13 @@ it.each([
   ['does not end as an Android intent', `intent://pay?${QUERY}&x=#1#Intent;scheme=upi;end`],
   ['scheme of the intent', `intent://pay?${QUERY}#Intent;scheme=tez;end`],
   ['no package of Android', `intent://pay?${QUERY}#Intent;scheme=upi;package=phonepe;end`],
-  ['tn holds a plus', changed('A%26b', 'A+b')],
-  ['tn holds a character that is not encoded', changed('A%26b', 'A b')],
-  ['tn holds a character that is not encoded', changed('A%26b', 'A#b')],
-  ['tn holds a character that is not encoded', changed('A%26b', 'A=b')],
-  ['tn holds a character that is not encoded', changed('A%26b', 'A%b')],
+  ['tn contains a plus', changed('A%26b', 'A+b')],
+  ['tn contains a character that is not encoded', changed('A%26b', 'A b')],
+  ['tn contains a character that is not encoded', changed('A%26b', 'A#b')],
+  ['tn contains a character that is not encoded', changed('A%26b', 'A=b')],
+  ['tn contains a character that is not encoded', changed('A%26b', 'A%b')],
   ['pn is not UTF-8', changed('%E0%A4%9A', '%E0%A4')],
-  ['tn holds a control character', changed('A%26b', 'A%0Ab')],
+  ['tn contains a control character', changed('A%26b', 'A%0Ab')],
   ['is not a parameter and its value', changed('A%26b', 'A&b')],
   ['is not a parameter and its value', changed('tn=A%26b', 'tn=')],
   ['AM is given twice', `${LINK}&AM=1.00`],
@@ -71,16 +71,16 @@ it.each([
   ['QRts is not of its form', changed('59%2B05%3A30', '59Z')],
   ['QRexpire is not of its form', changed('59%2B05:30', '59%2B05:00')],
   ['QRts is after QRexpire', changed('T23%3A44', 'T23%3A59').replace('23:59:59', '23:59:58')],
-])('the reader of links refuses a link, because %s: %s', (reason, link) => {
+])('the tests’ link reader rejects a link because %s: %s', (reason, link) => {
   expect(() => readUpiLink(link, BEFORE_EXPIRY)).toThrow(reason)
 })
 
-it('the reader of a QR refuses the link of one wallet', () => {
+it('the tests’ QR reader rejects the link of one wallet', () => {
   expect(readUpiQr(LINK, BEFORE_EXPIRY)).toMatchObject(READ)
-  expect(() => readUpiQr(`phonepe://pay?${QUERY}`, BEFORE_EXPIRY)).toThrow('a QR holds upi://pay?')
+  expect(() => readUpiQr(`phonepe://pay?${QUERY}`, BEFORE_EXPIRY)).toThrow('a QR contains upi://pay?')
 })
 
-it('the reader of links refuses an expired link, and one from the future', () => {
+it('the tests’ link reader rejects an expired link, and one from the future', () => {
   expect(() => readUpiLink(LINK, READ.qrExpiresAt)).toThrow('the link has expired')
   expect(() => readUpiLink(LINK, new Date(READ.qrMadeAt.getTime() - 1))).toThrow('QRts is in the future')
 })

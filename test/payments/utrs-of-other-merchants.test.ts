@@ -13,11 +13,11 @@ const GIVEN_UP_SECONDS = 25 * 60
 
 let service: TestService
 beforeAll(async () => {
-  // With the rights of an installation. The looks of the tests but one are their own.
+  // With the rights of an installation. All tests but one run the searches themselves.
   service = await startService({ asServiceRole: true, limits: { webhooks: { lookIntervalMs: 3_600_000 } } })
 })
 
-/** An instance that looks each minute; returns how many exceptions a look has kept. */
+/** An instance that searches each minute; returns the number of exceptions that a search has stored. */
 function startLooking(of: Pick<TestService, 'pools' | 'clock'> = service) {
   let kept = 0
   const { findQueues } = dueComparisons(of.pools.due, of.clock.now, () => kept++)
@@ -28,13 +28,13 @@ function startLooking(of: Pick<TestService, 'pools' | 'clock'> = service) {
   }
 }
 
-/** What one look finds a minute later. */
+/** Returns the number of exceptions that one search finds a minute later. */
 function look(): Promise<number> {
   service.clock.advance(60)
   return startLooking()()
 }
 
-/** Two merchants with an order each, in the order of their mids. */
+/** Two merchants with an order each, sorted by mid. */
 async function neighbours() {
   const merchants = await Promise.all([newMerchant(service.db), newMerchant(service.db)])
   const withOrders = merchants.map(async (merchant) => ({ ...merchant, orderId: await createOrder(service, merchant) }))
@@ -58,35 +58,32 @@ const pay = async (orderId: string, UTR: string) => (await notify(service, notif
 
 describe('a UTR that pays orders of two merchants', () => {
   it.each([
-    ['the first mid first', false],
-    ['the first mid last', true],
-  ])(
-    'a UTR that pays orders of two merchants is one exception, at the merchant paid later: %s',
-    async (_name, isReversed) => {
-      const { one, other } = await neighbours()
-      const [earlier, later] = isReversed ? [other, one] : [one, other]
-      const utr = newUtr()
-      expect(await pay(earlier.orderId, utr)).toEqual(RECORDED)
-      expect(await look()).toBe(0)
-      expect(await pay(later.orderId, utr)).toEqual(RECORDED)
-      expect(await look()).toBe(1)
-      const exception = {
-        ...{ mid: later.mid, orderId: later.orderId, kind: KIND, amount: '200.00', status: 'SUCCESS' },
-        ...{ paidAt: new Date('2026-03-31T18:29:59Z'), receivedAt: service.clock.now() },
-      }
-      expect(await kept(utr)).toEqual([exception])
-      service.clock.advance(1)
-      for (const { orderId, mid, key } of [earlier, later]) {
-        expect(await pay(orderId, utr)).toEqual(RECORDED)
-        const { body } = await post(service.app, STATUS, { mid, order_id: orderId }, key)
-        expect([body.txnStatus, body.data.UTR]).toEqual(['SUCCESS', utr])
-      }
-      expect(await look()).toBe(0)
-      expect(await kept(utr)).toEqual([exception])
-    },
-  )
+    ['the merchant with the lower mid is paid first', false],
+    ['the merchant with the lower mid is paid last', true],
+  ])('stores one exception, for the merchant paid later: %s', async (_name, isReversed) => {
+    const { one, other } = await neighbours()
+    const [earlier, later] = isReversed ? [other, one] : [one, other]
+    const utr = newUtr()
+    expect(await pay(earlier.orderId, utr)).toEqual(RECORDED)
+    expect(await look()).toBe(0)
+    expect(await pay(later.orderId, utr)).toEqual(RECORDED)
+    expect(await look()).toBe(1)
+    const exception = {
+      ...{ mid: later.mid, orderId: later.orderId, kind: KIND, amount: '200.00', status: 'SUCCESS' },
+      ...{ paidAt: new Date('2026-03-31T18:29:59Z'), receivedAt: service.clock.now() },
+    }
+    expect(await kept(utr)).toEqual([exception])
+    service.clock.advance(1)
+    for (const { orderId, mid, key } of [earlier, later]) {
+      expect(await pay(orderId, utr)).toEqual(RECORDED)
+      const { body } = await post(service.app, STATUS, { mid, order_id: orderId }, key)
+      expect([body.txnStatus, body.data.UTR]).toEqual(['SUCCESS', utr])
+    }
+    expect(await look()).toBe(0)
+    expect(await kept(utr)).toEqual([exception])
+  })
 
-  it('a UTR that pays two merchants’ orders at once is one exception, whatever the number of instances', async () => {
+  it('stores one exception for concurrent payments, on any number of instances', async () => {
     const pairs = await Promise.all(
       Array.from({ length: 20 }, async () => ({ ...(await neighbours()), utr: newUtr() })),
     )
@@ -99,8 +96,8 @@ describe('a UTR that pays orders of two merchants', () => {
     expect(kepts.reduce((sum, kept) => sum + kept)).toBe(20)
   })
 
-  // A lock that is awaited on a worker of Citus is not seen.
-  it.skipIf(ON_CITUS)('a UTR’s exception is of the payment reported later, even if stored first', async () => {
+  // On Citus, a lock that is awaited on a worker is not visible.
+  it.skipIf(ON_CITUS)('stores the exception for the payment reported later, even if it was stored first', async () => {
     const { one: later, other: earlier } = await neighbours()
     const utr = newUtr()
     const blocker = await service.db.connect()
@@ -126,7 +123,7 @@ describe('a UTR that pays orders of two merchants', () => {
     expect(await kept(utr)).toMatchObject([{ mid: later.mid, kind: KIND }])
   })
 
-  it('a UTR of two merchants is an exception for second and late payments too, but not for failed attempts', async () => {
+  it('stores an exception for second and late payments too, but not for failed attempts', async () => {
     const { one, other } = await neighbours()
     const [utr, second] = [newUtr(), newUtr()]
     await pay(one.orderId, utr)
@@ -144,7 +141,7 @@ describe('a UTR that pays orders of two merchants', () => {
     )
   })
 
-  it('a UTR of two merchants in a day file is an exception, however long ago the payment was made', async () => {
+  it('stores an exception for a payment in a daily transaction report, however long ago it was made', async () => {
     const { one, other } = await neighbours()
     const utr = newUtr()
     const lines = [one, other].map(({ orderId }) => `${orderId},SUCCESS,${utr},200,2026-03-31 23:59:59\n`)
@@ -154,7 +151,7 @@ describe('a UTR that pays orders of two merchants', () => {
     expect(await kept(utr)).toMatchObject([{ mid: other.mid, kind: KIND }])
   })
 
-  it('a running service stores and counts the exception of a UTR of two merchants within about a minute', async () => {
+  it('stores and counts the exception in a running service within about a minute', async () => {
     const running = await startService({ asServiceRole: true, limits: { webhooks: { lookIntervalMs: 20 } } })
     const utr = newUtr()
     for (let i = 0; i < 2; i++) {
@@ -166,7 +163,7 @@ describe('a UTR that pays orders of two merchants', () => {
   })
 })
 
-describe('the search for UTRs of two merchants', () => {
+describe('search for UTRs of two merchants', () => {
   /** Payments with one UTR, each of another merchant. */
   async function share(...heardAt: string[]): Promise<string> {
     const utr = newUtr()
@@ -185,7 +182,7 @@ describe('the search for UTRs of two merchants', () => {
     }
   }
 
-  it('the search for UTRs of two merchants finds what a killed instance has not stored within an hour', async () => {
+  it('finds exceptions within an hour that a killed instance has not stored', async () => {
     service.clock.set('2027-07-01T12:00:00Z')
     const found = await share('2027-06-01T00:00:00Z', '2027-07-01T11:00:00Z', '2027-07-01T11:59:59Z')
     const old = await share('2027-06-01T00:00:00Z', '2027-07-01T10:59:59Z')
@@ -208,7 +205,7 @@ describe('the search for UTRs of two merchants', () => {
     )
   })
 
-  it('the search for UTRs of two merchants ends with the statement under way when its instance is stopped', async () => {
+  it('stops after the statement in progress when its instance is stopped', async () => {
     const stored = newUtr()
     const payments = ['M1', 'M2', 'M3'].map((mid) => ({ mid, orderId: mid, utr: stored, amount: 100, paidAt: null }))
     const sent: string[] = []
@@ -220,7 +217,7 @@ describe('the search for UTRs of two merchants', () => {
     expect(sent).toHaveLength(4)
   })
 
-  it('the search for UTRs of two merchants comes every minute, also after the clock was set back', async () => {
+  it('runs every minute, also after the clock was set back', async () => {
     service.clock.set('2027-08-01T12:00:00Z')
     const lookAgain = startLooking()
     expect(await lookAgain()).toBe(0)

@@ -59,7 +59,7 @@ afterAll(async () => {
   await admin.end()
 })
 
-/** All that may be found nowhere: what was sent, also as it travels, and what the service was trusted with. */
+/** All texts that must not be found anywhere: input, also in its encoded forms, and the service's secrets. */
 function forbidden(): string[] {
   const { databasePassword, acquirer, guess, bearer, cookie, agent, idempotencyKey, query } = SECRETS
   const secretKeys = [merchant.key, partner.key].map(({ secretKey }) => secretKey)
@@ -74,16 +74,19 @@ function forbidden(): string[] {
   return [...words, ...texts, ...texts.map(encodeURIComponent), ...secretKeys, ...credentials]
 }
 
-/** The forbidden texts that `written` holds, in whatever case. */
+/** The forbidden texts that `written` contains, in upper or lower case. */
 function leaks(written: string): string[] {
-  // The role's name is in the address of the database and no secret; PostgreSQL names it when it refuses a log-in.
+  // The role's name is part of the database URL and no secret; PostgreSQL names it when it rejects a log-in.
   const text = written.replaceAll(role, 'role').toLowerCase()
   return forbidden().filter((canary) => text.includes(canary.toLowerCase()))
 }
 
 type Call = { path: string; body?: string; headers?: Record<string, string>; method?: string }
 
-/** Sends `call` with a canary in every header that `call` does not set; returns the status, and all that came, as text. */
+/**
+ * Sends `call` with a canary in every header that `call` does not set; returns the status and the whole response as
+ * text.
+ */
 async function send(service: ServerProcess, { path, body, headers, method = 'POST' }: Call) {
   const answer = await fetch(service.url + path, {
     method,
@@ -101,7 +104,7 @@ async function send(service: ServerProcess, { path, body, headers, method = 'POS
   return { status: answer.status, text }
 }
 
-/** All answers but the successes. */
+/** All responses except the successes. */
 const refusals: string[] = []
 
 const authorized = (key: Key, more: Record<string, string> = {}) => ({ authorization: basic(key), ...more })
@@ -121,23 +124,23 @@ const notice = (body: string, secret = SECRETS.acquirer): Call => ({
   headers: { 'content-type': 'application/json', 'x-signature': sign(body, new Date(), secret) },
 })
 
-/** Each field with what it refuses, canary inside. */
+/** Each field with a value that it rejects, which contains the canary. */
 const WRONG_FIELDS = Object.entries(CANARIES).flatMap(([name, { refused }]) =>
   refused.map((value): Record<string, string> => ({ [name]: value })),
 )
 
-/** The service as a process that logs all it can. */
+/** Starts the service as a process that logs everything it can. */
 const startTalkative = (databaseUrl: string) =>
   startServerProcess(databaseUrl, { LOG_LEVEL: 'trace', ACQUIRER_SECRETS: SECRETS.acquirer })
 
-/** Ends the service, and returns all that it has ever written to stdout and stderr. */
+/** Stops the service, and returns everything that it has written to stdout and stderr. */
 async function outputOf(service: ServerProcess): Promise<string> {
   await service.stop()
   return [...service.log, ...service.errors].join('\n')
 }
 
 describe('confidential input', () => {
-  it('confidential input is in no log, no metric and no refusal, whatever is requested and whatever goes wrong', async () => {
+  it('never appears in a log, a metric or an error response, whatever is requested and whatever fails', async () => {
     const service = await startTalkative(url)
     const expectStatus = async (status: number, call: Call) => {
       const answer = await send(service, call)
@@ -163,7 +166,7 @@ describe('confidential input', () => {
     await expectStatus(200, { path: `/pay/${orderId}/qr.png`, method: 'GET' })
     await expectStatus(200, notice(notification(orderId, { UTR: 'NOTACANARY1' })))
 
-    // Refusals: 400 of every field, in both kinds of body, and of bodies that cannot be read.
+    // Errors: 400 of every field, in both kinds of body, and of bodies that cannot be parsed.
     for (const wrong of WRONG_FIELDS) {
       const isForbidden = wrong.mid === 'canarymid'
       await expectStatus(isForbidden ? 403 : 400, create(wrong))
@@ -212,7 +215,7 @@ describe('confidential input', () => {
     await expectStatus(415, create({}, { 'content-type': 'text/canary' }))
     await expectStatus(400, { path: '/pay/%canary', method: 'GET' })
 
-    // A fault of ours: PostgreSQL's error carries the whole row in its detail.
+    // A failure of the service: PostgreSQL's error contains the whole row in its detail.
     await db.query(
       `alter table payment_intents add constraint canary_check check (customer_name not like 'Canaryfault%')`,
     )
@@ -222,11 +225,11 @@ describe('confidential input', () => {
     await expectStatus(500, create({ order_id: 'canaryorder-4' }))
     await db.query('alter table payment_intents alter column note type text')
 
-    // The database goes away under it.
+    // The database becomes unavailable while the service runs.
     await db.query('alter table payment_intents rename to canary_intents')
     await expectStatus(503, create({ order_id: 'canaryorder-5' }))
     await db.query('alter table canary_intents rename to payment_intents')
-    // A query that failed has closed its connection: one that idles has to be there to be lost.
+    // A failed query has closed its connection: only an idle connection can be lost.
     await expectStatus(200, create({ order_id: 'canaryorder-5' }))
     await db.query('select pg_terminate_backend(pid) from pg_stat_activity where usename = $1', [role])
     await sleep(100)
@@ -234,35 +237,35 @@ describe('confidential input', () => {
 
     const metrics = await (await fetch(`${service.opsUrl}/metrics`)).text()
     const output = await outputOf(service)
-    // What was looked at is what is meant to be there.
+    // Checks that the searched output contains what it must contain.
     expect(metrics).toContain(`route="${CREATE}",status="409"`)
-    expect(output.match(/"msg":"request"/g)?.length).toBeGreaterThan(60)
+    expect(output.match(/"msg":"Request completed"/g)?.length).toBeGreaterThan(60)
     expect(output).toContain('violates check constraint')
-    expect(output).toContain('database connection lost')
+    expect(output).toContain('Database connection lost')
     expect(output).toContain(merchant.key.publicKey)
 
     expect(leaks(metrics)).toEqual([])
-    // The names of table and constraint are ours, not the customer's.
+    // The names of table and constraint belong to the schema, not to the customer.
     expect(leaks(output.replace(/canary_(check|intents)/g, ''))).toEqual([])
     expect(refusals.flatMap(leaks)).toEqual([])
   })
 
   it.each([
-    ['refuses connections', () => Promise.resolve('127.0.0.1:1')],
-    ['is not where its address says', () => Promise.resolve('database.invalid:5432')],
-    ['speaks another protocol', () => addressOfOtherProtocol()],
-  ])('confidential input is in no log and no refusal while the database %s', async (_name, addressOf) => {
+    ['rejects connections', () => Promise.resolve('127.0.0.1:1')],
+    ['is not at its address', () => Promise.resolve('database.invalid:5432')],
+    ['uses another protocol', () => addressOfOtherProtocol()],
+  ])('never appears in a log or an error response while the database %s', async (_name, addressOf) => {
     const address = await addressOf()
     const service = await startTalkative(`postgres://${role}:${SECRETS.databasePassword}@${address}/upi`)
     const unready = await send(service, { path: '/readyz', method: 'GET' })
     const answers = [unready, await send(service, create()), await send(service, notice(notification('0'.repeat(32))))]
     const output = await outputOf(service)
     expect(answers.every(({ status }) => status === 500 || status === 503)).toBe(true)
-    expect(output).toContain('"msg":"request"')
+    expect(output).toContain('"msg":"Request completed"')
     expect([output, ...answers.map(({ text }) => text)].flatMap(leaks)).toEqual([])
   })
 
-  it('confidential input is in no output of a service whose database refuses the log-in', async () => {
+  it('never appears in the output of a service whose database rejects the log-in', async () => {
     const wrong = new URL(url)
     wrong.password = `${SECRETS.databasePassword}-old`
     const service = await startTalkative(wrong.href)
@@ -277,13 +280,16 @@ describe('confidential input', () => {
     'mysql://user:canarypassword@host/db',
     'postgres://user:canarypassword@host:port/db',
     'postgres://user:canary%password@host/db',
-  ])('a password is in no output of a command that cannot use the database URL %s', async (databaseUrl) => {
-    const { code, stdout, stderr } = await runOps(databaseUrl, ['merchants', 'list'])
-    expect(code).toBe(1)
-    expect(leaks(stdout + stderr)).toEqual([])
-  })
+  ])(
+    'the password never appears in the output of a command that cannot use the database URL %s',
+    async (databaseUrl) => {
+      const { code, stdout, stderr } = await runOps(databaseUrl, ['merchants', 'list'])
+      expect(code).toBe(1)
+      expect(leaks(stdout + stderr)).toEqual([])
+    },
+  )
 
-  it('confidential input is in no output of an import that is refused', async () => {
+  it('never appears in the output of an import that is rejected', async () => {
     const header = 'mid,amount,utr,bank_reference_number,status,initiation_date'
     const lines = ['canarymid,1,canaryutr,canarybrn,SUCCESS,2026-01-01T00:00:00Z', 'canary,canary,!,,canary,canary']
     const { code, stdout, stderr } = await runOps(
@@ -297,7 +303,7 @@ describe('confidential input', () => {
   })
 })
 
-/** The address of a server that speaks another protocol than PostgreSQL. */
+/** The address of a server that uses another protocol than PostgreSQL's. */
 async function addressOfOtherProtocol(): Promise<string> {
   const server = createServer((socket) => socket.on('error', () => undefined).end('HTTP/1.1 400 Bad Request\r\n\r\n'))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

@@ -24,7 +24,7 @@ let merchant: NewMerchant
 let client: HttpClient
 /** Every secret that was ever shown to the operator. */
 const secrets: string[] = []
-/** All that commands and services have written, but for the secrets where they are shown once. */
+/** Everything that commands and services have written, except the secrets where they are shown once. */
 const written: string[] = []
 
 beforeAll(async () => {
@@ -59,7 +59,7 @@ async function addWebhook(url: string, ...args: string[]): Promise<{ id: string;
   return JSON.parse(stdout)
 }
 
-/** The service as a process that logs all it can. */
+/** Starts the service as a process that logs everything it can. */
 const startTalkative = (settings: Record<string, string> = SETTINGS) =>
   startServerProcess(database.url, { LOG_LEVEL: 'trace', ACQUIRER_SECRETS: ACQUIRER_SECRETS.join(), ...settings })
 
@@ -94,7 +94,7 @@ async function startReceiver(answer: (response: ServerResponse, hook: Hook) => v
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`, close }
 }
 
-/** A secret in each way in which it could be written, by us or by PostgreSQL. */
+/** A secret in each format in which the service or PostgreSQL could write it. */
 function spellingsOf(secret: string): string[] {
   const base64 = secret.replace('whsec_', '')
   const bytes = Buffer.from(base64, 'base64')
@@ -128,15 +128,15 @@ async function outcomesOf(endpointId: string): Promise<(string | null)[]> {
   return rows.map(({ outcome }) => outcome)
 }
 
-describe('the secret that signs webhooks', () => {
-  it('a webhook’s signing secret is shown once, and appears in no log, metric, list, dump or error', async () => {
+describe('webhook signing secrets', () => {
+  it('shows a webhook’s signing secret once, and never in a log, metric, list, dump or error', async () => {
     const taking = await startReceiver((response) => void response.end('ok'))
     const broken = await startReceiver((response, { headers }) => {
       response.writeHead(500).end(`cannot verify ${headers['webhook-signature']}`)
     })
     const good = await addWebhook(taking.url, '--label', 'the shop')
     const failing = await addWebhook(broken.url)
-    // Taken when it is added, and refused when it is called.
+    // Accepted when it is added, and rejected when it is called.
     const inward = await addWebhook('https://10.0.0.1/hook')
     const service = await startTalkative()
     await payOne(service)
@@ -162,7 +162,7 @@ describe('the secret that signs webhooks', () => {
     expect((await ops(['webhooks', 'add', '--mid', 'M-unknown', '--url', taking.url])).code).toBe(1)
     await endOf(service)
 
-    // Another key, none, and one that is cut.
+    // Another key, no key, and a truncated key.
     const withAnotherKey = { ...SETTINGS, WEBHOOK_SEALING_KEY: ANOTHER_KEY }
     expect((await ops(['webhooks', 'ping', '--endpoint', good.id], withAnotherKey)).code).toBe(1)
     const wrong = await startTalkative(withAnotherKey)
@@ -182,7 +182,7 @@ describe('the secret that signs webhooks', () => {
     broken.close()
 
     const all = written.join('\n')
-    // What was looked at is what is meant to be there.
+    // Checks that the searched output contains what it must contain.
     expect(secrets).toHaveLength(5)
     expect(all).toContain('webhook_deliveries_total')
     expect(all).toContain('cannot verify v1,')
@@ -191,7 +191,7 @@ describe('the secret that signs webhooks', () => {
     const dumped = await dump()
     expect(dumped).toContain(good.id)
     expect(leaks(dumped)).toEqual([])
-    // A canary that is not found anywhere may be one that nobody looks for rightly.
+    // Proves that the search finds a secret; otherwise an empty result would prove nothing.
     expect(leaks(`x${good.secret}x`)).not.toEqual([])
     expect(leaks(Buffer.from(good.secret.replace('whsec_', '')).toString('hex'))).not.toEqual([])
   }, 120_000)

@@ -504,7 +504,7 @@ describe('ops reconcile', () => {
   it.each([
     [['--from', '2026-11-02', '--to', '2026-11-01'], '--from must not be after --to'],
     [['--from', '2026-01-01', '--to', '2027-01-02'], 'the period must be at most 366 days'],
-    [['--from', '2026-02-30', '--to', '1/2/26'], /^--from must be a day of India.*; --to must be a day of India/],
+    [['--from', '2026-02-30', '--to', '1/2/26'], /^--from must be an existing day.*; --to must be an existing day/],
     [['--from', '2026-11-01', '--to', '2026-11-01', '--json', '--csv'], 'give either --json or --csv'],
   ])('ops reconcile rejects %j', async (args, message) => {
     const { code, stdout, stderr } = await ops(...args)

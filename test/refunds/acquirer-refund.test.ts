@@ -11,7 +11,7 @@ import { until } from '../support/wait.ts'
 const { service, bank } = await startServiceWithBank({ asServiceRole: true })
 const merchant = await newSetuMerchant(service)
 
-/** Tells of a refund that the acquirer has made by itself. */
+/** Reports a refund that the acquirer has initiated itself. */
 const tell = (orderId: string, utr: string | undefined, id: string, status: RefundStatus = 'SUCCESS', by = 'setu') =>
   createRefundUpdates(service.pools.reports).recordNotification(
     by,
@@ -19,12 +19,12 @@ const tell = (orderId: string, utr: string | undefined, id: string, status: Refu
     service.clock.now(),
   )
 
-/** An order that is cancelled, and paid all the same. */
+/** An order that is cancelled and then paid. */
 async function paidLate() {
   const orderId = await createOrder(service, merchant, { order_id: unique('O') })
   const { payment } = await bank.pay(orderId, { faults: { lost: 1 } })
   const { qr } = bank.paid().at(-1) as ReturnType<FakeSetu['paid']>[number]
-  // Else the bank's refusal to close a paid link leads to a question, which finds the payment.
+  // Otherwise the bank's rejection to close a paid link would schedule a status check, which would find the payment.
   bank.nextFaults.expireDqr = [{ status: 500 }]
   const closes = bank.countOf('expireDqr')
   await post(service.app, CANCEL, { mid: merchant.mid, order_id: orderId }, merchant.key)
@@ -47,7 +47,7 @@ const exceptionsOf = async (orderId: string) =>
 const refundsOf = async (orderId: string) =>
   (await service.db.query(`select status, utr, created_by from refunds where order_id = $1`, [orderId])).rows
 
-it('an acquirer’s own refund of a late payment is stored once and ends the exception, however often notified', async () => {
+it('stores an acquirer’s own refund of a late payment once and resolves the exception, however often it is notified', async () => {
   const { orderId, utr, hear } = await paidLate()
   expect(await hear()).toBe(200)
   expect(await exceptionsOf(orderId)).toEqual([{ kind: 'late payment', reason: null }])
@@ -67,7 +67,7 @@ it('an acquirer’s own refund of a late payment is stored once and ends the exc
   })
 })
 
-it('an acquirer’s own refund is stored once, even if a later notification has its id in capitals', async () => {
+it('stores an acquirer’s own refund once, even if a later notification has its id in capitals', async () => {
   const { orderId, utr, hear } = await paidLate()
   await hear()
   const id = unique('own')
@@ -76,14 +76,14 @@ it('an acquirer’s own refund is stored once, even if a later notification has 
   expect(await refundsOf(orderId)).toEqual([{ status: 'SUCCESS', utr, created_by: 'acquirer' }])
 })
 
-it('an acquirer’s own refund without an end is left to the operator, since it cannot be queried by our id', async () => {
+it('leaves an acquirer’s own refund without a final status to the operator, since its status cannot be checked by the service’s id', async () => {
   const { orderId, utr, hear } = await paidLate()
   await hear()
   const told = await tell(orderId, utr, unique('own'), 'PENDING')
   expect(await isLeftToPerson(service.db, told?.refund as Refund)).toBe(true)
 })
 
-it('an acquirer’s own refund that is first reported by several notifications at once is stored once', async () => {
+it('stores an acquirer’s own refund once if several concurrent notifications report it first', async () => {
   const { orderId, utr, hear } = await paidLate()
   await hear()
   const id = unique('own')
@@ -91,14 +91,14 @@ it('an acquirer’s own refund that is first reported by several notifications a
   expect(await refundsOf(orderId)).toHaveLength(1)
 })
 
-it('an acquirer’s own refund notified before its payment is unknown until the payment is notified too', async () => {
+it('treats an acquirer’s own refund as unknown until its payment is reported', async () => {
   const { orderId, utr, hear } = await paidLate()
   expect(await tell(orderId, utr, 'early')).toBeUndefined()
   expect(await hear()).toBe(200)
   expect(await tell(orderId, utr, 'early')).toMatchObject({ changed: true })
 })
 
-it('an acquirer’s own refund that does not name the payment is of the order’s own payment', async () => {
+it('assigns an acquirer’s own refund without a payment identifier to the order’s own payment', async () => {
   const { orderId, utr, hear } = await paidLate()
   await hear()
   expect(await tell(orderId, undefined, unique('own'))).toMatchObject({ changed: true })
@@ -108,21 +108,21 @@ it('an acquirer’s own refund that does not name the payment is of the order’
 it.each([
   ['of an unknown order', 'f'.repeat(32), 'setu'],
   ['of an order of another acquirer', undefined, 'cashfree'],
-])('an acquirer’s own refund %s is not stored', async (_what, other, acquirer) => {
+])('does not store an acquirer’s own refund %s', async (_what, other, acquirer) => {
   const { orderId, utr, hear } = await paidLate()
   await hear()
   expect(await tell(other ?? orderId, utr, unique('own'), 'SUCCESS', acquirer)).toBeUndefined()
   expect(await refundsOf(orderId)).toEqual([])
 })
 
-it('an acquirer’s own refund counts in the refunded sum of its payment', async () => {
+it('includes an acquirer’s own refund in the refunded sum of its payment', async () => {
   const { orderId, utr, hear } = await paidLate()
   await hear()
   await tell(orderId, utr, unique('own'))
   expect(await tell(orderId, utr, unique('own'))).toMatchObject({ exception: 'refunded above what was paid' })
 })
 
-it('an acquirer’s own refunds of one payment are stored up to the number that a merchant may have', async () => {
+it('stores an acquirer’s own refunds of one payment up to the number that a merchant may have', async () => {
   const { orderId, utr, hear } = await paidLate()
   await hear()
   const report = (amount: number, status: RefundStatus) =>
@@ -137,7 +137,7 @@ it('an acquirer’s own refunds of one payment are stored up to the number that 
   expect(await refundsOf(orderId)).toHaveLength(100)
 })
 
-it('an acquirer’s own refund that exceeds the payment and has failed leaves no exception, since no money has moved', async () => {
+it('stores no exception for an acquirer’s own refund that exceeds the payment but failed, since no money has moved', async () => {
   const { orderId, utr, hear } = await paidLate()
   await hear()
   await tell(orderId, utr, unique('own'))

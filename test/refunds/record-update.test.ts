@@ -18,7 +18,7 @@ let service: TestService
 let merchant: NewMerchant
 let endpointId: string
 beforeAll(async () => {
-  // The least rights with which it has to work; nothing is delivered.
+  // The service has only the rights that it needs, and delivers no webhooks in this test.
   service = await startService({ asServiceRole: true, limits: { webhooks: { lookIntervalMs: 3_600_000 } } })
   merchant = await newMerchant(service.db)
   const url = 'https://shop.example/hook'
@@ -65,8 +65,8 @@ async function messagesOf(orderId: string) {
   return taken.filter((delivery) => delivery.orderId === orderId).map((one) => JSON.parse(toMessage(one).body))
 }
 
-describe('a refund update', () => {
-  it('a refund update ends the refund once, and its webhook has the next sequence number', async () => {
+describe('refund update', () => {
+  it('makes a refund final once, and its webhook has the next sequence number', async () => {
     const orderId = await newPaid()
     const refund = await newRefund(orderId, { amount: 5_000 })
     const words = await Promise.all(Array.from({ length: 10 }, () => end(refund, SUCCESS)))
@@ -85,7 +85,7 @@ describe('a refund update', () => {
     expect(others).toEqual([])
   })
 
-  it('a refund’s success counts after a failure; a failure after a success is stored for the operator', async () => {
+  it('accepts a refund’s success after a failure, and stores a failure after a success for the operator', async () => {
     const orderId = await newPaid()
     const refund = await newRefund(orderId)
     expect(await end(refund, FAIL)).toMatchObject({ changed: true, refund: { status: 'FAIL', reason: 'R21' } })
@@ -94,7 +94,7 @@ describe('a refund update', () => {
     expect(await end(refund, FAIL)).toMatchObject({ ...again, isNew: true })
     expect(await end(refund, FAIL)).toMatchObject({ ...again, isNew: false })
     expect(await exceptionsOf(refund)).toEqual([['refund failed after success', null]])
-    // The failure is told as it was, although it is delivered after the success.
+    // The webhook reports the failure as it was, although it is delivered after the success.
     expect((await messagesOf(orderId)).map(({ type, data }) => [type, data.sequence, data.reason])).toEqual([
       ['payment.succeeded', 1, undefined],
       ['refund.failed', 2, 'R21'],
@@ -102,7 +102,7 @@ describe('a refund update', () => {
     ])
   })
 
-  it('checkRefundStatus answers why a refund failed, in at most 200 printable characters, and only then', async () => {
+  it('returns in checkRefundStatus why a refund failed, in at most 200 printable characters, and only then', async () => {
     const refund = await newRefund(await newPaid())
     const told = async () =>
       (await post(service.app, REFUND_STATUS, { mid: refund.mid, refund_id: refund.refundId }, merchant.key)).body.data
@@ -114,7 +114,7 @@ describe('a refund update', () => {
     expect(await told()).toMatchObject({ txnStatus: 'SUCCESS', reason: '' })
   })
 
-  it('a refund’s success by which more went back than was paid is stored for the operator', async () => {
+  it('stores an exception for the operator if a refund’s success exceeds the paid amount', async () => {
     const orderId = await newPaid()
     const first = await newRefund(orderId)
     await end(first, FAIL)
@@ -126,18 +126,18 @@ describe('a refund update', () => {
 
   it.each([
     ['amount', { ...SUCCESS, amount: PAID - 1 }],
-    ['merchant', { ...FAIL, merchantId: 'somebody else' }],
+    ['merchant', { ...FAIL, merchantId: 'another operator' }],
     ['order', { ...SUCCESS, orderId: 'f'.repeat(32) }],
     ['name', { ...SUCCESS, ourRefundId: 'f'.repeat(32) }],
-    ['amount, before its end', { ...SUCCESS, status: 'PENDING' as const, amount: PAID + 1 }],
-  ])('a refund update with another %s changes nothing and is stored for the operator', async (_, word) => {
+    ['amount, before it is final', { ...SUCCESS, status: 'PENDING' as const, amount: PAID + 1 }],
+  ])('changes nothing on a refund update with another %s, and stores it for the operator', async (_, word) => {
     const refund = await newRefund(await newPaid())
     expect(await end(refund, word)).toMatchObject({ changed: false, exception: 'refund differs' })
     expect(await findRefund(service.db, refund.mid, refund)).toEqual(refund)
     expect(await exceptionsOf(refund)).toEqual([['refund differs', null]])
   })
 
-  it('a refund’s success ends the exception that the refund was made for, and the refund’s own exceptions', async () => {
+  it('resolves the exception for which a refund was created, and the refund’s own exceptions, on the refund’s success', async () => {
     const orderId = await newPaid()
     await reportPayment(service, orderId, { UTR: '523504999901' })
     const { rows } = await service.db.query(
@@ -158,7 +158,7 @@ describe('a refund update', () => {
     expect(await resolutionOf(exceptionId)).toBe(`the refund succeeded, reference ${SUCCESS.reference}`)
   })
 
-  it('a failed refund frees its amount for another refund; a pending or successful refund does not', async () => {
+  it('releases the amount of a failed refund for another one, but not that of a pending or successful refund', async () => {
     const orderId = await newPaid()
     const refund = await newRefund(orderId, { amount: 15_000 })
     await expect(newRefund(orderId, { amount: 5_001 })).rejects.toThrow('exceeds')
@@ -167,7 +167,7 @@ describe('a refund update', () => {
     await expect(newRefund(orderId, { amount: 1 })).rejects.toThrow('exceeds')
   })
 
-  it('an update of an unknown refund changes nothing', async () => {
+  it('changes nothing on an update of an unknown refund', async () => {
     const refund = await newRefund(await newPaid())
     expect(await end({ ...refund, ourRefundId: 'unknown' }, SUCCESS)).toBeUndefined()
     expect(await end({ ...refund, mid: 'another' }, SUCCESS)).toBeUndefined()

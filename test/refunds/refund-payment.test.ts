@@ -20,7 +20,7 @@ const service = await startService({ asServiceRole: true })
 const { mid, key: plainKey } = await newMerchant(service.db)
 const key = await newKey(service.db, { mid }, true)
 
-/** A paid order of ₹200, by its ids and its payment's UTR. */
+/** A paid order of ₹200, with its ids and its payment's UTR. */
 async function paidOrder() {
   const [order_id, UTR] = [unique('order-'), newUtr()]
   const orderId = await createOrder(service, { mid, key }, { order_id })
@@ -39,7 +39,7 @@ const refundsOf = async (orderId: string) =>
     )
   ).rows
 
-/** Ends a refund as the bank or the operator would. */
+/** Reports the final status of a refund as the bank or the operator would. */
 const end = (refund_id: string, to: 'SUCCESS' | 'FAIL', reference: string) =>
   service.db.query(
     'update refunds set status = $3, reference = $4, ended_at = now(), due_at = null where mid = $1 and refund_id = $2',
@@ -51,8 +51,8 @@ const expectRefusal = async (answer: ReturnType<typeof ask>, statusCode: number,
   expect([status, body]).toEqual([statusCode, refusal(statusCode, msg)])
 }
 
-describe('an accepted refundPayment', () => {
-  it('refundPayment refunds a part, and the rest when no amount is sent, by either id of the order', async () => {
+describe('accepted refundPayment', () => {
+  it('refunds a part of a payment, and the rest if no amount is sent, by either id of the order', async () => {
     const { order_id, orderId, UTR } = await paidOrder()
     const part = await ask({ order_id, refund_id: `${order_id}-1`, amount: '50' })
     expect([part.status, part.body]).toEqual([
@@ -79,12 +79,12 @@ describe('an accepted refundPayment', () => {
       { amount_paise: 5000, requested_paise: 5000, status: 'PENDING', utr: UTR },
       { amount_paise: 15000, requested_paise: null, status: 'PENDING', utr: UTR },
     ])
-    // What clients of checkPaymentStatus know does not change.
+    // The status that clients of checkPaymentStatus read does not change.
     const paid = await post(service.app, STATUS, { mid, order_id }, plainKey)
     expect(paid.body).toMatchObject({ txnStatus: 'SUCCESS', data: { amount: 200, UTR } })
   })
 
-  it('a repeated refundPayment is answered with the refund’s present status, however the order is named', async () => {
+  it('returns the refund’s current status for a repeated refundPayment, whichever id identifies the order', async () => {
     const { order_id, orderId } = await paidOrder()
     const refund_id = unique('R-')
     const first = await ask({ order_id, refund_id, amount: '50.00' })
@@ -96,7 +96,7 @@ describe('an accepted refundPayment', () => {
     expect(await refundsOf(orderId)).toHaveLength(1)
   })
 
-  it('refundPayment takes paise from a shop, and refunds all that is left, in paise, of any merchant', async () => {
+  it('accepts paise from a merchant with the input shop, and refunds the whole remaining amount in paise for any merchant', async () => {
     const shop = await newMerchant(service.db, { input: 'shop' })
     const shopKey = await newKey(service.db, { mid: shop.mid }, true)
     const order = { mid: shop.mid, order_id: 'S1', note }
@@ -115,7 +115,7 @@ describe('an accepted refundPayment', () => {
     }
   })
 
-  it('refundPayment makes line breaks of the note blanks, and compares a repeat after that', async () => {
+  it('replaces line breaks in a refund’s note by spaces before it compares a repeat', async () => {
     const { order_id } = await paidOrder()
     const refund = { order_id, refund_id: unique('R-') }
     const { body } = await ask({ ...refund, note: ' cold\r\ntea ' })
@@ -128,7 +128,7 @@ describe('checkRefundStatus', () => {
     ['PENDING', 'Refund pending', ''],
     ['SUCCESS', 'Refund successful', '523504870778'],
     ['FAIL', 'Refund failed', ''],
-  ] as const)('checkRefundStatus answers any key of the merchant with %s', async (txnStatus, msg, reference) => {
+  ] as const)('returns %s to any key of the merchant', async (txnStatus, msg, reference) => {
     const { order_id } = await paidOrder()
     const refund_id = unique('R-')
     const { data } = (await ask({ order_id, refund_id })).body
@@ -137,7 +137,7 @@ describe('checkRefundStatus', () => {
     expect([code, body]).toEqual([200, { status: true, statusCode: 200, msg, data: { ...data, txnStatus, reference } }])
   })
 
-  it('checkRefundStatus does not know refunds of other merchants, nor our own id of a refund', async () => {
+  it('returns 404 for refunds of other merchants, and for the service’s own id of a refund', async () => {
     const { order_id } = await paidOrder()
     const refund_id = unique('R-')
     const { data } = (await ask({ order_id, refund_id })).body
@@ -148,10 +148,14 @@ describe('checkRefundStatus', () => {
       404,
       'Refund not found',
     )
-    await expectRefusal(status(refund_id, other.key), 403, 'This key may not act for the mid or pid that was sent')
+    await expectRefusal(
+      status(refund_id, other.key),
+      403,
+      'This key has no access to this mid or pid, or the merchant is disabled. Check the mid or pid and the key.',
+    )
   })
 
-  it('checkRefundStatus names what is missing or wrong', async () => {
+  it('names missing and invalid fields', async () => {
     await expectRefusal(
       post(service.app, REFUND_STATUS, { refund_id: 'R 1' }, key),
       400,
@@ -160,8 +164,8 @@ describe('checkRefundStatus', () => {
   })
 })
 
-describe('refundPayment answered 400', () => {
-  it('refundPayment names every wrong field at once, before the key is checked', async () => {
+describe('refundPayment with 400', () => {
+  it('names every invalid field before it checks the key', async () => {
     const fields = 'mid is required; order_id is required; refund_id is required; note is required'
     await expectRefusal(post(service.app, REFUND, undefined, plainKey), 400, fields)
     const wrong = { order_id: 'x', refund_id: 'x'.repeat(41), amount: '0.50', note: 'ab' }
@@ -173,7 +177,7 @@ describe('refundPayment answered 400', () => {
     )
   })
 
-  it('refundPayment refuses an empty amount: only an absent amount means all that is left', async () => {
+  it('rejects an empty amount: only an absent amount refunds the whole remaining amount', async () => {
     const { order_id, orderId } = await paidOrder()
     const shop = await newMerchant(service.db, { input: 'shop' })
     const shopKey = await newKey(service.db, { mid: shop.mid }, true)
@@ -189,20 +193,21 @@ describe('refundPayment answered 400', () => {
   })
 })
 
-describe('refundPayment answered 403', () => {
-  it('refundPayment says what to do to a key without the right, for known and unknown orders alike', async () => {
+describe('refundPayment with 403', () => {
+  it('explains what to do for a key without the right to refund, for known and unknown orders alike', async () => {
     const { order_id } = await paidOrder()
     for (const asked of [order_id, 'no-such-order']) {
-      const msg = 'This key may not refund: ask the operator for a key with that right'
+      const msg = 'This key has no right to refund. Ask the operator for a key with that right.'
       await expectRefusal(ask({ order_id: asked, refund_id: 'R1' }, plainKey), 403, msg)
     }
   })
 
-  it('refundPayment answers 403 alike to keys of other merchants, of partners and of disabled merchants', async () => {
+  it('returns the same 403 for keys of other merchants, of partners and of disabled merchants', async () => {
     const { order_id } = await paidOrder()
     const other = await newMerchant(service.db)
     const partner = await newPartner(service.db, mid)
-    const msg = 'This key may not act for the mid or pid that was sent'
+    const msg =
+      'This key has no access to this mid or pid, or the merchant is disabled. Check the mid or pid and the key.'
     for (const by of [other.key, await newKey(service.db, { mid: other.mid }, true), partner.key]) {
       await expectRefusal(ask({ order_id, refund_id: 'R1' }, by), 403, msg)
     }
@@ -212,8 +217,8 @@ describe('refundPayment answered 403', () => {
   })
 })
 
-describe('refundPayment answered 404 or 409', () => {
-  it('refundPayment refuses an unknown order, another merchant’s order, and an unpaid order', async () => {
+describe('refundPayment with 404 or 409', () => {
+  it('rejects a refund of an unknown order, of another merchant’s order, and of an unpaid order', async () => {
     const other = await newMerchant(service.db)
     const theirs = await createOrder(service, other)
     await expectRefusal(ask({ order_id: 'no-such-order', refund_id: 'R1' }), 404, 'Order not found')
@@ -224,7 +229,7 @@ describe('refundPayment answered 404 or 409', () => {
     await expectRefusal(ask({ order_id: open, refund_id: 'R1' }), 409, 'Payment is not successful')
   })
 
-  it('refundPayment refuses more than is left, and a refused refund takes no refund_id', async () => {
+  it('rejects a refund above the remaining amount, and a rejected refund uses up no refund_id', async () => {
     const { order_id } = await paidOrder()
     const refund_id = unique('R-')
     await expectRefusal(ask({ order_id, refund_id, amount: '201' }), 409, 'Refund exceeds what was paid')
@@ -235,7 +240,7 @@ describe('refundPayment answered 404 or 409', () => {
     expect((await ask({ order_id, refund_id: another })).body.data.amount).toBe(200)
   })
 
-  it('refundPayment refuses more after the acquirer has sent back more than an integer of paise', async () => {
+  it('rejects a further refund after the acquirer has refunded more than an integer of paise', async () => {
     const { order_id, orderId } = await paidOrder()
     await service.db.query(
       `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, created_by, created_at, status,
@@ -251,7 +256,7 @@ describe('refundPayment answered 404 or 409', () => {
     await expectRefusal(ask({ order_id, refund_id, amount: '1' }), 409, 'Refund exceeds what was paid')
   })
 
-  it('refundPayment refuses a used refund_id with other fields', async () => {
+  it('rejects a used refund_id with other fields', async () => {
     const { order_id } = await paidOrder()
     const second = await paidOrder()
     const refund_id = unique('R-')
@@ -261,7 +266,7 @@ describe('refundPayment answered 404 or 409', () => {
     }
   })
 
-  it('refundPayment refuses the 101st refund of a payment, failed refunds included', async () => {
+  it('rejects the 101st refund of a payment, including failed refunds', async () => {
     const { order_id, orderId } = await paidOrder()
     const first = unique('R-')
     await ask({ order_id, refund_id: first, amount: '1' })
@@ -278,7 +283,7 @@ describe('refundPayment answered 404 or 409', () => {
   })
 })
 
-it('refundPayment leaves a double payment to the operator: only the order’s own payment goes back', async () => {
+it('refunds only the order’s own payment and leaves a duplicate payment to the operator', async () => {
   const { order_id, orderId, UTR } = await paidOrder()
   await reportPayment(service, orderId)
   await ask({ order_id, refund_id: unique('R-') })
@@ -286,13 +291,13 @@ it('refundPayment leaves a double payment to the operator: only the order’s ow
   expect(await refundsOf(orderId)).toMatchObject([{ utr: UTR, amount_paise: 20000 }])
 })
 
-describe('simultaneous refunds', () => {
+describe('concurrent refunds', () => {
   let beside: TestService
   beforeAll(async () => {
     beside = await startService({ asServiceRole: true, replicated: { url: service.databaseUrl } })
   })
 
-  it('of 200 simultaneous repeats of refundPayment over two instances one makes a refund, and all get its answer', async () => {
+  it('creates one refund from 200 concurrent repeats of refundPayment over two instances, and all return it', async () => {
     const { order_id, orderId } = await paidOrder()
     const fields = { mid, note, order_id, refund_id: unique('R-') }
     const answers = await Promise.all(
@@ -303,7 +308,7 @@ describe('simultaneous refunds', () => {
     expect(await refundsOf(orderId)).toHaveLength(1)
   })
 
-  it('simultaneous partial refunds of one payment never give back more than was paid', async () => {
+  it('never refunds more than was paid in concurrent partial refunds of one payment', async () => {
     const { order_id, orderId } = await paidOrder()
     const answers = await Promise.all(
       Array.from({ length: 10 }, (_, i) =>
@@ -320,7 +325,7 @@ describe('simultaneous refunds', () => {
     expect(rows.reduce((sum, { amount_paise }) => sum + amount_paise, 0)).toBe(18_000)
   })
 
-  it('of two simultaneous refunds with one refund_id for two orders one is made', async () => {
+  it('creates one of two concurrent refunds with the same refund_id for two orders', async () => {
     const orders = await Promise.all(Array.from({ length: 2 }, paidOrder))
     for (let round = 1; round <= 10; round++) {
       const refund_id = unique('R-')

@@ -6,7 +6,7 @@ import { until } from '../support/wait.ts'
 const LIMITS = { lookIntervalMs: 10, stopMs: 50 }
 const AT_ONCE = { ofQueue: 4, ofGroup: 8 }
 
-/** A scheduler over one source, of which each queue always has more jobs, with the looks that it made and its warnings. */
+/** A scheduler over one source, whose queues always have more jobs, with its polls and warnings. */
 function startOver(queues: Queue[], find: JobSource['findQueues'] = async () => queues) {
   const warnings: string[] = []
   const looks = { count: 0 }
@@ -19,7 +19,7 @@ function startOver(queues: Queue[], find: JobSource['findQueues'] = async () => 
   return { warnings, looks, stop }
 }
 
-/** A queue of endless jobs, and how many of them are and were under way. */
+/** A queue of endless jobs, with the current and the largest number in progress. */
 function queueOf(job: Job, { key = 'queue', group = 'group' } = {}) {
   const seen = { underWay: 0, most: 0, begun: 0 }
   const counted: Job = async (signal) => {
@@ -37,7 +37,7 @@ function queueOf(job: Job, { key = 'queue', group = 'group' } = {}) {
 
 const hangs: Job = (signal) => new Promise((resolve) => signal.addEventListener('abort', () => resolve(false)))
 
-it('the scheduler begins the next job when one ends, and never exceeds a queue’s limit of simultaneous jobs', async () => {
+it('starts the next job when one is finished, and never exceeds a queue’s limit of concurrent jobs', async () => {
   const { queue, seen } = queueOf(() => sleep(2, true))
   const { stop, looks } = startOver([queue])
   await until('many were done', () => seen.begun > 100)
@@ -46,7 +46,7 @@ it('the scheduler begins the next job when one ends, and never exceeds a queue�
   expect(seen.most).toBe(AT_ONCE.ofQueue)
 })
 
-it('the scheduler still begins jobs of one group of queues when another group has reached its limit of hanging jobs', async () => {
+it('starts jobs of one group of queues although another group has reached its limit of hanging jobs', async () => {
   const slow = ['a', 'b', 'c'].map((key) => queueOf(hangs, { key, group: 'slow' }))
   const quick = queueOf(() => sleep(1, true), { key: 'd', group: 'quick' })
   const { stop } = startOver([...slow, quick].map(({ queue }) => queue))
@@ -55,7 +55,7 @@ it('the scheduler still begins jobs of one group of queues when another group ha
   await stop()
 })
 
-it('the scheduler begins no more jobs of a queue once a job of the queue has failed', async () => {
+it('starts no more jobs of a queue once one of its jobs has failed', async () => {
   const { queue, seen } = queueOf(async () => {
     throw new Error('the database is away')
   })
@@ -68,10 +68,10 @@ it('the scheduler begins no more jobs of a queue once a job of the queue has fai
   await until('it has looked often', () => looks.count > 10)
   await stop()
   expect(seen.begun).toBe(AT_ONCE.ofQueue)
-  expect(new Set(warnings)).toEqual(new Set(['what is due was not done, or not stored as done']))
+  expect(new Set(warnings)).toEqual(new Set(['Job failed, or its result was not stored']))
 })
 
-it('the scheduler begins no job while the claiming of jobs fails, and goes on looking for due jobs', async () => {
+it('starts no job while claiming jobs fails, and continues to poll for pending jobs', async () => {
   const { queue, seen } = queueOf(hangs)
   let takes = 0
   const claim: Queue['claim'] = async (most) => {
@@ -84,16 +84,16 @@ it('the scheduler begins no job while the claiming of jobs fails, and goes on lo
   await stop()
 })
 
-it('the scheduler looks for due jobs again after a search for them that failed', async () => {
+it('polls for pending jobs again after a search that failed', async () => {
   const { stop, looks, warnings } = startOver([], async () => {
     throw new Error('the database is away')
   })
   await until('it has looked again', () => looks.count > 2)
   await stop()
-  expect(warnings).toContain('what is due was not looked up')
+  expect(warnings).toContain('Polling for jobs failed')
 })
 
-it('the scheduler does the jobs of one source while the search for due jobs of another source hangs', async () => {
+it('runs the jobs of one source while the search for pending jobs of another source hangs', async () => {
   const { queue, seen } = queueOf(() => sleep(1, true))
   const log = { warn: () => undefined }
   let isOver: (queues: Queue[]) => void = () => undefined
@@ -106,7 +106,7 @@ it('the scheduler does the jobs of one source while the search for due jobs of a
   await stopping
 })
 
-it('the scheduler, when stopped, ends a search for due jobs that consists of many statements', async () => {
+it('stops a search for pending jobs of many statements when the scheduler is stopped', async () => {
   const { stop, looks } = startOver([], async (isStopped = () => false) => {
     while (!isStopped()) await sleep(1)
     return []
@@ -116,11 +116,11 @@ it('the scheduler, when stopped, ends a search for due jobs that consists of man
   expect(looks.count).toBe(1)
 })
 
-it('the scheduler, when stopped, begins no new job, and waits a while for the jobs under way', async () => {
+it('starts no new job when the scheduler is stopped, and waits for a while for jobs in progress', async () => {
   const long = queueOf(hangs, { key: 'long' })
   const short = queueOf(() => sleep(20, true), { key: 'short' })
   const { stop } = startOver([long.queue, short.queue])
-  await until('both are under way', () => long.seen.underWay + short.seen.underWay === 8)
+  await until('both are in progress', () => long.seen.underWay + short.seen.underWay === 8)
   await stop()
   const begun = short.seen.begun
   await sleep(50)

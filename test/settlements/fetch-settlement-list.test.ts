@@ -140,7 +140,7 @@ describe('a rejected fetchSettlementList', () => {
     '०१-०१-२०२६',
     'today',
   ])('fetchSettlementList rejects the invalid date %s as s_date and as e_date with 400', async (date) => {
-    const rule = 'must be a date that exists, as dd-mm-yyyy'
+    const rule = 'must be an existing date in the format dd-mm-yyyy'
     expect((await list(date, '01-01-2030')).body).toEqual(refusal(400, `s_date ${rule}`))
     expect((await list('01-01-2000', date)).body).toEqual(refusal(400, `e_date ${rule}`))
   })

@@ -384,7 +384,7 @@ describe('an invalid settlement file', () => {
     )
     // More than one batch, so that rows are stored before the first invalid line is read.
     const { faults, count, message } = await faultsOf(file(...manyLines(mid, BATCH_ROWS), ...bad))
-    expect([count, message]).toEqual([30, '30 bad lines, nothing was imported'])
+    expect([count, message]).toEqual([30, '30 invalid lines, nothing was imported'])
     expect(faults.map(({ line }) => line)).toEqual(Array.from({ length: 20 }, (_, index) => BATCH_ROWS + index + 2))
     expect(faults[0]?.text).toMatch(/^amount must be/)
     expect(faults[1]?.text).toBe('mid is not a known merchant: correct it, or add the merchant first')
@@ -403,7 +403,7 @@ describe('an invalid settlement file', () => {
       'a header in another format',
       'Txn Amount,UPI RRN\n195.00,523504870405\n',
       1,
-      /^none of the columns mid, .* is in the header: give --layout to read another form$/,
+      /^none of the columns mid, .* is in the header: use --layout to read another format$/,
     ],
     [
       'an invalid line after a stray quote',
@@ -466,7 +466,7 @@ describe('an invalid settlement file', () => {
   const UTR = 'must be 1 to 35 letters and digits'
   const NO_UTR = ['a b', '5-1', '1'.repeat(36), '\\N', '1\t2', 'é', ' 1']
   const MOMENT =
-    'must be a time that exists, from 2000 to 2099: ISO 8601 with a zone (2026-01-31T09:30:00Z), or YYYY-MM-DD HH:MM:SS for IST'
+    'must be an existing time from 2000 to 2099: ISO 8601 with a time zone (2026-01-31T09:30:00Z), or YYYY-MM-DD HH:MM:SS for IST'
   const NO_MOMENT = [
     ...['31-02-2026', '2026-02-31T00:00:00Z', '2026-02-31 00:00:00', '2027-02-29 00:00:00', '2026-04-31T00:00:00Z'],
     ...['2026-00-10T00:00:00Z', '2026-13-10T00:00:00Z', '2026-01-00T00:00:00Z', '2026-01-31T24:00:00Z'],
@@ -490,7 +490,7 @@ describe('an invalid settlement file', () => {
     ['payment_utr', UTR, NO_UTR],
     [
       'value_date',
-      'must be a day of India that exists, from 2000 to 2099: YYYY-MM-DD or dd-mm-yyyy',
+      'must be an existing day from 2000 to 2099: YYYY-MM-DD or dd-mm-yyyy',
       [
         '31-02-2026',
         '2026-02-31',

@@ -70,7 +70,7 @@ Merchant: Chai "Point" & Co,,
     const layout = await acquirerLayout()
     expect(await imported(layout, file)).toEqual({
       code: 1,
-      stderr: 'ops: 1 bad line, nothing was imported; line 6: has 11 fields, not 9\n',
+      stderr: 'ops: 1 invalid line, nothing was imported; line 6: has 11 fields, not 9\n',
     })
     const mended = `${file.replace('0.00,1,00,000.00', '0.00,"1,00,000.00"')},,,,,,,,
 Total,,,24.15,4.35,"1,01,450.50",,,
@@ -140,7 +140,7 @@ ${given},B1,4.00,0.00,0.36,0.36,-,-95.28,06-08-2026,Success
     expect(await imported(layout, open)).toEqual({
       code: 1,
       stderr:
-        'ops: 1 bad line, nothing was imported; line 6: is a row below the table, which ends in line 3: two files in one?\n',
+        'ops: 1 invalid line, nothing was imported; line 6: is a row below the table, which ends in line 3. If the file contains two tables, import them as two files.\n',
     })
   })
 
@@ -148,7 +148,7 @@ ${given},B1,4.00,0.00,0.36,0.36,-,-95.28,06-08-2026,Success
     const rrn = newRrn()
     const file = `Net Amount,UPI RRN,Settlement UTR,MDR,GST,Net Amount,Settled On,Status\n100,${rrn},B1,1,0.18,98.82,06-08-2026,Success\n`
     expect((await imported(await acquirerLayout(), file)).stderr).toBe(
-      'ops: 1 bad line, nothing was imported; line 1: names Net Amount more than once: give Net Amount#1 or Net Amount#2 in the layout\n',
+      'ops: 1 invalid line, nothing was imported; line 1: has Net Amount more than once: write Net Amount#1 or Net Amount#2 in the layout\n',
     )
     expect(await stored(rrn)).toBeUndefined()
     const words = ['--status', 'SUCCESS=Success', '--mid', mid]
@@ -188,14 +188,14 @@ ${given},B1,4.00,0.00,0.36,0.36,-,-95.28,06-08-2026,Success
     const { code, stderr } = await imported(await acquirerLayout(), lines.join('\n'))
     expect(code).toBe(1)
     expect(stderr.trim().split('; ')).toEqual([
-      'ops: 7 bad lines, nothing was imported',
+      'ops: 7 invalid lines, nothing was imported',
       'line 4: Net Amount (amount) must be rupees with at most two decimals, such as 1,450.50',
       'line 5: Net Amount (amount) must be at most 100000000000 rupees',
-      'line 6: Settled On (initiation_date) must be a day that exists, written dd-mm-yyyy',
-      'line 7: Status (status) must be a word of the layout: failed, success, settled',
-      'line 8: UPI RRN was made a number by a spreadsheet, and has lost digits: get the file again, and open the column as text',
-      'line 9: UPI RRN (utr) must be 1 to 35 letters and digits, Settled On (initiation_date) must be a day that exists, written dd-mm-yyyy',
-      'line 10: stands between rows and has an amount, but is no row of the table: correct its day, or delete the line if it is a total',
+      'line 6: Settled On (initiation_date) must be an existing day in the format dd-mm-yyyy',
+      'line 7: Status (status) must be a status of the layout: failed, success, settled',
+      'line 8: UPI RRN was converted to a number by a spreadsheet and has lost digits: download the file again and open the column as text',
+      'line 9: UPI RRN (utr) must be 1 to 35 letters and digits, Settled On (initiation_date) must be an existing day in the format dd-mm-yyyy',
+      'line 10: is between rows and has an amount, but is not a row of the table: correct its day, or delete the line if it is a total',
     ])
     expect(await stored(good)).toBeUndefined()
   })
@@ -238,7 +238,7 @@ describe('settlements layout', () => {
       first: [
         { line: '3', mid, amount: '98.82', utr: rrn, status: 'SUCCESS', initiation_date: '2026-08-06T00:00:00+05:30' },
       ],
-      faults: ['1 bad line, nothing was imported', expect.stringContaining('line 4: Net Amount (amount) must be')],
+      faults: ['1 invalid line, nothing was imported', expect.stringContaining('line 4: Net Amount (amount) must be')],
     })
     expect(await stored(rrn)).toBeUndefined()
     const listed = JSON.parse((await ops(['settlements', 'layout', 'list', '--json'])).stdout)

@@ -204,7 +204,7 @@ describe('ops settlements pull', () => {
     const late = of(order, 'REFUND', { event_id: 12, event_settlement_amount: number('1.005') })
     const fault = await pullFault({ data: [of(order, 'PAYMENT')], cursor: 'c1' }, { data: [late] })
     expect(fault).toMatch(
-      /^ops: Cashfree told of .*event_settlement_amount of event 12 must be rupees with at most two decimals \(request \w+\); nothing was imported\n$/,
+      /^ops: Cashfree returned .*event_settlement_amount of event 12 must be rupees with at most two decimals \(request \w+\); nothing was imported\n$/,
     )
     expect(await stored()).toEqual([])
     expect((await ops(['settlements', 'imports'])).stdout).toBe('No settlement imports.\n')
@@ -214,7 +214,7 @@ describe('ops settlements pull', () => {
   it('settlements pull says what to do when Cashfree rejects the credentials or is busy', async () => {
     bank.nextFaults.recon = [{ status: 429 }, { status: 401 }]
     expect(await pullFault({ data: [] })).toMatch(
-      /^ops: a call of Cashfree failed \(status 429, request \w+\); nothing was imported: try again in a minute\n$/,
+      /^ops: a call to Cashfree failed \(status 429, request \w+\); nothing was imported: try again in a minute\n$/,
     )
     expect(await pullFault({ data: [] })).toMatch(
       /CASHFREE_CLIENT_SECRET .*\(status 401, .*\); nothing was imported\n$/,
@@ -226,7 +226,7 @@ describe('ops settlements pull', () => {
     const split = of(two, 'PAYMENT', {}, { settlement_details: { utr: 'PGI1","SUCCESS\nM1,1.00,U1' } })
     const unnamed = of(one, 'PAYMENT', {}, { payment_details: { bank_reference: null } })
     expect(await pullFault({ data: [unnamed] })).toBe(
-      `ops: 1 bad line, nothing was imported; order ${one.orderId}: utr must be 1 to 35 letters and digits\n`,
+      `ops: 1 invalid line, nothing was imported; order ${one.orderId}: utr must be 1 to 35 letters and digits\n`,
     )
     expect(await pullFault({ data: [split] })).toContain('without control characters')
     const quoted = of(two, 'PAYMENT', {}, { settlement_details: { utr: 'PGI1","SUCCESS' } })

@@ -32,7 +32,7 @@ const KNOWN_WITHIN_MS = 10_000
 /** The response to a partner's second concurrent long list. */
 const ONE_AT_A_TIME = refusal(
   429,
-  'Another long list of yours is still being read; read it to its end first, or try again after Retry-After seconds',
+  'Another long list is still being sent to you. Read it to its end, or try again after Retry-After seconds.',
 )
 const MOST_TRIES = 20
 const RETRY_MS = 200

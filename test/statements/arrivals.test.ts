@@ -239,7 +239,9 @@ describe('errors between payout and bank account', () => {
     const shop = await newShop()
     const file = statement(shop.payouts.map(lineOf))
     const { stderr } = await ops(importArgs([shop.mid]), `${file}${file}`)
-    expect(stderr).toMatch(/line 9: is a row below the table, which ends in line 8: two files in one\?/)
+    expect(stderr).toMatch(
+      /line 9: is a row below the table, which ends in line 8. If the file contains two tables, import them as two files\./,
+    )
   })
 
   it('statements import rejects a date with day and month swapped, because it is outside the requested days', async () => {
@@ -262,7 +264,7 @@ describe('errors between payout and bank account', () => {
     const shop = await newShop()
     const file = statement(withSecond(shop, (line) => [{ ...line, reference: '4.26E+11' }]))
     const { stderr } = await ops(importArgs([shop.mid]), file)
-    expect(stderr).toMatch(/line 4: Ref No was made a number by a spreadsheet/)
+    expect(stderr).toMatch(/line 4: Ref No was converted to a number by a spreadsheet/)
   })
 
   it('statements import counts two identical lines of one day as two credits, also when the file is imported twice', async () => {
@@ -577,7 +579,7 @@ describe('lines of a statement', () => {
     const { code, stderr } = await ops(importArgs([mid], name), file)
     expect({ code, stderr }).toEqual({
       code: 1,
-      stderr: expect.stringMatching(/1 bad line, nothing was imported; line 2: /),
+      stderr: expect.stringMatching(/1 invalid line, nothing was imported; line 2: /),
     })
   })
 })

@@ -39,7 +39,7 @@ describe('statement files', () => {
       const before = await countStored()
       const { code, stdout, stderr } = await runOps(url, ['statements', 'import', '-', ...args], one.file)
       if ('rejected' in one) {
-        const bad = one.rejected.startsWith('line ') ? '1 bad line, nothing was imported; ' : ''
+        const bad = one.rejected.startsWith('line ') ? '1 invalid line, nothing was imported; ' : ''
         expect({ code, stderr }).toEqual({ code: 1, stderr: `ops: ${bad}${one.rejected}\n` })
         expect(faults.slice(1)).toEqual(bad ? [one.rejected] : [])
         expect(await countStored()).toEqual(before)

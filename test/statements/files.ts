@@ -18,8 +18,9 @@ const HEADER = 'Date,Narration,Debit,Credit,Balance'
 const MISSING =
   'the balance does not follow from the line before: a line is missing, duplicated or changed; download the file from the bank again'
 const BETWEEN =
-  'stands between rows and has an amount, but is no row of the table: correct its day, or delete the line if it is a total'
-const twoFiles = (end: number) => `is a row below the table, which ends in line ${end}: two files in one?`
+  'is between rows and has an amount, but is not a row of the table: correct its day, or delete the line if it is a total'
+const twoFiles = (end: number) =>
+  `is a row below the table, which ends in line ${end}. If the file contains two tables, import them as two files.`
 
 /** The three lines that most files contain: 350.00 in, 120.00 out, 190.28 in. */
 const THREE: [number, number, number, string][] = [
@@ -295,7 +296,7 @@ Txn Date\tDescription\t        Debit\tCredit\tBalance\t
     file: `Date,Narration,Amount,Dr / Cr,Balance,Dr / Cr
 18/11/2026,NEFT IN,350.00,CR,150.00,DR
 `,
-    rejected: 'line 1: names Dr / Cr more than once: give Dr / Cr#1 or Dr / Cr#2 in the layout',
+    rejected: 'line 1: has Dr / Cr more than once: write Dr / Cr#1 or Dr / Cr#2 in the layout',
   },
   'two amount columns, of which the layout selects the second': {
     columns: ['day=Date', 'reference=Narration', 'amount=Amount#2', 'sign=Type', 'balance=Balance'],

@@ -19,35 +19,38 @@ import {
 
 const UNAUTHORIZED = refusal(
   401,
-  'Missing, malformed, unknown, wrong or revoked credentials: send Authorization: Basic base64(PUBLIC_KEY:SECRET_KEY)',
+  'The credentials are missing, malformed, unknown, wrong or revoked. Send Authorization: Basic base64(PUBLIC_KEY:SECRET_KEY).',
 )
-const FORBIDDEN = refusal(403, 'This key may not act for the mid or pid that was sent')
+const FORBIDDEN = refusal(
+  403,
+  'This key has no access to this mid or pid, or the merchant is disabled. Check the mid or pid and the key.',
+)
 
 const service = await startService()
 const { mid, key } = await newMerchant(service.db)
 
 const b64 = (text: string) => Buffer.from(text).toString('base64')
 
-describe('401 for a credential that is missing, malformed, unknown, wrong or revoked', () => {
+describe('invalid credentials', () => {
   it.each<[string, () => string | undefined]>([
     ['a missing header', () => undefined],
     ['an empty header', () => ''],
     ['another scheme', () => `Bearer ${key.secretKey}`],
-    ['Basic and nothing', () => 'Basic'],
+    ['Basic without credentials', () => 'Basic'],
     ['broken base64', () => 'Basic !!!!'],
     ['base64 of bytes that are not UTF-8', () => `Basic ${Buffer.from([0xff, 0xfe, 0x3a, 0xff]).toString('base64')}`],
     ['no colon', () => `Basic ${b64(key.publicKey)}`],
-    ['empty halves', () => `Basic ${b64(':')}`],
+    ['an empty public key and secret', () => `Basic ${b64(':')}`],
     ['an empty secret', () => `Basic ${b64(`${key.publicKey}:`)}`],
     ['an empty public key', () => `Basic ${b64(`:${key.secretKey}`)}`],
     ['10 kB', () => `Basic ${b64(`${key.publicKey}:${'x'.repeat(7_500)}`)}`],
     ['an unknown public key', () => basic({ ...key, publicKey: 'pk_000000000000000000000000' })],
     ['a wrong secret', () => basic({ ...key, secretKey: `${key.secretKey.slice(0, -1)}!` })],
     ['the secret of another key', () => basic({ ...key, secretKey: 'sk_other' })],
-    ['the secret in other case', () => basic({ ...key, secretKey: key.secretKey.toUpperCase() })],
+    ['the secret in another case', () => basic({ ...key, secretKey: key.secretKey.toUpperCase() })],
     ['a NUL in the secret', () => `Basic ${b64(`${key.publicKey}:${key.secretKey}\u0000`)}`],
     ['SQL in the public key', () => basic({ publicKey: `pk_' or '1'='1`, secretKey: 'x' })],
-  ])('401 is answered with one text and WWW-Authenticate for credentials with %s', async (_name, authorization) => {
+  ])('returns 401 with one text and WWW-Authenticate for credentials with %s', async (_name, authorization) => {
     const header = authorization()
     const headers: Record<string, string> = header === undefined ? {} : { authorization: header }
     const answer = await post(service.app, CREATE, intentFields(mid), undefined, headers)
@@ -55,7 +58,7 @@ describe('401 for a credential that is missing, malformed, unknown, wrong or rev
     expect(answer.headers['www-authenticate']).toBe('Basic realm="UPI payments", charset="UTF-8"')
   })
 
-  it('a revoked key is answered 401 within 5 seconds, while another key of its owner is accepted', async () => {
+  it('returns 401 for a revoked key within 5 seconds, while another key of the same merchant is accepted', async () => {
     const second = await newKey(service.db, { mid })
     expect((await post(service.app, CREATE, intentFields(mid), second)).status).toBe(200)
     await createAccessKeys(service.db).revoke(second.publicKey, new Date())
@@ -64,7 +67,7 @@ describe('401 for a credential that is missing, malformed, unknown, wrong or rev
     expect((await post(service.app, CREATE, intentFields(mid), key)).status).toBe(200)
   })
 
-  it('a secret may contain colons: only the first colon of the credentials splits', async () => {
+  it('splits credentials at the first colon only, so that a secret may contain colons', async () => {
     const { hashSecret } = await import('../../src/gateway/tenants/credentials.ts')
     const withColons = { publicKey: 'pk_colons', secretKey: 'a:b::c' }
     await createAccessKeys(service.db).add({
@@ -79,12 +82,12 @@ describe('401 for a credential that is missing, malformed, unknown, wrong or rev
 })
 
 describe('secrets', () => {
-  it('secrets are compared by hash, and by the platform’s comparison in constant time only', () => {
+  it('compares secrets by hash, and only with the platform’s constant-time comparison', () => {
     const source = readFileSync(join(import.meta.dirname, '../../src/gateway/tenants/credentials.ts'), 'utf8')
     expect(source).toMatch(/return timingSafeEqual\(hashSecret\(secret\), secretHash\)/)
   })
 
-  it('a key belongs to exactly one merchant or one partner: the table refuses a key of both and of none', async () => {
+  it('the table of keys rejects a key of both a merchant and a partner, and a key of neither', async () => {
     const { pid } = await newPartner(service.db)
     const insert = (owner: [string | null, string | null]) =>
       service.db.query(
@@ -97,8 +100,8 @@ describe('secrets', () => {
   })
 })
 
-describe('403 for a good key that may not act for the merchant', () => {
-  it('403 has one text whether the other merchant exists or not, or the key is of the other kind', async () => {
+describe('valid keys without access to the merchant', () => {
+  it('returns 403 with one text whether the other merchant exists or not, or the key is of the other kind', async () => {
     const other = await newMerchant(service.db)
     const partner = await newPartner(service.db, mid)
     const answers = [
@@ -109,7 +112,7 @@ describe('403 for a good key that may not act for the merchant', () => {
     for (const { status, body } of answers) expect([status, body]).toEqual([403, FORBIDDEN])
   })
 
-  it('403 is answered for a merchant not linked to the partner, for another pid, and to merchants’ keys', async () => {
+  it('returns 403 for a merchant not linked to the partner, for another pid, and for merchants’ keys', async () => {
     const other = await newMerchant(service.db)
     const partner = await newPartner(service.db, mid)
     const [ofSame, ofOther] = [await newPartner(service.db, mid), await newPartner(service.db, other.mid)]
@@ -126,7 +129,7 @@ describe('403 for a good key that may not act for the merchant', () => {
     expect((await post(service.app, LIST, { pid: partner.pid, mid, ...range }, partner.key)).status).toBe(200)
   })
 
-  it('a partner’s key is answered 403 within 5 seconds after the operator has unlinked the merchant', async () => {
+  it('returns 403 for a partner’s key within 5 seconds after the operator has unlinked the merchant', async () => {
     const partner = await newPartner(service.db, mid)
     const fields = { pid: partner.pid, mid, s_date: '01-04-2026', e_date: '30-04-2026' }
     const list = async () => (await post(service.app, LIST, fields, partner.key)).status
@@ -136,7 +139,7 @@ describe('403 for a good key that may not act for the merchant', () => {
     expect(await list()).toBe(403)
   })
 
-  it('a merchant’s key is answered 403 within 5 seconds after the merchant is disabled, and 200 once enabled again', async () => {
+  it('returns 403 for a merchant’s key within 5 seconds after the merchant is disabled, and 200 once it is enabled again', async () => {
     const merchant = await newMerchant(service.db)
     const create = async () => (await post(service.app, CREATE, intentFields(merchant.mid), merchant.key)).status
     expect(await create()).toBe(200)
@@ -148,7 +151,7 @@ describe('403 for a good key that may not act for the merchant', () => {
     expect(await create()).toBe(200)
   })
 
-  it('partners of a disabled merchant can still read the settlements of the merchant', async () => {
+  it('lets partners of a disabled merchant read its settlements', async () => {
     const merchant = await newMerchant(service.db)
     const partner = await newPartner(service.db, merchant.mid)
     await createMerchants(service.db).disable(merchant.mid, new Date())
@@ -156,7 +159,7 @@ describe('403 for a good key that may not act for the merchant', () => {
     expect((await post(service.app, LIST, fields, partner.key)).status).toBe(200)
   })
 
-  it('403 is decided from the caller alone, without a query for the other merchant', async () => {
+  it('decides on 403 from the caller alone, without a query for the other merchant', async () => {
     const other = await newMerchant(service.db)
     await post(service.app, CREATE, intentFields(other.mid, { order_id: 'theirs' }), other.key)
     const { requests, creates } = service.pools

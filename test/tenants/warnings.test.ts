@@ -1,12 +1,12 @@
-import { readFile } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
 import { CATEGORY_RULE_DATE, categoryLimits, merchantWarnings } from '../../src/gateway/tenants/warnings.ts'
+import { chapterText } from '../guides/guides.ts'
 
 const DIRECT = { acquirer: 'direct', maxAmount: 100_000 }
 const fiveLakh = (mcc: string): [string, number] => [mcc, 500_000]
 
-describe('the operator is warned of a merchant', () => {
-  it('the operator is warned of a merchant without a category', () => {
+describe('warnings about a merchant', () => {
+  it('warns the operator of a merchant without a category', () => {
     expect(merchantWarnings({ ...DIRECT, mcc: '0000', vpa: 'chaipoint@examplebank' })).toEqual(['no category'])
   })
 
@@ -28,12 +28,12 @@ describe('the operator is warned of a merchant', () => {
     'asha@ptaxis',
     'asha@upi',
     'Asha@YBL',
-  ])('the operator is warned of a merchant with the address of a private person: %s', (vpa) => {
+  ])('warns the operator of a merchant with the address of a private person: %s', (vpa) => {
     expect(merchantWarnings({ ...DIRECT, mcc: '5814', vpa })).toEqual(['private address'])
   })
 
   it.each(['Q123456789@ybl', 'q1@ybl', 'paytmqr1abc2def@paytm', 'paytmqr5abcde@ptys', 'PAYTMQR1abc@ptyes'])(
-    'the operator is warned of a merchant whose address was given for the QR of a counter: %s',
+    'warns the operator of a merchant whose address was assigned for a QR at a counter: %s',
     (vpa) => {
       expect(merchantWarnings({ ...DIRECT, mcc: '5814', vpa })).toEqual(['QR-only address'])
     },
@@ -52,15 +52,14 @@ describe('the operator is warned of a merchant', () => {
     ...'5960 6300 6381 6529 6012 6211 4511 4722 7011 9311 9399 5413 7322'.split(' ').map(fiveLakh),
     ...'0742 8011 8021 8031 8041 8042 8049 8050 8062 8071 8099'.split(' ').map(fiveLakh),
     ...'8211 8220 8241 8244 8249 8299'.split(' ').map(fiveLakh),
-  ])('the operator is warned of a max amount above what NPCI allows mcc %s: %i rupees', (mcc, maxRupees) => {
+  ])('warns the operator of a maximum amount above NPCI’s limit for mcc %s: %i rupees', (mcc, maxRupees) => {
     const warned = (maxAmount: number) =>
       merchantWarnings({ ...DIRECT, mcc, vpa: 'chaipoint@examplebank', maxAmount }).includes('high max amount')
     expect([1, 100_000, maxRupees, maxRupees + 1].map(warned)).toEqual([false, false, false, true])
   })
 
-  it('the operator’s guide gives the categories with other limits, their sums of 24 hours, and the day of the rule', async () => {
-    const guide = await readFile('src/docs/guides/operator.md', 'utf8')
-    const [, rule = ''] = /### A merchant's largest amount\n(.*?)\n### /s.exec(`${guide}\n### `) ?? []
+  it('the operator manual lists the categories with other limits, their sums of 24 hours, and the date of the rule', () => {
+    const [, rule = ''] = /^## Maximum amount\n(.*?)^## /ms.exec(chapterText('operator/merchants')) ?? []
     expect(rule).toContain(CATEGORY_RULE_DATE)
     const rupees = (text = '') => Number(text.replaceAll(',', ''))
     const rows = rule.matchAll(/^\| [^|]+ \| ([\d, ]+) \| ₹([\d,]+) \| ₹([\d,]+) \|$/gm)
@@ -81,11 +80,11 @@ describe('the operator is warned of a merchant', () => {
     ['7410', 500_000],
     ['7409', 200_000],
     ['5814', undefined],
-  ])('the limits of mcc %s name the sum of a customer’s payments of 24 hours: %s rupees', (mcc, dayRupees) => {
+  ])('names the sum of a customer’s payments in 24 hours among the limits of mcc %s: %s rupees', (mcc, dayRupees) => {
     expect(categoryLimits(mcc).dayRupees).toBe(dayRupees)
   })
 
-  it('the operator is warned of both a missing category and the address of a private person', () => {
+  it('warns the operator of both a missing category and the address of a private person', () => {
     expect(merchantWarnings({ ...DIRECT, mcc: '0000', vpa: '9876543210@upi' })).toEqual([
       'no category',
       'private address',
@@ -95,23 +94,23 @@ describe('the operator is warned of a merchant', () => {
 
 it.each([
   'chaipoint@examplebank',
-  // Of the demo.
+  // The address of the demo merchant.
   'demo@not-a-bank.invalid',
   'chaipoint@okbizaxis',
   'chaipoint.rzp@axisbank',
-  // Online shops of Paytm.
+  // Addresses of Paytm's online merchants.
   'paytm.s1abc2d@pty',
   'paytm-12345@paytm',
   'paytm.s1abc2d@ptsbi',
-  // Numbers that are no mobile numbers of India.
+  // Numbers that are not Indian mobile numbers.
   '1234567890@examplebank',
   '98765432101@examplebank',
   '50100123456789@hdfc0000001.ifsc.npci',
-])('the operator is not warned of a merchant with a category and %s', (vpa) => {
+])('does not warn the operator of a merchant with a category and %s', (vpa) => {
   expect(merchantWarnings({ ...DIRECT, mcc: '5814', vpa })).toEqual([])
 })
 
-it('the operator is not warned of a missing merchant category code or a high amount where the acquirer makes the payment links', () => {
+it('does not warn of a missing category code or a high amount if the acquirer creates the payment links', () => {
   const setu = { acquirer: 'setu', mcc: '0000', maxAmount: 500_000 }
   expect(merchantWarnings({ ...setu, vpa: 'chaipoint@examplebank' })).toEqual([])
   expect(merchantWarnings({ ...setu, vpa: '9876543210@upi' })).toEqual(['private address'])

@@ -1,12 +1,12 @@
 import type { Queryable } from '../../platform/db/pool.ts'
 import { RETURN_CALL } from './outbox.ts'
 
-/** SQL condition: the merchant has got an answer that the order `i` has failed for good. */
+/** SQL condition: a response has reported to the merchant that the order `i` has finally failed. */
 export const FAILURE_REPORTED = `(i.status = 'CANCELLED' or i.failure_reported_at is not null)`
 
 /**
- * SQL of why the last attempt to pay the order `i` failed; null if the order has another status. `mid` is SQL: the parameter in
- * a query of one merchant, which then reads the shard of this merchant alone.
+ * SQL of the reason why the last attempt to pay the order `i` failed; null if the order has another status. `mid` is
+ * SQL: a query of one merchant passes its parameter, and then reads only the shard of this merchant.
  */
 export const failureReason = (mid = 'i.mid') => `
   case when i.status in ('FAIL', 'REJECT') then coalesce((
@@ -16,7 +16,10 @@ export const failureReason = (mid = 'i.mid') => `
      order by t.received_at desc
      limit 1), 'other') end`
 
-/** SQL query for a stored webhook about an order's expiry, by which the merchant counts as told. Arguments are SQL. */
+/**
+ * SQL query for a stored webhook about an order's expiry, which counts as a report to the merchant. The arguments are
+ * SQL.
+ */
 export const writtenExpiries = (mid: string, orderId: string) => `
             select true
               from webhook_endpoints e
@@ -25,7 +28,10 @@ export const writtenExpiries = (mid: string, orderId: string) => `
 
 export type Answered = { mid: string; orderId: string; isFailed: boolean }
 
-/** Stores that an answer has told the merchant of an order's failure, or of its payment, which ends the return call. */
+/**
+ * Stores that a response has reported an order's failure to the merchant, or its payment, which stops the return-URL
+ * callback.
+ */
 export async function saveAnswered(db: Queryable, { mid, orderId, isFailed }: Answered, now: Date): Promise<void> {
   await db.query(
     isFailed

@@ -10,12 +10,12 @@ import { PAYMENT_STATUS, reportPaymentStatus, type StatusReporting, WHICH_PAYMEN
 export const cancelPayment = operation({
   path: '/v1/payments/cancelPayment',
   tag: 'Merchant',
-  summary: 'Close an order that is not to be paid any more',
+  summary: 'Cancel a payment',
   description:
-    'Call it before you open a second order for the same purchase, or your customer may pay both. Its pay page and QR close at ' +
-    'once. The answer is that of checkPaymentStatus: `FAIL` with `Payment cancelled`, however often you call; an order whose ' +
-    'time was over keeps its end. A paid order is 409. Money that is under way already still counts: checkPaymentStatus then ' +
-    'says `SUCCESS`, and the operator is told.',
+    'Closes an unpaid order. Cancel the first order before you create a second one for the same purchase, otherwise your ' +
+    'customer may pay both. The pay page and the QR close immediately. The response is that of checkPaymentStatus: `FAIL` with ' +
+    '`Payment cancelled`, also when you repeat the request. An order that is already final returns its own status; a paid order ' +
+    'returns 409. A payment in progress may still succeed: checkPaymentStatus then returns `SUCCESS`, and the operator is notified.',
   body: WHICH_PAYMENT,
   refusals: [badRequest('order_id is required'), orderNotFound(), paymentSuccessful()],
   answer: PAYMENT_STATUS,
@@ -36,7 +36,7 @@ export const cancelPayment = operation({
 
 type Dependencies = StatusReporting & {
   intents: Pick<Intents, 'cancel'>
-  /** Closes the acquirer's link. Never rejects, because the answer does not wait for the result. */
+  /** Closes the acquirer's link. Never rejects, because the response does not wait for the result. */
   closeLink: (order: LinkedOrder) => Promise<void>
   inTurn: InTurn
   deadlineOf: DeadlineOf

@@ -9,18 +9,18 @@ import { PAYMENT_STATUS, reportPaymentStatus, type StatusReporting, WHICH_PAYMEN
 export const checkPaymentStatus = operation({
   path: '/v1/payments/checkPaymentStatus',
   tag: 'Merchant',
-  summary: 'Ask what became of a payment',
+  summary: 'Check payment status',
   description:
-    'Ask before you ship. **Only `txnStatus` SUCCESS is paid**: `status` says whether `txnStatus` is final, and a payment that ' +
-    'failed has `data` too. While it is PENDING, ask again after some seconds. A failed attempt leaves it PENDING with `Last ' +
-    'attempt failed; still open`, since customers try again; what is unpaid 10 minutes after expiry is FAIL or REJECT. Money ' +
-    'that comes even later makes it SUCCESS; a SUCCESS is never undone. While our ' +
-    'database is briefly away, this call waits for up to 8 s before it answers 503, so give it a time-out of 10 s or more. A 503 ' +
-    'says nothing about the payment.',
+    'Check the status before you fulfil the order. **Only `txnStatus` SUCCESS is paid**: `status` only states whether `txnStatus` ' +
+    'is final, and a failed payment has `data` too. While the status is PENDING, check again after some seconds. A failed attempt ' +
+    'leaves it PENDING with `Last attempt failed; still open`, since customers try again. An order that is unpaid 10 minutes after ' +
+    'expiry becomes FAIL or REJECT. A later payment still changes it to SUCCESS, and a SUCCESS is never undone. While the ' +
+    'database is briefly unavailable, this call waits up to 8 s before it returns 503, so set a time-out of at least 10 s. A 503 ' +
+    'does not indicate whether the order is paid.',
   body: WHICH_PAYMENT,
   refusals: [badRequest('order_id is required'), orderNotFound()],
   answer: PAYMENT_STATUS,
-  // Shop plugins take a 503 of this call for a failed payment, even when the order is paid.
+  // Store plugins treat a 503 of this call as a failed payment, even if the order is paid.
   route: { config: { waitsForDatabase: true } },
   handle: ({ intents, waiting, patiently, now }: Dependencies) => {
     return async (request, reply) => {
@@ -32,7 +32,8 @@ export const checkPaymentStatus = operation({
       const payment = await patiently(request, () => intents.findSharedStatus(mid, body.order_id, check))
       if (!payment) throw orderNotFound()
       const answer = reportPaymentStatus(reply, { intents, now }, payment, body.order_id)
-      // The answer does not wait for the enquiry. After an error the caller's next request makes the enquiry due.
+      // The response does not wait for the status check to be scheduled. After an error, the caller's next request
+      // schedules it.
       const makeDue = waiting.enquiryFor(payment, now())
       if (makeDue) reply.raw.once('finish', () => void makeDue().catch(() => undefined))
       return answer

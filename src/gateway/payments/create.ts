@@ -19,7 +19,10 @@ type Dependencies = Linking & {
   expiryMinutes: number
   publicUrl: string
   drawQr: (form: 'png', text: string) => Promise<Buffer>
-  /** The clients to ask for a merchant's link, in this order; none if we make the link. Throws 503 if no client can. */
+  /**
+   * Returns the clients from which to request a merchant's link, in this order; none if the service builds the link
+   * itself. Throws 503 if no client is available.
+   */
   linkersOf: (merchant: Merchant) => Promise<Linker[]>
   deadlineOf: DeadlineOf
 }
@@ -32,8 +35,8 @@ const NEW_ORDER = {
     {
       name: 'Idempotency-Key',
       description:
-        'A retry with the same key and the same fields gets the first answer again, so an answer that got lost costs nothing. ' +
-        'The same key with other fields is 422, and so is any repeat after the operator had the customer of the order forgotten.',
+        'A retry with the same key and the same fields returns the first response again, so a lost response costs nothing. The ' +
+        'same key with other fields returns 422, and so does any retry after the operator has erased the customer’s data.',
       pattern: IDEMPOTENCY_KEY,
     },
   ],
@@ -58,25 +61,25 @@ const PaymentIntent = z.strictObject({
     .regex(/^(https?:\/\/|data:image\/png;base64,)/)
     .meta({
       description:
-        'Address of the QR as PNG (`qr.svg` lies beside `qr.png`); for a merchant who is set so, the PNG itself as a `data:` URL.',
+        'URL of the QR code as PNG (replace `qr.png` by `qr.svg` for SVG). If the operator has set it for the merchant, the PNG itself as a `data:` URL.',
     }),
   expiry: z
     .string()
     .regex(/^\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}$/)
-    .meta({ description: 'When the intent expires, in Indian Standard Time. From then on its QR answers 410.' }),
+    .meta({ description: 'When the intent expires, in Indian Standard Time. After that, its QR returns 410.' }),
   amount: z
     .string()
     .regex(/^[1-9]\d{0,5}(\.\d{2})?$/)
-    .meta({ description: 'Rupees: `200`, or `588.82` for a merchant set to `shop`.' }),
+    .meta({ description: 'Amount in rupees: `200`, or `588.82` for a merchant with the input `shop`.' }),
   orderId,
   cred: link('upi:\\/\\/pay', 'any UPI app')
     .meta({
-      description: 'The same as `intent`. Only where `dynamicQR` is a `data:` URL: the public Android client reads it.',
+      description: 'The same as `intent`. Present only if `dynamicQR` is a `data:` URL, for the public Android client.',
     })
     .optional(),
   merchantName: z
     .string()
-    .meta({ description: 'The name that the customer pays. Only where `dynamicQR` is a `data:` URL.' })
+    .meta({ description: 'The name of the payee. Present only if `dynamicQR` is a `data:` URL.' })
     .optional(),
 })
 
@@ -89,10 +92,10 @@ export const createPaymentIntent = operation({
   ...NEW_ORDER,
   summary: 'Create a payment intent',
   description:
-    'Makes UPI links and a QR that take one payment, for 15 minutes unless the operator sets otherwise. Show them to the ' +
-    'customer, then ask checkPaymentStatus.',
+    'Creates UPI links and a QR code for one payment. They are valid for 15 minutes unless the operator sets another time. Show ' +
+    'them to the customer, then call checkPaymentStatus.',
   answer: success('Payment intent created successfully', {
-    description: 'The intent.',
+    description: 'The payment intent.',
     name: 'PaymentIntentCreated',
     dataName: 'PaymentIntent',
     data: PaymentIntent,
@@ -131,15 +134,18 @@ export const createPaymentIntent = operation({
 export const createOrderRequest = operation({
   path: '/v1/payments/createOrderRequest',
   ...NEW_ORDER,
-  summary: 'Create an order and a page to pay it',
+  summary: 'Create an order with a hosted pay page',
   description:
-    'Takes the fields of createPaymentIntent and answers the address of our pay page. Send the customer there; the page ' +
-    'sends them on to `redirect_url`. Then ask checkPaymentStatus.',
+    'Accepts the fields of createPaymentIntent and returns the URL of a hosted pay page. Redirect the customer to it. After the ' +
+    'payment, the page sends the customer to `redirect_url`. Then call checkPaymentStatus.',
   answer: success('Order request created successfully', {
     description: 'The order.',
     name: 'OrderRequestCreated',
     dataName: 'OrderRequest',
-    data: z.strictObject({ orderId, payment_url: z.url().meta({ description: 'The page to send the customer to.' }) }),
+    data: z.strictObject({
+      orderId,
+      payment_url: z.url().meta({ description: 'The pay page to which you redirect the customer.' }),
+    }),
     example: {
       orderId: '019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3',
       payment_url: 'http://localhost:3000/pay/019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3',
@@ -170,7 +176,7 @@ export async function createIntent(
   const intent = buildIntent(body, merchant, { now: now(), expiryMinutes, idempotency })
   const linkers = await linkersOf(merchant)
   if (linkers.length > 0) deadlineOf(request, reply).extend(limits.acquirers.requestMs)
-  // The unique constraint of the order_id and that of the Idempotency-Key decide between concurrent requests.
+  // The unique constraints of the order_id and of the Idempotency-Key decide between concurrent requests.
   const stored =
     linkers.length > 0 ? await insertWithLink(intent, merchant, linkers, dependencies) : await intents.insert(intent)
   if ('intent' in stored) return { intent: stored.intent, merchant }

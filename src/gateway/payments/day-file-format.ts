@@ -22,7 +22,7 @@ const Line = z
     amount: matching(/^[0-9]{1,15}(\.[0-9]{1,2})?$/, 'must be rupees with at most two decimals')
       .transform(toPaise)
       .refine((paise) => !isTooLarge(paise), LARGE_RULE),
-    // The time is cut to milliseconds as in a notification, because the time identifies a repeated failed attempt.
+    // The time is cut to milliseconds as in a notification, because it identifies a repeated failed attempt.
     paid_at: momentText.transform((moment) => moment.toISOString()).optional(),
     ...failureFields,
   })
@@ -37,11 +37,14 @@ const Line = z
     require('paid_at', 'is required with SUCCESS')
   })
 
-/** Each line names its order by one of these, or by its payment. */
+/** Each line identifies its order by one of these columns, or by its payment. */
 export const ORDER_COLUMNS = ['order_id', 'acquirer_reference', 'acquirer_payment_id'] as const
 const PAYMENT_NAMES = ['utr', 'acquirer_payment_id'] as const
 
-/** The format of the acquirer's list of payments, in our own form or by a layout. Rows are copied in the order of PAYMENT_COLUMNS. */
+/**
+ * The format of the acquirer's list of payments, either the service's own or that of a layout. Rows are copied in the
+ * order of PAYMENT_COLUMNS.
+ */
 export function dayFile(layout?: Layout): CsvFormat {
   const readers = layout && fieldReaders(layout)
   const names = PAYMENT_COLUMNS.map((name) => layout?.columns.find(([ours]) => ours === name)?.[1])
@@ -64,7 +67,7 @@ export function dayFile(layout?: Layout): CsvFormat {
           const typed = fields[index] ?? ''
           const field = (readers && isNothing(typed) ? '' : typed) || undefined
           const [read, rule] = written[name] ?? []
-          // A status without words is that of every row, which has no column for it.
+          // A status without words applies to every row, and the file has no column for it.
           if (read === undefined || (field === undefined && name !== 'status')) return [name, field]
           const value = read(field ?? '')
           if (value === undefined && rule !== undefined) unread.set(name, rule)
@@ -80,7 +83,7 @@ export function dayFile(layout?: Layout): CsvFormat {
     ...(readers && {
       bank: {
         names,
-        // A row of totals has neither a time nor a name.
+        // A row of totals has neither a time nor an identifier.
         isRow: (fields) =>
           readers.isLikeDay(fields[at('paid_at')] ?? '') ||
           ORDER_COLUMNS.some((name) => ONE_NAME.test(fields[at(name)] ?? '')) ||
@@ -95,13 +98,13 @@ export function dayFile(layout?: Layout): CsvFormat {
   }
 }
 
-/** The amount in a bank's form as decimal text; undefined for any other text. */
+/** The amount in a bank's format as decimal text; undefined for any other text. */
 function rupeesOf(field: string): string | undefined {
   const paise = readPaise(field)
   return paise === undefined ? undefined : toDecimalText(paise)
 }
 
-/** A field in COPY's text format. Only backslashes are escaped, because the checks refuse tabs and line breaks. */
+/** A field in COPY's text format. Only backslashes are escaped, because the checks reject tabs and line breaks. */
 function toCopyText(value: string | number | undefined): string {
   return value === undefined ? '\\N' : String(value).replaceAll('\\', '\\\\')
 }

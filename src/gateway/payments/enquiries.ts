@@ -7,28 +7,30 @@ import { OPEN_STATUSES } from './outcome.ts'
 import { findMerchant } from './reports.ts'
 
 /**
- * Seconds from an intent's expiry to the enquiries that are made in any case, unless an end is reported before: 90 s,
- * 8 minutes and 2 hours. NPCI allows the first enquiry after 90 s at the earliest. The last enquiry that an order may
- * have is left for the 8 minutes, the last moment before the merchant is told of the order's end.
+ * Seconds from an intent's expiry to the status checks that are always scheduled, unless a final status is reported
+ * before: 90 s, 8 minutes and 2 hours. NPCI allows the first check after 90 s at the earliest. The last check of an
+ * order is reserved for the 8 minutes, shortly before its final status is reported to the merchant.
  */
 const AFTER_EXPIRY_SECONDS = [90, 8 * 60, 2 * 60 * 60] as const
 
-/** Shortest pause before the next enquiry about an intent, if nobody waits for its outcome. */
+/** Shortest pause before the next status check of an intent, if no caller waits for its outcome. */
 const PAUSE_SECONDS = 60
 
-/** Longest due status checks of a merchant among which one statement claims, however many are due. */
+/** Most pending status checks of a merchant among which one statement claims, however many are pending. */
 const CONSIDERED = 250
 
-/** While the last response could not be read, the status is checked once an hour, for a day. */
+/** While the last response was unreadable, the status is checked once an hour, for a day. */
 const UNREADABLE = { pauseSeconds: 60 * 60, daySeconds: 24 * 60 * 60 }
 
-/** A query of an order's payment at its acquirer. `statusChecks` is the query's number among those of the order, from 1. */
+/**
+ * A status check of an order's payment at its acquirer. `statusChecks` is its number among those of the order, from 1.
+ */
 export type Enquiry = {
   mid: string
   orderId: string
   paymentLink: PaymentLink
   statusChecks: number
-  /** Whether the order's time to pay has not ended. */
+  /** Whether the order has not expired. */
   isOpen: boolean
 }
 
@@ -36,12 +38,18 @@ export function firstEnquiry({ expiresAt }: Pick<Intent, 'expiresAt'>): Date {
   return new Date(expiresAt.getTime() + AFTER_EXPIRY_SECONDS[0] * 1000)
 }
 
-/** The queue of enquiries. Each is counted before it is sent, so that no crash and no instance causes one too many. */
+/**
+ * The queue of status checks. Each is counted before it is sent, so that no crash and no other instance causes one too
+ * many.
+ */
 export function createEnquiries(db: Database) {
   return {
     findDue: (now: Date) => findDueMerchants(db, 'acquirer_intents', now),
 
-    /** Numbers of status checks at acquirer accounts in the last minute, of all instances; an account without any is missing. */
+    /**
+     * Number of status checks at each acquirer account in the last minute, of all instances; an account without any is
+     * missing.
+     */
     async countOfLastMinute(acquirers: readonly string[], now: Date): Promise<Map<string, number>> {
       const { rows } = await db.query<{ acquirer: string; count: number }>(
         `select acquirer, count(*) as count
@@ -54,9 +62,9 @@ export function createEnquiries(db: Database) {
     },
 
     /**
-     * Claims up to `limit` status checks of a merchant that are due at an acquirer account, those of expired intents first, then
-     * longest due first. An intent has `most` checks. Checks of paid intents are dropped for good, beyond the limit, because most
-     * intents are paid.
+     * Claims up to `limit` pending status checks of a merchant at an acquirer account, those of expired intents first,
+     * then the oldest first. An intent has `most` checks. Checks of paid intents are removed, beyond the limit, because
+     * most intents are paid.
      */
     async claimDue({ acquirer, mid }: DueMerchant, limit: number, now: Date, most: number): Promise<Enquiry[]> {
       const { rows } = await db.query<EnquiryRow & { paid: boolean }>(
@@ -93,7 +101,7 @@ export function createEnquiries(db: Database) {
     },
 
     /**
-     * Makes the enquiry about an order due because of a notification that proves nothing: 3 s after the last enquiry at
+     * Schedules the status check of an order because of a notification that proves nothing: 3 s after the last check at
      * the earliest, or 60 s if the order has had 20. Returns false for an order that the acquirer does not have.
      */
     async makeDueSoon(acquirer: string, orderId: string, now: Date): Promise<boolean> {
@@ -114,7 +122,10 @@ export function createEnquiries(db: Database) {
       return rowCount === 1
     },
 
-    /** Claims an enquiry about one order, even before it is due. Undefined if all that the order may have were sent. */
+    /**
+     * Claims a status check of one order, even before its scheduled time. Undefined if all checks of the order are
+     * used.
+     */
     async take(orderId: string, most: number, now: Date): Promise<Enquiry | undefined> {
       const { rows } = await db.query<EnquiryRow>(
         `update acquirer_intents a
@@ -128,8 +139,9 @@ export function createEnquiries(db: Database) {
     },
 
     /**
-     * Schedules a failed status check again. A check that the acquirer did not look at is not counted; any other is scheduled
-     * again only if it was the last one, and the order may have `most` in all. The pauses grow with the time since the expiry.
+     * Schedules a failed status check again. A check that the acquirer did not process is not counted; any other is
+     * scheduled again only if it was the last one, and the order may have `most` in total. The pauses grow with the
+     * time since the expiry.
      */
     async repeat(
       { mid, orderId, statusChecks }: Enquiry,
@@ -160,10 +172,13 @@ export function createEnquiries(db: Database) {
 
 export type Enquiries = ReturnType<typeof createEnquiries>
 
-/** An order for whose outcome somebody waits. `enquiry` is null if the order is not open, or if we have made its link. */
+/**
+ * An order for whose outcome a caller waits. `enquiry` is null if the order is not open, or if the service has built
+ * its link.
+ */
 export type WaitedFor = { mid: string; orderId: string; expiresAt: Date; enquiry: EnquiryState | null }
 
-/** SQL of the `enquiry` of the order `i`. The look-up is left out for orders that are not open. */
+/** SQL of the `enquiry` of the order `i`. The look-up is skipped for orders that are not open. */
 export const enquiryState = (mid = 'i.mid') => `
   case when i.status in ${OPEN_STATUSES} then (
     select json_build_object(
@@ -179,18 +194,18 @@ const FIND_WAITED_FOR = prepared(
     where i.order_id = any ($1)`,
 )
 
-/** Makes the enquiry about an order due, unless another call has done so, or has made the enquiry. */
+/** Schedules the status check of an order now, unless another call has scheduled or sent it. */
 const MAKE_DUE = prepared(
   `update acquirer_intents
       set status_check_at = $4
     where mid = $1 and order_id = $2 and status_checks = $3 and status_check_at > $4`,
 )
 
-/** Makes enquiries due while somebody waits. `rulesOf` returns the rules of an account's acquirer. */
+/** Schedules status checks while a caller waits. `rulesOf` returns the rules of an account's acquirer. */
 export function createWaiting(db: Database, rulesOf: (account: string) => EnquiryRules | undefined) {
   /**
-   * A function that makes an enquiry about the order due; undefined if the acquirer allows none now, so that most calls
-   * write nothing. `cameBackAt` is as for mayEnquire.
+   * Returns a function that schedules a status check of the order; undefined if the acquirer allows none now, so that
+   * most calls write nothing. `cameBackAt` is as for mayEnquire.
    */
   function enquiryFor({ mid, orderId, expiresAt, enquiry }: WaitedFor, now: Date, cameBackAt?: Date) {
     const rules = enquiry && rulesOf(enquiry.acquirer)
@@ -201,7 +216,7 @@ export function createWaiting(db: Database, rulesOf: (account: string) => Enquir
   return {
     enquiryFor,
 
-    /** Makes the allowed enquiries due about orders with open pay pages: their orderIds, with `cameBackAt`. */
+    /** Schedules the allowed status checks of orders with open pay pages: their orderIds, with `cameBackAt`. */
     async makeDue(orders: ReadonlyMap<string, Date | undefined>, now: Date): Promise<void> {
       if (orders.size === 0) return
       const { rows } = await db.query<WaitedFor>(FIND_WAITED_FOR([...orders.keys()]))

@@ -1,41 +1,47 @@
 import { isGivenUp } from './outcome.ts'
 
-/** The `most` of an acquirer that names no limit: as many as are counted. */
+/** The `most` of an acquirer without a limit: the largest number that can be counted. */
 export const UNLIMITED = 32_767
 
-/** An acquirer's limits of enquiries, which are queries of an order's payment. */
+/** An acquirer's limits of status checks. */
 export type EnquiryRules = {
-  /** Enquiries about one order, those after its expiry and those of the operator included. */
+  /** Status checks of one order, including those after its expiry and those of the operator. */
   most: number
-  /** Enquiries about one order after which none is made because somebody waits. By default one fewer than `most`. */
+  /**
+   * Number of status checks of one order after which none is scheduled for a waiting caller. By default one fewer than
+   * `most`.
+   */
   mostWhileWaiting?: number
-  /** Enquiries about all orders of the account in a minute: half of what the acquirer takes. Absent if it names no limit. */
+  /** Status checks of all orders of the account per minute: half of the acquirer's limit. Absent if it has no limit. */
   perMinute?: number
-  /** Time from an order's creation to its first enquiry, while somebody waits. */
+  /** Time from an order's creation to its first status check, while a caller waits. */
   firstAfterMs: number
-  /** Shortest time between two enquiries about one order, while somebody waits. */
+  /** Shortest time between two status checks of one order, while a caller waits. */
   pauseMs: number
   /**
-   * Time between two enquiries for a caller who waits all the time, so that the enquiries last until the order expires.
-   * `ageMs` is the order's age at the earlier of the two enquiries, `timeToPayMs` its age at its expiry.
+   * Time between two status checks for a caller who polls continuously, so that the checks last until the order
+   * expires. `ageMs` is the order's age at the earlier of the two checks, `timeToPayMs` its age at its expiry.
    */
   pollingPauseMs: (ageMs: number, timeToPayMs: number) => number
 }
 
-/** An open order with a link of an acquirer. Times are in milliseconds since 1970; `statusCheckedAt` is null before an enquiry. */
+/**
+ * An open order with a link of an acquirer. Times are in milliseconds since 1970; `statusCheckedAt` is null before the
+ * first check.
+ */
 export type EnquiryState = {
   acquirer: string
   statusChecks: number
   createdAt: number
   statusCheckedAt: number | null
-  /** When the next enquiry is due in any case; null if there is none. */
+  /** When the next status check is scheduled in any case; null if none is. */
   dueAt: number | null
 }
 
 /**
- * Whether an enquiry may be made now because somebody waits for the order's outcome. `cameBackAt` is when its customer
- * returned from an app to the pay page: a return after the last enquiry waits for no more than the acquirer's pause. The
- * last enquiry is left for the time after the order's expiry.
+ * Whether the status may be checked now because a caller waits for the order's outcome. `cameBackAt` is when its
+ * customer returned from an app to the pay page: a return after the last check waits only for the acquirer's pause. The
+ * last check is reserved for the time after the order's expiry.
  */
 export function mayEnquire(
   { statusChecks, createdAt, statusCheckedAt, dueAt, expiresAt }: EnquiryState & { expiresAt: Date },

@@ -14,18 +14,18 @@ type Subject = {
   /** The reported status of the payment; empty for an exception about a refund, and for an unreadable notification. */
   status: FinalStatus | ''
   paidAt?: Date | null | undefined
-  /** Our id of the refund that the exception is about. */
+  /** The service's id of the refund that the exception is about. */
   ourRefundId?: string
   /**
    * Distinguishes exceptions whose other fields are equal: the SHA-256 of an unreadable body, the time of an unreadable
    * status, or the acquirer's id of a refund that is not stored.
    */
   dedupKey?: string
-  /** The beginning of an unreadable body. */
+  /** The first bytes of an unreadable body. */
   body?: string
   person?: string | undefined
   note?: string | undefined
-  /** The acquirer account whose notification this is; undefined for other sources. */
+  /** The acquirer account that sent the notification; undefined for other sources. */
   acquirerAccount?: string | undefined
 }
 
@@ -47,23 +47,27 @@ export async function saveException(db: Queryable, kind: ExceptionKind, subject:
   return rowCount === 1
 }
 
-/** `known` is an exception that was stored before, or cannot be: it is not counted again. */
+/** `known` is an exception that was stored before, or cannot be stored: it is not counted again. */
 export type SavedException = 'new' | 'known' | 'no room'
 
 export type BoundedExceptions = ReturnType<typeof createBoundedExceptions>
 
-/** Accounts, merchants and kinds whose counts are remembered; beyond that all are counted again. */
+/** Accounts, merchants and kinds whose counts are cached; beyond this number, all are counted again. */
 const REMEMBERED = 10_000
 
 /**
- * Exceptions from notifications: at most `openOfAccount` of one acquirer account, merchant and kind are open. They are
- * counted once in `openCountedMs`, because a signer can send hundreds a second, and a count reads the resolved ones too. Each
- * instance counts for itself, so within this time several instances may together exceed the limit.
+ * Stores exceptions from notifications: at most `openOfAccount` of one acquirer account, merchant and kind are open.
+ * They are counted once per `openCountedMs`, because a signer can send hundreds a second, and a count reads the
+ * resolved ones too. Each instance counts for itself, so within this time several instances together may exceed the
+ * limit.
  */
 export function createBoundedExceptions({ openOfAccount, openCountedMs }: Limits['reports']) {
   const rooms = new Map<string, { left: Promise<{ room: number }>; until: number }>()
 
-  /** The room that is left, shared by concurrent calls, so that they count once and subtract from one number. */
+  /**
+   * The remaining number of exceptions, shared by concurrent calls, so that they count once and subtract from the same
+   * number.
+   */
   function roomOf(db: Queryable, ...[mid, acquirerAccount, kind]: [string, string, ExceptionKind]) {
     const key = [mid, acquirerAccount, kind].join('|')
     const known = rooms.get(key)
@@ -85,7 +89,7 @@ export function createBoundedExceptions({ openOfAccount, openCountedMs }: Limits
   ): Promise<SavedException> => {
     const left = await roomOf(db, subject.mid, subject.acquirerAccount, kind)
     if (left.room <= 0) return 'no room'
-    // Subtracted before the statement, because other calls may come in the meantime.
+    // Subtracted before the statement, because other calls may arrive in the meantime.
     left.room -= 1
     if (await saveException(db, kind, subject, now)) return 'new'
     left.room += 1

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { errorText, matching } from '../../platform/fields.ts'
 
-/** Why an attempt to pay failed: a closed set, in which merchants and customers read. */
+/** Why an attempt to pay failed: a closed set for merchants and customers. */
 export const FAILURE_REASONS = [
   'wrong_pin',
   'pin_tries_exceeded',
@@ -18,13 +18,14 @@ export const FAILURE_REASONS = [
 
 export type FailureReason = (typeof FAILURE_REASONS)[number]
 
-/** `code` is that of the bank, as it was told, if one was. */
+/** `code` is the bank's code as it was reported, if any. */
 export type PaymentFailure = { reason: FailureReason; code?: string | undefined }
 
 /**
- * NPCI's codes for payments by link or QR, by the reason that they give. Sources, read in November 2026: NPCI, "UPI Error
- * and Response Codes", as m2p prints it (version 2.5); Juspay and HDFC SmartGateway, pages of response codes. ZH, UX, ZG,
- * ZE, ZB, YG and X1 come from the step in which the payee's bank authorises, so they are about the shop.
+ * NPCI's codes for payments by link or QR, grouped by the reason that they indicate. Sources, read in November 2026:
+ * NPCI, "UPI Error and Response Codes", as m2p prints it (version 2.5); Juspay and HDFC SmartGateway, pages of response
+ * codes. ZH, UX, ZG, ZE, ZB, YG and X1 come from the step in which the payee's bank authorizes, so they are about the
+ * payee.
  */
 const CODES: Record<FailureReason, string> = {
   wrong_pin: 'ZM',
@@ -46,16 +47,16 @@ const REASON_OF = new Map(
   Object.entries(CODES).flatMap(([reason, codes]) => codes.split(' ').map((code) => [code, reason as FailureReason])),
 )
 
-/** Codes that say only that the debit failed. A second code beside one of these has the cause. */
+/** Codes that state only that the debit failed. A second code beside one of these indicates the cause. */
 const WITHOUT_CAUSE = new Set('U19 U29 U30 U31 U34 U39 U43'.split(' '))
 
-/** Codes of payments under way, of reversals and of duplicates: the attempt with such a code may still succeed. */
+/** Codes of payments in progress, of reversals and of duplicates: the attempt with such a code may still succeed. */
 const WITHOUT_END = new Set('01 RB RR RP 32 ZQ U32 U33 U37 96 U01 DT DF U35 U36 U38 U42'.split(' '))
 
 /**
- * Why an attempt failed, by the codes of an acquirer, the most reliable first; codes that are not text of at most 64
- * printable characters count as absent. `otherwise` is the reason where no code has one. Undefined if nothing says why;
- * `under way` if the attempt may still succeed, though the acquirer calls it failed.
+ * Returns why an attempt failed, by the codes of an acquirer, the most reliable first; codes that are not text of at
+ * most 64 printable characters are treated as absent. `otherwise` is the reason if no code has one. Undefined if
+ * nothing indicates a reason; `under way` if the attempt may still succeed although the acquirer reports it as failed.
  */
 export function readFailure(
   codes: readonly unknown[],
@@ -72,13 +73,13 @@ export function readFailure(
 
 const FailureCode = matching(/^[!-~]{1,64}$/, 'must be 1 to 64 printable ASCII characters')
 
-/** Fields of a report in the service's own form. Without a `reason` the reason follows from the `code`. */
+/** Fields of a report in the service's own format. Without a `reason`, the `code` determines it. */
 export const failureFields = {
   reason: z
     .enum(FAILURE_REASONS, errorText(`must be one of ${FAILURE_REASONS.join(', ')}`))
-    .meta({ description: 'Why the attempt failed. Without it the reason follows from `code`.' })
+    .meta({ description: 'Why the attempt failed. If it is absent, `code` determines the reason.' })
     .optional(),
-  code: FailureCode.meta({ description: 'The code of NPCI or of the bank for the failure.' }).optional(),
+  code: FailureCode.meta({ description: 'The failure code of NPCI or of the bank.' }).optional(),
 }
 
 type FailureFields = { status: string; reason?: FailureReason | undefined; code?: string | undefined }

@@ -3,7 +3,7 @@ import { defineList } from '../../platform/lists/list.ts'
 import { describeList, isoMoment, merchantList, partnerList } from '../tenants/list-operation.ts'
 import { orderId } from './new-payment.ts'
 
-/** Second payments are left out, because the operator returns them. */
+/** Second payments are left out, because the operator refunds them. */
 const TRANSACTIONS = defineList({
   fields: [
     ['amount', 'p.amount_paise', 'paise'],
@@ -34,17 +34,19 @@ const TRANSACTION_LIST = describeList({
   name: 'Transaction',
   list: TRANSACTIONS,
   record: z.strictObject({
-    amount: rupees.meta({ description: 'Rupees with two decimals, as text: never read it as a float.' }),
+    amount: rupees.meta({ description: 'Rupees with two decimals, as text. Do not parse it as a float.' }),
     UTR: z.string().meta({ description: 'Unique transaction reference of the payment.' }),
     orderId,
-    order_id: z.string().meta({ description: 'The merchant’s identifier of the order; ours where it sent none.' }),
+    order_id: z
+      .string()
+      .meta({ description: 'The merchant’s identifier of the order, or `orderId` if the merchant sent none.' }),
     merchant_id: z.string(),
     status: z.literal('SUCCESS'),
-    refunded: rupees.meta({ description: 'What has gone back of this payment: refunds that succeeded.' }),
-    created_at: isoMoment.meta({ description: 'When the order was made, UTC.' }),
+    refunded: rupees.meta({ description: 'The sum of the successful refunds of this payment.' }),
+    created_at: isoMoment.meta({ description: 'When the order was created, in UTC.' }),
     paid_at: isoMoment.meta({
       description:
-        'When it was paid, UTC: as the bank says, else when we heard of it. The range applies to this moment.',
+        'When the order was paid, in UTC, as the bank reports it; otherwise when the report was received. The date range applies to this time.',
     }),
   }),
   example: {
@@ -61,10 +63,10 @@ const TRANSACTION_LIST = describeList({
 })
 
 const TEXTS = {
-  summary: 'List what a merchant was paid',
+  summary: 'List transactions',
   description:
-    'One record for each paid order. Both days are days of India, included, and apply to `paid_at`; a payment that we hear of ' +
-    'later appears on the day on which it was paid.',
+    'Returns one record per paid order. Both dates are inclusive days in Indian Standard Time and apply to `paid_at`. A payment ' +
+    'that is reported later appears on the day on which it was paid.',
 }
 
 export const fetchTransactionList = merchantList(TRANSACTION_LIST, {

@@ -17,13 +17,15 @@ export type PaymentStatus = WaitedFor & {
   isUnreadable: boolean
   failureReason: FailureReason | null
   utr: string | null
-  /** Whether the order is paid and has an undelivered return call, as long as no answer has reported the payment. */
+  /**
+   * Whether the order is paid, its return-URL callback is undelivered, and no response has reported the payment yet.
+   */
   returnCallWaits: boolean
-  /** Whether the merchant has got an answer that the order has failed for good. */
+  /** Whether a response has reported to the merchant that the order has finally failed. */
   failureReported: boolean
 }
 
-/** Finds an order of the merchant whose order_id or, if there is none, whose orderId is `orderId`. */
+/** Finds an order of the merchant by its order_id or, if none matches, by its orderId. */
 export async function findPaymentStatus(
   db: Queryable,
   mid: string,
@@ -34,9 +36,9 @@ export async function findPaymentStatus(
 }
 
 /**
- * Returns findPaymentStatus for concurrent calls, which share statements, because a third of the cost of a look-up is its
- * round trip. `check` throws if the caller no longer waits. An array cannot be joined with distributed tables, so their
- * look-ups run one by one.
+ * Returns findPaymentStatus for concurrent calls, which share statements, because a third of the cost of a look-up is
+ * its round trip. `check` throws if the caller no longer waits. An array cannot be joined with distributed tables, so
+ * their look-ups run one by one.
  */
 export function createStatusLookUps(db: Database) {
   let distributed: boolean | undefined
@@ -81,8 +83,8 @@ const statusOf = (mid: string, orderId: string) =>
 const FIND_ONE = prepared(statusOf('$1', '$2'))
 
 /**
- * The arrays are selected, so that the planner does not see their lengths: otherwise the first batches, which are short,
- * make a plan of their own look cheaper each time, and PostgreSQL plans every batch again.
+ * The arrays are selected, so that the planner does not see their lengths. Otherwise the first batches, which are
+ * short, make a custom plan look cheaper each time, and PostgreSQL plans every batch again.
  */
 const FIND_MANY = prepared(
   `select asked.place::integer, found.*

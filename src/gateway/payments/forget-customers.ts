@@ -2,26 +2,26 @@ import type { Queryable } from '../../platform/db/pool.ts'
 import { orderIdsBegin } from './intent.ts'
 
 /**
- * Intents that one statement reads. Each statement is a transaction of its own, so that an interrupted run loses
- * nothing, and a payment waits for a locked row for at most 0.2 s.
+ * Intents that one statement reads. Each statement is its own transaction, so that an interrupted run loses nothing,
+ * and a payment waits for a locked row for at most 0.2 s.
  */
 const STEP_INTENTS = 1_000
 
 /** The columns of `payment_intents` that are emptied. Their type is text or bytea. Null stays null. */
 export const FORGOTTEN_COLUMNS = ['customer_name', 'customer_email', 'customer_mobile', 'idempotency_fingerprint']
 
-/** The intents whose customers are forgotten: all before a moment, or all with an e-mail address or mobile number. */
+/** The intents whose customer data is erased: all before a moment, or all with an e-mail address or mobile number. */
 export type Forgotten = { before: Date } | { email: string } | { mobile: string }
 
 type Progress = ((forgotten: number) => void) | undefined
 
 /**
- * Empties the customer's columns of intents and the notes of their refunds. Returns the number of intents that held
- * customer data; `onProgress` receives the number so far. Empty text means forgotten, because no request can send it.
- * E-mail addresses are compared without regard to case.
+ * Empties the customer's columns of intents and the notes of their refunds. Returns the number of intents that
+ * contained customer data; `onProgress` receives the number so far. Empty text means erased, because no request can
+ * send it. E-mail addresses are compared case-insensitively.
  *
  * The fingerprint of an Idempotency-Key is emptied too, because it is a hash over the customer's data: an attacker who
- * has the row could try every mobile number against it. A repeat of the key is then 422.
+ * has the row could try every mobile number against it. A repeat of the key then returns 422.
  */
 export const forgetCustomers = (db: Queryable, whose: Forgotten, onProgress?: Progress) =>
   inSteps(db, FORGET_STEP, whose, onProgress)
@@ -32,7 +32,7 @@ export const countCustomers = (db: Queryable, whose: Forgotten, onProgress?: Pro
 
 /**
  * Intents are read merchant by merchant in the order of the primary key, up to `before`, because orderIds begin with
- * their time. An index of the rows to empty would save reading, but make every createPaymentIntent slower.
+ * their time. An index of the rows to empty would save reads but slow down every createPaymentIntent.
  */
 async function inSteps(db: Queryable, sql: string, whose: Forgotten, onProgress: Progress): Promise<number> {
   const until = 'before' in whose ? orderIdsBegin(whose.before) : AFTER_ALL
@@ -57,14 +57,14 @@ const AFTER_ALL = 'g'
 /** The result of a statement. `last` is the last orderId that it has read; null if no intent was left. */
 type Step = { last: string | null; forgotten: number }
 
-/** SQL condition: the intent belongs to the customer to forget. */
+/** SQL condition: the intent belongs to the customer whose data is erased. */
 const THEIRS = `
   ($4::text is null or lower(customer_email) = lower($4)) and ($5::text is null or customer_mobile = $5)`
 
-/** SQL condition: the intent holds customer data in any column. */
+/** SQL condition: the intent contains customer data in any column. */
 const REMEMBERED = `(${FORGOTTEN_COLUMNS.map((column) => `${column} <> ''`).join(' or ')})`
 
-/** The intents of a step that hold customer data, as the beginning of a statement. */
+/** The intents of a step that contain customer data, as the first part of a statement. */
 const DUE = `
   with step as (
     select order_id, ${REMEMBERED} and ${THEIRS} as remembered
@@ -73,12 +73,12 @@ const DUE = `
      order by order_id
      limit ${STEP_INTENTS}
   ), noted as (
-    -- Refunds are checked too, because a refund with a note may be created after its customer was forgotten.
+    -- Refunds are checked too, because a refund with a note may be created after its customer's data was erased.
     select order_id
       from refunds
      where mid = $1 and note <> '' and order_id > $2 and order_id <= (select max(order_id) from step)
   ), due as (
-    -- Rows are locked in the order of their ids, so that two simultaneous runs do not deadlock.
+    -- Rows are locked in the order of their ids, so that two concurrent runs do not deadlock.
     select order_id
       from payment_intents
      where mid = $1 and order_id in (select order_id from step where remembered union all select order_id from noted)

@@ -14,10 +14,10 @@ import { createReports, type Recorded, type Reports } from './reports.ts'
 /** Lines that one query reads from the temporary table. */
 const BATCH_LINES = 2_000
 
-/** Lines that are recorded simultaneously, each in a transaction of its own. */
+/** Lines that are recorded concurrently, each in its own transaction. */
 const LINES_AT_ONCE = 8
 
-/** Numbers of lines. The line of a late payment counts twice: as recorded, and as an exception. */
+/** Numbers of lines. The line of a late payment is included twice: as recorded, and as an exception. */
 export type DayFileResult = {
   recorded: number
   unchanged: number
@@ -25,10 +25,10 @@ export type DayFileResult = {
 }
 
 /**
- * Records each line of the acquirer's daily transaction report like a notification, in the order of the file, which may have
- * any size. Orders of another acquirer account than `acquirer` are unknown orders: an acquirer reports only its own.
- * The whole file is checked first: a wrong line throws a CsvFileError, and nothing is stored. Then each batch stays
- * stored even if the next one fails, because a repeated import changes nothing. `db` must not limit the time of a
+ * Records each line of the acquirer's daily transaction report like a notification, in the order of the file, which may
+ * have any size. Orders of another acquirer account than `acquirer` are unknown orders: an acquirer reports only its
+ * own. The whole file is checked first: an invalid line throws a CsvFileError, and nothing is stored. Each batch then
+ * stays stored even if the next one fails, because a repeated import changes nothing. `db` must not limit the time of a
  * query, and needs more than one connection.
  */
 export async function importDayFile(
@@ -68,7 +68,9 @@ export async function importDayFile(
     }
     if (impossible > 0) {
       const which = counted(impossible, 'line has', 'lines have')
-      onWarning?.(`${which} a paid_at that is before the order or still to come: the payment counts from today`)
+      onWarning?.(
+        `${which} a paid_at that is before the order was created or in the future: the payment is dated today`,
+      )
     }
     return result
   } finally {
@@ -81,8 +83,8 @@ export async function importDayFile(
 type OnProgress = ((lines: number) => void) | undefined
 
 /**
- * `acquirer` is the acquirer account of the file; undefined for all orders, where no account exists. `layout` is that of the
- * acquirer's own form.
+ * `acquirer` is the acquirer account of the file; undefined for all orders, if no account exists. `layout` is that of
+ * the acquirer's own format.
  */
 type Importing = {
   acquirer?: string | undefined
@@ -94,7 +96,7 @@ type Importing = {
 }
 
 /**
- * Checks the whole file and saves its lines in a temporary table. No transaction is used, because during a transaction
+ * Checks the whole file and stores its lines in a temporary table. No transaction is used, because during a transaction
  * as long as the import PostgreSQL could not clean up deleted rows of any table.
  */
 async function saveLines(
@@ -103,7 +105,7 @@ async function saveLines(
   layout: Layout | undefined,
   { onChecked, onWarning }: Pick<Importing, 'onChecked' | 'onWarning'>,
 ): Promise<void> {
-  // No time limits: a file may come slowly through a pipe, and the connection is idle while a batch is recorded.
+  // No time limits: a file may arrive slowly through a pipe, and the connection is idle while a batch is recorded.
   await client.query('set statement_timeout = 0; set idle_session_timeout = 0')
   await client.query(`
     create temporary table day_file (
@@ -131,11 +133,11 @@ async function saveLines(
     },
     onWarning,
   )
-  // Without statistics PostgreSQL would sort the whole table for each batch.
+  // Without statistics, PostgreSQL would sort the whole table for each batch.
   await client.query('analyze day_file')
 }
 
-/** `isUnderWay` is whether the code of a failed attempt says that the attempt may still succeed. */
+/** `isUnderWay` is whether the code of a failed attempt indicates that the attempt may still succeed. */
 type Line = PaymentReport & { line: number; isUnderWay: boolean }
 
 type StoredLine = { [Column in keyof Line]: Line[Column] | null } & {
@@ -148,8 +150,8 @@ type StoredLine = { [Column in keyof Line]: Line[Column] | null } & {
 
 /**
  * Returns the next lines after line number `after`. A line without order_id belongs to the intent whose link has the
- * line's acquirer_reference, or to the order of the payment with its acquirer_payment_id. A name of no order or of several
- * is kept as an orderId, which is unknown.
+ * line's acquirer_reference, or to the order of the payment with its acquirer_payment_id. An identifier of no order or
+ * of several is used as an orderId, which is unknown.
  */
 async function readLines(client: PoolClient, acquirer: string | undefined, after: number): Promise<Line[]> {
   const { rows } = await client.query<StoredLine>(
@@ -190,7 +192,7 @@ async function readLines(client: PoolClient, acquirer: string | undefined, after
   })
 }
 
-/** Maps names to orderIds, except names that several orders share. */
+/** Maps identifiers to orderIds, except identifiers that several orders share. */
 async function findOrders(
   db: Queryable,
   query: string,
@@ -218,7 +220,7 @@ const OF_PAYMENTS = `
    group by acquirer_payment_id
   having count(*) = 1`
 
-/** Returns the lines of ended payments that are not recorded yet, or are recorded with other facts. */
+/** Returns the lines of final payments that are not recorded yet, or are recorded with other facts. */
 async function withoutRecorded(db: Queryable, acquirer: string | undefined, lines: readonly Line[]): Promise<Line[]> {
   const { rows } = await db.query<{ orderId: string; utr: string; amount: number }>(
     `select i.order_id as "orderId", i.utr, i.amount_paise as amount
@@ -236,8 +238,8 @@ async function withoutRecorded(db: Queryable, acquirer: string | undefined, line
 }
 
 /**
- * Records lines with the same results as one after the other. Lines that share neither order, UTR nor payment id with another line
- * are recorded first and simultaneously, because their sequence makes no difference.
+ * Records lines with the same results as one after the other. Lines that share neither order, UTR nor payment id with
+ * another line are recorded first and concurrently, because their sequence makes no difference.
  */
 async function recordLines(reports: Reports, lines: readonly Line[], now: () => Date): Promise<Recorded[]> {
   const orders = countOf(lines.map(({ orderId }) => orderId))
@@ -252,7 +254,7 @@ async function recordLines(reports: Reports, lines: readonly Line[], now: () => 
   const recordAll = async (all: Iterable<Line>) => {
     for (const line of all) recorded.push(await reports.record(line, { source: 'day file', now }))
   }
-  // The simultaneous loops share one iterator, so that each line is recorded once.
+  // The concurrent loops share one iterator, so that each line is recorded once.
   await Promise.all(Array.from({ length: LINES_AT_ONCE }, () => recordAll(alone)))
   await recordAll(lines.filter((line) => !isAlone(line)))
   return recorded

@@ -8,13 +8,13 @@ import { createSharedBatches } from '../../platform/db/shared-batches.ts'
 import { firstEnquiry } from './enquiries.ts'
 import type { Intent } from './intent.ts'
 
-/** Largest number of rows in a batch, which takes a few milliseconds, for which the next requests wait. */
+/** Largest number of rows in a batch. A batch takes a few milliseconds, for which the next requests wait. */
 const BATCH_ROWS = 200
 /** Retries after a deadlock: two statements that insert the same keys in different orders may deadlock. */
 const DEADLOCK_RETRIES = 5
 
 /**
- * Returns a function that stores an intent. The function resolves to false if a unique constraint keeps the row out.
+ * Returns a function that stores an intent. The function resolves to false if a unique constraint rejects the row.
  * Calls share batches, to save round trips and waits for the disk.
  */
 export function createInsert(
@@ -59,14 +59,14 @@ async function insertRows(db: Database, batch: Intent[], distributed: boolean): 
   })
 }
 
-/** Guards the uniqueness of order_ids: of any number of simultaneous rows with one key, PostgreSQL stores one. */
+/** Guards the uniqueness of order_ids: of any number of concurrent rows with one key, PostgreSQL stores one. */
 const UNIQUE_ORDER_GUARD = 'on conflict do nothing returning order_id'
 
 /**
- * Returns a function that stores a row for each intent, and returns the orderIds of new rows. A single server gets
+ * Returns a function that stores a row for each intent, and returns the orderIds of new rows. A single server receives
  * arrays, because one statement then serves any number of rows and is prepared once per connection. Distributed tables
- * get `values`, because `insert … select` takes 5 to 18 times as long there: its rows go through one node. Each parameter
- * has a type, because PostgreSQL repeats untyped ones, such as a note, in errors.
+ * receive `values`, because `insert … select` takes 5 to 18 times as long there: its rows go through one node. Each
+ * parameter has a type, because PostgreSQL repeats untyped ones, such as a note, in errors.
  */
 function describeRows(
   table: string,

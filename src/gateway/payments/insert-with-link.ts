@@ -10,15 +10,15 @@ export type Linking = {
   intents: Pick<Intents, 'insert' | 'findEarlier' | 'isStored'>
   /** Longest time for the acquirers to create a link, and for the first of two, and the pause between look-ups. */
   limits: { acquirers: { requestMs: number; firstLinkMs: number; lookUpPauseMs: number } }
-  /** Called for each link of a fallback acquirer, with the kind of the first account. */
+  /** Called for each link that a fallback acquirer created, with the kind of the first account. */
   metrics: { madeByNextAcquirer: (firstKind: Linker['firstKind']) => void }
 }
 
 /**
  * Requests a link from an acquirer, then stores the intent with link and payee. A repeat requests no link. Throws 503
- * and stores nothing if no acquirer makes a link. A link that nobody has seen is closed if another request with the
- * same order_id was faster, if the intent was certainly not stored, or if the link's answer did not come or is not believed.
- * An intent whose commit was lost is looked up.
+ * and stores nothing if no acquirer creates a link. A link that was never shown is closed if another request with the
+ * same order_id was faster, if the intent was certainly not stored, or if the acquirer's response did not arrive or was
+ * invalid. An intent whose commit was lost is looked up.
  */
 export async function insertWithLink(
   intent: Intent,
@@ -41,7 +41,7 @@ export async function insertWithLink(
     // A Failure comes from the queue of the next batch, before the intent is sent.
     if (error instanceof Failure || isCertainlyNotStored(error)) close()
     else if (await isFound(intents, linked, limits.acquirers.lookUpPauseMs, until)) return { intent: linked }
-    // The link stays open where the look-up finds nothing, because the commit may still be under way.
+    // The link stays open if the look-up finds nothing, because the commit may still be in progress.
     throw error
   })
   const isOurs = 'intent' in stored && stored.intent.orderId === intent.orderId
@@ -50,7 +50,7 @@ export async function insertWithLink(
   return stored
 }
 
-/** Looks an intent up, again after `pauseMs` while the database is unavailable. */
+/** Looks an intent up, and again after `pauseMs` while the database is unavailable. */
 async function isFound(
   intents: Linking['intents'],
   intent: Intent,
@@ -66,7 +66,7 @@ async function isFound(
 }
 
 /**
- * Requests a link from each of `linkers` in turn. The next one is asked only when the one before certainly has no open
+ * Requests a link from each of `linkers` in turn. The next one is tried only if the previous one certainly has no open
  * link for the intent, so that no customer can be shown two links.
  */
 async function createLink(
@@ -94,14 +94,14 @@ async function createLink(
 }
 
 /**
- * Closes a link that nobody has seen. The answer does not wait for the closing, which is never retried: a link that stays
+ * Closes a link that was never shown. The response does not wait for it, and it is never retried: a link that stays
  * open expires by itself.
  */
 function closeUnseen(client: Linker['client'], link: PaymentLink) {
   client.closeLink(link).catch(() => undefined)
 }
 
-/** Whether a failed call has certainly left no open link. A link that may have been made is closed. */
+/** Whether a failed call has certainly left no open link. A link that may have been created is closed. */
 async function hasNoLink({ isUndone, unsureLink }: AcquirerError, client: Linker['client'], until: AbortSignal) {
   if (isUndone || unsureLink === undefined) return isUndone
   return (await client.closeLink(unsureLink, until).catch(() => 'unknown')) === 'closed'

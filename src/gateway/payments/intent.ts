@@ -4,24 +4,26 @@ import type { Merchant } from '../tenants/merchants.ts'
 import type { NewPayment } from './new-payment.ts'
 
 /*
- * - intent: a row of payment_intents, a request to be paid once, with its amount, payee and expiry.
- * - order: the same row as the merchant sees it. merchantOrderId is the merchant's name for it (order_id); orderId is ours.
- * - payment: money that a customer sends for an intent. The bank names it by a UTR.
+ * - intent: a row of payment_intents, which requests one payment, with its amount, payee and expiry.
+ * - order: the same row as the merchant sees it. merchantOrderId is the merchant's identifier (order_id), orderId the service's.
+ * - payment: money that a customer sends for an intent. The bank identifies it by a UTR.
  * - report: a payment's status from the bank, the operator or the sandbox: SUCCESS, FAIL or REJECT.
  * - link: a link with its own `tr` that an acquirer has created for an intent (paymentLink).
- * - exception: a report for the operator to look into, because it contradicts the database or arrives too late.
+ * - exception: a report that the operator must investigate, because it contradicts the database or arrives too late.
  */
 
-/** The account that is paid, with the UPI parameters address (pa), name (pn) and category code (mc). */
+/** The payee, with the UPI parameters address (pa), name (pn) and category code (mc). */
 type Payee = { vpa: string; name: string; mcc: string }
 
 export type Intent = {
   mid: string
-  /** Our identifier: 32 hex digits, ordered by time, unguessable. In our links it is the UPI parameter `tr`. */
+  /**
+   * The service's identifier: 32 hex digits, ordered by time, unguessable. In the service's own links it is the UPI
+   * parameter `tr`.
+   */
   orderId: string
-  /** The merchant's order_id; our orderId if the merchant sent none. */
+  /** The merchant's order_id; the orderId if the merchant sent none. */
   merchantOrderId: string
-  /** The amount to pay. */
   amount: Paise
   redirectUrl: string
   note: string
@@ -29,7 +31,7 @@ export type Intent = {
   payee: Payee
   createdAt: Date
   expiresAt: Date
-  /** The acquirer's link; absent if this service makes the link. */
+  /** The acquirer's link; absent if the service builds the link itself. */
   paymentLink?: PaymentLink | null
   /** Undefined if the merchant sent no Idempotency-Key. */
   idempotency: Idempotency | undefined
@@ -42,14 +44,14 @@ export type PaymentLink = {
   id: string
   reference: string
   link: string
-  /** True if the merchant's next acquirer has made the link. Not read from the database. */
+  /** True if the merchant's fallback acquirer created the link. Not read from the database. */
   isByFallback?: boolean
 }
 
 /** An Idempotency-Key. `fingerprint` is a SHA-256 of the request's operation and checked fields. */
 export type Idempotency = { key: string; fingerprint: Buffer }
 
-/** Builds an intent without storing it. `expiryMinutes` applies to merchants without a setting of their own. */
+/** Builds an intent without storing it. `expiryMinutes` applies to merchants without their own setting. */
 export function buildIntent(
   request: NewPayment,
   merchant: Merchant,
@@ -72,8 +74,8 @@ export function buildIntent(
 }
 
 /**
- * Returns a new orderId or ourRefundId: 48 bits of time, so that new identifiers are neighbours in the index, and 80
- * random bits, so that nobody can guess an identifier. The random bits are those of a UUID without its version and
+ * Returns a new orderId or ourRefundId: 48 bits of time, so that new identifiers are adjacent in the index, and 80
+ * random bits, so that an identifier cannot be guessed. The random bits are those of a UUID without its version and
  * variant digits, because Node.js prepares UUIDs in advance.
  */
 export function newId(now: Date): string {
@@ -81,7 +83,9 @@ export function newId(now: Date): string {
   return orderIdsBegin(now) + uuid.slice(0, 8) + uuid.slice(24)
 }
 
-/** The first 12 digits of orderIds from `moment`. Earlier orderIds sort before. A moment before 1970 counts as 1970. */
+/**
+ * The first 12 digits of orderIds from `moment`. Earlier orderIds sort before. A moment before 1970 is treated as 1970.
+ */
 export function orderIdsBegin(moment: Date): string {
   return Math.max(0, moment.getTime()).toString(16).padStart(12, '0')
 }

@@ -10,7 +10,7 @@ import { writeDeliveries } from './outbox.ts'
 import { EXPIRY_GRACE_MINUTES, givenUpUntil, isOver, OPEN_STATUSES, type Status } from './outcome.ts'
 import { endUnreadable } from './unreadable.ts'
 
-/** The stored intent, the intent of the earlier request with the same Idempotency-Key, or the reason of a refusal. */
+/** The stored intent, the intent of the earlier request with the same Idempotency-Key, or the reason of a rejection. */
 export type InsertOutcome =
   | { intent: Intent }
   | { refused: 'order id exists' | 'idempotency key was used for another request' }
@@ -18,7 +18,7 @@ export type InsertOutcome =
 export type Checkout = StoredIntent & {
   status: Status
   utr: string | null
-  /** Whether the acquirer's last status response could not be read. Then the order stays open. */
+  /** Whether the acquirer's last status response was unreadable. The order then stays open. */
   isUnreadable: boolean
   /** Why the last attempt failed; null unless the order's last report is of a failed attempt. */
   failureReason: FailureReason | null
@@ -37,7 +37,9 @@ export function createIntents(
 ) {
   const store = createInsert(creates, onBatch, inserts)
 
-  /** The intent of the earlier request with this Idempotency-Key, or the reason of a refusal; undefined if neither. */
+  /**
+   * The intent of the earlier request with this Idempotency-Key, or the reason of a rejection; undefined if neither.
+   */
   async function findEarlier(intent: Intent): Promise<InsertOutcome | undefined> {
     const { mid, merchantOrderId, idempotency } = intent
     const { rows } = await requests.query<StoredIntent & { key: string | null; fingerprint: Buffer }>(
@@ -61,8 +63,8 @@ export function createIntents(
 
     /**
      * Stores an intent, unless the merchant has used its merchantOrderId or Idempotency-Key before. A merchantOrderId
-     * that equals an orderId of the merchant counts as used, because findStatus could not tell the two orders apart. No
-     * constraint is needed for this, because nobody can guess an orderId before it is stored.
+     * that equals an orderId of the merchant is treated as used, because findStatus could not tell the two orders
+     * apart. No constraint is needed for this, because an orderId cannot be guessed before it is stored.
      */
     async insert(intent: Intent): Promise<InsertOutcome> {
       const { orderId, merchantOrderId } = intent
@@ -71,18 +73,18 @@ export function createIntents(
       if (earlier) return earlier
       if (await store(intent)) return { intent }
       if (intent.idempotency === undefined) return { refused: 'order id exists' }
-      // A second query finds the reason, because `on conflict` does not name the constraint that has refused the row,
-      // and the statement may not see the conflicting row.
+      // A second query finds the reason, because `on conflict` does not name the constraint that rejected the row, and
+      // the statement may not see the conflicting row.
       return (await findEarlier(intent)) ?? { refused: 'order id exists' }
     },
 
-    /** Whether this very intent is stored, not another one with its merchantOrderId. */
+    /** Whether exactly this intent is stored, as opposed to another one with its merchantOrderId. */
     async isStored({ mid, orderId }: Intent): Promise<boolean> {
       const stored = 'select from payment_intents where mid = $1 and order_id = $2'
       return (await requests.query(stored, [mid, orderId])).rowCount === 1
     },
 
-    /** Finds an intent of any merchant. No key is checked, because nobody can guess an orderId. */
+    /** Finds an intent of any merchant. No key is checked, because an orderId cannot be guessed. */
     async findCheckout(orderId: string): Promise<Checkout | undefined> {
       const { rows } = await pages.query<Checkout>(FIND_CHECKOUT(orderId))
       return rows[0]
@@ -106,8 +108,9 @@ export function createIntents(
     },
 
     /**
-     * Cancels an intent, named as for findStatus, unless paid or given up. Returns its status; undefined if unknown.
-     * `toClose` is the acquirer's link if this call has cancelled the intent. For `claim` see `Ending`.
+     * Cancels an intent, identified as for findStatus, unless it is paid or its final status is reached. Returns its
+     * status; undefined if unknown. `toClose` is the acquirer's link if this call has cancelled the intent. For `claim`
+     * see `Ending`.
      */
     async cancel(
       mid: string,
@@ -137,7 +140,7 @@ export function createIntents(
 
     findStatus: (mid: string, orderId: string) => findPaymentStatus(requests, mid, orderId),
 
-    /** As findStatus, in look-ups that concurrent calls share. */
+    /** Like findStatus, in look-ups that concurrent calls share. */
     findSharedStatus: createStatusLookUps(requests),
 
     saveAnswered: (answered: Answered, now: Date) => saveAnswered(requests, answered, now),
@@ -145,8 +148,8 @@ export function createIntents(
 }
 
 /**
- * Cancels an order. Undefined if it was paid or given up before, or if the merchant was told so before the order was locked.
- * `toClose` is the acquirer's link, if there is one.
+ * Cancels an order. Undefined if it was already paid or final, or if its final status was reported to the merchant
+ * before the order was locked. `toClose` is the acquirer's link, if there is one.
  */
 async function close(
   client: Queryable,
@@ -154,7 +157,8 @@ async function close(
   orderId: string,
   now: Date,
 ): Promise<{ toClose: PaymentLink | undefined } | undefined> {
-  // The update is a second statement, so that it sees payment.expired written while this transaction waited for the order.
+  // The update is a second statement, so that it sees a payment.expired that was written while this transaction waited
+  // for the order.
   await client.query('select from payment_intents where mid = $1 and order_id = $2 for no key update', [mid, orderId])
   const { rows } = await client.query<{ sequence: number }>(
     `update payment_intents i

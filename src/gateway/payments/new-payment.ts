@@ -15,14 +15,14 @@ import {
 import { orderAmount, shopAmount, USUAL_MAX_RUPEES } from '../../platform/money.ts'
 import type { Merchant } from '../tenants/merchants.ts'
 
-const REDIRECT_RULE = 'must be an absolute http or https address of at most 2048 characters, without user and password'
+const REDIRECT_RULE = 'must be an absolute http or https URL of at most 2048 characters, without user and password'
 
 /** The longest host with port: the DNS allows 253 characters, and its form of a non-ASCII name is never shorter. */
 const HOST_LIMIT_CHARACTERS = 253 + ':65535'.length
 
 /**
- * Only plain web addresses are accepted, no `javascript:` and no `https://bank@evil`, because the customer's browser is
- * sent there. The checks stop at the first failure, because `new URL` takes too long for very long hosts.
+ * Accepts only plain web addresses, no `javascript:` and no `https://bank@evil`, because the customer's browser is sent
+ * there. The checks stop at the first failure, because `new URL` takes too long for very long hosts.
  */
 const redirectUrl = z
   .string(errorText(REDIRECT_RULE))
@@ -36,7 +36,9 @@ const redirectUrl = z
   )
   .refine((address) => readUrl(address) !== undefined, REDIRECT_RULE)
 
-/** A note. Line breaks and tabs, which pasted text may have, become spaces; other control characters are refused. */
+/**
+ * A note. Line breaks and tabs, which pasted text may contain, become spaces; other control characters are rejected.
+ */
 export function note(max: number, min = 1) {
   const rule = textRule(max, min)
   return (
@@ -44,9 +46,10 @@ export function note(max: number, min = 1) {
       .string(errorText(rule))
       .trim()
       // The length is checked before line breaks are replaced, because replacing 16 KiB of them blocks the event loop.
-      // The limit is doubled, because a character or line break (\r\n) has up to two UTF-16 units.
+      // The limit is doubled, because a character or line break (\r
+      // ) has up to two UTF-16 units.
       .max(2 * max, rule)
-      // The OpenAPI document gets those rules of `text` that apply before line breaks are replaced.
+      // The OpenAPI document contains those rules of `text` that apply before line breaks are replaced.
       .meta({
         minLength: min,
         maxLength: max,
@@ -57,34 +60,34 @@ export function note(max: number, min = 1) {
   )
 }
 
-export const mid = identifier.meta({ description: 'Your merchant identifier, as the operator assigned it.' })
+export const mid = identifier.meta({ description: 'Your merchant identifier, assigned by the operator.' })
 
-/** The fields of a payment intent, in the order in which a refusal names wrong fields. */
+/** The fields of a payment intent, in the order in which an error names invalid fields. */
 export const NewPayment = z.object({
   mid,
   amount: orderAmount(USUAL_MAX_RUPEES).meta({
     description:
-      `Whole rupees, 1 to ${USUAL_MAX_RUPEES}, or to the maximum that the operator has set for you. \`200.00\` is 200; ` +
-      '`200.50` is refused, unless the operator has set your input to `shop`: then paise are taken, as in `588.82`, and further decimals that are zeros.',
+      `Whole rupees from 1 to ${USUAL_MAX_RUPEES}, or to the maximum that the operator has set for you. \`200.00\` is 200; ` +
+      '`200.50` is rejected. If the operator has set your input to `shop`, paise are accepted, as in `588.82`, and further decimals if they are zeros.',
   }),
   order_id: text(64)
     .meta({
-      description: 'Your own order identifier, compared exactly. It may be used once; a repeat is refused with 409.',
+      description: 'Your own order identifier, compared exactly. It can be used once; a repeat is rejected with 409.',
     })
     .optional(),
   redirect_url: redirectUrl.meta({
     description:
-      'Where the customer is sent after paying: an absolute http or https address, without user and password.',
+      'The absolute http or https URL to which the customer is redirected after the payment, without user and password.',
   }),
-  note: note(255).meta({ description: 'What the payment is for. Line breaks become blanks.' }),
-  customer_name: text(100).meta({ description: 'Full name.' }),
+  note: note(255).meta({ description: 'What the payment is for. Line breaks become spaces.' }),
+  customer_name: text(100).meta({ description: 'The customer’s full name.' }),
   customer_email: emailAddress.meta({
     description:
-      'At most 254 characters, 64 of them before the `@`. The domain may be in any script, or in its form `xn--…`.',
+      'At most 254 characters, of which 64 before the `@`. The domain may be in any script, or in its form `xn--…`.',
   }),
   customer_mobile: matching(/^[0-9]{10}$/, 'must be 10 digits').meta({
     description:
-      '10 digits. With input `shop` also as people write them, such as `+91 98765-43210`, in the digits of any script.',
+      '10 digits. With the input `shop`, other notations such as `+91 98765-43210` and digits of any script are accepted too.',
   }),
 })
 
@@ -100,7 +103,7 @@ function newPaymentOf({ caller }: FastifyRequest): z.ZodObject {
   if (!both) {
     both = {
       strict: NewPayment.extend({ amount: orderAmount(maxAmount) }),
-      // Shops may send amounts with paise, and mobile numbers in other notations.
+      // Merchants with the input `shop` may send amounts with paise, and mobile numbers in other notations.
       shop: NewPayment.extend({ amount: shopAmount(maxAmount), customer_mobile: mobileAsWritten }),
     }
     schemas.set(maxAmount, both)
@@ -134,4 +137,4 @@ export const BAD_NEW_PAYMENT = badRequest(
 export const orderId = z
   .string()
   .regex(/^[0-9a-f]{32}$/)
-  .meta({ description: 'Our identifier of the order, new for every intent. UPI apps carry it as `tr`.' })
+  .meta({ description: 'The service’s identifier of the order, unique per intent. UPI apps send it as `tr`.' })

@@ -9,7 +9,7 @@ export type EventType =
   | 'refund.failed'
 
 /**
- * An event for webhooks. `txnStatus` and `utr` are those that checkPaymentStatus answers after the event, or the status
+ * An event for webhooks. `txnStatus` and `utr` are those that checkPaymentStatus returns after the event, or the status
  * and reference of a refund. `sequence` numbers the events of an order.
  */
 type Event = {
@@ -24,9 +24,9 @@ type Event = {
 }
 
 /**
- * Writes a delivery of each event for each endpoint of the merchant that takes `type`. Must run in the transaction of
- * the change, so that change and deliveries are stored together or not at all. Of events with the same sequence number
- * only the first is delivered. A merchant without endpoints costs one look-up in a small index.
+ * Writes a delivery of each event for each endpoint of the merchant that receives `type`. It must run in the
+ * transaction of the change, so that change and deliveries are stored together or not at all. Of events with the same
+ * sequence number, only the first is delivered. A merchant without endpoints costs one look-up in a small index.
  */
 export async function writeDeliveries(
   db: Queryable,
@@ -66,8 +66,11 @@ export const insertDeliveries = (type: EventType, mid: string, events: string) =
    where e.disabled_at is null${type === 'payment.succeeded' ? '' : ` and e.kind = 'webhook'`}
       on conflict do nothing`
 
-/** The endpoint_id under which a merchant's return calls are stored. */
+/** The endpoint_id under which a merchant's return-URL callbacks are stored. */
 export const RETURN_CALL = 'return-call'
 
-/** A return call is due 10 s after the change, so that the customer's browser reaches the shop first. */
+/**
+ * A return-URL callback is scheduled 10 s after the change, so that the customer's browser reaches the merchant's
+ * server first.
+ */
 const DUE_AT = `c.occurred_at + case when e.kind = 'return call' then interval '10 seconds' else interval '0' end`

@@ -6,12 +6,12 @@ import type { Intent } from './intent.ts'
 /** The status of a payment, as the bank reports it. */
 export type FinalStatus = 'SUCCESS' | 'FAIL' | 'REJECT'
 /**
- * The stored status of an intent. With FAIL and REJECT the last attempt failed, and the intent may still be paid.
+ * The stored status of an intent. With FAIL and REJECT, the last attempt failed, and the intent may still be paid.
  * CANCELLED means that the merchant has closed it.
  */
 export type Status = 'PENDING' | FinalStatus | 'CANCELLED'
 
-/** SQL list of the statuses of unpaid intents, which may be paid until they are given up. */
+/** SQL list of the statuses of unpaid intents, which may be paid until their status is final. */
 export const OPEN_STATUSES = `('PENDING', 'FAIL', 'REJECT')`
 
 /** A report of a payment by the bank, or by the operator on its behalf. */
@@ -25,7 +25,7 @@ export type PaymentReport = {
   /** The acquirer that sent the report: it must be the order's own. `id` is the acquirer's identifier of the order. */
   acquirer?: { name: string; id?: string | undefined } | undefined
   names?: PaymentNames | undefined
-  /** Why the attempt failed, if the report says so. */
+  /** Why the attempt failed, if the report states it. */
   failure?: PaymentFailure | undefined
 }
 
@@ -35,8 +35,8 @@ export type ReportSource = 'notification' | 'enquiry' | 'day file' | 'operator' 
 export type PaymentNames = { id: string; txnId?: string | undefined }
 
 /**
- * A stored payment of an order. `utr` is the bank's reference, or the acquirer's `id` where the reference was not known or
- * belonged to another payment; then `bankReference` is the reference, as soon as it is known.
+ * A stored payment of an order. `utr` is the bank's reference, or the acquirer's `id` if the reference was unknown or
+ * belonged to another payment. In that case `bankReference` is the reference, as soon as it is known.
  */
 export type StoredPayment = {
   utr: string
@@ -46,13 +46,13 @@ export type StoredPayment = {
   isSecond: boolean
 }
 
-/** The bank's reference of a stored payment; undefined while it is not known. */
+/** The bank's reference of a stored payment; undefined while it is unknown. */
 const referenceOf = ({ utr, bankReference, id }: StoredPayment) =>
   bankReference ?? (id !== null && utr === utrOfId(id) ? undefined : utr)
 
 /**
- * Whether a report is about a stored payment: by the acquirer's id if both have one, otherwise by UTR. An operator may have
- * confirmed the payment by its id, or confirm it by its id now.
+ * Whether a report is about a stored payment: by the acquirer's id if both have one, otherwise by UTR. An operator may
+ * have confirmed the payment by its id, or confirm it by its id now.
  */
 function isOf({ utr, names }: Pick<PaymentReport, 'utr' | 'names'>, stored: StoredPayment): boolean {
   const [reportedId, storedId] = [names && utrOfId(names.id), stored.id === null ? undefined : utrOfId(stored.id)]
@@ -64,7 +64,7 @@ function isOf({ utr, names }: Pick<PaymentReport, 'utr' | 'names'>, stored: Stor
 export const isReferenceOf = (utr: string | undefined, stored: Pick<StoredPayment, 'utr' | 'bankReference'>): boolean =>
   utr !== undefined && [stored.utr, stored.bankReference].includes(utr)
 
-/** Whether a report is certainly about another payment. A report without an id that both know is compared by reference. */
+/** Whether a report is certainly about another payment. Without an id on both sides, the references are compared. */
 function isOfAnother({ utr, names }: PaymentReport, stored: StoredPayment): boolean {
   if (names !== undefined && stored.id !== null) return true
   return utr !== undefined && referenceOf(stored) !== undefined
@@ -72,17 +72,20 @@ function isOfAnother({ utr, names }: PaymentReport, stored: StoredPayment): bool
 
 export type ReportedIntent = Pick<Intent, 'mid' | 'orderId' | 'amount' | 'expiresAt'> & {
   status: Status
-  /** Whether the acquirer's last status response could not be read. Then the order stays open. */
+  /** Whether the acquirer's last status response was unreadable. The order then stays open. */
   isUnreadable: boolean
   /** The order's payments: its own first. */
   payments: readonly StoredPayment[]
-  /** Whether the report is about a payment of another order of the same merchant: by the acquirer's id if it has one, otherwise by UTR. */
+  /**
+   * Whether the report is about a payment of another order of the same merchant: by the acquirer's id if it has one,
+   * otherwise by UTR.
+   */
   isOfAnotherOrder: boolean
-  /** Whether an answer or a webhook has told the merchant that the order has failed for good. */
+  /** Whether a response or a webhook has reported to the merchant that the order has finally failed. */
   failureReported: boolean
-  /** Whether this attempt was reported as failed before. */
+  /** Whether this attempt was already reported as failed. */
   attemptKnown: boolean
-  /** Whether the order has as many failed attempts as are stored for an order. */
+  /** Whether the order has the largest number of failed attempts that is stored for an order. */
   attemptsFull: boolean
 }
 
@@ -109,21 +112,24 @@ export const EXCEPTION_KINDS = [
 export type ExceptionKind = (typeof EXCEPTION_KINDS)[number]
 
 export type Verdict =
-  /** `late` is whether the order's end was reported to the merchant before. */
+  /** `late` is whether the order's final status was already reported to the merchant. */
   | { verdict: 'success'; late: boolean }
-  /** `over` is whether the order's end was reported to the merchant before: then only the history gets the attempt. */
+  /**
+   * `over` is whether the order's final status was already reported to the merchant: the attempt is then stored only in
+   * the history.
+   */
   | { verdict: 'failed attempt'; over: boolean }
-  /** A failed attempt beyond the largest number that is stored for an order. The attempt is only counted. */
+  /** A failed attempt beyond the largest number that is stored for an order. It is only counted. */
   | { verdict: 'surplus attempt' }
   /** `of` is the stored payment that a repeated success is about, if that is certain. */
   | { verdict: 'repeat'; of?: StoredPayment | undefined }
   | { verdict: 'exception'; kind: Exclude<Contradiction, 'double payment'> }
-  /** A second payment of a paid order; `stored` if it was reported before. */
+  /** A second payment of a paid order; `stored` if it was already reported. */
   | { verdict: 'second payment'; stored: StoredPayment | undefined }
 
 /**
- * Judges a report of a payment. A success is never undone, and counts however late it comes. A failed attempt does not
- * end an order, because customers may try again. A UTR pays one order.
+ * Judges a report of a payment. A success is never undone, and is valid however late it arrives. A failed attempt does
+ * not close an order, because customers may try again. A UTR pays one order.
  */
 export function judge(intent: ReportedIntent, report: PaymentReport, source: ReportSource, now: Date): Verdict {
   const over = isOver(intent, new Date(now.getTime() + STORING_LIMIT_MS))
@@ -133,26 +139,27 @@ export function judge(intent: ReportedIntent, report: PaymentReport, source: Rep
     const stored = isPaid ? intent.payments.find((payment) => isOf(report, payment)) : undefined
     if (stored) return stored.isSecond ? { verdict: 'second payment', stored } : { verdict: 'repeat', of: stored }
     if (intent.isOfAnotherOrder) return { verdict: 'exception', kind: 'UTR of another order' }
-    // A day file comes after every order's end, so its success is late only if the failure was reported to the
-    // merchant.
+    // A daily transaction report arrives after every order's final status, so its success is late only if the failure
+    // was reported to the merchant.
     if (!isPaid) return { verdict: 'success', late: over && (source !== 'day file' || intent.failureReported) }
     const isSecond = intent.payments.every((payment) => isOfAnother(report, payment))
     return isSecond ? { verdict: 'second payment', stored: undefined } : { verdict: 'repeat' }
   }
   if (intent.attemptKnown) return { verdict: 'repeat' }
-  // A failure after a success is left to a person: either the bank has taken the money back, or the reports are out of
-  // order.
+  // The operator decides about a failure after a success: either the bank has reversed the payment, or the reports are
+  // out of order.
   if (isPaid) return { verdict: 'exception', kind: 'failure after success' }
   return intent.attemptsFull ? { verdict: 'surplus attempt' } : { verdict: 'failed attempt', over }
 }
 
 /**
- * Longest time from judging a report to storing it, with the difference between two instances' clocks. A success in the
- * last 15 s before an order's end counts as late: it could be stored just after the end was reported to the merchant.
+ * Longest time from judging a report to storing it, including the difference between two instances' clocks. A success
+ * in the last 15 s before an order's final status is treated as late: it could be stored just after the final status
+ * was reported to the merchant.
  */
 export const STORING_LIMIT_MS = 15_000
 
-/** Milliseconds by which the acquirer's clock may be behind ours. */
+/** Milliseconds by which the acquirer's clock may be behind the service's. */
 const CLOCK_TOLERANCE_MS = 5 * 60_000
 
 /** A day before any order was created. */
@@ -160,7 +167,7 @@ const FIRST_DAY = new Date('2000-01-01T00:00:00Z')
 
 /**
  * Returns `paidAt` if an order created at `createdAt` can have been paid at this time. Otherwise the payment has the
- * time of its report, in the books and in the lists. `createdAt` is left out for an unknown order.
+ * time of its report, in the ledger and in the lists. `createdAt` is left out for an unknown order.
  */
 export function possibleTime(paidAt: Date | undefined, now: Date, createdAt: Date = FIRST_DAY): Date | undefined {
   if (paidAt === undefined || paidAt > now) return undefined
@@ -170,22 +177,24 @@ export function possibleTime(paidAt: Date | undefined, now: Date, createdAt: Dat
 /** The longest time from an order's creation to its expiry that an operator can set. */
 export const LONGEST_EXPIRY_MINUTES = 24 * 60
 
-/** Minutes after expiry in which the bank may still report a payment, before the order counts as failed. */
+/** Minutes after expiry in which the bank may still report a payment, before the order has finally failed. */
 export const EXPIRY_GRACE_MINUTES = 10
 
 export function isGivenUp(expiresAt: Date, now: Date): boolean {
   return expiresAt <= givenUpUntil(now)
 }
 
-/** Returns the latest expiry of the unpaid intents that are given up by `now`. */
+/** Returns the latest expiry of the unpaid intents that have finally failed by `now`. */
 export function givenUpUntil(now: Date): Date {
   return new Date(now.getTime() - EXPIRY_GRACE_MINUTES * 60_000)
 }
 
-/** The facts that decide the status that a merchant gets. */
+/** The facts that determine the status that a merchant receives. */
 export type Judged = Pick<ReportedIntent, 'status' | 'expiresAt' | 'isUnreadable'>
 
-/** Whether the status that checkPaymentStatus returns at `now` is final. No public client checks it again after that. */
+/**
+ * Whether the status that checkPaymentStatus returns at `now` is final. No public client checks it again after that.
+ */
 export function isOver({ status, expiresAt, isUnreadable }: Judged, now: Date): boolean {
   return status === 'SUCCESS' || status === 'CANCELLED' || (!isUnreadable && isGivenUp(expiresAt, now))
 }

@@ -20,23 +20,21 @@ const FINAL_MESSAGES = [
 
 const reason = z
   .enum(FAILURE_REASONS)
-  .meta({ description: 'Why the last attempt failed; absent unless an attempt is the last that is known.' })
+  .meta({ description: 'Why the last attempt failed. Absent unless the last report is of a failed attempt.' })
   .optional()
 
 const PaymentFinal = z.strictObject({
-  status: z.literal(true).meta({ description: 'It is final, which says nothing of paid: see `txnStatus`.' }),
+  status: z.literal(true).meta({ description: '`txnStatus` is final. This does not mean that the order is paid.' }),
   statusCode: SUCCEEDED,
-  txnStatus: z.enum(FINAL_STATUSES).meta({ description: 'Only `SUCCESS` is paid.' }),
+  txnStatus: z.enum(FINAL_STATUSES).meta({ description: 'Only `SUCCESS` means that the order is paid.' }),
   msg: z.enum(FINAL_MESSAGES),
   reason,
   data: z.strictObject({
-    amount: z
-      .number()
-      .min(1)
-      .max(HIGHEST_MAX_RUPEES)
-      .meta({ description: 'Rupees; here a number. Whole, or with paise for a merchant set to `shop`.' }),
+    amount: z.number().min(1).max(HIGHEST_MAX_RUPEES).meta({
+      description: 'Amount in rupees, as a number: whole, or with paise for a merchant with the input `shop`.',
+    }),
     UTR: z.string().meta({ description: 'Unique transaction reference; empty without a successful payment.' }),
-    order_id: z.string().meta({ description: 'As you asked for it.' }),
+    order_id: z.string().meta({ description: 'The `order_id` of the request.' }),
   }),
 })
 
@@ -55,14 +53,14 @@ export const WHICH_PAYMENT = {
   name: 'WhichPayment',
   schema: z.object({
     mid,
-    order_id: text(64).meta({ description: 'The `order_id` that you sent, or the `orderId` that you got.' }),
+    order_id: text(64).meta({ description: 'Your `order_id`, or the `orderId` of the create response.' }),
   }),
   example: { mid: 'DEMO_MERCHANT', order_id: 'DEMO-1' },
 }
 
-/** The answer. Its `status` is whether `txnStatus` is final, because public clients read `status` in this meaning. */
+/** The response. Its `status` is whether `txnStatus` is final, because public clients read `status` in this meaning. */
 export const PAYMENT_STATUS = jsonAnswer({
-  description: 'What is known now.',
+  description: 'The current status.',
   schema: PaymentStatusAnswer,
   named: { PaymentStatus: PaymentStatusAnswer, PaymentFinal, PaymentPending },
   example: {
@@ -77,8 +75,9 @@ export const PAYMENT_STATUS = jsonAnswer({
 export type StatusReporting = { intents: Pick<Intents, 'saveAnswered'>; now: () => Date }
 
 /**
- * Returns the response of an operation that reports a payment's status, and stores a final status as reported once the response
- * was sent. `orderId` is the identifier in the request, ours or the merchant's, which the response repeats.
+ * Returns the response of an operation that reports a payment's status, and stores a final status as reported once the
+ * response was sent. `orderId` is the identifier in the request, the service's or the merchant's, which the response
+ * repeats.
  */
 export function reportPaymentStatus(
   reply: FastifyReply,
@@ -90,8 +89,9 @@ export function reportPaymentStatus(
   const reason = payment.failureReason && { reason: payment.failureReason }
   const isFailed = txnStatus === 'FAIL' || txnStatus === 'REJECT'
   if (payment.returnCallWaits || (isFailed && !payment.failureReported)) {
-    // 'finish' is not emitted if the caller left before the whole response was written. An error is ignored: then the merchant's
-    // server gets one more return-URL callback, or a payment in a daily transaction report does not count as late.
+    // 'finish' is not emitted if the caller disconnected before the whole response was written. An error is ignored:
+    // the merchant's server then gets one more return-URL callback, or a payment in a daily transaction report is not
+    // treated as late.
     const reported = { mid: payment.mid, orderId: payment.orderId, isFailed }
     reply.raw.once('finish', () => void intents.saveAnswered(reported, now()).catch(() => undefined))
   }
@@ -100,7 +100,7 @@ export function reportPaymentStatus(
   return { status: true, statusCode: 200, txnStatus, msg, ...reason, data }
 }
 
-/** The status and message that a merchant gets. PENDING means that the intent may still be paid. */
+/** The status and message that a merchant receives. PENDING means that the intent may still be paid. */
 type Outcome =
   | { txnStatus: 'PENDING'; msg: (typeof OPEN_MESSAGES)[number] }
   | { txnStatus: FinalStatus; msg: (typeof FINAL_MESSAGES)[number] }

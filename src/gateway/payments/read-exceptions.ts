@@ -3,14 +3,14 @@ import type { Paise } from '../../platform/money.ts'
 import type { ExceptionKind, FinalStatus } from './outcome.ts'
 import { endMark } from './unreadable.ts'
 
-/** `mid` is empty when no intent is known. An unreadable notification has a `body` and nothing else. */
+/** `mid` is empty if the order is unknown. An unreadable notification has a `body` and nothing else. */
 export type PaymentException = {
   /** 12 hex digits. */
   id: string
   mid: string
   orderId: string
   kind: ExceptionKind
-  /** The reported status; empty where the report is unreadable. */
+  /** The reported status; empty if the report is unreadable. */
   status: FinalStatus | ''
   utr: string
   amount: Paise | null
@@ -18,10 +18,10 @@ export type PaymentException = {
   body: string | null
   toldBy: string | null
   note: string | null
-  /** The acquirer account whose notification it comes from, such as `setu:acme`; null for other sources. */
+  /** The acquirer account whose notification created the exception, such as `setu:acme`; null for other sources. */
   acquirerAccount: string | null
   receivedAt: Date
-  /** How it ended; null while it is open. */
+  /** How it was resolved; null while it is open. */
   resolution: string | null
   resolvedBy: string | null
   resolvedAt: Date | null
@@ -37,7 +37,7 @@ type Wanted = {
   until?: Date | undefined
 }
 
-/** What the operator has to look into, and how each ended. Nothing of it is ever changed or deleted. */
+/** Exceptions that the operator must investigate, and their resolutions. Rows are never changed or deleted. */
 export function createExceptions(db: Queryable) {
   async function select(condition: string, values: unknown[]): Promise<PaymentException[]> {
     const { rows } = await db.query<PaymentException>(
@@ -55,7 +55,7 @@ export function createExceptions(db: Queryable) {
   }
 
   return {
-    /** Exceptions, or those of them that are open, oldest first. */
+    /** Returns exceptions, optionally only open ones, oldest first. */
     list: ({ open, kind, mid, acquirerAccount, from, until }: Wanted) =>
       select(
         `(not $1::boolean or r.mid is null)
@@ -69,7 +69,7 @@ export function createExceptions(db: Queryable) {
 
     ofOrder: (mid: string, orderId: string) => select('e.mid = $1 and e.order_id = $2', [mid, orderId]),
 
-    /** Exceptions without a known order that tell of this UTR, or of this amount on a day. */
+    /** Returns exceptions without a known order that report this UTR, or this amount on a day. */
     ofNoOrder: (told: { utr: string } | { amount: number; from: Date; until: Date }) =>
       'utr' in told
         ? select(`e.mid = '' and e.utr = $1`, [told.utr])
@@ -79,13 +79,13 @@ export function createExceptions(db: Queryable) {
             [told.amount, told.from, told.until],
           ),
 
-    /** The exception of this id; undefined when there is none. */
+    /** Returns the exception with this id; undefined if there is none. */
     async find(id: string): Promise<PaymentException | undefined> {
       const [found] = await select('e.exception_id = $1', [id])
       return found
     },
 
-    /** Ends exceptions, and returns them without those that somebody has ended before. */
+    /** Resolves exceptions, and returns them without those that were already resolved. */
     async resolve(
       exceptions: readonly PaymentException[],
       { reason, by, now }: { reason: string; by: string; now: Date },
@@ -100,7 +100,7 @@ export function createExceptions(db: Queryable) {
       )
       const ended = new Set(rows.map(({ id }) => id))
       const resolved = exceptions.filter(({ id }) => ended.has(id))
-      // The order's status follows as if the response that could not be read had not come.
+      // The order's status follows as if the unreadable response had not arrived.
       for (const { kind, mid, orderId } of resolved) {
         if (kind === 'unreadable' && orderId !== '') await endMark(db, { mid, orderId }, now)
       }

@@ -34,16 +34,16 @@ export type Reporting = {
   saves?: (kind: Contradiction) => boolean
 }
 
-/** What a report has changed: nothing for a repeat or an `exception`. A `late` success is also an exception. */
+/** The change that a report has made: none for a repeat or an `exception`. A `late` success is also an exception. */
 export type Recorded = { changed: boolean; late: boolean } | { exception: Contradiction }
 
 export type Reports = ReturnType<typeof createReports>
 
 /**
  * Callbacks for metrics, called after the report is stored. Repeats do not call `onException`, `onPayment` and
- * `onFailure`. Repeats of a surplus attempt do call `onSurplusAttempt`, because surplus attempts are not stored and so not recognised;
- * for the same reason repeats call `onException` while the acquirer account has no room for more exceptions.
- * `onImpossibleTime` is called when a payment's time is ignored.
+ * `onFailure`. Repeats of a surplus attempt do call `onSurplusAttempt`, because surplus attempts are not stored and
+ * cannot be recognized; for the same reason, repeats call `onException` while the acquirer account has reached its
+ * limit of open exceptions. `onImpossibleTime` is called if a payment's time is ignored.
  */
 type Listeners = {
   onException: (kind: ExceptionKind, acquirerAccount: string) => void
@@ -105,7 +105,7 @@ export function createReports(
         const kind = late ? 'late' : 'first'
         const utr = await storePayment(db, intent, report, { ...received, kind })
         if (utr === undefined) return refuse('UTR of another order')
-        // An order that was over has the exception without the mark.
+        // An order that was already final has the exception without the mark.
         if (intent.isUnreadable || late) await endUnreadable(db, intent, { by: person ?? source, now })
         const saved = [
           ...(isReferenceOfAnother(report, utr) ? await save('UTR of another order') : []),
@@ -130,8 +130,8 @@ export function createReports(
 
   return {
     /**
-     * Judges a report and stores the result: a success, a failed attempt, an exception, or nothing. The order's row is
-     * locked first, so that simultaneous equal reports make one change and get the same answer.
+     * Judges a report and stores the result: a success, a failed attempt, an exception, or nothing. Locks the order's
+     * row first, so that concurrent equal reports make one change and get the same response.
      */
     async record(report: PaymentReport, reporting: Reporting): Promise<Recorded> {
       const mid = await findMerchant(db, report.orderId)
@@ -144,7 +144,7 @@ export function createReports(
         const result = await store(client, stored, { ...report, paidAt }, received)
         return { ...result, isImpossibleTime: paidAt !== report.paidAt, acquirerAccount: stored?.acquirer }
       }
-      // A report of an unknown order stores at most one row, so a signer's flood of them takes no transactions.
+      // A report of an unknown order stores at most one row, so a flood of them from one signer needs no transactions.
       const { saved, paise, failure, isSurplus, isImpossibleTime, acquirerAccount, ...recorded } =
         mid === undefined ? await lockAndStore(db) : await inTransaction(db, lockAndStore)
       // The callbacks are called after the transaction, because a report that was rolled back has changed nothing.
@@ -158,8 +158,8 @@ export function createReports(
     },
 
     /**
-     * Keeps an order open whose status response may report a payment and could not be read. `isBesidePayment` is whether the same
-     * response reports a payment that could be read: then a second one may be hidden.
+     * Leaves an order open whose status response may report a payment and was unreadable. `isBesidePayment` is whether
+     * the same response also reports a readable payment: a second one may then be hidden.
      */
     async saveUnreadableStatus(
       { orderId, isBesidePayment }: { orderId: string; isBesidePayment: boolean },
@@ -172,14 +172,17 @@ export function createReports(
       if (isNew) listeners.onException?.('unreadable', acquirerAccount)
     },
 
-    /** Ends what `saveUnreadableStatus` has stored, because a later status response could be read. */
+    /** Reverts `saveUnreadableStatus`, because a later status response was readable. */
     async endUnreadable(orderId: string, now: Date): Promise<void> {
       const mid = await findMerchant(db, orderId)
       if (mid === undefined || !(await hasUnreadable(db, { mid, orderId }))) return
       await inTransaction(db, (client) => endUnreadable(client, { mid, orderId }, { by: 'enquiry', now }))
     },
 
-    /** Stores the beginning of an unreadable signed body, unless the acquirer account has as many open ones as are stored. */
+    /**
+     * Stores the first bytes of an unreadable signed body, unless the acquirer account has reached its limit of open
+     * ones.
+     */
     async saveUnreadable(body: Buffer, acquirerAccount: string, now: Date): Promise<void> {
       const dedupKey = createHash('sha256').update(body).digest('hex')
       const facts = { mid: '', orderId: '', amount: 0, status: '', dedupKey, acquirerAccount } as const
@@ -193,7 +196,7 @@ export function createReports(
 /** The kind of an exception for the metrics; none if it was stored before. */
 const toCount = (kind: ExceptionKind, saved: SavedException) => (saved === 'known' ? [] : [kind])
 
-/** A report's source and time. `now` is the moment under the lock. `attempt` is the name of a failed attempt. */
+/** A report's source and time. `now` is the moment under the lock. `attempt` identifies a failed attempt. */
 type Received = Omit<Reporting, 'now'> & { now: Date; attempt: string }
 
 /**
@@ -213,7 +216,7 @@ type StoredIntent = Omit<ReportedIntent, 'payments' | 'isOfAnotherOrder' | 'atte
   createdAt: Date
 }
 
-/** An intent with the references of payments that the report may not use as its UTR. */
+/** An intent, and whether another payment already has the reported reference as its UTR. */
 type FoundIntent = StoredIntent & { isReferenceUsed: boolean }
 
 /** Finds an order's merchant, which never changes. Undefined for an unknown order. */
@@ -224,7 +227,10 @@ export async function findMerchant(db: Queryable, orderId: string): Promise<stri
 
 const FIND_MERCHANT = prepared('select mid from payment_intents where order_id = $1')
 
-/** Locks the intent that a report is about. Undefined for an unknown order, and for a report by an acquirer that is not the order's. */
+/**
+ * Locks the intent that a report is about. Undefined for an unknown order, and for a report by an acquirer that is not
+ * the order's.
+ */
 async function lockIntent(
   db: Queryable,
   mid: string,
@@ -271,7 +277,7 @@ async function findFacts(
 }
 
 type FoundPayment = StoredPayment & { orderId: string }
-/** The row that says that payment.expired is written. */
+/** The row that indicates that payment.expired is written. */
 type IsEnd = { utr: null }
 
 const PAYMENT = `
@@ -280,7 +286,10 @@ const PAYMENT = `
     from payments
    where mid = $1`
 
-/** The payments of the order $3, which is paid by the UTR $2; payments of other orders with a UTR of $4; and the order's end. */
+/**
+ * The payments of the order $3, which is paid by the UTR $2; payments of other orders with a UTR of $4; and the order's
+ * payment.expired.
+ */
 const FIND_PAYMENTS_AND_END = prepared(
   `${PAYMENT} and utr = $2
     union all
@@ -302,8 +311,8 @@ const COUNT_ATTEMPTS = prepared(
 const returnsRow = async (db: Queryable, statement: QueryConfig) => (await db.query(statement)).rowCount === 1
 
 /**
- * Stores a payment under its bank reference, or under the acquirer's id if another payment of the merchant has the reference.
- * Returns the UTR; undefined if neither is free.
+ * Stores a payment under its bank reference, or under the acquirer's id if another payment of the merchant has the
+ * reference. Returns the UTR; undefined if neither is free.
  */
 async function storePayment(
   db: Queryable,
@@ -312,7 +321,7 @@ async function storePayment(
   { kind, now, source, person, note }: Received & { kind: 'first' | 'late' | 'second' },
 ): Promise<string | undefined> {
   const insert = kind === 'second' ? TAKE_UTR : PAY
-  // Another order may store the same reference at the same time: the primary key decides.
+  // Another order may store the same reference concurrently: the primary key decides.
   for (const utr of [isReferenceUsed ? undefined : reference, names && utrOfId(names.id)]) {
     if (utr === undefined) continue
     const bankReference = reference === utr ? undefined : reference
@@ -322,10 +331,12 @@ async function storePayment(
   return undefined
 }
 
-/** Whether the payment is stored as `stored`, since another payment has the reported reference. */
+/** Whether the payment is stored as `stored` because another payment has the reported reference. */
 const isReferenceOfAnother = ({ utr }: PaymentReport, stored: string) => utr !== undefined && utr !== stored
 
-/** Adds to a stored payment what only a later report of it has: the acquirer's ids, and the bank's reference. */
+/**
+ * Adds facts to a stored payment that only a later report of it contains: the acquirer's ids, and the bank's reference.
+ */
 async function learn(db: Queryable, mid: string, stored: StoredPayment, { utr, names }: PaymentReport): Promise<void> {
   const id = stored.id === null ? names?.id : undefined
   const txnId = stored.txnId === null ? names?.txnId : undefined
@@ -355,7 +366,7 @@ const TAKEN = `
     select order_id from payments where mid = $1 and utr = $2 and order_id = $3
   )`
 
-/** Stores a second payment of the order. If two orders report a UTR at once, the primary key picks one. */
+/** Stores a second payment of the order. If two orders report a UTR concurrently, the primary key picks one. */
 const TAKE_UTR = prepared(`with ${TAKEN} select from taken`)
 
 /** Stores the order's own payment, marks the order as paid, and writes the webhook deliveries. */
@@ -371,7 +382,7 @@ const PAY = prepared(
 )
 
 /**
- * Stores a failed attempt. Unless the order is over, the intent gets the attempt's status, and a webhook reports the
+ * Stores a failed attempt. Unless the order is final, the intent gets the attempt's status, and a webhook reports the
  * attempt with its UTR. The intent gets no UTR, because only a paid intent has one.
  */
 const ADD_ATTEMPT = prepared(
@@ -399,15 +410,15 @@ const ADD_FAILURE = (mid: string, { orderId, status, failure }: PaymentReport, a
   values: [mid, orderId, status, attempt, failure?.reason, failure?.code],
 })
 
-/** Names a failed attempt within its order by the reported UTR and time, so that a repeat gets the same name. */
+/** Identifies a failed attempt within its order by the reported UTR and time, so that a repeat is recognized. */
 function nameAttempt({ utr, paidAt }: Pick<PaymentReport, 'utr' | 'paidAt'>): string {
   return [utr, paidAt?.toISOString()].filter((part) => part !== undefined).join(' ')
 }
 
-/** Returns the beginning of `body` as text of at most `limitBytes` in UTF-8, without NUL, which PostgreSQL refuses. */
+/** Returns the first part of `body` as text of at most `limitBytes` in UTF-8, without NUL, which PostgreSQL rejects. */
 function toPlainText(body: Buffer, limitBytes: number): string {
   // A decoder in stream mode leaves out a character that is cut off at the end.
   const begin = (bytes: Buffer) => new TextDecoder().decode(bytes.subarray(0, limitBytes), { stream: true })
-  // The text is cut twice, because the decoder makes a character of three bytes from each invalid byte.
+  // The text is cut twice, because the decoder replaces each invalid byte by a character of three bytes.
   return begin(Buffer.from(begin(body).replaceAll('\0', '\ufffd')))
 }

@@ -6,8 +6,9 @@ import { givenUpUntil, OPEN_STATUSES } from './outcome.ts'
 type Order = { mid: string; orderId: string }
 
 /**
- * Stores that an acquirer's status response about an order may report a payment and could not be read: the exception
- * `unreadable`, and a mark that keeps the order open, unless its status is final already. Returns whether the exception is new.
+ * Stores that an acquirer's status response about an order may report a payment and was unreadable: the exception
+ * `unreadable`, and a mark that leaves the order open, unless its status is already final. Returns whether the
+ * exception is new.
  */
 export function saveUnreadable(
   db: Database,
@@ -38,7 +39,9 @@ export function saveUnreadable(
   })
 }
 
-/** Whether an order has ever had the exception `unreadable`. Most have not, so that a readable response changes nothing. */
+/**
+ * Whether an order has ever had the exception `unreadable`. Most have not, so that a readable response changes nothing.
+ */
 export async function hasUnreadable(db: Queryable, { mid, orderId }: Order): Promise<boolean> {
   const { rowCount } = await db.query(
     "select from payment_exceptions where mid = $1 and order_id = $2 and kind = 'unreadable' limit 1",
@@ -47,7 +50,7 @@ export async function hasUnreadable(db: Queryable, { mid, orderId }: Order): Pro
   return rowCount === 1
 }
 
-/** Resolves the exceptions `unreadable` of an order, and ends the mark: the order's status follows as without it. */
+/** Resolves the exceptions `unreadable` of an order, and removes the mark: the order's status follows as without it. */
 export async function endUnreadable(
   db: Queryable,
   { mid, orderId }: Order,
@@ -64,9 +67,12 @@ export async function endUnreadable(
   await endMark(db, { mid, orderId }, now)
 }
 
-/** Ends the mark of an order in the caller's transaction, and schedules its payment.expired if that was waiting for it. */
+/**
+ * Removes the mark of an order in the caller's transaction, and schedules its payment.expired if that was waiting for
+ * it.
+ */
 export async function endMark(db: Queryable, { mid, orderId }: Order, now: Date): Promise<void> {
-  // The lock is a statement of its own, so that the next one sees what a transaction that held it has stored.
+  // The lock is its own statement, so that the next one sees what another transaction with the lock has stored.
   await db.query('select from payment_intents where mid = $1 and order_id = $2 for no key update', [mid, orderId])
   await db.query(
     `with ended as (

@@ -5,19 +5,19 @@ import type { Intent } from './intent.ts'
 /** Largest number of characters that UPI apps show of a `tn`, the note in a link. */
 const NOTE_LIMIT = 50
 
-/** What a UPI link is built from. */
+/** The data from which a UPI link is built. */
 export type Payment = Pick<Intent, 'orderId' | 'amount' | 'note' | 'payee' | 'paymentLink' | 'expiresAt'>
 
 /** The start of a link that any UPI app opens. The rest of an acquirer's link is never changed. */
 export const UPI_PREFIX = 'upi://pay?'
 
-/** The initiation modes of NPCI: a link that opens an app, and a QR that is made online for one payment. */
+/** NPCI's initiation modes: a link that opens an app, and a QR that is created online for one payment. */
 const [LINK_MODE, QR_MODE] = ['04', '22']
 
 /**
- * Returns the query of a payment's link, the part after the `?`. Our link contains its expiry, so that the payer's app rejects an
- * expired one. Source: NPCI, UPI Linking Specification 1.6, "Parameters". Every value is percent-encoded, so that a merchant's text
- * cannot add or change a parameter.
+ * Returns the query of a payment's link, the part after the `?`. The service's own link contains its expiry, so that
+ * the payer's app rejects an expired one. Source: NPCI, UPI Linking Specification 1.6, "Parameters". Every value is
+ * percent-encoded, so that a merchant's text cannot add or change a parameter.
  */
 export function upiLinkQuery(payment: Payment): string {
   if (payment.paymentLink) return payment.paymentLink.link.slice(UPI_PREFIX.length)
@@ -45,8 +45,9 @@ export function linksOf(payment: Payment): ReturnType<typeof upiLinks> {
 }
 
 /**
- * The link inside the QR: the acquirer's own, or ours. Our link has no note unless the note is ASCII: 50 percent-encoded characters
- * of Devanagari make 93 modules a side instead of 61, too small for many cameras to read from a screen.
+ * The link inside the QR: the acquirer's own, or the service's. The service's link contains the note only if it is
+ * ASCII: 50 percent-encoded characters of Devanagari make 93 modules a side instead of 61, too small for many cameras
+ * to read from a screen.
  */
 export function upiQrLink(payment: Payment & Pick<Intent, 'createdAt'>): string {
   if (payment.paymentLink) return payment.paymentLink.link
@@ -66,7 +67,7 @@ function upiQuery({ orderId, amount, payee }: Payment, mode: string, note: strin
 const isAscii = (text: string) => /^[ -~]*$/.test(text)
 
 /**
- * Percent-encodes a value, and also !'()*, which encodeURIComponent does not encode: RFC 3986 reserves these
+ * Percent-encodes a value, including !'()*, which encodeURIComponent does not encode: RFC 3986 reserves these
  * characters, and apps treat them differently.
  */
 function encode(value: string): string {
@@ -74,8 +75,8 @@ function encode(value: string): string {
 }
 
 /**
- * Reduces a note to what UPI apps accept: letters, digits and marks of any script, spaces and `. , - _ :`, at most 50
- * characters, never cut within a character as a reader sees it. An empty result becomes `Payment`.
+ * Reduces a note to the characters that UPI apps accept: letters, digits and marks of any script, spaces and `. , - _
+ * :`, at most 50 characters, never cut within a character as a reader sees it. An empty result becomes `Payment`.
  */
 export function transactionNote(note: string): string {
   const accepted = note
@@ -87,7 +88,7 @@ export function transactionNote(note: string): string {
 
 let graphemes: Intl.Segmenter | undefined
 
-/** The longest beginning of `text` that has at most `limit` code points and does not cut a grapheme. */
+/** The longest prefix of `text` that has at most `limit` code points and does not cut a grapheme. */
 function cut(text: string, limit: number): string {
   // `length` counts UTF-16 units, of which a text has at least as many as code points.
   if (text.length <= limit) return text

@@ -17,9 +17,9 @@ const AGAIN_MS = 5 * MINUTE_MS
 const HOUR_MS = 60 * MINUTE_MS
 
 /**
- * Searches once a minute for payments whose UTR has paid an order of another merchant, and saves an exception for each.
- * The search cannot be part of recording a payment, because of two simultaneous payments neither would see the other.
- * `onException` is called once for each new exception.
+ * Searches once a minute for payments whose UTR has paid an order of another merchant, and stores an exception for
+ * each. The search cannot be part of recording a payment, because of two concurrent payments neither would see the
+ * other. `onException` is called once for each new exception.
  */
 export function dueComparisons(
   db: Queryable,

@@ -13,28 +13,33 @@ const REFUND_ID = /^[A-Za-z0-9_-]{1,40}$/
 const REFUND_ID_RULE = 'must be 1 to 40 characters of A-Z a-z 0-9 _ -'
 
 export const refundId = matching(REFUND_ID, REFUND_ID_RULE).meta({
-  description: 'Your own identifier of the refund, unique among yours.',
+  description: 'Your own identifier of the refund, unique among your refunds.',
 })
 
 export const RefundData = z.strictObject({
   refundId: z
     .string()
     .regex(/^[0-9a-f]{32}$/)
-    .meta({ description: 'Our identifier of the refund, which the bank knows.' }),
-  refund_id: z.string().regex(REFUND_ID).meta({ description: 'Yours; ours where the operator made the refund.' }),
+    .meta({ description: 'The service’s identifier of the refund, which is sent to the bank.' }),
+  refund_id: z
+    .string()
+    .regex(REFUND_ID)
+    .meta({ description: 'Your identifier of the refund, or `refundId` if the operator created it.' }),
   orderId,
-  order_id: z.string().meta({ description: 'Your identifier of the order; ours where you sent none.' }),
+  order_id: z.string().meta({ description: 'Your identifier of the order, or `orderId` if you sent none.' }),
   amount: z
     .number()
     .min(0.01)
     .max(HIGHEST_MAX_RUPEES)
-    .meta({ description: 'Rupees that go back, as a number, with paise where there are any.' }),
-  txnStatus: z.enum(['PENDING', 'SUCCESS', 'FAIL']).meta({ description: 'Only `SUCCESS` went back.' }),
-  reference: z
-    .string()
-    .meta({ description: 'The bank’s reference, by which the customer finds it; empty until known.' }),
+    .meta({ description: 'The refunded amount in rupees, as a number, with decimals if it includes paise.' }),
+  txnStatus: z
+    .enum(['PENDING', 'SUCCESS', 'FAIL'])
+    .meta({ description: 'Only `SUCCESS` means that the money was returned.' }),
+  reference: z.string().meta({
+    description: 'The bank’s reference, by which the customer can identify the refund. Empty until it is known.',
+  }),
   reason: text(REASON_CHARACTERS, 0).meta({
-    description: 'Why it has failed, in the words of the bank or the operator: for people. Empty unless `FAIL`.',
+    description: 'Why the refund failed, as the bank or the operator states it, for people. Empty unless `FAIL`.',
   }),
 })
 
@@ -52,7 +57,7 @@ export const REFUND_EXAMPLE = {
 const MESSAGES = { PENDING: 'Refund pending', SUCCESS: 'Refund successful', FAIL: 'Refund failed' } as const
 
 const RefundStatus = z.strictObject({
-  status: z.literal(true).meta({ description: 'The refund is known, which says nothing of its end: see `txnStatus`.' }),
+  status: z.literal(true).meta({ description: 'The refund exists. `txnStatus` is its status.' }),
   statusCode: SUCCEEDED,
   msg: z.enum(MESSAGES),
   data: RefundData,
@@ -61,10 +66,10 @@ const RefundStatus = z.strictObject({
 export const checkRefundStatus = operation({
   path: '/v1/payments/checkRefundStatus',
   tag: 'Merchant',
-  summary: 'Ask what became of a refund',
+  summary: 'Check refund status',
   description:
-    'Any key of the merchant may ask. `PENDING` may last for days: ask once a day, or take the webhook. A `SUCCESS` is never undone; ' +
-    'after `FAIL` the money is still yours, and another try needs a new `refund_id`.',
+    'Works with any key of the merchant. `PENDING` may last for days: check once a day, or use the webhook. A `SUCCESS` is never ' +
+    'undone. After `FAIL`, you still have the money; send a new `refund_id` for another attempt.',
   body: {
     name: 'WhichRefund',
     schema: z.object({ mid, refund_id: refundId }),
@@ -72,7 +77,7 @@ export const checkRefundStatus = operation({
   },
   refusals: [badRequest('refund_id is required'), refundNotFound()],
   answer: jsonAnswer({
-    description: 'What is known now.',
+    description: 'The current status.',
     schema: RefundStatus,
     named: { RefundStatus, Refund: RefundData },
     example: {

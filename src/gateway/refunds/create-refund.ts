@@ -6,12 +6,15 @@ import { findRefund } from './store.ts'
 /** Largest number of refunds of one payment, including failed ones. */
 export const MOST_OF_PAYMENT = 100
 
-/** A refund to store. `refundId` is our refund id if left out. Without `utr` the order's own payment is refunded. */
+/**
+ * A refund to store. `refundId` defaults to the service's own refund id. Without `utr`, the order's own payment is
+ * refunded.
+ */
 export type RefundRequest = {
   mid: string
   orderId: string
   refundId?: string | undefined
-  /** The amount in paise; undefined to refund all that is left of the payment. */
+  /** The amount in paise; undefined to refund the whole remaining amount of the payment. */
   amount: number | undefined
   note: string
   utr?: string | undefined
@@ -19,14 +22,15 @@ export type RefundRequest = {
   createdBy: string
 }
 
-/** The refund, where `made` is false for a repeated request, or the reason of a refusal. */
+/** The refund, with `made` false for a repeated request, or the reason of a rejection. */
 export type RefundResult =
   | { refund: Refund; made: boolean }
   | { refused: 'unknown order' | 'not successful' | 'refund_id exists' | 'exceeds' | 'too many' }
 
 /**
- * Stores a refund. The scheduler carries it out, or with the acquirer `direct` a person. The amount is checked under
- * the lock of the intent's row, so that simultaneous refunds never exceed what was paid. For `claim` see `Ending`.
+ * Stores a refund. The scheduler sends it; with the acquirer `direct`, the operator refunds it at the bank. The amount
+ * is checked under the lock of the intent's row, so that concurrent refunds never exceed the payment. For `claim` see
+ * `Ending`.
  */
 export async function createRefund(
   db: Database,
@@ -43,7 +47,7 @@ export async function createRefund(
   async function store(client: Queryable): Promise<RefundResult> {
     const order = await lockOrder(client, request)
     if (order === undefined) return { refused: 'unknown order' }
-    // The search for a repeat is repeated, because an equal request may have been stored during the wait for the lock.
+    // Searches for a repeat again, because an equal request may have been stored during the wait for the lock.
     const repeat = await findRepeat(client, request)
     if (repeat) return repeat
     const payment = await findPayment(client, request)
@@ -64,13 +68,13 @@ export async function createRefund(
        on conflict do nothing`,
       [...named, amount, requested, note, exceptionId, acquirer, acquirerMerchantId, createdBy, now, dueAt],
     )
-    // No row: a simultaneous refund of another order, which has its own lock, has taken this refund_id.
+    // No row: a concurrent refund of another order, which has its own lock, has used this refund_id.
     if (rowCount === 0) return { refused: 'refund_id exists' }
     return { refund: (await findRefund(client, mid, { ourRefundId })) as Refund, made: true }
   }
 }
 
-/** Finds the refund of an equal earlier request: the same order, amount (or none) and note (unless forgotten). */
+/** Finds the refund of an equal earlier request: the same order, amount (or none) and note (unless erased). */
 async function findRepeat(db: Queryable, request: RefundRequest): Promise<RefundResult | undefined> {
   if (request.refundId === undefined) return undefined
   const refund = await findRefund(db, request.mid, { refundId: request.refundId })
@@ -93,8 +97,8 @@ async function lockOrder(db: Queryable, { mid, orderId }: RefundRequest) {
 }
 
 /**
- * Returns the payment to refund, the amount that is left of it, and the number of its refunds. Failed refunds count
- * only in the number.
+ * Returns the payment to refund, its remaining amount, and the number of its refunds. Failed refunds are included only
+ * in the number.
  */
 export async function findPayment(
   db: Queryable,

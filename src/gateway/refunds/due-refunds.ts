@@ -5,7 +5,7 @@ import type { PaymentNames } from '../payments/outcome.ts'
 import type { Refund, RefundName } from './refund.ts'
 
 /**
- * Seconds from the sending of a refund to each query of its state until the refund ends: 1 minute, 10 minutes, 1 hour,
+ * Seconds from the sending of a refund to each status check until the refund is final: 1 minute, 10 minutes, 1 hour,
  * then every 6 hours for 5 days, then daily for 30 days. A refund unknown to the acquirer after 24 hours is unsure.
  */
 const QUERIES_AFTER_SECONDS = [
@@ -19,7 +19,7 @@ const QUERIES_AFTER_SECONDS = [
 /** Longest pause between two attempts to send a refund. The pauses begin with 1 minute and double each time. */
 const LONGEST_PAUSE_SECONDS = 3_600
 
-/** A refund to send or to query. `paymentLink` is the link of the refund's order. */
+/** A refund to send or to check. `paymentLink` is the link of the refund's order. */
 export type DueRefund = Pick<
   Refund,
   | 'mid'
@@ -45,8 +45,8 @@ export function createDueRefunds(db: Database) {
     findDue: (now: Date) => findDueMerchants(db, 'refunds', now),
 
     /**
-     * Claims up to `limit` refunds of a merchant that are due at an acquirer, longest due first. A claimed refund
-     * becomes due again later, in case this instance is killed.
+     * Claims up to `limit` pending refunds of a merchant at an acquirer, oldest first. A claimed refund is scheduled
+     * again later, in case this instance is killed.
      */
     async claimDue({ acquirer, mid }: DueMerchant, limit: number, now: Date): Promise<DueRefund[]> {
       const { rows } = await db.query<DueRefund>(
@@ -85,8 +85,8 @@ export function createDueRefunds(db: Database) {
     },
 
     /**
-     * Marks a refund as sent, before the request is sent. False means that the refund must not be sent, because it has
-     * ended, or because it was sent before and `mayRepeat` is false.
+     * Marks a refund as sent, before the request is sent. False means that the refund must not be sent, because it is
+     * final, or because it was sent before and `mayRepeat` is false.
      */
     async markSent({ mid, ourRefundId }: RefundName, now: Date, mayRepeat: boolean): Promise<boolean> {
       const { rowCount } = await db.query(
@@ -108,7 +108,7 @@ export function createDueRefunds(db: Database) {
       )
     },
 
-    /** Stores the identifiers that the acquirer has given to a payment, unless other identifiers are stored. */
+    /** Stores the identifiers that the acquirer has assigned to a payment, unless other identifiers are stored. */
     async savePaymentNames({ mid, utr }: Pick<Refund, 'mid' | 'utr'>, { id, txnId }: PaymentNames): Promise<void> {
       await db.query(
         `update payments
@@ -123,8 +123,8 @@ export function createDueRefunds(db: Database) {
 export type DueRefunds = ReturnType<typeof createDueRefunds>
 
 /**
- * Makes an unsure refund due for sending, once a person has found that the bank has not carried it out. Returns false
- * for any other refund. The refund's exception stays open until the refund ends.
+ * Schedules an unsure refund for sending, once an operator has found that the bank has not processed it. Returns false
+ * for any other refund. The refund's exception stays open until the refund is final.
  */
 export async function retryRefund(db: Database, { mid, ourRefundId }: RefundName, now: Date): Promise<boolean> {
   const { rowCount } = await db.query(

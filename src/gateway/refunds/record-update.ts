@@ -19,10 +19,10 @@ export type RefundListeners = {
   log: Pick<Logger, 'error'>
 }
 
-/** Who reports an update, as in `record`, and when. */
+/** The source of an update, as in `record`, and its time. */
 type Reporting = { source: string; now: Date }
 
-const UNKNOWN_STATUS = 'the state of a refund is not known: if it lasts, ask the acquirer'
+const UNKNOWN_STATUS = 'Unknown refund state. If it persists, contact the acquirer.'
 
 export type RefundUpdates = ReturnType<typeof createRefundUpdates>
 
@@ -34,9 +34,9 @@ export function createRefundUpdates(
   const saveBounded = createBoundedExceptions(limits)
 
   /**
-   * Judges an update and stores the result: the refund's end, its webhook event, and exceptions that the end closes or
-   * opens. A success is never undone. The order's row is locked first, so that simultaneous equal updates change the
-   * refund once. `source` is `answer`, `enquiry`, `notification` or the operator's name. Undefined for an unknown
+   * Judges an update and stores the result: the refund's final status, its webhook event, and exceptions that it
+   * resolves or opens. A success is never undone. Locks the order's row first, so that concurrent equal updates change
+   * the refund once. `source` is `answer`, `enquiry`, `notification` or the operator's name. Undefined for an unknown
    * refund.
    */
   async function record(
@@ -66,7 +66,7 @@ export function createRefundUpdates(
   return {
     record,
 
-    /** Records a notification about a refund of ours, or about a refund that the acquirer has initiated. */
+    /** Records a notification about a refund of the service, or about a refund that the acquirer has initiated. */
     async recordNotification(
       acquirer: string,
       update: RefundUpdate,
@@ -82,8 +82,8 @@ export function createRefundUpdates(
     },
 
     /**
-     * Makes the query of a refund due because of a notification that proves nothing: in 3 s, or in 60 s if the refund was
-     * due 20 times. Returns false for a refund that the acquirer does not have.
+     * Schedules the status check of a refund because of a notification that proves nothing: in 3 s, or in 60 s if the
+     * refund was checked 20 times. Returns false for a refund that the acquirer does not have.
      */
     async makeDueSoon(acquirer: string, ourRefundId: string, now: Date): Promise<boolean> {
       const refund = await findByAcquirer(db, acquirer, ourRefundId)
@@ -99,8 +99,8 @@ export function createRefundUpdates(
     },
 
     /**
-     * Saves an exception, so that a person decides about an open refund. An unsure refund is no longer sent or queried.
-     * A refund that the acquirer is known to have cannot be unsure.
+     * Stores an exception, so that the operator decides about an open refund. An unsure refund is no longer sent or
+     * checked. A refund that the acquirer is known to have cannot be unsure.
      */
     async needPerson(
       refund: ExceptionSubject,
@@ -123,7 +123,7 @@ export function createRefundUpdates(
   }
 }
 
-/** Finds a refund by our refund id, which an acquirer may return in upper or lower case. */
+/** Finds a refund by the service's refund id, which an acquirer may return in upper or lower case. */
 async function findByAcquirer(db: Queryable, acquirer: string, ourRefundId = ''): Promise<RefundName | undefined> {
   const { rows } = await db.query<RefundName>(
     `select mid, our_refund_id as "ourRefundId" from refunds where our_refund_id = lower($1) and acquirer = $2`,
@@ -156,8 +156,8 @@ async function judge(
 }
 
 /**
- * Whether an update is about another refund. Identifiers are compared without regard to case, because no acquirer
- * promises to preserve the case of ours, and Setu's own are ULIDs, in which case has no meaning.
+ * Whether an update is about another refund. Identifiers are compared case-insensitively, because no acquirer promises
+ * to preserve the case of the service's ids, and Setu's own are ULIDs, in which case has no meaning.
  */
 function differs(update: RefundUpdate, refund: Refund): boolean {
   const isOther = (reported: string | undefined, known: string | null) =>
@@ -173,7 +173,7 @@ function differs(update: RefundUpdate, refund: Refund): boolean {
 
 type ExceptionSubject = Pick<Refund, 'mid' | 'orderId' | 'utr' | 'amount' | 'ourRefundId' | 'acquirer'>
 
-/** Saves an exception about a refund. Returns whether the exception is new. */
+/** Stores an exception about a refund. Returns whether the exception is new. */
 export const saveRefundException = (
   db: Queryable,
   kind: ExceptionKind,
@@ -185,7 +185,7 @@ export const saveRefundException = (
   return saveException(db, kind, { ...subject, person: source, note: reason, acquirerAccount }, now)
 }
 
-/** Stores that the acquirer has the refund. From then on the refund is only queried, even if it was unsure before. */
+/** Stores that the acquirer has the refund. From then on the refund is only checked, even if it was unsure before. */
 async function saveArrival(
   db: Queryable,
   refund: Refund,
@@ -208,7 +208,8 @@ async function saveEnd(db: Queryable, refund: Refund, update: RefundUpdate, { so
   const isSuccess = status === 'SUCCESS'
   const reference = update.reference || refund.reference
   await db.query(
-    // A failure's reason is kept if a success follows, because the webhook of the failure may not have been sent yet.
+    // A failure's reason is retained if a success follows, because the webhook of the failure may not have been sent
+    // yet.
     `update refunds
         set status = $3, reference = $4, ended_at = $6,
             reason = case when $3 = 'FAIL' then $5 when status = 'FAIL' then reason end,
@@ -229,7 +230,7 @@ async function saveEnd(db: Queryable, refund: Refund, update: RefundUpdate, { so
   await endExceptions(db, refund, { kinds: ['refund unsure', 'refund without an end'], ended, reason, source, now })
 }
 
-/** Resolves the refund's own exceptions of `kinds`, and the exception `ended`, unless they are resolved already. */
+/** Resolves the refund's own exceptions of `kinds`, and the exception `ended`, unless they are already resolved. */
 async function endExceptions(
   db: Queryable,
   { mid, orderId, ourRefundId }: Refund,

@@ -14,15 +14,15 @@ import { toRefundData } from './refund.ts'
 
 const NewRefund = WHICH_PAYMENT.schema.extend({
   refund_id: refundId,
-  // The merchant's present limit of amounts does not apply: a refund is only limited by what was paid.
+  // The merchant's current maximum amount does not apply: only the paid amount limits a refund.
   amount: orderAmount(HIGHEST_MAX_RUPEES)
     .meta({
       description:
-        'Rupees, as your input spells them: whole, or from 0.01 for a merchant set to `shop`. Left out, all that is left goes ' +
-        'back, paise too; sent empty or as null, it is refused.',
+        'Amount in rupees: whole, or from 0.01 for a merchant with the input `shop`. If it is absent, the whole remaining amount ' +
+        'is refunded, including paise. An empty or null amount is rejected.',
     })
     .optional(),
-  note: note(100, 3).meta({ description: 'Why it goes back. Line breaks become blanks.' }),
+  note: note(100, 3).meta({ description: 'The reason for the refund. Line breaks become spaces.' }),
 })
 
 const ShopRefund = NewRefund.extend({ amount: shopRefund.optional() })
@@ -32,19 +32,20 @@ const EXAMPLE = { ...WHICH_PAYMENT.example, refund_id: 'DEMO-1-R1', note: 'One c
 export const refundPayment = operation({
   path: '/v1/payments/refundPayment',
   tag: 'Merchant',
-  summary: 'Send money of a paid order back to its customer',
+  summary: 'Refund a payment',
   description:
-    'Needs a key with the right to refund, which the operator gives. Store the `refund_id` first, and when no answer arrives repeat ' +
-    'the request unchanged: money goes back once, and the answer says what has become of it. The same `refund_id` with other ' +
-    'fields is 409. Several refunds of one order never exceed what was paid. After a 503 repeat the request ' +
-    'unchanged too: mostly nothing was stored, and where the commit’s answer was lost the repeat says what is. The refund is carried ' +
-    'out afterwards: ask checkRefundStatus, or take the webhook.',
+    'Requires a key with the right to refund, which the operator grants. Store the `refund_id` before you send the request. If ' +
+    'no response arrives, repeat the request unchanged: the money is refunded once, and the response contains the refund’s status. ' +
+    'The same `refund_id` with other fields returns 409. Several refunds of one order never exceed the paid amount. After a 503, ' +
+    'also repeat the request unchanged, whether or not the refund was stored. The refund is processed afterwards: call ' +
+    'checkRefundStatus, or use the webhook.',
   body: {
     name: 'NewRefund',
     schema: NewRefund,
     schemaFor: ({ caller }) =>
       caller.kind === 'merchant' && caller.merchant.input === 'shop' ? ShopRefund : NewRefund,
-    // An empty amount is refused, because it may be a bug of the shop and would refund the whole payment.
+    // An empty amount is rejected, because it may be an error of the merchant's server and would refund the whole
+    // payment.
     notEmpty: 'amount',
     example: EXAMPLE,
   },
@@ -55,7 +56,7 @@ export const refundPayment = operation({
     ...(['not successful', 'exceeds', 'too many', 'refund_id exists'] as const).map(refundRefused),
   ],
   answer: success('Refund accepted', {
-    description: 'It is stored, and will be carried out; or, of a repeat, what has become of it.',
+    description: 'The refund is stored and will be processed. A repeat returns its current status.',
     name: 'RefundAccepted',
     dataName: 'Refund',
     data: RefundData,

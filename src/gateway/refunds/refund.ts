@@ -4,19 +4,18 @@ import type { PaymentNames } from '../payments/outcome.ts'
 /** The status of a refund. SUCCESS is never undone, but may follow FAIL. */
 export type RefundStatus = 'PENDING' | 'SUCCESS' | 'FAIL'
 
-/** A stored refund. */
 export type Refund = {
   mid: string
-  /** The merchant's identifier of the refund; our own for a refund by the operator or the acquirer. */
+  /** The merchant's identifier of the refund; the service's for a refund by the operator or the acquirer. */
   refundId: string
-  /** Our identifier of the refund, 32 hex digits, which is sent to the acquirer. */
+  /** The service's identifier of the refund, 32 hex digits, which is sent to the acquirer. */
   ourRefundId: string
   orderId: string
   merchantOrderId: string
   /** The UTR of the refunded payment. */
   utr: string
   amount: Paise
-  /** The amount in the request; null if the request was for all that was left. */
+  /** The amount in the request; null if the whole remaining amount was requested. */
   requested: Paise | null
   note: string
   exceptionId: string | null
@@ -27,7 +26,9 @@ export type Refund = {
   status: RefundStatus
   /** The bank's reference of the refund; empty until it is known. */
   reference: string
-  /** The reason of a failure, which is kept if the refund succeeds later, or the reason why the refund is unsure. */
+  /**
+   * The reason of a failure, which is retained if the refund succeeds later, or the reason why the refund is unsure.
+   */
   reason: string | null
   endedAt: Date | null
   acquirerRefundId: string | null
@@ -36,7 +37,7 @@ export type Refund = {
   dueAt: Date | null
 }
 
-/** The key of a refund: its merchant and our identifier of the refund. */
+/** The key of a refund: its merchant and the service's identifier of the refund. */
 export type RefundName = Pick<Refund, 'mid' | 'ourRefundId'>
 
 /**
@@ -45,9 +46,8 @@ export type RefundName = Pick<Refund, 'mid' | 'ourRefundId'>
  */
 export type RefundUpdate = {
   status: RefundStatus
-  /** The acquirer's text for a status that we do not know. `status` is then PENDING. */
+  /** The acquirer's text for a status that the service does not know. `status` is then PENDING. */
   unknownStatus?: string | undefined
-  /** The refunded amount. */
   amount?: Paise | undefined
   ourRefundId?: string | undefined
   orderId?: string | undefined
@@ -60,13 +60,13 @@ export type RefundUpdate = {
   /** The refunded payment's UTR and its identifiers at the acquirer, if they are reported. */
   utr?: string | undefined
   payment?: PaymentNames | undefined
-  /** True for a refund that the acquirer has initiated. `orderId`, `id` and `amount` are then not undefined. */
+  /** True for a refund that the acquirer has initiated. `orderId`, `id` and `amount` are then defined. */
   acquirerInitiated?: true | undefined
 }
 
 export const REASON_CHARACTERS = 200
 
-/** A refund in the form of all answers and commands. */
+/** A refund in the form of all responses and commands. */
 export const toRefundData = (refund: Refund) => ({
   refundId: refund.ourRefundId,
   refund_id: refund.refundId,

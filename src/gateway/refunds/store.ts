@@ -53,8 +53,8 @@ export async function listRefunds(
 }
 
 /**
- * Whether a person has to find out how an open refund ends, because the service does not query the refund, as with
- * `direct`, or because the acquirer has not reported an end in time.
+ * Whether the operator must find out the result of an open refund, because the service does not check it, as with
+ * `direct`, or because the acquirer has not reported a final status in time.
  */
 export async function isLeftToPerson(db: Queryable, { mid, orderId, ourRefundId, dueAt }: Refund): Promise<boolean> {
   if (dueAt === null) return true
@@ -67,7 +67,7 @@ export async function isLeftToPerson(db: Queryable, { mid, orderId, ourRefundId,
   return rowCount !== 0
 }
 
-/** Lists the acquirers of open refunds by one index look-up per acquirer, however many refunds are open. */
+/** Lists the acquirers of open refunds with one index look-up per acquirer, however many refunds are open. */
 export async function acquirersOfOpenRefunds(db: Queryable): Promise<string[]> {
   const names: string[] = []
   for (;;) {

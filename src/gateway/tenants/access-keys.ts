@@ -3,10 +3,10 @@ import { prepared } from '../../platform/db/prepared.ts'
 import { nextDay, startOfDay } from '../../platform/time.ts'
 import { MERCHANT, type Merchant } from './merchants.ts'
 
-/** The owner of a key: one merchant, or one partner. */
+/** The merchant or partner to which a key belongs. */
 export type Caller = { kind: 'merchant'; merchant: Merchant; mayRefund: boolean } | { kind: 'partner'; pid: string }
 
-/** `notedUntil` is the end of the last day of India for which the use of the key is stored. */
+/** `notedUntil` is the end of the last IST day for which the use of the key is stored. */
 export type AccessKey = { publicKey: string; secretHash: Buffer; caller: Caller; notedUntil: Date }
 
 export type AccessKeyListing = {
@@ -16,7 +16,7 @@ export type AccessKeyListing = {
   label: string | null
   mayRefund: boolean
   createdAt: Date
-  /** A day of India: `YYYY-MM-DD`. */
+  /** A day in IST: `YYYY-MM-DD`. */
   lastUsedOn: string | null
   revokedAt: Date | null
 }
@@ -55,7 +55,9 @@ export function createAccessKeys(db: Queryable) {
   }
 
   return {
-    /** The key with its owner, read from the database; undefined when the key is unknown or revoked. */
+    /**
+     * Returns the key with its merchant or partner, read from the database; undefined if the key is unknown or revoked.
+     */
     async find(publicKey: string): Promise<AccessKey | undefined> {
       const { rows } = await db.query<StoredKey & Merchant>(FIND(publicKey))
       if (rows[0] === undefined) return undefined
@@ -65,7 +67,7 @@ export function createAccessKeys(db: Queryable) {
       return { publicKey, secretHash, caller, notedUntil }
     },
 
-    /** Stores that the key was used on this day of India, unless a later day is stored. */
+    /** Stores that the key was used on this IST day, unless a later day is stored. */
     async noteUse(publicKey: string, day: string): Promise<void> {
       await db.query(
         `insert into key_uses (public_key, last_used_on)
@@ -76,7 +78,7 @@ export function createAccessKeys(db: Queryable) {
       )
     },
 
-    /** Stores a key. Foreign keys refuse an unknown owner (SQLSTATE 23503). */
+    /** Stores a key. Foreign keys reject an unknown merchant or partner (SQLSTATE 23503). */
     async add({ publicKey, secretHash, owner, label, mayRefund, now }: NewAccessKey): Promise<AccessKeyListing> {
       await db.query(
         `insert into access_keys (public_key, secret_hash, mid, pid, label, created_at, may_refund)
@@ -86,7 +88,7 @@ export function createAccessKeys(db: Queryable) {
       return (await show(publicKey)) as AccessKeyListing
     },
 
-    /** All keys, or those of one owner, oldest first, revoked ones included. */
+    /** Returns all keys, or those of one merchant or partner, oldest first, including revoked ones. */
     async list(owner: { mid?: string | undefined; pid?: string | undefined } = {}): Promise<AccessKeyListing[]> {
       const { rows } = await db.query<AccessKeyListing>(
         `select ${LISTING}
@@ -98,7 +100,7 @@ export function createAccessKeys(db: Queryable) {
       return rows
     },
 
-    /** Revokes a key. A repeat keeps the time of the first call. Undefined when the key is unknown. */
+    /** Revokes a key. A repeat does not change the time of the first call. Undefined if the key is unknown. */
     async revoke(publicKey: string, now: Date): Promise<AccessKeyListing | undefined> {
       await db.query('update access_keys set revoked_at = coalesce(revoked_at, $2) where public_key = $1', [
         publicKey,

@@ -1,6 +1,6 @@
 import type { Queryable } from '../../platform/db/pool.ts'
 
-/** An account at an acquirer, such as `setu:acme`. Its secrets are sealed, see encryption.ts. */
+/** An acquirer account, such as `setu:acme`. Its secrets are encrypted, see encryption.ts. */
 export type StoredAccount = {
   name: string
   secrets: Buffer
@@ -12,15 +12,18 @@ export type StoredAccount = {
 
 const ACCOUNT = `name, secrets, earlier_secrets as "earlierSecrets", created_at as "createdAt", disabled_at as "disabledAt"`
 
-/** The accounts at acquirers besides those of the environment. An account is disabled, never deleted: its orders stay. */
+/**
+ * The acquirer accounts in addition to those of the environment. An account is disabled, never deleted: its orders
+ * remain.
+ */
 export function createAcquirerAccounts(db: Queryable) {
-  /** All accounts, disabled ones too, by name. */
+  /** Returns all accounts, including disabled ones, by name. */
   async function list(): Promise<StoredAccount[]> {
     const { rows } = await db.query<StoredAccount>(`select ${ACCOUNT} from acquirer_accounts order by name`)
     return rows
   }
 
-  /** The account after the change; undefined when no account of this name meets `condition`. */
+  /** Returns the account after the change; undefined if no account of this name meets `condition`. */
   async function change(name: string, set: string, values: unknown[] = [], condition = 'true') {
     const { rows } = await db.query<StoredAccount>(
       `update acquirer_accounts set ${set} where name = $1 and ${condition} returning ${ACCOUNT}`,
@@ -32,7 +35,7 @@ export function createAcquirerAccounts(db: Queryable) {
   return {
     list,
 
-    /** Stores an account. Undefined when the name is taken. */
+    /** Stores an account. Undefined if the name is already used. */
     async add(name: string, secrets: Buffer, now: Date): Promise<StoredAccount | undefined> {
       const { rows } = await db.query<StoredAccount>(
         `insert into acquirer_accounts (name, secrets, created_at) values ($1, $2, $3)
@@ -42,33 +45,37 @@ export function createAcquirerAccounts(db: Queryable) {
       return rows[0]
     },
 
-    /** Begins a rotation. Undefined when the name is unknown, or a rotation is not finished. */
+    /** Begins a rotation. Undefined if the name is unknown, or a rotation is not finished. */
     rotate: (name: string, secrets: Buffer) =>
       change(name, 'earlier_secrets = secrets, secrets = $2', [secrets], 'earlier_secrets is null'),
 
-    /** Exchanges the secrets with those before the rotation. Undefined when the name is unknown, or there are none. */
+    /** Exchanges the secrets with those before the rotation. Undefined if the name is unknown, or there are none. */
     rotateBack: (name: string) =>
       change(name, 'earlier_secrets = secrets, secrets = earlier_secrets', [], 'earlier_secrets is not null'),
 
-    /** Drops the secrets before the rotation. Undefined when the name is unknown. */
+    /** Deletes the secrets before the rotation. Undefined if the name is unknown. */
     finishRotation: (name: string) => change(name, 'earlier_secrets = null'),
 
-    /** Replaces every sealed text by what `reseal` returns. Returns the number of accounts. */
+    /** Replaces every encrypted text by the result of `reseal`. Returns the number of accounts. */
     async resealSecrets(reseal: (sealed: Buffer, name: string) => Buffer): Promise<number> {
       const accounts = await list()
       for (const { name, secrets, earlierSecrets: earlier } of accounts) {
         const resealed = [reseal(secrets, name), earlier && reseal(earlier, name)]
-        // What a rotation has changed meanwhile stays: its secrets would be lost, or those that it ended count again.
+        // A concurrent rotation is not overwritten: its new secrets would be lost, or the secrets that it deleted would
+        // be valid again.
         const isSame = 'secrets = $4 and earlier_secrets is not distinct from $5'
         await change(name, 'secrets = $2, earlier_secrets = $3', [...resealed, secrets, earlier], isSame)
       }
       return accounts.length
     },
 
-    /** Stops an account making links. A repeat keeps the first time. Undefined when the name is unknown. */
+    /**
+     * Prevents an account from creating links. A repeat does not change the first time. Undefined if the name is
+     * unknown.
+     */
     disable: (name: string, now: Date) => change(name, 'disabled_at = coalesce(disabled_at, $2)', [now]),
 
-    /** Lets an account make links again. Undefined when the name is unknown. */
+    /** Lets an account create links again. Undefined if the name is unknown. */
     enable: (name: string) => change(name, 'disabled_at = null'),
   }
 }

@@ -10,16 +10,16 @@ import { secretMatches } from './credentials.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The owner of the key; set on every route under /v1 before its body is read. */
+    /** The merchant or partner of the key; set on every route under /v1 before its body is read. */
     caller: Caller
-    /** The public key of the request, if its form is that of a public key; for the rate limits and the log. */
+    /** The public key of the request, if it has the form of one; for the rate limits and the log. */
     publicKey: string | undefined
-    /** The merchant of the request, once the caller may act for it; for the log. */
+    /** The merchant of the request, once the caller is authorized for it; for the log. */
     mid: string | undefined
   }
 }
 
-// All public keys have this form, so other text is refused without a query.
+// All public keys have this form, so other text is rejected without a query.
 const PUBLIC_KEY = /^pk_[A-Za-z0-9]{1,61}$/
 
 type Dependencies = {
@@ -34,8 +34,8 @@ type Dependencies = {
 }
 
 /**
- * Every route of `app` requires an API key, whose requests are limited. Checks Basic credentials before the body is parsed: rejects
- * with 401 or 429, or sets `request.caller`.
+ * Every route of `app` requires an API key, whose requests are limited. Checks Basic credentials before the body is
+ * parsed: rejects with 401 or 429, or sets `request.caller`.
  */
 export async function requireKey(
   app: FastifyInstance,
@@ -66,7 +66,7 @@ export async function requireKey(
   app.addHook('onRequest', app.basicAuth)
 
   /**
-   * Stores the day on which a key is used; no request waits for it. After an error the next look-up of the key tries
+   * Stores the day on which a key is used; no request waits for it. After an error, the next look-up of the key tries
    * again.
    */
   function noteDay(key: AccessKey) {
@@ -77,7 +77,7 @@ export async function requireKey(
     noteUse(key.publicKey, toIstDay(moment)).catch(() => undefined)
   }
 
-  // The plugin would answer 401 to an error without a status, but an outage of the database is no fault of the caller.
+  // The plugin would send 401 for an error without a status, but a database outage is not the caller's error.
   function failedLookUp(error: Error): never {
     throw Object.assign(error, { statusCode: 500 })
   }

@@ -12,8 +12,8 @@ export function mintKeyPair(): { publicKey: string; secretKey: string } {
 }
 
 /**
- * SHA-256 of a secret, 32 bytes. Nobody can guess 256 random bits, so a slow password hash would protect nothing, and
- * let an attacker block the service with log-ins.
+ * SHA-256 of a secret, 32 bytes. 256 random bits cannot be guessed, so a slow password hash would protect nothing, and
+ * would let an attacker overload the service with log-ins.
  */
 export function hashSecret(secret: string): Buffer {
   return hash('sha256', secret, 'buffer')

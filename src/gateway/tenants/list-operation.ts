@@ -14,12 +14,12 @@ import type { AccessKeys, Caller } from './access-keys.ts'
 import { authorizeMerchant, authorizePartner } from './authorize.ts'
 import type { Partners } from './partners.ts'
 
-const DATE_RULE = 'must be a date that exists, as dd-mm-yyyy'
+const DATE_RULE = 'must be an existing date in the format dd-mm-yyyy'
 
-/** A day (IST) as `dd-mm-yyyy`, which becomes the first moment of the day. */
+/** An IST day as `dd-mm-yyyy`, which becomes the first moment of the day. */
 const istDay = z
   .string(errorText(DATE_RULE))
-  // The pattern describes only the form of a date. startOfIstDay checks whether the date exists.
+  // The pattern describes only the format of a date. startOfIstDay checks whether the date exists.
   .meta({ pattern: '^(0[1-9]|[12][0-9]|3[01])-(0[1-9]|1[0-2])-[0-9]{4}$' })
   .transform((text, context) => {
     const day = startOfIstDay(text)
@@ -28,9 +28,9 @@ const istDay = z
     return z.NEVER
   })
 
-const mid = identifier.meta({ description: 'Your merchant identifier, as the operator assigned it.' })
-const s_date = istDay.meta({ description: 'First day of the list: a day of India, `dd-mm-yyyy`.' })
-const e_date = istDay.meta({ description: 'Last day of the list, itself included; not before `s_date`.' })
+const mid = identifier.meta({ description: 'Your merchant identifier, assigned by the operator.' })
+const s_date = istDay.meta({ description: 'First day of the list, in Indian Standard Time: `dd-mm-yyyy`.' })
+const e_date = istDay.meta({ description: 'Last day of the list (inclusive), not before `s_date`.' })
 const inOrder = ({ s_date, e_date }: { s_date: Date; e_date: Date }) => s_date <= e_date
 const NOT_IN_ORDER = { path: ['s_date'], error: 'must not be after e_date' }
 
@@ -41,7 +41,7 @@ const RANGE_EXAMPLE = { s_date: '01-01-2026', e_date: '31-12-2029' }
 const MerchantRange = z.object({ mid, ...range }).refine(inOrder, NOT_IN_ORDER)
 const PartnerRange = z
   .object({
-    pid: identifier.meta({ description: 'Your partner identifier, as the operator assigned it.' }),
+    pid: identifier.meta({ description: 'Your partner identifier, assigned by the operator.' }),
     mid: identifier.meta({ description: 'A merchant that the operator has linked to you.' }),
     ...range,
   })
@@ -52,7 +52,7 @@ export const isoMoment = z
   .regex(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/)
   .meta({ format: 'date-time' })
 
-/** Retry-After if another long list is being read: the seconds that a quick reader takes for 1,000,000 records. */
+/** Retry-After if another long list is being read: the seconds that a fast reader takes for 1,000,000 records. */
 const LONG_LIST_RETRY_SECONDS = 5
 
 type Description<Record extends z.ZodObject> = {
@@ -69,7 +69,9 @@ export function describeList<Record extends z.ZodObject>({ name, list, record, e
     status: z.literal(true),
     statusCode: SUCCEEDED,
     msg: z.enum([found, noneFound]),
-    data: z.array(record).meta({ description: 'Oldest first, then by UTR. Empty when there is none in the range.' }),
+    data: z
+      .array(record)
+      .meta({ description: 'Sorted by time, oldest first, then by UTR. Empty if the range contains none.' }),
   })
   const answer: Answer<never> = jsonAnswer({
     description: `The ${name.toLowerCase()}s.`,
@@ -121,10 +123,10 @@ export const partnerList = (described: DescribedList, { bodyName, ...texts }: Li
 const common = <Texts extends { description: string }>({ answer }: DescribedList, texts: Texts, reader: string) => ({
   ...texts,
   description:
-    `${texts.description} There is no maximum range: a long list is streamed, and one that breaks off is no valid JSON; ask ` +
-    `again. A ${reader} reads one long list at a time. With \`Accept: text/csv\` the records come as CSV, under the names of the fields.`,
+    `${texts.description} There is no maximum range: a long list is streamed. If it is cut off, the JSON is incomplete: send the ` +
+    `request again. A ${reader} can read one long list at a time. With \`Accept: text/csv\`, the response is CSV with the field names as header.`,
   refusals: [
-    badRequest('s_date must be a date that exists, as dd-mm-yyyy'),
+    badRequest('s_date must be an existing date in the format dd-mm-yyyy'),
     oneLongListAtATime(LONG_LIST_RETRY_SECONDS),
   ],
   answer,
@@ -150,7 +152,8 @@ async function answerList(
   const lines = await lists.short(list, range, limits.lists.shortRows)
   if (lines) return reply.type(form.type).send(whole(form, lines))
 
-  // One long list per caller and a few in all may be read at a time, so that slow readers leave connections for others.
+  // One long list per caller and a few in total may be read at a time, so that slow readers leave connections for
+  // others.
   const { longReaders } = lists
   if (longReaders.has(reader)) throw oneLongListAtATime(LONG_LIST_RETRY_SECONDS)
   if (longReaders.size >= limits.lists.longAtOnce) throw unavailable()
@@ -171,7 +174,7 @@ function whole({ frame, toRecord }: Form, lines: readonly string[]): string {
   return begin + lines.map(toRecord).join(between) + end
 }
 
-/** Yields a list that is too long for memory. After an error of `batches` the answer stays visibly incomplete. */
+/** Yields a list that is too long for memory. After an error of `batches`, the response is visibly incomplete. */
 async function* pieces({ frame, toRecord }: Form, batches: AsyncIterable<string[]>): AsyncGenerator<string> {
   const { begin, between, end } = frame(true)
   let before = begin
@@ -191,8 +194,8 @@ type Dependencies = {
 }
 
 /**
- * Breaks an answer off, which leaves invalid JSON, if its reader is too slow, loses the right to read, or reads for too
- * long. The returned signal aborts when the answer was sent or broken off, or when the client has left.
+ * Cuts a response off, which leaves invalid JSON, if its reader is too slow, loses the permission, or takes too long.
+ * The returned signal aborts when the response was sent or cut off, or the client has disconnected.
  */
 function watchReader(
   { raw }: FastifyReply,
@@ -200,16 +203,16 @@ function watchReader(
   { slowestReaderBytesPerSecond, readerWindowMs, readerCheckIntervalMs, longestMs }: Limits['lists'],
 ): AbortSignal {
   const over = new AbortController()
-  // Total bytes that the reader has taken at the end of each interval of the window, oldest first.
+  // Total bytes that the reader has received at the end of each interval of the window, oldest first.
   const taken: number[] = []
   const timer = setInterval(async () => {
-    // Bytes that are still buffered in this process do not count as taken.
+    // Bytes that are still buffered in this process are not included.
     if (raw.socket) taken.push(raw.socket.bytesWritten - raw.socket.writableLength)
     if (taken.length > readerWindowMs / readerCheckIntervalMs) {
       const inWindow = (taken.at(-1) as number) - (taken.shift() as number)
       if (inWindow < (slowestReaderBytesPerSecond * readerWindowMs) / 1000) raw.destroy()
     }
-    // Only a refusal breaks the list off. Any other error of the look-up does not: the list's own database may work.
+    // Only a rejection cuts the list off. Any other error of the look-up does not: the list's own database may work.
     await checkRight().catch((error) => error instanceof Failure && raw.destroy())
   }, readerCheckIntervalMs)
   const end = setTimeout(() => raw.destroy(), longestMs)
@@ -218,7 +221,7 @@ function watchReader(
     clearTimeout(end)
     over.abort()
   }
-  // The event 'close' does not come again if the client has left already.
+  // The event 'close' is not emitted again if the client has already disconnected.
   if (raw.destroyed) setImmediate(stop)
   else raw.once('close', stop)
   return over.signal

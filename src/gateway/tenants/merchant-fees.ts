@@ -1,10 +1,13 @@
 import type { Queryable } from '../../platform/db/pool.ts'
 import { toIstDay } from '../../platform/time.ts'
 
-/** What an acquirer may keep of a merchant's payments, in percent as decimal text; null where nothing is expected. */
+/**
+ * The acquirer's contractual deductions from a merchant's payments, in percent as decimal text; null if no deduction is
+ * expected.
+ */
 export type MerchantFee = { acquirer: string; since: string; fee: string | null; tax: string | null }
 
-/** Sets what these acquirers may keep from today on. What was entered today is replaced. */
+/** Sets the deductions of these acquirers from today on. An entry of today is replaced. */
 export async function saveFees(
   db: Queryable,
   mid: string,
@@ -20,7 +23,7 @@ export async function saveFees(
   )
 }
 
-/** The newest fees of each acquirer where some are expected, by mid. */
+/** The newest fees of each acquirer with expected deductions, by mid. */
 export async function newestFees(db: Queryable): Promise<Map<string, MerchantFee[]>> {
   const { rows } = await db.query<MerchantFee & { mid: string }>(
     `select mid, acquirer, to_char(since, 'YYYY-MM-DD') as since, fee_percent::text as fee, tax_percent::text as tax

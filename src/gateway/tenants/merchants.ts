@@ -10,14 +10,20 @@ export type Merchant = {
   /** Merchant category code, 4 digits. */
   mcc: string
   dynamicQr: 'link' | 'image'
-  /** Name of an acquirer in acquirers/acquirers.ts, or of an account at one: `setu`, `setu:acme`. */
+  /** Name of an acquirer in acquirers/acquirers.ts, or of an acquirer account: `setu`, `setu:acme`. */
   acquirer: string
   /** The merchant's identifier at the acquirer. */
   acquirerMerchantId: string | null
-  /** The account that is asked for a link when `acquirer` has certainly made none, with the merchant's identifier there. */
+  /**
+   * The account from which a link is requested if `acquirer` has certainly created none, with the merchant's identifier
+   * there.
+   */
   fallbackAcquirer: string | null
   fallbackAcquirerMerchantId: string | null
-  /** Form of amounts and telephone numbers in requests: to the letter of the interface, or as shops write them. */
+  /**
+   * Format of amounts and telephone numbers in requests: exactly as the interface defines them, or as store plugins
+   * send them.
+   */
   input: 'strict' | 'shop'
   /** Time to pay an intent; null means the setting of the service. */
   expiryMinutes: number | null
@@ -42,9 +48,9 @@ type MerchantChanges = {
   [K in keyof Omit<Merchant, 'mid' | 'createdAt' | 'disabledAt'>]?: Merchant[K] | undefined
 }
 
-/** The merchants. A merchant is disabled, never deleted: its intents and settlements stay. */
+/** The merchants. A merchant is disabled, never deleted: its intents and settlements remain. */
 export function createMerchants(db: Queryable) {
-  /** The merchant after the change; undefined when the mid is unknown. */
+  /** Returns the merchant after the change; undefined if the mid is unknown. */
   async function change(mid: string, set: string, values: unknown[] = []): Promise<Merchant | undefined> {
     const { rows } = await db.query<Merchant>(`update merchants m set ${set} where m.mid = $1 returning ${MERCHANT}`, [
       mid,
@@ -55,7 +61,8 @@ export function createMerchants(db: Queryable) {
 
   return {
     /**
-     * Stores a merchant, by default of the acquirer `direct` and with `strict` input. Undefined when the mid is taken.
+     * Stores a merchant, by default with the acquirer `direct` and `strict` input. Undefined if the mid is already
+     * used.
      */
     async add(
       merchant: MerchantChanges & Pick<Merchant, 'mid' | 'name' | 'vpa' | 'mcc' | 'dynamicQr'>,
@@ -72,25 +79,25 @@ export function createMerchants(db: Queryable) {
       return rows[0]
     },
 
-    /** The merchant; undefined when the mid is unknown. */
+    /** Returns the merchant; undefined if the mid is unknown. */
     async find(mid: string): Promise<Merchant | undefined> {
       const { rows } = await db.query<Merchant>(`select ${MERCHANT} from merchants m where m.mid = $1`, [mid])
       return rows[0]
     },
 
-    /** All merchants, disabled ones too, oldest first. */
+    /** Returns all merchants, including disabled ones, oldest first. */
     async list(): Promise<Merchant[]> {
       const { rows } = await db.query<Merchant>(`select ${MERCHANT} from merchants m order by m.created_at, m.mid`)
       return rows
     },
 
-    /** The merchant after the change; undefined when the mid is unknown. */
+    /** Returns the merchant after the change; undefined if the mid is unknown. */
     update(mid: string, changes: MerchantChanges): Promise<Merchant | undefined> {
       const { columns, values } = given({ mid, ...changes })
       return change(mid, columns.map((column, index) => `${column} = $${index + 1}`).join(', '), values.slice(1))
     },
 
-    /** Acquirers, also next ones, of merchants that are not disabled, in byte order. */
+    /** Returns the acquirers, including fallback acquirers, of merchants that are not disabled, in byte order. */
     async acquirers(): Promise<string[]> {
       const { rows } = await db.query<{ acquirer: string }>(
         `select distinct a.acquirer
@@ -102,10 +109,13 @@ export function createMerchants(db: Queryable) {
       return rows.map(({ acquirer }) => acquirer)
     },
 
-    /** Stops a merchant taking payments. A repeat keeps the first time. Undefined when the mid is unknown. */
+    /**
+     * Prevents a merchant from accepting payments. A repeat does not change the first time. Undefined if the mid is
+     * unknown.
+     */
     disable: (mid: string, now: Date) => change(mid, 'disabled_at = coalesce(m.disabled_at, $2)', [now]),
 
-    /** Lets a merchant take payments again. Undefined when the mid is unknown. */
+    /** Lets a merchant accept payments again. Undefined if the mid is unknown. */
     enable: (mid: string) => change(mid, 'disabled_at = null'),
   }
 }

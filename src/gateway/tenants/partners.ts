@@ -5,7 +5,7 @@ export type Partner = {
   pid: string
   name: string
   createdAt: Date
-  /** Mids of the merchants that are linked, in byte order. */
+  /** Mids of the linked merchants, in byte order. */
   mids: string[]
 }
 
@@ -31,7 +31,7 @@ export function createPartners(db: Queryable) {
   }
 
   return {
-    /** Stores a partner without merchants; undefined when the pid is taken. */
+    /** Stores a partner without merchants; undefined if the pid is already used. */
     async add({ pid, name }: { pid: string; name: string }, now: Date): Promise<Partner | undefined> {
       const { rows } = await db.query<Partner>(
         `insert into partners (pid, name, created_at)
@@ -43,7 +43,7 @@ export function createPartners(db: Queryable) {
       return rows[0]
     },
 
-    /** All partners with their merchants, oldest first. */
+    /** Returns all partners with their merchants, oldest first. */
     async list(): Promise<Partner[]> {
       const { rows } = await db.query<Partner>(
         `select p.pid, p.name, p.created_at as "createdAt",

@@ -3,18 +3,23 @@ import * as z from 'zod'
 import { errorText, identifier, matching, text, VPA } from '../../platform/fields.ts'
 import { HIGHEST_MAX_RUPEES, USUAL_MAX_RUPEES } from '../../platform/money.ts'
 
-/** UPI's parameter pn has 99 characters at most. Marks that turn the writing direction could disguise a payee. */
+/**
+ * UPI's parameter pn has at most 99 characters. Characters that change the writing direction could disguise a payee.
+ */
 const name = z
   .string(errorText('must be text'))
   .trim()
   .pipe(text(99))
-  .refine((text) => !/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/.test(text), 'must not turn the writing direction')
+  .refine(
+    (text) => !/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/.test(text),
+    'must not contain characters that change the writing direction',
+  )
 
 const vpa = matching(VPA, 'must be a UPI address such as shop@bank')
 
 const PAYEES_LIMIT = 20
-const PAYEES_RULE = `must be a UPI address, or at least 3 of a-z 0-9 . - with one * before the @, such as shop.*@bank; at most ${PAYEES_LIMIT} of them, or default alone`
-/** At least three characters stand before `*`: fewer would allow nearly every payee of a bank. */
+const PAYEES_RULE = `must be a UPI address, or at least 3 of a-z 0-9 . - with one * before the @, such as shop.*@bank; at most ${PAYEES_LIMIT} values, or only default`
+/** At least three characters before `*`: fewer would allow nearly every payee of a bank. */
 const PAYEE_PREFIX = /^[a-z0-9.-]{3,255}\*@[a-z0-9.-]{1,64}$/i
 
 /** Payees of `Merchant`. `default` means the UPI address of the merchant, and becomes an empty list. */
@@ -43,19 +48,25 @@ const maxAmount = matching(/^(?:default|[1-9]\d{0,5})$/, MAX_AMOUNT_RULE)
   .refine((rupees) => rupees <= HIGHEST_MAX_RUPEES, MAX_AMOUNT_RULE)
 
 const PERCENTS_RULE =
-  'must be percent with at most two decimals, such as 1.8, perhaps another for the next acquirer behind a comma, or none'
+  'must be percent with at most two decimals, such as 1.8, optionally followed by a comma and that of the fallback acquirer, or none'
 const PERCENT = '[0-9]{1,2}(?:\\.[0-9]{1,2})?'
 
-/** What an acquirer may keep: one for all of the merchant's, or one for each. `none` becomes an empty list. */
+/**
+ * The acquirers' deductions: one value for all acquirers of the merchant, or one for each. `none` becomes an empty
+ * list.
+ */
 const percents = matching(new RegExp(`^(?:none|${PERCENT}(?:,${PERCENT})?)$`), PERCENTS_RULE).transform((typed) =>
   typed === 'none' ? [] : typed.split(','),
 )
 
 const ACQUIRERS_RULE =
-  'must be an acquirer such as setu:ACCOUNT/MERCHANTID, and perhaps a second one behind a comma, which is asked when the first makes no link'
+  'must be an acquirer such as setu:ACCOUNT/MERCHANTID, optionally followed by a comma and a fallback acquirer, which is used if the first creates no link'
 const NAMED_ACQUIRER = /^([a-z0-9-]{1,32}(?::[A-Za-z0-9_-]{1,64})?)(?:\/([A-Za-z0-9_.-]{1,64}))?$/
 
-/** The acquirer of a merchant, and the next one: `setu:acme/ID,cashfree`. An account and an identifier may be left out. */
+/**
+ * The acquirer of a merchant, and the fallback acquirer: `setu:acme/ID,cashfree`. An account and an identifier may be
+ * left out.
+ */
 const acquirers = z.string(errorText(ACQUIRERS_RULE)).transform((typed, context) => {
   const named = typed.split(',').map((one) => NAMED_ACQUIRER.exec(one))
   const [first, next] = named.map((parts) => ({ name: parts?.[1]?.replace(/:default$/, '') ?? '', id: parts?.[2] }))
@@ -72,7 +83,7 @@ const MerchantFields = z.object({
   mcc,
   dynamicQr: z.enum(['link', 'image'], errorText('must be link or image')),
   acquirer: acquirers,
-  /** An account at the acquirer; `default` is that of the environment. */
+  /** An acquirer account; `default` is that of the environment. */
   account: identifier,
   acquirerMerchantId: matching(/^[A-Za-z0-9_.-]{1,64}$/, 'must be 1 to 64 characters of A-Z a-z 0-9 _ . -'),
   input: z.enum(['strict', 'shop'], errorText('must be strict or shop')),
@@ -108,7 +119,7 @@ export const OneLink = z.object({ pid: identifier, mid: identifier })
 const UNAMBIGUOUS = '23456789ABCDEFGHJKMNPQRSTVWXYZ'
 const ASSIGNED_LENGTH = 10
 
-/** Makes a mid for a merchant that is added without one: `M` and 10 random characters, 49 bits. */
+/** Assigns a mid to a merchant that is added without one: `M` and 10 random characters, 49 bits. */
 function assignMid(): string {
   return `M${Array.from({ length: ASSIGNED_LENGTH }, () => UNAMBIGUOUS[randomInt(UNAMBIGUOUS.length)]).join('')}`
 }

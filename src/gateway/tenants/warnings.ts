@@ -2,10 +2,16 @@ import { HIGHEST_MAX_RUPEES, USUAL_MAX_RUPEES } from '../../platform/money.ts'
 import type { Merchant } from './merchants.ts'
 import { UNCLASSIFIED_MCC } from './schema.ts'
 
-/** A setting that is allowed, yet makes wallets refuse payments: most take the merchant for a private person. */
+/**
+ * A setting that is allowed, but makes wallets reject payments, usually because they treat the merchant as a private
+ * person.
+ */
 export type MerchantWarning = 'no category' | 'private address' | 'QR-only address' | 'high max amount'
 
-/** Handles that wallets give to private persons. Shops may have the same handle: a reason to warn, never to refuse. */
+/**
+ * Handles that wallets assign to private persons. Merchants may have the same handle: a reason to warn, never to
+ * reject.
+ */
 const HANDLES_OF_WALLETS = {
   'Google Pay': ['oksbi', 'okaxis', 'okhdfcbank', 'okicici'],
   PhonePe: ['ybl', 'ibl', 'axl'],
@@ -16,10 +22,13 @@ const HANDLES_OF_WALLETS = {
 }
 const PRIVATE_HANDLES = new Set(Object.values(HANDLES_OF_WALLETS).flat())
 
-/** UPI addresses that Paytm gives to online shops under the handles of private persons. */
+/** UPI addresses that Paytm assigns to online merchants under the handles of private persons. */
 const SHOP_UNDER_PRIVATE_HANDLE = /^paytm[.-]/
 
-/** UPI addresses that PhonePe and Paytm give to small shops for the QR at their counter. Source: NPCI, circular OC 76C. */
+/**
+ * UPI addresses that PhonePe and Paytm assign to small merchants for the QR at their counter. Source: NPCI, circular OC
+ * 76C.
+ */
 const QR_ONLY = /^(?:q\d+@ybl|paytmqr\w+@)/
 
 /** An Indian mobile number as UPI address, with or without country code, or a suffix such as `-2`. */
@@ -28,12 +37,13 @@ const MOBILE_NUMBER = /^(?:91)?[6-9]\d{9}(?:-\w+)?@/
 /** The day from which the maximums by category are in force; those of health and education are older and unchanged. */
 export const CATEGORY_RULE_DATE = '15 September 2025'
 
-/** Largest payment to a verified merchant, and the sum of a customer's payments of 24 hours, in whole rupees. */
+/** Largest payment to a verified merchant, and the sum of a customer's payments in 24 hours, in whole rupees. */
 type CategoryLimits = { maxRupees: number; dayRupees?: number }
 
 /**
  * Categories with other limits than the usual ones. Sources: NPCI's circular of 28 August 2025, OC 185 of December 2023
- * and OC 185A of August 2024, on verified merchants; sums of 24 hours and 7409, 7410 by the press (hellobanker.in, Mint).
+ * and OC 185A of August 2024, on verified merchants; sums in 24 hours and 7409, 7410 by the press (hellobanker.in,
+ * Mint).
  */
 const CATEGORY_LIMITS = new Map<string, CategoryLimits>(
   (
@@ -65,7 +75,7 @@ type Warned = Pick<Merchant, 'mcc' | 'vpa' | 'acquirer' | 'maxAmount'>
 
 export function merchantWarnings({ mcc, vpa, acquirer, maxAmount }: Warned) {
   const warnings: MerchantWarning[] = []
-  // The category matters for `direct` only: other acquirers write a category of their own into links.
+  // The category matters for `direct` only: other acquirers write their own category into links.
   const isDirect = acquirer === 'direct'
   if (isDirect && mcc === UNCLASSIFIED_MCC) warnings.push('no category')
   if (QR_ONLY.test(vpa.toLowerCase())) warnings.push('QR-only address')

@@ -1,7 +1,7 @@
 import { userInfo } from 'node:os'
 import { setTimeout } from 'node:timers/promises'
 import pg from 'pg'
-import manifest from '../../../package.json' with { type: 'json' }
+import { BUILD } from '../../build-info.ts'
 import { readDatabaseConfig } from '../../config.ts'
 import { isForbiddenToRole } from '../../platform/db/grants.ts'
 import { hasState, isOutage, UNDEFINED_COLUMN, UNDEFINED_TABLE } from '../../platform/db/outage.ts'
@@ -69,7 +69,7 @@ export async function main(
   const command = LONGEST_FIRST.find(({ name }) => name === typed.slice(0, name.split(' ').length).join(' '))
   try {
     if (asksHelp || args[0] === '--version') {
-      say(terminal.stdout, asksHelp ? help(command, typed) : `ops ${manifest.version}`)
+      say(terminal.stdout, asksHelp ? help(command, typed) : `ops ${BUILD.version} (commit ${BUILD.commit})`)
       return 0
     }
     if (command === undefined) {

@@ -54,7 +54,7 @@ export function createDayCounts({ countByHour, log, now, elapsedMs = () => perfo
       counting ??= countAll(old)
         .catch((error: Error) => {
           failed = true
-          log.warn({ error: error.message }, 'could not count orders for the operator dashboard')
+          log.warn({ error: error.message }, 'Could not count orders for the operator dashboard')
         })
         .finally(() => {
           counting = undefined

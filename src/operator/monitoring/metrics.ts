@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { BUILD } from '../../build-info.ts'
 import { ACCOUNT_KINDS, type AccountKind, splitAccountName } from '../../gateway/acquirers/accounts.ts'
 import { ACQUIRER_NAMES, LINKING_NAMES } from '../../gateway/acquirers/acquirers.ts'
 import type { AccountLabels } from '../../gateway/acquirers/client.ts'
@@ -98,6 +99,12 @@ export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () =
   const registry = new Registry()
   const registers = [registry]
   collectDefaultMetrics({ register: registry })
+  new Gauge({
+    name: 'upi_payments_build_info',
+    help: 'Version and commit of the running build; the value is always 1',
+    labelNames: ['version', 'commit'],
+    registers,
+  }).set(BUILD, 1)
   const requests = new Histogram({
     name: 'http_request_duration_seconds',
     help: 'Duration of HTTP requests, by route and status; account is set on a 503 caused by an acquirer that created no link',

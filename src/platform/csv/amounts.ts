@@ -1,22 +1,25 @@
 import { MOST_PAISE_OF_IMPORT, type Paise } from '../money.ts'
 
-/** The one grammar of rupees in the files of banks and acquirers. Nothing is ever a float. */
+/** Parses amounts in rupees in the files of banks and acquirers. No amount is ever a float. */
 
 /** Decimals of a rupee that are read; fees of some acquirers have more than two. */
 const DECIMALS = 20
-/** Parts of a paisa that are computed: each is 10^-15 paise. */
+/** Fractions of a paisa that are computed: each is 10^-15 paise. */
 const PARTS = 10 ** 15
 
-/** An amount that may have parts of a paisa: `paise` is rounded down, and `parts`, from 0 to below PARTS, are added to it. */
+/**
+ * An amount that may include a fraction of a paisa: `paise` is rounded down, and `parts`, from 0 to below PARTS, are
+ * added to it.
+ */
 export type Units = { paise: Paise; parts: number }
 
 export const RUPEES_RULE = 'must be rupees with at most two decimals, such as 1,450.50'
 export const LARGE_RULE = 'must be at most 100000000000 rupees'
 
-/** Words for nothing, alone or behind a currency. */
+/** Text that means no amount, alone or after a currency. */
 const NOTHING = /^(?:₹|rs\.?|inr)?\s*(?:[-–—−]+|nil|n\.?\/?a\.?|null|none|nan)?$/i
 
-/** Whether the field says that there is nothing. */
+/** Whether the field states that there is no amount. */
 export const isNothing = (field: string): boolean => !/^\d/.test(field) && NOTHING.test(field.trim())
 
 const WORD = '(?:credit|debit|[cd]r?)(?![a-z])\\.?'
@@ -29,15 +32,15 @@ const PLAIN = /^(\d{1,15})(?:\.(\d{1,2}))?$/
 const WHOLE = /^(?:\d+|\d{1,3}(?:,\d{2,3})*,\d{3})$/
 
 /**
- * Reads rupees such as `1,450.50`, `₹ -450`, `450.00-`, `(450.00)`, `Rs.12.3600` or `609894.61 (Dr)`. Returns an amount,
- * negative for a minus, brackets or DR; undefined for other text, and for marks that contradict each other.
+ * Parses rupees such as `1,450.50`, `₹ -450`, `450.00-`, `(450.00)`, `Rs.12.3600` or `609894.61 (Dr)`. Returns an
+ * amount, negative for a minus, brackets or DR; undefined for other text, and for signs that contradict each other.
  */
 export function readUnits(written: string): Units | undefined {
-  // Nearly every field; the whole grammar takes ten times as long.
+  // Nearly every field has this form; the full grammar takes ten times as long.
   const [plain, rupees = '', rest = ''] = PLAIN.exec(written) ?? []
   if (plain !== undefined) return { paise: Number(rupees + rest.padEnd(2, '0')), parts: 0 }
   const text = written
-    // These blanks separate groups of digits; any other does not.
+    // Only these spaces separate groups of digits.
     .replace(/(?<=\d)[\u00a0\u2007\u2009\u202f](?=\d{2,3}(?!\d))/g, ',')
     .replace(/\s+/g, ' ')
     .replace(/[−–—]/g, '-')
@@ -51,7 +54,7 @@ export function readUnits(written: string): Units | undefined {
   if (isNegative === undefined) return undefined
   const [exact, below] = [decimals.slice(0, 17).padEnd(17, '0'), decimals.slice(17)]
   const parts = Number(exact.slice(2))
-  // Decimals below PARTS are kept as one part, so that they are neither nothing nor half a paisa.
+  // Decimals below PARTS are stored as one part, so that the amount is neither zero nor exactly half a paisa.
   const isBetween = parts % 10 === 0 && /[1-9]/.test(below)
   const units = { paise: Number(digits + exact.slice(0, 2)), parts: isBetween ? parts + 1 : parts }
   return isNegative ? negated(units) : units
@@ -78,7 +81,9 @@ export function isAmount(written: string): boolean {
   return units !== undefined && !isZero(units)
 }
 
-/** Whether the marks around a number make it negative; undefined where they contradict each other or are no pair. */
+/**
+ * Whether the signs around a number make it negative; undefined if they contradict each other or a bracket is missing.
+ */
 function signOf(before: string, behind: string): boolean | undefined {
   const [left, right] = [before, behind].map((marks) => marks.toLowerCase().match(MARKS) ?? [])
   const all = [...(left as string[]), ...(right as string[])]
@@ -94,28 +99,29 @@ function signOf(before: string, behind: string): boolean | undefined {
 const CREDIT = /^\(? ?(?:credit|cr?)\.? ?\)?$/i
 const DEBIT = /^\(? ?(?:debit|dr?)\.? ?\)?$/i
 
-/** Paise of an amount; undefined where it is no whole paise. */
+/** The paise of an amount; undefined if the amount includes a fraction of a paisa. */
 export const exactPaise = ({ paise, parts }: Units): Paise | undefined => (parts === 0 ? paise : undefined)
 
-/** Paise of an amount, half a paisa away from 0. */
+/** The paise of an amount, with half a paisa rounded away from 0. */
 export const roundedPaise = ({ paise, parts }: Units): Paise =>
   parts > PARTS / 2 || (parts === PARTS / 2 && paise >= 0) ? paise + 1 : paise
 
-/** Paise of an amount of the grammar; undefined for other text, and for parts of a paisa, since no amount is rounded. */
+/** Parses an amount in paise; undefined for other text, and for fractions of a paisa, since no amount is rounded. */
 export function readPaise(written: string): Paise | undefined {
   const units = readUnits(written)
   return units && exactPaise(units)
 }
 
-/** A row's amount, or what is wrong with it. Nothing is undefined. */
+/** A row's amount, or the error in it. `units` is undefined if the row has no amount. */
 export type RowAmount = { units: Units | undefined; fault?: never } | { units?: never; fault: string }
 
-/** The fields of a row by our name of their columns. */
+/** Returns the fields of a row for the service's name of their columns. */
 export type FieldsOf = (name: string) => readonly string[]
 
 /**
- * Returns the reader of the amounts of one file, by our `columns` and its own names for them: `credit` and `debit`, of which one is 0
- * or nothing; or the sum of `amount`, with `sign` beside it. A debit may be written with a minus, if all debits of the file are.
+ * Returns a parser for the amounts of one file, by the service's `columns` and the file's own names for them: `credit`
+ * and `debit`, of which one is 0 or empty; or the sum of `amount`, with `sign` beside it. A debit may have a minus if
+ * all debits of the file have one.
  */
 export function amountReader(columns: readonly (readonly [string, string])[]) {
   const namesOf = (name: string) => columns.flatMap(([ours, theirs]) => (ours === name ? [theirs] : []))
@@ -134,21 +140,21 @@ export function amountReader(columns: readonly (readonly [string, string])[]) {
 
   const faultOf = (...sums: RowAmount[]) => (sums.some(({ fault }) => fault === LARGE_RULE) ? LARGE : WRONG)
 
-  /** The amount of a debit, whose sign is that of the first one of the file. */
+  /** Returns the amount of a debit. Its sign must be that of the file's first debit. */
   function debited(units: Units, line: number): RowAmount {
     if (isZero(units)) return { units }
     const isNegative = units.paise < 0
     debits ??= { areNegative: isNegative, line }
     const isLikeFirst = debits.areNegative === isNegative
     if (isLikeFirst) return { units: isNegative ? units : negated(units) }
-    const [here, there] = isNegative ? ['has', 'has not'] : ['has not', 'has']
+    const [here, there] = isNegative ? ['has a', 'does not'] : ['has no', 'does']
     return {
-      fault: `${called.join(' and ')}: the debit ${here} a minus, and that of line ${debits.line} ${there}, so it may be one or be taken back`,
+      fault: `${called.join(' and ')}: the debit ${here} minus, but that of line ${debits.line} ${there}: it may be a debit or a reversal`,
     }
   }
 
   return (fieldsOf: FieldsOf, line: number): RowAmount => {
-    // A sum has fees beside the amount, which may have three decimals.
+    // A sum includes fees besides the amount, which may have three decimals.
     const isSum = [credits, debitNames, amounts].some((names) => names.length > 1)
     if (!isSum && ['credit', 'debit', 'amount'].some((name) => fieldsOf(name).some(isLikeThousands))) return AMBIGUOUS
     if (isOfTwo) {
@@ -162,10 +168,10 @@ export function amountReader(columns: readonly (readonly [string, string])[]) {
     }
     const sum = sumOfFields(fieldsOf('amount'), amounts)
     const [sign] = fieldsOf('sign')
-    // Nothing needs no sign: a line may tell the balance alone.
+    // A line without an amount needs no sign: it may show the balance alone.
     if (sum.fault) return faultOf(sum)
     if (sign === undefined || sum.units === undefined || isZero(sum.units)) return sum
-    // A minus beside DR may be a debit that was taken back.
+    // A minus beside DR may be a reversed debit.
     if (sum.units.paise < 0) return WRONG
     if (CREDIT.test(sign)) return sum
     return DEBIT.test(sign) ? { units: negated(sum.units) } : WRONG
@@ -175,7 +181,10 @@ export function amountReader(columns: readonly (readonly [string, string])[]) {
 /** Whether a number may be thousands with a dot, as some countries write them, or rupees with three decimals. */
 const isLikeThousands = (field: string) => /^\D*[1-9]\d{0,2}\.\d{3}(?!\d)/.test(field)
 
-/** The sum of fields of the columns `names`, of which those with a minus are taken away; undefined where all are nothing. */
+/**
+ * Returns the sum of the fields of the columns `names`; columns with a minus are subtracted. Undefined if all fields
+ * are empty.
+ */
 export function sumOfFields(fields: readonly string[], names: readonly string[]): RowAmount {
   let sum: Units | undefined
   for (const [index, field] of fields.entries()) {

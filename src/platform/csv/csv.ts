@@ -7,36 +7,39 @@ import { openTable, type Table } from './open.ts'
 
 /** Reads CSV files of banks: checks each line, and returns lines for PostgreSQL's COPY, in constant memory. */
 
-/** Lines of a batch. The next batch is read while PostgreSQL stores the previous one, so memory holds two. */
+/** Lines of a batch. The next batch is read while PostgreSQL stores the previous one, so memory contains two. */
 const BATCH_LINES = 10_000
 /** Without this limit, a quote that is never closed would read the rest of the file into memory. */
 const MAX_RECORD_BYTES = 64 * 1024
 const FAULTS_SHOWN = 20
 
-/** A fault of one line; the first line of the file is 1. */
+/** An error in one line; the first line of the file is 1. */
 export type LineFault = { line: number; text: string }
 
-/** Error for a refused file: `faults` are its first 20 bad lines in order, `count` is the number of all bad lines. */
+/**
+ * Error for a rejected file: `faults` are the errors of its first 20 invalid lines in order, `count` is the number of
+ * all invalid lines.
+ */
 export class CsvFileError extends Error {
   readonly faults: readonly LineFault[]
   readonly count: number
 
   constructor(faults: readonly LineFault[], count: number) {
-    super(`${counted(count, 'bad line')}, nothing was imported`)
+    super(`${counted(count, 'invalid line')}, nothing was imported`)
     this.name = 'CsvFileError'
     this.faults = faults
     this.count = count
   }
 }
 
-/** Lines stored together: `rows` are `rowCount` good lines in COPY's text format. The last batch may be empty. */
+/** Lines stored together: `rows` are `rowCount` valid lines in COPY's text format. The last batch may be empty. */
 export type Batch = { rows: string; rowCount: number; lineCount: number; faults: LineFault[]; isLast: boolean }
 
 const emptyBatch = (): Batch => ({ rows: '', rowCount: 0, lineCount: 0, faults: [], isLast: false })
 
 /**
- * Passes the file to `store` batch by batch; `store` returns faults of its own, of any line so far. Throws a CsvFileError
- * at the end when a line is wrong: the caller must roll back what was stored.
+ * Passes the file to `store` batch by batch; `store` returns further errors, of any line so far. If a line is invalid,
+ * throws a CsvFileError after the last line: the caller must roll back everything that was stored.
  */
 export async function storeBatches(
   csv: Readable,
@@ -58,7 +61,7 @@ export async function storeBatches(
     for await (const batch of readBatches(csv, format, onWarning)) {
       await storing
       storing = storeNext(batch)
-      // `storing` is awaited one batch later. Without this handler an earlier error would be an unhandled rejection.
+      // `storing` is awaited one batch later. Without this handler, an earlier error would be an unhandled rejection.
       storing.catch(() => undefined)
     }
   } finally {
@@ -70,7 +73,7 @@ export async function storeBatches(
 /** Receives a sentence about something doubtful that the operator should check. */
 export type OnWarning = ((text: string) => void) | undefined
 
-/** The file, of which `hash` sees every byte. */
+/** Yields the file unchanged and updates `hash` with every byte. */
 export async function* hashed(csv: Readable, hash: Hash): AsyncGenerator<Buffer | string> {
   for await (const chunk of csv) {
     hash.update(chunk)
@@ -78,7 +81,7 @@ export async function* hashed(csv: Readable, hash: Hash): AsyncGenerator<Buffer 
   }
 }
 
-/** Yields the lines of the file in batches. Throws a CsvFileError when the file has no usable header. */
+/** Yields the lines of the file in batches. Throws a CsvFileError if the file has no usable header. */
 async function* readBatches(csv: Readable, format: CsvFormat, onWarning: OnWarning): AsyncGenerator<Batch> {
   let reader: RecordReader | undefined
   let batch = emptyBatch()
@@ -103,7 +106,7 @@ async function* readBatches(csv: Readable, format: CsvFormat, onWarning: OnWarni
     for await (const record of records) {
       let lineCount = 1
       if (reader === undefined) {
-        // A first line `sep=,` names the separator to Excel. The columns follow in the next line.
+        // A first line `sep=,` names the separator for Excel. The columns follow in the next line.
         if (line > 1 || record.join(',').toLowerCase() !== 'sep=,') {
           const { value, faults } = readHeader(record, format, table.delimiter)
           if (faults) throw new CsvFileError([{ line, text: faults.join(', ') }], 1)
@@ -112,7 +115,8 @@ async function* readBatches(csv: Readable, format: CsvFormat, onWarning: OnWarni
         }
       } else if (record.length > 1 || record[0] !== '') {
         const { value, faults, line: at = line } = reader.check(record, line) ?? { value: '' }
-        // In our own form a field with a line break is a fault, so only a bad record spans several lines.
+        // In the service's own format, a field with a line break is an error, so only an invalid record spans several
+        // lines.
         lineCount += format.bank ? lineBreaksIn(record) : faults ? record.join('').split('\n').length - 1 : 0
         const isOther = faults && !format.bank && /[\r\n]/.test(record.join(''))
         if (faults) batch.faults.push({ line: at, text: isOther ? OTHER_LINE_END : faults.join(', ') })
@@ -132,7 +136,7 @@ async function* readBatches(csv: Readable, format: CsvFormat, onWarning: OnWarni
   } catch (error) {
     if (!(error instanceof CsvError)) throw error
     batch.faults.push({
-      // Where the quote was opened, not where the parser gave up.
+      // The line in which the quote was opened, instead of the line in which the parser failed.
       line: table.line + linesOfRecords,
       text: `${BROKEN_CSV}; nothing after it was checked`,
     })
@@ -155,8 +159,8 @@ const BROKEN_CSV = `a quote is never closed, a line is longer than ${MAX_RECORD_
 const LINE_ENDS: readonly unknown[] = [10, 13, '\n', '\r']
 
 /**
- * Yields the records of the file. `onChunk` receives the last byte or character of each chunk, `onRecord` the number of lines until the
- * end of each record, before it is yielded.
+ * Yields the records of the file. `onChunk` receives the last byte or character of each chunk, `onRecord` the number of
+ * lines up to the end of each record, before it is yielded.
  */
 function readRecords(
   { csv, delimiter, trim }: Table,
@@ -169,7 +173,7 @@ function readRecords(
     trim,
     // A bank's lines may end in several ways.
     ...(trim && { record_delimiter: ['\r\n', '\n', '\r'] }),
-    // A record of another length and a stray quote are faults of their line, not the end of the file.
+    // A record of another length and a stray quote are errors of their line and do not stop the parser.
     relax_column_count: true,
     relax_quotes: true,
     max_record_size: MAX_RECORD_BYTES,
@@ -178,7 +182,7 @@ function readRecords(
       return record
     },
   })
-  // pipeline, not csv.pipe: pipeline ends the loop when reading fails, and closes the file when the loop ends.
+  // pipeline instead of csv.pipe: pipeline stops the loop when reading fails, and closes the file when the loop stops.
   startPipeline(csv, watched, parser, () => undefined)
   return parser
 

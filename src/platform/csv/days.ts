@@ -1,13 +1,13 @@
 import * as z from 'zod'
 import { toIstText } from '../time.ts'
 
-/** The one grammar of days and times in the files of banks and acquirers. */
+/** Parses days and times in the files of banks and acquirers. */
 
 export const DATE_FORM_RULE = 'must have d or dd, m, mm or mmm, and yy or yyyy, such as dd/mm/yyyy or d mmm yy'
 const MONTHS = ['january', 'february', 'march', 'april', 'may', 'june', 'july', 'august', 'september', 'october']
   .concat('november', 'december')
   .map((month) => [month, month.slice(0, 3)])
-/** A month by name, whole or of three letters, and the four of India: `Sept`. */
+/** A month by name: complete, its first three letters, or India's four letters `Sept`. */
 const MONTH = '(?<monthName>[a-z]{3,9})\\.?'
 const PARTS: Readonly<Record<string, string>> = {
   d: '(?<day>\\d{1,2})',
@@ -26,7 +26,7 @@ const CLOCK =
 const ZONE = '(?: *(?<zone>Z|IST|UTC|GMT|(?:UTC|GMT)?[-+]\\d{1,2}(?::?\\d\\d)?))?'
 const AROUND = { before: `^(?:(?<weekday>${WEEKDAY}),? *)?`, behind: `${CLOCK}${ZONE}(?:,? *\\(?${WEEKDAY}\\)?)?$` }
 
-/** Years of four digits beside a month by name: the day is what is left, in any order. */
+/** Formats with a month by name and a four-digit year. The remaining number is the day, in any order. */
 const NAMED = [
   ['d', 'mmm', 'yyyy'],
   ['mmm', 'd', 'yyyy'],
@@ -38,12 +38,13 @@ function patternOf(day: string): RegExp {
 }
 
 /**
- * Returns the reader of times in this form: it returns `YYYY-MM-DD HH:MM:SS` in India, 00:00:00 where the file has a day alone, or
- * undefined for a time that does not exist or has another form. A weekday may stand around it, and a zone behind it. Where the form
- * has the month by name, its order counts only for years of two digits. Undefined for a form that breaks DATE_FORM_RULE.
+ * Returns a parser for times in this format. It returns `YYYY-MM-DD HH:MM:SS` in IST, with 00:00:00 if the file has a
+ * day alone, or undefined for a time that does not exist or has another format. A weekday may be before or after the
+ * time, a time zone after it. If the format has the month by name, its order matters only for two-digit years. Returns
+ * undefined for a format that violates DATE_FORM_RULE.
  */
 export function timeReader(form: string): ((text: string) => string | undefined) | undefined {
-  // A weekday in the form is read wherever it stands.
+  // A weekday in the format is accepted before or after the day.
   const parts = form.replace(/^d{3,4}[ ,.]+|[ ,]+d{3,4}$/g, '').match(/d+|m+|y+|[^dmy]/g) ?? []
   const kinds = parts
     .filter((part) => part in PARTS)
@@ -51,7 +52,7 @@ export function timeReader(form: string): ((text: string) => string | undefined)
     .sort()
   if (kinds.join('') !== 'dmy' || !parts.every((part) => part in PARTS || /^[ /.,-]$/.test(part))) return undefined
   const isNamed = parts.some((part) => part.startsWith('mmm'))
-  // Without separators only a full number of digits tells where a part ends.
+  // Without separators, only parts with the full number of digits can be told apart.
   const isJoined = parts.length === 3
   const day = parts
     .map((part) => (part === ' ' ? ' +' : (PARTS[part] ?? `\\${part}`)))
@@ -67,7 +68,7 @@ export function timeReader(form: string): ((text: string) => string | undefined)
   }
 }
 
-/** Blanks of any kind, such as the narrow one before AM, are one blank. */
+/** Replaces whitespace of any kind, such as the narrow space before AM, by one space. */
 const plain = (text: string) => text.replace(/\s+/g, ' ')
 
 function toTime(found: Record<string, string | undefined>): string | undefined {
@@ -87,13 +88,13 @@ function toTime(found: Record<string, string | undefined>): string | undefined {
   return toIstText(moment)
 }
 
-/** 1 to 12; 0 for a name of no month. */
+/** Returns 1 to 12; 0 for a name that is no month. */
 function monthOf(name: string): number {
   const written = name.toLowerCase()
   return MONTHS.findIndex((names) => names.includes(written) || (written === 'sept' && names.includes('september'))) + 1
 }
 
-/** NaN for an hour that has no such half of the day: `13 AM`. */
+/** Returns NaN for an hour that does not exist in that half of the day, such as `13 AM`. */
 function hourOfDay(hour: number, half: string): number {
   const isAfternoon = /^p/i.test(half)
   if (hour > 12) return isAfternoon ? hour : Number.NaN
@@ -107,11 +108,14 @@ const LIKE_A_DAY = new RegExp(
     '\\d{1,4} ?[-/. ] ?(?:\\d{1,2}|(?=\\d*[a-z])[a-z0-9]{2,9}) ?[-/. ] ?\\d{1,4}(?!\\d)',
     `\\d{1,2}(?:st|nd|rd|th)?[-/. ,]*(?:${NAMES})[a-z]{0,6}[-/. ,']*\\d{2,4}(?!\\d)`,
     `(?:${NAMES})[a-z]{0,6}[-/. ,]*\\d{1,2}(?:st|nd|rd|th)?[-/. ,]+\\d{2,4}(?!\\d)`,
-    // What a spreadsheet shows where the column is too narrow.
+    // Spreadsheets show this if the column is too narrow.
     '#{3,}$',
   ].join('|')})`,
   'i',
 )
 
-/** Whether this is a day in any form, or meant as one: a wrong day is a fault of its row, and not the end of the table. */
+/**
+ * Whether this is a day in any format, or meant as one: an invalid day is an error of its row and not the end of the
+ * table.
+ */
 export const isLikeDay = (field: string) => LIKE_A_DAY.test(plain(field))

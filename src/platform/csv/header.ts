@@ -1,12 +1,13 @@
 import { counted } from '../money.ts'
 
-/** The first line of a file's table, which names its columns: in our own form, or in that of a bank. */
+/** Parses the header of a file's table, which names its columns, in the service's own format or in a bank's. */
 
 export type Checked<T> = { value: T; faults?: never } | { value?: never; faults: string[] }
 
 /**
- * Reads the records below a header. `check` is of a record that stands in this line, undefined for one that is no row of the table; a
- * fault may be of a `line` above. `end` returns what only the last record shows to be wrong.
+ * Reads the records below a header. `check` receives a record and its line, and returns undefined for a record that is
+ * not a row of the table; an error may be of an earlier `line`. `end` returns the errors that only the last record
+ * reveals.
  */
 export type RecordReader = {
   check: (record: readonly string[], line: number) => (Checked<string> & { line?: number }) | undefined
@@ -14,37 +15,42 @@ export type RecordReader = {
 }
 
 /**
- * Format of one kind of file. A file has at least one column of each list in `required`, in any order; its first line names
- * them, unless it is a bank's.
+ * Format of one kind of file. A file has at least one column of each list in `required`, in any order. Its first line
+ * names them, unless it is a bank's file.
  */
 export type CsvFormat = {
   columns: readonly string[]
   required: readonly (readonly string[])[]
   /**
-   * Checks the `fields` of the record in this line: in the order of `columns`, empty where the file lacks the column.
+   * Checks the `fields` of the record in this line: in the order of `columns`, empty if the file lacks the column.
    * Returns them in the text format of COPY, without the line's number; an empty text is not stored.
    */
   check: (fields: readonly string[], line: number) => Checked<string>
   bank?: BankForm
 }
 
-/** The form of a bank's file. Its table has lines above the header and below the last row, and columns that nobody asked for. */
+/**
+ * The format of a bank's file. Its table may have lines above the header and below the last row, and additional
+ * columns.
+ */
 export type BankForm = {
   /** The bank's names of `columns`, in their order; undefined for a column that the file does not have. */
   names: readonly (string | undefined)[]
   /** Whether these fields, in the order of `columns`, are meant as a row of the table. */
   isRow: (fields: readonly string[]) => boolean
-  /** The columns of amounts among `names`. */
+  /** The positions of the amount columns in `names`. */
   amountsAt: readonly number[]
-  /** Whether they have an amount and a reference, as rows have. */
+  /** Whether the fields contain an amount and a reference, as rows do. */
   isLikeRow: (fields: readonly string[]) => boolean
-  /** The column of days among `names`, and how a day is written. */
+  /** The position of the day column in `names`, and the format of a day. */
   day: { at: number; rule: string }
-  /** Receives a fault of such records above the row in line `above`, where the balances can prove that there is none. */
+  /**
+   * Receives an error of such records above the row in line `above`, if the balances can prove that no row is missing.
+   */
   doubt?: ((fault: { line: number; text: string; above: number }) => void) | undefined
 }
 
-/** Returns the reader of the records below this header, or every fault of the header. */
+/** Returns the reader of the records below this header, or every error of the header. */
 export function readHeader(
   header: readonly string[],
   { columns, required, check, bank }: CsvFormat,
@@ -60,7 +66,7 @@ export function readHeader(
   const names = header.map((name) => name.trim())
   if (!names.some((name) => columns.includes(name))) {
     return {
-      faults: [`none of the columns ${columns.join(', ')} is in the header: give --layout to read another form`],
+      faults: [`none of the columns ${columns.join(', ')} is in the header: use --layout to read another format`],
     }
   }
   const faults = [
@@ -91,8 +97,8 @@ export function readHeader(
 }
 
 /**
- * Records that are no rows are left out: above the table's first row and below its last one, unless they look like rows that cannot
- * be read; and between rows where they have no amount, or the balances prove that no row is missing.
+ * Skips records that are not rows: above the table's first row and below its last one, unless they look like unreadable
+ * rows; and between rows if they have no amount, or if the balances prove that no row is missing.
  */
 function readBankRecords(
   header: readonly string[],
@@ -102,7 +108,7 @@ function readBankRecords(
 ): Checked<RecordReader> {
   const several = names.filter((name) => name !== undefined && isOneOfSeveral(header, name, names))
   if (several.length > 0)
-    return { faults: several.map((name) => `names ${name} more than once: give ${name}#1 or ${name}#2 in the layout`) }
+    return { faults: several.map((name) => `has ${name} more than once: write ${name}#1 or ${name}#2 in the layout`) }
   const positions = positionsOf(header, names)
   const fewest = Math.max(...positions) + 1
   const dayAt = positions[day.at] as number
@@ -118,13 +124,13 @@ function readBankRecords(
   let last: { line: number; text: string } | undefined
   let between: Between | undefined
 
-  /** Remembers a record that is no row. */
+  /** Remembers a record that is not a row. */
   function leaveOut(record: readonly string[], fields: readonly string[], line: number): void {
     const text = record.join(' ')
     if (!/[\p{L}\d]/u.test(text)) return
     const written = fields[day.at] || record.find((field) => field.trim() !== '') || ''
-    first ??= { line, text: `${NO_ROW} ${JSON.stringify(written.slice(0, 40))} is no day: ${day.rule}` }
-    // A narration may have such words; in the field of the day they are no misread day.
+    first ??= { line, text: `${NO_ROW} ${JSON.stringify(written.slice(0, 40))} is not a day: ${day.rule}` }
+    // A narration may contain such words; in the day field they are not a misread day.
     const isOfTotals = record.some((field) => OF_TOTALS.test(field)) && !/^\d/.test(written)
     if (isLikeRow(fields) && !isOfTotals) last ??= { line, text: `has an amount, but no day: ${day.rule}` }
     if (!hasRows) return
@@ -165,7 +171,10 @@ function readBankRecords(
   }
   return { value }
 
-  /** Whether the amount at this place goes on in a field of no column, which the comma of its thousands has made. */
+  /**
+   * Whether the amount at this position continues in a field without a column, which the comma of its thousands has
+   * created.
+   */
   function isCutAtComma(record: readonly string[], at: number): boolean {
     const isFree = record.length > header.length || (header[at + 1] ?? '').trim() === ''
     return (
@@ -182,7 +191,10 @@ function readBankRecords(
     )
   }
 
-  /** Whether a field has swallowed the line after, since its quote is not closed: a day stands in it, where one stands in rows. */
+  /**
+   * Whether a field contains the following line because its quote is not closed: the field contains a day at the
+   * position where rows have one.
+   */
   function swallowsRow(record: readonly string[]): boolean {
     const hasDay = (fields: readonly string[]) =>
       isRow(names.map((_, at) => (at === day.at ? (fields[dayAt] ?? '') : '')))
@@ -196,49 +208,61 @@ function readBankRecords(
   }
 }
 
-/** Records between two rows that are none: the line of the first of them, of the first that has an amount, and of another table's header. */
+/**
+ * Non-row records between two rows: the line of the first one, of the first one with an amount, and of another table's
+ * header.
+ */
 type Between = { line: number; amountIn?: number; otherHeader?: number; repeatsHeader: boolean; hasText: boolean }
 
-/** What is wrong with them above the row in line `below`. A header that is repeated alone begins a page; others may begin another file. */
+/**
+ * Returns the error in these records above the row in line `below`. A header that is only repeated begins a new page;
+ * other records may begin another file.
+ */
 function faultBetween(
   { line, amountIn, otherHeader, repeatsHeader, hasText }: Between,
   below: number,
   isProvable: boolean,
 ) {
   if (repeatsHeader && (isProvable || hasText || amountIn !== undefined)) {
-    const text = `is a row below the table, which ends in line ${line}: two files in one?`
-    return { line: below, text: isProvable ? `${text} The balance does not follow from the row above` : text }
+    const text = `is a row below the table, which ends in line ${line}. If the file contains two tables, import them as two files.`
+    return { line: below, text: isProvable ? `${text} The balance does not follow from the row above.` : text }
   }
   if (otherHeader !== undefined) return { line: otherHeader, text: OTHER_HEADER }
   return amountIn === undefined ? undefined : { line: amountIn, text: AMOUNT_BETWEEN_ROWS }
 }
 
-/** A field of words alone, as in a header. */
+/** A field that consists of words alone, as in a header. */
 const WORDS = /^(?=.*\p{L})\D+$/su
 const OTHER_HEADER =
   'names other columns than the header of the table, and rows follow: import the two tables as two files'
 const CUT_AT_COMMA = 'is cut at a comma: amounts with commas must be in quotes'
 const PAGE = /^\W*page\b/i
 const AMOUNT_BETWEEN_ROWS =
-  'stands between rows and has an amount, but is no row of the table: correct its day, or delete the line if it is a total'
-const NO_ROW = 'no line below the header is a row that can be read; in this one, the first,'
-/** Words of lines that sum up others. */
+  'is between rows and has an amount, but is not a row of the table: correct its day, or delete the line if it is a total'
+const NO_ROW = 'no line below the header can be read as a row; in this one, the first,'
+/** Words that mark lines of totals. */
 const OF_TOTALS = /total|balance|summary|opening|closing|brought|carried|forward|\b[bc]\/[fd]\b|\bpage\b/i
-export const NOT_UTF8 = 'is not UTF-8, but perhaps Windows-1252: save the file as UTF-8'
+export const NOT_UTF8 = 'is not UTF-8 but possibly Windows-1252: save the file as UTF-8'
 export const LINE_BREAK = /\r\n|\n|\r/
 
 const ROUNDED_RULE =
-  'was made a number by a spreadsheet, and has lost digits: get the file again, and open the column as text'
+  'was converted to a number by a spreadsheet and has lost digits: download the file again and open the column as text'
 
 const NUMBERED = /^(.*)#([1-9])$/
 
-/** Whether the header has several columns of this name, and neither the name nor another one of the layout says which one it is. */
+/**
+ * Whether the header has several columns of this name, and neither the name nor another one of the layout states which
+ * one is meant.
+ */
 function isOneOfSeveral(header: readonly string[], name: string, names: readonly (string | undefined)[]): boolean {
   const isNumbered = names.some((one) => comparable(NUMBERED.exec(one ?? '')?.[1] ?? '') === comparable(name))
   return !NUMBERED.test(name) && !isNumbered && header.filter((one) => comparable(one) === comparable(name)).length > 1
 }
 
-/** Where each of `names` stands in the header; -1 for undefined. `Amount#2` is the second column of this name. */
+/**
+ * Returns the position of each of `names` in the header; -1 for undefined. `Amount#2` is the second column of this
+ * name.
+ */
 export function positionsOf(header: readonly string[], names: readonly (string | undefined)[]): number[] {
   const found = header.map(comparable)
   return names.map((name) => {
@@ -251,8 +275,8 @@ export function positionsOf(header: readonly string[], names: readonly (string |
 const comparable = (name: string) => cleaned(name).replace(/\s+/g, ' ').toLowerCase()
 
 /**
- * The field without blanks around it, and without what makes it a text for spreadsheets: `="0123"`, `'0123` and `'0123'`. A dash is
- * nothing. Characters that nobody sees are left out.
+ * Removes whitespace around a field and the characters that make it text in spreadsheets: `="0123"`, `'0123` and
+ * `'0123'`. A dash becomes empty. Invisible characters are removed.
  */
 const cleaned = (field: string) =>
   field
@@ -261,5 +285,5 @@ const cleaned = (field: string) =>
     .replace(/^(?:="(.*)"|'(.*?)'?|-)$/s, '$1$2')
     .trim()
 
-/** A number as a spreadsheet writes it that has too many digits. */
+/** A number with too many digits, as a spreadsheet writes it. */
 const ROUNDED = /^\d(?:\.\d+)?E\+\d+$/i

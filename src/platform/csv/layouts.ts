@@ -1,28 +1,38 @@
 import type { Queryable } from '../db/pool.ts'
 import { isLikeDay, timeReader } from './days.ts'
 
-/** Layouts of the files that banks and acquirers send: which of their columns is which of ours, and how they write days and words. */
+/**
+ * Layouts of the files that banks and acquirers send. They map the files' columns, date formats and statuses to those
+ * of the service.
+ */
 export type Layout = {
   name: string
-  /** Pairs of our column and the bank's, such as `['amount', 'Net Amount']`. A bank's column `Dr / Cr#2` is the second of this name. */
+  /**
+   * Pairs of the service's column and the bank's, such as `['amount', 'Net Amount']`. A bank's column `Dr / Cr#2` is
+   * the second of this name.
+   */
   columns: [string, string][]
-  /** How days are written, such as `dd/mm/yyyy` or `dd-mmm-yy`. */
+  /** The format of days, such as `dd/mm/yyyy` or `dd-mmm-yy`. */
   date: string
-  /** The bank's words for each of our statuses, and for IGNORED; without words every row has the status. */
+  /**
+   * The bank's words for each of the service's statuses, and for IGNORED. A status without words applies to every row.
+   */
   statuses: Partial<Record<string, string[]>>
-  /** The merchant of every row, where the file has no column for it. */
+  /** The merchant of every row, if the file has no column for it. */
   mid: string | null
 }
 
-/** The status of rows that are left out: their money is not paid out, and they may lack the payout's reference. */
+/** The status of rows that are skipped: their money is not paid out, and they may lack the payout's reference. */
 export const IGNORED = 'IGNORED'
 
-/** A reference or an id, whose digit tells it from the words of a footer, such as `Total (2)` or `Page 1 of 2`. */
+/**
+ * A reference or an id. Its digit distinguishes it from the words of a footer, such as `Total (2)` or `Page 1 of 2`.
+ */
 export const ONE_NAME = /^[\w.-]*\d[\w.-]*$/
 
 /**
- * Columns of a statement. `sign` says CR or DR beside `amount`, a second `balance` the same of the balance; several columns may hold
- * a `reference`.
+ * Columns of a statement. `sign` contains CR or DR for `amount`, a second `balance` the same for the balance. Several
+ * columns may contain a `reference`.
  */
 export const STATEMENT_COLUMNS = ['day', 'reference', 'credit', 'debit', 'amount', 'sign', 'balance']
 
@@ -39,13 +49,18 @@ export const PAYMENT_COLUMNS = [
   'code',
 ] as const
 
-/** Whether the layout is one of an acquirer's list of payments. */
+/** Whether the layout is for an acquirer's list of payments. */
 export const isOfPayments = ({ columns }: Pick<Layout, 'columns'>) => columns.some(([ours]) => ours === 'paid_at')
 
-/** Whether the layout is one of an account's statements; else it is one of settlement files, unless it is one of payments. */
+/**
+ * Whether the layout is for an account's statements; otherwise it is for settlement files, unless it is for payments.
+ */
 export const isOfStatements = ({ columns }: Pick<Layout, 'columns'>) => columns.some(([ours]) => ours === 'day')
 
-/** How the fields of the bank's files become those of ours. Each function returns undefined for a field that breaks its rule. */
+/**
+ * Parsers that convert the fields of a bank's file to those of the service. Each returns undefined for a field that
+ * violates its rule.
+ */
 export function fieldReaders({ date, statuses }: Layout) {
   const readTime = timeReader(date) ?? (() => undefined)
   const comparable = (word: string) => word.replace(/\s+/g, ' ').toLowerCase()
@@ -58,9 +73,9 @@ export function fieldReaders({ date, statuses }: Layout) {
     day: (field: string) => readTime(field)?.slice(0, 10),
     status: (field: string) => every ?? statusOf.get(comparable(field)),
     rules: {
-      time: `must be a day that exists, written ${date}`,
-      day: `must be a day that exists, written ${date}`,
-      status: `must be a word of the layout: ${[...statusOf.keys()].join(', ')}`,
+      time: `must be an existing day in the format ${date}`,
+      day: `must be an existing day in the format ${date}`,
+      status: `must be a status of the layout: ${[...statusOf.keys()].join(', ')}`,
     },
     isLikeDay: (field: string) => isLikeDay(field) || readTime(field) !== undefined,
   }
@@ -72,7 +87,7 @@ const LAYOUT = 'name, columns, date_format as date, statuses, mid'
 
 export function createLayouts(db: Queryable) {
   return {
-    /** False when there is one of this name. */
+    /** Returns false if a layout with this name exists. */
     async add({ name, columns, date, statuses, mid }: Layout): Promise<boolean> {
       const { rowCount } = await db.query(
         `insert into file_layouts (name, columns, date_format, statuses, mid)

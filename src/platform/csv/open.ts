@@ -2,22 +2,26 @@ import type { Readable } from 'node:stream'
 import { parse } from 'csv-parse/sync'
 import { type BankForm, type Checked, NOT_UTF8, positionsOf } from './header.ts'
 
-/** Finds the table in a file: its encoding, what separates its fields, and the line of its header. */
+/** Finds the table in a file: its encoding, its separator, and the line of its header. */
 
-/** The lines of a bank's file among which its header must be, and the bytes that are read for them. */
+/** The number of lines and bytes of a bank's file in which its header is searched. */
 const MOST_LINES_BEFORE = 600
 const MOST_BYTES_BEFORE = 256 * 1024
-/** Most lines of one header, whose names may have line breaks in quotes. */
+/** Most lines of one header, whose names may contain line breaks in quotes. */
 const MOST_LINES_OF_HEADER = 60
 
-/** A file from its header on: the line of the header, counted from 1, what separates its fields, and whether blanks around them count. */
+/**
+ * A file from its header on: the line of the header, counted from 1, the field separator, and whether spaces around
+ * fields are removed.
+ */
 export type Table = { csv: AsyncIterable<Buffer | string>; line: number; delimiter: string; trim: boolean }
 
 type Chunks = AsyncIterator<Buffer | string>
 
 /**
- * Opens a file at its header: in our own form the first line, in a bank's one of the first 600. Returns why the file is no table: it
- * is no text, or lacks columns of the bank's form, in the line which has most of them.
+ * Opens a file at its header: in the service's own format the first line, in a bank's file one of the first 600.
+ * Returns why the file contains no table: it is not text, or it lacks columns of the bank's format, in the line that
+ * has most of them.
  */
 export async function openTable(csv: Readable, bank: BankForm | undefined): Promise<Checked<Table>> {
   let chunks: Chunks = csv[Symbol.asyncIterator]()
@@ -36,7 +40,7 @@ export async function openTable(csv: Readable, bank: BankForm | undefined): Prom
   if (noText !== undefined) return { faults: [`the file is ${noText}`] }
   if (bank === undefined) return { value: { csv: following(head, chunks), line: 1, delimiter: ',', trim: false } }
   const found = findHeader(head, bank)
-  // What was read may end inside a character.
+  // The bytes read may stop inside a character.
   if (found.faults)
     return head.subarray(0, -4).toString().includes('\ufffd')
       ? { faults: [...found.faults, `the file ${NOT_UTF8}`] }
@@ -45,7 +49,7 @@ export async function openTable(csv: Readable, bank: BankForm | undefined): Prom
   return { value: { csv: following(head.subarray(start), chunks), ...place, trim: true } }
 }
 
-/** Reads until there are `bytes`, or the file ends. */
+/** Reads until `bytes` are available or the file is complete. */
 async function readAhead(chunks: Chunks, bytes: number): Promise<{ head: Buffer; isAll: boolean }> {
   const read: Buffer[] = []
   let size = 0
@@ -63,7 +67,7 @@ async function* following(head: Buffer, chunks: Chunks): AsyncGenerator<Buffer |
   for await (const chunk of { [Symbol.asyncIterator]: () => chunks }) yield chunk
 }
 
-/** The encoding that a byte order mark names; undefined for UTF-8, and where there is none. */
+/** Returns the encoding that a byte order mark names; undefined for UTF-8, and without a mark. */
 function encodingOf(head: Buffer): 'utf-16le' | 'utf-16be' | undefined {
   const mark = head.toString('latin1', 0, 2)
   return mark === '\xff\xfe' ? 'utf-16le' : mark === '\xfe\xff' ? 'utf-16be' : undefined
@@ -75,7 +79,7 @@ async function* decoded(chunks: AsyncIterable<Buffer | string>, encoding: string
   yield Buffer.from(decoder.decode())
 }
 
-/** Where the header of this form begins in `head`, by bytes and by lines from 1. */
+/** Returns where the header of this format begins in `head`: the byte, and the line counted from 1. */
 function findHeader(head: Buffer, { names }: BankForm): Checked<{ start: number; line: number; delimiter: string }> {
   const wanted = names.filter((name) => name !== undefined)
   const lines = head.toString('latin1').split(/(?<=\r\n|\n|\r(?!\n))/, MOST_LINES_BEFORE + MOST_LINES_OF_HEADER)
@@ -98,7 +102,7 @@ function findHeader(head: Buffer, { names }: BankForm): Checked<{ start: number;
   }
 }
 
-/** The line of this index, with those after it while a quote is open. */
+/** Returns the line with this index, and those after it while a quote is open. */
 function wholeRecord(lines: readonly string[], index: number): string {
   let record = lines[index] as string
   for (let next = 1; next < MOST_LINES_OF_HEADER && (record.split('"').length - 1) % 2 === 1; next += 1) {
@@ -114,19 +118,19 @@ function splitRecord(record: string, delimiter: string): string[] {
     const options = { delimiter, bom: true, trim: true, relax_quotes: true, relax_column_count: true }
     return (parse(record.trimEnd(), options) as string[][])[0] ?? []
   } catch {
-    // A quote that is not closed: no header.
+    // A record with an unclosed quote is not a header.
     return []
   }
 }
 
-/** What a file is that is no text, by its first bytes, with the way to get text; undefined for text. */
+/** Returns the type of a file that is not text, by its first bytes, and how to convert it; undefined for text. */
 function whyNoText(start: string): string | undefined {
   if (start.startsWith('PK')) return `an Excel workbook (.xlsx): ${SAVE_AS_CSV}`
   if (start.startsWith('\xd0\xcf\x11\xe0')) return `an Excel workbook (.xls): ${SAVE_AS_CSV}`
   if (start.startsWith('%PDF')) return 'a PDF: get it from the bank as CSV or text'
   if (/^(?:\xef\xbb\xbf)?\s*</.test(start))
     return `a web page, whatever its name says: open it in a spreadsheet and ${SAVE_AS_CSV}`
-  if (start.includes('\0')) return 'UTF-16 without a byte order mark, or no text: save it as UTF-8'
+  if (start.includes('\0')) return 'UTF-16 without a byte order mark, or not text: save it as UTF-8'
   return undefined
 }
 

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import type { Limits } from '../../limits.ts'
 
 /**
- * Returns `lookUp` with a cache: one query per key and `cachedMs`, however many requests come. An error is not cached.
+ * Returns `lookUp` with a cache: one query per key and `cachedMs`, however many requests arrive. Errors are not cached.
  * `elapsedMs` is a monotonic clock.
  */
 export function cached<T>(
@@ -15,9 +15,9 @@ export function cached<T>(
     max: cachedKeys,
     ttl: cachedMs,
     perf: { now: elapsedMs },
-    // By default the cache reads its clock once per millisecond, and sets a timer for it.
+    // By default, the cache reads its clock once per millisecond and sets a timer for it.
     ttlResolution: 0,
-    // A look-up whose key is evicted before its result comes still returns the result to waiting callers.
+    // A look-up whose key is evicted before its result arrives still returns the result to waiting callers.
     ignoreFetchAbort: true,
     fetchMethod: async (_name, _stale, { context }) => ({ result: await lookUp(...context) }),
   })

@@ -1,19 +1,22 @@
 import type { Queryable } from './pool.ts'
 
-/** Whether the database may be on several servers, by Citus. Distributed tables need another form of a few statements. */
+/**
+ * Whether Citus may distribute the database over several servers. Distributed tables need another form of a few
+ * statements.
+ */
 export async function isDistributed(db: Queryable): Promise<boolean> {
   const { rowCount } = await db.query(`select from pg_extension where extname = 'citus'`)
   return rowCount === 1
 }
 
-/** Whether this server takes no changes of the schema, because it is not the cluster's coordinator. */
+/** Whether this server rejects schema changes because it is not the cluster's coordinator. */
 export async function isWorker(db: Queryable): Promise<boolean> {
   return (
     (await isDistributed(db)) && (await db.query('select from pg_dist_local_group where groupid > 0')).rowCount === 1
   )
 }
 
-/** Tables that are on the coordinator alone; none on a single server. */
+/** Tables that exist on the coordinator alone; none on a single server. */
 export async function undistributedTables(db: Queryable): Promise<string[]> {
   if (!(await isDistributed(db))) return []
   const { rows } = await db.query<{ name: string }>(

@@ -3,14 +3,14 @@ import { connectAlone } from './migrate.ts'
 import { hasState, INSUFFICIENT_PRIVILEGE } from './outage.ts'
 import { runFile } from './statements.ts'
 
-// grants.sql lies beside this file. In the bundle, dist/cli, it lies one folder up.
+// grants.sql is beside this file. In the bundle, dist/cli, it is one folder up.
 const FILE = ['./grants.sql', '../grants.sql']
   .map((path) => new URL(path, import.meta.url))
   .find((url) => existsSync(url)) as URL
 
 /**
- * Gives the service's role its rights in a migrated database, in one transaction, so that a running service never lacks
- * a right. Does nothing where the role is missing, as in a developer's database.
+ * Grants the service's role its rights in a migrated database, in one transaction, so that a running service never
+ * lacks a right. Does nothing if the role does not exist, as in a developer's database.
  */
 export async function applyGrants(databaseUrl: string): Promise<void> {
   const client = await connectAlone(databaseUrl)
@@ -18,7 +18,7 @@ export async function applyGrants(databaseUrl: string): Promise<void> {
     const { rows } = await client.query<{ role: string | null }>(`select to_regrole('upi_service') as role`)
     if (rows[0]?.role == null) return
     await client.query('begin')
-    // PostgreSQL refuses to change the rights of one table from two transactions at once.
+    // PostgreSQL rejects concurrent changes of one table's rights by two transactions.
     await client.query(`select pg_advisory_xact_lock(hashtext('upi_service grants'))`)
     await runFile(client, FILE)
     await client.query('commit')
@@ -27,5 +27,5 @@ export async function applyGrants(databaseUrl: string): Promise<void> {
   }
 }
 
-/** Whether PostgreSQL refused a statement because its role lacks the right to it. */
+/** Whether PostgreSQL rejected a statement because its role lacks the right to it. */
 export const isForbiddenToRole = (error: unknown) => hasState(error, INSUFFICIENT_PRIVILEGE)

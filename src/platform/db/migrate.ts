@@ -9,27 +9,32 @@ import { DEADLOCK_DETECTED, hasState, LOCK_NOT_AVAILABLE, UNDEFINED_TABLE } from
 import type { Queryable } from './pool.ts'
 import { runFile } from './statements.ts'
 
-// The migrations lie three folders up from this file. In the bundle, dist, they lie one folder up.
+// The migrations are three folders up from this file. In the bundle, dist, they are one folder up.
 const FOLDER = ['../../../migrations', '../migrations']
   .map((path) => fileURLToPath(new URL(path, import.meta.url)))
   .find(existsSync) as string
 const CONNECT_TIMEOUT_MS = 10_000
 
 /**
- * Longest wait of one statement for a table, behind which payments wait too. Shorter than the deadlock_timeout of 0.2 s that
- * roles.sql gives the service, and than PostgreSQL's own of 1 s: in a deadlock with a payment the migration gives up first,
- * unless the payment had waited for the difference when the deadlock arose.
+ * Longest wait of one statement for a table lock. Payments wait behind it. It is shorter than the deadlock_timeout of
+ * 0.2 s that roles.sql sets for the service and than PostgreSQL's default of 1 s: in a deadlock with a payment, the
+ * migration is rolled back first, unless the payment had already waited for the difference when the deadlock arose.
  */
 const LOCK_TIMEOUT_MS = 100
-/** Pause before the next try: payments are delayed for at most a fiftieth of the time. */
+/** Pause before the next attempt. It delays payments for at most a fiftieth of the time. */
 const LOCK_PAUSE_MS = 5_000
-/** Wait for another run until the operator is shown the process that holds its lock. Payments do not wait for that lock. */
+/**
+ * Time after which an operator who waits for another run is shown the process that holds its lock. Payments do not wait
+ * for that lock.
+ */
 const RUN_TIMEOUT_MS = 5_000
 
-/** The advisory lock of all runs. Releases share the number, so that runs of two releases wait for each other. */
+/** The advisory lock of all runs. All releases share the number, so that runs of two releases wait for each other. */
 const LOCK_ID = 7_241_865_325_823_964
 
-/** The oldest major version of PostgreSQL that the service supports. The tests run on this one and the newest. */
+/**
+ * The oldest major version of PostgreSQL that the service supports. The tests run on this version and the newest one.
+ */
 const OLDEST_SERVER = 15
 
 let namesInFolder: Promise<string[]> | undefined
@@ -38,19 +43,19 @@ let namesInFolder: Promise<string[]> | undefined
 export class OldDatabaseError extends Error {
   constructor() {
     super(
-      'This database was created before the first release. It is unchanged. Run the version tagged before-baseline to read it, or name another database.',
+      'This database was created before the first release. It was not changed. Run the version tagged before-baseline to read it, or use another database.',
     )
   }
 }
 
 /**
- * Brings the schema up to date and returns the names of the migrations that were applied now, in order. Throws an Error
- * with both versions when the server is older than OLDEST_SERVER, and OldDatabaseError. Concurrent runs wait for one
+ * Brings the schema up to date and returns the names of the migrations applied by this run, in order. Throws an Error
+ * with both versions if the server is older than OLDEST_SERVER, and OldDatabaseError. Concurrent runs wait for one
  * another, and each migration is applied once.
  *
- * While a statement waits for a lock on a table, every later query of that table waits behind it. The statement
- * therefore waits briefly; then its migration is rolled back and tried again after a pause, without limit: pg_dump may
- * hold its locks for hours, and an upgrade must not stop half-way. `onWait` notifies the operator, who may press Ctrl-C.
+ * While a statement waits for a table lock, every later query of that table waits behind it. The statement therefore
+ * waits briefly; then its migration is rolled back and retried after a pause, without limit: pg_dump may hold its locks
+ * for hours, and an upgrade must not stop half-way. `onWait` notifies the operator, who may press Ctrl-C.
  */
 export async function migrate(
   databaseUrl: string,
@@ -71,7 +76,7 @@ export async function migrate(
         if (!hasState(error, LOCK_NOT_AVAILABLE, DEADLOCK_DETECTED)) throw error
         await client.query('rollback')
         const holder = describe(await findHolders(client, LONG_HOLDERS, LOCK_TIMEOUT_MS)) ?? 'another transaction'
-        onWait(`waiting for a table that ${holder} has locked; next try in ${LOCK_PAUSE_MS / 1_000} s`)
+        onWait(`waiting for a table that ${holder} has locked; next attempt in ${LOCK_PAUSE_MS / 1_000} s`)
         await sleep(LOCK_PAUSE_MS)
       }
     }
@@ -81,13 +86,14 @@ export async function migrate(
 }
 
 /**
- * Begins a transaction that excludes every other run until its end. The operator's limits for sessions must not end the building
- * of an index, or the wait for another run. The lock is not the session's, because a session behind
- * PgBouncer outlives its client and would hold the lock for ever, nor that of a second connection, which a pool of one lacks.
+ * Begins a transaction that excludes every other run until it is finished. The operator's session limits must not
+ * cancel the building of an index or the wait for another run. A session lock would not do: a session behind PgBouncer
+ * outlives its client and would hold the lock forever. A lock of a second connection would not do either: a pool of one
+ * connection lacks it.
  */
 async function beginAlone(client: pg.Client, onWait: (message: string) => void): Promise<void> {
   for (;;) {
-    // Each statement sees what the run before has committed, whatever the operator's default is.
+    // Each statement sees what the previous run has committed, whatever isolation level is the operator's default.
     await client.query(`
       begin isolation level read committed;
       set local statement_timeout = 0;
@@ -104,13 +110,13 @@ async function beginAlone(client: pg.Client, onWait: (message: string) => void):
       const end = holders.map(({ pid }) => `select pg_terminate_backend(${pid})`).join('; ')
       if (holders.length === 0) continue
       onWait(
-        `waiting for another ops migrate, whose lock ${describe(holders)} holds. If no ops migrate is running, end that process: ${end}`,
+        `waiting for another ops migrate, whose lock is held by ${describe(holders)}. If no ops migrate is running, terminate that process: ${end}`,
       )
     }
   }
 }
 
-/** Applies the first pending one of the migrations `names` and commits. Returns its name; undefined if none is pending. */
+/** Applies the first pending migration of `names` and commits. Returns its name; undefined if none is pending. */
 async function applyNext(client: pg.Client, folder: string, names: readonly string[]): Promise<string | undefined> {
   await client.query(
     `create table if not exists public.schema_migrations
@@ -140,7 +146,10 @@ const RUN_HOLDERS = `
      and classid = ($1::bigint >> 32)::oid and objid = ($1::bigint & 4294967295)::oid
      and database = (select oid from pg_database where datname = current_database())`
 
-/** Sessions that wait for no lock and have used tables for `$1` ms or longer, oldest first. PostgreSQL may hide the age of another role's session. */
+/**
+ * Sessions that wait for no lock and have used tables for at least `$1` ms, oldest first. PostgreSQL may hide the age
+ * of another role's session.
+ */
 const LONG_HOLDERS = `
   select pid, application_name as name
     from pg_stat_activity
@@ -159,7 +168,7 @@ function describe(holders: readonly Holder[]): string | undefined {
   return holders.map(({ pid, name }) => `process ${pid}${name ? ` (${name})` : ''}`).join(' or ')
 }
 
-/** Connects outside the service's pools, for changes of the schema. */
+/** Connects outside the service's pools, for schema changes. */
 export async function connectAlone(databaseUrl: string): Promise<pg.Client> {
   const client = new pg.Client({
     connectionString: databaseUrl,
@@ -167,7 +176,7 @@ export async function connectAlone(databaseUrl: string): Promise<pg.Client> {
     keepAlive: true,
     types: NUMBER_TYPES,
   })
-  // A lost connection fails the next statement; without a listener for its error event it would end the process.
+  // A lost connection fails the next statement. Without a listener, its error event would terminate the process.
   client.on('error', silent)
   await client.connect()
   return client
@@ -175,14 +184,16 @@ export async function connectAlone(databaseUrl: string): Promise<pg.Client> {
 
 const silent = () => undefined
 
-/** Compares server_version_num, such as 150018; server_version is such as `15.18 (Debian 15.18-0+deb12u1)`. */
+/**
+ * Compares server_version_num, such as 150018, because server_version is text such as `15.18 (Debian 15.18-0+deb12u1)`.
+ */
 async function refuseOldServer(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ number: number; text: string }>(
     `select current_setting('server_version_num')::int as number, current_setting('server_version') as text`,
   )
   const [{ number, text } = { number: 0, text: 'unknown' }] = rows
   if (number >= OLDEST_SERVER * 10_000) return
-  throw new Error(`this database is PostgreSQL ${text}, and the service needs ${OLDEST_SERVER} or newer`)
+  throw new Error(`this database is PostgreSQL ${text}, but the service needs ${OLDEST_SERVER} or newer`)
 }
 
 /** Names of the migrations that this code expects and the database lacks, in order. Throws OldDatabaseError. */
@@ -192,7 +203,9 @@ export async function pendingMigrations(db: Queryable): Promise<string[]> {
   return findPending(expected, applied)
 }
 
-/** Ignores unknown names after the last expected one: a newer version has applied them, and this one still works. */
+/**
+ * Ignores unknown names after the last expected one: a newer version has applied them, and this version still works.
+ */
 function findPending(expected: readonly string[], applied: ReadonlySet<string>): string[] {
   const last = expected.at(-1) ?? ''
   if ([...applied].some((name) => name < last && !expected.includes(name))) throw new OldDatabaseError()

@@ -3,8 +3,9 @@ import pg from 'pg'
 const { DATE, INT8, NUMERIC } = pg.types.builtins
 
 /**
- * Parsers of every connection's columns. An int8, such as an amount in paise or a count, is a number; beyond 2^53 a number would lose
- * digits. A numeric is a sum or quotient whose statement lacks a cast. A date is text, `YYYY-MM-DD`: it has no time zone.
+ * Column parsers of every connection. An int8, such as an amount in paise or a count, becomes a number; beyond 2^53 a
+ * number would lose digits. A numeric is a sum or quotient whose statement lacks a cast. A date stays text,
+ * `YYYY-MM-DD`, because it has no time zone.
  */
 export const NUMBER_TYPES: pg.CustomTypesConfig = {
   getTypeParser(type: number, format?: 'text' | 'binary') {
@@ -17,7 +18,7 @@ export const NUMBER_TYPES: pg.CustomTypesConfig = {
 
 function toNumber(text: string): number {
   const number = Number(text)
-  if (!Number.isSafeInteger(number)) throw new Error(`the integer ${text} of the database is beyond 2^53`)
+  if (!Number.isSafeInteger(number)) throw new Error(`the database returned the integer ${text}, which is beyond 2^53`)
   return number
 }
 

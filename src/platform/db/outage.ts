@@ -1,4 +1,4 @@
-/** Error codes (SQLSTATE) under the names of PostgreSQL's documentation, appendix A. */
+/** Error codes (SQLSTATE) under the names in PostgreSQL's documentation, appendix A. */
 export const INVALID_PASSWORD = '28P01'
 export const DEADLOCK_DETECTED = '40P01'
 export const FOREIGN_KEY_VIOLATION = '23503'
@@ -12,38 +12,40 @@ export function hasState(error: unknown, ...states: string[]): boolean {
   return states.includes((error as { code?: string } | null)?.code ?? '')
 }
 
-/** Errors of opening a connection, after which no statement was sent. */
+/** Errors of opening a connection. No statement was sent. */
 const UNCONNECTED =
   /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|ENOENT)$|^(timeout exceeded when trying to connect|timeout expired|Connection terminated due to connection timeout)$/
 
-/** Codes of sessions that PostgreSQL ended, and of failures of a node: a commit may have succeeded before. */
+/** Codes of sessions that PostgreSQL terminated, and of failures of a node: a commit may have succeeded before. */
 const UNKNOWN_OUTCOME = /^(08|57P0[12]|XX)/
 
-/** Whether a failed transaction has certainly stored nothing: no connection was opened, or PostgreSQL rolled it back. */
+/**
+ * Whether a failed transaction has certainly stored nothing: no connection was opened, or PostgreSQL rolled it back.
+ */
 export function isCertainlyNotStored(error: unknown): boolean {
   const { code = '', message = '' } = error as { code?: string; message?: string }
   if (UNCONNECTED.test(code) || UNCONNECTED.test(message)) return true
   return error instanceof Error && 'severity' in error && !UNKNOWN_OUTCOME.test(code)
 }
 
-/** Whether PostgreSQL refused the data of a row (classes 22 and 23), not because of the state of the database. */
+/** Whether PostgreSQL rejected the data of a row (classes 22 and 23), regardless of the state of the database. */
 export const isRefusedRow = (error: unknown): boolean => /^2[23]/.test(String((error as { code?: unknown }).code))
 
 /** Codes of temporary errors: the same request may succeed a moment later. */
 const OUTAGE_STATES = [
   QUERY_CANCELED, // statement_timeout
-  LOCK_NOT_AVAILABLE, // lock_timeout, while another transaction held a row
-  '25P03', // idle_in_transaction_session_timeout: this process was stopped for a while
-  '25006', // read_only_sql_transaction: the primary has moved
+  LOCK_NOT_AVAILABLE, // lock_timeout: another transaction has locked a row
+  '25P03', // idle_in_transaction_session_timeout: this process was paused for a while
+  '25006', // read_only_sql_transaction: another server has become the primary
   UNDEFINED_TABLE, // not migrated yet
   UNDEFINED_COLUMN, // not migrated yet
   '3D000', // invalid_catalog_name: the database is being set up
 ]
 
-/** Classes of temporary errors, by the beginning of their codes. */
+/** Classes of temporary errors, by the first characters of their codes. */
 const OUTAGE_CLASSES = [
   /^08/, // connection exceptions
-  /^28/, // refused log-in: the database is being set up or the password is being changed
+  /^28/, // rejected log-in: the database is being set up, or the password is being changed
   /^40/, // deadlock, serialization failure
   /^53/, // insufficient resources: too many connections, disk full, out of memory
   /^57P0/, // shutting down, crashed, starting up
@@ -58,26 +60,26 @@ const OUTAGE_ERRNOS = new Set([
   'EAI_AGAIN',
   'EHOSTUNREACH',
   'ENETUNREACH',
-  'ENOENT', // the unix socket of a stopped server
+  'ENOENT', // the Unix socket of a stopped server
 ])
 
-/** First words of the warning that a cluster's node was lost during a commit. */
+/** The start of the warning that a cluster lost a node during a commit. */
 export const LOST_COMMIT = 'failed to commit transaction on'
 
 // Messages of pg's errors without a code; the last message is LOST_COMMIT.
 const OUTAGE_MESSAGES =
   /^(Connection terminated|Query read timeout|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|Client was closed|failed to commit transaction on)/
 
-/** A cluster's messages about an unreachable node. Their code, XX000, is the code of every internal error. */
+/** A cluster's messages about an unreachable node. Their code, XX000, is that of every internal error. */
 const NODE_MESSAGES =
   /^(failure on connection marked as essential|server closed the connection unexpectedly|connection to the remote node .* failed|connection not open|postmaster was shut down|terminating connection)/
 
-/** Whether the database is unreachable or overloaded; false for a fault of the service. */
+/** Whether the database is unreachable or overloaded; false for an error in the service itself. */
 export function isOutage(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
   if (OUTAGE_ERRNOS.has(code) || OUTAGE_MESSAGES.test(error.message)) return true
   if (code === 'XX000' && NODE_MESSAGES.test(error.message)) return true
-  // Only errors of PostgreSQL have a severity; other libraries use codes of five letters too, such as EPIPE.
+  // Only errors of PostgreSQL have a severity. Other libraries use five-letter codes too, such as EPIPE.
   return 'severity' in error && (hasState(error, ...OUTAGE_STATES) || OUTAGE_CLASSES.some((begin) => begin.test(code)))
 }

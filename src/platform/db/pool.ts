@@ -9,7 +9,7 @@ import { isNotPrepared, NOT_PREPARED } from './prepared.ts'
 
 export type Database = pg.Pool
 
-/** Time after which an idle connection is closed, so that connections of a burst are soon free for other instances. */
+/** Closes idle connections after this time, so that those of a burst are soon free for other instances. */
 const IDLE_TIMEOUT_MS = 10_000
 
 /** A pool, or one client inside a transaction. */
@@ -38,13 +38,13 @@ export function createPool({ url, size, log, preparedStatements = true, ...limit
     types: NUMBER_TYPES,
     ...(!preparedStatements && { Client: NamelessClient }),
   })
-  // Without a listener the error of a lost connection would end the process.
-  const onLost = (error: Error) => log.warn({ error: error.message }, 'database connection lost')
+  // Without a listener, the error of a lost connection would terminate the process.
+  const onLost = (error: Error) => log.warn({ error: error.message }, 'Database connection lost')
   pool.on('error', onLost)
-  // A listener for each client, because the pool does not listen for errors of a client that is checked out.
+  // Each client needs its own listener, because the pool does not listen for errors of a client that is checked out.
   pool.on('connect', (client) => {
     client.on('error', onLost)
-    // The first listener, so that everyone who logs the error names the option.
+    // The listener comes first, so that every later listener logs the error with the name of the option.
     connectionOf(client).prependListener('errorMessage', (error: Error) => {
       if (isNotPrepared(error)) error.message += `. ${NOT_PREPARED}`
     })
@@ -53,7 +53,7 @@ export function createPool({ url, size, log, preparedStatements = true, ...limit
   return pool
 }
 
-/** Sends statements without their names, so that PostgreSQL plans each again. */
+/** Sends statements without their names, so that PostgreSQL plans each one again. */
 class NamelessClient extends pg.Client {
   // biome-ignore lint/suspicious/noExplicitAny: pg.Client.query has a dozen forms, of which only the name is of interest here.
   override query(query: any, ...rest: any[]): any {
@@ -62,7 +62,7 @@ class NamelessClient extends pg.Client {
   }
 }
 
-/** A pool for each kind of work, so that no kind takes another's connections. A `replica`, if there is one, serves lists. */
+/** One pool per kind of work, so that no kind uses another's connections. A `replica`, if configured, serves lists. */
 export type Pools = Record<'creates' | 'keys' | 'requests' | 'reports' | 'due' | 'pages' | 'lists', Database> & {
   replica?: Database
 }
@@ -76,15 +76,15 @@ export function createPools(
 ): Pools {
   const pool = (size: number, of: Partial<PoolOptions> = {}) =>
     createPool({ url, size, log, preparedStatements, ...database, ...of })
-  // A list takes as long as its reader takes; list-operation.ts cuts off readers that are too slow.
+  // A list takes as long as its reader takes; list-operation.ts disconnects readers that are too slow.
   const unlimited = { queryTimeoutMs: 0 }
   return {
     creates: pool(pools.creates),
     keys: pool(pools.keys),
     requests: pool(requests),
     reports: pool(pools.reports),
-    // The wait for a connection may be ten times as long, because no caller waits for an answer, and up to 2,000 queues that are
-    // due at once are claimed one after the other.
+    // Jobs may wait ten times as long for a connection, because no caller waits for a response, and up to 2,000 pending
+    // queues are claimed one after the other.
     due: pool(pools.due, { connectTimeoutMs: 10 * database.connectTimeoutMs }),
     pages: pool(pools.pages),
     lists: pool(pools.lists, unlimited),
@@ -93,8 +93,8 @@ export function createPools(
 }
 
 /**
- * Closes the idle connections when a statement gets no answer: most likely they are dead too, and each would cost a request its
- * whole time-out.
+ * Closes all idle connections when a statement gets no response: most likely they are dead too, and each would cost a
+ * request its whole time-out.
  */
 function closeIdleOnSilence(pool: pg.Pool) {
   const idle = new Set<pg.PoolClient>()
@@ -102,12 +102,12 @@ function closeIdleOnSilence(pool: pg.Pool) {
   pool.on('remove', (client) => idle.delete(client))
   pool.on('release', (error, client) => {
     if (!error) idle.add(client)
-    // The pool has no method to close idle connections, but removes a connection whose socket ends.
+    // The pool has no method to close idle connections, but removes a connection whose socket is closed.
     else if (isSilence(error)) for (const one of idle) connectionOf(one).stream.destroy(new Error(SILENCE))
   })
 }
 
-/** pg's error for a statement without an answer in time. */
+/** pg's error for a statement whose response did not arrive in time. */
 const SILENCE = 'Query read timeout'
 const isSilence = (error: unknown): error is Error => error instanceof Error && error.message === SILENCE
 
@@ -115,15 +115,17 @@ const connectionOf = (client: pg.PoolClient) =>
   (client as unknown as { connection: EventEmitter & { stream: Socket } }).connection
 
 export type Ending<T> = {
-  /** Called in the tick in which `commit` is sent. Throws when the caller already has an answer, to roll back. */
+  /**
+   * Called in the tick in which `commit` is sent. Throws if the caller has already received a response, to roll back.
+   */
   claim: () => void
-  /** Queries on another connection whether `result` is stored, after the answer to `commit` was lost. */
+  /** Checks on another connection whether `result` is stored, after the response to `commit` was lost. */
   isStored: (result: T) => Promise<boolean>
 }
 
 /**
- * Runs `work` in a transaction, which is rolled back when `work` throws. A connection in an unknown state is closed, not
- * released. Without `ending`, a lost answer to `commit` rejects, whether or not the commit succeeded.
+ * Runs `work` in a transaction, which is rolled back if `work` throws. A connection in an unknown state is closed
+ * instead of released. Without `ending`, a lost response to `commit` rejects, whether or not the commit succeeded.
  */
 export async function inTransaction<T>(
   db: Database,
@@ -137,7 +139,7 @@ export async function inTransaction<T>(
     result = await work(client)
     ending?.claim()
   } catch (error) {
-    // A silent connection is closed without a rollback, for whose answer the request would wait as long again.
+    // An unresponsive connection is closed without a rollback, for which the request would wait as long again.
     if (isSilence(error)) client.release(error)
     else await client.query('rollback').then(() => client.release(), client.release)
     throw error
@@ -147,14 +149,14 @@ export async function inTransaction<T>(
     client.release()
   } catch (error) {
     client.release(error as Error)
-    // A result that is not found proves nothing, because the commit may still be under way.
+    // A missing result proves nothing, because the commit may still be in progress.
     if (!(await ending?.isStored(result).catch(() => false))) throw error
   }
   return result
 }
 
 /**
- * Commits, and throws when the outcome is unknown: a cluster reports a commit that lost a node as a success, with a
+ * Commits, and throws if the outcome is unknown: a cluster reports a commit that lost a node as a success with a
  * warning. A change of rows in several steps therefore has to run in `inTransaction`.
  */
 async function commit(client: pg.PoolClient): Promise<void> {
@@ -166,7 +168,9 @@ async function commit(client: pg.PoolClient): Promise<void> {
   if (lost !== undefined) throw new Error(lost)
 }
 
-/** Runs `read`; PostgreSQL itself ends its statements after `limitMs`. The pool's time-out would leave them running. */
+/**
+ * Runs `read` with a time limit that PostgreSQL enforces. The pool's own time-out would leave the statements running.
+ */
 export function readBriefly<T>(db: Database, limitMs: number, read: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   return inTransaction(db, async (client) => {
     await client.query(`set local statement_timeout = ${limitMs}`)

@@ -3,34 +3,42 @@ import type pg from 'pg'
 import { hasState } from './outage.ts'
 
 /**
- * A statement that PostgreSQL parses and plans once on each connection. Its text must be constant, because PostgreSQL
- * caches each text until the connection ends. The name is a hash of the text, because behind PgBouncer a connection may
- * still have the statement of another version of the service.
+ * A statement that PostgreSQL parses and plans once per connection. Its text must be constant, because PostgreSQL
+ * caches each text until the connection is closed. The name is a hash of the text, because a connection behind
+ * PgBouncer may still have the statement of another version of the service.
  */
 export function prepared(text: string): (...values: unknown[]) => pg.QueryConfig<unknown[]> {
   const name = createHash('sha256').update(text).digest('hex').slice(0, 16)
   return (...values) => ({ name, text, values })
 }
 
-/** What the operator does when PgBouncer, before 1.21 or with max_prepared_statements 0, supports no prepared statements. */
+/**
+ * Tells the operator what to do if PgBouncer does not support prepared statements: before 1.21, or with
+ * max_prepared_statements 0.
+ */
 export const NOT_PREPARED =
-  'PgBouncer does not support prepared statements: set its max_prepared_statements to 100, or DATABASE_PREPARED_STATEMENTS=off'
+  'PgBouncer does not support prepared statements. Set its max_prepared_statements to 100, or set DATABASE_PREPARED_STATEMENTS=off.'
 
 const INVALID_SQL_STATEMENT_NAME = '26000'
 const DUPLICATE_PREPARED_STATEMENT = '42P05'
 const PROTOCOL_VIOLATION = '08P01'
 
-/** Whether a connection behind PgBouncer lacks a statement that the client has prepared, or has that of another client. */
+/**
+ * Whether a connection behind PgBouncer lacks a statement that the client has prepared, or has that of another client.
+ */
 export const isNotPrepared = (error: unknown) =>
   hasState(error, INVALID_SQL_STATEMENT_NAME, DUPLICATE_PREPARED_STATEMENT) ||
   (hasState(error, PROTOCOL_VIOLATION) && /prepared statement/i.test((error as Error).message))
 
-/** PgBouncer reports an invented process ID; one that supports prepared statements gives them names of its own. */
+/** PgBouncer reports an invented process ID. If it supports prepared statements, it gives them names of its own. */
 const FIND_NAME = prepared(
   `select exists (select from pg_prepared_statements where name = $1) and pg_backend_pid() <> $2 as "isPassedOn"`,
 )
 
-/** Whether `db` leads through a PgBouncer that passes names of statements on to connections that others share. */
+/**
+ * Whether `db` connects through a PgBouncer that passes statement names unchanged to connections shared by several
+ * clients.
+ */
 export async function passesNamesOn(db: pg.Pool): Promise<boolean> {
   const client = await db.connect()
   const { processID } = client as unknown as { processID: number }

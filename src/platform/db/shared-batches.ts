@@ -8,10 +8,11 @@ type Call<Item, Result> = {
 }
 
 /**
- * Returns a function that shares statements among its callers: calls that arrive while a batch is under way share the
- * next one, of at most `size` items. `run` returns one result for each item, in the same order. A batch takes the keys
- * of `keyOf` in turn, so that many calls of one key leave places for others. A call whose `check` throws when its turn
- * comes leaves the batch. An item that PostgreSQL rejects fails only its own call; any other error fails the batch.
+ * Returns a function that combines the calls of concurrent callers into shared statements: calls that arrive while a
+ * batch runs share the next one, of at most `size` items. `run` returns one result per item, in the same order. A batch
+ * takes one call per key of `keyOf` in rotation, so that many calls of one key leave room for others. A call whose
+ * `check` throws when its batch starts leaves the batch. An item that PostgreSQL rejects fails only its own call; any
+ * other error fails the batch.
  */
 export function createSharedBatches<Item, Result>(
   run: (items: Item[]) => Promise<Result[]>,
@@ -53,7 +54,7 @@ export function createSharedBatches<Item, Result>(
       for (const [place, { resolve }] of batch.entries()) resolve(results[place] as Result)
     } catch (error) {
       if (batch.length > 1 && isRefusedRow(error)) {
-        // Each item runs by itself, because PostgreSQL does not say which one it rejects.
+        // Each item runs by itself, because PostgreSQL does not report which one it rejects.
         for (const call of batch) await runBatch([call])
       } else {
         for (const { reject } of batch) reject(error)

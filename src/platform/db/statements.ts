@@ -1,24 +1,27 @@
 import { readFile } from 'node:fs/promises'
 import type { Queryable } from './pool.ts'
 
-/** Runs the statements of an SQL file, each as a message of its own: on Citus PostgreSQL rejects several in one. */
+/** Runs the statements of an SQL file one message each: Citus rejects several statements in one message. */
 export async function runFile(client: Queryable, file: string | URL): Promise<void> {
   for (const statement of splitStatements(await readFile(file, 'utf8'))) await client.query(statement)
 }
 
-/** Comments, texts, names and dollar quotes, in which a semicolon ends no statement; refused spellings; and `;`. */
+/**
+ * Parts in which a semicolon terminates no statement (comments, strings, names, dollar quotes), syntax that is
+ * rejected, and `;`.
+ */
 const PARTS = /--.*|\/\*|\b[eE]'|'[^']*'|"[^"]*"|\$(\w*)\$[\s\S]*?\$\1\$|;/g
 
 /**
- * The statements of an SQL file. The body of a function must stand between dollar quotes: any other body is cut at its semicolons, and PostgreSQL refuses the
- * pieces. Throws at `/*` and E'…', whose end PARTS does not find.
+ * Splits an SQL file into statements. The body of a function must be between dollar quotes: any other body is cut at
+ * its semicolons, and PostgreSQL rejects the pieces. Throws at `/*` and E'…', whose end PARTS does not find.
  */
 export function splitStatements(sql: string): string[] {
   const statements: string[] = []
   let start = 0
   for (const { 0: part, index } of sql.matchAll(PARTS)) {
-    if (part === '/*') throw new Error('write comments with --, not with /*')
-    if (/^e'/i.test(part)) throw new Error("write texts without backslashes, '…' or $$…$$, not E'…'")
+    if (part === '/*') throw new Error('write comments with -- instead of /*')
+    if (/^e'/i.test(part)) throw new Error("write strings as '…' or $$…$$ instead of E'…'")
     if (part !== ';') continue
     statements.push(sql.slice(start, index + 1).trim())
     start = index + 1

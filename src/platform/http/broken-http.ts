@@ -7,22 +7,26 @@ import { badRequest, type Failure, headersTooLarge, methodNotAllowed, requestTim
 import { fail } from './envelope.ts'
 import type { RequestLog } from './request-log.ts'
 
-/** Answers CONNECT and an unknown Expect with the API's JSON envelope, which Node.js' own handling of them lacks. */
+/**
+ * Responds to CONNECT and to an unknown Expect with the API's JSON envelope. Node.js by itself would respond without
+ * one.
+ */
 export function answerAll(server: Server, requestLog: RequestLog) {
-  // A request with an unknown Expect is handled like any other, so that error-handler.ts refuses it.
+  // A request with an unknown Expect is passed on like any other, so that error-handler.ts rejects it.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   server.on('connect', (_request, socket) => {
-    // On CONNECT Node.js removes its own listeners. Without an error listener a reset would end the process.
+    // On CONNECT, Node.js removes its own listeners. Without an error listener, a connection reset would terminate the
+    // process.
     socket.on('error', () => socket.destroy())
     refuse(socket, methodNotAllowed(['GET', 'POST']), requestLog)
   })
 }
 
-/** Answers bytes that are not HTTP, and closes the connection, because the next request's start cannot be found. */
+/** Rejects bytes that are not HTTP and closes the connection, because the start of the next request cannot be found. */
 export function refuseBrokenHttp(error: ConnectionError, socket: Socket, requestLog: RequestLog) {
   if (error.code === 'ECONNRESET' || socket.destroyed) return
-  // A connection without a single byte is closed without an answer. Browsers open connections in advance, and would
-  // take an answer for the answer to their next request.
+  // A connection that sent no byte is closed without a response. Browsers open connections in advance and would read a
+  // response as the one to their next request.
   if (socket.bytesRead === 0) socket.destroy()
   else refuse(socket, failureOf(error.code), requestLog)
 }
@@ -30,12 +34,12 @@ export function refuseBrokenHttp(error: ConnectionError, socket: Socket, request
 function failureOf(code: string | undefined): Failure {
   if (code === 'HPE_HEADER_OVERFLOW') return headersTooLarge()
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return requestTimeout()
-  return badRequest('What arrived is not HTTP/1.1')
+  return badRequest('The request is not valid HTTP/1.1. Check the client or proxy that sent it.')
 }
 
 /**
- * Answers `failure`. When an answer has begun, or an earlier request waits for one, the connection is only closed: a
- * proxy would take a second answer to one request for the answer to the next request, perhaps another client's.
+ * Sends `failure`. If a response has begun, or an earlier request still waits for one, the connection is only closed: a
+ * proxy would read a second response as the response to the next request, possibly of another client.
  */
 function refuse(socket: Duplex, failure: Failure, requestLog: RequestLog) {
   const latest = requestLog.latestAnswers.get(socket)
@@ -50,7 +54,8 @@ function refuse(socket: Duplex, failure: Failure, requestLog: RequestLog) {
     connection: 'close',
   }
   if (latest && !latest.req.complete && !latest.headersSent) {
-    // setHeaders, because the log reads x-request-id from the response, where writeHead alone does not store headers.
+    // Uses setHeaders because the request log reads x-request-id from the response, and writeHead alone does not store
+    // headers.
     latest
       .setHeaders(new Map(Object.entries(headers)))
       .writeHead(failure.statusCode)

@@ -1,12 +1,15 @@
 import type { Server } from 'node:http'
 import type { Limits } from '../../limits.ts'
 
-/** Pause between two checks for slow connections: short, because closing many at once blocks the event loop. */
+/**
+ * Interval between two checks for slow connections. It is short, because closing many connections in one check blocks
+ * the event loop.
+ */
 const CHECK_INTERVAL_MS = 100
 
 /**
  * Fastify's options for the limits of a single connection, which Node.js' server enforces. A public service also needs
- * HAProxy in front (balancer/haproxy.cfg), because only HAProxy limits the connections of one client address.
+ * HAProxy in front (balancer/haproxy.cfg), because only HAProxy limits the connections per client address.
  */
 export function connectionOptions(limits: Limits['connections']) {
   return {
@@ -15,19 +18,20 @@ export function connectionOptions(limits: Limits['connections']) {
     connectionTimeout: limits.stalledMs,
     http: {
       maxHeaderSize: limits.headersBytes,
-      // Equal to requestTimeout, because Node.js takes the longer of the two for the whole request.
+      // Equal to requestTimeout, because Node.js applies the longer of the two to the whole request.
       headersTimeout: limits.requestMs,
       connectionsCheckingInterval: CHECK_INTERVAL_MS,
-      // Off, because error-handler.ts refuses a missing Host with an envelope; Node.js would refuse it without one.
+      // Off, because error-handler.ts rejects a missing Host header with an envelope; Node.js would reject it without
+      // one.
       requireHostHeader: false,
     },
   }
 }
 
-/** Sets limits for which Fastify has no option. A connection beyond `connections` is closed at once. */
+/** Sets limits for which Fastify has no option. A connection beyond `connections` is closed immediately. */
 export function limitConnections(server: Server, { connections }: Pick<Limits['connections'], 'connections'>) {
   server.maxConnections = connections
-  // Off, because error-handler.ts counts headers. Node.js 20 would silently drop further headers, and Node.js 24 would refuse
-  // them as too large.
+  // Off, because error-handler.ts counts headers. Node.js 20 would silently drop excess headers, and Node.js 24 would
+  // reject them as too large.
   server.maxHeadersCount = 0
 }

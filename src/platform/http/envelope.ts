@@ -1,6 +1,6 @@
 import type { Failure } from '../../errors.ts'
 
-/** The envelope of every JSON answer: `ok` of a success, `fail` of a failure. Only a success has `data`. */
+/** The envelope of every JSON response: `ok` for a success, `fail` for an error. Only a success has `data`. */
 export const ok = (msg: string, data: unknown) => ({ status: true, statusCode: 200, msg, data })
 export const fail = ({ statusCode, message }: Failure) => ({ status: false, statusCode, msg: message })
 

@@ -22,9 +22,9 @@ import type { RequestLog } from './request-log.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Makes an HTML page in place of the JSON envelope, for routes that people open in a browser. */
+    /** Renders an HTML page instead of the JSON envelope, for routes that people open in a browser. */
     refusalPage?: (failure: Failure, request: FastifyRequest) => { headers: Record<string, string>; body: string }
-    /** The route's own 503, for callers who have to do more than repeat the request. */
+    /** The route's own 503, for callers that must do more than repeat the request. */
     unavailable?: Failure
   }
 }
@@ -37,8 +37,8 @@ export type ErrorHandling = {
 }
 
 /**
- * Answers errors of handlers, unknown paths and methods, and Fastify's own refusals with an envelope; broken-http.ts
- * answers bytes that are not HTTP. Returns the function that finds the fault of a request before its body is read.
+ * Sends an envelope for errors of handlers, unknown paths and methods, and Fastify's own errors; broken-http.ts handles
+ * bytes that are not HTTP. Returns the function that checks a request before its body is read.
  */
 export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandling) {
   const routes: { pattern: RegExp; methods: string[] }[] = []
@@ -52,7 +52,7 @@ export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandl
     throw nothingHere(request.url)
   })
   return ({ raw, is404, url }: FastifyRequest): Failure | undefined => {
-    // rawHeaders contains each header as two items, its name and its value.
+    // rawHeaders contains two items per header: its name and its value.
     const { headers } = handling.limits.connections
     if (raw.rawHeaders.length > 2 * headers) return tooManyHeaders(headers)
     if (!hasProperHost(raw)) return improperHost()
@@ -62,14 +62,14 @@ export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandl
 
   function nothingHere(url: string): Failure {
     // decodeURI cannot throw, because the router has already decoded this URL. Scheme and host are removed: a client
-    // that takes this service for a proxy sends them before the path.
+    // that uses this service as a proxy sends them before the path.
     const path = decodeURI(url.replace(/^https?:\/\/[^/?#]*/i, '').split(/[?#]/, 1)[0] ?? '')
     const methods = routes.flatMap(({ pattern, methods }) => (pattern.test(path) ? methods : []))
     return methods.length > 0 ? methodNotAllowed([...new Set(methods)].sort()) : notFound()
   }
 }
 
-/** Answers URLs that the router refuses before any hook has run, such as broken percent-encoding. */
+/** Rejects URLs that the router cannot parse, such as invalid percent-encoding. No hook has run for them. */
 export function refuseBadUrl(error: Error, request: FastifyRequest, reply: FastifyReply, handling: ErrorHandling) {
   handling.requestLog.track(request, reply)
   // The connection is closed, because the rest of the request was not read.
@@ -81,13 +81,13 @@ function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply, ha
   const { config } = request.routeOptions
   const failure = toFailure(error, handling)
   if (error instanceof AcquirerError) request.accountKind = error.accountKind
-  // A Failure is in the request's log line already, and an AcquirerError was logged by the acquirer's client. Errors
-  // after the caller has disconnected are too common to be logged.
+  // A Failure is already in the request's log line, and the acquirer's client has logged an AcquirerError. Errors after
+  // the caller has disconnected are too common to be logged.
   const isLogged = error === failure || error instanceof AcquirerError
   if (!isLogged && failure.statusCode >= 500 && !reply.raw.destroyed) {
-    // Only these fields are logged, because `detail` of a PostgreSQL error contains the row with the customer's data.
+    // Logs only these fields, because `detail` of a PostgreSQL error contains the row with the customer's data.
     const { name, message, stack, code } = error as Error & { code?: unknown }
-    handling.log.error({ id: request.id, error: { name, message, code, stack } }, 'request failed')
+    handling.log.error({ id: request.id, error: { name, message, code, stack } }, 'Request failed')
   }
   const answered = failure.code === 'unavailable' ? (config?.unavailable ?? failure) : failure
   request.refusal = answered.message
@@ -108,9 +108,9 @@ function toFailure(error: unknown, { isOutage, limits }: ErrorHandling): Failure
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
       return unsupportedMediaType()
     case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
-      return badRequest('The body is not as long as its Content-Length says')
+      return badRequest('The length of the body differs from its Content-Length. Send the request again.')
     case 'FST_ERR_BAD_URL':
-      return badRequest('The address is not valid percent-encoding')
+      return badRequest('The URL contains invalid percent-encoding. Encode a literal % as %25.')
     case 'FST_ERR_MAX_PARAM_LENGTH':
       return notFound()
     default:
@@ -118,10 +118,15 @@ function toFailure(error: unknown, { isOutage, limits }: ErrorHandling): Failure
   }
 }
 
-/** A name, an IPv4 address or an IPv6 literal, and an optional port (RFC 9110, section 7.2), without userinfo or lists. */
+/**
+ * A name, an IPv4 address or an IPv6 literal, and an optional port (RFC 9110, section 7.2), without userinfo or lists.
+ */
 const HOST = /^(?:[\w.~!$&'()*+;=%-]+|\[[\da-f:.]+(?:%[\w.~%-]+)?\])(?::\d*)?$/i
 
-/** Whether there is one valid Host (RFC 9112, 3.2). HTTP/1.0, which balancers may use for health checks, needs none. */
+/**
+ * Whether the request has exactly one valid Host header (RFC 9112, section 3.2). HTTP/1.0, which load balancers may use
+ * for health checks, needs none.
+ */
 function hasProperHost({ url = '', rawHeaders, headers: { host }, httpVersion }: IncomingMessage): boolean {
   // A request target in absolute form, as sent to proxies, contains a host too (RFC 9112, section 3.2.2).
   const [, authority] = /^https?:\/\/([^/?#]*)/i.exec(url) ?? []

@@ -7,33 +7,38 @@ import { type Operation, operation, success } from './operation.ts'
 export const livez = operation({
   path: '/livez',
   tag: 'Operator',
-  summary: 'Whether the process answers',
-  description: 'For whoever restarts processes. Says nothing of the database.',
+  summary: 'Check liveness',
+  description: 'For process supervisors and container platforms. Does not check the database.',
   access: 'anyone',
   refusals: [],
-  answer: success('Alive', { description: 'It does.', name: 'Alive', data: z.strictObject({}), example: {} }),
+  answer: success('Alive', {
+    description: 'The process responds.',
+    name: 'Alive',
+    data: z.strictObject({}),
+    example: {},
+  }),
   handle: (_dependencies: unknown) => async () => ({}),
 })
 
 export const readyz = operation({
   path: '/readyz',
   tag: 'Operator',
-  summary: 'Whether the service can serve',
-  description: 'For load balancers: send nothing here while it is 503.',
+  summary: 'Check readiness',
+  description: 'For load balancers: route no traffic to an instance while this returns 503.',
   access: 'anyone',
   refusals: [
-    unavailable('The database does not answer'),
-    unavailable('The database is a standby and accepts no writes: let DATABASE_URL name the primary'),
+    unavailable('The database does not respond'),
+    unavailable('The database is a standby and accepts no writes. Set DATABASE_URL to the primary.'),
     unavailable('Shutting down'),
     internalError(),
   ],
   answer: success('Ready', {
-    description: 'It can.',
+    description: 'The instance can serve requests.',
     name: 'Ready',
     data: z.strictObject({
       warnings: z
         .array(z.string())
-        .meta({ description: 'What the operator should mend although the service can serve.' }),
+        .meta({ description: 'Problems that the operator should fix, although the service can serve requests.' }),
     }),
     example: { warnings: [] },
   }),
@@ -46,7 +51,7 @@ export const readyz = operation({
   },
 })
 
-/** `/livez` and `/readyz`; warnings are logged at the start. */
+/** Registers `/livez` and `/readyz`. Warnings are also logged when the service starts. */
 export function healthRoutes(
   app: FastifyInstance,
   operations: readonly Operation<Readiness>[],
@@ -59,8 +64,8 @@ export function healthRoutes(
 }
 
 export type Readiness = {
-  /** Why the service is not ready for requests; undefined when it is ready. */
+  /** The reason why the service cannot serve requests; undefined if it can. */
   unreadyReason: () => Promise<string | undefined>
-  /** Faults of the configuration that do not keep the service from working. */
+  /** Configuration errors that do not prevent the service from working. */
   warnings: () => Promise<string[]>
 }

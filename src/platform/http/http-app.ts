@@ -11,13 +11,15 @@ type Dependencies = {
   log: Logger
   onRequest: OnRequest
   isOutage: (error: unknown) => boolean
-  /** Whether this instance is about to stop: it still serves, but closes each connection after its answer. */
+  /**
+   * Whether this instance is shutting down: it still serves requests, but closes each connection after the response.
+   */
   isDraining: () => boolean
   trustProxy: string[] | boolean
   limits: Pick<Limits, 'connections' | 'body'>
 }
 
-/** The app without routes: limits of connections, request log, refusals, parsing of bodies. */
+/** The app without routes: connection limits, request log, error handling, body parsing. */
 export async function createHttpApp(dependencies: Dependencies): Promise<FastifyInstance> {
   const { log, onRequest, isOutage, isDraining, trustProxy, limits } = dependencies
   const requestLog = createRequestLog(log, onRequest)
@@ -26,7 +28,7 @@ export async function createHttpApp(dependencies: Dependencies): Promise<Fastify
     ...connectionOptions(limits.connections),
     bodyLimit: limits.body.bytes,
     trustProxy,
-    // False, because a closing app still serves requests on open connections, and refuses none with 503.
+    // A closing app still serves requests on open connections, and must not reject them with 503.
     return503OnClosing: false,
     genReqId: requestIdOf,
     schemaController: NO_JSON_SCHEMA,
@@ -45,20 +47,20 @@ export async function createHttpApp(dependencies: Dependencies): Promise<Fastify
   app.decorateRequest('accountKind', undefined)
   app.decorateRequest('refusal', undefined)
   const faultOf = registerErrorHandling(app, errorHandling)
-  // Hooks have callbacks, because an async hook costs every request a promise. Faults are answered in this early hook,
+  // Hooks use callbacks, because an async hook costs every request a promise. Errors are sent from this early hook,
   // because Fastify reads the body before later hooks run, even for an unknown path.
   app.addHook('onRequest', (request, reply, done) => {
     requestLog.track(request, reply)
     reply.header('x-request-id', request.id).header('cache-control', 'no-store')
-    // A pipelined request, whose socket still belongs to the previous answer, is cut off, because many pipelined
-    // requests at once block the event loop. Browsers and proxies send one request at a time.
+    // A pipelined request, whose socket still belongs to the previous response, is disconnected, because many pipelined
+    // requests would block the event loop. Browsers and proxies send one request at a time.
     if (reply.raw.socket === null) request.raw.socket.destroy()
     else done(faultOf(request))
   })
-  // isDraining is called when the answer is sent, not in onRequest: a request may have come before the drain, and its
-  // open connection would delay the shutdown.
-  // An answer that is sent before all of a chunked body has arrived closes the connection: a fault in the rest of the
-  // body would break the connection later, when a proxy may use it for another client.
+  // isDraining is called when the response is sent, not in onRequest: a request may have arrived before the drain, and
+  // its open connection would delay the shutdown.
+  // A response sent before a chunked body has been read completely also closes the connection: an error in the rest of
+  // the body would break the connection later, when a proxy may already use it for another client.
   app.addHook('onSend', ({ raw, headers }, reply, _payload, done) => {
     const mayBreak = headers['transfer-encoding'] !== undefined && !raw.complete
     if (isDraining() || mayBreak) reply.header('connection', 'close')

@@ -7,19 +7,19 @@ import { REPEATED } from '../fields.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The bytes of the body, on routes of registerSignedJson. */
+    /** The raw bytes of the body, on routes registered with registerSignedJson. */
     sentBytes: Buffer | undefined
-    /** The bytes of the body, set after their signature was accepted. */
+    /** The raw bytes of the body, set once their signature has been verified. */
     signedBody: Buffer | undefined
   }
 }
 
-/** The fields of a body, by name, with the key REPEATED when a field was sent more than once. */
+/** The fields of a body by name. The key REPEATED is set if a field was sent more than once. */
 type BodyFields = Record<string | symbol, unknown>
 
 /**
- * Makes `app` read forms and JSON. Fastify closes the connection after an error of its body parser. The parsers here
- * therefore only return the body, and a hook parses it.
+ * Makes `app` accept forms and JSON. Fastify closes the connection after an error in its body parser, so the parsers
+ * here only return the raw body and a hook parses it.
  */
 export async function registerInput(app: FastifyInstance, limits: Limits['body']) {
   app.removeAllContentTypeParsers()
@@ -30,8 +30,8 @@ export async function registerInput(app: FastifyInstance, limits: Limits['body']
     else if (Buffer.isBuffer(request.body)) request.body = parseJson(request.body, limits.fields)
     done()
   })
-  // A compressed body is refused, because it could exceed the size limit when unpacked. preParsing runs after the check
-  // of credentials and before the body is read.
+  // Rejects a compressed body, because it could exceed the size limit when decompressed. preParsing runs after the
+  // credentials are checked and before the body is read.
   app.addHook('preParsing', (request, _reply, _payload, done) => {
     const { 'content-encoding': content = 'identity', 'transfer-encoding': transfer = 'chunked' } = request.headers
     const isPlain = content.toLowerCase() === 'identity' && transfer.toLowerCase() === 'chunked'
@@ -42,19 +42,20 @@ export async function registerInput(app: FastifyInstance, limits: Limits['body']
 type SignedJson = {
   fieldLimit: number
   parse: (request: FastifyRequest, json: string) => unknown
-  /** Checks the signature of a body; rejects to refuse the body, and resolves when the body may be parsed. */
+  /** Verifies the signature of a body. Rejects if the body must not be parsed. */
   accept: (request: FastifyRequest, body: Buffer, reply: FastifyReply) => Promise<void>
 }
 
 /**
- * Makes `app` read JSON of any content type, and calls `accept` with the bytes before they are parsed, because a
- * signature is over bytes. A missing body counts as an empty body.
+ * Makes `app` read JSON of any content type, and passes the raw bytes to `accept` before they are parsed, because a
+ * signature covers bytes. A missing body is treated as an empty body.
  */
 export function registerSignedJson(app: FastifyInstance, { fieldLimit, parse, accept }: SignedJson) {
   app.removeAllContentTypeParsers()
   app.decorateRequest('sentBytes', undefined)
   app.decorateRequest('signedBody', undefined)
-  // sentBytes, not request.body, which the hook of registerInput would parse before the signature is checked.
+  // Sets sentBytes instead of request.body, because the hook of registerInput would parse request.body before the
+  // signature is verified.
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (request: FastifyRequest, body: Buffer, done) => {
     request.sentBytes = body
     done(null)
@@ -67,13 +68,13 @@ export function registerSignedJson(app: FastifyInstance, { fieldLimit, parse, ac
   })
 }
 
-/** Parses `application/x-www-form-urlencoded` strictly: broken UTF-8 or percent-encoding is refused. */
+/** Parses `application/x-www-form-urlencoded` strictly: invalid UTF-8 or percent-encoding is rejected. */
 function parseForm(body: string, fieldLimit: number): BodyFields {
   const fields: BodyFields = Object.create(null)
   if (body === '') return fields
   const pairs = body.split('&')
   if (pairs.length > fieldLimit) throw tooManyFields(fieldLimit)
-  // Fastify has turned broken UTF-8 into U+FFFD.
+  // Fastify has replaced invalid UTF-8 with U+FFFD.
   if (body.includes('\uFFFD')) throw malformedForm()
   try {
     for (const pair of pairs) {
@@ -125,10 +126,10 @@ const malformedJson = () => badRequest('The body must be one JSON object in UTF-
 const JSON_TOKEN = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|(-?\d[\d.eE+-]*)|[[{]+|[\]}]+/g
 
 /**
- * Marks two faults that JSON.parse hides. First, a repeated name, of which JSON.parse returns the last value: where a shop pastes
- * text into JSON unescaped, a customer's name could replace the amount. Second, a number that JSON.parse rounds, such as
- * 199.99999999999999999 to 200: the number becomes NaN, which every field refuses. Only members of the outermost object are
- * fields. `text` must be valid JSON. Throws a Failure when there are too many fields.
+ * Marks two errors that JSON.parse hides. First, a repeated name, of which JSON.parse returns the last value: if a
+ * merchant's server builds JSON without escaping, a customer's name could replace the amount. Second, a number that
+ * JSON.parse rounds, such as 199.99999999999999999 to 200: the number becomes NaN, which every field rejects. Only
+ * members of the outermost object are fields. `text` must be valid JSON. Throws a Failure if there are too many fields.
  */
 function markFaultyFields(fields: BodyFields, text: string, fieldLimit: number) {
   const seen = new Set<string>()
@@ -140,7 +141,7 @@ function markFaultyFields(fields: BodyFields, text: string, fieldLimit: number) 
     } else if (string === undefined) {
       depth += token.startsWith('{') || token.startsWith('[') ? token.length : -token.length
     } else if (colon !== undefined && depth === 1) {
-      // JSON.parse is slow, so it is called only for the few names with escapes.
+      // JSON.parse is slow, so it runs only for the few names with escapes.
       name = string.includes('\\') ? JSON.parse(string) : string.slice(1, -1)
       if (seen.has(name)) {
         fields[REPEATED] = true
@@ -152,16 +153,19 @@ function markFaultyFields(fields: BodyFields, text: string, fieldLimit: number) 
   }
 }
 
-/** Whether JSON.parse reads `source` without rounding it: a double holds any 15 digits, and no field needs more. */
+/**
+ * Whether JSON.parse reads `source` without rounding. A double represents any 15 digits exactly, and no field needs
+ * more.
+ */
 function isExact(source: string): boolean {
   const digits = source.replace(/e.*$/i, '').replace(/\D/g, '')
-  // The lookbehind keeps the time linear in the number of digits; /0+$/ is quadratic.
+  // The lookbehind makes the time linear in the number of digits; /0+$/ is quadratic.
   return digits.replace(/^0+|(?<!0)0+$/g, '').length <= 15
 }
 
 /**
- * Turns off Fastify's compilers of JSON Schema, which delay the start: zod checks bodies, and answers have no schema. A
- * route with a JSON Schema makes the start fail.
+ * Disables Fastify's JSON Schema compilers, which slow down the start: zod checks bodies, and responses have no schema.
+ * A route with a JSON Schema makes the start fail.
  */
 export const NO_JSON_SCHEMA = {
   compilersFactory: { buildValidator: refuseJsonSchema, buildSerializer: () => refuseJsonSchema },
@@ -172,8 +176,8 @@ function refuseJsonSchema(): never {
 }
 
 /**
- * Returns the check of a parsed body. The check returns the output of `schema`, or throws a 400 with every fault. An empty or
- * null field counts as absent, unless it is `notEmpty`.
+ * Returns a function that checks a parsed body. It returns the output of `schema`, or throws a 400 that names every
+ * invalid field. An empty or null field is treated as absent, except `notEmpty`.
  */
 export function bodyCheck<Schema extends z.ZodObject>(schema: Schema, notEmpty?: string) {
   const names = Object.keys(schema.shape)
@@ -192,7 +196,9 @@ export function bodyCheck<Schema extends z.ZodObject>(schema: Schema, notEmpty?:
   }
 }
 
-/** The first fault of each field. The text contains nothing that was sent, only names of our own fields. */
+/**
+ * The first error of each field. The text contains nothing that the caller sent, only names of the schema's own fields.
+ */
 function describeFaults(issues: readonly z.core.$ZodIssue[], unknownRepeated: boolean): string {
   const faults = new Map<PropertyKey | undefined, string>()
   for (const { path, message } of issues) {
@@ -201,5 +207,5 @@ function describeFaults(issues: readonly z.core.$ZodIssue[], unknownRepeated: bo
   return [...faults.values(), ...(unknownRepeated ? ['every field must be sent once'] : [])].join('; ')
 }
 
-/** Removes blanks at both ends. String.trim would also remove line breaks and tabs; /\p{Zs}+$/ takes quadratic time. */
+/** Removes spaces at both ends. String.trim would also remove line breaks and tabs; /\p{Zs}+$/ takes quadratic time. */
 const trimBlanks = (text: string) => text.replace(/^\p{Zs}+|(?<!\p{Zs})\p{Zs}+$/gu, '')

@@ -4,35 +4,37 @@ import type { Failure } from '../../errors.ts'
 import { ok } from './envelope.ts'
 import { bodyCheck } from './input.ts'
 
-/** The answer of a successful operation. `Result` is the type that its handler returns. */
+/** The response of a successful operation. `Result` is the type that its handler returns. */
 export type Answer<Result> = {
   description: string
-  /** Content type. */
   type: string
-  /** Examples of the answer in other content types. */
+  /** Examples of the response in other content types. */
   also?: Record<string, string>
-  /** The schema of a JSON answer. It is strict: the tests fail when an answer has a field that the schema lacks. */
+  /** The schema of a JSON response. It is strict: tests fail if a response contains a field that the schema lacks. */
   schema?: z.ZodType
   example?: unknown
   /** The schema and parts of it, by name. Code generated from the OpenAPI document uses these names for its types. */
   named?: Record<string, z.ZodType>
-  /** Response headers of this operation, in addition to those of every answer. */
+  /** Response headers of this operation, in addition to those of every response. */
   headers?: readonly string[]
-  /** Whether the answer has an ETag: a caller with a current copy gets 304. */
+  /** Whether the response has an ETag: a caller with a current copy gets 304. */
   mayBeHeld?: true
   toBody: (result: Result) => unknown
 }
 
-/** `name` is the schema's name in the OpenAPI document, `example` a form; `jsonExample` if JSON differs. */
+/**
+ * `name` is the schema's name in the OpenAPI document, `example` a form body; `jsonExample` is set if the JSON body
+ * differs.
+ */
 type Body<Schema extends z.ZodObject> = {
   name: string
   schema: Schema
   /**
-   * The schema for a request, if it depends on the caller's settings; its output has the type of `schema`. The OpenAPI
-   * document contains only `schema`, and describes the other schemas in words.
+   * The schema for one request, if it depends on the caller's settings; its output has the type of `schema`. The
+   * OpenAPI document contains only `schema` and describes the other schemas in words.
    */
   schemaFor?: (request: FastifyRequest) => z.ZodObject
-  /** An optional field that is refused when it is empty; other empty fields count as absent. */
+  /** An optional field that is rejected when it is empty; other empty fields are treated as absent. */
   notEmpty?: keyof z.output<Schema> & string
   example: Record<string, string>
   jsonExample?: Record<string, unknown>
@@ -46,20 +48,20 @@ export type OperationRequest<Schema extends z.ZodObject = z.ZodObject> = Fastify
 
 export type Described = {
   name: string
-  /** POST for an operation with a body, else GET. */
+  /** POST for an operation with a body, otherwise GET. */
   method: 'GET' | 'POST'
-  /** The path below PUBLIC_URL; `:name` stands for a parameter. */
+  /** The path below PUBLIC_URL; `:name` is a path parameter. */
   path: string
   tag: 'Merchant' | 'Partner' | 'Acquirer' | 'Customer' | 'Operator'
   summary: string
   description: string
-  /** Who may call the operation: the owner of a key, whoever can sign a body, or anyone. */
+  /** Who may call the operation: the holder of a key, a sender with a signing secret, or everyone. */
   access: 'key' | 'signature' | 'anyone'
-  /** Request headers, without the headers that every operation reads. */
+  /** Request headers, without those that every operation reads. */
   headers: readonly { name: string; description: string; pattern: RegExp }[]
   body: Body<z.ZodObject> | undefined
   answer: Omit<Answer<never>, 'toBody'>
-  /** Refusals of this operation, besides the refusals that its `access` implies. */
+  /** Errors of this operation, in addition to those that its `access` implies. */
   refusals: readonly Failure[]
 }
 
@@ -74,11 +76,10 @@ type Definition<Schema extends z.ZodObject, Result, Dependencies> = Pick<
   Partial<Pick<Described, 'name' | 'access' | 'headers'>> & {
     body?: Body<Schema>
     answer: Answer<Result>
-    /** Options of the route for Fastify. */
     route?: RouteShorthandOptions
     /**
-     * Called once at start. Returns the request's handler, which returns the result, or the reply if the handler has sent it, and
-     * throws a Failure to refuse.
+     * Called once at start. Returns the request handler. The handler returns the result, or the reply if it has already
+     * sent it, and throws a Failure to reject the request.
      */
     handle: (
       dependencies: Dependencies,
@@ -86,8 +87,8 @@ type Definition<Schema extends z.ZodObject, Result, Dependencies> = Pick<
   }
 
 /**
- * One operation of the service: its route and its part of the OpenAPI document. By default its name is the last part of
- * its path, and a caller needs a key.
+ * One operation of the service: its route and its part of the OpenAPI document. By default, its name is the last part
+ * of its path, and callers need a key.
  */
 export function operation<Schema extends z.ZodObject, Result, Dependencies>(
   definition: Definition<Schema, Result, Dependencies>,
@@ -124,7 +125,7 @@ export function operation<Schema extends z.ZodObject, Result, Dependencies>(
 
 export const SUCCEEDED = z.literal(200).meta({ type: 'integer' })
 
-/** A successful answer in the JSON envelope, for which the handler returns only `data`. */
+/** A successful response in the JSON envelope, for which the handler returns only `data`. */
 export function success<Data extends z.ZodType>(
   msg: string,
   { description, name, dataName, data, example }: SuccessText<Data>,
@@ -137,14 +138,14 @@ export function success<Data extends z.ZodType>(
 
 type SuccessText<Data extends z.ZodType> = {
   description: string
-  /** Names in the OpenAPI document: `name` of the whole answer's schema, `dataName` of its `data`'s schema. */
+  /** Names in the OpenAPI document: `name` of the whole response's schema, `dataName` of the schema of its `data`. */
   name: string
   dataName?: string
   data: Data
   example: z.output<Data>
 }
 
-/** An answer in JSON whose whole body the handler returns. */
+/** A JSON response whose whole body the handler returns. */
 export function jsonAnswer<Schema extends z.ZodType>(
   answer: Pick<Answer<never>, 'description' | 'named' | 'headers'> & { schema: Schema; example: z.output<Schema> },
 ): Answer<z.output<Schema>> {

@@ -5,16 +5,17 @@ import { tooManyRequests } from '../../errors.ts'
 import type { Limits } from '../../limits.ts'
 
 const SECOND_MS = 1_000
-/** Keys whose next time is stored, to limit the memory. The least recently used key is dropped first. */
+/** Limits the memory for keys whose next start time is stored. The least recently used key is dropped first. */
 const PACED_KEYS = 10_000
 
 /** `elapsedMs` is monotonic; `sleep` resolves after `ms` milliseconds. */
 type Clock = { elapsedMs: () => number; sleep: (ms: number) => Promise<unknown> }
 
 /**
- * Rate limits, counted in this process. Wrong secrets are counted by key and address: without TRUST_PROXY all callers
- * behind a balancer have one address, and no caller must be locked out by another. Unknown keys are counted by address
- * alone, since each request may send another key; they do not cause refusals of known keys from the same address.
+ * Rate limits, counted in this process. Wrong secrets are counted per key and address: without TRUST_PROXY, all callers
+ * behind a load balancer share one address, and one caller must not lock out another. Unknown keys are counted per
+ * address alone, since each request may send a different key. They never cause rejections of known keys from the same
+ * address.
  */
 export async function registerRateLimits(
   app: FastifyInstance,
@@ -32,36 +33,44 @@ export async function registerRateLimits(
   }
   return {
     paceRequest: paceByKey(requestsPerSecond, clock),
-    /** Counts a wrong secret of a key; throws 429 after too many. Right credentials are never refused for it. */
+    /**
+     * Counts a wrong secret for a key; throws 429 after too many. Valid credentials are never rejected because of it.
+     */
     countFailure: countBy(({ publicKey, ip }) => `${publicKey} ${ip}`, wrongSecrets),
-    /** Counts a public key that nobody has; throws 429 after too many. Known keys are never refused for it. */
+    /**
+     * Counts a public key that does not exist; throws 429 after too many. Existing keys are never rejected because of
+     * it.
+     */
     countUnknownKey: countBy(({ ip }) => ip, unknownKeys),
   }
 }
 
 /**
  * Starts the requests of a key `1 / limit` s apart, so that one key does not delay the requests of others. Returns a
- * promise for a request that has to wait, else undefined. Of simultaneous requests `limit / 10` need not wait, and all
- * beyond `limit` get a promise that rejects with 429. The rate limit plugin would refuse all of them when they exceed
- * the limit by one.
+ * promise for a request that has to wait, otherwise undefined. Of concurrent requests, `limit / 10` do not wait, and
+ * those beyond `limit` get a promise that rejects with 429. The rate-limit plugin would reject all of them as soon as
+ * they exceed the limit by one.
  */
 function paceByKey(limit: number, { elapsedMs, sleep }: Clock) {
   const distanceMs = SECOND_MS / limit
   const freeMs = SECOND_MS / 10
-  /** Earliest time of the next request of each key, by `elapsedMs`. */
+  /** Earliest start of the next request of each key, on the clock `elapsedMs`. */
   const times = new LRUCache<string, number>({ max: PACED_KEYS })
   return (publicKey: string) => {
     const present = elapsedMs()
     const time = Math.max(times.get(publicKey) ?? 0, present - freeMs)
-    // At most `limit` simultaneous requests: a tenth that need not wait, and nine tenths that wait.
+    // Allows `limit` concurrent requests: one tenth starts immediately, nine tenths wait.
     if (time - present > SECOND_MS - freeMs - distanceMs / 2) return refuseLater()
     times.set(publicKey, time + distanceMs)
     return time > present ? sleep(time - present) : undefined
   }
 
-  /** Refuses with 429 after a pause. After an immediate 429 the client repeats at once, and other keys wait. */
+  /**
+   * Rejects with 429 after a pause. After an immediate 429, a client would retry immediately and delay the requests of
+   * other keys.
+   */
   async function refuseLater(): Promise<never> {
-    // The pause is random, so that refused requests are not all repeated at the same moment.
+    // The pause is random, so that rejected requests are not all retried at the same moment.
     await sleep(SECOND_MS * (1 + Math.random()))
     throw tooManyRequests(limit, 'a second', 1)
   }

@@ -10,25 +10,28 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The orderId of a signed notification, for the log. */
     orderId: string | undefined
-    /** The acquirer account whose notification this is, for the log. */
+    /** The acquirer account that sent this notification, for the log. */
     acquirerAccount: string | undefined
-    /** What that account is, or the account that failed to make a link, for metrics. */
+    /** The kind of that account, or of the account that failed to create a link, for metrics. */
     accountKind: AcquirerError['accountKind']
-    /** The `msg` of a refusal, which contains no text of the request. */
+    /** The `msg` of an error response, which contains no text from the request. */
     refusal: string | undefined
   }
 }
 
-/** Paths called by servers of shops, partners and banks. Customers open others, and their IP address is not logged. */
+/**
+ * Paths called by servers of merchants, partners and banks. Customers open all other paths, and their IP addresses are
+ * not logged.
+ */
 const CALLED_BY_SERVERS = /^(https?:\/\/[^/?#]*)?\/(v1|acquirer)\//i
 
-/** Routes that containers and balancers request all the time. One request every 10 s is 8,640 log lines a day. */
+/** Routes that containers and load balancers request continuously. One request every 10 s is 8,640 log lines a day. */
 const HEALTH_CHECKS = new Set(['/livez', '/readyz'])
 
-/** Status in the log, as in nginx', of a request whose client left before the answer; never sent. */
+/** Logged status of a request whose client disconnected before the response, as in nginx. It is never sent. */
 const CLIENT_GONE = 499
 
-/** Called when a request has ended. */
+/** Called once the response is sent or the client has disconnected. */
 export type OnRequest = (
   request: { route: string; status: number; accountKind?: FastifyRequest['accountKind'] },
   durationMs: number,
@@ -38,30 +41,31 @@ export type RequestLog = ReturnType<typeof createRequestLog>
 
 const SANE_REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/
 
-/** The caller's own x-request-id if it is safe in a header and a log line, else a new one. */
+/** The caller's own x-request-id if it is safe in a header and in a log line, otherwise a new one. */
 export function requestIdOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
   const sent = headers['x-request-id']
   return typeof sent === 'string' && SANE_REQUEST_ID.test(sent) ? sent : randomUUID()
 }
 
 /**
- * Writes a log line and a measurement of each request. The line has the route, not the path, no customer's IP address,
- * and no text of a merchant or customer except x-request-id. Successful health checks are logged at level debug.
+ * Writes a log line and a measurement for each request. The line contains the route instead of the path, no customer's
+ * IP address, and no text from a merchant or customer except x-request-id. Successful health checks are logged at level
+ * debug.
  */
 export function createRequestLog(log: Logger, onRequest: OnRequest) {
-  /** The answer to the latest request of each connection. */
+  /** The response to the latest request of each connection. */
   const latestAnswers = new WeakMap<Duplex, ServerResponse>()
   return { track, noRequest, latestAnswers }
 
-  /** Writes the line once the answer is sent, or the client has left. */
+  /** Writes the log line once the response is sent or the client has disconnected. */
   function track(request: FastifyRequest, reply: FastifyReply) {
     const startMs = performance.now()
     const { raw } = reply
     latestAnswers.set(request.raw.socket, raw)
     const byServer = CALLED_BY_SERVERS.test(request.url)
-    // The address is read before the answer, because a closed connection has none.
+    // Reads the address before the response, because a closed connection has none.
     const address = byServer ? request.ip : ''
-    // The event `close`, because Fastify's hook onResponse is not called after a client has left.
+    // Uses the event `close`, because Fastify does not call its hook onResponse after a client has disconnected.
     raw.once('close', () => {
       const durationMs = performance.now() - startMs
       const route = request.routeOptions.url ?? 'none'
@@ -70,7 +74,7 @@ export function createRequestLog(log: Logger, onRequest: OnRequest) {
       const level = status === 200 && HEALTH_CHECKS.has(route) ? 'debug' : 'info'
       log[level](
         {
-          // An answer from broken-http.ts has an id of its own.
+          // A response from broken-http.ts has its own id.
           id: raw.getHeader('x-request-id') ?? request.id,
           method: request.method,
           route,
@@ -83,17 +87,17 @@ export function createRequestLog(log: Logger, onRequest: OnRequest) {
           // A proxy may pass on any text in X-Forwarded-For.
           address: isIP(address) ? address : undefined,
           refusal: byServer ? request.refusal : undefined,
-          // True for an answer that broke off after its status was sent.
+          // True for a response that was cut off after its status was sent.
           cut: raw.headersSent && !raw.writableFinished ? true : undefined,
         },
-        'request',
+        'Request completed',
       )
     })
   }
 
-  /** Writes the line of an answer to bytes that are not an HTTP request. */
+  /** Writes the log line for bytes that are not an HTTP request. */
   function noRequest(id: string, status: number) {
     onRequest({ route: 'none', status }, 0)
-    log.info({ id, route: 'none', status }, 'no request')
+    log.info({ id, route: 'none', status }, 'Invalid HTTP received')
   }
 }

@@ -5,27 +5,37 @@ import type { Limits } from '../../limits.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Requests of the route wait while the database is briefly away, because callers take a 503 for a final answer. */
+    /**
+     * Requests of the route wait while the database is briefly unavailable, because their callers treat a 503 as a
+     * final result.
+     */
     waitsForDatabase?: true
   }
   interface FastifyRequest {
-    /** Moment of `elapsedMs` until which a request may wait for the database; 0 where its route does not wait. */
+    /**
+     * The time on the clock `elapsedMs` until which a request may wait for the database; 0 if its route does not wait.
+     */
     waitsUntil: number
-    /** The timer that answers 503; undefined before the handler begins, and after the 503. */
+    /** The timer that sends the 503; undefined before the handler begins and after the 503 is sent. */
     answerTimer: NodeJS.Timeout | undefined
   }
 }
 
-/** The time limit of one answer. A change is given up at its deadline, so that a 503 means that nothing was changed. */
+/**
+ * The time limit of one response. A change is rolled back at its deadline, so that a 503 means that nothing was stored.
+ */
 export type Deadline = {
-  /** Throws 503 when the request was already answered 503 at its deadline, so that no caller waits for the change. */
+  /**
+   * Throws 503 if the request has already received 503 at its deadline, because its caller no longer waits for the
+   * change.
+   */
   check: () => void
   /**
-   * Checks the deadline, then restarts the limit with `commitMs`, for the commit and a look-up of whether it was stored. The caller
-   * must send the commit in the same tick.
+   * Checks the deadline, then restarts the limit with `commitMs`, which covers the commit and a look-up of whether it
+   * was stored. The caller must send the commit in the same tick.
    */
   claim: () => void
-  /** Restarts the limit, prolonged by `ms` for a call of an acquirer. */
+  /** Restarts the limit, extended by `ms` for a call to an acquirer. */
   extend: (ms: number) => void
 }
 
@@ -33,14 +43,14 @@ export type DeadlineOf = (request: FastifyRequest, reply: FastifyReply) => Deadl
 
 /**
  * Returns the result of `read`. On a route with `waitsForDatabase`, `read` is repeated while the database is
- * unavailable, and must change nothing, because a failed call may have reached the database.
+ * unavailable. `read` must change nothing, because a failed call may have reached the database.
  */
 export type Patiently = <T>(request: FastifyRequest, read: () => Promise<T>) => Promise<T>
 
 /**
- * Answers every request to `app` within `answer.ms`, whatever its handler waits for; a request that waits for the
- * database may take `patience.ms`. The handler is not stopped: a handler that changes something checks its deadline.
- * Fastify's handlerTimeout would count the time of the body too, so that a slow sender would get 503 instead of 408.
+ * Responds to every request of `app` within `answer.ms`, whatever its handler waits for. A request that waits for the
+ * database may take `patience.ms`. The handler is not stopped, so a handler that changes something checks its deadline.
+ * Fastify's handlerTimeout would include the time to receive the body, so a slow sender would get 503 instead of 408.
  */
 export function registerTimeLimits(
   app: FastifyInstance,
@@ -50,15 +60,15 @@ export function registerTimeLimits(
 ): { deadlineOf: DeadlineOf; patiently: Patiently } {
   app.decorateRequest('waitsUntil', 0)
   app.decorateRequest('answerTimer', undefined)
-  // Hooks have callbacks, because an async hook costs every request a promise.
+  // Hooks use callbacks, because an async hook costs every request a promise.
   app.addHook('onRequest', (request, _reply, done) => {
     if (request.routeOptions.config?.waitsForDatabase) request.waitsUntil = elapsedMs() + patience.ms
     done()
   })
-  // The limit starts in preHandler, because the client decides how long its body takes.
+  // The limit starts in preHandler, because the client decides how long sending the body takes.
   app.addHook('preHandler', (request, reply, done) => {
     answerWithin(Math.max(answer.ms, request.waitsUntil - elapsedMs()), request, reply)
-    // The event `close`, because Fastify's hook onResponse adds and removes two listeners for each response.
+    // Uses the event `close`, because Fastify's hook onResponse adds and removes two listeners for each response.
     reply.raw.once('close', () => clearTimeout(request.answerTimer))
     done()
   })

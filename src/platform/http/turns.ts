@@ -1,9 +1,9 @@
 import type { Deadline } from './time-limits.ts'
 
 /**
- * Returns a function that runs changes of one key one after the other, and changes of different keys at once. Of many
- * requests for one order only the first therefore waits for the row's lock and holds a connection of the pool. A change
- * whose deadline has passed when its turn comes is not begun. `work` passes `claim` to its transaction.
+ * Returns a function that serializes changes per key; changes of different keys run concurrently. Of many requests for
+ * one order, only the first therefore waits for the row lock and occupies a connection of the pool. A change whose
+ * deadline passes while it waits is not started. `work` passes `claim` to its transaction.
  */
 export function createTurns() {
   const last = new Map<string, Promise<unknown>>()

@@ -4,8 +4,8 @@ import { toDecimalText } from '../money.ts'
 type Description = {
   /**
    * Name, SQL, and contents: paise, a moment, free text, or by default ASCII without quotes, backslashes and control
-   * characters, which JSON and COPY's text format write alike. `{mid}` stands for the merchant, whom every subquery
-   * must name, so that it reads one shard. No column may be null.
+   * characters, which JSON and COPY's text format write identically. `{mid}` stands for the merchant. Every subquery
+   * must name it, so that the query reads one shard. No column may be null.
    */
   fields: readonly (readonly [name: string, sql: string, holds?: 'paise' | 'moment' | 'free text'])[]
   /** SQL of the tables with their joins. */
@@ -45,7 +45,7 @@ export function defineList({ fields, from, mid, at, utr }: Description) {
 
     /**
      * SQL of the records from `from` until before `until`, oldest first, then by UTR in byte order. `mid` is SQL,
-     * because COPY takes no parameters. Moments are seconds since 1970, because ISO 8601 and PostgreSQL write year 1
+     * because COPY accepts no parameters. Moments are seconds since 1970, because ISO 8601 and PostgreSQL write year 1
      * differently.
      */
     copy: (mid: string, from: number, until: number) =>
@@ -76,7 +76,7 @@ type Spelling = {
   free: (value: string) => string
 }
 
-/** Returns the function that makes a record of a line, without JSON.stringify and `line.split`, which take longer. */
+/** Returns a function that converts a line to a record without JSON.stringify and `line.split`, which take longer. */
 function toRecordOf({ fields }: Fields, { before, end, plain, free }: Spelling): Form['toRecord'] {
   const held = fields.map(([, , holds]) => holds)
   return (line) => {
@@ -112,7 +112,7 @@ export const jsonForm = (list: Fields, around: (found: boolean) => [string, stri
   }),
 })
 
-/** The form of RFC 4180. A value that a spreadsheet would read as a formula gets a leading `'`, except an amount. */
+/** The format of RFC 4180. A value that a spreadsheet would read as a formula gets a leading `'`, except an amount. */
 export const csvForm = (list: Fields): Form => ({
   type: 'text/csv; charset=utf-8; header=present',
   frame: () => ({ begin: `${list.fields.map(([name]) => name)}\r\n`, between: '', end: '' }),
@@ -151,10 +151,10 @@ function toUtcIso(text: string): string {
 
 const WHOLE_SECONDS = '2026-01-02 03:04:05'.length
 
-/** Text that COPY and JSON write alike: printable ASCII without quotes and backslashes. */
+/** Text that COPY and JSON write identically: printable ASCII without quotes and backslashes. */
 const WRITTEN_ALIKE = /^[ !#-[\]-~]*$/
 
-/** The letters that COPY's text format writes after a backslash, with the control characters that they stand for. */
+/** The letters that COPY's text format writes after a backslash, with the control characters that they represent. */
 const COPIED: Record<string, string> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' }
 
 const uncopied = (copied: string) =>

@@ -25,7 +25,7 @@ export function createLists({ lists, replica }: Pick<Pools, 'lists' | 'replica'>
 
     /**
      * Returns the lines of `mid` from `from` until before `until`, oldest first, then by UTR in byte order. Undefined
-     * if there are more than `most` lines. One statement is enough, while `long` takes seven round trips.
+     * if there are more than `most` lines. One statement is enough, whereas `long` takes seven round trips.
      */
     async short(list: List, { mid, from, until }: Range, most: number): Promise<string[] | undefined> {
       const query = { ...list.short(mid, secondsOf(from), secondsOf(until), most), ...IN_TIME }
@@ -36,8 +36,8 @@ export function createLists({ lists, replica }: Pick<Pools, 'lists' | 'replica'>
     },
 
     /**
-     * Yields any number of lines in batches as the reader takes them, from one snapshot and in constant memory. Ends at
-     * once when `signal` aborts. Throws errors of the database.
+     * Yields any number of lines in batches at the reader's pace, from one snapshot and in constant memory. Stops
+     * immediately when `signal` aborts. Throws errors of the database.
      */
     async *long(list: List, { mid, from, until }: Range, signal: AbortSignal): AsyncGenerator<string[]> {
       const statement = list.copy(escapeLiteral(mid), secondsOf(from), secondsOf(until))
@@ -48,12 +48,12 @@ export function createLists({ lists, replica }: Pick<Pools, 'lists' | 'replica'>
 
 const secondsOf = (moment: Date) => moment.getTime() / 1000
 
-/** Longest wait for the replica's first answer, short enough for the primary to answer in time afterwards. */
+/** Longest wait for the replica's first response, short enough for the primary to respond in time afterwards. */
 const REPLICA_MS = 400
 
 const FOLLOWS = prepared('select pg_is_in_recovery() as follows')
 
-/** Throws if the replica is silent or was promoted, because a promoted replica lacks the primary's new rows. */
+/** Throws if the replica does not respond or was promoted, because a promoted replica lacks the primary's new rows. */
 async function checkThatItFollows(replica: Database): Promise<void> {
   const { rows } = await replica.query<{ follows: boolean }>({ ...FOLLOWS(), query_timeout: REPLICA_MS } as QueryConfig)
   if (!rows[0]?.follows) throw new Error('the replica of DATABASE_READ_URL does not follow the primary')
@@ -61,9 +61,9 @@ async function checkThatItFollows(replica: Database): Promise<void> {
 
 /**
  * Begins the transaction of a list. Sorting is off, so that PostgreSQL reads the list's index in order: a plan with a
- * sort sends nothing before the sort ends, and PostgreSQL would choose one for a merchant with many rows or without
- * statistics. Time limits are off, because the reader sets the pace; the service itself cuts off slow readers. The transaction
- * is idle while a slow reader takes buffered rows after PostgreSQL has sent everything.
+ * sort sends nothing before the sort is complete, and PostgreSQL would choose one for a merchant with many rows or
+ * without statistics. Time limits are off, because the reader sets the pace; the service itself disconnects slow
+ * readers. The transaction is idle while a slow reader receives buffered rows after PostgreSQL has sent everything.
  */
 const BEGIN = `
   begin read only;
@@ -73,8 +73,8 @@ const BEGIN = `
   set local idle_in_transaction_session_timeout = 0`
 
 /**
- * Yields lines of COPY, which takes less processor time than a query. Only closing the connection ends a COPY early,
- * because PostgreSQL obeys neither statement_timeout nor pg_cancel_backend while a slow reader takes nothing.
+ * Yields lines of COPY, which takes less processor time than a query. Only closing the connection stops a COPY early,
+ * because PostgreSQL obeys neither statement_timeout nor pg_cancel_backend while a slow reader receives nothing.
  */
 async function* copy(db: Database, statement: string, signal: AbortSignal): AsyncGenerator<string[]> {
   const client = await db.connect()
@@ -83,7 +83,8 @@ async function* copy(db: Database, statement: string, signal: AbortSignal): Asyn
     if (held) client.release(close)
     held = false
   }
-  // The signal releases the connection, because this loop, and so `finally`, is never resumed once the reader has left.
+  // The signal releases the connection, because this loop, and so `finally`, is never resumed once the reader has
+  // disconnected.
   const abort = () => release(true)
   signal.addEventListener('abort', abort, { once: true })
   try {
@@ -102,7 +103,9 @@ async function* copy(db: Database, statement: string, signal: AbortSignal): Asyn
   }
 }
 
-/** Longest wait for bytes from PostgreSQL: otherwise a silent cut of the network would hold connection and reader. */
+/**
+ * Longest wait for bytes from PostgreSQL: otherwise a silent network interruption would block connection and reader.
+ */
 const SILENCE_MS = 5_000
 
 /** A cast, because pg's types lack the option `query_timeout`. */
@@ -110,22 +113,23 @@ const IN_TIME = { query_timeout: SILENCE_MS } as object
 
 const inTime = (text: string) => ({ text, ...IN_TIME })
 
-/** Lines that become JSON at once. More lines would take more memory and block the event loop longer. */
+/** Lines that are converted to JSON in one step. More lines would use more memory and block the event loop longer. */
 const LINES_AT_ONCE = 250
 
 /**
- * Yields at most LINES_AT_ONCE lines at a time. Calls `onSilence`, which must close the connection, if no bytes come
- * for SILENCE_MS. The time that the reader takes does not count.
+ * Yields at most LINES_AT_ONCE lines at a time. Calls `onSilence`, which must close the connection, if no bytes arrive
+ * for SILENCE_MS. The time that the reader takes is not included.
  */
 async function* linesOf(rows: Readable, onSilence: () => void): AsyncGenerator<string[]> {
-  // Without a listener the process would end if the connection was lost after the last row but before the COPY's end.
+  // Without a listener, the process would exit if the connection was lost after the last row but before the COPY is
+  // complete.
   rows.on('error', () => undefined)
   let begun = ''
   let silence = setTimeout(onSilence, SILENCE_MS)
   try {
     for await (const chunk of rows) {
       clearTimeout(silence)
-      // Latin 1 preserves the bytes until a record is made, because a chunk may end within a UTF-8 character.
+      // Latin 1 preserves the bytes until a record is built, because a chunk may stop within a UTF-8 character.
       const lines = (begun + (chunk as Buffer).toString('latin1')).split('\n')
       begun = lines.pop() as string
       for (let i = 0; i < lines.length; i += LINES_AT_ONCE) yield lines.slice(i, i + LINES_AT_ONCE)

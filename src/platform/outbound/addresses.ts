@@ -10,14 +10,17 @@ const NAT64 = ipaddr.IPv6.parseCIDR('64:ff9b::/96')
 /** Azure serves a machine's settings and secrets at this address, which no registry lists as special. */
 const AZURE_PLATFORM = '168.63.129.16'
 
-/** Judges IP addresses by IANA's registries of special-purpose addresses and by the operator's list of networks (CIDR). */
+/**
+ * Classifies IP addresses by IANA's registries of special-purpose addresses and by the operator's list of networks
+ * (CIDR).
+ */
 export function createAddressJudge(allowedNetworks: readonly string[]): (address: string) => AddressVerdict {
   const networks = allowedNetworks.map((network) => ipaddr.parseCIDR(network))
   const isListed = (address: ipaddr.IPv4 | ipaddr.IPv6) =>
     networks.some(([network, bits]) => network.kind() === address.kind() && address.match(network, bits))
 
   return (text) => {
-    // Unusual spellings are refused: ipaddr.js also accepts 0177.0.0.1 and 127.1, to which no name resolves.
+    // Unusual notations are rejected: ipaddr.js also accepts 0177.0.0.1 and 127.1, which no resolver returns.
     if (isIP(text) === 0) return 'refused'
     const written = ipaddr.parse(text)
     const reached = withoutIPv6Around(written)
@@ -26,7 +29,7 @@ export function createAddressJudge(allowedNetworks: readonly string[]): (address
   }
 }
 
-/** The IPv4 address inside an IPv4-mapped or NAT64 address, else the address itself. */
+/** The IPv4 address inside an IPv4-mapped or NAT64 address, otherwise the address itself. */
 function withoutIPv6Around(address: ipaddr.IPv4 | ipaddr.IPv6): ipaddr.IPv4 | ipaddr.IPv6 {
   if (!(address instanceof ipaddr.IPv6)) return address
   const wraps = address.isIPv4MappedAddress() || address.match(NAT64)
@@ -34,9 +37,9 @@ function withoutIPv6Around(address: ipaddr.IPv4 | ipaddr.IPv6): ipaddr.IPv4 | ip
 }
 
 function isPublic(address: ipaddr.IPv4 | ipaddr.IPv6): boolean {
-  // Older ways to carry IPv4 in IPv6 (6to4, Teredo) are special ranges and refused.
+  // Older encodings of IPv4 in IPv6 (6to4, Teredo) are special ranges and rejected.
   if (address.range() !== 'unicast') return false
   if (address instanceof ipaddr.IPv4) return address.toString() !== AZURE_PLATFORM
-  // Only 2000::/3 is public. ipaddr.js also takes IPv4-compatible (::7f00:1) and unassigned addresses for unicast.
+  // Only 2000::/3 is public. ipaddr.js also treats IPv4-compatible (::7f00:1) and unassigned addresses as unicast.
   return address.match(GLOBAL_UNICAST)
 }

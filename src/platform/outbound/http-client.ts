@@ -8,45 +8,50 @@ import { printableLine } from '../printable.ts'
 import { createAddressJudge } from './addresses.ts'
 import { type Resolve, resolve as resolveByDns } from './resolve.ts'
 
-/** A webhook is a POST to a merchant's endpoint, a return call is a GET of an order's redirect_url. */
+/** A webhook is a POST to a merchant's endpoint; a return-URL callback is a GET of an order's redirect_url. */
 export type CallKind = 'webhook' | 'return call'
 
-/** Networks (address/prefix) that the operator allows besides public addresses. */
+/** Networks (address/prefix) that the operator allows in addition to public addresses. */
 export type AllowedNetworks = Readonly<Record<CallKind, readonly string[]>>
 
 export type HttpRequest = {
-  /** An acquirer's address comes from the operator: no check of the address, and one connection for several calls. */
+  /** The operator configures an acquirer's address, so it is not checked, and one connection serves several calls. */
   kind: CallKind | 'acquirer'
   url: string
   /** By default POST for a webhook, GET for others. */
   method?: 'GET' | 'POST' | 'PUT' | 'PATCH'
   headers?: Readonly<Record<string, string>>
   body?: string
-  /** Limits for an acquirer's answer that is longer than usual. */
+  /** Limits for a response of an acquirer that is longer than usual. */
   limit?: { ms: number; bytes: number }
   /** Aborting this signal cancels the call. */
   signal?: AbortSignal | undefined
 }
 
-/** An answer, with a body cut at a limit. A redirect is returned like any other answer, not followed. */
+/**
+ * A response whose body is cut at a limit. A redirect is returned like any other response instead of being followed.
+ */
 export type HttpAnswer = {
-  /** 200 to 999: a stranger's server may send numbers that HTTP does not define. */
+  /** 200 to 999: a merchant's server may send numbers that HTTP does not define. */
   status: number
   /** The header Retry-After, a number or a date, in seconds; at most a day. */
   retryAfterSeconds: number | undefined
-  /** The beginning of the body: one line of printable characters. */
+  /** The first characters of the body: one line of printable characters. */
   text: string
-  /** Headers and body are returned for calls of acquirers only. */
+  /** Headers and body are returned for calls to acquirers only. */
   headers?: IncomingHttpHeaders
   body?: Buffer
 }
 
-/** `not allowed`: no connection was made, because of the URL or its address. Other failed calls may have arrived. */
+/**
+ * `not allowed`: no connection was opened, because of the URL or its address. Other failed calls may have reached the
+ * receiver.
+ */
 export type HttpFailure = {
   failure: 'not allowed' | 'connection failed' | 'timed out' | 'broken answer'
-  /** A text of the service, without the IP address of the receiver and without text of its answer. */
+  /** A text of the service, without the receiver's IP address and without text from its response. */
   text: string
-  /** True for a call to an acquirer when no byte of its body can have been sent, so that nothing was done. */
+  /** True for a call to an acquirer if certainly no byte of its body was sent, so that it changed nothing. */
   isUnsent?: true
 }
 
@@ -54,18 +59,22 @@ export type HttpClient = ReturnType<typeof createOutboundClient>
 
 /** Time until a name's next address is tried. Node.js' default of 250 ms is too short for another continent. */
 const CONNECT_ATTEMPT_MS = 2_000
-/** Longest headers of an answer. A web page of the shop answers return calls, with headers as large as any website. */
+/**
+ * Longest headers of a response. A merchant's web page responds to return-URL callbacks, with headers as large as any
+ * website's.
+ */
 const HEADERS_BYTES = 16 * 1024
-/** Longest body read from a merchant. A longer body is cut by closing the connection, and the status counts. */
+/** Longest body read from a merchant. A longer body is cut by closing the connection, and the status is still valid. */
 const MERCHANT_BYTES = 8 * 1024
 /**
- * Most bytes read from one connection to a merchant: twice the longest answer that the other limits allow, with interim answers and
- * a body in chunks of one byte. undici limits neither the reason phrase nor the extension of a chunk.
+ * Most bytes read from one connection to a merchant: twice the longest response that the other limits allow, with
+ * interim responses and a body in chunks of one byte. undici limits neither the reason phrase nor the extension of a
+ * chunk.
  */
 const CONNECTION_BYTES = 512 * 1024
-/** Longest body read from an acquirer; usual ones have 2 kB. A longer body is cut, and then is not valid JSON. */
+/** Longest body read from an acquirer; usual ones have 2 kB. A longer body is cut and is then invalid JSON. */
 const ACQUIRER_BYTES = 64 * 1024
-/** Most interim answers (status 1xx) to one call. A usual server sends one at most. */
+/** Most interim responses (status 1xx) to one call. A usual server sends at most one. */
 const INTERIM_ANSWERS = 10
 
 type Dependencies = {
@@ -76,9 +85,9 @@ type Dependencies = {
 }
 
 /**
- * Makes every outbound call. Merchants choose addresses, but must not reach private servers through the service: a call
- * to a merchant resolves the name, checks every address, and connects only to the checked addresses, by a connection of
- * its own. No call follows a redirect or uses a proxy of the environment.
+ * Sends every outbound call. Merchants choose addresses, but must not reach private servers through the service: a call
+ * to a merchant resolves the name, checks every address, and connects only to the checked addresses, over its own
+ * connection. No call follows a redirect or uses a proxy of the environment.
  */
 export function createOutboundClient({ allowedNetworks, limits, now, resolve = resolveByDns }: Dependencies) {
   const judges = {
@@ -92,9 +101,9 @@ export function createOutboundClient({ allowedNetworks, limits, now, resolve = r
   /** Sends a request once. Never rejects, whatever the receiver does. */
   async function send(request: HttpRequest): Promise<HttpAnswer | HttpFailure> {
     const ms = request.limit?.ms ?? (request.kind === 'acquirer' ? limits.acquirerMs : limits.merchantMs)
-    // One deadline for the whole call: the time-outs of undici start anew with each byte.
+    // One deadline for the whole call: undici's time-outs restart with each byte.
     const end = new AbortController()
-    const endLate = () => end.abort(new RequestError('timed out', `No whole answer came within ${ms / 1000} s`))
+    const endLate = () => end.abort(new RequestError('timed out', `No complete response within ${ms / 1000} s`))
     const timer = setTimeout(endLate, ms)
     request.signal?.addEventListener('abort', endLate)
     if (request.signal?.aborted) endLate()
@@ -118,7 +127,7 @@ export function createOutboundClient({ allowedNetworks, limits, now, resolve = r
   async function callAcquirer(request: HttpRequest, url: URL, end: AbortController, onSend: () => void) {
     const { Agent } = await loadUndici()
     const connectMs = Math.min(limits.acquirerConnectMs, limits.acquirerMs)
-    // Half of the time is left to connect.
+    // Half of the time remains to connect.
     const lookup: LookupFunction = (host, _options, done) =>
       void addressesOf(host, AbortSignal.timeout(connectMs / 2)).then(
         (addresses) => done(null, addresses.map(withFamily)),
@@ -141,7 +150,7 @@ export function createOutboundClient({ allowedNetworks, limits, now, resolve = r
     const lookup: LookupFunction = (_name, _options, done) => done(null, addresses.map(withFamily))
     const options = connectionOptions(limits.merchantMs, lookup)
     const open = buildConnector(options.connect)
-    const endLong = () => end.abort(new RequestError('broken answer', 'An answer without an end'))
+    const endLong = () => end.abort(new RequestError('broken answer', 'The response is too long'))
     const connect: typeof open = (target, done) =>
       open(target, (...opened) => {
         const [, socket] = opened
@@ -161,9 +170,9 @@ export function createOutboundClient({ allowedNetworks, limits, now, resolve = r
       connect: {
         lookup,
         autoSelectFamily: true,
-        // Half of a short time is left to a name's second address.
+        // Half of a short time remains for a name's second address.
         autoSelectFamilyAttemptTimeout: Math.min(CONNECT_ATTEMPT_MS, ms / 2),
-        // Certificates are checked even if the environment says NODE_TLS_REJECT_UNAUTHORIZED=0.
+        // Certificates are verified even if the environment sets NODE_TLS_REJECT_UNAUTHORIZED=0.
         rejectUnauthorized: true,
         timeout: ms,
       },
@@ -175,22 +184,22 @@ export function createOutboundClient({ allowedNetworks, limits, now, resolve = r
 
   async function addressesOf(host: string, signal: AbortSignal): Promise<string[]> {
     const fail = (why = ''): never => {
-      const text = `The DNS returned no address of ${host}${why}; /etc/hosts and search domains are not used`
+      const text = `The DNS returned no address for ${host}${why}; /etc/hosts and search domains are not used`
       throw new RequestError('connection failed', text)
     }
     const addresses = await resolve(host, signal).catch((error) => fail(signal.aborted ? ' in time' : wordOf(error)))
     return addresses.length > 0 ? addresses : fail()
   }
 
-  /** Throws when one of the addresses is refused, because the network decides which address is used. */
+  /** Throws if one of the addresses is not allowed, because the network decides which address is used. */
   function refuseUnlessAllowed(addresses: readonly string[], { protocol }: URL, kind: CallKind): void {
     const verdicts = addresses.map(judges[kind])
     if (verdicts.includes('refused')) {
-      throw new RequestError('not allowed', `The address is not public, nor in ${SETTINGS[kind]}`)
+      throw new RequestError('not allowed', `The address is neither public nor in ${SETTINGS[kind]}`)
     }
-    // Return calls may use http to public addresses, because customers' browsers open the same redirect_url.
+    // Return-URL callbacks may use http to public addresses, because customers' browsers open the same redirect_url.
     if (protocol === 'http:' && kind === 'webhook' && verdicts.includes('public')) {
-      throw new RequestError('not allowed', 'The URL must be https: http is only for WEBHOOK_ALLOWED_NETWORKS')
+      throw new RequestError('not allowed', 'The URL must be https: http is allowed only in WEBHOOK_ALLOWED_NETWORKS')
     }
   }
 
@@ -210,7 +219,7 @@ export function createOutboundClient({ allowedNetworks, limits, now, resolve = r
       signal: end.signal,
       onInfo() {
         interim += 1
-        if (interim > INTERIM_ANSWERS) end.abort(new RequestError('broken answer', 'Interim answers without an end'))
+        if (interim > INTERIM_ANSWERS) end.abort(new RequestError('broken answer', 'Too many interim responses'))
       },
     })
     const bytes = limit?.bytes ?? (kind === 'acquirer' ? ACQUIRER_BYTES : MERCHANT_BYTES)
@@ -224,12 +233,14 @@ export function createOutboundClient({ allowedNetworks, limits, now, resolve = r
   }
 }
 
-/** undici is loaded at the first call, because loading it delays the start. In the bundle it has only a default export. */
+/**
+ * undici is loaded at the first call, because loading it delays the start. In the bundle it has only a default export.
+ */
 const loadUndici = async () => (await import('undici')).default
 
 const withFamily = (address: string) => ({ address, family: isIP(address) })
 
-/** A body that calls `onSend` when it is read: after the connection is made, before the first byte is sent. */
+/** A body that calls `onSend` when it is read: after the connection is opened, before the first byte is sent. */
 function sentBy(body: string, onSend: () => void): Readable {
   return Readable.from(
     (function* () {
@@ -252,15 +263,15 @@ class RequestError extends Error {
 function failureOf(error: unknown): HttpFailure {
   if (error instanceof RequestError) return { failure: error.failure, text: error.message }
   return OF_NO_HTTP.includes((error as Error).name)
-    ? { failure: 'broken answer', text: `What was answered is not HTTP${wordOf(error)}` }
-    : { failure: 'connection failed', text: `The connection failed or broke off${wordOf(error)}` }
+    ? { failure: 'broken answer', text: `The response is not valid HTTP${wordOf(error)}` }
+    : { failure: 'connection failed', text: `The connection failed or was interrupted${wordOf(error)}` }
 }
 
-/** undici's errors for an answer that is not HTTP. */
+/** undici's errors for a response that is not HTTP. */
 const OF_NO_HTTP = ['HTTPParserError', 'HeadersOverflowError']
 
 /**
- * The error's code, such as ` (ECONNREFUSED)`, for the operator to search for. Messages may contain the receiver's
+ * The error's code, such as ` (ECONNREFUSED)`, which the operator can search for. Messages may contain the receiver's
  * address, except those of undici's parser and of SocketError.
  */
 function wordOf(error: unknown): string {
@@ -268,13 +279,13 @@ function wordOf(error: unknown): string {
   return ` (${[...OF_NO_HTTP, 'SocketError'].includes(name) ? message : (code ?? name)})`
 }
 
-/** The fault of a URL's text. Whether http and the address are allowed is checked when the URL is called. */
+/** Returns the error in a URL's text. Whether http and the address are allowed is checked when the URL is called. */
 export function faultOfUrl(text: string): string | undefined {
   const url = readUrl(text)
   if (url === undefined) return 'must be a URL, such as https://shop.example/webhooks'
   const { protocol, username, password } = url
   if (protocol !== 'https:' && protocol !== 'http:') return 'must be an https URL'
-  return username || password ? 'must not hold a user or a password' : undefined
+  return username || password ? 'must not contain a user name or password' : undefined
 }
 
 function parseUrl(text: string): URL {
@@ -294,7 +305,7 @@ async function readAtMost(body: AsyncIterable<Buffer>, bytes: number): Promise<B
   return Buffer.concat(chunks).subarray(0, bytes)
 }
 
-/** Retry-After is a number of seconds or a date (RFC 9110, 10.2.3). */
+/** Retry-After is a number of seconds or a date (RFC 9110, section 10.2.3). */
 function secondsUntil(retryAfter: string, now: Date, most: number): number | undefined {
   const text = retryAfter.trim()
   // The pattern is checked first, because Date.parse reads even -5 as a date.

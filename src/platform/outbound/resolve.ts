@@ -1,26 +1,27 @@
 import { Resolver } from 'node:dns/promises'
 
 /**
- * Longest wait for a name server before the next one is tried; each round of all servers takes twice as long as the one before.
- * Short enough that a call to an acquirer, which looks up for 500 ms, reaches the second server when the first one is silent.
+ * Longest wait for a name server before the next one is tried; each round of all servers takes twice as long as the
+ * previous one. Short enough that a call to an acquirer, which resolves names for 500 ms, reaches the second server if
+ * the first one does not respond.
  */
 const TRY_MS = 200
 const TRIES = 4
 
 /**
- * Resolves to the addresses of a name, or rejects with an error with a `code`, such as ENOTFOUND. Aborting `signal` ends the
- * look-up with the addresses that have arrived.
+ * Resolves to the addresses of a name, or rejects with an error with a `code`, such as ENOTFOUND. Aborting `signal`
+ * stops the look-up with the addresses that have arrived.
  */
 export type Resolve = (name: string, signal: AbortSignal) => Promise<string[]>
 
 /**
- * Queries the DNS directly, without /etc/hosts and search domains. getaddrinfo has two threads for the whole process: two names
- * with silent name servers would block every other look-up, such as that of the database's name.
+ * Queries the DNS directly, without /etc/hosts and search domains. getaddrinfo has two threads for the whole process:
+ * two names with unresponsive name servers would block every other look-up, such as that of the database's name.
  */
 export const resolve: Resolve = async (name, signal) => {
-  // localhost is not looked up (RFC 6761). A call is made only when both addresses are allowed.
+  // localhost is not looked up (RFC 6761). A call is sent only if both addresses are allowed.
   if (/(^|\.)localhost\.?$/.test(name)) return ['127.0.0.1', '::1']
-  // Each name gets a resolver of its own, which can be cancelled without the others. Making a resolver is cheap.
+  // Each name gets its own resolver, which can be cancelled without the others. Creating a resolver is cheap.
   const resolver = new Resolver({ timeout: TRY_MS, tries: TRIES })
   signal.addEventListener('abort', () => resolver.cancel())
   const [ipv4, ipv6] = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)])
