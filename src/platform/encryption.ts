@@ -8,7 +8,7 @@ const ALGORITHM = 'aes-256-gcm'
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-/** Error for bytes that cannot be decrypted. The message names two causes, because GCM cannot tell them apart. */
+/** Error for bytes that cannot be decrypted. The message names two causes, because GCM cannot distinguish them. */
 export class SealError extends Error {
   override name = 'SealError'
   constructor() {

@@ -110,7 +110,7 @@ export function readUpiLink(link: string, now: Date): UpiLink {
 
 /** Reads the text of a QR, which every wallet scans: only the generic form is one. Throws as `readUpiLink` does. */
 export function readUpiQr(text: string, now: Date): UpiLink {
-  if (!text.startsWith('upi://pay?')) throw new Error(`a QR holds upi://pay?, not ${text.slice(0, 24)}`)
+  if (!text.startsWith('upi://pay?')) throw new Error(`a QR contains upi://pay?, not ${text.slice(0, 24)}`)
   return readUpiLink(text, now)
 }
 
@@ -154,9 +154,9 @@ function readParameters(query: string): Map<string, string> {
 
 /** A plus is a blank to some apps and a plus to others, so a link holds neither: %20 is a blank and %2B a plus. */
 function decoded(name: string, raw: string): string {
-  if (raw.includes('+')) throw new Error(`${name} holds a plus that is not encoded`)
+  if (raw.includes('+')) throw new Error(`${name} contains a plus that is not encoded`)
   if (!/^(?:[A-Za-z0-9._~!$'()*,;:@/?-]|%[0-9A-Fa-f]{2})+$/.test(raw)) {
-    throw new Error(`${name} holds a character that is not encoded: ${raw}`)
+    throw new Error(`${name} contains a character that is not encoded: ${raw}`)
   }
   let value: string
   try {
@@ -164,7 +164,7 @@ function decoded(name: string, raw: string): string {
   } catch {
     throw new Error(`${name} is not UTF-8: ${raw}`)
   }
-  if (/\p{Cc}/u.test(value)) throw new Error(`${name} holds a control character`)
+  if (/\p{Cc}/u.test(value)) throw new Error(`${name} contains a control character`)
   return value
 }
 
