@@ -9,7 +9,7 @@ import { readConfig, readDatabaseConfig } from '../src/config.ts'
 const DATABASE_URL = 'postgres://user:password@localhost:5432/upi'
 
 describe('configuration', () => {
-  it('has a default for every setting except that of the database', () => {
+  it('every setting except that of the database has a default', () => {
     expect(readConfig({ DATABASE_URL })).toMatchObject({
       host: '127.0.0.1',
       port: 3000,
@@ -32,7 +32,7 @@ describe('configuration', () => {
     )
   })
 
-  it('names every invalid variable at the start, but no value', () => {
+  it('the service names every invalid variable at the start, but no value', () => {
     const read = () => readConfig({ PORT: 'SENT', INTENT_EXPIRY_MINUTES: '0', DATABASE_URL: 'mysql://SENT' })
     expect(read).toThrow(
       'DATABASE_URL must be a PostgreSQL URL, such as postgres://user:password@host:5432/name; PORT must be a whole number from 0 to 65535; INTENT_EXPIRY_MINUTES must be a whole number from 1 to 1440',
@@ -40,7 +40,7 @@ describe('configuration', () => {
     expect(read).not.toThrow('SENT')
   })
 
-  it('rejects a start without DATABASE_URL, and in production without PUBLIC_URL', () => {
+  it('the service rejects a start without DATABASE_URL, and in production without PUBLIC_URL', () => {
     expect(() => readConfig({ NODE_ENV: 'production', PUBLIC_URL: 'https://pay.example.in' })).toThrow(
       'DATABASE_URL is required',
     )
@@ -49,7 +49,7 @@ describe('configuration', () => {
     expect(() => readDatabaseConfig({ DATABASE_URL: '' })).toThrow('DATABASE_URL is required')
   })
 
-  it('warns of plain http in production, where keys and payees could be changed in transit', () => {
+  it('the service warns of plain http in production, where keys and payees could be changed in transit', () => {
     const plain = { DATABASE_URL, PUBLIC_URL: 'http://pay.example.in', ACQUIRER_SECRETS: 'a-secret-of-sixteen' }
     expect(readConfig({ ...plain, NODE_ENV: 'production' }).warnings).toEqual([
       expect.stringContaining('PUBLIC_URL is plain http'),
@@ -62,7 +62,7 @@ describe('configuration', () => {
     expect(readConfig({ DATABASE_URL, RATE_LIMIT_PER_SECOND: '50' }).rateLimitPerSecond).toBe(50)
   })
 
-  it('accepts SANDBOX=on outside production, and rejects it in production', () => {
+  it('the service accepts SANDBOX=on outside production, and rejects it in production', () => {
     // As compose passes them.
     const compose = { DATABASE_URL, HOST: '0.0.0.0', PUBLIC_URL: 'http://localhost:3000' }
     const sandbox = (NODE_ENV: string, SANDBOX: string) => readConfig({ ...compose, NODE_ENV, SANDBOX }).sandbox
@@ -73,7 +73,7 @@ describe('configuration', () => {
     expect(() => sandbox('development', 'yes')).toThrow('SANDBOX must be on, or not be set')
   })
 
-  it('accepts only known values of NODE_ENV, so that a typing error does not disable production', () => {
+  it('the service accepts only known values of NODE_ENV, so that a typing error does not disable production', () => {
     const read = (NODE_ENV: string) =>
       readConfig({ DATABASE_URL, PUBLIC_URL: 'https://pay.example.in', NODE_ENV }).production
     expect(['production', 'development', 'test', ''].map(read)).toEqual([true, false, false, false])
@@ -86,7 +86,7 @@ describe('configuration', () => {
     ['Cashfree', 'CASHFREE_API_URL', 'https://sandbox.cashfree.com/pg'],
     ['PhonePe', 'PHONEPE_API_URL', 'https://api-preprod.phonepe.com/apis/pg-sandbox'],
     ['Setu', 'SETU_API_URL', 'https://umap-uat-core.setu.co'],
-  ])('rejects the sandbox of %s in production, however its host is written', (_name, variable, url) => {
+  ])('the service rejects the sandbox of %s in production, however its host is written', (_name, variable, url) => {
     const account = {
       ...{ CASHFREE_CLIENT_ID: 'client', CASHFREE_CLIENT_SECRET: 'secret' },
       ...{ PHONEPE_CLIENT_ID: 'client', PHONEPE_CLIENT_VERSION: '1', PHONEPE_CLIENT_SECRET: 'secret' },
@@ -109,7 +109,7 @@ describe('configuration', () => {
     expect(() => readConfig({ ...service, NODE_ENV: 'production' })).not.toThrow()
   })
 
-  it('rejects Cashfree’s sandbox in production', () => {
+  it('the service rejects Cashfree’s sandbox in production', () => {
     const account = { CASHFREE_CLIENT_ID: 'client', CASHFREE_CLIENT_SECRET: 'secret' }
     const service = { DATABASE_URL, PUBLIC_URL: 'https://pay.example.in', ...account }
     const apiUrl = (NODE_ENV: string, CASHFREE_API_URL: string) =>
@@ -123,7 +123,7 @@ describe('configuration', () => {
     expect(() => apiUrl('production', 'https://api.cashfree.com/pg?a=b')).toThrow(/^CASHFREE_API_URL must be .* query$/)
   })
 
-  it('accepts an account of PhonePe with or without a user, and rejects its sandbox in production', () => {
+  it('the service accepts an account of PhonePe with or without a user, and rejects its sandbox in production', () => {
     const account = {
       PHONEPE_CLIENT_ID: 'client',
       PHONEPE_CLIENT_VERSION: '2',
@@ -157,7 +157,7 @@ describe('configuration', () => {
     expect(() => read({ PHONEPE_WEBHOOK_USER: 'me' })).toThrow('PHONEPE_WEBHOOK_USER must be')
   })
 
-  it('rejects a CASHFREE_CLIENT_ID that an HTTP header cannot contain', () => {
+  it('the service rejects a CASHFREE_CLIENT_ID that an HTTP header cannot contain', () => {
     const read = (id: string) =>
       readConfig({ DATABASE_URL, CASHFREE_CLIENT_ID: id, CASHFREE_CLIENT_SECRET: 'new, old' }).acquirers.cashfree
     expect(read('client')).toMatchObject({
@@ -175,7 +175,7 @@ describe('configuration', () => {
     expect(api).toMatch(/ SANDBOX: \$\{SANDBOX:-\}\n/)
   })
 
-  it('names the port to change if two ports are equal', () => {
+  it('the service names the port to change if two ports are equal', () => {
     expect(() => readConfig({ DATABASE_URL, PORT: '3001' })).toThrow(
       'PORT and OPS_PORT are both 3001. Set OPS_PORT to another port.',
     )
@@ -260,7 +260,7 @@ describe('configuration', () => {
     expect(() => publicUrl('pay.example.in')).toThrow('PUBLIC_URL must be')
   })
 
-  it('reads a secret from the file that its NAME_FILE variable names, and treats an empty variable as unset', () => {
+  it('the service reads a secret from the file that its NAME_FILE variable names, and treats an empty variable as unset', () => {
     const folder = mkdtempSync(join(tmpdir(), 'config-'))
     writeFileSync(join(folder, 'url'), `${DATABASE_URL}\n`)
     const DATABASE_URL_FILE = join(folder, 'url')

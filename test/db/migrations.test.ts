@@ -135,7 +135,7 @@ test('reports the reason if the database of a migration cannot be reached', asyn
   await expect(migrate('postgres://nobody@127.0.0.1:1/none')).rejects.toThrow('ECONNREFUSED')
 })
 
-describe('server older than PostgreSQL 15', () => {
+describe('servers older than PostgreSQL 15', () => {
   test('ops migrate rejects a server older than PostgreSQL 15 with both versions, and creates nothing', async () => {
     const database = await createTestDatabase({ empty: true })
     const client = new pg.Client({ connectionString: database.url })

@@ -42,7 +42,7 @@ describe.runIf(browserPath)('API reference in a real browser, behind a proxy und
 
   // useCheckout checks of every tab that it sends no request elsewhere and breaks no policy.
   it.each(['light', 'dark'] as const)(
-    'fits 320 and 1280 pixels and has no axe violation in the %s, with each second operation open',
+    'the reference page fits 320 and 1280 pixels and has no axe violation in the %s, with each second operation open',
     { timeout: SLOW_MS },
     async (colorScheme) => {
       const tab = await checkout.openTab({ colorScheme })
@@ -61,7 +61,9 @@ describe.runIf(browserPath)('API reference in a real browser, behind a proxy und
     },
   )
 
-  it('creates a payment intent with the entered fields and a key', { timeout: SLOW_MS }, async () => {
+  it('the reference page creates a payment intent with the entered fields and a key', {
+    timeout: SLOW_MS,
+  }, async () => {
     const { key } = await newMerchant(checkout.service.db, { mid: 'DEMO_MERCHANT' })
     const tab = await checkout.openTab(DESKTOP)
     await tab.goto(`${checkout.publicUrl}/docs/reference#?route=auth`)
@@ -79,7 +81,7 @@ describe.runIf(browserPath)('API reference in a real browser, behind a proxy und
     }
   })
 
-  it('finds an operation by name, and shows name and summary', { timeout: SLOW_MS }, async () => {
+  it('the reference page finds an operation by name, and shows name and summary', { timeout: SLOW_MS }, async () => {
     const tab = await checkout.openTab(DESKTOP)
     await tab.goto(`${checkout.publicUrl}/docs/reference`)
     const list = tab.getByRole('navigation', { name: 'Menu' })
@@ -96,7 +98,7 @@ describe.runIf(browserPath)('API reference in a real browser, behind a proxy und
   })
 
   it.each(['light', 'dark'] as const)(
-    'shows the tooltip of a button that the pointer or the focus is on, in the %s',
+    'the reference page shows the tooltip of a button that the pointer or the focus is on, in the %s',
     { timeout: SLOW_MS },
     async (colorScheme) => {
       const { key } = await newMerchant(checkout.service.db)
@@ -123,7 +125,7 @@ describe.runIf(browserPath)('API reference in a real browser, behind a proxy und
     },
   )
 
-  it('links to openapi.json without JavaScript', async () => {
+  it('the reference page links to openapi.json without JavaScript', async () => {
     const tab = await checkout.openTab({ ...PHONE, javaScriptEnabled: false })
     await tab.goto(`${checkout.publicUrl}/docs/reference`)
     const file = tab.getByRole('link', { name: 'openapi.json' })
@@ -155,7 +157,7 @@ describe.runIf(browserPath)('guides in a real browser, behind a proxy under a pa
   const addressOf = (page: string) =>
     page.startsWith('docs') ? `${checkout.publicUrl}/${page}` : `${operatorsUrl}/docs`
 
-  it('fit 320 and 1280 pixels and have no axe violation, in light and dark mode', {
+  it('the guides fit 320 and 1280 pixels and have no axe violation, in light and dark mode', {
     timeout: SLOW_MS,
   }, async () => {
     const tab = await checkout.openTab()
@@ -176,7 +178,7 @@ describe.runIf(browserPath)('guides in a real browser, behind a proxy under a pa
     }
   })
 
-  it.each([390, 1280])('list no heading without its parent in the contents at %d pixels', async (width) => {
+  it.each([390, 1280])('the guides list no heading without its parent in the contents at %d pixels', async (width) => {
     const tab = await checkout.openTab({ viewport: { width, height: 844 } })
     for (const page of PAGES) {
       await tab.goto(addressOf(page))
@@ -194,7 +196,7 @@ describe.runIf(browserPath)('guides in a real browser, behind a proxy under a pa
     }
   })
 
-  it('contain no broken link, including the pages to which they link', { timeout: SLOW_MS }, async () => {
+  it('the guides and the pages to which they link contain no broken link', { timeout: SLOW_MS }, async () => {
     const tab = await checkout.openTab()
     const seen = new Set<string>()
     const ours = [new URL(checkout.publicUrl).origin, operatorsUrl]
@@ -224,7 +226,7 @@ describe.runIf(browserPath)('guides in a real browser, behind a proxy under a pa
     expect(seen.size).toBeGreaterThan(7)
   })
 
-  it('copy a sample when a button is pressed, and only the commands of a terminal sample', async () => {
+  it('the guides copy a sample when a button is pressed, and only the commands of a terminal sample', async () => {
     const tab = await checkout.openTab({ permissions: ['clipboard-read', 'clipboard-write'] })
     const copied = async (text: string) => {
       const block = tab.locator('.code', { hasText: text }).first()
@@ -241,7 +243,7 @@ describe.runIf(browserPath)('guides in a real browser, behind a proxy under a pa
     expect(await copied('2 inserted')).toBe(`${again.replace('- <', '--rows 2 --total 2,449.50 - <')}${again}`)
   })
 
-  it('can be read and navigated without JavaScript, and then show no buttons', async () => {
+  it('the guides can be read and navigated without JavaScript, and then show no buttons', async () => {
     const tab = await checkout.openTab({ ...PHONE, javaScriptEnabled: false })
     await tab.goto(addressOf('docs/merchant'))
     expect(await tab.getByRole('button').count()).toBe(0)

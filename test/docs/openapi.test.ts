@@ -40,7 +40,7 @@ async function request(method: 'GET' | 'HEAD' | 'POST', url: string, headers: Re
 }
 
 describe('OpenAPI document', () => {
-  it('is served without credentials, names PUBLIC_URL, and is compressed and cached', async () => {
+  it('the OpenAPI document is served without credentials, names PUBLIC_URL, and is compressed and cached', async () => {
     const { status, body, headers } = await request('GET', '/openapi.json')
     expect([status, body.openapi, body.servers]).toEqual([200, '3.1.0', [{ url: PUBLIC_URL }]])
     expect(Object.keys(body.paths)).toEqual(Object.keys(DOCUMENT.paths))
@@ -61,14 +61,14 @@ describe('OpenAPI document', () => {
     }
   })
 
-  it('describes notifications only if they are accepted', async () => {
+  it('the OpenAPI document describes notifications only if they are accepted', async () => {
     const { app } = await startService({ acquirers: { direct: [] } })
     const { paths, tags, components } = answerOf(await app.inject('/openapi.json')).body
     expect(Object.keys(paths)).not.toContain('/acquirer/paymentNotification')
     expect(JSON.stringify([tags, components])).not.toMatch(/acquirer/i)
   })
 
-  it('has a named schema for every JSON body and response, so that generated types have names', () => {
+  it('the OpenAPI document has a named schema for every JSON body and response, so that generated types have names', () => {
     const operations = Object.values(DOCUMENT.paths as Record<string, Record<string, Described>>)
       .flatMap((methods) => Object.values(methods))
       .filter((operation) => operation.responses !== undefined)
@@ -83,7 +83,7 @@ describe('OpenAPI document', () => {
     })
   })
 
-  it('names an error of every status that an operation may return', () => {
+  it('the OpenAPI document has an error of every status that an operation may return', () => {
     const anybody = ['200', '4XX']
     const atTheDoor = [...anybody, '400', '401', '403', '413', '415', '429', '500', '503']
     const keyed = OPERATIONS.v1.map(({ path, refusals }) => {
@@ -102,7 +102,7 @@ describe('examples of the OpenAPI document', () => {
   it.each([
     ...['/v1/payments/createPaymentIntent', '/v1/payments/createOrderRequest', '/v1/payments/fetchTransactionList'],
     ...['/v1/partner/fetchSettlementList', '/v1/partner/fetchTransactionList'],
-  ])('work unchanged, as form and as JSON: %s', async (path) => {
+  ])('the examples of the OpenAPI document work unchanged, as form and as JSON: %s', async (path) => {
     const key = path.includes('partner') ? partnerKey : merchantKey
     for (const send of [
       () => post(service.app, path, example(path, FORM), key),
@@ -112,7 +112,7 @@ describe('examples of the OpenAPI document', () => {
     }
   })
 
-  it('work unchanged for checkPaymentStatus and paymentNotification once the order exists', async () => {
+  it('the examples of checkPaymentStatus and paymentNotification work unchanged once the order exists', async () => {
     const path = '/v1/payments/checkPaymentStatus'
     const { order_id = '' } = example(path, FORM)
     const order = { ...example('/v1/payments/createPaymentIntent', FORM), order_id }
@@ -126,7 +126,7 @@ describe('examples of the OpenAPI document', () => {
     expect(paid.body).toEqual(POSTS[path]?.responses['200']?.content?.[JSON_TYPE]?.example)
   })
 
-  it('contain the error texts that the service returns', async () => {
+  it('the examples of the OpenAPI document contain the error texts that the service returns', async () => {
     const path = '/v1/payments/createPaymentIntent'
     const shown = (status: string) => POSTS[path]?.responses[status]?.content?.[JSON_TYPE]?.example
     const wrong = { ...example(path, FORM), amount: '0', customer_mobile: '12345' }
@@ -153,7 +153,7 @@ describe('pages below /docs', () => {
     ['/docs/openapi-explorer.min.js', 'text/javascript; charset=utf-8', 3600],
     ['/docs/guide.js', 'text/javascript; charset=utf-8', 3600],
     ['/docs/guide.css', 'text/css; charset=utf-8', 3600],
-  ])('are served without credentials, compressed, cached, and with their type: %s', async (url, type, maxAge) => {
+  ])('the page %s is served without credentials, compressed, cached, and with its type', async (url, type, maxAge) => {
     const plain = await request('GET', url)
     expect([plain.status, plain.headers['content-encoding']]).toEqual([200, undefined])
     const packed = await service.app.inject({ url, headers: { 'accept-encoding': 'gzip, deflate, br' } })
@@ -172,7 +172,7 @@ describe('pages below /docs', () => {
   })
 
   it.each(['/docs', '/docs/merchant', '/docs/shops', '/docs/partner', '/docs/acquirer', '/docs/reference'])(
-    'forbid inline scripts, content from elsewhere, sending elsewhere, and framing: %s',
+    'the page %s forbids inline scripts, content from elsewhere, sending elsewhere, and framing',
     async (url) => {
       const { headers, text } = await request('GET', url)
       // Styles apart, which the library of the reference sets on its elements.
@@ -185,7 +185,7 @@ describe('pages below /docs', () => {
   )
 
   it.each(['/docs', '/docs/merchant', '/openapi.json', '/docs/guide.js'])(
-    'reject other methods and paths like every URL does: %s',
+    'the pages below /docs reject other methods and paths like every URL does: %s',
     async (url) => {
       const { status, body, headers } = await request('POST', url)
       expect([status, body, headers.allow]).toEqual([
@@ -200,18 +200,15 @@ describe('pages below /docs', () => {
   it.each([
     ['https://pay.example.in', '/docs'],
     ['https://example.in/upi', '/upi/docs'],
-  ])(
-    'are the target of a redirect from GET or HEAD of / below the PUBLIC_URL %s, whatever the Host',
-    async (publicUrl, docs) => {
-      const { app } = await startService({ publicUrl })
-      for (const method of ['GET', 'HEAD'] as const) {
-        const { statusCode, headers } = await app.inject({ method, url: '/' })
-        expect([statusCode, headers.location]).toEqual([302, docs])
-      }
-    },
-  )
+  ])('a GET or HEAD of / redirects to the docs below the PUBLIC_URL %s, whatever the Host', async (publicUrl, docs) => {
+    const { app } = await startService({ publicUrl })
+    for (const method of ['GET', 'HEAD'] as const) {
+      const { statusCode, headers } = await app.inject({ method, url: '/' })
+      expect([statusCode, headers.location]).toEqual([302, docs])
+    }
+  })
 
-  it('mention the acquirer only if notifications are accepted', async () => {
+  it('the pages below /docs mention the acquirer only if notifications are accepted', async () => {
     const { app } = await startService({ acquirers: { direct: [] } })
     expect(answerOf(await app.inject('/docs/acquirer')).status).toBe(404)
     for (const url of ['/docs', '/docs/merchant']) expect((await app.inject(url)).payload).not.toContain('acquirer')
@@ -220,7 +217,7 @@ describe('pages below /docs', () => {
     expect((await request('GET', '/docs')).text).toContain('href="docs/acquirer"')
   })
 
-  it('are listed in /llms.txt for programs: a title, a summary, and working links', async () => {
+  it('/llms.txt lists the pages below /docs for programs: a title, a summary, and working links', async () => {
     const { text } = await request('GET', '/llms.txt')
     expect(text).toMatch(/^# UPI payments\n\n> .+\n\n## Documents\n\n- \[/)
     const links = [...text.matchAll(/^- \[[^\]]+\]\((\S+)\): \S.*$/gm)].map(([, url = '']) => url)
@@ -245,7 +242,7 @@ describe('guides of the service', () => {
     )
 
   it.each(['merchant', 'partner', 'acquirer'] as const)(
-    'show the very samples that the tests run, with this service’s URL: %s',
+    'the guide shows the very samples that the tests run, with this service’s URL: %s',
     async (guide) => {
       const { text } = await request('GET', `/docs/${guide}`)
       const written = blocks.filter((block) => block.guide === guide)
@@ -259,14 +256,14 @@ describe('guides of the service', () => {
   )
 
   it.each(['merchant', 'shops', 'partner', 'acquirer'] as const)(
-    'are available as Markdown at their .md URL, with this service’s URL: %s',
+    'the guide is available as Markdown at its .md URL, with this service’s URL: %s',
     async (guide) => {
       const { text } = await request('GET', `/docs/${guide}.md`)
       expect(text).toBe(filledIn(guideText(guide), PUBLIC_URL, 'https://shop.example/thanks'))
     },
   )
 
-  it('send a sandbox’s customer to a page with the merchant’s next call, and escape input in that page', async () => {
+  it('the sandbox’s guide sends a customer to a page with the merchant’s next call, and escapes input in that page', async () => {
     const { app } = await startService({ sandbox: true })
     expect((await app.inject('/docs/merchant')).payload).toContain(`${PUBLIC_URL}/docs/thanks?order_id=$ORDER`)
     const { payload, headers } = await app.inject('/docs/thanks?order_id=1001')
