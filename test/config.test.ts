@@ -119,7 +119,7 @@ describe('configuration', () => {
     expect(() => apiUrl('production', 'https://sandbox.cashfree.com/pg')).toThrow(
       /^CASHFREE_API_URL must not be .* set NODE_ENV=development/,
     )
-    // Paths are appended to it.
+    // The service appends paths to this URL, so a query would break it.
     expect(() => apiUrl('production', 'https://api.cashfree.com/pg?a=b')).toThrow(/^CASHFREE_API_URL must be .* query$/)
   })
 
