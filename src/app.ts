@@ -41,9 +41,9 @@ export async function buildApp(services: Services): Promise<FastifyInstance> {
   await app.register(async (pages) => {
     pageRoutes(pages, services)
     for (const operation of OPERATIONS.pages) operation.register(pages, services)
-    const takesNotifications = config.acquirers.direct.length > 0
-    const operations = documentedOperations(takesNotifications)
-    docsRoutes(pages, { publicUrl, operations, takesNotifications, sandbox })
+    const acceptsNotifications = config.acquirers.direct.length > 0
+    const operations = documentedOperations(acceptsNotifications)
+    docsRoutes(pages, { publicUrl, operations, acceptsNotifications, sandbox })
   })
   await app.register(async (acquirer) => acquirerRoutes(acquirer, services))
   await app.register(async (v1) => {

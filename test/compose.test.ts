@@ -7,11 +7,11 @@ import { LIMITS } from '../src/limits.ts'
 const ROOT = join(import.meta.dirname, '..')
 const COMPOSE = readFileSync(join(ROOT, 'docker-compose.yml'), 'utf8')
 
-/** The lines of one service of the compose file. */
+/** The lines of one service in docker-compose.yml. */
 const serviceText = (name: string) =>
   new RegExp(`^ {2}${name}:\n[\\s\\S]*?(?=^ {0,2}[\\w-]+:)`, 'm').exec(COMPOSE)?.[0] ?? ''
 
-it('compose publishes one instance itself, or with API_REPLICAS the load balancer alone', () => {
+it('docker-compose.yml publishes the instance’s ports, or only the balancer’s with API_REPLICAS', () => {
   const published = COMPOSE.match(/^ {4}ports: .*$/gm)?.map((line) => line.trim())
   expect(published).toEqual([
     expect.stringMatching(/^ports: &ports /),
@@ -26,7 +26,7 @@ it('compose publishes one instance itself, or with API_REPLICAS the load balance
   for (const name of ['published', 'published-by-balancer']) expect(serviceText(name)).toContain('replicas: 0')
 })
 
-it('compose passes each setting to the service under its own name', () => {
+it('docker-compose.yml passes every setting to the service under its own name', () => {
   const settings = readFileSync(join(ROOT, '.env.example'), 'utf8').match(/^[A-Z_]+(?==$)/gm) ?? []
   const ofOthers = ['DATABASE_MIGRATE_URL', 'OPS_BY', 'API_REPLICAS', 'POSTGRES_PASSWORD']
   const handed = serviceText('api').matchAll(/^ {6}([A-Z_]+): .*?\$\{(?!API_REPLICAS)([A-Z_]+)/gm)
@@ -36,28 +36,28 @@ it('compose passes each setting to the service under its own name', () => {
   expect(missing).toEqual([])
 })
 
-it('compose sets each variable of HAProxy’s file that has a default for hosts, and INSTANCES', () => {
+it('docker-compose.yml sets INSTANCES and every variable that haproxy.cfg presets', () => {
   const config = readFileSync(join(ROOT, 'src/operator/deploy/haproxy.cfg'), 'utf8')
   const preset = [...config.matchAll(/^ +presetenv (\w+) /gm)].map(([, name]) => name)
   const set = [...serviceText('balancer').matchAll(/^ {6}([A-Z_]+): /gm)].map(([, name]) => name)
   expect(set.sort()).toEqual(['INSTANCES', ...preset].sort())
 })
 
-it('compose allows PostgreSQL connections for 8 instances, and 20 for ops, backups and superusers', () => {
+it('docker-compose.yml configures PostgreSQL connections for 8 instances and 20 for ops, backups and superusers', () => {
   const { databasePoolSize } = readConfig({ DATABASE_URL: 'postgres://db/upi' })
   const ofInstance = Object.values(LIMITS.pools).reduce((sum, size) => sum + size, databasePoolSize)
   const connections = Number(/-cmax_connections=(\d+)/.exec(serviceText('db'))?.[1])
   expect(connections).toBeGreaterThanOrEqual(8 * ofInstance + 20)
 })
 
-it('compose mounts the current folder in ops alone, read-only, and runs it there', () => {
+it('docker-compose.yml mounts the current folder read-only into ops alone, as its working directory', () => {
   expect(COMPOSE.match(/\/files.*$/gm)).toEqual(["/files:ro']", '/files'])
   expect(serviceText('ops')).toMatch(/^ {4}volumes: \['\$\{PWD:-\.\}:\/files:ro'\]\n {4}working_dir: \/files$/m)
 })
 
 const systemdText = (name: string) => readFileSync(join(ROOT, 'src/operator/deploy', name), 'utf8')
 
-it('the override for journald covers every compose service that logs, but not ops, which prints secret keys', () => {
+it('docker-compose.override.yml sends the logs of every service but ops to journald', () => {
   const [, services = ''] = COMPOSE.split(/^services:$/m)
   const names = [...(services.split(/^volumes:$/m)[0] ?? '').matchAll(/^ {2}([\w-]+):$/gm)].map(([, name]) => name)
   const logged = names.filter((name) => !['published', 'published-by-balancer', 'ops'].includes(name as string))
@@ -66,7 +66,7 @@ it('the override for journald covers every compose service that logs, but not op
   expect([...override.matchAll(/^ {2}([\w-]+): \*journald$/gm)].map(([, name]) => name).sort()).toEqual(logged.sort())
 })
 
-it('journald.conf retains the last line of every file for 180 days, with the files and bytes that this needs', () => {
+it('journald.conf retains every log line for 180 days within its limits on files and bytes', () => {
   const lines = systemdText('journald.conf').split('\n')
   const [section, ...settings] = lines.filter((line) => line !== '' && !line.startsWith('#'))
   expect(section).toBe('[Journal]')
@@ -75,7 +75,7 @@ it('journald.conf retains the last line of every file for 180 days, with the fil
   expect(others).toEqual({ Storage: 'persistent', RateLimitIntervalSec: '0' })
   const days = (text: string) => Number(/^(\d+)day$/.exec(text)?.[1])
   expect(days(MaxRetentionSec) - days(MaxFileSec)).toBeGreaterThanOrEqual(180)
-  // A file has at most 128 MB.
+  // journald limits a file to 128 MB.
   const filesOfSize = (Number(/^(\d+)G$/.exec(SystemMaxUse)?.[1]) * 1024) / 128
   expect(Number(SystemMaxFiles)).toBeGreaterThan(days(MaxRetentionSec) / days(MaxFileSec) + filesOfSize)
 })

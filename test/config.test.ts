@@ -8,8 +8,8 @@ import { readConfig, readDatabaseConfig } from '../src/config.ts'
 
 const DATABASE_URL = 'postgres://user:password@localhost:5432/upi'
 
-describe('configuration', () => {
-  it('every setting except that of the database has a default', () => {
+describe('the configuration', () => {
+  it('the configuration has a default for every setting except DATABASE_URL', () => {
     expect(readConfig({ DATABASE_URL })).toMatchObject({
       host: '127.0.0.1',
       port: 3000,
@@ -18,13 +18,13 @@ describe('configuration', () => {
       preparedStatements: true,
       intentExpiryMinutes: 15,
       logLevel: 'info',
-      // Metrics are for the operator, so by default they are not reachable from another machine.
+      // Metrics are for the operator, so by default they are not reachable from other machines.
       opsHost: '127.0.0.1',
       warnings: [],
     })
   })
 
-  it('DATABASE_PREPARED_STATEMENTS=off applies to the service and to ops; other values are rejected', () => {
+  it('DATABASE_PREPARED_STATEMENTS accepts on and off, for the service and for ops', () => {
     const off = { DATABASE_URL, DATABASE_PREPARED_STATEMENTS: 'off' }
     expect([readConfig(off), readDatabaseConfig(off)].map((one) => one.preparedStatements)).toEqual([false, false])
     expect(() => readDatabaseConfig({ DATABASE_URL, DATABASE_PREPARED_STATEMENTS: 'no' })).toThrow(
@@ -32,7 +32,7 @@ describe('configuration', () => {
     )
   })
 
-  it('the service names every invalid variable at the start, but no value', () => {
+  it('the service reports every invalid variable at start in one error without values', () => {
     const read = () => readConfig({ PORT: 'SENT', INTENT_EXPIRY_MINUTES: '0', DATABASE_URL: 'mysql://SENT' })
     expect(read).toThrow(
       'DATABASE_URL must be a PostgreSQL URL, such as postgres://user:password@host:5432/name; PORT must be a whole number from 0 to 65535; INTENT_EXPIRY_MINUTES must be a whole number from 1 to 1440',
@@ -40,7 +40,7 @@ describe('configuration', () => {
     expect(read).not.toThrow('SENT')
   })
 
-  it('the service rejects a start without DATABASE_URL, and in production without PUBLIC_URL', () => {
+  it('the service does not start without DATABASE_URL, nor in production without PUBLIC_URL', () => {
     expect(() => readConfig({ NODE_ENV: 'production', PUBLIC_URL: 'https://pay.example.in' })).toThrow(
       'DATABASE_URL is required',
     )
@@ -49,7 +49,7 @@ describe('configuration', () => {
     expect(() => readDatabaseConfig({ DATABASE_URL: '' })).toThrow('DATABASE_URL is required')
   })
 
-  it('the service warns of plain http in production, where keys and payees could be changed in transit', () => {
+  it('the service warns if PUBLIC_URL is plain http in production', () => {
     const plain = { DATABASE_URL, PUBLIC_URL: 'http://pay.example.in', ACQUIRER_SECRETS: 'a-secret-of-sixteen' }
     expect(readConfig({ ...plain, NODE_ENV: 'production' }).warnings).toEqual([
       expect.stringContaining('PUBLIC_URL is plain http'),
@@ -57,13 +57,13 @@ describe('configuration', () => {
     expect(readConfig(plain).warnings).toEqual([])
   })
 
-  it('RATE_LIMIT_PER_SECOND is 1,000 unless it is set', () => {
+  it('RATE_LIMIT_PER_SECOND defaults to 1,000', () => {
     expect(readConfig({ DATABASE_URL }).rateLimitPerSecond).toBe(1_000)
     expect(readConfig({ DATABASE_URL, RATE_LIMIT_PER_SECOND: '50' }).rateLimitPerSecond).toBe(50)
   })
 
-  it('the service accepts SANDBOX=on outside production, and rejects it in production', () => {
-    // As compose passes them.
+  it('the service accepts SANDBOX=on outside production and does not start with it in production', () => {
+    // HOST and PUBLIC_URL have the values that docker-compose.yml passes.
     const compose = { DATABASE_URL, HOST: '0.0.0.0', PUBLIC_URL: 'http://localhost:3000' }
     const sandbox = (NODE_ENV: string, SANDBOX: string) => readConfig({ ...compose, NODE_ENV, SANDBOX }).sandbox
     expect(sandbox('development', 'on')).toBe(true)
@@ -73,7 +73,7 @@ describe('configuration', () => {
     expect(() => sandbox('development', 'yes')).toThrow('SANDBOX must be on, or not be set')
   })
 
-  it('the service accepts only known values of NODE_ENV, so that a typing error does not disable production', () => {
+  it('the service rejects an unknown NODE_ENV, so that a typing error does not disable production mode', () => {
     const read = (NODE_ENV: string) =>
       readConfig({ DATABASE_URL, PUBLIC_URL: 'https://pay.example.in', NODE_ENV }).production
     expect(['production', 'development', 'test', ''].map(read)).toEqual([true, false, false, false])
@@ -86,30 +86,33 @@ describe('configuration', () => {
     ['Cashfree', 'CASHFREE_API_URL', 'https://sandbox.cashfree.com/pg'],
     ['PhonePe', 'PHONEPE_API_URL', 'https://api-preprod.phonepe.com/apis/pg-sandbox'],
     ['Setu', 'SETU_API_URL', 'https://umap-uat-core.setu.co'],
-  ])('the service rejects the sandbox of %s in production, however its host is written', (_name, variable, url) => {
-    const account = {
-      ...{ CASHFREE_CLIENT_ID: 'client', CASHFREE_CLIENT_SECRET: 'secret' },
-      ...{ PHONEPE_CLIENT_ID: 'client', PHONEPE_CLIENT_VERSION: '1', PHONEPE_CLIENT_SECRET: 'secret' },
-      PHONEPE_WEBHOOK_PASSWORD: 'secret',
-      ...{
-        SETU_CLIENT_ID: 'client',
-        SETU_CLIENT_SECRET: 'secret',
-        SETU_NOTIFICATION_SECRETS: 'twentyLettersAndDigits',
-      },
-    }
-    const service = { DATABASE_URL, PUBLIC_URL: 'https://pay.example.in', ...account }
-    const { host } = new URL(url)
-    for (const written of [host, `${host}.`, `${host}:443`, host.toUpperCase(), `${host.toUpperCase()}.:8443`]) {
-      const settings = { ...service, [variable]: url.replace(host, written) }
-      expect(() => readConfig({ ...settings, NODE_ENV: 'development' }), written).not.toThrow()
-      expect(() => readConfig({ ...settings, NODE_ENV: 'production' }), written).toThrow(
-        `${variable} must not be the sandbox`,
-      )
-    }
-    expect(() => readConfig({ ...service, NODE_ENV: 'production' })).not.toThrow()
-  })
+  ])(
+    'the service does not start with the sandbox of %s in production, in any spelling of its host',
+    (_name, variable, url) => {
+      const account = {
+        ...{ CASHFREE_CLIENT_ID: 'client', CASHFREE_CLIENT_SECRET: 'secret' },
+        ...{ PHONEPE_CLIENT_ID: 'client', PHONEPE_CLIENT_VERSION: '1', PHONEPE_CLIENT_SECRET: 'secret' },
+        PHONEPE_WEBHOOK_PASSWORD: 'secret',
+        ...{
+          SETU_CLIENT_ID: 'client',
+          SETU_CLIENT_SECRET: 'secret',
+          SETU_NOTIFICATION_SECRETS: 'twentyLettersAndDigits',
+        },
+      }
+      const service = { DATABASE_URL, PUBLIC_URL: 'https://pay.example.in', ...account }
+      const { host } = new URL(url)
+      for (const written of [host, `${host}.`, `${host}:443`, host.toUpperCase(), `${host.toUpperCase()}.:8443`]) {
+        const settings = { ...service, [variable]: url.replace(host, written) }
+        expect(() => readConfig({ ...settings, NODE_ENV: 'development' }), written).not.toThrow()
+        expect(() => readConfig({ ...settings, NODE_ENV: 'production' }), written).toThrow(
+          `${variable} must not be the sandbox`,
+        )
+      }
+      expect(() => readConfig({ ...service, NODE_ENV: 'production' })).not.toThrow()
+    },
+  )
 
-  it('the service rejects Cashfree’s sandbox in production', () => {
+  it('the service does not start with Cashfree’s sandbox in production', () => {
     const account = { CASHFREE_CLIENT_ID: 'client', CASHFREE_CLIENT_SECRET: 'secret' }
     const service = { DATABASE_URL, PUBLIC_URL: 'https://pay.example.in', ...account }
     const apiUrl = (NODE_ENV: string, CASHFREE_API_URL: string) =>
@@ -119,11 +122,11 @@ describe('configuration', () => {
     expect(() => apiUrl('production', 'https://sandbox.cashfree.com/pg')).toThrow(
       /^CASHFREE_API_URL must not be .* set NODE_ENV=development/,
     )
-    // The service appends paths to this URL, so a query would break it.
+    // Paths are appended to this URL.
     expect(() => apiUrl('production', 'https://api.cashfree.com/pg?a=b')).toThrow(/^CASHFREE_API_URL must be .* query$/)
   })
 
-  it('the service accepts an account of PhonePe with or without a user, and rejects its sandbox in production', () => {
+  it('the service accepts PhonePe with or without a webhook user, and rejects PhonePe’s sandbox in production', () => {
     const account = {
       PHONEPE_CLIENT_ID: 'client',
       PHONEPE_CLIENT_VERSION: '2',
@@ -157,7 +160,7 @@ describe('configuration', () => {
     expect(() => read({ PHONEPE_WEBHOOK_USER: 'me' })).toThrow('PHONEPE_WEBHOOK_USER must be')
   })
 
-  it('the service rejects a CASHFREE_CLIENT_ID that an HTTP header cannot contain', () => {
+  it('the service rejects a CASHFREE_CLIENT_ID that is not valid in an HTTP header', () => {
     const read = (id: string) =>
       readConfig({ DATABASE_URL, CASHFREE_CLIENT_ID: id, CASHFREE_CLIENT_SECRET: 'new, old' }).acquirers.cashfree
     expect(read('client')).toMatchObject({
@@ -168,20 +171,20 @@ describe('configuration', () => {
     for (const id of ['cli\nent', 'cli ent', 'ग्राहक']) expect(() => read(id)).toThrow(/^CASHFREE_CLIENT_ID must be/)
   })
 
-  it('compose runs a sandbox with SANDBOX=on and NODE_ENV=development, and production by default', () => {
+  it('docker-compose.yml runs in production by default, and as a sandbox with SANDBOX=on and NODE_ENV=development', () => {
     const compose = readFileSync(join(import.meta.dirname, '../docker-compose.yml'), 'utf8')
     const api = /^ {2}api:\n[\s\S]*?(?=^ {2}\w+:\n)/m.exec(compose)?.[0] ?? ''
     expect(api).toMatch(/ NODE_ENV: \$\{NODE_ENV:-production\}\n/)
     expect(api).toMatch(/ SANDBOX: \$\{SANDBOX:-\}\n/)
   })
 
-  it('the service names the port to change if two ports are equal', () => {
+  it('the service rejects equal values of PORT and OPS_PORT and names the variable to change', () => {
     expect(() => readConfig({ DATABASE_URL, PORT: '3001' })).toThrow(
       'PORT and OPS_PORT are both 3001. Set OPS_PORT to another port.',
     )
   })
 
-  it('HOST may be 0.0.0.0 while the metrics stay on 127.0.0.1, unless OPS_HOST is set', () => {
+  it('OPS_HOST defaults to 127.0.0.1 even if HOST is 0.0.0.0', () => {
     expect(readConfig({ DATABASE_URL, HOST: '0.0.0.0' }).opsHost).toBe('127.0.0.1')
     expect(readConfig({ DATABASE_URL, OPS_HOST: '10.0.0.11' }).opsHost).toBe('10.0.0.11')
   })
@@ -196,7 +199,7 @@ describe('configuration', () => {
     }
   })
 
-  it('WEBHOOK_SEALING_KEY must be 32 bytes in base64, for the service and for ops', () => {
+  it('WEBHOOK_SEALING_KEY accepts one or two keys of 32 bytes in base64, for the service and for ops', () => {
     const key = randomBytes(32).toString('base64')
     for (const read of [readConfig, readDatabaseConfig]) {
       expect(read({ DATABASE_URL }).webhooks.sealingKeys).toEqual([])
@@ -204,7 +207,7 @@ describe('configuration', () => {
       expect(sealingKeys.map((one) => one.export().toString('base64'))).toEqual([key])
       expect(read({ DATABASE_URL, WEBHOOK_SEALING_KEY: `${key}, ${key}` }).webhooks.sealingKeys).toHaveLength(2)
       expect(() => read({ DATABASE_URL, WEBHOOK_SEALING_KEY: `${key},${key},${key}` })).toThrow('at most two keys')
-      // Printing the configuration must not print a key.
+      // Printing the configuration, for example in a log, must not reveal the key.
       const printed = inspect(sealingKeys, { depth: 9, showHidden: true }) + JSON.stringify(sealingKeys)
       expect(printed).not.toContain(key.slice(0, 10))
       expect(printed).not.toContain(Buffer.from(key, 'base64').toString('hex'))
@@ -253,14 +256,14 @@ describe('configuration', () => {
     },
   )
 
-  it('PUBLIC_URL may have a path, and loses its trailing slash', () => {
+  it('PUBLIC_URL accepts a path, and its trailing slash is removed', () => {
     const publicUrl = (PUBLIC_URL: string) => readConfig({ DATABASE_URL, PUBLIC_URL }).publicUrl
     expect(publicUrl('https://pay.example.in/upi/')).toBe('https://pay.example.in/upi')
     expect(publicUrl('https://pay.example.in')).toBe('https://pay.example.in')
     expect(() => publicUrl('pay.example.in')).toThrow('PUBLIC_URL must be')
   })
 
-  it('the service reads a secret from the file that its NAME_FILE variable names, and treats an empty variable as unset', () => {
+  it('the configuration reads a secret from the file in NAME_FILE, and treats an empty variable as unset', () => {
     const folder = mkdtempSync(join(tmpdir(), 'config-'))
     writeFileSync(join(folder, 'url'), `${DATABASE_URL}\n`)
     const DATABASE_URL_FILE = join(folder, 'url')

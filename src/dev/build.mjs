@@ -1,10 +1,12 @@
-// node src/dev/build.mjs [FOLDER], which `npm run build` runs, bundles the service and the operator's commands with
-// their libraries into FOLDER (dist), because a bundle starts sooner than hundreds of files.
-import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+// node src/dev/build.mjs [FOLDER], called by `npm run build`, bundles the service and the operator commands with their
+// libraries into FOLDER (default dist), because a bundle starts faster than hundreds of files.
+import { spawnSync } from 'node:child_process'
+import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { build } from 'esbuild'
 import { tsImport } from 'tsx/esm/api'
 
-const { renderGuide } = await tsImport('../docs/render-guide.ts', import.meta.url)
+const { renderChapter } = await tsImport('../docs/render-chapter.ts', import.meta.url)
+const { GUIDES, chaptersOf } = await tsImport('../docs/chapters.ts', import.meta.url)
 
 const folder = process.argv[2] ?? 'dist'
 rmSync(folder, { recursive: true, force: true })
@@ -16,20 +18,23 @@ await build({
   format: 'esm',
   platform: 'node',
   target: 'node20',
-  // Without `navigator`, which Node.js 20 lacks, pg detects Cloudflare by a Response: this loads fetch and delays the
+  // Without `navigator`, which Node.js 20 lacks, pg detects Cloudflare by a Response, which loads fetch and delays the
   // start.
-  define: { navigator: JSON.stringify({ userAgent: 'Node.js' }) },
+  define: {
+    navigator: JSON.stringify({ userAgent: 'Node.js' }),
+    BUILD_COMMIT: JSON.stringify(commitOfBuild()),
+  },
   external: [
     'pg-native',
-    // The build renders the guides below, so the service does not need the renderer.
-    './src/docs/render-guide.ts',
+    // The build renders the chapters below, so the service does not need the renderer.
+    './src/docs/render-chapter.ts',
     // Fastify needs these packages only for JSON Schemas, which the service does not use (NO_JSON_SCHEMA), and for
     // `inject`. In the bundle they would delay the start.
     '@fastify/ajv-compiler',
     '@fastify/fast-json-stringify-compiler',
     'light-my-request',
   ],
-  // CommonJS libraries call `require` for the modules of Node.js, and an ES module has no `require`.
+  // CommonJS libraries call `require` for Node.js modules, and an ES module has no `require`.
   banner: {
     js: "import { createRequire as requireFrom } from 'node:module'\nconst require = requireFrom(import.meta.url)",
   },
@@ -40,9 +45,24 @@ cpSync('src/operator/deploy/citus.sql', `${folder}/deploy/citus.sql`)
 cpSync('src/gateway/checkout/page', `${folder}/page`, { recursive: true })
 cpSync('src/docs/ui', `${folder}/ui`, { recursive: true })
 cpSync('src/docs/guides', `${folder}/guides`, { recursive: true })
-for (const file of readdirSync('src/docs/guides')) {
-  const html = renderGuide(readFileSync(`src/docs/guides/${file}`, 'utf8'))
-  writeFileSync(`${folder}/guides/${file.replace(/md$/, 'html')}`, html)
+for (const chapter of Object.keys(GUIDES).flatMap(chaptersOf)) {
+  const rendered = renderChapter(readFileSync(`src/docs/guides/${chapter}.md`, 'utf8'))
+  writeFileSync(`${folder}/guides/${chapter}.json`, JSON.stringify(rendered))
 }
 cpSync('node_modules/openapi-explorer/dist/browser/openapi-explorer.min.js', `${folder}/ui/openapi-explorer.min.js`)
 cpSync('node_modules/openapi-explorer/LICENSE', `${folder}/ui/openapi-explorer.LICENSE`)
+await build({
+  entryPoints: { minisearch: 'minisearch' },
+  outdir: `${folder}/ui`,
+  bundle: true,
+  minify: true,
+  format: 'esm',
+  logLevel: 'warning',
+})
+cpSync('node_modules/minisearch/LICENSE.txt', `${folder}/ui/minisearch.LICENSE`)
+
+// An image is built without the repository, so its build passes COMMIT.
+function commitOfBuild() {
+  const git = spawnSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' })
+  return process.env.COMMIT || git.stdout?.trim() || 'unknown'
+}

@@ -1,12 +1,12 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 
-/** The search for free ports begins next to the usual 3000 and 3001, so that the suggestion is easy to remember. */
+/** The search for free ports starts next to the defaults 3000 and 3001, so that the suggestion is easy to remember. */
 const FIRST_FREE_PORT = 3002
 
 /**
- * Ends the process with one sentence if another program listens on a port of the service. Called before the database is
- * started, so that no database server is left running.
+ * Exits with one message if another program listens on a port of the service. Runs before the database starts, so that
+ * no database server is left running.
  */
 export async function exitIfPortsAreBusy(): Promise<void> {
   const { HOST, PORT, OPS_HOST, OPS_PORT, npm_lifecycle_event: script } = process.env
@@ -20,11 +20,11 @@ export async function exitIfPortsAreBusy(): Promise<void> {
   while ((await isBusy(host, free)) || (await isBusy(opsHost, free + 1))) free += 2
   const taken = busy.length === 1 ? `Port ${busy[0]} is` : `Ports ${busy.join(' and ')} are`
   const command = `PORT=${free} OPS_PORT=${free + 1} ${script === 'dev' ? 'npm run dev' : 'npm start'}`
-  console.error(`${taken} in use by another program: run ${command}`)
+  console.error(`${taken} in use by another program. Run ${command}`)
   process.exit(1)
 }
 
-/** Whether another program listens on the port. The service itself reports every other error of a port or a host. */
+/** Whether another program listens on the port. The service itself reports every other error of a port or host. */
 async function isBusy(host: string, port: number): Promise<boolean> {
   const server = createServer().listen({ host, port })
   try {

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { migrate } from '../platform/db/migrate.ts'
 import { startEmbeddedPostgres } from './embedded-postgres.ts'
 
-/** Reads `.env` as Docker Compose does: a variable of the environment wins over the same variable in the file. */
+/** Reads `.env` as Docker Compose does: a variable of the environment takes precedence over the file. */
 export function readEnvFile(): void {
   if (existsSync('.env')) process.loadEnvFile()
 }
@@ -16,7 +16,10 @@ export function needsCheckoutDatabase(): boolean {
   return !DATABASE_URL && !DATABASE_URL_FILE && NODE_ENV !== 'production'
 }
 
-/** Starts the checkout's PostgreSQL server unless it runs, migrates it and sets DATABASE_URL. Stops it at exit. */
+/**
+ * Starts the checkout's PostgreSQL server unless it is running, migrates the database and sets DATABASE_URL. Stops the
+ * server at exit.
+ */
 export async function useCheckoutDatabase(): Promise<{ directory: string; databaseUrl: string }> {
   try {
     const directory = checkoutDirectory()
@@ -32,8 +35,8 @@ export async function useCheckoutDatabase(): Promise<{ directory: string; databa
 }
 
 /**
- * The folder of the checkout's database: `.database` in the checkout. For root the folder lies elsewhere, because the
- * unprivileged user of PostgreSQL may have no right to enter the home directory that contains the checkout.
+ * The folder of the checkout's database: `.database` in the checkout. For root the folder is elsewhere, because
+ * PostgreSQL's unprivileged user may lack access to the home directory that contains the checkout.
  */
 function checkoutDirectory(): string {
   const directory = join(realpathSync(fileURLToPath(new URL('../..', import.meta.url))), '.database')

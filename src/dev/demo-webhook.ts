@@ -13,8 +13,8 @@ export type DemoWebhook = { port: number; secret: string }
 const ENDPOINT = 'ep_demo'
 
 /**
- * Sets the variables that webhooks need, unless they are set: a sealing key, saved in `directory`, and this machine as
- * an allowed network. Called for the service and for `npm run ops`, so that both use the same key.
+ * Sets the variables that webhooks need, unless they are set: an encryption key, stored in `directory`, and this
+ * machine as an allowed network. Called for the service and for `npm run ops`, so that both use the same key.
  */
 export function useWebhookSettings(directory: string): void {
   if (!process.env.WEBHOOK_SEALING_KEY_FILE) process.env.WEBHOOK_SEALING_KEY ||= keptKey(directory)
@@ -24,7 +24,8 @@ export function useWebhookSettings(directory: string): void {
 function keptKey(directory: string): string {
   const file = join(directory, 'webhook-sealing-key')
   try {
-    // The flag `wx` never overwrites: of two programs that start at once, the second reads the key of the first.
+    // The flag `wx` never overwrites a file: if two programs start concurrently, the second reads the key of the
+    // first.
     writeFileSync(file, randomBytes(32).toString('base64'), { mode: 0o600, flag: 'wx' })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
@@ -33,9 +34,9 @@ function keptKey(directory: string): string {
 }
 
 /**
- * Creates the demo merchant's webhook if missing, and switches it on again unless an operator has disabled it. The
- * webhook keeps its secret while the sealing key can decrypt it. The receiver's port is the service's plus 2, so that
- * two demos on one machine do not receive each other's webhooks.
+ * Creates the demo merchant's webhook endpoint if missing, and enables it unless an operator has disabled it. The
+ * endpoint retains its secret while the encryption key can decrypt it. The receiver's port is the service's plus 2, so
+ * that two demos on one machine do not receive each other's webhooks.
  */
 export async function ensureDemoWebhook(databaseUrl: string, now: Date): Promise<DemoWebhook> {
   const { sealingKeys } = readDatabaseConfig(process.env).webhooks
@@ -65,7 +66,7 @@ async function findSecret(client: pg.Client, sealingKeys: SealingKeys): Promise<
   try {
     return rows[0] && unseal(sealingKeys, rows[0].secret, OWNER)
   } catch {
-    // The secret was encrypted with another sealing key, for example before a key was set in `.env`.
+    // The secret was encrypted with another key, for example before a key was set in `.env`.
     return undefined
   }
 }

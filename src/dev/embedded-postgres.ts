@@ -22,7 +22,7 @@ import pg from 'pg'
 import { hasState, INVALID_PASSWORD } from '../platform/db/outage.ts'
 import { type Account, findBinaries, SERVER_ENVIRONMENT, serverAccount } from './postgres-binaries.ts'
 
-/** Everything that is needed to start the server of one database cluster. */
+/** Everything needed to start the server of one database cluster. */
 export type Cluster = {
   bin: string
   dataDirectory: string
@@ -36,7 +36,7 @@ type EmbeddedPostgres = {
   /** URL of the database `postgres`, with the superuser and the password. */
   url: string
   cluster: Cluster
-  /** Stops the server if this process started it. Synchronous, so that a handler of `exit` may call it. */
+  /** Stops the server if this process started it. Synchronous, so that an `exit` handler can call it. */
   stop(): void
 }
 
@@ -44,22 +44,25 @@ const SETTINGS = ['timezone=UTC', 'log_timezone=UTC', 'log_checkpoints=off']
 /** Fast settings without durability: a crash of the machine may destroy the data. */
 const TEST_SETTINGS = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'max_connections=300']
 
-/** Enough for crash recovery, which replays at most five minutes of WAL. */
+/** Long enough for crash recovery, which replays at most five minutes of WAL. */
 const READY_TIMEOUT_MS = 60_000
 const STOP_TIMEOUT_MS = 30_000
 const POLL_MS = 50
 const CONNECT_TIMEOUT_MS = 2_000
-/** A start may fail while another process starts the server, the port is taken, or a killed server's children live. */
+/**
+ * A start may fail while another process starts the server, uses the port, or a killed server's children are still
+ * running.
+ */
 const START_ATTEMPTS = 20
 const RETRY_MS = 250
 const PASSING_FAULT = /address already in use|shared memory block .* is still in use|lock file .* already exists/i
-/** A process id above the highest that Linux and macOS assign. */
+/** A process id above the highest one that Linux and macOS assign. */
 const NO_PROCESS = 2_147_483_647
 
 /**
  * Starts PostgreSQL on a random port of 127.0.0.1, with data, password and log in `directory`, which is created if
- * missing. A server that already runs on the directory is used instead. A started server ends with this process, even
- * if the process is killed. `durable: false` is for tests.
+ * missing. Uses a server that already runs on the directory. A started server stops with this process, even if the
+ * process is killed. `durable: false` is for tests.
  */
 export async function startEmbeddedPostgres(options: {
   directory: string
@@ -92,7 +95,7 @@ export async function startOrFind(cluster: Cluster, port?: number): Promise<{ po
     if (running !== undefined) return { port: running.port, isOurs: false }
     const launched = launch(cluster, port ?? (await freePort()))
     const started = await untilAnswers(cluster, launched)
-    // Another process may have started its server at the same moment: PostgreSQL ends one of the two.
+    // Another process may have started its server concurrently: PostgreSQL stops one of the two.
     if (started !== undefined) return { port: started.port, isOurs: started.pid === launched.pid }
     const log = readFileSync(cluster.logFile, 'utf8').trim()
     if (!PASSING_FAULT.test(log) || attempt === START_ATTEMPTS) throw new Error(`PostgreSQL does not start:\n${log}`)
@@ -100,7 +103,7 @@ export async function startOrFind(cluster: Cluster, port?: number): Promise<{ po
   }
 }
 
-/** Stops the server of `cluster` and waits for its end. Synchronous, so that a handler of `exit` may call it. */
+/** Stops the server of `cluster` and waits for its exit. Synchronous, so that an `exit` handler can call it. */
 export function stopServer(cluster: Cluster): void {
   const pid = readPostmaster(cluster)?.pid
   if (pid === undefined) return
@@ -114,14 +117,14 @@ export function stopServer(cluster: Cluster): void {
 export const clusterUrl = ({ password }: Pick<Cluster, 'password'>, port: number) =>
   `postgres://postgres:${password}@127.0.0.1:${port}/postgres`
 
-/** Creates `directory` so that the server's user may enter it; files with secrets have stricter rights of their own. */
+/** Creates `directory` with access for the server's user; files with secrets have stricter modes of their own. */
 function makeDirectory(directory: string, account: Account): void {
   const outermost = mkdirSync(directory, { recursive: true }) ?? directory
   const mode = account ? 0o711 : 0o700
   for (let path = directory; path.startsWith(outermost); path = dirname(path)) chmodSync(path, mode)
 }
 
-/** Reads the password file, or creates it for the server's user, as which initdb reads the file. */
+/** Reads the password file, or creates it for the server's user, because initdb reads it as that user. */
 function readOrMakePassword(file: string, account: Account): string {
   if (!existsSync(file)) {
     const partial = `${file}.${process.pid}`
@@ -134,7 +137,8 @@ function readOrMakePassword(file: string, account: Account): string {
 }
 
 function initialise({ bin, dataDirectory, account }: Cluster, passwordFile: string): void {
-  // The directory gets its real name once it is complete, so that an interrupted attempt is not taken for a database.
+  // The directory gets its final name once it is complete, so that an interrupted attempt is not mistaken for a
+  // database.
   const partial = `${dataDirectory}.${process.pid}`
   rmSync(partial, { recursive: true, force: true })
   mkdirSync(partial, { mode: 0o700 })
@@ -146,7 +150,9 @@ function initialise({ bin, dataDirectory, account }: Cluster, passwordFile: stri
   rmSync(partial, { recursive: true, force: true })
 }
 
-/** Ignores the error if another process was first: processes that start at once on a fresh clone share the result. */
+/**
+ * Ignores the error if another process was first: processes that start concurrently on a fresh clone share the result.
+ */
 function makeOnce(make: () => void): void {
   try {
     make()
@@ -156,7 +162,7 @@ function makeOnce(make: () => void): void {
 }
 
 /**
- * Starts a server in a session of its own, which Ctrl-C in the terminal does not reach. A guard process ends the server
+ * Starts a server in its own session, which Ctrl-C in the terminal does not reach. A guard process stops the server
  * when this process ends, even by SIGKILL: the system then closes the pipe from which the guard reads.
  */
 function launch(cluster: Cluster, port: number): ChildProcess {
@@ -176,9 +182,9 @@ function launch(cluster: Cluster, port: number): ChildProcess {
 }
 
 /**
- * Replaces the process id in a left-over postmaster.pid, because PostgreSQL does not start while a process with this id
- * exists, even a zombie or an unrelated process. The other lines stay, because PostgreSQL needs them to find out
- * whether children of the old server still run.
+ * Replaces the process id in a left-over postmaster.pid, because PostgreSQL does not start while a process with this
+ * id exists, even a zombie or an unrelated process. The other lines are unchanged, because PostgreSQL needs them to
+ * detect children of the old server.
  */
 function disownPidFile(cluster: Cluster): void {
   const file = pidFile(cluster)
@@ -191,7 +197,7 @@ const pidFile = ({ dataDirectory }: Cluster) => join(dataDirectory, 'postmaster.
 
 /**
  * Reads process id and port from postmaster.pid; undefined unless the process is the server of this cluster. After a
- * crash or a reboot an unrelated process may have the id. A zombie does not count, because its command line is empty.
+ * crash or a reboot an unrelated process may have the id. A zombie is ignored, because its command line is empty.
  */
 function readPostmaster(cluster: Cluster): { pid: number; port: number } | undefined {
   try {
@@ -209,7 +215,10 @@ function commandLine(pid: number): string {
   return spawnSync('ps', ['-o', 'command=', '-p', String(pid)], { encoding: 'utf8' }).stdout
 }
 
-/** Waits until the cluster's server answers. Undefined if there is no server and `launched` is absent or has ended. */
+/**
+ * Waits until the cluster's server responds. Returns undefined if there is no server and `launched` is absent or has
+ * exited.
+ */
 async function untilAnswers(cluster: Cluster, launched?: ChildProcess) {
   const deadline = Date.now() + READY_TIMEOUT_MS
   for (;;) {
@@ -217,7 +226,8 @@ async function untilAnswers(cluster: Cluster, launched?: ChildProcess) {
     if (running && running.port > 0 && (await answers(cluster, running.port))) return running
     const isStarting = launched !== undefined && launched.exitCode === null && launched.signalCode === null
     if (!running && !isStarting) return undefined
-    if (Date.now() > deadline) throw new Error(`The PostgreSQL server on ${cluster.dataDirectory} does not answer`)
+    if (Date.now() > deadline)
+      throw new Error(`The PostgreSQL server on ${cluster.dataDirectory} does not respond. See server.log beside it.`)
     await sleep(POLL_MS)
   }
 }
@@ -232,7 +242,7 @@ async function answers(cluster: Cluster, port: number): Promise<boolean> {
     return true
   } catch (error) {
     if (!hasState(error, INVALID_PASSWORD)) return false
-    throw new Error(`The PostgreSQL server on ${cluster.dataDirectory} refuses the password kept beside it`)
+    throw new Error(`The PostgreSQL server on ${cluster.dataDirectory} rejects the password stored beside it`)
   } finally {
     await client.end().catch(() => undefined)
   }

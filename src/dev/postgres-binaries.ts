@@ -13,7 +13,7 @@ export const SERVER_ENVIRONMENT = { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UT
 
 const SET_DATABASE_URL = 'Set DATABASE_URL to a PostgreSQL server of your own.'
 
-/** For root an existing unprivileged user, because PostgreSQL refuses to run as root. */
+/** Returns an existing unprivileged user if this process runs as root, because PostgreSQL refuses to run as root. */
 export function serverAccount(): Account {
   if (process.getuid?.() !== 0) return undefined
   const users = readFileSync('/etc/passwd', 'utf8')
@@ -25,16 +25,16 @@ export function serverAccount(): Account {
 }
 
 /**
- * Finds the programs of PostgreSQL in `installed/bin`, or without `installed` in the development dependency, from which
- * they are copied into `directory` if `account` cannot run them: a home directory that holds the checkout may be closed
- * to other users.
+ * Finds the programs of PostgreSQL in `installed/bin`, otherwise in the development dependency. Copies the latter into
+ * `directory` if `account` cannot run them, because the home directory with the checkout may be closed to other users.
  */
 export function findBinaries(directory: string, account: Account, installed?: string): Binaries {
   const { native, version } = installed === undefined ? findPackage() : { native: installed, version: '' }
   addLinks(native)
   const inPlace = inspect(native, account)
   if (inPlace) return inPlace
-  if (installed !== undefined) throw new Error(`No PostgreSQL in ${installed}/bin runs on this system.`)
+  if (installed !== undefined)
+    throw new Error(`No PostgreSQL in ${installed}/bin runs on this system. Name another folder.`)
   const copy = join(directory, `postgresql-${version}`)
   if (!existsSync(copy)) copyPrograms(native, copy)
   const copied = inspect(copy, account)
@@ -50,7 +50,7 @@ function findPackage(): { native: string; version: string } {
     return { native: join(root, 'native'), version }
   } catch {
     throw new Error(
-      `No PostgreSQL comes with this project for ${process.platform} on ${process.arch}. ${SET_DATABASE_URL}`,
+      `This project includes no PostgreSQL for ${process.platform} on ${process.arch}. ${SET_DATABASE_URL}`,
     )
   }
 }
@@ -66,7 +66,8 @@ function addLinks(folder: string): void {
     try {
       symlinkSync(relative(dirname(target), source), path)
     } catch {
-      // The folder is read-only, or another process has just made the link. `inspect` checks whether the programs run.
+      // The folder is read-only, or another process has just created the link. `inspect` checks whether the programs
+      // run.
     }
   }
 }
@@ -83,7 +84,7 @@ function copyPrograms(from: string, to: string): void {
   const partial = `${to}.${process.pid}`
   cpSync(from, partial, { recursive: true, verbatimSymlinks: true })
   addLinks(partial)
-  // The originals may be readable by their owner alone, if the umask was strict when they were installed.
+  // The originals may be readable only by their owner, if the umask was strict at installation.
   spawnSync('chmod', ['-R', 'a+rX', partial])
   if (!existsSync(to)) renameSync(partial, to)
   rmSync(partial, { recursive: true, force: true })

@@ -1,5 +1,5 @@
-// Makes the log readable for people, a line for each request. Imported before the service if stdout is a terminal;
-// otherwise the log stays JSON.
+// Formats the log for people, one line per request. Imported before the service if stdout is a terminal; otherwise the
+// log is JSON.
 import { pino } from 'pino'
 import pretty from 'pino-pretty'
 
@@ -7,7 +7,7 @@ const lines = pretty({
   // Synchronous writes keep log lines and other output in order.
   sync: true,
   translateTime: 'SYS:HH:MM:ss',
-  // These fields are part of messageFormat.
+  // messageFormat already prints these fields.
   ignore: 'id,method,route,status,durationMs,publicKey,mid',
   messageFormat: (line, messageKey) => {
     const { method, route, status, durationMs, publicKey, id } = line

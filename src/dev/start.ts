@@ -1,4 +1,4 @@
-// Runs `npm start`: the service, and where no database is named, also a database and a demo merchant.
+// Runs `npm start`: the service, and if no database is named, also a database and a demo merchant.
 import { randomBytes } from 'node:crypto'
 import { exitIfPortsAreBusy } from './busy-ports.ts'
 import { needsCheckoutDatabase, readEnvFile, useCheckoutDatabase } from './checkout-database.ts'
@@ -17,9 +17,9 @@ if (needsCheckoutDatabase()) {
   const webhook = await ensureDemoWebhook(databaseUrl, new Date())
   // The demo has no bank, so its pay pages get a button that simulates a payment.
   process.env.SANDBOX = 'on'
-  // The acquirer's guide is served only if a secret is set.
+  // The acquirer guide is served only if a secret is set.
   if (!process.env.ACQUIRER_SECRETS_FILE) process.env.ACQUIRER_SECRETS ||= randomBytes(24).toString('hex')
-  // Ctrl-C ends the demo at once, because there is no load balancer to wait for.
+  // Ctrl-C ends the demo immediately, because there is no load balancer to wait for.
   process.env.SHUTDOWN_DRAIN_SECONDS ||= '0'
   await import('../server.ts')
   console.log(demoCommands({ ...demo, webhook }, new Date()))

@@ -1,4 +1,5 @@
-// Runs `npm run dev`: `npm start`, again after each change of a file. This process keeps the database up meanwhile.
+// Runs `npm run dev`: `npm start`, restarted after each change of a file. This process keeps the database running in
+// between.
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
 import { needsCheckoutDatabase, readEnvFile, useCheckoutDatabase } from './checkout-database.ts'
@@ -6,7 +7,7 @@ import { needsCheckoutDatabase, readEnvFile, useCheckoutDatabase } from './check
 readEnvFile()
 if (needsCheckoutDatabase()) {
   await useCheckoutDatabase()
-  // DATABASE_URL is removed, because start.ts creates the demo only where no database is named.
+  // Removes DATABASE_URL, because start.ts creates the demo only if no database is named.
   delete process.env.DATABASE_URL
 }
 const tsx = createRequire(import.meta.url).resolve('tsx/cli')

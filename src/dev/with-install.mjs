@@ -1,7 +1,7 @@
 // node src/dev/with-install.mjs [FILE [args…]]
 //
-// Installs the dependencies if they are missing or older than package-lock.json, then runs FILE in this process. This
-// script imports only node: modules, because a fresh clone has no others. npm scripts call it explicitly instead of by
+// Installs the dependencies if they are missing or older than package-lock.json, then runs FILE in this process.
+// Imports only node: modules, because a fresh clone has no others. npm scripts call it explicitly instead of by
 // `prestart`, because npm skips `prestart` scripts under `ignore-scripts`.
 import { spawnSync } from 'node:child_process'
 import { statSync } from 'node:fs'
@@ -21,7 +21,9 @@ if (file !== undefined) await run(resolve(root, file))
 function checkNodeVersion() {
   const [major, minor] = process.versions.node.split('.').map(Number)
   if (major > LOWEST_NODE[0] || (major === LOWEST_NODE[0] && minor >= LOWEST_NODE[1])) return
-  console.error(`Node.js ${LOWEST_NODE.join('.')} or newer is needed; this is ${process.versions.node}.`)
+  console.error(
+    `Node.js ${LOWEST_NODE.join('.')} or newer is required; this is ${process.versions.node}. Install a newer version.`,
+  )
   process.exit(1)
 }
 

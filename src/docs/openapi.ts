@@ -1,17 +1,6 @@
 import * as z from 'zod'
-import {
-  bodyEncoded,
-  type Failure,
-  forbidden,
-  internalError,
-  payloadTooLarge,
-  tooManyRequests,
-  unauthorized,
-  unavailable,
-  unsupportedMediaType,
-} from '../errors.ts'
-import { LIMITS } from '../limits.ts'
 import type { Described } from '../platform/http/operation.ts'
+import { COMMON_ERRORS } from './common-errors.ts'
 import { refTo, toAnswerSchemas, toFormSchema, toJsonBodySchema } from './json-schema.ts'
 import { HEADERS, responsesOf } from './responses.ts'
 
@@ -51,22 +40,6 @@ const Refusal = z.strictObject({
     description: 'What is wrong and what to do, for people. The text may change: let your code decide by `statusCode`.',
   }),
 })
-
-/** Errors that all operations have in common, by the kind of caller; an operation may have others. */
-const COMMON_REFUSALS: Record<Described['access'], Failure[]> = {
-  key: [
-    unauthorized(),
-    forbidden(),
-    payloadTooLarge(LIMITS.body.bytes),
-    unsupportedMediaType(),
-    bodyEncoded(),
-    tooManyRequests(1_000, 'a second', 1),
-    internalError(),
-    unavailable(),
-  ],
-  signature: [payloadTooLarge(LIMITS.body.bytes), bodyEncoded(), internalError(), unavailable()],
-  anyone: [],
-}
 
 const SECURITY: Record<Described['access'], object> = {
   key: {},
@@ -110,7 +83,7 @@ function pathItem(operation: Described) {
     ...SECURITY[access],
     ...(access !== 'anyone' && { parameters: [...headerParameters, REQUEST_ID_HEADER] }),
     ...(body && { requestBody: { required: true, content: bodyContent(body, access) } }),
-    responses: responsesOf(answer, [...refusals, ...COMMON_REFUSALS[access]], { challenges: access === 'key' }),
+    responses: responsesOf(answer, [...refusals, ...COMMON_ERRORS[access]], { challenges: access === 'key' }),
   }
   return { ...(parameters.length > 0 && { parameters }), [method.toLowerCase()]: described }
 }

@@ -1,143 +1,190 @@
 import { type Html, html, trustedHtml } from '../platform/html.ts'
+import { chaptersOf, GUIDES, type GuideName } from './chapters.ts'
+import type { Chapter } from './render-chapter.ts'
+import { chaptersOfSite, filledIn, groupOf, type Site } from './site.ts'
 
 /** The pages below /docs. Links between them are relative, because a proxy may serve the service under a path. */
 
-export type DocsOptions = {
-  publicUrl: string
-  /** Whether this service takes notifications of the acquirer `direct`: then the acquirer's guide is public. */
-  takesNotifications: boolean
-  /** Whether payments are simulated: the redirect_urls of samples then lead to a page of this service. */
-  sandbox: boolean
-}
+/** A site with its chapters' titles by path, which the navigation shows. */
+export type TitledSite = Site & { titles: Record<string, string> }
 
-/** Public guides by the last segment of their path. The operator's guides are not public. */
-const GUIDES = {
-  merchant: { title: 'For the merchant’s developer', does: 'Take payments: from the first one to every refusal.' },
-  shops: {
-    title: 'Shops that exist already',
-    does: 'WooCommerce, WHMCS, PHP and Android: what is set, what works, and their own faults.',
-  },
-  partner: {
-    title: 'For the partner’s developer',
-    does: 'Read what was paid out to a merchant, and reconcile a month.',
-  },
-  acquirer: { title: 'For the acquirer’s developer', does: 'Tell the service of payments, signed.' },
-} as const
+const SUMMARY =
+  'Accept UPI payments in India: create a payment, let the customer pay with any UPI app, check its status.'
 
-type GuideName = keyof typeof GUIDES
-
-export function guideNames({ takesNotifications }: DocsOptions): GuideName[] {
-  const names = Object.keys(GUIDES) as GuideName[]
-  return names.filter((name) => takesNotifications || name !== 'acquirer')
-}
-
-/** The page /docs, which lists the guides with their readers. */
-export function indexPage(options: DocsOptions): string {
-  const card = (href: string, title: string, text: string) =>
-    html`<li><a href="docs/${href}"><strong>${title}</strong></a><br>${text}</li>`
-  const cards = guideNames(options).map((name) => card(name, GUIDES[name].title, GUIDES[name].does))
-  return page('UPI payments', {
-    at: 'docs',
-    options,
-    body: html`<main class="guide" id="text">
-<h1>UPI payments</h1>
-<p>This service takes UPI payments in India. Choose the guide that is written for you:</p>
-<ul class="cards">
-${cards}
-${card('reference', 'Reference', 'Every operation with its fields and answers; send requests from the browser.')}
-<li><a href="openapi.json"><strong>openapi.json</strong></a><br>The reference for programs: Postman, Insomnia, code generators.</li>
-</ul>
-<p>Whoever runs the service finds the operator’s guide at <code>/docs</code> of the port for operators
-(<code>OPS_PORT</code>, 3001 unless it was set), which is not public.</p>
+/** The page /docs, which lists the guides and their chapters by task. */
+export function indexPage(site: TitledSite): string {
+  const isPublic = site.port === 'public'
+  return page(isPublic ? 'UPI payments' : 'Operator documentation', {
+    site,
+    path: '',
+    body: html`<main class="guide index" id="text">
+<h1>${isPublic ? 'UPI payments' : 'Operator documentation'}</h1>
+<p>${isPublic ? SUMMARY : 'Install, run and upgrade the service, and connect it to acquirers.'}</p>
+${site.guides.map((guide) => guideCard(site, guide))}
+${isPublic ? referenceCard() : publicDocsCard(site)}
 </main>`,
   })
 }
 
-/** The file /llms.txt, which lists the documents for language models in the format of llmstxt.org. */
-export function llmsText(options: DocsOptions): string {
-  const { publicUrl } = options
-  const guides = guideNames(options).map(
-    (name) => `- [${GUIDES[name].title}](${publicUrl}/docs/${name}.md): ${GUIDES[name].does}\n`,
-  )
-  return `# UPI payments
-
-> Takes UPI payments in India: a merchant's server asks for a payment, and asks what became of it before it ships.
-
-## Documents
-
-${guides.join('')}- [openapi.json](${publicUrl}/openapi.json): Every operation with its fields and answers, as OpenAPI 3.1.
+function guideCard(site: TitledSite, guide: GuideName): Html {
+  const { title, summary } = GUIDES[guide]
+  const groups = Object.entries<readonly string[]>(GUIDES[guide].groups)
+  const lists = groups.map(([group, names]) => {
+    const heading = groups.length > 1 ? html`<h3>${group}</h3>\n` : undefined
+    const links = names.map((name) => {
+      const chapter = `${guide}/${name}`
+      return html`<li><a href="docs/${chapter}">${site.titles[chapter]}</a></li>\n`
+    })
+    return html`<div>
+${heading}<ul>
+${links}</ul>
+</div>
+`
+  })
+  return html`<section aria-labelledby="${guide}">
+<h2 id="${guide}">${title}</h2>
+<p>${summary}</p>
+<div class="groups">
+${lists}</div>
+</section>
 `
 }
 
-/** The page of a guide, such as /docs/merchant. `fragment` is the HTML that renderGuide returns. */
-export function guidePage(name: GuideName, fragment: string, options: DocsOptions): string {
-  return page(GUIDES[name].title, { at: name, options, body: filledInHtml(fragment, options) })
+const referenceCard = () => html`<section aria-labelledby="reference">
+<h2 id="reference">API reference</h2>
+<p>Every operation with its fields, responses and errors.</p>
+<ul>
+<li><a href="docs/reference">API reference</a>, which also sends requests</li>
+<li><a href="openapi.json">openapi.json</a>, for Postman, Insomnia and code generators</li>
+<li><a href="llms.txt">llms.txt</a>, the guides as Markdown for language models</li>
+</ul>
+<p>The operator’s documentation is at <code>/docs</code> of the operator’s port (<code>OPS_PORT</code>, 3001 by default), which is not
+public.</p>
+</section>`
+
+const publicDocsCard = ({ publicUrl }: Site) => html`<section aria-labelledby="public">
+<h2 id="public">API guides</h2>
+<p>The guides for merchants, partners and store plugins are public.</p>
+<ul>
+<li><a href="${publicUrl}/docs">Public documentation</a></li>
+<li><a href="llms.txt">llms.txt</a>, this documentation as Markdown for language models</li>
+</ul>
+</section>`
+
+/** The file /llms.txt, which lists the chapters for language models in the format of llmstxt.org. */
+export function llmsText(site: TitledSite, address: string): string {
+  const guides = site.guides.map((guide) => {
+    const links = chaptersOf(guide).map(
+      (chapter) =>
+        `- [${site.titles[chapter]}](${address}/docs/${chapter}.md): ${GUIDES[guide].title}, ${groupOf(chapter)}\n`,
+    )
+    return `## ${GUIDES[guide].title}\n\n${GUIDES[guide].summary}\n\n${links.join('')}`
+  })
+  const reference = `## API reference
+
+- [openapi.json](${address}/openapi.json): Every operation with its fields and responses, as OpenAPI 3.1.
+`
+  return `# UPI payments
+
+> ${SUMMARY}
+
+${[...guides, ...(site.port === 'public' ? [reference] : [])].join('\n')}`
 }
 
-/** Titles of the guides on the operator's port, where /docs is the operator's guide. */
-export const OPERATOR_GUIDES = {
-  operator: 'For the operator',
-  setu: 'Setu',
-  cashfree: 'Cashfree',
-  phonepe: 'PhonePe',
-} as const
-
-export function operatorPage(name: keyof typeof OPERATOR_GUIDES, fragment: string, options: Addresses): string {
-  return page(OPERATOR_GUIDES[name], { at: name === 'operator' ? 'docs' : name, body: filledInHtml(fragment, options) })
+/** The page of a chapter, such as /docs/merchant/refunds. */
+export function chapterPage(chapter: string, { title, html: fragment, hasSamples }: Chapter, site: TitledSite): string {
+  const guide = chapter.split('/')[0] as GuideName
+  const content = filledIn(fragment, site, (value) => html`${value}`.toString())
+  // Samples of the API guides stand beside the text. The commands of the operator manual are steps within the text.
+  const beside = hasSamples && (guide === 'merchant' || guide === 'partner' || guide === 'acquirer')
+  return page(title, {
+    site,
+    path: chapter,
+    body: html`${chapterNavigation(chapter, site)}
+<main class="guide chapter${beside ? ' beside' : ''}" id="text">
+<p class="crumbs"><span>${GUIDES[guide].title} › ${groupOf(chapter)}</span> <a href="${chapter.slice(guide.length + 1)}.md" type="text/markdown">Markdown</a></p>
+${trustedHtml(content)}
+${pager(chapter, site)}
+</main>`,
+  })
 }
 
-/** The page /docs/reference, made by OpenAPI Explorer. Its requests go to the host from which the page was loaded. */
-export function referencePage(options: DocsOptions): string {
-  return page('Reference', {
-    at: 'reference',
-    options,
+/** Chapters of the guide by task, and the other guides. On a phone they are hidden until `details` is opened. */
+function chapterNavigation(current: string, { guides, titles }: TitledSite): Html {
+  const guide = current.split('/')[0] as GuideName
+  const link = (chapter: string, text: string | undefined) =>
+    html`<li><a href="../${chapter}"${currentIf(chapter === current)}>${text}</a></li>\n`
+  const groups = Object.entries<readonly string[]>(GUIDES[guide].groups).map(
+    ([group, names]) => html`<h2>${group}</h2>
+<ul>
+${names.map((name) => link(`${guide}/${name}`, titles[`${guide}/${name}`]))}</ul>
+`,
+  )
+  const others = guides.filter((name) => name !== guide)
+  return html`<details class="menu"><summary>${GUIDES[guide].title}: all chapters</summary></details>
+<nav class="chapters" aria-label="${GUIDES[guide].title}">
+${groups}
+${
+  others.length === 0
+    ? undefined
+    : html`<h2>Other guides</h2>
+<ul>
+${others.map((name) => link(chaptersOf(name)[0] as string, GUIDES[name].title))}</ul>
+`
+}</nav>`
+}
+
+function pager(chapter: string, site: TitledSite): Html | undefined {
+  const chapters = chaptersOf(chapter.split('/')[0] as GuideName)
+  const at = chapters.indexOf(chapter)
+  const link = (target: string | undefined, label: string, rel: string) =>
+    target === undefined
+      ? undefined
+      : html`<a rel="${rel}" href="../${target}"><span>${label}</span> ${site.titles[target]}</a>\n`
+  if (chapters.length < 2) return undefined
+  return html`<nav class="pager" aria-label="Previous and next chapter">
+${link(chapters[at - 1], 'Previous', 'prev')}${link(chapters[at + 1], 'Next', 'next')}</nav>`
+}
+
+/** The page /docs/reference by OpenAPI Explorer. It sends requests to the host from which it was loaded. */
+export function referencePage(site: TitledSite): string {
+  return page('API reference', {
+    site,
+    path: 'reference',
     head: html`<script src="reference.js" type="module"></script>
 <script src="openapi-explorer.min.js" type="module"></script>`,
     // A section instead of `main`, because OpenAPI Explorer contains its own `main`.
-    body: html`<section class="file" id="text" aria-label="Reference">
-<h1>Reference</h1>
-<p>The same for programs: <a href="../openapi.json">openapi.json</a></p>
-<noscript><p>This page needs JavaScript; that file does not.</p></noscript>
+    body: html`<section class="file" id="text" aria-label="API reference">
+<h1>API reference</h1>
+<p>For programs: <a href="../openapi.json">openapi.json</a></p>
+<noscript><p>This page requires JavaScript. That file has the same content.</p></noscript>
 </section>
 <openapi-explorer spec-url="../openapi.json" server-url=".." default-schema-tab="body" hide-server-selection></openapi-explorer>`,
   })
 }
 
 /** The page /docs/thanks, to which a sandbox's samples send the customer's browser after the payment. */
-export function thanksPage(orderId: string | undefined, options: DocsOptions): string {
-  const command = `curl -u "$PUBLIC_KEY:$SECRET_KEY" ${options.publicUrl}/v1/payments/checkPaymentStatus \\
+export function thanksPage(orderId: string | undefined, site: TitledSite): string {
+  const command = `curl -u "$PUBLIC_KEY:$SECRET_KEY" ${site.publicUrl}/v1/payments/checkPaymentStatus \\
   -d mid=DEMO_MERCHANT -d order_id=${orderId ?? 'YOUR_ORDER_ID'}`
   return page('Thank you', {
-    at: 'thanks',
-    options,
+    site,
+    path: 'thanks',
     body: html`<main class="guide" id="text">
-<h1>Here your shop says thank you</h1>
-<p>This page stands in for the <code>redirect_url</code> of a shop. That a browser has arrived here proves nothing: anybody can
-open an address. Before it ships, the shop’s server asks what became of the order:</p>
-<div class="code"><pre tabindex="0"><code>${command}</code></pre></div>
-<p>It ships when <code>txnStatus</code> is <code>SUCCESS</code>. More in the <a href="merchant">merchant’s guide</a>.</p>
+<h1>Your thank-you page</h1>
+<p>This page stands in for the <code>redirect_url</code> of a merchant. A redirect proves nothing, because anyone can open this
+address. Before you fulfil the order, check the payment status from your server:</p>
+<div class="code"><div class="bar"><span>curl</span></div><pre tabindex="0"><code class="language-sh">${command}</code></pre></div>
+<p>Fulfil the order only if <code>txnStatus</code> is <code>SUCCESS</code>. See the <a href="merchant/quickstart">quickstart</a>.</p>
 </main>`,
   })
 }
 
-type Parts = {
-  /** The last segment of the page's path. */
-  at: 'docs' | 'reference' | 'thanks' | GuideName | keyof typeof OPERATOR_GUIDES
-  /** Options of a public page, for its links to the other public pages; absent on the operator's port. */
-  options?: DocsOptions
-  head?: Html
-  body: Html
-}
+type Parts = { site: TitledSite; path: string; head?: Html; body: Html }
 
-function page(title: string, { at, options, head, body }: Parts): string {
-  const below = at === 'docs' ? 'docs/' : ''
-  const link = (name: string, text: string) => html`<a href="${below}${name}"${currentIf(name === at)}>${text}</a>\n`
-  const names = options ? guideNames(options) : []
-  const links = [
-    html`<a class="brand" href="${below === '' ? '../docs' : 'docs'}"${currentIf(at === 'docs')}>UPI payments</a>\n`,
-    ...names.map((name) => link(name, `${name[0]?.toUpperCase()}${name.slice(1)}`)),
-    ...(options ? [link('reference', 'Reference')] : []),
-  ]
+/** `path` is the page's path below /docs, such as `merchant/refunds`, and empty for /docs itself. */
+function page(title: string, { site, path, head, body }: Parts): string {
+  const below = path === '' ? 'docs/' : '../'.repeat(path.split('/').length - 1)
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -152,26 +199,53 @@ ${head}
 </head>
 <body>
 <a class="skip" href="#text">Skip to the text</a>
-<header class="site"><nav aria-label="Documentation">${links}</nav></header>
+${header(site, path, below)}
 ${body}
 </body>
 </html>
 `.toString()
 }
 
-const currentIf = (isCurrent: boolean) => (isCurrent ? html` aria-current="page"` : undefined)
-
-type Addresses = Pick<DocsOptions, 'publicUrl'> & Partial<DocsOptions>
-
-/** Replaces {PUBLIC_URL} and {SHOP_URL} in a guide by real addresses, so that its samples work when pasted. */
-export function filledIn(text: string, { publicUrl, sandbox }: Addresses, spell = (value: string) => value): string {
-  const values: Record<string, string> = {
-    PUBLIC_URL: publicUrl,
-    SHOP_URL: sandbox ? `${publicUrl}/docs/thanks` : 'https://shop.example/thanks',
-  }
-  // Braces may be percent-encoded, as they are in the href of a link.
-  return text.replace(/(?:\{|%7B)([A-Z]+_URL)(?:\}|%7D)/g, (whole, name) => spell(values[name] ?? whole))
+/** The header of every page. The search field is hidden without JavaScript. */
+function header(site: TitledSite, path: string, below: string): Html {
+  const docs = path === '' ? 'docs' : `${below}../docs`
+  const link = (href: string, text: string, current?: Html) => html`<a href="${href}"${current}>${text}</a>\n`
+  const to = (target: string, text: string) => link(`${below}${target}`, text, currentIf(target === path))
+  const chapters = chaptersOfSite(site)
+  const ifExists = (chapter: string, text: string) => (chapters.includes(chapter) ? to(chapter, text) : undefined)
+  // Within a chapter `Guides` is not the current page, but contains it.
+  const guides = link(
+    docs,
+    'Guides',
+    path === '' ? currentIf(true) : path.includes('/') ? html` aria-current="true"` : undefined,
+  )
+  const links =
+    site.port === 'public'
+      ? [
+          guides,
+          to('reference', 'API reference'),
+          ifExists('merchant/webhooks', 'Webhooks'),
+          ifExists('merchant/errors', 'Errors'),
+          ifExists('merchant/changelog', 'Changelog'),
+        ]
+      : [
+          guides,
+          ifExists('operator/troubleshooting', 'Troubleshooting'),
+          chapters.some((chapter) => chapter.startsWith('alerts/')) ? link(`${docs}#alerts`, 'Alerts') : undefined,
+          ifExists('operator/commands', 'Commands'),
+          link(`${site.publicUrl}/docs`, 'Public docs'),
+          link(path === '' ? './' : `${below}../`, 'Console'),
+        ]
+  return html`<header class="site">
+<a class="brand" href="${docs}">UPI payments</a>
+<form class="search" role="search" hidden>
+<input type="search" aria-label="Search the docs" placeholder="Search the docs  /" autocomplete="off" spellcheck="false">
+<p class="status" role="status"></p>
+<ul class="results" hidden></ul>
+</form>
+<nav aria-label="Documentation">
+${links}</nav>
+</header>`
 }
 
-const filledInHtml = (fragment: string, options: Addresses) =>
-  trustedHtml(filledIn(fragment, options, (value) => html`${value}`.toString()))
+const currentIf = (isCurrent: boolean) => (isCurrent ? html` aria-current="page"` : undefined)

@@ -1,6 +1,7 @@
-import { expectationFailed, type Failure, headersTooLarge, improperHost, requestTimeout } from '../errors.ts'
+import type { Failure } from '../errors.ts'
 import { fail } from '../platform/http/envelope.ts'
 import type { Described } from '../platform/http/operation.ts'
+import { HTTP_ERRORS } from './common-errors.ts'
 import { refTo } from './json-schema.ts'
 
 type ResponseObject = { description: string; headers?: object; content?: object }
@@ -42,9 +43,6 @@ const MEANING: Record<string, string> = {
   '4XX': 'Any URL may return 400, 408, 417 or 431 for malformed HTTP.',
 }
 
-/** Errors for malformed HTTP, which any path may return. */
-const NO_PROPER_REQUEST = [improperHost(), requestTimeout(), expectationFailed(), headersTooLarge()]
-
 /**
  * Responses of an operation: one success, an error response for each status of `failures`, and 4XX for malformed HTTP.
  */
@@ -61,7 +59,7 @@ export function responsesOf(
     const those = failures.filter(({ statusCode }) => String(statusCode) === status)
     responses[status] = refusal(status, those, type, status === '401' && challenges ? ['www-authenticate'] : [])
   }
-  responses['4XX'] = refusal('4XX', NO_PROPER_REQUEST, 'application/json', [])
+  responses['4XX'] = refusal('4XX', HTTP_ERRORS, 'application/json', [])
   if (answer.mayBeHeld) responses['304'] = { description: 'Your cached copy is current.', headers }
   return responses
 }

@@ -1,25 +1,20 @@
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { FastifyInstance } from 'fastify'
-import { COLOURS } from '../platform/colours.ts'
+import { COLOURS, SAMPLE_COLOURS } from '../platform/colours.ts'
 import { matchesEtag } from '../platform/http/etag.ts'
+import { readChapter, readMarkdown, readTitles } from './chapter-files.ts'
+import { chaptersOf, type GuideName } from './chapters.ts'
+import { errorRows, withErrorsInHtml, withErrorsInMarkdown, withErrorsInText } from './error-table.ts'
+import { OLD_ANCHORS } from './old-anchors.ts'
 import type { DocumentOptions } from './openapi.ts'
-import {
-  type DocsOptions,
-  filledIn,
-  guideNames,
-  guidePage,
-  indexPage,
-  llmsText,
-  OPERATOR_GUIDES,
-  operatorPage,
-  referencePage,
-  thanksPage,
-} from './pages.ts'
+import { chapterPage, indexPage, llmsText, referencePage, type TitledSite, thanksPage } from './pages.ts'
+import { entriesOf, entriesOfOperations } from './search.ts'
+import { chaptersOfSite, type DocsOptions, filledIn, operatorSite, publicSite, redirectsOf, type Site } from './site.ts'
 
 const FOR_A_MINUTE = { 'cache-control': 'public, max-age=60' }
 
@@ -36,43 +31,86 @@ const PAGE_HEADERS = pageHeaders()
 const REFERENCE_HEADERS = pageHeaders("'self' 'unsafe-inline'")
 
 const HTML = 'text/html; charset=utf-8'
+const JSON_TYPE = 'application/json; charset=utf-8'
 
-/** The public documents: `/openapi.json`, `/llms.txt`, the guides, and the reference, which can send requests. */
+/** The public documents: `/openapi.json`, the guides, and the API reference, which can send requests. */
 export function docsRoutes(app: FastifyInstance, options: DocumentOptions & DocsOptions) {
   const document = async () => {
     // Imported at the first request, so that the service is ready sooner.
     const { openApiDocument } = await import('./openapi.ts')
     return JSON.stringify(openApiDocument(options))
   }
-  serve(app, '/openapi.json', document, { type: 'application/json; charset=utf-8', ...FOR_A_MINUTE })
-  servePage(app, '/docs', async () => indexPage(options))
+  serve(app, '/openapi.json', document, { type: JSON_TYPE, ...FOR_A_MINUTE })
   // The redirect names no host, so that the browser stays on the host that it has used. The path is that of PUBLIC_URL,
   // because a proxy may have removed this path from the request.
   const docs = `${new URL(options.publicUrl).pathname.replace(/\/$/, '')}/docs`
   app.get('/', async (_request, reply) => reply.redirect(docs))
-  for (const name of guideNames(options)) serveGuide(app, name, guidePage, options)
-  serve(app, '/llms.txt', async () => llmsText(options), { type: 'text/plain; charset=utf-8', ...FOR_A_MINUTE })
-  servePage(app, '/docs/reference', async () => referencePage(options), REFERENCE_HEADERS)
-  serveAssets(app, [...GUIDE_ASSETS, 'reference.js', 'openapi-explorer.min.js'])
+  const site = publicSite(options)
+  const titled = siteRoutes(app, site, options.operations)
+  servePage(app, '/docs/reference', async () => referencePage(await titled()), REFERENCE_HEADERS)
+  serveAssets(app, ['reference.js', 'openapi-explorer.min.js'])
   if (options.sandbox) {
     app.get('/docs/thanks', async ({ query }, reply) => {
       const { order_id: orderId } = query as { order_id?: unknown }
       // The page shows a shell command with order_id, so only characters without a meaning in a shell are accepted.
       const known = typeof orderId === 'string' && /^[\w-]{1,64}$/.test(orderId) ? orderId : undefined
-      return reply.headers(PAGE_HEADERS).type(HTML).send(thanksPage(known, options))
+      return reply
+        .headers(PAGE_HEADERS)
+        .type(HTML)
+        .send(thanksPage(known, await titled()))
     })
   }
 }
 
-/** The operator's guides, on the port that only the operator reaches. */
+/** The operator's documentation, on the port that only the operator reaches. */
 export function operatorGuideRoutes(app: FastifyInstance, options: Pick<DocsOptions, 'publicUrl'>) {
-  for (const name of Object.keys(OPERATOR_GUIDES) as (keyof typeof OPERATOR_GUIDES)[]) {
-    serveGuide(app, name, operatorPage, options)
-  }
-  serveAssets(app, [...GUIDE_ASSETS, 'operator.css'])
+  siteRoutes(app, operatorSite(options), [])
+  // The former address of the operator's guide as Markdown.
+  app.get('/docs.md', async (_request, reply) => reply.redirect(`docs/${chaptersOf('operator')[0]}.md`, 308))
+  serveAssets(app, ['operator.css'])
 }
 
-const GUIDE_ASSETS = ['guide.css', 'guide.js']
+/** Routes that both ports have. Returns a function that reads the titles of the site's chapters at its first call. */
+function siteRoutes(app: FastifyInstance, site: Site, operations: DocumentOptions['operations']) {
+  let titles: ReturnType<typeof readTitles> | undefined
+  const titled = async (): Promise<TitledSite> => {
+    titles ??= readTitles(chaptersOfSite(site))
+    return { ...site, titles: await titles }
+  }
+  const rowsFor = (chapter: string) => () => errorRows(chapter.split('/')[0] as GuideName, operations)
+
+  servePage(app, '/docs', async () => indexPage(await titled()))
+  for (const chapter of chaptersOfSite(site)) {
+    servePage(app, `/docs/${chapter}`, async () => {
+      const { html, ...rest } = await readChapter(chapter)
+      return chapterPage(chapter, { ...rest, html: withErrorsInHtml(html, rowsFor(chapter)) }, await titled())
+    })
+    const markdown = async () => withErrorsInMarkdown(filledIn(await readMarkdown(chapter), site), rowsFor(chapter))
+    serve(app, `/docs/${chapter}.md`, markdown, { type: 'text/markdown; charset=utf-8', ...FOR_A_MINUTE })
+  }
+  for (const [old, target] of Object.entries(redirectsOf(site))) {
+    app.get(`/docs/${old}`, async (_request, reply) => reply.redirect(target, 308))
+    app.get(`/docs/${old}.md`, async (_request, reply) => reply.redirect(`${target}.md`, 308))
+  }
+  const address = site.port === 'public' ? site.publicUrl : ''
+  const list = async () => llmsText(await titled(), address)
+  serve(app, '/llms.txt', list, { type: 'text/plain; charset=utf-8', ...FOR_A_MINUTE })
+  const searchEntries = async () => {
+    const chapters = chaptersOfSite(site).map(async (chapter) =>
+      entriesOf(chapter, await readChapter(chapter), site).map((entry) => {
+        return { ...entry, text: withErrorsInText(entry.text, rowsFor(chapter)) }
+      }),
+    )
+    return JSON.stringify([...(await Promise.all(chapters)).flat(), ...entriesOfOperations(operations)])
+  }
+  serve(app, '/docs/search.json', searchEntries, { type: JSON_TYPE, ...FOR_A_MINUTE })
+  const anchors = Object.fromEntries(
+    Object.entries(OLD_ANCHORS).filter(([guide]) => site.guides.includes(guide as GuideName)),
+  )
+  serve(app, '/docs/old-anchors.json', async () => JSON.stringify(anchors), { type: JSON_TYPE, ...FOR_A_MINUTE })
+  serveAssets(app, ['guide.css', 'guide.js', 'minisearch.js'])
+  return titled
+}
 
 function serveAssets(app: FastifyInstance, names: readonly string[]) {
   for (const name of names) {
@@ -83,19 +121,6 @@ function serveAssets(app: FastifyInstance, names: readonly string[]) {
 
 function servePage(app: FastifyInstance, url: string, make: () => Promise<string>, headers = PAGE_HEADERS) {
   serve(app, url, make, { type: HTML, ...headers, ...FOR_A_MINUTE })
-}
-
-/** Serves a guide as a page, and as Markdown at the same path with `.md`. The operator's guide is the index of its port. */
-function serveGuide<Name extends string, Options extends Pick<DocsOptions, 'publicUrl'>>(
-  app: FastifyInstance,
-  name: Name,
-  toPage: (name: Name, fragment: string, options: Options) => string,
-  options: Options,
-) {
-  const url = name === 'operator' ? '/docs' : `/docs/${name}`
-  servePage(app, url, async () => toPage(name, await readGuide(name), options))
-  const markdown = async () => filledIn(await readMarkdown(name), options)
-  serve(app, `${url}.md`, markdown, { type: 'text/markdown; charset=utf-8', ...FOR_A_MINUTE })
 }
 
 /** The content type, and the other headers. */
@@ -131,21 +156,16 @@ function takesGzip(acceptEncoding: string | string[] | undefined): boolean {
   return /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/i.test(String(acceptEncoding))
 }
 
-/** Reads a file of src/docs/ui, or in a checkout OpenAPI Explorer's script, which a build copies to that folder. */
+/** Files of libraries that a build copies to `ui`, by name. A checkout reads them from node_modules. */
+const LIBRARIES: Record<string, string> = {
+  'openapi-explorer.min.js': 'openapi-explorer/dist/browser/openapi-explorer.min.js',
+  'minisearch.js': 'minisearch',
+}
+
+/** Reads a script or style sheet of src/docs/ui, or the script of a library. */
 async function readAsset(name: string): Promise<string> {
   const ours = new URL(`./ui/${name}`, import.meta.url)
-  const file = existsSync(ours) ? ours : createRequire(import.meta.url).resolve(`openapi-explorer/dist/browser/${name}`)
+  const file = existsSync(ours) ? ours : fileURLToPath(import.meta.resolve(LIBRARIES[name] as string))
   const text = await readFile(file, 'utf8')
-  return name === 'guide.css' ? COLOURS + text : text
+  return name === 'guide.css' ? COLOURS + SAMPLE_COLOURS + text : text
 }
-
-/** Reads a guide's HTML from the build. In a checkout there is none, so the guide is rendered here. */
-async function readGuide(name: string): Promise<string> {
-  const built = new URL(`./guides/${name}.html`, import.meta.url)
-  if (existsSync(built)) return readFile(built, 'utf8')
-  // Imported only in a checkout: a build has neither this module nor its Markdown library.
-  const { renderGuide } = await import('./render-guide.ts')
-  return renderGuide(await readMarkdown(name))
-}
-
-const readMarkdown = (name: string) => readFile(new URL(`./guides/${name}.md`, import.meta.url), 'utf8')

@@ -4,9 +4,9 @@ import type { RecentBalance } from '../books/reconciliation/recent-balance.ts'
 import { counted, groupRupees, toDecimalText, toIndianDigits, toIndianRupees, toIndianText } from '../platform/money.ts'
 import { AGES, type Age, type Overview, type WebhookBehind } from './monitoring/overview.ts'
 
-/** What the operator reads, at the command line and on the page in the same words. */
+/** Texts that `ops today` and the operator dashboard share. */
 
-/** Percentage such as `82.4 %`, rounded down, so that only all of them read as 100 %. */
+/** A percentage such as `82.4 %`, rounded down so that only a share of 1 is shown as 100 %. */
 export function shareText(share: number): string {
   return `${(Math.floor(share * 1000) / 10).toFixed(1)} %`
 }
@@ -19,8 +19,8 @@ const UNITS = [
 ] as const
 
 /**
- * Time since `moment`, rounded down: `12 s`, `3 h`, `2 days`. A unit is used from two of it on, which keeps the
- * rounding small.
+ * Time since `moment`, rounded down: `12 s`, `3 h`, `2 days`. A unit is used from 2 of it on, to limit the rounding
+ * error.
  */
 export function ageText(moment: Date, now: Date): string {
   const ms = Math.max(0, now.getTime() - moment.getTime())
@@ -28,7 +28,7 @@ export function ageText(moment: Date, now: Date): string {
   return `${Math.floor(ms / unitMs)} ${unit}`
 }
 
-/** `2 double payment, 1 late payment`; `none` where all are 0. */
+/** `2 double payment, 1 late payment`, or `none` if all are 0. */
 export function countsText(counts: Readonly<Record<string, number>>): string {
   const some = Object.entries(counts).filter(([, count]) => count > 0)
   return some.map(([name, count]) => `${count} ${name}`).join(', ') || 'none'
@@ -39,42 +39,42 @@ export function agesText(open: Readonly<Record<Age, number>>): string {
   return AGES.flatMap((age) => (open[age] > 0 ? `${toIndianDigits(open[age])} for ${age}` : [])).join(', ')
 }
 
-/** What is wrong with an address. */
+/** The problem of a webhook endpoint. */
 export function webhookText({ switchedOffAt, failingSince, dueSince }: WebhookBehind, now: Date): string {
-  if (switchedOffAt) return `was switched off ${ageText(switchedOffAt, now)} ago`
-  if (failingSince) return `takes nothing for ${ageText(failingSince, now)}`
-  return `has waited for ${dueSince ? ageText(dueSince, now) : '-'}`
+  if (switchedOffAt) return `disabled ${ageText(switchedOffAt, now)} ago`
+  if (failingSince) return `failing for ${ageText(failingSince, now)}`
+  return `delivery pending for ${dueSince ? ageText(dueSince, now) : '-'}`
 }
 
-/** Refunds that wait for their end. */
+/** Refunds without a final status. */
 export function refundsText({ open, overdue, amount }: Overview['refunds']): string {
   if (open === 0) return 'none open'
   return `${toIndianDigits(open)} open, ${toIndianText(amount)}; ${toIndianDigits(overdue)} older than T+5 days`
 }
 
-/** Return calls that were given up, and the newest of them. */
+/** Count of abandoned return-URL callbacks, and the newest one. */
 export function returnCallsText({ givenUp, newest }: Overview['returnCalls'], now: Date): string {
   const [last] = newest
-  if (last === undefined) return 'none given up in 7 days'
-  return `${toIndianDigits(givenUp)} given up in 7 days; the last: ${last.mid} ${last.orderId} ${ageText(last.givenUpAt, now)} ago`
+  if (last === undefined) return 'none abandoned in the last 7 days'
+  return `${toIndianDigits(givenUp)} abandoned in the last 7 days; latest: ${last.mid} ${last.orderId}, ${ageText(last.givenUpAt, now)} ago`
 }
 
-/** Orders of today that a merchant's next acquirer has made. */
+/** Number of today's orders that a fallback acquirer created. */
 export const nextAcquirerText = ({ byNextAcquirer }: Pick<Overview, 'byNextAcquirer'>) =>
-  `made ${toIndianDigits(byNextAcquirer)} of today’s orders`
+  `${toIndianDigits(byNextAcquirer)} of today’s orders`
 
 export function importText({ settlementImport }: Pick<Overview, 'settlementImport'>, now: Date): string {
-  if (settlementImport === undefined) return 'nothing was imported yet'
-  return `${settlementImport.file} was imported ${ageText(settlementImport.importedAt, now)} ago`
+  if (settlementImport === undefined) return 'none imported yet'
+  return `${settlementImport.file} imported ${ageText(settlementImport.importedAt, now)} ago`
 }
 
-/** A payout's state as people read it. Programs and spreadsheets get the words of `arrival` as they are. */
+/** A payout's state for text output. JSON and CSV contain the values of `arrival`. */
 export const receivedText = (arrival: ArrivalCount['arrival']) =>
   ({ 'taken back': 'reversed', arrived: 'received', 'arrived twice': 'received twice', 'not arrived': 'not received' })[
     arrival as string
   ] ?? arrival
 
-/** Payouts of the last month, by what bank statements say of them, and the command that lists them. */
+/** Payouts of the last month by their state in bank statements, and the command that lists them. */
 export function arrivalsText(counts: readonly ArrivalCount[]): string {
   const texts = counts.map(
     ({ arrival, payouts, net }) => `${payouts} ${receivedText(arrival)} (${toIndianRupees(net)})`,
@@ -82,10 +82,10 @@ export function arrivalsText(counts: readonly ArrivalCount[]): string {
   return `${texts.join(', ')}: ops reconcile payouts`
 }
 
-/** `the payout BRN0005 of 2026-11-18 to M1, ₹350.00: amount differs by -₹10.00` */
+/** `payout BRN0005 of 2026-11-18 to M1, ₹350.00: amount differs by -₹10.00` */
 export function openPayoutText({ day, mid, bankReference, net, arrival, difference }: ArrivedPayout): string {
   const by = arrival === 'amount differs' && difference !== null ? ` by ${toIndianRupees(difference)}` : ''
-  return `the payout ${bankReference} of ${day} to ${mid}, ${toIndianRupees(net)}: ${receivedText(arrival)}${by}`
+  return `payout ${bankReference} of ${day} to ${mid}, ${toIndianRupees(net)}: ${receivedText(arrival)}${by}`
 }
 
 /** `2026-11-20 to 2026-11-21 does not balance: 2 differences, 1 open exception`; or `…balances, 26409.99 carried forward` */
@@ -115,20 +115,20 @@ export const faultsText = ({
     ...(openExceptions > 0 ? [counted(openExceptions, 'open exception')] : []),
   ].join(', ')
 
-/** The last days, and the command that says more; without `balance` what to ask instead. */
+/** The balance of the last days and the command for details; without `balance`, the command to run instead. */
 export function recentBalanceText(balance: RecentBalance | undefined): string {
-  if (balance === undefined) return 'not known yet: ops reconcile says whether yesterday balances'
+  if (balance === undefined) return 'not available yet: run ops reconcile'
   const { from, to, balances, open, carriedForward } = balance
   const days = groupRupees(balanceText(balance))
   if (!balances) return `${days} (ops reconcile --from ${from} --to ${to})`
-  return carriedForward === 0 || open.count > 0 ? days : `${days}, all of it not due yet`
+  return carriedForward === 0 || open.count > 0 ? days : `${days}, none of it due yet`
 }
 
-/** What is open of all days, and the command that lists it. */
+/** The open differences of all days and the command that lists them. */
 export function openDifferencesText(balance: RecentBalance | undefined): string {
-  if (balance === undefined) return 'not known yet: ops reconcile differences lists what is open'
+  if (balance === undefined) return 'not available yet: run ops reconcile differences'
   const { count, owed, oldest } = balance.open
   if (count === 0) return 'none open'
   const rupees = groupRupees(toDecimalText(owed))
-  return `${toIndianDigits(count)} open, together ${rupees}, the oldest of ${oldest} (ops reconcile differences)`
+  return `${toIndianDigits(count)} open, total ${rupees}, oldest ${oldest} (ops reconcile differences)`
 }

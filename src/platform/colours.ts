@@ -36,3 +36,38 @@ export const COLOURS = `:root {
   }
 }
 `
+
+/**
+ * The colours of code samples, which are dark in both colour schemes and black on white on paper. Each text colour has a
+ * contrast of at least 4.5 to 1 to both grounds, `--panel` and `--sample`.
+ */
+export const SAMPLE_COLOURS = `:root {
+  --panel: #12142a;
+  --sample: #1a1d36;
+  --sample-line: #343961;
+  --sample-ink: #eceefb;
+  --sample-quiet: #a9aec8;
+  --sample-keyword: #b3b1ff;
+  --sample-string: #8fdcb0;
+  --sample-number: #ffb787;
+  --sample-name: #8ecbff;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --panel: #090a12;
+  }
+}
+@media print {
+  :root {
+    color-scheme: light;
+    --sample: #fff;
+    --sample-line: #999;
+    --sample-ink: #000;
+    --sample-quiet: #444;
+    --sample-keyword: #000;
+    --sample-string: #000;
+    --sample-number: #000;
+    --sample-name: #000;
+  }
+}
+`

@@ -22,5 +22,11 @@ export function openLog(level: string): { log: Logger; flush: () => void } {
   // `end` instead of `flushSync`: on a full disk, flushSync retries forever and blocks the process.
   process.on('exit', () => output.end())
   // pino receives only `write`: with the whole destination it would call flushSync after a fatal line.
-  return { log: pino({ level, base: null }, { write: (line) => output.write(line) }), flush }
+  return {
+    log: pino(
+      { level, base: null, formatters: { level: (name) => ({ level: name }) } },
+      { write: (line) => output.write(line) },
+    ),
+    flush,
+  }
 }

@@ -76,7 +76,7 @@ type Merchant = Awaited<ReturnType<typeof newMerchantOf>>
 
 async function create({ mid, key }: Merchant): Promise<string> {
   let orderId = ''
-  // A change of an account counts after the cached look-up.
+  // A changed account takes effect once the cached lookup expires.
   await expect
     .poll(async () => {
       const { status, body } = await post(service.app, CREATE, intentFields(mid), key)
@@ -90,7 +90,10 @@ async function create({ mid, key }: Merchant): Promise<string> {
 const statusOf = async ({ mid, key }: Merchant, orderId: string) =>
   (await post(service.app, STATUS, { mid, order_id: orderId }, key)).body.txnStatus
 
-/** Sends what `bank` says of its order to the path of `account` and `pathEnd`, signed with `secret`. Returns the HTTP status. */
+/**
+ * Sends the bank's notification of an order to the path of `account` plus `pathEnd`, signed with `secret`. Returns the
+ * HTTP status.
+ */
 async function notify(account: Account, order: { orderId: string }, secret: string, pathEnd = ''): Promise<number> {
   const payment = {
     cf_payment_id: '1',
@@ -112,8 +115,8 @@ async function notify(account: Account, order: { orderId: string }, secret: stri
   return answer.status
 }
 
-describe('two accounts at one acquirer', () => {
-  it('the orders of two merchants are made and paid at their own accounts', async () => {
+describe('acquirer accounts of two merchants at one acquirer', () => {
+  it("creates and pays each merchant's orders at the merchant's own account", async () => {
     for (const account of ['acme', 'other'] as const) {
       const merchant = await newMerchantOf(account)
       const orderId = await create(merchant)
@@ -129,7 +132,7 @@ describe('two accounts at one acquirer', () => {
     }
   })
 
-  it('an account that signs a notification about an order of another account changes nothing', async () => {
+  it('rejects a notification signed by one account about another account’s order with 404', async () => {
     const merchant = await newMerchantOf('other')
     const orderId = await create(merchant)
     expect(await notify('acme', { orderId }, SECRETS.acme)).toBe(404)
@@ -141,7 +144,7 @@ describe('two accounts at one acquirer', () => {
     expect(await statusOf(merchant, orderId)).toBe('SUCCESS')
   })
 
-  it('the metrics tell 503s and failed calls of merchants’ own accounts from those of default and disabled ones', async () => {
+  it('labels 503 responses and failed calls by account: own, default or disabled', async () => {
     const [ofOwn, ofDefault] = [await newMerchantOf('other'), await newMerchantOf('other')]
     await service.db.query(`update merchants set acquirer = 'cashfree' where mid = $1`, [ofDefault.mid])
     const failing = async ({ mid, key }: Merchant) => (await post(service.app, CREATE, intentFields(mid), key)).status
@@ -166,7 +169,7 @@ describe('two accounts at one acquirer', () => {
     await banks.other.comeBack()
     expect((await since())[1]).toEqual([1, 1])
     await ops(['accounts', 'disable', ...which('other')])
-    // Known after the cached look-up.
+    // The disabled account takes effect once the cached lookup expires.
     await expect.poll(() => failing(ofOwn)).toBe(503)
     expect(await since()).toEqual([
       [1, 1],
@@ -179,7 +182,7 @@ describe('two accounts at one acquirer', () => {
     await create(ofOwn)
   })
 
-  it('metrics name the acquirer of a failed payment, not its account', async () => {
+  it('labels failed payments by acquirer in metrics, without the account name', async () => {
     const orderId = await create(await newMerchantOf('acme'))
     await banks.acme.pay(orderId, { outcome: 'failed' })
     const metrics = await service.metrics()
@@ -187,7 +190,7 @@ describe('two accounts at one acquirer', () => {
     expect(metrics).not.toContain('cashfree:')
   })
 
-  it('there is nothing at the address of an account that does not exist', async () => {
+  it('returns 404 at the notification address of an account that does not exist', async () => {
     for (const path of [
       'cashfree/notification/nobody',
       'cashfree/notification',
@@ -199,11 +202,11 @@ describe('two accounts at one acquirer', () => {
     }
   })
 
-  it('a refund, and the question about a payment, go to the account that made the order, wherever its merchant moved', async () => {
+  it('sends refunds and status checks to the account that created the order, even after the merchant moved to another account', async () => {
     const merchant = await newMerchantOf('acme')
     const orderId = await create(merchant)
     expect((await ops(['merchants', 'update', '--mid', merchant.mid, '--account', 'other'])).code).toBe(0)
-    // A merchant's new account is known after the cached look-up.
+    // The merchant's new account takes effect once the cached lookup expires.
     await expect.poll(async () => banks.other.find(await create(merchant))).toBeDefined()
     await banks.acme.pay(orderId, { faults: { lost: 1 } })
     service.clock.advance(20 * 60)
@@ -217,7 +220,7 @@ describe('two accounts at one acquirer', () => {
     expect(JSON.parse((await ops(['refunds', 'list', '--acquirer', 'cashfree:other'])).stdout)).toEqual([])
   })
 
-  it('while an account is rotated notifications signed with either secret count, and calls use the new one', async () => {
+  it('accepts notifications signed with either secret during a rotation, and sends calls with the new one', async () => {
     const merchant = await newMerchantOf('acme')
     const [first, second] = [await create(merchant), await create(merchant)]
     expect((await ops(['accounts', 'rotate', ...which('acme')], linesOf('acme', 'newer-secret'))).code).toBe(0)
@@ -226,16 +229,16 @@ describe('two accounts at one acquirer', () => {
     expect(await notify('acme', { orderId: first }, SECRETS.acme)).toBe(200)
     expect((await ops(['accounts', 'rotate', ...which('acme'), '--finish'])).code).toBe(0)
     await expect.poll(() => notify('acme', { orderId: second }, SECRETS.acme)).toBe(401)
-    // The bank knows the first secret only, so this goes back.
+    // The fake bank knows only the first secret, so the test rotates back to it.
     await ops(['accounts', 'rotate', ...which('acme')], linesOf('acme'))
     await ops(['accounts', 'rotate', ...which('acme'), '--finish'])
     await create(merchant)
   })
 
-  it('rotate --back uses the earlier secrets again, without typing them, and loses none of both', async () => {
+  it('rotate --back restores the earlier secrets without entering them again, and retains both sets', async () => {
     const merchant = await newMerchantOf('acme')
     const back = () => ops(['accounts', 'rotate', ...which('acme'), '--back'])
-    const none = 'ops: cashfree:acme: it has no earlier secrets: it was never rotated, or --finish has dropped them\n'
+    const none = 'ops: account cashfree:acme has no earlier secrets: it was never rotated, or --finish deleted them\n'
     expect(await back()).toMatchObject({ code: 1, stderr: none })
     await ops(['accounts', 'rotate', ...which('acme')], linesOf('acme', 'mistyped-secret'))
     await expect
@@ -243,7 +246,7 @@ describe('two accounts at one acquirer', () => {
       .toBe(503)
     expect(await back()).toMatchObject({ code: 0, stderr: '' })
     const orderId = await create(merchant)
-    // The acquirer may sign with either until the rotation is finished.
+    // The acquirer may sign with either secret until the rotation is finished.
     for (const secret of ['mistyped-secret', SECRETS.acme]) expect(await notify('acme', { orderId }, secret)).toBe(200)
     const again = await ops(['accounts', 'rotate', ...which('acme')], linesOf('acme'))
     expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('add --finish')])
@@ -251,11 +254,11 @@ describe('two accounts at one acquirer', () => {
     expect((await finish()).code).toBe(0)
     expect((await back()).stderr).toBe(none)
     const { stderr } = await ops(['accounts', 'rotate', ...which('nobody'), '--back'])
-    expect(stderr).toBe('ops: cashfree:nobody: there is no such account: ops accounts list\n')
+    expect(stderr).toBe('ops: account cashfree:nobody does not exist: see ops accounts list\n')
     await create(merchant)
   })
 
-  it('a disabled account makes no links, and goes on with its orders', async () => {
+  it('a disabled account creates no links, but its existing orders can still be paid', async () => {
     const merchant = await newMerchantOf('acme')
     const orderId = await create(merchant)
     expect((await ops(['accounts', 'disable', ...which('acme')])).code).toBe(0)
@@ -268,8 +271,8 @@ describe('two accounts at one acquirer', () => {
   })
 })
 
-describe('ops accounts', () => {
-  it('ops accounts check says whether the acquirer accepts the secrets', async () => {
+describe('the command ops accounts', () => {
+  it('ops accounts check reports whether the acquirer accepts the credentials', async () => {
     expect(await ops(['accounts', 'check', ...which('acme')])).toMatchObject({
       code: 0,
       stdout: `${JSON.stringify({ name: 'cashfree:acme', accepted: true })}\n`,
@@ -280,7 +283,7 @@ describe('ops accounts', () => {
     expect([checked.code, checked.stderr]).toEqual([1, expect.stringContaining('401')])
   })
 
-  it('no secret of an account is shown, audited or stored in plain text, and no text of a wrong line', async () => {
+  it('ops accounts never shows, audits or stores a secret in plain text, nor the text of an invalid line', async () => {
     const outputs = [
       await ops(['accounts', 'list']),
       await ops(['accounts', 'add', ...which('bad')], 'CASHFREE_CLIENT_ID=x\nPASSWORD=never-shown'),
@@ -296,22 +299,22 @@ describe('ops accounts', () => {
     for (const secret of [SECRETS.acme, SECRETS.other, 'never-shown']) expect(all).not.toContain(secret)
   })
 
-  it('after reseal an account opens without the earlier key; an account that does not open is named by readyz', async () => {
+  it('reseal makes an account readable with the new key alone, and /readyz names an account that cannot be decrypted', async () => {
     const newer = randomBytes(32).toString('base64')
     const faultsWith = async (keys: string) =>
       JSON.parse((await ops(['accounts', 'list'], '', keys)).stdout).map(({ fault }: { fault: string | null }) => fault)
     expect(new Set(await faultsWith(newer))).toEqual(new Set([expect.stringContaining('WEBHOOK_SEALING_KEY')]))
     expect(JSON.parse((await ops(['accounts', 'reseal'], '', `${newer},${KEY}`)).stdout)).toMatchObject({ unopened: 0 })
     expect(new Set(await faultsWith(newer))).toEqual(new Set([null]))
-    // The service has the earlier key alone.
+    // The service still has only the earlier key.
     await expect
       .poll(async () => (await service.app.inject('/readyz')).json().data.warnings)
-      .toContainEqual(expect.stringContaining('cashfree:acme cannot take payments: a secret does not open'))
+      .toContainEqual(expect.stringContaining('cashfree:acme cannot accept payments: a secret does not open'))
     expect(JSON.parse((await ops(['accounts', 'reseal'], '', `${KEY},${newer}`)).stdout)).toMatchObject({ unopened: 0 })
     await create(await newMerchantOf('acme'))
   })
 
-  it('a rotation that begins or ends during reseal stays as it is', async () => {
+  it('reseal does not overwrite a rotation that starts or finishes at the same time', async () => {
     const stored = async () =>
       (await createAcquirerAccounts(service.db).list()).find(({ name }) => name === 'cashfree:acme') as StoredAccount
     for (const rotation of [() => ops(['accounts', 'rotate', ...which('acme')], linesOf('acme')), finish]) {
@@ -331,7 +334,7 @@ describe('ops accounts', () => {
     }
   })
 
-  it('a merchant is refused an account that does not exist or is disabled', async () => {
+  it('ops merchants rejects an account that does not exist or is disabled', async () => {
     const { mid } = await newMerchantOf('acme')
     const update = (account: string) => ops(['merchants', 'update', '--mid', mid, '--account', account])
     expect((await update('nobody')).stderr).toContain('ops accounts add --account nobody --acquirer cashfree')
@@ -342,10 +345,10 @@ describe('ops accounts', () => {
     expect((await update('other')).code).toBe(0)
     const both = ['merchants', 'update', '--mid', mid, '--acquirer', 'cashfree:acme,cashfree:other']
     expect((await ops(both)).code).toBe(0)
-    expect((await update('other')).stderr).toContain('--acquirer must be two accounts')
+    expect((await update('other')).stderr).toContain('--acquirer must name two different accounts')
   })
 
-  it('an account whose secrets the service refuses can be used once it has others, while it is rotated', async () => {
+  it('rotating in valid secrets makes an account usable whose stored secrets are invalid', async () => {
     const lines = (api: string) =>
       `CASHFREE_API_URL=https://${api}/pg\nCASHFREE_CLIENT_ID=x\nCASHFREE_CLIENT_SECRET=of-${api}`
     const config = { acquirers: { direct: [] }, webhooks: { sealingKeys: SEALING_KEYS }, production: true }
@@ -375,7 +378,7 @@ describe('ops accounts', () => {
     expect((await opened())?.fault).toBeUndefined()
   })
 
-  it('the service may read accounts, and may not change one', async () => {
+  it('the role of the service can read accounts but not change them', async () => {
     const { Pool } = (await import('pg')).default
     const pool = new Pool({ connectionString: asRole(service.databaseUrl, 'upi_service') })
     await expect(pool.query('select name from acquirer_accounts')).resolves.toBeDefined()

@@ -17,14 +17,14 @@ const { service, bank } = await startServiceBeside(CASHFREE, {
 })
 afterAll(() => receiver.close())
 
-/** As an operator types them. */
+/** Runs commands as an operator would, with Cashfree's settings in the environment. */
 const commands = () => {
   const { apiUrl, clientId } = cashfreeSettings(bank)
   const credentials = { CASHFREE_CLIENT_ID: clientId, CASHFREE_CLIENT_SECRET: CASHFREE_SECRETS.join() }
   return opsOn(() => service.databaseUrl, [], { CASHFREE_API_URL: apiUrl, ...credentials })
 }
 
-it('a merchant of Cashfree is paid, refunds in part, and its books balance', async () => {
+it("a Cashfree merchant's payment, partial refund and settlement reconcile to a balanced ledger", async () => {
   const { mid } = await newCashfreeMerchant(service)
   const key = await newKey(service.db, { mid }, true)
   await newWebhook(service.db, { mid, url: `${receiver.url}/hook` }, service.clock.now())
@@ -48,7 +48,7 @@ it('a merchant of Cashfree is paid, refunds in part, and its books balance', asy
     .poll(() => receiver.to('/hook').map(({ body: event }) => JSON.parse(event).type))
     .toEqual(['payment.succeeded', 'refund.succeeded'])
 
-  // Two bank days later both are paid out, less a fee of ₹5 with ₹0.90 tax.
+  // Two bank days later Cashfree pays out both, less a fee of ₹5 with ₹0.90 tax.
   const day = toIstDay(service.clock.now())
   const [order_details, payment_details] = [{ order_id: orderId }, { bank_reference: payment.rrn }]
   const payout = '2026-04-02T10:00:00+05:30'

@@ -6,8 +6,8 @@ import { startServiceBeside } from '../support/service-with-bank.ts'
 
 it.each([
   ['is shown on the pay page and in the QR in the sandbox', true, 200],
-  ['is refused outside the sandbox', false, 503],
-])('a payment link of Cashfree that begins with https %s', async (_what, isSandbox, status) => {
+  ['is rejected outside the sandbox', false, 503],
+])('a Cashfree payment link that starts with https %s', async (_what, isSandbox, status) => {
   const { service, bank } = await startServiceBeside({
     ...CASHFREE,
     settings: (bank) => ({ cashfree: { ...cashfreeSettings(bank), isSandbox } }),

@@ -13,7 +13,7 @@ const { service, bank } = await startServiceBeside(CASHFREE, {
 })
 const merchant = await newCashfreeMerchant(service)
 
-/** An order that is paid by one payment and then by another, of which Cashfree tells too. */
+/** Creates an order that is paid twice, and both payments are reported by Cashfree. */
 async function paidTwice() {
   const orderId = await createOrder(service, merchant, { order_id: unique('O') })
   const { order, payment } = await bank.pay(orderId)
@@ -36,7 +36,9 @@ const openExceptionsOf = async (orderId: string) =>
     )
   ).rows
 
-/** An own refund as Cashfree's published refund entity has it, which names its payment by Cashfree's own id. */
+/**
+ * Cashfree's automatic refund as its published refund entity describes it: it names the payment by Cashfree's own id.
+ */
 const ownRefund = (orderId: string, cf_payment_id: string, changes = {}) => ({
   data: {
     refund: {
@@ -56,14 +58,14 @@ const ownRefund = (orderId: string, cf_payment_id: string, changes = {}) => ({
   type: 'REFUND_STATUS_WEBHOOK',
 })
 
-it('Cashfree’s own refund of an order’s second payment is recorded for that payment and ends its exception', async () => {
+it('records Cashfree’s automatic refund of a duplicate payment for that payment and resolves its exception', async () => {
   const { orderId, second } = await paidTwice()
   expect(await bank.sendEvent(ownRefund(orderId, second.id))).toBe(200)
   expect(await refundsOf(orderId)).toEqual([{ utr: second.rrn, status: 'SUCCESS', amount_paise: 20_000 }])
   expect(await openExceptionsOf(orderId)).toEqual([])
 })
 
-it('a refund made in Cashfree’s dashboard is stored, and ends the exception of its payment', async () => {
+it('records a refund created in Cashfree’s dashboard and resolves the exception of its payment', async () => {
   const { orderId, second } = await paidTwice()
   const inDashboard = { refund_id: 'refund_of_asha-1', refund_type: 'MERCHANT_INITIATED', refund_note: 'paid twice' }
   expect(await bank.sendEvent(ownRefund(orderId, second.id, inDashboard))).toBe(200)
@@ -71,7 +73,7 @@ it('a refund made in Cashfree’s dashboard is stored, and ends the exception of
   expect(await openExceptionsOf(orderId)).toEqual([])
 })
 
-it('a Cashfree refund in an unknown state is stored as PENDING, and an error is logged for the operator', async () => {
+it('stores a Cashfree refund with an unknown status as PENDING and logs an error for the operator', async () => {
   const { orderId, second } = await paidTwice()
   expect(await bank.sendEvent(ownRefund(orderId, second.id, { refund_status: 'PARKED' }))).toBe(200)
   expect(await refundsOf(orderId)).toMatchObject([{ utr: second.rrn, status: 'PENDING' }])
@@ -85,7 +87,7 @@ it.each([
   ['a number', 7],
   ['of zero rupees', { refund_amount: 0 }],
   ['more than any order may have', { refund_amount: 500_000.01 }],
-])('a Cashfree notification whose refund is %s is answered 400, and stored', async (_what, changes) => {
+])('rejects a Cashfree notification whose refund is %s with 400 and stores it', async (_what, changes) => {
   const { orderId, second } = await paidTwice()
   const own = ownRefund(orderId, second.id, typeof changes === 'object' ? changes : {})
   const refund = typeof changes === 'object' ? own.data.refund : changes
@@ -98,13 +100,15 @@ it.each([
 
 const UNREADABLE = `select count(*) from payment_exceptions where kind = 'unreadable'`
 
-it('a refund of an order’s second payment is not sent to Cashfree, which would refund the first payment', async () => {
+it('does not send the refund of a duplicate payment to Cashfree, which would refund the first payment', async () => {
   const { orderId, second } = await paidTwice()
   const [{ exception_id: exceptionId }] = await openExceptionsOf(orderId)
   const asked = { mid: merchant.mid, orderId, amount: undefined, note: 'paid twice', createdBy: 'asha' }
   const made = await createRefund(service.db, { ...asked, utr: second.rrn, exceptionId }, service.clock.now())
   const { ourRefundId } = 'refund' in made ? made.refund : { ourRefundId: '' }
   const stored = () => findRefund(service.db, merchant.mid, { ourRefundId })
-  await expect.poll(stored).toMatchObject({ status: 'FAIL', reason: expect.stringContaining('in its dashboard') })
+  await expect
+    .poll(stored)
+    .toMatchObject({ status: 'FAIL', reason: expect.stringContaining('in the Cashfree dashboard') })
   expect(bank.refunds.all.filter((one) => one.orderId === orderId)).toEqual([])
 })

@@ -21,7 +21,7 @@ beforeAll(async () => {
   bank = await startBank(CASHFREE, () => NOW)
 })
 
-/** The account of the environment at the bank. */
+/** The acquirer account configured by the environment. */
 const accountOfBank = () => ({
   name: 'cashfree',
   settings: { direct: [], cashfree: cashfreeSettings(bank) },
@@ -29,7 +29,7 @@ const accountOfBank = () => ({
   disabledAt: null,
 })
 
-/** What is read of two days, page by page, and the pauses between the calls. */
+/** Reads the settlements of two days. Returns the pages and the pauses between calls. */
 async function read(limits: Partial<typeof LIMITS.outbound> = {}) {
   const http = createOutboundClient({
     allowedNetworks: allow(),
@@ -47,19 +47,19 @@ async function read(limits: Partial<typeof LIMITS.outbound> = {}) {
 const faultOf = (...pages: ReconPage[]): Promise<AcquirerError> => {
   answerRecon(bank, ...pages)
   return read().then(
-    () => expect.unreachable('nothing was refused'),
+    () => expect.unreachable('the pages were accepted'),
     (fault) => fault,
   )
 }
 
-/** An event as it is read. */
+/** Returns a single event as the reader returns it. */
 async function readOne(type: string, changes: ReconEvent = {}): Promise<SettledEvent> {
   answerRecon(bank, { data: [reconEvent(type, changes)] })
   const [[event] = []] = (await read()).pages
   return event as SettledEvent
 }
 
-describe('the pages of Cashfree’s reconciliation', () => {
+describe('reading the pages of Cashfree’s reconciliation', () => {
   const page = (count: number, cursor?: unknown) => ({
     data: Array.from({ length: count }, () => reconEvent('PAYMENT')),
     cursor,
@@ -71,7 +71,7 @@ describe('the pages of Cashfree’s reconciliation', () => {
     ['has null for a cursor', page(1, null)],
     ['has no event, and a cursor', page(0, 'c1')],
     ['has no data, and a cursor', { cursor: 'c9' }],
-  ])('Cashfree’s reconciliation is read page by page, 30 a minute at most, until a page %s', async (_what, last) => {
+  ])('reads pages with a pause that allows 30 calls per minute, until a page %s', async (_what, last) => {
     const asked = answerRecon(bank, page(2, 'c1'), page(3, 'c2'), last)
     const { pages, pauses } = await read()
     expect(pages.map((events) => events.length)).toEqual(last.data && (last.data as []).length > 0 ? [2, 3, 1] : [2, 3])
@@ -82,24 +82,24 @@ describe('the pages of Cashfree’s reconciliation', () => {
     )
   })
 
-  it('Cashfree’s reconciliation has no pages for days without settlements', async () => {
+  it('returns no pages for days without settlements', async () => {
     answerRecon(bank, { data: [] })
     expect(await read()).toEqual({ pages: [], pauses: [] })
   })
 
-  it('a page of Cashfree’s reconciliation may have 1,000 events, and take longer than Cashfree’s other answers', async () => {
+  it('accepts a page of 1,000 events, with a longer time limit than other Cashfree calls', async () => {
     answerRecon(bank, page(1_000))
     bank.nextFaults.recon = [{ afterMs: 300 }]
     const { pages } = await read({ acquirerMs: 200 })
     expect(pages[0]).toHaveLength(1_000)
   })
 
-  it('the service stops reading Cashfree’s reconciliation as faulty when Cashfree sends the same cursor again', async () => {
+  it('stops with an error when Cashfree returns the same cursor again', async () => {
     const fault = await faultOf(page(1, 'c1'), page(1, 'c2'), page(1, 'c1'))
-    expect(fault).toMatchObject({ outcome: 'bad answer', message: expect.stringContaining('no end') })
+    expect(fault).toMatchObject({ outcome: 'bad answer', message: expect.stringContaining('do not end') })
   })
 
-  it('the service stops reading Cashfree’s reconciliation as faulty after 500,000 events, whatever Cashfree’s cursors are', async () => {
+  it('stops with an error after 500 pages, whatever cursors Cashfree returns', async () => {
     let asked = 0
     const answer = { status: 200, retryAfterSeconds: undefined, text: '' }
     const request = async () => ({ ...answer, body: Buffer.from(JSON.stringify(page(1, `c${++asked}`))) })
@@ -117,14 +117,14 @@ describe('the pages of Cashfree’s reconciliation', () => {
     ['half a page', ['half a body'], 'unavailable'],
     ['a page that is no JSON', ['no JSON'], 'bad answer'],
     ['a page without fields', ['no fields'], 'bad answer'],
-  ])('the service stops reading Cashfree’s reconciliation when Cashfree answers %s', async (_what, faults, outcome) => {
+  ])('stops with an error when Cashfree returns %s', async (_what, faults, outcome) => {
     bank.nextFaults.recon = faults
     expect(await faultOf(page(1))).toMatchObject({ outcome })
   })
 })
 
-describe('an event of Cashfree’s reconciliation', () => {
-  it('Cashfree’s PAYMENT event becomes a settlement line, even if it has numbers as text and text as numbers', async () => {
+describe('reading an event of Cashfree’s reconciliation', () => {
+  it('converts a PAYMENT event to a settlement line, with numbers as text and text as numbers too', async () => {
     const event = {
       event_amount: '200.00',
       event_settlement_amount: number('197.64'),
@@ -148,7 +148,7 @@ describe('an event of Cashfree’s reconciliation', () => {
     })
   })
 
-  it('Cashfree’s PAYMENT event with null fee, tax and payout becomes a settlement line without fee, tax and payout', async () => {
+  it('converts a PAYMENT event with null fee, tax and payout to a settlement line without them', async () => {
     const { line, payoutUtr } = await readOne('PAYMENT', {
       event_details: { event_service_charge: null, event_service_tax: 'null,' },
       settlement_details: { utr: 'null,', settlement_date: null, settlement_initiated_on: '' },
@@ -159,15 +159,15 @@ describe('an event of Cashfree’s reconciliation', () => {
   })
 
   it.each([
-    // What the payout is less by, what went back, fee, tax; and how fee and tax are stored.
+    // Columns: amount deducted from the payout, refunded amount, fee, tax, and the stored fee and tax.
     ['no fee', 50, 50, 0, 0, [0, 0]],
-    ['a fee for sending back', number('52.36'), 50, 2, number('0.36'), [2_00, 36]],
-    ['the fee of the payment back', number('47.64'), 50, 2, number('0.36'), [-2_00, -36]],
+    ['a fee for the refund', number('52.36'), 50, 2, number('0.36'), [2_00, 36]],
+    ['the payment’s fee returned', number('47.64'), 50, 2, number('0.36'), [-2_00, -36]],
     ['negative numbers', number('-47.64'), -50, -2, number('-0.36'), [-2_00, -36]],
-    ['no fee, written -0.0', -50, -50, number('-0.0'), null, [0, 0]],
+    ['no fee, formatted as -0.0', -50, -50, number('-0.0'), null, [0, 0]],
     ['a fee that is billed elsewhere', 50, 50, 2, number('0.36'), [0, 0]],
   ])(
-    'a Cashfree deduction with %s, plus its fee and tax, equals the amount that went back to the customer',
+    'adds up a deduction with %s, its fee and its tax to the amount refunded to the customer',
     async (_what, settled, whole, fee, tax, stored) => {
       const sums = {
         event_settlement_amount: settled,
@@ -183,13 +183,13 @@ describe('an event of Cashfree’s reconciliation', () => {
     },
   )
 
-  it('the settlement line of a Cashfree refund has the refund’s reference as its UTR, else the id of its event', async () => {
+  it('identifies the settlement line of a refund by the refund’s ARN, otherwise by the event id', async () => {
     const refund = (arn: unknown) =>
       readOne('REFUND', { event_details: { event_id: 77 }, refund_details: { refund_arn: arn } })
     expect((await refund('ARN1')).line).toMatchObject({ utr: 'ARN1', earlierUtr: 'E77' })
     expect((await refund(523504870499)).line?.utr).toBe('523504870499')
     for (const none of [null, 'null,', '', 'not yet']) expect((await refund(none)).line?.utr).toBe('E77')
-    // That of an earlier refund of the payment.
+    // The ARN belongs to an earlier refund of the payment, so a dispute must not reuse it.
     const dispute = { event_details: { event_id: 78 }, refund_details: { refund_arn: 'ARN1' } }
     expect((await readOne('DISPUTE', dispute)).line).toMatchObject({ utr: 'E78' })
   })
@@ -201,14 +201,14 @@ describe('an event of Cashfree’s reconciliation', () => {
     ['REFUND', { event_status: 'CANCELLED' }, 'REFUND CANCELLED', -200_00],
     ['REFUND', { sale_type: 'CREDIT' }, 'REFUND', 200_00],
     ['DISPUTE', { event_settlement_amount: 0 }, 'DISPUTE', -0],
-    // More was kept than was paid.
+    // Cashfree deducted more than the customer paid.
     ['PAYMENT', { event_settlement_amount: number('-1.18') }, 'PAYMENT', -1_18],
     ['REFUND_REVERSAL', {}, 'REFUND_REVERSAL', 200_00],
     ['CHARGEBACK_REVERSAL', {}, 'CHARGEBACK_REVERSAL', 200_00],
     ['OTHER_ADJUSTMENT', { sale_type: 'DEBIT', event_settlement_amount: number('-1.50') }, 'OTHER_ADJUSTMENT', -1_50],
     ['FUND_SWEEP_REVERSAL', { event_service_charge: null }, 'FUND_SWEEP_REVERSAL', 200_00],
     ['\u001b[2J', {}, '?', 200_00],
-  ])('a Cashfree event %j with %j is counted, and makes no settlement line', async (type, details, kind, amount) => {
+  ])('includes an event %j with %j in the sums, without a settlement line', async (type, details, kind, amount) => {
     const nothing = { order_details: { order_id: null }, payment_details: { bank_reference: null } }
     expect(await readOne(type, { ...nothing, event_details: details })).toEqual({
       ...{ kind, amount, payoutUtr: kind.includes(' ') ? undefined : 'PGI45406' },
@@ -222,12 +222,12 @@ describe('an event of Cashfree’s reconciliation', () => {
     ['event_service_charge', '2.00001', 'must be rupees with at most two decimals'],
     ['event_amount', number('1e3'), 'must be rupees with at most two decimals'],
     ['event_settlement_amount', null, 'is required with utr'],
-  ])('a Cashfree event whose %s is %j is refused, with the whole page that has it', async (field, value, rule) => {
+  ])('rejects the whole page if an event’s %s is %j', async (field, value, rule) => {
     const event = reconEvent('PAYMENT', { event_details: { event_id: '4711', [field]: value } })
     const fault = await faultOf({ data: [reconEvent('PAYMENT'), event] })
     expect([fault.outcome, fault.message]).toEqual([
       'bad answer',
-      `Cashfree told of settlements in a form that is not known: ${field} of event 4711 ${rule}`,
+      `Cashfree returned settlements in an unknown format: ${field} of event 4711 ${rule}`,
     ])
   })
 })

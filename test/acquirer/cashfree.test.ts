@@ -21,7 +21,7 @@ describe('the signature of a Cashfree notification', () => {
           new Date('2026-11-23T00:00:00Z'),
         )
 
-  it('a known signature of Cashfree is accepted with any of the configured secrets, whatever its age', () => {
+  it('accepts a published sample signature with any of the configured secrets, at any age', () => {
     expect(check(published)).not.toThrow()
   })
 
@@ -30,7 +30,7 @@ describe('the signature of a Cashfree notification', () => {
     ['of another time', published, '1617695238079', body],
     ['with a dot between time and body', sign(`${at}.${body}`), at, body],
     ['without a time', sign(body), undefined, body],
-  ])('a signature %s on a Cashfree notification is refused', (_what, signature, timestamp, sent) => {
+  ])('rejects a signature %s', (_what, signature, timestamp, sent) => {
     expect(check(signature, timestamp, sent)).toThrow('Send x-webhook-signature')
   })
 
@@ -40,7 +40,7 @@ describe('the signature of a Cashfree notification', () => {
 })
 
 it.each([null, '', '2026-03-31T18:20:00', '2026-03-31 18:20:00'])(
-  'an enquiry finds a Cashfree payment whose payment_time is %j, and leaves the time out',
+  'reports a Cashfree payment whose payment_time is %j, without a time',
   async (time) => {
     const payment = { order_id: 'O1', cf_payment_id: '7', payment_status: 'SUCCESS', payment_amount: '200.00' }
     const body = [{ ...payment, bank_reference: '523504870405', payment_time: time }]

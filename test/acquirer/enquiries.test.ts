@@ -29,14 +29,14 @@ beforeAll(async () => {
   service = await startService()
   ;({ mid } = await newMerchant(service.db))
   enquiries = createEnquiries(service.db)
-  // A thousand at once, on a busy machine.
+  // Allows for a thousand concurrent inserts on a busy machine.
   intents = createIntents(service.pools, () => undefined, { inserts: { ...LIMITS.inserts, waitingMs: 30_000 } })
 })
 beforeEach(async () => {
   await service.db.query('update acquirer_intents set status_check_at = null, status_checked_at = null')
 })
 
-/** An order with a link of an acquirer, which expires at EXPIRES_AT. */
+/** Stores an order with an acquirer's link that expires at EXPIRES_AT. */
 async function newOrderWithLink(number = 0): Promise<string> {
   const created = new Date(EXPIRES_AT.getTime() - 15 * 60_000)
   const merchant = { mid, name: 'Chai Point', vpa: 'chaipoint@examplebank', mcc: '5814', acquirer: 'setu' } as never
@@ -51,7 +51,7 @@ async function newOrderWithLink(number = 0): Promise<string> {
 
 const afterExpiry = (seconds: number) => new Date(EXPIRES_AT.getTime() + seconds * 1000)
 const findDue = (now: Date) => enquiries.findDue(now)
-/** The job source of one instance, as the service starts it but for `changes`. */
+/** The job source of one instance as the service starts it, with `changes`. */
 const sourceOf = (
   changes: Pick<Parameters<typeof dueEnquiries>[0], 'clientOf'> & Partial<Parameters<typeof dueEnquiries>[0]>,
 ) =>
@@ -70,8 +70,8 @@ const take = async (now: Date, limit = 10) =>
     statusChecks,
   ])
 
-describe('enquiries to an acquirer about an unpaid order', () => {
-  it('enquiries about an unpaid order are made 90 seconds, 8 minutes and 2 hours after its expiry, then never again', async () => {
+describe('status checks of an unpaid order', () => {
+  it('checks an unpaid order 90 seconds, 8 minutes and 2 hours after its expiry, then never again', async () => {
     const orderId = await newOrderWithLink()
     for (const [number, seconds] of [90, 480, 7_200].entries()) {
       expect(await findDue(afterExpiry(seconds - 1))).toEqual([])
@@ -84,7 +84,7 @@ describe('enquiries to an acquirer about an unpaid order', () => {
     expect(await enquiries.take(orderId, 3, afterExpiry(1_000_000))).toBeUndefined()
   })
 
-  it('an overdue enquiry about an unpaid order replaces those planned before, and the next one comes a minute later', async () => {
+  it('replaces missed status checks by one check, and schedules the next a minute later', async () => {
     const [minutes, hours] = [await newOrderWithLink(), await newOrderWithLink()]
     expect(await take(afterExpiry(470), 1)).toEqual([[minutes, 1]])
     expect((await take(afterExpiry(10_000))).toSorted()).toEqual(
@@ -96,7 +96,7 @@ describe('enquiries to an acquirer about an unpaid order', () => {
     expect(await take(afterExpiry(1_000_000))).toEqual([])
   })
 
-  it('enquiries end when their order is paid, and go on after a failed attempt', async () => {
+  it('stops status checks when the order is paid, and continues them after a failed attempt', async () => {
     const [paid, failed] = [await newOrderWithLink(), await newOrderWithLink()]
     service.clock.set('2026-04-01T00:10:00Z')
     await service.db.query("update payment_intents set status = 'SUCCESS', utr = $2 where order_id = $1", [paid, paid])
@@ -105,7 +105,7 @@ describe('enquiries to an acquirer about an unpaid order', () => {
     expect(await take(afterExpiry(1_000_000))).toEqual([[failed, 2]])
   })
 
-  it('claims the status check of an unpaid order at once, however many checks of paid orders are due before it', async () => {
+  it('claims the status check of an unpaid order immediately, however many checks of paid orders precede it', async () => {
     const paid = await Promise.all(Array.from({ length: 8 }, (_, number) => newOrderWithLink(number)))
     await service.db.query("update payment_intents set status = 'SUCCESS', utr = order_id where order_id = any ($1)", [
       paid,
@@ -119,14 +119,14 @@ describe('enquiries to an acquirer about an unpaid order', () => {
     expect(await findDue(afterExpiry(91))).toEqual([])
   })
 
-  it('no enquiry is made through an acquirer that is not set up', async () => {
+  it('checks nothing at an acquirer that is not set up', async () => {
     await newOrderWithLink()
     service.clock.set(afterExpiry(90).toISOString())
     expect(await sourceOf({ clientOf: async () => undefined }).findQueues()).toEqual([])
     expect(await enquiries.claimDue({ acquirer: 'other', mid }, 10, afterExpiry(90), 3)).toEqual([])
   })
 
-  it('an unpaid order has three enquiries in all, including the operator’s, who may enquire at any time', async () => {
+  it('includes the operator’s status checks, allowed at any time, in the order’s limit of three', async () => {
     const orderId = await newOrderWithLink()
     const byOperator = () => enquiries.take(orderId, 3, afterExpiry(90))
     expect(await byOperator()).toMatchObject({ orderId, statusChecks: 1 })
@@ -137,7 +137,7 @@ describe('enquiries to an acquirer about an unpaid order', () => {
   })
 })
 
-it(`8 instances together make each of ${MANY} enquiries exactly once`, async () => {
+it(`runs each of ${MANY} status checks exactly once across 8 instances`, async () => {
   const orderIds = await Promise.all(Array.from({ length: MANY }, (_, number) => newOrderWithLink(number)))
   const asked: unknown[] = []
   const instance = async () => {
@@ -148,12 +148,12 @@ it(`8 instances together make each of ${MANY} enquiries exactly once`, async () 
     }
   }
   await Promise.all(Array.from({ length: 8 }, instance))
-  // An instance may find nothing while another one holds the last rows.
+  // An instance may find nothing while another one has the last rows locked.
   await instance()
   expect(asked.sort()).toEqual(orderIds.sort())
 })
 
-describe('enquiries while somebody waits', () => {
+describe('status checks on demand, while a merchant or customer waits', () => {
   const rules = { most: 3, firstAfterMs: 90_000, pauseMs: 60_000, pollingPauseMs: () => 360_000 }
   const created = new Date(EXPIRES_AT.getTime() - 15 * 60_000)
   const atAge = (seconds: number) => new Date(created.getTime() + seconds * 1000)
@@ -170,24 +170,24 @@ describe('enquiries while somebody waits', () => {
     mayEnquire(state(changes), rules, atAge(seconds), cameBackAt)
   const asked = { statusChecks: 1, statusCheckedAt: atAge(90).getTime() }
 
-  it('the first enquiry is allowed at the acquirer’s first moment, whoever waits', () => {
+  it('allows the first check from the acquirer’s earliest time, whether the merchant or the customer waits', () => {
     expect([may(89), may(90), may(89, {}, atAge(60)), may(90, {}, atAge(60))]).toEqual([false, true, false, true])
   })
 
-  it('a further enquiry is allowed after the pause for callers who poll, and after a shorter one when the customer comes back', () => {
+  it('allows a further check after the acquirer’s pause for polling merchants, and sooner when the customer returns to the page', () => {
     expect([may(449, asked), may(450, asked)]).toEqual([false, true])
     expect([may(149, asked, atAge(120)), may(150, asked, atAge(120))]).toEqual([false, true])
-    // The customer came back before the last enquiry, which was made for this reason.
+    // The customer returned before the last check, which was run for this reason.
     expect(may(150, asked, atAge(80))).toBe(false)
   })
 
-  it('no enquiry is allowed while one is due, after the last but one, and after the end of the order', () => {
+  it('allows no check while one is scheduled, when only the last one is left, or after the order’s final status', () => {
     expect(may(450, { ...asked, dueAt: atAge(450).getTime() })).toBe(false)
     expect(may(450, { ...asked, statusChecks: 2 })).toBe(false)
     expect(may(900 + 600, asked)).toBe(false)
   })
 
-  it('an order that is waited for is enquired about once, and then as if nobody waited', async () => {
+  it('checks an order once on demand, and later on the regular schedule', async () => {
     const [waitedFor, other] = [await newOrderWithLink(1), await newOrderWithLink(2)]
     const waiting = createWaiting(service.db, () => rules)
     const orders = new Map([[waitedFor, undefined]])
@@ -196,12 +196,12 @@ describe('enquiries while somebody waits', () => {
     await waiting.makeDue(orders, atAge(92))
     expect(await take(atAge(92))).toEqual([])
     expect(await take(afterExpiry(90))).toHaveLength(2)
-    // The last enquiry that the order may have is left for the last moment before its end is told.
+    // The last check of an order is reserved for the time just before its final status is reported.
     expect(await take(afterExpiry(480))).toEqual(expect.arrayContaining([[waitedFor, 3]]))
     expect(await take(afterExpiry(7_200))).toEqual([[other, 3]])
   })
 
-  it('enquiries about expired orders come first', async () => {
+  it('runs status checks of expired orders first', async () => {
     const [open, expired] = [await newOrderWithLink(1), await newOrderWithLink(2)]
     await service.db.query('update payment_intents set expires_at = $2 where order_id = $1', [open, afterExpiry(3_600)])
     await service.db.query('update acquirer_intents set status_check_at = $2 where order_id = $1', [open, atAge(100)])
@@ -210,8 +210,8 @@ describe('enquiries while somebody waits', () => {
   })
 })
 
-describe('a look for due work at acquirers', () => {
-  it('finds the status checks and refunds of all accounts with as many statements as those of one', async () => {
+describe('reading the pending jobs of acquirers', () => {
+  it('reads the status checks and refunds of 40 accounts with as many statements as those of one', async () => {
     const statements: string[] = []
     const counting = {
       query(text: string | { text: string }, values?: unknown[]) {
@@ -240,7 +240,7 @@ describe('a look for due work at acquirers', () => {
     }
   })
 
-  it('claims the queues of merchants in turn, so that long queues do not starve a merchant', async () => {
+  it('claims the queues of merchants round robin, so that long queues do not starve a merchant', async () => {
     const { dueAtOnce } = LIMITS.acquirers
     const due = Array.from({ length: 2 * dueAtOnce }, (_, number) => ({ acquirer: SETU, mid: `LONG${number}` }))
     const claimed: string[] = []
@@ -264,7 +264,7 @@ describe('a look for due work at acquirers', () => {
     while (claimed.length < due.length) await look()
     expect(claimed.slice(0, due.length).toSorted()).toEqual(due.map(({ mid }) => mid).toSorted())
 
-    // Two groups of merchants, whose queues are short, return in turn and take every place.
+    // Two groups of merchants with short queues return in turn and use every slot.
     const returning = [0, 1].map((group) => Array.from({ length: 4 }, (_, place) => `SHORT${group}${place}`))
     for (let round = 0; round < 6; round++) {
       const mids = ['LONG', ...(returning[round % 2] ?? [])]
@@ -275,7 +275,7 @@ describe('a look for due work at acquirers', () => {
   })
 })
 
-it('instances that share an account make no more enquiries in a minute than the acquirer takes', async () => {
+it('limits the status checks per minute of all instances that share an account', async () => {
   const orderIds = await Promise.all(Array.from({ length: 12 }, (_, number) => newOrderWithLink(number)))
   const asked: string[] = []
   const client = {
@@ -294,7 +294,7 @@ it('instances that share an account make no more enquiries in a minute than the 
   expect(orderIds).toEqual(expect.arrayContaining(asked))
 })
 
-it('an enquiry that the acquirer answers with 429 is not counted, and is made again', async () => {
+it('does not count a status check that the acquirer rejects with 429, and repeats it', async () => {
   const orderId = await newOrderWithLink()
   let isCrowded = true
   const client = {
@@ -319,10 +319,10 @@ it('an enquiry that the acquirer answers with 429 is not counted, and is made ag
   expect(await stored()).toEqual([{ status_checks: 1, status_check_at: afterExpiry(480) }])
 })
 
-describe('an enquiry that fails', () => {
+describe('a failed status check', () => {
   const LATE = 3 * 7_200
 
-  /** When an order is asked about, in seconds after its expiry, if every enquiry fails by `fault` until `LATE`. */
+  /** Returns when an order is checked, in seconds after its expiry, if every check fails with `fault` until `LATE`. */
   async function statusCheckedAt(fault: AcquirerError, most: number) {
     const orderId = await newOrderWithLink()
     const asked: number[] = []
@@ -341,36 +341,36 @@ describe('an enquiry that fails', () => {
         [orderId],
       )
       if (rows[0].at === null) return asked
-      // PostgreSQL's time has microseconds.
+      // PostgreSQL's time has microseconds, so the clock moves past it by a millisecond.
       service.clock.set(new Date(rows[0].at.getTime() + 1).toISOString())
       await doWhatIsDue(source)
     }
-    throw new Error('the enquiries do not end')
+    throw new Error('the status checks do not end')
   }
 
   const refused = Object.assign(new AcquirerError('refused', 'no log-in'), { isUndone: true })
 
-  it('without having reached the acquirer is not counted, and is made again with growing pauses', async () => {
+  it('that did not reach the acquirer is not counted, and is repeated with growing pauses', async () => {
     const asked = await statusCheckedAt(refused, 3)
     expect(asked.slice(0, 4)).toEqual([90, 150, 225, 338])
     expect(asked.filter((seconds) => seconds >= LATE)).toHaveLength(1)
   })
 
   it.each([
-    ['without an answer', new AcquirerError('unavailable', 'no answer')],
-    ['by an answer that is not believed', new AcquirerError('bad answer', 'no UTR')],
-  ])('%s is made again after the planned ones, as long as the order may have more', async (_what, fault) => {
+    ['without a response', new AcquirerError('unavailable', 'no answer')],
+    ['with an invalid response', new AcquirerError('bad answer', 'no UTR')],
+  ])('%s is repeated after the regular schedule, up to the order’s limit', async (_what, fault) => {
     expect(await statusCheckedAt(fault, 12)).toEqual([90, 480, 7_200, 10_800, 16_200, 24_300])
     expect(await statusCheckedAt(fault, 4)).toEqual([90, 480, 7_200, 10_800])
     expect(await statusCheckedAt(fault, 3)).toEqual([90, 480, 7_200])
   })
 
-  it('by a refusal is not made again', async () => {
+  it('that the acquirer rejected is not repeated', async () => {
     expect(await statusCheckedAt(new AcquirerError('refused', 'no such order'), 12)).toEqual([90, 480, 7_200])
   })
 })
 
-it('an enquiry whose result cannot be stored does not stop the others, and is logged', async () => {
+it('logs a status check whose result cannot be stored and continues with the others', async () => {
   const [first, second] = [await newOrderWithLink(1), await newOrderWithLink(2)]
   service.clock.set('2026-04-01T00:16:30Z')
   const asked: string[] = []
@@ -386,13 +386,13 @@ it('an enquiry whose result cannot be stored does not stop the others, and is lo
     log: { warn: (facts: object) => void warnings.push(facts) } as never,
     limits: { ...LIMITS.webhooks, lookIntervalMs: 10 },
   })
-  await until('both are asked', () => asked.length === 2)
+  await until('both orders are checked', () => asked.length === 2)
   await clock.stop()
   expect(asked.toSorted()).toEqual([`SU${first}`, `SU${second}`].toSorted())
-  expect(warnings).toMatchObject([{ work: 'questions to acquirers', error: 'the database is away' }])
+  expect(warnings).toMatchObject([{ work: 'status checks at acquirers', error: 'the database is away' }])
 })
 
-it('an enquiry is made even when the acquirer’s limit of simultaneous calls is reached', async () => {
+it('runs a status check even if the acquirer’s limit of concurrent calls is reached', async () => {
   const hangs = () => new Promise<never>(() => undefined)
   const calls = {
     createLink: hangs,

@@ -2,14 +2,14 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parseExact } from '../../src/gateway/acquirers/exact-json.ts'
 
-describe('JSON with each number as its text', () => {
+describe('parseExact', () => {
   it.each([
     ['{"amount":170.00}', { amount: '170.00' }],
     ['{"id":1234881617186388204}', { id: '1234881617186388204' }],
     ['{"a":199.99999999999999999,"b":[-1.5e3,0]}', { a: '199.99999999999999999', b: ['-1.5e3', '0'] }],
     ['{"a":"12","b":"say \\"1\\", {2}","c":null,"d":true}', { a: '12', b: 'say "1", {2}', c: null, d: true }],
     ['[{"a":1},{"a":2}]', [{ a: '1' }, { a: '2' }]],
-  ])('the exact JSON reader keeps each number as its text: %s', (json, expected) => {
+  ])('returns each number as its text: %s', (json, expected) => {
     expect(parseExact(json)).toEqual(expected)
   })
 
@@ -24,11 +24,11 @@ describe('JSON with each number as its text', () => {
     '{1:2}',
     '"a":1',
     '[1.2.3]',
-  ])('the exact JSON reader refuses %s', (json) => {
+  ])('rejects %s', (json) => {
     expect(() => parseExact(json)).toThrow(SyntaxError)
   })
 
-  it('the exact JSON reader returns what JSON.parse returns, but each number as its text', () => {
+  it('returns the same as JSON.parse except that each number is its text', () => {
     const asText = (_name: string, value: unknown) => (typeof value === 'number' ? JSON.stringify(value) : value)
     fc.assert(
       fc.property(fc.json(), (json) => {
@@ -37,7 +37,7 @@ describe('JSON with each number as its text', () => {
     )
   })
 
-  it('the exact JSON reader refuses each text that JSON.parse refuses', () => {
+  it('rejects every text that JSON.parse rejects', () => {
     const signs = fc.constantFrom(...'{}[]",:-+.eE01 \\')
     const changed = fc.tuple(fc.json(), fc.nat(), fc.nat(2), signs).map(([json, at, cut, sign]) => {
       const index = at % (json.length + 1)

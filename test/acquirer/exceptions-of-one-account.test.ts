@@ -22,7 +22,8 @@ import { newKey } from '../support/tenants.ts'
 import { until } from '../support/wait.ts'
 import { allow, SEALING_KEYS } from '../support/webhooks.ts'
 
-// One acquirer account signs whatever it likes. The others are a merchant of `direct`, and the operator.
+// The account acme is hostile and signs arbitrary notifications. The tests protect the operator and a merchant of
+// `direct`.
 const KEY = `${SEALING_KEYS[0]?.export().toString('base64')}`
 const SECRET = 'secret-of-acme'
 const MOST = 3
@@ -47,7 +48,7 @@ beforeAll(async () => {
   bank.notifyUrl = url
   const lines = `CASHFREE_API_URL=${bank.apiUrl}\nCASHFREE_CLIENT_ID=acme\nCASHFREE_CLIENT_SECRET=${SECRET}\n`
   expect(await ops(['accounts', 'add', ...ACME], lines)).toMatchObject({ code: 0 })
-  // A new account is known after the cached look-up.
+  // A new account takes effect once the cached lookup expires.
   const isKnown = async () => (await fetch(url, { method: 'POST', body: '{}' })).status !== 404
   await until('the account is known', isKnown)
 })
@@ -118,7 +119,7 @@ it.each([
   ['unknown order', 404, unknownOrder, () => notify(service, notification(unique('other')))],
   ['unreadable', 400, unreadable, () => notify(service, `no JSON ${unique('')}`)],
 ])(
-  'stores a bounded number of open exceptions "%s" of an account, and has room for another account’s',
+  'limits the open exceptions "%s" of an account and leaves room for another account’s',
   async (kind, status, event, byOther) => {
     for (let i = 0; i < MOST + 2; i++) expect(await send(event())).toBe(status)
     expect(await openExceptions(kind)).toEqual({ 'cashfree:acme': MOST })
@@ -133,7 +134,7 @@ it.each([
   },
 )
 
-it('stores a bounded number of reports with another amount than the order’s', async () => {
+it('limits the stored reports with an amount other than the order’s', async () => {
   const { orderId } = await paidOrder()
   for (let i = 0; i < MOST + 2; i++) {
     const event = payment(orderId)
@@ -143,7 +144,7 @@ it('stores a bounded number of reports with another amount than the order’s', 
   expect(await openExceptions('amount differs')).toEqual({ 'cashfree:acme': MOST })
 })
 
-it('names the account of a notification in the log and in the list of exceptions, and its acquirer in the metric', async () => {
+it('shows the account of a notification in the log and the list of exceptions, and its acquirer in the metric', async () => {
   const before = service.log.length
   const event = unknownOrder()
   await send(event)
@@ -158,7 +159,7 @@ it('names the account of a notification in the log and in the list of exceptions
   expect(metrics).not.toContain('cashfree:')
 })
 
-it('stores no automatic refund beyond the payment’s amount, so that the merchant can still refund it', async () => {
+it('stores no automatic refund above the payment’s amount, so that the merchant can still refund it', async () => {
   const { merchant, orderId, pay } = await paidOrder()
   await pay()
   const repeated = ownRefund(orderId, 500_000)
@@ -171,12 +172,12 @@ it('stores no automatic refund beyond the payment’s amount, so that the mercha
   expect((await post(service.app, REFUND, refund, merchant.key)).body.data).toMatchObject({ amount: 200 })
 })
 
-it('stores nothing of a disabled account’s notifications but those about its own orders and refunds', async () => {
+it('stores nothing from a disabled account’s notifications except about its own orders and refunds', async () => {
   const { merchant, orderId, pay } = await paidOrder()
   await resolveAll('unknown order')
   await resolveAll('unreadable')
   expect(await ops(['accounts', 'disable', ...ACME])).toMatchObject({ code: 0 })
-  // A change of an account is valid after the cached look-up.
+  // The disabled account takes effect once the cached lookup expires.
   await expect
     .poll(async () => {
       const before = await openExceptions('unknown order')
@@ -234,7 +235,7 @@ it('records another account’s payment while all notifications of one account w
   await Promise.all(waiting)
 })
 
-it('records another account’s payment although the clients of waiting notifications have left', async () => {
+it('records another account’s payment even if the clients of waiting notifications have disconnected', async () => {
   const { merchant, orderId } = await paidOrder()
   const other = await createOrder(service, await newMerchant(service.db))
   const { body, headers } = bank.seal(payment(orderId))
@@ -246,7 +247,7 @@ it('records another account’s payment although the clients of waiting notifica
     for (const socket of sockets) socket.write(`${head}\r\n\r\n${body}`)
     await expect.poll(busyReports).toBeGreaterThan(1)
     for (const socket of sockets) socket.destroy()
-    // By then the others would have taken the places of those that left.
+    // Long enough for waiting notifications to use the slots of the disconnected ones, if those were released.
     await setTimeout(200)
     expect(busyReports()).toBe(2)
     expect(await notify(service, notification(other))).toMatchObject({ status: 200 })

@@ -5,17 +5,19 @@ import { startCashfree, startPhonepe, startSetu } from './histories/banks.ts'
 import { asAsked, expected, type History, history, inWords, questionsDue } from './histories/history.ts'
 import { createPlayer, type End } from './histories/play.ts'
 
-/** That are made: the shares below are of these. */
+/** Number of generated histories; the shares checked below refer to them. */
 const HISTORIES = 10_000
-/** Played by `npm run test:generated`, others in each run; all 10,000 take 7 minutes. */
+/** Number of histories that `npm run test:generated` plays, different ones in each run; all 10,000 take 7 minutes. */
 const PLAYED = 1_000
-/** Orders that are made at one moment, and share the clock: fewer than Cashfree may be queried about in a minute. */
+/**
+ * Orders created at the same time that share the clock: fewer than the status checks that Cashfree allows per minute.
+ */
 const OF_BATCH = 150
 
 const LIMITS = {
   outbound: { acquirerMs: 30_000 },
   acquirers: { requestMs: 30_000 },
-  // The histories say when something is due.
+  // The histories themselves run pending jobs, not the scheduler.
   webhooks: { lookIntervalMs: 3_600_000 },
 }
 
@@ -24,7 +26,7 @@ const players = await Promise.all(starters.map(async (start) => createPlayer(awa
 
 type Ends = { setu: End; cashfree: End; phonepe: End }
 
-/** What has become of each history. */
+/** Plays the histories at all three acquirers and returns how each ended. */
 async function play(histories: History[]): Promise<Ends[]> {
   const played = await Promise.all(players.map((player) => player.play(histories)))
   return histories.map((_, index) => {
@@ -35,9 +37,10 @@ async function play(histories: History[]): Promise<Ends[]> {
 
 function expectSame(history: History, { setu, cashfree, phonepe }: Ends): void {
   expect(cashfree).toEqual(setu)
-  // Both could be wrong.
+  // Setu and Cashfree could agree on a wrong result, so it is also compared with the expected one.
   expectEnd(setu, history)
-  // PhonePe's notifications prove nothing, so it is asked at other moments, and knows only what is in its book.
+  // PhonePe's notifications are not proof: its status is checked at other times, and only the bank's own records are
+  // known.
   expectEnd(phonepe, asAsked(history, phonepe.asked))
   const paidAt = phonepe.told.startsWith('SUCCESS') ? knownSince(history, phonepe) : Number.POSITIVE_INFINITY
   for (const at of questionsDue(history, phonepe.asked)) if (at < paidAt) expect(phonepe.asked).toContain(at)
@@ -51,10 +54,10 @@ function expectEnd({ told, stored, answers }: End, history: History): void {
     isLate,
     isDouble,
   ])
-  expect(answers, 'a notification that could not be read').not.toContain('400')
+  expect(answers, 'a notification was unreadable').not.toContain('400')
 }
 
-/** From when on PhonePe's order is known to be paid, and nothing is asked about it any more. */
+/** Returns the time from which a PhonePe order is known to be paid, after which no status check follows. */
 function knownSince({ steps }: History, { asked }: End): number {
   const moments = [...new Set([...steps.map(({ at }) => at), ...asked])].sort((a, b) => a - b)
   const isPaidAt = (until: number) => {
@@ -64,7 +67,7 @@ function knownSince({ steps }: History, { asked }: End): number {
   return moments.find(isPaidAt) ?? Number.POSITIVE_INFINITY
 }
 
-it('every history of an order ends in the same data at Setu and Cashfree, and at PhonePe as its own book says', {
+it('stores the same data for the same history at Setu and Cashfree, and at PhonePe as its own records say', {
   timeout: 1_800_000,
 }, async () => {
   const seed = isGenerated() ? Math.floor(Math.random() * 2 ** 31) : 1
@@ -83,13 +86,15 @@ it('every history of an order ends in the same data at Setu and Cashfree, and at
         expectSame(history, ends[index] as Ends)
       } catch (difference) {
         await shrink(seed, from + index)
-        throw new Error(`It differs only among other orders:${inWords(history)}`, { cause: difference })
+        throw new Error(`The result differs only in the presence of other orders:${inWords(history)}`, {
+          cause: difference,
+        })
       }
     }
   }
 })
 
-/** Plays the history of this number alone, and shorter ones. Fails with the shortest that ends differently. */
+/** Plays this one history alone, then shorter ones. Fails with the shortest that gives a different result. */
 async function shrink(seed: number, number: number): Promise<void> {
   const alone = fc.asyncProperty(history, async (one) => {
     const [ends] = await play([one])

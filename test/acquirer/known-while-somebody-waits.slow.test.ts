@@ -18,7 +18,7 @@ import type { FakeSetu } from '../support/setu-bank.ts'
 import type { NewMerchant } from '../support/tenants.ts'
 import { allow } from '../support/webhooks.ts'
 
-// Two acquirers whose notifications are all lost, and an hour of their orders, second by second on a clock of the test.
+// Two acquirers lose all notifications. The test plays an hour of their orders second by second, on a simulated clock.
 
 const ORDERS = 200
 const CREATED_WITHIN_SECONDS = 60
@@ -30,7 +30,9 @@ const KNOWN_WITHIN_SECONDS = 100
 
 type Bank = FakeSetu | FakeCashfree
 
-/** An order; times are in seconds from its creation. `way` is who waits for the outcome. */
+/**
+ * An order; times are in seconds from its creation. `way` is how the merchant or the customer waits for the result.
+ */
 type Order = {
   acquirer: 'setu' | 'cashfree'
   way: 'page' | 'polling' | 'nobody'
@@ -50,14 +52,14 @@ beforeAll(async () => {
   setu = await startBank(SETU, () => clock.now())
   cashfree = await startBank(CASHFREE, () => clock.now())
   const acquirers = { ...SETU.settings(setu), ...CASHFREE.settings(cashfree) }
-  // The test itself does what is due, so that no timer of the service does.
+  // The test itself runs pending jobs, so the service's timer must not.
   service = await startService({ asServiceRole: true, acquirers, limits: { webhooks: { lookIntervalMs: 3_600_000 } } })
   clock.now = service.clock.now
 })
 
 const bankOf = ({ acquirer }: Pick<Order, 'acquirer'>): Bank => (acquirer === 'setu' ? setu : cashfree)
 
-/** The acquirers of one instance, with an HTTP client of its own. */
+/** The acquirers of one instance, with its own HTTP client. */
 function startInstance() {
   const { db, clock } = service
   const log = { warn: () => undefined, error: () => undefined }
@@ -71,7 +73,7 @@ function startInstance() {
   return dueEnquiries({ enquiries, clientOf, rulesOf, limits: LIMITS.acquirers, ...recording })
 }
 
-/** What the scheduler does in a second: each queue goes on until nothing of it is due. A killed job is never done. */
+/** Runs one second of the scheduler: each queue until it is empty. A killed job is never run. */
 async function lookAndDo({ findQueues, atOnce }: JobSource, isKilled: () => boolean) {
   const never = new AbortController().signal
   for (const { claim } of await findQueues()) {
@@ -81,7 +83,7 @@ async function lookAndDo({ findQueues, atOnce }: JobSource, isKilled: () => bool
   }
 }
 
-/** Orders with random times, made by one merchant at each acquirer; `ways` take turns. */
+/** Creates orders with random times, for one merchant at each acquirer; `ways` alternate. */
 async function newOrders(count: number, random: () => number, ways: readonly Order['way'][]): Promise<Order[]> {
   const merchants = { setu: await newSetuMerchant(service), cashfree: await newCashfreeMerchant(service) }
   return Array.from({ length: count }, (_, i) => {
@@ -99,7 +101,7 @@ async function newOrders(count: number, random: () => number, ways: readonly Ord
   })
 }
 
-/** Plays an hour, with two instances in turns, and notes when the payment of each order is known. */
+/** Plays an hour with two alternating instances, and notes when the payment of each order is recorded. */
 async function play(orders: Order[], random: () => number, killedShare = 0) {
   const { pools, clock, app, db } = service
   const instances = [startInstance(), startInstance()] as const
@@ -139,7 +141,7 @@ const isInTime = ({ recordedAt = Number.POSITIVE_INFINITY, paidAt }: Order) =>
   recordedAt - paidAt <= KNOWN_WITHIN_SECONDS
 const shareOf = (orders: readonly Order[]) => orders.filter(isInTime).length / orders.length
 
-/** The largest number of enquiries about one order that have come to a bank. */
+/** Returns the largest number of status checks of one order that reached a bank. */
 function mostEnquiries(orders: readonly Order[]): number {
   const counts = orders.map((order) => {
     const name = order.acquirer === 'setu' ? setu.find(order.orderId)?.id : order.orderId
@@ -151,7 +153,7 @@ function mostEnquiries(orders: readonly Order[]): number {
 }
 
 describe('payments whose notifications are lost', () => {
-  it(`of ${ORDERS} orders, the payment is known within ${KNOWN_WITHIN_SECONDS} s while a page has come back or a shop polls`, {
+  it(`records each payment of ${ORDERS} orders within ${KNOWN_WITHIN_SECONDS} s while the customer is back on the page or the merchant polls`, {
     timeout: 900_000,
   }, async () => {
     const random = seeded(20261125)
@@ -166,12 +168,12 @@ describe('payments whose notifications are lost', () => {
       cashfreePage: shareOf(of('cashfree', 'page')),
       cashfreePolling: shareOf(of('cashfree', 'polling')),
     }
-    console.info('known in time, by acquirer and who waits:', shares)
+    console.info('recorded in time, by acquirer and waiting party:', shares)
     expect(shares).toMatchObject({ setuPage: 1, setuPollingEarly: 1, cashfreePage: 1, cashfreePolling: 1 })
     expect(orders.every(({ recordedAt }) => recordedAt !== undefined)).toBe(true)
   })
 
-  it('no order has more enquiries than its acquirer allows, though a tenth of the enquiries is killed', {
+  it('never exceeds the acquirer’s limit of status checks per order while a tenth of the checks is killed', {
     timeout: 900_000,
   }, async () => {
     for (const bank of [setu, cashfree]) bank.requests.length = 0
@@ -189,11 +191,11 @@ describe('payments whose notifications are lost', () => {
       { acquirer: 'setu', max: 3 },
     ])
     expect(rows[0].max).toBeLessThanOrEqual(12)
-    // Nobody waited for these: the first enquiry is the one of 90 s after the expiry.
+    // Nothing waits for these orders, so their first check is due 90 s after the expiry.
     const endsAt = TO_PAY_SECONDS + 90
     const early = orders.filter(({ way, recordedAt = endsAt }) => way === 'nobody' && recordedAt < endsAt)
     expect(early).toEqual([])
-    // A payment that is still unknown has lost both enquiries of the hour after the expiry to kills.
+    // A payment still unrecorded has lost both checks of the hour after expiry to kills.
     const unknown = orders.flatMap(({ orderId, recordedAt }) => (recordedAt === undefined ? [orderId] : []))
     const { rows: left } = await service.db.query(
       'select order_id, status_checks from acquirer_intents where order_id = any ($1) and status_checks < 2',
@@ -203,7 +205,7 @@ describe('payments whose notifications are lost', () => {
     expect(unknown.length).toBeLessThan(orders.length / 20)
   })
 
-  it(`at most one call in five writes while shops poll ${POLLED_ORDERS} open orders of Cashfree every ${POLL_SECONDS} s`, {
+  it(`writes to the database in at most one call in five while merchants poll ${POLLED_ORDERS} open Cashfree orders every ${POLL_SECONDS} s`, {
     timeout: 900_000,
   }, async () => {
     const { db, clock, pools } = service
@@ -246,10 +248,10 @@ describe('payments whose notifications are lost', () => {
         await lookAndDo(instance, () => true)
       }
     }
-    console.info(`${writes} of ${calls} calls wrote`)
+    console.info(`${writes} of ${calls} calls wrote to the database`)
     expect(calls).toBe(10 * POLLED_ORDERS)
     expect(writes).toBeLessThanOrEqual(calls / 5)
-    // The enquiries of 30 s are within the limit of a minute.
+    // The checks of 30 s are within the limit per minute.
     const { rows } = await db.query(
       'select sum(status_checks)::integer as count from acquirer_intents where mid = $1',
       [mid],

@@ -34,10 +34,10 @@ beforeAll(async () => {
   clock.now = service.clock.now
   cashfree.notifyUrl = `${await service.app.listen({ host: '127.0.0.1', port: 0 })}${CASHFREE.path}`
 })
-// An acquirer that did not answer is asked first again.
+// Ends the 10 s in which an acquirer that did not respond is not tried first.
 beforeEach(() => service.clock.advance(10))
 
-/** Longer than the first of two acquirers has. */
+/** Longer than the time limit of the first of two acquirers. */
 const HANGS = { afterMs: 350 }
 
 async function newMerchantOf(acquirer: string, fallbackAcquirer: string) {
@@ -52,7 +52,7 @@ type Merchant = Awaited<ReturnType<typeof newMerchantOf>>
 
 const create = ({ mid, key }: Merchant) => post(service.app, CREATE, intentFields(mid), key)
 
-/** Which acquirer has made the link of an order, and whether as the next one. */
+/** Returns the acquirer that created the link of an order, and whether it was the fallback. */
 async function makerOf(orderId: string) {
   const { rows } = await service.db.query(
     'select acquirer, by_fallback as "byNext" from acquirer_intents where order_id = $1',
@@ -61,12 +61,12 @@ async function makerOf(orderId: string) {
   return rows[0]
 }
 
-describe('the next acquirer', () => {
+describe('failover to the fallback acquirer', () => {
   it.each([
-    ['refuses the order', { status: 400 }],
+    ['rejects the order', { status: 400 }],
     ['answers 429', { status: 429 }],
-    ['refuses the credentials', { status: 403 }],
-  ])('makes the link when Setu %s', async (_, fault) => {
+    ['rejects the credentials', { status: 403 }],
+  ])('uses the fallback acquirer when Setu %s', async (_, fault) => {
     setu.nextFaults.createDqr = [fault]
     const { status, body } = await create(await newMerchantOf('setu', 'cashfree'))
     expect(status).toBe(200)
@@ -76,35 +76,41 @@ describe('the next acquirer', () => {
   it.each([
     ['answers 500', { status: 500 }],
     ['hangs', HANGS],
-    ['ends the connection', 'no answer'],
-  ] as const)('is not asked when Setu %s, since Setu may have made a link', async (_, fault) => {
-    setu.nextFaults.createDqr = [fault]
-    const before = cashfree.countOf('createOrder')
-    expect((await create(await newMerchantOf('setu', 'cashfree'))).status).toBe(503)
-    expect(cashfree.countOf('createOrder')).toBe(before)
-  })
+    ['closes the connection', 'no answer'],
+  ] as const)(
+    'does not use the fallback acquirer when Setu %s, because Setu may have created a link',
+    async (_, fault) => {
+      setu.nextFaults.createDqr = [fault]
+      const before = cashfree.countOf('createOrder')
+      expect((await create(await newMerchantOf('setu', 'cashfree'))).status).toBe(503)
+      expect(cashfree.countOf('createOrder')).toBe(before)
+    },
+  )
 
   it.each([
-    ['hangs at the order', 'createOrder', HANGS],
-    ['answers the order with 500', 'createOrder', { status: 500 }],
-    ['hangs at the link', 'openSession', HANGS],
-    ['answers the link with 500', 'openSession', { status: 500 }],
-    ['makes a link for another payee', 'openSession', 'wrong payee'],
-  ] as const)('makes the link when Cashfree %s, and no link of Cashfree is open', async (_, call, fault) => {
-    cashfree.nextFaults[call] = [fault]
-    const merchant = await newMerchantOf('cashfree', 'setu')
-    const { status, body } = await create(merchant)
-    expect(status).toBe(200)
-    expect(await makerOf(body.data.orderId)).toEqual({ acquirer: 'setu', byNext: true })
-    const order = cashfree.find(body.data.orderId)
-    expect(order === undefined || order.links.length === 0 || order.status === 'TERMINATED').toBe(true)
-  })
+    ['hangs while creating the order', 'createOrder', HANGS],
+    ['returns 500 for the order', 'createOrder', { status: 500 }],
+    ['hangs while creating the link', 'openSession', HANGS],
+    ['returns 500 for the link', 'openSession', { status: 500 }],
+    ['creates a link for another payee', 'openSession', 'wrong payee'],
+  ] as const)(
+    'uses the fallback acquirer and leaves no Cashfree link open when Cashfree %s',
+    async (_, call, fault) => {
+      cashfree.nextFaults[call] = [fault]
+      const merchant = await newMerchantOf('cashfree', 'setu')
+      const { status, body } = await create(merchant)
+      expect(status).toBe(200)
+      expect(await makerOf(body.data.orderId)).toEqual({ acquirer: 'setu', byNext: true })
+      const order = cashfree.find(body.data.orderId)
+      expect(order === undefined || order.links.length === 0 || order.status === 'TERMINATED').toBe(true)
+    },
+  )
 
   it.each([
-    ['refuses the order', { status: 400 }],
+    ['rejects the order', { status: 400 }],
     ['answers 429', { status: 429 }],
-    ['refuses the credentials', { status: 403 }],
-  ])('makes the link when PhonePe %s', async (_, fault) => {
+    ['rejects the credentials', { status: 403 }],
+  ])('uses the fallback acquirer when PhonePe %s', async (_, fault) => {
     phonepe.nextFaults.createOrder = [fault]
     const { status, body } = await create(await newMerchantOf('phonepe', 'setu'))
     expect(status).toBe(200)
@@ -114,24 +120,27 @@ describe('the next acquirer', () => {
   it.each([
     ['answers 500', { status: 500 }],
     ['hangs', HANGS],
-    ['ends the connection', 'no answer'],
-    ['makes a link for another payee', 'wrong payee'],
-    ['says that it has the order already', 'sent twice'],
-  ] as const)('is not asked when PhonePe %s, since PhonePe may have made a link and closes none', async (_, fault) => {
-    phonepe.nextFaults.createOrder = [fault]
-    const before = setu.countOf('createDqr')
-    expect((await create(await newMerchantOf('phonepe', 'setu'))).status).toBe(503)
-    expect(setu.countOf('createDqr')).toBe(before)
-  })
+    ['closes the connection', 'no answer'],
+    ['creates a link for another payee', 'wrong payee'],
+    ['already has the order', 'sent twice'],
+  ] as const)(
+    'does not use the fallback acquirer when PhonePe %s, because PhonePe may have created a link and cannot close it',
+    async (_, fault) => {
+      phonepe.nextFaults.createOrder = [fault]
+      const before = setu.countOf('createDqr')
+      expect((await create(await newMerchantOf('phonepe', 'setu'))).status).toBe(503)
+      expect(setu.countOf('createDqr')).toBe(before)
+    },
+  )
 
-  it('is PhonePe, which makes the link when Setu refuses the order', async () => {
+  it('uses PhonePe as the fallback acquirer when Setu rejects the order', async () => {
     setu.nextFaults.createDqr = [{ status: 400 }]
     const { status, body } = await create(await newMerchantOf('setu', 'phonepe'))
     expect(status).toBe(200)
     expect(await makerOf(body.data.orderId)).toEqual({ acquirer: 'phonepe', byNext: true })
   })
 
-  it('is not asked when Cashfree may have made a link that does not close', async () => {
+  it('does not use the fallback acquirer when Cashfree may have created a link that cannot be closed', async () => {
     cashfree.nextFaults.openSession = ['no answer']
     cashfree.nextFaults.terminate = [{ status: 500 }]
     const before = setu.countOf('createDqr')
@@ -140,9 +149,9 @@ describe('the next acquirer', () => {
   })
 
   it.each([
-    ['makes a link for another payee', 'wrong payee'],
-    ['breaks off at the link', 'no answer'],
-  ] as const)('leaves no link open when it %s, and the order gets 503', async (_, fault) => {
+    ['creates a link for another payee', 'wrong payee'],
+    ['closes the connection at the link', 'no answer'],
+  ] as const)('returns 503 and closes the link when the fallback acquirer %s', async (_, fault) => {
     setu.nextFaults.createDqr = [{ status: 400 }]
     cashfree.nextFaults.openSession = [fault]
     const merchant = await newMerchantOf('setu', 'cashfree')
@@ -152,7 +161,7 @@ describe('the next acquirer', () => {
     await expect.poll(() => order?.status).toBe('TERMINATED')
   })
 
-  it('is named by ops merchants, which refuses what cannot serve as one of two', async () => {
+  it('ops merchants shows the fallback acquirer and rejects combinations that cannot work', async () => {
     const settings = {
       ...{ SETU_CLIENT_ID: 'a', SETU_CLIENT_SECRET: 'b', SETU_NOTIFICATION_SECRETS: 'of0nobody0of0nobody0' },
       ...{ CASHFREE_CLIENT_ID: 'a', CASHFREE_CLIENT_SECRET: 'b' },
@@ -164,15 +173,15 @@ describe('the next acquirer', () => {
     expect(both).toMatchObject({ acquirer: 'setu', acquirerMerchantId: 'SETU1' })
     expect(both).toMatchObject({ nextAcquirer: 'cashfree', nextAcquirerMerchantId: 'CF1' })
     expect(JSON.parse((await update('cashfree')).stdout)).toMatchObject({ nextAcquirer: null })
-    expect((await update('cashfree,setu')).stderr).toContain('setu needs --acquirer-merchant-id')
-    expect((await update('setu/SETU1,direct')).stderr).toContain('direct cannot be one of two')
+    expect((await update('cashfree,setu')).stderr).toContain('setu requires --acquirer-merchant-id')
+    expect((await update('setu/SETU1,direct')).stderr).toContain('direct cannot be combined with a fallback acquirer')
     for (const wrong of ['setu,setu', 'setu,', 'setu/A,cashfree,direct', 'setu:a:b']) {
-      expect((await update(wrong)).stderr, wrong).toContain('--acquirer must be')
+      expect((await update(wrong)).stderr, wrong).toMatch(/--acquirer must (?:be|name)/)
     }
     expect((await update('cashfree,nobody')).stderr).toContain('acquirer must be one of')
   })
 
-  it('makes the link when the first acquirer is away, is told of the payment, and is asked first for 10 s', async () => {
+  it('uses the fallback acquirer when the first is unreachable, accepts its notification, and tries it first for 10 s', async () => {
     const merchant = await newMerchantOf('setu', 'cashfree')
     await setu.goAway()
     const { status, body } = await create(merchant)

@@ -23,12 +23,12 @@ describe('a link of an acquirer whose links need no currency', () => {
     expect(readOptional(query)).toEqual({ reference: 'AB12', payeeVpa: PAYEE })
   })
 
-  it.each(['cu=USD', 'cu=', 'cu=inr', 'cu=INR&cu=INR', 'cu=INR&CU=USD'])('is refused with %s', (cu) => {
+  it.each(['cu=USD', 'cu=', 'cu=inr', 'cu=INR&cu=INR', 'cu=INR&CU=USD'])('is rejected with %s', (cu) => {
     expect(() => readOptional(QUERY.replace('cu=INR', cu))).toThrow(AcquirerError)
   })
 })
 
-/** The fault for which a link is refused; undefined where it is taken. */
+/** Returns the error for a rejected link; undefined for an accepted one. */
 function faultOf(...args: Parameters<typeof read>): AcquirerError | undefined {
   try {
     read(...args)
@@ -39,15 +39,15 @@ function faultOf(...args: Parameters<typeof read>): AcquirerError | undefined {
   return undefined
 }
 
-describe('a link of an acquirer', () => {
+describe('the payment link of an acquirer', () => {
   it.each([
     ['plain parameters', QUERY],
     ['parameters in capitals', QUERY.replace('pa=', 'PA=').replace('am=', 'Am=').replace('tr=', 'TR=')],
-    ['parameters that are not known, a signature too', `${QUERY}&mode=16&purpose=00&sign=MEQCIA%2Bb%3D%3D&x=1&x=2`],
+    ['unknown parameters, including a signature', `${QUERY}&mode=16&purpose=00&sign=MEQCIA%2Bb%3D%3D&x=1&x=2`],
     ['an encoded @', QUERY.replace('@', '%40')],
-    ['a least amount that is the amount', `${QUERY}&mam=588.8`],
-    ['another order of the parameters', QUERY.split('&').reverse().join('&')],
-  ])('an acquirer’s payment link is accepted with %s', (_, query) => {
+    ['a minimum amount equal to the amount', `${QUERY}&mam=588.8`],
+    ['the parameters in another order', QUERY.split('&').reverse().join('&')],
+  ])('is accepted with %s', (_, query) => {
     expect(read(query)).toEqual({ reference: 'AB12', payeeVpa: PAYEE })
   })
 
@@ -58,14 +58,14 @@ describe('a link of an acquirer', () => {
     ['two payees, one in capitals', `${QUERY}&PA=other@icici`],
     ['two payees, one with an encoded name', `${QUERY}&p%61=other@icici`],
     ['a payee that is no UPI address', QUERY.replace(PAYEE, 'cf.chai')],
-    ['a payee with a letter that only looks like ours', QUERY.replace('kulfi', '%E2%84%AAulfi')],
-    ['a payee behind another', QUERY.replace(PAYEE, `${PAYEE}@other`)],
-    ['a payee with a blank', QUERY.replace(PAYEE, `${PAYEE}+`)],
+    ['a letter that only looks like the expected one', QUERY.replace('kulfi', '%E2%84%AAulfi')],
+    ['a payee after another one', QUERY.replace(PAYEE, `${PAYEE}@other`)],
+    ['a payee with a space', QUERY.replace(PAYEE, `${PAYEE}+`)],
     ['no am', QUERY.replace('am=', 'x=')],
     ['two amounts', `${QUERY}&am=588.80`],
     ['two amounts, one in capitals', `${QUERY}&AM=1.00`],
-    ['a lower least amount', `${QUERY}&mam=1.00`],
-    ['an empty least amount', `${QUERY}&mam=`],
+    ['a minimum amount below the amount', `${QUERY}&mam=1.00`],
+    ['an empty minimum amount', `${QUERY}&mam=`],
     ['no cu', QUERY.replace('cu=', 'x=')],
     ['another currency', QUERY.replace('INR', 'USD')],
     ['two currencies', `${QUERY}&CU=USD`],
@@ -77,21 +77,21 @@ describe('a link of an acquirer', () => {
     ['an encoded name', `${QUERY}&s%69gn=1`],
     ['a fragment', `${QUERY}#x`],
     ['a quotation mark', `${QUERY}&x="`],
-    ['a blank', `${QUERY}&x= y`],
+    ['a space', `${QUERY}&x= y`],
     ['a letter that is not ASCII', `${QUERY}&x=é`],
     ['nothing', ''],
-  ])('an acquirer’s payment link is refused with %s', (_, query) => {
+  ])('is rejected with %s', (_, query) => {
     expect(faultOf(query)).toMatchObject({ outcome: 'bad answer', facts: { requestId: 'R1', orderId: 'O1' } })
   })
 
   it.each(['https://pay?', 'UPI://pay?', 'upi://collect?', 'upi:pay?', 'upi://pay/?', ' upi://pay?', 'phonepe://pay?'])(
-    'an acquirer’s payment link is refused with the prefix %j',
+    'is rejected with the prefix %j',
     (prefix) => {
       expect(faultOf('', { link: `${prefix}${QUERY}` })).toMatchObject({ outcome: 'bad answer' })
     },
   )
 
-  it('an acquirer’s payment link may have 2048 characters, and no more', () => {
+  it('may have 2048 characters, but not more', () => {
     const filler = 'x'.repeat(2_048 - `upi://pay?${QUERY}&x=`.length)
     expect(read(`${QUERY}&x=${filler}`).reference).toBe('AB12')
     expect(faultOf(`${QUERY}&x=${filler}x`)?.outcome).toBe('bad answer')
@@ -109,7 +109,7 @@ describe('the amount of a payment link', () => {
     ['588.82', 58_882],
     ['500000', 50_000_000],
     ['500000.00', 50_000_000],
-  ])('the amount %s in a payment link is %i paise', (am, amount) => {
+  ])('accepts the amount %s for %i paise only', (am, amount) => {
     expect(faultOf(QUERY.replace('588.80', am), { amount })).toBeUndefined()
     expect(faultOf(QUERY.replace('588.80', am), { amount: amount + 1 })?.outcome).toBe('bad answer')
     expect(faultOf(QUERY.replace('588.80', am), { amount: amount * 100 })?.outcome).toBe('bad answer')
@@ -129,12 +129,12 @@ describe('the amount of a payment link', () => {
     '१०',
     '9.999999999999999999',
     '',
-  ])('an acquirer’s payment link with the amount "%s" is refused', (am) => {
+  ])('rejects the amount "%s"', (am) => {
     expect(faultOf(QUERY.replace('588.80', am), { amount: 1_000 })?.outcome).toBe('bad answer')
   })
 })
 
-describe('the payee of a link', () => {
+describe('the payee of a payment link', () => {
   it.each([
     ['cf.chai@icici', 'cf.chai@icici'],
     ['CF.Chai@ICICI', 'cf.chai@icici'],
@@ -142,7 +142,7 @@ describe('the payee of a link', () => {
     ['cf.chai@icici', 'cf.*@icici'],
     ['cf.@icici', 'cf.*@icici'],
     ['CF.CHAI_1-x@ICICI', 'cf.*@icici'],
-  ])('a link’s payee %s is accepted where the merchant accepts %s', (payeeVpa, accepted) => {
+  ])('accepts the payee %s for a merchant that accepts %s', (payeeVpa, accepted) => {
     expect(read(QUERY.replace(PAYEE, payeeVpa), { payees: ['other@bank', accepted] }).payeeVpa).toBe(payeeVpa)
   })
 
@@ -156,15 +156,18 @@ describe('the payee of a link', () => {
     ['cf.chai@xicici', 'cf.*@icici'],
     ['cf.chai.icici@evil', 'cf.*@icici'],
     ['cf@icici', 'cf.*@icici'],
-  ])('a link’s payee %s is refused where the merchant accepts %s, and the fault names both', (payeeVpa, accepted) => {
+  ])('rejects the payee %s for a merchant that accepts %s, with both in the error', (payeeVpa, accepted) => {
     expect(faultOf(QUERY.replace(PAYEE, payeeVpa), { payees: [accepted] })).toMatchObject({
       outcome: 'bad answer',
       facts: { requestId: 'R1', orderId: 'O1', payee: payeeVpa, accepted: [accepted] },
     })
   })
 
-  it('the error for a payment link with a wrong amount does not name the link’s payee, even if the payee is wrong too', () => {
+  it('does not log the payee of a link with a wrong amount, even if the payee is wrong too', () => {
     const fault = faultOf(QUERY.replace('588.80', '1'), { payees: ['other@bank'] })
-    expect([fault?.facts.payee, fault?.message]).toEqual([undefined, 'a link was made that is not for this order'])
+    expect([fault?.facts.payee, fault?.message]).toEqual([
+      undefined,
+      'the acquirer created a link that does not match the order',
+    ])
   })
 })

@@ -9,7 +9,7 @@ const UNSIGNED = refusal(
   401,
   'The signature is missing, invalid or more than 5 minutes old. Send X-Signature: t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">.',
 )
-/** From then on the shop is told that the order is not paid. */
+/** From then on, checkPaymentStatus returns FAIL for an unpaid order. */
 const OVER_SECONDS = 25 * 60
 
 const service = await startService()
@@ -17,7 +17,7 @@ const { mid, key } = await newMerchant(service.db)
 
 const newOrder = (of = { mid, key }) => createOrder(service, of)
 
-/** What is stored of an order: where it stands, its failed attempts and payment, and what the operator has to look into. */
+/** Returns what is stored of an order: its status, its failed attempts and payment, and its exceptions. */
 async function stored(orderId: string) {
   const linesOf = async (sql: string) => (await service.db.query(sql, [orderId])).rows.map(({ line }) => line as string)
   const [end] = await linesOf(`select concat_ws(' ', status, utr) as line from payment_intents where order_id = $1`)
@@ -40,8 +40,8 @@ async function stored(orderId: string) {
   return { end, history, exceptions }
 }
 
-describe('a notification that is answered 200', () => {
-  it('a success is recorded with its UTR and times once, however often the acquirer sends its notification', async () => {
+describe('a valid notification', () => {
+  it('records a success with its UTR and times once, however often it is sent', async () => {
     const orderId = await newOrder()
     const body = notification(orderId, { UTR: '523504870405' })
     for (let i = 0; i < 3; i++) {
@@ -59,7 +59,10 @@ describe('a notification that is answered 200', () => {
     expect(rows).toEqual([{ utr: '523504870405', kind: 'first', ...reporter, ...times }])
   })
 
-  /** `told` is status, UTR and time, such as `FAIL A1 23:50`. A UTR without a time has 23:55, a status alone has neither. */
+  /**
+   * Formats a notification from status, UTR and time, such as `FAIL A1 23:50`. A UTR without a time gets 23:55; a
+   * status alone has neither.
+   */
   function toNotification(orderId: string, told: string): string {
     const [status, utr = '-', time = utr === '-' ? '-' : '23:55'] = told.split(' ')
     const paidAt = time === '-' ? undefined : `2026-03-31T${time}:00+05:30`
@@ -68,35 +71,35 @@ describe('a notification that is answered 200', () => {
 
   const ATTEMPTS = ['FAIL', 'FAIL aTT1', 'REJECT ATT2', 'FAIL - 23:56']
   it.each<[string, string[], string[], string[], number?]>([
-    ['an order may be paid after a FAIL', ['FAIL', 'SUCCESS A1'], ['FAIL', 'SUCCESS A1'], []],
-    ['an order may be paid after a REJECT', ['REJECT', 'SUCCESS A1'], ['REJECT', 'SUCCESS A1'], []],
+    ['accepts a payment after a FAIL', ['FAIL', 'SUCCESS A1'], ['FAIL', 'SUCCESS A1'], []],
+    ['accepts a payment after a REJECT', ['REJECT', 'SUCCESS A1'], ['REJECT', 'SUCCESS A1'], []],
     ...['FAIL A1', 'REJECT A1'].map((later): [string, string[], string[], string[]] => [
-      `a report of ${later} after a success leaves the order paid, and is stored once as an exception`,
+      `leaves the order paid and stores one exception for a report of ${later} after a success`,
       ['SUCCESS A1', later, later],
       ['SUCCESS A1'],
       [`failure after success: ${later}`],
     ]),
     [
-      'a failure reported after a success is stored as an exception, even if an earlier failed attempt had the same UTR',
+      'stores a failure reported after a success as an exception, even if an earlier failed attempt had the same UTR',
       ['FAIL A1 23:50', 'SUCCESS A1', 'FAIL A1 23:58', 'FAIL A1 23:58', 'FAIL A1 23:50'],
       ['FAIL A1', 'SUCCESS A1'],
       ['failure after success: FAIL A1'],
     ],
     [
-      'each failed attempt is stored once, told apart by UTR or else by time, in whatever order the acquirer repeats them',
+      'stores each failed attempt once, distinguished by UTR or time, in whatever sequence they are repeated',
       [...ATTEMPTS, ...ATTEMPTS.toReversed(), 'FAIL ATT1'],
       ['FAIL', 'FAIL ATT1', 'REJECT ATT2', 'FAIL'],
       [],
     ],
     [
-      'a second success with another UTR is stored as a double payment, once',
+      'stores a second success with another UTR once as a duplicate payment',
       ['SUCCESS A1', 'SUCCESS A2', 'SUCCESS A2'],
       ['SUCCESS A1'],
       ['double payment: SUCCESS A2'],
     ],
-    ['an order may be paid after its expiry', ['SUCCESS A1'], ['SUCCESS A1'], [], OVER_SECONDS - 16],
+    ['accepts a payment after the expiry', ['SUCCESS A1'], ['SUCCESS A1'], [], OVER_SECONDS - 16],
     [
-      'a payment that arrives after the order’s final end makes the order paid, and is stored once as a late payment',
+      'records a payment after the final status FAIL and stores one late payment',
       ['SUCCESS A1', 'SUCCESS A1'],
       ['SUCCESS A1'],
       ['late payment: SUCCESS A1'],
@@ -112,7 +115,7 @@ describe('a notification that is answered 200', () => {
     expect(await stored(orderId)).toEqual({ end: history.at(-1), history, exceptions })
   })
 
-  it('a late success and its exception are stored together or not at all', async () => {
+  it('stores a late success and its exception together or not at all', async () => {
     const orderId = await newOrder()
     service.clock.advance(OVER_SECONDS)
     await service.db.query(
@@ -126,7 +129,7 @@ describe('a notification that is answered 200', () => {
     expect(await stored(orderId)).toMatchObject({ end: 'SUCCESS BOTH1', exceptions: ['late payment: SUCCESS BOTH1'] })
   })
 
-  it('a payment of a disabled merchant is recorded too', async () => {
+  it('records a payment of a disabled merchant', async () => {
     const other = await newMerchant(service.db)
     const orderId = await newOrder(other)
     await service.db.query('update merchants set disabled_at = now() where mid = $1', [other.mid])
@@ -134,18 +137,18 @@ describe('a notification that is answered 200', () => {
   })
 })
 
-describe('simultaneous notifications', () => {
+describe('concurrent notifications', () => {
   const oneOfMany = (i: number) => ({ status: i === 10 ? 'SUCCESS' : i % 2 ? 'FAIL' : 'REJECT' })
   it.each([
-    ['one success of the same notification sent twice', 10, [{ UTR: 'A1' }, { UTR: 'A1' }], 1],
-    ['one success and one double payment of two UTRs', 10, [{ UTR: 'A1' }, { UTR: 'A2' }], 2],
+    ['one success from two equal notifications', 10, [{ UTR: 'A1' }, { UTR: 'A1' }], 1],
+    ['one success and one duplicate payment from two UTRs', 10, [{ UTR: 'A1' }, { UTR: 'A2' }], 2],
     [
       'one success and all twenty failed attempts of one order',
       1,
       Array.from({ length: 21 }, (_, i) => oneOfMany(i)),
       21,
     ],
-  ] as const)('simultaneous notifications are stored as %s, in %i rounds', async (_name, times, told, kept) => {
+  ] as const)('are stored as %s, in %i rounds', async (_name, times, told, kept) => {
     for (let i = 0; i < times; i++) {
       const orderId = await newOrder(await newMerchant(service.db))
       const answers = await Promise.all(told.map((changes) => notify(service, notification(orderId, changes))))
@@ -156,7 +159,7 @@ describe('simultaneous notifications', () => {
     }
   })
 
-  it('of simultaneous notifications of one UTR for four orders exactly one is accepted, in each of 5 rounds', async () => {
+  it('accepts one UTR for exactly one of four orders, in each of 5 rounds', async () => {
     for (let i = 0; i < 5; i++) {
       const orderIds = [await newOrder(), await newOrder(), await newOrder(), await newOrder()]
       for (const orderId of orderIds.slice(2)) await notify(service, notification(orderId))
@@ -173,7 +176,7 @@ describe('simultaneous notifications', () => {
     }
   })
 
-  it('notifications that all wait for one order leave database connections free for new payment intents', async () => {
+  it('leave database connections free for new payment intents while they all wait for one order', async () => {
     const orderId = await newOrder()
     const holder = await service.db.connect()
     await holder.query('begin')
@@ -196,18 +199,18 @@ describe('a notification that contradicts its order', () => {
     ...['199', '201', '"200.01"', '0'].map(
       (amount) => [amount, DIFFERS, 'PENDING', ['amount differs: SUCCESS A1']] as const,
     ),
-    // A float takes them for 200.
+    // As floats these would equal 200.
     ...['199.99999999999999999', '200.0000000000000001', '2000000000000000000001e-19'].map(
       (amount) => [amount, refusal(400, 'amount must be rupees with at most two decimals'), 'PENDING', []] as const,
     ),
-  ])('the amount of a notification is compared exactly, not by float: %s', async (amount, answer, end, exceptions) => {
+  ])('compares the amount exactly, not as a float: %s', async (amount, answer, end, exceptions) => {
     const orderId = await newOrder(await newMerchant(service.db))
     const body = notification(orderId, { UTR: 'A1' }).replace('"amount":200', `"amount":${amount}`)
     expect((await notify(service, body)).body).toEqual(answer)
     expect(await stored(orderId)).toMatchObject({ end, exceptions })
   })
 
-  it('a failure and a success of one UTR with a wrong amount are two exceptions, the success with its payment time', async () => {
+  it('stores a failure and a success of one UTR with a wrong amount as two exceptions, the success with its payment time', async () => {
     const orderId = await newOrder()
     const wrong = { UTR: 'FACT1', amount: 150 }
     await notify(service, notification(orderId, { ...wrong, status: 'FAIL', paidAt: undefined }))
@@ -225,9 +228,9 @@ describe('a notification that contradicts its order', () => {
 
   const USED = refusal(409, 'This UTR was already used by another order')
   it.each([
-    ['that paid another order of the merchant, in any case', ['abcX1'], ['ABCX1', 'AbCx1']],
-    ['of a double payment, which is to be refunded', ['A1', 'B1'], ['B1']],
-  ])('a notification with a UTR %s is 409 and stored; another merchant may use the UTR', async (_name, UTRs, again) => {
+    ['that paid another order of the merchant, in any letter case', ['abcX1'], ['ABCX1', 'AbCx1']],
+    ['of a duplicate payment that is to be refunded', ['A1', 'B1'], ['B1']],
+  ])('rejects a UTR %s with 409 and stores it, but accepts it for another merchant', async (_name, UTRs, again) => {
     const merchant = await newMerchant(service.db)
     const [first, second] = [await newOrder(merchant), await newOrder(merchant)]
     for (const UTR of UTRs) await notify(service, notification(first, { UTR }))
@@ -239,7 +242,7 @@ describe('a notification that contradicts its order', () => {
     expect((await notify(service, notification(elsewhere, { UTR: again[0] }))).status).toBe(200)
   })
 
-  it('a notification of an unknown order is 404, and stored for the operator once', async () => {
+  it('rejects an unknown order with 404 and stores it once for the operator', async () => {
     const orderId = '0'.repeat(32)
     const body = notification(orderId)
     for (let i = 0; i < 2; i++) expect((await notify(service, body)).body).toEqual(refusal(404, 'Order not found'))
@@ -263,11 +266,11 @@ describe('the signature of a notification', () => {
   it.each<[string, 200 | 401, Signer]>([
     ['with the first secret', 200, sign],
     ['with the other live secret', 200, (body, now) => sign(body, now, ACQUIRER_SECRETS[1])],
-    ['in a list of several', 200, (body, now) => `${sign(body, now, 'x')},v1=${sign(body, now).split('v1=')[1]}`],
+    ['among several', 200, (body, now) => `${sign(body, now, 'x')},v1=${sign(body, now).split('v1=')[1]}`],
     ['with a secret that is not live', 401, (body, now) => sign(body, now, 'a-secret-that-is-not-live')],
     ['with an empty secret', 401, (body, now) => sign(body, now, '')],
-    ['of one byte more', 401, (body, now) => sign(`${body} `, now)],
-    ['of one byte less', 401, (body, now) => sign(body.slice(0, -1), now)],
+    ['of a body with one more byte', 401, (body, now) => sign(`${body} `, now)],
+    ['of a body with one byte less', 401, (body, now) => sign(body.slice(0, -1), now)],
     ['of another amount', 401, (body, now) => sign(body.replace('200', '201'), now)],
     ['299 s old', 200, aged(-299)],
     ['301 s old', 401, aged(-301)],
@@ -282,7 +285,7 @@ describe('the signature of a notification', () => {
     ['with a negative time', 401, () => `t=-1,v1=${'0'.repeat(64)}`],
     ['with a short v1', 401, (body, now) => sign(body, now).slice(0, -62)],
     ['of 10 kB', 401, (body, now) => sign(body, now) + `,v1=${'0'.repeat(64)}`.repeat(150)],
-  ])('a notification with a signature %s is answered %i', async (_name, status, signer) => {
+  ])('with a signature %s, a notification gets status %i', async (_name, status, signer) => {
     const body = notification(await newOrder())
     const answer = await send(body, signer(body, service.clock.now()))
     expect(answer.body).toEqual(status === 200 ? RECORDED : UNSIGNED)
@@ -293,7 +296,7 @@ describe('the signature of a notification', () => {
     ['', 'application/json'],
     ['x', 'text/plain'],
     [undefined, 'application/json'],
-  ])('the signature is checked before the body: an unsigned notification %j as %s is 401', async (body, type) => {
+  ])('is checked before the body: an unsigned notification %j as %s is 401', async (body, type) => {
     expect((await send(body, undefined, type)).status).toBe(401)
   })
 })
@@ -302,10 +305,10 @@ describe('an unreadable notification', () => {
   it.each([
     [
       { orderId: undefined, status: 'MAYBE', UTR: 'x y', amount: '1e3', paidAt: 'yesterday' },
-      'orderId is required; status must be SUCCESS, FAIL or REJECT; UTR must be 1 to 35 letters and digits; amount must be rupees with at most two decimals; paidAt must be a time in ISO 8601 with its zone',
+      'orderId is required; status must be SUCCESS, FAIL or REJECT; UTR must be 1 to 35 letters and digits; amount must be rupees with at most two decimals; paidAt must be a time in ISO 8601 with a time zone',
     ],
     [{ UTR: undefined, paidAt: undefined }, 'UTR is required with SUCCESS; paidAt is required with SUCCESS'],
-  ])('an unreadable notification is 400 with every wrong field at once: %j', async (changes, msg) => {
+  ])('is rejected with 400 naming every invalid field: %j', async (changes, msg) => {
     expect((await notify(service, notification('0'.repeat(32), changes))).body).toEqual(refusal(400, msg))
   })
 
@@ -323,20 +326,20 @@ describe('an unreadable notification', () => {
     ['bytes that are not UTF-8', Buffer.from([0x7b, 0xff, 0xfe, 0x01]), '{\ufffd\ufffd\u0001'],
     ['16 kB of letters', 'x'.repeat(16_000), 'x'.repeat(2_048)],
     ['16 kB of bytes that are not UTF-8', Buffer.alloc(16_000, 0xff), '\ufffd'.repeat(682)],
-    ['16 kB of characters of four bytes after one of one', `x${'😀'.repeat(3_999)}`, `x${'😀'.repeat(511)}`],
-  ])('the first 2 KiB of a signed, unreadable notification are stored as text, once: %s', async (_name, body, text) => {
+    ['16 kB of four-byte characters after a one-byte character', `x${'😀'.repeat(3_999)}`, `x${'😀'.repeat(511)}`],
+  ])('is stored once as text, cut to its first 2 KiB: %s', async (_name, body, text) => {
     const headers = { 'content-type': 'application/json', 'x-signature': sign(body, service.clock.now()) }
     for (let i = 0; i < 2; i++) expect((await post(service.app, NOTIFY, body, undefined, headers)).status).toBe(400)
     expect((await unreadable()).filter((kept) => kept === text)).toHaveLength(1)
     expect(service.log.join()).not.toContain('kept')
   })
 
-  it('nothing of an unsigned notification is stored', async () => {
+  it('is not stored without a valid signature', async () => {
     await post(service.app, NOTIFY, '{"unsigned":1}', undefined, { 'x-signature': 't=1,v1=00' })
     expect((await unreadable()).join()).not.toContain('unsigned')
   })
 
-  it('a notification is 404 where ACQUIRER_SECRETS is not set', async () => {
+  it('is rejected with 404 if ACQUIRER_SECRETS is not set', async () => {
     const bare = await startService({ acquirers: { direct: [] } })
     expect((await notify(bare, notification('0'.repeat(32)))).body).toEqual(
       refusal(404, 'This URL does not exist. Check its path.'),
@@ -344,7 +347,7 @@ describe('an unreadable notification', () => {
   })
 })
 
-describe('the metric of exceptions', () => {
+describe('the metric of payment exceptions', () => {
   const metricOf = async (counted: TestService) =>
     Object.fromEntries(
       [
@@ -352,7 +355,7 @@ describe('the metric of exceptions', () => {
       ].map(([, kind = '', count]) => [kind, Number(count)]),
     )
 
-  it('the metric of payment exceptions begins at 0 for every kind, and counts each exception once', async () => {
+  it('starts at 0 for every kind and counts each exception once', async () => {
     const counted = await startService()
     const once = {
       'unknown order': 1,
@@ -378,7 +381,7 @@ describe('the metric of exceptions', () => {
     expect(await metricOf(counted)).toEqual(once)
   })
 
-  it('the metric of payment exceptions counts on while 1,000 unreadable notifications of an account are open, the most that are stored', async () => {
+  it('still counts when an account has 1,000 open unreadable notifications, the maximum that is stored', async () => {
     const full = await startService()
     await full.db.query(
       `insert into payment_exceptions (mid, order_id, kind, utr, amount_paise, dedup_key, body, received_at, acquirer_account)

@@ -16,7 +16,7 @@ const { service, bank } = await startServiceBeside(PHONEPE, {
 })
 afterAll(() => receiver.close())
 
-/** As an operator types them. */
+/** Runs commands as an operator would, with PhonePe's settings in the environment. */
 const commands = (changes: Record<string, string> = {}) => {
   const { apiUrl, loginUrl, clientId, clientVersion, clientSecret } = phonepeSettings(bank)
   return opsOn(() => service.databaseUrl, [], {
@@ -43,7 +43,7 @@ async function newMerchantByHand() {
 
 const told = (mid: string) => receiver.to(`/${mid}`).map(({ body }) => JSON.parse(body).type)
 
-it('a merchant of PhonePe is paid by a link that PhonePe made, hears of it by a webhook, and refunds in part', async () => {
+it('a PhonePe merchant gets paid through PhonePe’s link, receives webhooks, and refunds part of the payment', async () => {
   const { mid, key } = await newMerchantByHand()
 
   const { body } = await post(service.app, CREATE, intentFields(mid, { amount: '588', order_id: 'SHOP-1' }), key)
@@ -61,7 +61,7 @@ it('a merchant of PhonePe is paid by a link that PhonePe made, hears of it by a 
   expect((await post(service.app, REFUND, refund, key)).body.data).toMatchObject({ txnStatus: 'PENDING' })
   const back = async () => (await post(service.app, REFUND_STATUS, { mid, refund_id: 'R1' }, key)).body.data
   await expect.poll(() => bank.refunds.all.length).toBe(1)
-  // PhonePe's webhook makes the refund due 3 s later.
+  // PhonePe's webhook schedules the refund's status check 3 s later.
   const refundIsDueSoon = async () => {
     const { rows } = await service.db.query('select due_at from refunds where mid = $1', [mid])
     return rows[0].due_at?.getTime() <= service.clock.now().getTime() + 3_000
@@ -74,7 +74,7 @@ it('a merchant of PhonePe is paid by a link that PhonePe made, hears of it by a 
   expect(bank.countOf('refund')).toBe(1)
 })
 
-it('a payment of which PhonePe’s webhook was lost is found because the shop asks, and by the operator', async () => {
+it('finds a payment whose PhonePe webhook was lost, by the merchant’s polling and by the operator’s status check', async () => {
   const { mid, key } = await newMerchantByHand()
   const create = async () => (await post(service.app, CREATE, intentFields(mid), key)).body.data.orderId
   const [polled, enquired] = [await create(), await create()]
@@ -88,22 +88,22 @@ it('a payment of which PhonePe’s webhook was lost is found because the shop as
   const refused = await withWrongSecret('payments', 'enquire', '--order-id', enquired)
   expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/PHONEPE_CLIENT_SECRET\n$/) })
   const { stdout } = await ops('payments', 'enquire', '--order-id', enquired)
-  expect(stdout).toMatch(/\(question 1\)\n$/)
+  expect(stdout).toMatch(/\(status check 1\)\.\n$/)
   const { rows } = await service.db.query('select status from payment_intents where mid = $1', [mid])
   expect(rows).toEqual([{ status: 'SUCCESS' }, { status: 'SUCCESS' }])
 })
 
-it('ops merchants refuses fewer than 5 minutes to pay for a merchant of PhonePe, new or changed', async () => {
+it('ops merchants rejects an expiry below 5 minutes for a new or changed PhonePe merchant', async () => {
   const { mid } = await newMerchantByHand()
   const { ops } = commands()
-  const fault = 'phonepe takes orders of 5 minutes and more: set --expiry-minutes 5 or more'
+  const fault = 'phonepe accepts orders of at least 5 minutes: set --expiry-minutes to 5 or more'
   const names = ['--name', 'Chai', '--vpa', 'chai@examplebank', '--expiry-minutes', '4']
   expect((await ops('merchants', 'add', ...names, ...of('CHAI4', 'CHAI@ybl'))).stderr).toContain(fault)
   expect((await ops('merchants', 'update', '--mid', mid, '--expiry-minutes', '4')).stderr).toContain(fault)
   expect(await ops('merchants', 'update', '--mid', mid, '--expiry-minutes', '5')).toMatchObject({ code: 0 })
 })
 
-it('a merchant’s own account at PhonePe makes its orders; webhooks of both kinds count while one replaces the other', async () => {
+it('creates orders at a merchant’s own PhonePe account and accepts webhooks of both kinds during a rotation between them', async () => {
   const own = { clientId: 'acme', clientVersion: '2', clientSecret: 'secret-of-acme' }
   const its = await startBank(
     { start: (now) => startFakePhonepe({ ...own, webhookSecret: 'shop_1:Passw0rd1', now, check: departure }) },
@@ -140,7 +140,7 @@ ${webhook}`
     return (await post(service.app, path, body, undefined, headers)).status
   }
   expect(await send('shop_1:Passw0rd1')).toBe(200)
-  // An account that proves itself is told nothing about an order of another one.
+  // An authenticated account must not learn whether another account's order exists.
   expect(await send(PHONEPE_SECRETS[0], PHONEPE.path)).toBe(404)
   expect(await send(PHONEPE_SECRETS[0])).toBe(401)
   for (const [webhook, secret, earlier] of [

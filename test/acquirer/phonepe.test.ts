@@ -26,7 +26,10 @@ import { allow } from '../support/webhooks.ts'
 import { startInstance } from './conformance/instance.ts'
 import { gate } from './conformance/orders.ts'
 
-/** Long, so that a busy machine does not turn a right answer into a 503. The tests look themselves for what is due. */
+/**
+ * Long time limits, so that a busy machine does not turn a correct response into a 503. The tests run pending jobs
+ * themselves.
+ */
 const LIMITS_OF_TESTS = {
   outbound: { acquirerMs: 30_000 },
   acquirers: { requestMs: 30_000 },
@@ -75,14 +78,14 @@ const eventAbout = (orderId: string, event = 'pg.order.completed') =>
     payload: { merchantOrderId: orderId, state: 'COMPLETED', amount: 20_000, paymentDetails: [] },
   })
 
-/** Sends a webhook of the kind SHA. */
+/** Sends an SHA webhook. */
 const send = async (body: string) =>
   (await post(service.app, PHONEPE.path, body, undefined, bank.seal(body, PHONEPE_SECRETS[1]).headers)).status
 
 const quietly = { faults: { lost: 1 } }
 
 describe('an order at PhonePe', () => {
-  it('PhonePe makes an order of our name, in paise, that ends with ours; the intent has PhonePe’s name for it', async () => {
+  it('is created under the service’s orderId, in paise and with the same expiry; the intent stores PhonePe’s order id', async () => {
     const orderId = await newOrder()
     const sent = bank.requests.findLast(({ call }) => call === 'createOrder')
     expect(sent?.body).toEqual({
@@ -99,7 +102,7 @@ describe('an order at PhonePe', () => {
     expect(rows).toEqual([{ acquirer_order_id: id, reference: new URL(link).searchParams.get('tr') }])
   })
 
-  it('a create that a proxy sends to PhonePe twice is 503, and the next one makes an order of another name', async () => {
+  it('returns 503 for a create that a proxy repeated, and creates the next order under another name', async () => {
     const known = bank.orders.size
     const calls = bank.countOf('createOrder')
     bank.nextFaults.createOrder = ['sent twice']
@@ -110,7 +113,7 @@ describe('an order at PhonePe', () => {
     expect([...bank.orders.keys()].slice(known)).toEqual([expect.any(String), body.data.orderId])
   })
 
-  it('a cancelled order is not closed at PhonePe, which has no such call, and is not asked about at once', async () => {
+  it('is not closed when cancelled, because PhonePe has no such call, and its status is not checked immediately', async () => {
     const orderId = await newOrder()
     const calls = bank.requests.length
     expect(await client.closeLink(linkOf(orderId))).toBe('unknown')
@@ -118,7 +121,7 @@ describe('an order at PhonePe', () => {
     expect(bank.requests.length).toBe(calls)
   })
 
-  it('createPaymentIntent is 503 for a time to pay below 5 minutes, and the log says which command mends it', async () => {
+  it('returns 503 for an expiry below 5 minutes, and logs the command that fixes it', async () => {
     const of = await newPhonepeMerchant(service)
     await service.db.query('update merchants set expiry_minutes = 4 where mid = $1', [of.mid])
     const calls = bank.countOf('createOrder')
@@ -127,20 +130,20 @@ describe('an order at PhonePe', () => {
     expect(bank.countOf('createOrder')).toBe(calls)
     expect(service.log.map((line) => JSON.parse(line)).find(({ acquirer }) => acquirer === 'phonepe')).toMatchObject({
       outcome: 'refused',
-      msg: expect.stringContaining('--expiry-minutes 5'),
+      msg: expect.stringContaining('--expiry-minutes to 5'),
     })
   })
 
   it.each([
-    [4, 'phonepe takes orders of 5 minutes and more: set --expiry-minutes 5 or more'],
+    [4, 'phonepe accepts orders of at least 5 minutes: set --expiry-minutes to 5 or more'],
     [5, undefined],
     [null, undefined],
     [undefined, undefined],
-  ])('a merchant with %j minutes to pay has the fault %j', (expiryMinutes, fault) => {
+  ])('a merchant with an expiry of %j minutes gets the error %j', (expiryMinutes, fault) => {
     expect(phonepe.faultOf?.({ vpa: 'chai@bank', expiryMinutes })).toBe(fault)
   })
 
-  it('a payment link of PhonePe that begins with https is shown on the pay page and in the QR in the sandbox', async () => {
+  it('shows an https link on the pay page and in the QR in the sandbox', async () => {
     const { service: other, bank: its } = await startServiceBeside({
       ...PHONEPE,
       settings: (started) => ({ phonepe: { ...phonepeSettings(started), isSandbox: true } }),
@@ -158,7 +161,7 @@ const linkOf = (orderId: string) => {
   return { acquirer: 'phonepe', merchantId: 'PP', id, reference: 'T', link }
 }
 
-describe('a call that fails', () => {
+describe('a failed call to PhonePe', () => {
   const intent = { orderId: 'a1', amount: 20_000, createdAt: new Date(0), expiresAt: new Date(900_000) } as never
   const settings = { apiUrl: 'https://api.example', loginUrl: 'https://api.example/token' } as never
   const token = { access_token: 't', issued_at: 1, expires_at: 1_000 }
@@ -184,28 +187,33 @@ describe('a call that fails', () => {
       .catch(({ outcome, isUndone }) => [outcome, isUndone])
 
   it.each([
-    ['a log-in that is refused', json(200, {}), json(401, { errorCode: 'OIM000' }), ['refused', true]],
-    ['a log-in that fails', json(200, {}), json(500, {}), ['unavailable', true]],
+    ['a rejected login', json(200, {}), json(401, { errorCode: 'OIM000' }), ['refused', true]],
+    ['a failed login', json(200, {}), json(500, {}), ['unavailable', true]],
     ['401 twice', json(401, { code: 'AUTHORIZATION_FAILED' }), undefined, ['refused', true]],
     ['403', json(403, '<html>'), undefined, ['refused', true]],
-    ['a refusal in PhonePe’s form', json(400, { code: 'BAD_REQUEST' }), undefined, ['refused', true]],
-    ['a refusal with the other name of the code', json(400, { errorCode: 'PR004' }), undefined, ['refused', true]],
-    ['a refusal of a proxy', json(400, '<html>'), undefined, ['refused', false]],
-    ['a name that is known', json(417, { code: 'INVALID_TRANSACTION_ID' }), undefined, ['refused', false]],
-    ['a name that is known, as 400', json(400, { code: 'ORDER_ALREADY_EXISTS' }), undefined, ['refused', false]],
-    ['a fault of PhonePe’s, as 400', json(400, { code: 'INTERNAL_SERVER_ERROR' }), undefined, ['refused', false]],
+    ['a rejection in PhonePe’s own format', json(400, { code: 'BAD_REQUEST' }), undefined, ['refused', true]],
+    ['a rejection with the other name of the code', json(400, { errorCode: 'PR004' }), undefined, ['refused', true]],
+    ['a rejection by a proxy', json(400, '<html>'), undefined, ['refused', false]],
+    ['a known order name', json(417, { code: 'INVALID_TRANSACTION_ID' }), undefined, ['refused', false]],
+    ['a known order name, as 400', json(400, { code: 'ORDER_ALREADY_EXISTS' }), undefined, ['refused', false]],
+    [
+      'an internal error of PhonePe, as 400',
+      json(400, { code: 'INTERNAL_SERVER_ERROR' }),
+      undefined,
+      ['refused', false],
+    ],
     ['429', json(429, { code: 'TOO_MANY' }), undefined, ['unavailable', true]],
     ['500', json(500, { code: 'INTERNAL_SERVER_ERROR' }), undefined, ['unavailable', false]],
-    ['an answer without a link', json(200, { orderId: 'OMO1', state: 'PENDING' }), undefined, ['bad answer', false]],
-  ])('a create by %s says whether PhonePe certainly has no order', async (_what, made, loggedIn, fault) => {
+    ['a response without a link', json(200, { orderId: 'OMO1', state: 'PENDING' }), undefined, ['bad answer', false]],
+  ])('after %s, createLink reports whether PhonePe certainly has no order', async (_what, made, loggedIn, fault) => {
     expect(await faultOf(made, loggedIn)).toEqual(fault)
   })
 
   it.each([
-    ['is refused by 403', [], json(403, '<html>')],
-    ['finds no log-in', [json(401, {})], json(500, {})],
+    ['is rejected with 403', [], json(403, '<html>')],
+    ['cannot log in', [json(401, {})], json(500, {})],
   ])(
-    'a refund that a proxy refused may have been made, even if the query after it %s',
+    'a refund rejected by a proxy may have been created, even if the status check after it %s',
     async (_what, queried, then) => {
       const queries = [...queried, then]
       const its = answering((url) => {
@@ -217,12 +225,12 @@ describe('a call that fails', () => {
     },
   )
 
-  it('a check of an address that is not PhonePe’s, whose every answer is 200, does not pass', async () => {
+  it('check fails for an address that returns 200 to everything but is not PhonePe’s', async () => {
     const its = answering((url) => json(200, url.endsWith('/token') ? token : '<html>'))
     await expect(its.check()).rejects.toMatchObject({ outcome: 'bad answer' })
   })
 
-  it('while PhonePe refuses every token, not each call fetches another one', async () => {
+  it('does not log in again for every call while PhonePe rejects every token', async () => {
     const asked: string[] = []
     const its = answering((url) => {
       asked.push(url)
@@ -234,8 +242,8 @@ describe('a call that fails', () => {
   })
 })
 
-describe('the log-in', () => {
-  it('one log-in to PhonePe is shared by all calls, renewed at half of its life, and kept while that fails', async () => {
+describe('the login to PhonePe', () => {
+  it('is shared by all calls, renewed at half of its lifetime, and used until a renewal succeeds', async () => {
     const { service: fresh, bank: its } = await startServiceBeside(PHONEPE, { limits: LIMITS_OF_TESTS })
     const of = await newPhonepeMerchant(fresh)
     const createAt = async () => (await post(fresh.app, CREATE, intentFields(of.mid), of.key)).status
@@ -245,11 +253,11 @@ describe('the log-in', () => {
     fresh.clock.advance(400)
     its.faults = [{ call: 'logIn', fault: { status: 500 }, chance: 1 }]
     for (let i = 0; i < 3; i++) expect(await createAt()).toBe(200)
-    await until('it was tried once', () => its.countOf('logIn') === 2)
+    await until('one renewal was tried', () => its.countOf('logIn') === 2)
     fresh.clock.advance(11)
     its.faults = []
     expect(await createAt()).toBe(200)
-    await until('it is renewed', () => its.countOf('logIn') === 3)
+    await until('the token is renewed', () => its.countOf('logIn') === 3)
     fresh.clock.advance(312_000)
     expect([await createAt(), its.countOf('logIn')]).toEqual([200, 3])
     its.forgetTokens()
@@ -257,7 +265,7 @@ describe('the log-in', () => {
   })
 
   it.each([{ expires_at: null }, { issued_at: 2_000 }, { expires_at: '1000' }, { access_token: 'two words' }])(
-    'a log-in to PhonePe is not believed with %j',
+    'is rejected with %j',
     async (changes) => {
       const http = createOutboundClient({ allowedNetworks: allow(), limits: LIMITS.outbound, now: () => new Date() })
       const body = Buffer.from(JSON.stringify({ access_token: 't', issued_at: 1, expires_at: 1_000, ...changes }))
@@ -277,7 +285,7 @@ describe('the log-in', () => {
   )
 })
 
-describe('a webhook of PhonePe', () => {
+describe('a PhonePe webhook', () => {
   const settings = { ...phonepeSettings({ apiUrl: 'https://a.example', loginUrl: 'https://a.example' }) }
   const published = '08c4fb56b30a6cec4d065ec43977f7892a0f556983e85c503f1b8add47f650ca'
   const body = '{"event":"pg.order.completed"}'
@@ -290,34 +298,38 @@ describe('a webhook of PhonePe', () => {
   it.each([
     ['of the kind SHA', { authorization: published }],
     ['of the kind HMAC', { 'x-phonepe-checksum-signature': hmac(PHONEPE_SECRETS[0]) }],
-    ['of the kind HMAC under its other name', { 'phonepe-checksum-signature': hmac(PHONEPE_SECRETS[0]) }],
-  ])('%s is authentic with any of the configured secrets', (_kind, headers) => {
+    ['of the kind HMAC under its other header name', { 'phonepe-checksum-signature': hmac(PHONEPE_SECRETS[0]) }],
+  ])('%s is authenticated with any of the configured secrets', (_kind, headers) => {
     expect(check(headers)).not.toThrow()
   })
 
   it.each([
     ['no header', {}, {}],
-    ['the word in capitals', { authorization: published.toUpperCase() }, {}],
-    ['the word behind a scheme', { authorization: `Basic ${published}` }, {}],
+    ['the hash in upper case', { authorization: published.toUpperCase() }, {}],
+    ['the hash after an authentication scheme', { authorization: `Basic ${published}` }, {}],
     ['the secret itself', { authorization: PHONEPE_SECRETS[1] }, {}],
-    ['the word of another user', { authorization: published }, { notificationSecrets: ['user_2:Passw0rd9'] }],
-    ['the word where no user is set', { authorization: published }, { notificationSecrets: ['Passw0rd9'] }],
-    ['the word of another password', { authorization: published }, { notificationSecrets: ['user_1:Passw0rd8'] }],
+    ['the hash of another user', { authorization: published }, { notificationSecrets: ['user_2:Passw0rd9'] }],
+    ['the hash if no user is configured', { authorization: published }, { notificationSecrets: ['Passw0rd9'] }],
+    ['the hash of another password', { authorization: published }, { notificationSecrets: ['user_1:Passw0rd8'] }],
     ['an HMAC of other bytes', { 'x-phonepe-checksum-signature': hmac(PHONEPE_SECRETS[0], `${body} `) }, {}],
-    ['an HMAC with more behind it', { 'x-phonepe-checksum-signature': `${hmac(PHONEPE_SECRETS[0])}00` }, {}],
+    [
+      'an HMAC with extra characters at its end',
+      { 'x-phonepe-checksum-signature': `${hmac(PHONEPE_SECRETS[0])}00` },
+      {},
+    ],
     ['an HMAC in the other header', { authorization: hmac(PHONEPE_SECRETS[0]) }, {}],
     ['a list', { 'x-phonepe-checksum-signature': ['a', 'b'] }, {}],
-  ])('with %s is refused', (_what, headers, changes) => {
+  ])('is rejected with %s', (_what, headers, changes) => {
     expect(check(headers, changes)).toThrow('Send Authorization')
   })
 
-  it('pays nothing by what it says: PhonePe is asked, and only the answer counts', async () => {
+  it('only schedules a status check, whose result alone is recorded', async () => {
     const orderId = await newOrder()
     expect(await send(eventAbout(orderId))).toBe(200)
     await askWhatIsDue()
     expect([(await statusOf(orderId)).txnStatus, questionsAbout(orderId)]).toEqual(['PENDING', 1])
     const { payment } = await bank.pay(orderId, quietly)
-    // Even an event of a failure.
+    // The event's own status is ignored, even a failure.
     service.clock.advance(3)
     expect(await send(eventAbout(orderId, 'pg.order.failed'))).toBe(200)
     await askWhatIsDue()
@@ -326,7 +338,7 @@ describe('a webhook of PhonePe', () => {
     expect(rows).toEqual([])
   })
 
-  it('makes a question due 3 s after the last one, beyond 20 questions 60 s after it, and none is lost', async () => {
+  it('schedules a status check 3 s after the last one, or 60 s after it beyond 20 checks, and loses none', async () => {
     const orderId = await newOrder()
     let asked = 0
     const asksAfter = async (seconds: number) => {
@@ -349,14 +361,14 @@ describe('a webhook of PhonePe', () => {
     service.clock.advance(1)
     await askWhatIsDue()
     expect((await statusOf(orderId)).txnStatus).toBe('SUCCESS')
-    // A paid order is asked about no more.
+    // No webhook causes a status check of a paid order.
     service.clock.advance(60)
     expect(await send(eventAbout(orderId))).toBe(200)
     await askWhatIsDue()
     expect(questionsAbout(orderId)).toBe(21)
   })
 
-  it('takes away none of the three questions after the expiry, nor the operator’s, however often somebody sends it', async () => {
+  it('does not use up the three checks after the expiry or the operator’s check, however often it is sent', async () => {
     const orderId = await newOrder()
     for (let i = 0; i < 30; i++) {
       await send(eventAbout(orderId))
@@ -374,14 +386,14 @@ describe('a webhook of PhonePe', () => {
     expect(await createEnquiries(service.db).take(orderId, most, service.clock.now())).toBeDefined()
   })
 
-  it('about an unknown refund, or an order that is not stored yet, is 404', async () => {
+  it('about an unknown refund, or an order that is not stored yet, is rejected with 404', async () => {
     const refund = { event: 'pg.refund.completed', payload: { merchantRefundId: 'a'.repeat(32) } }
     expect(await send(JSON.stringify(refund))).toBe(404)
     const stored = gate()
     bank.nextFaults.createOrder = [{ until: stored.opens }]
     const known = bank.orders.size
     const creating = create()
-    await until('the bank has made the order', () => bank.orders.size > known, { pollMs: 1 })
+    await until('the bank has created the order', () => bank.orders.size > known, { pollMs: 1 })
     const orderId = [...bank.orders.keys()].at(-1) as string
     expect(await send(eventAbout(orderId))).toBe(404)
     stored.open()
@@ -394,7 +406,7 @@ describe('a webhook of PhonePe', () => {
     { event: 'pg.order.completed', payload: { merchantOrderId: 7, note: CUSTOMER_VPA } },
     { event: 'pg.refund.failed', payload: 'text' },
     { event: 'pg.refund.failed', payload: null },
-  ])('that names no order or refund is 400 and is stored without its customer: %j', async (event) => {
+  ])('without an order or refund is rejected with 400 and stored without customer data: %j', async (event) => {
     expect(await send(JSON.stringify(event))).toBe(400)
     const { rows } = await service.db.query("select body from payment_exceptions where kind = 'unreadable'")
     expect(rows.map((row) => row.body).join()).toContain(event.event)
@@ -422,7 +434,7 @@ describe('a refund at PhonePe', () => {
   const queries = (ourRefundId: string) =>
     bank.requests.filter(({ call, path }) => call === 'findRefund' && path.includes(ourRefundId)).length
 
-  it('is queried 3 s after a webhook, whose word alone ends nothing', async () => {
+  it('is checked 3 s after a webhook, which alone does not change its status', async () => {
     const { ourRefundId } = await newRefund()
     bank.refunds.faults = { late: 1 }
     await look()
@@ -442,18 +454,18 @@ describe('a refund at PhonePe', () => {
     expect(queries(ourRefundId)).toBe(2)
   })
 
-  it('that PhonePe has refused, and then tells of as done, is asked about and succeeds', async () => {
+  it('that was rejected is checked and recorded as SUCCESS after a webhook reports it as completed', async () => {
     const { ourRefundId, orderId } = await newRefund()
     bank.nextFaults.refund = [{ status: 400 }]
     await look()
-    expect(await stored(ourRefundId)).toMatchObject({ status: 'FAIL', reason: 'refused: fault' })
+    expect(await stored(ourRefundId)).toMatchObject({ status: 'FAIL', reason: 'rejected: fault' })
     const of = { id: 'OMR1', paymentId: 'OM1', createdAt: service.clock.now().toISOString() }
     bank.refunds.all.push({ ...of, orderId, ourRefundId, amount: 20_000, status: 'success', reference: '412345678901' })
     expect(await tell(ourRefundId)).toBe(200)
     service.clock.advance(3)
     await look()
     expect(await stored(ourRefundId)).toMatchObject({ status: 'SUCCESS', reference: '412345678901' })
-    // A webhook about an ended refund makes one more query, and none is planned after it.
+    // A webhook about a final refund causes one more status check, and none is scheduled after it.
     expect(await tell(ourRefundId)).toBe(200)
     service.clock.advance(3)
     await look()
@@ -463,7 +475,7 @@ describe('a refund at PhonePe', () => {
     expect(queries(ourRefundId)).toBe(3)
   })
 
-  it('that a proxy has sent twice is the one that PhonePe made of the first', async () => {
+  it('repeated by a proxy is recorded as the one that PhonePe created first', async () => {
     const { ourRefundId } = await newRefund()
     bank.refunds.faults = { late: 1 }
     bank.nextFaults.refund = ['sent twice']
@@ -495,12 +507,12 @@ describe('a refund at PhonePe', () => {
       { status: 'FAIL', reason: 'FAILED' },
     ],
     [{ state: 'HELD' }, { status: 'PENDING', unknownStatus: 'HELD' }],
-  ])('of %j is %j', (told, update) => {
+  ])('with the response %j is %j', (told, update) => {
     const answer = { status: 200, body: { refundId: 'OMR1', amount: 100, ...told }, requestId: undefined }
     expect(readRefund('R1', answer)).toMatchObject({ id: 'OMR1', amount: 100, ...update })
   })
 
-  it('of a second payment is refused without a call, since PhonePe’s refund names the order', async () => {
+  it('of a duplicate payment is rejected without a call, because PhonePe’s refund names only the order', async () => {
     const order = { orderId: 'O1', ourRefundId: 'R1', amount: 100, isSecond: true } as never
     const calls = bank.requests.length
     expect(await client.refund?.(order)).toMatchObject({ status: 'FAIL' })
@@ -508,7 +520,7 @@ describe('a refund at PhonePe', () => {
   })
 })
 
-describe('the answer to a question', () => {
+describe('a status response of PhonePe', () => {
   const utr = '455069731511'
   const rail = { type: 'UPI', utr, vpa: CUSTOMER_VPA }
   const attempt = { state: 'COMPLETED', amount: 10_000, transactionId: 'OM1', timestamp: 1_774_982_400_000, rail }
@@ -529,24 +541,27 @@ describe('the answer to a question', () => {
 
   it.each([
     ['the rail in the attempt', {}],
-    ['the rail in the splits', withAttempt({ rail: undefined, splitInstruments: [{ rail, amount: 10_000 }] })],
+    [
+      'the rail in the split instruments',
+      withAttempt({ rail: undefined, splitInstruments: [{ rail, amount: 10_000 }] }),
+    ],
     [
       'another rail beside it',
       withAttempt({ rail: undefined, splitInstruments: [{ rail: { type: 'PPI_EGV' } }, { rail }] }),
     ],
     [
-      'an attempt that failed before',
+      'an earlier failed attempt',
       { paymentDetails: [{ ...attempt, state: 'FAILED', rail: undefined, timestamp: 1 }, attempt] },
     ],
     [
-      'attempts of other forms beside it',
+      'attempts of other formats beside it',
       { paymentDetails: [{}, { state: 'FAILED', amount: null }, attempt, { state: 7, amount: 0 }, 'text', null] },
     ],
     [
-      'an attempt that failed at last',
+      'a later failed attempt',
       { paymentDetails: [attempt, { ...attempt, state: 'FAILED', timestamp: 1_774_982_500_000 }] },
     ],
-  ])('with %s tells of the payment of an order, and nothing of the customer', (_what, changes) => {
+  ])('with %s reports the payment of an order, without customer data', (_what, changes) => {
     expect(read(changes)).toEqual([
       {
         orderId: 'O1',
@@ -565,25 +580,25 @@ describe('the answer to a question', () => {
     ['no list of attempts', { paymentDetails: undefined }],
     ['neither a UTR nor an id', withAttempt({ rail: { type: 'UPI' }, transactionId: undefined })],
     ['another amount of the attempt', withAttempt({ amount: 10_001 })],
-    ['an attempt that has not ended', withAttempt({ state: 'PENDING' })],
+    ['a pending attempt', withAttempt({ state: 'PENDING' })],
     ['an unknown state', { state: 'REFUNDED' }],
     ['an amount with decimals', { amount: 10_000.5 }],
-  ])('of a paid order with %s cannot be read, and may report a payment', (_what, changes) => {
+  ])('about a paid order with %s is unreadable', (_what, changes) => {
     expect(() => read(changes)).toThrow(expect.objectContaining({ outcome: 'bad answer', isUnreadable: true }))
   })
 
   it.each([
-    ['no amount of the attempt', withAttempt({ amount: undefined }), utr],
+    ['an attempt without amount', withAttempt({ amount: undefined }), utr],
     ['no UTR', withAttempt({ rail: { type: 'UPI' } }), undefined],
     ['a UTR of another rail', withAttempt({ rail: { type: 'PG', utr } }), undefined],
     ['a placeholder as UTR', withAttempt({ rail: { type: 'UPI', utr: 'NA' } }), undefined],
-  ])('of a paid order with %s reports the payment by PhonePe’s id', (_what, changes, reference) => {
+  ])('about a paid order with %s reports the payment by PhonePe’s id', (_what, changes, reference) => {
     expect(read(changes)).toEqual([
       expect.objectContaining({ status: 'SUCCESS', utr: reference, names: { id: 'OM1' } }),
     ])
   })
 
-  it('of an order that was paid twice reports both payments, also beside one that cannot be read', () => {
+  it('about an order that was paid twice reports both payments, even beside an unreadable one', () => {
     const nameless = { ...attempt, transactionId: undefined, rail: undefined }
     const wallet = { ...attempt, transactionId: 'OM2', rail: { type: 'PPI_WALLET' } }
     const both = [
@@ -595,34 +610,34 @@ describe('the answer to a question', () => {
     expect(reading).toThrow(expect.objectContaining({ isUnreadable: true, readable: both }))
   })
 
-  it('of a failed order with a completed payment cannot be read', () => {
+  it('about a failed order with a completed payment is unreadable', () => {
     expect(() => read({ state: 'FAILED' })).toThrow(expect.objectContaining({ isUnreadable: true, readable: [] }))
   })
 
-  it('that names another order is not believed', () => {
+  it('about another order is rejected', () => {
     const reading = () => read({ merchantOrderId: 'a'.repeat(32) })
     expect(reading).toThrow(expect.objectContaining({ outcome: 'bad answer', isUnreadable: false }))
   })
 
-  it('that is JSON of somebody else is not believed', () => {
+  it('with JSON that is not PhonePe’s is rejected', () => {
     const answer = { status: 200, body: { error: 'busy' }, requestId: 'R' }
     const reading = () => readPayments('phonepe', { orderId: 'O1', id: 'OMO1' }, answer)
     expect(reading).toThrow(expect.objectContaining({ outcome: 'bad answer', isUnreadable: false }))
   })
 
   it.each([
-    ['of an open order with a failed attempt', { state: 'PENDING', ...withAttempt({ state: 'FAILED' }) }],
-    ['of an order nobody has tried to pay', { state: 'CREATED', paymentDetails: [] }],
-    ['of an open order without a list of attempts', { state: 'PENDING', paymentDetails: null }],
+    ['about an open order with a failed attempt', { state: 'PENDING', ...withAttempt({ state: 'FAILED' }) }],
+    ['about an order without an attempt', { state: 'CREATED', paymentDetails: [] }],
+    ['about an open order without a list of attempts', { state: 'PENDING', paymentDetails: null }],
     [
-      'of an expired order nobody has tried to pay',
+      'about an expired order without an attempt',
       { state: 'FAILED', errorCode: 'TXN_NOT_COMPLETED', paymentDetails: [] },
     ],
-  ])('%s tells of no payment', (_what, changes) => {
+  ])('%s reports no payment', (_what, changes) => {
     expect(read(changes)).toEqual([])
   })
 
-  it('of a failed order is that of its last attempt', () => {
+  it('about a failed order reports its last attempt', () => {
     const failed = { ...attempt, state: 'FAILED', errorCode: 'TXN_CANCELLED', detailedErrorCode: 'ZA', rail: undefined }
     const earlier = { ...failed, transactionId: 'OM0', timestamp: 1, detailedErrorCode: 'ZM' }
     expect(read({ state: 'FAILED', paymentDetails: [failed, earlier] })[0]).toMatchObject({
@@ -635,7 +650,7 @@ describe('the answer to a question', () => {
 })
 
 it.each([5, 15, 24 * 60])(
-  'of an order with %d minutes to pay, PhonePe is asked at most 12 times before the expiry if somebody polls',
+  'checks a PhonePe order with an expiry of %d minutes at most 12 times before the expiry while the merchant polls',
   (minutes) => {
     const [createdAt, expiresAt] = [0, new Date(minutes * 60_000)]
     const asked: number[] = []
@@ -658,7 +673,7 @@ it.each([5, 15, 24 * 60])(
   },
 )
 
-it('nobody can play the customer at PhonePe', async () => {
+it('rejects simulated payments at PhonePe, which has no simulation call', async () => {
   const attempt = { payeeVpa: 'a@b', amount: 100, succeeds: true }
   await expect(client.simulate({} as never, attempt)).rejects.toMatchObject({ outcome: 'unavailable' })
 })

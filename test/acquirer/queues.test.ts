@@ -11,12 +11,12 @@ import type { FakeSetu } from '../support/setu-bank.ts'
 import type { NewMerchant } from '../support/tenants.ts'
 import { until } from '../support/wait.ts'
 
-// Merchants with long queues at banks that hang, and what others notice of it.
+// Merchants with long queues at hanging banks must not delay other merchants.
 
 const QUEUE = 12
-/** Seconds from an order to the first question about it. */
+/** Seconds from an order's creation to its first status check. */
 const ASKED_AFTER = 15 * 60 + 90
-/** Calls of one merchant that may be under way. */
+/** Maximum concurrent calls of one merchant. */
 const QUARTER = LIMITS.acquirers.dueAtOnce / 4
 
 let service: TestService
@@ -29,7 +29,7 @@ beforeAll(async () => {
   service = await startService({
     asServiceRole: true,
     acquirers: { ...SETU.settings(setu), ...CASHFREE.settings(cashfree) },
-    // A bank that hangs hangs for longer than the test takes.
+    // Long time limits, so that a bank hangs for the whole test.
     limits: {
       webhooks: { lookIntervalMs: 20, stopMs: 0 },
       outbound: { acquirerMs: 120_000 },
@@ -45,14 +45,14 @@ beforeAll(async () => {
 
 let letGo: () => void = () => undefined
 afterEach(async () => {
-  // Before the banks go on, so that no more is taken.
+  // Removes pending jobs before the banks respond again, so that no more are claimed.
   await service.db.query('update refunds set due_at = null')
   await service.db.query('update acquirer_intents set status_check_at = null')
   for (const bank of [setu, cashfree]) Object.assign(bank, { faults: [], requests: [] })
   letGo()
 })
 
-/** From now on each of these calls waits, until the test ends. */
+/** Blocks each of these calls until the test ends. */
 function hang(bank: FakeSetu | FakeCashfree, call: 'refund' | 'last' | 'payments') {
   const held = new Promise<void>((resolve) => {
     letGo = resolve
@@ -76,7 +76,7 @@ async function statusesOf({ mid }: NewMerchant): Promise<string[]> {
   return rows.map(({ status }) => status)
 }
 
-/** Calls of Setu that have come, by their merchant. */
+/** Returns the number of a merchant's calls that reached Setu. */
 async function callsOf({ mid }: NewMerchant, call: 'refund' | 'last'): Promise<number> {
   const { rows } = await service.db.query('select acquirer_merchant_id as id from acquirer_intents where mid = $1', [
     mid,
@@ -85,8 +85,8 @@ async function callsOf({ mid }: NewMerchant, call: 'refund' | 'last'): Promise<n
   return setu.requests.filter((one) => one.call === call && isOfMerchant.includes(one.headers.merchantid)).length
 }
 
-describe('a refund', () => {
-  /** A merchant of Setu with a queue of refunds, due earlier than any that follow. */
+describe('refunds while an acquirer hangs', () => {
+  /** Creates a Setu merchant with a queue of refunds that are due before any later ones. */
   async function withQueue(): Promise<NewMerchant> {
     const merchant = await newSetuMerchant(service)
     const orderId = await newPaid(setu, merchant)
@@ -95,20 +95,23 @@ describe('a refund', () => {
     return merchant
   }
 
-  it('a refund is sent while two other merchants’ refunds hang, which use a quarter of the acquirer’s call limit each', async () => {
+  it('sends a refund while the refunds of two other merchants hang, limited to a quarter of the acquirer’s calls each', async () => {
     const merchant = await newSetuMerchant(service)
     const orderId = await newPaid(setu, merchant)
     hang(setu, 'refund')
     const strangers = [await withQueue(), await withQueue()]
     for (const stranger of strangers) {
-      await until('a stranger fills his places', async () => (await callsOf(stranger, 'refund')) >= QUARTER)
+      await until(
+        'the other merchant uses its quarter of the calls',
+        async () => (await callsOf(stranger, 'refund')) >= QUARTER,
+      )
     }
     await refund(merchant, orderId)
-    await until('ours has left', async () => (await callsOf(merchant, 'refund')) > 0)
+    await until('the merchant’s refund is sent', async () => (await callsOf(merchant, 'refund')) > 0)
     for (const stranger of strangers) expect(await callsOf(stranger, 'refund')).toBe(QUARTER)
   })
 
-  it('a refund at Cashfree succeeds while refunds at Setu hang, even refunds of the same merchant', async () => {
+  it('completes a refund at Cashfree while refunds at Setu hang, even those of the same merchant', async () => {
     const merchant = await newCashfreeMerchant(service)
     const ofCashfree = await newPaid(cashfree, merchant)
     await service.db.query(
@@ -120,17 +123,17 @@ describe('a refund', () => {
     for (let i = 0; i < QUEUE; i++) await refund(merchant, ofSetu)
     const strangers = [await withQueue(), await withQueue(), await withQueue()]
     for (const one of [merchant, ...strangers]) {
-      await until('Setu’s places are full', async () => (await callsOf(one, 'refund')) === QUARTER)
+      await until('Setu’s call limit is reached', async () => (await callsOf(one, 'refund')) === QUARTER)
     }
     service.clock.advance(1)
     await refund(merchant, ofCashfree)
-    await until('it has ended', async () => (await statusesOf(merchant)).includes('SUCCESS'))
+    await until('the refund is completed', async () => (await statusesOf(merchant)).includes('SUCCESS'))
     expect(setu.countOf('refund')).toBe(LIMITS.acquirers.dueAtOnce)
   })
 })
 
-describe('an enquiry about a payment', () => {
-  /** A merchant of Setu with a queue of unpaid orders, asked about earlier than any that follow. */
+describe('status checks while an acquirer hangs', () => {
+  /** Creates a Setu merchant with a queue of unpaid orders whose checks are due before any later ones. */
   async function withQueue(): Promise<NewMerchant> {
     const merchant = await newSetuMerchant(service)
     for (let i = 0; i < QUEUE; i++) await createOrder(service, merchant, { order_id: unique('O') })
@@ -138,22 +141,25 @@ describe('an enquiry about a payment', () => {
     return merchant
   }
 
-  it('an enquiry is sent while two other merchants’ enquiries hang, which use a quarter of the acquirer’s call limit each', async () => {
+  it('sends a status check while the checks of two other merchants hang, limited to a quarter of the acquirer’s calls each', async () => {
     hang(setu, 'last')
     const strangers = [await withQueue(), await withQueue()]
     const merchant = await newSetuMerchant(service)
     await createOrder(service, merchant)
     service.clock.advance(ASKED_AFTER - 1)
     for (const stranger of strangers) {
-      await until('a stranger fills his places', async () => (await callsOf(stranger, 'last')) >= QUARTER)
+      await until(
+        'the other merchant uses its quarter of the calls',
+        async () => (await callsOf(stranger, 'last')) >= QUARTER,
+      )
     }
     expect(await callsOf(merchant, 'last')).toBe(0)
     service.clock.advance(1)
-    await until('ours has left', async () => (await callsOf(merchant, 'last')) > 0)
+    await until('the merchant’s status check is sent', async () => (await callsOf(merchant, 'last')) > 0)
     for (const stranger of strangers) expect(await callsOf(stranger, 'last')).toBe(QUARTER)
   })
 
-  it('an enquiry to Cashfree finds a payment while enquiries to Setu hang', async () => {
+  it('finds a payment at Cashfree while status checks at Setu hang', async () => {
     hang(setu, 'last')
     const strangers = [await withQueue(), await withQueue(), await withQueue(), await withQueue()]
     service.clock.advance(1)
@@ -162,9 +168,9 @@ describe('an enquiry about a payment', () => {
     await cashfree.pay(orderId, { faults: { lost: 1 } })
     service.clock.advance(ASKED_AFTER)
     for (const one of strangers) {
-      await until('Setu’s places are full', async () => (await callsOf(one, 'last')) === QUARTER)
+      await until('Setu’s call limit is reached', async () => (await callsOf(one, 'last')) === QUARTER)
     }
-    await until('it is known', async () => {
+    await until('the payment is recorded', async () => {
       const { rows } = await service.db.query('select status from payment_intents where order_id = $1', [orderId])
       return rows[0].status === 'SUCCESS'
     })

@@ -24,12 +24,12 @@ let service: TestService
 let bank: FakeSetu
 let merchant: NewMerchant
 beforeAll(async () => {
-  // Each test looks itself for what is due.
+  // Each test runs pending jobs itself.
   const limits = { webhooks: { lookIntervalMs: 3_600_000 } }
   ;({ service, bank } = await startServiceWithBank({ asServiceRole: true, limits }))
 })
 
-/** An instance of the service, as far as it carries out refunds, with what it logs as errors. */
+/** Starts the part of an instance that sends refunds, and collects its logged errors. */
 function startInstance() {
   const errors: object[] = []
   const { now, elapsedMs } = service.clock
@@ -91,11 +91,11 @@ async function exceptionsOf({ mid, ourRefundId }: Refund) {
       where e.mid = $1 and e.our_refund_id = $2`,
     [mid, ourRefundId],
   )
-  return rows.map(({ kind, open }) => (open ? kind : `${kind}, ended`))
+  return rows.map(({ kind, open }) => (open ? kind : `${kind}, resolved`))
 }
 
-describe('a refund that Setu has to make', () => {
-  it('a refund is sent to Setu once, with its payment’s id and our refund id, and ends as Setu answers', async () => {
+describe('a refund at Setu', () => {
+  it('is sent once with the payment’s id and the service’s refund id, and gets the status that Setu returns', async () => {
     const refund = await newRefund(5_000)
     const { look } = startInstance()
     await look()
@@ -115,7 +115,7 @@ describe('a refund that Setu has to make', () => {
     expect(await stored(refund)).toMatchObject({ status: 'SUCCESS', reference, acquirerRefundId: id, dueAt: null })
   })
 
-  it('a refund is sent to Setu later, with growing pauses, while Setu cannot be reached', async () => {
+  it('is sent later, with growing pauses, while Setu cannot be reached', async () => {
     const refund = await newRefund()
     const { look } = startInstance()
     await bank.goAway()
@@ -135,7 +135,7 @@ describe('a refund that Setu has to make', () => {
   })
 
   it.each([408, 409, 429, 500, 503])(
-    'a refund that Setu answers with %i is left to the operator after 24 hours, who may send it again',
+    'is left to the operator 24 hours after Setu returned %i, and is sent again on retry',
     async (status) => {
       const refund = await newRefund()
       bank.nextFaults = { refund: [{ status }] }
@@ -158,12 +158,12 @@ describe('a refund that Setu has to make', () => {
       expect(await retryRefund(service.pools.due, refund, service.clock.now())).toBe(false)
       await look()
       expect(await stored(refund)).toMatchObject({ status: 'SUCCESS' })
-      expect(await exceptionsOf(refund)).toEqual(['refund unsure, ended'])
+      expect(await exceptionsOf(refund)).toEqual(['refund unsure, resolved'])
       expect(booked(refund)).toHaveLength(1)
     },
   )
 
-  it('a refund is not reported as unsure while Setu cannot be queried about it', async () => {
+  it('is not reported as unsure while its status check fails', async () => {
     const refund = await newRefund()
     bank.nextFaults = { refund: [{ status: 500 }], refundsOfPayment: [{ status: 500 }] }
     const { look } = startInstance()
@@ -176,7 +176,7 @@ describe('a refund that Setu has to make', () => {
     expect(await exceptionsOf(refund)).toEqual(['refund unsure'])
   })
 
-  it('a pending refund is queried for 35 days; after 5 days an exception is stored, which Setu’s notification ends', async () => {
+  it('is checked for 35 days; after 5 days an exception is stored, which Setu’s notification resolves', async () => {
     const refund = await newRefund()
     bank.refunds.faults = { late: 1 }
     const { look } = startInstance()
@@ -196,10 +196,10 @@ describe('a refund that Setu has to make', () => {
     bank.refunds.faults = {}
     await bank.refunds.endLate()
     expect(await stored(refund)).toMatchObject({ status: 'SUCCESS' })
-    expect(await exceptionsOf(refund)).toEqual(['refund without an end, ended'])
+    expect(await exceptionsOf(refund)).toEqual(['refund without an end, resolved'])
   })
 
-  it('a refund is not sent while Setu names another UTR for the payment; after 5 days of waiting an exception is stored', async () => {
+  it('is not sent while Setu returns another UTR for the payment; after 5 days an exception is stored', async () => {
     const orderId = await newPaid(false)
     const { qr, ...payment } = bank.paid().at(-1) as ReturnType<FakeSetu['paid']>[number]
     const { id: _, txnId: __, ...event } = bank.eventOf(qr, payment)
@@ -225,7 +225,7 @@ describe('a refund that Setu has to make', () => {
     service.clock.advance(600)
     await look()
     expect(await stored(refund)).toMatchObject({ status: 'SUCCESS' })
-    expect(await exceptionsOf(refund)).toEqual(['refund without an end, ended'])
+    expect(await exceptionsOf(refund)).toEqual(['refund without an end, resolved'])
     const { rows } = await service.db.query('select * from payments where order_id = $1', [orderId])
     expect(rows).toEqual([expect.objectContaining({ acquirer_payment_id: payment.id, acquirer_txn_id: payment.txnId })])
     bank.refunds.faults = {}
@@ -233,11 +233,11 @@ describe('a refund that Setu has to make', () => {
 })
 
 describe('a refund that several instances may send', () => {
-  it('of 4 instances exactly one sends each refund', async () => {
+  it('is sent by exactly one of 4 instances', async () => {
     const orderId = await newPaid()
     const refunds = await Promise.all(Array.from({ length: 20 }, () => newRefund(1_000, orderId)))
     const instances = Array.from({ length: 4 }, startInstance)
-    // A look serves some of the merchants, in random order; other tests of this file have left refunds of theirs.
+    // A run processes some of the merchants, in random order, and other tests of this file left refunds behind.
     const sent = () => refunds.every((refund) => booked(refund).length > 0)
     for (let round = 0; round < 30 && !sent(); round++) await Promise.all(instances.map(({ look }) => look()))
     for (const refund of refunds) {
@@ -246,7 +246,7 @@ describe('a refund that several instances may send', () => {
     }
   })
 
-  it('an instance that stalled before it marked a refund as sent does not repeat what another instance has sent', async () => {
+  it('is not repeated by an instance that stalled before marking it as sent', async () => {
     const refund = await newRefund()
     const [queue] = await startInstance().source.findQueues()
     const [job] = (await queue?.claim(1)) ?? []
@@ -257,7 +257,7 @@ describe('a refund that several instances may send', () => {
     expect(sendings(refund)).toHaveLength(1)
   })
 
-  it('only the instance that marked a refund as sent sends it, however long that instance stalls', async () => {
+  it('is sent only by the instance that marked it as sent, however long that instance stalls', async () => {
     const refund = await newRefund()
     let goOn: () => void = () => undefined
     const standsStill = new Promise<void>((resolve) => {
@@ -283,7 +283,7 @@ describe('a refund that several instances may send', () => {
     expect(await stored(refund)).toMatchObject({ status: 'SUCCESS', reference: '412345678901' })
   })
 
-  it('a refund is sent again until the acquirer answers, if the acquirer recognises a repeated refund', async () => {
+  it('is sent again until the acquirer responds, if the acquirer recognises a repeated refund', async () => {
     const refund = await newRefund()
     const sent: string[] = []
     const client = {
@@ -306,7 +306,7 @@ describe('a refund that several instances may send', () => {
 })
 
 describe('a notification of Setu about a refund', () => {
-  /** A refund that is pending at the bank, and the bank's row of it. */
+  /** Creates a refund that is pending at the bank, and returns the bank's record of it. */
   async function newPending() {
     const refund = await newRefund()
     bank.refunds.faults = { late: 1 }
@@ -316,14 +316,14 @@ describe('a notification of Setu about a refund', () => {
   }
   const tell = (row: object, changes: object) => bank.sendEvent(bank.refunds.eventOf({ ...row, ...changes } as never))
 
-  it('Setu’s refund notification that names another merchant is refused, and stored', async () => {
+  it('with another merchant is rejected with 409 and stored', async () => {
     const { refund, row } = await newPending()
     expect(await tell(row, { status: 'success', merchantId: 'ANOTHER' })).toBe(409)
     expect(await stored(refund)).toMatchObject({ status: 'PENDING' })
     expect(await exceptionsOf(refund)).toEqual(['refund differs'])
   })
 
-  it('Setu’s refund notification that cannot be read is answered 400, and stored', async () => {
+  it('that is unreadable is rejected with 400 and stored', async () => {
     const { refund, row } = await newPending()
     const kept = async () =>
       (await service.db.query(`select from payment_exceptions where kind = 'unreadable'`)).rowCount ?? 0
@@ -335,7 +335,7 @@ describe('a notification of Setu about a refund', () => {
     expect(await stored(refund)).toMatchObject({ status: 'PENDING' })
   })
 
-  it('Setu’s refund notification ends the exception of an unsure refund, even before Setu lists the refund', async () => {
+  it('resolves the exception of an unsure refund, even before Setu lists the refund', async () => {
     const refund = await newRefund()
     bank.nextFaults = { refund: [{ status: 500 }] }
     const { look } = startInstance()
@@ -345,12 +345,12 @@ describe('a notification of Setu about a refund', () => {
     expect(await exceptionsOf(refund)).toEqual(['refund unsure'])
     const row = { ...booked(await sentBefore(refund))[0], ourRefundId: refund.ourRefundId, amount: refund.amount }
     expect(await tell(row, { status: 'pending', merchantId: refund.acquirerMerchantId })).toBe(200)
-    expect(await exceptionsOf(refund)).toEqual(['refund unsure, ended'])
+    expect(await exceptionsOf(refund)).toEqual(['refund unsure, resolved'])
     expect(await stored(refund)).toMatchObject({ status: 'PENDING', dueAt: new Date(+service.clock.now() + 60_000) })
     expect(await tell(row, { status: 'success', merchantId: refund.acquirerMerchantId })).toBe(200)
     expect(await stored(refund)).toMatchObject({ status: 'SUCCESS' })
   })
 
-  /** Any refund that the bank has made. */
+  /** Returns another refund that the bank has. */
   const sentBefore = async (_: Refund) => (await newPending()).refund
 })

@@ -14,7 +14,7 @@ import { until } from '../support/wait.ts'
 import { allow } from '../support/webhooks.ts'
 import { gate } from './conformance/orders.ts'
 
-/** Long, so that a busy machine does not turn a right answer into a 503. */
+/** Long time limits, so that a busy machine does not turn a correct response into a 503. */
 const PATIENT = { outbound: { acquirerMs: 30_000 }, acquirers: { requestMs: 30_000 } }
 
 let service: TestService
@@ -38,14 +38,14 @@ async function newOrder(options: Parameters<typeof create>[1] = {}): Promise<str
 
 const qrOf = (orderId: string) => {
   const qr = bank.find(orderId)
-  if (!qr) throw new Error(`the bank does not know ${orderId}`)
+  if (!qr) throw new Error(`the bank has no order ${orderId}`)
   return qr
 }
 
 const statusOf = async (orderId: string) =>
   (await post(service.app, STATUS, { mid: merchant.mid, order_id: orderId }, merchant.key)).body
 
-/** Everything that was recorded of an order, in an order that does not depend on when it came. */
+/** Returns everything stored for an order, sorted independently of arrival. */
 async function recorded(orderId: string, { db } = service) {
   const rows = async (sql: string) => (await db.query(sql, [orderId])).rows.map((row) => Object.values(row))
   return {
@@ -59,8 +59,8 @@ async function recorded(orderId: string, { db } = service) {
   }
 }
 
-describe('a link of Setu', () => {
-  it('Setu makes a QR for the order, its amount and its expiry, and the payment link has Setu’s own reference as tr', async () => {
+describe('a payment link of Setu', () => {
+  it('is created for the order’s amount and expiry, with Setu’s own reference as tr', async () => {
     const orderId = await newOrder()
     const { rows } = await service.db.query('select expires_at from payment_intents where order_id = $1', [orderId])
     const [{ expires_at }] = rows
@@ -70,8 +70,8 @@ describe('a link of Setu', () => {
   })
 })
 
-describe('a link to another payee than the merchant’s own address', () => {
-  it('a link of Setu to a payee that the merchant accepts is stored, shown and, in the sandbox, paid', async () => {
+describe('a payment link to a payee other than the merchant’s own address', () => {
+  it('is stored, shown and, in the sandbox, paid if the merchant accepts the payee', async () => {
     const { service: sandbox, bank: its } = await startServiceWithBank({ limits: PATIENT, sandbox: true })
     const of = await newSetuMerchant(sandbox, { payees: ['Not-Chai*@ExampleBank'] })
     its.nextFaults.createDqr = ['wrong payee']
@@ -87,7 +87,7 @@ describe('a link to another payee than the merchant’s own address', () => {
     expect(played?.body).toMatchObject({ payeeVpa: 'not-chaipoint@examplebank' })
   })
 
-  it('a link of Setu to a payee that is not accepted is refused; the log names the payee and the accepted ones', async () => {
+  it('is rejected if the merchant does not accept the payee; the log contains the payee and the accepted ones', async () => {
     const of = await newSetuMerchant(service, { payees: ['chai.*@icici', 'chai@icici'] })
     service.log.length = 0
     expect((await create({}, { of })).status).toBe(503)
@@ -106,15 +106,17 @@ describe('a link to another payee than the merchant’s own address', () => {
   })
 })
 
-describe('a fault of Setu', () => {
-  it.each([400, 404])('Setu’s answer %d to the closing of an ended QR is not logged as a fault', async (status) => {
+describe('an error response of Setu', () => {
+  it.each([400, 404])('does not log status %d for closing a QR that was paid or has expired', async (status) => {
     const orderId = await newOrder()
     bank.nextFaults.expireDqr = [{ status }]
     const before = bank.countOf('expireDqr')
     service.log.length = 0
     await post(service.app, CANCEL, { mid: merchant.mid, order_id: orderId }, merchant.key)
-    await until('Setu was asked', () => bank.countOf('expireDqr') > before)
-    await until('it is counted', async () => (await service.metrics()).includes('call="closeLink",outcome="done"'))
+    await until('Setu received the call', () => bank.countOf('expireDqr') > before)
+    await until('the metric counts the call', async () =>
+      (await service.metrics()).includes('call="closeLink",outcome="done"'),
+    )
     expect(service.log.filter((line) => JSON.parse(line).call === 'closeLink')).toEqual([])
   })
 
@@ -124,7 +126,7 @@ describe('a fault of Setu', () => {
     'no fields',
     'half a body',
     'no answer',
-  ])('createPaymentIntent is 503 when the log-in to Setu fails by %j, and succeeds next time', async (fault) => {
+  ])('returns 503 when the login to Setu meets %j, and succeeds next time', async (fault) => {
     bank.forgetTokens()
     bank.nextFaults.logIn = [fault]
     const order_id = unique('order')
@@ -133,8 +135,8 @@ describe('a fault of Setu', () => {
   })
 })
 
-describe('the log-in', () => {
-  it('one log-in to Setu is shared by all calls that wait for it, and used again', async () => {
+describe('the login to Setu', () => {
+  it('is shared by all calls that wait for it, and its token is used again', async () => {
     const { service: fresh, bank: freshBank } = await startServiceWithBank({ limits: PATIENT })
     const of = await newSetuMerchant(fresh)
     await Promise.all(Array.from({ length: 20 }, () => create({}, { of, at: fresh })))
@@ -142,7 +144,7 @@ describe('the log-in', () => {
     expect([freshBank.countOf('logIn'), freshBank.countOf('createDqr')]).toEqual([1, 21])
   })
 
-  it('the log-in to Setu is repeated once, for all calls together, when the token is refused', async () => {
+  it('is repeated once for all concurrent calls when Setu rejects the token', async () => {
     await newOrder()
     const before = bank.countOf('logIn')
     bank.forgetTokens()
@@ -151,7 +153,7 @@ describe('the log-in', () => {
     expect(bank.countOf('logIn') - before).toBe(1)
   })
 
-  it('the log-in to Setu is renewed after 4 minutes, while calls go on with the old token', async () => {
+  it('is renewed after 4 minutes while calls use the old token', async () => {
     await newOrder()
     const before = bank.countOf('logIn')
     service.clock.advance(241)
@@ -160,7 +162,7 @@ describe('the log-in', () => {
     await Promise.all([newOrder(), newOrder()])
     await newOrder()
     held.open()
-    await until('there is a new token', () => bank.countOf('logIn') - before === 1)
+    await until('a new token is available', () => bank.countOf('logIn') - before === 1)
     await newOrder()
     expect(bank.countOf('logIn') - before).toBe(1)
   })
@@ -186,13 +188,13 @@ describe('a notification of Setu', () => {
   let lastRrn = 623_504_870_000
   const newRrn = () => String(++lastRrn)
 
-  it.each([[undefined], [null], ['']])('Setu may report a failed attempt without rrn or txnTs: %j', async (absent) => {
+  it.each([[undefined], [null], ['']])('may report a failed attempt without rrn or txnTs: %j', async (absent) => {
     const orderId = await newOrder()
     expect(await bank.sendEvent(event(orderId, 'payment.failed', { rrn: absent, txnTs: absent }))).toBe(200)
     expect(await recorded(orderId)).toMatchObject({ intent: ['FAIL', null], attempts: [[null]], exceptions: [] })
   })
 
-  it('Setu’s notification with one order’s id and another order’s QR is 404 and changes nothing', async () => {
+  it('with one order’s id and another order’s QR is rejected with 404 and changes nothing', async () => {
     const [one, other] = [await newOrder(), await newOrder()]
     const changes = { productInstanceId: qrOf(other).id }
     expect(await bank.sendEvent(event(one, 'payment.success', changes))).toBe(404)
@@ -200,15 +202,15 @@ describe('a notification of Setu', () => {
   })
 
   it.each([
-    ['amount', '20000', 'amount must be whole paise'],
-    ['amount', 20_000.5, 'amount must be whole paise'],
-    ['amount', 100_000_000_000_000, 'amount must be whole paise'],
+    ['amount', '20000', 'amount must be a whole number of paise'],
+    ['amount', 20_000.5, 'amount must be a whole number of paise'],
+    ['amount', 100_000_000_000_000, 'amount must be a whole number of paise'],
     ['rrn', undefined, 'rrn or id is required with payment.success', { id: undefined }],
-    ['txnTs', 'yesterday', 'txnTs must be a time in ISO 8601 with its zone'],
+    ['txnTs', 'yesterday', 'txnTs must be a time in ISO 8601 with a time zone'],
     ['productInstanceId', undefined, 'productInstanceId is required'],
-    ['productInstanceId', '../x', 'productInstanceId must be an identifier of Setu'],
+    ['productInstanceId', '../x', 'productInstanceId must be a Setu identifier'],
   ])(
-    'Setu’s report of a success with %s %j is answered 400, and stored without the customer’s data',
+    'of a success with %s %j is rejected with 400 and stored without customer data',
     async (field, value, msg, others?: object) => {
       const orderId = await newOrder()
       const body = JSON.stringify(event(orderId, 'payment.success', { [field]: value, ...others }))
@@ -222,7 +224,7 @@ describe('a notification of Setu', () => {
   )
 })
 
-describe('an enquiry to Setu', () => {
+describe('a status check at Setu', () => {
   const ask = async (orderId: string) => {
     const { id, merchantId, refId, intentLink } = bank.find(orderId) as NonNullable<ReturnType<FakeSetu['find']>>
     const link = { acquirer: 'setu', id, merchantId, reference: refId, link: intentLink }
@@ -238,7 +240,7 @@ describe('an enquiry to Setu', () => {
 
   const namesOf = ({ id, txnId }: { id: string; txnId: string }) => ({ id, txnId })
 
-  it('an enquiry to Setu finds the last payment, even if the time zone of its time has no colon', async () => {
+  it('finds the last payment, even if its time zone lacks the colon', async () => {
     const orderId = await newOrder()
     const { payment: failed } = await bank.pay(orderId, { ...quietly, outcome: 'failed' })
     const paidAt = new Date(failed.txnTs)
@@ -261,7 +263,7 @@ describe('an enquiry to Setu', () => {
     })
   })
 
-  it.each([[undefined], [null], ['']])('an enquiry to Setu finds a failed attempt with %j for an rrn', async (rrn) => {
+  it.each([[undefined], [null], ['']])('finds a failed attempt with %j as its rrn', async (rrn) => {
     const orderId = await newOrder()
     const { payment } = await bank.pay(orderId, { ...quietly, outcome: 'failed' })
     Object.assign(payment, { rrn, txnTs: rrn })
@@ -271,7 +273,7 @@ describe('an enquiry to Setu', () => {
   })
 
   it.each([{ rrn: '', id: '' }, { amount: '20000' }, { amount: 0.5 }])(
-    'an enquiry to Setu fails as faulty when Setu reports a success with the wrong value %j',
+    'rejects a success with the invalid value %j',
     async (changes) => {
       const orderId = await newOrder()
       const { payment } = await bank.pay(orderId, quietly)
@@ -281,7 +283,7 @@ describe('an enquiry to Setu', () => {
   )
 })
 
-describe('the sandbox control on the pay page', () => {
+describe('the sandbox form on the pay page', () => {
   let sandbox: TestService
   let of: NewMerchant
   beforeAll(async () => {
@@ -300,19 +302,25 @@ describe('the sandbox control on the pay page', () => {
     ['LATE', 'SUCCESS', ['late payment']],
     ['OTHER_AMOUNT', 'PENDING', ['amount differs']],
     ['EXPIRE', 'PENDING', []],
-  ])('the sandbox’s choice %s plays a payment at Setu, which leaves the order %s', async (pressed, end, exceptions) => {
-    const orderId = await newOrder({ of, at: sandbox })
-    expect((await press(orderId, pressed)).status).toBe(303)
-    const kinds = async () => (await recorded(orderId, sandbox)).exceptions.map(([kind]) => kind)
-    const status = async () => (await recorded(orderId, sandbox)).intent?.[0]
-    await until(`it is ${end}`, async () => (await status()) === end && (await kinds()).length === exceptions.length)
-    expect(await kinds()).toEqual(exceptions)
-    const { rows } = await sandbox.db.query(
-      `select source from payments where order_id = $1
+  ])(
+    'the option %s simulates a payment at Setu and gives the order the status %s',
+    async (pressed, end, exceptions) => {
+      const orderId = await newOrder({ of, at: sandbox })
+      expect((await press(orderId, pressed)).status).toBe(303)
+      const kinds = async () => (await recorded(orderId, sandbox)).exceptions.map(([kind]) => kind)
+      const status = async () => (await recorded(orderId, sandbox)).intent?.[0]
+      await until(
+        `the order is ${end}`,
+        async () => (await status()) === end && (await kinds()).length === exceptions.length,
+      )
+      expect(await kinds()).toEqual(exceptions)
+      const { rows } = await sandbox.db.query(
+        `select source from payments where order_id = $1
        union all
        select source from payment_attempts where order_id = $1`,
-      [orderId],
-    )
-    expect(rows).toEqual(end === 'PENDING' ? [] : [{ source: 'notification' }])
-  })
+        [orderId],
+      )
+      expect(rows).toEqual(end === 'PENDING' ? [] : [{ source: 'notification' }])
+    },
+  )
 })

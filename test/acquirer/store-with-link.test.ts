@@ -17,7 +17,10 @@ beforeAll(async () => {
   intents = createIntents(service.pools, () => undefined)
 })
 
-/** A request of a merchant whose acquirer makes links; `store` sends it, `closed` is what the acquirer saw. */
+/**
+ * Returns a merchant whose acquirer creates links: `store` sends a create request, `closed` lists the links closed at
+ * the acquirer.
+ */
 async function newRequest(limits = { ...LIMITS.acquirers, lookUpPauseMs: 10 }) {
   const { mid } = await newMerchant(service.db)
   const payee = { name: 'Chai Point', vpa: 'chaipoint@examplebank', mcc: '5814', dynamicQr: 'link' as const }
@@ -38,7 +41,7 @@ async function newRequest(limits = { ...LIMITS.acquirers, lookUpPauseMs: 10 }) {
     check: async () => undefined,
     async createLink({ orderId }, { id: merchantId }, signal) {
       await sleep(10)
-      if (signal?.aborted) throw new AcquirerError('unavailable', 'the time of the request is over')
+      if (signal?.aborted) throw new AcquirerError('unavailable', 'the time limit of the request is exceeded')
       const named = { acquirer: 'setu', merchantId, id: unique('QR'), reference: `SU${orderId.slice(0, 20)}` }
       return { paymentLink: { ...named, link: 'upi://pay?' }, payeeVpa: payee.vpa }
     },
@@ -93,7 +96,7 @@ it.each([
   expect((await store(intents)).intent.paymentLink?.id).toBe(intent.paymentLink?.id)
 })
 
-/** Does `what` with the connection of the first `commit`. */
+/** Runs `what` with the connection of the first `commit`. */
 function atCommit(what: (...of: [Parameters<Instead>[1], Parameters<Instead>[2]]) => Error | null) {
   let isOver = false
   intercept((text, connection, submit) => {
@@ -121,7 +124,7 @@ it('returns the intent when the connection is lost at its commit and the databas
   expect((await store(intents)).intent.paymentLink?.id).toBe(intent.paymentLink?.id)
 })
 
-it('leaves the link open when a look-up does not find the intent, since its commit may be under way', async () => {
+it('leaves the link open when a lookup does not find the intent, because its commit may be in progress', async () => {
   const { store, closed } = await newRequest()
   atCommit(({ stream }) => {
     stream.destroy()
@@ -132,7 +135,7 @@ it('leaves the link open when a look-up does not find the intent, since its comm
 })
 
 it.each([
-  ['the database refuses the connection', 'postgres://nobody@127.0.0.1:1/none', 'ECONNREFUSED'],
+  ['the database rejects the connection', 'postgres://nobody@127.0.0.1:1/none', 'ECONNREFUSED'],
   ['PostgreSQL rolls the transaction back', undefined, 'canceling statement due to lock timeout'],
 ])('closes the link when %s', async (_when, url, fault) => {
   const { store, closed } = await newRequest()
@@ -142,7 +145,7 @@ it.each([
     const holder = await service.db.connect()
     onTestFinished(() => holder.query('rollback').then(() => holder.release()))
     await holder.query('begin; lock table acquirer_intents in access exclusive mode')
-    // The look-up of an earlier request reads this table.
+    // Skips the lookup of an earlier request, which would wait for the locked table.
     const findEarlier = async () => undefined
     await expect(
       store({ ...createIntents({ ...service.pools, creates }, () => undefined), findEarlier }),
@@ -153,7 +156,7 @@ it.each([
   expect(closed).toHaveLength(1)
 })
 
-it('the time limit of createPaymentIntent includes the database’s time before the acquirer is called', async () => {
+it('includes the time of the database before the acquirer call in the time limit of createPaymentIntent', async () => {
   const { store } = await newRequest({ ...LIMITS.acquirers, requestMs: 100 })
   const slowly: Intents['findEarlier'] = async (intent) => {
     await sleep(100)

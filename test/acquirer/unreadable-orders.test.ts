@@ -34,7 +34,9 @@ const { ops } = opsOn(() => stage.service.databaseUrl, ['payments'])
 
 const ask = ({ orderId }: Order) => startInstance(stage).ask(orderId)
 
-/** An order whose payment Cashfree reports with a status that is not known. `readable` is the payment's own status. */
+/**
+ * Creates an order whose payment Cashfree reports with an unknown status. `readable` is the payment's original status.
+ */
 async function newUnreadableOrder() {
   const order = await newOrder(stage, of)
   const { payment } = await bankOf(stage).pay(order.orderId, { faults: { lost: 1 } })
@@ -59,7 +61,7 @@ async function eventsOf({ orderId }: Order) {
 
 type Booked = { status: string; payments: BankPayment[] }
 
-/** What the bank has booked of an order. A test may change it. */
+/** The bank's record of an order, which a test may change. */
 const bookOf = ({ orderId }: Order) =>
   (bankOf(stage) as unknown as { orders: Map<string, Booked> }).orders.get(orderId) as Booked
 
@@ -72,7 +74,7 @@ async function exceptionsOf({ orderId, of }: Order) {
   return rows
 }
 
-it('writes payment.expired only when a response could be read that reports no payment', async () => {
+it('writes payment.expired only after a readable response that reports no payment', async () => {
   const { order, payment } = await newUnreadableOrder()
   stage.service.clock.advance(OVER_SECONDS)
   await expire()
@@ -105,7 +107,7 @@ it('gives an order its final status once an operator has resolved the exception'
   )
   expect(code).toBe(0)
   expect(await statusOf(stage, order)).toBe('FAIL')
-  // The command has the clock of the machine, which is ahead of the service's.
+  // The command uses the machine's clock, which is ahead of the service's.
   const before = stage.service.clock.now()
   stage.service.clock.set(new Date().toISOString())
   await expire()
@@ -113,14 +115,14 @@ it('gives an order its final status once an operator has resolved the exception'
   expect(await eventsOf(order)).toEqual(['payment.expired'])
 })
 
-it('cancels such an order, and resolves its exception', async () => {
+it('cancels an order with an unreadable payment and resolves its exception', async () => {
   const { order } = await newUnreadableOrder()
   stage.service.clock.advance(OVER_SECONDS)
   expect(await cancel(stage, order)).toMatchObject({ txnStatus: 'FAIL', msg: 'Payment cancelled' })
   expect((await exceptionsOf(order))[0]).toEqual({ kind: 'unreadable', by: 'merchant' })
 })
 
-it('marks such an order as paid when an operator confirms it, and not as a late payment', async () => {
+it('marks an order with an unreadable payment as paid when an operator confirms it, without a late payment', async () => {
   const { order } = await newUnreadableOrder()
   stage.service.clock.advance(OVER_SECONDS)
   const { code, stderr } = await ops('confirm', '--order-id', order.orderId, '--utr', '523504870999', '--amount', '200')
@@ -129,7 +131,7 @@ it('marks such an order as paid when an operator confirms it, and not as a late 
   expect((await exceptionsOf(order)).map(({ kind }) => kind)).toEqual(['unreadable'])
 })
 
-it('does not reopen an order whose final status is FAIL, and stores the exception', async () => {
+it('does not reopen an order with the final status FAIL, but stores the exception', async () => {
   const order = await newOrder(stage, of)
   const { payment } = await bankOf(stage).pay(order.orderId, { faults: { lost: 1 } })
   payment.status = 'odd'
@@ -140,7 +142,7 @@ it('does not reopen an order whose final status is FAIL, and stores the exceptio
   expect(await exceptionsOf(order)).toEqual([{ kind: 'unreadable', by: null }])
 })
 
-it('checks the status once an hour for a day, within the number of checks of an order', async () => {
+it('checks the status once an hour for a day, within the order’s number of checks', async () => {
   const { service } = stage
   const { order } = await newUnreadableOrder()
   const nextCheck = new Date(service.clock.now().getTime() + 16 * 60_000)
@@ -182,7 +184,7 @@ it('shows an order paid without a bank reference, finds it by id and reference, 
   payment.rrn = 'NA'
   await ask(order)
   const show = async () => (await ops('show', '--order-id', order.orderId)).stdout
-  expect(await show()).toContain('utr is the acquirer’s payment id; bank reference not known yet')
+  expect(await show()).toContain('not known yet: utr is the acquirer’s payment id')
   payment.rrn = reference
   await ask(order)
   expect(await show()).toMatch(new RegExp(`bankReference +${reference}`))
@@ -191,15 +193,15 @@ it('shows an order paid without a bank reference, finds it by id and reference, 
   }
   const paid = await post(stage.service.app, STATUS, form({ mid: of.mid, order_id: order.orderId }), of.key)
   expect(paid.body.data.UTR).toBe(payment.id.toUpperCase())
-  // What a day file or an operator names by the reference is the payment that is stored.
+  // A confirmation by the reference means the stored payment.
   const again = await ops('confirm', '--order-id', order.orderId, '--utr', reference, '--amount', '200')
-  expect(again.stdout).toContain('was paid already')
+  expect(again.stdout).toContain('was already paid')
   const refund = { mid: of.mid, order_id: order.orderId, refund_id: 'R1', note: 'returned' }
   const key = await newKey(stage.service.db, of, true)
   expect((await post(stage.service.app, REFUND, form(refund), key)).status).toBe(200)
 })
 
-it('stores the bank reference of a payment once, for every role', async () => {
+it('stores the bank reference of a payment once, whatever the database role', async () => {
   const order = await newOrder(stage, of)
   const { payment } = await bankOf(stage).pay(order.orderId, { faults: { lost: 1 } })
   Object.assign(payment, { rrn: null })
@@ -210,7 +212,7 @@ it('stores the bank reference of a payment once, for every role', async () => {
   await expect(set('523504870002')).rejects.toThrow('set once')
 })
 
-it('calls a second payment of an order a double payment once, and nothing else', async () => {
+it('stores a second payment of an order once, as a duplicate payment only', async () => {
   const order = await newOrder(stage, of)
   const { payment: first } = await bankOf(stage).pay(order.orderId, { faults: { lost: 1 } })
   Object.assign(first, { rrn: '1234567890' })
@@ -222,7 +224,7 @@ it('calls a second payment of an order a double payment once, and nothing else',
   expect(exceptions).toEqual([['double payment', 'SUCCESS', `${first.id}9`, '200.00']])
 })
 
-it('knows a payment that an operator has confirmed by the acquirer’s id, and by its reference', async () => {
+it('recognises a payment that an operator has confirmed by the acquirer’s id or by its reference', async () => {
   const [byId, byReference] = [await newOrder(stage, of), await newOrder(stage, of)]
   const pay = ({ orderId }: Order) => bankOf(stage).pay(orderId, { faults: { lost: 1 } })
   const { payment: first } = await pay(byId)
@@ -230,11 +232,11 @@ it('knows a payment that an operator has confirmed by the acquirer’s id, and b
     ops('confirm', '--order-id', orderId, '--utr', utr, '--amount', '200')
   expect((await confirm(byId, first.id)).code).toBe(0)
   await ask(byId)
-  // The command has the clock of the machine, by which the order is over.
+  // The command uses the machine's clock, by which the order has expired.
   expect((await exceptionsOf(byId)).map(({ kind }) => kind)).toEqual(['late payment'])
   const { payment: second } = await pay(byReference)
   await ask(byReference)
-  expect((await confirm(byReference, second.id)).stdout).toContain('was paid already')
+  expect((await confirm(byReference, second.id)).stdout).toContain('was already paid')
   expect(await exceptionsOf(byReference)).toEqual([])
 })
 
@@ -242,7 +244,7 @@ it.each([
   ['no payment', (book: BankPayment[]) => void book.splice(0)],
   ['a failed payment', (book: BankPayment[]) => void Object.assign(book[0] as BankPayment, { status: 'failed' })],
   ['a pending payment', (book: BankPayment[]) => void Object.assign(book[0] as BankPayment, { status: 'pending' })],
-])('keeps an order open that Cashfree calls PAID beside %s', async (_what, change) => {
+])('leaves an order open that Cashfree reports as PAID with %s', async (_what, change) => {
   const order = await newOrder(stage, of)
   await bankOf(stage).pay(order.orderId, { faults: { lost: 1 } })
   change(bookOf(order).payments)
@@ -278,7 +280,7 @@ it('stores the exception of a cancelled order too', async () => {
   expect(await exceptionsOf(order)).toEqual([{ kind: 'unreadable', by: null }])
 })
 
-it.each(['-', '__', 'NA', '0', 'null'])('takes %j for no id of a payment', async (id) => {
+it.each(['-', '__', 'NA', '0', 'null'])('treats %j as a missing payment id', async (id) => {
   const [named, nameless] = [await newOrder(stage, of), await newOrder(stage, of)]
   const { payment } = await bankOf(stage).pay(named.orderId, { faults: { lost: 1 } })
   Object.assign(payment, { id })
@@ -288,7 +290,7 @@ it.each(['-', '__', 'NA', '0', 'null'])('takes %j for no id of a payment', async
   await expect(ask(nameless)).rejects.toMatchObject({ isUnreadable: true })
 })
 
-it('records the payment that can be read, and stores an exception for one beside it that cannot', async () => {
+it('records the readable payment and stores an exception for an unreadable one beside it', async () => {
   const order = await newOrder(stage, of)
   const { payment } = await bankOf(stage).pay(order.orderId, { faults: { lost: 1 } })
   bookOf(order).payments.push({ ...payment, id: 'null', rrn: 'NA' })

@@ -9,14 +9,14 @@ import { bankOf, newOrder, type Order, recorded, statusOf } from './conformance/
 import { phonepe } from './conformance/phonepe.ts'
 import { setu } from './conformance/setu.ts'
 
-/** Long, so that a busy machine does not turn a right response into a 503. */
+/** Long time limits, so that a busy machine does not turn a correct response into a 503. */
 const LIMITS_OF_TESTS = {
   outbound: { acquirerMs: 30_000 },
   acquirers: { requestMs: 30_000 },
   webhooks: { lookIntervalMs: 3_600_000 },
 }
 
-/** Status responses about a payment, as against log-ins. */
+/** Matches status responses about a payment, but not logins. */
 const STATUS_URLS = /\/last$|\/payments$|\/status\?/
 
 const swapCase = (text: string) =>
@@ -24,7 +24,7 @@ const swapCase = (text: string) =>
 
 type Change = (body: Json) => void
 
-/** What may become of a value on its way: absent, null, empty, of another type, in another case. */
+/** Changes of a value: absent, null, empty, another type, another letter case. */
 const BECOMES: readonly ((value: Json) => Json | undefined)[] = [
   () => undefined,
   () => null,
@@ -36,7 +36,7 @@ const BECOMES: readonly ((value: Json) => Json | undefined)[] = [
   (value) => (typeof value === 'string' ? swapCase(value) : 'NA'),
 ]
 
-/** At least 200 changes of a response: each value by itself, then two values at a time, in a fixed sequence. */
+/** Returns at least 200 changes of a response: each value alone, then two values at a time, in a fixed sequence. */
 function changesOf(body: Json): Change[] {
   const paths = pathsIn(body)
   const single = paths.flatMap((path) =>
@@ -58,7 +58,10 @@ function changesOf(body: Json): Change[] {
   return [...single, ...pairs]
 }
 
-/** An instance that gets every status response as `change` leaves it. `seen.body` is the last one before the change. */
+/**
+ * Starts an instance that gets every status response changed by `change`. `seen.body` is the last response before the
+ * change.
+ */
 function instanceWith(stage: Stage, change: Change) {
   const seen: { body: Json } = { body: null }
   const through = (http: HttpClient): HttpClient => ({
@@ -80,7 +83,7 @@ async function newPaidOrder(stage: Stage, of: Order['of']): Promise<Order> {
   return order
 }
 
-/** Calls `run` with every one of `all`, 20 at a time. */
+/** Calls `run` with each element of `all`, 20 at a time. */
 async function inBatches<T, R>(all: readonly T[], run: (one: T) => Promise<R>): Promise<R[]> {
   const results: R[] = []
   for (let at = 0; at < all.length; at += 20) results.push(...(await Promise.all(all.slice(at, at + 20).map(run))))
@@ -103,7 +106,7 @@ describe.each<[string, Driver]>([
   ['cashfree', cashfree],
   ['phonepe', phonepe],
 ])('a status response of %s about a paid order', (_name, start) => {
-  it('ends no order as FAIL and reports no payment twice, whatever becomes of its fields', async () => {
+  it('never leads to FAIL or a duplicate report, however its fields are changed', async () => {
     const stage = await start({ limits: LIMITS_OF_TESTS })
     const of = await stage.newMerchant()
     const unchanged = instanceWith(stage, () => undefined)
@@ -111,7 +114,7 @@ describe.each<[string, Driver]>([
     const { body } = unchanged.seen
     const all = changesOf(body)
     expect(all.length).toBeGreaterThanOrEqual(200)
-    // Every fifth: each value meets one or two of what may become of it, in turn.
+    // Uses every fifth change, so that each value meets one or two kinds of changes.
     const changes = all.filter((_, index) => isGenerated() || index % 5 === 0)
     const orders = await inBatches(changes, async (change) => {
       const order = await newPaidOrder(stage, of)

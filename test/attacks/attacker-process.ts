@@ -1,9 +1,9 @@
-// Runs one attacker in a process of its own, so that the innocent clients do not wait for it: started by attacker.ts, which
-// sends the name and the target, and gets the report. It ends by itself: after its time, or when its parent is gone.
+// Runs one attacker in its own process, so that it does not delay the bystander. attacker.ts starts it, sends name and
+// target, and receives the report. It exits by itself after its time, or when its parent exits.
 import { ATTACKERS, type AttackerName } from './attackers.ts'
 import type { Target } from './target.ts'
 
-/** What an attacker may take beyond its time, to open and to close its connections. */
+/** Time beyond the attack for opening and closing connections. */
 const GRACE_MS = 10_000
 
 process.once('disconnect', () => process.exit(1))

@@ -6,10 +6,10 @@ import type { Target } from './target.ts'
 
 const PROGRAM = join(import.meta.dirname, 'attacker-process.ts')
 
-/** What an attacker says that it sent and got, and the processor cores that it took from the others. */
+/** What an attacker sent and received, and the processor cores that it used. */
 export type Report = { sent: string; cores: number }
 
-/** Attacks from a process of its own, and returns when that is over. */
+/** Attacks from a separate process, and resolves with its report. */
 export async function attack(name: AttackerName, target: Target): Promise<Report> {
   const child = start(process.execPath, [...TYPESCRIPT, PROGRAM], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   const exited = once(child, 'exit')
@@ -17,6 +17,6 @@ export async function attack(name: AttackerName, target: Target): Promise<Report
   child.send({ name, target })
   const [answer] = await Promise.race([report, exited.then(() => [])])
   await exited
-  if (answer === undefined) throw new Error(`the attacker "${name}" ended without a report`)
+  if (answer === undefined) throw new Error(`the attacker "${name}" exited without a report`)
   return answer as Report
 }

@@ -10,23 +10,23 @@ import type { Attacker, Target } from './target.ts'
 
 const OPENING_SECONDS = 7
 const CLOSING_SECONDS = 2
-/** As many pages as an instance takes, of as many orders as that needs. */
+/** The maximum number of pages of an instance, and of one order. */
 const PAGES = 10_000
 const PAGES_OF_AN_ORDER = 20
-/** As many different characters as a body of 16 KiB holds: each has to be looked up in the tables of Unicode. */
+/** The maximum number of different characters in a 16 KiB body: each needs a lookup in the Unicode tables. */
 const LONG_HOST = String.fromCharCode(...Array.from({ length: 5_300 }, (_, i) => 0x4e00 + i))
-/** Node.js refuses these fields in a trailer, after it has handed the request on. */
+/** Node.js rejects these fields in a trailer after it has passed the request on. */
 const BROKEN_TRAILER = '0\r\nContent-Length: 5\r\n\r\n'
-/** What RFC 9112, section 3.2, wants refused with 400. */
+/** Values that must be rejected with 400 by RFC 9112, section 3.2. */
 const BROKEN_HOSTS = ['a\r\nHost: b', '', 'x@y', 'x/y', 'x, y']
-/** Above the limit for their number, and above the one for their bytes. */
+/** Above the limits for the number and for the bytes of headers. */
 const MANY_HEADERS = Object.fromEntries(Array.from({ length: 2_000 }, (_, i) => [`x${i}`, '']))
 const LARGE_HEADERS = { 'x-large': 'x'.repeat(17 * 1024) }
 const NOTIFY_HEADERS = { 'content-type': 'application/json', 'content-length': '9000' }
 
-/** What an attacker does to the service, by name; attacks.ts says for how long, and through what. */
+/** Each attacker's traffic, by name; attacks.ts sets duration and entrance. */
 export const ATTACKERS = {
-  // No credentials.
+  // Attackers without credentials.
   pipelining: oneConnectionAtATime(10_000, ({ url }) => wire(url, 'GET', `/pay/${randomBytes(16).toString('hex')}`)),
   trailers: badTrailers,
   silent: manyConnections(4_200, () => ''),
@@ -40,7 +40,7 @@ export const ATTACKERS = {
     const authorization = basic({ publicKey: `pk_${randomBytes(12).toString('hex')}`, secretKey: 'sk_0' })
     return wire(url, 'POST', CREATE, { authorization, 'content-type': FORM }, 'mid=M1')
   }),
-  // Addresses of orders.
+  // Attackers who know the URLs of orders.
   pages: manyConnections(PAGES, ({ url, orderIds }, i) =>
     wire(url, 'GET', `/pay/${orderIds[Math.floor(i / PAGES_OF_AN_ORDER) % orderIds.length]}/events`),
   ),
@@ -48,7 +48,7 @@ export const ATTACKERS = {
   qrs: paced(2_000, 300, ({ url, orderIds }, i) =>
     wire(url, 'GET', `/pay/${orderIds[(i >> 1) % orderIds.length]}/qr.${i % 2 ? 'png' : 'svg'}`),
   ),
-  // A good key of their own.
+  // Attackers with a valid key of their own.
   'slow-senders': slowSenders,
   hosts: paced(20, 20, ({ url, tenant: { merchant } }) => {
     const headers = { authorization: basic(merchant.key), 'content-type': FORM }
@@ -56,7 +56,7 @@ export const ATTACKERS = {
   }),
   lists: slowLists,
   'many-lists': paced(200, 64, ({ url, tenant: { merchant, partner } }, i) =>
-    // Each until another day, so that no two are the same.
+    // Each list ends on another day, so that no two are the same.
     posted(url, listRequest(partner, merchant.mid, '01-02-2026', `31-12-${2026 + i}`)),
   ),
   'good-key': floodingKey,
@@ -64,13 +64,13 @@ export const ATTACKERS = {
 
 export type AttackerName = keyof typeof ATTACKERS
 
-/** The text of request number `i`. */
+/** Formats request number `i`. */
 type Text = (target: Target, i: number) => string
 
 const posted = (url: string, { path, headers, body }: ReturnType<typeof formRequest>) =>
   wire(url, 'POST', path, headers, body)
 
-/** Requests at a steady rate over connections that are kept. */
+/** Sends requests at a steady rate on persistent connections. */
 function paced(perSecond: number, connections: number, text: Text): Attacker {
   return async (target) => {
     const answers = newAnswers()
@@ -82,7 +82,7 @@ function paced(perSecond: number, connections: number, text: Text): Attacker {
   }
 }
 
-/** Requests at a steady rate, each on a connection of its own, since a refusal ends it. */
+/** Sends requests at a steady rate, each on a new connection, because an error response closes it. */
 function onNewConnections(perSecond: number, text: Text): Attacker {
   return async (target) => {
     const answers = newAnswers()
@@ -95,7 +95,7 @@ function onNewConnections(perSecond: number, text: Text): Attacker {
   }
 }
 
-/** Connections that send what `text` says, if that is anything, and stay. */
+/** Opens connections that send the text of `text` and stay open. */
 function manyConnections(count: number, text: Text): Attacker {
   return async (target) => {
     const { url, seconds } = target
@@ -109,13 +109,13 @@ function manyConnections(count: number, text: Text): Attacker {
     })
     await sleep(deadline - performance.now() - CLOSING_SECONDS * 1_000)
     const left = stillOpen(sockets)
-    // 5,000 at once, as when this process ends, would hold the service up for 0.5 s.
+    // Closing 5,000 connections at once, as on exit, would block the service for 0.5 s.
     await spread(sockets.length, CLOSING_SECONDS, () => sockets.pop()?.destroy())
-    return `${count} connections: ${tally(answers)}, ${left} left`
+    return `${count} connections: ${tally(answers)}, ${left} still open`
   }
 }
 
-/** One connection at a time, on which everything is sent at once and no answer is waited for. */
+/** Pipelines all requests on one connection at a time, without waiting for responses. */
 function oneConnectionAtATime(requests: number, text: Text): Attacker {
   return async (target) => {
     const answers = newAnswers()
@@ -128,24 +128,24 @@ function oneConnectionAtATime(requests: number, text: Text): Attacker {
       await Promise.race([closed, sleep(deadline - performance.now())])
       socket.destroy()
     }
-    return `${requests} pipelined requests on each of ${connections} connections in turn: ${tally(answers)}`
+    return `${requests} pipelined requests on each of ${connections} consecutive connections: ${tally(answers)}`
   }
 }
 
-/** Chunked requests that are answered before their body has come, and then end in a trailer that is not HTTP. */
+/** Sends chunked requests that get a response before their body, and then an invalid trailer. */
 async function badTrailers({ url, seconds }: Target): Promise<string> {
   const answers = newAnswers()
   const head = wire(url, 'GET', '/nowhere', { 'transfer-encoding': 'chunked' })
   await pace(200, seconds, () => {
     const socket = open(url, answers, () => void socket.write(BROKEN_TRAILER))
     socket.write(head)
-    // A proxy may wait for all of it first.
+    // A proxy may first wait for the whole request.
     setTimeout(() => socket.end(BROKEN_TRAILER), 20)
   })
-  return `200/s chunked GET of no address with a broken trailer: ${tally(answers)}`
+  return `200/s chunked GET requests of an unknown path with an invalid trailer: ${tally(answers)}`
 }
 
-/** Half of them send headers, half a body, a few bytes at a time. */
+/** Half of the connections send headers, half a body, a few bytes at a time. */
 async function slowSenders({ url, seconds, tenant: { merchant } }: Target): Promise<string> {
   const answers = newAnswers()
   const headers = { authorization: basic(merchant.key), 'content-type': FORM, 'content-length': '4000' }
@@ -157,10 +157,10 @@ async function slowSenders({ url, seconds, tenant: { merchant } }: Target): Prom
     return socket
   })
   await sleep(seconds * 1_000)
-  return `${sockets.length} slow senders of headers and bodies: ${tally(answers)}, ${stillOpen(sockets)} connections left`
+  return `${sockets.length} slow senders of headers and bodies: ${tally(answers)}, ${stillOpen(sockets)} connections still open`
 }
 
-/** One partner reads four long lists at once, each as slowly as it can without being called stalled. */
+/** One partner reads four long lists concurrently, each as slowly as possible without being cut off. */
 async function slowLists({ url, seconds, tenant: { merchant, partner } }: Target): Promise<string> {
   const answers = newAnswers()
   const sockets = Array.from({ length: 4 }, () => {
@@ -173,10 +173,10 @@ async function slowLists({ url, seconds, tenant: { merchant, partner } }: Target
     return socket
   })
   await sleep(seconds * 1_000)
-  return `4 long lists of one partner, 64 KiB each 0.5 s: ${tally(answers)}, ${stillOpen(sockets)} connections left`
+  return `4 long lists of one partner, 64 KiB per 0.5 s each: ${tally(answers)}, ${stillOpen(sockets)} connections still open`
 }
 
-/** A merchant who cancels, asks and creates on 1,500 connections, each time as soon as the answer before has come. */
+/** A merchant cancels, checks and creates on 1,500 connections, each time immediately after a response. */
 async function floodingKey({ url, seconds, tenant: { merchant }, orderIds }: Target): Promise<string> {
   const texts = orderIds.flatMap((order_id) =>
     [
@@ -202,5 +202,5 @@ async function floodingKey({ url, seconds, tenant: { merchant }, orderIds }: Tar
   for (let i = 0; i < 1_500; i++) add()
   await sleep(seconds * 1_000)
   for (const socket of sockets) socket.destroy()
-  return `${sent} cancellations, statuses and creates of one good key on 1,500 connections: ${tally(answers)}`
+  return `${sent} cancels, status checks and creates with one valid key on 1,500 connections: ${tally(answers)}`
 }

@@ -4,13 +4,13 @@ import type { AttackerName } from './attackers.ts'
 import { askForLists, openPages } from './other-users.ts'
 import type { Entrance, Scene } from './scene.ts'
 
-/** What came of an attack, beside what the bystander's creates show. */
+/** Result of an attack, besides the bystander's creates. */
 export type Outcome = {
-  /** What was sent and what came back, in words. */
+  /** Description of the requests and responses. */
   sent: string
-  /** Processor cores that the attacker took from the others. */
+  /** Processor cores that the attacker used. */
   cores?: number
-  /** Promises that did not hold. */
+  /** Promises that were broken. */
   broken?: string[]
 }
 
@@ -20,10 +20,10 @@ export type Attack = {
   run: (scene: Scene, url: string, seconds: number) => Promise<Outcome>
 }
 
-/** Others who must be served beside an attack. Returns what was refused. */
+/** Other users who must be served during an attack. Returns the broken promises. */
 type Others = (scene: Scene, url: string, seconds: number) => Promise<string[]>
 
-/** All of them, in the order in which they run: against the service itself, then what needs HAProxy before it. */
+/** All attacks in the order of execution: first against the service itself, then through HAProxy. */
 export const ATTACKS: Record<AttackerName, Attack> = {
   pipelining: by('pipelining', 10, 'service'),
   hosts: by('hosts', 8, 'service'),
@@ -40,11 +40,12 @@ export const ATTACKS: Record<AttackerName, Attack> = {
   qr: by('qr', 10, 'balancer'),
   qrs: by('qrs', 10, 'balancer'),
   'good-key': by('good-key', 20, 'balancer'),
-  // The last one: HAProxy learns by the next heartbeat that a page was closed. Until then it refuses the address of 1,000 pages.
+  // Runs last: HAProxy notices only by the next heartbeat that a page was closed. Until then it rejects the address
+  // with 1,000 open pages.
   pages: by('pages', 15, 'balancer', openPages),
 }
 
-/** Nobody attacks: what the others are compared to. */
+/** Runs without an attack, for comparison. */
 export const QUIET: Record<Entrance | 'afterwards', Attack> = {
   service: { seconds: 20, entrance: 'service', run: wait },
   balancer: { seconds: 20, entrance: 'balancer', run: wait },

@@ -6,23 +6,23 @@ import type { NewMerchant } from '../support/tenants.ts'
 const CREATES_PER_SECOND = 25
 
 /**
- * Not the address of the attackers, so that a limit for an address bears on those alone. Only on Linux is all of 127.0.0.0/8
- * this machine.
+ * Different from the attackers' address, so that a limit per address affects only them. Only on Linux is all of
+ * 127.0.0.0/8 local.
  */
 export const BYSTANDER_ADDRESS = process.platform === 'linux' ? '127.0.0.2' : '127.0.0.1'
 
-/** How every bystander sends. */
+/** The HTTP client of every bystander. */
 export const bystanderClient = () => createHttpClient({ localAddress: BYSTANDER_ADDRESS })
 
-/** A create and its answer; both times are moments of performance.now(). */
+/** A create request and its response; both times are values of performance.now(). */
 export type Create = { sentAt: number; answeredAt: number; answer: Answer }
 
 export type Bystander = {
-  /** Sends no more, and returns all creates once each of them is answered. */
+  /** Stops sending, and returns all creates once they are complete. */
   end: () => Promise<Create[]>
 }
 
-/** A merchant who creates payments at a steady rate over connections that are kept open, whatever is answered. */
+/** A merchant who creates payments at a steady rate on persistent connections, whatever the responses. */
 export function startBystander(url: string, merchant: NewMerchant): Bystander {
   const client = bystanderClient()
   const creates: Promise<Create>[] = []
@@ -44,7 +44,7 @@ export function startBystander(url: string, merchant: NewMerchant): Bystander {
   }
 }
 
-/** What became of some creates. Times are those of all of them, refusals too. */
+/** Summary of some creates. The times include rejected ones. */
 export type Figures = { creates: number; successes: number; p50Ms: number; p99Ms: number; others: string }
 
 export function figuresOf(creates: Create[]): Figures {

@@ -9,7 +9,7 @@ const LIST_INTERVAL_MS = 1_500
 const PAGE_INTERVAL_MS = 1_000
 const PAGE_TIMEOUT_MS = 5_000
 
-/** Another partner asks for its long list, again and again. Returns what was refused. */
+/** Another partner requests its long list repeatedly. Returns the broken promises. */
 export async function askForLists({ bystander }: Scene, url: string, seconds: number): Promise<string[]> {
   const client = bystanderClient()
   const refused: string[] = []
@@ -22,10 +22,10 @@ export async function askForLists({ bystander }: Scene, url: string, seconds: nu
   client.close()
   return refused.length === 0
     ? []
-    : [`another partner gets its list: ${refused.length} of ${asked} were ${unique(refused)}`]
+    : [`another partner gets its list: ${refused.length} of ${asked} failed with ${unique(refused)}`]
 }
 
-/** Another customer opens a pay page, again and again. Returns what was refused of its events. */
+/** Another customer opens a pay page repeatedly. Returns the broken promises about its events. */
 export async function openPages({ bystander }: Scene, url: string, seconds: number): Promise<string[]> {
   const client = bystanderClient()
   const created = await client.send(url, createRequest(bystander.merchant))
@@ -39,7 +39,7 @@ export async function openPages({ bystander }: Scene, url: string, seconds: numb
   })
   return refused.length === 0
     ? []
-    : [`another customer's page gets its events: ${refused.length} of ${asked} were ${unique(refused)}`]
+    : [`another customer's page gets its events: ${refused.length} of ${asked} failed with ${unique(refused)}`]
 }
 
 async function every(intervalMs: number, seconds: number, act: () => Promise<void>): Promise<void> {
@@ -47,7 +47,7 @@ async function every(intervalMs: number, seconds: number, act: () => Promise<voi
   while (performance.now() < deadline) await Promise.all([act(), sleep(intervalMs)])
 }
 
-/** The status of an answer whose end is not waited for. */
+/** Returns the status of a response without waiting for its end. */
 function statusOf(url: string): Promise<string> {
   return new Promise((resolve) => {
     const call = get(
@@ -58,7 +58,7 @@ function statusOf(url: string): Promise<string> {
         call.destroy()
       },
     )
-    call.on('timeout', () => call.destroy(new Error('no answer'))).on('error', ({ message }) => resolve(message))
+    call.on('timeout', () => call.destroy(new Error('no response'))).on('error', ({ message }) => resolve(message))
   })
 }
 

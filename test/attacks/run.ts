@@ -1,6 +1,7 @@
-// npm run test:attacks [-- NAME…]: attacks the service as it is shipped, in one way after the other, while a merchant who has
-// nothing to do with it creates payments beside it. Attackers have no key, or that of one merchant. Exits 1 when the innocent
-// merchant was refused or waited too long; verdict.ts says when. Everything stays on 127.0.0.1 and ends within five minutes.
+// npm run test:attacks [-- NAME…]: attacks the service as shipped, one attack after another, while an uninvolved
+// merchant creates payments. Attackers have no key, or that of one merchant. Exits with 1 if the uninvolved merchant
+// was rejected or had to wait too long, as defined in verdict.ts. All traffic stays on 127.0.0.1 and ends within five
+// minutes.
 import { cpus, loadavg } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { cpuSeconds, residentMB } from '../support/processes.ts'
@@ -12,15 +13,15 @@ import { printTable, type Result } from './table.ts'
 import { brokenPromises, percentOf } from './verdict.ts'
 
 const MEMORY_INTERVAL_MS = 100
-/** What an attack leaves behind is felt after it. */
+/** Time in which the after-effects of an attack are still measured. */
 const AFTERMATH_MS = 1_000
-/** Between an attack and the next one. */
+/** Pause between two attacks. */
 const REST_MS = 1_500
 
 const chosen = process.argv.slice(2)
 const unknown = chosen.filter((name) => !(name in ATTACKS))
 if (unknown.length > 0) {
-  console.error(`Unknown: ${unknown.join(' ')}. Attacks are ${Object.keys(ATTACKS).join(', ')}.`)
+  console.error(`Unknown: ${unknown.join(' ')}. Choose from ${Object.keys(ATTACKS).join(', ')}.`)
   process.exit(2)
 }
 
@@ -53,11 +54,11 @@ async function attackAll(): Promise<boolean> {
     results.push(await runBeside(scene, name, attack, compared))
     await sleep(REST_MS)
   }
-  // What the attacks have left behind.
+  // Measures the after-effects of the attacks.
   progress('quiet afterwards')
   results.push(await runBeside(scene, 'quiet afterwards', QUIET.afterwards, quiet))
   printTable([quiet, ...(quietBehindBalancer ? [quietBehindBalancer] : []), ...results])
-  for (const [name] of leftOut) console.log(`LEFT OUT: ${name}: HAProxy is not installed (apt-get install haproxy)`)
+  for (const [name] of leftOut) console.log(`SKIPPED: ${name}: HAProxy is not installed (apt-get install haproxy)`)
   const broken = brokenPromises(results, chosen.length === 0 ? quiet.figures : undefined)
   for (const { name, broken: promises } of broken) {
     for (const promise of promises) console.log(`BROKEN: ${name}: ${promise}`)
@@ -68,15 +69,13 @@ async function attackAll(): Promise<boolean> {
     `\nAll attacks: ${all.successes} of ${all.creates} creates were 200 (${percentOf(all).toFixed(1)} %), ` +
       `with a p99 of ${all.p99Ms.toFixed(1)} ms (${(all.p99Ms / quiet.figures.p99Ms).toFixed(1)} times the quiet one).`,
   )
-  console.log(
-    `Load of the machine in the last minute: ${loadBefore} before, ${load()} after, on ${cpus().length} processors.`,
-  )
+  console.log(`Load average of the last minute: ${loadBefore} before, ${load()} after, on ${cpus().length} processors.`)
   const seconds = Math.round((performance.now() - startedAt) / 1_000)
-  console.log(held ? `Every promise held, in ${seconds} s.` : `Promises were broken; ${seconds} s.`)
+  console.log(held ? `Every promise was met, in ${seconds} s.` : `Promises were broken, in ${seconds} s.`)
   return held
 }
 
-/** Runs one attack beside the bystander's creates. */
+/** Runs one attack while the bystander creates payments. */
 async function runBeside(
   scene: Scene,
   name: string,
@@ -109,7 +108,7 @@ async function runBeside(
     alive,
     attackerCores: outcome.cores,
     serviceCores: alive ? serviceCores : undefined,
-    broken: [...(outcome.broken ?? []), ...(alive ? [] : ['the service lives on'])],
+    broken: [...(outcome.broken ?? []), ...(alive ? [] : ['the service keeps running'])],
   }
 }
 

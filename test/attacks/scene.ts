@@ -14,27 +14,29 @@ import { type NewMerchant, newTenant, type Tenant } from '../support/tenants.ts'
 import { createDatabase, openWorkspace } from '../support/workspace.ts'
 import { startBystander } from './bystander.ts'
 
-/** Where attackers and bystander send to: the service itself, or HAProxy before it, as the compose file configures it. */
+/** Entrance for attackers and bystander: the service itself, or HAProxy with the shipped configuration. */
 export type Entrance = 'service' | 'balancer'
 
-/** What every attack works with. */
+/** The resources of every attack. */
 export type Scene = {
   bystander: Tenant
   attacker: Tenant
   /** Open orders of the attacker's merchant. */
   orderIds: string[]
-  /** The service behind `entrance`, and the address to send to; started and warmed up where it is not running. */
+  /** Returns the URL for `entrance` and the service behind it, which is started and warmed up if it is not running. */
   open: (entrance: Entrance) => Promise<{ url: string; service: ServerProcess }>
 }
 
-/** More than fits between PostgreSQL and a client that reads little. */
+/** More rows than the buffers between PostgreSQL and a slow client can store. */
 const ATTACKERS_LIST_ROWS = 100_000
-/** More QRs than the service remembers. */
+/** More QRs than the service caches. */
 const ATTACKERS_ORDERS = 1_200
-/** The first requests of a new process are slow, and say nothing of an attack. */
+/** The first requests of a new process are slow and would distort the results. */
 const WARM_UP_MS = 3_000
 
-/** A durable PostgreSQL with compose's limits, and the built service with its default limits. */
+/**
+ * Starts a durable PostgreSQL with the settings of docker-compose.yml, and the built service with its default limits.
+ */
 export async function setScene(): Promise<Scene> {
   const { directory, postgres } = await openWorkspace()
   const { url: databaseUrl, db } = await createDatabase(postgres, 'attacks')
@@ -42,7 +44,7 @@ export async function setScene(): Promise<Scene> {
   await addSettlements(db, bystander.merchant.mid)
   const attacker = await newTenant(db)
   await addSettlements(db, attacker.merchant.mid, ATTACKERS_LIST_ROWS)
-  // Not earlier: a busy machine may take longer than the 5 s of a statement to fill the lists.
+  // Applied after filling the lists, which may exceed the statement limit of 5 s on a busy machine.
   await limitAsCompose(postgres)
   let service: ServerProcess | undefined
   let balancerUrl: string | undefined
@@ -52,7 +54,7 @@ export async function setScene(): Promise<Scene> {
     const environment = {
       ACQUIRER_SECRETS: ACQUIRER_SECRETS.join(),
       TRUST_PROXY: '127.0.0.1',
-      // The balancer knows it by its port.
+      // HAProxy's configuration contains the port.
       ...(service && { PORT: String(service.port) }),
     }
     service = await startServerProcess(databaseUrl, environment, { built: BUILT_SERVER, logFile: '/dev/null' })
@@ -88,10 +90,10 @@ export const hasBalancer = () => findSystemProgram('haproxy') !== undefined
 async function limitAsCompose(postgres: PostgresServer): Promise<void> {
   const compose = readFileSync(join(ROOT, 'docker-compose.yml'), 'utf8')
   const settings = [...compose.matchAll(/^ +- -c(\w+)=(\w+)$/gm)]
-  if (settings.length === 0) throw new Error('docker-compose.yml has no settings of PostgreSQL any more')
+  if (settings.length === 0) throw new Error('docker-compose.yml no longer contains PostgreSQL settings')
   const admin = postgres.poolOf('postgres')
   for (const [, name, value] of settings) {
-    // The PostgreSQL of npm has no zstd.
+    // The embedded PostgreSQL has no zstd.
     await admin.query(`alter system set ${name} = '${value === 'zstd' ? 'on' : value}'`)
   }
   await admin.query('select pg_reload_conf()')
@@ -105,7 +107,7 @@ async function makeOrders(url: string, merchant: NewMerchant): Promise<string[]>
     const request = createRequest(merchant, { order_id })
     const answer = await client.send(url, request)
     if (answer.status !== 429) return answer
-    // A quick machine makes more than the key may in a second.
+    // A fast machine exceeds the key's rate limit per second.
     await sleep(1_000)
     return client.send(url, request)
   })

@@ -4,21 +4,26 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 const STATUS_LINE = Buffer.from('HTTP/1.1 ')
 const STATUS_DIGITS = 3
-/** Between two looks at how many requests are due. */
+/** Interval at which due requests are sent. */
 const PACE_MS = 10
-/** What a process has open beside its connections. */
+/** Open files of a process besides its connections. */
 const FILES_APART = 500
 
-/** How often each status came back, over all connections of an attacker. Cheap: nothing is parsed but status lines. */
+/**
+ * Number of responses by status, over all connections of an attacker. Parses only status lines, to use little
+ * processor time.
+ */
 export type Answers = { counts: Map<string, number> }
 
 export const newAnswers = (): Answers => ({ counts: new Map() })
 
-/** A connection whose answers are counted; `onAnswers` is told how many have begun with each piece that arrives. */
+/**
+ * Opens a connection and counts its responses; `onAnswers` gets the number of responses that started with each chunk.
+ */
 export function open(url: string, answers: Answers, onAnswers: (begun: number) => void = () => undefined): Socket {
   const socket = connect(Number(new URL(url).port), '127.0.0.1')
   socket.setNoDelay()
-  // A service that closes the connection of an attacker does well.
+  // Closing an attacker's connection is correct behaviour of the service.
   socket.on('error', () => socket.destroy())
   socket.on('data', (bytes: Buffer) => {
     const begun = count(bytes, answers)
@@ -37,13 +42,13 @@ function count(bytes: Buffer, { counts }: Answers): number {
   return begun
 }
 
-/** Such as `200 × 1999, 409 × 1`. */
+/** Formats the counts, such as `200 × 1999, 409 × 1`. */
 export function tally({ counts }: Answers): string {
   const parts = [...counts].sort().map(([status, times]) => `${status} × ${times.toLocaleString('en')}`)
-  return parts.join(', ') || 'no answer'
+  return parts.join(', ') || 'no response'
 }
 
-/** Calls `act` `perSecond` times a second, evenly, for so long; what a busy machine was late with is left out. */
+/** Calls `act` evenly `perSecond` times per second; calls that a busy machine missed are skipped. */
 export async function pace(perSecond: number, seconds: number, act: () => void): Promise<void> {
   const startedAt = performance.now()
   for (let slot = 0; slot < (seconds * 1_000) / PACE_MS; slot++) {
@@ -56,7 +61,7 @@ export async function pace(perSecond: number, seconds: number, act: () => void):
   }
 }
 
-/** Calls `act` `count` times within about so many seconds; on a busy machine later, but all of them. */
+/** Calls `act` `count` times within about `seconds`; later on a busy machine, but completely. */
 export async function spread(count: number, seconds: number, act: () => void): Promise<void> {
   const startedAt = performance.now()
   for (let done = 0; done < count; ) {
@@ -67,8 +72,8 @@ export async function spread(count: number, seconds: number, act: () => void): P
 }
 
 /**
- * Connections that take turns: `next` is a free one, or undefined when all wait for an answer. One that was closed is
- * made anew.
+ * A pool of connections: `next` returns a free one, or undefined while all wait for a response. Closed connections are
+ * replaced.
  */
 export function connectionsOf(url: string, count: number, answers: Answers) {
   const free: Socket[] = []
@@ -93,7 +98,7 @@ export function connectionsOf(url: string, count: number, answers: Answers) {
   }
 }
 
-/** A request as it goes over the wire. */
+/** Formats a request as sent on the wire. */
 export function wire(
   url: string,
   method: 'GET' | 'POST',
@@ -106,10 +111,10 @@ export function wire(
   return `${method} ${path} HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${body}`
 }
 
-/** How many sockets are still open. */
+/** Counts the open sockets. */
 export const stillOpen = (sockets: Socket[]) => sockets.filter(({ destroyed }) => !destroyed).length
 
-/** As many connections as this process, and a service with the same `ulimit -n`, have files for. */
+/** Number of connections for which this process, and a service with the same `ulimit -n`, can open files. */
 export function mostConnections(): number {
   const files = Number(spawnSync('sh', ['-c', 'ulimit -n'], { encoding: 'utf8' }).stdout) || Infinity
   return files - FILES_APART

@@ -1,19 +1,19 @@
 import type { Create, Figures } from './bystander.ts'
 import { percentOf } from './verdict.ts'
 
-/** One attack, and what became of the bystander's creates beside it. */
+/** An attack and the bystander's creates during it. */
 export type Result = {
   name: string
   sent: string
   creates: Create[]
   figures: Figures
-  /** Over that of the quiet run behind the same entrance; shown, not judged. */
+  /** Ratio to the quiet run through the same entrance, for information only. */
   p99Ratio: number
   memoryPeakMB: number
   alive: boolean
-  /** Processor cores. */
+  /** In processor cores. */
   attackerCores: number | undefined
-  /** Undefined when it has ended. */
+  /** Undefined if the service exited. */
   serviceCores: number | undefined
   broken: string[]
 }

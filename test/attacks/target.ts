@@ -1,15 +1,15 @@
 import type { Tenant } from '../support/tenants.ts'
 
-/** What an attacker knows. It goes to a process of its own as JSON. */
+/** The attacker's knowledge, sent as JSON to its process. */
 export type Target = {
-  /** Of the service, or of the balancer before it. */
+  /** URL of the service or of HAProxy. */
   url: string
   seconds: number
-  /** The attacker's own merchant and partner: good keys, and no other's. */
+  /** The attacker's own merchant and partner, with valid keys. */
   tenant: Tenant
-  /** Open orders whose addresses the attacker knows. */
+  /** Open orders whose URLs the attacker knows. */
   orderIds: string[]
 }
 
-/** Attacks until `target.seconds` are over, and returns in words what was sent and what came back. */
+/** Attacks for `target.seconds`, and returns a description of requests and responses. */
 export type Attacker = (target: Target) => Promise<string>

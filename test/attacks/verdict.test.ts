@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { type Create, figuresOf } from './bystander.ts'
 import { brokenPromises } from './verdict.ts'
 
-/** So many creates, of which the first `slow` take 100 ms and the first `refused` are 503; the others take 5 ms. */
+/** Returns creates of which the first `slow` take 100 ms and the first `refused` are 503; the others take 5 ms. */
 function creates(count: number, { slow = 0, refused = 0 } = {}): Create[] {
   return Array.from({ length: count }, (_, i) => {
     const answer = { status: i < refused ? 503 : 200, headers: {}, text: '', tookMs: i < slow ? 100 : 5 }
@@ -13,34 +13,34 @@ function creates(count: number, { slow = 0, refused = 0 } = {}): Create[] {
 const quiet = figuresOf(creates(500))
 const attack = (name: string, own: Create[], broken: string[] = []) => ({ name, creates: own, broken })
 
-describe('a run of all attacks', () => {
-  it('a run of all attacks keeps its promise when the p99 of creates is at most 10 times the p99 without attacks', () => {
+describe('the verdict on attacks', () => {
+  it('meets the promise if the p99 of creates is at most 10 times the p99 without attacks', () => {
     const attacks = [attack('one', creates(250, { slow: 10 })), attack('others', creates(4_000))]
     expect(brokenPromises(attacks, quiet)).toEqual([])
   })
 
-  it('a run of all attacks breaks its promise when the p99 of creates is over 10 times the p99 without attacks', () => {
+  it('breaks the promise if the p99 of creates is more than 10 times the p99 without attacks', () => {
     const attacks = [attack('one', creates(250, { slow: 100 })), attack('others', creates(4_000))]
     expect(brokenPromises(attacks, quiet)).toEqual([
-      { name: 'all attacks', broken: ['the p99 is at most 10 times the quiet one: it is 20.0 times'] },
+      { name: 'all attacks', broken: ['the p99 is at most 10 times that of the quiet run: it is 20.0 times'] },
     ])
   })
 
-  it('a run of only some attacks is judged by its share of 200 answers alone, not by its p99', () => {
+  it('judges a run of some attacks only by its share of 200 responses, not by its p99', () => {
     expect(brokenPromises([attack('one', creates(250, { slow: 100 }))], undefined)).toEqual([])
     expect(brokenPromises([attack('one', creates(250, { refused: 3 }))], undefined)).toHaveLength(2)
   })
 
-  it('a run of attacks breaks its promise when under 99 % of the creates beside one attack are 200', () => {
+  it('breaks the promise if fewer than 99 % of the creates during one attack are 200', () => {
     const attacks = [attack('one', creates(200, { refused: 3 })), attack('others', creates(4_000))]
     expect(brokenPromises(attacks, quiet)).toEqual([
       { name: 'one', broken: ['99 % of the creates are 200: 98.5 % are'] },
     ])
   })
 
-  it('a run of attacks breaks its promise when one attack reports a broken promise', () => {
-    expect(brokenPromises([attack('one', creates(200), ['the service lives on'])], quiet)).toEqual([
-      { name: 'one', broken: ['the service lives on'] },
+  it('breaks the promise if one attack reports a broken promise', () => {
+    expect(brokenPromises([attack('one', creates(200), ['the service keeps running'])], quiet)).toEqual([
+      { name: 'one', broken: ['the service keeps running'] },
     ])
   })
 })

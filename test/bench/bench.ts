@@ -2,26 +2,29 @@ import type { Database } from '../../src/platform/db/pool.ts'
 import { createDatabase, openWorkspace, type Workspace, type WorkspaceDatabase } from '../support/workspace.ts'
 import type { Finding } from './report.ts'
 
-/** What every section works with. */
+/** Shared by all sections. */
 export type Bench = Workspace & {
-  /** A tenth of the large tables: for working on the benchmark itself, not for its verdict. */
+  /** Fills tables of a tenth of the size, for work on the benchmark itself. Its results are no verdict. */
   quick: boolean
-  /** A new database with the schema of the service. */
+  /** Creates a database with the service's schema. */
   createDatabase: (name: string) => Promise<WorkspaceDatabase>
-  /** Ends the preparations: gives the server its usual settings, and waits until it has nothing left to write. */
+  /** Ends the preparation: restores the server's usual settings and waits until PostgreSQL has no pending writes. */
   settle: () => Promise<void>
 }
 
-/** Prepares what a section needs, side by side with the others, and returns how to measure: one after the other. */
+/**
+ * Prepares a section's data concurrently with other sections, and returns a function that measures. Measurements run
+ * one after the other.
+ */
 export type Section = (bench: Bench) => Promise<() => Promise<Finding[]>>
 
-/** While tables of ten million rows are filled, fewer checkpoints and larger sorts save a third of the time. */
+/** Fewer checkpoints and larger sorts fill tables of ten million rows in a third less time. */
 const FILLING_SETTINGS = new Map([
   ['max_wal_size', '8GB'],
   ['maintenance_work_mem', '512MB'],
 ])
 
-/** A workspace whose server is durable, and set for filling large tables until `settle`. */
+/** Starts a durable PostgreSQL server with settings for filling large tables, which apply until `settle`. */
 export async function openBench({ quick }: { quick: boolean }): Promise<Bench> {
   const workspace = await openWorkspace()
   const { postgres } = workspace
@@ -44,11 +47,15 @@ export async function openBench({ quick }: { quick: boolean }): Promise<Bench> {
 async function requireDurability(admin: Database): Promise<void> {
   for (const setting of ['fsync', 'synchronous_commit', 'full_page_writes']) {
     const { rows } = await admin.query(`show ${setting}`)
-    if (rows[0][setting] !== 'on') throw new Error(`${setting} must be on: what is measured is durable`)
+    if (rows[0][setting] !== 'on')
+      throw new Error(`${setting} is off. The benchmark needs a durable database: turn it on.`)
   }
 }
 
-/** How psql and pgbench are told where to connect, without a password among their arguments. */
+/**
+ * Connects psql and pgbench through environment variables, because other processes can read a password among the
+ * arguments.
+ */
 export function connectionEnvironment(databaseUrl: string): NodeJS.ProcessEnv {
   const { hostname, port, username, password, pathname } = new URL(databaseUrl)
   return {

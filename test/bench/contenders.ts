@@ -5,17 +5,17 @@ import { SEALING_KEYS } from '../support/webhooks.ts'
 
 const PUBLIC_URL = 'https://pay.example.in'
 
-/** Signs notifications. */
+/** Signs the acquirer's notifications. */
 export const SECRET = 'secret-of-the-acquirer-in-a-benchmark'
 
-/** A Node.js program that is compared; `readyPath` is answered with 200 once it can serve. `flags` are those of Node.js. */
+/** A Node.js program to compare. It serves requests once `readyPath` returns 200; `flags` are passed to Node.js. */
 type Contender = { script: string; flags?: string[]; env?: Record<string, string>; readyPath: string }
 
 export type Service = { url: string; pid: number; stop: () => Promise<unknown> }
 
 /**
- * The service as it is shipped, from `npm run build`, with the flags of the image. Only the rate limit is raised, since few keys send everything; and
- * there is no load balancer whose attention it would have to wait for when it stops.
+ * The service from `npm run build`, with the flags of the image. Its rate limit is raised because a few keys send all
+ * requests, and it stops without draining because no load balancer is in front of it.
  */
 const ours = (databaseUrl: string): Contender => ({
   script: 'dist/server.js',
@@ -33,21 +33,24 @@ const ours = (databaseUrl: string): Contender => ({
   readyPath: '/readyz',
 })
 
-/** Bare Fastify that answers everything with `answer`, and logs its requests as Fastify does where `logs`. */
+/** A bare Fastify server that returns `answer` for every request and, with `logs`, writes one log line a request. */
 export const floor = (answer: string, logs = false): Contender => ({
   script: 'test/bench/contenders/floor.mjs',
   env: { ANSWER: answer, ...(logs && { LOG: 'on' }) },
   readyPath: '/livez',
 })
 
-/** What a competent developer writes first, on the same schema. */
+/** The reference: the same calls as a competent developer writes them first, on the same schema. */
 export const typical = (databaseUrl: string): Contender => ({
   script: 'test/bench/contenders/typical.mjs',
   env: { DATABASE_URL: databaseUrl, PUBLIC_URL, SECRET },
   readyPath: '/livez',
 })
 
-/** Starts a contender in production mode on a port of its own, its standard output (the request log) at /dev/null, until it is ready. */
+/**
+ * Starts a contender in production mode and waits until it is ready. Its request log goes to /dev/null, so that no
+ * terminal slows it down.
+ */
 export async function startContender({ script, flags = [], env = {}, readyPath }: Contender): Promise<Service> {
   const port = await freePort()
   const child = start(process.execPath, [...flags, join(ROOT, script)], {

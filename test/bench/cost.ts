@@ -5,10 +5,10 @@ import type { Service } from './contenders.ts'
 import { type LoadMode, type LoadResult, load } from './load.ts'
 import type { Series } from './report.ts'
 
-/** What a load came to, and what each of its requests cost; 0 where the system does not tell processor time. */
+/** The result of a load and the processor time of each request; 0 on systems that do not report processor time. */
 export type Cost = LoadResult & { serviceMicroseconds: number; databaseMicroseconds: number }
 
-/** As `load`, for one service and what PostgreSQL does for it until `settled` resolves. */
+/** Runs `load` against one service. Its cost includes PostgreSQL's work until `settled` resolves. */
 export async function loadWithCost(
   { postgres }: Bench,
   service: Service,
@@ -29,17 +29,17 @@ export async function loadWithCost(
   }
 }
 
-/** One series a figure of `costs`: the service first. */
+/** Two series of `costs`: the service's processor time, then the database's. */
 export function costSeries(contender: string, costs: Cost[]): [Series, Series] {
   return [
     {
       contender: `${contender}, service`,
-      unit: 'µs a request',
+      unit: 'µs/request',
       samples: costs.map((cost) => cost.serviceMicroseconds),
     },
     {
       contender: `${contender}, database`,
-      unit: 'µs a request',
+      unit: 'µs/request',
       samples: costs.map((cost) => cost.databaseMicroseconds),
     },
   ]

@@ -1,6 +1,6 @@
-// node load-generator.mjs OPTIONS: drives one address with autocannon and prints what it saw, both as JSON. Of the requests in the
-// file `once` each is sent once. The file `creates` has a create of each merchant: each connection makes payments, signed with
-// `secret`, of the merchants in turn, and the results are those of payments.
+// node load-generator.mjs OPTIONS: sends requests to one address with autocannon. Options and results are JSON. Each
+// request of the file `once` is sent once. The file `creates` has one create per merchant: each connection sends whole
+// payments of the merchants in turn, signed with `secret`, and the results are payments.
 import { createHmac } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import autocannon from 'autocannon'
@@ -10,7 +10,7 @@ if (once !== undefined) {
   const requests = JSON.parse(readFileSync(once, 'utf8')).values()
   const next = (address) => {
     const { value, done } = requests.next()
-    if (done) throw new Error(`${once} has fewer requests than were answered`)
+    if (done) throw new Error(`${once} ran out of requests. Prepare more for this duration.`)
     return { ...address, ...value }
   }
   options.requests = [{ setupRequest: next }]
@@ -23,7 +23,7 @@ const times = []
 let lastAnswerAt = 0
 const startedAt = performance.now()
 const load = autocannon(options)
-// autocannon's own percentiles are whole milliseconds, too coarse for an answer that takes less than one.
+// autocannon's own percentiles are whole milliseconds, too coarse for responses below 1 ms.
 load.on('response', (_client, _status, _bytes, milliseconds) => {
   times.push(milliseconds)
   lastAnswerAt = performance.now()
@@ -43,7 +43,7 @@ const result = {
 }
 console.log(JSON.stringify(result))
 
-/** The requests of a payment: create, two status checks, notification, status check of the paid order. */
+/** The requests of one payment: create, two status checks, notification, status check of the paid order. */
 function paymentRequests(creates) {
   let next = 0
   const create = {

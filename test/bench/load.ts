@@ -7,10 +7,10 @@ import { SECRET } from './contenders.ts'
 
 export type LoadResult = { requests: number; requestsPerSecond: number; p50Ms: number; p99Ms: number }
 
-/** As many as the throughput targets speak of. */
+/** The number of connections in the throughput targets. */
 export const CONNECTIONS = 64
 
-/** `once` sends each request once; `payments` makes whole payments of which the requests are the creates. */
+/** `once` sends each request once. `payments` sends all requests of a payment for each create. */
 export type LoadMode = 'once' | 'payments'
 
 type LoadOptions = { seconds: number; rate?: number; connections?: number; mode?: LoadMode | undefined }
@@ -18,10 +18,10 @@ type LoadOptions = { seconds: number; rate?: number; connections?: number; mode?
 const GENERATOR = join(import.meta.dirname, 'load-generator.mjs')
 
 /**
- * Sends `requests` in turn to the services at `urls` from a process of its own: as fast as they answer, or `rate` times a
- * second. autocannon spends a second's share as fast as it can and then waits for the next one: `rate` comes in bursts.
- * With the mode `once` there have to be more requests than are answered in that time.
- * Throws when an answer is not a success: a refusal is quicker than what is to be measured.
+ * Sends `requests` in turn to the services at `urls` from a separate process: as fast as they respond, or `rate` times
+ * a second. autocannon sends each second's share in a burst and then waits. The mode `once` needs more requests than
+ * can complete in the time. Throws on an error response, because rejecting a request is faster than the measured
+ * operation.
  */
 export async function load(
   urls: string | string[],
@@ -44,15 +44,15 @@ export async function load(
   )
   const { errors, non2xx, statusCodeStats, ...result } = JSON.parse(output)
   if (errors > 0 || non2xx > 0 || result.requests === 0) {
-    throw new Error(`${options.url}: ${errors} errors, answers ${JSON.stringify(statusCodeStats)}`)
+    throw new Error(`${options.url}: ${errors} errors, responses ${JSON.stringify(statusCodeStats)}`)
   }
   return result
 }
 
-/** The answer to `request`, once; throws when it is not a success. */
+/** Sends `request` once and returns the response body; throws on an error response. */
 export async function answerTo(url: string, { method, path, headers, body }: FormRequest): Promise<string> {
   const response = await fetch(url + path, { method, headers, body })
   const text = await response.text()
-  if (response.status !== 200) throw new Error(`${url}${path} answered ${response.status}: ${text}`)
+  if (response.status !== 200) throw new Error(`${url}${path} returned ${response.status}: ${text}`)
   return text
 }

@@ -4,7 +4,7 @@ import { findSystemProgram, run } from '../support/processes.ts'
 import { connectionEnvironment } from './bench.ts'
 import { CONNECTIONS } from './load.ts'
 
-/** The insert of one intent, as the service makes it, with an order id of its own each time. */
+/** The service's insert of one intent, with a new order id for each. */
 const insertIntent = (mid: string) => `
 insert into payment_intents
   (mid, order_id, merchant_order_id, amount_paise, redirect_url, note, customer_name, customer_email,
@@ -15,7 +15,7 @@ select '${mid}', id, id, 20000, 'https://shop.example.in/thanks?order=1001', 'Or
     on conflict do nothing;
 `
 
-/** Inserts per second of the database alone, driven by pgbench; undefined when that is not installed. */
+/** Prepares pgbench to measure the database alone, in inserts per second; undefined if pgbench is not installed. */
 export function preparePgbench(directory: string, databaseUrl: string, mid: string) {
   const program = findSystemProgram('pgbench')
   if (program === undefined) return undefined

@@ -7,10 +7,13 @@ import { connectionEnvironment } from './bench.ts'
 
 const psql = findSystemProgram('psql')
 
-/** Which client drives COPY. */
+/** The client that runs COPY. */
 export const COPY_CLIENT = psql ? 'psql' : 'a bare client'
 
-/** Fetches every row of `query` by `copy … to stdout` and forgets it; by a bare client where psql is not installed. */
+/**
+ * Fetches all rows of `query` by `copy … to stdout` and discards them. Without psql, a bare client of the library `pg`
+ * fetches them.
+ */
 export async function copyOut({ url, db }: WorkspaceDatabase, query: string): Promise<void> {
   const statement = `copy (${query}) to stdout`
   if (psql) {

@@ -2,16 +2,19 @@ import { writeFileSync } from 'node:fs'
 import { cpus, totalmem } from 'node:os'
 import { median } from './statistics.ts'
 
-/** What one contender did, one sample a round. */
+/** One contender's results, one sample a round. */
 export type Series = { contender: string; unit: string; samples: number[] }
 
-/** What a limit is set to: the median of its samples counts. Without `atLeast` and `atMost` it is printed only. */
+/**
+ * A measured figure; the median of its samples must be within the target. Without `atLeast` and `atMost` it has no
+ * target.
+ */
 export type Figure = { what: string; unit: string; samples: number[]; atLeast?: number; atMost?: number }
 
-/** What a section found out. `notes` are lines that are printed as they stand. */
+/** The results of a section; `notes` are printed unchanged. */
 export type Finding = { title: string; series: Series[]; figures: Figure[]; notes?: string[] }
 
-/** A figure that is not a number is missed as well. */
+/** Negated comparisons, so that NaN misses the target too. */
 export function isMissed({ samples, atLeast, atMost }: Figure): boolean {
   const value = median(samples)
   return (atLeast !== undefined && !(value >= atLeast)) || (atMost !== undefined && !(value <= atMost))
@@ -27,7 +30,7 @@ export function printFinding({ title, series, figures, notes = [] }: Finding): v
     console.log('')
   }
   if (figures.length > 0) {
-    console.log('| ratio or limit | median | min – max | target | |\n|---|--:|--:|--:|---|')
+    console.log('| ratio or figure | median | min – max | target | |\n|---|--:|--:|--:|---|')
     for (const figure of figures) {
       const { what, unit, samples, atLeast, atMost } = figure
       const target = atLeast !== undefined ? `≥ ${atLeast}` : atMost !== undefined ? `≤ ${atMost}` : ''
@@ -38,7 +41,7 @@ export function printFinding({ title, series, figures, notes = [] }: Finding): v
   for (const note of notes) console.log(`\n${note}`)
 }
 
-/** Prints the verdict on all that was measured; returns whether every section ran and every target was met. */
+/** Prints the overall verdict and returns true if every section ran and every target is met. */
 export function printVerdict(findings: Finding[], broken: string[], seconds: number): boolean {
   const figures = findings.flatMap((finding) => finding.figures)
   const targets = figures.filter(({ atLeast, atMost }) => atLeast !== undefined || atMost !== undefined)
@@ -46,9 +49,9 @@ export function printVerdict(findings: Finding[], broken: string[], seconds: num
   console.log(`\n${targets.length - missed.length} of ${targets.length} targets met in ${Math.round(seconds)} s.`)
   for (const { what, unit, samples, atLeast, atMost } of missed) {
     const limit = atLeast !== undefined ? `at least ${atLeast}` : `at most ${atMost}`
-    console.log(`MISSED: ${what}: ${format(median(samples))} ${unit}, should be ${limit}`)
+    console.log(`MISSED: ${what}: ${format(median(samples))} ${unit}, target ${limit}`)
   }
-  for (const name of broken) console.log(`NOT MEASURED: ${name}, for the reason above`)
+  for (const name of broken) console.log(`NOT MEASURED: ${name} failed with the error above.`)
   return missed.length + broken.length === 0
 }
 
@@ -69,7 +72,7 @@ export function writeResults(file: string, findings: Finding[], run: Record<stri
 
 const spread = (samples: number[]) => `${format(Math.min(...samples))} – ${format(Math.max(...samples))}`
 
-/** Three digits that count, thousands apart. */
+/** Rounds to three significant digits and separates thousands. */
 export function format(value: number): string {
   const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2
   return value.toFixed(digits).replace(/\B(?=(\d{3})+(?!\d))/g, value >= 1000 ? ',' : '')

@@ -1,5 +1,5 @@
-// npm run bench [-- [--quick] [SECTION…]]: measures every target of the service side by side with what it is compared to,
-// on this machine and in one run. Exits 1 when a target is missed. Without sections it runs them all.
+// npm run bench [-- [--quick] [SECTION…]]: measures every target of the service against its comparison on this machine
+// in one run. Exits with 1 if a target is missed; without sections, it runs all of them.
 import { join } from 'node:path'
 import { ROOT } from '../support/processes.ts'
 import { build, progress } from '../support/workspace.ts'
@@ -27,7 +27,7 @@ const chosen = words.filter((word) => word !== '--quick')
 const unknown = chosen.filter((word) => !(word in SECTIONS))
 if (unknown.length > 0) {
   console.error(
-    `Unknown: ${unknown.join(' ')}. Sections are ${Object.keys(SECTIONS).join(', ')}; --quick takes smaller tables.`,
+    `Unknown section or option: ${unknown.join(' ')}. Use ${Object.keys(SECTIONS).join(', ')}, or --quick for smaller tables.`,
   )
   process.exit(2)
 }
@@ -44,7 +44,7 @@ async function benchmark(): Promise<boolean> {
   const date = new Date().toISOString()
   await build()
   const bench = await openBench({ quick })
-  progress('preparing: most of it fills large tables')
+  progress('preparing (filling the large tables takes most of the time)')
   const sections = Object.entries(SECTIONS).filter(([name]) => chosen.length === 0 || chosen.includes(name))
   const prepared = await Promise.all(sections.map(async ([name, prepare]) => ({ name, measure: await prepare(bench) })))
   await bench.settle()
@@ -56,7 +56,7 @@ async function benchmark(): Promise<boolean> {
       findings.push(...found)
       found.forEach(printFinding)
     } catch (error) {
-      // What the other sections found took minutes, and is worth having all the same.
+      // Reports the failure and continues, because the results of the other sections took minutes to measure.
       console.error(error)
       broken.push(name)
     }

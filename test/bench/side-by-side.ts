@@ -7,13 +7,14 @@ import { answerTo, CONNECTIONS, type LoadMode } from './load.ts'
 import type { Finding } from './report.ts'
 import { alternate, ratios } from './statistics.ts'
 
+const LABELS = { ours: 'this service', typical: 'reference', floor: 'bare Fastify with log' }
 const ROUNDS = 9
 const ROUND_SECONDS = 4
 const WARM_UP_SECONDS = 4
 
 /**
- * Where requests go, and which of them the next round sends, as often as it takes or as `mode` says. The cost is what is
- * used until `settled` resolves.
+ * One service and the requests of its next round, sent repeatedly or as `mode` says. Its cost includes all work until
+ * `settled` resolves.
  */
 export type Side = {
   service: Service
@@ -23,15 +24,15 @@ export type Side = {
 }
 
 type Targets = {
-  /** Processor time of service and database of ours / of typical. */
+  /** The largest ratio of this service's processor time, with the database's, to the reference's. */
   costAtMost: number
-  /** Answers a second of ours / of typical. */
+  /** The smallest ratio of this service's requests per second to the reference's. */
   rateAtLeast?: number
 }
 
 /**
- * Measures an operation beside what is written first, and beside a bare Fastify that logs and answers the same bytes: in turns, in
- * one run, by processor time and by requests a second.
+ * Measures an operation of this service, of the reference, and of a bare Fastify that logs and returns the same bytes:
+ * in alternating rounds, by processor time and by requests per second.
  */
 export async function sideBySide(
   bench: Bench,
@@ -53,12 +54,14 @@ export async function sideBySide(
     return loadWithCost(bench, service, requests(seconds), { seconds, mode, settled })
   }
   for (const name of names) {
-    progress(`${operation}: warming ${name} up`)
+    progress(`${operation}: warming up: ${LABELS[name]}`)
     await run(name, WARM_UP_SECONDS)
   }
   const costs = await alternate(names, ROUNDS, async (name, round) => {
     const cost = await run(name, ROUND_SECONDS)
-    progress(`${operation}: round ${round} of ${ROUNDS}, ${name}: ${Math.round(cost.requestsPerSecond)} /s`)
+    progress(
+      `${operation}: round ${round} of ${ROUNDS}, ${LABELS[name]}: ${Math.round(cost.requestsPerSecond)} requests/s`,
+    )
     return cost
   })
   await sides.floor.service.stop()
@@ -66,28 +69,28 @@ export async function sideBySide(
   const inAll = (of: Cost[]) => of.map((cost) => cost.serviceMicroseconds + cost.databaseMicroseconds)
   const perSecond = (of: Cost[]) => of.map((cost) => cost.requestsPerSecond)
   return {
-    title: `${operation} at ${CONNECTIONS} connections (an answer of ${answer.length} bytes)`,
+    title: `${operation} at ${CONNECTIONS} connections (a response of ${answer.length} bytes)`,
     series: [
-      ...costSeries('ours', costs.ours),
-      ...costSeries('typical', costs.typical),
-      costSeries('floor that logs', costs.floor)[0],
-      ...names.map((name) => ({ contender: name, unit: 'requests/s', samples: perSecond(costs[name]) })),
+      ...costSeries(LABELS.ours, costs.ours),
+      ...costSeries(LABELS.typical, costs.typical),
+      costSeries(LABELS.floor, costs.floor)[0],
+      ...names.map((name) => ({ contender: LABELS[name], unit: 'requests/s', samples: perSecond(costs[name]) })),
     ],
     figures: [
       {
-        what: 'service and database of ours / of typical',
+        what: 'processor time with database: this service / reference',
         samples: ratios(inAll(costs.ours), inAll(costs.typical)),
         unit: '×',
         atMost: costAtMost,
       },
       {
-        what: 'ours a second / typical',
+        what: 'requests per second: this service / reference',
         samples: ratios(perSecond(costs.ours), perSecond(costs.typical)),
         unit: '×',
         ...(rateAtLeast !== undefined && { atLeast: rateAtLeast }),
       },
       {
-        what: 'service of ours / floor that logs',
+        what: 'processor time: this service / bare Fastify with log',
         samples: ratios(ofService(costs.ours), ofService(costs.floor)),
         unit: '×',
       },

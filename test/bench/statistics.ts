@@ -1,24 +1,23 @@
-/** The middle one of `samples`, or the mean of the two in the middle. */
+/** The middle sample, or the mean of the two middle ones. */
 export function median(samples: readonly number[]): number {
   const sorted = [...samples].sort((a, b) => a - b)
   const middle = sorted.length / 2
   const high = sorted[Math.floor(middle)]
   const low = sorted[Math.ceil(middle) - 1]
-  if (high === undefined || low === undefined) throw new Error('The median of no samples does not exist')
+  if (high === undefined || low === undefined) throw new Error('The median needs at least one sample.')
   return (low + high) / 2
 }
 
 /**
- * How many times `base` each of `samples` is, round by round: what slows the machine down for a while slows both down,
- * and is not seen in their ratio.
+ * The ratio of `samples` to `base`, round by round: a slow phase of the machine affects both, so their ratio hides it.
  */
 export function ratios(samples: readonly number[], base: readonly number[]): number[] {
   return samples.map((sample, round) => sample / (base[round] ?? Number.NaN))
 }
 
 /**
- * Runs every contender once a round, in the same order: what disturbs the machine for a while then disturbs all of them.
- * Returns the results of each contender by round.
+ * Runs all contenders in the same order in every round, so that a slow phase of the machine affects all of them.
+ * Returns each contender's results by round.
  */
 export async function alternate<Name extends string, Result>(
   names: readonly Name[],

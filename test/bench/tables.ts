@@ -2,12 +2,12 @@ import type { Database } from '../../src/platform/db/pool.ts'
 import { type NewMerchant, newMerchant } from '../support/tenants.ts'
 import { progress } from '../support/workspace.ts'
 
-/** How many merchants the stored rows are spread over. */
+/** The number of merchants that share the stored rows. */
 export const MERCHANTS = 100
 
 export const merchantId = (number: number) => `M${number}`
 
-/** Merchants M0 to M99. */
+/** Creates the merchants M0 to M99. */
 export async function addMerchants(db: Database): Promise<void> {
   await db.query(
     `insert into merchants (mid, name, vpa, mcc, dynamic_qr, created_at)
@@ -16,17 +16,17 @@ export async function addMerchants(db: Database): Promise<void> {
   )
 }
 
-/** As many merchants, each with a key. */
+/** Creates as many merchants, each with an API key. */
 export const newMerchants = (db: Database): Promise<NewMerchant[]> =>
   Promise.all(Array.from({ length: MERCHANTS }, () => newMerchant(db)))
 
-/** What `fillSettlements` keeps free for rows that are to be found among all the others. */
+/** A day with few settlements: a list of this day has to find them among all others. */
 export const RARE_DAY = '15-08-2026'
 export const RARE_ROWS = 30
 
 /**
- * Stores `count` settlements of the merchants in turn. Each merchant has 30 of them on the rare day, spread over the
- * table as the rows of a day are when merchants take turns; the others lie in the 60 days after it.
+ * Stores `count` settlements, one merchant after the other. Each merchant has 30 on the rare day, spread over the
+ * table as on a real day, and the rest in the 60 days after it.
  */
 export function fillSettlements(db: Database, count: number, merchants = MERCHANTS): Promise<void> {
   const perMerchant = count / merchants
@@ -45,10 +45,10 @@ export function fillSettlements(db: Database, count: number, merchants = MERCHAN
   )
 }
 
-/** Our orderId of the order of this number, from 1, that `fillOrders` stores. */
+/** The `orderId` that `fillOrders` gives to the order of this number, counted from 1. */
 export const orderIdOf = (number: number) => number.toString(16).padStart(32, '0')
 
-/** Stores `count` orders of ₹200 that are pending for a day, of the merchants in turn: the first order is the first merchant's. */
+/** Stores `count` pending orders of ₹200 that are valid for a day, one merchant after the other. */
 export const fillOrders = (db: Database, count: number, mids: string[]): Promise<void> =>
   fill(
     db,
@@ -61,7 +61,9 @@ export const fillOrders = (db: Database, count: number, mids: string[]): Promise
        from generate_series(1, ${count}) i`,
   )
 
-/** Stores `count` paid orders of the merchant, in the 60 days after the rare day; one in a hundred has gone back in part. */
+/**
+ * Stores `count` paid orders of the merchant in the 60 days after the rare day; one in a hundred is partly refunded.
+ */
 export async function fillPayments(db: Database, count: number, mid: string): Promise<void> {
   const orders = `generate_series(1, ${count}) i,
                   lateral (select lpad(to_hex(i), 32, '0') as order_id, (523500000000 + i)::text as utr,
@@ -95,12 +97,12 @@ export async function fillPayments(db: Database, count: number, mid: string): Pr
   )
 }
 
-/** A constraint or an index, and the statements that take it away and bring it back. */
+/** A constraint or an index, with the statements that drop and restore it. */
 type Part = { drop: string; restore: string }
 
 /**
- * Fills a table that has no indexes and checks meanwhile: measured at a third of the time for a million rows. Row checks
- * and foreign keys hold for what comes later without a look at what the benchmark itself has made.
+ * Fills a table without its indexes and constraints, which takes a third of the time for a million rows. The restored
+ * constraints apply to new rows only, because the benchmark's own rows are valid.
  */
 async function fill(db: Database, table: string, count: number, insert: string): Promise<void> {
   const startedAt = performance.now()
@@ -110,7 +112,7 @@ async function fill(db: Database, table: string, count: number, insert: string):
     for (const { drop } of parts) await client.query(drop)
     await client.query(insert)
     for (const { restore } of parts.toReversed()) await client.query(restore)
-    // Now, because autovacuum would do it in the middle of a measurement.
+    // Runs vacuum now, because autovacuum would otherwise run during a measurement.
     await client.query(`vacuum (analyze, freeze) ${table}`)
   } finally {
     client.release()
@@ -118,7 +120,7 @@ async function fill(db: Database, table: string, count: number, insert: string):
   progress(`${count.toLocaleString('en')} ${table} stored in ${Math.round((performance.now() - startedAt) / 1000)} s`)
 }
 
-/** In the order in which they can be dropped. */
+/** Ordered for dropping: foreign keys first, because they depend on unique constraints and indexes. */
 const PARTS = `
   select format('alter table %s drop constraint %I', conrelid::regclass, conname) as drop,
          format('alter table %s add constraint %I %s %s', conrelid::regclass, conname, pg_get_constraintdef(oid),

@@ -9,11 +9,11 @@ const IPHONE = { ...PHONE, userAgent: USER_AGENTS.safariOnIphone }
 const INSTAGRAM = { ...PHONE, userAgent: USER_AGENTS.instagramOnAndroid }
 const APPS = ['Google Pay', 'PhonePe', 'Paytm', 'BHIM', 'CRED']
 const WALLETS = ['Pay with a UPI app', 'Google Pay', 'PhonePe', 'Paytm']
-/** WCAG 2.2, target size (enhanced), in CSS pixels. */
+/** Minimum target size of WCAG 2.2 (2.5.5, enhanced), in CSS pixels. */
 const TARGET_PX = 44
 const FINGERS_PX = 140
 const PAGE_LIMIT_BYTES = 20_500
-/** What the bars of a browser leave of a screen of 1280×800. */
+/** Height that a browser's bars leave of a screen of 1280×800. */
 const BARS_LEAVE_PX = 650
 
 type Box = { y: number; width: number; height: number }
@@ -65,7 +65,7 @@ describe.runIf(browserPath)('the layout and accessibility of the pay page', () =
     },
     { phone: 'another phone', options: PHONE, names: WALLETS, schemes: ['upi', 'tez', 'phonepe', 'paytmmp'] },
   ])(
-    'the pay page on $phone shows wallet links large enough for touch, all of one payment, and the QR on request',
+    'the pay page on $phone shows touch-sized wallet links that all pay the same order, and the QR on demand',
     async ({ options, names, schemes, locale = 'en-IN' as const }) => {
       const tab = await checkout.openTab({ ...options, locale })
       const asked: string[] = []
@@ -78,9 +78,9 @@ describe.runIf(browserPath)('the layout and accessibility of the pay page', () =
         const box = await links.nth(index).boundingBox()
         expect(box?.height, name).toBeGreaterThanOrEqual(TARGET_PX)
         expect(box?.width, name).toBeGreaterThan(FINGERS_PX)
-        expect((box?.y ?? Infinity) + (box?.height ?? 0), `${name} is seen without scrolling`).toBeLessThan(844)
+        expect((box?.y ?? Infinity) + (box?.height ?? 0), `${name} is visible without scrolling`).toBeLessThan(844)
       }
-      // As the browser itself reads them.
+      // Parses the links as the browser itself does.
       const read = (await links.evaluateAll((all) =>
         all.map((link) => {
           const { protocol, searchParams, hash } = new URL((link as unknown as { href: string }).href)
@@ -107,19 +107,19 @@ describe.runIf(browserPath)('the layout and accessibility of the pay page', () =
 
   const MENU = {
     'en-IN': (browser: string) =>
-      `This app cannot open a UPI app. Touch the three dots in a corner of the screen and choose to open this page in ${browser} or in an external browser. Or copy its address:`,
+      `This app cannot open UPI apps. Tap the three dots in a corner of the screen and open this page in ${browser} or in an external browser, or copy its address:`,
     'hi-IN': (browser: string) =>
       `यह ऐप किसी UPI ऐप को नहीं खोल सकता। स्क्रीन के कोने में तीन बिंदुओं को छूकर यह पेज ${browser} या किसी बाहरी ब्राउज़र में खोलें। या इसका पता कॉपी करें:`,
   }
   const OPEN = { 'en-IN': 'Open in your browser', 'hi-IN': 'अपने ब्राउज़र में खोलें' }
 
-  // Each browser, language and state of JavaScript with each of the others, and not all three together.
+  // Combines each browser, language and JavaScript setting in pairs, not all three together.
   it.each(
     (['instagramOnAndroid', 'facebookOnAndroid', 'facebookOnIphone', 'instagramOnIphone'] as const).flatMap(
       (browser, at) => LOCALES.map((locale, of) => ({ browser, locale, javaScriptEnabled: of === at % 2 })),
     ),
   )(
-    'the pay page in $browser offers the way to a browser and the QR, and no UPI app, in $locale (JavaScript: $javaScriptEnabled)',
+    'the pay page in $browser offers a way to the browser and the QR, but no UPI app, in $locale (JavaScript: $javaScriptEnabled)',
     async ({ browser, locale, javaScriptEnabled }) => {
       const permissions = ['clipboard-read', 'clipboard-write']
       const tab = await checkout.openTab({
@@ -141,7 +141,7 @@ describe.runIf(browserPath)('the layout and accessibility of the pay page', () =
       expect(await section.getByText(MENU[locale](isAndroid ? 'Chrome' : 'Safari')).isVisible()).toBe(true)
       const address = section.getByText(payment_url)
       expect(await address.isVisible()).toBe(true)
-      // One touch selects the whole address, where the browser has no clipboard or the page no JavaScript.
+      // One touch selects the whole URL if the browser has no clipboard or the page runs without JavaScript.
       expect(await tab.evaluate("getComputedStyle(document.querySelector('.address')).userSelect")).toBe('all')
       expect(await section.locator('img.qr:visible').count()).toBe(1)
       expect(decodePng(await section.locator('img.qr').screenshot())).toContain(`tr=${orderId}`)
@@ -156,7 +156,7 @@ describe.runIf(browserPath)('the layout and accessibility of the pay page', () =
     60_000,
   )
 
-  it('the pay page lets a customer of Instagram on Android follow the link to the browser: its policy allows that', async () => {
+  it('the content security policy of the pay page allows Instagram users on Android to follow the link to the browser', async () => {
     const tab = await checkout.openTab(INSTAGRAM)
     const { payment_url } = await checkout.newOrder()
     await tab.goto(payment_url)
@@ -168,7 +168,7 @@ describe.runIf(browserPath)('the layout and accessibility of the pay page', () =
     tab.faults.length = 0
   })
 
-  it('the pay page is the usual one on an iPad whose browser calls itself a Mac, and on a desktop', async () => {
+  it('the pay page has its usual layout on an iPad that identifies itself as a Mac, and on a desktop', async () => {
     const mac =
       'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/26.0 Instagram 424.1'
     const tab = await checkout.openTab({ userAgent: mac })
@@ -181,13 +181,13 @@ describe.runIf(browserPath)('the layout and accessibility of the pay page', () =
     { phone: 'iPhone', options: IPHONE, letters: ['Go', 'Ph', 'Pa', 'BH', 'CR'], rows: [1, 2, 2, 1] },
     { phone: 'unknown', options: PHONE, letters: ['Go', 'Ph', 'Pa'], rows: [1, 2, 1] },
   ])(
-    'the pay page shows the apps in two columns with a monogram each, the first one as the main button: $phone',
+    'the pay page on $phone shows the apps in two columns with monograms, the first app as the main button',
     async ({ options, letters, rows }) => {
       const tab = await checkout.openTab(options)
       await tab.goto((await checkout.newOrder()).payment_url)
       for (const width of [320, 360, 390, 430]) {
         await tab.setViewportSize({ width, height: 800 })
-        // All in one moment: the page may move between two calls to the browser.
+        // Reads all positions in one call, because the page may move between two calls to the browser.
         const links = "[...document.querySelectorAll('.apps a')]"
         const boxes: Box[] = await tab.evaluate(`${links}.map((link) => link.getBoundingClientRect().toJSON())`)
         const perRow = new Map<number, number>()
@@ -209,59 +209,68 @@ describe.runIf(browserPath)('the layout and accessibility of the pay page', () =
     { browser: 'Chrome on Android', options: ANDROID, locale: 'hi-IN' },
     { browser: 'Safari on an iPhone', options: IPHONE, locale: 'hi-IN' },
     { browser: 'Instagram', options: INSTAGRAM, locale: 'hi-IN' },
-  ])('the pay page never scrolls sideways with letters of 200 %: $browser, $locale', async ({ options, locale }) => {
-    const tab = await checkout.openTab({ ...options, locale })
-    await tab.goto((await checkout.newOrder()).payment_url)
-    await tab.evaluate("document.documentElement.style.fontSize = '200%'")
-    for (const width of [320, 390]) {
-      await tab.setViewportSize({ width, height: 800 })
-      expect(await tab.evaluate('document.documentElement.scrollWidth')).toBe(width)
-      const links = "[...document.querySelectorAll('.apps a')]"
-      expect(await tab.evaluate(`${links}.every((link) => link.scrollWidth <= link.clientWidth)`)).toBe(true)
-    }
-  })
+  ])(
+    'the pay page does not scroll sideways at a font size of 200 %: $browser, $locale',
+    async ({ options, locale }) => {
+      const tab = await checkout.openTab({ ...options, locale })
+      await tab.goto((await checkout.newOrder()).payment_url)
+      await tab.evaluate("document.documentElement.style.fontSize = '200%'")
+      for (const width of [320, 390]) {
+        await tab.setViewportSize({ width, height: 800 })
+        expect(await tab.evaluate('document.documentElement.scrollWidth')).toBe(width)
+        const links = "[...document.querySelectorAll('.apps a')]"
+        expect(await tab.evaluate(`${links}.every((link) => link.scrollWidth <= link.clientWidth)`)).toBe(true)
+      }
+    },
+  )
 
   it.each([
     { phone: 'Android phone', options: ANDROID },
     { phone: 'iPhone', options: IPHONE },
-  ])('the pay page on an $phone lets the customer follow every link: its policy forbids none', async ({ options }) => {
-    const { payment_url } = await checkout.newOrder()
-    // Each link in a tab of its own: a browser that waits for an app confirms no further tap.
-    for (let nth = 0; nth < WALLETS.length; nth++) {
-      const tab = await checkout.openTab(options)
-      await tab.goto(payment_url)
-      const link = tab.locator('.apps a').nth(nth)
-      const [href, box] = [await link.getAttribute('href'), await link.boundingBox()]
-      if (!href || !box) throw new Error('a link without an address, or one that is not shown')
-      // No app is here to open it: the browser reports that it is asked for, and stays.
-      const url = href.replace(/#.*/, '')
-      const followed = tab.waitForEvent('request', { predicate: (request) => request.url() === url, ...SOON })
-      await tab.touchscreen.tap(box.x + box.width / 2, box.y + box.height / 2)
-      await followed
-      expect(tab.faults.filter((fault) => !/^request to [a-z]+:\/\/(upi\/)?pay\?/.test(fault))).toEqual([])
-      tab.faults.length = 0
-    }
-  })
+  ])(
+    'the content security policy of the pay page lets customers on an $phone follow every link',
+    async ({ options }) => {
+      const { payment_url } = await checkout.newOrder()
+      // Opens each link in its own tab: a browser that waits for an app confirms no further tap.
+      for (let nth = 0; nth < WALLETS.length; nth++) {
+        const tab = await checkout.openTab(options)
+        await tab.goto(payment_url)
+        const link = tab.locator('.apps a').nth(nth)
+        const [href, box] = [await link.getAttribute('href'), await link.boundingBox()]
+        if (!href || !box) throw new Error('a link has no address or is not visible')
+        // No app is installed to open the link: the browser reports the request and stays on the page.
+        const url = href.replace(/#.*/, '')
+        const followed = tab.waitForEvent('request', { predicate: (request) => request.url() === url, ...SOON })
+        await tab.touchscreen.tap(box.x + box.width / 2, box.y + box.height / 2)
+        await followed
+        expect(tab.faults.filter((fault) => !/^request to [a-z]+:\/\/(upi\/)?pay\?/.test(fault))).toEqual([])
+        tab.faults.length = 0
+      }
+    },
+  )
 
   it.each([
     { device: 'desktop', options: {}, qr: true, wallets: false },
     { device: 'narrow window', options: { viewport: { width: 400, height: 800 } }, qr: false, wallets: true },
     {
-      device: 'phone on its side',
+      device: 'phone in landscape',
       options: { ...PHONE, viewport: { width: 844, height: 390 } },
       qr: false,
       wallets: true,
     },
     { device: 'tablet', options: { ...PHONE, viewport: { width: 820, height: 1180 } }, qr: true, wallets: true },
-  ])('the pay page shows a $device the QR or wallet links, as is usable there', async ({ options, qr, wallets }) => {
-    const tab = await checkout.openTab(options)
-    await tab.goto((await checkout.newOrder()).payment_url)
-    expect(await tab.locator('.on-desktop img').isVisible()).toBe(qr)
-    expect(await tab.getByRole('link', { name: 'PhonePe' }).isVisible()).toBe(wallets)
-  })
+  ])(
+    'the pay page shows the QR or the wallet links, whichever is usable on a $device',
+    async ({ options, qr, wallets }) => {
+      const tab = await checkout.openTab(options)
+      await tab.goto((await checkout.newOrder()).payment_url)
+      expect(await tab.locator('.on-desktop img').isVisible()).toBe(qr)
+      expect(await tab.getByRole('link', { name: 'PhonePe' }).isVisible()).toBe(wallets)
+    },
+  )
 
   it.each([ANDROID, IPHONE, INSTAGRAM])(
-    'the pay page has no axe violation without a connection, in either colour scheme, in $userAgent',
+    'the pay page without a connection has no axe violation in either colour scheme: $userAgent',
     async (phone) => {
       const tab = await checkout.openTab(phone)
       await tab.route('**/events', () => undefined)
@@ -279,7 +288,7 @@ describe.runIf(browserPath)('the layout and accessibility of the pay page', () =
     { phone: IPHONE, locale: 'hi-IN' },
     { phone: INSTAGRAM, locale: 'en-IN' },
   ])(
-    'the pay page never scrolls sideways, at 280 to 390 pixels and with the longest words and amount: $locale',
+    'the pay page does not scroll sideways at 280 to 390 pixels with the longest texts and amount: $locale',
     async ({ phone, locale }) => {
       const order = await checkout.newOrder(
         { amount: '99999.99', note: 'n'.repeat(255), order_id: '1'.repeat(64) },
@@ -295,30 +304,33 @@ describe.runIf(browserPath)('the layout and accessibility of the pay page', () =
     },
   )
 
-  it.each(LOCALES)('the pay page shows the orderId whole or in equal halves on a phone, in %s', async (locale) => {
-    const tab = await checkout.openTab({ ...ANDROID, locale })
-    const { orderId, payment_url } = await checkout.newOrder()
-    await tab.goto(payment_url)
-    for (const [width, most] of [
-      [390, 1],
-      [320, 2],
-    ] as const) {
-      await tab.setViewportSize({ width, height: 800 })
-      const widths = await tab.locator('dd', { hasText: orderId }).evaluate((number) => {
-        const { document } = globalThis as unknown as { document: Drawn }
-        const range = document.createRange()
-        range.selectNodeContents(number)
-        // A line has a rectangle for each text in it, and one around them.
-        const lines = new Map<number, number>()
-        for (const { top, width } of range.getClientRects()) lines.set(top, Math.max(width, lines.get(top) ?? 0))
-        return [...lines.values()]
-      })
-      expect(widths.length).toBeLessThanOrEqual(most)
-      expect(Math.min(...widths) / Math.max(...widths)).toBeGreaterThan(0.85)
-    }
-  })
+  it.each(LOCALES)(
+    'the pay page shows the orderId on one line or in equal halves on a phone, in %s',
+    async (locale) => {
+      const tab = await checkout.openTab({ ...ANDROID, locale })
+      const { orderId, payment_url } = await checkout.newOrder()
+      await tab.goto(payment_url)
+      for (const [width, most] of [
+        [390, 1],
+        [320, 2],
+      ] as const) {
+        await tab.setViewportSize({ width, height: 800 })
+        const widths = await tab.locator('dd', { hasText: orderId }).evaluate((number) => {
+          const { document } = globalThis as unknown as { document: Drawn }
+          const range = document.createRange()
+          range.selectNodeContents(number)
+          // Each line has one rectangle per text in it and one around them.
+          const lines = new Map<number, number>()
+          for (const { top, width } of range.getClientRects()) lines.set(top, Math.max(width, lines.get(top) ?? 0))
+          return [...lines.values()]
+        })
+        expect(widths.length).toBeLessThanOrEqual(most)
+        expect(Math.min(...widths) / Math.max(...widths)).toBeGreaterThan(0.85)
+      }
+    },
+  )
 
-  it('the pay page with open refunds has no axe violation in either colour scheme, and controls large enough for touch', async () => {
+  it('the pay page with open refunds has no axe violation in either colour scheme, and touch-sized controls', async () => {
     const { order } = await checkout.newPaidOrder(2)
     const tab = await checkout.openTab(PHONE)
     await tab.goto(order.payment_url)
@@ -330,7 +342,7 @@ describe.runIf(browserPath)('the layout and accessibility of the pay page', () =
     expect(await violationsInBothColours(tab)).toEqual([])
   })
 
-  it('the pay page is readable in every state of the order, in either colour scheme', async () => {
+  it('the pay page has no axe violation in any state of the order, in either colour scheme', async () => {
     for (const [status, state, seconds] of [
       [undefined, 'open', 0],
       ['FAIL', 'open', 0],
@@ -346,7 +358,7 @@ describe.runIf(browserPath)('the layout and accessibility of the pay page', () =
       checkout.service.clock.advance(seconds)
       await tab.goto(order.payment_url)
       await tab.locator(`section.${state}`).waitFor(SOON)
-      // The contrast of every text too.
+      // The axe rules include the contrast of every text.
       expect(await violationsInBothColours(tab), state).toEqual([])
       const ground = () => tab.evaluate('getComputedStyle(document.body).backgroundColor')
       expect(await ground()).toBe('rgb(13, 15, 26)')
@@ -355,7 +367,7 @@ describe.runIf(browserPath)('the layout and accessibility of the pay page', () =
     }
   }, 90_000)
 
-  it('the keyboard moves through the pay page in its visible order, with a visible focus', async () => {
+  it('the keyboard focus moves through the pay page in visual order and is always visible', async () => {
     const tab = await checkout.openTab({ viewport: { width: 400, height: 900 } })
     await tab.goto((await checkout.newOrder()).payment_url)
     const stops = []
@@ -382,7 +394,7 @@ describe.runIf(browserPath)('the layout and accessibility of the pay page', () =
     await tab.waitForURL(`${checkout.shopUrl}/`, SOON)
   })
 
-  it('the pay page gives a screen reader names and roles, and moves the focus to the payment', async () => {
+  it('the pay page gives screen readers names and roles, and moves the focus to the payment', async () => {
     const order = await checkout.newOrder()
     const tab = await checkout.openTab()
     await tab.goto(order.payment_url)
@@ -400,7 +412,7 @@ describe.runIf(browserPath)('the layout and accessibility of the pay page', () =
       '  - img "QR code to pay ₹200 with a UPI app"',
       '  - paragraph: Scan with any UPI app',
       '  - timer: m:ss left to pay',
-      '  - paragraph: This page tells you when your payment has arrived.',
+      '  - paragraph: This page updates when your payment is received.',
       '  - form "Sandbox":',
       '    - paragraph:',
       '      - strong: Sandbox',
@@ -421,7 +433,7 @@ describe.runIf(browserPath)('the layout and accessibility of the pay page', () =
       '    - text: UTR',
       '    - strong: "523504870405"',
       '    - button "Copy"',
-      '  - paragraph: Taking you back to the merchant in a few seconds. Touch the page or press any key to stay.',
+      '  - paragraph: Returning to the merchant in a few seconds. Tap the page or press any key to stay.',
       '  - link "Back to Chai Point":',
       `    - /url: ${checkout.shopUrl}`,
     ])
@@ -431,28 +443,25 @@ describe.runIf(browserPath)('the layout and accessibility of the pay page', () =
 describe.runIf(browserPath)('the pay page with hostile, long or injected content', () => {
   const checkout = useCheckout()
 
-  it.each(LOCALES)(
-    'the pay page fits into a window of 1280×650 without scrolling, in the states that need most room, in %s',
-    async (locale) => {
-      const says = SAYS[locale]
-      const tab = await checkout.openTab({ viewport: { width: 1280, height: BARS_LEAVE_PX }, locale })
-      const order = await checkout.newOrder({ amount: '100000', order_id: locale.padEnd(64, '8') })
-      const heightOf = () => tab.evaluate('document.documentElement.scrollHeight')
-      await checkout.pay(order.orderId, { status: 'FAIL', UTR: undefined, amount: 100_000 })
-      await tab.goto(order.payment_url)
-      expect(await tab.getByText(says.attemptFailed).isVisible()).toBe(true)
-      const qr = tab.locator('.on-desktop img')
-      expect(await qr.isVisible()).toBe(true)
-      // It is loaded lazily, and gone once the order is paid.
-      await expect.poll(() => qr.evaluate((image) => 'complete' in image && image.complete), SOON).toBe(true)
-      expect(await heightOf()).toBe(BARS_LEAVE_PX)
-      await checkout.pay(order.orderId, { amount: 100_000 })
-      await tab.getByRole('heading', { name: says.paid }).waitFor(SOON)
-      expect(await heightOf()).toBe(BARS_LEAVE_PX)
-    },
-  )
+  it.each(LOCALES)('the pay page fits 1280×650 without scrolling, in the tallest states, in %s', async (locale) => {
+    const says = SAYS[locale]
+    const tab = await checkout.openTab({ viewport: { width: 1280, height: BARS_LEAVE_PX }, locale })
+    const order = await checkout.newOrder({ amount: '100000', order_id: locale.padEnd(64, '8') })
+    const heightOf = () => tab.evaluate('document.documentElement.scrollHeight')
+    await checkout.pay(order.orderId, { status: 'FAIL', UTR: undefined, amount: 100_000 })
+    await tab.goto(order.payment_url)
+    expect(await tab.getByText(says.attemptFailed).isVisible()).toBe(true)
+    const qr = tab.locator('.on-desktop img')
+    expect(await qr.isVisible()).toBe(true)
+    // The image is loaded lazily, and removed once the order is paid.
+    await expect.poll(() => qr.evaluate((image) => 'complete' in image && image.complete), SOON).toBe(true)
+    expect(await heightOf()).toBe(BARS_LEAVE_PX)
+    await checkout.pay(order.orderId, { amount: 100_000 })
+    await tab.getByRole('heading', { name: says.paid }).waitFor(SOON)
+    expect(await heightOf()).toBe(BARS_LEAVE_PX)
+  })
 
-  it('the pay page neither runs an injected script nor requests an image from another host', async () => {
+  it('the pay page runs no injected script and requests no image from another host', async () => {
     const tab = await checkout.openTab()
     await tab.goto((await checkout.newOrder()).payment_url)
     await tab.evaluate(`(() => {
@@ -468,7 +477,7 @@ describe.runIf(browserPath)('the pay page with hostile, long or injected content
     tab.faults.length = 0
   })
 
-  it.each(LOCALES)('the pay page costs a customer one small page and one small picture, in %s', async (locale) => {
+  it.each(LOCALES)('the pay page loads only one small page and one small image, in %s', async (locale) => {
     const tab = await checkout.openTab({ locale, userAgent: ANDROID.userAgent })
     const answers: { path: string; bytes: number }[] = []
     tab.on('requestfinished', async (request) => {

@@ -4,7 +4,7 @@ import { browserPath, type OpenPage, SOON, useCheckout, violations } from '../su
 import { decodePng } from '../support/decode-png.ts'
 import { post, REFUND_STATUS } from '../support/service.ts'
 
-/** Opens a page and waits for its QR: asked for when all is over, the QR would be refused. */
+/** Opens a page and waits for its QR, which would be rejected if it were requested after the order's end. */
 async function open(tab: OpenPage, address: string) {
   await tab.goto(address)
   for (const qr of await tab.locator('img.qr:visible').all()) {
@@ -12,27 +12,27 @@ async function open(tab: OpenPage, address: string) {
   }
 }
 
-const LEAVES = 'Taking you back to the merchant'
+const LEAVES = 'Returning to the merchant'
 
 const LEAVES_AFTER_MS = 8_000
-/** Where the browser's own time passes until the page leaves. */
+/** Time-out for tests in which the browser's own time passes until the redirect. */
 const LEFT = { timeout: 40_000 }
 const TEST_OF_LEAVING_MS = 90_000
 
-/** From now on the timers of the page run only when the test moves the time; the browser's own go on. */
+/** From now on the page's timers run only when the test advances the time; the browser's own timers continue. */
 async function stopTime(tab: OpenPage) {
   await tab.clock.install({ time: '2001-01-01T00:00:00Z' })
   await tab.clock.pauseAt('2001-01-01T01:00:00Z')
 }
 
-/** Marks this very document, so that a page that was loaded again is told from one that was not. */
+/** Marks the document, to detect whether the page was reloaded. */
 const mark = (tab: OpenPage) => tab.evaluate('document.marked = true')
 const isMarked = (tab: OpenPage) => tab.evaluate('document.marked === true')
-/** As the phone does when another app comes in front of the page, and when the page comes back into sight. */
+/** Simulates another app in front of the page, and the return to the page. */
 const setHidden = (tab: OpenPage, hidden: boolean) =>
   tab.evaluate(`Object.defineProperty(document, 'hidden', { value: ${hidden}, configurable: true });
     document.dispatchEvent(new Event('visibilitychange', { bubbles: true }))`)
-/** A connection that fails is written to the console whatever a page does. */
+/** Ignores failed connections, which the browser itself writes to the console. */
 const forgiveConnections = (tab: OpenPage) => {
   expect(tab.faults.filter((fault) => !fault.startsWith('console: Failed to load resource'))).toEqual([])
   tab.faults.length = 0
@@ -64,7 +64,7 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
     TEST_OF_LEAVING_MS,
   )
 
-  it('a customer sees the QR though its first request was refused, since the pay page requests it again', async () => {
+  it('the pay page requests the QR again after an error, so that the customer sees it', async () => {
     const order = await checkout.newOrder({})
     const tab = await checkout.openTab()
     await tab.route(/qr\.svg$/, (route) => route.fulfill({ status: 503 }))
@@ -76,12 +76,12 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
     forgiveConnections(tab)
   })
 
-  it.each(['the page gets an event', 'the page requests its state'])(
-    'a customer sees “Paid” and the UTR for 8 seconds before going back to the shop: %s',
+  it.each(['the page gets an event', 'the page polls its state'])(
+    'the pay page shows “Paid” and the UTR for 8 seconds before the redirect: %s',
     async (way) => {
       const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?read` })
       const tab = await checkout.openTab()
-      if (way === 'the page requests its state') await tab.route('**/events', (route) => route.fulfill({ status: 503 }))
+      if (way === 'the page polls its state') await tab.route('**/events', (route) => route.fulfill({ status: 503 }))
       await stopTime(tab)
       await open(tab, order.payment_url)
       expect(await tab.locator('.utr').isVisible()).toBe(false)
@@ -109,9 +109,9 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
     ['presses a key', (tab: OpenPage) => tab.keyboard.press('ArrowDown')],
     ['touches the page', (tab: OpenPage) => tab.touchscreen.tap(200, 20)],
     ['presses the mouse', (tab: OpenPage) => tab.mouse.down()],
-    // As a screen reader does it, without a key.
+    // Screen readers move the focus without a key.
     ['moves the focus', (tab: OpenPage) => tab.getByRole('link', { name: 'Back to Chai Point' }).focus()],
-  ])('the page that says “Paid” stays when the customer %s', async (_what, act) => {
+  ])('the pay page does not redirect after “Paid” if the customer %s', async (_what, act) => {
     const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?stayed` })
     const tab = await checkout.openTab({ hasTouch: true })
     await stopTime(tab)
@@ -123,13 +123,13 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
     await act(tab)
     await tab.getByText(LEAVES).waitFor({ ...SOON, state: 'hidden' })
     await tab.clock.runFor(600_000)
-    // Nothing has moved away from under the finger.
+    // The layout must not move under the customer's finger.
     expect([tab.url(), await back.boundingBox()]).toEqual([order.payment_url, before])
     await back.click()
     await tab.waitForURL(`${checkout.shopUrl}/thanks?stayed`, SOON)
   })
 
-  it('a paid customer who is still in the wallet app is led back to the shop only once the page is seen again', async () => {
+  it('the pay page redirects a paid customer only once the page is visible again after the wallet app', async () => {
     const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?away` })
     const tab = await checkout.openTab()
     await stopTime(tab)
@@ -140,7 +140,7 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
     await tab.clock.runFor(60_000)
     expect(tab.url()).toBe(order.payment_url)
     await setHidden(tab, false)
-    // The window gets the focus, which is not moved by that.
+    // The window regains the focus without a focus change within the page.
     await tab.evaluate("document.querySelector('.paid h2').dispatchEvent(new FocusEvent('focusin', { bubbles: true }))")
     await tab.clock.runFor(7_800)
     expect(tab.url()).toBe(order.payment_url)
@@ -148,7 +148,7 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
     await tab.waitForURL(`${checkout.shopUrl}/thanks?away`, SOON)
   })
 
-  it('a paid customer who reloads the page, or opens it anew, stays there and can copy the UTR', async () => {
+  it('a paid customer who reloads or reopens the page stays on it and can copy the UTR', async () => {
     const order = await checkout.newOrder()
     const tab = await checkout.openTab({ permissions: ['clipboard-read', 'clipboard-write'] })
     await stopTime(tab)
@@ -167,7 +167,7 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
     expect(await tab.evaluate('navigator.clipboard.readText()')).toBe('523504870777')
   })
 
-  it('a customer sees no “Copy” where the browser gives the page no clipboard', async () => {
+  it('the pay page shows no “Copy” button if the browser offers no clipboard', async () => {
     const order = await checkout.newOrder()
     await checkout.pay(order.orderId)
     const tab = await checkout.openTab()
@@ -176,13 +176,13 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
     expect([await tab.locator('.utr').isVisible(), await tab.getByRole('button').count()]).toEqual([true, 0])
   })
 
-  it('a customer sees that an attempt failed, tries again on the same page, and pays', async () => {
+  it('a customer sees a failed attempt, tries again on the same page, and pays', async () => {
     const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?second-try` })
     const tab = await checkout.openTab()
     await tab.clock.install()
     await open(tab, order.payment_url)
     await mark(tab)
-    const note = tab.getByText('Your last attempt did not go through. You can pay here with another app or account.')
+    const note = tab.getByText('Your last attempt failed. You can pay here with another app or account.')
     expect(await note.isVisible()).toBe(false)
     await checkout.pay(order.orderId, { status: 'FAIL', UTR: undefined })
     await note.waitFor(SOON)
@@ -196,7 +196,7 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
     await tab.waitForURL(`${checkout.shopUrl}/thanks?second-try`, SOON)
   })
 
-  it('a customer may leave an open order unpaid; “Back to …” is shown again only once the order’s end is final', async () => {
+  it('a customer can leave an open order unpaid; “Back to …” appears only with the final status', async () => {
     const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?failed` })
     const tab = await checkout.openTab()
     await open(tab, order.payment_url)
@@ -215,10 +215,10 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
     await tab.waitForURL(`${checkout.shopUrl}/thanks?failed`, SOON)
   })
 
-  it('a customer sees the time run out on the page, by the service’s clock and not by the customer’s', async () => {
+  it('the countdown of the pay page follows the service’s clock, not the customer’s', async () => {
     const order = await checkout.newOrder()
     const tab = await checkout.openTab()
-    // The clock of the service stands here: after 14 silent minutes the page connects anew, and would be told that it is open.
+    // Blocks the events: the service's clock stands still, so a reconnection would report the order as open.
     await tab.route('**/events', () => undefined)
     await stopTime(tab)
     await open(tab, order.payment_url)
@@ -227,21 +227,21 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
     expect(await tab.locator('.left').textContent()).toBe('0:01 left to pay')
     await tab.clock.fastForward('00:01')
     expect(await tab.getByRole('heading', { name: 'Time is up' }).isVisible()).toBe(true)
-    // The service, which still has the time, decides; what is left is not known here then.
+    // The service decides about the expiry: it reports the order as open again, without a countdown.
     await tab.unroute('**/events')
     await tab.evaluate("dispatchEvent(new Event('online'))")
     await tab.getByRole('heading', { name: 'Time is up' }).waitFor({ ...SOON, state: 'hidden' })
     expect(await tab.locator('.left').textContent()).toBe('')
   })
 
-  it('a customer pays without JavaScript by QR or wallet link, and the reloaded page leads back to redirect_url', async () => {
+  it('a customer pays without JavaScript by QR or wallet link, and the reloaded page links to redirect_url', async () => {
     const redirectUrl = `${checkout.shopUrl}/thanks?a=1&b=2%20;url=x`
     const order = await checkout.newOrder({ redirect_url: redirectUrl })
     const tab = await checkout.openTab({ javaScriptEnabled: false })
     await open(tab, order.payment_url)
     expect(decodePng(await tab.locator('.on-desktop img').screenshot())).toContain(`tr=${order.orderId}`)
-    expect(await tab.locator('.left').textContent()).toMatch(/^Pay before (\d{4}-\d\d-\d\d )?\d\d:\d\d Indian time$/)
-    // The reloaded page has an address of its own, and works as the first one.
+    expect(await tab.locator('.left').textContent()).toMatch(/^Pay before (\d{4}-\d\d-\d\d )?\d\d:\d\d IST$/)
+    // The reloaded page has its own URL and works like the first one.
     await tab.waitForURL(`${order.payment_url}?reload`, SOON)
     expect(decodePng(await tab.locator('.on-desktop img').screenshot())).toContain(`tr=${order.orderId}`)
     await tab.setViewportSize({ width: 390, height: 800 })
@@ -259,7 +259,7 @@ describe.runIf(browserPath)('a customer in a real browser', () => {
 
 describe.runIf(browserPath)('a customer whose browser prefers Hindi', () => {
   it.each([true, false])(
-    'a customer whose browser prefers Hindi retries, pays and is led back, all in Hindi (JavaScript: %s)',
+    'retries, pays and is redirected, all in Hindi (JavaScript: %s)',
     async (javaScriptEnabled) => {
       const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?hindi=${javaScriptEnabled}` })
       const tab = await checkout.openTab({ locale: 'hi-IN', javaScriptEnabled })
@@ -283,11 +283,11 @@ describe.runIf(browserPath)('a customer whose browser prefers Hindi', () => {
 })
 
 describe.runIf(browserPath)('a customer who pays with an app on the phone', () => {
-  const WAITING = 'Waiting for your bank. If you have not paid yet, choose an app again.'
+  const WAITING = 'Waiting for confirmation from your bank. If you have not paid yet, choose an app again.'
   const NOTHING_OPENED = 'Nothing opened? Choose another app, or show the QR code.'
   const status = (tab: OpenPage) => tab.getByRole('status').innerText()
 
-  /** The page of an order on a phone, with the addresses of its events in the order in which it asks for them. */
+  /** Opens the page of an order on a phone, and records the URLs of its event streams in sequence. */
   async function openPhone(options: Parameters<typeof checkout.openTab>[0] = {}) {
     const order = await checkout.newOrder()
     const tab = await checkout.openTab({ viewport: { width: 390, height: 844 }, hasTouch: true, ...options })
@@ -296,12 +296,12 @@ describe.runIf(browserPath)('a customer who pays with an app on the phone', () =
       const { pathname, search } = new URL(request.url())
       if (pathname.endsWith('/events')) events.push(`/events${search}`)
     })
-    // A busy browser may take the focus from the tab while it looks for the app: only the focus that a test moves counts.
+    // A busy browser may move the focus while it looks for the app, so only focus changes of the test are passed on.
     await tab.addInitScript("addEventListener('blur', (event) => event.isTrusted && event.stopImmediatePropagation())")
     return { order, tab, events }
   }
 
-  /** Presses the first app. No app is here to open: the browser asks for the link and stays. */
+  /** Taps the first app. No app is installed: the browser requests the link and stays on the page. */
   async function press(tab: OpenPage) {
     await tab.locator('.apps a').first().click()
     await expect.poll(() => tab.faults.length, SOON).toBe(1)
@@ -311,7 +311,7 @@ describe.runIf(browserPath)('a customer who pays with an app on the phone', () =
   it.each([
     ['en-IN', WAITING],
     ['hi-IN', 'आपके बैंक के जवाब का इंतज़ार है। अगर आपने अभी तक भुगतान नहीं किया है, तो फिर से कोई ऐप चुनें।'],
-  ])('a customer who comes back from an app reads that the bank is awaited, in %s', async (locale, text) => {
+  ])('sees after returning from an app that the page waits for the bank, in %s', async (locale, text) => {
     const { order, tab } = await openPhone({ locale })
     await tab.goto(order.payment_url)
     await press(tab)
@@ -325,11 +325,11 @@ describe.runIf(browserPath)('a customer who pays with an app on the phone', () =
     expect(await status(tab)).toBe('')
   })
 
-  it('a customer’s page tells the service of each return from an app, once, and of no other connection', async () => {
+  it('the pay page reports each return from an app once, and nothing on other reconnections', async () => {
     const { order, tab, events } = await openPhone()
     await tab.goto(order.payment_url)
     await expect.poll(() => events, SOON).toEqual(['/events'])
-    // The page was out of sight before any app was pressed.
+    // The page was hidden before any app was tapped.
     await setHidden(tab, true)
     await setHidden(tab, false)
     await expect.poll(() => events, SOON).toEqual(['/events', '/events'])
@@ -340,7 +340,7 @@ describe.runIf(browserPath)('a customer who pays with an app on the phone', () =
       const opened = tab.waitForResponse('**/events?back')
       await setHidden(tab, false)
       await opened
-      // The page has to learn that the service has got it.
+      // The page has to receive a heartbeat that confirms the return.
       await expect.poll(() => tab.evaluate('returned'), SOON).toBe('')
       for (let reconnections = 1; reconnections <= 2; reconnections++) {
         await tab.evaluate("dispatchEvent(new Event('online'))")
@@ -350,7 +350,7 @@ describe.runIf(browserPath)('a customer who pays with an app on the phone', () =
     }
   })
 
-  it('a customer’s page tells the service of a return by a second connection when the first one was refused', async () => {
+  it('the pay page reports a return again if the first connection was rejected', async () => {
     const { order, tab, events } = await openPhone()
     await tab.goto(order.payment_url)
     await press(tab)
@@ -362,7 +362,7 @@ describe.runIf(browserPath)('a customer who pays with an app on the phone', () =
     forgiveConnections(tab)
   })
 
-  it('a customer’s page that the phone has discarded meanwhile counts as come back when the phone loads it again', async () => {
+  it('the pay page reports a return when the phone reloads a page that it had discarded', async () => {
     const { order, tab, events } = await openPhone()
     await tab.goto(order.payment_url)
     await press(tab)
@@ -370,22 +370,20 @@ describe.runIf(browserPath)('a customer who pays with an app on the phone', () =
     await tab.reload()
     expect(await status(tab)).toBe(WAITING)
     await expect.poll(() => events, SOON).toEqual(['/events?back'])
-    // The order has been attempted meanwhile, so that the bank has answered.
+    // An attempt has failed in the meantime, so the bank has responded.
     await checkout.pay(order.orderId, { status: 'FAIL', UTR: undefined })
     await tab.getByText('You can pay here with another app or account.').waitFor(SOON)
     await tab.reload()
-    expect(await status(tab)).toBe(
-      'Your last attempt did not go through. You can pay here with another app or account.',
-    )
+    expect(await status(tab)).toBe('Your last attempt failed. You can pay here with another app or account.')
     await expect.poll(() => events.at(-1), SOON).toBe('/events?back')
-    // Another visit is no return.
+    // A visit to another order is not a return.
     const { payment_url } = await checkout.newOrder()
     await tab.goto(payment_url)
     await expect.poll(() => events.at(-1), SOON).toBe('/events')
     expect(await status(tab)).toBe('')
   })
 
-  it('a customer whose bank refuses after the return reads of the attempt, and no longer that the bank is awaited', async () => {
+  it('sees the failed attempt instead of the waiting message when the bank declines after the return', async () => {
     const { order, tab } = await openPhone()
     await tab.goto(order.payment_url)
     await press(tab)
@@ -394,21 +392,19 @@ describe.runIf(browserPath)('a customer who pays with an app on the phone', () =
     expect(await status(tab)).toBe(WAITING)
     await checkout.pay(order.orderId, { status: 'FAIL', UTR: undefined })
     await tab.getByText('You can pay here with another app or account.').waitFor(SOON)
-    expect(await status(tab)).toBe(
-      'Your last attempt did not go through. You can pay here with another app or account.',
-    )
+    expect(await status(tab)).toBe('Your last attempt failed. You can pay here with another app or account.')
   })
 
   it.each([
     ['en-IN', NOTHING_OPENED],
     ['hi-IN', 'कुछ नहीं खुला? कोई दूसरा ऐप चुनें, या QR कोड दिखाएँ।'],
   ])(
-    'a customer reads what to try 2 seconds after an app that did not open, until the next press, in %s',
+    'sees a hint 2 seconds after tapping an app that did not open, until the next tap, in %s',
     async (locale, text) => {
       const { order, tab } = await openPhone({ locale })
       await stopTime(tab)
       await tab.goto(order.payment_url)
-      // A browser that still waits for the app of the first tap may ignore a second one: the page gets its click without a tap.
+      // A browser that waits for the first app may ignore a second tap, so the test dispatches the click.
       const pressAgain = () => tab.locator('.apps a').first().dispatchEvent('click')
       for (const pressOnce of [() => press(tab), pressAgain]) {
         await pressOnce()
@@ -429,7 +425,7 @@ describe.runIf(browserPath)('a customer who pays with an app on the phone', () =
     ['an app is in front of the page', (tab: OpenPage) => setHidden(tab, true)],
     ['the system’s list of apps has the focus', (tab: OpenPage) => tab.evaluate("dispatchEvent(new Event('blur'))")],
     ['the page is left', (tab: OpenPage) => tab.evaluate("dispatchEvent(new Event('pagehide'))")],
-  ])('a customer is not told that nothing opened when %s', async (_what, act) => {
+  ])('sees no “nothing opened” hint when %s', async (_what, act) => {
     const { order, tab } = await openPhone()
     await stopTime(tab)
     await tab.goto(order.payment_url)
@@ -439,7 +435,7 @@ describe.runIf(browserPath)('a customer who pays with an app on the phone', () =
     expect(await status(tab)).toBe('')
   })
 
-  it('a customer is not told that nothing opened once the order is paid', async () => {
+  it('sees no “nothing opened” hint once the order is paid', async () => {
     const { order, tab } = await openPhone()
     await stopTime(tab)
     await tab.goto(order.payment_url)
@@ -450,7 +446,7 @@ describe.runIf(browserPath)('a customer who pays with an app on the phone', () =
     expect(await status(tab)).toBe('')
   })
 
-  it('a page whose address says that it was reloaded without JavaScript works with it, and never asks so again', async () => {
+  it('a page that was opened with ?reload works with JavaScript and does not repeat ?reload', async () => {
     const { order, tab } = await openPhone()
     const heads: string[] = []
     tab.on('request', (request) => request.method() === 'HEAD' && heads.push(request.url()))
@@ -464,7 +460,7 @@ describe.runIf(browserPath)('a customer who pays with an app on the phone', () =
 })
 
 describe.runIf(browserPath)('an open pay page', () => {
-  it('an open pay page reconnects after a lost connection, and shows a payment that was made meanwhile', async () => {
+  it('reconnects after a lost connection and shows a payment made in the meantime', async () => {
     const order = await checkout.newOrder()
     const tab = await checkout.openTab()
     await open(tab, order.payment_url)
@@ -476,7 +472,7 @@ describe.runIf(browserPath)('an open pay page', () => {
     forgiveConnections(tab)
   })
 
-  it('an open pay page says “No connection” after more than 4 seconds without a connection, until it is back', async () => {
+  it('shows “No connection” after more than 4 seconds without a connection, until it is restored', async () => {
     const order = await checkout.newOrder()
     const tab = await checkout.openTab()
     await stopTime(tab)
@@ -484,7 +480,7 @@ describe.runIf(browserPath)('an open pay page', () => {
     const hint = tab.getByText('No connection. A payment that you have already made is not affected')
     await tab.route('**/pay/**', (route) => route.abort())
     checkout.cutConnections()
-    // A connection that comes back within 4 seconds is nobody's concern.
+    // A connection that is restored within 4 seconds is not reported.
     await tab.clock.runFor(4_000)
     expect(await hint.isVisible()).toBe(false)
     const passTime = async () => {
@@ -501,7 +497,7 @@ describe.runIf(browserPath)('an open pay page', () => {
     forgiveConnections(tab)
   })
 
-  it('an open pay page reconnects after a minute of silence on a connection that still seems open', async () => {
+  it('reconnects after a minute of silence on a connection that still seems open', async () => {
     const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?silent` })
     const tab = await checkout.openTab()
     await stopTime(tab)
@@ -518,7 +514,7 @@ describe.runIf(browserPath)('an open pay page', () => {
     await expect.poll(isBackAtShop, SOON).toBe(`${checkout.shopUrl}/thanks?silent`)
   })
 
-  it('an open pay page says at once that the device is offline, and reconnects at once when it is online', async () => {
+  it('shows immediately that the device is offline, and reconnects immediately when it is online', async () => {
     const order = await checkout.newOrder()
     const tab = await checkout.openTab()
     await open(tab, order.payment_url)
@@ -532,7 +528,7 @@ describe.runIf(browserPath)('an open pay page', () => {
     forgiveConnections(tab)
   })
 
-  it('an open pay page stays as it is while a proxy answers for the absent service, and reconnects', async () => {
+  it('stays unchanged while a proxy responds for the unavailable service, and reconnects', async () => {
     const order = await checkout.newOrder()
     const tab = await checkout.openTab()
     await tab.route('**/events', (route) => route.fulfill({ status: 502 }), { times: 1 })
@@ -544,7 +540,7 @@ describe.runIf(browserPath)('an open pay page', () => {
     forgiveConnections(tab)
   })
 
-  it('an open pay page queries its state within 5 seconds while events are refused, and goes on to redirect_url', async () => {
+  it('polls its state within 5 seconds while its event stream is rejected, and redirects to redirect_url', async () => {
     const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?refused` })
     const tab = await checkout.openTab()
     await tab.route('**/events', (route) => route.fulfill({ status: 503 }))
@@ -555,7 +551,7 @@ describe.runIf(browserPath)('an open pay page', () => {
     await tab.clock.runFor(5_000)
     await tab.getByText('You can pay here with another app or account.').waitFor(SOON)
     await checkout.pay(order.orderId)
-    // Time on the page passes only when the test moves it: the 5 seconds, and some more while an answer is on its way.
+    // The page's time passes only when the test advances it: 5 seconds, then more until the response arrives.
     await expect
       .poll(async () => {
         await tab.clock.runFor(500)
@@ -563,17 +559,17 @@ describe.runIf(browserPath)('an open pay page', () => {
       }, SOON)
       .toBe(true)
     expect(await isMarked(tab)).toBe(true)
-    // Events are refused, and yet it is not without connection.
+    // A rejected event stream is not a lost connection.
     expect(await tab.locator('.lost').isVisible()).toBe(false)
     await tab.clock.runFor(8_000)
     await tab.waitForURL(`${checkout.shopUrl}/thanks?refused`, SOON)
     forgiveConnections(tab)
   })
 
-  it('an open pay page queries its state at once when the customer comes back from the wallet app', async () => {
+  it('polls its state immediately when the customer returns from the wallet app', async () => {
     const order = await checkout.newOrder()
     const tab = await checkout.openTab()
-    // Stands for a connection that is dead without the browser knowing.
+    // Simulates a dead connection that the browser has not noticed.
     await tab.route('**/events', () => undefined, { times: 1 })
     await open(tab, order.payment_url)
     await checkout.pay(order.orderId)
@@ -581,7 +577,7 @@ describe.runIf(browserPath)('an open pay page', () => {
     await tab.getByRole('heading', { name: 'Paid' }).waitFor(SOON)
   })
 
-  it('an open pay page reloads when its HTML lacks the section for the order’s new state', async () => {
+  it('reloads when its HTML lacks the section for the order’s new state', async () => {
     const order = await checkout.newOrder()
     checkout.service.clock.advance(15 * 60)
     const tab = await checkout.openTab()
@@ -594,7 +590,7 @@ describe.runIf(browserPath)('an open pay page', () => {
     forgiveConnections(tab)
   })
 
-  it('an open pay page says that the payment is no longer open when the merchant is disabled', async () => {
+  it('shows that the payment is no longer open when the merchant is disabled', async () => {
     const order = await checkout.newOrder({}, { name: 'Closing Shop' })
     const tab = await checkout.openTab()
     await open(tab, order.payment_url)
@@ -609,36 +605,35 @@ describe.runIf(browserPath)('an open pay page', () => {
 describe.runIf(browserPath)('the sandbox', () => {
   const checkout = useCheckout({ sandbox: true })
 
-  it.each([true, false])(
-    'the sandbox pays without money through to redirect_url (JavaScript: %s)',
-    async (javaScriptEnabled) => {
-      const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?sandbox=${javaScriptEnabled}` })
-      const tab = await checkout.openTab({ javaScriptEnabled })
-      if (javaScriptEnabled) await tab.clock.install()
-      await open(tab, order.payment_url)
-      expect(await tab.getByRole('form', { name: 'Sandbox' }).textContent()).toContain('no money moves')
-      await tab.getByRole('button', { name: 'Simulate payment' }).click()
-      await tab.getByRole('heading', { name: 'Paid' }).waitFor(SOON)
-      if (javaScriptEnabled) await tab.clock.runFor(LEAVES_AFTER_MS)
-      else await tab.getByRole('link', { name: 'Back to Chai Point' }).click()
-      await tab.waitForURL(`${checkout.shopUrl}/thanks?sandbox=${javaScriptEnabled}`, SOON)
-    },
-  )
+  it.each([true, false])('simulates a payment through to redirect_url (JavaScript: %s)', async (javaScriptEnabled) => {
+    const order = await checkout.newOrder({ redirect_url: `${checkout.shopUrl}/thanks?sandbox=${javaScriptEnabled}` })
+    const tab = await checkout.openTab({ javaScriptEnabled })
+    if (javaScriptEnabled) await tab.clock.install()
+    await open(tab, order.payment_url)
+    expect(await tab.getByRole('form', { name: 'Sandbox' }).textContent()).toContain('no money moves')
+    await tab.getByRole('button', { name: 'Simulate payment' }).click()
+    await tab.getByRole('heading', { name: 'Paid' }).waitFor(SOON)
+    if (javaScriptEnabled) await tab.clock.runFor(LEAVES_AFTER_MS)
+    else await tab.getByRole('link', { name: 'Back to Chai Point' }).click()
+    await tab.waitForURL(`${checkout.shopUrl}/thanks?sandbox=${javaScriptEnabled}`, SOON)
+  })
 
-  it('the sandbox shows the reason why a simulated payment was refused', async () => {
+  it('shows the error message of a rejected simulation', async () => {
     const order = await checkout.newOrder()
     const tab = await checkout.openTab()
     await open(tab, order.payment_url)
-    await tab.route('**/simulate', (route) => route.fulfill({ status: 503, body: '{"msg":"The acquirer is away"}' }))
+    await tab.route('**/simulate', (route) =>
+      route.fulfill({ status: 503, body: '{"msg":"The acquirer is unavailable"}' }),
+    )
     await tab.getByRole('button', { name: 'Simulate payment' }).click()
-    await expect.poll(() => tab.faults, SOON).toContain('dialog: {"msg":"The acquirer is away"}')
+    await expect.poll(() => tab.faults, SOON).toContain('dialog: {"msg":"The acquirer is unavailable"}')
     tab.faults.length = 0
   })
 
   it.each([
     { outcome: 'Succeeds', end: 'SUCCESS', javaScriptEnabled: true },
     { outcome: 'Fails', end: 'FAIL', javaScriptEnabled: false },
-  ])('the sandbox ends a refund on the page of its order: $outcome (JavaScript: $javaScriptEnabled)', async (on) => {
+  ])('completes a refund on the page of its order: $outcome (JavaScript: $javaScriptEnabled)', async (on) => {
     const { outcome, end, javaScriptEnabled } = on
     const { order, mid, key } = await checkout.newPaidOrder(3)
     const tab = await checkout.openTab({ javaScriptEnabled })
@@ -652,7 +647,7 @@ describe.runIf(browserPath)('the sandbox', () => {
     expect(body.data.txnStatus).toBe(end)
   })
 
-  it('the sandbox ends the time to pay on demand, also on another open page of the order', async () => {
+  it('expires an order on demand, also on another open page of the order', async () => {
     const order = await checkout.newOrder()
     const [tab, other] = [await checkout.openTab(), await checkout.openTab()]
     for (const page of [tab, other]) await open(page, order.payment_url)

@@ -33,7 +33,7 @@ async function newOrder(changes: Record<string, string> = {}, name = 'Chai Point
   return { mid, orderId: orderId as string, page: `/pay/${orderId}` }
 }
 
-/** The part that a page shows, with a note on a failed attempt or without, and which way back to the merchant. */
+/** Returns the visible section, the note on a failed attempt, and the visible link back to the merchant. */
 function shown(html: string) {
   const visible = [...html.matchAll(/<section class="(\w+)"[^>]*?( hidden)?>/g)].filter(([, , hidden]) => !hidden)
   const ways = [...html.matchAll(/<a class="(button first back|unpaid)"[^>]*?( hidden)?>/g)].filter(
@@ -52,8 +52,8 @@ const PLAIN_LINK = ['unpaid']
 const GONE = 'This payment is no longer open. Ask the merchant for a new one.'
 const NOT_FOUND = 'There is no payment at this address'
 
-describe('the pay page as it is sent', () => {
-  it('the pay page allows no inline code but its own style and script, by their hashes, and no other host', async () => {
+describe('the HTML and headers of the pay page', () => {
+  it('allow no inline code except the page’s own style and script, by their hashes, and no other host', async () => {
     const { headers, text } = await get((await newOrder()).page)
     const policy = Object.fromEntries(
       String(headers['content-security-policy'])
@@ -78,7 +78,7 @@ describe('the pay page as it is sent', () => {
     expect(text).not.toMatch(/ (style|on\w+)=/)
   })
 
-  it('the pay page cannot be framed, indexed, sniffed or cached, and sends no referrer', async () => {
+  it('forbid framing, indexing, sniffing and caching, and send no referrer', async () => {
     const { status, headers, text } = await get((await newOrder()).page)
     expect(status).toBe(200)
     expect(headers).toMatchObject({
@@ -92,7 +92,7 @@ describe('the pay page as it is sent', () => {
     expect(text).toContain('<meta name="robots" content="noindex, nofollow">')
   })
 
-  it('the pay page names nothing of the customer, and of the merchant only name, UPI address and order', async () => {
+  it('contain no customer data, and of the merchant only name, UPI address and order', async () => {
     const customer = { customer_name: 'Zubeida Q', customer_email: 'zq@private.example', customer_mobile: '9876501234' }
     const { page, mid, orderId } = await newOrder({ ...customer, order_id: 'SHOP-77231' })
     const open = await get(page)
@@ -102,7 +102,7 @@ describe('the pay page as it is sent', () => {
     }
   })
 
-  it('the pay page shows the payee’s UPI address and the merchant’s order_id, or the orderId if there is none', async () => {
+  it('show the payee’s UPI address and the merchant’s order_id, or the orderId if there is none', async () => {
     const number = (text: string) => /<dt>Order number<\/dt><dd><bdi>(.*?)<\/bdi>/.exec(text)?.[1]
     const { text } = await get((await newOrder({ order_id: '<i>&77231' })).page)
     expect(text).toContain('<dt>UPI address</dt><dd><bdi>chaipoint@examplebank</bdi></dd>')
@@ -111,7 +111,7 @@ describe('the pay page as it is sent', () => {
     expect(number((await get(page)).text)?.replace('<wbr>', '')).toBe(orderId)
   })
 
-  it('the pay page links to its own files relatively, so that it works under any path of PUBLIC_URL', async () => {
+  it('use relative links to the page’s own files, so that they work under any path of PUBLIC_URL', async () => {
     const { page, orderId } = await newOrder()
     const { text } = await get(page)
     const own = [...text.matchAll(/ (?:src|href|action|data-events)="([^"]*)"/g)].map(([, address = '']) => address)
@@ -125,7 +125,7 @@ describe('the pay page as it is sent', () => {
   it.each([
     ['https://pay.example', 'https'],
     ['http://localhost:3000/upi', 'http'],
-  ])('the pay page in an app’s own browser gives its address below PUBLIC_URL, %s', async (publicUrl, scheme) => {
+  ])('show the page’s own URL below PUBLIC_URL in an in-app browser, %s', async (publicUrl, scheme) => {
     const behind = await startService({ publicUrl })
     const { page, orderId } = await newOrder({}, 'Chai Point', behind)
     const address = `${publicUrl}/pay/${orderId}`
@@ -141,7 +141,7 @@ describe('the pay page as it is sent', () => {
     }
   })
 
-  it('the pay page leaves redirect_url unchanged, and escapes a merchant’s markup once wherever it stands', async () => {
+  it('leave redirect_url unchanged and escape a merchant’s markup exactly once', async () => {
     const hostile = `"'><script>alert(1)</script>&amp;`
     const redirectUrl = `https://shop.example.in/thanks?q=${hostile}`
     const { text } = await get((await newOrder({ note: hostile, redirect_url: redirectUrl }, hostile)).page)
@@ -153,11 +153,11 @@ describe('the pay page as it is sent', () => {
     expect(text.match(/<script/g)).toHaveLength(1)
   })
 
-  it('the pay page says without JavaScript until when to pay, with the date when that is another day in India', async () => {
+  it('state the expiry without JavaScript, with the date if it is another day in India', async () => {
     service.clock.set('2026-03-31T18:10:00.000Z')
-    expect((await get((await newOrder()).page)).text).toContain('Pay before <time>23:55</time> Indian time')
+    expect((await get((await newOrder()).page)).text).toContain('Pay before <time>23:55</time> IST')
     service.clock.set('2026-03-31T18:20:00.000Z')
-    expect((await get((await newOrder()).page)).text).toContain('Pay before <time>2026-04-01 00:05</time> Indian time')
+    expect((await get((await newOrder()).page)).text).toContain('Pay before <time>2026-04-01 00:05</time> IST')
   })
 })
 
@@ -165,7 +165,7 @@ describe('the language of a page', () => {
   const inHindi = (url: string, on = service, userAgent = '') =>
     get(url, on, { 'accept-language': 'hi-IN,hi;q=0.9,en;q=0.8', 'user-agent': userAgent })
 
-  it('the pay page is in English, or in Hindi where the browser prefers Hindi; caches keep the languages apart', async () => {
+  it('is English, or Hindi if the browser prefers it, and caches store the languages separately', async () => {
     const { page } = await newOrder()
     for (const [answer, language] of [
       [await get(page), 'en'],
@@ -176,7 +176,7 @@ describe('the language of a page', () => {
     }
   })
 
-  it('a pay page in Hindi has no English text in any state', async () => {
+  it('contains no English text in any state of a page in Hindi', async () => {
     const sandbox = await startService({ sandbox: true })
     const pages = []
     for (const [status, seconds] of [
@@ -197,7 +197,7 @@ describe('the language of a page', () => {
     const names =
       /Google Pay|PhonePe|Paytm|BHIM|CRED|Chrome|Safari|UPI|UTR|QR|https:[/.\w]+|chaipoint@examplebank|\b[0-9a-fA-F]{32}\b|\b[A-Z0-9]{10,}\b/g
     for (const page of pages) {
-      // The sandbox lists the reasons by their names in the interface.
+      // The sandbox lists the failure reasons by their interface names.
       const body = page.replace(/<(style|script|option)>.*?<\/\1>|<wbr>/gs, '')
       const shown = [
         ...body.matchAll(/>([^<]+)</g),
@@ -207,7 +207,7 @@ describe('the language of a page', () => {
     }
   })
 
-  it('a refusal of the pay page is in the browser’s language too', async () => {
+  it('is also the browser’s language on error pages', async () => {
     const { status, headers, text } = await inHindi('/pay/x')
     expect([status, headers['content-language']]).toEqual([404, 'hi'])
     expect(text).toContain('<h1 class="message">इस पते पर कोई भुगतान नहीं है</h1>')
@@ -218,7 +218,7 @@ describe('the language of a page', () => {
     expect(unavailable.text).toContain('सेवा थोड़ी देर के लिए उपलब्ध नहीं है; कृपया कुछ पल बाद फिर से कोशिश करें')
   })
 
-  it('JSON refusals at the pay page’s addresses stay English when the browser prefers Hindi', async () => {
+  it('is English for JSON errors below the pay page, even if the browser prefers Hindi', async () => {
     const { body, headers } = await inHindi('/pay/x/qr.png')
     expect(body).toEqual(refusal(404, NOT_FOUND))
     expect(headers).not.toHaveProperty('content-language')
@@ -228,7 +228,7 @@ describe('the language of a page', () => {
 describe('the page that the service sends', () => {
   const refresh = (html: string) => /<noscript><meta http-equiv="refresh" content="([^"]*)">/.exec(html)?.[1]
 
-  it('the page of an open order has ways to pay, and reloads itself without JavaScript', async () => {
+  it('offers ways to pay an open order, and reloads itself without JavaScript', async () => {
     const { text } = await get((await newOrder()).page)
     expect([shown(text), refresh(text)]).toEqual([
       { visible: ['open'], back: PLAIN_LINK, attempt: false, utr: undefined },
@@ -237,7 +237,7 @@ describe('the page that the service sends', () => {
     expect(text).toContain('<title>Pay · Chai Point</title>')
   })
 
-  it('the page of a paid order has the UTR, no QR and no way to pay, and redirects nowhere by itself', async () => {
+  it('shows the UTR of a paid order, no QR and no way to pay, and does not redirect by itself', async () => {
     const { page, orderId } = await newOrder({ redirect_url: 'https://shop.example.in/thanks?a=1&b=2' })
     await notify(service, notification(orderId, { UTR: '523504870405' }))
     const { text } = await get(page)
@@ -251,7 +251,7 @@ describe('the page that the service sends', () => {
     expect([qr.status, qr.body]).toEqual([410, refusal(410, GONE)])
   })
 
-  it('the page of a paid order shows the refund once the whole amount went back, and redirects nowhere by itself', async () => {
+  it('shows the refund once the whole amount was refunded, and does not redirect by itself', async () => {
     const { page, orderId } = await newOrder()
     await notify(service, notification(orderId, { UTR: '523504870407' }))
     const refund = (paise: number, status: string) =>
@@ -277,11 +277,11 @@ describe('the page that the service sends', () => {
       undefined,
     ])
     expect(text).toContain('<title>Refunded · Chai Point</title>')
-    expect(text).toContain('The whole amount was sent back to the account that had paid it.')
+    expect(text).toContain('The full amount was refunded to the account that paid.')
   })
 
   it.each(['FAIL', 'REJECT'])(
-    'the page of an order whose attempt ended in %s has ways to pay, and says that the attempt failed',
+    'offers ways to pay after an attempt with status %s, and shows that the attempt failed',
     async (status) => {
       const { page, orderId } = await newOrder()
       await notify(service, notification(orderId, { status, UTR: undefined }))
@@ -290,17 +290,17 @@ describe('the page that the service sends', () => {
         { visible: ['open'], back: PLAIN_LINK, attempt: true, utr: undefined },
         '5; url=?reload',
       ])
-      expect(text).toContain('Your last attempt did not go through. You can pay here with another app or account.')
+      expect(text).toContain('Your last attempt failed. You can pay here with another app or account.')
       expect(text).toContain('upi://pay?')
       expect((await get(`${page}/qr.png`)).status).toBe(200)
     },
   )
 
   it.each([
-    ['nobody tried', undefined, 'expired'],
+    ['there was no attempt', undefined, 'expired'],
     ['an attempt failed', 'FAIL', 'failed'],
     ['an attempt was rejected', 'REJECT', 'failed'],
-  ])('an unpaid order’s page is final only 10 minutes after the time is up when %s', async (_what, status, end) => {
+  ])('shows the final status only 10 minutes after the expiry if %s', async (_what, status, end) => {
     const { page, orderId } = await newOrder()
     if (status) await notify(service, notification(orderId, { status, UTR: undefined }))
     service.clock.advance(15 * 60 - 1)
@@ -323,17 +323,17 @@ describe('the page that the service sends', () => {
     ])
   })
 
-  it('the page of an order that ended unpaid says what a customer can do whose money is missing', async () => {
+  it('tells customers of an unpaid final order what to do if money has left their account', async () => {
     const { text } = await get((await newOrder()).page)
     const sections = [...text.matchAll(/<section class="(\w+)".*?<\/section>/gs)]
-    expect(sections.flatMap(([html, of]) => (html.includes('keep the reference number (UTR)') ? [of] : []))).toEqual([
+    expect(sections.flatMap(([html, of]) => (html.includes('note the reference number (UTR)') ? [of] : []))).toEqual([
       'failed',
       'expired',
       'cancelled',
     ])
   })
 
-  it('the pay page answers a HEAD request with the order’s state, for a browser that gets no events', async () => {
+  it('returns the order’s state to a HEAD request, for browsers without events', async () => {
     const { page, orderId } = await newOrder()
     const ask = async () => {
       const { headers } = await service.app.inject({ method: 'HEAD', url: page })
@@ -349,7 +349,7 @@ describe('the page that the service sends', () => {
 
 describe('addresses without a payment', () => {
   it.each(['0'.repeat(32), 'x', `${'0'.repeat(31)}%00`])(
-    'the pay page of the unknown orderId %s is 404, in words for people and in an envelope for programs',
+    'return 404 for the unknown orderId %s, as HTML for the page and as an envelope for its other addresses',
     async (orderId) => {
       const page = await get(`/pay/${orderId}`)
       expect([page.status, page.headers['content-type']]).toEqual([404, 'text/html; charset=utf-8'])
@@ -362,7 +362,7 @@ describe('addresses without a payment', () => {
     },
   )
 
-  it('the pay page, QR and events are 410 while the merchant is disabled', async () => {
+  it('return 410 for page, QR and events while the merchant is disabled', async () => {
     const { mid, page } = await newOrder()
     await createMerchants(service.db).disable(mid, service.clock.now())
     const { status, text } = await get(page)
@@ -373,7 +373,7 @@ describe('addresses without a payment', () => {
     }
   })
 
-  it('a HEAD request for a page’s events is 405, since nothing would close the stream', async () => {
+  it('return 405 to a HEAD request for events, because the stream would never be closed', async () => {
     const { page } = await newOrder()
     const answer = await service.app.inject({ method: 'HEAD', url: `${page}/events` })
     expect([answer.statusCode, answer.headers.allow]).toEqual([405, 'GET'])
@@ -381,7 +381,7 @@ describe('addresses without a payment', () => {
   })
 })
 
-it('returns 503 for pages, QRs and events while the database is away, in words for people', async () => {
+it('returns 503 for pages, QRs and events while the database is unavailable, with a readable page', async () => {
   const cutOff = await startService()
   const { page } = await newOrder({}, 'Chai Point', cutOff)
   vi.spyOn(cutOff.pools.pages, 'query').mockImplementation(async () => {
@@ -397,14 +397,14 @@ it('returns 503 for pages, QRs and events while the database is away, in words f
 })
 
 describe('simulated payments', () => {
-  it('payments cannot be simulated without the sandbox', async () => {
+  it('are rejected without the sandbox', async () => {
     const { page, orderId } = await newOrder()
     expect((await get(page)).text).not.toMatch(/<form|<button (?!class="button copy")|\/simulate|name="status"/i)
     const { status } = await post(service.app, `/pay/${orderId}/simulate`, { status: 'SUCCESS' })
     expect([status, shown((await get(page)).text).visible]).toEqual([404, ['open']])
   })
 
-  it('simulated payments are stored with the source sandbox, and lead back to the pay page', async () => {
+  it('are stored with the source sandbox and redirect to the pay page', async () => {
     const sandbox = await startService({ sandbox: true })
     const { page, orderId } = await newOrder({}, 'Chai Point', sandbox)
     expect((await get(page, sandbox)).text).toContain(
@@ -428,7 +428,7 @@ describe('a refund in the sandbox', () => {
     })
   })
 
-  /** A paid order of ₹200 with a refund of ₹50 that the merchant has asked for. */
+  /** Creates a paid order of ₹200 with a refund of ₹50 requested by the merchant. */
   async function newRefund(name = 'Chai Point') {
     const { mid, orderId, page } = await newOrder({}, name, sandbox)
     await notify(sandbox, notification(orderId))
@@ -446,7 +446,7 @@ describe('a refund in the sandbox', () => {
   const offered = async (page: string) =>
     [...(await get(page, sandbox)).text.matchAll(/name="refund_id" value="([^"]*)"/g)].map(([, id]) => id)
 
-  it('a sandbox refund is on the pay page of its order while it is open, with its possible outcomes', async () => {
+  it('is shown on the pay page of its order with its possible outcomes while it is open', async () => {
     const { orderId, page, refund_id, ask } = await newRefund()
     sandbox.clock.advance(1)
     expect(await ask({ refund_id: `${refund_id}-2`, amount: '150' })).toBe(200)
@@ -460,8 +460,8 @@ describe('a refund in the sandbox', () => {
 
   it.each([
     ['SUCCESS', { reference: expect.stringMatching(/^\d{12}$/) }, null, 'refund.succeeded'],
-    ['FAIL', { reference: '' }, 'played in the sandbox', 'refund.failed'],
-  ])('a sandbox refund ends as %s, and a webhook reports its end', async (status, answered, reason, type) => {
+    ['FAIL', { reference: '' }, 'simulated in the sandbox', 'refund.failed'],
+  ])('gets the status %s, and a webhook reports it', async (status, answered, reason, type) => {
     const { mid, orderId, refund_id, stateOf } = await newRefund()
     const { endpointId } = await newWebhook(sandbox.db, { mid, url: 'https://shop.example/hook' }, sandbox.clock.now())
     await press(orderId, refund_id, status)
@@ -475,7 +475,7 @@ describe('a refund in the sandbox', () => {
     ])
   })
 
-  it('a sandbox refund’s success is never undone by a later failure, and an exception is stored for the operator', async () => {
+  it('stays successful after a later failure, and an exception is stored for the operator', async () => {
     const { mid, orderId, refund_id, stateOf } = await newRefund()
     for (const status of ['FAIL', 'SUCCESS', 'SUCCESS', 'FAIL']) {
       expect((await press(orderId, refund_id, status))[0]).toBe(303)
@@ -485,7 +485,7 @@ describe('a refund in the sandbox', () => {
     expect(rows).toEqual([{ kind: 'refund failed after success' }])
   })
 
-  it('a sandbox refund is ended only from the pay page of its own order', async () => {
+  it('can be completed only from the pay page of its own order', async () => {
     const [its, another] = [await newRefund(), await newRefund()]
     const key = await newKey(sandbox.db, { mid: its.mid })
     const sameMerchants = (await post(sandbox.app, CREATE, intentFields(its.mid), key)).body.data.orderId
@@ -501,7 +501,7 @@ describe('a refund in the sandbox', () => {
     expect((await its.stateOf()).txnStatus).toBe('PENDING')
   })
 
-  it('a sandbox refund that an acquirer carries out cannot be ended from the pay page', async () => {
+  it('cannot be completed from the pay page if an acquirer sends it', async () => {
     const { mid, orderId, page, refund_id, stateOf } = await newRefund()
     await sandbox.db.query("update refunds set acquirer = 'setu' where mid = $1", [mid])
     expect(await offered(page)).toEqual([])
@@ -509,7 +509,7 @@ describe('a refund in the sandbox', () => {
     expect((await stateOf()).txnStatus).toBe('PENDING')
   })
 
-  it('a refund cannot be ended from the pay page outside a sandbox', async () => {
+  it('cannot be completed from the pay page outside a sandbox', async () => {
     const { mid, orderId, page } = await newOrder()
     await notify(service, notification(orderId))
     const key = await newKey(service.db, { mid }, true)

@@ -34,7 +34,7 @@ const checkoutOf = (orderId: string): Checkout => ({
 
 const utrOf = (status: Status) => (status === 'SUCCESS' ? '523504870405' : null)
 
-/** A watch over statuses that the test sets, and all that it asked for. */
+/** A watch over statuses that the test sets; records its queries and errors. */
 function watchOver(statuses: Map<string, Status>) {
   const asked: string[][] = []
   const errors: unknown[] = []
@@ -58,7 +58,7 @@ function watchOver(statuses: Map<string, Status>) {
   return { watch, asked, errors, failWith: (error?: Error) => (failure = error) }
 }
 
-/** Opens a page, and returns its events and, in words, what they have told it; heartbeats are counted. */
+/** Opens a page and returns its event stream, the parsed events and the number of heartbeats. */
 function open(watch: ReturnType<typeof createPaymentWatch>, checkout: Checkout) {
   const page = { told: [] as string[], heartbeats: 0, events: watch.open(checkout, textsFor(undefined)) }
   page.events?.setEncoding('utf8').on('data', (text: string) => {
@@ -71,7 +71,7 @@ function open(watch: ReturnType<typeof createPaymentWatch>, checkout: Checkout) 
   return page
 }
 
-describe('the watch over open pages', () => {
+describe('the watch over open pay pages', () => {
   beforeEach(() => {
     vi.useFakeTimers({ now: OPENED })
   })
@@ -79,10 +79,10 @@ describe('the watch over open pages', () => {
     vi.useRealTimers()
   })
 
-  it('the watch over pay pages queries each order once a second for 1,000 pages together, and notifies every page', async () => {
+  it('queries each order once per second for 1,000 pages together, and notifies every page', async () => {
     const statuses = new Map<string, Status>()
     const { watch, asked } = watchOver(statuses)
-    // Two tabs of each order.
+    // Two tabs per order.
     const pages = Array.from({ length: 1_000 }, (_, i) => open(watch, checkoutOf(`order-${i >> 1}`)))
     await vi.advanceTimersByTimeAsync(5 * TICK_MS)
     expect(asked.map((orderIds) => orderIds.length)).toEqual([500, 500, 500, 500, 500])
@@ -96,7 +96,7 @@ describe('the watch over open pages', () => {
     watch.close()
   })
 
-  it('the watch notifies a pay page of each state once: failed attempt, then payment, then nothing more', async () => {
+  it('notifies a page of each state once: failed attempt, then payment, then nothing more', async () => {
     const statuses = new Map<string, Status>()
     const { watch } = watchOver(statuses)
     const page = open(watch, checkoutOf('a'))
@@ -108,7 +108,7 @@ describe('the watch over open pages', () => {
     expect(page.told).toEqual(['open', 'attemptFailed', '523504870405', 'paid', 'over', 'end'])
   })
 
-  it('the watch notifies a pay page of the expiry, and of a later payment until the end is final', async () => {
+  it('notifies a page of the expiry, and of a later payment until the status is final', async () => {
     const statuses = new Map<string, Status>()
     const { watch } = watchOver(statuses)
     const [late, never, failed] = ['late', 'never', 'failed'].map((orderId) => open(watch, checkoutOf(orderId)))
@@ -122,18 +122,18 @@ describe('the watch over open pages', () => {
     expect(states(failed?.told)).toEqual(['open', 'timeUp', 'failed', 'over', 'end'])
   })
 
-  it('the watch ends at once for a pay page of an order that has ended', async () => {
+  it('ends the stream of an order with a final status immediately', async () => {
     const { watch } = watchOver(new Map())
     const { told } = open(watch, { ...checkoutOf('a'), status: 'SUCCESS', utr: utrOf('SUCCESS') })
     await vi.advanceTimersByTimeAsync(0)
     expect(told).toEqual(['523504870405', 'paid', 'over', 'end'])
   })
 
-  it('the watch over pay pages queries again a second after a query has failed', async () => {
+  it('queries again a second after a failed query', async () => {
     const statuses = new Map<string, Status>()
     const { watch, errors, failWith } = watchOver(statuses)
     const page = open(watch, checkoutOf('a'))
-    const outage = new Error('the database does not answer')
+    const outage = new Error('the database does not respond')
     failWith(outage)
     await vi.advanceTimersByTimeAsync(3 * TICK_MS)
     expect([errors, page.told]).toEqual([[outage, outage, outage], ['open']])
@@ -143,16 +143,16 @@ describe('the watch over open pages', () => {
     expect(page.told).toEqual(['open', '523504870405', 'paid', 'over', 'end'])
   })
 
-  it('the watch sends heartbeats on connections of pay pages without other events', async () => {
+  it('sends heartbeats on connections without other events', async () => {
     const { watch } = watchOver(new Map())
     const page = open(watch, checkoutOf('a'))
     await vi.advanceTimersByTimeAsync(60 * TICK_MS)
-    // The first one tells the page how often they come.
+    // The first heartbeat tells the page the interval.
     expect([page.told, page.heartbeats]).toEqual([['open'], 4])
     watch.close()
   })
 
-  it('the watch refuses pay pages beyond the limit of an order or of all, until another page has closed', async () => {
+  it('rejects pages beyond the limit per order or in total, until another page has closed', async () => {
     const { watch } = watchOver(new Map())
     const { open: all, openOfOrder: ofOrder } = LIMITS.pages
     const pages = Array.from({ length: all - 1 }, (_, i) => open(watch, checkoutOf(`order-${Math.floor(i / ofOrder)}`)))
@@ -166,7 +166,7 @@ describe('the watch over open pages', () => {
     watch.close()
   })
 
-  it('the watch, once closed, ends earlier and later pay pages and queries nothing any more', async () => {
+  it('ends earlier and later pages once closed, and queries nothing anymore', async () => {
     const { watch, asked } = watchOver(new Map())
     const early = open(watch, checkoutOf('a'))
     watch.close()
@@ -176,11 +176,11 @@ describe('the watch over open pages', () => {
   })
 })
 
-describe('open pages on real connections', () => {
+describe('open pay pages on real connections', () => {
   const CONNECTIONS = 50
   const PAGES_OF_ORDER = 20
 
-  /** A page's connection: what has arrived on it, and whether the service has ended it. */
+  /** Opens a page's connection, and records the received text and whether the service has ended it. */
   function connect(url: string) {
     const connection = { text: '', ended: false, leave: () => sent.destroy() }
     const sent = request(url, { agent: false }, (answer) => {
@@ -203,7 +203,7 @@ describe('open pages on real connections', () => {
   }
   const SOON = { timeout: 10_000 }
 
-  it('open pay pages show a payment within seconds by one look-up a second, and end with the service', async () => {
+  it('show a payment within seconds with one query per second, and end when the service stops', async () => {
     const service = await startService()
     const address = await service.app.listen({ host: '127.0.0.1', port: 0 })
     const { mid, key } = await newMerchant(service.db)
@@ -231,21 +231,21 @@ describe('open pages on real connections', () => {
     expect(last?.ended).toBe(false)
     await service.app.close()
     await expect.poll(() => last?.ended, SOON).toBe(true)
-    // No "over": the browser is to come back, to another instance.
+    // No `over` event: the browser has to reconnect to another instance.
     expect(last?.text).toMatch(/^retry: [1-3]\d{3}\nid: 1\n\nevent: heartbeat\ndata: 20000\n\ndata: open\n\n$/)
     const atClose = lookUps()
     await new Promise((resolve) => setTimeout(resolve, 1_500))
     expect(lookUps()).toBe(atClose)
   })
 
-  it('closed pay pages cause no look-ups, however they were closed', async () => {
+  it('cause no queries after they were closed, in whatever way', async () => {
     const service = await startService()
     const address = await service.app.listen({ host: '127.0.0.1', port: 0 })
     const { mid, key } = await newMerchant(service.db)
     const { orderId } = (await post(service.app, CREATE, intentFields(mid), key)).body.data
     const lookUps = looksUp(service)
     const pages = Array.from({ length: PAGES_OF_ORDER }, () => connect(`${address}/pay/${orderId}/events`))
-    // Some leave before they were answered, some after.
+    // Half of the pages leave before the response, half after it.
     for (const page of pages.slice(0, PAGES_OF_ORDER / 2)) page.leave()
     await expect.poll(() => pages.filter(({ text }) => text !== '').length, SOON).toBe(PAGES_OF_ORDER / 2)
     await expect.poll(lookUps, SOON).toBeGreaterThan(0)
@@ -256,7 +256,7 @@ describe('open pages on real connections', () => {
     expect(lookUps()).toBe(rest)
   })
 
-  it('pay pages requested together on one connection cause no look-ups once the connection is closed', async () => {
+  it('requested together on one connection cause no queries once the connection is closed', async () => {
     const service = await startService()
     const address = await service.app.listen({ host: '127.0.0.1', port: 0 })
     const { mid, key } = await newMerchant(service.db)

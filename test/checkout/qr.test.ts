@@ -17,7 +17,7 @@ import {
   startService,
 } from '../support/service.ts'
 
-// The types of jsqr describe its CommonJS module as an ES one.
+// The types of jsqr describe its CommonJS module as an ES module.
 const jsQR = createRequire(import.meta.url)('jsqr') as typeof import('jsqr').default
 
 const service = await startService()
@@ -33,13 +33,13 @@ async function newIntent(changes: Record<string, string> = {}, merchant: Paramet
   return { mid, ...data } as Record<'mid' | 'orderId' | 'intent' | 'dynamicQR', string>
 }
 
-/** Reads a PNG with libraries other than those that drew it. */
+/** Decodes a PNG with libraries other than those that drew it. */
 function decodePng(bytes: Buffer): string | undefined {
   const { data, width, height } = PNG.sync.read(bytes)
   return jsQR(new Uint8ClampedArray(data), width, height)?.data
 }
 
-/** Paints the runs of our SVG's path on a bitmap and reads that. */
+/** Draws the runs of the SVG's path on a bitmap and decodes it. */
 function decodeSvg(svg: string): string | undefined {
   const size = Number(/viewBox="0 0 (\d+) \1"/.exec(svg)?.[1])
   const scale = 4
@@ -57,7 +57,7 @@ function decodeSvg(svg: string): string | undefined {
 const ist = (moment: string) => encodeURIComponent(`${moment}+05:30`)
 
 describe('dynamicQR', () => {
-  it('dynamicQR is a link under PUBLIC_URL whose PNG and SVG an independent decoder reads as the very UPI link', async () => {
+  it('is a link under PUBLIC_URL whose PNG and SVG an independent decoder reads as the UPI link', async () => {
     service.clock.set('2026-06-01T10:00:00.000Z')
     const intent = await newIntent({ note: 'Chai & 100% "x"' }, { name: 'Café Zoë' })
     const ofQr = `&qrMedium=06&QRts=${ist('2026-06-01T15:30:00')}&QRexpire=`
@@ -72,7 +72,7 @@ describe('dynamicQR', () => {
     expect(decodeSvg(svg.text)).toBe(link)
   })
 
-  it('the QR leaves out a note that is not ASCII, so that its modules are large enough to scan', async () => {
+  it('omits a non-ASCII note, so that the modules stay large enough to scan', async () => {
     const sizeOf = (svg: string) => Number(/viewBox="0 0 (\d+) /.exec(svg)?.[1]) - 8
     const usual = await newIntent({ note: 'Order 1001' })
     const { text } = await get(`/pay/${usual.orderId}/qr.svg`)
@@ -85,19 +85,19 @@ describe('dynamicQR', () => {
     expect(decodeSvg(svg)).not.toContain('tn=')
     expect(decodePng((await get(`/pay/${hindi.orderId}/qr.png`)).bytes)).not.toContain('tn=')
     expect([sizeOf(svg), sizeOf(text)].filter((size) => size > 61)).toEqual([])
-    // What is not ASCII may be what UPI apps reject, and then the rest of the note stays.
+    // If only characters that UPI apps reject are non-ASCII, the rest of the note is included.
     const thanks = await newIntent({ note: 'Thanks 🙏' })
     expect(decodeSvg((await get(`/pay/${thanks.orderId}/qr.svg`)).text)).toContain('&tn=Thanks&')
   })
 
-  it('dynamicQR is the image itself for a merchant set to image, and decodes to the QR’s UPI link', async () => {
+  it('is the image itself for a merchant set to image, and decodes to the QR’s UPI link', async () => {
     const { dynamicQR, orderId } = await newIntent({}, { dynamicQr: 'image' })
     const inline = Buffer.from(dynamicQR.slice('data:image/png;base64,'.length), 'base64')
     expect(decodePng(inline)).toMatch(new RegExp(`^upi://pay\\?ver=01&mode=22&.*tr=${orderId}&`))
     expect((await get(`/pay/${orderId}/qr.png`)).bytes).toEqual(inline)
   })
 
-  it('the QR is a PNG of one bit a pixel that holds only what a PNG needs', async () => {
+  it('is a PNG of one bit per pixel with the required chunks only', async () => {
     const { orderId } = await newIntent()
     const { bytes } = await get(`/pay/${orderId}/qr.png`)
     expect(bytes.length).toBeLessThan(3_000)
@@ -107,7 +107,7 @@ describe('dynamicQR', () => {
     expect(inflateSync(bytes.subarray(41, 41 + length)).length).toBe(width * (1 + Math.ceil(width / 8)))
   })
 
-  it('the QR may be cached for 30 seconds but not beyond the order’s expiry, and its ETag gives 304', async () => {
+  it('may be cached for 30 seconds but not beyond the order’s expiry, and returns 304 for its ETag', async () => {
     const { orderId } = await newIntent()
     const first = await get(`/pay/${orderId}/qr.png`)
     expect(first.headers['cache-control']).toBe('public, max-age=30')
@@ -121,7 +121,7 @@ describe('dynamicQR', () => {
     expect((await get(`/pay/${orderId}/qr.png`)).headers['cache-control']).toBe('public, max-age=10')
   })
 
-  it('the QR keeps the payee of the payment intent after the merchant’s address has changed', async () => {
+  it('retains the payee of the payment intent after the merchant’s address has changed', async () => {
     const { mid, orderId } = await newIntent()
     await createMerchants(service.db).update(mid, { vpa: 'new@examplebank', name: 'New Name' })
     expect(decodePng((await get(`/pay/${orderId}/qr.png`)).bytes)).toContain(
@@ -130,10 +130,10 @@ describe('dynamicQR', () => {
   })
 })
 
-describe('a QR that is refused', () => {
+describe('an expired QR', () => {
   const GONE = refusal(410, 'This payment is no longer open. Ask the merchant for a new one.')
 
-  it('the QR is 410 from the very moment of expiry, even for a client that has it cached', async () => {
+  it('is 410 from the moment of expiry, even for a client that has it cached', async () => {
     const { orderId } = await newIntent()
     service.clock.advance(15 * 60 - 1)
     expect((await get(`/pay/${orderId}/qr.png`)).status).toBe(200)
@@ -148,7 +148,7 @@ describe('a QR that is refused', () => {
 describe('the cache of QR images', () => {
   const link = (order: number) => `upi://pay?tr=${order}`
 
-  it('the service draws one QR in a turn of the event loop, and each QR once, so that other requests go on', async () => {
+  it('draws each QR once and at most one per turn of the event loop, so that other requests continue', async () => {
     const drawQr = createDrawQr(LIMITS.pages)
     const done: number[] = []
     const ask = (order: number) => drawQr('svg', link(order)).then(() => done.push(order))
@@ -163,13 +163,13 @@ describe('the cache of QR images', () => {
     expect(await drawQr('svg', link(1))).toBe(await drawQr('svg', link(1)))
   })
 
-  it('the service goes on drawing QRs after a QR that cannot be drawn', async () => {
+  it('draws further QRs after one that cannot be drawn', async () => {
     const drawQr = createDrawQr(LIMITS.pages)
     await expect(drawQr('png', 'x'.repeat(3_000))).rejects.toThrow()
     expect(decodePng(await drawQr('png', link(1)))).toBe(link(1))
   })
 
-  it('the service keeps the QRs that were requested last, up to its limits of count and bytes', async () => {
+  it('stores the most recently requested QRs up to its limit of bytes', async () => {
     const first = await createDrawQr(LIMITS.pages)('png', link(1))
     const drawQr = createDrawQr({ qrImagesBytes: 2.5 * first.length })
     const kept = await drawQr('png', link(1))

@@ -6,7 +6,8 @@ import type { FakeSetu } from '../support/setu-bank.ts'
 import type { NewMerchant } from '../support/tenants.ts'
 import { until } from '../support/wait.ts'
 
-// Setu notifies of nothing here, and is asked 90 s after an order was made if somebody waits for it.
+// Setu sends no notifications here, and its status is checked 90 s after an order's creation if the merchant or the
+// customer waits.
 
 let service: TestService
 let setu: FakeSetu
@@ -38,34 +39,34 @@ const openEvents = (orderId: string, query: string, headers = {}) =>
   fetch(`${url}/pay/${orderId}/events${query}`, { headers, signal: left.signal })
 
 const WAITING: Record<string, (orderId: string) => Promise<unknown>> = {
-  'its shop calls checkPaymentStatus': (orderId) =>
+  'the merchant calls checkPaymentStatus': (orderId) =>
     post(service.app, STATUS, { mid: merchant.mid, order_id: orderId }, merchant.key),
-  'its pay page has come back from an app': (orderId) => openEvents(orderId, '?back'),
-  'its pay page without JavaScript has reloaded itself': (orderId) => fetch(`${url}/pay/${orderId}?reload`),
+  'its pay page reports a return from an app': (orderId) => openEvents(orderId, '?back'),
+  'its pay page without JavaScript reloads itself': (orderId) => fetch(`${url}/pay/${orderId}?reload`),
 }
 
 const NOBODY: Record<string, (orderId: string) => Promise<unknown>> = {
-  'a pay page has opened its events': (orderId) => openEvents(orderId, ''),
-  'the browser of a page that had come back has reconnected': (orderId) =>
+  'a pay page opens its events': (orderId) => openEvents(orderId, ''),
+  'the browser of a page that reported a return reconnects': (orderId) =>
     openEvents(orderId, '?back', { 'last-event-id': '1' }),
-  'the pay page was loaded': (orderId) => fetch(`${url}/pay/${orderId}`),
+  'the pay page is loaded': (orderId) => fetch(`${url}/pay/${orderId}`),
 }
 
 describe('a payment whose notification is lost', () => {
-  it.each(Object.keys(WAITING))('is known before the order expires once %s', async (name) => {
+  it.each(Object.keys(WAITING))('is recorded before the order expires once %s', async (name) => {
     const orderId = await paidUnheard()
     await WAITING[name]?.(orderId)
-    await until('it is known', () => isPaid(orderId))
+    await until('the payment is recorded', () => isPaid(orderId))
     expect(setu.requests.filter(({ path }) => path.includes(`${setu.find(orderId)?.id}/last`))).toHaveLength(1)
   })
 
-  it.each(Object.keys(NOBODY))('is not asked about because %s', async (name) => {
+  it.each(Object.keys(NOBODY))('is not checked at the acquirer because %s', async (name) => {
     const orderId = await paidUnheard()
     await NOBODY[name]?.(orderId)
-    // The enquiry about the second order is looked for after the first one.
+    // The second order's status check is claimed after one of the first order would be.
     const second = await paidUnheard()
-    await WAITING['its shop calls checkPaymentStatus']?.(second)
-    await until('the second one is known', () => isPaid(second))
+    await WAITING['the merchant calls checkPaymentStatus']?.(second)
+    await until('the second payment is recorded', () => isPaid(second))
     expect(await isPaid(orderId)).toBe(false)
   })
 })

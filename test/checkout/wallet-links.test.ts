@@ -17,18 +17,18 @@ it.each([
   ],
   [
     'unknown',
-    'an iPad, which says that it is a Mac',
+    'an iPad, which identifies itself as a Mac',
     'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/26.0 Safari/605.1.15',
   ],
   ['unknown', 'Windows', `Mozilla/5.0 (Windows NT 10.0; Win64; x64) ${WEBKIT} Chrome/142.0.0.0 Safari/537.36`],
   [
     'unknown',
-    'a phone that asks for the desktop page',
+    'a phone that requests the desktop page',
     `Mozilla/5.0 (X11; Linux x86_64) ${WEBKIT} Chrome/142.0.0.0 Safari/537.36`,
   ],
   ['unknown', 'curl', 'curl/8.14.1'],
   ['unknown', 'nobody', undefined],
-])('the platform is %s for the User-Agent of %s', (platform, _who, userAgent) => {
+])('platformOf returns %s for the User-Agent of %s', (platform, _who, userAgent) => {
   expect(platformOf(userAgent)).toBe(platform)
 })
 
@@ -47,7 +47,7 @@ it.each([
   ['LINE', `${IPHONE_WEBVIEW} Safari Line/7.3.2`],
   ['TikTok', `${IPHONE_WEBVIEW} Safari/604.1 musical_ly_41.9.0`],
   ['TikTok’s WebView', `${ANDROID_WEBVIEW} trill_2022206050 JsSdk/1.0 BytedanceWebview/d8a21c6`],
-])('the browser of %s opens no other app', (_who, userAgent) => {
+])('isInAppBrowser detects %s', (_who, userAgent) => {
   expect(isInAppBrowser(userAgent)).toBe(true)
 })
 
@@ -58,12 +58,12 @@ it.each([
     'Samsung Internet',
     `Mozilla/5.0 (Linux; Android 10; K) ${WEBKIT} SamsungBrowser/28.0 Chrome/130.0.0.0 Mobile Safari/537.36`,
   ],
-  ['a shop’s own app on Android', ANDROID_WEBVIEW],
-  ['a shop’s own app with a name', `${ANDROID_WEBVIEW} ChaiPoint/3.2`],
-  ['a shop’s own app on an iPhone', IPHONE_WEBVIEW],
+  ['a merchant’s own app on Android', ANDROID_WEBVIEW],
+  ['a merchant’s own app with a name', `${ANDROID_WEBVIEW} ChaiPoint/3.2`],
+  ['a merchant’s own app on an iPhone', IPHONE_WEBVIEW],
   ['Windows', `Mozilla/5.0 (Windows NT 10.0; Win64; x64) ${WEBKIT} Chrome/142.0.0.0 Safari/537.36`],
   ['nobody', undefined],
-])('the browser of %s may open another app', (_who, userAgent) => {
+])('isInAppBrowser does not match %s', (_who, userAgent) => {
   expect(isInAppBrowser(userAgent)).toBe(false)
 })
 
@@ -76,12 +76,9 @@ it.each([
     'http://10.0.0.7:3000/upi/pay/019aa0b1',
     'intent://10.0.0.7:3000/upi/pay/019aa0b1#Intent;scheme=http;action=android.intent.action.VIEW;S.browser_fallback_url=http%3A%2F%2F10.0.0.7%3A3000%2Fupi%2Fpay%2F019aa0b1;end',
   ],
-])(
-  'Android opens %s in the customer’s browser by an intent with the same scheme, host, port and path',
-  (address, link) => {
-    expect(browserLink(address)).toBe(link)
-  },
-)
+])('browserLink opens %s in the customer’s browser with the same scheme, host, port and path', (address, link) => {
+  expect(browserLink(address)).toBe(link)
+})
 
 describe('the wallet links of a page', () => {
   const intentFor = (name: string) => `intent://pay?QUERY#Intent;scheme=upi;package=${name};end`
@@ -117,7 +114,7 @@ describe('the wallet links of a page', () => {
         ['Paytm', 'paytmmp://pay?QUERY'],
       ],
     ],
-  ] as const)('the wallet links open each app by the scheme of %s, all with equal queries', (platform, expected) => {
+  ] as const)('open each app by the scheme of %s, all with the same query', (platform, expected) => {
     const query = 'pa=a%40b&sign=MEU%2BCg%3D%3D&pn=%E0%A4%9A'
     const links = walletLinks(query, platform).map(({ app, href }) => [app, href])
     expect(links).toEqual(expected.map(([app, href]) => [app, href.replace('QUERY', query)]))

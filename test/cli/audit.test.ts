@@ -24,7 +24,7 @@ async function json(args: string[], input = '') {
   return JSON.parse(stdout)
 }
 
-/** What `work` returns while PostgreSQL refuses `what`, such as an insert. */
+/** Returns the result of `work`, during which PostgreSQL rejects `what`, such as an insert. */
 async function whileRefused<T>(what: string, reason: string, work: () => Promise<T>): Promise<T> {
   await service.db.query(
     `create function refuse() returns trigger language plpgsql as $$ begin raise ${reason}; end $$`,
@@ -46,7 +46,7 @@ async function newEntries(since: number): Promise<Entry[]> {
 const HEADER = 'mid,amount,utr,bank_reference_number,status,initiation_date'
 const settlementFile = (mid: string) => `${HEADER}\n${mid},1.00,${newUtr()},BRN1,SUCCESS,2026-01-15T00:00:00Z\n`
 
-/** As if Setu had been asked for the refund and did not know it. */
+/** Stores the exception of a refund that the service sent to Setu and that Setu does not know. */
 async function makeUnsure(ourRefundId: string): Promise<void> {
   await service.db.query(`update refunds set acquirer = 'setu' where our_refund_id = $1`, [ourRefundId])
   const [refund] = await listRefunds(service.db, { ourRefundId })
@@ -55,7 +55,7 @@ async function makeUnsure(ourRefundId: string): Promise<void> {
 
 const SECRETS = 'CASHFREE_CLIENT_ID=acme\nCASHFREE_CLIENT_SECRET=whsec_of_acme'
 
-/** What each changing command is tried with, and what the audit keeps of it besides. */
+/** Arguments for one run of each changing command, and the detail that the audit stores of its result. */
 async function everyChange(): Promise<{ args: string[]; input?: string; detail?: Record<string, unknown> }[]> {
   const { mid, key } = await newMerchant(service.db)
   const { orderId } = (await post(service.app, CREATE, intentFields(mid), key)).body.data
@@ -139,12 +139,12 @@ async function everyChange(): Promise<{ args: string[]; input?: string; detail?:
   ]
 }
 
-/** The flags and values of a command, as the audit keeps them. */
+/** The arguments of a command as the audit stores them. */
 function argumentsOf(args: string[]): Record<string, unknown> {
   const flags = args.flatMap((arg, at) =>
     arg.startsWith('--') ? [[camelCase(arg.slice(2)), args[at + 1]?.replace(/\?token=.*/, '')]] : [],
   )
-  // Flags that may be given several times.
+  // Repeatable flags are stored as lists.
   const valuesOf = (name: string) => flags.filter(([flag]) => flag === name).map(([, value]) => value)
   return {
     ...Object.fromEntries(flags),
@@ -157,13 +157,13 @@ function argumentsOf(args: string[]): Record<string, unknown> {
 const camelCase = (flag: string) => flag.replace(/-(.)/g, (_, letter) => letter.toUpperCase())
 
 describe('the audit', () => {
-  it('the audit has one row for every changing command: who, with what arguments and outcome, but no secret', async () => {
+  it('the audit stores one row per changing command, with operator, arguments and outcome but no secret', async () => {
     const changes = await everyChange()
-    const names = COMMANDS.map(({ name }) => name)
-    const nameOf = (args: string[]) => names.find((name) => args.join(' ').startsWith(name)) as string
-    // Aliases are stored as the commands that they are.
+    const names = COMMANDS.map(({ name }) => name).sort()
+    const nameOf = (args: string[]) => names.findLast((name) => args.join(' ').startsWith(name)) as string
+    // An alias is stored under the name of the command that it runs.
     const aliases = ['statements layout add', 'statements layout remove']
-    // Two ask an acquirer, which is not set up here: one is driven below, one in pull.test.ts. One takes a cluster: database.test.ts.
+    // The first two call an acquirer and the third needs a Citus cluster: other tests run them.
     const driven = [
       'payments enquire',
       'settlements pull',
@@ -197,12 +197,12 @@ describe('the audit', () => {
       'select c::text, o::text from audit_commands c left join audit_outcomes o using (audit_id)',
     )
     const secrets = said.flatMap((text) => text.match(/(?:sk_|whsec_)[^"]+/g) ?? [])
-    // Of a key, of two webhooks, and in the URL of one, whose answer repeats it.
+    // One secret of a key, two of webhooks, and one in a webhook’s URL, which the output repeats.
     expect(secrets.length).toBe(5)
     for (const secret of secrets) expect(JSON.stringify([entries, rows])).not.toContain(secret)
   }, 120_000)
 
-  describe('the audit of one command', () => {
+  describe('ops audit', () => {
     let before = 0
     let mid = ''
     beforeEach(async () => {
@@ -211,7 +211,7 @@ describe('the audit', () => {
     })
     const vpaOf = async () => (await service.db.query('select vpa from merchants where mid = $1', [mid])).rows[0].vpa
 
-    it('the audit shows who changed the payee’s UPI address, by default with the login name', async () => {
+    it('ops audit lists who changed a merchant’s UPI address, by default under the login name', async () => {
       await json(['merchants', 'update', '--mid', mid, '--vpa', 'thief@examplebank'])
       const said = { mid, vpa: 'thief@examplebank' }
       expect(await json(['audit', '--mid', mid])).toMatchObject([{ person: ME, arguments: said }])
@@ -225,7 +225,7 @@ describe('the audit', () => {
       expect(await json(['audit', '--mid', mid, '--month', '2020-01'])).toEqual([])
     })
 
-    it('the audit says in words how many lines of a day file were stored as exceptions', async () => {
+    it('ops audit prints how many lines of a daily transaction report became exceptions, by kind', async () => {
       const lines = [
         `${'0'.repeat(32)},SUCCESS,${newUtr()},200,2026-04-01T06:00:00Z`,
         `${'0'.repeat(32)},SUCCESS,${newUtr()},300,2026-04-01T06:00:00Z`,
@@ -239,7 +239,7 @@ describe('the audit', () => {
       expect(stdout).not.toContain('[object')
     })
 
-    it('the audit finds a command by its merchant, even if it names only a key or a webhook of the merchant', async () => {
+    it('ops audit --mid lists the merchant’s commands, including those that name only its key or webhook', async () => {
       const { publicKey } = await json(['keys', 'create', '--mid', mid])
       const { id } = await json(['webhooks', 'add', '--mid', mid, '--url', 'https://shop.example.in/hook'])
       await json(['webhooks', 'disable', '--endpoint', id])
@@ -254,13 +254,13 @@ describe('the audit', () => {
         ['webhooks resend', 'failed'],
         ['keys revoke', 'done'],
       ])
-      // Its mid was made by the command.
+      // The command itself assigned this mid.
       expect(await json(['audit', '--mid', another.mid])).toEqual([
         expect.objectContaining({ command: 'merchants add', outcome: 'done' }),
       ])
     })
 
-    it('the audit claims no outcome for a command of several steps that broke off after its first change', async () => {
+    it('the audit stores no outcome for a multi-step command that was interrupted after its first change', async () => {
       const merchant = await newMerchant(service.db)
       const { orderId } = (await post(service.app, CREATE, intentFields(merchant.mid), merchant.key)).body.data
       const confirm = ['payments', 'confirm', '--order-id', orderId, '--utr', newUtr(), '--amount', '200']
@@ -273,7 +273,7 @@ describe('the audit', () => {
       ])
     })
 
-    it('the audit stores the time of the database, whatever the clock of the operator’s machine says', async () => {
+    it('the audit stores the time of the database, not of the operator’s machine', async () => {
       vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 30 * DAY_MS })
       await ops(['merchants', 'disable', '--mid', mid]).finally(() => vi.useRealTimers())
       const [entry] = await newEntries(before)
@@ -283,26 +283,26 @@ describe('the audit', () => {
     })
 
     it.each([
-      [['keys', 'revoke', '--public-key', 'sk_live_pasted_by_mistake'], '--public-key must be the public key, pk_…'],
-      [['webhooks', 'disable', '--endpoint', 'whsec_pasted'], '--endpoint must be the id of a webhook, ep_…'],
+      [['keys', 'revoke', '--public-key', 'sk_live_pasted_by_mistake'], '--public-key must be a public key, pk_…'],
+      [['webhooks', 'disable', '--endpoint', 'whsec_pasted'], '--endpoint must be the id of a webhook endpoint, ep_…'],
       [
         ['merchants', 'disable', '--mid', 'M1', '--by', ' '],
         '--by must be text of 1 to 64 characters, without control characters',
       ],
-    ])('the audit has no row of a command that is refused as mistyped: %j', async (args, message) => {
+    ])('the audit stores no row for a command with invalid arguments: %j', async (args, message) => {
       const { code, stderr } = await ops(args)
       expect([code, stderr.split('\n')[0]]).toEqual([2, `ops: ${message}`])
       expect(await newEntries(before)).toEqual([])
     })
 
-    it('the audit takes the operator’s name from OPS_BY, because a container has no login name of a person', async () => {
+    it('the audit stores the operator’s name from OPS_BY, and from --by if given', async () => {
       const settings = { ...SETTINGS, OPS_BY: 'ravi' }
       await runOps(service.databaseUrl, ['merchants', 'disable', '--mid', mid], '', settings)
       await runOps(service.databaseUrl, ['merchants', 'enable', '--mid', mid, '--by', 'meera'], '', settings)
       expect((await newEntries(before)).map(({ person }) => person)).toEqual(['ravi', 'meera'])
     })
 
-    it('the audit stores that a command was refused, and why', async () => {
+    it('the audit stores the error of a rejected command', async () => {
       const file = `${settlementFile(mid)}nobody,1.00,U2,BRN2,SUCCESS,2026-01-15T00:00:00Z\n`
       expect((await ops(['settlements', 'import', '-'], file)).code).toBe(1)
       expect((await ops(['keys', 'create', '--mid', 'nobody'])).code).toBe(1)
@@ -311,18 +311,18 @@ describe('the audit', () => {
       const fees = ['--fee', '1,2', '--tax', '1']
       expect((await ops(['merchants', 'update', '--mid', mid, ...fees])).code).toBe(2)
       expect((await newEntries(before)).map(({ outcome, detail }) => [outcome, detail])).toEqual([
-        // Not the lines themselves: a file may hold anything.
+        // Without the lines, because a file may contain customer data.
         ['failed', { fault: '1 invalid line, nothing was imported' }],
-        ['failed', { fault: 'mid nobody is unknown' }],
-        ['failed', { fault: 'there is no such order' }],
-        ['failed', { fault: '--month must be a month that is over: 2099-01 ends on 2099-01-31' }],
-        ['failed', { fault: 'give --fee and --tax together, one of each or one for each of direct' }],
+        ['failed', { fault: 'mid nobody does not exist: see ops merchants list' }],
+        ['failed', { fault: 'the order does not exist: search with ops payments find' }],
+        ['failed', { fault: '--month must be in the past: 2099-01 ends on 2099-01-31' }],
+        ['failed', { fault: 'give --fee and --tax together, each with one value or one for each of direct' }],
       ])
       const { rowCount } = await service.db.query('select from settlements where mid = $1', [mid])
       expect(rowCount).toBe(0)
     })
 
-    it('the audit stores that a command failed, without the database’s text, which may quote rows', async () => {
+    it('the audit stores only the code of a database error, whose text may quote rows', async () => {
       const update = () => ops(['merchants', 'update', '--mid', mid, '--name', 'B'])
       const { code } = await whileRefused('update on merchants', `'the disk is full of %', new.vpa`, update)
       expect(code).toBe(1)
@@ -332,9 +332,9 @@ describe('the audit', () => {
     })
 
     it.each([
-      ['audit_commands', 'a command that cannot be audited changes nothing'],
-      ['audit_outcomes', 'a change whose outcome cannot be audited is undone'],
-    ])('when the table %s refuses a row, %s', async (table) => {
+      ['audit_commands', 'a changing command fails before it changes anything'],
+      ['audit_outcomes', 'the command’s change is rolled back'],
+    ])('if PostgreSQL rejects a row for the audit table %s, %s', async (table) => {
       const vpa = await vpaOf()
       const update = () => ops(['merchants', 'update', '--mid', mid, '--vpa', 'new@examplebank'])
       const { code, stderr } = await whileRefused(`insert on ${table}`, `'no room'`, update)

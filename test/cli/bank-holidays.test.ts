@@ -10,7 +10,7 @@ const load = (lines: string[]) => ops(['import', '-'], lines.join('\n'))
 const listed = async (year: string) => JSON.parse((await ops(['list', '--year', year, '--json'])).stdout)
 const refused = (line: string) => ({ code: 1, stdout: '', stderr: `ops: ${line}\n` })
 
-/** What the Reserve Bank's page shows, as a browser copies it. */
+/** Text of the Reserve Bank’s holiday page as copied from a browser. */
 const PAGE = [
   ...['\ufeffHolidays', '', 'Regional Office Month Year', ''],
   ...['April 2024 1591011', 'Patna', '', 'Holiday under Negotiable Instruments Act', '', 'Holiday DescriptionDay'],
@@ -27,17 +27,17 @@ const OF_PAGE = [
 ]
 
 describe('bank-holidays import', () => {
-  it('bank-holidays import takes the months of the Reserve Bank’s page, and says which lines it left out', async () => {
+  it('bank-holidays import reads the Reserve Bank’s page and reports the lines that it skipped', async () => {
     const left =
-      'ops: warning: 8 other lines were left out, the first: line 1: Holidays; line 3: Regional Office Month Year; line 6: Patna\n'
-    expect(await load(PAGE)).toEqual({ code: 0, stdout: '4 added, 0 unchanged\n', stderr: left })
+      'ops: warning: 8 other lines skipped: line 1: Holidays; line 3: Regional Office Month Year; line 6: Patna; …\n'
+    expect(await load(PAGE)).toEqual({ code: 0, stdout: '4 bank holidays added, 0 unchanged.\n', stderr: left })
     expect(await listed('2024')).toEqual(OF_PAGE)
     const again = await ops(['import', '-', '--json'], [...PAGE, 'New Year’s Eve 31'].join('\n'))
     expect(JSON.parse(again.stdout)).toEqual({ added: 1, unchanged: 4, warnings: [expect.stringContaining('8 other')] })
     expect(await listed('2024')).toEqual([...OF_PAGE, { day: '2024-12-31', name: 'New Year’s Eve' }])
   })
 
-  it('bank-holidays import takes CSV with and without a header, and Sundays', async () => {
+  it('bank-holidays import accepts CSV with and without a header, and holidays on Sundays', async () => {
     const sunday = '2023-01-29,"Netaji, ""the"" Leader"'
     const lines = [
       'day,name',
@@ -46,8 +46,8 @@ describe('bank-holidays import', () => {
       sunday,
       '2023-01-26,Again',
     ]
-    expect(await load(lines)).toEqual({ code: 0, stdout: '3 added, 1 unchanged\n', stderr: '' })
-    expect(await load(lines.slice(1))).toEqual({ code: 0, stdout: '0 added, 4 unchanged\n', stderr: '' })
+    expect(await load(lines)).toEqual({ code: 0, stdout: '3 bank holidays added, 1 unchanged.\n', stderr: '' })
+    expect(await load(lines.slice(1))).toEqual({ code: 0, stdout: '0 bank holidays added, 4 unchanged.\n', stderr: '' })
     expect(await listed('2023')).toEqual([
       { day: '2023-01-26', name: 'Republic Day' },
       { day: '2023-01-29', name: 'Netaji, "the" Leader' },
@@ -61,26 +61,26 @@ describe('bank-holidays import', () => {
     [['2022-01-26,'], 'line 1: the name must be text of 1 to 255 characters, without control characters'],
     [['Christmas 25', 'December 2022'], 'line 1: no month precedes this day: add a line such as April 2026 above it'],
     [['Patna', 'Top'], 'line 1: the file contains no holiday: list each as YYYY-MM-DD,name'],
-  ])('bank-holidays import refuses %j as a whole', async (lines, fault) => {
+  ])('bank-holidays import rejects a file with the invalid lines %j as a whole', async (lines, fault) => {
     expect(await load(lines)).toEqual(refused(`1 invalid line, nothing was imported; ${fault}`))
     expect(await listed('2022')).toEqual([])
   })
 })
 
-it('bank-holidays add and remove name one day, and say so when repeated', async () => {
+it('bank-holidays add and remove change one day, and report that a repeat changes nothing', async () => {
   const add = ['add', '--day', '26-01-2025', '--name', 'Republic Day']
   const said = async (args: string[]) => (await ops(args)).stdout
   expect([await said(add), await said(add)]).toEqual(
-    ['now', 'already'].map((when) => `2025-01-26 is ${when} a bank holiday\n`),
+    ['now', 'already'].map((when) => `2025-01-26 is ${when} a bank holiday.\n`),
   )
   expect((await holidaysOf(service.db, new Date())).has('2025-01-26')).toBe(true)
   const remove = ['remove', '--day', '2025-01-26']
   expect(await ops(remove)).toEqual({
     code: 0,
-    stdout: '2025-01-26, Republic Day, is no bank holiday any more\n',
+    stdout: 'Bank holiday 2025-01-26, Republic Day, removed.\n',
     stderr: '',
   })
-  expect(await ops(remove)).toEqual(refused('2025-01-26 is no bank holiday: see ops bank-holidays list'))
+  expect(await ops(remove)).toEqual(refused('2025-01-26 is not a bank holiday: see ops bank-holidays list'))
   expect((await holidaysOf(service.db, new Date())).has('2025-01-26')).toBe(false)
   expect((await ops(['list', '--year', '25'])).stderr).toContain('--year must be a year from 2000 to 2099')
 })

@@ -27,7 +27,7 @@ const SETU = {
 }
 
 describe('merchants', () => {
-  it('merchants add prints the whole merchant, and refuses an existing mid without changing its merchant', async () => {
+  it('merchants add prints every field of the merchant, and rejects an existing mid without changing it', async () => {
     const mid = unique('M')
     const payee = ['--vpa', 'chaipoint@examplebank', '--mcc', '5814', '--dynamic-qr', 'image']
     const add = ['merchants', 'add', '--mid', mid, ...payee]
@@ -52,11 +52,11 @@ describe('merchants', () => {
       disabledAt: null,
       warnings: [],
     })
-    expect(await ops(...add, '--name', 'Other')).toEqual(fault(`mid ${mid} is taken`))
+    expect(await ops(...add, '--name', 'Other')).toEqual(fault(`mid ${mid} already exists: choose another`))
     expect(await json('merchants', 'list')).toContainEqual(added)
   })
 
-  it('merchants update refuses an acquirer that is unknown, not set up, or not fit for the UPI address', async () => {
+  it('merchants update rejects an acquirer that is unknown, not configured, or incompatible with the UPI address', async () => {
     const mid = await newMerchant()
     const update = (...args: string[]) => ops('merchants', 'update', '--mid', mid, ...args)
     const setUp = fault(
@@ -69,21 +69,21 @@ describe('merchants', () => {
     Object.assign(process.env, SETU)
     try {
       expect(await update('--acquirer', 'setu')).toEqual(
-        fault('setu needs --acquirer-merchant-id, the identifier of the merchant at Setu'),
+        fault('setu requires --acquirer-merchant-id, the identifier of the merchant at Setu'),
       )
       const id = ['--acquirer-merchant-id', '01ARZ3NDEKTSV4RRFFQ69G5FAV']
       expect(await update('--acquirer', 'setu', ...id, '--vpa', 'Chai_Point@examplebank')).toEqual(
-        fault('setu takes a --vpa of a-z 0-9 . - before the @ and letters behind it'),
+        fault('setu accepts a --vpa of a-z 0-9 . - before the @ and letters after it'),
       )
       expect((await update('--acquirer', 'setu', ...id)).code).toBe(0)
-      // What the merchant has already counts too.
+      // The new UPI address must fit the acquirer that the merchant already has.
       expect((await update('--vpa', 'Chai_Point@examplebank')).code).toBe(1)
     } finally {
       for (const name of Object.keys(SETU)) delete process.env[name]
     }
   })
 
-  it('merchants add and update set input, expiry and largest amount; `default` restores the service’s', async () => {
+  it('merchants add and update set input, expiry and maximum amount, and `default` restores the service’s value', async () => {
     const mid = unique('M')
     const add = ['merchants', 'add', '--mid', mid, '--name', 'Shop', '--vpa', 'shop@examplebank', '--mcc', '5814']
     const settings = ['--input', 'shop', '--expiry-minutes', '5']
@@ -139,7 +139,7 @@ describe('merchants', () => {
     ),
     ...[['abc'], [''], ['abc@bank@bank'], ['shop@bank', 'default'], ['shop@bank', 'ab*@bank']],
     Array.from({ length: 21 }, (_, index) => `shop${index}@bank`),
-  ])('merchants update refuses the payees %j with usage, exit 2', async (...payees) => {
+  ])('merchants update rejects the payees %j with usage and exit code 2', async (...payees) => {
     const given = payees.map((payee) => `--payee=${payee}`)
     const { code, stderr } = await ops('merchants', 'update', '--mid', 'any', ...given)
     expect([code, stderr.split('\n')[0]]).toEqual([
@@ -160,12 +160,12 @@ describe('merchants', () => {
         '--max-amount must be whole rupees, 1 to 500000, or default',
       ],
     ),
-  ])('merchants update refuses %j with usage, exit 2', async (args, message) => {
+  ])('merchants update rejects %j with usage and exit code 2', async (args, message) => {
     const { code, stderr } = await ops('merchants', 'update', '--mid', 'any', ...args)
     expect([code, stderr.split('\n')[0]]).toEqual([2, `ops: ${message}`])
   })
 
-  it('the commands merchants add and merchants update warn of a payee that wallets take for a private person, and say the remedy', async () => {
+  it('merchants add and update warn of a payee that UPI apps treat as a private person, with the command that fixes it', async () => {
     const mid = unique('M')
     const add = ['merchants', 'add', '--mid', mid, '--name', 'Chai Point', '--vpa', '9876543210@ybl']
     const added = await ops(...add)
@@ -187,14 +187,16 @@ describe('merchants', () => {
     expect([mended.code, mended.stderr]).toEqual([0, ''])
   })
 
-  it('the commands merchants add and merchants update warn of a counter’s address and of a high max amount, and change the merchant', async () => {
+  it('merchants add and update store a QR-only address and a high maximum amount with a warning', async () => {
     const mid = unique('M')
     const add = ['merchants', 'add', '--mid', mid, '--name', 'Chai Point', '--vpa', 'Q123456789@ybl', '--mcc', '5944']
     const added = await ops(...add, '--max-amount', '200001')
     expect([added.code, added.stderr.trimEnd().split('\n')]).toEqual([
       0,
       [
-        expect.stringMatching(/^ops: warning: Q123456789@ybl .* by QR only.* online merchant: .* --vpa shop@bank$/),
+        expect.stringMatching(
+          /^ops: warning: Q123456789@ybl .* by QR only.* online merchant from the bank: .* --vpa shop@bank$/,
+        ),
         expect.stringMatching(
           /^ops: warning: the max amount 2,00,001 .* 2,00,000 .* mcc 5944 since 15 September 2025 \(6,00,000 from one customer in 24 hours\).*: ops merchants update --mid \w+ --max-amount 200000$/,
         ),
@@ -214,7 +216,7 @@ describe('merchants', () => {
     expect([mended.code, mended.stderr]).toEqual([0, ''])
   })
 
-  it('merchants enable undoes disable; a repeated disable keeps the time of the first', async () => {
+  it('merchants enable reverts disable, and a repeated disable does not change disabledAt', async () => {
     const mid = await newMerchant()
     const { disabledAt } = await json('merchants', 'disable', '--mid', mid)
     expect(disabledAt).toMatch(/Z$/)
@@ -223,13 +225,15 @@ describe('merchants', () => {
   })
 
   it.each([['update', '--name', 'x'], ['disable'], ['enable']])(
-    'merchants %s refuses a mid that is unknown',
+    'merchants %s rejects an unknown mid',
     async (verb, ...rest) => {
-      expect(await ops('merchants', verb, '--mid', 'NOBODY', ...rest)).toEqual(fault('mid NOBODY is unknown'))
+      expect(await ops('merchants', verb, '--mid', 'NOBODY', ...rest)).toEqual(
+        fault('mid NOBODY does not exist: see ops merchants list'),
+      )
     },
   )
 
-  it('merchants list prints an aligned table for people', async () => {
+  it('merchants list prints a table with aligned columns', async () => {
     const mid = await newMerchant()
     const { stdout } = await ops('merchants', 'list')
     const [header = '', ...rows] = stdout.trimEnd().split('\n')
@@ -238,7 +242,7 @@ describe('merchants', () => {
 })
 
 describe('partners', () => {
-  it('partners are added, linked to merchants, listed with their merchants, and unlinked', async () => {
+  it('ops partners adds a partner, links and unlinks merchants, and lists the linked ones', async () => {
     const [pid, mid] = [unique('P'), await newMerchant()]
     expect(await json('partners', 'add', '--pid', pid, '--name', 'Acme')).toMatchObject({ pid, name: 'Acme', mids: [] })
     const link = ['--pid', pid, '--mid', mid]
@@ -249,17 +253,23 @@ describe('partners', () => {
     expect(await json('partners', 'list')).toContainEqual(expect.objectContaining({ pid, mids: [] }))
   })
 
-  it('partners add refuses an existing pid; partners link and unlink refuse an unknown pid or mid', async () => {
+  it('partners add rejects an existing pid; partners link and unlink reject an unknown pid or mid', async () => {
     const [pid, mid] = [unique('P'), await newMerchant()]
     await json('partners', 'add', '--pid', pid, '--name', 'Acme')
-    expect(await ops('partners', 'add', '--pid', pid, '--name', 'Acme')).toEqual(fault(`pid ${pid} is taken`))
-    expect(await ops('partners', 'link', '--pid', 'NOBODY', '--mid', mid)).toEqual(fault('pid NOBODY is unknown'))
-    expect(await ops('partners', 'unlink', '--pid', pid, '--mid', 'NOBODY')).toEqual(fault('mid NOBODY is unknown'))
+    expect(await ops('partners', 'add', '--pid', pid, '--name', 'Acme')).toEqual(
+      fault(`pid ${pid} already exists: choose another`),
+    )
+    expect(await ops('partners', 'link', '--pid', 'NOBODY', '--mid', mid)).toEqual(
+      fault('pid NOBODY does not exist: see ops partners list'),
+    )
+    expect(await ops('partners', 'unlink', '--pid', pid, '--mid', 'NOBODY')).toEqual(
+      fault('mid NOBODY does not exist: see ops merchants list'),
+    )
   })
 })
 
 describe('keys', () => {
-  it('an API key’s secret is shown once, and only its hash is stored', async () => {
+  it('keys create prints the secret once and stores only its hash', async () => {
     const mid = await newMerchant()
     const { publicKey, secretKey } = await json('keys', 'create', '--mid', mid, '--label', 'shop')
     expect(publicKey).toMatch(/^pk_/)
@@ -276,10 +286,10 @@ describe('keys', () => {
         ...{ createdAt: expect.any(String), lastUsedOn: null, revokedAt: null },
       },
     ])
-    expect((await ops('keys', 'create', '--mid', mid)).stdout).toMatch(/secretKey +sk_\S+[\s\S]*shown this once/)
+    expect((await ops('keys', 'create', '--mid', mid)).stdout).toMatch(/secretKey +sk_\S+[\s\S]*not shown again/)
   })
 
-  it('an API key may refund only if it was made with the right to, and only if it is a merchant’s', async () => {
+  it('keys create gives the refund right only with --may-refund, and only to a merchant’s key', async () => {
     const mid = await newMerchant()
     const { publicKey } = await json('keys', 'create', '--mid', mid, '--may-refund')
     await json('keys', 'create', '--mid', mid)
@@ -291,10 +301,13 @@ describe('keys', () => {
       arguments: { mid, mayRefund: true },
     })
     const { code, stderr } = await ops('keys', 'create', '--pid', 'P1', '--may-refund')
-    expect([code, stderr.split('\n')[0]]).toEqual([2, 'ops: --may-refund is for a key of a merchant'])
+    expect([code, stderr.split('\n')[0]]).toEqual([
+      2,
+      'ops: --may-refund requires --mid: only merchants refund payments',
+    ])
   })
 
-  it('a rotated API key has the owner, rights and label of the old key, which stays valid until revoked', async () => {
+  it('keys rotate copies merchant or partner, rights and label of the old key, which stays valid until revoked', async () => {
     const mid = await newMerchant()
     const old = await json('keys', 'create', '--mid', mid, '--may-refund', '--label', 'web shop')
     const rotate = ['keys', 'rotate', '--public-key', old.publicKey]
@@ -312,7 +325,9 @@ describe('keys', () => {
     expect(stdout).toMatch(/^mayRefund +true$/m)
     expect(stdout).toMatch(/^label +new$/m)
     expect(stdout).toMatch(
-      new RegExp(`shown this once.*\nThe old key counts until: ops keys revoke --public-key ${old.publicKey}\n$`),
+      new RegExp(
+        `not shown again.*\nThe old key remains valid until you revoke it: ops keys revoke --public-key ${old.publicKey}\n$`,
+      ),
     )
     const audited = (await json('audit', '--mid', mid)).filter(
       ({ command }: { command: string }) => command === 'keys rotate',
@@ -331,27 +346,33 @@ describe('keys', () => {
     })
   })
 
-  it('keys rotate refuses an unknown or a revoked API key', async () => {
+  it('keys rotate rejects an unknown or revoked API key', async () => {
     const { publicKey } = await json('keys', 'create', '--mid', await newMerchant())
     await json('keys', 'revoke', '--public-key', publicKey)
     for (const one of [publicKey, 'pk_none']) {
       expect(await ops('keys', 'rotate', '--public-key', one)).toEqual(
-        fault('that public key is unknown or revoked: see ops keys list'),
+        fault('the public key does not exist or is revoked: see ops keys list'),
       )
     }
   })
 
-  it('API keys of an unknown merchant or partner are refused', async () => {
-    expect(await ops('keys', 'create', '--mid', 'NOBODY')).toEqual(fault('mid NOBODY is unknown'))
-    expect(await ops('keys', 'create', '--pid', 'NOBODY')).toEqual(fault('pid NOBODY is unknown'))
+  it('keys create rejects an unknown merchant or partner', async () => {
+    expect(await ops('keys', 'create', '--mid', 'NOBODY')).toEqual(
+      fault('mid NOBODY does not exist: see ops merchants list'),
+    )
+    expect(await ops('keys', 'create', '--pid', 'NOBODY')).toEqual(
+      fault('pid NOBODY does not exist: see ops partners list'),
+    )
   })
 
-  it('keys revoke, when repeated, keeps the time of the first revocation, and refuses an unknown key', async () => {
+  it('keys revoke rejects an unknown key, and a repeat does not change revokedAt', async () => {
     const { publicKey } = await json('keys', 'create', '--mid', await newMerchant())
     const { revokedAt } = await json('keys', 'revoke', '--public-key', publicKey)
     expect(revokedAt).toMatch(/Z$/)
     expect(await json('keys', 'revoke', '--public-key', publicKey)).toMatchObject({ revokedAt })
-    expect(await ops('keys', 'revoke', '--public-key', 'pk_none')).toEqual(fault('that public key is unknown'))
+    expect(await ops('keys', 'revoke', '--public-key', 'pk_none')).toEqual(
+      fault('the public key does not exist: see ops keys list'),
+    )
   })
 })
 
@@ -359,7 +380,7 @@ describe('settlements import', () => {
   const file = (...lines: string[]) =>
     ['mid,amount,utr,bank_reference_number,status,initiation_date', ...lines, ''].join('\n')
 
-  it('settlements import names the invalid lines in one line on stderr, and leaves stdout empty', async () => {
+  it('settlements import reports invalid lines in one line on stderr and prints nothing on stdout', async () => {
     const lines = Array.from({ length: 25 }, (_, index) => `NOBODY,10.00,U${index},B1,SUCCESS,2026-01-01 09:00:00`)
     const { code, stdout, stderr } = await runOps(url, ['settlements', 'import', '-', '--json'], file(...lines))
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
@@ -369,12 +390,12 @@ describe('settlements import', () => {
     expect(stderr).not.toContain('line 22')
   })
 
-  it('settlements import refuses a file that does not exist', async () => {
-    expect(await ops('settlements', 'import', '/nowhere.csv')).toEqual(fault('there is no file /nowhere.csv'))
+  it('settlements import rejects a path that does not exist', async () => {
+    expect(await ops('settlements', 'import', '/nowhere.csv')).toEqual(fault('file /nowhere.csv does not exist'))
   })
 
-  it('settlements import names a file that cannot be opened', async () => {
-    // stat finds a socket and open fails, as with the file of another user in the container of `ops`.
+  it('settlements import reports the path of a file that it cannot open', async () => {
+    // A socket exists but cannot be opened, like another user’s file in the container of `ops`.
     const folder = mkdtempSync(join(tmpdir(), 'upi-payments-file-'))
     const socket = join(folder, 'socket')
     const server = createServer().listen(socket)

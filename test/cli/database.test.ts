@@ -11,8 +11,9 @@ const database = await createTestDatabase()
 
 const auditOf = async () => JSON.parse((await runOps(database.url, ['audit', '--json'])).stdout)
 
-it.skipIf(ON_CITUS)('database spread without Citus says why it changes nothing, and is in the audit', async () => {
-  const refusal = 'this database has no Citus: only a cluster of Citus can hold a database on several servers'
+it.skipIf(ON_CITUS)('database spread fails without Citus, and the audit stores the error', async () => {
+  const refusal =
+    'the extension Citus is not installed: only a Citus cluster can distribute a database over several servers'
   const outcome = await runOps(database.url, ['database', 'spread', '--by', 'meera'])
   expect(outcome).toEqual({ code: 1, stdout: '', stderr: `ops: ${refusal}\n` })
   expect(await auditOf()).toMatchObject([
@@ -20,15 +21,15 @@ it.skipIf(ON_CITUS)('database spread without Citus says why it changes nothing, 
   ])
 })
 
-it.skipIf(!ON_CITUS)('database spread spreads the tables of later migrations, and no table twice', async () => {
+it.skipIf(!ON_CITUS)('database spread distributes tables of later migrations, and no table twice', async () => {
   const spreadAgain = async () =>
     JSON.parse((await runOps(database.url, ['database', 'spread', '--json'])).stdout).spread
   expect(await spreadAgain()).toEqual([])
   await database.db.query('create table disputes (mid text not null, rrn text not null, primary key (mid, rrn))')
-  const warning = 'ops: warning: on the coordinator alone: disputes. Run ops database spread\n'
+  const warning = 'ops: warning: only the coordinator has disputes: run ops database spread\n'
   expect(await runOps(database.url, ['migrate'])).toEqual({
     code: 0,
-    stdout: 'the schema is current\n',
+    stdout: 'The schema is up to date.\n',
     stderr: warning,
   })
   expect(JSON.parse((await runOps(database.url, ['migrate', '--json'])).stdout)).toEqual({
@@ -40,14 +41,14 @@ it.skipIf(!ON_CITUS)('database spread spreads the tables of later migrations, an
 })
 
 it.skipIf(!ON_CITUS)(
-  'ops migrate and database spread refuse a Citus worker, and leave no table there',
+  'ops migrate and database spread reject a Citus worker and create no table on it',
   { timeout: 60_000 },
   async () => {
     const { url } = await createTestDatabase({ empty: true })
     const refused = {
       code: 1,
       stdout: '',
-      stderr: 'ops: this server is a worker: name the coordinator in DATABASE_MIGRATE_URL\n',
+      stderr: 'ops: this server is a Citus worker: set DATABASE_MIGRATE_URL to the coordinator\n',
     }
     expect(await runOps(workerUrl(url), ['migrate'])).toEqual(refused)
     const worker = testPool(workerUrl(url), 1)
@@ -60,7 +61,7 @@ it.skipIf(!ON_CITUS)(
   },
 )
 
-/** The same database on a worker, as the owner of its tables. */
+/** URL of the same database on a worker, for the owner of the tables. */
 function workerUrl(url: string): string {
   const worker = inject('adminUrls')[1] as string
   return asRole(databaseUrl(worker, new URL(url).pathname.slice(1)), 'upi_owner')
@@ -70,7 +71,7 @@ const END_RUN = `select pg_terminate_backend(pid) from pg_locks where locktype =
   and database = (select oid from pg_database where datname = current_database())`
 
 it.skipIf(!ON_CITUS)(
-  'database spread finishes what a killed run began, and leaves no copy of a row behind',
+  'database spread completes an earlier run that was killed, without leftover copies of rows',
   { timeout: 60_000 },
   async () => {
     const { url, db } = await createTestDatabase({ empty: true })
@@ -82,7 +83,7 @@ it.skipIf(!ON_CITUS)(
       [mid],
     )
     const killed = distribute(url, (step) => {
-      if (step === 'spreading payments') void db.query(END_RUN)
+      if (step === 'distributing payments') void db.query(END_RUN)
     })
     await expect(killed).rejects.toThrow(/terminat/)
 
@@ -97,7 +98,7 @@ it.skipIf(!ON_CITUS)(
 )
 
 it.skipIf(!ON_CITUS)(
-  'of two simultaneous runs of database spread one takes every table, and none fails',
+  'two concurrent runs of database spread both succeed, and one of them distributes every table',
   { timeout: 60_000 },
   async () => {
     const { url } = await createTestDatabase({ empty: true })

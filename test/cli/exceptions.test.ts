@@ -7,7 +7,7 @@ const service = await startService()
 
 const { ops, json } = opsOn(() => service.databaseUrl, ['payments'])
 
-/** An order that was paid twice; `first` and `second` are the UTRs. */
+/** Creates an order that is paid twice, by payments with the UTRs `first` and `second`. */
 async function paidTwice() {
   const { mid, key } = await newMerchant(service.db)
   const { orderId } = (await post(service.app, CREATE, intentFields(mid), key)).body.data
@@ -28,7 +28,7 @@ const resolve = (exception: string, reason: string, ...more: string[]) => [
 const REASON = 'refunded at the bank, RRN 523504870777'
 
 describe('payments resolve', () => {
-  it('payments resolve stores who, when and why; the exception stays in the list, but not among the open ones', async () => {
+  it('payments resolve stores operator, time and reason, and --open no longer lists the exception', async () => {
     const { mid, orderId, second, id } = await paidTwice()
     expect(id).toMatch(/^[0-9a-f]{12}$/)
     const done = await json(...resolve(id.toUpperCase(), REASON, '--by', 'meera'))
@@ -44,29 +44,29 @@ describe('payments resolve', () => {
     expect((await ops('show', '--order-id', orderId)).stdout).toMatch(`exception ${id} resolved: ${REASON}`)
   })
 
-  it.each(['one after the other', 'at once'])(
-    'payments resolve by two people %s stores one row, and tells the second who resolved it and why',
+  it.each(['one after the other', 'concurrently'])(
+    'payments resolve by two operators %s stores one resolution and shows it to the second operator',
     async (when) => {
       const { id } = await paidTwice()
       const by = (person: string) => ops(...resolve(id, `by ${person}`, '--by', person))
       const runs =
-        when === 'at once' ? await Promise.all([by('meera'), by('ravi')]) : [await by('meera'), await by('ravi')]
+        when === 'concurrently' ? await Promise.all([by('meera'), by('ravi')]) : [await by('meera'), await by('ravi')]
       const [row, ...more] = await resolutions(id)
       expect(more).toEqual([])
-      if (when !== 'at once') expect(row).toEqual({ reason: 'by meera', resolved_by: 'meera' })
+      if (when !== 'concurrently') expect(row).toEqual({ reason: 'by meera', resolved_by: 'meera' })
       const losers = runs.filter(({ code }) => code !== 0)
       const stderr = expect.stringMatching(
-        `^ops: ${id} was resolved by ${row.resolved_by} at 20[^ ]* [^ ]* IST: ${row.reason}\n$`,
+        `^ops: exception ${id} was already resolved by ${row.resolved_by} at 20[^ ]* [^ ]* IST: ${row.reason}\n$`,
       )
       expect(losers).toEqual([{ code: 1, stdout: '', stderr }])
     },
   )
 
-  it('payments resolve refuses an unknown id, stores nothing and says which command lists the ids', async () => {
+  it('payments resolve rejects an unknown id, stores nothing and names the command that lists the ids', async () => {
     expect(await ops(...resolve('0123456789ab', 'x'))).toEqual({
       code: 1,
       stdout: '',
-      stderr: 'ops: there is no exception 0123456789ab: see ops payments exceptions\n',
+      stderr: 'ops: exception 0123456789ab does not exist: see ops payments exceptions\n',
     })
     expect(await resolutions('0123456789ab')).toEqual([])
   })
@@ -74,12 +74,12 @@ describe('payments resolve', () => {
   it.each([
     [resolve('17', 'x'), '--exception must be the id of an exception, 12 hex digits'],
     [['resolve', '--exception', '0123456789ab'], '--reason is required'],
-    [['resolve', '--mid', 'M1', '--reason', 'x'], 'give --exception, or --all and what limits it'],
-    [resolve('0123456789ab', 'x', '--all'), 'give --exception, or --all and what limits it'],
-    [resolve('0123456789ab', 'x', '--mid', 'M1'), 'give --exception, or --all and what limits it'],
+    [['resolve', '--mid', 'M1', '--reason', 'x'], 'give either --exception, or --all with filters'],
+    [resolve('0123456789ab', 'x', '--all'), 'give either --exception, or --all with filters'],
+    [resolve('0123456789ab', 'x', '--mid', 'M1'), 'give either --exception, or --all with filters'],
     [['exceptions', '--from', '2026-04-02', '--to', '2026-04-01'], '--from must not be after --to'],
-    [['exceptions', '--from', '2026-04-02', '--month', '2026-04'], 'give --month, or --from and --to'],
-    [['exceptions', '--month', '2026-13'], '--month must be a month: YYYY-MM'],
+    [['exceptions', '--from', '2026-04-02', '--month', '2026-04'], 'give either --month, or --from and --to'],
+    [['exceptions', '--month', '2026-13'], '--month must be a month such as 2026-11'],
     [
       ['exceptions', '--kind', 'double'],
       '--kind must be one of: unknown order, amount differs, UTR of another order, UTR of another merchant, ' +
@@ -88,13 +88,13 @@ describe('payments resolve', () => {
         'refunded above what was paid, refund differs',
     ],
     [resolve('0123456789ab', 'x', '--by', ''), '--by must be text of 1 to 64 characters, without control characters'],
-  ])('the payments command %j is refused with usage, exit 2', async (args, message) => {
+  ])('ops payments rejects %j with usage and exit code 2', async (args, message) => {
     const { code, stderr } = await ops(...args)
     expect([code, stderr.split('\n')[0]]).toEqual([2, `ops: ${message}`])
   })
 })
 
-/** A merchant with exceptions that differ by kind, amount and the moment at which they were received. */
+/** Creates a merchant with exceptions of the given kinds, amounts and times of receipt. */
 async function withExceptions(...rows: [kind: string, amount: string, receivedAt: string][]) {
   const { mid } = await newMerchant(service.db)
   const ids: string[] = []
@@ -112,7 +112,7 @@ async function withExceptions(...rows: [kind: string, amount: string, receivedAt
 const idsOf = (exceptions: { id: string }[]) => exceptions.map(({ id }) => id)
 
 describe('payments exceptions', () => {
-  it('payments exceptions lists by kind, by merchant and by days of India, both days included', async () => {
+  it('payments exceptions filters by kind, merchant and IST days, first and last day included', async () => {
     const { mid, ids } = await withExceptions(
       ['late payment', '1', '2026-05-01T18:29:59.999Z'],
       ['late payment', '2', '2026-05-01T18:30:00Z'],
@@ -147,7 +147,7 @@ describe('payments resolve --all', () => {
   const onTerminal = (answer: string, args: string[]) =>
     runOpsOnTerminal(service.databaseUrl, ['payments', ...args], answer)
 
-  it('resolve --all resolves the counted exceptions with one reason, and leaves one row in the audit with the count', async () => {
+  it('payments resolve --all resolves the filtered exceptions with one reason and stores one audit row with their count', async () => {
     const { mid, ids } = await withExceptions(...MANY)
     const [first = '', second = '', late] = ids
     const done = await json(...all(mid, '--kind', 'amount differs', '--yes', '--by', 'meera'))
@@ -162,33 +162,39 @@ describe('payments resolve --all', () => {
     expect(await json(...all(mid, '--kind', 'amount differs'))).toEqual({ resolved: 0, amount: '0.00' })
   })
 
-  it.each(['y\n', ' YES\n'])('resolve --all prints count and rupees, and resolves if answered %j', async (answer) => {
-    const { mid } = await withExceptions(...MANY)
-    expect(await onTerminal(answer, all(mid))).toEqual({
-      code: 0,
-      stdout: 'resolved 3 exceptions, ₹10,00,00,00,00,007.01\n',
-      stderr: `resolve 3 exceptions, ₹10,00,00,00,00,007.01, with the reason "${REASON}"? (y/N) `,
-    })
-    expect(await json('exceptions', '--open', '--mid', mid)).toEqual([])
-  })
+  it.each(['y\n', ' YES\n'])(
+    'payments resolve --all asks with count and rupees, and resolves the exceptions after %j',
+    async (answer) => {
+      const { mid } = await withExceptions(...MANY)
+      expect(await onTerminal(answer, all(mid))).toEqual({
+        code: 0,
+        stdout: 'Resolved 3 exceptions, ₹10,00,00,00,00,007.01.\n',
+        stderr: `resolve 3 exceptions, ₹10,00,00,00,00,007.01, with the reason "${REASON}"? (y/N) `,
+      })
+      expect(await json('exceptions', '--open', '--mid', mid)).toEqual([])
+    },
+  )
 
-  it.each(['n\n', '\n', 'yesterday\n', ''])('resolve --all changes nothing if answered %j', async (answer) => {
-    const { mid, ids } = await withExceptions(...MANY)
-    const { code, stderr } = await onTerminal(answer, all(mid))
-    expect([code, stderr]).toEqual([1, expect.stringMatching(/ops: nothing was changed\n$/)])
-    expect(idsOf(await json('exceptions', '--open', '--mid', mid))).toEqual(ids)
-  })
+  it.each(['n\n', '\n', 'yesterday\n', ''])(
+    'payments resolve --all changes nothing if the operator enters %j',
+    async (answer) => {
+      const { mid, ids } = await withExceptions(...MANY)
+      const { code, stderr } = await onTerminal(answer, all(mid))
+      expect([code, stderr]).toEqual([1, expect.stringMatching(/ops: cancelled: nothing was changed\n$/)])
+      expect(idsOf(await json('exceptions', '--open', '--mid', mid))).toEqual(ids)
+    },
+  )
 
-  it('resolve --all without a terminal refuses, and says to add --yes', async () => {
+  it('payments resolve --all requires --yes without a terminal', async () => {
     const { mid, ids } = await withExceptions(['late payment', '1234567', '2026-06-01T06:00:00Z'])
     const { code, stderr } = await ops(...all(mid))
     const fault =
-      'would resolve 1 exception, ₹12,34,567.00, with the reason "refunded at the bank, RRN 523504870777": add --yes, since there is no terminal to ask on'
+      'would resolve 1 exception, ₹12,34,567.00, with the reason "refunded at the bank, RRN 523504870777": add --yes to confirm, because standard input is not a terminal'
     expect([code, stderr]).toEqual([1, `ops: ${fault}\n`])
     expect(idsOf(await json('exceptions', '--open', '--mid', mid))).toEqual(ids)
   })
 
-  it('resolve --all by two people at once resolves each exception once, and tells each how many they resolved', async () => {
+  it('payments resolve --all by two concurrent operators resolves each exception once and reports to each their own count', async () => {
     const { mid } = await withExceptions(...MANY)
     const by = (person: string) => json(...all(mid, '--yes', '--by', person))
     const [meera, ravi] = await Promise.all([by('meera'), by('ravi')])

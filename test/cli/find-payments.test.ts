@@ -16,7 +16,7 @@ async function newOrder(fields: Record<string, string> = {}) {
 const idsOf = ({ payments }: { payments: { orderId: string }[] }) => payments.map(({ orderId }) => orderId)
 
 describe('payments find', () => {
-  it('payments find by a UTR in any case shows what happened, step by step, and nothing of the customer', async () => {
+  it('payments find --utr, in upper or lower case, prints the order’s history without customer data', async () => {
     const { mid, orderId } = await newOrder({ order_id: 'A-17' })
     const [failed, utr, again] = [newUtr(), `AXIS${newUtr()}`, newUtr()]
     await notify(service, notification(orderId, { status: 'FAIL', UTR: failed }))
@@ -47,12 +47,12 @@ describe('payments find', () => {
     expect(stdout + JSON.stringify(payments)).not.toMatch(/Asha|asha@|0123456789/)
     expect(stdout).toMatch(/merchantOrderId +A-17\n/)
     expect(stdout).toMatch(new RegExp(`^2026-04-01 00:00:00 IST +notification +paid, UTR ${utr}`, 'm'))
-    // The same payment by what else the customer or the bank may tell.
+    // Customer and bank may also give the UTR of the failed or of the second payment, or the orderId.
     for (const one of [failed, again]) expect(idsOf(await find('--utr', one))).toEqual([orderId])
     expect(idsOf(await find('--order-id', orderId))).toEqual([orderId])
   })
 
-  it('payments find accepts a UTR with the blanks and hyphens that people copy from their bank', async () => {
+  it('payments find --utr accepts spaces and hyphens copied from a bank’s page', async () => {
     const { orderId } = await newOrder()
     await notify(service, notification(orderId, { UTR: 'HDFCR52026040100001' }))
     for (const copied of [
@@ -69,7 +69,7 @@ describe('payments find', () => {
     }
   })
 
-  it('payments find reads the reference out of text that was pasted with it, and rejects text with several', async () => {
+  it('payments find --utr extracts the reference from pasted text, and rejects text with several references', async () => {
     const { orderId } = await newOrder()
     const rrn = newUtr()
     await notify(service, notification(orderId, { UTR: rrn }))
@@ -93,7 +93,7 @@ describe('payments find', () => {
     }
     for (const [pasted, references] of [
       [`T2604011015220123456789 ${rrn}`, `T2604011015220123456789, ${rrn}`],
-      // A bank's code, or a word before an RRN.
+      // PAID may be a bank’s code or a word before the RRN.
       [`Paid ${groups}`, `${rrn}, PAID${rrn}`],
     ] as const) {
       const stderr = expect.stringMatching(`^ops: --utr has several references: enter one of ${references}\n`)
@@ -104,7 +104,7 @@ describe('payments find', () => {
     }
   })
 
-  it('payments find by --merchant-order-id shows the orders of all merchants, and with --mid those of one merchant', async () => {
+  it('payments find --merchant-order-id lists the orders of all merchants, or of one with --mid', async () => {
     const [one, other] = [await newOrder({ order_id: 'SAME-1' }), await newOrder({ order_id: 'SAME-1' })]
     expect(idsOf(await find('--merchant-order-id', 'SAME-1')).sort()).toEqual([one.orderId, other.orderId].sort())
     expect(idsOf(await find('--merchant-order-id', 'SAME-1', '--mid', one.mid))).toEqual([one.orderId])
@@ -114,7 +114,7 @@ describe('payments find', () => {
     expect(stdout.split('\n')[0]).toMatch(/^createdAt +mid +orderId +merchantOrderId +amount +status +acquirer +utr$/)
   })
 
-  it('payments find names the account that made the link of each order', async () => {
+  it('payments find prints the acquirer account that created each order’s link', async () => {
     const [one, other] = [await newOrder({ order_id: 'TWO-1' }), await newOrder({ order_id: 'TWO-1' })]
     await service.db.query(
       `insert into acquirer_intents (mid, order_id, acquirer, acquirer_merchant_id, acquirer_order_id, reference, link, status_checks, by_fallback)
@@ -130,7 +130,7 @@ describe('payments find', () => {
     expect((await ops('--order-id', one.orderId)).stdout).toMatch(/^acquirer +cashfree:acme$/m)
   })
 
-  it('payments find by amount and day finds only payments of that Indian day and amount', async () => {
+  it('payments find --amount --on lists only orders of that amount and IST day', async () => {
     service.clock.set('2026-05-01T18:29:59.999Z')
     const before = await newOrder({ amount: '777' })
     service.clock.set('2026-05-01T18:30:00.000Z')
@@ -144,7 +144,7 @@ describe('payments find', () => {
     expect(idsOf(await find('--amount', '777.00', '--on', '2026-05-01'))).toEqual([before.orderId])
   })
 
-  it('payments find by amount and day finds what was paid or reported on the day, whenever its order was made', async () => {
+  it('payments find --amount --on lists payments that were made or reported on the day, whenever the order was created', async () => {
     const stored = async (sql: string, ...values: unknown[]) => void (await service.db.query(sql, values))
     const payment = (mid: string, orderId: string, paidAt: string | null, heardAt: string) =>
       stored(
@@ -172,7 +172,7 @@ describe('payments find', () => {
     expect(idsOf(ofOne)).toEqual([of.heard.orderId])
   })
 
-  it('payments find by the UTR of a payment shows a settlement of the UTR to another merchant too', async () => {
+  it('payments find --utr lists settlements of the UTR to other merchants too', async () => {
     const [paid, wrong] = [await newOrder(), await newMerchant(service.db)]
     const utr = `HDFC${newUtr()}`
     await notify(service, notification(paid.orderId, { UTR: utr }))
@@ -187,19 +187,19 @@ describe('payments find', () => {
     expect([payments[0].settlements.map(of), settlements.map(of)]).toEqual([[paid.mid], [paid.mid, wrong.mid]])
     const { stdout } = await ops('--utr', utr)
     expect(stdout).toMatch(new RegExp(`bank +settled: SUCCESS, UTR ${utr.toLowerCase()}, ₹200.00`))
-    const [, others = ''] = stdout.split('\n\nsettled to another merchant:\n')
+    const [, others = ''] = stdout.split('\n\nSettlements to other merchants:\n')
     expect(others.split('\n').slice(1, -1)).toEqual([
       expect.stringMatching(new RegExp(`^2026-04-01 10:30:00 IST +${wrong.mid} +ROW1 +${utr.toLowerCase()} `)),
     ])
-    // One that two merchants' orders were paid by, each with its settlement.
+    // One UTR pays orders of two merchants, and each order has a settlement.
     const second = (await post(service.app, CREATE, intentFields(wrong.mid), wrong.key)).body.data.orderId
     await notify(service, notification(second, { UTR: utr }))
     expect(idsOf(await find('--utr', utr)).sort()).toEqual([paid.orderId, second].sort())
-    const [, both = ''] = (await ops('--utr', utr)).stdout.split('\n\nsettled:\n')
+    const [, both = ''] = (await ops('--utr', utr)).stdout.split('\n\nSettlements:\n')
     expect(both.trimEnd().split('\n')).toHaveLength(3)
   })
 
-  it('payments find shows that an order ended unpaid, when the shop was notified, and that a payment came late', async () => {
+  it('payments find prints that an order expired unpaid, when the merchant was notified, and the late payment', async () => {
     service.clock.set('2026-03-01T06:00:00Z')
     const { orderId } = await newOrder()
     const steps = async () =>
@@ -216,7 +216,7 @@ describe('payments find', () => {
     expect(await steps()).toEqual([...ended, ['2026-03-01T07:00:00.000Z', paid], ['2026-03-01T07:00:00.000Z', late]])
   })
 
-  it('payments find by a UTR without an order shows the exception and the settlement that name the UTR', async () => {
+  it('payments find --utr lists exceptions and settlements with a UTR that belongs to no order', async () => {
     const { mid } = await newOrder()
     const utr = newUtr()
     expect((await notify(service, notification('0'.repeat(32), { UTR: utr }))).status).toBe(404)
@@ -233,9 +233,9 @@ describe('payments find', () => {
       settlements: [expect.objectContaining({ mid, utr, amount: '200.00' })],
     })
     expect((await ops('--utr', utr)).stdout).toMatch(
-      /^no payment found\n\ntold of with an order that we do not know:\n.*unknown order/s,
+      /^No payments found\.\n\nExceptions without a known order:\n.*unknown order/s,
     )
-    expect(await ops('--utr', newUtr())).toEqual({ code: 0, stdout: 'no payment found\n', stderr: '' })
+    expect(await ops('--utr', newUtr())).toEqual({ code: 0, stdout: 'No payments found.\n', stderr: '' })
   })
 
   const ONE_OF = 'give one of --utr, --order-id, --merchant-order-id and --amount'
@@ -247,7 +247,7 @@ describe('payments find', () => {
       ['--amount', '200', '--on', '2026-02-30'],
       '--on must be an existing day from 2000 to 2099: YYYY-MM-DD or dd-mm-yyyy',
     ],
-  ])('payments find refuses %j with usage, exit 2', async (args, message) => {
+  ])('payments find rejects %j with usage and exit code 2', async (args, message) => {
     const { code, stderr } = await ops(...args)
     expect([code, stderr.split('\n')[0]]).toEqual([2, `ops: ${message}`])
   })

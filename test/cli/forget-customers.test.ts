@@ -16,7 +16,7 @@ import {
 } from '../support/service.ts'
 
 const DAY_MS = 24 * 60 * 60_000
-/** More than the moments that a command takes to start, and less than what a test moves the clock by. */
+/** Longer than a command takes to start, shorter than the steps by which tests move the clock. */
 const MINUTE_MS = 60_000
 
 const service = await startService()
@@ -27,7 +27,7 @@ const forget = async (days: number) => {
   return { forgotten }
 }
 
-/** Creates an intent as if `ageMs` ago. */
+/** Creates an intent whose creation time is `ageMs` in the past. */
 async function create(
   { mid, key }: { mid: string; key: Key },
   ageMs: number,
@@ -50,7 +50,7 @@ const KEY_REUSED = refusal(
 
 const FORGOTTEN = { customer_name: '', customer_email: '', customer_mobile: '' }
 
-/** What a thief of the table can do: try telephone numbers against what is kept of the request, with the row's other fields. */
+/** Tries mobile numbers against the stored hash of the request, as an attacker with a copy of the table would. */
 async function guessMobile(orderId: string): Promise<string | undefined> {
   const row = await rowOf(orderId)
   const kept = Object.values(row).filter(Buffer.isBuffer)
@@ -66,7 +66,7 @@ async function guessMobile(orderId: string): Promise<string | undefined> {
 }
 
 describe('payments forget-customers', () => {
-  it('forget-customers empties the customer fields of every older intent, to the minute, and changes nothing else', async () => {
+  it('payments forget-customers empties only the customer fields of intents older than N days, to the minute', async () => {
     const [merchant, other] = [await newMerchant(service.db), await newMerchant(service.db)]
     const older = [
       await create(merchant, 10 * DAY_MS + MINUTE_MS),
@@ -83,10 +83,10 @@ describe('payments forget-customers', () => {
       customer_mobile: '0123456789',
     })
     expect(await forget(10)).toEqual({ forgotten: 0 })
-    expect((await ops('--older-than-days', '9', '--yes')).stdout).toBe('the customer of 1 intent is forgotten\n')
+    expect((await ops('--older-than-days', '9', '--yes')).stdout).toBe('Customer data of 1 intent erased.\n')
   })
 
-  it('forget-customers keeps order_ids taken and history unchanged; a repeat with the Idempotency-Key is then 422', async () => {
+  it('payments forget-customers keeps order_ids used and history unchanged, and makes an idempotent retry a 422', async () => {
     const merchant = await newMerchant(service.db)
     const fields = { order_id: '1001' }
     const once = { 'idempotency-key': 'retry-1001' }
@@ -112,7 +112,7 @@ describe('payments forget-customers', () => {
     expect(status.body).toMatchObject({ txnStatus: 'SUCCESS' })
   })
 
-  it('forget-customers leaves nothing by which trying all telephone numbers could find a customer again', async () => {
+  it('payments forget-customers leaves no hash that reveals a mobile number by trying all numbers', async () => {
     const merchant = await newMerchant(service.db)
     const created = await create(merchant, 3 * DAY_MS, { order_id: '1002' }, { 'idempotency-key': 'retry-1002' })
     const { orderId } = created.body.data
@@ -121,7 +121,7 @@ describe('payments forget-customers', () => {
     expect(await guessMobile(orderId)).toBeUndefined()
   })
 
-  it('forget-customers empties the notes of refunds, even later refunds; a repeated refund is answered as before', async () => {
+  it('payments forget-customers empties notes of refunds, including later ones, and keeps refund retries idempotent', async () => {
     const merchant = await newMerchant(service.db)
     const key = await newKey(service.db, merchant, true)
     const [mine, other] = ['9812340001', '9812340002']
@@ -149,9 +149,9 @@ describe('payments forget-customers', () => {
     expect(await forget(2)).toEqual({ forgotten: 0 })
   })
 
-  it('forget-customers forgets many customers in steps, each once, even when two run at the same time', async () => {
+  it('payments forget-customers erases thousands of intents in batches, each once over two concurrent runs', async () => {
     const { mid } = await newMerchant(service.db)
-    // More than two steps of 1,000.
+    // More than two batches of 1,000.
     const count = 2_100
     await service.db.query(
       `insert into payment_intents
@@ -174,7 +174,7 @@ describe('payments forget-customers', () => {
     expect(rowCount).toBe(0)
   })
 
-  it('forget-customers forgets one person in all intents of any age and merchant, and nobody else', async () => {
+  it('payments forget-customers --email and --mobile erase one customer across merchants and ages, and no other', async () => {
     const [merchant, other] = [await newMerchant(service.db), await newMerchant(service.db)]
     const of = async (owner: typeof merchant, ageMs: number, email: string, mobile: string) =>
       (await create(owner, ageMs, { customer_email: email, customer_mobile: mobile })).body.data.orderId as string
@@ -183,21 +183,17 @@ describe('payments forget-customers', () => {
       await of(other, 400 * DAY_MS, 'ravi.k@EXAMPLE.in', '9812345671'),
     ]
     const neighbour = await of(merchant, 0, 'ravi.kk@example.in', '9812345672')
-    expect((await ops('--email', 'ravi.k@example.in', '--yes')).stdout).toBe(
-      'the customers of 2 intents are forgotten\n',
-    )
+    expect((await ops('--email', 'ravi.k@example.in', '--yes')).stdout).toBe('Customer data of 2 intents erased.\n')
     expect(await Promise.all(theirs.map(rowOf))).toEqual(theirs.map(() => expect.objectContaining(FORGOTTEN)))
     expect(await rowOf(neighbour)).toMatchObject({ customer_email: 'ravi.kk@example.in' })
-    // Of nobody: what was forgotten is not found again.
-    expect((await ops('--email', 'ravi.k@example.in', '--yes')).stdout).toBe(
-      'the customers of 0 intents are forgotten\n',
-    )
+    // Erased intents no longer match.
+    expect((await ops('--email', 'ravi.k@example.in', '--yes')).stdout).toBe('Customer data of 0 intents erased.\n')
 
-    expect((await ops('--mobile', '+91 98123 45672', '--yes')).stdout).toBe('the customer of 1 intent is forgotten\n')
+    expect((await ops('--mobile', '+91 98123 45672', '--yes')).stdout).toBe('Customer data of 1 intent erased.\n')
     expect(await rowOf(neighbour)).toMatchObject(FORGOTTEN)
   })
 
-  it('forget-customers forgets a person whose domain is written in either form, and whose number in another script', async () => {
+  it('payments forget-customers matches a domain in Unicode or ASCII form, and a number in another script', async () => {
     const { mid, key } = await newMerchant(service.db, { input: 'shop' })
     const of = async (customer_email: string, customer_mobile: string) =>
       (await create({ mid, key }, 0, { customer_email, customer_mobile })).body.data.orderId as string
@@ -212,17 +208,17 @@ describe('payments forget-customers', () => {
     expect(await rowOf(orderId)).toMatchObject(FORGOTTEN)
   })
 
-  it('forget-customers warns of fewer than 365 days, which the law will require, and of nothing else', async () => {
+  it('payments forget-customers warns if --older-than-days is below the 365 days that the law will require', async () => {
     const LAW =
-      'at the latest from 13 May 2027, the DPDP Rules 2025, 8(3), require such data to be retained for a year: give 365 days or more'
+      'from 13 May 2027 at the latest, rule 8(3) of the DPDP Rules 2025 requires this data to be retained for one year: use 365 days or more'
     expect((await ops('--older-than-days', '364')).stderr).toContain(`warning: ${LAW}`)
     expect(await json('--older-than-days', '364')).toEqual({ forgotten: 0, warnings: [LAW] })
     expect(await json('--older-than-days', '365')).toEqual({ forgotten: 0, warnings: [] })
     expect((await ops('--email', 'nobody@example.in')).stderr).not.toContain('warning')
   })
 
-  describe('the confirmation', () => {
-    /** An intent of a customer who has no other, and whether the intent still holds customer data. */
+  describe('the confirmation of payments forget-customers', () => {
+    /** Creates an intent of a new customer; `isKnown` returns whether its customer data is still stored. */
     async function newCustomer() {
       const mobile = `98${String(Math.random()).slice(2, 10)}`
       const { orderId } = (await create(await newMerchant(service.db), 0, { customer_mobile: mobile })).body.data
@@ -232,22 +228,22 @@ describe('payments forget-customers', () => {
     const onTerminal = (answer: string, ...args: string[]) =>
       runOpsOnTerminal(service.databaseUrl, ['payments', 'forget-customers', ...args], answer)
 
-    it('shows the number with --dry-run, and erases nothing', async () => {
+    it('payments forget-customers --dry-run prints the number of intents and erases nothing', async () => {
       const { mobile, isKnown } = await newCustomer()
       expect(await ops('--mobile', mobile, '--dry-run')).toMatchObject({
         code: 0,
-        stdout: 'would erase the customer data of 1 intent\n',
+        stdout: 'Would erase the customer data of 1 intent.\n',
       })
       expect(await json('--mobile', mobile, '--dry-run')).toEqual({ wouldForget: 1, warnings: [] })
       expect(await isKnown()).toBe(true)
     })
 
-    it('is required as --yes without a terminal for data younger than 365 days, with the number', async () => {
+    it('payments forget-customers requires --yes without a terminal for data younger than 365 days', async () => {
       const { mobile, isKnown } = await newCustomer()
       const { code, stdout, stderr } = await ops('--mobile', mobile)
       expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
       expect(stderr).toMatch(
-        /would erase the customer data of 1 intent: add --yes, since there is no terminal to ask on\n$/,
+        /would erase the customer data of 1 intent: add --yes to confirm, because standard input is not a terminal\n$/,
       )
       expect(await isKnown()).toBe(true)
       await create(await newMerchant(service.db), 40 * DAY_MS)
@@ -257,7 +253,7 @@ describe('payments forget-customers', () => {
       expect(await forget(39)).toEqual({ forgotten: 1 })
     })
 
-    it('is asked for on a terminal after the number, and erases only after y', async () => {
+    it('payments forget-customers on a terminal prints the number of intents and erases only after y', async () => {
       const { mobile, isKnown } = await newCustomer()
       const declined = await onTerminal('n\n', '--mobile', mobile)
       expect(declined).toMatchObject({
@@ -269,17 +265,17 @@ describe('payments forget-customers', () => {
       expect(await isKnown()).toBe(false)
     })
 
-    it('is not required from 365 days on, so that a daily job runs', async () => {
+    it('payments forget-customers --older-than-days 365 needs no confirmation, so that a daily job can run it', async () => {
       await create(await newMerchant(service.db), 366 * DAY_MS)
       expect(await ops('--older-than-days', '365')).toMatchObject({
         code: 0,
         stderr: 'ops: erase the customer data of 1 intent …\n',
-        stdout: 'the customer of 1 intent is forgotten\n',
+        stdout: 'Customer data of 1 intent erased.\n',
       })
     })
   })
 
-  it('forget-customers leaves nothing of the person in the audit', async () => {
+  it('payments forget-customers stores no customer data in the audit', async () => {
     expect((await ops('--email', 'canary@example.in')).code).toBe(0)
     expect((await ops('--mobile', '9898989898')).code).toBe(0)
     const { stdout } = await runOps(service.databaseUrl, ['audit', '--json'])
@@ -301,11 +297,11 @@ describe('payments forget-customers', () => {
     [['--older-than-days', '0']],
     [['--older-than-days', '1.5']],
     [['--older-than-days', '-1']],
-  ])('forget-customers refuses %j with usage, exit 2', async (args) => {
+  ])('payments forget-customers rejects %j with usage and exit code 2', async (args) => {
     const { code, stdout, stderr } = await ops(...args)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).toContain(
-      'usage:\n  ops payments forget-customers (--older-than-days N | --email ADDRESS | --mobile NUMBER)',
+      'usage:\n  ops payments forget-customers (--older-than-days N | --email ADDRESS |\n      --mobile NUMBER)',
     )
   })
 })

@@ -7,15 +7,17 @@ import { openPool } from '../support/postgres-server.ts'
 import { runToEnd, TYPESCRIPT } from '../support/processes.ts'
 import { newMerchant } from '../support/service.ts'
 
-/** The command itself takes about 50 MB. */
+/** Includes about 50 MB of the process itself. */
 const HEAP_MB = 96
-/** As objects they would take more than 100 MB. */
+/** As objects, these lines would occupy more than 100 MB. */
 const LINES = 200_000
 
-it('a large day file is imported with less memory than its lines would fill', { timeout: 240_000 }, async () => {
+it('payments import reads a large daily transaction report in less memory than its lines would occupy', {
+  timeout: 240_000,
+}, async () => {
   const { url } = await createTestDatabase()
   const folder = mkdtempSync(join(tmpdir(), 'upi-payments-day-'))
-  // Without the service's limit on a query.
+  // Without the service’s query time-out, which the setup of this many rows would exceed.
   const db = openPool(url)
   const { mid } = await newMerchant(db)
   await db.query(
@@ -36,6 +38,6 @@ it('a large day file is imported with less memory than its lines would fill', { 
   writeFileSync(path, csv)
   const args = [`--max-old-space-size=${HEAP_MB}`, ...TYPESCRIPT, 'src/operator/cli/ops.ts', 'payments', 'import', path]
   const { code, stdout } = await runToEnd(process.execPath, args, { env: { ...process.env, DATABASE_URL: url } })
-  expect({ code, stdout }).toEqual({ code: 0, stdout: `0 recorded, ${LINES} unchanged, exceptions: none\n` })
+  expect({ code, stdout }).toEqual({ code: 0, stdout: `0 payments recorded, ${LINES} unchanged; exceptions: none.\n` })
   rmSync(folder, { recursive: true })
 })

@@ -18,7 +18,7 @@ const AMOUNT = '--amount must be rupees from 1.00 to 500000.00 with at most two 
 let service: TestService
 beforeAll(async () => {
   service = await startService()
-  // The command line has the clock of the machine.
+  // `ops` uses the machine’s clock, so the service must too.
   service.clock.set(new Date().toISOString())
 })
 
@@ -30,14 +30,14 @@ async function newOrder(changes: Record<string, string> = {}): Promise<{ orderId
 const { ops, json } = opsOn(() => service.databaseUrl, ['payments'])
 
 describe('payments confirm', () => {
-  /** What is typed to say that the bank has got ₹200 for an order, with `more`. */
+  /** Arguments that confirm a payment of ₹200 for an order, followed by `more`. */
   const confirm = (orderId: string, utr: string, ...more: string[]) => [
     ...['confirm', '--order-id', orderId, '--utr', utr],
     ...(more.includes('--amount') ? more : ['--amount', '200', ...more]),
   ]
   const refused = (line: string) => ({ code: 1, stdout: '', stderr: `ops: ${line}\n` })
 
-  it('payments confirm marks an order as paid, once, with the operator as the source', async () => {
+  it('payments confirm marks an order as paid once, with source operator', async () => {
     const { orderId } = await newOrder()
     for (const changed of [true, false]) {
       expect(await json(...confirm(orderId, 'TEL1'))).toEqual({ orderId, status: 'SUCCESS', changed })
@@ -50,7 +50,7 @@ describe('payments confirm', () => {
   it.each([
     ['ISO 8601', (moment: Date) => moment.toISOString()],
     ['IST', toIstText],
-  ])('payments confirm stores the operator’s name and note, and when the money moved: %s', async (_form, write) => {
+  ])('payments confirm stores operator, note and the --paid-at time given as %s', async (_form, write) => {
     const { orderId } = await newOrder()
     const moment = `${service.clock.now().toISOString().slice(0, 19)}.000Z`
     const paidAt = write(new Date(moment))
@@ -62,11 +62,11 @@ describe('payments confirm', () => {
     expect(stdout).toMatch(/meera .*Mr Iyer, branch 7, by telephone/)
   })
 
-  it('payments confirm refuses another UTR for a paid order, unless --double says that the bank received both', async () => {
+  it('payments confirm rejects another UTR for a paid order unless --double is given', async () => {
     const { orderId } = await newOrder()
     await json(...confirm(orderId, '523504870405'))
     expect(await ops(...confirm(orderId, '523504870450'))).toEqual(
-      refused('the order is paid already, with another UTR; add --double if the bank has received both'),
+      refused('the order is already paid, with another UTR: add --double if the bank received both payments'),
     )
     expect((await json('show', '--order-id', orderId)).exceptions).toEqual([])
 
@@ -79,7 +79,7 @@ describe('payments confirm', () => {
     expect([utr, exceptions]).toEqual(['523504870405', [expect.objectContaining(exception)]])
   })
 
-  it('payments confirm reads the reference out of pasted text, and keeps the rest out of the audit', async () => {
+  it('payments confirm extracts the reference from pasted text and stores no other part of it in the audit', async () => {
     const { orderId } = await newOrder()
     const [utr, pasted] = [newUtr(), (rrn: string) => `UPI/CR/${rrn}/Asha Rao/asha@okaxis`]
     for (const changed of [true, false]) {
@@ -94,7 +94,7 @@ describe('payments confirm', () => {
     expect(rows.map((row) => row.arguments.utr)).toEqual([utr, utr])
   })
 
-  it('payments confirm stores a late payment when the shop had already been answered that the order is unpaid', async () => {
+  it('payments confirm stores a late payment if checkPaymentStatus already returned an unpaid final status', async () => {
     const { orderId } = await newOrder()
     await service.db.query(`update payment_intents set expires_at = now() - interval '10 min' where order_id = $1`, [
       orderId,
@@ -107,20 +107,22 @@ describe('payments confirm', () => {
     ])
   })
 
-  it('payments confirm refuses a UTR that has paid another order in one line, and stores an exception', async () => {
+  it('payments confirm rejects a UTR of another order in one line and stores an exception', async () => {
     const { mid, key, orderId } = await newOrder()
     await json(...confirm(orderId, 'TEL2'))
     const other = (await post(service.app, CREATE, intentFields(mid), key)).body.data.orderId
     expect(await ops(...confirm(other, 'TEL2'))).toEqual(
-      refused('this UTR was already used by another order of the merchant; kept, see ops payments exceptions'),
+      refused(
+        'another order of the merchant already has this UTR; stored as an exception, see ops payments exceptions',
+      ),
     )
     const { status, exceptions } = await json('show', '--order-id', other)
     expect([status, exceptions]).toEqual(['PENDING', [expect.objectContaining({ kind: 'UTR of another order' })]])
   })
 
-  it('payments confirm stores nothing of a mistyped amount or order, and accepts the right one afterwards', async () => {
+  it('payments confirm stores nothing for a wrong amount or orderId, and then accepts the correct one', async () => {
     const { orderId } = await newOrder()
-    const differs = 'the amount differs from the amount of the order, see ops payments show; nothing was recorded'
+    const differs = 'the amount differs from the order’s amount: see ops payments show; nothing was recorded'
     for (const amount of ['199', '2000', '200.01']) {
       expect(await ops(...confirm(orderId, 'TEL6', '--amount', amount))).toEqual(refused(differs))
     }
@@ -128,31 +130,33 @@ describe('payments confirm', () => {
     expect(await ops(...confirm(orderId, 'TEL6', '--amount', '20', '--double'))).toEqual(refused(differs))
     expect((await json('show', '--order-id', orderId)).exceptions).toEqual([])
     const unknown = 'f'.repeat(32)
-    expect(await ops(...confirm(unknown, 'TEL3'))).toEqual(refused('there is no such order'))
+    expect(await ops(...confirm(unknown, 'TEL3'))).toEqual(refused('the order does not exist'))
     expect(await json('exceptions')).not.toContainEqual(expect.objectContaining({ orderId: unknown }))
   })
 
   const NOBODY = '0'.repeat(32)
   it.each([
-    [confirm('x', 'U'), '--order-id must be our orderId, of 32 hex digits'],
+    [confirm('x', 'U'), '--order-id must be the service’s orderId, 32 hex digits'],
     [['confirm', '--utr', 'U', '--amount', '1'], '--order-id is required'],
     [confirm(NOBODY, 'U/1', '--amount', '1.505'), `--utr must be 1 to 35 letters and digits; ${AMOUNT}`],
     ...['999999', '500001', '0', '1e3'].map((amount) => [confirm(NOBODY, 'U', '--amount', amount), AMOUNT] as const),
     [confirm(NOBODY, 'U', '--paid-at', '2026-03-31'), '--paid-at must be an existing time'],
     [confirm(NOBODY, 'U', '--double=yes'), "--double' does not take"],
-  ] as const)('payments confirm refuses %j with usage, exit 2', async (args, line) => {
+  ] as const)('payments confirm rejects %j with usage and exit code 2', async (args, line) => {
     const { code, stderr } = await ops(...args)
     expect(code).toBe(2)
     expect(stderr).toContain(line)
   })
 })
 
-it('payments show says that an unknown order does not exist', async () => {
-  expect((await ops('show', '--order-id', '0'.repeat(32))).stderr).toBe('ops: there is no such order\n')
+it('payments show reports that an unknown order does not exist', async () => {
+  expect((await ops('show', '--order-id', '0'.repeat(32))).stderr).toBe(
+    'ops: the order does not exist: search with ops payments find\n',
+  )
 })
 
 describe('payments exceptions', () => {
-  it('payments exceptions lists all exceptions, oldest first, without characters that move the cursor', async () => {
+  it('payments exceptions lists exceptions oldest first and replaces terminal control characters', async () => {
     const { orderId } = await newOrder()
     await notify(service, notification(orderId, { UTR: 'EXC1', amount: 1 }))
     service.clock.advance(25 * 60)

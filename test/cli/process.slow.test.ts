@@ -16,7 +16,7 @@ beforeAll(async () => {
   migrated = await createTestDatabase()
 })
 
-it('ops today --watch prints the day again every few seconds, until Ctrl-C', async () => {
+it('ops today --watch refreshes the output every few seconds until Ctrl-C', async () => {
   const env = { ...process.env, DATABASE_URL: migrated.url }
   const args = ['--import', 'tsx', 'src/operator/cli/ops.ts', 'today', '--watch', '--json']
   const child = start(process.execPath, args, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'ignore'] })
@@ -32,7 +32,7 @@ it('ops today --watch prints the day again every few seconds, until Ctrl-C', asy
   expect(JSON.parse(second).at > JSON.parse(first).at).toBe(true)
 })
 
-it('ops ends without an error when the reader of its output goes away', async () => {
+it('ops exits without an error if the reader of its output closes the pipe', async () => {
   const env = { ...process.env, DATABASE_URL: migrated.url }
   const child = spawn(process.execPath, ['--import', 'tsx', 'src/operator/cli/ops.ts', 'merchants', 'list'], {
     cwd: ROOT,
@@ -47,7 +47,7 @@ it('ops ends without an error when the reader of its output goes away', async ()
   expect({ code, stderr }).toEqual({ code: 0, stderr: namingLine(migrated.url) })
 })
 
-it('the audit has a row of a command that was killed half-way, and nothing of its change is stored', async () => {
+it('a settlement import killed half-way leaves an audit row without outcome and no settlements', async () => {
   const { url, db } = await createTestDatabase()
   const { mid } = await newMerchant(db)
   const env = { ...process.env, DATABASE_URL: url }
@@ -56,7 +56,7 @@ it('the audit has a row of a command that was killed half-way, and nothing of it
     env,
     stdio: ['pipe', 'ignore', 'ignore'],
   })
-  // More than one batch, so that rows are stored; the end of the file never comes.
+  // More than one batch, so that rows are inserted. The input stays open, so that the import cannot finish.
   const line = (i: number) => `${mid},1.00,KILLED${i},BRN1,SUCCESS,2026-01-15T00:00:00Z\n`
   child.stdin?.on('error', () => undefined)
   child.stdin?.write(
@@ -64,17 +64,17 @@ it('the audit has a row of a command that was killed half-way, and nothing of it
   )
   const inserting = `select from pg_stat_activity
      where datname = current_database() and query like 'truncate incoming%' and state = 'idle in transaction'`
-  await until('rows are stored', async () => (await db.query(inserting)).rowCount === 1)
+  await until('the import has inserted rows', async () => (await db.query(inserting)).rowCount === 1)
   child.kill('SIGKILL')
   await once(child, 'exit')
   const { stdout } = await runOps(url, ['audit', '--json'])
   expect(JSON.parse(stdout)).toMatchObject([{ command: 'settlements import', outcome: null, detail: null }])
-  expect((await runOps(url, ['audit'])).stdout).toMatch(/unknown: it runs still, was killed, or broke off/)
-  await until('PostgreSQL has undone them', async () => (await db.query(inserting)).rowCount === 0)
+  expect((await runOps(url, ['audit'])).stdout).toMatch(/unknown: still running, killed or interrupted/)
+  await until('PostgreSQL has rolled them back', async () => (await db.query(inserting)).rowCount === 0)
   expect((await db.query('select from settlements where mid = $1', [mid])).rowCount).toBe(0)
 })
 
-describe('the database that a command works on', () => {
+describe('the database that ops uses', () => {
   const { DATABASE_URL: _, DATABASE_MIGRATE_URL: __, NODE_ENV: ___, ...environment } = process.env
   const PASSWORD = 'never-to-be-read'
   const withPassword = (url: string) => Object.assign(new URL(url), { password: PASSWORD }).href
@@ -82,15 +82,18 @@ describe('the database that a command works on', () => {
   it.each([
     ['that succeeds', () => migrated.url, ['merchants', 'list', '--json'], 0],
     ['that fails', () => withPassword('postgres://upi@127.0.0.1:1/away'), ['merchants', 'list', '--json'], 1],
-  ])('the database is named first on stderr, without password, by a command %s', async (_name, url, args, expected) => {
-    const env = { ...environment, DATABASE_URL: url() }
-    const { code, stdout, stderr } = await runProgram('src/operator/cli/ops.ts', args, { env })
-    expect([code, stderr.split('\n')[0]]).toEqual([expected, namingLine(url()).trimEnd()])
-    expect(stdout).toBe(expected === 0 ? '[]\n' : '')
-    expect(stdout + stderr).not.toContain(PASSWORD)
-  })
+  ])(
+    'ops first prints its database without the password on stderr, for a command %s',
+    async (_name, url, args, expected) => {
+      const env = { ...environment, DATABASE_URL: url() }
+      const { code, stdout, stderr } = await runProgram('src/operator/cli/ops.ts', args, { env })
+      expect([code, stderr.split('\n')[0]]).toEqual([expected, namingLine(url()).trimEnd()])
+      expect(stdout).toBe(expected === 0 ? '[]\n' : '')
+      expect(stdout + stderr).not.toContain(PASSWORD)
+    },
+  )
 
-  it('ops prefers DATABASE_MIGRATE_URL to DATABASE_URL, whose role may not do what operators do', async () => {
+  it('ops connects to DATABASE_MIGRATE_URL rather than DATABASE_URL', async () => {
     const env = {
       ...environment,
       DATABASE_URL: 'postgres://service@127.0.0.1:1/away',
@@ -103,7 +106,7 @@ describe('the database that a command works on', () => {
   describe('without DATABASE_URL, on a server', () => {
     let server: string
     beforeAll(() => {
-      // A checkout of its own: as root its database would lie elsewhere than that of this one.
+      // A separate checkout, because `dist` must exist in it, and because as root its database is in another place.
       server = mkdtempSync(join(tmpdir(), 'upi-payments-server-'))
       for (const entry of ['node_modules', 'migrations']) symlinkSync(join(ROOT, entry), join(server, entry))
       for (const entry of ['src', 'package.json']) cpSync(join(ROOT, entry), join(server, entry), { recursive: true })
@@ -112,17 +115,15 @@ describe('the database that a command works on', () => {
 
     it.each([
       ['in production', { NODE_ENV: 'production' }, false, ''],
-      [
-        'with a build',
-        {},
-        true,
-        'ops: there is a build in dist/: name its database in DATABASE_URL, or remove dist/\n',
-      ],
-    ])('ops without DATABASE_URL %s refuses to guess the database', async (_name, variables, built, hint) => {
-      if (built) mkdirSync(join(server, 'dist'))
-      const env = { ...environment, ...variables }
-      const refused = await runProgram('src/dev/ops.ts', ['merchants', 'list'], { env, root: server })
-      expect(refused).toEqual({ code: 1, stdout: '', stderr: `${hint}ops: DATABASE_URL is required\n` })
-    })
+      ['with a build', {}, true, 'ops: dist/ contains a build. Name its database in DATABASE_URL, or remove dist/.\n'],
+    ])(
+      'npm run ops without DATABASE_URL %s fails instead of creating a new database',
+      async (_name, variables, built, hint) => {
+        if (built) mkdirSync(join(server, 'dist'))
+        const env = { ...environment, ...variables }
+        const refused = await runProgram('src/dev/ops.ts', ['merchants', 'list'], { env, root: server })
+        expect(refused).toEqual({ code: 1, stdout: '', stderr: `${hint}ops: DATABASE_URL is required\n` })
+      },
+    )
   })
 })

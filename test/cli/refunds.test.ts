@@ -31,7 +31,7 @@ const pay = (orderId: string) => notify(service, notification(orderId, { amount:
 const create = (...more: string[]) =>
   json('refunds', 'create', '--order-id', orderId, '--note', 'One cup was cold', ...more)
 
-/** Gives an open refund to another acquirer than `direct`, as if the order had been made there. Without `dueAt` nobody asks for it. */
+/** Moves an open refund to another acquirer than `direct`. Without `dueAt` the service does not check its status. */
 const heldBy = (acquirer: string, refundId: string, dueAt?: Date) =>
   service.db.query('update refunds set acquirer = $2, due_at = $3 where our_refund_id = $1', [
     refundId,
@@ -40,7 +40,7 @@ const heldBy = (acquirer: string, refundId: string, dueAt?: Date) =>
   ])
 
 describe('ops refunds', () => {
-  it('ops refunds makes a refund, shows it, and ends it with the bank’s reference', async () => {
+  it('ops refunds creates a refund, shows it, and marks it done with the bank’s reference', async () => {
     const made = await create('--amount', '50.5')
     expect(made).toEqual({
       ...{ refundId: expect.stringMatching(/^[0-9a-f]{32}$/), refund_id: made.refundId, orderId },
@@ -60,12 +60,12 @@ describe('ops refunds', () => {
       const { code, stderr } = await ops('refunds', ...again, '--refund', made.refundId)
       expect([code, stderr]).toEqual([
         1,
-        expect.stringMatching(/has ended as SUCCESS at 20.* IST: reference 523504870777\n$/),
+        expect.stringMatching(/already has the final status SUCCESS since 20.* IST: reference 523504870777\n$/),
       ])
     }
   })
 
-  it('ops refunds and ops payments show people rupees with Indian digit groups', async () => {
+  it('ops refunds and ops payments print rupees with Indian digit groups', async () => {
     const fields = intentFields(merchant.mid, { amount: '12345', order_id: 'BIG-1' })
     orderId = ((await post(service.app, CREATE, fields, merchant.key)).body.data as { orderId: string }).orderId
     const UTR = newUtr()
@@ -91,31 +91,33 @@ describe('ops refunds', () => {
     expect((await ops('payments', 'find', '--utr', 'OTHER')).stdout).toMatch(/10,000\.00 +2,000\.00 +345\.00/)
   })
 
-  it('a failed refund leaves its amount to another refund, and a refund that exceeds the rest is refused', async () => {
+  it('refunds create rejects more than the unrefunded rest, to which a failed refund returns its amount', async () => {
     const { refundId } = await create()
     expect((await ops('refunds', 'create', '--order-id', orderId, '--note', 'again')).stderr).toContain(
-      'exceeds what is left of the payment',
+      'exceeds the unrefunded rest of the payment',
     )
     const failed = await json('refunds', 'fail', '--refund', refundId, '--reason', 'the account is closed')
     expect(failed).toMatchObject({ txnStatus: 'FAIL', reference: '', reason: 'the account is closed' })
     expect((await ops('refunds', 'done', '--refund', refundId, '--reference', '1')).stderr).toContain(
-      'has ended as FAIL',
+      'already has the final status FAIL',
     )
     expect(await create('--amount', '200')).toMatchObject({ amount: 200 })
   })
 
-  it('ops refunds refuses an unknown refund, an unpaid order and an unknown exception, and says so', async () => {
+  it('ops refunds rejects an unknown refund, an unknown exception and an unpaid order', async () => {
     const { refundId: _, ...made } = await create('--amount', '1')
     expect((await ops('refunds', 'show', '--refund', made.order_id)).stderr).toContain('see ops refunds list')
-    expect((await ops('refunds', 'create', '--exception', '0123456789ab')).stderr).toContain('there is no exception')
+    expect((await ops('refunds', 'create', '--exception', '0123456789ab')).stderr).toContain(
+      'exception 0123456789ab does not exist',
+    )
     expect((await ops('refunds', 'create', '--order-id', orderId)).code).toBe(2)
     const unpaid = (await post(service.app, CREATE, intentFields(merchant.mid, { amount: '1' }), merchant.key)).body
       .data
     const { stderr } = await ops('refunds', 'create', '--order-id', (unpaid as typeof made).orderId, '--note', 'why')
-    expect(stderr).toContain('no payment of the order is known')
+    expect(stderr).toContain('the order has no successful payment')
   })
 
-  it('ops refunds makes a refund for a disabled merchant, and stores no note in the audit', async () => {
+  it('refunds create accepts a disabled merchant’s order, and stores no note in the audit', async () => {
     await json('merchants', 'disable', '--mid', merchant.mid)
     const { refundId } = await create()
     const audit = await json('audit')
@@ -123,27 +125,31 @@ describe('ops refunds', () => {
     expect(row).toMatchObject({ command: 'refunds create', outcome: 'done', arguments: { note: 'withheld' } })
   })
 
-  it('ops refunds done is refused while the refund’s acquirer still reports what becomes of it', async () => {
+  it('refunds done and retry reject a refund whose status the acquirer still reports', async () => {
     const { refundId } = await create()
     await heldBy('setu', refundId, new Date())
     const done = ['refunds', 'done', '--refund', refundId, '--reference', 'ARN1']
-    expect((await ops(...done)).stderr).toContain('setu still says what becomes of')
+    expect((await ops(...done)).stderr).toContain('setu still reports the status of')
     await heldBy('setu', refundId)
     const [refund] = await listRefunds(service.db, { ourRefundId: refundId })
-    if (!refund) throw new Error('it is stored')
+    if (!refund) throw new Error('the refund is not stored')
     await saveRefundException(service.db, 'refund unsure', refund, { source: 'enquiry', now: new Date() })
     expect(await json('refunds', 'retry', '--refund', refundId)).toMatchObject({ refundId, txnStatus: 'PENDING' })
-    expect((await ops('refunds', 'retry', '--refund', refundId)).stderr).toContain('is not unsure')
+    expect((await ops('refunds', 'retry', '--refund', refundId)).stderr).toContain(
+      'has no open exception "refund unsure"',
+    )
     expect(await json(...done)).toMatchObject({ txnStatus: 'SUCCESS' })
-    expect((await ops('refunds', 'retry', '--refund', refundId)).stderr).toContain('has ended as SUCCESS')
+    expect((await ops('refunds', 'retry', '--refund', refundId)).stderr).toContain(
+      'already has the final status SUCCESS',
+    )
     expect(await json('payments', 'exceptions', '--open', '--mid', merchant.mid)).toEqual([])
   })
 
-  it('ops refunds done ends a refund that is no longer queried, though its exception was resolved by hand', async () => {
+  it('refunds done accepts a refund without status checks even after its exception was resolved', async () => {
     const { refundId } = await create()
     await heldBy('setu', refundId)
     const [refund] = await listRefunds(service.db, { ourRefundId: refundId })
-    if (!refund) throw new Error('it is stored')
+    if (!refund) throw new Error('the refund is not stored')
     await saveRefundException(service.db, 'refund unsure', refund, { source: 'enquiry', now: new Date() })
     const [{ id }] = await json('payments', 'exceptions', '--open', '--mid', merchant.mid)
     await json('payments', 'resolve', '--exception', id, '--reason', 'refunded at the bank, RRN 523504870777')
@@ -151,7 +157,7 @@ describe('ops refunds', () => {
     expect(done).toMatchObject({ txnStatus: 'SUCCESS', reference: '523504870777' })
   })
 
-  it('ops refunds done resolves the double payment that the refund was made for', async () => {
+  it('refunds done resolves the double payment for which the refund was created', async () => {
     await pay(orderId)
     const [{ id }] = await json('payments', 'exceptions', '--mid', merchant.mid)
     const { refundId } = await json('refunds', 'create', '--exception', id)
@@ -164,7 +170,7 @@ describe('ops refunds', () => {
   })
 })
 
-it('payments show lists an order’s refunds step by step', async () => {
+it('payments show lists the refunds in an order’s history', async () => {
   const { refundId } = await create('--amount', '50')
   const steps = async () => (await json('payments', 'show', '--order-id', orderId)).steps.map((one: Step) => one.what)
   type Step = { what: string }
@@ -173,12 +179,12 @@ it('payments show lists an order’s refunds step by step', async () => {
   expect(await steps()).toEqual(expect.arrayContaining([`refund ${refundId} SUCCESS, reference ARN1`]))
 })
 
-it('open refunds are in ops today, and refunds of an acquirer that is not set up in /readyz too', async () => {
+it('ops today counts open refunds, and warns like /readyz if their acquirer is not configured', async () => {
   const { refundId } = await create('--amount', '50')
   await heldBy('setu', refundId)
   const today = await json('today')
   expect(today.refunds).toMatchObject({ open: expect.any(Number), overdue: 0 })
-  const warning = expect.stringMatching(/^Refunds of the acquirer setu wait: set SETU_/)
+  const warning = expect.stringMatching(/^Refunds at the acquirer setu are waiting: set SETU_/)
   expect(today.warnings).toEqual([warning])
   const { body } = await service.app.inject('/readyz')
   expect(JSON.parse(body).data.warnings).toContainEqual(warning)

@@ -6,11 +6,11 @@ import { notification, notify } from '../support/acquirer.ts'
 import { runOps } from '../support/ops.ts'
 import { CREATE, intentFields, newMerchant, post, startService, type TestService, unique } from '../support/service.ts'
 
-/** Moves the cursor (ESC, C1), turns the line around, hides text, and ends the line in some terminals. */
+/** Characters that move the cursor (C1), reverse the writing direction, hide text, or end the line in some terminals. */
 const HOSTILE = '\u009b2J\u007f\u202efdp.\u2066\u200f\u2028\ufeff\u{e0041}'
-/** What a terminal would obey. A line break is our own. */
+/** Characters that a terminal obeys. Line breaks are excluded, because `ops` writes them itself. */
 const OBEYED = /(?!\n)[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}\ufeff\u{e0041}]/u
-/** Joiners belong to the spelling of Indian names, and to some emoji. */
+/** Contains the joiners that Indian names and some emoji need. */
 const NAME = `श्री\u200d ${HOSTILE} क्\u200cष`
 
 let service: TestService
@@ -27,7 +27,7 @@ beforeAll(async () => {
     await service.db.query(`select exception_id from payment_exceptions where kind = 'double payment'`)
   ).rows as [{ exception_id: string }]
   exceptionId = id
-  // C0 and C1 are refused at the command line; a service that was broken into writes what it likes.
+  // Written with SQL, because `ops` rejects control characters, but a compromised service could store them.
   const update = (sql: string) => service.db.query(sql, [`\u001b[2J\n${NAME}`])
   await update('update merchants set name = $1')
   await update(`insert into payment_resolutions (mid, exception_id, reason, resolved_by, resolved_at)
@@ -44,15 +44,15 @@ const csvPath = (name: string, text: string) => {
   return path
 }
 
-describe('text from strangers never controls the operator’s terminal', () => {
-  it('a bank’s faulty file never controls the operator’s terminal', async () => {
+describe('terminal control characters in foreign text', () => {
+  it('ops replaces control characters that an error quotes from a bank’s file', async () => {
     const { code, stderr } = await ops(['settlements', 'import', '-'], `mid,amount,${HOSTILE}\n`)
     expect([code, stderr]).toEqual([1, expect.stringContaining('is unknown')])
     expect(stderr).not.toMatch(OBEYED)
     expect(stderr).toContain('fdp.')
   })
 
-  it('the name of a file, which the audit stores, never controls the operator’s terminal', async () => {
+  it('ops replaces control characters in the name of a file, also in ops audit', async () => {
     const file = csvPath(`${HOSTILE}.csv`, 'nonsense\n')
     for (const [command, path] of [
       ['settlements', file],
@@ -68,13 +68,13 @@ describe('text from strangers never controls the operator’s terminal', () => {
     expect(JSON.parse(stdout)).toContainEqual(expect.objectContaining({ arguments: { file } }))
   })
 
-  it('a mistyped command never controls the operator’s terminal', async () => {
+  it('ops replaces control characters that an error quotes from the command line', async () => {
     const { code, stderr } = await ops(['merchants', 'list', `--${HOSTILE}`])
     expect([code, stderr]).toEqual([2, expect.stringContaining('fdp.')])
     expect(stderr).not.toMatch(OBEYED)
   })
 
-  it('a refusal that quotes the database is one line and never controls the operator’s terminal', async () => {
+  it('ops prints an error that quotes the database in one line without control characters', async () => {
     const { code, stderr } = await ops(['payments', 'resolve', '--exception', exceptionId, '--reason', unique('again')])
     expect([code, stderr.trimEnd().split('\n').length]).toEqual([1, 1])
     expect(stderr).toContain('fdp.')
@@ -87,22 +87,25 @@ describe('text from strangers never controls the operator’s terminal', () => {
     [['today'], NAME],
     [['audit'], HOSTILE],
     [['reconcile', '--from', '2026-03-31', '--to', '2026-03-31'], undefined],
-  ])('hostile text printed by %j never controls the terminal, and as JSON is unchanged', async (args, kept) => {
-    const text = await ops(args)
-    expect(text).toMatchObject({ code: 0, stderr: '' })
-    expect(text.stdout).not.toMatch(OBEYED)
-    const { stdout } = await ops([...args, '--json'])
-    expect(stdout).not.toMatch(OBEYED)
-    expect(stdout.trimEnd()).not.toContain('\n')
-    const value = JSON.stringify(JSON.parse(stdout))
-    if (kept !== undefined) expect(value).toContain(kept)
-  })
+  ])(
+    'ops %j prints stored text without control characters, and escapes them in JSON without loss',
+    async (args, kept) => {
+      const text = await ops(args)
+      expect(text).toMatchObject({ code: 0, stderr: '' })
+      expect(text.stdout).not.toMatch(OBEYED)
+      const { stdout } = await ops([...args, '--json'])
+      expect(stdout).not.toMatch(OBEYED)
+      expect(stdout.trimEnd()).not.toContain('\n')
+      const value = JSON.stringify(JSON.parse(stdout))
+      if (kept !== undefined) expect(value).toContain(kept)
+    },
+  )
 
-  it('harmless characters reach the operator’s terminal: the joiners of a Hindi name, the lines of a table', async () => {
+  it('ops prints the joiners of a Hindi name and the lines of a table unchanged', async () => {
     const { stdout } = await ops(['merchants', 'list'])
     expect(stdout).toMatch(/श्री\u200d .*fdp.* क्\u200cष/u)
     expect((await ops(['today'])).stdout).toMatch(
-      /^settlements .*क्\u200cष was imported .*\nbooks .*\ndifferences .*\nschema .*\n$/mu,
+      /^settlements .*क्\u200cष imported .*\nreconciliation .*\ndifferences .*\nschema .*\n$/mu,
     )
   })
 })

@@ -28,7 +28,7 @@ const order = async ({ mid, key }: typeof chai, amount: string): Promise<string>
 const tell = async (orderId: string, changes: Parameters<typeof notification>[1]) =>
   expect((await notify(service, notification(orderId, changes))).status).toBe(200)
 
-/** The command as it is typed, at the service's own time. */
+/** Runs `ops today` with `args` at the time of the service’s clock. */
 async function run(args: string[], db: unknown = service.db) {
   const [command] = todayCommands
   const config = readDatabaseConfig({ DATABASE_URL: service.databaseUrl })
@@ -44,7 +44,7 @@ const today = (...args: string[]) => run(args)
 const NOTHING = { orders: 0, paid: 0, failed: 0, expired: 0, cancelled: 0, waiting: 0, amount: 0, paidAmount: 0 }
 
 describe('ops today', () => {
-  it('ops today prints zeros before the first order, and never NaN or undefined', async () => {
+  it('ops today prints zeros before the first order, not NaN or undefined', async () => {
     expect(await today('--json', '--by-merchant')).toEqual({
       day: '2026-03-31',
       at: '2026-03-31T18:29:59.000Z',
@@ -70,22 +70,22 @@ describe('ops today', () => {
     expect(await today('--by-merchant')).not.toMatch(/NaN|undefined|null|Infinity/)
   })
 
-  it('ops today counts the orders of the Indian day, by hour and by merchant, to the paisa', async () => {
+  it('ops today counts the orders of the IST day by hour and by merchant, with amounts to the paisa', async () => {
     const { clock } = service
     clock.set('2026-03-31T18:29:59.999Z')
     await tell(await order(chai, '1000.00'), { amount: 1000, UTR: newUtr() })
-    // Midnight in India.
+    // Midnight IST.
     clock.set('2026-03-31T18:30:00.000Z')
     await tell(await order(chai, '10.10'), { amount: 10.1, UTR: newUtr() })
     await tell(await order(chai, '10.20'), { amount: 10.2, UTR: newUtr() })
-    // 09:05.
+    // 09:05 IST.
     clock.set('2026-04-01T03:35:00.000Z')
     await order(books, '300')
     await tell(await order(books, '40'), { status: 'FAIL', amount: 40, UTR: undefined })
     await tell(await order(books, '5'), { status: 'REJECT', amount: 5, UTR: undefined })
     const closed = await order(books, '7')
     expect((await post(service.app, CANCEL, { mid: 'BOOKS', order_id: closed }, books.key)).status).toBe(200)
-    // 10:00, and long after the first have expired.
+    // 10:00 IST, after the first orders have expired.
     clock.set('2026-04-01T04:30:00.000Z')
     await order(chai, '2.00')
     await tell(await order(books, '9'), { status: 'FAIL', amount: 9, UTR: undefined })
@@ -126,7 +126,7 @@ describe('ops today', () => {
     ])
     const text: string = await today()
     expect(text.split('\n').slice(0, 11)).toEqual([
-      '2026-04-01 10:00:00 IST: orders made today',
+      '2026-04-01 10:00:00 IST: orders created today',
       '',
       'orders               8  ████████████████████  ₹383.30',
       'paid                 2  █████                 ₹20.30',
@@ -134,13 +134,13 @@ describe('ops today', () => {
       'failed               2  █████',
       'expired              1  ██▌',
       'cancelled            1  ██▌',
-      'conversion      33.3 %  of the orders that are no longer waiting',
+      'conversion      33.3 %  of orders with a final status',
       '',
       'by hour       ▄        █▄',
     ])
   })
 
-  it('ops today shows what needs a person, and the state of webhooks, imports and schema', async () => {
+  it('ops today prints open exceptions and the state of webhooks, callbacks, imports and reconciliation', async () => {
     const { db, clock } = service
     const exception = (orderId: string, receivedAt: string, amount = 1) =>
       db.query(
@@ -211,18 +211,18 @@ describe('ops today', () => {
     })
     const text = await today()
     for (const line of [
-      'exceptions    4 open, ₹12,00,202.00: 2 for 1 to 2 days, 2 for over 2 days; the oldest: unknown order',
-      'webhooks      2 behind; the longest: CHAI ep_fails takes nothing for 3 h',
-      `return calls  2 given up in 7 days; the last: CHAI ${paidOrderId} 60 min ago`,
-      'settlements   bank.csv was imported 4 h ago',
-      'books         2026-04-03 to 2026-04-04 does not balance: 2 open exceptions (ops reconcile --from 2026-04-03 --to 2026-04-04)',
-      'differences   1 open, together 1,020.30, the oldest of 2026-04-01 (ops reconcile differences)',
+      'exceptions            4 open, ₹12,00,202.00: 2 for 1 to 2 days, 2 for over 2 days; oldest: unknown order',
+      'webhooks              2 behind; longest: CHAI ep_fails, failing for 3 h',
+      `return-URL callbacks  2 abandoned in the last 7 days; latest: CHAI ${paidOrderId}, 60 min ago`,
+      'settlements           bank.csv imported 4 h ago',
+      'reconciliation        2026-04-03 to 2026-04-04 does not balance: 2 open exceptions (ops reconcile --from 2026-04-03 --to 2026-04-04)',
+      'differences           1 open, total 1,020.30, oldest 2026-04-01 (ops reconcile differences)',
     ]) {
       expect(text).toContain(line)
     }
   })
 
-  it('ops today shows open exceptions whose amounts together are beyond 2^53 paise', async () => {
+  it('ops today prints open exceptions whose sum exceeds 2^53 paise', async () => {
     const { db } = await createTestDatabase()
     await db.query(
       `insert into payment_exceptions (mid, order_id, kind, utr, amount_paise, status, received_at)
@@ -233,7 +233,7 @@ describe('ops today', () => {
     expect(await run(['--json'], db)).toMatchObject({ exceptions })
   })
 
-  it('ops today reads the orders of the day by one pass over the index of orderIds, and nothing older', async () => {
+  it('ops today reads only the day’s orders, in one pass over the index of orderIds', async () => {
     const { db, clock } = service
     clock.set('2026-04-03T18:00:00.000Z')
     await db.query(
@@ -263,7 +263,7 @@ describe('ops today', () => {
     expect([Number(read) * Number(loops), leftOut]).toEqual([24 * 60, 0])
   })
 
-  it('ops today prints one screen of text, and with --json one JSON document for scripts', async () => {
+  it('ops today prints at most one screen of text, and with --json one JSON document', async () => {
     const text = await runOps(service.databaseUrl, ['today'])
     expect([text.code, text.stderr]).toEqual([0, ''])
     expect(text.stdout.split('\n').length).toBeLessThan(24)

@@ -30,7 +30,7 @@ beforeEach(async () => {
   path = `/${unique('hook')}`
 })
 
-/** The command line has the clock of the machine. */
+/** Moves the service’s clock to the machine’s time, which `ops` uses. */
 const catchUp = () => service.clock.set(new Date().toISOString())
 
 const { ops, json } = opsOn(() => service.databaseUrl, ['webhooks'], SETTINGS)
@@ -47,7 +47,7 @@ async function paidOrder(fields: Record<string, string> = {}): Promise<string> {
 const received = (count: number) => until(`${count} came`, () => receiver.to(path).length === count)
 
 describe('webhooks add', () => {
-  it('webhooks add shows the secret once, and stores it sealed', async () => {
+  it('webhooks add prints the signing secret once and stores it encrypted', async () => {
     const added = await add('--label', 'the shop in Pune')
     expect(added).toEqual({
       id: expect.stringMatching(/^ep_[0-9a-f]{16}$/),
@@ -67,16 +67,16 @@ describe('webhooks add', () => {
   })
 
   it.each([
-    ['without a sealing key', { WEBHOOK_ALLOWED_NETWORKS: '127.0.0.1/32' }, 1, 'set WEBHOOK_SEALING_KEY'],
-    ['for an http URL outside of the allowed networks', { WEBHOOK_SEALING_KEY }, 1, 'must be an https URL'],
-  ])('the command webhooks add prints an error and adds nothing %s', async (_, settings, code, message) => {
+    ['without WEBHOOK_SEALING_KEY', { WEBHOOK_ALLOWED_NETWORKS: '127.0.0.1/32' }, 1, 'set WEBHOOK_SEALING_KEY'],
+    ['for an http URL outside WEBHOOK_ALLOWED_NETWORKS', { WEBHOOK_SEALING_KEY }, 1, 'must be an https URL'],
+  ])('webhooks add fails and adds nothing %s', async (_, settings, code, message) => {
     const refused = await runOps(service.databaseUrl, ['webhooks', 'add', '--mid', mid, '--url', url()], '', settings)
     expect(refused).toMatchObject({ code, stderr: expect.stringContaining(message) })
     expect(await json('list', '--mid', mid)).toEqual([])
   })
 
   it.each(['shop.example/hook', 'ftp://shop.example', 'https://user:word@shop.example/'])(
-    'webhooks add refuses the URL %s',
+    'webhooks add rejects the URL %s',
     async (url) => {
       expect(await ops('add', '--mid', mid, '--url', url)).toMatchObject({
         code: 2,
@@ -86,19 +86,19 @@ describe('webhooks add', () => {
   )
 })
 
-describe('an operator whose merchant receives no webhooks', () => {
-  it('webhooks ping sends a ping, and prints the receiver’s answer', async () => {
+describe('webhook deliveries of a merchant', () => {
+  it('webhooks ping sends a test event and prints the endpoint’s response', async () => {
     const { id } = await add()
     expect(await json('ping', '--endpoint', id)).toEqual({ id, outcome: '200', answer: 'thanks' })
     expect(JSON.parse(receiver.to(path)[0]?.body ?? '')).toMatchObject({ type: 'ping', data: { mid } })
     receiver.answers.set(path, (response) => response.writeHead(403).end('who are you?\u001b[2J'))
     expect(await ops('ping', '--endpoint', id)).toMatchObject({
       code: 1,
-      stderr: `ops: ${url()} did not take it: 403: who are you? [2J\n`,
+      stderr: `ops: ${url()} did not accept the event: 403: who are you? [2J\n`,
     })
   })
 
-  it('webhooks deliveries lists webhooks that have not arrived, and webhooks resend sends one or all again', async () => {
+  it('webhooks deliveries --failed lists undelivered events, and webhooks resend redelivers one or all', async () => {
     const { id } = await add()
     receiver.answers.set(path, (response, count) => {
       response.writeHead(count <= 2 ? 503 : 200, { 'retry-after': '3600' }).end('later')
@@ -112,23 +112,29 @@ describe('an operator whose merchant receives no webhooks', () => {
     expect(await json('resend', '--delivery', failed[0].id)).toEqual({ resent: 1 })
     catchUp()
     await received(3)
-    await until('it has arrived', async () => (await json('deliveries', '--mid', mid, '--failed')).length === 1)
+    await until('the event is delivered', async () => (await json('deliveries', '--mid', mid, '--failed')).length === 1)
     const since = new Date(service.clock.now().getTime() - 60_000).toISOString()
     expect(await json('resend', '--mid', mid, '--since', since)).toEqual({ resent: 2 })
     catchUp()
     await received(5)
-    await until('all have arrived', async () => (await json('deliveries', '--mid', mid, '--failed')).length === 0)
+    await until(
+      'all events are delivered',
+      async () => (await json('deliveries', '--mid', mid, '--failed')).length === 0,
+    )
     expect((await ops('deliveries', '--mid', mid)).stdout).toContain(id)
   }, 120_000)
 
-  it('webhooks resend repeats return calls too, except for orders whose payment checkPaymentStatus has answered', async () => {
+  it('webhooks resend repeats return-URL callbacks, except for orders whose payment checkPaymentStatus returned', async () => {
     await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
     receiver.answers.set(path, (response) => response.writeHead(302, { location: '/' }).end())
     const orders = [await paidOrder({ redirect_url: url() }), await paidOrder({ redirect_url: url() })]
     expect((await post(service.app, STATUS, { mid, order_id: orders[0] as string }, key)).body.txnStatus).toBe(
       'SUCCESS',
     )
-    await until('one is told', async () => (await json('deliveries', '--mid', mid, '--failed')).length === 1)
+    await until(
+      'one callback has failed',
+      async () => (await json('deliveries', '--mid', mid, '--failed')).length === 1,
+    )
     expect(await json('deliveries', '--mid', mid)).toContainEqual(
       expect.objectContaining({ orderId: orders[0], state: 'delivered', outcome: 'told' }),
     )
@@ -141,7 +147,7 @@ describe('an operator whose merchant receives no webhooks', () => {
     ).toContain('merchant received SUCCESS from checkPaymentStatus: no more return-URL callbacks')
   }, 120_000)
 
-  it('webhooks disable and enable switch a webhook off and on again', async () => {
+  it('webhooks disable stops deliveries to an endpoint, and enable resumes them', async () => {
     const { id } = await add()
     expect(await json('disable', '--endpoint', id)).toMatchObject({ id, state: 'off: operator' })
     await paidOrder()
@@ -151,7 +157,7 @@ describe('an operator whose merchant receives no webhooks', () => {
     expect(receiver.to(path)[0]?.body).toContain(orderId)
   })
 
-  it('webhooks rotate-secret prints a new secret, which signs beside the earlier secret', async () => {
+  it('webhooks rotate-secret prints a new secret, and events carry signatures of both secrets', async () => {
     const { id, secret } = await add()
     const rotated = await json('rotate-secret', '--endpoint', id)
     expect(rotated).toEqual({ id, mid, url: url(), label: null, secret: expect.stringMatching(EVERY_SECRET) })
@@ -167,10 +173,10 @@ describe('an operator whose merchant receives no webhooks', () => {
     ['rotate-secret', '--endpoint', 'ep_0'],
     ['ping', '--endpoint', 'ep_0'],
     ['resend', '--delivery', `ep_0.${'0'.repeat(32)}.1`],
-  ])('ops webhooks says that an unknown webhook or delivery does not exist: %s', async (...args) => {
+  ])('ops webhooks rejects an unknown endpoint or delivery: %s', async (...args) => {
     expect(await ops(...args)).toMatchObject({
       code: 1,
-      stderr: expect.stringMatching(/^ops: there is no (such|webhook) /),
+      stderr: expect.stringMatching(/^ops: (webhook endpoint ep_0|the delivery) does not exist/),
     })
   })
 
@@ -180,7 +186,7 @@ describe('an operator whose merchant receives no webhooks', () => {
     [['resend', '--delivery', 'ep_0']],
     [['resend', '--delivery', `ep_0.${'0'.repeat(32)}.1`, '--mid', 'M1']],
     [['deliveries', '--mid', 'M1', '--since', 'yesterday']],
-  ])('ops webhooks answers the mistyped %j with its usage', async (args) => {
+  ])('ops webhooks rejects %j with usage and exit code 2', async (args) => {
     expect(await ops(...args)).toMatchObject({ code: 2, stderr: expect.stringContaining('usage:') })
   })
 })

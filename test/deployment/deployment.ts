@@ -5,36 +5,39 @@ import { ROOT } from '../support/processes.ts'
 import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
 import { build, openWorkspace } from '../support/workspace.ts'
 
-/** What a section found, and whether that keeps the promise. */
+/** A section's result, and whether it meets the promise. */
 export type Check = { promise: string; found: string; kept: boolean }
 
 export type Section = (deployment: Deployment) => Promise<Check[]>
 
-/** What every section works with. */
+/** Shared by all sections. */
 export type Deployment = {
-  /** Temporary: removed with all that lies in it. */
+  /** A temporary directory, removed with all its files when the process exits. */
   directory: string
-  /** The built service, as it is installed: without node_modules. */
+  /** The built service as it is installed, without node_modules. */
   programs: { server: string; ops: string }
-  /** A new, empty database that belongs to `ROLE`. */
+  /** Creates an empty database of the role `ROLE`. */
   createDatabase: (name: string) => Promise<DeploymentDatabase>
 }
 
 export type DeploymentDatabase = {
-  /** ROLE's own connection, past every pooler. */
+  /** Connects `ROLE` directly to PostgreSQL, past every pooler. */
   url: string
-  /** A superuser's connections to it: only superusers see all of pg_stat_activity. */
+  /** Connects as superuser, because only superusers see all rows of pg_stat_activity. */
   db: Database
 }
 
-/** The service's role in the database: not a superuser, and owner of nothing but its own database. */
+/** The service's database role: not a superuser, and owner of its own database only. */
 const ROLE = 'payments'
 export const PASSWORD = 'only-known-to-this-trial'
 
-/** What all instances log, in the directory of the trial. */
+/** The log of all instances, in the directory of the trial. */
 export const INSTANCE_LOG = 'instances.log'
 
-/** A durable PostgreSQL server and the built service. Both are gone when this process ends, and what it started too. */
+/**
+ * Starts a durable PostgreSQL server and installs the built service. Both, and all processes they started, end with
+ * this process.
+ */
 export async function openDeployment(): Promise<Deployment> {
   await build()
   const { directory, postgres } = await openWorkspace()
@@ -54,7 +57,7 @@ export async function openDeployment(): Promise<Deployment> {
   }
 }
 
-/** Copies it, because another build while this runs would take the programs away from under it. */
+/** Copies the built service, because another build during the run would delete its files. */
 function install(directory: string): Deployment['programs'] {
   mkdirSync(directory)
   for (const path of ['dist', 'migrations', 'package.json']) {
@@ -63,7 +66,7 @@ function install(directory: string): Deployment['programs'] {
   return { server: join(directory, 'dist/server.js'), ops: join(directory, 'dist/cli/ops.js') }
 }
 
-/** The installed service, ready to serve; on a free port, unless one is given. */
+/** Starts the installed service and waits until it is ready; without `port`, it uses a free one. */
 export function startInstance(
   { programs, directory }: Deployment,
   { DATABASE_URL = '', ...environment }: Record<string, string>,

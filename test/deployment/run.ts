@@ -1,5 +1,5 @@
-// npm run test:deployment [-- SECTION…]: tries the deployments past one machine with real servers between the parts, on this
-// machine and within about eight minutes. Exits 1 when a promise is broken. Without sections it tries them all.
+// npm run test:deployment [-- SECTION…]: tests deployments on several machines, with real proxy and database servers,
+// in about eight minutes on this machine. Exits with 1 if a promise is broken; without sections, it runs all of them.
 import { readFileSync } from 'node:fs'
 import { cpus, loadavg } from 'node:os'
 import { join } from 'node:path'
@@ -10,27 +10,28 @@ import { type Check, INSTANCE_LOG, openDeployment, type Section } from './deploy
 import { citus, noCitus } from './sections/citus.ts'
 import { scaled } from './sections/scaled.ts'
 
-const noHaproxy = () => (findSystemProgram('haproxy') ? undefined : 'HAProxy is missing: apt-get install haproxy')
+const noHaproxy = () =>
+  findSystemProgram('haproxy') ? undefined : 'HAProxy is missing. Install it with apt-get install haproxy.'
 
-/** `leftOut` says why a section cannot be tried here; undefined if it can. */
+/** `leftOut` returns the reason why a section cannot run on this machine, or undefined if it can. */
 const SECTIONS: Record<string, { run: Section; leftOut: () => string | undefined }> = {
   scaled: { run: scaled, leftOut: noHaproxy },
   citus: { run: citus, leftOut: noCitus },
 }
 
-/** Longer than lines wait in an instance: see FLUSH_INTERVAL_MS in log.ts. */
+/** Longer than an instance buffers log lines: see FLUSH_INTERVAL_MS in log.ts. */
 const LOG_FLUSH_MS = 1_000
 
 const words = process.argv.slice(2)
 const unknown = words.filter((word) => !(word in SECTIONS))
 if (unknown.length > 0) {
-  console.error(`Unknown: ${unknown.join(' ')}. Sections are ${Object.keys(SECTIONS).join(', ')}.`)
+  console.error(`Unknown section: ${unknown.join(' ')}. Use ${Object.keys(SECTIONS).join(', ')}.`)
   process.exit(2)
 }
 const chosen = Object.entries(SECTIONS).filter(([name, { leftOut }]) => {
   if (words.length > 0 && !words.includes(name)) return false
   const reason = leftOut()
-  if (reason !== undefined) console.error(`LEFT OUT: ${name}: ${reason}`)
+  if (reason !== undefined) console.error(`SKIPPED: ${name}: ${reason}`)
   return reason === undefined
 })
 if (chosen.length === 0) process.exit(1)
@@ -48,10 +49,10 @@ async function tryDeployments(): Promise<boolean> {
   let broken = 0
   for (const [name, { run }] of chosen) {
     progress(name)
-    // What the other sections find out is worth having all the same.
+    // Reports the failure and continues, because the results of the other sections are useful without this one.
     const checks = await run(deployment).catch((error): Check[] => {
       console.error(error)
-      return [{ promise: 'the trial goes to its end', found: String(error), kept: false }]
+      return [{ promise: 'the section completes', found: String(error), kept: false }]
     })
     broken += checks.filter(({ kept }) => !kept).length
     print(name, checks)
@@ -59,19 +60,20 @@ async function tryDeployments(): Promise<boolean> {
   const seconds = Math.round((performance.now() - startedAt) / 1000)
   if (broken > 0) {
     await printFaults(join(deployment.directory, INSTANCE_LOG))
-    // The service refuses what it cannot serve in time, and no promise says that the machine is its own.
+    // Prints the load, because the service rejects requests that it cannot serve in time and other programs on the
+    // machine may cause that.
     console.error(`Load of the machine in the last minute: ${loadavg()[0]?.toFixed(1)} on ${cpus().length} processors`)
   }
-  console.log(`\n${broken === 0 ? 'Every promise kept' : `${broken} broken`}, in ${seconds} s.`)
+  console.log(`\n${broken === 0 ? 'Every promise was met' : `${broken} broken`}, in ${seconds} s. s.`)
   return broken === 0
 }
 
 function print(section: string, checks: Check[]): void {
-  console.log(`\n| ${section} | found | |\n|---|---|---|`)
+  console.log(`\n| ${section} | result | |\n|---|---|---|`)
   for (const { promise, found, kept } of checks) console.log(`| ${promise} | ${found} | ${kept ? 'kept' : 'BROKEN'} |`)
 }
 
-/** What the instances said of requests that failed, each fault once. */
+/** Prints the errors of failed requests in the instances' log, each error once. */
 async function printFaults(logFile: string): Promise<void> {
   await sleep(LOG_FLUSH_MS)
   const counts = new Map<string, number>()

@@ -28,17 +28,17 @@ beforeAll(async () => {
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-it('the demo is made once: a second start keeps its keys and its data', async () => {
+it('the demo is created once: a second start reuses its keys and data', async () => {
   expect(await ensure()).toEqual(demo)
   const { rows } = await service.db.query('select count(*)::int as keys from access_keys')
   expect(rows).toEqual([{ keys: 2 }])
 })
 
-it('the demo keeps its secrets in a file that only its owner may read', () => {
+it('the demo stores its secrets in a file that only its owner can read', () => {
   expect(statSync(join(folder, 'demo.json')).mode & 0o777).toBe(0o600)
 })
 
-it('the demo switches its webhook on again with the same secret, until the sealing key changes', async () => {
+it('the demo enables its webhook endpoint again with the same secret, until the encryption key changes', async () => {
   vi.stubEnv('DATABASE_URL', service.databaseUrl)
   vi.stubEnv('WEBHOOK_SEALING_KEY', randomBytes(32).toString('base64'))
   onTestFinished(() => void vi.unstubAllEnvs())
@@ -54,7 +54,7 @@ it('the demo switches its webhook on again with the same secret, until the seali
   expect((await ensureDemoWebhook(service.databaseUrl, new Date())).secret).not.toBe(first.secret)
 })
 
-it('the demo imports its settlements once, as an operator does, and ops today says so', async () => {
+it('the demo imports its settlements once, like an operator, and ops today shows the import', async () => {
   await ensure()
   const imports = await runOps(service.databaseUrl, ['settlements', 'imports', '--json'])
   expect(JSON.parse(imports.stdout)).toMatchObject([
@@ -64,15 +64,17 @@ it('the demo imports its settlements once, as an operator does, and ops today sa
   expect(today.stdout).toMatch(/^settlements +demo-settlements\.csv was imported /m)
 })
 
-it('the documented example of checkPaymentStatus works in the demo, to the letter', async () => {
+it('the documented example of checkPaymentStatus works in the demo exactly as printed', async () => {
   const { requestBody, responses } = POSTS[STATUS] ?? {}
   const asked = await post(service.app, STATUS, requestBody?.content[FORM]?.example, demo.merchantKey)
   expect(asked.body).toEqual(responses?.['200']?.content?.['application/json']?.example)
 })
 
-it('the demo’s key may refund, and the text beside it says that others may not until the operator lets them', async () => {
-  const [, ...said] = demoCommands({ ...demo, webhook }, new Date()).split('Take a first payment')
-  expect(said.join()).toContain('This key may also refund; any other may not until the operator lets it.')
+it('the demo’s key may refund, and the printed text says that other keys need the right', async () => {
+  const [, ...said] = demoCommands({ ...demo, webhook }, new Date()).split('Accept a first payment')
+  expect(said.join()).toContain(
+    'This key may also refund; other keys may not, unless the operator grants them the right.',
+  )
   const fields = { mid: demo.mid, order_id: 'DEMO-1', refund_id: 'DEMO-1-R1', note: 'One cup was cold', amount: '1' }
   const refunded = await post(service.app, '/v1/payments/refundPayment', fields, demo.merchantKey)
   expect(refunded.body).toMatchObject({ msg: 'Refund accepted' })
@@ -84,14 +86,14 @@ it('the demo prints lines that fit a terminal', () => {
 })
 
 it.runIf(has('curl', { mustHave: true }))(
-  'the demo’s commands, pasted in order, make an intent, print its pay page, check its status, list settlements',
+  'the demo’s commands, pasted in sequence, create an intent, print its pay page, check its status and list settlements',
   async () => {
     const { PUBLIC_URL } = process.env
     process.env.PUBLIC_URL = url
     const text = demoCommands({ ...demo, webhook }, new Date())
     process.env.PUBLIC_URL = PUBLIC_URL ?? ''
-    // Commands begin at the margin, and go on where a line ends in a backslash; the rest is prose.
-    const commands = text.match(/^(?:export |curl |echo |ANSWER=)(?:.*\\\n)*.*$/gm) ?? []
+    // Commands start at the margin and continue after a trailing backslash; the rest is prose.
+    const commands = text.match(/^(?:export |curl |echo |RESPONSE=)(?:.*\\\n)*.*$/gm) ?? []
     const { code, stdout, stderr } = await run(['sh', '-c', commands.join('\n')], folder, {
       NO_PROXY: '127.0.0.1',
       no_proxy: '127.0.0.1',

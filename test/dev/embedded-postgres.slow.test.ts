@@ -44,10 +44,10 @@ describe('the embedded PostgreSQL', () => {
     expect(await isUp(first.url)).toBe(false)
   })
 
-  // After a test that failed, its server may still run until its owner leaves.
+  // After a failed test its server may still run until its owner leaves.
   afterEach(() => Promise.all(owners.splice(0).map((owner) => owner.leave())))
 
-  test('the embedded PostgreSQL listens on 127.0.0.1 only, in UTC, in byte order, with an owner-only password', async () => {
+  test('listens on 127.0.0.1 only, in UTC, with byte order collation and a password file for its owner only', async () => {
     const owner = await startOwner()
     const settings = await query(
       owner.url,
@@ -63,16 +63,16 @@ describe('the embedded PostgreSQL', () => {
     await owner.leave()
   })
 
-  test('the embedded PostgreSQL ends soon after its owner was killed, and starts again with its data', async () => {
+  test('stops soon after its owner was killed, and starts again with its data', async () => {
     const first = await startOwner()
     await first.killHard()
-    await until('the server has ended', async () => !(await isUp(first.url)))
+    await until('the server has stopped', async () => !(await isUp(first.url)))
     const second = await startOwner()
     expect(await query(second.url, 'select word from kept')).toEqual([{ word: 'chai' }])
     await second.leave()
   })
 
-  test('the embedded PostgreSQL is shared by processes that start at once, until the process that started it leaves', async () => {
+  test('is shared by processes that start concurrently, until the process that started it exits', async () => {
     const fresh = mkdtempSync(join(inject('runDirectory'), 'fresh-'))
     const started = await Promise.all([1, 2, 3].map(() => startPostgresOwner(fresh)))
     expect(new Set(started.map(({ url }) => url)).size).toBe(1)
@@ -86,7 +86,7 @@ describe('the embedded PostgreSQL', () => {
     expect(await isUp(url)).toBe(false)
   })
 
-  test('the embedded PostgreSQL starts again with its data after both it and its owner were killed', async () => {
+  test('starts again with its data after both it and its owner were killed', async () => {
     const first = await startOwner()
     const pid = postmasterPid()
     await first.killHard()
@@ -96,7 +96,7 @@ describe('the embedded PostgreSQL', () => {
     await second.leave()
   })
 
-  test('the embedded PostgreSQL starts over a postmaster.pid whose number now belongs to an unrelated process', async () => {
+  test('starts despite a postmaster.pid whose process id now belongs to an unrelated process', async () => {
     const first = await startOwner()
     const pid = postmasterPid()
     const content = readFileSync(pidFile(), 'utf8')

@@ -25,13 +25,13 @@ const SETTINGS = [
 
 let folder: string
 beforeEach(() => {
-  // They may be set where the tests are run.
+  // These variables may be set on the machine that runs the tests.
   for (const name of SETTINGS) vi.stubEnv(name, undefined)
   folder = mkdtempSync(join(tmpdir(), 'upi-payments-start-'))
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-/** A port that another program listens on. */
+/** Returns a port that another program listens on. */
 async function busyPort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -43,12 +43,12 @@ describe('npm start on a busy port', () => {
   const start = (environment: Record<string, string>) =>
     run([NODE, WITH_INSTALL, 'src/dev/start.ts'], folder, { npm_lifecycle_event: 'start', ...environment })
 
-  it('npm start on a busy port says in one sentence which port it is, with two free ports to start on instead', async () => {
+  it('prints one message with the busy port and two free ports to use instead', async () => {
     const port = await busyPort()
     const { code, stdout, stderr } = await start({ PORT: String(port), OPS_PORT: '0' })
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     const [, free, freeForOps] =
-      /^Port \d+ is in use by another program: run PORT=(\d+) OPS_PORT=(\d+) npm start\n$/.exec(stderr) ?? []
+      /^Port \d+ is in use by another program. Run PORT=(\d+) OPS_PORT=(\d+) npm start\n$/.exec(stderr) ?? []
     expect(stderr).toContain(`Port ${port} is`)
     expect(free).not.toBe(freeForOps)
     for (const suggested of [free, freeForOps]) {
@@ -58,23 +58,23 @@ describe('npm start on a busy port', () => {
     }
   })
 
-  it('where the operator’s port is busy, npm start names that port and the command that was typed', async () => {
+  it('names the operator’s port if that is busy, and the npm script that was run', async () => {
     const [port, opsPort] = [await busyPort(), await busyPort()]
     const dev = await start({ PORT: '0', OPS_PORT: String(opsPort), npm_lifecycle_event: 'dev' })
-    expect(dev.stderr).toMatch(`Port ${opsPort} is in use by another program: run PORT=`)
+    expect(dev.stderr).toMatch(`Port ${opsPort} is in use by another program. Run PORT=`)
     expect(dev.stderr).toMatch(/ npm run dev\n$/)
     const both = await start({ PORT: String(port), OPS_PORT: String(opsPort) })
-    expect(both.stderr).toContain(`Ports ${port} and ${opsPort} are in use by another program: run PORT=`)
+    expect(both.stderr).toContain(`Ports ${port} and ${opsPort} are in use by another program. Run PORT=`)
   })
 })
 
-describe('.env is read as compose does', () => {
+describe('the file .env', () => {
   let database: Awaited<ReturnType<typeof createTestDatabase>>
   beforeAll(async () => {
     database = await createTestDatabase()
   })
 
-  it('npm start reads .env as compose does: the environment wins, and an empty value is the default', async () => {
+  it('is read as by Docker Compose: the environment takes precedence, and an empty value means the default', async () => {
     const lines = [
       '# a comment',
       'PUBLIC_URL="https://pay.example.in/upi"',
@@ -97,7 +97,7 @@ describe('.env is read as compose does', () => {
     expect(await ended).toEqual([0, null])
   })
 
-  it('npm run ops reads .env too, and works on the database of the service', async () => {
+  it('is also read by npm run ops, which uses the service’s database', async () => {
     writeFileSync(join(folder, '.env'), `DATABASE_URL=${database.url}\n`)
     const { code, stderr } = await run([NODE, WITH_INSTALL, 'src/dev/ops.ts', 'merchants', 'list'], folder, {
       NODE_ENV: 'production',

@@ -1,7 +1,17 @@
 import fastify from 'fastify'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { chaptersOf } from '../../src/docs/chapters.ts'
+import { OLD_ANCHORS } from '../../src/docs/old-anchors.ts'
 import { operatorGuideRoutes } from '../../src/docs/routes.ts'
-import { browserPath, type OpenPage, SOON, useCheckout, violations } from '../support/browser.ts'
+import { chapterText, GUIDES } from '../guides/guides.ts'
+import {
+  browserPath,
+  type OpenPage,
+  SOON,
+  useCheckout,
+  violations,
+  violationsInBothColours,
+} from '../support/browser.ts'
 import { DOCUMENT } from '../support/openapi.ts'
 import { newMerchant } from '../support/service.ts'
 
@@ -42,7 +52,7 @@ describe.runIf(browserPath)('API reference in a real browser, behind a proxy und
 
   // useCheckout checks of every tab that it sends no request elsewhere and breaks no policy.
   it.each(['light', 'dark'] as const)(
-    'the reference page fits 320 and 1280 pixels and has no axe violation in the %s, with each second operation open',
+    'fits 320 and 1280 pixels and has no axe violation in the %s, with each second operation open',
     { timeout: SLOW_MS },
     async (colorScheme) => {
       const tab = await checkout.openTab({ colorScheme })
@@ -61,9 +71,7 @@ describe.runIf(browserPath)('API reference in a real browser, behind a proxy und
     },
   )
 
-  it('the reference page creates a payment intent with the entered fields and a key', {
-    timeout: SLOW_MS,
-  }, async () => {
+  it('creates a payment intent with the entered fields and a key', { timeout: SLOW_MS }, async () => {
     const { key } = await newMerchant(checkout.service.db, { mid: 'DEMO_MERCHANT' })
     const tab = await checkout.openTab(DESKTOP)
     await tab.goto(`${checkout.publicUrl}/docs/reference#?route=auth`)
@@ -81,7 +89,7 @@ describe.runIf(browserPath)('API reference in a real browser, behind a proxy und
     }
   })
 
-  it('the reference page finds an operation by name, and shows name and summary', { timeout: SLOW_MS }, async () => {
+  it('finds an operation by name, and shows name and summary', { timeout: SLOW_MS }, async () => {
     const tab = await checkout.openTab(DESKTOP)
     await tab.goto(`${checkout.publicUrl}/docs/reference`)
     const list = tab.getByRole('navigation', { name: 'Menu' })
@@ -98,7 +106,7 @@ describe.runIf(browserPath)('API reference in a real browser, behind a proxy und
   })
 
   it.each(['light', 'dark'] as const)(
-    'the reference page shows the tooltip of a button that the pointer or the focus is on, in the %s',
+    'shows the tooltip of a button that the pointer or the focus is on, in the %s',
     { timeout: SLOW_MS },
     async (colorScheme) => {
       const { key } = await newMerchant(checkout.service.db)
@@ -125,7 +133,7 @@ describe.runIf(browserPath)('API reference in a real browser, behind a proxy und
     },
   )
 
-  it('the reference page links to openapi.json without JavaScript', async () => {
+  it('links to openapi.json without JavaScript', async () => {
     const tab = await checkout.openTab({ ...PHONE, javaScriptEnabled: false })
     await tab.goto(`${checkout.publicUrl}/docs/reference`)
     const file = tab.getByRole('link', { name: 'openapi.json' })
@@ -140,72 +148,120 @@ describe.runIf(browserPath)('guides in a real browser, behind a proxy under a pa
   let operatorsUrl: string
   beforeAll(async () => {
     operatorGuideRoutes(operators, { publicUrl: checkout.publicUrl })
+    // The console, to which the header links.
+    operators.get('/', async (_request, reply) => reply.type('text/html').send(CONSOLE))
     operatorsUrl = await operators.listen({ host: '127.0.0.1', port: 0 })
     origins.push(operatorsUrl)
   })
   afterAll(() => operators.close())
+  const CONSOLE = '<!doctype html><html lang="en"><title>Console</title><link rel="icon" href="data:,"><h1>Console</h1>'
 
-  const PAGES = [
-    'docs',
-    'docs/merchant',
-    'docs/shops',
-    'docs/partner',
-    'docs/acquirer',
-    'docs/thanks?order_id=1001',
-    'the operator’s',
-  ]
-  const addressOf = (page: string) =>
-    page.startsWith('docs') ? `${checkout.publicUrl}/${page}` : `${operatorsUrl}/docs`
+  const isPublic = (chapter: string) => /^(?:merchant|partner|plugins|acquirer)\//.test(chapter)
+  const CHAPTERS = GUIDES.flatMap(chaptersOf)
+  const PUBLIC_INDEX = 'the public index'
+  const OPERATOR_INDEX = 'the operator’s index'
+  const addressOf = (page: string) => {
+    if (page === PUBLIC_INDEX) return `${checkout.publicUrl}/docs`
+    if (page === OPERATOR_INDEX) return `${operatorsUrl}/docs`
+    return `${isPublic(page) || page.startsWith('thanks') ? checkout.publicUrl : operatorsUrl}/docs/${page}`
+  }
+  const PAGES = [PUBLIC_INDEX, OPERATOR_INDEX, 'thanks?order_id=1001', ...CHAPTERS]
+  /** The chapter of a guide with the text, which there must be. */
+  const chapterWith = (text: string | RegExp) => {
+    const found = CHAPTERS.find((chapter) => chapterText(chapter).match(text))
+    if (found === undefined) throw new Error(`No chapter contains ${text}`)
+    return found
+  }
+  /** A chapter with samples in several languages. */
+  const TABS = chapterWith(/^```js\n[\s\S]*?^```\n+```python\n/m)
 
-  it('the guides fit 320 and 1280 pixels and have no axe violation, in light and dark mode', {
+  it('each page fits 320 and 1280 pixels and has no axe violation, in the light or in the dark', {
     timeout: SLOW_MS,
   }, async () => {
     const tab = await checkout.openTab()
-    for (const page of PAGES) {
+    for (const [index, page] of PAGES.entries()) {
       await tab.goto(addressOf(page))
-      // Folded samples too.
+      // Folded samples and the chapters on a phone too.
       await tab.evaluate('for (const folded of document.querySelectorAll("details")) folded.open = true')
-      for (const [width, colorScheme, ground] of [
-        [320, 'light', 'rgb(255, 255, 255)'],
-        [1280, 'dark', 'rgb(13, 15, 26)'],
-      ] as const) {
+      const schemes = [
+        ['light', 'rgb(255, 255, 255)'],
+        ['dark', 'rgb(13, 15, 26)'],
+      ] as const
+      for (const [order, width] of [320, 1280].entries()) {
+        const [colorScheme, ground] = schemes[(index + order) % 2] as (typeof schemes)[number]
         await tab.setViewportSize({ width, height: HEIGHT })
         await tab.emulateMedia({ colorScheme })
         expect(await widthOf(tab), page).toBeLessThanOrEqual(width)
         expect(await violations(tab), page).toEqual([])
         expect(await tab.evaluate('getComputedStyle(document.body).backgroundColor')).toBe(ground)
       }
+      // Three columns.
+      await tab.setViewportSize({ width: 1440, height: HEIGHT })
+      expect(await widthOf(tab), page).toBeLessThanOrEqual(1440)
     }
   })
 
-  it.each([390, 1280])('the guides list no heading without its parent in the contents at %d pixels', async (width) => {
-    const tab = await checkout.openTab({ viewport: { width, height: 844 } })
-    for (const page of PAGES) {
-      await tab.goto(addressOf(page))
-      const entries = (await tab.evaluate(
-        `[...document.querySelectorAll('.contents li')].filter((it) => it.checkVisibility())
-          .map((it) => [it.textContent, Number(it.className.slice('depth-'.length)), it.firstChild.offsetLeft])`,
-      )) as [text: string, depth: number, left: number][]
-      let above = { depth: 1, left: -1 }
-      for (const [text, depth, left] of entries) {
-        expect(depth, `${page}: ${text}`).toBeLessThanOrEqual(above.depth + 1)
-        // A deeper one is further in.
-        expect(Math.sign(left - above.left), `${page}: ${text}`).toBe(Math.sign(depth - above.depth))
-        above = { depth, left }
+  it('samples and their tabs have enough contrast in the light and in the dark, whichever tab is chosen', {
+    timeout: SLOW_MS,
+  }, async () => {
+    const tab = await checkout.openTab({ viewport: { width: 1440, height: HEIGHT } })
+    await tab.goto(addressOf(TABS))
+    const labels = await tab.locator('.tabs').first().locator('label').allTextContents()
+    expect(labels.length).toBeGreaterThan(2)
+    for (const label of labels) {
+      await tab.locator('.tabs label', { hasText: label }).first().click()
+      expect(await violationsInBothColours(tab), label).toEqual([])
+    }
+  })
+
+  it.each([390, 1280, 1440])(
+    'the contents at %d pixels list no heading of a chapter without its parent',
+    async (width) => {
+      const tab = await checkout.openTab({ viewport: { width, height: 844 } })
+      let count = 0
+      for (const page of CHAPTERS) {
+        await tab.goto(addressOf(page))
+        const entries = (await tab.evaluate(
+          `[...document.querySelectorAll('.contents li')].filter((it) => it.checkVisibility())
+          .map((it) => [it.textContent, Number(it.className.slice('depth-'.length)), parseFloat(getComputedStyle(it).paddingLeft)])`,
+        )) as [text: string, depth: number, left: number][]
+        let above = { depth: 1, left: -1 }
+        for (const [text, depth, left] of entries) {
+          expect(depth, `${page}: ${text}`).toBeLessThanOrEqual(above.depth + 1)
+          // A deeper one is further in.
+          expect(Math.sign(left - above.left), `${page}: ${text}`).toBe(Math.sign(depth - above.depth))
+          above = { depth, left }
+          count++
+        }
       }
-    }
+      expect(count).toBeGreaterThan(20)
+    },
+  )
+
+  it('no line of text in a chapter has more than about 66 characters on a wide screen', async () => {
+    const tab = await checkout.openTab({ viewport: { width: 1440, height: HEIGHT } })
+    await tab.goto(addressOf(TABS))
+    const widest = (await tab.evaluate(`(() => {
+      const widths = [...document.querySelectorAll('.prose > p')].map((it) => it.getBoundingClientRect().width)
+      const probe = document.querySelector('.prose').appendChild(document.createElement('span'))
+      probe.textContent = 'Your server checks the payment status before it fulfils the order.'
+      probe.style.cssText = 'white-space: nowrap; display: inline-block'
+      return Math.max(...widths) / (probe.getBoundingClientRect().width / probe.textContent.length)
+    })()`)) as number
+    expect(widest).toBeGreaterThan(50)
+    expect(widest).toBeLessThan(70)
   })
 
-  it('the guides and the pages to which they link contain no broken link', { timeout: SLOW_MS }, async () => {
+  it('every link works in the guides and in the pages that the guides link to', { timeout: SLOW_MS }, async () => {
     const tab = await checkout.openTab()
     const seen = new Set<string>()
     const ours = [new URL(checkout.publicUrl).origin, operatorsUrl]
-    const open = PAGES.map(addressOf)
+    const open = [PUBLIC_INDEX, OPERATOR_INDEX, 'thanks?order_id=1001'].map(addressOf)
     for (let address = open.pop(); address !== undefined; address = open.pop()) {
       if (seen.has(address)) continue
       seen.add(address)
       // A file, which names no icon: opened as a page, Chromium would ask for one at the root, which is not the service's.
-      if (address.endsWith('.json')) {
+      if (/\.(?:json|md|txt)$/.test(address)) {
         expect((await tab.request.get(address)).status(), address).toBe(200)
         continue
       }
@@ -213,7 +269,7 @@ describe.runIf(browserPath)('guides in a real browser, behind a proxy under a pa
       expect(answer?.status(), address).toBe(200)
       // Ours: what the library draws is not walked.
       const links = await tab.evaluate(
-        '[...document.querySelectorAll("header a, .contents a, .guide a, .file a")].map(({ href }) => href)',
+        '[...document.querySelectorAll("header a, .chapters a, .guide a, .file a")].map(({ href }) => href)',
       )
       for (const link of links as string[]) {
         const { origin, pathname, hash } = new URL(link)
@@ -223,10 +279,24 @@ describe.runIf(browserPath)('guides in a real browser, behind a proxy under a pa
         } else if (ours.includes(origin)) open.push(origin + pathname)
       }
     }
-    expect(seen.size).toBeGreaterThan(7)
+    const chapters = CHAPTERS.filter((chapter) => !seen.has(addressOf(chapter)))
+    expect(chapters, 'chapters that no page links to').toEqual([])
   })
 
-  it('the guides copy a sample when a button is pressed, and only the commands of a terminal sample', async () => {
+  it('a link to a heading of a guide that was one page leads to its chapter', async () => {
+    const tab = await checkout.openTab()
+    for (const [old, guide] of [
+      [`${checkout.publicUrl}/docs/merchant`, 'merchant'],
+      [`${checkout.publicUrl}/docs/shops`, 'plugins'],
+      [`${operatorsUrl}/docs`, 'operator'],
+    ] as const) {
+      const [anchor, name] = Object.entries(OLD_ANCHORS[guide] ?? {}).at(-1) ?? []
+      await tab.goto(`${old}#${anchor}`)
+      await tab.waitForURL((url) => url.pathname.endsWith(`/docs/${guide}/${name}`), SOON)
+    }
+  })
+
+  it('copy a sample when a button is pressed, and only the commands of a terminal sample', async () => {
     const tab = await checkout.openTab({ permissions: ['clipboard-read', 'clipboard-write'] })
     const copied = async (text: string) => {
       const block = tab.locator('.code', { hasText: text }).first()
@@ -234,27 +304,167 @@ describe.runIf(browserPath)('guides in a real browser, behind a proxy under a pa
       await block.getByRole('button', { name: 'Copied' }).waitFor(SOON)
       return tab.evaluate('navigator.clipboard.readText()')
     }
-    await tab.goto(addressOf('docs/merchant'))
+    await tab.goto(addressOf(chapterWith('export BASE_URL={PUBLIC_URL} MID=')))
     expect(await copied('export BASE_URL')).toMatch(
       new RegExp(`^export BASE_URL=${checkout.publicUrl} MID=DEMO_MERCHANT\nexport PUBLIC_KEY=.*\n$`),
     )
-    await tab.goto(addressOf('the operator’s'))
+    await tab.goto(addressOf(chapterWith(/^2 inserted/m)))
     const again = 'ops settlements import - < settlements.csv\n'
     expect(await copied('2 inserted')).toBe(`${again.replace('- <', '--rows 2 --total 2,449.50 - <')}${again}`)
   })
 
-  it('the guides can be read and navigated without JavaScript, and then show no buttons', async () => {
+  it('the chosen language is stored, and chosen in each group of tabs that has it', async () => {
+    const tab = await checkout.openTab()
+    await tab.goto(addressOf(TABS))
+    const shown = () => tab.locator('.tabs > input:checked + label').allTextContents()
+    await tab.locator('.tabs label', { hasText: 'PHP' }).first().click()
+    const groups = await tab.locator('.tabs').evaluateAll((all) => all.map((one) => one.textContent?.includes('PHP')))
+    const chosen = async () => {
+      const labels = await shown()
+      return groups.every((hasPhp, index) => !hasPhp || labels[index] === 'PHP')
+    }
+    expect(await chosen()).toBe(true)
+    await tab.reload()
+    await expect.poll(chosen, SOON).toBe(true)
+    expect(await tab.locator('.tabs > .code:visible').first().textContent()).toContain('<?php')
+  })
+
+  it('the guides can be read and navigated without JavaScript, and then show no buttons and no search', async () => {
     const tab = await checkout.openTab({ ...PHONE, javaScriptEnabled: false })
-    await tab.goto(addressOf('docs/merchant'))
+    await tab.goto(addressOf(PUBLIC_INDEX))
+    expect(await tab.getByRole('searchbox').count()).toBe(0)
+    await tab.locator(`a[href="docs/${TABS}"]`).click()
     expect(await tab.getByRole('button').count()).toBe(0)
-    await tab.getByRole('navigation', { name: 'On this page' }).getByRole('link', { name: 'Refusals' }).click()
-    const heading = tab.getByRole('heading', { name: 'Refusals' })
+    // Each tab shows its sample, and hides the others.
+    const group = tab.locator('.tabs').first()
+    for (const [index, label] of (await group.locator('label').allTextContents()).entries()) {
+      await group.locator('label', { hasText: label }).click()
+      const visible = await group.locator('.code').evaluateAll((all) => all.map((one) => one.checkVisibility()))
+      expect(visible, label).toEqual(visible.map((_, at) => at === index))
+    }
+    // Another chapter, by the list that is folded on a phone.
+    const [other = ''] = chaptersOf('merchant').filter((chapter) => chapter !== TABS)
+    const link = tab.locator(`.chapters a[href="../${other}"]`)
+    expect(await link.isVisible()).toBe(false)
+    await tab.locator('.menu summary').click()
+    await link.click()
+    await tab.waitForURL(`**/docs/${other}`, SOON)
+    expect(await tab.locator('.chapters [aria-current="page"]').count()).toBe(1)
+  })
+
+  it('a heading that a link leads to is not hidden by the header', async () => {
+    const tab = await checkout.openTab(DESKTOP)
+    const long = CHAPTERS.find((chapter) => (chapterText(chapter).match(/^## /gm)?.length ?? 0) > 3) as string
+    await tab.goto(addressOf(long))
+    const link = tab.getByRole('navigation', { name: 'On this page' }).getByRole('link').nth(2)
+    await link.click()
+    const heading = tab.locator('h2, h3', { hasText: (await link.textContent()) ?? '' }).first()
     const top = async () => (await heading.boundingBox())?.y ?? Number.NaN
-    // Near the top, but not hidden by the header, which stays in place.
     await expect.poll(top, SOON).toBeLessThan(200)
-    expect(await top()).toBeGreaterThan(40)
-    await tab.getByText('java Receive.java').click()
-    const sample = tab.locator('details', { hasText: 'java Receive.java' })
-    expect(await sample.getByText('MessageDigest.isEqual').isVisible()).toBe(true)
+    expect(await top()).toBeGreaterThan(60)
+  })
+
+  it('printed, a chapter shows every tab with its label, and neither header nor navigation', async () => {
+    const tab = await checkout.openTab(DESKTOP)
+    await tab.goto(addressOf(TABS))
+    await tab.emulateMedia({ media: 'print' })
+    const group = tab.locator('.tabs').first()
+    const labels = await group.locator('label').allTextContents()
+    const printed = await group
+      .locator('.code')
+      .evaluateAll((all) =>
+        all.map((one) =>
+          one.checkVisibility()
+            ? one.querySelector('.bar span')?.checkVisibility() && one.querySelector('.bar span')?.textContent
+            : 'hidden',
+        ),
+      )
+    expect(printed).toEqual(labels)
+    for (const hidden of ['.site', '.chapters', '.menu', '.pager', '.copy', '.tabs > label'])
+      expect(await tab.locator(hidden).first().isVisible(), hidden).toBe(false)
+    await tab.setViewportSize({ width: 700, height: HEIGHT })
+    // Nothing is cut off: no box scrolls.
+    expect(
+      await tab.evaluate(
+        '[...document.querySelectorAll("pre, .table")].filter((it) => it.scrollWidth > it.clientWidth + 1).length',
+      ),
+    ).toBe(0)
+  })
+
+  describe('the search', () => {
+    const openSearch = async (index: string) => {
+      const tab = await checkout.openTab(DESKTOP)
+      await tab.goto(addressOf(index))
+      await tab.keyboard.press('/')
+      return tab
+    }
+    const results = (tab: OpenPage) => tab.locator('.results:not([hidden]) a')
+
+    it.each([
+      ['verify signature', PUBLIC_INDEX, /verif/i],
+      ['refund', PUBLIC_INDEX, /refund/i],
+      ['error 409', PUBLIC_INDEX, /error|refusal/i],
+      ['failure reason', PUBLIC_INDEX, /fail/i],
+      ['list open orders', PUBLIC_INDEX, /list|order/i],
+      ['import a settlement file', OPERATOR_INDEX, /settlement/i],
+      ['restore', OPERATOR_INDEX, /restore/i],
+      ['rotate a key', OPERATOR_INDEX, /key/i],
+      ['BankUnavailable', OPERATOR_INDEX, /BankUnavailable/],
+      ['upgrade', OPERATOR_INDEX, /upgrade/i],
+    ])('the search for %s finds its chapter first, which the index links to as well', async (query, index, title) => {
+      const tab = await openSearch(index)
+      await tab.keyboard.type(query)
+      await results(tab).first().waitFor(SOON)
+      // Until the last key is searched for.
+      await expect.poll(() => tab.locator('.search .status').textContent(), SOON).toMatch(/result/)
+      await tab.keyboard.press('Enter')
+      await tab.waitForURL(/\/docs\/\w+\/[\w-]+/, SOON)
+      expect(await tab.locator('h1').first().textContent()).toMatch(title)
+      const { pathname } = new URL(tab.url())
+      await tab.goto(addressOf(index))
+      const links = (await tab.evaluate(
+        '[...document.querySelectorAll("main a")].map(({ pathname }) => pathname)',
+      )) as string[]
+      expect(links).toContain(pathname)
+    })
+
+    it('the search loads its library and its entries at the first focus only, and finds words by prefix and with typing errors', async () => {
+      const tab = await checkout.openTab(DESKTOP)
+      const loaded: string[] = []
+      tab.on('request', (request) => void loaded.push(new URL(request.url()).pathname.replace(/.*\//, '')))
+      await tab.goto(addressOf(chaptersOf('merchant')[0] as string))
+      await tab.waitForLoadState('networkidle')
+      expect(loaded).not.toContain('minisearch.js')
+      await tab.keyboard.press('/')
+      for (const query of ['refun', 'refumd', 'REFUNDS']) {
+        await tab.locator('.search input').fill(query)
+        await expect.poll(() => results(tab).first().textContent(), SOON).toMatch(/refund/i)
+      }
+      expect(loaded.filter((name) => ['minisearch.js', 'search.json'].includes(name)).sort()).toEqual([
+        'minisearch.js',
+        'search.json',
+      ])
+      await tab.locator('.search input').fill('xyzzyq')
+      await tab.getByText('No results').first().waitFor(SOON)
+    })
+
+    it('the search is usable by keyboard: arrows move through results, Escape closes them', async () => {
+      const tab = await openSearch(PUBLIC_INDEX)
+      await tab.keyboard.type('refund')
+      await results(tab).nth(1).waitFor(SOON)
+      expect(await violationsInBothColours(tab)).toEqual([])
+      const focused = () => tab.evaluate('document.activeElement.textContent') as Promise<string>
+      await tab.keyboard.press('ArrowDown')
+      expect(await focused()).toBe(await results(tab).nth(0).textContent())
+      await tab.keyboard.press('ArrowDown')
+      expect(await focused()).toBe(await results(tab).nth(1).textContent())
+      await tab.keyboard.press('Escape')
+      expect(await results(tab).count()).toBe(0)
+      expect(await tab.evaluate('document.activeElement.type')).toBe('search')
+      await tab.setViewportSize({ width: 320, height: HEIGHT })
+      await tab.keyboard.type('s')
+      await results(tab).first().waitFor(SOON)
+      expect(await widthOf(tab)).toBeLessThanOrEqual(320)
+    })
   })
 })

@@ -1,29 +1,39 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { chaptersOf } from '../../src/docs/chapters.ts'
 import { openApiDocument } from '../../src/docs/openapi.ts'
-import { renderGuide } from '../../src/docs/render-guide.ts'
+import { renderChapter } from '../../src/docs/render-chapter.ts'
 import { OPERATIONS } from '../../src/operations.ts'
-import { GUIDES, guideText, ROOT } from '../guides/guides.ts'
+import { chapterText, GUIDES, ROOT } from '../guides/guides.ts'
 import { run } from '../support/processes.ts'
 import { problemsOf } from './problems.ts'
 
-it('the build contains the guides as HTML and Markdown, without their renderer', { timeout: 60_000 }, async () => {
+it('the build carries the chapters as HTML and Markdown, without their renderer', { timeout: 60_000 }, async () => {
   const folder = mkdtempSync(join(tmpdir(), 'upi-payments-build-'))
   try {
     await run(process.execPath, ['src/dev/build.mjs', folder])
-    for (const guide of GUIDES) {
-      expect(readFileSync(join(folder, `guides/${guide}.html`), 'utf8')).toBe(renderGuide(guideText(guide)))
-      expect(readFileSync(join(folder, `guides/${guide}.md`), 'utf8')).toBe(guideText(guide))
+    for (const chapter of GUIDES.flatMap(chaptersOf)) {
+      const rendered = JSON.parse(readFileSync(join(folder, `guides/${chapter}.json`), 'utf8'))
+      expect(rendered).toEqual(renderChapter(chapterText(chapter)))
+      expect(readFileSync(join(folder, `guides/${chapter}.md`), 'utf8')).toBe(chapterText(chapter))
     }
+    // The browser's library is minified: it weighs a quarter of the file in node_modules.
+    expect(statSync(join(folder, 'ui/minisearch.js')).size).toBeLessThan(20_000)
+    expect(readdirSync(join(folder, 'ui'))).toContain('minisearch.LICENSE')
     const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(
       (file) => file.endsWith('.js') && !file.startsWith('ui/'),
     )
-    const library = readFileSync(join(ROOT, 'node_modules/marked/lib/marked.esm.js'), 'utf8')
-    const trace = 'github.com/markedjs/marked'
-    expect(library).toContain(trace)
-    expect(files.filter((file) => readFileSync(join(folder, file), 'utf8').includes(trace))).toEqual([])
+    const libraries = {
+      'marked/lib/marked.esm.js': 'github.com/markedjs/marked',
+      'highlight.js/lib/core.js': 'Unknown language',
+      'minisearch/dist/es/index.js': 'addAllAsync',
+    }
+    for (const [file, trace] of Object.entries(libraries)) {
+      expect(readFileSync(join(ROOT, 'node_modules', file), 'utf8')).toContain(trace)
+      expect(files.filter((file) => readFileSync(join(folder, file), 'utf8').includes(trace))).toEqual([])
+    }
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }

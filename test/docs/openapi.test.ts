@@ -1,7 +1,13 @@
+import { readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { chaptersOf, type GuideName } from '../../src/docs/chapters.ts'
+import { errorRows, withErrorsInHtml, withErrorsInMarkdown, withErrorsInText } from '../../src/docs/error-table.ts'
+import { OLD_ANCHORS } from '../../src/docs/old-anchors.ts'
+import { renderChapter } from '../../src/docs/render-chapter.ts'
 import { createPartners } from '../../src/gateway/tenants/partners.ts'
 import { OPERATIONS } from '../../src/operations.ts'
-import { blocks, filledIn, guideText } from '../guides/guides.ts'
+import { blocks, chapterText, filledIn, ROOT } from '../guides/guides.ts'
 import { notify } from '../support/acquirer.ts'
 import { DOCUMENT, POSTS } from '../support/openapi.ts'
 import {
@@ -19,6 +25,9 @@ import {
 
 const FORM = 'application/x-www-form-urlencoded'
 const JSON_TYPE = 'application/json'
+
+const PUBLIC_GUIDES = ['merchant', 'partner', 'plugins', 'acquirer'] as const
+const CHAPTERS = PUBLIC_GUIDES.flatMap(chaptersOf)
 
 type Described = { requestBody?: Content; responses?: Record<string, Content> }
 type Content = { content?: Record<string, { schema?: { $ref?: string } }> }
@@ -40,7 +49,7 @@ async function request(method: 'GET' | 'HEAD' | 'POST', url: string, headers: Re
 }
 
 describe('OpenAPI document', () => {
-  it('the OpenAPI document is served without credentials, names PUBLIC_URL, and is compressed and cached', async () => {
+  it('is served without credentials, names PUBLIC_URL, and is compressed and cached', async () => {
     const { status, body, headers } = await request('GET', '/openapi.json')
     expect([status, body.openapi, body.servers]).toEqual([200, '3.1.0', [{ url: PUBLIC_URL }]])
     expect(Object.keys(body.paths)).toEqual(Object.keys(DOCUMENT.paths))
@@ -61,14 +70,14 @@ describe('OpenAPI document', () => {
     }
   })
 
-  it('the OpenAPI document describes notifications only if they are accepted', async () => {
+  it('describes notifications only if they are accepted', async () => {
     const { app } = await startService({ acquirers: { direct: [] } })
     const { paths, tags, components } = answerOf(await app.inject('/openapi.json')).body
     expect(Object.keys(paths)).not.toContain('/acquirer/paymentNotification')
     expect(JSON.stringify([tags, components])).not.toMatch(/acquirer/i)
   })
 
-  it('the OpenAPI document has a named schema for every JSON body and response, so that generated types have names', () => {
+  it('has a named schema for every JSON body and response, so that generated types have names', () => {
     const operations = Object.values(DOCUMENT.paths as Record<string, Record<string, Described>>)
       .flatMap((methods) => Object.values(methods))
       .filter((operation) => operation.responses !== undefined)
@@ -83,7 +92,7 @@ describe('OpenAPI document', () => {
     })
   })
 
-  it('the OpenAPI document has an error of every status that an operation may return', () => {
+  it('names an error of every status that an operation may return', () => {
     const anybody = ['200', '4XX']
     const atTheDoor = [...anybody, '400', '401', '403', '413', '415', '429', '500', '503']
     const keyed = OPERATIONS.v1.map(({ path, refusals }) => {
@@ -102,7 +111,7 @@ describe('examples of the OpenAPI document', () => {
   it.each([
     ...['/v1/payments/createPaymentIntent', '/v1/payments/createOrderRequest', '/v1/payments/fetchTransactionList'],
     ...['/v1/partner/fetchSettlementList', '/v1/partner/fetchTransactionList'],
-  ])('the examples of the OpenAPI document work unchanged, as form and as JSON: %s', async (path) => {
+  ])('work unchanged, as form and as JSON: %s', async (path) => {
     const key = path.includes('partner') ? partnerKey : merchantKey
     for (const send of [
       () => post(service.app, path, example(path, FORM), key),
@@ -112,7 +121,7 @@ describe('examples of the OpenAPI document', () => {
     }
   })
 
-  it('the examples of checkPaymentStatus and paymentNotification work unchanged once the order exists', async () => {
+  it('work unchanged for checkPaymentStatus and paymentNotification once the order exists', async () => {
     const path = '/v1/payments/checkPaymentStatus'
     const { order_id = '' } = example(path, FORM)
     const order = { ...example('/v1/payments/createPaymentIntent', FORM), order_id }
@@ -126,7 +135,7 @@ describe('examples of the OpenAPI document', () => {
     expect(paid.body).toEqual(POSTS[path]?.responses['200']?.content?.[JSON_TYPE]?.example)
   })
 
-  it('the examples of the OpenAPI document contain the error texts that the service returns', async () => {
+  it('contain the error texts that the service returns', async () => {
     const path = '/v1/payments/createPaymentIntent'
     const shown = (status: string) => POSTS[path]?.responses[status]?.content?.[JSON_TYPE]?.example
     const wrong = { ...example(path, FORM), amount: '0', customer_mobile: '12345' }
@@ -141,21 +150,21 @@ describe('pages below /docs', () => {
   const HTML = 'text/html; charset=utf-8'
   const MARKDOWN = 'text/markdown; charset=utf-8'
 
-  it.each([
+  it.each<[string, string, number]>([
     ['/docs', HTML, 60],
-    ['/docs/merchant', HTML, 60],
-    ['/docs/shops', HTML, 60],
-    ['/docs/partner', HTML, 60],
-    ['/docs/acquirer', HTML, 60],
+    ...CHAPTERS.map((chapter) => [`/docs/${chapter}`, HTML, 60] as [string, string, number]),
     ['/docs/reference', HTML, 60],
-    ['/docs/merchant.md', MARKDOWN, 60],
+    ...CHAPTERS.map((chapter) => [`/docs/${chapter}.md`, MARKDOWN, 60] as [string, string, number]),
+    ['/docs/search.json', 'application/json; charset=utf-8', 60],
+    ['/docs/old-anchors.json', 'application/json; charset=utf-8', 60],
     ['/llms.txt', 'text/plain; charset=utf-8', 60],
     ['/docs/openapi-explorer.min.js', 'text/javascript; charset=utf-8', 3600],
+    ['/docs/minisearch.js', 'text/javascript; charset=utf-8', 3600],
     ['/docs/guide.js', 'text/javascript; charset=utf-8', 3600],
     ['/docs/guide.css', 'text/css; charset=utf-8', 3600],
   ])('the page %s is served without credentials, compressed, cached, and with its type', async (url, type, maxAge) => {
-    const plain = await request('GET', url)
-    expect([plain.status, plain.headers['content-encoding']]).toEqual([200, undefined])
+    const plain = await service.app.inject(url)
+    expect([plain.statusCode, plain.headers['content-encoding']]).toEqual([200, undefined])
     const packed = await service.app.inject({ url, headers: { 'accept-encoding': 'gzip, deflate, br' } })
     expect(packed.headers).toMatchObject({
       'content-type': type,
@@ -165,13 +174,18 @@ describe('pages below /docs', () => {
       'x-content-type-options': 'nosniff',
     })
     const again = { 'accept-encoding': 'gzip', 'if-none-match': String(packed.headers.etag) }
-    expect((await request('GET', url, again)).status).toBe(304)
-    expect((await request('GET', url, { 'accept-encoding': 'gzip;q=0' })).headers['content-encoding']).toBeUndefined()
-    const head = await request('HEAD', url)
-    expect([head.status, head.text, head.headers['content-length']]).toEqual([200, '', plain.headers['content-length']])
+    expect((await service.app.inject({ url, headers: again })).statusCode).toBe(304)
+    const forbidden = await service.app.inject({ url, headers: { 'accept-encoding': 'gzip;q=0' } })
+    expect(forbidden.headers['content-encoding']).toBeUndefined()
+    const head = await service.app.inject({ method: 'HEAD', url })
+    expect([head.statusCode, head.payload, head.headers['content-length']]).toEqual([
+      200,
+      '',
+      plain.headers['content-length'],
+    ])
   })
 
-  it.each(['/docs', '/docs/merchant', '/docs/shops', '/docs/partner', '/docs/acquirer', '/docs/reference'])(
+  it.each(['/docs', ...CHAPTERS.map((chapter) => `/docs/${chapter}`), '/docs/reference'])(
     'the page %s forbids inline scripts, content from elsewhere, sending elsewhere, and framing',
     async (url) => {
       const { headers, text } = await request('GET', url)
@@ -184,8 +198,8 @@ describe('pages below /docs', () => {
     },
   )
 
-  it.each(['/docs', '/docs/merchant', '/openapi.json', '/docs/guide.js'])(
-    'the pages below /docs reject other methods and paths like every URL does: %s',
+  it.each(['/docs', `/docs/${CHAPTERS[0]}`, '/openapi.json', '/docs/guide.js'])(
+    'the pages below /docs refuse other methods and paths as every address does: %s',
     async (url) => {
       const { status, body, headers } = await request('POST', url)
       expect([status, body, headers.allow]).toEqual([
@@ -200,72 +214,200 @@ describe('pages below /docs', () => {
   it.each([
     ['https://pay.example.in', '/docs'],
     ['https://example.in/upi', '/upi/docs'],
-  ])('a GET or HEAD of / redirects to the docs below the PUBLIC_URL %s, whatever the Host', async (publicUrl, docs) => {
-    const { app } = await startService({ publicUrl })
-    for (const method of ['GET', 'HEAD'] as const) {
-      const { statusCode, headers } = await app.inject({ method, url: '/' })
-      expect([statusCode, headers.location]).toEqual([302, docs])
+  ])(
+    'are the target of a redirect from GET or HEAD of / below the PUBLIC_URL %s, whatever the Host',
+    async (publicUrl, docs) => {
+      const { app } = await startService({ publicUrl })
+      for (const method of ['GET', 'HEAD'] as const) {
+        const { statusCode, headers } = await app.inject({ method, url: '/' })
+        expect([statusCode, headers.location]).toEqual([302, docs])
+      }
+    },
+  )
+
+  it.each([
+    ['merchant', 'merchant'],
+    ['shops', 'plugins'],
+    ['partner', 'partner'],
+    ['plugins', 'plugins'],
+    ['acquirer', 'acquirer'],
+  ] as const)(
+    'the address /docs/%s redirects to the first chapter of its guide, at any path of a proxy',
+    async (old, guide) => {
+      for (const ending of ['', '.md']) {
+        const { status, headers } = await request('GET', `/docs/${old}${ending}`)
+        expect([status, headers.location]).toEqual([308, `${chaptersOf(guide)[0]}${ending}`])
+        expect((await request('GET', `/docs/${headers.location}`)).status).toBe(200)
+      }
+    },
+  )
+
+  it('every anchor of an old address names an existing chapter', () => {
+    for (const [guide, anchors] of Object.entries(OLD_ANCHORS)) {
+      const chapters = chaptersOf(guide as GuideName)
+      expect(
+        Object.values(anchors).filter((name) => !chapters.includes(`${guide}/${name}`)),
+        guide,
+      ).toEqual([])
     }
   })
 
-  it('the pages below /docs mention the acquirer only if notifications are accepted', async () => {
+  it('the pages below /docs mention the acquirer’s guide only where notifications are accepted', async () => {
     const { app } = await startService({ acquirers: { direct: [] } })
-    expect(answerOf(await app.inject('/docs/acquirer')).status).toBe(404)
-    for (const url of ['/docs', '/docs/merchant']) expect((await app.inject(url)).payload).not.toContain('acquirer')
-    expect(answerOf(await app.inject('/docs/acquirer.md')).status).toBe(404)
-    expect((await app.inject('/llms.txt')).payload).not.toContain('acquirer')
-    expect((await request('GET', '/docs')).text).toContain('href="docs/acquirer"')
+    const [chapter] = chaptersOf('acquirer')
+    for (const url of ['/docs/acquirer', `/docs/${chapter}`, '/docs/acquirer.md', `/docs/${chapter}.md`])
+      expect(answerOf(await app.inject(url)).status, url).toBe(404)
+    for (const url of [
+      '/docs',
+      '/llms.txt',
+      '/docs/search.json',
+      ...chaptersOf('merchant').map((name) => `/docs/${name}`),
+    ])
+      expect((await app.inject(url)).payload, url).not.toMatch(/acquirer\/|Acquirer notifications/)
+    expect((await request('GET', '/docs')).text).toContain(`href="docs/${chapter}"`)
   })
 
-  it('/llms.txt lists the pages below /docs for programs: a title, a summary, and working links', async () => {
+  it('/llms.txt lists every chapter for programs: a title, a summary, and working links', async () => {
     const { text } = await request('GET', '/llms.txt')
-    expect(text).toMatch(/^# UPI payments\n\n> .+\n\n## Documents\n\n- \[/)
+    expect(text).toMatch(/^# UPI payments\n\n> .+\n\n## Merchant API\n\n.+\n\n- \[/)
     const links = [...text.matchAll(/^- \[[^\]]+\]\((\S+)\): \S.*$/gm)].map(([, url = '']) => url)
     expect(links).toHaveLength(text.match(/^- /gm)?.length ?? 0)
     expect(links).toEqual(
-      [...['merchant', 'shops', 'partner', 'acquirer'].map((name) => `docs/${name}.md`), 'openapi.json'].map(
-        (path) => `${PUBLIC_URL}/${path}`,
-      ),
+      [...CHAPTERS.map((chapter) => `docs/${chapter}.md`), 'openapi.json'].map((path) => `${PUBLIC_URL}/${path}`),
     )
     for (const link of links) expect((await request('GET', link.replace(PUBLIC_URL, ''))).status, link).toBe(200)
+  })
+
+  it('/docs links to every chapter by its title, and the page of a chapter to all of its guide', async () => {
+    const links = (html: string, prefix: string) =>
+      [...html.matchAll(/<a href="([^"]+)"[^>]*>([^<]+)<\/a>/g)]
+        .filter(([, href = '']) => href.startsWith(prefix))
+        .map(([, href = '', text]) => [href.slice(prefix.length), text])
+    const index = Object.fromEntries(links((await request('GET', '/docs')).text, 'docs/'))
+    for (const chapter of CHAPTERS) {
+      const { text } = await request('GET', `/docs/${chapter}`)
+      const [, title] = /<h1>(.*)<\/h1>/.exec(text) ?? []
+      expect(index[chapter], chapter).toBe(title?.replaceAll(/<\/?code>/g, ''))
+      const guide = chapter.split('/')[0] as GuideName
+      expect(links(text, '../').map(([path]) => path)).toEqual(expect.arrayContaining(chaptersOf(guide)))
+      const [, current] = /<nav class="chapters"[\s\S]*?<a href="\.\.\/([^"]+)" aria-current="page">/.exec(text) ?? []
+      expect(current).toBe(chapter)
+      expect(text).toContain(`<a href="${chapter.slice(guide.length + 1)}.md" type="text/markdown">`)
+    }
+  })
+
+  it('a chapter links to the previous and the next chapter of its guide', async () => {
+    const chapters = chaptersOf('merchant')
+    for (const [index, chapter] of chapters.entries()) {
+      const { text } = await request('GET', `/docs/${chapter}`)
+      const [, prev] = /<a rel="prev" href="\.\.\/([^"]+)"/.exec(text) ?? []
+      const [, next] = /<a rel="next" href="\.\.\/([^"]+)"/.exec(text) ?? []
+      expect([prev, next]).toEqual([chapters[index - 1], chapters[index + 1]])
+    }
+  })
+
+  it('the scripts of the pages are at most 10 kB, without libraries', () => {
+    const sizes = ['guide.js', 'reference.js'].map((name) => statSync(join(ROOT, 'src/docs/ui', name)).size)
+    expect(sizes.reduce((sum, size) => sum + size)).toBeLessThanOrEqual(10_000)
+    expect(readdirSync(join(ROOT, 'src/docs/ui')).filter((name) => name.endsWith('.js'))).toHaveLength(sizes.length)
+  })
+
+  it('/docs/search.json has every chapter with its sections, and every operation', async () => {
+    const entries = (await request('GET', '/docs/search.json')).body as { url: string; title: string }[]
+    const paths = new Set(entries.map(({ url }) => url.replace(/#(?!\?).*/, '')))
+    for (const chapter of CHAPTERS) expect([...paths]).toContain(chapter)
+    expect(new Set(entries.map(({ url }) => url)).size).toBe(entries.length)
+    const operations = Object.values(OPERATIONS).flat()
+    expect(entries.filter(({ url }) => url.startsWith('reference')).map(({ title }) => title)).toEqual(
+      operations.map(({ name }) => name),
+    )
+    for (const { url } of entries.filter(({ url }) => /#(?!\?)/.test(url))) {
+      const [path, anchor] = url.split('#')
+      expect((await request('GET', `/docs/${path}`)).text, url).toContain(`id="${anchor}"`)
+    }
+  })
+})
+
+describe('the table of errors', () => {
+  const rows = errorRows('merchant', OPERATIONS.v1)
+
+  it('the table of errors has each declared error of each operation of the merchant', () => {
+    for (const { name, refusals, tag } of OPERATIONS.v1.filter(({ tag }) => tag === 'Merchant')) {
+      for (const { statusCode, message } of refusals) {
+        const row = rows.find(({ statusCode: status, msg }) => status === statusCode && msg === message)
+        expect(row?.operations.length === 0 || row?.operations.includes(name), `${tag} ${name}: ${message}`).toBe(true)
+      }
+    }
+    expect(rows).toContainEqual({ statusCode: 409, msg: 'Payment already successful', operations: ['cancelPayment'] })
+    const shared = rows.filter(({ operations }) => operations.length === 0).map(({ statusCode }) => statusCode)
+    expect(new Set(shared)).toEqual(new Set([400, 401, 403, 404, 405, 408, 413, 415, 417, 429, 431, 500, 503]))
+  })
+
+  it('the table of errors replaces the line {ERRORS} in Markdown, in HTML and in the text to search', () => {
+    const some = [
+      { statusCode: 409, msg: 'A | b <c>', operations: ['cancelPayment', 'refundPayment'] },
+      { statusCode: 500, msg: 'Oops', operations: [] },
+    ]
+    expect(withErrorsInMarkdown('# Errors\n\n{ERRORS}\n\nEnd\n', () => some)).toBe(`# Errors
+
+| Status | \`msg\` | Operations |
+|---|---|---|
+| 409 | A \\| b <c> | \`cancelPayment\`, \`refundPayment\` |
+| 500 | Oops | all |
+
+End
+`)
+    const { html, sections } = renderChapter('# Errors\n\n{ERRORS}\n')
+    const page = withErrorsInHtml(html, () => some)
+    expect(page).toContain('<td>A | b &#60;c&#62;</td><td><code>cancelPayment</code>, <code>refundPayment</code></td>')
+    expect(page).not.toContain('{ERRORS}')
+    expect(withErrorsInText(sections[0]?.text ?? '', () => some)).toBe('409 A | b <c>. 500 Oops.')
   })
 })
 
 describe('guides of the service', () => {
   const codeOf = (html: string) =>
     [...html.matchAll(/<pre tabindex="0"><code[^>]*>([\s\S]*?)<\/code>/g)].map(([, code = '']) =>
-      unescaped(code).trimEnd(),
+      unescaped(code.replaceAll(/<\/?span[^>]*>/g, '')).trimEnd(),
     )
   const unescaped = (html: string) =>
-    html.replace(/&(?:#(\d+)|(\w+));/g, (_, code, name) =>
-      code ? String.fromCharCode(code) : ({ lt: '<', gt: '>', quot: '"', amp: '&' }[name as string] ?? '?'),
+    html.replace(/&(?:#(x?)([0-9a-f]+)|(\w+));/g, (_, hex, code, name) =>
+      code
+        ? String.fromCharCode(Number.parseInt(code, hex ? 16 : 10))
+        : ({ lt: '<', gt: '>', quot: '"', amp: '&' }[name as string] ?? '?'),
     )
 
   it.each(['merchant', 'partner', 'acquirer'] as const)(
-    'the guide shows the very samples that the tests run, with this service’s URL: %s',
+    'show the very samples that the tests run, with this service’s URL: %s',
     async (guide) => {
-      const { text } = await request('GET', `/docs/${guide}`)
+      const pages = await Promise.all(chaptersOf(guide).map((chapter) => request('GET', `/docs/${chapter}`)))
       const written = blocks.filter((block) => block.guide === guide)
       expect(written.length).toBeGreaterThan(4)
-      expect(codeOf(text)).toEqual(
+      expect(pages.flatMap(({ text }) => codeOf(text))).toEqual(
         written.map((block) => filledIn(block.text, PUBLIC_URL, 'https://shop.example/thanks').trimEnd()),
       )
+      const text = pages.map((page) => page.text).join('')
       expect(text).toContain(PUBLIC_URL)
-      expect(text).not.toMatch(/(?:\{|%7B)(?:PUBLIC|SHOP)_URL/)
+      expect(text).not.toMatch(/(?:\{|%7B)(?:PUBLIC_URL|SHOP_URL|ERRORS)/)
     },
   )
 
-  it.each(['merchant', 'shops', 'partner', 'acquirer'] as const)(
-    'the guide is available as Markdown at its .md URL, with this service’s URL: %s',
-    async (guide) => {
-      const { text } = await request('GET', `/docs/${guide}.md`)
-      expect(text).toBe(filledIn(guideText(guide), PUBLIC_URL, 'https://shop.example/thanks'))
+  it.each(CHAPTERS)(
+    'the .md address of a chapter has the Markdown of its page, with this service’s address: %s',
+    async (chapter) => {
+      const { text } = await request('GET', `/docs/${chapter}.md`)
+      const rows = () => errorRows(chapter.split('/')[0] as GuideName, Object.values(OPERATIONS).flat())
+      expect(text).toBe(
+        withErrorsInMarkdown(filledIn(chapterText(chapter), PUBLIC_URL, 'https://shop.example/thanks'), rows),
+      )
+      expect(text).not.toMatch(/\{(?:PUBLIC_URL|SHOP_URL|ERRORS)\}/)
     },
   )
 
-  it('the sandbox’s guide sends a customer to a page with the merchant’s next call, and escapes input in that page', async () => {
+  it('send a sandbox’s customer to a page with the merchant’s next call, and escape input in that page', async () => {
     const { app } = await startService({ sandbox: true })
-    expect((await app.inject('/docs/merchant')).payload).toContain(`${PUBLIC_URL}/docs/thanks?order_id=$ORDER`)
+    const pages = await Promise.all(chaptersOf('merchant').map((chapter) => app.inject(`/docs/${chapter}`)))
+    expect(pages.map(({ payload }) => payload).join('')).toContain(`${PUBLIC_URL}/docs/thanks?order_id=`)
     const { payload, headers } = await app.inject('/docs/thanks?order_id=1001')
     expect(payload).toContain('checkPaymentStatus')
     expect(payload).toContain('order_id=1001')

@@ -1,37 +1,76 @@
 import { fastify } from 'fastify'
 import { expect, it } from 'vitest'
+import { chaptersOf } from '../../src/docs/chapters.ts'
 import { operatorGuideRoutes } from '../../src/docs/routes.ts'
+import { chapterText, GUIDES } from '../guides/guides.ts'
 import { PUBLIC_URL, startService } from '../support/service.ts'
 
-it('serves the operator’s guide at /docs of the operator’s port, and nowhere on the public port', async () => {
-  const opsApp = fastify()
-  operatorGuideRoutes(opsApp, { publicUrl: PUBLIC_URL })
-  const { headers, payload } = await opsApp.inject('/docs')
-  expect(headers).toMatchObject({
-    'content-type': 'text/html; charset=utf-8',
-    'content-security-policy': expect.stringContaining("default-src 'none'"),
-  })
-  expect(payload).toContain('<h1>For the operator</h1>')
-  expect(payload).toContain(`href="${PUBLIC_URL}/docs"`)
-  expect((await opsApp.inject('/docs/guide.css')).statusCode).toBe(200)
-  expect((await opsApp.inject('/docs/setu')).payload).toContain(`${PUBLIC_URL}/acquirer/setu/notification`)
-  for (const [path, title] of Object.entries({ '/docs.md': 'For the operator', '/docs/setu.md': 'Setu' })) {
-    const markdown = await opsApp.inject(path)
+const OPERATOR_GUIDES = GUIDES.filter((guide) => !['merchant', 'partner', 'plugins', 'acquirer'].includes(guide))
+const CHAPTERS = OPERATOR_GUIDES.flatMap(chaptersOf)
+
+const opsApp = fastify()
+operatorGuideRoutes(opsApp, { publicUrl: PUBLIC_URL })
+
+it('the operator’s port serves the operator’s chapters as HTML and as Markdown', async () => {
+  expect(OPERATOR_GUIDES).toEqual(expect.arrayContaining(['operator', 'acquirers']))
+  for (const chapter of CHAPTERS) {
+    const { headers, payload } = await opsApp.inject(`/docs/${chapter}`)
+    expect(headers, chapter).toMatchObject({
+      'content-type': 'text/html; charset=utf-8',
+      'content-security-policy': expect.stringContaining("default-src 'none'"),
+    })
+    const [title = ''] = chapterText(chapter).split('\n')
+    expect(payload).toContain(
+      `<h1>${title
+        .slice('# '.length)
+        .replaceAll(/`([^`]+)`/g, '<code>$1</code>')
+        .replaceAll("'", '&#39;')}</h1>`,
+    )
+    expect(payload).not.toMatch(/(?:\{|%7B)PUBLIC_URL/)
+    const markdown = await opsApp.inject(`/docs/${chapter}.md`)
     expect(markdown.headers['content-type']).toBe('text/markdown; charset=utf-8')
-    expect(markdown.payload).toMatch(new RegExp(`^# ${title}\\n`))
-    expect(markdown.payload).toContain(`${PUBLIC_URL}/`)
-    expect(markdown.payload).not.toContain('{PUBLIC_URL}')
+    expect(markdown.payload).toBe(chapterText(chapter).replaceAll('{PUBLIC_URL}', PUBLIC_URL))
   }
+  expect((await opsApp.inject('/docs/acquirers/setu')).payload).toContain(`${PUBLIC_URL}/acquirer/setu/notification`)
+})
+
+it('/docs of the operator’s port lists its chapters, and links to the public documentation and the console', async () => {
+  const { headers, payload } = await opsApp.inject('/docs')
+  expect(headers['content-security-policy']).toContain("default-src 'none'")
+  for (const chapter of CHAPTERS) expect(payload).toContain(`href="docs/${chapter}"`)
+  expect(payload).toContain(`href="${PUBLIC_URL}/docs"`)
+  expect(payload).toContain('<a href="./">Console</a>')
+  const list = (await opsApp.inject('/llms.txt')).payload
+  for (const chapter of CHAPTERS) expect(list).toContain(`(/docs/${chapter}.md)`)
+  for (const asset of ['guide.css', 'guide.js', 'operator.css', 'minisearch.js', 'search.json'])
+    expect((await opsApp.inject(`/docs/${asset}`)).statusCode, asset).toBe(200)
+})
+
+it('the operator’s port redirects old addresses of chapters', async () => {
+  const targets = {
+    setu: 'acquirers/setu',
+    cashfree: 'acquirers/cashfree',
+    phonepe: 'acquirers/phonepe',
+    operator: chaptersOf('operator')[0],
+  }
+  for (const [old, target] of Object.entries(targets)) {
+    for (const ending of ['', '.md']) {
+      const { statusCode, headers } = await opsApp.inject(`/docs/${old}${ending}`)
+      expect([statusCode, headers.location]).toEqual([308, `${target}${ending}`])
+      expect((await opsApp.inject(`/docs/${headers.location}`)).statusCode).toBe(200)
+    }
+  }
+  const { statusCode, headers } = await opsApp.inject('/docs.md')
+  expect([statusCode, headers.location]).toEqual([308, `docs/${chaptersOf('operator')[0]}.md`])
+})
+
+it('the public port serves none of the operator’s documentation', async () => {
   const { app } = await startService()
-  for (const path of [
-    '/docs/operator',
-    '/guides/operator.md',
-    '/docs/operator.md',
-    '/docs.md',
-    '/docs/setu',
-    '/docs/setu.md',
-  ]) {
-    expect((await app.inject(path)).statusCode).toBe(404)
-  }
-  expect((await app.inject('/docs')).payload).not.toContain('docs/operator')
+  const old = ['operator', 'setu', 'cashfree', 'phonepe', 'acquirers']
+  for (const path of [...old, ...CHAPTERS])
+    for (const ending of ['', '.md']) expect((await app.inject(`/docs/${path}${ending}`)).statusCode, path).toBe(404)
+  for (const path of ['/docs.md', '/guides/operator.md', '/docs/operator.css'])
+    expect((await app.inject(path)).statusCode, path).toBe(404)
+  for (const path of ['/docs', '/llms.txt', '/docs/search.json', '/docs/old-anchors.json'])
+    expect((await app.inject(path)).payload, path).not.toMatch(/operator\//)
 })

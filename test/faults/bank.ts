@@ -8,10 +8,10 @@ import { type NewMerchant, newMerchant } from '../support/tenants.ts'
 const CREDENTIALS = { clientId: 'client-of-a-test', clientSecret: 'secret-of-a-test' }
 const NOTIFICATION_SECRET = 'secret0of0a0test0run0'
 
-/** A bank, a merchant of its own, the settings by which the service reaches it, and where it sends notifications. */
+/** A fake bank, its merchant, the service's settings for it, and the path that receives its notifications. */
 type Opened<Bank> = { bank: Bank; merchant: NewMerchant; settings: Record<string, string>; path: string }
 
-/** A bank that plays Setu. */
+/** Starts a fake Setu. */
 export async function openBank(db: Database): Promise<Opened<FakeSetu>> {
   const options = { ...CREDENTIALS, notificationSecret: NOTIFICATION_SECRET, now: () => new Date(), check: departure }
   const bank = await startFakeSetu(options)
@@ -26,7 +26,7 @@ export async function openBank(db: Database): Promise<Opened<FakeSetu>> {
   return { bank, merchant, settings, path: '/acquirer/setu/notification' }
 }
 
-/** A bank that plays Cashfree. */
+/** Starts a fake Cashfree. */
 export async function openCashfree(db: Database): Promise<Opened<FakeCashfree>> {
   const bank = await startFakeCashfree({ ...CREDENTIALS, now: () => new Date(), check: departureOfCashfree })
   const settings = {
@@ -38,7 +38,7 @@ export async function openCashfree(db: Database): Promise<Opened<FakeCashfree>> 
   return { bank, merchant, settings, path: '/acquirer/cashfree/notification' }
 }
 
-/** What a run needs of a bank, whichever acquirer it plays. */
+/** The common interface of the fake banks. */
 export type AnyBank = Pick<FakeSetu, 'goAway' | 'comeBack' | 'sendWaiting' | 'violations' | 'notifyUrl'> & {
   requests: { call: string; path: string; body: unknown }[]
   pay: (orderId: string, options?: { outcome: 'failed' }) => Promise<unknown>
@@ -46,7 +46,7 @@ export type AnyBank = Pick<FakeSetu, 'goAway' | 'comeBack' | 'sendWaiting' | 'vi
 
 export type AnyPaid = { orderId: string; utr: string; amount: number; paidAt: Date }
 
-/** Opens the bank of an acquirer. `questions` is its call that asks about a payment. */
+/** Opens the fake bank of an acquirer. `questions` is the name of its status call. */
 type OpenBank = (db: Database) => Promise<
   Opened<AnyBank> & {
     paid: () => AnyPaid[]
@@ -55,7 +55,7 @@ type OpenBank = (db: Database) => Promise<
   }
 >
 
-/** By the acquirer that is played. */
+/** By acquirer. */
 export const BANKS: Record<'setu' | 'cashfree', OpenBank> = {
   async setu(db) {
     const { bank, ...opened } = await openBank(db)

@@ -4,29 +4,35 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { Webhook } from 'standardwebhooks'
 
-/** The longest call of the service, which may begin when the last event has arrived, and 2 s in which its connection is closed. */
+/**
+ * Duration of the service's longest call, which may start when the last event has arrived, plus 2 s to close its
+ * connection.
+ */
 const SETTLE_MS = 17_000
 
-/** How an endpoint answers. `call` counts the calls of this webhook-id, from 1; `isHealed` once its shop has mended it. */
+/**
+ * How an endpoint responds. `call` counts the calls with this webhook-id from 1; `isHealed` is true once the merchant
+ * has fixed it.
+ */
 export type Conduct = (response: ServerResponse, call: number, isHealed: boolean) => void
 
-/** An endpoint of a shop, as it remembers what it was sent. */
+/** A merchant's endpoint with the events that it received. */
 export type Receiver = {
   name: string
   url: string
-  /** The secrets that its shop holds, newest first. */
+  /** The merchant's secrets, newest first. */
   secrets: string[]
-  /** By webhook-id: the body, and how often it came. */
+  /** Body and number of calls, by webhook-id. */
   events: Map<string, { body: string; calls: number }>
   calls: number
   underWay: number
   mostUnderWay: number
-  /** Calls that its library refuses, and repeats that differ from the first call. */
+  /** Calls that the verifying library rejects, and repeats that differ from the first call. */
   faults: string[]
   isHealed: boolean
 }
 
-/** Endpoints of many shops on one port of 127.0.0.1. */
+/** Starts the endpoints of many merchants on one port of 127.0.0.1. */
 export async function startReceivers(conducts: Record<string, Conduct>) {
   const receivers = new Map<string, Receiver>()
   const strays: string[] = []
@@ -51,7 +57,7 @@ export async function startReceivers(conducts: Record<string, Conduct>) {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   return {
-    /** Calls of addresses that no shop has given: a redirect that was followed. */
+    /** Calls to unknown paths, which prove that a redirect was followed. */
     strays,
     add(name: string): Receiver {
       const path = `/${encodeURIComponent(name)}`
@@ -60,7 +66,7 @@ export async function startReceivers(conducts: Record<string, Conduct>) {
       receivers.set(path, receiver)
       return receiver
     },
-    /** After the last call: connections that the service has not closed. */
+    /** Returns the connections that the service has not closed after its last call. */
     async openConnections(): Promise<number> {
       await sleep(SETTLE_MS)
       return promisify(server.getConnections.bind(server))()
@@ -72,20 +78,20 @@ export async function startReceivers(conducts: Record<string, Conduct>) {
   }
 }
 
-/** Judges a call as a shop does, and returns how often its webhook-id has come by now. */
+/** Checks a call like a merchant's server, and returns how often its webhook-id has arrived. */
 function remember(receiver: Receiver, headers: IncomingHttpHeaders, body: string): number {
   const { events, faults, secrets } = receiver
   const id = String(headers['webhook-id'])
   receiver.calls++
-  if (!secrets.some((secret) => isSignedBy(secret, headers, body))) faults.push(`${id} is signed wrongly`)
+  if (!secrets.some((secret) => isSignedBy(secret, headers, body))) faults.push(`${id} has an invalid signature`)
   const event = events.get(id) ?? { body, calls: 0 }
-  if (event.body !== body) faults.push(`${id} came with another body`)
+  if (event.body !== body) faults.push(`${id} arrived with another body`)
   event.calls++
   events.set(id, event)
   return event.calls
 }
 
-/** The library compares the time with its own clock, too: it takes 5 minutes' difference. */
+/** The library also compares the timestamp with its own clock, with a tolerance of 5 minutes. */
 function isSignedBy(secret: string, headers: IncomingHttpHeaders, body: string): boolean {
   try {
     new Webhook(secret).verify(body, headers as Record<string, string>)

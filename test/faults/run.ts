@@ -1,6 +1,6 @@
-// npm run test:faults [-- NAME…]: strikes the built service with faults under load, and compares what was answered with
-// what is stored. Exits 1 when a promise is broken. Everything stays on 127.0.0.1; only processes that it
-// started are ended.
+// npm run test:faults [-- NAME…]: injects faults under load into the built service, and compares its responses with
+// the stored data. Exits with 1 if a promise is broken. All traffic stays on 127.0.0.1; only processes that it started
+// are killed.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { build, openWorkspace, progress } from '../support/workspace.ts'
 import { cutNetwork } from './faults/cut-network.ts'
@@ -39,13 +39,13 @@ const FAULTS: Record<string, (stage: Stage) => Promise<Finding[]>> = {
   queues: waitInQueues,
 }
 
-/** Twice what the longest fault takes; after that the run goes on without it. */
+/** Twice the duration of the longest fault; after that the run continues without it. */
 const FAULT_LIMIT_MS = 600_000
 
 const chosen = process.argv.slice(2)
 const unknown = chosen.filter((name) => !(name in FAULTS))
 if (unknown.length > 0) {
-  console.error(`Unknown: ${unknown.join(' ')}. Faults are ${Object.keys(FAULTS).join(', ')}.`)
+  console.error(`Unknown: ${unknown.join(' ')}. Choose from ${Object.keys(FAULTS).join(', ')}.`)
   process.exit(2)
 }
 
@@ -73,7 +73,7 @@ async function strike(): Promise<boolean> {
   }
   const held = printTable(findings)
   const seconds = Math.round((performance.now() - startedAt) / 1_000)
-  console.log(held ? `Every promise held, in ${seconds} s.` : `Promises were broken; ${seconds} s.`)
+  console.log(held ? `Every promise was met, in ${seconds} s.` : `Promises were broken, in ${seconds} s.`)
   return held
 }
 

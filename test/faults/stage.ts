@@ -12,12 +12,12 @@ import { newTenant, type Tenant } from '../support/tenants.ts'
 import { createDatabase, type Workspace } from '../support/workspace.ts'
 import { firstSuccessAfter, judge } from './verdict.ts'
 
-/** What every fault works with. */
+/** The resources of every fault. */
 export type Stage = Workspace
 
 /**
- * What the service's role has in an installation, as `set … = …`. PostgreSQL then ends what the service has given up: of plain
- * settings, a report that a silent network swallows would keep its order's lock.
+ * The settings of the service's role in an installation, as `set … = …`. With them PostgreSQL ends abandoned
+ * transactions; otherwise a report lost in a silent network would leave its order locked.
  */
 const SETTINGS_OF_ROLE = [
   ...readFileSync(join(ROOT, 'src/operator/deploy/roles.sql'), 'utf8').matchAll(
@@ -25,19 +25,19 @@ const SETTINGS_OF_ROLE = [
   ),
 ].map(([, setting]) => setting)
 
-/** A migrated database with a tenant of its own, for one fault. */
+/** A migrated database with its own tenant, for one fault. */
 export type Scene = { name: string; url: string; db: Database; tenant: Tenant }
 
 export async function setScene(postgres: PostgresServer, database: string, longListRows?: number): Promise<Scene> {
   const { name, url, db } = await createDatabase(postgres, database)
   const tenant = await newTenant(db)
   await addSettlements(db, tenant.merchant.mid, longListRows)
-  if (SETTINGS_OF_ROLE.length === 0) throw new Error('roles.sql has no settings of the role of the service any more')
+  if (SETTINGS_OF_ROLE.length === 0) throw new Error("roles.sql no longer contains settings of the service's role")
   for (const setting of SETTINGS_OF_ROLE) await db.query(`alter database ${name} ${setting}`)
   return { name, url, db, tenant }
 }
 
-/** The service as it is shipped. Nobody reads its log. */
+/** Starts the service as shipped, without a log. */
 export function startService(
   databaseUrl: string,
   environment: Record<string, string> = {},
@@ -51,8 +51,8 @@ export function startService(
 }
 
 /**
- * Ends the load and the service once it has answered for every request, and judges what it answered. `returns` are the moments at
- * which what was away came back.
+ * Ends the load and the service once every request has a response, and judges the responses. `returns` are the times
+ * at which the failed component was available again.
  */
 export async function conclude(
   fault: string,
@@ -64,7 +64,7 @@ export async function conclude(
   const reconciled = await reconcile({ ...load, tenant, db, url: service.url })
   const firstSuccessMs = returns.map((moment) => firstSuccessAfter(journal, moment))
   const finding = judge(fault, journal, reconciled, { firstSuccessMs })
-  if (service.hasEnded()) finding.broken.push('the service lives on')
+  if (service.hasEnded()) finding.broken.push('the service keeps running')
   load.client.close()
   await service.stop()
   await db.end()

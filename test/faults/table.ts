@@ -5,7 +5,7 @@ const HEADS = [
   'requests',
   'answered',
   '503',
-  'no answer',
+  'no response',
   'unsure → resolved',
   'lost',
   'doubled',
@@ -15,7 +15,7 @@ const HEADS = [
   'first successes',
 ]
 
-/** One row a fault, then what else was seen and what did not hold. True when everything held. */
+/** Prints one row per fault, then notes and broken promises. Returns true if every promise was met. */
 export function printTable(findings: Finding[]): boolean {
   const rows = [HEADS, ...findings.map(rowOf)]
   const widths = HEADS.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
@@ -25,13 +25,13 @@ export function printTable(findings: Finding[]): boolean {
     console.log([name.padEnd(widths[0] ?? 0), ...cells].join('  '))
   }
   for (const { fault, notes } of findings) for (const note of notes) console.log(`${fault}: ${note}`)
-  for (const { fault, leftOut } of findings) if (leftOut) console.log(`LEFT OUT: ${fault}: ${leftOut}`)
+  for (const { fault, leftOut } of findings) if (leftOut) console.log(`SKIPPED: ${fault}: ${leftOut}`)
   for (const { fault, broken } of findings) for (const promise of broken) console.log(`BROKEN: ${fault}: ${promise}`)
   return findings.every(({ broken }) => broken.length === 0)
 }
 
 function rowOf({ fault, figures, leftOut }: Finding): string[] {
-  if (leftOut !== undefined) return [fault, 'left out']
+  if (leftOut !== undefined) return [fault, 'skipped']
   if (figures === undefined) return [fault, '(see below)']
   const { reconciled, firstSuccessMs } = figures
   const times = (milliseconds: number) => (milliseconds > 0 ? `${Math.round(milliseconds)} ms` : '–')
@@ -47,7 +47,7 @@ function rowOf({ fault, figures, leftOut }: Finding): string[] {
     String(reconciled.orphaned),
     String(figures.otherServerErrors),
     times(figures.slowest503Ms),
-    // The slowest of all returns.
+    // The slowest recovery.
     times(Math.max(0, ...firstSuccessMs)),
   ]
 }

@@ -2,7 +2,7 @@ import { EXPIRY_GRACE_MINUTES, STORING_LIMIT_MS } from '../../src/gateway/paymen
 import type { Database } from '../../src/platform/db/pool.ts'
 import type { Receiver } from './receivers.ts'
 
-/** Who was to be told of the orders of `mid`: of all that happened if `isWhole`, else of a part. */
+/** The receiver of the events of `mid`: of all events if `isWhole`, otherwise of some. */
 export type Told = { mid: string; receiver: Receiver; isWhole: boolean }
 
 type Order = {
@@ -11,7 +11,7 @@ type Order = {
   status: string
   utr: string | null
   event_sequence: number
-  /** What happened, without the expiry, which is stored nowhere. */
+  /** The stored changes, without the expiry, which is not stored. */
   changes: string[]
   late: boolean
   is_final: boolean
@@ -22,7 +22,7 @@ type Event = {
   data: { mid: string; orderId: string; txnStatus: string; UTR: string | null; sequence: number }
 }
 
-/** Compares what every receiver was told with what is stored of the payments, and returns what does not fit. */
+/** Compares the events of every receiver with the stored payments, and returns the contradictions. */
 export async function untold(db: Database, told: Told[]): Promise<{ broken: string[]; events: number }> {
   const { rows } = await db.query<Order>(ORDERS, [
     told.map(({ mid }) => mid),
@@ -41,61 +41,61 @@ export async function untold(db: Database, told: Told[]): Promise<{ broken: stri
     const { name } = receiver
     events += receiver.events.size
     for (const fault of receiver.faults)
-      expect(false, 'every call is signed and the same as before', `${name}: ${fault}`)
+      expect(false, 'every call is signed and equals its first attempt', `${name}: ${fault}`)
     const byOrder = new Map<string, Event[]>()
     for (const [id, { body }] of receiver.events) {
       const event = JSON.parse(body) as Event
       const { orderId, sequence } = event.data
-      expect(id === `msg_${orderId}_${sequence}`, 'the id names order and sequence', `${name}: ${id}`)
+      expect(id === `msg_${orderId}_${sequence}`, 'the id contains order and sequence', `${name}: ${id}`)
       byOrder.set(orderId, [...(byOrder.get(orderId) ?? []), event])
     }
     const orders = rows.filter((row) => row.mid === mid)
     const known = new Set(orders.map(({ order_id }) => order_id))
     for (const orderId of byOrder.keys())
-      expect(known.has(orderId), 'nobody is told of orders of others', `${name}: ${orderId}`)
+      expect(known.has(orderId), "no event is about another merchant's order", `${name}: ${orderId}`)
     for (const order of orders) {
       const got = (byOrder.get(order.order_id) ?? []).toSorted((a, b) => a.data.sequence - b.data.sequence)
       const types = got.map(({ type }) => type.replace('payment.', ''))
-      const what = `${name}: ${order.order_id} was told [${types}], stored is [${order.changes}] and ${order.status}`
+      const what = `${name}: ${order.order_id} received [${types}], stored are [${order.changes}] and ${order.status}`
       const truth = withExpiry(order, types)
       if (!isWhole) {
         expect(
           types.every((type) => truth.includes(type)),
-          'there is no event without a change',
+          'every event has a change',
           what,
         )
         continue
       }
       expect(
         truth.every((type) => types.includes(type)),
-        'there is no change without its event',
+        'every change has an event',
         what,
       )
       expect(
         types.every((type) => truth.includes(type)),
-        'there is no event without a change',
+        'every event has a change',
         what,
       )
-      expect(String(types) === String(truth), 'sequences tell the true order', what)
+      expect(String(types) === String(truth), 'sequences follow the order of changes', what)
       expect(
         got.every(({ data }, index) => data.sequence === index + 1),
         'sequences are 1, 2, …',
         what,
       )
-      expect(order.event_sequence === got.length, 'the order counts its events', what)
+      expect(order.event_sequence === got.length, "the order's sequence equals its number of events", what)
       const last = got.at(-1)?.data
       expect(
         order.status !== 'SUCCESS' || (last?.txnStatus === 'SUCCESS' && last.UTR === order.utr),
-        'the last event tells the end',
+        'the last event contains the final status',
         what,
       )
     }
   }
-  const broken = [...faults].map(([promise, { count, first }]) => `${promise}: ${count} × not, such as ${first}`)
+  const broken = [...faults].map(([promise, { count, first }]) => `${promise}: ${count} violations, such as ${first}`)
   return { broken, events }
 }
 
-/** An order that was open at its end has expired. A late success may have come before that was told, or after it. */
+/** Adds the expiry of an order that was still open. The event of a late success may precede or follow it. */
 function withExpiry({ status, changes, late, is_final }: Order, told: string[]): string[] {
   const expired = 'expired'
   if (['PENDING', 'FAIL', 'REJECT'].includes(status)) return is_final ? [...changes, expired] : changes

@@ -1,7 +1,7 @@
 import { faultOfForm, isBrokenOff, isUnsure, type Journal, type Kind, statusOf } from '../support/journal.ts'
 import type { Reconciled } from '../support/reconcile.ts'
 
-/** What came of one fault: a row of the table. */
+/** The result of one fault: a row of the table. */
 export type Finding = {
   fault: string
   figures?: {
@@ -12,25 +12,25 @@ export type Finding = {
     reconciled: Reconciled
     otherServerErrors: number
     slowest503Ms: number
-    /** From each return of what was away to the moment at which every kind of request had succeeded. */
+    /** From each recovery to the first success of every kind of request. */
     firstSuccessMs: number[]
   }
-  /** What else was seen, in words. */
+  /** Other observations. */
   notes: string[]
-  /** The promises that did not hold. */
+  /** Promises that were broken. */
   broken: string[]
-  /** Why the fault could not be tried here. */
+  /** Why the fault could not be injected here. */
   leftOut?: string
 }
 
-/** Longest wait for a 503. */
+/** Maximum time until a 503. */
 const UNAVAILABLE_LIMIT_MS = 2_000
-/** A status call waits for the database for 8 s, because its callers take a 503 for a failed payment. */
+/** A status call waits up to 8 s for the database, because its callers treat a 503 as a failed payment. */
 const STATUS_UNAVAILABLE_LIMIT_MS = 10_000
-/** Longest wait for the first success after what was away has returned. */
+/** Maximum time from the recovery to the first success. */
 const RETURN_LIMIT_MS = 1_000
 
-/** Judges the journal of one fault by the promises that hold during every fault. */
+/** Judges the journal of one fault by the promises that apply during every fault. */
 export function judge(
   fault: string,
   journal: Journal,
@@ -52,24 +52,27 @@ export function judge(
   const { unsure, resolved, lost, doubled, orphaned } = reconciled
   expect(lost === 0, `nothing acknowledged is lost: ${lost} are`)
   expect(doubled === 0, `nothing is doubled: ${doubled} are`)
-  expect(orphaned === 0, `nothing is stored that no client knows of: ${orphaned} are`)
-  expect(unsure === resolved, `all that was unsure is resolved: ${unsure - resolved} are not`)
-  expect(otherServerErrors.length === 0, `no 5xx but 503: ${otherServerErrors.map(statusOf)}`)
-  expect(refused.length === 0, `good requests are not refused: ${refused.map((e) => `${e.kind} ${statusOf(e)}`)}`)
-  expect(slowest503Ms < UNAVAILABLE_LIMIT_MS, `503 within ${UNAVAILABLE_LIMIT_MS} ms: one took ${ms(slowest503Ms)}`)
+  expect(orphaned === 0, `a client knows of everything that is stored: ${orphaned} are unknown`)
+  expect(unsure === resolved, `every unsure request is resolved: ${unsure - resolved} are not`)
+  expect(otherServerErrors.length === 0, `no 5xx except 503: ${otherServerErrors.map(statusOf)}`)
+  expect(refused.length === 0, `valid requests are not rejected: ${refused.map((e) => `${e.kind} ${statusOf(e)}`)}`)
+  expect(
+    slowest503Ms < UNAVAILABLE_LIMIT_MS,
+    `503 within ${UNAVAILABLE_LIMIT_MS} ms: the slowest took ${ms(slowest503Ms)}`,
+  )
   expect(
     slowestStatus503Ms < STATUS_UNAVAILABLE_LIMIT_MS,
-    `503 of a status call within ${STATUS_UNAVAILABLE_LIMIT_MS} ms: one took ${ms(slowestStatus503Ms)}`,
+    `503 of a status call within ${STATUS_UNAVAILABLE_LIMIT_MS} ms: the slowest took ${ms(slowestStatus503Ms)}`,
   )
   for (const took of firstSuccessMs) {
-    expect(took < RETURN_LIMIT_MS, `success within ${RETURN_LIMIT_MS} ms of the return: one took ${ms(took)}`)
+    expect(took < RETURN_LIMIT_MS, `success within ${RETURN_LIMIT_MS} ms of the recovery: one took ${ms(took)}`)
   }
   if (!mayBeUnanswered) {
     const reasons = unanswered.map(({ kind, answer }) => `${kind}: ${answer?.fault}`)
-    expect(unanswered.length === 0, `every request is answered: ${[...new Set(reasons)].join('; ')}`)
+    expect(unanswered.length === 0, `every request has a response: ${[...new Set(reasons)].join('; ')}`)
   }
   const faults = journal.map(faultOfForm).filter((it) => it !== undefined)
-  expect(faults.length === 0, `every answer has its form: ${[...new Set(faults)].join('; ')}`)
+  expect(faults.length === 0, `every response has the right format: ${[...new Set(faults)].join('; ')}`)
   return {
     fault,
     figures: {
@@ -82,14 +85,14 @@ export function judge(
       slowest503Ms,
       firstSuccessMs,
     },
-    notes: brokenOff.length > 0 ? [`${brokenOff.length} long lists broke off, which their readers see`] : [],
+    notes: brokenOff.length > 0 ? [`${brokenOff.length} long lists were cut off, which their readers notice`] : [],
     broken,
   }
 }
 
 const NEEDS_DATABASE: Kind[] = ['create', 'status', 'notification', 'short list', 'long list', 'page', 'readyz']
 
-/** How long after `moment` every kind of request had succeeded once. */
+/** Returns how long after `moment` every kind of request had succeeded once. */
 export function firstSuccessAfter(journal: Journal, moment: number): number {
   const successes = journal.filter((entry) => statusOf(entry) === 200 && (entry.answeredAt ?? 0) > moment)
   const firstOf = (kind: Kind) =>
@@ -97,15 +100,15 @@ export function firstSuccessAfter(journal: Journal, moment: number): number {
   return Math.max(...NEEDS_DATABASE.map(firstOf)) - moment
 }
 
-/** What the journal says of health checks between two moments: readiness fails, liveness does not. */
+/** Checks the health endpoints between two times: readiness fails, liveness does not. */
 export function brokenHealth(journal: Journal, from: number, until: number): string[] {
   const during = journal.filter(({ sentAt, answeredAt }) => sentAt >= from && (answeredAt ?? Infinity) <= until)
   const statuses = (kind: string) => during.filter((entry) => entry.kind === kind).map(statusOf)
   const broken: string[] = []
   if (!statuses('readyz').includes(503) || statuses('readyz').includes(200)) {
-    broken.push(`/readyz fails while the database is away: ${statuses('readyz')}`)
+    broken.push(`/readyz fails while the database is unavailable: ${statuses('readyz')}`)
   }
-  if (statuses('livez').some((status) => status !== 200)) broken.push(`/livez holds: ${statuses('livez')}`)
+  if (statuses('livez').some((status) => status !== 200)) broken.push(`/livez succeeds: ${statuses('livez')}`)
   return broken
 }
 

@@ -5,8 +5,8 @@ import { opsAtNoon } from '../support/ops.ts'
 import { newMerchant, unique } from '../support/service.ts'
 
 /**
- * Files in the shapes that banks and acquirers send, with invented data, and the layout that each needs: every row is read to the
- * paisa, or the file is rejected with its true reason and nothing is stored.
+ * Files in the formats that banks and acquirers send, with invented data, and the layout of each. Importing a file
+ * stores every row to the paisa, or rejects the file with the right reason and stores nothing.
  */
 const { url, db } = await createTestDatabase()
 
@@ -14,12 +14,12 @@ const { opsOn } = opsAtNoon(() => url)
 const ops = (...args: string[]) => opsOn('2026-11-26', ...args)
 const FIXTURES = join(import.meta.dirname, 'fixtures')
 
-/** Our columns and the file's, one a line. */
+/** The layout's columns and the file's, as `ours=theirs` pairs. */
 type Columns = string
 type Common = { file: string; date: string; columns: Columns; rejected?: RegExp[] }
-/** Rows in the order of the file: UTR, amount, fee and tax. `says` are the warnings. */
+/** The expected rows in the order of the file: UTR, amount, fee and tax. `says` matches the warnings. */
 type SettlementFile = Common & { statuses?: string[]; rows?: string[][]; total?: string; says?: RegExp }
-/** Lines in the order of the file: number, day, paise and references. */
+/** The expected lines in the order of the file: number, day, paise and references. */
 type StatementFile = Common & { lines?: [number, string, number, string][] }
 
 const BASE = 'utr=RRN;bank_reference_number=UTR;initiation_date=Paid On'
@@ -43,7 +43,7 @@ const [NET_ONE, NET_OTHER] = [
 ]
 
 const SETTLEMENTS: Record<string, SettlementFile> = {
-  'PhonePe: gross, negative fees and taxes, no net amount': {
+  'PhonePe: a gross amount, negative fees and taxes, no net amount': {
     file: 's01_phonepe.csv',
     date: 'dd-mm-yyyy',
     columns: PHONEPE,
@@ -73,7 +73,7 @@ const SETTLEMENTS: Record<string, SettlementFile> = {
     rows: [NET_ONE, NET_OTHER, [`${ONE}R1`, '-50.00', '0.00', '0.00']],
     total: '488.32',
   },
-  'Cashfree: a word that is no sign': {
+  'Cashfree: an unknown word in the sign column': {
     file: 'cashfree_words.csv',
     date: 'yyyy-mm-dd',
     columns: CASHFREE,
@@ -95,7 +95,7 @@ const SETTLEMENTS: Record<string, SettlementFile> = {
     total: '538.32',
     says: /2 rows have a fee or tax with fractions of a paisa/,
   },
-  'Razorpay: columns of debit and credit': {
+  'Razorpay: debit and credit columns': {
     file: 's10_debit_credit.csv',
     date: 'dd-mm-yyyy',
     columns: TWO,
@@ -106,14 +106,14 @@ const SETTLEMENTS: Record<string, SettlementFile> = {
     ],
     total: '500.00',
   },
-  'Razorpay: fees that contain the tax, a narration of two lines': {
+  'Razorpay: fees that include the tax, a narration of two lines': {
     file: 'razorpay_recon.csv',
     date: 'dd/mm/yyyy',
     columns: RAZORPAY,
     rows: [NET_ONE, NET_OTHER, [BACK, '-50.00', '0.00', '0.00']],
     total: '488.32',
   },
-  'Razorpay: a debit whose fee is kept, and one whose fee is given back': {
+  'Razorpay: a debit with a retained fee, and one with a returned fee': {
     file: 'razorpay_refund_fee.csv',
     date: 'dd/mm/yyyy',
     columns: RAZORPAY,
@@ -126,7 +126,7 @@ const SETTLEMENTS: Record<string, SettlementFile> = {
     columns: `amount=Amount;sign=Cr/Dr;fee=Fee;${BASE}`,
     rejected: [/line 3: Fee \(fee\) of a debit may be charged or refunded: name the column of the gross amount/],
   },
-  'a padded RRN': {
+  'an RRN padded with zeros': {
     file: 's20_padded_rrn.csv',
     date: 'dd-mm-yyyy',
     columns: 'amount=Net;utr=Ref;payment_utr=RRN;bank_reference_number=UTR;initiation_date=Paid On',
@@ -141,7 +141,7 @@ const SETTLEMENTS: Record<string, SettlementFile> = {
     rows: [NET_ONE, NET_OTHER, [BACK, '-50.00', '0.00', '0.00']],
     total: '488.32',
   },
-  'Paytm: words for nothing': {
+  'Paytm: words in place of empty amounts': {
     file: 'paytm_nothing.csv',
     date: 'dd-mm-yyyy',
     columns: PAYTM,
@@ -152,7 +152,7 @@ const SETTLEMENTS: Record<string, SettlementFile> = {
     ],
     total: '550.00',
   },
-  'ICICI: currencies and signs, dotted times, a narrow blank before AM': {
+  'ICICI: currencies and signs, times with dots, a narrow space before AM': {
     file: 'icici_eazypay.csv',
     date: 'd-mmm-yyyy',
     columns:
@@ -180,7 +180,7 @@ const SETTLEMENTS: Record<string, SettlementFile> = {
     ],
     total: '538.32',
   },
-  'Axis: UTF-16 without a mark': {
+  'Axis: UTF-16 without a byte order mark': {
     file: 'axis_utf16_unmarked.xls',
     date: 'dd-mm-yyyy',
     columns: NET,
@@ -192,7 +192,7 @@ const SETTLEMENTS: Record<string, SettlementFile> = {
     columns: NET,
     rejected: [/line 3: is not UTF-8 but possibly Windows-1252: save the file as UTF-8/],
   },
-  'Yes: brackets and a minus behind': {
+  'Yes: amounts in brackets and with a trailing minus': {
     file: 'yes_brackets.csv',
     date: 'dd-mm-yyyy',
     columns: NET,
@@ -216,13 +216,13 @@ const SETTLEMENTS: Record<string, SettlementFile> = {
     ],
     total: '110.75',
   },
-  'Yes: a minus and Cr': {
+  'Yes: an amount with a minus and Cr': {
     file: 'yes_contradiction.csv',
     date: 'dd-mm-yyyy',
     columns: NET,
     rejected: [/line 3: Net \(amount\) must be rupees with at most two decimals/],
   },
-  'Kotak: blanks that do not break': {
+  'Kotak: non-breaking spaces': {
     file: 'kotak_blanks.csv',
     date: 'dd-mm-yyyy',
     columns: NET,
@@ -234,7 +234,7 @@ const SETTLEMENTS: Record<string, SettlementFile> = {
     ],
     total: '102996.25',
   },
-  'SBI: ISO days with a zone': {
+  'SBI: ISO dates with a time zone': {
     file: 'sbi_epay_zones.csv',
     date: 'yyyy-mm-dd',
     columns: NET,
@@ -252,7 +252,7 @@ const SETTLEMENTS: Record<string, SettlementFile> = {
     rows: [[ONE, '195.75']],
     total: '195.75',
   },
-  'a header with line breaks, and a wrong line below it': {
+  'a header with line breaks, and an invalid line below it': {
     file: 'header_breaks_settlement.csv',
     date: 'dd-mm-yyyy',
     columns: 'amount=Net Amount;utr=RRN;bank_reference_number=UTR Number;initiation_date=Paid On',
@@ -280,7 +280,7 @@ const SETTLEMENTS: Record<string, SettlementFile> = {
     total: '200.00',
     says: /2 rows have an amount of 0.00/,
   },
-  'PhonePe: a net amount with parts of a paisa': {
+  'PhonePe: a net amount with fractions of a paisa': {
     file: 'phonepe_card_fees.csv',
     date: 'dd-mm-yyyy',
     columns: PHONEPE,
@@ -292,37 +292,37 @@ const SETTLEMENTS: Record<string, SettlementFile> = {
     columns: NET,
     rejected: [/2 invalid lines/, /line 2: Net \(amount\) must be rupees/, /line 3: Net \(amount\)/],
   },
-  'dots for thousands': {
+  'dots as thousands separators': {
     file: 'dots_for_thousands.csv',
     date: 'dd-mm-yyyy',
     columns: NET,
     rejected: [/1 invalid line/, /line 2: Net \(amount\) must be rupees with at most two decimals/],
   },
-  'American days': {
+  'dates with the month first': {
     file: 'american_days.csv',
     date: 'dd-mm-yyyy',
     columns: NET,
     rejected: [/line 2: Paid On \(initiation_date\) must be an existing day in the format dd-mm-yyyy/],
   },
-  'an amount with parts of a paisa': {
+  'an amount with fractions of a paisa': {
     file: 'parts_of_a_paisa.csv',
     date: 'dd-mm-yyyy',
     columns: NET,
     rejected: [/1 invalid line/, /line 3: Net \(amount\) must be rupees with at most two decimals/],
   },
-  'a last row that cannot be read': {
+  'an unreadable last row': {
     file: 'unreadable_last_row.csv',
     date: 'dd-mm-yyyy',
     columns: NET,
     rejected: [/line 3: has an amount, but no day: Paid On \(initiation_date\) must be an existing day/],
   },
-  'a first row that cannot be read': {
+  'an unreadable first row': {
     file: 'unreadable_first_row.csv',
     date: 'dd-mm-yyyy',
     columns: NET,
     rejected: [/line 2: has an amount, but no day/],
   },
-  'no row that can be read': {
+  'no readable row': {
     file: 'no_row_settlement.csv',
     date: 'dd-mm-yyyy',
     columns: 'amount=Net;utr=Ref;bank_reference_number=UTR;initiation_date=Paid On',
@@ -330,13 +330,13 @@ const SETTLEMENTS: Record<string, SettlementFile> = {
       /line 2: no line below the header can be read as a row; in this one, the first, "yesterday" is not a day/,
     ],
   },
-  'a gross amount that is not the sum': {
+  'a gross amount that is not the sum of its parts': {
     file: 'gross_differs.csv',
     date: 'dd-mm-yyyy',
     columns: PARTS,
     rejected: [/line 3: Amount \(gross\) is not Net \(amount\) \+ Fee \(fee\) \+ GST \(tax\)/],
   },
-  'rounding within a paisa': {
+  'rounding differences below one paisa': {
     file: 'off_by_a_paisa.csv',
     date: 'dd-mm-yyyy',
     columns: PARTS,
@@ -356,7 +356,7 @@ const SETTLEMENTS: Record<string, SettlementFile> = {
     columns: TWO,
     rejected: [/line 3: Credit \(credit\) and Debit \(debit\) must be one amount/],
   },
-  'neither a credit nor a debit': {
+  'a row with neither a credit nor a debit': {
     file: 'credit_nor_debit.csv',
     date: 'dd-mm-yyyy',
     columns: TWO,
@@ -368,7 +368,7 @@ const SETTLEMENTS: Record<string, SettlementFile> = {
     columns: NET,
     rejected: [/line 3: a quote is never closed/],
   },
-  'a workbook': {
+  'an Excel workbook': {
     file: 'workbook.xlsx',
     date: 'dd-mm-yyyy',
     columns: NET,
@@ -386,26 +386,26 @@ const SETTLEMENTS: Record<string, SettlementFile> = {
     columns: NET,
     rejected: [/1 invalid line/, /line 5: names other columns than the header of the table/],
   },
-  'thousands that are not in quotes, beside a column of remarks': {
+  'unquoted thousands separators beside a column of remarks': {
     file: 'thousands_without_quotes.csv',
     date: 'dd-mm-yyyy',
     columns: NET,
     rejected: [/1 invalid line/, /line 3: Net is cut at a comma: amounts with commas must be in quotes/],
   },
-  'thousands that are not in quotes, beside a column without a name': {
+  'unquoted thousands separators beside a column without a name': {
     file: 'lakhs_without_quotes.csv',
     date: 'dd-mm-yyyy',
     columns: NET,
     rejected: [/1 invalid line/, /line 4: Net is cut at a comma/],
   },
-  'a comma behind each row': {
+  'a trailing comma in each row': {
     file: 'comma_behind_rows.csv',
     date: 'dd-mm-yyyy',
     columns: NET,
     rows: [[ONE, '200.00']],
     total: '200.00',
   },
-  'pages, totals and a footer with digits in the first column': {
+  'page numbers, totals and a footer with digits in the first column': {
     file: 'footer_in_first_column.csv',
     date: 'dd-mm-yyyy',
     columns: NET,
@@ -415,7 +415,7 @@ const SETTLEMENTS: Record<string, SettlementFile> = {
     ],
     total: '538.32',
   },
-  'a payment below its fee': {
+  'a payment smaller than its fee': {
     file: 'fee_above_gross.csv',
     date: 'dd-mm-yyyy',
     columns: PARTS,
@@ -431,7 +431,7 @@ const SETTLEMENTS: Record<string, SettlementFile> = {
     columns: `amount=Net Amount;${BASE}`,
     rejected: [/Net Amount is missing, the file is not UTF-8 but possibly Windows-1252/],
   },
-  'a reference that a spreadsheet has made a number': {
+  'a reference that a spreadsheet turned into a number': {
     file: 'lost_digits.csv',
     date: 'dd-mm-yyyy',
     columns: NET,
@@ -445,7 +445,7 @@ const THREE: [number, string, number, string][] = [
   [3, '2026-11-19', -12_000, '632312345678'],
   [4, '2026-11-19', 19_028, 'YESIG63230270199'],
 ]
-/** The same three lines, elsewhere in a file. */
+/** The same three lines under other line numbers. */
 const at = (...numbers: number[]) => THREE.map(([, ...line], index) => [numbers[index], ...line] as (typeof THREE)[0])
 
 const STATEMENTS: Record<string, StatementFile> = {
@@ -468,7 +468,7 @@ const STATEMENTS: Record<string, StatementFile> = {
     columns: DEBITS,
     lines: at(2, 4, 5),
   },
-  'ICICI: a narration that goes on in the next row': {
+  'ICICI: a narration that continues in the next row': {
     file: 'b04_icici_continuation.csv',
     date: 'dd/mm/yyyy',
     columns:
@@ -498,7 +498,7 @@ const STATEMENTS: Record<string, StatementFile> = {
     columns: 'day=Transaction Date;reference=Particulars;reference=Reference;debit=Debit;credit=Credit;balance=Balance',
     lines: THREE,
   },
-  'a weekday that is another': {
+  'a weekday that does not match its date': {
     file: 'wrong_weekday.csv',
     date: 'd mmm yyyy',
     columns: DEBITS,
@@ -510,13 +510,13 @@ const STATEMENTS: Record<string, StatementFile> = {
     columns: DEBITS,
     rejected: [/1 invalid line/, /line 3: Date \(day\) must be an existing day in the format mmm d, yyyy/],
   },
-  'the month first under a layout that has it second': {
+  'the month first with a layout that expects it second': {
     file: 'b34b_month_first_wrong_last.csv',
     date: 'd mmm yyyy',
     columns: DEBITS,
     rejected: [/1 invalid line/, /line 3: Date \(day\) must be an existing day in the format d mmm yyyy/],
   },
-  'days of a form that the layout does not have': {
+  "dates in another format than the layout's": {
     file: 'b28e_weekday.csv',
     date: 'dd/mm/yyyy',
     columns: 'day=Transaction Date;reference=Particulars;debit=Debit;credit=Credit;balance=Balance',
@@ -538,7 +538,7 @@ const STATEMENTS: Record<string, StatementFile> = {
       'day=Date;reference=Narration;reference=Chq/Ref Number;debit=Debit Amount;credit=Credit Amount;balance=Closing Balance',
     lines: at(4, 5, 6),
   },
-  'HDFC: stars and a summary under the columns': {
+  'HDFC: asterisks and a summary below the table': {
     file: 'hdfc_summary.csv',
     date: 'dd/mm/yy',
     columns:
@@ -552,19 +552,19 @@ const STATEMENTS: Record<string, StatementFile> = {
       'day=Txn Posted Date;reference=Description;sign=Cr/Dr;amount=Transaction Amount(INR);balance=Available Balance(INR)',
     lines: at(5, 4, 3).reverse(),
   },
-  'Axis: a byte order mark, law below the table': {
+  'Axis: a byte order mark, legal text below the table': {
     file: 'axis_bom.csv',
     date: 'dd-mm-yyyy',
     columns: 'day=Tran Date;reference=PARTICULARS;debit=DR;credit=CR;balance=BAL',
     lines: at(3, 4, 5),
   },
-  'Kotak: Dr / Cr twice': {
+  'Kotak: two columns named Dr / Cr': {
     file: 'kotak_twice.csv',
     date: 'dd-mm-yyyy',
     columns: 'day=Transaction Date;reference=Description;amount=Amount;sign=Dr / Cr;balance=Balance;balance=Dr / Cr#2',
     lines: at(3, 4, 5),
   },
-  'Yes: words for nothing, totals below': {
+  'Yes: words in place of empty amounts, totals below the table': {
     file: 'yes_totals.csv',
     date: 'dd/mm/yyyy',
     columns:
@@ -583,27 +583,27 @@ const STATEMENTS: Record<string, StatementFile> = {
     columns: 'day=Tran Date;reference=Remarks;amount=Amount;balance=Balance',
     lines: THREE,
   },
-  'Indian Bank: the sign behind the balance': {
+  'Indian Bank: the sign after the balance': {
     file: 'indian_bank.csv',
     date: 'dd/mm/yyyy',
     columns: 'day=Post Date;reference=Narration;debit=Debit;credit=Credit;balance=Balance',
     lines: THREE,
   },
-  'ISO days with zones': { file: 'iso_zones.csv', date: 'yyyy-mm-dd', columns: DEBITS, lines: THREE },
-  'lines that all end with CR': { file: 'only_cr.csv', date: 'dd/mm/yyyy', columns: DEBITS, lines: THREE },
-  'lines that end in several ways': {
+  'ISO dates with time zones': { file: 'iso_zones.csv', date: 'yyyy-mm-dd', columns: DEBITS, lines: THREE },
+  'CR at the end of each line': { file: 'only_cr.csv', date: 'dd/mm/yyyy', columns: DEBITS, lines: THREE },
+  'mixed line ends': {
     file: 'mixed_ends.csv',
     date: 'dd/mm/yyyy',
     columns: DEBITS,
     lines: at(3, 4, 5),
   },
-  'blanks that do not break': {
+  'non-breaking spaces': {
     file: 'statement_thin_blanks.csv',
     date: 'd mmm yyyy',
     columns: DEBITS,
     lines: THREE,
   },
-  'debits with a minus and without': {
+  'debits with and without a minus': {
     file: 'mixed_debit_signs.csv',
     date: 'dd/mm/yyyy',
     columns: DEBITS,
@@ -615,19 +615,19 @@ const STATEMENTS: Record<string, StatementFile> = {
     columns: DEBITS,
     rejected: [/line 3: the balance does not follow from the line before/],
   },
-  'decimal commas in a statement': {
+  'decimal commas': {
     file: 'statement_decimal_commas.csv',
     date: 'dd/mm/yyyy',
     columns: DEBITS,
     rejected: [/line 2: Debit \(debit\) and Credit \(credit\) must be one amount.*Balance \(balance\) must be rupees/],
   },
-  'dots for thousands in a statement': {
+  'dots as thousands separators': {
     file: 'statement_dots_for_thousands.csv',
     date: 'dd/mm/yyyy',
     columns: DEBITS,
     rejected: [/2 invalid lines/, /line 2: Debit \(debit\) and Credit \(credit\) must not have three decimals/],
   },
-  'American days in a statement': {
+  'dates with the month first': {
     file: 'statement_american_days.csv',
     date: 'dd/mm/yyyy',
     columns: DEBITS,
@@ -639,19 +639,19 @@ const STATEMENTS: Record<string, StatementFile> = {
     columns: DEBITS,
     rejected: [/line 7: is a row below the table, which ends in line 5/],
   },
-  'Windows-1252 in a statement': {
+  'Windows-1252': {
     file: 'statement_windows1252.csv',
     date: 'dd/mm/yyyy',
     columns: DEBITS,
     rejected: [/line 3: is not UTF-8 but possibly Windows-1252/],
   },
-  'a last day that cannot be read': {
+  'an unreadable last date': {
     file: 'statement_last_day.csv',
     date: 'dd/mm/yyyy',
     columns: DEBITS,
     rejected: [/line 4: has an amount, but no day: Date \(day\) must be an existing day in the format dd\/mm\/yyyy/],
   },
-  'a last day that cannot be read, beside a word of totals': {
+  'an unreadable last date beside a word for totals': {
     file: 'last_day_of_a_carrier.csv',
     date: 'dd/mm/yyyy',
     columns: DEBITS,
@@ -663,31 +663,34 @@ const STATEMENTS: Record<string, StatementFile> = {
     columns: DEBITS,
     lines: THREE,
   },
-  'a narration whose second line begins with a day': {
+  'a narration whose second line begins with a date': {
     file: 'narration_with_day.csv',
     date: 'dd/mm/yyyy',
     columns: DEBITS,
     lines: at(2, 4, 5),
   },
-  'a second account with exchanged columns, without balances': {
+  'a second account with swapped columns and no balances': {
     file: 'second_account_other_header.csv',
     date: 'dd/mm/yyyy',
     columns: DEBITS.replace(';balance=Balance', ''),
     rejected: [/1 invalid line/, /line 6: names other columns than the header of the table/],
   },
-  'no day that can be read': {
+  'no readable date': {
     file: 'statement_no_row.csv',
     date: 'dd/mm/yyyy',
     columns: DEBITS,
     rejected: [/line 2: no line below the header .* "day one" is not a day: Date \(day\)/],
   },
-  'a line that an open quote has swallowed': {
+  'an unclosed quote that contains the next line': {
     file: 'swallowed_line.csv',
     date: 'dd/mm/yyyy',
     columns: DEBITS,
     rejected: [/line 2: has a quote that is not closed/],
   },
 }
+
+const named = <File extends Common>(files: Record<string, File>) =>
+  Object.entries(files).map(([shape, file]) => [file.rejected ? 'rejects' : 'imports', shape, file] as const)
 
 async function addLayout({ date, columns }: Common, flags: string[]): Promise<string> {
   const name = unique('layout')
@@ -697,7 +700,7 @@ async function addLayout({ date, columns }: Common, flags: string[]): Promise<st
   return name
 }
 
-/** How many rows there are of anything that an import stores. */
+/** Counts the rows of all tables that an import writes. */
 async function stored() {
   const { rows } = await db.query(
     `select (select count(*) from settlements) + (select count(*) from settlement_imports)
@@ -714,7 +717,7 @@ async function expectRejected(args: string[], reasons: RegExp[]) {
   expect(await stored()).toBe(before)
 }
 
-/** The faults that `try` names are those of the import. */
+/** Checks that `try` reports the errors of the import. */
 async function expectTried(name: string, path: string, reasons: RegExp[]) {
   const { stdout } = await ops('settlements', 'layout', 'try', path, '--layout', name, '--json')
   const faults = JSON.parse(stdout).faults.join('\n')
@@ -722,8 +725,8 @@ async function expectTried(name: string, path: string, reasons: RegExp[]) {
   if (reasons.length === 0) expect(faults).toBe('')
 }
 
-describe('a settlement file of this shape is read to the paisa, or rejected with its reason', () => {
-  it.each(Object.entries(SETTLEMENTS))('%s', async (_, one) => {
+describe('settlement file import', () => {
+  it.each(named(SETTLEMENTS))('%s a settlement file: %s', async (_outcome, _shape, one) => {
     const { mid } = await newMerchant(db)
     const statuses = (one.statuses ?? ['SUCCESS']).flatMap((status) => ['--status', status])
     const name = await addLayout(one, ['--mid', mid, ...statuses])
@@ -744,8 +747,8 @@ describe('a settlement file of this shape is read to the paisa, or rejected with
   })
 })
 
-describe('a statement of this shape is read to the paisa, or rejected with its reason', () => {
-  it.each(Object.entries(STATEMENTS))('%s', async (_, one) => {
+describe('bank statement import', () => {
+  it.each(named(STATEMENTS))('%s a bank statement: %s', async (_outcome, _shape, one) => {
     const { mid } = await newMerchant(db)
     const name = await addLayout(one, [])
     const path = join(FIXTURES, one.file)

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { GUIDES as CHAPTERS, chaptersOf, type GuideName } from '../../src/docs/chapters.ts'
+import { renderChapter } from '../../src/docs/render-chapter.ts'
 
 export const ROOT = join(import.meta.dirname, '../..')
 
@@ -12,13 +13,25 @@ export const chapterText = (chapter: string) => readFileSync(join(ROOT, `src/doc
 /** All chapters of a guide, in reading order. */
 export const guideText = (guide: Guide) => chaptersOf(guide).map(chapterText).join('\n')
 
+/** Markdown without its fenced blocks, where a # begins a comment and brackets are code. */
+export const proseOf = (markdown: string) => markdown.replaceAll(/^( *)```[\s\S]*?^\1```$/gm, '')
+
+/** Anchors of a text's headings; the empty one is the top of the page. */
+export const anchorsOf = (markdown: string) => [
+  '',
+  ...[...renderChapter(markdown).html.matchAll(/ id="([^"]+)"/g)].map(([, anchor = '']) => anchor),
+]
+
 /** A fenced block of a guide, with the placeholders that `filledIn` replaces. */
 export type Block = { guide: Guide; language: string; text: string }
 
 export const blocks: readonly Block[] = GUIDES.flatMap((guide) =>
-  [...guideText(guide).matchAll(/^```(\S*)(?: .*)?\n([\s\S]*?)^```$/gm)].map(([, language = '', text = '']) => {
-    return { guide, language, text }
-  }),
+  // A block of a list item is indented.
+  [...guideText(guide).matchAll(/^( *)```(\S*)(?: .*)?\n([\s\S]*?)^\1```$/gm)].map(
+    ([, indent = '', language = '', text = '']) => {
+      return { guide, language, text: text.replaceAll(new RegExp(`^${indent}`, 'gm'), '') }
+    },
+  ),
 )
 
 /** The blocks of a guide in one language, in order. */

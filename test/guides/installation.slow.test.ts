@@ -1,7 +1,18 @@
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { chmodSync, cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { request } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,29 +24,38 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createTestDatabase } from '../support/database.ts'
 import { asRole, ROLE_PASSWORD } from '../support/database-url.ts'
 import { findPostgresWith } from '../support/installed-postgres.ts'
-import { startPostgresServer } from '../support/postgres-server.ts'
+import { openPool, startPostgresServer } from '../support/postgres-server.ts'
 import { freePort } from '../support/processes.ts'
-import { blockWith, ROOT } from './guides.ts'
+import { blocksOf, blockWith, ROOT } from './guides.ts'
 import { has, run } from './interpreters.ts'
 
-const UNIT = readFileSync(join(ROOT, 'src/operator/deploy/upi-payments.service'), 'utf8')
-/** As the guide's `sed` makes it of the unit. */
+const deployText = (name: string) => readFileSync(join(ROOT, 'src/operator/deploy', name), 'utf8')
+const UNIT = deployText('upi-payments.service')
+/** The output of the guide's `sed` for that unit. */
 const [PRINT_TEMPLATE = ''] = blockWith('operator', 'sh', 'EnvironmentFile=').split(' > ')
 const TEMPLATE = execFileSync('sh', ['-c', PRINT_TEMPLATE], { cwd: ROOT, encoding: 'utf8' })
 const SETTINGS = blockWith('operator', 'ini', 'NODE_ENV=production')
 const CADDYFILE = blockWith('operator', 'caddyfile')
-const INSTALL = blockWith('operator', 'sh', 'dist/cli/ops.js migrate')
+const OPS = blockWith('operator', 'sh', 'dist/cli/ops.js "$@"')
+const URLS = Object.fromEntries(
+  blocksOf('operator', '').flatMap((text) => {
+    const [, role, parameters = ''] =
+      /^postgres:\/\/(upi_\w+):PASSWORD@db\.example:5432\/upi(\?.*)?\n$/.exec(text) ?? []
+    return role ? [[parameters === '' ? role : 'encrypted', text]] : []
+  }),
+)
+const START = blockWith('operator', 'sh', 'dist/server.js')
 const SUPERUSER = blockWith('operator', 'sh', "command='\\password upi_owner'")
 const DUMP = blockWith('operator', 'sh', 'pg_dump --format=custom upi > upi.dump')
 const RESTORE = blockWith('operator', 'sh', 'pg_restore --dbname=upi_restored')
 const UPGRADE = blockWith('operator', 'sh', 'dist.new/cli/ops.js migrate')
 const TIMEOUT_MS = 120_000
-/** With the superuser's tools, which the PostgreSQL that comes with the project has not. */
+/** An installed PostgreSQL with createdb, psql and pg_dump, which the embedded one lacks. */
 const postgres = findPostgresWith('pg_dump')
-/** Of a caller who is not the proxy. */
+/** Address of a client that is not the proxy. */
 const CALLER = '127.0.0.2'
 
-describe('an installation without Docker, by the guide', () => {
+describe('an installation without Docker by the operator manual', () => {
   let folder: string
   let database: Awaited<ReturnType<typeof createTestDatabase>>
   const running: ChildProcess[] = []
@@ -48,8 +68,19 @@ describe('an installation without Docker, by the guide', () => {
     await client.query(readFileSync(join(ROOT, 'src/operator/deploy/roles.sql'), 'utf8'))
     await client.end()
     symlinkSync(join(ROOT, 'migrations'), join(folder, 'migrations'))
-    await promisify(execFile)(process.execPath, ['src/dev/build.mjs', join(folder, 'dist')], { cwd: ROOT })
-    const { code, stdout, stderr } = await run(['sh', '-ec', toThisDatabase(INSTALL)], folder, {})
+    await promisify(execFile)(process.execPath, ['src/dev/build.mjs', join(folder, 'dist')], {
+      cwd: ROOT,
+      env: { ...process.env, COMMIT: '0a1b2c3' },
+    })
+    mkdirSync(join(folder, 'settings'))
+    const settings = SETTINGS.replace('=SECRET', '=a-secret-of-a-test').replace(
+      '=KEY',
+      `=${randomBytes(32).toString('base64')}`,
+    )
+    writeFileSync(join(folder, 'settings/settings.env'), settings)
+    writeFileSync(join(folder, 'settings/database-url'), toThisDatabase(URLS.upi_service))
+    writeFileSync(join(folder, 'settings/owner-database-url'), toThisDatabase(URLS.upi_owner))
+    const { code, stdout, stderr } = await run(['sh', '-ec', inFolder(`${OPS}\nops migrate`)], folder, {})
     expect({ code, stderr }).toMatchObject({ code: 0 })
     expect(stdout).toMatch(/^applied 0001_/)
   }, TIMEOUT_MS)
@@ -58,21 +89,31 @@ describe('an installation without Docker, by the guide', () => {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  const toThisDatabase = (text: string) =>
+  const toThisDatabase = (text = '') =>
     text.replaceAll(/postgres:\/\/(upi_\w+):PASSWORD@db\.example:5432\/upi/g, (_, role) => asRole(database.url, role))
+  const inFolder = (text: string) =>
+    text.replaceAll('/etc/upi-payments', join(folder, 'settings')).replaceAll('/opt/upi-payments', folder)
 
-  /** What systemd would start, on the ports of this test. */
-  async function startService(port: number): Promise<{ child: ChildProcess; log: string[] }> {
-    const command = /^ExecStart=\/usr\/bin\/node (.+)$/m.exec(UNIT)?.[1]?.split(' ') ?? []
-    const settings = toThisDatabase(SETTINGS)
-      .replace('=SECRET', '=a-secret-of-a-test')
-      .replace('=KEY', `=${randomBytes(32).toString('base64')}`)
-    const environment = Object.fromEntries(
-      [...settings.matchAll(/^(\w+)=(.*)$/gm)].map(([, name, value]) => [name, value]),
-    )
-    const child = spawn(process.execPath, command, {
-      cwd: folder,
-      env: { ...environment, PORT: String(port), OPS_PORT: '0' },
+  it('reports the commit of its build', async () => {
+    const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+    const { stdout } = await promisify(execFile)(process.execPath, [join(folder, 'dist/cli/ops.js'), '--version'])
+    expect(stdout).toBe(`ops ${version} (commit 0a1b2c3)\n`)
+  })
+
+  /** Starts the service as the unit does, on the ports of this test. */
+  function startService(port: number): Promise<{ child: ChildProcess; log: string[] }> {
+    const [, id, path = ''] = /^LoadCredential=(\S+?):(\S+)$/m.exec(UNIT) ?? []
+    expect(UNIT).toContain(`Environment=DATABASE_URL_FILE=/run/credentials/%n/${id}\n`)
+    const [, args = ''] = /^ExecStart=\/usr\/bin\/node (.+)$/m.exec(UNIT) ?? []
+    const [, file = ''] = /^EnvironmentFile=(.+)$/m.exec(UNIT) ?? []
+    const command = `cd ${folder}; exec ${process.execPath} --env-file=${inFolder(file)} ${args}`
+    return start(command, port, { DATABASE_URL_FILE: inFolder(path) })
+  }
+
+  async function start(command: string, port: number, environment: Record<string, string> = {}) {
+    const { DATABASE_URL: _, ...inherited } = process.env
+    const child = spawn('sh', ['-c', command], {
+      env: { ...inherited, ...environment, PORT: String(port), OPS_PORT: '0' },
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     running.push(child)
@@ -86,39 +127,123 @@ describe('an installation without Docker, by the guide', () => {
   it.runIf(has('systemd-analyze', { mustHave: false })).each([
     ['upi-payments.service', UNIT],
     ['upi-payments@.service', TEMPLATE],
-  ])('an installation by the guide has a unit %s in which systemd finds no fault', async (name, unit) => {
+    ['upi-payments-daily.service', deployText('upi-payments-daily.service')],
+    ['upi-payments-daily.timer', deployText('upi-payments-daily.timer')],
+  ])('has a unit %s without errors according to systemd', async (name, unit) => {
     const file = join(folder, name)
     writeFileSync(file, unit.replace('/usr/bin/node', process.execPath))
     const { code, stdout, stderr } = await run(['systemd-analyze', 'verify', '--man=no', file], folder, {})
-    expect({ code, said: stdout + stderr }).toEqual({ code: 0, said: '' })
+    expect({ code, output: stdout + stderr }).toEqual({ code: 0, output: '' })
   })
 
-  it('the guide’s template unit for several instances differs from the single unit by its ports alone', () => {
+  it('runs several instances by a template unit that differs from the single unit by its ports only', () => {
     const ports = 'Environment=PORT=%i OPS_PORT=1%i\n'
     expect(TEMPLATE).toContain(ports)
     expect(TEMPLATE.replace(ports, '')).toBe(UNIT)
-    // Else the settings, which are read afterwards, would win.
+    // systemd applies the settings file last, so a port in it would override the instance's port.
     expect(SETTINGS).not.toMatch(/^(OPS_)?PORT=/m)
   })
 
-  it('an installation by the guide runs as the service’s role, also while upgraded, and ends with 0 when stopped', async () => {
+  it('serves as the role upi_service, also during an upgrade, and exits with 0 when stopped', async () => {
     const port = await freePort()
     const { child } = await startService(port)
     const status = async (path: string) => (await fetch(`http://127.0.0.1:${port}${path}`)).status
     expect(await status('/readyz')).toBe(200)
     cpSync(join(folder, 'dist'), join(folder, 'dist.new'), { recursive: true })
-    const commands = UPGRADE.replace(/^git pull .*\n/, '').replace(/^systemctl .*\n/m, '')
+    // The test has no git repository, no systemd and no /opt/upi-payments.
+    const commands = UPGRADE.replaceAll(/^(cd|git|systemctl) .*\n/gm, '').replace(/^DATABASE_URL_FILE=\S+ \\\n */m, '')
     const environment = { DATABASE_URL: asRole(database.url, 'upi_owner') }
     const upgraded = await run(['sh', '-ec', commands], folder, environment)
-    expect(upgraded).toMatchObject({ code: 0, stdout: 'the schema is current\n' })
+    expect(upgraded).toMatchObject({ code: 0, stdout: 'The schema is up to date.\n' })
     for (const path of ['/readyz', '/docs/merchant', '/docs/reference', '/openapi.json'])
       expect(await status(path)).toBe(200)
     child.kill('SIGTERM')
     expect(await once(child, 'exit')).toEqual([0, null])
   })
 
+  it('starts without systemd and stops on SIGTERM', async () => {
+    const port = await freePort()
+    const { child } = await start(inFolder(START), port)
+    expect((await fetch(`http://127.0.0.1:${port}/readyz`)).status).toBe(200)
+    child.kill('SIGTERM')
+    expect(await once(child, 'exit')).toEqual([0, null])
+  })
+
+  it('runs every command of the daily unit', { timeout: TIMEOUT_MS }, async () => {
+    const unit = deployText('upi-payments-daily.service')
+    const [, id, path = ''] = /^LoadCredential=(\S+?):(\S+)$/m.exec(unit) ?? []
+    expect(unit).toContain(`Environment=DATABASE_URL_FILE=/run/credentials/%n/${id}\n`)
+    const commands = [...unit.matchAll(/^ExecStart=\/usr\/bin\/node (.+)$/gm)]
+    expect(commands.length).toBeGreaterThan(1)
+    for (const [, args = ''] of commands) {
+      const command = [process.execPath, `--env-file=${join(folder, 'settings/settings.env')}`, ...args.split(' ')]
+      const environment = { DATABASE_URL_FILE: inFolder(path) }
+      const { code, stderr } = await run(command as [string, ...string[]], folder, environment)
+      expect(code, `${args}\n${stderr}`).toBe(0)
+    }
+  })
+
+  it.runIf(postgres && has('openssl', { mustHave: true }))(
+    'connects to PostgreSQL with TLS by the guide’s parameters, and only if the authority and the host match',
+    { timeout: TIMEOUT_MS },
+    async () => {
+      const directory = mkdtempSync(join(tmpdir(), 'upi-payments-tls-'))
+      chmodSync(directory, 0o755)
+      const file = (name: string) => join(directory, name)
+      const certificate = (name: string, host: string) => {
+        const subject = ['-subj', `/CN=${host}`, '-addext', `subjectAltName=DNS:${host}`]
+        const key = [
+          '-newkey',
+          'ec',
+          '-pkeyopt',
+          'ec_paramgen_curve:prime256v1',
+          '-nodes',
+          '-keyout',
+          file(`${name}.key`),
+        ]
+        const args = ['req', '-x509', ...key, '-out', file(`${name}.pem`), '-days', '2', ...subject]
+        execFileSync('openssl', args, { stdio: 'ignore' })
+      }
+      certificate('localhost', 'localhost')
+      certificate('other', 'db.example')
+      const tls = (name: string) => [
+        'ssl=on',
+        `ssl_cert_file=${file(`${name}.pem`)}`,
+        `ssl_key_file=${file(`${name}.key`)}`,
+      ]
+      const server = await startPostgresServer(join(directory, 'server'), tls('localhost'), postgres)
+      try {
+        const { uid, gid } = statSync(server.cluster.dataDirectory)
+        for (const name of ['localhost', 'other']) chownSync(file(`${name}.key`), uid, gid)
+        await server.shutDown()
+        await server.restart()
+        const { password, port, username } = new URL(server.urlOf('postgres'))
+        const urlWith = (host: string, authority: string) =>
+          (URLS.encrypted ?? '')
+            .trim()
+            .replace('upi_service:PASSWORD@db.example:5432/upi', `${username}:${password}@${host}:${port}/postgres`)
+            .replace('/etc/ssl/upi-db-ca.pem', file(`${authority}.pem`))
+        const isEncrypted = async (url: string) => {
+          const db = openPool(url)
+          try {
+            const { rows } = await db.query('select ssl from pg_stat_ssl where pid = pg_backend_pid()')
+            return rows[0].ssl
+          } finally {
+            await db.end()
+          }
+        }
+        expect(await isEncrypted(urlWith('localhost', 'localhost'))).toBe(true)
+        await expect(isEncrypted(urlWith('localhost', 'other'))).rejects.toThrow(/certificate/)
+        await expect(isEncrypted(urlWith('127.0.0.1', 'localhost'))).rejects.toThrow(/IP/)
+      } finally {
+        server.stop()
+        rmSync(directory, { recursive: true, force: true })
+      }
+    },
+  )
+
   it.runIf(postgres)(
-    'an installation is made, backed up and restored by the guide’s lines, on a PostgreSQL of its own',
+    'is created, backed up and restored by the guide’s commands, on its own PostgreSQL',
     { timeout: TIMEOUT_MS },
     async () => {
       const directory = mkdtempSync(join(tmpdir(), 'upi-payments-installation-'))
@@ -131,11 +256,11 @@ describe('an installation without Docker, by the guide', () => {
           ...{ PGHOST: '127.0.0.1', PGPORT: port, PGUSER: username, PGPASSWORD: password },
           PATH: `${postgres}/bin:${process.env.PATH}`,
         }
-        const type = async (lines: string) => {
+        const runLines = async (lines: string) => {
           for (const line of lines.split('\n').filter((line) => line !== '' && !line.startsWith('systemctl'))) {
-            // Without a terminal, so that psql reads the password that it asks for, twice.
-            const typed = `printf '%s\\n' ${ROLE_PASSWORD} ${ROLE_PASSWORD} | setsid --wait sh -ec "$LINE"`
-            const { code, stderr } = await run(['sh', '-c', typed], directory, { ...superuser, LINE: line })
+            // Without a terminal, psql reads the password and its repetition from stdin.
+            const command = `printf '%s\\n' ${ROLE_PASSWORD} ${ROLE_PASSWORD} | setsid --wait sh -ec "$LINE"`
+            const { code, stderr } = await run(['sh', '-c', command], directory, { ...superuser, LINE: line })
             expect(code, `${line}\n${stderr}`).toBe(0)
           }
         }
@@ -148,19 +273,18 @@ describe('an installation without Docker, by the guide', () => {
         const addMerchant = (mid: string) =>
           ops('merchants', 'add', '--mid', mid, '--name', 'Chai', '--vpa', 'chai@examplebank', '--mcc', '5814')
 
-        await type(SUPERUSER)
+        await runLines(SUPERUSER)
         await ops('migrate')
-        await addMerchant('KEPT')
-        await type(DUMP)
-        await addMerchant('LATER')
-        await type(RESTORE)
-        expect(await ops('migrate')).toBe('the schema is current\n')
+        await addMerchant('BEFORE')
+        await runLines(DUMP)
+        await addMerchant('AFTER')
+        await runLines(RESTORE)
+        expect(await ops('migrate')).toBe('The schema is up to date.\n')
 
-        // As the service would find it.
         const client = new pg.Client({ connectionString: asRole(server.urlOf('upi'), 'upi_service') })
         await client.connect()
         try {
-          expect((await client.query('select mid from merchants')).rows).toEqual([{ mid: 'KEPT' }])
+          expect((await client.query('select mid from merchants')).rows).toEqual([{ mid: 'BEFORE' }])
           await expect(client.query('create temporary table filled (id int)')).rejects.toThrow('permission denied')
           await expect(client.query('drop table merchants')).rejects.toThrow('must be owner')
           const { rows } = await client.query(
@@ -181,13 +305,13 @@ describe('an installation without Docker, by the guide', () => {
   )
 
   it.runIf(has('caddy', { mustHave: false }))(
-    'an installation by the guide logs callers’ addresses behind the proxy, and loses no request during a restart',
+    'logs the clients’ addresses behind Caddy, and loses no request during a restart',
     { timeout: TIMEOUT_MS },
     async () => {
       const [port, securePort] = [await freePort(), await freePort()]
       const { child, log } = await startService(port)
       const local = CADDYFILE.replace(/^pay\.example \{$/m, `https://localhost:${securePort} {\n    tls internal`)
-      // No certificate is asked for, and nothing outside of the folder is changed.
+      // Caddy uses its own authority and writes only below the folder.
       const options = '{\n    admin off\n    skip_install_trust\n    auto_https disable_redirects\n}\n'
       writeFileSync(join(folder, 'Caddyfile'), options + local.replace('127.0.0.1:3000', `127.0.0.1:${port}`))
       const caddy = spawn('caddy', ['run', '--config', 'Caddyfile'], {
@@ -196,22 +320,22 @@ describe('an installation without Docker, by the guide', () => {
         stdio: 'ignore',
       })
       running.push(caddy)
-      const ask = (path: string) => secureStatus(securePort, path)
-      await expect.poll(() => ask('/readyz').catch(() => 0), { timeout: 20_000 }).toBe(200)
+      const statusOf = (path: string) => secureStatus(securePort, path)
+      await expect.poll(() => statusOf('/readyz').catch(() => 0), { timeout: 20_000 }).toBe(200)
 
-      expect(await ask('/v1/payments/checkPaymentStatus')).toBe(401)
+      expect(await statusOf('/v1/payments/checkPaymentStatus')).toBe(401)
       await expect.poll(() => log.map((line) => JSON.parse(line).address)).toContain(CALLER)
 
-      const answers: Promise<number>[] = []
-      const asking = setInterval(() => answers.push(ask('/v1/payments/checkPaymentStatus')), 20)
+      const responses: Promise<number>[] = []
+      const requests = setInterval(() => responses.push(statusOf('/v1/payments/checkPaymentStatus')), 20)
       await sleep(500)
       child.kill('SIGTERM')
       await once(child, 'exit')
       await sleep(500)
       await startService(port)
       await sleep(500)
-      clearInterval(asking)
-      const statuses = await Promise.all(answers)
+      clearInterval(requests)
+      const statuses = await Promise.all(responses)
       expect(statuses.length).toBeGreaterThan(20)
       expect(new Set(statuses)).toEqual(new Set([401]))
     },

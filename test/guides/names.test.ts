@@ -3,15 +3,19 @@ import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { chaptersOf } from '../../src/docs/chapters.ts'
 import { openApiDocument } from '../../src/docs/openapi.ts'
-import { renderGuide } from '../../src/docs/render-guide.ts'
 import type { EventType } from '../../src/gateway/payments/outbox.ts'
+import { EXCEPTION_KINDS } from '../../src/gateway/payments/outcome.ts'
 import { ChangedMerchant } from '../../src/gateway/tenants/schema.ts'
 import { toMessage } from '../../src/gateway/webhooks/message.ts'
 import { LIMITS } from '../../src/limits.ts'
 import { OPERATIONS } from '../../src/operations.ts'
 import { COMMANDS } from '../../src/operator/cli/run.ts'
 import { createMetrics } from '../../src/operator/monitoring/metrics.ts'
-import { blocks, blockWith, chapterText, GUIDES, type Guide, guideText, ROOT } from './guides.ts'
+import { anchorsOf, blocks, blockWith, chapterText, GUIDES, type Guide, guideText, proseOf, ROOT } from './guides.ts'
+
+/** On the port for operators. All other guides are public, below /docs. */
+const OPERATOR_GUIDES: readonly Guide[] = ['operator', 'acquirers']
+const CHAPTERS = GUIDES.flatMap(chaptersOf)
 
 const EVENTS: Record<EventType, true> = {
   ...{ 'payment.succeeded': true, 'payment.attempt_failed': true, 'payment.cancelled': true, 'payment.expired': true },
@@ -20,41 +24,42 @@ const EVENTS: Record<EventType, true> = {
 
 const unique = (found: Iterable<RegExpMatchArray>) => [...new Set([...found].map(([, name = '']) => name))]
 const fileText = (path: string) => readFileSync(join(ROOT, path), 'utf8')
-/** Without what stands in fenced blocks, where a # begins a comment and brackets are code. */
-const proseOf = (markdown: string) => markdown.replaceAll(/^```[\s\S]*?^```$/gm, '')
 const linksOf = (markdown: string) => unique(proseOf(markdown).matchAll(/\]\((?!https?:)([^)\s]+)\)/g))
 
-const CHAPTERS = GUIDES.flatMap(chaptersOf)
-/** Whether a chapter is on the operator port, which no public page may link to. */
-const isOfOperator = (chapter: string) => /^(?:operator|acquirers)\//.test(chapter)
-const anchorsOf = (chapter: string) => ['', ...unique(renderGuide(chapterText(chapter)).matchAll(/ id="([^"]+)"/g))]
-
-describe('links of the guides', () => {
+describe('links between chapters', () => {
   const document = openApiDocument({ publicUrl: 'https://pay.example', operations: Object.values(OPERATIONS).flat() })
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.keys(methods).map((method) => `?route=${method}-${path}`),
   )
+  const isPublic = (chapter: string) => !OPERATOR_GUIDES.some((guide) => chapter.startsWith(`${guide}/`))
   const links = CHAPTERS.flatMap((chapter) => linksOf(chapterText(chapter)).map((target) => [chapter, target] as const))
 
-  it.each(links)('the chapter %s links to an existing page: %s', (chapter, target) => {
+  it.each(links)('%s links to %s, which exists', (chapter, target) => {
     const [page = '', anchor = ''] = target.split('#')
-    const path = page === '' ? chapter : join(dirname(chapter), page)
-    if (path === 'reference') return expect(['', ...operations]).toContain(anchor)
-    if (page.startsWith('{PUBLIC_URL}')) {
-      const pages = CHAPTERS.filter((one) => !isOfOperator(one)).map((one) => `docs/${one}`)
-      return expect(['docs', 'docs/reference', 'openapi.json', ...pages]).toContain(page.replace('{PUBLIC_URL}/', ''))
-    }
-    const linked = path.replace(/\.md$/, '')
-    expect(CHAPTERS.filter((one) => isOfOperator(one) === isOfOperator(chapter))).toContain(linked)
-    expect(anchorsOf(linked)).toContain(anchor)
+    if (page === '{PUBLIC_URL}/docs') return
+    if (page === '../reference') return expect(['', ...operations]).toContain(anchor)
+    const url = page.startsWith('{PUBLIC_URL}/docs/')
+    const linked = url
+      ? page.replace('{PUBLIC_URL}/docs/', '')
+      : page === ''
+        ? chapter
+        : join(dirname(chapter), page).replace(/\.md$/, '')
+    expect(CHAPTERS).toContain(linked)
+    // The two ports serve different sites. Only public chapters have an address that works from both.
+    expect(isPublic(linked)).toBe(url || isPublic(chapter))
+    expect(anchorsOf(chapterText(linked))).toContain(anchor)
   })
 })
 
-describe.each(GUIDES)('the guide %s', (guide) => {
+describe.each(GUIDES)('the guide of the %s', (guide) => {
   const text = guideText(guide)
 
-  it('a guide names no file of the repository, except the files of an installation', () => {
-    const files = unique(text.matchAll(/(?<![\w/.-])((?:src|test|migrations|dist|\.ci)\/[\w./-]*\w)/g))
+  it('names no file of the repository, except the files of an installation', () => {
+    const files = unique(
+      text
+        .replaceAll('/opt/upi-payments/', '')
+        .matchAll(/(?<![\w/.-])((?:src|test|migrations|dist|\.ci)\/[\w./-]*\w)/g),
+    )
     const installed = [
       'dist/server.js',
       'dist/cli/ops.js',
@@ -64,6 +69,8 @@ describe.each(GUIDES)('the guide %s', (guide) => {
       'src/operator/monitoring/alerts.yml',
       'src/operator/deploy/haproxy.cfg',
       'src/operator/deploy/upi-payments.service',
+      'src/operator/deploy/upi-payments-daily.service',
+      'src/operator/deploy/upi-payments-daily.timer',
       'src/operator/deploy/docker-compose.override.yml',
       'src/operator/deploy/journald.conf',
     ]
@@ -123,24 +130,22 @@ it('the refund webhook in the merchant guide has the fields of a real one', () =
   expect(body).toBe(JSON.stringify(inGuide))
 })
 
-describe('the guides state what the law requires', () => {
-  const sectionOf = (guide: Guide, heading: string) =>
-    guideText(guide)
-      .split(`\n${heading}\n`)[1]
-      ?.split(/^#{2,3} /m)[0]
-      ?.trimStart() ?? ''
+describe('the guides state legal requirements', () => {
+  it.each(['install', 'install-without-docker', 'backup'])(
+    'the chapter %s states before its first section that data stays in India',
+    (name) => {
+      const [beginning] = chapterText(`operator/${name}`).split(/^## /m)
+      expect(beginning).toMatch(/^\*\*\w+ (data )?stays? in India/m)
+    },
+  )
 
-  it.each(['## Install', '## Back up and restore'])('%s begins with where payment data is stored', (heading) => {
-    const [first] = sectionOf('operator', heading).split('\n')
-    expect(first).toMatch(/^\*\*.* in India/)
-  })
-
-  it('the log is retained for 180 days, and compose’s default is less', () => {
-    const section = sectionOf('operator', '### Retain the log for 180 days').replaceAll(/\s+/g, ' ')
+  it('states that logs are retained for 180 days, and what Docker Compose retains by default', () => {
+    const [, text = ''] = chapterText('operator/logs').split('\n## Retain the log for 180 days\n')
+    const section = text.replaceAll(/\s+/g, ' ')
     const [, size, files] = /max-size: (\d+)m, max-file: '(\d+)'/.exec(fileText('docker-compose.yml')) ?? []
     expect(section).toContain(`${Number(size) * Number(files)} MB of each container (${files} files of ${size} MB)`)
     for (const part of ['180 days', 'journald', 'NTP', 'NIC', 'NPL', 'CERT-In']) expect(section).toContain(part)
-    expect(sectionOf('operator', '### After a break-in')).toMatch(/CERT-In within 6 hours/)
+    expect(chapterText('operator/security-incident')).toMatch(/CERT-In within 6 hours/)
   })
 
   it.each(['operator', 'merchant'] as const)('the %s guide says how long to retain proof of delivery', (guide) => {
@@ -154,8 +159,8 @@ describe('the guides state what the law requires', () => {
     for (const before of days) expect(before).toMatch(/at the latest (from |on )?$/i)
   })
 
-  it('the fees by instrument are percents that ops accepts', () => {
-    const samples = [...sectionOf('operator', '### What the acquirer may keep').matchAll(/`--fee (\S+) --tax (\S+)`/g)]
+  it('ops accepts the fees by instrument of the manual', () => {
+    const samples = [...chapterText('operator/fees').matchAll(/`--fee (\S+) --tax (\S+)`/g)]
     expect(samples.length).toBeGreaterThan(3)
     for (const [, fee, tax] of samples) {
       expect(ChangedMerchant.shape.fee.safeParse(fee).success).toBe(true)
@@ -167,25 +172,26 @@ describe('the guides state what the law requires', () => {
     expect(guideText('plugins')).toMatch(/collect request.*28 February 2026, except on\s+iOS/s)
   })
 
-  it('the legal requirements send the reader to the primary documents', () => {
-    expect(sectionOf('operator', '### Legal requirements')).toMatch(/November 2026.*\*\*Read the primary\s+document/s)
+  it('refers the operator to the primary documents', () => {
+    const [, section] = chapterText('operator/personal-data').split('\n## Legal requirements\n')
+    expect(section).toMatch(/November 2026.*\*\*Read the primary\s+document/s)
   })
 })
 
-describe('the operator’s guide names only what exists', () => {
+describe('the operator manual', () => {
   const text = guideText('operator')
 
-  it('the operator’s guide sets only limits of a role that .env.example has too', () => {
-    for (const line of text.match(/^alter role .*$/gm) ?? []) expect(fileText('.env.example')).toContain(line)
+  it('sets only limits of a role that .env.example has too', () => {
+    for (const line of text.match(/^alter role \w+ set .*$/gm) ?? []) expect(fileText('.env.example')).toContain(line)
   })
 
-  it('the operator’s guide names only services of the compose file', () => {
+  it('names only services of the compose file', () => {
     const services = unique(text.matchAll(/docker compose (?:exec|run|stop|start)(?: -e \S+="[^"]*"| -\S+)* (\w+)/g))
     expect(services.length).toBeGreaterThan(2)
     for (const name of services) expect(fileText('docker-compose.yml')).toMatch(new RegExp(`^  ${name}:$`, 'm'))
   })
 
-  it('the operator’s guide names only commands that exist', () => {
+  it('names only commands that exist', () => {
     const named = unique(text.matchAll(/(?<=[`$ (]|^)ops ((?:[a-z]+(?:-[a-z]+)*\b ?){1,2})/gm)).map((name) =>
       name.trim(),
     )
@@ -195,7 +201,19 @@ describe('the operator’s guide names only what exists', () => {
     expect(named.filter((name) => !isCommand(name))).toEqual([])
   })
 
-  it('the operator’s guide names only metrics that exist', async () => {
+  it('quotes results of ops payments find as the command prints them', () => {
+    const [, section = ''] = chapterText('operator/payments').split('\n## Resolve a customer complaint\n')
+    const quoted = unique(
+      [...section.matchAll(/^\| ([^|]+) \|/gm)].flatMap(([cell]) => [...cell.matchAll(/`([^`]+)`/g)]),
+    )
+    expect(quoted.length).toBeGreaterThan(4)
+    const printed = ['src/books/reconciliation/payment-steps.ts', 'src/operator/cli/find-payments.ts'].map(fileText)
+    const values = ['paid', ...EXCEPTION_KINDS.map((kind) => `: ${kind}`)]
+    const parts = quoted.flatMap((text) => text.split('…')).filter((part) => !values.includes(part))
+    expect(parts.filter((part) => !printed.join().includes(part))).toEqual([])
+  })
+
+  it('names only metrics that exist', async () => {
     const named = unique(proseOf(text).matchAll(METRIC))
     const metrics = await createMetrics({}, async () => ({ exceptions: {}, refunds: {} })).registry.metrics()
     expect(named.length).toBeGreaterThan(5)
@@ -204,7 +222,7 @@ describe('the operator’s guide names only what exists', () => {
 })
 
 const METRIC =
-  /`((?:http_request|payments|payment_intents?|payment_last_notification|payment_notifications|payment_exceptions|payment_refunds|payment_acquirers|acquirer_calls|webhook|database|nodejs|process)_[a-z0-9_]+)`/g
+  /`((?:http_request|payments|payment_intents?|payment_last_notification|payment_notifications|payment_exceptions|payment_refunds|payment_acquirers|acquirer_calls|upi_payments|webhook|database|nodejs|process)_[a-z0-9_]+)`/g
 
 const GUIDE_OF = { Merchant: 'merchant', Partner: 'partner', Acquirer: 'acquirer' } as const
 const CALLED = Object.values(OPERATIONS)
@@ -228,8 +246,7 @@ describe.each(READMES)('%s names only paths, files, links and scripts that exist
     const [path = '', anchor] = target.split('#')
     const linkedFile = path === '' ? file : join(dirname(file), path)
     expect(existsSync(join(ROOT, linkedFile))).toBe(true)
-    if (anchor !== undefined)
-      expect(unique(renderGuide(fileText(linkedFile)).matchAll(/ id="([^"]+)"/g))).toContain(anchor)
+    if (anchor !== undefined) expect(anchorsOf(fileText(linkedFile))).toContain(anchor)
   })
 
   // dist is what `npm run build` makes.

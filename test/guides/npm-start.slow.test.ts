@@ -44,9 +44,9 @@ describe('npm start', () => {
     const { orderId } = await demo.create({ order_id: 'first-1' })
     expect(await demo.simulate(orderId)).toBe(303)
     await until('the webhook was received', () => receiver.said().includes('"payment.succeeded"'))
-    expect(receiver.said()).toContain(`msg_${orderId}_1 is genuine`)
+    expect(receiver.said()).toContain(`msg_${orderId}_1 is valid`)
     expect(receiver.said()).toContain('"order_id": "first-1"')
-    expect(receiver.said()).not.toContain('Refused')
+    expect(receiver.said()).not.toContain('Rejected')
 
     const ping = await checkout.ops('webhooks', 'ping', '--endpoint', 'ep_demo')
     expect(ping).toMatchObject({ code: 0, stdout: expect.stringContaining('took it: 204') })
@@ -57,7 +57,7 @@ describe('npm start', () => {
     const misconfigured = await startReceiver(checkout, line.replace(/whsec_..../, 'whsec_AAAA'))
     const rejected = await checkout.ops('webhooks', 'ping', '--endpoint', 'ep_demo')
     expect(rejected).toMatchObject({ code: 1, stderr: expect.stringContaining('401: No matching signature found') })
-    expect(misconfigured.said()).toContain('Refused: No matching signature found')
+    expect(misconfigured.said()).toContain('Rejected: No matching signature found')
   })
 
   it('server.mjs of the guide ships once after a payment with a closed tab, repeated and reordered webhooks', {

@@ -79,7 +79,7 @@ describe('metrics, warnings and health of an instance', () => {
       const { data } = (await (await fetch(`${server.url}/readyz`)).json()) as { data: { warnings: string[] } }
       const metrics = await metricsOf(server)
       await server.stop()
-      const logged = server.log.map((line) => JSON.parse(line)).filter(({ level }) => level === 40)
+      const logged = server.log.map((line) => JSON.parse(line)).filter(({ level }) => level === 'warn')
       expect(logged.map((line) => line.msg)).toEqual(data.warnings)
       expect(data.warnings).toEqual(warnings.map((words) => expect.stringContaining(words)))
       expect(metrics).toContain(`payment_acquirers_configured ${acquirers}\n`)

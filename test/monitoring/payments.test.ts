@@ -1,5 +1,8 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { beforeAll, expect, it } from 'vitest'
 import { newUtr, notification, notify } from '../support/acquirer.ts'
+import { ROOT } from '../support/processes.ts'
 import { CREATE, intentFields, newMerchant, post, startService, type TestService } from '../support/service.ts'
 
 let service: TestService
@@ -10,7 +13,7 @@ beforeAll(async () => {
   newOrder = async (amount) => (await post(service.app, CREATE, intentFields(mid, { amount }), key)).body.data.orderId
 })
 
-/** The samples of Prometheus whose lines begin with `name`, by their labels. */
+/** The samples of the metric `name` by their labels. */
 async function samplesOf(name: string): Promise<Record<string, number>> {
   const lines = (await service.metrics()).split('\n').filter((line) => line.startsWith(name))
   return Object.fromEntries(
@@ -18,7 +21,7 @@ async function samplesOf(name: string): Promise<Record<string, number>> {
   )
 }
 
-it('the metrics count each payment once, by its status and source, and add rupees up to the paisa', async () => {
+it('the metrics count each payment once by status and source, and sum rupees to the paisa', async () => {
   expect(await samplesOf('payments_total')).toEqual({
     '{status="SUCCESS",source="notification"}': 0,
     '{status="FAIL",source="notification"}': 0,
@@ -27,7 +30,7 @@ it('the metrics count each payment once, by its status and source, and add rupee
     '{status="FAIL",source="enquiry"}': 0,
     '{status="REJECT",source="enquiry"}': 0,
   })
-  // Ten times 0.1 is not 1 in fractions.
+  // In floating point, the sum of ten times 0.1 is not 1.
   for (let i = 0; i < 10; i++) {
     const orderId = await newOrder('10.10')
     const failed = notification(orderId, { status: 'FAIL', amount: 10.1, UTR: undefined })
@@ -42,9 +45,14 @@ it('the metrics count each payment once, by its status and source, and add rupee
   expect(await samplesOf('payments_rupees_total')).toEqual({ '': 101 })
 })
 
-it('the metrics count no payment that contradicts its order', async () => {
+it('the metrics do not count a report that contradicts its order', async () => {
   const before = [await samplesOf('payments_total'), await samplesOf('payments_rupees_total')]
   const orderId = await newOrder('10.10')
   expect((await notify(service, notification(orderId, { amount: 10, UTR: newUtr() }))).status).toBe(409)
   expect([await samplesOf('payments_total'), await samplesOf('payments_rupees_total')]).toEqual(before)
+})
+
+it('reports the version and the commit of the running build as a metric', async () => {
+  const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+  expect(await samplesOf('upi_payments_build_info')).toEqual({ [`{version="${version}",commit="unknown"}`]: 1 })
 })

@@ -2,7 +2,10 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import ts from 'typescript'
 
-/** One change of one place in src. `before` and `after` are whole lines, so that a mutant applies to a later version too. */
+/**
+ * One change of one place in src. `before` and `after` are whole lines, so that a mutant also applies to a later
+ * version.
+ */
 export type Mutant = { file: string; line: number; operator: string; before: string; after: string }
 
 const SWAPS = new Map<ts.SyntaxKind, [operator: string, text: string]>([
@@ -20,7 +23,7 @@ const SWAPS = new Map<ts.SyntaxKind, [operator: string, text: string]>([
   [ts.SyntaxKind.AsteriskToken, ['arithmetic', '/']],
 ])
 
-/** Words of SQL, each replaced at its first place in a line of a statement. */
+/** SQL keywords, each replaced at its first occurrence in a line of a statement. */
 const SQL_SWAPS: [from: RegExp, to: string][] = [
   [/ and /, ' or '],
   [/ or /, ' and '],
@@ -41,7 +44,7 @@ const SQL_SWAPS: [from: RegExp, to: string][] = [
 ]
 const IS_SQL = /\b(select|insert into|update|delete from|with)\b[\s\S]*\b(from|values|set|select|returning)\b/
 
-/** Every mutant of one file that the operators know, in the order of the text. */
+/** Returns every mutant of a file, in the order of the text. */
 export function mutantsOf(root: string, file: string): Mutant[] {
   const text = readFileSync(join(root, file), 'utf8')
   const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true)

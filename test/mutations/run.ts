@@ -1,10 +1,10 @@
 /**
- * Changes one place of src at a time and reports which changes no quick test notices.
+ * Changes one place of src at a time and reports the changes that no quick test detects.
  *
  *   npm run test:mutations -- --seed 1 --count 60 [--list FILE]
  *
- * The seed chooses the places, spread over the areas below; `--list` writes them to FILE, or repeats those that FILE has.
- * A copy of the checkout is changed, never the checkout. Takes about a minute for each change.
+ * The seed selects the places, spread over the areas below; `--list` writes them to FILE, or repeats those in FILE.
+ * Changes a copy of the checkout, never the checkout. Takes about a minute per change.
  */
 import { spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -48,17 +48,17 @@ for (const [at, mutant] of mutants.entries()) {
   if (by !== undefined) noticed++
   const { file, line, operator, before, after } = mutant
   console.log(
-    `${at + 1} of ${mutants.length}: ${by ? `noticed by ${by}` : 'NOT NOTICED'}: ${operator} in ${file}:${line}`,
+    `${at + 1} of ${mutants.length}: ${by ? `detected by ${by}` : 'NOT DETECTED'}: ${operator} in ${file}:${line}`,
   )
   if (!by) console.log(`  - ${before.trim()}\n  + ${after.trim()}`)
 }
-console.log(`${noticed} of ${mutants.length} noticed`)
+console.log(`${noticed} of ${mutants.length} detected`)
 
 function readList(file: string): Mutant[] {
   return JSON.parse(readFileSync(file, 'utf8'))
 }
 
-/** As many of each area as of every other. */
+/** Selects the same number of mutants from each area. */
 function choose(count: number): Mutant[] {
   const random = randomOf(Number(values.seed))
   const pools = AREAS.map((area) =>
@@ -73,7 +73,7 @@ function choose(count: number): Mutant[] {
   })
 }
 
-/** Mulberry32. */
+/** The generator mulberry32. */
 function randomOf(seed: number) {
   let state = seed
   return () => {
@@ -94,7 +94,7 @@ function copyCheckout(): string {
   return directory
 }
 
-/** The file of the first test that fails: those of the same area are tried first. */
+/** Returns the file of the first failing test; tests of the same area run first. */
 function notice({ file, before, after, line }: Mutant): string | undefined {
   const path = join(copy, file)
   const text = readFileSync(path, 'utf8')

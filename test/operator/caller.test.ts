@@ -7,11 +7,11 @@ const readersOf = (settings: Record<string, string>) =>
 
 const basic = (credentials: string) => `Basic ${Buffer.from(credentials).toString('base64')}`
 
-describe('the operator’s page without a password', () => {
+describe('the operator dashboard without a password', () => {
   const isOperator = createCallerCheck(readersOf({}))
 
   it.each(['localhost', 'LocalHost:3001', '127.0.0.1:3001', '[::1]:3001'])(
-    'the Host %s lets only this machine in',
+    'the operator dashboard accepts the Host %s only from the same machine',
     (host) => {
       for (const address of ['127.0.0.1', '::1', '::ffff:127.0.0.1']) expect(isOperator({ host }, address)).toBe(true)
       for (const address of ['172.18.0.1', '::ffff:10.0.0.7', '203.0.113.9', 'fd00::1', undefined]) {
@@ -31,7 +31,7 @@ describe('the operator’s page without a password', () => {
     'localhost:80:80',
     'localhost.',
     '::1',
-  ])('nobody may read the operator’s page under the Host %s', (host) => {
+  ])('the operator dashboard rejects the Host %s', (host) => {
     expect(isOperator({ host, authorization: basic('ops:') }, '127.0.0.1')).toBe(false)
   })
 })
@@ -40,7 +40,7 @@ describe('a request that a proxy has forwarded', () => {
   const PASSWORD = 'correct:horse:battery'
 
   it.each(['forwarded', 'via', 'x-real-ip', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto'])(
-    'is rejected without a password if it has the header %s, and accepted with the password',
+    'the operator dashboard rejects a request with the header %s without a password, and accepts it with the password',
     (name) => {
       const headers = { host: 'localhost', [name]: '203.0.113.9' }
       for (const settings of [{}, { OPS_ALLOWED_HOSTS: 'localhost' }]) {
@@ -57,25 +57,25 @@ describe('hosts of OPS_ALLOWED_HOSTS', () => {
   const isOperator = createCallerCheck(readersOf({ OPS_ALLOWED_HOSTS: 'Api, [fd00::7],fd12::/16,172.16.0.0/12' }))
 
   it.each(['api:3001', '172.18.0.5:3001', '[fd00::7]:3001', '[fd12:34::1]'])(
-    'an allowed host is let in as %s',
+    'the operator dashboard accepts the Host %s that OPS_ALLOWED_HOSTS lists',
     (host) => {
       expect(isOperator({ host }, '172.18.0.9')).toBe(true)
     },
   )
 
   it.each(['172.32.0.1', '[fd00::8]', 'api.evil.example', '172.18.0.5.evil.example', 'xapi'])(
-    'a host not listed is refused: %s',
+    'the operator dashboard rejects the Host %s that OPS_ALLOWED_HOSTS does not list',
     (host) => {
       expect(isOperator({ host }, '127.0.0.1')).toBe(false)
     },
   )
 })
 
-describe('the password of the operator’s page', () => {
+describe('the password of the operator dashboard', () => {
   const PASSWORD = 'correct:horse:battery'
   const isOperator = createCallerCheck(readersOf({ OPS_PASSWORD: PASSWORD, OPS_ALLOWED_HOSTS: 'api' }))
 
-  it('OPS_PASSWORD lets every caller in who sends the password, from any address and with any user name', () => {
+  it('the operator dashboard accepts OPS_PASSWORD from any address and with any user name', () => {
     for (const name of ['', 'ops', 'प्रचालक']) {
       expect(isOperator({ host: 'pay.example', authorization: basic(`${name}:${PASSWORD}`) }, '203.0.113.9')).toBe(true)
     }
@@ -91,7 +91,7 @@ describe('the password of the operator’s page', () => {
     basic(`ops:${PASSWORD}`.toUpperCase()),
     basic('ops:'),
   ])(
-    'OPS_PASSWORD is required from this machine and allowed hosts too, and the header %s is refused',
+    'the operator dashboard rejects the Authorization header %s, also from the same machine and allowed hosts',
     (authorization) => {
       for (const host of ['localhost', 'api']) expect(isOperator({ host, authorization }, '127.0.0.1')).toBe(false)
     },
@@ -103,6 +103,6 @@ it.each([
   [{ OPS_ALLOWED_HOSTS: 'api:3001' }, 'OPS_ALLOWED_HOSTS must be names'],
   [{ OPS_ALLOWED_HOSTS: '*' }, 'OPS_ALLOWED_HOSTS must be names'],
   [{ OPS_ALLOWED_HOSTS: '10.1.2.3/8' }, 'OPS_ALLOWED_HOSTS must be names'],
-])('the service does not start with the wrong setting %j', (settings, fault) => {
+])('the service rejects the setting %j at start', (settings, fault) => {
   expect(() => readersOf(settings as Record<string, string>)).toThrow(fault)
 })

@@ -9,7 +9,7 @@ const NOW = new Date('2026-04-01T12:00:00Z')
 const DAYS = Array.from({ length: 30 }, (_, ago) => new Date(NOW.getTime() - 12 * 60 * 60_000 - ago * DAY_MS))
 const ALL = DAYS.map((_, ago) => ago)
 
-/** Each day has one order in its first hour for each day that it is ago. */
+/** Counts for a stand-in database: a day N days ago has N orders in its first hour. */
 function stage({ tookMs = 0, limits = {}, fails = () => false as boolean } = {}) {
   const asked: number[] = []
   let atOnce = 0
@@ -27,7 +27,7 @@ function stage({ tookMs = 0, limits = {}, fails = () => false as boolean } = {})
     log: { warn: () => undefined } as never,
     now: () => NOW,
     elapsedMs: () => elapsed,
-    // Long, so that a busy machine counts within it.
+    // Long enough for a busy machine.
     limits: { ...LIMITS.operatorPage, waitMs: 30_000, ...limits },
   })
   const read = async () => {
@@ -40,8 +40,8 @@ function stage({ tookMs = 0, limits = {}, fails = () => false as boolean } = {})
   return { read, asked, advance }
 }
 
-describe('the orders of the last days', () => {
-  it('the orders of the last days, if many, are counted in the background: newest day first, one statement at a time', async () => {
+describe('daily order counts of the operator dashboard', () => {
+  it('the operator dashboard counts many orders in the background, newest day first, one statement at a time', async () => {
     const { read } = stage({ tookMs: 30, limits: { waitMs: 50 } })
     const { days: first } = await read()
     const known = first.indexOf(undefined)
@@ -51,7 +51,7 @@ describe('the orders of the last days', () => {
     expect((await read()).days.indexOf(undefined)).toBeGreaterThan(known)
   })
 
-  it('day counts are renewed only when somebody reads them, those of recent days more often', async () => {
+  it('the operator dashboard recounts days only when it is read, recent days more often', async () => {
     const { read, asked, advance } = stage({ limits: { refreshSeconds: 2 } })
     expect((await read()).days).toEqual(ALL)
     await read()
@@ -59,11 +59,11 @@ describe('the orders of the last days', () => {
     advance(1_001)
     expect(asked).toEqual(ALL)
     expect((await read()).days).toEqual(ALL)
-    // The day before yesterday began 60 hours ago, so each of its orders has ended.
+    // The day before yesterday began 60 hours ago, so all its orders are final.
     expect(asked.slice(ALL.length)).toEqual([0, 1])
   })
 
-  it('day counts stay readable while new ones are counted, and say if the last counting failed', async () => {
+  it('the operator dashboard returns earlier counts while it recounts or after a recount failed', async () => {
     let isAway = false
     const { read, advance } = stage({ limits: { refreshSeconds: 2 }, fails: () => isAway })
     await read()

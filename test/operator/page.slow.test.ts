@@ -8,10 +8,10 @@ import { makeOrders, startPage } from '../support/operator-page.ts'
 import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
 import { newMerchant, startService } from '../support/service.ts'
 
-/** For a machine on which much else runs; alone, a test takes some seconds. */
+/** For a busy machine. On an idle one, each test takes a few seconds. */
 const SLOW_MS = 240_000
 
-describe('the port for operators of a running service', () => {
+describe('the operator port of a running service', () => {
   let databaseUrl: string
   let server: ServerProcess
   beforeAll(async () => {
@@ -20,7 +20,7 @@ describe('the port for operators of a running service', () => {
   })
   afterAll(() => server.stop())
 
-  it('the operator’s port shows the page at / and metrics, which the public port has nowhere', async () => {
+  it('the operator port serves the dashboard and metrics, and the public port neither', async () => {
     const answer = await fetch(`${server.opsUrl}/`)
     expect([answer.status, (await answer.text()).includes('<h1>Today</h1>')]).toEqual([200, true])
     expect((await fetch(`${server.opsUrl}/docs/operator.css`)).status).toBe(200)
@@ -32,15 +32,15 @@ describe('the port for operators of a running service', () => {
 
   const PATHS = ['/', '/metrics', '/docs', '/docs/setu', '/docs/guide.css', '/nothing-is-here']
 
-  it('the operator’s port refuses every path under a Host that may be of another website', async () => {
+  it('the operator port rejects every path under a foreign Host, against DNS rebinding', async () => {
     for (const path of PATHS) {
       const { status, text } = await ask(server, path, { host: 'rebind.evil.example:3001' })
-      expect([path, status, text.includes('<h1>Not from here</h1>')]).toEqual([path, 403, true])
+      expect([path, status, text.includes('<h1>Access denied</h1>')]).toEqual([path, 403, true])
       expect(text).not.toMatch(/http_request_duration_seconds|ops merchants/)
     }
   })
 
-  it('the operator’s port requires the password on every path where one is set', async () => {
+  it('the operator port requires OPS_PASSWORD on every path if it is set', async () => {
     const OPS_PASSWORD = 'correct-horse-battery'
     const locked = await startServerProcess(databaseUrl, { OPS_PASSWORD })
     for (const path of PATHS) {
@@ -52,7 +52,7 @@ describe('the port for operators of a running service', () => {
     await locked.stop()
   })
 
-  it('the operator’s port is not shut by connections whose requests never arrive', async () => {
+  it('the operator port responds while 200 connections hold incomplete requests', async () => {
     const beginnings = ['', 'GET', 'GET /metrics HTTP/1.1\r\nHost: localhost\r\n']
     const halfOpen = await Promise.all(
       Array.from({ length: 200 }, async (_, index) => {
@@ -71,7 +71,7 @@ describe('the port for operators of a running service', () => {
   })
 })
 
-/** On a connection of its own. */
+/** Sends a request on its own connection. */
 async function ask({ opsPort: port }: ServerProcess, path: string, headers: Record<string, string> = {}) {
   const request = get({ host: '127.0.0.1', port, path, headers, agent: false })
   const [answer] = (await once(request, 'response')) as [IncomingMessage]
@@ -87,7 +87,7 @@ const SCREENS = [
   { width: 1920, colorScheme: 'light' },
 ] as const
 
-describe.runIf(browserPath)('the operator’s page, in a real browser', () => {
+describe.runIf(browserPath)('the operator dashboard in a browser', () => {
   const origins: string[] = []
   const checkout = useCheckout({ origins })
   let operators: FastifyInstance
@@ -98,7 +98,7 @@ describe.runIf(browserPath)('the operator’s page, in a real browser', () => {
       `insert into webhook_endpoints (mid, endpoint_id, kind, url, secret, created_at, failing_since)
        select mid, 'ep_0123456789abcdef', 'webhook', 'https://canaryhook.example/', '\\x00', now(), now() from merchants`,
     )
-    // The longest kind and the longest mid.
+    // The longest kind and the longest mid are the widest table row.
     const { mid } = await newMerchant(checkout.service.db, { mid: 'M'.repeat(64) })
     await checkout.service.db.query(
       `insert into payment_exceptions (mid, order_id, kind, utr, amount_paise, status, received_at)
@@ -112,7 +112,7 @@ describe.runIf(browserPath)('the operator’s page, in a real browser', () => {
   afterAll(() => operators.close())
 
   it.each(SCREENS)(
-    'the operator’s page fits $width pixels and has no axe violation, in the $colorScheme',
+    'the operator dashboard fits $width pixels without axe violations in $colorScheme mode',
     { timeout: SLOW_MS },
     async ({ width, colorScheme }) => {
       const tab = await checkout.openTab({ viewport: { width, height: 844 }, colorScheme })
@@ -124,14 +124,14 @@ describe.runIf(browserPath)('the operator’s page, in a real browser', () => {
       expect(ground).toBe(colorScheme === 'dark' ? 'rgb(13, 15, 26)' : 'rgb(255, 255, 255)')
       const plot = await tab.getByRole('img', { name: /^Orders of the last 30 days/ }).boundingBox()
       expect([plot?.height, (plot?.width ?? 0) > Math.min(width, 1280) / 3]).toEqual([144, true])
-      // Nothing of what needs a person has to be scrolled to, and it comes first.
+      // The tables of open tasks fit without scrolling, and come first.
       const cut = '[...document.querySelectorAll(".needs .table")].map((one) => one.scrollWidth - one.clientWidth)'
       expect(await tab.evaluate(cut)).toEqual([0, 0])
       const boxOf = async (name: string) => {
         const box = await tab.getByRole('region', { name, exact: true }).boundingBox()
         return box ?? expect.fail(`${name} is not shown`)
       }
-      const [needs, orders] = [await boxOf('What needs a person'), await boxOf('Orders made today')]
+      const [needs, orders] = [await boxOf('Needs attention'), await boxOf('Orders created today')]
       const isBeside = orders.x >= needs.x + needs.width && orders.y === needs.y
       expect([isBeside, isBeside || orders.y >= needs.y + needs.height]).toEqual([width === 1920, true])
       const right = await tab.evaluate(
@@ -141,13 +141,13 @@ describe.runIf(browserPath)('the operator’s page, in a real browser', () => {
     },
   )
 
-  it('the operator’s page works without JavaScript', { timeout: SLOW_MS }, async () => {
+  it('the operator dashboard works without JavaScript', { timeout: SLOW_MS }, async () => {
     const tab = await checkout.openTab({ javaScriptEnabled: false })
     await tab.goto(url)
     const days = tab.locator('figure', { hasText: 'not paid' }).last()
-    await days.getByText('The same as a table').click()
+    await days.getByText('Show as a table').click()
     expect(await days.getByRole('row', { name: /^2026-03-31 4 2 66\.6 % ₹750$/ }).isVisible()).toBe(true)
-    await tab.getByRole('link', { name: 'For the operator' }).click()
+    await tab.getByRole('link', { name: 'Operator manual' }).click()
     await tab.getByRole('heading', { name: 'For the operator', level: 1 }).waitFor()
   })
 })

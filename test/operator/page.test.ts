@@ -11,7 +11,7 @@ const textOf = (page: string) =>
     .replace(/&#(\d+);/g, (_, code) => String.fromCharCode(Number(code)))
     .replace(/\s+/g, ' ')
 
-describe('the operator’s page', () => {
+describe('the operator dashboard', () => {
   let service: TestService
   let made: Awaited<ReturnType<typeof makeOrders>>
   let operators: FastifyInstance
@@ -23,13 +23,13 @@ describe('the operator’s page', () => {
   })
   afterAll(() => operators.close())
 
-  it('the operator’s page shows the orders of today, by hour and of 30 days, and what is open', async () => {
+  it('the operator dashboard shows today’s orders by hour, the last 30 days and open exceptions', async () => {
     const { statusCode, body } = await operators.inject('/')
     const text = textOf(body)
     expect(statusCode).toBe(200)
     expect(text).toContain('2026-03-31 10:30:00 IST.')
     expect(text).toContain(
-      'Orders 4 ₹797 Paid 2 ₹750 Conversion 66.6 % of those not waiting Waiting 1 Failed 1 Expired 0 Cancelled 0',
+      'Orders 4 ₹797 Paid 2 ₹750 Conversion 66.6 % of orders with a final status Waiting 1 Failed 1 Expired 0 Cancelled 0',
     )
     const rowOf = (name: string) => new RegExp(`<tr><th scope="row">${name}</th>(.*)</tr>`).exec(body)?.[1]
     const cells = (...values: string[]) => values.map((value) => `<td>${value}</td>`).join('')
@@ -41,28 +41,28 @@ describe('the operator’s page', () => {
     expect(rowOf('2026-03-31')).toBe(cells('4', '2', '66.6 %', '₹750'))
     expect(rowOf('2026-03-02')).toBe(cells('0', '0', '–', '₹0'))
     expect(rowOf('2026-03-01')).toBeUndefined()
-    // Of 30 days and of the 11 hours that have begun.
+    // One bar for each of 30 days and of the 11 hours so far.
     expect(body.match(/<g><title>/g)).toHaveLength(30 + 11)
-    expect(text).toContain('Books 2026-03-27 to 2026-03-30 balances')
+    expect(text).toContain('Reconciliation 2026-03-27 to 2026-03-30 balances')
     expect(text).toContain('Exceptions: 1 open, ₹500.00 1 for under 1 day.')
     expect(text).toContain(`double payment ${made.mid} ${made.paidTwice} ₹500.00 0 s`)
-    expect(text).not.toMatch(/NaN|undefined|null|Still counting/)
+    expect(text).not.toMatch(/NaN|undefined|null|Counting orders/)
   })
 
-  it('the operator’s page says how many orders of today the next acquirer of their merchant has made, once there is one', async () => {
-    expect(textOf((await operators.inject('/')).body)).not.toContain('Next acquirer')
+  it('the operator dashboard shows how many of today’s orders the fallback acquirer created, if any', async () => {
+    expect(textOf((await operators.inject('/')).body)).not.toContain('fallback acquirer')
     await service.db.query(
       `insert into acquirer_intents (mid, order_id, acquirer, acquirer_merchant_id, acquirer_order_id, reference, link, status_checks, by_fallback)
        values ($1, $2, 'cashfree', '', $2, $2, 'upi://pay?pa=x@y', 0, true)`,
       [made.mid, made.paidTwice],
     )
     await until('the page is made anew', async () =>
-      textOf((await operators.inject('/')).body).includes('Next acquirer made 1 of today’s orders'),
+      textOf((await operators.inject('/')).body).includes('Created by fallback acquirer 1 of today’s orders'),
     )
   })
 
-  it('the operator’s page begins with what needs a person: warnings, books that do not balance, exceptions', async () => {
-    const warning = 'Refunds of the acquirer setu wait: set <SETU_CLIENT_ID>'
+  it('the operator dashboard begins with warnings, an unbalanced reconciliation and open exceptions', async () => {
+    const warning = 'Refunds at the acquirer setu are waiting: set <SETU_CLIENT_ID>'
     const warned = await startPage(service, FORGETFUL, [warning])
     await service.db.query(
       `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
@@ -72,13 +72,13 @@ describe('the operator’s page', () => {
     const text = async () => textOf((await warned.inject('/')).body)
     await until('the books are compared', async () => (await text()).includes('does not balance'))
     expect(await text()).toMatch(
-      /What needs a person Refunds of the acquirer setu wait: set <SETU_CLIENT_ID> Books: 2026-03-27 to 2026-03-30 does not balance: 1 difference .*Exceptions: 1 open.*Orders made today.*The last 30 days/,
+      /Needs attention Refunds at the acquirer setu are waiting: set <SETU_CLIENT_ID> Reconciliation: 2026-03-27 to 2026-03-30 does not balance: 1 difference .*Exceptions: 1 open.*Orders created today.*Last 30 days/,
     )
     await service.db.query(`delete from settlements where utr = 'TOOMUCH'`)
     await warned.close()
   })
 
-  it('the operator’s page shows refunds that wait, and how many are older than T+5 days', async () => {
+  it('the operator dashboard shows open refunds and how many are older than T+5 days', async () => {
     await service.db.query(
       `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, created_by, created_at, status)
        select mid, id, id, order_id, utr, 5000, 'Canarynote 78', 'direct', 'merchant', at::timestamptz, 'PENDING'
@@ -91,13 +91,13 @@ describe('the operator’s page', () => {
     expect(body).toMatch(/<code>R1<\/code>[\s\S]*<code>R2<\/code>/)
   })
 
-  it('the operator’s page holds nothing of a customer, and nothing that a merchant wrote', async () => {
+  it('the operator dashboard contains no customer data and no text from merchants', async () => {
     const { body } = await operators.inject('/')
     for (const canary of Object.values(CANARIES)) expect(body.toLowerCase()).not.toContain(canary.toLowerCase())
     expect(body.toLowerCase()).not.toContain('canary')
   })
 
-  it('the operator’s page has no inline script or style, loads nothing from elsewhere, and is not cached', async () => {
+  it('the operator dashboard has no inline script or style, loads nothing from other origins, and is not cached', async () => {
     const { headers, body } = await operators.inject('/')
     expect(headers).toMatchObject({
       'content-type': 'text/html; charset=utf-8',
@@ -111,14 +111,14 @@ describe('the operator’s page', () => {
     expect(body).not.toMatch(/<script|<style| style=| on\w+=|<form|<iframe|http-equiv/)
   })
 
-  it('the operator’s page reloads by itself every 30 s, unless its reader stops that', async () => {
+  it('the operator dashboard refreshes every 30 s unless ?refresh=off is set', async () => {
     expect((await operators.inject('/')).headers.refresh).toBe('30')
     const still = await operators.inject('/?refresh=off')
     expect([still.statusCode, still.headers.refresh]).toEqual([200, undefined])
-    expect(still.body).toContain('<a href=".">Keep it up to date</a>')
+    expect(still.body).toContain('<a href=".">Refresh automatically</a>')
   })
 
-  it('the operator’s page refuses whoever is not on this machine or uses another Host, and says what to do', async () => {
+  it('the operator dashboard rejects other machines and other Hosts with 403 and instructions', async () => {
     const refusals = [
       await operators.inject({ url: '/', remoteAddress: '172.18.0.9' }),
       await operators.inject({ url: '/', headers: { host: 'rebind.evil.example:3001' } }),
@@ -126,18 +126,18 @@ describe('the operator’s page', () => {
     for (const refused of refusals) {
       expect([refused.statusCode, refused.headers.refresh]).toEqual([403, undefined])
       expect(textOf(refused.body)).toContain(
-        'open it by a tunnel such as ssh -L 3001:127.0.0.1:3001, or set one of the two',
+        'open an SSH tunnel such as ssh -L 3001:127.0.0.1:3001, or set OPS_PASSWORD or OPS_ALLOWED_HOSTS',
       )
       expect(refused.body).not.toContain(made.mid)
     }
   })
 
-  it('the operator’s page shows gaps and not zeros where days are not counted yet, and reloads sooner', async () => {
+  it('the operator dashboard shows gaps for days that are not counted yet, and refreshes sooner', async () => {
     const operatorPage = { ...LIMITS.operatorPage, waitMs: 0 }
     const impatient = await startPage(service, { ...FORGETFUL, operatorPage })
     const first = await impatient.inject('/')
     expect([first.statusCode, first.headers.refresh]).toEqual([200, '3'])
-    expect(first.body).toContain('Still counting')
+    expect(first.body).toContain('Counting orders.')
     expect(first.body).toContain('<tr><th scope="row">2026-03-30</th><td>not counted yet</td>')
     const isWhole = async () => !(await impatient.inject('/')).body.includes('not counted yet')
     await until('all is counted', isWhole)
@@ -145,7 +145,7 @@ describe('the operator’s page', () => {
     await impatient.close()
   })
 
-  it('the operator’s page leaves no query running in a blocked database, and says that counts are missing', async () => {
+  it('the operator dashboard reports missing counts and leaves no query running in a blocked database', async () => {
     const operatorDatabase = { ...LIMITS.operatorDatabase, statementTimeoutMs: 50 }
     const operatorPage = { ...LIMITS.operatorPage, waitMs: 30_000 }
     const blocked = await startPage(service, { ...FORGETFUL, operatorDatabase, operatorPage })
@@ -154,11 +154,9 @@ describe('the operator’s page', () => {
     const first = await blocked.inject('/')
     expect([first.statusCode, first.headers.refresh]).toEqual([200, '30'])
     expect(textOf(first.body)).toContain(
-      'The database did not count what is missing. It is asked again half a minute later',
+      'The database could not count the missing figures. The service retries in 30 seconds',
     )
-    expect(textOf((await blocked.inject('/')).body)).toContain(
-      'Books not known yet: ops reconcile says whether yesterday balances',
-    )
+    expect(textOf((await blocked.inject('/')).body)).toContain('Reconciliation not available yet: run ops reconcile')
     const { rows } = await locker.query(
       `select query from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like any (array['%h.next%', '%read_days%'])`,
     )
@@ -168,19 +166,19 @@ describe('the operator’s page', () => {
     await blocked.close()
   })
 
-  it('the operator’s page is made once for all readers within a second', async () => {
+  it('the operator dashboard is rendered once per second for all readers', async () => {
     const popular = await startPage(service, LIMITS)
     const read = async () => popular.inject('/')
     const all = await Promise.all(Array.from({ length: 100 }, read))
     expect(all.map(({ statusCode }) => statusCode)).toEqual(Array(100).fill(200))
     expect(new Set(all.map(({ body }) => body)).size).toBe(1)
-    // It is not the same page for those who have stopped its refreshing.
+    // The page without refresh is rendered separately.
     expect((await popular.inject('/?refresh=off')).headers.refresh).toBeUndefined()
     expect((await read()).headers.refresh).toBeDefined()
     await popular.close()
   })
 
-  it('the operator’s page reports a silent or unmigrated database, without the database’s own words', async () => {
+  it('the operator dashboard reports an unavailable or unmigrated database without PostgreSQL’s error text', async () => {
     const waiting = await startPage({ ...service, databaseUrl: 'postgres://nobody@127.0.0.1:1/nowhere' })
     const away = await waiting.inject('/')
     await waiting.close()
@@ -188,15 +186,15 @@ describe('the operator’s page', () => {
     const behind = await operators.inject('/')
     await service.db.query('alter table elsewhere rename to payment_resolutions')
     for (const { statusCode, headers } of [away, behind]) expect([statusCode, headers.refresh]).toEqual([503, '30'])
-    expect(textOf(away.body)).toContain('The database does not respond')
+    expect(textOf(away.body)).toContain('The database is unavailable')
     expect(textOf(behind.body)).toContain(
-      'The database is not migrated It lacks a table or a column that this version reads. Run "ops migrate".',
+      'The database is not migrated A table or column that this version reads is missing. Run "ops migrate".',
     )
     expect(behind.body).not.toContain('payment_resolutions')
     expect((await operators.inject('/')).statusCode).toBe(200)
   })
 
-  it('the operator’s page shows markup from the database as text', async () => {
+  it('the operator dashboard escapes markup from the database', async () => {
     await service.db.query(
       `insert into settlement_imports (import_id, imported_at, imported_by, file, sha256, inserted, unchanged, updated)
        values (1, $1, 'x', '<script>alert(1)</script>.csv', '', 1, 0, 0)`,
@@ -204,6 +202,6 @@ describe('the operator’s page', () => {
     )
     const { body } = await operators.inject('/')
     expect(body).not.toContain('<script')
-    expect(textOf(body)).toContain('.csv was imported 0 s ago')
+    expect(textOf(body)).toContain('.csv imported 0 s ago')
   })
 })

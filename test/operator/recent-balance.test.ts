@@ -15,7 +15,7 @@ const NOW = at('2026-11-18')
 const DAYS = { from: '2026-11-16', to: '2026-11-17' }
 
 let db: Database
-/** As the service connects. */
+/** Connects with the role of the service. */
 let asService: Database
 
 beforeAll(async () => {
@@ -38,7 +38,7 @@ const settle = (mid: string, utr: string, day: string, amount = 200, paymentUtr:
 
 const balance = (limitMs = 4_000) => balanceUntilYesterday(asService, NOW, limitMs)
 
-/** What `ops reconcile` says at last. */
+/** The last line of `ops reconcile`. */
 async function endOfReport() {
   for (const finding of await findingsOf(db, { ...DAYS, now: NOW })) {
     if (finding.type !== 'end') continue
@@ -48,7 +48,7 @@ async function endOfReport() {
   throw new Error('a report without an end')
 }
 
-it('yesterday balances when its payouts match its payments, also for merchants settled by sums', async () => {
+it('yesterday balances if payouts match payments, also for merchants settled in daily totals', async () => {
   const nothing = { count: 0, owed: 0, oldest: null }
   const none = { ...DAYS, balances: true, differences: 0, openExceptions: 0, open: nothing }
   expect(await balance()).toEqual({ ...none, carriedForward: 0 })
@@ -62,18 +62,16 @@ it('yesterday balances when its payouts match its payments, also for merchants s
   await settle(named, 'N2', '2026-11-17', 200, `B${named}`)
   await settle(bySums, 'S1', '2026-11-16')
   await settle(bySums, 'S2', '2026-11-17')
-  // Yesterday's two payments are not due yet.
+  // The payout of yesterday’s two payments is not due yet.
   const found = await balance()
   expect(found).toEqual({ ...none, carriedForward: 400_00 })
   expect(found).toMatchObject((await endOfReport()) as object)
-  expect(recentBalanceText(found)).toBe(
-    '2026-11-16 to 2026-11-17 balances, 400.00 carried forward, all of it not due yet',
-  )
+  expect(recentBalanceText(found)).toBe('2026-11-16 to 2026-11-17 balances, 400.00 carried forward, none of it due yet')
 })
 
-it('yesterday does not balance where the whole report finds a difference, with the rights of the service', async () => {
+it('yesterday does not balance if ops reconcile finds a difference, computed with the service’s role', async () => {
   const { mid: named } = await newMerchant(db)
-  // Settled, not settled, and a settlement of nothing.
+  // A settled payment, an unsettled one, and a settlement without a payment.
   await pay(named, 'D1', '2026-11-16')
   await pay(named, 'D2', '2026-11-16')
   await settle(named, 'N3', '2026-11-17', 200, 'D1')
@@ -86,7 +84,7 @@ it('yesterday does not balance where the whole report finds a difference, with t
      values ('', 'gone', 'unknown order', 'UNKNOWN', 20000, 'SUCCESS', $1, $1)`,
     [at('2026-11-17')],
   )
-  // Ended, and gone since.
+  // A resolved difference, and one that cleared since.
   const { mid: ended } = await newMerchant(db)
   await db.query(
     `insert into difference_resolutions
@@ -98,15 +96,15 @@ it('yesterday does not balance where the whole report finds a difference, with t
   const found = await balance()
   expect(found).toMatchObject((await endOfReport()) as object)
   expect(found).toMatchObject({ ...DAYS, balances: false, differences: 4, openExceptions: 1 })
-  // The settlement of nothing and what is owed for D2, S3, the entry that is gone, and of October D0.
+  // Open are the settlement without a payment, D2, S3, the resolution of the cleared difference, and D0 of October.
   expect(found?.open).toEqual({ count: 5, owed: -200_00 + 200_00 + 50_00 + 50_00 + 200_00, oldest: '2026-10-05' })
   expect([recentBalanceText(found), openDifferencesText(found)]).toEqual([
     '2026-11-16 to 2026-11-17 does not balance: 4 differences, 1 open exception (ops reconcile --from 2026-11-16 --to 2026-11-17)',
-    '5 open, together 300.00, the oldest of 2026-10-05 (ops reconcile differences)',
+    '5 open, total 300.00, oldest 2026-10-05 (ops reconcile differences)',
   ])
 })
 
-it('the balance of yesterday is unknown when a statement takes too long, or of too many merchants', async () => {
+it('the balance of yesterday is unavailable if a statement times out or there are too many merchants', async () => {
   const locker = await db.connect()
   await locker.query('begin; lock table payments, payment_intents')
   expect(await balance(100)).toBeUndefined()

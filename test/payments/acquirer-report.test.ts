@@ -147,9 +147,13 @@ describe('ops payments import --layout', () => {
   })
 
   it.each([
-    ['a merchant', ['--mid', 'M1'], /--mid is for settlement files/],
-    ['a column of settlements', ['--column', 'fee=Fee'], /--column fee is for settlement files and bank statements/],
-    ['a status of settlements', ['--status', 'FAILED=Bounced'], /--status FAILED is none of payments/],
+    ['a merchant', ['--mid', 'M1'], /--mid is only for settlement files/],
+    [
+      'a column of settlements',
+      ['--column', 'fee=Fee'],
+      /--column fee is only for settlement files and bank statements/,
+    ],
+    ['a status of settlements', ['--status', 'FAILED=Bounced'], /--status FAILED is not a status of payments/],
   ])('ops payments import rejects a layout of payments with %s', async (_, more, text) => {
     const columns = Object.entries(COLUMNS).flatMap((pair) => ['--column', pair.join('=')])
     const args = ['settlements', 'layout', 'add', '--name', unique('l'), '--date', 'dd/mm/yyyy', ...columns, ...more]

@@ -184,7 +184,7 @@ describe('daily transaction report', () => {
       line({ orderId: 'nobody', utr: 'DAY4' }),
     ]
     const text =
-      '3 recorded, 1 unchanged, exceptions: 1 unknown order, 1 amount differs, 1 double payment, 1 late payment\n'
+      '3 payments recorded, 1 unchanged; exceptions: 1 unknown order, 1 amount differs, 1 double payment, 1 late payment.\n'
     expect(await importBy(lines)).toEqual({ code: 0, stdout: text, stderr: '' })
     const all = [notified, lost, late, failed, 'nobody']
     const before = await stored(all)
@@ -373,13 +373,13 @@ describe('report of an acquirer account', () => {
     const victim = await newOrder()
     const thief = await newThief(victim)
     const found = await importBy([line({ orderId: victim })], '--acquirer', 'cashfree:thief')
-    expect(found).toMatchObject({ code: 0, stdout: '0 recorded, 0 unchanged, exceptions: 1 unknown order\n' })
+    expect(found).toMatchObject({ code: 0, stdout: '0 payments recorded, 0 unchanged; exceptions: 1 unknown order.\n' })
     const byReference = await runOps(
       service.databaseUrl,
       ['payments', 'import', '-', '--acquirer', 'cashfree:thief'],
       [HEADER.replace('order_id', 'acquirer_reference'), line({ orderId: victim }), ''].join('\n'),
     )
-    expect(byReference.stdout).toBe('1 recorded, 0 unchanged, exceptions: none\n')
+    expect(byReference.stdout).toBe('1 payment recorded, 0 unchanged; exceptions: none.\n')
     const { rows } = await service.db.query(
       'select order_id, status from payment_intents where order_id = any ($1) order by status',
       [[victim, thief.orderId]],
@@ -389,9 +389,9 @@ describe('report of an acquirer account', () => {
       { order_id: thief.orderId, status: 'SUCCESS' },
     ])
     const paid = await importBy([line({ orderId: victim })], '--acquirer', 'direct')
-    expect(paid.stdout).toBe('1 recorded, 0 unchanged, exceptions: none\n')
+    expect(paid.stdout).toBe('1 payment recorded, 0 unchanged; exceptions: none.\n')
     const repeated = await importBy([line({ orderId: victim })], '--acquirer', 'cashfree:thief')
-    expect(repeated.stdout).toBe('0 recorded, 0 unchanged, exceptions: 1 unknown order\n')
+    expect(repeated.stdout).toBe('0 payments recorded, 0 unchanged; exceptions: 1 unknown order.\n')
   })
 
   it('ops payments import rejects a report without the name of its account, and records nothing', async () => {

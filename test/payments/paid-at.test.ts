@@ -98,7 +98,7 @@ describe('payment with an impossible time', () => {
       expect({ code, stderr }).toEqual({
         code: 1,
         stderr: expect.stringMatching(
-          `^ops: it cannot have been paid at ${IST}: the order was created at ${IST}, and now it is ${IST}\n$`,
+          `^ops: --paid-at ${IST} is impossible: the order was created at ${IST} and the time is now ${IST}\n$`,
         ),
       })
     }

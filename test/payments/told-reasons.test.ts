@@ -159,7 +159,7 @@ describe('failure reason on the pay page', () => {
   it('the pay page shows the failure reason in the customer’s language, on the page and by its events', async () => {
     const orderId = await newOrder()
     await fail(orderId, { code: 'Z9' })
-    expect(await page(orderId)).toContain('<p class="attempt">There is too little money in the account.')
+    expect(await page(orderId)).toContain('<p class="attempt">The account does not have enough money.')
     expect(await page(orderId, 'hi')).toContain('<p class="attempt">खाते में पैसे कम हैं।')
     const headers = { 'accept-language': 'hi' }
     const events = service.app.inject({ url: `/pay/${orderId}/events`, headers })

@@ -152,7 +152,7 @@ it("reconcile statement lists every movement from opening to closing balance wit
 
 it("every reconcile list shows the merchant's own order_id", async () => {
   const { stdout } = await opsOn('2026-11-02', ...OCTOBER, '--mid', mid)
-  expect(stdout).toContain(`order ${orders.P2}, the shop's 1002, UTR P2`)
+  expect(stdout).toContain(`order ${orders.P2}, order_id 1002, UTR P2`)
   const csv = async (...args: string[]): Promise<Record<string, string>[]> =>
     parse((await opsOn('2026-11-02', ...args, '--csv')).stdout, { bom: true, columns: true })
   for (const list of [[...OCTOBER], ['resolutions']]) {

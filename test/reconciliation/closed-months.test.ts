@@ -105,15 +105,17 @@ describe('a closed month', () => {
 
     const empty = await close('2025-10')
     expect(empty).toMatchObject({ code: 1, stdout: '' })
-    expect(empty.stderr).toBe('ops: 2025-10 has no payment and no import: if it is the month you mean, add --yes\n')
+    expect(empty.stderr).toBe(
+      'ops: 2025-10 has no payments and no imports: check the month, or add --yes to close it anyway\n',
+    )
     const refused = await close('2025-10', 'n\n')
     expect(refused.stderr).toMatch(
-      /^merchant .*\nclose 2025-10, which has no payment and no import, with these figures\? \(y\/N\) ops: nothing/ms,
+      /^merchant .*\nclose 2025-10, which has no payments and no imports, with these figures\? \(y\/N\) ops: cancelled/ms,
     )
     const shown = await close('2026-10', '\n')
     expect(shown).toMatchObject({ code: 1, stdout: '' })
     expect(shown.stderr).toMatch(new RegExp(`^${mid} +0\\.00 +0\\.00 +0\\.00 +200\\.00 `, 'm'))
-    expect(shown.stderr).toMatch(/^close 2026-10 with these figures\? \(y\/N\) ops: nothing was changed$/m)
+    expect(shown.stderr).toMatch(/^close 2026-10 with these figures\? \(y\/N\) ops: cancelled: nothing was changed$/m)
     expect(await months()).toEqual([])
 
     expect((await close('2025-10', undefined, '--yes')).code).toBe(0)
@@ -196,7 +198,7 @@ describe('a closed month', () => {
       ),
     )
     const months = await opsOn('2026-11-17', 'close', '--month', '2026-11')
-    expect(months).toMatchObject({ code: 2, stderr: expect.stringContaining('--month must be a month that is over') })
+    expect(months).toMatchObject({ code: 2, stderr: expect.stringContaining('--month must be in the past') })
   })
 
   it('reconcile ignores figures in a closed month that an earlier version stored and this one does not compute', async () => {
@@ -222,7 +224,7 @@ describe('a closed month', () => {
     // Saturday's payment is due on Monday and judged from Tuesday on.
     expect(await changes('2026-11-03')).toMatchObject({ figures: [{ figure: 'differences' }], rows: [] })
     expect((await opsOn('2026-11-03', ...OCTOBER, '--mid', mid)).stdout).toContain(
-      '; no row was recorded or replaced: payments became due, or bank holidays changed\n',
+      '; no row was recorded or replaced: payments became due or bank holidays changed\n',
     )
     await db.query(
       `insert into refunds (mid, refund_id, our_refund_id, order_id, utr, amount_paise, note, acquirer, created_by, created_at, status,
@@ -252,7 +254,7 @@ describe('a closed month', () => {
   })
 
   it('reconcile closed lists each closed month with its hash and the changes of each merchant since', async () => {
-    expect((await opsOn('2026-12-02', 'closed')).stdout).toBe('no month was closed yet\n')
+    expect((await opsOn('2026-12-02', 'closed')).stdout).toBe('No closed months.\n')
     await settle('2026-10-06', 'C1', { paymentUtr: 'CP1' })
     await pay('CP1', '2026-10-05')
     const october = await jsonOn('2026-11-05', 'close', '--month', '2026-10')
@@ -308,7 +310,7 @@ describe('a closed month', () => {
     expect(merchants[0].changed.figures).toContainEqual(settled)
     expect(changed).toContainEqual(settled)
     expect((await opsOn('2026-11-04', ...OCTOBER)).stdout).toContain(
-      'all merchants since the month was closed: settlements 1 → 0',
+      'All merchants, since the month was closed: settlements 1 → 0',
     )
   })
 
@@ -369,10 +371,10 @@ describe('a closed month', () => {
     await jsonOn('2026-11-20', 'resolve', '--difference', third.id, '--reason', 'paid by hand')
     const { stdout } = await opsOn('2026-11-21', 'differences')
     expect(stdout).toMatch(
-      /^ {2}47 days: 2026-10-05 missing settlement \w+: order \w+, the shop's A-17, UTR .+\n.+\n\n2 open, together 0\.00\n$/m,
+      /^ {2}47 days: 2026-10-05 missing settlement \w+: order \w+, order_id A-17, UTR .+\n.+\n\n2 open differences, total 0\.00\n$/m,
     )
     expect((await opsOn('2026-11-21', 'differences', '--csv')).stdout.split('\n')).toHaveLength(4)
-    expect((await opsOn('2026-10-05', 'differences')).stdout).toBe('nothing is open\n')
+    expect((await opsOn('2026-10-05', 'differences')).stdout).toBe('No open differences.\n')
   })
 
   it('reconcile close waits for a running import and includes it', async () => {
@@ -516,7 +518,7 @@ describe('a resolved discrepancy', () => {
     expect((await resolve('missing settlement', 'theft')).stderr).toContain(
       '--as must be chargeback, charge, write-off, bank-error',
     )
-    expect((await resolve('missing settlement', 'write-off')).stdout).toContain('200.00, is resolved as write-off\n')
+    expect((await resolve('missing settlement', 'write-off')).stdout).toContain('200.00, resolved as write-off.\n')
     expect((await resolve('unknown payment', 'bank-error')).code).toBe(0)
     const resolutions = await jsonOn('2026-10-09', 'resolutions', '--mid', mid)
     const common = { mid, resolvedBy: 'asha', resolvedAt: at('2026-10-08').toISOString() }
@@ -563,7 +565,8 @@ describe('a resolved discrepancy', () => {
     vi.useRealTimers()
     expect(outcomes.map(({ code }) => code).sort()).toEqual([0, 1, 1])
     for (const { code, stderr } of outcomes) {
-      if (code === 1) expect(stderr).toMatch(/^ops: (somebody else has just resolved|\w+ was resolved already)/)
+      if (code === 1)
+        expect(stderr).toMatch(/^ops: (another operator has just resolved|difference \w+ was already resolved)/)
     }
     const { rows } = await db.query(
       'select entry, amount_paise::text as amount from difference_resolutions where mid = $1',

@@ -126,9 +126,9 @@ it("reconcile fees applies the contract of each acquirer according to the line's
 })
 
 it.each([
-  [['--fee', '1.8'], 'give --fee and --tax together, one of each or one for each of direct'],
-  [['--fee', '1.8,2', '--tax', '18'], 'give --fee and --tax together, one of each or one for each of direct'],
-  [['--tax', '18'], 'give --fee and --tax together, one of each or one for each of direct'],
+  [['--fee', '1.8'], 'give --fee and --tax together, each with one value or one for each of direct'],
+  [['--fee', '1.8,2', '--tax', '18'], 'give --fee and --tax together, each with one value or one for each of direct'],
+  [['--tax', '18'], 'give --fee and --tax together, each with one value or one for each of direct'],
   [['--fee', '1.805', '--tax', '18'], '--fee must be percent with at most two decimals, such as 1.8'],
   [['--fee', '1.8', '--tax', '100'], '--tax must be percent with at most two decimals, such as 1.8'],
 ])('merchants update rejects %j with a usage message and stores no contract', async (args, message) => {

@@ -143,7 +143,7 @@ it('reconcile payouts prints the same values as text, CSV and JSON, and preserve
 it('reconcile payouts rejects days in the wrong order, an unknown merchant, and --csv with --json', async () => {
   expect(await ops('--from', '2026-10-06', '--to', '2026-10-05')).toMatchObject({ code: 2 })
   expect(await ops(...days, '--csv', '--json')).toMatchObject({ code: 2 })
-  expect((await ops(...days, '--mid', 'NOBODY')).stderr).toContain('mid NOBODY is unknown')
+  expect((await ops(...days, '--mid', 'NOBODY')).stderr).toContain('mid NOBODY does not exist')
 })
 
 it('reconcile --payout finds a payout by UTR in either case or by bank reference, with the payments that its total covers', async () => {
@@ -170,8 +170,8 @@ it('reconcile --payout finds a payout by UTR in either case or by bank reference
   expect(payout.settlements.map((one: { settlementUtr: string }) => one.settlementUtr)).toEqual(['PT1', 'pn1'])
   expect(payout.payments).toMatchObject([{ orderId, utr: 'PP2', paid: '200.00' }])
   expect(payout.total).toEqual({ paid: '200.00', gross: '400.00', fee: '4.00', tax: '1.00', net: '395.00' })
-  expect((await text('--payout', 'PAYOUTREF', ...merchantOf)).stdout).toContain('for these 1, together 200.00')
-  expect((await text('--payout', 'NOBODYS1')).stdout).toBe('no settlement has the UTR or the bank reference NOBODYS1\n')
+  expect((await text('--payout', 'PAYOUTREF', ...merchantOf)).stdout).toContain('for these 1 payment, total 200.00')
+  expect((await text('--payout', 'NOBODYS1')).stdout).toBe('No settlements with the UTR or bank reference NOBODYS1.\n')
   const { pid } = await newPartner(db, other)
   expect(await found('--payout', 'PAYOUTREF', '--pid', pid)).toMatchObject({ settlements: [], payments: [] })
 })

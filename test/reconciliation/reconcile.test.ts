@@ -491,21 +491,21 @@ describe('ops reconcile', () => {
   it('ops reconcile accepts dates as dd-mm-yyyy or yyyy-mm-dd and prints in its last line whether the days balance', async () => {
     const { code, stdout } = await ops('--from', '01-10-2026', '--to', '2026-10-02', '--mid', mid)
     expect({ code, stdout }).toEqual({
-      ...{ code: 0, stdout: 'no settlement file was imported yet\n2026-10-01 to 2026-10-02 balances\n' },
+      ...{ code: 0, stdout: 'No settlement file imported yet\n2026-10-01 to 2026-10-02 balances\n' },
     })
     const json = await ops('--from', '2026-10-01', '--to', '2026-10-01', '--mid', mid, '--json')
     expect(JSON.parse(json.stdout)).toMatchObject({ merchants: [], balances: true, newestImport: null })
     const csv = await ops('--from', '2026-10-01', '--to', '2026-10-01', '--mid', mid, '--csv')
     expect(csv.stdout.split('\n')[1]).toMatch(/^end,,2026-10-01 to 2026-10-01,balances,/)
-    const fault = { code: 1, stdout: '', stderr: 'ops: mid NOBODY is unknown: see ops merchants list\n' }
+    const fault = { code: 1, stdout: '', stderr: 'ops: mid NOBODY does not exist: see ops merchants list\n' }
     expect(await ops('--from', '2026-10-01', '--to', '2026-10-01', '--mid', 'NOBODY')).toEqual(fault)
   })
 
   it.each([
     [['--from', '2026-11-02', '--to', '2026-11-01'], '--from must not be after --to'],
-    [['--from', '2026-01-01', '--to', '2027-01-02'], 'at most 366 days at once'],
+    [['--from', '2026-01-01', '--to', '2027-01-02'], 'the period must be at most 366 days'],
     [['--from', '2026-02-30', '--to', '1/2/26'], /^--from must be an existing day.*; --to must be an existing day/],
-    [['--from', '2026-11-01', '--to', '2026-11-01', '--json', '--csv'], 'give --json or --csv, not both'],
+    [['--from', '2026-11-01', '--to', '2026-11-01', '--json', '--csv'], 'give either --json or --csv'],
   ])('ops reconcile rejects %j', async (args, message) => {
     const { code, stdout, stderr } = await ops(...args)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })

@@ -139,7 +139,9 @@ describe('amounts besides settlements of known orders', () => {
         },
       ],
     })
-    expect(await ops('reconcile', '--payout', reference)).toContain('what pull has not stored, which the net contains')
+    expect(await ops('reconcile', '--payout', reference)).toContain(
+      'Included in net, but not stored by settlements pull:',
+    )
     expect((await db.query('select from settlements')).rowCount).toBe(1)
   })
 
@@ -239,6 +241,6 @@ describe('CSV of journal and statement', () => {
       expect(valuesOf(forExcel)).toContain(`="${reference}"`)
     }
     const refused = await runOps(url, ['reconcile', 'journal', ...DAYS, '--for', 'excel'])
-    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('--for excel needs --csv') })
+    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('--for excel requires --csv') })
   })
 })

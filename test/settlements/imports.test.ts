@@ -69,16 +69,16 @@ describe('ops settlements imports and undo', () => {
     await expect(load(file(...lines))).rejects.toMatchObject({
       faults: [{ line: 1, text: expect.stringContaining('check which column is read as the amount') }],
     })
-    expect(await ops('imports')).toMatchObject({ stdout: 'nothing was imported yet\n' })
+    expect(await ops('imports')).toMatchObject({ stdout: 'No settlement imports.\n' })
   })
 
   it('settlements imports lists every import with its file, even one without new rows, but no rejected one', async () => {
-    expect(await ops('imports')).toMatchObject({ stdout: 'nothing was imported yet\n' })
+    expect(await ops('imports')).toMatchObject({ stdout: 'No settlement imports.\n' })
     const name = `settlements-of-${mid}.csv`
     const csv = file(line('U1'))
     writeFileSync(join(tmpdir(), name), csv)
     const importAs = (path: string, input = '') => runOps(url, ['settlements', 'import', path, '--by', 'asha'], input)
-    const text = '1 inserted, ₹10.00, 0 unchanged, 0 updated: import 1\n'
+    const text = 'Import 1: 1 inserted, ₹10.00, 0 unchanged, 0 updated.\n'
     expect(await importAs(join(tmpdir(), name))).toEqual({ code: 0, stdout: text, stderr: '' })
     expect((await importAs('-', csv)).code).toBe(0)
     expect((await importAs('-', file(line('U1', { amount: '11' })))).code).toBe(1)
@@ -128,19 +128,19 @@ describe('ops settlements imports and undo', () => {
     await load(file(line('U4')))
     const refused = (importId: number, text: string) =>
       ops('undo', '--import', String(importId)).then((outcome) => expect(outcome).toEqual(fault(text)))
-    await refused(1, 'imports 2, 3 repeated or changed settlements of import 1: undo first 3')
+    await refused(1, 'imports 2, 3 repeated or changed settlements of import 1: undo import 3 first')
     // Import 4 repeats settlements that import 3 changed, but it changed nothing itself.
     expect(await undo(3)).toEqual({ removed: 0, restored: 1 })
     expect(await undo(4)).toEqual({ removed: 0, restored: 0 })
-    await refused(1, 'import 2 repeated or changed settlements of import 1: undo first 2')
+    await refused(1, 'import 2 repeated or changed settlements of import 1: undo import 2 first')
     expect(await undo(2)).toEqual({ removed: 1, restored: 0 })
     expect(await undo(1)).toEqual({ removed: 2, restored: 0 })
     expect((await stored()).map(({ utr, import: of }) => [utr, of])).toEqual([['U4', 5]])
-    await refused(1, 'import 1 was undone already, at 2026-02-02 05:30:00 IST by ravi')
-    await refused(7, 'there is no import 7: see ops settlements imports')
+    await refused(1, 'import 1 was already undone by ravi at 2026-02-02 05:30:00 IST')
+    await refused(7, 'import 7 does not exist: see ops settlements imports')
     const { code, stderr } = await ops('undo', '--import', '1.5')
     expect({ code, stderr: stderr.split('\n')[0] }).toEqual({
-      ...{ code: 2, stderr: 'ops: --import must be the number of an import, as ops settlements imports shows it' },
+      ...{ code: 2, stderr: 'ops: --import must be the number of an import, as listed by ops settlements imports' },
     })
   })
 })
@@ -210,19 +210,23 @@ describe('ops settlements import', () => {
   })
 
   it.each([
-    [['--rows', '3', '--total', '12,34,368.05'], 0, '3 inserted, ₹12,34,368.05, 0 unchanged, 0 updated: import 1\n'],
+    [['--rows', '3', '--total', '12,34,368.05'], 0, 'Import 1: 3 inserted, ₹12,34,368.05, 0 unchanged, 0 updated.\n'],
     [['--rows', '3'], 0, expect.anything()],
     [['--total', '1234368.05'], 0, expect.anything()],
-    [['--rows', '4'], 1, 'the file has 3 rows, not 4; correct your figure, or get the file from the bank again'],
+    [
+      ['--rows', '4'],
+      1,
+      'the file has 3 rows, not 4; correct --rows or --total, or download the file from the bank again',
+    ],
     [
       ['--total=-1234368.05'],
       1,
-      'the file has ₹12,34,368.05, not -₹12,34,368.05; correct your figure, or get the file from the bank again',
+      'the file has ₹12,34,368.05, not -₹12,34,368.05; correct --rows or --total, or download the file from the bank again',
     ],
     [
       ['--rows', '2', '--total', '1234368.0'],
       1,
-      'the file has 3 rows, not 2 and ₹12,34,368.05, not ₹12,34,368.00; correct your figure, or get the file from the bank again',
+      'the file has 3 rows, not 2 and ₹12,34,368.05, not ₹12,34,368.00; correct --rows or --total, or download the file from the bank again',
     ],
     [['--rows', '3.0'], 2, '--rows must be a number of rows'],
     [['--total', '12,5'], 2, '--total must be rupees such as 1234567.00 or 12,34,567.00'],
@@ -250,7 +254,7 @@ describe('ops settlements import', () => {
       expect({ code, stderr: stderr.split('\n')[0] }).toEqual({
         code: 2,
         stderr:
-          'ops: --acquirer must be one of direct, setu, cashfree, phonepe, or one with :ACCOUNT behind it, which must be 1 to 64 characters of A-Z a-z 0-9 _ -',
+          'ops: --acquirer must be one of direct, setu, cashfree, phonepe, optionally followed by :ACCOUNT; the account must be 1 to 64 characters of A-Z a-z 0-9 _ -',
       })
       expect(await stored()).toEqual([])
     },
@@ -316,14 +320,14 @@ describe('undoing an import', () => {
       runOps(url, ['settlements', 'import', '-', '--acquirer', account], csv.replace('PENDING', 'SUCCESS'))
     await load(csv)
     const day = toIstDay(new Date())
-    expect((await importAs('setu:acme')).stdout).toBe('0 inserted, 0 unchanged, 3 updated: import 2\n')
+    expect((await importAs('setu:acme')).stdout).toBe('Import 2: 0 inserted, 0 unchanged, 3 updated.\n')
     expect(await accounts('settlements')).toEqual([`U1 setu:acme ${day}`, 'U2 setu:acme', 'U3 setu:acme'])
     expect(await undo(2)).toEqual({ removed: 0, restored: 3 })
     expect(await accounts('settlements')).toEqual(['U1', 'U2', 'U3'])
     expect(await accounts('settlement_versions', ', undone')).toEqual([
       ...['U1 f', 'U2 f', 'U3 f', `U1 setu:acme ${day} t`, 'U2 setu:acme t', 'U3 setu:acme t'],
     ])
-    expect((await importAs('cashfree')).stdout).toBe('0 inserted, 0 unchanged, 3 updated: import 3\n')
+    expect((await importAs('cashfree')).stdout).toBe('Import 3: 0 inserted, 0 unchanged, 3 updated.\n')
     expect(await accounts('settlements')).toEqual([`U1 cashfree ${day}`, 'U2 cashfree', 'U3 cashfree'])
   })
 

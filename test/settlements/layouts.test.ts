@@ -247,17 +247,19 @@ describe('settlements layout', () => {
       statuses: { SUCCESS: ['Success', 'Settled'], FAILED: ['Failed'] },
     })
     expect(await ops(['settlements', 'layout', 'remove', '--name', layout])).toMatchObject({ code: 0 })
-    expect((await ops(['settlements', 'layout', 'remove', '--name', layout])).stderr).toMatch(/there is no layout/)
+    expect((await ops(['settlements', 'layout', 'remove', '--name', layout])).stderr).toMatch(
+      /layout .* does not exist/,
+    )
   })
 
   it.each([
     [
       'the file’s column name before ours',
       ['--column', 'UTR No=utr'],
-      /our column comes first, such as --column "utr=UTR No"/,
+      /with the service’s column first: --column "utr=UTR No"/,
     ],
-    ['an unknown column', ['--column', 'net=Net'], /must be a column of ours/],
-    ['a column without the file’s column name', ['--column', 'amount='], /must be a column of ours/],
+    ['an unknown column', ['--column', 'net=Net'], /must be COLUMN=NAME/],
+    ['a column without the file’s column name', ['--column', 'amount='], /must be COLUMN=NAME/],
     ['a date format without a month', ['--date', 'dd/yyyy'], /must have d or dd/],
     [
       'status words without a status column',
@@ -272,22 +274,22 @@ describe('settlements layout', () => {
       ['--column', 'amount=Net'],
       /--column mid, utr or order_id or acquirer_payment_id, bank_reference_number, status, initiation_date is missing/,
     ],
-    ['a column given twice', ['--column', 'utr=A', '--column', 'utr=B'], /--column utr is given twice/],
+    ['a column given twice', ['--column', 'utr=A', '--column', 'utr=B'], /--column utr must be given only once/],
     [
       'a minus before a column that is not an amount',
       ['--column', 'utr=-Net'],
-      /only amount, fee, tax, gross of settlement files may have a minus/,
+      /only amount, fee, tax, gross of settlement files accept a minus/,
     ],
     [
       'amount together with credit and debit',
       ['amount', 'credit', 'debit'].flatMap((ours) => ['--column', `${ours}=X`]),
-      /credit and debit are the amount/,
+      /credit and debit replace amount and sign/,
     ],
     ['credit without debit', ['--column', 'credit=Cr'], /--column mid, debit, utr or order_id /],
     [
       'a statement column together with a settlement column',
       ['--column', 'utr=A', '--column', 'balance=B'],
-      /balance is for bank statements/,
+      /balance is only for bank statements/,
     ],
     ['an unknown status', ['--status', 'PAID=Paid'], /must be SUCCESS, PENDING, FAILED or IGNORED/],
     ['IGNORED without words', ['--status', 'IGNORED'], /must be SUCCESS, PENDING, FAILED or IGNORED/],

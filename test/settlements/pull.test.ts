@@ -156,7 +156,7 @@ describe('ops settlements pull', () => {
       { import_id: 1, account: 'cashfree', bank_reference_number: 'PGI45406', amount_paise: 80550 },
     ])
     expect((await pull()).stdout).toBe(
-      `0 ${NOTHING}: import 2; not stored: 2 REFUND_REVERSAL (₹212.50), 2 OTHER_ADJUSTMENT (₹193.00), 2 of unknown orders (₹400.00), 1 not paid out yet (₹200.00), 1 PAYMENT PENDING (₹200.00)\n`,
+      `Import 2: 0 ${NOTHING}; not stored: 2 REFUND_REVERSAL (₹212.50), 2 OTHER_ADJUSTMENT (₹193.00), 2 of unknown orders (₹400.00), 1 not paid out yet (₹200.00), 1 PAYMENT PENDING (₹200.00).\n`,
     )
     expect(await stored()).toEqual([])
   })
@@ -196,7 +196,7 @@ describe('ops settlements pull', () => {
     await expect.poll(() => asked.length, { timeout: 20_000 }).toBe(2)
     await client.query('rollback')
     client.release()
-    expect(await pulled).toMatchObject({ code: 0, stdout: expect.stringMatching(/^2 inserted/) })
+    expect(await pulled).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Import \d+: 2 inserted/) })
   })
 
   it('settlements pull stores nothing if a later page fails, and records the failure in the audit', async () => {
@@ -204,17 +204,17 @@ describe('ops settlements pull', () => {
     const late = of(order, 'REFUND', { event_id: 12, event_settlement_amount: number('1.005') })
     const fault = await pullFault({ data: [of(order, 'PAYMENT')], cursor: 'c1' }, { data: [late] })
     expect(fault).toMatch(
-      /^ops: Cashfree told of .*event_settlement_amount of event 12 must be rupees with at most two decimals \(request \w+\); nothing was imported\n$/,
+      /^ops: Cashfree returned .*event_settlement_amount of event 12 must be rupees with at most two decimals \(request \w+\); nothing was imported\n$/,
     )
     expect(await stored()).toEqual([])
-    expect((await ops(['settlements', 'imports'])).stdout).toBe('nothing was imported yet\n')
+    expect((await ops(['settlements', 'imports'])).stdout).toBe('No settlement imports.\n')
     expect(await lastOfAudit()).toMatchObject({ command: 'settlements pull', outcome: 'failed' })
   })
 
   it('settlements pull says what to do when Cashfree rejects the credentials or is busy', async () => {
     bank.nextFaults.recon = [{ status: 429 }, { status: 401 }]
     expect(await pullFault({ data: [] })).toMatch(
-      /^ops: a call of Cashfree failed \(status 429, request \w+\); nothing was imported: try again in a minute\n$/,
+      /^ops: a call to Cashfree failed \(status 429, request \w+\); nothing was imported: try again in a minute\n$/,
     )
     expect(await pullFault({ data: [] })).toMatch(
       /CASHFREE_CLIENT_SECRET .*\(status 401, .*\); nothing was imported\n$/,
@@ -247,12 +247,12 @@ describe('ops settlements pull', () => {
     }
     const asked = bank.countOf('recon')
     expect(await refused('setu', WEDNESDAY, THURSDAY)).toBe(
-      "ops: --acquirer must be cashfree: of any other, import the bank's file, by ops settlements import",
+      'ops: --acquirer must be cashfree: for other acquirers, import the file with ops settlements import',
     )
     expect(await refused('cashfree', THURSDAY, WEDNESDAY)).toBe('ops: --from must not be after --to')
     expect(await refused('cashfree', THURSDAY, '2099-12-31')).toMatch(/^ops: --to must not be after today, 20\d\d-/)
     expect(await refused('cashfree', WEDNESDAY, THURSDAY, {})).toBe(
-      'ops: the acquirer cashfree is not set up: set CASHFREE_CLIENT_ID and CASHFREE_CLIENT_SECRET',
+      'ops: acquirer account cashfree is not configured: set CASHFREE_CLIENT_ID and CASHFREE_CLIENT_SECRET',
     )
     expect(bank.countOf('recon')).toBe(asked)
   })

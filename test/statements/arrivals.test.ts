@@ -229,8 +229,8 @@ describe('errors between payout and bank account', () => {
     const { coversTo, warnings } = await imported([shop.mid], file)
     expect(coversTo).toBe('2026-08-03')
     expect(warnings).toEqual([
-      expect.stringMatching(/may begin too late: to cover the days before 2026-08-02, give --opening/),
-      expect.stringMatching(/may end too early: to cover all days until 2026-08-31, give --closing/),
+      expect.stringMatching(/may begin too late: to cover the days before 2026-08-02, add --opening/),
+      expect.stringMatching(/may end too early: to cover all days until 2026-08-31, add --closing/),
     ])
     expect(await arrivals(shop.mid)).toEqual(['arrived', 'arrived', 'not known', 'not known'])
   })
@@ -508,7 +508,7 @@ describe('overlapping statements of one bank account', () => {
       balance === 'Balance' ? balance : '',
     )
     const { code, stdout, stderr } = await ops([...importArgs([shop.mid])], file)
-    const summary = 'covers no day\n5 lines: 3 credits, ₹3,014.00; 2 debits, ₹2.00\n'
+    const summary = 'covers no day.\n5 lines: 3 credits, ₹3,014.00; 2 debits, ₹2.00\n'
     expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining(summary) })
     expect(stderr).toMatch(/no balances/)
     expect(await arrivals(shop.mid)).toEqual(secondIs('not known'))

@@ -45,7 +45,7 @@ describe('statement files', () => {
         expect(await countStored()).toEqual(before)
         return
       }
-      const [, number, covers, counted] = /^bank statement (\d+) covers (.*)\n(\d+) lines?: .*\n$/.exec(stdout) ?? []
+      const [, number, covers, counted] = /^Bank statement (\d+) covers (.*)\.\n(\d+) lines?: .*\n$/.exec(stdout) ?? []
       const { rows: lines } = await db.query(
         `select line::integer, to_char(day, 'DD')::integer as day, amount_paise::integer as paise, array_to_string(refs, ' ') as refs
          from statement_lines where import_id = $1 order by line`,

@@ -349,7 +349,7 @@ Txn Date\tDescription\t        Debit\tCredit\tBalance\t
 19/11/2026,NEFT IN,,190.28,"10,420.28"
 `,
     rejected:
-      'nothing was imported: the file has the balance before the oldest line ₹10,350.00, not ₹10,000.00; correct --opening, or get the file from the bank again',
+      'nothing was imported: the file has the balance before the oldest line ₹10,350.00, not ₹10,000.00; correct --opening, or download the file from the bank again',
   },
   'truncated after a whole line, with --closing': {
     args: ['--closing', '5,420.28'],
@@ -358,7 +358,7 @@ Txn Date\tDescription\t        Debit\tCredit\tBalance\t
 19/11/2026,TEA,120.00,,"10,420.28"
 `,
     rejected:
-      'nothing was imported: the file has the newest balance ₹10,420.28, not ₹5,420.28; correct --closing, or get the file from the bank again',
+      'nothing was imported: the file has the newest balance ₹10,420.28, not ₹5,420.28; correct --closing, or download the file from the bank again',
   },
   'debit and credit swapped': {
     columns: ['day=Date', 'reference=Narration', 'debit=Credit', 'credit=Debit', 'balance=Balance'],

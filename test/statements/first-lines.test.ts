@@ -38,7 +38,7 @@ describe('a statement whose first lines are missing', () => {
     const mid = await newPaidOut('03', '10', '17')
     const { coversFrom, warnings } = await covered(importArgs(mid, 'rupees'), statement(5000, '10', '11', '25'))
     expect(coversFrom).toBe('2026-08-11')
-    expect(warnings[0]).toMatch(/may begin too late: to cover the days before 2026-08-11, give --opening/)
+    expect(warnings[0]).toMatch(/may begin too late: to cover the days before 2026-08-11, add --opening/)
     expect(await states(mid)).toEqual(['not known', 'not known', 'not arrived'])
   })
 

@@ -57,14 +57,14 @@ describe('ops statements match', () => {
     expect(await match(number, 3, '--payout', second.reference.toLowerCase())).toEqual({
       code: 0,
       stderr: '',
-      stdout: `line 3 of bank statement ${number}, 2026-08-04, ₹1,004.00, no reference, is the payout ${second.reference.toLowerCase()} of ₹1,004.00\n`,
+      stdout: `Matched line 3 of bank statement ${number} (2026-08-04, ₹1,004.00, no reference) with payout ${second.reference.toLowerCase()} of ₹1,004.00.\n`,
     })
     expect(await states(mid)).toEqual(['arrived', 'arrived', 'not known'])
     expect((await match(number, 3, '--none')).stdout).toBe(
-      `line 3 of bank statement ${number}, 2026-08-04, ₹1,004.00, no reference, is matched with the payout ${second.reference} no longer\n`,
+      `Match of line 3 of bank statement ${number} (2026-08-04, ₹1,004.00, no reference) with payout ${second.reference} removed.\n`,
     )
     expect(await states(mid)).toEqual(['arrived', 'perhaps', 'not known'])
-    expect((await match(number, 3, '--none')).stderr).toMatch(/is matched with no payout: see ops reconcile payouts/)
+    expect((await match(number, 3, '--none')).stderr).toMatch(/is not matched with a payout: see ops reconcile payouts/)
   })
 
   it('statements match rejects a line with another amount unless --force is given', async () => {
@@ -74,7 +74,7 @@ describe('ops statements match', () => {
     expect(rejected).toEqual({
       code: 1,
       stdout: '',
-      stderr: `ops: line 3 of bank statement ${number}, 2026-08-04, ₹1,004.00, no reference, is not the payout ${third.reference}: the payout is ₹1,005.00; check both, or add --force\n`,
+      stderr: `ops: line 3 of bank statement ${number} (2026-08-04, ₹1,004.00, no reference) does not fit payout ${third.reference}: the payout is ₹1,005.00; check both, or add --force\n`,
     })
     expect(await states(mid)).toEqual(['arrived', 'perhaps', 'not known'])
     expect(await match(number, 3, '--payout', third.reference, '--force')).toMatchObject({ code: 0 })
@@ -89,13 +89,13 @@ describe('ops statements match', () => {
     const { statement: number } = await must(importArgs(mid, 'narration'), file)
     expect((await match(number, 2, '--payout', `'${other.reference}\u00a0`)).stderr).toMatch(
       new RegExp(
-        `₹1,003\\.00, ${first.reference}, is not the payout .*: the line names the payout ${first.reference}, or is`,
+        `₹1,003\\.00, ${first.reference}\\) does not fit payout .*: the line names payout ${first.reference}, or is`,
       ),
     )
     expect(await match(number, 3, '--payout', second.reference)).toMatchObject({ code: 0 })
     expect((await match(number, 3, '--payout', twin.reference)).stderr).toMatch(
       new RegExp(
-        `is not the payout .*: the line names the payout ${second.reference}, or is matched with it; check both`,
+        `does not fit payout .*: the line names payout ${second.reference}, or is matched with it; check both`,
       ),
     )
     expect(await match(number, 3, '--payout', second.reference)).toMatchObject({ code: 0 })
@@ -109,7 +109,7 @@ describe('ops statements match', () => {
     const { statement: two } = await must(importArgs(mid, 'narration'), `Account XX5678\n${file}`)
     expect(await match(one, 3, '--payout', second.reference)).toMatchObject({ code: 0 })
     expect((await match(two, 4, '--payout', twin.reference)).stderr).toMatch(
-      new RegExp(`the line names the payout ${second.reference}, or is matched with it; check both`),
+      new RegExp(`the line names payout ${second.reference}, or is matched with it; check both`),
     )
     expect(await states(mid)).toEqual(['arrived', 'arrived', 'not known', 'not known'])
   })
@@ -127,12 +127,8 @@ describe('ops statements match', () => {
   })
 
   it.each([
-    ['neither --payout nor --none', [], /give --payout REFERENCE, or --none/],
-    [
-      '--payout together with --none',
-      ['--payout', 'AXNPN202600000001', '--none'],
-      /give --payout REFERENCE, or --none/,
-    ],
+    ['neither --payout nor --none', [], /give either --payout or --none/],
+    ['--payout together with --none', ['--payout', 'AXNPN202600000001', '--none'], /give either --payout or --none/],
   ])('statements match rejects %s', async (_, args, reason) => {
     expect(await match(1, 2, ...args)).toMatchObject({ code: 2, stderr: expect.stringMatching(reason) })
   })
@@ -140,7 +136,7 @@ describe('ops statements match', () => {
   it('statements match rejects a debit, and a payout to another merchant', async () => {
     const [{ mid, file }, other] = [await newShop(), await newShop()]
     const { statement: number } = await must(importArgs(mid, 'narration'), file)
-    expect((await match(number, 4, '--payout', other.first.reference)).stderr).toMatch(/is no credit that is stored/)
+    expect((await match(number, 4, '--payout', other.first.reference)).stderr).toMatch(/is not a stored credit/)
     expect((await match(number, 3, '--payout', other.second.reference)).stderr).toMatch(
       /have no payout with this reference/,
     )
@@ -172,7 +168,7 @@ describe('one file imported with two layouts', () => {
       await must(importArgs(mid, 'narration'), file),
     ]
     await match(one, 3, '--payout', second.reference)
-    expect((await match(two, 3, '--none')).stdout).toMatch(/is matched with the payout .* no longer/)
+    expect((await match(two, 3, '--none')).stdout).toMatch(/^Match of .* removed\.\n$/)
     expect(await states(mid)).toEqual(['arrived', 'perhaps', 'not known'])
   })
 
@@ -243,10 +239,10 @@ describe('a payout that was not received in full', () => {
     const [, short, missing] = all
     expect(await resolve(short?.differenceId, '--as', 'charge')).toEqual({
       ...{ code: 0, stderr: '' },
-      stdout: `${short?.differenceId}, short payout of 100.00, is resolved as charge\n`,
+      stdout: `Difference ${short?.differenceId}, short payout of 100.00, resolved as charge.\n`,
     })
-    expect((await resolve(short?.differenceId)).stderr).toMatch(/was resolved already: paid by cheque/)
-    expect((await resolve('2608040123456789')).stderr).toMatch(/there is no difference/)
+    expect((await resolve(short?.differenceId)).stderr).toMatch(/was already resolved: paid by cheque/)
+    expect((await resolve('2608040123456789')).stderr).toMatch(/difference 2608040123456789 does not exist/)
     expect(await list('--open')).toEqual([missing])
     expect((await list())[1]).toEqual({ ...short, resolution: 'paid by cheque' })
     expect(await books()).toEqual(before)
@@ -256,7 +252,7 @@ describe('a payout that was not received in full', () => {
     expect(await list('--open')).toEqual([])
     const { rows } = await db.query('select settlement_utr from difference_resolutions where mid = $1', [mid])
     expect(rows.map(({ settlement_utr: reference }) => reference)).toEqual(references.slice(1))
-    expect((await ops(['today'])).stdout).toMatch(/^arrivals +1 received \(₹1,000\.00\), 2 resolved \(₹2,000\.00\): /m)
+    expect((await ops(['today'])).stdout).toMatch(/^payouts +1 received \(₹1,000\.00\), 2 resolved \(₹2,000\.00\): /m)
   })
 
   it('reconcile close warns of payouts not received in full, at most ten of them', async () => {
@@ -264,12 +260,10 @@ describe('a payout that was not received in full', () => {
     const { stderr } = await ops(['reconcile', 'close', ...AUGUST])
     const lines = stderr.trimEnd().split('\n').slice(-11)
     expect(lines).toContain(
-      `ops: warning: the payout ${references[1]} of 2026-08-04 to ${mid}, ₹1,000.00: amount differs by -₹100.00`,
+      `ops: warning: payout ${references[1]} of 2026-08-04 to ${mid}, ₹1,000.00: amount differs by -₹100.00`,
     )
-    expect(lines).toContain(
-      `ops: warning: the payout ${references[2]} of 2026-08-04 to ${mid}, ₹1,000.00: not received`,
-    )
-    expect(lines.at(-1)).toBe('ops: warning: and 2 more: ops reconcile payouts --open')
+    expect(lines).toContain(`ops: warning: payout ${references[2]} of 2026-08-04 to ${mid}, ₹1,000.00: not received`)
+    expect(lines.at(-1)).toBe('ops: warning: and 2 more: see ops reconcile payouts --open')
     vi.setSystemTime(new Date('2026-09-03T12:00:00+05:30'))
     const [, short] = await list()
     expect(await resolve(short?.differenceId)).toMatchObject({ code: 0 })

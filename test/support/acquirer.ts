@@ -5,7 +5,7 @@ import type { TestService } from './service.ts'
 
 export const NOTIFY = '/acquirer/paymentNotification'
 
-/** The second one is the newer: both are valid while the acquirer changes over. */
+/** Both secrets are valid during a rotation; the second one is the newer. */
 export const ACQUIRER_SECRETS = ['first-secret-of-a-test', 'second-secret-of-a-test']
 
 export function sign(body: string | Buffer, at: Date, secret = ACQUIRER_SECRETS[0] as string): string {
@@ -15,24 +15,24 @@ export function sign(body: string | Buffer, at: Date, secret = ACQUIRER_SECRETS[
 
 let lastUtr = 523_504_870_000
 
-/** A UTR that no other test has used. */
+/** Returns a UTR that no other test has used. */
 export const newUtr = () => String(++lastUtr)
 
 export type Notification = { orderId?: unknown; status?: unknown; UTR?: unknown; amount?: unknown; paidAt?: unknown }
 
-/** A notification of success for ₹200, with `changes`; what is changed to undefined is left out. */
+/** A notification of a ₹200 success, with `changes`; a field changed to undefined is omitted. */
 export function notification(orderId: string, changes: Notification = {}): string {
   const paidAt = '2026-03-31T23:59:59+05:30'
   return JSON.stringify({ orderId, status: 'SUCCESS', UTR: newUtr(), amount: 200, paidAt, ...changes })
 }
 
-/** Sends `body` signed as the acquirer would, by the clock of the service. */
+/** Sends `body`, signed like the acquirer at the time of the service's clock. */
 export function notify({ app, clock }: TestService, body: string): Promise<Answer> {
   const headers = { 'content-type': 'application/json', 'x-signature': sign(body, clock.now()) }
   return post(app, NOTIFY, body, undefined, headers)
 }
 
-/** A notification of success for ₹200, paid and signed at this moment. */
+/** A notification of a ₹200 success, paid and signed at the current time. */
 export function notificationRequest(orderId: string, utr: string): Request {
   const now = new Date()
   const body = notification(orderId, { UTR: utr, paidAt: now.toISOString() })

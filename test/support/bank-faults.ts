@@ -1,22 +1,25 @@
-/** What the fake of an acquirer does wrong on purpose. */
+/** The faults that the fake of an acquirer can inject. */
 
-/** How a call fails. With a status, or as a redirect, it is not done; else it is done, and the answer to it is spoilt. */
+/**
+ * How a call fails. A call with a status or a redirect has no effect; any other fault lets the call take effect and
+ * spoils its response.
+ */
 export type CallFault =
   | { status: number }
   | { afterMs: number }
   | { until: Promise<unknown> }
-  /** It arrives only then, and its answer never does. */
+  /** The request takes effect only after this time, and its response never arrives. */
   | { arrivesAfterMs: number }
-  /** To the very same call, which succeeds. */
+  /** Redirects to the same call, which succeeds. */
   | 'redirect'
-  /** A proxy sends it twice, and the second answer comes. */
+  /** A proxy repeats the request, and the second response is returned. */
   | 'sent twice'
-  /** The answer follows on one of status 101. */
+  /** The response follows an interim response with status 101. */
   | 'interim answer'
   | SpoiltAnswer
 
 export type SpoiltAnswer =
-  /** The connection breaks off. */
+  /** The connection breaks. */
   'no answer' | 'half a body' | 'huge body' | 'no JSON' | 'no fields' | 'another order' | keyof typeof SPOILT_LINKS
 
 const SPOILT_LINKS = {
@@ -33,23 +36,23 @@ const SPOILT_LINKS = {
   'other scheme': (link: string) => link.replace('upi:', 'https:'),
 }
 
-/** How likely each fault of a payment's notifications is, from 0 to 1. */
+/** Probability of each fault of a payment's notifications, from 0 to 1. */
 export type NotificationFaults = {
-  /** One is never sent. */
+  /** One notification is never sent. */
   lost?: number
-  /** All are sent twice. */
+  /** Every notification is sent twice. */
   repeated?: number
-  /** The last one comes first. */
+  /** The last notification is sent first. */
   reordered?: number
-  /** One waits for `sendWaiting`. */
+  /** One notification waits for `sendWaiting`. */
   late?: number
-  /** One more tells of a success, with a signature of somebody else. */
+  /** An additional notification reports a success, signed with another secret. */
   forged?: number
-  /** One more tells of a success with another amount. */
+  /** An additional notification reports a success with another amount. */
   contradicted?: number
 }
 
-/** `isCut` ends it in the middle of its body, `isInterim` begins it with status 101. */
+/** `isCut` truncates the body, `isInterim` sends an interim response with status 101 first. */
 export type Answer = {
   status: number
   body: string
@@ -58,7 +61,7 @@ export type Answer = {
   isInterim?: boolean
 }
 
-/** Where the answers of an acquirer tell the link and our name for the order. */
+/** How a response contains the link and the service's order id. */
 export type AnswerFields = {
   withLink: (body: Json, change: (link: string) => string) => Json
   withOrder: (body: Json, orderId: string) => Json
@@ -69,7 +72,7 @@ type Json = any
 
 const HUGE_BYTES = 1024 * 1024
 
-/** What is left of an answer; undefined where nothing is. */
+/** Returns the spoilt response; undefined for none. */
 export function spoil(answer: Answer, fault: SpoiltAnswer, { withLink, withOrder }: AnswerFields): Answer | undefined {
   const changed = (change: (body: Json) => Json) => ({
     ...answer,
@@ -93,7 +96,7 @@ export function spoil(answer: Answer, fault: SpoiltAnswer, { withLink, withOrder
   }
 }
 
-/** Numbers from 0 to 1, the same for the same seed (mulberry32). */
+/** Returns pseudo-random numbers from 0 to 1, the same for the same seed (mulberry32). */
 export function seeded(seed: number): () => number {
   let state = seed
   return () => {

@@ -1,35 +1,35 @@
 import { randomInt } from 'node:crypto'
 
-/** A refund in the bank's own book: the truth of what went back. */
+/** A refund in the bank's own records, which show what was really refunded. */
 export type BookedRefund = {
   id: string
-  /** Our name for it; empty for one that the bank makes by itself. */
+  /** The service's refund id; empty for an automatic refund of the bank. */
   ourRefundId: string
-  /** The bank's name for the payment. */
+  /** The bank's payment id. */
   paymentId: string
   /** In paise. */
   amount: number
   status: 'pending' | 'initiated' | 'on hold' | 'success' | 'failed'
-  /** The bank's reference, once the money has gone back. */
+  /** The bank's reference, once the refund is complete. */
   reference: string
   createdAt: string
   endedAt?: Date
 }
 
-/** How likely it is, from 0 to 1, that a refund ends late or fails, and what happens to its notifications. */
+/** Probability, from 0 to 1, that a refund completes late or fails, and of faults of its notifications. */
 export type RefundFaults = {
-  /** It stays pending until `endLate`. */
+  /** The refund stays pending until `endLate`. */
   late?: number
-  /** It fails after it was taken. */
+  /** The refund fails after it was accepted. */
   failed?: number
-  /** The notification of the end is never sent. */
+  /** The notification of the final status is never sent. */
   lost?: number
   repeated?: number
-  /** One more says that it failed, or that another amount went back. */
+  /** An additional notification reports a failure or another amount. */
   contradicted?: number
 }
 
-/** The refunds of a bank. `send` sends a notification, `eventOf` makes it. */
+/** The refunds of a bank. `eventOf` formats a notification, `send` sends it. */
 export function createRefundBook<Refund extends BookedRefund>({
   now,
   happens,
@@ -51,7 +51,7 @@ export function createRefundBook<Refund extends BookedRefund>({
     return refund
   }
 
-  /** Ends those that are pending, and resolves when it was told. */
+  /** Completes all pending refunds, and resolves once their notifications are sent. */
   async function endLate(): Promise<void> {
     await Promise.all(all.filter(({ status }) => status === 'pending').map(end))
   }

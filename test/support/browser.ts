@@ -30,10 +30,13 @@ const ARGUMENTS = [
   '--disable-sync',
 ]
 
-/** Waits are for slow machines: nothing here takes nearly as long. */
+/** Generous time limits for slow machines. */
 export const SOON = { timeout: 15_000 }
 
-/** The Chromium of this machine; without one its tests are left out and say so, but CI must not pass without them. */
+/**
+ * The Chromium of this machine. Without one the browser tests are skipped with a message, but CI must not pass without
+ * them.
+ */
 export const browserPath = findBrowser()
 
 function findBrowser(): string | undefined {
@@ -50,20 +53,23 @@ export type OpenPage = Page & { faults: string[] }
 
 export type Checkout = {
   service: TestService
-  /** Where customers reach the service: behind a proxy, under a path. */
+  /** The URL at which customers reach the service: behind a proxy, under a path. */
   publicUrl: string
   shopUrl: string
-  /** Every address at which the merchant's shop was visited, as it arrived. */
+  /** Every URL at which the merchant's store was visited. */
   visits: string[]
   newOrder: (fields?: Record<string, string>, merchant?: Parameters<typeof newMerchant>[1]) => Promise<Order>
-  /** Ends every connection between customers and the service, as a proxy that restarts would. */
+  /** Closes all connections between customers and the service, like a restarting proxy. */
   cutConnections: () => void
-  /** Lets every connection between them stay open and delivers nothing more over it, as a mobile network may. */
+  /** Leaves all connections open but delivers nothing more on them, like a mobile network. */
   loseAnswers: () => void
-  /** A paid order of a merchant of its own, of which so many refunds of ₹10 are open: R1, R2 and so on. */
+  /** Creates a paid order of a new merchant with the given number of open ₹10 refunds: R1, R2 and so on. */
   newPaidOrder: (refunds: number) => Promise<{ order: Order; mid: string; key: Key }>
   pay: (orderId: string, changes?: Parameters<typeof notification>[1]) => Promise<void>
-  /** A tab of its own, of which `faults` lists script errors, console errors, broken policies and foreign requests. */
+  /**
+   * Opens a tab in its own context, whose `faults` lists script errors, console errors, policy violations and requests
+   * to other origins.
+   */
   openTab: (options?: BrowserContextOptions) => Promise<OpenPage>
 }
 
@@ -71,7 +77,7 @@ export type Order = { orderId: string; payment_url: string }
 
 let browser: Browser | undefined
 
-/** Launches the one browser of a test file, which takes a second. */
+/** Launches the browser shared by a test file, which takes a second. */
 async function openBrowser(): Promise<Browser> {
   if (browser !== undefined) return browser
   const launched = await chromium.launch({ executablePath: browserPath as string, args: ARGUMENTS })
@@ -84,12 +90,13 @@ async function openBrowser(): Promise<Browser> {
 }
 
 /**
- * A service and a shop for the tests beside it, in the browser of the test file; each test's tabs are closed, and must have been
- * without fault. `origins` are others that tabs may ask for; a test file may fill it in later.
+ * Starts a service and a store for the tests of a describe block, in the browser of the test file. Closes each test's
+ * tabs and fails if they had faults. `origins` lists other origins that tabs may request; a test file may fill it
+ * later.
  */
 export function useCheckout(options: { sandbox?: boolean; origins?: string[] } = {}): Checkout {
   const checkout = { visits: [] as string[] } as Checkout
-  // Its tests are skipped.
+  // Without a browser these tests are skipped.
   if (browserPath === undefined) return checkout
   let merchant: { mid: string; key: Key }
   let tabs: OpenPage[] = []
@@ -174,7 +181,7 @@ export function useCheckout(options: { sandbox?: boolean; origins?: string[] } =
       tab.faults.push(`dialog: ${dialog.message()}`)
       void dialog.dismiss()
     })
-    // A broken Content-Security-Policy is such an error too.
+    // Violations of the Content-Security-Policy are console errors too.
     tab.on('console', (message) => {
       if (message.type() === 'error') tab.faults.push(`console: ${message.text()} ${message.location().url}`)
     })
@@ -190,7 +197,7 @@ export function useCheckout(options: { sandbox?: boolean; origins?: string[] } =
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-/** What keeps people from using the page, as axe finds it; with `rules` by these alone. */
+/** Returns the accessibility violations that axe finds; with `rules`, only of these rules. */
 export async function violations(tab: OpenPage, rules?: string[]): Promise<string[]> {
   if (!(await tab.evaluate('"axe" in window'))) await tab.evaluate(`${AXE}; 0`)
   const options = JSON.stringify({ resultTypes: ['violations'], runOnly: rules })
@@ -201,7 +208,7 @@ export async function violations(tab: OpenPage, rules?: string[]): Promise<strin
   return found as string[]
 }
 
-/** The same in light and in dark colours, on which only the contrast depends. */
+/** Returns the violations in both colour schemes, which affect only the contrast. */
 export async function violationsInBothColours(tab: OpenPage): Promise<string[]> {
   await tab.emulateMedia({ colorScheme: 'light' })
   const inLight = await violations(tab)

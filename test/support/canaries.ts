@@ -1,8 +1,8 @@
 import type { NewPayment } from '../../src/gateway/payments/new-payment.ts'
 
 /**
- * For each field of a create, in the order of its schema: text that is taken and unmistakable wherever it turns up, and texts
- * that are refused, with a canary inside.
+ * For each field of a create request, in schema order: an accepted text that is recognisable wherever it appears, and
+ * rejected texts that contain a canary.
  */
 export const CANARIES: Record<keyof NewPayment, { taken?: string; refused: string[] }> = {
   mid: { refused: ['canarymid', 'canary mid'] },
@@ -20,10 +20,10 @@ export const CANARIES: Record<keyof NewPayment, { taken?: string; refused: strin
 
 const taken = Object.entries(CANARIES).flatMap(([name, { taken }]) => (taken === undefined ? [] : [[name, taken]]))
 
-/** A create of nothing but canaries, without mid and amount. */
+/** A create request of canaries only, without mid and amount. */
 export const CANARY_FIELDS: Record<string, string> = Object.fromEntries(taken)
 
-/** What of it is the customer's. */
+/** The canaries that are customer data. */
 export const CANARY_CUSTOMER: Record<string, string> = Object.fromEntries(
   taken.filter(([name]) => name?.startsWith('customer_')),
 )

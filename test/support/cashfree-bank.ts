@@ -19,7 +19,7 @@ import {
 } from './cashfree-forms.ts'
 import { type BankOptions, type BankRequest, startFakeBank } from './fake-bank.ts'
 
-/** A bank for tests: the part of Cashfree PG that the service uses, as its published documents describe it. */
+/** A fake bank with the part of Cashfree PG that the service uses, as Cashfree's published documents describe it. */
 
 export type CashfreeCall =
   | 'createOrder'
@@ -36,11 +36,11 @@ export type CashfreeRequest = BankRequest<CashfreeCall>
 
 export type FakeCashfreeOptions = BankOptions<CashfreeCall> & {
   clientId: string
-  /** It signs notifications too. */
+  /** Signs notifications too. */
   clientSecret: string
-  /** The payee of the links that it makes. */
+  /** The payee of the created links. */
   payee?: string
-  /** How long an attempt may go on when its order has expired. */
+  /** How long an attempt may continue after its order expired. */
   attemptSeconds?: number
 }
 
@@ -87,7 +87,7 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
         'x-webhook-signature': createHmac('sha256', secret).update(timestamp).update(body).digest('base64'),
         'x-webhook-timestamp': timestamp,
         'x-webhook-version': '2025-01-01',
-        // A repeat has the one of the first.
+        // A repeated notification has the same key.
         'x-idempotency-key': createHash('sha256').update(body).digest('base64'),
       }
       return { body, headers }
@@ -102,23 +102,23 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
 
   const fake = Object.assign(bank, {
     apiUrl: `${bank.url}/pg`,
-    /** By our orderId. */
+    /** By the service's orderId. */
     orders,
     refunds,
     pay,
     sendBack,
     eventOf,
     statusOf,
-    /** Answers the call of the same name with what it returns for a body. */
+    /** Returns the response of the call of the same name for a body. */
     recon: undefined as ((body: unknown) => object) | undefined,
 
-    /** The order of our orderId, or of Cashfree's name for it, its session or one of its payments. */
+    /** Finds an order by the service's orderId, Cashfree's order id, its session or one of its payments. */
     find: (name: string) =>
       [...orders.values()].find(({ id, orderId, sessionId, payments }) =>
         [id, orderId, sessionId, ...payments.map((payment) => payment.id)].includes(name),
       ),
 
-    /** The truth: what was paid. */
+    /** Returns the payments in the bank's records. */
     paid: () =>
       [...orders.values()].flatMap((order) =>
         order.payments
@@ -129,7 +129,7 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
   return fake
 
   function answerTo({ call, headers, body }: CashfreeRequest, orderId = '', refundId = ''): Answer {
-    // The session itself is the authority of who opens it.
+    // A session needs no credentials: its id authorises the request.
     const isKnown = headers['x-client-id'] === options.clientId && headers['x-client-secret'] === options.clientSecret
     if (!isKnown && call !== 'openSession') return refuse(401, 'request_failed', 'authentication Failed')
     if (call === 'createOrder') return createOrder(body as Sent)
@@ -181,7 +181,7 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
     return answered(200, orderOf(order))
   }
 
-  /** Begins an attempt, and makes the link by which a customer may end it. */
+  /** Starts an attempt and creates the link with which a customer may complete it. */
   function openSession({ payment_session_id }: { payment_session_id: string }): Answer {
     const order = fake.find(payment_session_id)
     if (order === undefined || order.sessionId !== payment_session_id) {
@@ -200,7 +200,7 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
       tn: order.sent.order_note ?? order.orderId,
     }
     const query = Object.entries(values).map(([name, value]) => `&${name}=${encodeURIComponent(value)}`)
-    // As Cashfree writes it: who decodes and encodes it again has changed it.
+    // Cashfree formats the signature like this: decoding and encoding it again would change it.
     const link = `upi://pay?pa=${payee}${query.join('')}&sign=${randomBytes(32).toString('base64')}`
     order.links.push(link)
     const ofApp = (prefix: string) => link.replace('upi://', prefix)
@@ -241,7 +241,7 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
     return answered(200, orderOf(order))
   }
 
-  /** Plays the customer; the answer comes before the notifications. */
+  /** Simulates the customer; the response is sent before the notifications. */
   function simulate({ entity, entity_id, entity_simulation }: Simulation): Answer {
     const order = fake.find(entity_id)
     if (order === undefined || statusOf(order) !== 'ACTIVE') {
@@ -253,9 +253,10 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
   }
 
   /**
-   * A customer tries to pay an order, named as for `find`: ends the attempt that is under way, or begins another one. Resolves
-   * when the notifications were sent, or are waiting: `answers` are their statuses; undefined where no answer came. When an
-   * order has ended, only an attempt that is pending can still be paid; after `attemptSeconds` that money goes back by itself.
+   * Simulates a customer's attempt to pay an order, found as by `find`: completes the attempt in progress or starts
+   * another one. Resolves once the notifications are sent or waiting, with the statuses of their responses; undefined
+   * without a response. After the order's end only a pending attempt can still be paid; after `attemptSeconds` it is
+   * refunded automatically.
    */
   async function pay(
     name: string,
@@ -297,7 +298,7 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
     return { order, payment, answers }
   }
 
-  /** Sends money back that nobody has asked for: Cashfree does so with what comes after the end of an order. */
+  /** Sends an automatic refund, as Cashfree does for payments after the end of an order. */
   function sendBack({ orderId }: CashfreeOrder, { id: paymentId, amount }: CashfreePayment): CashfreeRefund {
     return refunds.add({
       ...newRefund(orderId, paymentId),
@@ -312,7 +313,7 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
     return { id, orderId, paymentId, status: 'pending', reference: '', createdAt: now().toISOString() } as const
   }
 
-  /** A repeat with the same refund_id is the same refund. */
+  /** Returns the same refund for a repeated refund_id. */
   function refund(order: CashfreeOrder, { refund_id, refund_amount, refund_note = '' }: RefundSent): Answer {
     const amount = Math.round(refund_amount * 100)
     const earlier = refunds.all.find((one) => one.ourRefundId === refund_id)
@@ -355,11 +356,11 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
     }
   }
 
-  /** The notification of a payment's end. */
+  /** Formats the notification of a final payment. */
   function eventOf(order: CashfreeOrder, payment: CashfreePayment) {
     const { cf_payment_id, error_details, payment_gateway_details, ...told } = paymentOf(order, payment)
     const { order_id, entity: _, order_amount: __, order_currency, payment_completion_time: ___, ...rest } = told
-    // Older samples have a number, which no double holds, newer ones a text.
+    // Older samples contain a number that a double cannot represent, newer ones text.
     const id = Number(payment.id.at(-1)) % 2 ? cf_payment_id : number(cf_payment_id)
     return {
       data: {

@@ -3,15 +3,15 @@ import type { Answer } from './bank-faults.ts'
 import type { BookedRefund } from './bank-refunds.ts'
 import { CUSTOMER_VPA } from './fake-bank.ts'
 
-/** What the bank that plays Cashfree has in its book, and how Cashfree writes it. */
+/** The records of the fake Cashfree, and Cashfree's formats. */
 
-/** One attempt to pay an order. */
+/** An attempt to pay an order. */
 export type CashfreePayment = {
   id: string
   status: keyof typeof PAYMENT_STATES
   /** In paise. */
   amount: number
-  /** The bank's reference; empty until the attempt has ended. */
+  /** The bank's reference; empty until the attempt is final. */
   rrn: string
   begunAt: Date
   endedAt?: Date
@@ -19,7 +19,7 @@ export type CashfreePayment = {
 
 export type CashfreeOrder = {
   id: string
-  /** Our name for it. */
+  /** The service's orderId. */
   orderId: string
   /** In paise. */
   amount: number
@@ -27,9 +27,9 @@ export type CashfreeOrder = {
   sessionId: string
   createdAt: Date
   expiresAt: Date
-  /** What the service has sent. */
+  /** The request of the service. */
   sent: Sent
-  /** The last one's is the link that customers pay. */
+  /** The last element is the link that customers pay. */
   links: string[]
   payments: CashfreePayment[]
 }
@@ -62,7 +62,7 @@ const REFUND_STATES = {
   failed: 'CANCELLED',
 }
 
-/** A payment as a list tells of it. */
+/** A payment as in a list of payments. */
 export function paymentOf(order: CashfreeOrder, payment: CashfreePayment) {
   const hasFailed = payment.status === 'failed'
   const method = { channel: 'link', upi_id: CUSTOMER_VPA, upi_payer_ifsc: 'AXL1234' }
@@ -109,7 +109,7 @@ export function paymentOf(order: CashfreeOrder, payment: CashfreePayment) {
   }
 }
 
-/** A refund as an answer tells of it. */
+/** A refund as in a response. */
 export function refundOf(refund: CashfreeRefund) {
   const hasEnded = refund.status === 'success'
   return {
@@ -139,24 +139,24 @@ export function refundOf(refund: CashfreeRefund) {
   }
 }
 
-/** Cashfree's word for a state; one that a test made up in capitals. */
+/** Cashfree's name of a state; a state made up by a test in upper case. */
 const inWords = (words: Record<string, string>, state: string) => words[state] ?? state.toUpperCase()
 
 const NUMBER_MARK = '\u0001'
-/** A number that is written as `digits`, which JSON.stringify would shorten or round. */
+/** A number that is serialised as `digits`, which JSON.stringify would shorten or round. */
 export const number = (digits: string) => `${NUMBER_MARK}${digits}`
 export const toJson = (value: object) => JSON.stringify(value).replace(/"\\u0001([^"]*)"/g, '$1')
 
 export const rupees = (paise: number) => (paise / 100).toFixed(2)
 export const asNumber = (paise: number) => number(inSomeForm(paise, String(paise)))
 
-/** Rupees with two decimals, or as few as can be: the form depends on `name` alone. */
+/** Rupees with two or as few decimals as possible; `name` alone determines the format. */
 export function inSomeForm(paise: number, name: string): string {
   const isShort = (createHash('sha256').update(name).digest()[0] as number) % 2
   return isShort ? rupees(paise).replace(/\.?0+$/, '') : rupees(paise)
 }
 
-/** In ISO 8601, as in India. */
+/** Formats a time in ISO 8601 with India's offset. */
 export function istTime(moment: Date): string {
   return new Date(moment.getTime() + 19_800_000).toISOString().replace(/\.\d+Z$/, '+05:30')
 }

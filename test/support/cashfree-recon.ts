@@ -3,10 +3,12 @@ import type { FakeCashfree } from './cashfree-bank.ts'
 /** The parts of an event of Cashfree's reconciliation. */
 export type ReconEvent = Record<string, Record<string, unknown>>
 
-/** One answer; without `cursor` it is the last page. */
+/** A response; without `cursor` it is the last page. */
 export type ReconPage = { data?: unknown; cursor?: unknown; limit?: unknown }
 
-/** Cashfree answers these pages in turn, and the last one again. Returns what each call asks for, as it comes. */
+/**
+ * Makes Cashfree return these pages in turn, then the last one again. Returns the bodies of the calls as they arrive.
+ */
 export function answerRecon(bank: FakeCashfree, ...pages: ReconPage[]) {
   const asked: { pagination: { limit: number; cursor?: string }; filters: Record<string, string> }[] = []
   bank.recon = (body) => pages[Math.min(asked.push(body as (typeof asked)[number]), pages.length) - 1] as ReconPage
@@ -16,7 +18,7 @@ export function answerRecon(bank: FakeCashfree, ...pages: ReconPage[]) {
 let lastEvent = 43_594
 
 /**
- * An event of ₹200 that was paid out on 2026-01-15, with the fields and the oddities of Cashfree's samples; `changes` are of its
+ * An event of ₹200 paid out on 2026-01-15, with the fields and oddities of Cashfree's samples; `changes` apply to its
  * parts.
  */
 export function reconEvent(type: string, changes: ReconEvent = {}): ReconEvent {

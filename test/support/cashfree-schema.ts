@@ -1,7 +1,7 @@
 import type { CashfreeCall } from './cashfree-bank.ts'
 import { departureFrom, NEVER, type RequestSchemas } from './request-schemas.ts'
 
-/** What Cashfree documents of each request. */
+/** Request schemas from Cashfree's documents. */
 const object = (required: string[], properties: Record<string, object>) => ({
   type: 'object',
   additionalProperties: false,
@@ -20,7 +20,8 @@ const REQUESTS: RequestSchemas<CashfreeCall> = {
   createOrder: {
     headers: { ...asClient, ...json },
     body: object(
-      // Cashfree would name the order itself, and let it be paid for 30 days.
+      // Fields that Cashfree treats as optional are required here: it would choose the order id itself and accept
+      // payments for 30 days.
       ['order_id', 'order_amount', 'order_currency', 'customer_details', 'order_meta', 'order_expiry_time'],
       {
         order_id: { type: 'string', pattern: '^[A-Za-z0-9_-]{3,45}$' },
@@ -40,7 +41,7 @@ const REQUESTS: RequestSchemas<CashfreeCall> = {
     ),
   },
   openSession: {
-    // The session is the authority.
+    // The session id authorises the request.
     headers: { ...versioned, ...json, 'x-client-id': NEVER, 'x-client-secret': NEVER },
     body: object(['payment_session_id', 'payment_method'], {
       payment_session_id: text,
@@ -89,5 +90,5 @@ const REQUESTS: RequestSchemas<CashfreeCall> = {
   },
 }
 
-/** How a request departs from what Cashfree documents; undefined when it does not. */
+/** Returns how a request violates Cashfree's documents; undefined if it does not. */
 export const departure = departureFrom(REQUESTS)

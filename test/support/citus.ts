@@ -9,9 +9,9 @@ import { type PostgresServer, startPostgresServer } from './postgres-server.ts'
 
 /** A coordinator and workers on 127.0.0.1, each a server of its own. */
 export type CitusCluster = {
-  /** The coordinator first. */
+  /** The coordinator comes first. */
   nodes: PostgresServer[]
-  /** Superusers' connections to the databases `postgres`, in the same order. */
+  /** Superuser URLs of the databases `postgres`, in the same order. */
   adminUrls: string[]
   stop: () => void
 }
@@ -21,16 +21,19 @@ const WORKERS = 2
 const SETTINGS = [
   'shared_preload_libraries=citus',
   'max_connections=300',
-  // It would ask its makers for newer versions.
+  // Citus would otherwise check for newer versions online.
   'citus.enable_statistics_collection=off',
 ]
 
-/** `settings` are further ones of each server, such as `fsync=off`. Throws where no PostgreSQL with Citus is installed. */
+/**
+ * Starts a cluster; `settings` are additional settings of each server, such as `fsync=off`. Throws if no installed
+ * PostgreSQL has Citus.
+ */
 export async function startCitus(directory: string, settings: string[] = []): Promise<CitusCluster> {
   const installed = findCitus()
   if (installed === undefined) throw new Error('Citus is built into no PostgreSQL of Debian')
   mkdirSync(directory, { recursive: true })
-  // PostgreSQL may run as another user, who has to get in.
+  // PostgreSQL may run as another user, who needs access.
   chmodSync(directory, 0o711)
   const nodes: PostgresServer[] = []
   for (let node = 0; node <= WORKERS; node++) {
@@ -48,7 +51,10 @@ export async function startCitus(directory: string, settings: string[] = []): Pr
   }
 }
 
-/** Each server has a password of its own at first, and a role has the same on all nodes: also for a later restart. */
+/**
+ * Sets one password on all nodes, including later restarts: each server starts with its own, while a role needs the
+ * same on all nodes.
+ */
 async function shareThePassword(nodes: PostgresServer[]): Promise<string[]> {
   const { password } = (nodes[0] as PostgresServer).cluster
   for (const { urlOf, cluster } of nodes) {
@@ -59,8 +65,8 @@ async function shareThePassword(nodes: PostgresServer[]): Promise<string[]> {
 }
 
 /**
- * Makes a database on each node and joins them to one cluster. Nothing is spread yet, and only superusers get from node to
- * node.
+ * Creates a database on each node and joins them to one cluster. Nothing is distributed yet, and only superusers can
+ * connect between nodes.
  */
 export async function createCitusDatabase(adminUrls: string[], name: string): Promise<void> {
   for (const url of adminUrls) {
@@ -76,7 +82,7 @@ export async function createCitusDatabase(adminUrls: string[], name: string): Pr
   }
 }
 
-/** Lets roles that exist get from node to node. `passwords` are by role. */
+/** Allows existing roles to connect between nodes. `passwords` are by role. */
 export async function admitRoles(
   adminUrls: string[],
   name: string,
@@ -89,10 +95,10 @@ export async function admitRoles(
   }
 }
 
-/** What `ops database spread` does. `url` is the owner's, to the coordinator. */
+/** Distributes the tables like `ops database spread`. `url` is the owner's, to the coordinator. */
 export const spreadDatabase = (url: string) => distribute(url, () => undefined)
 
-/** Lets nobody in any more, and ends those who are: Citus itself keeps a connection to each of its databases. */
+/** Rejects new connections and terminates existing ones: Citus itself keeps a connection to each of its databases. */
 export async function closeCitusDatabase(adminUrls: string[], name: string): Promise<void> {
   for (const url of adminUrls) {
     await query(url, `alter database ${name} with allow_connections false`)

@@ -8,13 +8,13 @@ import { ON_CITUS } from './installed-postgres.ts'
 
 export type TestDatabase = {
   url: string
-  /** The test's own connections, which end with the test file. */
+  /** The test's own connections, which close at the end of the test file. */
   db: Database
 }
 
 const CONNECTIONS = 10
 
-/** A migrated, empty database of its own for a test file. With `empty` it is not even migrated. */
+/** Creates a migrated, empty database for a test file; with `empty`, one without migrations. */
 export async function createTestDatabase(options: { empty?: boolean } = {}): Promise<TestDatabase> {
   const name = `test_${randomBytes(8).toString('hex')}`
   const adminUrls = inject('adminUrls')
@@ -26,14 +26,14 @@ export async function createTestDatabase(options: { empty?: boolean } = {}): Pro
       adminUrls,
       `create database ${name} template ${options.empty ? 'template0' : TEMPLATE} strategy file_copy`,
     )
-  // Its settings are not cloned.
+  // The settings of the template database are not cloned.
   if (ON_CITUS && !options.empty) await spreadDatabase(url)
-  // Otherwise a database is removed with the server: dropping it costs a checkpoint.
+  // Otherwise the database is removed with the server, because dropping it costs a checkpoint.
   if (ON_CITUS || inject('isWatching')) stopAtEnd(() => onEach(adminUrls, `drop database ${name} with (force)`))
   return connect(url)
 }
 
-/** Connections of a test file to a database that exists. */
+/** Opens a test file's connections to an existing database. */
 export function connect(url: string): TestDatabase {
   const db = testPool(url, CONNECTIONS)
   stopAtEnd(() => db.end())
@@ -44,7 +44,7 @@ async function onEach(urls: string[], sql: string): Promise<void> {
   for (const url of urls) await query(url, sql)
 }
 
-/** A test's own connections, without the limits of requests: a busy machine takes seconds for a new one. */
+/** A test's own connections, without the time limits of requests, because a busy machine takes seconds to open one. */
 export function testPool(url: string, size: number): Database {
   return createPool({ url, size, log: { warn: () => undefined }, queryTimeoutMs: 0, connectTimeoutMs: 30_000 })
 }

@@ -13,7 +13,7 @@ const WITH_INSTALL = 'src/dev/with-install.mjs'
 export type DemoCheckout = ReturnType<typeof createDemoCheckout>
 export type Demo = Awaited<ReturnType<DemoCheckout['start']>>
 
-/** A checkout of its own, because `npm start` keeps its data beside its files. */
+/** Creates a copy of the checkout, because `npm start` stores its data there. */
 export function createDemoCheckout() {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'upi-payments-demo-')))
   for (const copied of ['src', 'migrations']) cpSync(join(ROOT, copied), join(folder, copied), { recursive: true })
@@ -25,7 +25,7 @@ export function createDemoCheckout() {
   return {
     folder,
 
-    /** `npm start`, until it has printed what to paste. */
+    /** Runs `npm start` until it has printed its commands. */
     async start(environment: Record<string, string> = {}) {
       const port = await freePort()
       const { child, said } = startReading(process.execPath, [WITH_INSTALL, 'src/dev/start.ts'], {
@@ -33,7 +33,7 @@ export function createDemoCheckout() {
         env: { ...withoutSettings(), PORT: String(port), OPS_PORT: '0', ...environment },
       })
       children.push(child)
-      await until('the demo is ready', () => said().includes('Read on in a browser') || hasEnded(child), {
+      await until('the demo is ready', () => said().includes('Continue in a browser') || hasEnded(child), {
         timeoutMs: 90_000,
       })
       const value = (name: string) => new RegExp(`export ${name}=(\\S+)`).exec(said())?.[1] ?? ''
@@ -58,7 +58,7 @@ export function createDemoCheckout() {
           if (answer.status !== 200) throw new Error(`${await answer.text()}\n${said()}`)
           return ((await answer.json()) as { data: { orderId: string; intent: string } }).data
         },
-        /** Presses the control of the pay page. */
+        /** Submits the simulation form of the pay page. */
         simulate: async (orderId: string, status = 'SUCCESS') =>
           (await post(`/pay/${orderId}/simulate`, { status })).status,
         async isPaid(orderId: string) {
@@ -68,13 +68,13 @@ export function createDemoCheckout() {
       }
     },
 
-    /** `npm run ops -- …` */
+    /** Runs `npm run ops -- …`. */
     ops: (...args: string[]) =>
       runToEnd(process.execPath, [WITH_INSTALL, 'src/dev/ops.ts', ...args], { cwd: folder, env: withoutSettings() }),
 
     async remove() {
       await Promise.all(children.map((child) => end(child)))
-      // Where the data of root's checkouts are.
+      // For root, the database of a checkout is stored in this folder.
       const name = createHash('sha256').update(join(folder, '.database')).digest('hex').slice(0, 12)
       rmSync(join('/var/lib/upi-payments', name), { recursive: true, force: true })
       rmSync(folder, { recursive: true, force: true })
@@ -82,7 +82,7 @@ export function createDemoCheckout() {
   }
 }
 
-/** They may be set where the tests are run. */
+/** These variables may be set on the machine that runs the tests. */
 function withoutSettings(): NodeJS.ProcessEnv {
   const {
     DATABASE_URL: _,

@@ -1,6 +1,6 @@
 import type { JobSource } from '../../src/platform/scheduler.ts'
 
-/** Does what is due of these sources, as one look of the scheduler does, job after job. */
+/** Runs the pending jobs of these sources like one run of the scheduler, one job after another. */
 export async function doWhatIsDue(...sources: JobSource[]): Promise<void> {
   const never = new AbortController().signal
   for (const { findQueues, atOnce } of sources) {
@@ -8,7 +8,7 @@ export async function doWhatIsDue(...sources: JobSource[]): Promise<void> {
   }
 }
 
-/** The same look after look, until nothing is due: one look takes only some of many jobs, chosen at random. */
+/** Runs pending jobs repeatedly until none is left: one run claims only some of many jobs, chosen at random. */
 export async function doAllThatIsDue(source: JobSource): Promise<void> {
   while ((await source.findQueues()).length > 0) await doWhatIsDue(source)
 }

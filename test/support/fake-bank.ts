@@ -14,11 +14,12 @@ import {
 } from './bank-faults.ts'
 
 /*
- * What the fakes of all acquirers are built on: a server that answers calls, sends notifications, and can fail in every way in
- * which a bank fails, see bank-faults.ts. It keeps everything in memory, no money moves, and its customer does not exist.
+ * Common base of the fakes of all acquirers: a server that responds to calls, sends notifications, and can inject
+ * every fault of a bank, see bank-faults.ts. It stores everything in memory, no money moves, and its customer does not
+ * exist.
  */
 
-/** A request as it came; `body` is undefined where it is neither JSON nor a form. */
+/** A request as received; `body` is undefined if it is neither JSON nor a form. */
 export type BankRequest<Call extends string> = {
   call: Call
   method: string
@@ -30,27 +31,27 @@ export type BankRequest<Call extends string> = {
 export type BankOptions<Call extends string> = {
   now: () => Date
   port?: number
-  /** What is wrong with a request; it is refused then, and remembered as a violation. */
+  /** Returns the violation of a request, which is then rejected and recorded. */
   check?: (request: BankRequest<Call>) => string | undefined
-  /** The same seed makes the same faults. */
+  /** The same seed produces the same faults. */
   seed?: number
 }
 
-/** How one acquirer speaks. */
+/** The protocol of one acquirer. */
 type Speech<Call extends string> = {
   routes: [Call, string, RegExp][]
-  /** What the groups of the route's pattern have caught are `names`. */
+  /** `names` are the groups that the route's pattern captured. */
   answer: (request: BankRequest<Call>, ...names: string[]) => Answer
   refuse: (status: number, code: string, detail: string) => Answer
   answerFields: AnswerFields
-  /** A notification as it is sent, signed with `secret` or with the acquirer's own. Text stays as it is. */
+  /** Returns a notification signed with `secret` or with the acquirer's own secret. Text is sent unchanged. */
   seal: (event: object | string, secret?: string) => { body: string; headers: Record<string, string> }
 }
 
-/** Of nobody. */
+/** A UPI address that belongs to no real customer. */
 export const CUSTOMER_VPA = 'asha.made.up@thisisnobank'
 
-/** How often a notification is sent at most. */
+/** Maximum attempts to send a notification. */
 const NOTIFICATION_TRIES = 4
 
 /** Starts a bank on 127.0.0.1, on a free port unless one is given. */
@@ -63,7 +64,7 @@ export async function startFakeBank<Call extends string>(options: BankOptions<Ca
     text(request)
       .then((body) => serve({ method: request.method ?? '', path: request.url ?? '', headers: request.headers }, body))
       .then((answer) => (answer ? send(response, answer) : response.destroy()))
-      // The caller has gone.
+      // The caller has disconnected.
       .catch(() => response.destroy())
   })
   await listen(server, options.port ?? 0)
@@ -71,18 +72,18 @@ export async function startFakeBank<Call extends string>(options: BankOptions<Ca
 
   const bank = {
     url: `http://127.0.0.1:${port}`,
-    /** Where notifications go. Without it none is sent. */
+    /** URL for notifications. Without it none is sent. */
     notifyUrl: undefined as string | undefined,
-    /** What each call meets, in turn. */
+    /** The faults of the next calls, in sequence. */
     nextFaults: {} as Partial<Record<Call, CallFault[]>>,
-    /** What each call meets that has no fault of its own; with how likely it is, and a part of its path if it is one of few. */
+    /** Faults of calls without one in `nextFaults`, with their probability and, if limited, a part of the path. */
     faults: [] as { call: Call; fault: CallFault; chance: number; path?: string }[],
     notificationFaults: {} as NotificationFaults,
-    /** Whether a notification that is not taken waits to be sent again, up to three times. */
+    /** Whether a rejected notification waits to be sent again, up to three times. */
     retriesNotifications: false,
-    /** Every request that came, in order. */
+    /** Every request received, in sequence. */
     requests: [] as BankRequest<Call>[],
-    /** What was wrong with them. */
+    /** Violations in these requests. */
     violations: [] as string[],
     countOf: (call: Call) => bank.requests.filter((request) => request.call === call).length,
     happens,
@@ -90,16 +91,16 @@ export async function startFakeBank<Call extends string>(options: BankOptions<Ca
     sendEvent,
     tell,
 
-    /** Sends a notification when the answer to the call that caused it is on its way. */
+    /** Sends a notification after the response to the call that caused it. */
     sendSoon: async (event: object) => deliver(await sleep(5, event)),
 
-    /** Sends the notifications that are late or were not taken. */
+    /** Sends the notifications that are late or were rejected. */
     async sendWaiting(): Promise<void> {
       for (const { event, triesLeft } of waiting.splice(0)) await deliver(event, triesLeft)
     },
     waiting,
 
-    /** Closes its port and all connections, until `comeBack`. */
+    /** Closes the port and all connections, until `comeBack`. */
     async goAway(): Promise<void> {
       if (!server.listening) return
       const closed = once(server, 'close')
@@ -138,7 +139,7 @@ export async function startFakeBank<Call extends string>(options: BankOptions<Ca
     }
     if (fault === 'interim answer') return { ...answer(), isInterim: true }
     if (typeof fault === 'string') return spoil(answer(), fault, speech.answerFields)
-    if ('status' in fault) return speech.refuse(fault.status, 'fault', 'as the test wants it')
+    if ('status' in fault) return speech.refuse(fault.status, 'fault', 'as injected by the test')
     if ('arrivesAfterMs' in fault) {
       await sleep(fault.arrivesAfterMs)
       answer()
@@ -150,8 +151,8 @@ export async function startFakeBank<Call extends string>(options: BankOptions<Ca
   }
 
   /**
-   * Sends the notifications of a payment. Resolves when they were sent, or are waiting, with the statuses of the answers;
-   * undefined where none came. A forged one comes last.
+   * Sends the notifications of a payment. Resolves once they are sent or waiting, with the statuses of the responses;
+   * undefined without a response. A forged notification comes last.
    */
   async function tell(
     ofPayment: object[],
@@ -178,7 +179,7 @@ export async function startFakeBank<Call extends string>(options: BankOptions<Ca
     return status
   }
 
-  /** Sends one notification once. Returns its status; undefined when no answer came. */
+  /** Sends a notification once. Returns the status; undefined without a response. */
   async function sendEvent(event: object, { secret }: { secret?: string } = {}): Promise<number | undefined> {
     if (bank.notifyUrl === undefined) return undefined
     const { body, headers } = speech.seal(event, secret)
@@ -192,11 +193,11 @@ export async function startFakeBank<Call extends string>(options: BankOptions<Ca
   }
 }
 
-/** A JSON answer. */
+/** A JSON response. */
 export const answered = (status: number, body: object): Answer => ({ status, body: JSON.stringify(body) })
 
 function send(response: ServerResponse, { status, body, headers, isCut, isInterim }: Answer) {
-  // A client that did not ask for another protocol must not go on as if it had.
+  // A client that did not request another protocol must not continue as if it had.
   if (isInterim) response.socket?.write('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n')
   response.writeHead(status, {
     'content-type': 'application/json',

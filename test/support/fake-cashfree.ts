@@ -4,12 +4,12 @@ import { departure } from './cashfree-schema.ts'
 import { newMerchant, PUBLIC_URL, type TestService, unique } from './service.ts'
 import type { Starter } from './service-with-bank.ts'
 
-/** The first one is ours, and signs; both are valid while the operator changes over. */
+/** Both secrets are valid during a rotation; the first one is the service's and signs notifications. */
 export const CASHFREE_SECRETS = ['first-secret-of-a-test', 'second-secret-of-a-test'] as const
 
 const CLIENT_ID = 'client-of-a-test'
 
-/** What the service needs to know of a bank that speaks as Cashfree does. */
+/** Settings with which the service uses a fake Cashfree. */
 export const cashfreeSettings = ({ apiUrl }: Pick<FakeCashfree, 'apiUrl'>): CashfreeSettings => ({
   apiUrl,
   clientId: CLIENT_ID,
@@ -24,6 +24,6 @@ export const CASHFREE: Starter<FakeCashfree> = {
   path: '/acquirer/cashfree/notification',
 }
 
-/** A merchant who accepts the payees that the bank makes. */
+/** Creates a merchant who accepts the bank's payees. */
 export const newCashfreeMerchant = ({ db }: Pick<TestService, 'db'>) =>
   newMerchant(db, { acquirer: 'cashfree', acquirerMerchantId: unique('CF'), payees: ['cf.demo*@icici'] })

@@ -4,12 +4,12 @@ import { departure } from './phonepe-schema.ts'
 import { newMerchant, type TestService, unique } from './service.ts'
 import type { Starter } from './service-with-bank.ts'
 
-/** A key of the kind HMAC, which is the bank's, and a user and password of the kind SHA: both count while one replaces the other. */
+/** An HMAC key, used by the bank, and an SHA user and password: both are valid during a rotation. */
 export const PHONEPE_SECRETS = ['key0of0the0kind0HMAC', 'user_1:Passw0rd9'] as const
 
 const CREDENTIALS = { clientId: 'client-of-a-test', clientVersion: '1', clientSecret: 'secret of a test&+=%' }
 
-/** What the service needs to know of a bank that speaks as PhonePe does. */
+/** Settings with which the service uses a fake PhonePe. */
 export const phonepeSettings = ({ apiUrl, loginUrl }: Pick<FakePhonepe, 'apiUrl' | 'loginUrl'>): PhonepeSettings => ({
   apiUrl,
   loginUrl,
@@ -25,7 +25,7 @@ export const PHONEPE: Starter<FakePhonepe> = {
   path: '/acquirer/phonepe/notification',
 }
 
-/** A merchant who accepts the payee that the bank makes. */
+/** Creates a merchant who accepts the bank's payee. */
 export const newPhonepeMerchant = ({ db }: Pick<TestService, 'db'>, values: Parameters<typeof newMerchant>[1] = {}) =>
   newMerchant(db, {
     acquirer: 'phonepe',

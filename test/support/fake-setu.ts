@@ -3,12 +3,12 @@ import { type BesideOptions, type Starter, startServiceBeside } from './service-
 import { type FakeSetu, startFakeSetu } from './setu-bank.ts'
 import { departure } from './setu-schema.ts'
 
-/** The first one signs; both are valid while the operator changes over. */
+/** Both secrets are valid during a rotation; the first one signs. */
 export const SETU_SECRETS = ['first0secret0of0a0test0', 'second0secret0of0a0test'] as const
 
 const CREDENTIALS = { clientId: 'client-of-a-test', clientSecret: 'secret-of-a-test' }
 
-/** What the service needs to know of a bank that speaks as Setu does. */
+/** Settings with which the service uses a fake Setu. */
 export const setuSettings = ({ url, loginUrl }: Pick<FakeSetu, 'url' | 'loginUrl'>) => ({
   apiUrl: url,
   loginUrl,

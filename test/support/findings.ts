@@ -7,7 +7,7 @@ import { type Asked, type End, isEnd, reconcile } from '../../src/books/reconcil
 import type { Balance, Sums, Totals } from '../../src/books/reconciliation/sums.ts'
 import type { Database } from '../../src/platform/db/pool.ts'
 
-/** A part of a report, with its merchant. */
+/** A part of a reconciliation report, with its merchant. */
 export type Finding =
   | { type: 'merchant'; mid: string; file: FileForm }
   | ({ type: 'difference' } & WithMerchantOrderId<Discrepancy>)
@@ -17,7 +17,7 @@ export type Finding =
   | { type: 'total'; mid: string; sums: Totals }
   | ({ type: 'end'; sums: Totals } & Omit<End, 'total'>)
 
-/** The report as a flat list of its parts, in order: easy to filter. */
+/** Returns the report as a flat list of its parts, in sequence, which is easy to filter. */
 export async function findingsOf(db: Database, asked: Asked): Promise<Finding[]> {
   const findings: Finding[] = []
   for await (const book of reconcile(db, asked)) {

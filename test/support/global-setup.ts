@@ -11,20 +11,20 @@ import { startPostgresOwner } from './postgres-owner.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** A superuser's connection to the server of this run. */
+    /** Superuser URL of this run's server. */
     adminUrl: string
-    /** The same to each node of a cluster of Citus; of a plain server it is the one. */
+    /** Superuser URLs of the nodes of a Citus cluster; a plain server has one. */
     adminUrls: string[]
-    /** Removed after the run, with all that lies in it. */
+    /** Removed after the run with all its content. */
     runDirectory: string
-    /** Vitest runs files again while they change, on the same server. */
+    /** Whether Vitest runs files again after changes, on the same server. */
     isWatching: boolean
   }
 }
 
 /**
- * One PostgreSQL server for the whole run, or one cluster of Citus, and in it one migrated database that every test file
- * clones: made as an installation makes it, with an owner of the tables and a role of the service.
+ * Starts one PostgreSQL server or one Citus cluster for the whole run, with one migrated database that every test file
+ * clones: created like an installation, with an owner of the tables and a role for the service.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const directory = mkdtempSync(join(dataRoot(), 'upi-payments-test-'))
@@ -53,7 +53,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
 
 const NEEDED_BYTES = 4 * 2 ** 30
 
-/** Memory, where it has room for the run and four times as much stays for everything else; otherwise the disk. */
+/** Uses memory if it has room for the run and four times as much remains available; otherwise the disk. */
 function dataRoot(): string {
   const memory = '/dev/shm'
   if (!existsSync(memory) || !existsSync('/proc/meminfo')) return tmpdir()

@@ -1,4 +1,4 @@
-/** The groups of `all` that have the same key, in the order of their first members. */
+/** Groups elements by key, in the order of each group's first element. */
 export function groupBy<T>(all: readonly T[], keyOf: (one: T) => string | undefined): T[][] {
   const groups = new Map<string | undefined, T[]>()
   for (const one of all) {

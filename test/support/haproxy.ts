@@ -5,10 +5,10 @@ import { end, findSystemProgram, freePorts, hasEnded, ROOT, start } from './proc
 import { untilAnswers } from './wait.ts'
 
 export const HAPROXY_CONFIG = join(ROOT, 'src/operator/deploy/haproxy.cfg')
-/** A proxy that nobody here is: what callers say of themselves is not believed. */
+/** The address of no existing proxy, so that forwarded headers are not trusted. */
 const NO_PROXY = '192.0.2.1'
 
-/** Whether tests can have HAProxy; without it they are left out and say so, but CI must not pass without them. */
+/** Whether tests can run HAProxy. Without it they are skipped with a message, but CI must not pass without them. */
 export function hasHaproxy(): boolean {
   if (findSystemProgram('haproxy') !== undefined) return true
   const missing = 'No HAProxy: install the package haproxy'
@@ -21,13 +21,13 @@ export type Balancer = {
   url: string
   opsUrl: string
   stop: () => Promise<void>
-  /** Waits until the balancer's own checks find so many instances ready. */
+  /** Waits until the health checks of the balancer find this many instances ready. */
   untilServe: (instances: number) => Promise<void>
 }
 
 type Instances = { ports: number[]; opsPort?: number; trustProxy?: string }
 
-/** HAProxy with the configuration that is delivered, as on a host, before instances on these ports of 127.0.0.1. */
+/** Starts HAProxy with the shipped configuration in front of instances on these ports of 127.0.0.1. */
 export async function startHaproxy(
   directory: string,
   { ports, opsPort: opsPortOfAll = 1, trustProxy = NO_PROXY }: Instances,
@@ -57,7 +57,7 @@ export async function startHaproxy(
   }
 }
 
-/** Tells by `/serve/2` whether exactly two instances are ready, and so on. */
+/** Responds to `/serve/2` with 200 if exactly two instances are ready, and so on. */
 function watchOf(port: number): string {
   const answers = [1, 2, 3].map(
     (count) => `    http-request return status 200 if { path /serve/${count} } { nbsrv(api) ${count} }\n`,
@@ -65,7 +65,7 @@ function watchOf(port: number): string {
   return `\nfrontend watch\n    bind 127.0.0.1:${port}\n${answers.join('')}    http-request return status 503\n`
 }
 
-/** Throws when one of `changes` is not in `text`: the trial would run with another configuration than it says. */
+/** Throws if `text` lacks one of `changes`, because the test would then run with an unexpected configuration. */
 function replaceAll(text: string, changes: Record<string, string>): string {
   for (const [from, to] of Object.entries(changes)) {
     if (!text.includes(from)) throw new Error(`The configuration has no "${from}"`)

@@ -8,30 +8,30 @@ export type Request = {
 }
 
 export type Answer = {
-  /** Undefined when no whole answer came: refused, reset, cut off in the middle, or not in time. */
+  /** Undefined without a complete response: refused, reset, cut off or timed out. */
   status: number | undefined
   headers: IncomingHttpHeaders
   text: string
   /** Until the last byte. */
   tookMs: number
-  /** Why no whole answer came. */
+  /** Why there is no complete response. */
   fault?: string
-  /** The answer had a status, but no end. */
+  /** The response had a status but no end. */
   isCutOff?: boolean
 }
 
-/** Only bounds a test whose service hangs: the promises are far below. */
+/** Only limits a test whose service hangs; the promised times are far below. */
 const TIMEOUT_MS = 15_000
 
 export type HttpClient = {
-  /** Sends a request once and never repeats it, since tests look for requests that a lost connection breaks. */
+  /** Sends a request once and never repeats it, because tests look for requests broken by a lost connection. */
   send: (url: string, request: Request) => Promise<Answer>
   close: () => void
 }
 
 /**
- * A client that keeps its connections open, as a shop's server does, unless `keepAlive` is false. It has at most `maxSockets`
- * of them, and sends from `localAddress`.
+ * A client that reuses its connections, like a merchant's server, unless `keepAlive` is false. It opens at most
+ * `maxSockets` connections from `localAddress`.
  */
 export function createHttpClient(
   options: { localAddress?: string; maxSockets?: number; keepAlive?: boolean } = {},
@@ -57,17 +57,17 @@ export function createHttpClient(
           response.on('end', () => end({ status: response.statusCode, headers: response.headers, text }))
           response.on('error', fail)
         })
-        const timer = setTimeout(() => call.destroy(new Error(`no answer within ${TIMEOUT_MS} ms`)), TIMEOUT_MS)
+        const timer = setTimeout(() => call.destroy(new Error(`no response within ${TIMEOUT_MS} ms`)), TIMEOUT_MS)
         call.on('error', fail).end(body)
       }),
     close: () => agent.destroy(),
   }
 }
 
-/** How many answers there were of each status, such as `200 × 1999, 409 × 1`. */
+/** Counts the responses of each status, such as `200 × 1999, 409 × 1`. */
 export function tally(answers: readonly Pick<Answer, 'status'>[]): string {
   const counts = new Map<number, number>()
   for (const { status = 0 } of answers) counts.set(status, (counts.get(status) ?? 0) + 1)
-  const parts = [...counts].sort(([a], [b]) => a - b).map(([status, count]) => `${status || 'no answer'} × ${count}`)
+  const parts = [...counts].sort(([a], [b]) => a - b).map(([status, count]) => `${status || 'no response'} × ${count}`)
   return parts.join(', ')
 }

@@ -7,7 +7,7 @@ type Json = any
 
 export type Answer = { status: number; headers: Record<string, unknown>; body: Json; text: string }
 
-/** POSTs a form, or whatever `body` is, with the credentials of `key`, to a service in this process. */
+/** POSTs a form, or any other `body`, with the credentials of `key` to a service in this process. */
 export async function post(
   app: FastifyInstance,
   url: string,

@@ -2,41 +2,41 @@ import type { Answer } from './http-client.ts'
 
 export type Kind = 'create' | 'status' | 'notification' | 'short list' | 'long list' | 'page' | 'readyz' | 'livez'
 
-/** What names a created intent for its merchant, so that a lost answer can be asked for again. */
+/** The merchant's identifiers of a create request, with which it can check a lost response. */
 export type Names = { orderId: string | undefined; idempotencyKey: string | undefined }
 
 export type Entry = {
   kind: Kind
-  /** Moments of performance.now(). */
+  /** Values of performance.now(). */
   sentAt: number
   answeredAt: number | undefined
   answer: Answer | undefined
-  /** Of a creation. */
+  /** Set for create requests. */
   names?: Names
   operation?: string
-  /** Every orderId that a creation was ever answered with, repeats included. */
+  /** Every orderId returned for a create request, including repeats. */
   orderIds: Set<string>
-  /** The order_id of a create that was stored, though no answer with our orderId ever came. */
+  /** The order_id of a stored order for which no response with an orderId arrived. */
   storedAs?: string
-  /** Of a notification. */
+  /** Set for notifications. */
   paid?: { orderId: string; utr: string }
 }
 
-/** Everything that was asked and answered, in memory. */
+/** Every request and response, in memory. */
 export type Journal = Entry[]
 
 export const statusOf = ({ answer }: Entry) => answer?.status
 
-/** Whether the client cannot know what became of its request: no answer, or 503. */
+/** Whether the client cannot know the result of its request: no response, or 503. */
 export function isUnsure(entry: Entry): boolean {
   const status = statusOf(entry)
   return status === undefined || status === 503
 }
 
-/** Whether it is a long list that broke off, which its reader notices because the JSON is incomplete. */
+/** Whether a long list was cut off, which its reader notices because the JSON is incomplete. */
 export const isBrokenOff = ({ kind, answer }: Entry) => kind === 'long list' && answer?.isCutOff === true
 
-/** What is wrong with the form of an answer: a page that is not HTML, or JSON that is not an envelope. */
+/** Returns how the format of a response is wrong: a page that is not HTML, or JSON that is not an envelope. */
 export function faultOfForm(entry: Entry): string | undefined {
   const { answer, kind } = entry
   if (answer?.status === undefined) return undefined

@@ -16,17 +16,20 @@ import {
   unique,
 } from './service.ts'
 
-/** A request that changes an order of its own, and whether the change is stored. */
+/** A request that changes its own order, and a check whether the change is stored. */
 type Change = { orderId: string; send: () => Promise<Answer>; isStored: () => Promise<boolean> }
 
-/** A service with a merchant who may refund, and the two operations that change an order under the lock of its row. */
+/**
+ * Starts a service with a merchant who may refund, and the two operations that change an order while its row is
+ * locked.
+ */
 export async function startChanges(limits: LimitChanges) {
   const service = await startService({ limits })
   const { mid } = await newMerchant(service.db)
   const key = await newKey(service.db, { mid }, true)
   const isFound = async (sql: string, values: unknown[]) => {
     const find = () => service.db.query(sql, values)
-    // A test that ends connections of the service ends this one too.
+    // Tests that terminate the service's connections terminate this one too.
     return (await find().catch(find)).rowCount === 1
   }
 
@@ -35,7 +38,7 @@ export async function startChanges(limits: LimitChanges) {
       const order_id = unique('order-')
       return { order_id, orderId: await createOrder(service, { mid, key }, { order_id }) }
     }
-    // A test that ends connections of the service may end the connection of this create too, which is 503 then.
+    // Tests that terminate the service's connections may also break this create, which then returns 503.
     const order = await make().catch(make)
     await reportPayment(service, order.orderId, { UTR: newUtr() })
     return order
@@ -62,11 +65,11 @@ export async function startChanges(limits: LimitChanges) {
     },
   }
 
-  /** Resolves once no statement of these operations is under way. */
+  /** Resolves once no statement of these operations is in progress. */
   async function untilQuiet() {
     const { requests } = service.pools
     while (requests.totalCount > requests.idleCount || requests.waitingCount > 0) await sleep(10)
-    // The last one may begin its next transaction.
+    // The last statement may be followed by another transaction.
     await sleep(20)
   }
 

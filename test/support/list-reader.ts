@@ -1,13 +1,13 @@
 import { request as httpRequest } from 'node:http'
 import type { FormRequest } from './requests.ts'
 
-/** Occurs once in every row and nowhere else. Begins without a quote, because quotes are frequent and slow the search down. */
+/** Occurs exactly once per row. Starts without a quote, because frequent quotes slow the search down. */
 const ROW_MARK = Buffer.from('UTR":')
 const END = ']}'
 
 /**
- * Reads a settlement list to its end without keeping it: how many rows it had. Throws when it is cut short. `onBytes` is
- * called for every piece of it.
+ * Reads a settlement list to its end without storing it, and returns its number of rows. Rejects if it is cut off.
+ * `onBytes` is called for every chunk.
  */
 export function readList(
   url: string,
@@ -26,7 +26,7 @@ export function readList(
       response.on('end', () => {
         const whole = response.statusCode === 200 && tail.toString().endsWith(END)
         if (whole) resolve(rows)
-        else reject(new Error(`The list of ${rows} rows ended with ${response.statusCode} and ${tail}`))
+        else reject(new Error(`The list of ${rows} rows ended with status ${response.statusCode} and the text ${tail}`))
       })
       response.on('error', reject)
     })

@@ -3,7 +3,7 @@ import { onTestFinished } from 'vitest'
 
 export type Listener = { port: number; host: string; connections: number; received: string; sockets: Socket[] }
 
-/** A TCP server that counts who connects; `answer` has the socket when the head of a request has come. */
+/** A TCP server that counts connections; `answer` gets the socket once the head of a request has arrived. */
 export async function listen(answer: (socket: Socket) => void, host = '127.0.0.1', port = 0): Promise<Listener> {
   const listener: Listener = { port, host, connections: 0, received: '', sockets: [] }
   const server = createServer((socket) => {

@@ -6,7 +6,9 @@ import { createdOrderId, createRequest, getRequest, statusRequest, withFields } 
 import { longList, shortList } from './settlements.ts'
 import type { NewMerchant, Tenant } from './tenants.ts'
 
-/** Few, since client, service and PostgreSQL share two cores; one every 12.5 ms, so that some meet every moment of a fault. */
+/**
+ * Low, because client, service and PostgreSQL share two cores. One request every 12.5 ms meets every phase of a fault.
+ */
 const REQUESTS_PER_SECOND = 80
 
 const OTHERS = [
@@ -23,13 +25,16 @@ const OTHERS = [
 export type Load = {
   journal: Journal
   client: HttpClient
-  /** Sends no more, and returns when all that is under way is over. */
+  /** Stops sending, and resolves once all requests in progress are complete. */
   end: () => Promise<void>
 }
 
 type Sent = Pick<Entry, 'kind' | 'names' | 'operation' | 'paid'> & { request: Request }
 
-/** The traffic of one tenant at a steady rate, whatever is answered, with every answer kept. `url` is called for each request. */
+/**
+ * Sends one tenant's traffic at a steady rate, whatever the responses, and stores every response. `url` is called for
+ * each request.
+ */
 export function startLoad(url: () => string, tenant: Tenant, { without }: { without?: Kind } = {}): Load {
   const others = OTHERS.filter((kind) => kind !== without)
   const client = createHttpClient()
@@ -61,7 +66,7 @@ export function startLoad(url: () => string, tenant: Tenant, { without }: { with
     created.push(orderId)
   }
 
-  /** Every second request is a creation; the other kinds take turns. */
+  /** Every second request is a create; the other kinds alternate. */
   function next(): Sent {
     turn++
     const orderId = created.at(-1)
@@ -109,7 +114,7 @@ export function startLoad(url: () => string, tenant: Tenant, { without }: { with
   }
 }
 
-/** A create that its order_id or its Idempotency-Key, or both, make safe to repeat or to ask about. */
+/** A create request with an order_id, an Idempotency-Key or both, which make it safe to repeat or check. */
 export function creation(merchant: NewMerchant, { orderId, idempotencyKey }: Names, operation?: string): Request {
   const request = withFields(createRequest(merchant, { order_id: orderId }), {}, idempotencyKey)
   return operation === undefined ? request : { ...request, path: `/v1/payments/${operation}` }

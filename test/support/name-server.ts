@@ -2,10 +2,13 @@ import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 
 const ADDRESS_RECORD = 1
-/** Name, type, class, a time to live of 60 s, and 127.0.0.1. The name is a pointer to that of the question. */
+/**
+ * An address record: name, type, class, a time to live of 60 s, and 127.0.0.1. The name points to that of the
+ * question.
+ */
 const LOCAL_ADDRESS = Buffer.from([0xc0, 12, 0, ADDRESS_RECORD, 0, 1, 0, 0, 0, 60, 0, 4, 127, 0, 0, 1])
 
-/** How a name server treats the queries for one name. `silent for IPv6` returns the IPv4 address alone. */
+/** How a name server treats queries for one name. `silent for IPv6` responds to IPv4 queries only. */
 type Treatment = 'answered' | 'silent for IPv6'
 
 /** A name server on port 53 of `address`, which returns 127.0.0.1 for `names` and never responds to other queries. */
@@ -17,7 +20,7 @@ export async function startNameServer(address: string, names: Readonly<Record<st
     const isAddress = type === ADDRESS_RECORD
     if (treatment === undefined || (treatment === 'silent for IPv6' && !isAddress)) return
     const response = Buffer.concat([query.subarray(0, end), ...(isAddress ? [LOCAL_ADDRESS] : [])])
-    // A response, recursion available, no error; one question, no or one answer, nothing else.
+    // Header flags of a response without error; one question, zero or one answer, nothing else.
     response.set([0x81, 0x80, 0, 1, 0, isAddress ? 1 : 0, 0, 0, 0, 0], 2)
     server.send(response, caller.port, caller.address)
   })
@@ -26,7 +29,7 @@ export async function startNameServer(address: string, names: Readonly<Record<st
   return { close: () => server.close() }
 }
 
-/** A question begins after the header of 12 bytes; each label of its name begins with its length. */
+/** A question starts after the 12-byte header; each label of its name starts with its length. */
 function readQuestion(query: Buffer) {
   const labels: string[] = []
   let at = 12

@@ -9,8 +9,8 @@ import { OPERATIONS } from '../../src/operations.ts'
 import { checkAfterEach } from './at-end.ts'
 
 /**
- * Compares every answer of a service in this process, and what `fetch` gets from one of another process, with the OpenAPI
- * document: a status, type, header or field that the document does not have fails the test that saw it.
+ * Compares every response of a service in this process, and what `fetch` gets from another process, with the OpenAPI
+ * document. An undocumented status, type, header or field fails the test that received it.
  */
 
 export const DOCUMENT = openApiDocument({
@@ -34,7 +34,7 @@ const templates = paths.map(([path, methods]) => ({
   pattern: new RegExp(`^${path.replaceAll('.', '\\.').replace(/\{\w+\}/g, '[^/]+')}$`),
 }))
 
-/** What is sent to the service, by address. */
+/** The documented POST operations, by path. */
 export const POSTS: Record<string, Operation | undefined> = Object.fromEntries(
   paths.map(([path, methods]) => [path, methods.post]),
 )
@@ -44,7 +44,10 @@ addFormats.default(ajv)
 ajv.addSchema(DOCUMENT, 'openapi')
 const validators = new Map<string, ValidateFunction>()
 
-/** How the answer to `method` `address` departs from the document; undefined when the document does not have the address. */
+/**
+ * Returns how the response to `method` and `address` violates the document; undefined if the document does not have
+ * the address.
+ */
 export function strangeness(method: string, address: string, seen: Seen): string[] | undefined {
   const path = address.split(/[?#]/, 1)[0] ?? ''
   const template = templates.find(({ pattern }) => pattern.test(path))
@@ -73,7 +76,7 @@ function isRequired(ref: string): boolean {
   return DOCUMENT.components.headers[ref.split('/').at(-1) as keyof typeof DOCUMENT.components.headers].required
 }
 
-/** For a schema inside the document, by the names that lead to it. */
+/** Returns the validator of a schema inside the document, by the names on the path to it. */
 function validator(names: string[]): ValidateFunction {
   const pointer = names.map((name) => encodeURIComponent(name.replaceAll('~', '~0').replaceAll('/', '~1'))).join('/')
   const made = validators.get(pointer) ?? ajv.compile({ $ref: `openapi#/${pointer}` })
@@ -82,19 +85,19 @@ function validator(names: string[]): ValidateFunction {
 }
 
 const faults: string[] = []
-/** How many answers were held against the document; a test of this file's own. */
+/** Number of responses compared with the document. */
 export const held = { answers: 0 }
 
 function hold(method: string, address: string, seen: Seen) {
   const strange = strangeness(method, address, seen)
   if (strange === undefined) return
   held.answers++
-  for (const fault of strange) faults.push(`${method} ${address} ${seen.status}: ${fault}. It said: ${seen.text}`)
+  for (const fault of strange) faults.push(`${method} ${address} ${seen.status}: ${fault}. Response: ${seen.text}`)
 }
 
-checkAfterEach(() => expect(faults.splice(0), 'answers that src/docs does not describe').toEqual([]))
+checkAfterEach(() => expect(faults.splice(0), 'responses that the OpenAPI document does not describe').toEqual([]))
 
-// The channel on which Fastify tells of every instance that is made.
+// Fastify reports every new instance on this channel.
 subscribe('fastify.initialization', (message) => {
   const { fastify } = message as { fastify: FastifyInstance }
   fastify.addHook('onSend', (request, reply, payload, done) => {
@@ -102,7 +105,8 @@ subscribe('fastify.initialization', (message) => {
     const holdText = (text: string) =>
       hold(request.method, request.url, { status, header: (name) => reply.getHeader(name), text })
     if (payload instanceof Readable) {
-      // Fastify pipes it in this same turn, so nothing of it is lost; an answer that breaks off is not held.
+      // Fastify pipes the stream in the same turn of the event loop, so no data is lost. A response that is cut off is
+      // not compared.
       if (String(reply.getHeader('content-type')).startsWith('application/json')) {
         const chunks: Buffer[] = []
         payload.on('data', (chunk) => chunks.push(Buffer.from(chunk)))
@@ -116,8 +120,8 @@ subscribe('fastify.initialization', (message) => {
 const { fetch } = globalThis
 globalThis.fetch = async (input, init) => {
   const answer = await fetch(input, init)
-  // Without a length it is an answer that is too long to be read twice, or never ends.
-  // Setu names its answers by a header, ours have another one.
+  // Skips responses without a length, which are too long to read twice or never end. Skips Setu's responses, which
+  // have the header requestid.
   const isOurs = !answer.headers.has('requestid')
   if (isOurs && answer.headers.has('content-length') && typeof input === 'string') {
     const { pathname } = new URL(input)

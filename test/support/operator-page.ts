@@ -11,10 +11,10 @@ import { CREATE, intentFields, newMerchant, post, type TestService } from './ser
 
 export const PUBLIC_URL = 'https://pay.example.in/upi'
 
-/** Each reader gets a page of its own. */
+/** Limits with which every reader gets a fresh page. */
 export const FORGETFUL = { ...LIMITS, lookUps: { ...LIMITS.lookUps, cachedMs: 1 } }
 
-/** What a customer or a merchant wrote. */
+/** Texts that a customer or a merchant wrote. */
 export const CANARIES = {
   customer_name: 'Canaryname Rao',
   customer_email: 'canarymail@example.in',
@@ -23,14 +23,14 @@ export const CANARIES = {
   redirect_url: 'https://canaryshop.example/',
 }
 
-/** The page of a service, with the rights of an installation, at the service's own time. */
+/** Serves the operator dashboard of a service with the database role of an installation, at the service's own time. */
 export async function startPage(
   { databaseUrl, clock, log }: TestService,
   limits = FORGETFUL,
   warnings: string[] = [],
 ): Promise<FastifyInstance> {
   const app = fastify()
-  // The page before is forgotten.
+  // Waits until the cached page has expired.
   app.addHook('onRequest', () => sleep(5))
   operatorsOnly(app, { password: undefined, allowedHosts: [] })
   const db = testPool(asRole(databaseUrl, 'upi_service'), 2)
@@ -50,7 +50,7 @@ export async function startPage(
   return app
 }
 
-/** Two days of orders; today four: one paid, one that failed, one that waits, one that is paid twice. */
+/** Creates orders on two days. The four of the second day: one paid, one failed, one pending, one paid twice. */
 export async function makeOrders(service: TestService): Promise<{ mid: string; paidTwice: string }> {
   const { app, db, clock } = service
   const { mid, key } = await newMerchant(db)

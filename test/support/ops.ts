@@ -5,9 +5,9 @@ import { main } from '../../src/operator/cli/run.ts'
 import { type Outcome, ROOT, run, runToEnd } from './processes.ts'
 
 /**
- * Types a command in this process, whose pauses end immediately; `input` is its standard input, and `settings` are what else the
- * operator has set. Every command that works on a database names it first: the outcome is without that line, and a success that
- * lacks it fails the test.
+ * Runs a command in this process, whose pauses end immediately; `input` is its standard input, and `settings` are
+ * additional environment variables. Every command that uses a database names it first: the outcome omits that line,
+ * and a success without it fails the test.
  */
 export function runOps(
   databaseUrl: string | undefined,
@@ -23,8 +23,8 @@ export const runOpsOnTerminal = (databaseUrl: string, args: string[], answer: st
   withoutName(databaseUrl, args, {}, (env) => typeCommand(args, env, answer, true))
 
 /**
- * The commands of `group` on the database of `url`: `ops` returns what came of one, `json` the document of one that succeeds and
- * says nothing else.
+ * Runs commands of `group` on the database of `url`: `ops` returns the outcome, `json` the document of a command that
+ * succeeds and prints nothing else.
  */
 export function opsOn(url: () => string, group: string[] = [], settings: Record<string, string> = {}) {
   const ops = (...args: string[]) => runOps(url(), [...group, ...args], '', settings)
@@ -37,7 +37,10 @@ export function opsOn(url: () => string, group: string[] = [], settings: Record<
   return { ops, json }
 }
 
-/** `opsOn` of a day: the commands of `group` are typed at noon in India, and `jsonOn` is the document of one that succeeds. */
+/**
+ * `opsOn` for a given day: commands of `group` run at noon IST, and `jsonOn` returns the document of one that
+ * succeeds.
+ */
 export function opsAtNoon(url: () => string, group: string[] = []) {
   async function opsOn(day: string, ...args: string[]) {
     vi.useFakeTimers({ toFake: ['Date'], now: new Date(`${day}T12:00:00+05:30`) })
@@ -55,7 +58,7 @@ export function opsAtNoon(url: () => string, group: string[] = []) {
   return { opsOn, jsonOn }
 }
 
-/** `runOps` by the process that an operator starts. */
+/** `runOps` in a process of its own, as an operator starts it. */
 export function runOpsProcess(
   databaseUrl: string | undefined,
   args: string[],
@@ -76,7 +79,7 @@ async function withoutName(
   const { code, stdout, stderr } = await type(env)
   const line = databaseUrl !== undefined && URL.canParse(databaseUrl) ? namingLine(databaseUrl) : ''
   if (stderr.startsWith(line)) return { code, stdout, stderr: stderr.slice(line.length) }
-  if (code === 0) throw new Error(`ops ${args.join(' ')} did not begin with: ${line}${stderr}`)
+  if (code === 0) throw new Error(`ops ${args.join(' ')} did not start with: ${line}${stderr}`)
   return { code, stdout, stderr }
 }
 
@@ -91,10 +94,10 @@ async function typeCommand(args: string[], env: NodeJS.ProcessEnv, input: string
   return { code, stdout: out, stderr: err }
 }
 
-/** What a command says first on stderr when it works on the database of `url`. */
+/** The line that a command prints first on stderr if it uses the database of `url`. */
 export function namingLine(url: string): string {
   const { hostname, port, pathname, username } = new URL(url)
-  return `ops: works on the database ${pathname.slice(1)} at ${hostname}:${port} as ${username}\n`
+  return `ops: using database ${pathname.slice(1)} at ${hostname}:${port} as ${username}\n`
 }
 
 /** Runs a TypeScript program of the checkout `root` in exactly the environment `env`. */
@@ -110,7 +113,7 @@ export function runProgram(
   })
 }
 
-/** Runs the built command line `program` as the image does, and returns what it says to scripts. */
+/** Runs the built command line `program` like the image, and returns its JSON output. */
 export async function runBuiltOps(
   program: string,
   environment: Record<string, string>,

@@ -5,7 +5,7 @@ import { CREATE, intentFields } from './requests.ts'
 import type { TestService } from './service.ts'
 import type { NewMerchant } from './tenants.ts'
 
-/** Creates an order for ₹200, with `changes`, as the merchant's shop would. Returns our orderId. */
+/** Creates an order of ₹200, with `changes`, like the merchant's server. Returns the service's orderId. */
 export async function createOrder(
   { app }: TestService,
   { mid, key }: NewMerchant,
@@ -16,7 +16,7 @@ export async function createOrder(
   return body.data.orderId
 }
 
-/** Tells the service, as the acquirer would, that an order for ₹200 is paid, or what `changes` make of it. */
+/** Reports the payment of a ₹200 order to the service like the acquirer, with `changes`. */
 export async function reportPayment(service: TestService, orderId: string, changes: Notification = {}): Promise<void> {
   expect((await notify(service, notification(orderId, changes))).status).toBe(200)
 }

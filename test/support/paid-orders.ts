@@ -3,7 +3,7 @@ import type { Database } from '../../src/platform/db/pool.ts'
 
 type Paid = { mid: string; utr: string; paidAt: Date; madeAt?: Date; toldAt?: Date; orderId?: string }
 
-/** Stores an order of ₹200 that was paid, as a notification would have; returns its orderId. */
+/** Stores a paid order of ₹200 as a notification would have, and returns its orderId. */
 export async function storePaidOrder(
   db: Database,
   { mid, utr, paidAt, madeAt = paidAt, toldAt = paidAt, orderId = newId(madeAt) }: Paid,

@@ -14,7 +14,10 @@ export function hasPgbouncer(): boolean {
   return false
 }
 
-/** PgBouncer in transaction mode, with one connection, in front of the server of `url`; `url` in the result leads through it to the same database. */
+/**
+ * Starts PgBouncer in transaction mode, with one connection, in front of the server of `url`. The returned `url`
+ * connects through it to the same database.
+ */
 export async function startPgbouncer(
   directory: string,
   url: string,
@@ -46,7 +49,7 @@ query_wait_timeout = 5
   const pooled = new URL(url)
   Object.assign(pooled, { hostname: '127.0.0.1', port: String(port) })
   while (!(await accepts(pooled.href))) {
-    if (hasEnded(child)) throw new Error('PgBouncer ended while it was starting')
+    if (hasEnded(child)) throw new Error('PgBouncer exited during its start')
     await sleep(20)
   }
   return { url: pooled.href, stop: async () => void (await end(child, 'SIGKILL')) }

@@ -4,26 +4,28 @@ import { type BookedRefund, createRefundBook } from './bank-refunds.ts'
 import { inSomeForm } from './cashfree-forms.ts'
 import { answered, type BankOptions, type BankRequest, CUSTOMER_VPA, startFakeBank } from './fake-bank.ts'
 
-/** A bank for tests: the part of PhonePe's API v2 that the service uses, as its published documents describe it. */
+/**
+ * A fake bank with the part of PhonePe's API v2 that the service uses, as PhonePe's published documents describe it.
+ */
 
 export type PhonepeCall = 'logIn' | 'createOrder' | 'order' | 'refund' | 'findRefund'
 
 export type PhonepeRequest = BankRequest<PhonepeCall>
 
-/** One attempt to pay an order. */
+/** An attempt to pay an order. */
 export type PhonepePayment = {
   id: string
   status: 'pending' | 'success' | 'failed'
   /** In paise. */
   amount: number
-  /** The bank's reference; empty until the attempt has ended. */
+  /** The bank's reference; empty until the attempt is final. */
   rrn: string
   at: Date
 }
 
 export type PhonepeOrder = {
   id: string
-  /** Our name for it. */
+  /** The service's orderId. */
   orderId: string
   amount: number
   expiresAt: Date
@@ -37,9 +39,9 @@ export type FakePhonepeOptions = BankOptions<PhonepeCall> & {
   clientId: string
   clientVersion: string
   clientSecret: string
-  /** `user:password` of the kind SHA, or the key of the kind HMAC. */
+  /** `user:password` for SHA webhooks, or the key for HMAC webhooks. */
   webhookSecret: string
-  /** How long a token lives. */
+  /** Lifetime of a token. */
   tokenSeconds?: number
 }
 
@@ -88,7 +90,7 @@ export async function startFakePhonepe(options: FakePhonepeOptions) {
   const fake = Object.assign(bank, {
     apiUrl: `${bank.url}/pg`,
     loginUrl: `${bank.url}/v1/oauth/token`,
-    /** By our orderId. */
+    /** By the service's orderId. */
     orders,
     refunds,
     tokenSeconds: options.tokenSeconds ?? 624_600,
@@ -96,7 +98,7 @@ export async function startFakePhonepe(options: FakePhonepeOptions) {
     eventOf,
     stateOf,
 
-    /** The truth: what was paid. */
+    /** Returns the payments in the bank's records. */
     paid: () =>
       [...orders.values()].flatMap((order) =>
         order.payments
@@ -104,7 +106,7 @@ export async function startFakePhonepe(options: FakePhonepeOptions) {
           .map((payment) => ({ ...payment, order, orderId: order.orderId, utr: payment.rrn })),
       ),
 
-    /** From now on no token is good that was given. */
+    /** Invalidates all issued tokens. */
     forgetTokens: () => tokens.clear(),
   })
   return fake
@@ -152,11 +154,11 @@ export async function startFakePhonepe(options: FakePhonepeOptions) {
     })
   }
 
-  /** As PhonePe, it refuses a name that it has already, and does not tell the link again. */
+  /** Like PhonePe, rejects a name that it already has, and does not return the link again. */
   function createOrder({ merchantOrderId: orderId, amount, expireAfter }: OrderSent): Answer {
     if (orders.has(orderId)) return refuse(417, 'INVALID_TRANSACTION_ID', 'merchantOrderId exists')
     const id = `OMO${randomInt(10 ** 11, 10 ** 12)}${randomInt(10 ** 8, 10 ** 9)}`
-    // The `tr` is ours in links of the older version, and theirs in newer ones.
+    // `tr` is the service's orderId in links of the older version, and PhonePe's in newer ones.
     const tr = Number(id.at(-1)) % 2 ? orderId : id
     const am = inSomeForm(amount, id)
     const values = {
@@ -168,7 +170,7 @@ export async function startFakePhonepe(options: FakePhonepeOptions) {
       mc: '5814',
       mode: '04',
       purpose: '00',
-      // Most of their links have none.
+      // Most PhonePe links have no currency.
       ...(Number(id.at(-2)) % 4 === 0 && { cu: 'INR' }),
       utm_campaign: 'B2B_PG',
       utm_medium: 'DEMOMERCHANTONLINE',
@@ -182,15 +184,16 @@ export async function startFakePhonepe(options: FakePhonepeOptions) {
     return answered(200, { orderId: id, state: 'PENDING', expireAt, intentUrl: link, qrData: 'data:image/png;base64,' })
   }
 
-  /** An order whose time is over has failed, unless an attempt is under way. */
+  /** An expired order has failed, unless an attempt is in progress. */
   function stateOf({ payments, expiresAt }: PhonepeOrder) {
     if (payments.some(({ status }) => status === 'success')) return 'COMPLETED'
     return expiresAt <= now() && payments.at(-1)?.status !== 'pending' ? 'FAILED' : 'PENDING'
   }
 
   /**
-   * A customer tries to pay an order, or ends the attempt that is under way. Resolves when the notifications were sent, or
-   * are waiting: `answers` are their statuses; undefined where no answer came. Nobody can begin to pay an ended order.
+   * Simulates a customer's attempt to pay an order, or completes the attempt in progress. Resolves once the
+   * notifications are sent or waiting, with the statuses of their responses; undefined without a response. A final
+   * order cannot be paid.
    */
   async function pay(
     orderId: string,
@@ -223,7 +226,7 @@ export async function startFakePhonepe(options: FakePhonepeOptions) {
     return { order, payment, answers }
   }
 
-  /** The notification of a payment's end. An attempt that has failed is no end of its order. */
+  /** Formats the notification of a final payment. A failed attempt is not the end of its order. */
   function eventOf(order: PhonepeOrder, payment: PhonepePayment) {
     const told = orderOf({ ...order, payments: [payment] })
     const event = payment.status === 'failed' ? 'pg.transaction.failed' : 'pg.order.completed'
@@ -247,7 +250,7 @@ export async function startFakePhonepe(options: FakePhonepeOptions) {
     }
   }
 
-  /** As PhonePe, it takes each name once, and the order must be paid. */
+  /** Like PhonePe, accepts each name once, and only for a paid order. */
   function refund({ merchantRefundId, originalMerchantOrderId, amount }: RefundSent): Answer {
     if (refunds.all.some(({ ourRefundId }) => ourRefundId === merchantRefundId)) {
       return refuse(400, 'DUPLICATE_TRANSACTION', 'merchantRefundId exists')
@@ -270,7 +273,7 @@ export async function startFakePhonepe(options: FakePhonepeOptions) {
       reference: '',
       createdAt: now().toISOString(),
     })
-    // The end of a refund is told by its notification, and by the call for its status.
+    // The final status of a refund is reported by its notification and by the status call.
     return answered(200, { refundId: made.id, amount, state: 'PENDING' })
   }
 }
@@ -286,7 +289,7 @@ const REFUND_EVENTS: Record<BookedRefund['status'], string> = {
   failed: 'failed',
 }
 
-/** PhonePe's pages have the rail of a payment in the attempt itself, or in its splits: here by its number. */
+/** PhonePe documents the rail of a payment in the attempt itself or in its splits: here depending on the id. */
 function withRail(id: string, amount: number, utr: string) {
   const rail = { type: 'UPI', ...(utr !== '' && { utr }), upiTransactionId: 'YBLAXL1234', vpa: CUSTOMER_VPA }
   const parts = { rail, instrument: { type: 'ACCOUNT', maskedAccountNumber: 'XXXXXXX6024', accountType: 'SAVINGS' } }

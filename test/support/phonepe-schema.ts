@@ -1,7 +1,7 @@
 import type { PhonepeCall } from './phonepe-bank.ts'
 import { departureFrom, type RequestSchemas } from './request-schemas.ts'
 
-/** What PhonePe documents of each request. */
+/** Request schemas from PhonePe's documents. */
 const object = (properties: Record<string, object>) => ({
   type: 'object',
   additionalProperties: false,
@@ -10,7 +10,7 @@ const object = (properties: Record<string, object>) => ({
 })
 
 const text = { type: 'string', minLength: 1 }
-/** PhonePe's limit is 63 characters; in a link's `tr` it would be 35 letters and digits. */
+/** PhonePe's limit is 63 characters; the `tr` of a link allows 35 letters and digits. */
 const name = { type: 'string', pattern: '^[A-Za-z0-9]{1,35}$' }
 const paise = { type: 'integer', minimum: 100 }
 
@@ -44,5 +44,5 @@ const REQUESTS: RequestSchemas<PhonepeCall> = {
   findRefund: { headers: authorized },
 }
 
-/** How a request departs from what PhonePe documents; undefined when it does not. */
+/** Returns how a request violates PhonePe's documents; undefined if it does not. */
 export const departure = departureFrom(REQUESTS)

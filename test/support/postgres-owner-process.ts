@@ -1,5 +1,5 @@
-// A process that uses the embedded server in DIRECTORY and leaves when its stdin ends, that is when the process that
-// started it leaves or is killed, however hard.
+// A process that uses the embedded server in DIRECTORY and exits when its stdin ends: when the process that started it
+// exits or is killed.
 // Arguments: DIRECTORY [--remove]
 import { rmSync } from 'node:fs'
 import { startEmbeddedPostgres } from '../../src/dev/embedded-postgres.ts'
@@ -7,7 +7,7 @@ import { INSTALLED_POSTGRES } from './installed-postgres.ts'
 
 const [directory = '', remove] = process.argv.slice(2)
 process.on('exit', () => {
-  // Another server may be about to end in there, and still write.
+  // Another server in the directory may be shutting down and still write.
   if (remove) rmSync(directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 })
 })
 const { url, stop } = await startEmbeddedPostgres({ directory, durable: false, installed: INSTALLED_POSTGRES })

@@ -9,14 +9,14 @@ const PROGRAM = join(import.meta.dirname, 'postgres-owner-process.ts')
 export type PostgresOwner = {
   url: string
   pid: number | undefined
-  /** Ends the process, which stops the server if it keeps it. */
+  /** Stops the process, which stops the server if it started it. */
   leave: () => Promise<void>
   killHard: () => Promise<void>
 }
 
 /**
- * Starts a process that uses the embedded server in `directory`, and returns once the server takes connections. The
- * process gets no Ctrl-C and leaves when this process ends, so that no server outlives an interrupted run.
+ * Starts a process that uses the embedded server in `directory`, and resolves once the server accepts connections. The
+ * process gets no Ctrl-C and exits when this process does, so that no server outlives an interrupted run.
  */
 export async function startPostgresOwner(
   directory: string,
@@ -27,7 +27,7 @@ export async function startPostgresOwner(
   const exited = once(child, 'exit')
   const lines = createInterface({ input: child.stdout })
   const [url] = await Promise.race([once(lines, 'line') as Promise<[string]>, exited.then(() => [])])
-  if (url === undefined) throw new Error('The embedded PostgreSQL did not start: its reason stands above')
+  if (url === undefined) throw new Error('The embedded PostgreSQL did not start. See its error above.')
   return {
     url,
     pid: child.pid,

@@ -10,17 +10,17 @@ import { until } from './wait.ts'
 export type PostgresServer = {
   cluster: Cluster
   port: number
-  /** The process whose children serve the connections. */
+  /** The process id of the postmaster, whose children serve the connections. */
   pid: () => number
-  /** The URL of `database`, on the server's own port or on that of a proxy before it. */
+  /** The URL of `database`, on the server's own port or on a proxy's. */
   urlOf: (database: string, port?: number) => string
-  /** Connections of the test's own. */
+  /** The test's own connections. */
   poolOf: (database: string) => Database
   isRunning: () => boolean
   killHard: () => void
-  /** Ends every connection at once, as an operator's restart does; returns when the server has ended. */
+  /** Closes every connection immediately, like an operator's restart; resolves when the server has stopped. */
   shutDown: () => Promise<void>
-  /** On the same port, once it takes connections. */
+  /** Starts the server on the same port; resolves once it accepts connections. */
   restart: () => Promise<void>
   stop: () => void
 }
@@ -29,8 +29,8 @@ const DURABLE = ['fsync', 'synchronous_commit', 'full_page_writes']
 const POLL_MS = 5
 
 /**
- * A PostgreSQL server whose commits survive it. It is stopped at the end of this process at the latest. `settings` hold from its
- * first restart on.
+ * Starts a durable PostgreSQL server. It stops at the latest when this process exits. `settings` apply from its first
+ * restart on.
  */
 export async function startPostgresServer(
   directory: string,
@@ -77,12 +77,12 @@ export async function startPostgresServer(
   }
 }
 
-/** Few connections, for what a test itself asks. A server that is killed breaks them, and they are made anew. */
+/** A small pool for a test's own queries. It reconnects after the server was killed. */
 export function openPool(url: string): Database {
   return createPool({ url, size: 4, log: { warn: () => undefined }, queryTimeoutMs: 0 })
 }
 
-/** Whether `url` takes connections; one with a start-up parameter, where `parameters` names one. */
+/** Whether `url` accepts connections, optionally with a startup parameter. */
 export async function connects(url: string, parameters: { statement_timeout?: number } = {}): Promise<boolean> {
   const limits = { connectionTimeoutMillis: 1_000, query_timeout: 1_000 }
   const client = new pg.Client({ connectionString: url, ...limits, ...parameters })
@@ -98,7 +98,7 @@ export async function connects(url: string, parameters: { statement_timeout?: nu
   }
 }
 
-/** Asks without pause until the server at `url` serves; the moment at which the question that it served was begun. */
+/** Polls without pause until the server at `url` responds; returns when the successful attempt started. */
 export async function momentOfReturn(url: string): Promise<number> {
   let begun = 0
   const isServed = () => {

@@ -8,16 +8,16 @@ import { pathToFileURL } from 'node:url'
 
 export const ROOT = join(import.meta.dirname, '../..')
 
-/** What Node.js needs to run a program that is written in TypeScript, from any folder. */
+/** Arguments with which Node.js runs a TypeScript program from any folder. */
 export const TYPESCRIPT = ['--import', pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href]
 
-/** Linux counts processor time in hundredths of a second, whatever its clock does. */
+/** Linux counts processor time in hundredths of a second, whatever its clock rate. */
 const TICKS_PER_SECOND = 100
 const PAGE_BYTES = 4_096
 
 const living = new Set<ChildProcess>()
 
-/** A child that `killStarted` ends, if it has not ended by then. */
+/** Starts a child that `killStarted` kills if it is still running. */
 export function start(command: string, args: string[], options: SpawnOptions): ChildProcess {
   const child = spawn(command, args, options)
   living.add(child)
@@ -25,12 +25,12 @@ export function start(command: string, args: string[], options: SpawnOptions): C
   return child
 }
 
-/** Ends what `start` has started; for the last moment of a test file or of this process. */
+/** Kills what `start` has started; for the end of a test file or of this process. */
 export function killStarted(): void {
   for (const child of living) child.kill('SIGKILL')
 }
 
-/** Starts a program and collects what it says. */
+/** Starts a program and collects its output. */
 export function startReading(command: string, args: string[], options: Pick<SpawnOptions, 'cwd' | 'env'>) {
   const child = start(command, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] })
   let said = ''
@@ -46,7 +46,7 @@ export type Outcome = { code: number | null; stdout: string; stderr: string }
 
 type RunOptions = { env?: NodeJS.ProcessEnv; cwd?: string; input?: string; discardOutput?: boolean }
 
-/** Runs a program to its end; `input` is its standard input. */
+/** Runs a program until it exits; `input` is its standard input. */
 export async function runToEnd(
   command: string,
   args: string[],
@@ -62,13 +62,13 @@ export async function runToEnd(
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     stderr += text
   })
-  // A program that fails at once does not wait for its input.
+  // A program that fails immediately does not wait for its input.
   child.stdin?.on('error', () => undefined).end(input)
   const [code] = (await closed) as [number | null]
   return { code, stdout, stderr }
 }
 
-/** Runs a program to its end and returns what it printed; throws when it fails. */
+/** Runs a program until it exits and returns its standard output; throws if it fails. */
 export async function run(command: string, args: string[], options: RunOptions = {}): Promise<string> {
   const { code, stdout, stderr } = await runToEnd(command, args, options)
   if (code !== 0) throw new Error(`${command} ${args[0]} ended with ${code}:\n${stderr || stdout}`)
@@ -77,7 +77,7 @@ export async function run(command: string, args: string[], options: RunOptions =
 
 export const hasEnded = ({ exitCode, signalCode }: ChildProcess) => exitCode !== null || signalCode !== null
 
-/** Ends a child by `signal`, and returns its exit code once all that it wrote has been read. */
+/** Sends `signal` to a child, and returns its exit code once its output has been read. */
 export async function end(child: ChildProcess, signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
   if (hasEnded(child)) return child.exitCode
   const closed = once(child, 'close')
@@ -86,7 +86,10 @@ export async function end(child: ChildProcess, signal: NodeJS.Signals = 'SIGTERM
   return child.exitCode
 }
 
-/** Where a program is installed; undefined when it is not. Debian keeps some off an ordinary user's PATH. */
+/**
+ * Returns the path of a program; undefined if it is not installed. Debian installs some outside an ordinary user's
+ * PATH.
+ */
 export function findSystemProgram(name: string): string | undefined {
   const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin']
   return folders.map((folder) => join(folder, name)).find((path) => existsSync(path))
@@ -96,7 +99,7 @@ export async function freePort(): Promise<number> {
   return (await freePorts(1))[0] as number
 }
 
-/** Different ones: all are held until the last one is found. */
+/** Returns different ports: all are open until the last one is found. */
 export async function freePorts(count: number): Promise<number[]> {
   const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'))
   await Promise.all(servers.map((server) => once(server, 'listening')))
@@ -105,7 +108,7 @@ export async function freePorts(count: number): Promise<number[]> {
   return ports
 }
 
-/** Memory of process `pid` that lies in RAM, in MB; 0 where the system does not tell. */
+/** Resident memory of process `pid` in MB; 0 if the system does not report it. */
 export function residentMB(pid: number): number {
   try {
     return (Number(readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ')[1]) * PAGE_BYTES) / 1e6
@@ -114,7 +117,9 @@ export function residentMB(pid: number): number {
   }
 }
 
-/** Processor seconds that process `pid` and its children, ended ones too, have used; 0 where the system does not tell. */
+/**
+ * Processor seconds of process `pid` and its children, including exited ones; 0 if the system does not report them.
+ */
 export function cpuSeconds(pid: number): number {
   let ticks = 0
   for (const it of readProcesses()) {
@@ -133,7 +138,7 @@ function readProcesses(): ProcessTimes[] {
     .flatMap((name) => {
       try {
         const stat = readFileSync(`/proc/${name}/stat`, 'utf8')
-        // The second field is the program's name, which may hold blanks and brackets.
+        // The second field is the program's name, which may contain spaces and brackets.
         const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
         const [user = 0, system = 0, childrenUser = 0, childrenSystem = 0] = fields.slice(11, 15).map(Number)
         const ticks = { ticks: user + system, ticksOfEndedChildren: childrenUser + childrenSystem }

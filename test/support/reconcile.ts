@@ -8,15 +8,15 @@ import type { Tenant } from './tenants.ts'
 import { until } from './wait.ts'
 
 export type Reconciled = {
-  /** Requests whose outcome the client did not know: no answer, or 503. */
+  /** Requests whose result the client does not know: no response, or 503. */
   unsure: number
-  /** Those of which the client found out later whether they were stored. */
+  /** Unsure requests for which the client later found out whether they were stored. */
   resolved: number
-  /** Acknowledged, but not stored, or stored in another state. */
+  /** Acknowledged, but not stored, or stored with another status. */
   lost: number
-  /** One order that was stored or acknowledged as two. */
+  /** One order stored or acknowledged as two. */
   doubled: number
-  /** Stored, but unknown to the client even after it has asked about every request whose outcome it did not know. */
+  /** Stored, but unknown to the client even after it checked every unsure request. */
   orphaned: number
 }
 
@@ -28,17 +28,17 @@ type Row = {
   utr: string | null
 }
 
-/** How many answered creates are repeated too; each must get its first answer again. */
+/** Number of acknowledged creates that are repeated too; each must get its first response again. */
 const REPLAYED = 50
 const ASKED_AT_ONCE = 10
 
-/** Asks, as a merchant's server would, what became of requests without an answer; then compares journal and database. */
+/** Checks requests without a response like a merchant's server, then compares journal and database. */
 export async function reconcile(options: {
   journal: Journal
   tenant: Tenant
   url: string
   client: HttpClient
-  /** A direct connection to the database, which the fault does not affect. */
+  /** A direct connection to the database, unaffected by the fault. */
   db: Database
 }): Promise<Reconciled> {
   const { journal, tenant, url, client, db } = options
@@ -71,7 +71,7 @@ export async function reconcile(options: {
   }
 }
 
-/** Whether it is now known what became of the request of `entry`. */
+/** Whether the result of the request of `entry` is now known. */
 async function resolve(entry: Entry, tenant: Tenant, ask: (request: Request) => Promise<Answer>): Promise<boolean> {
   if (entry.paid) return (await ask(notificationRequest(entry.paid.orderId, entry.paid.utr))).status === 200
   const names = entry.names as Names
@@ -82,7 +82,7 @@ async function resolve(entry: Entry, tenant: Tenant, ask: (request: Request) => 
     return { answer, orderId }
   }
   if (names.idempotencyKey !== undefined) return (await repeat()).orderId !== undefined
-  // Without a key: by its own order_id, and once more when it turns out that it was not stored.
+  // Without a key, checks its own order_id, and creates again if it was not stored.
   const ownOrderId = names.orderId as string
   const found = await ask(statusRequest(tenant.merchant, ownOrderId))
   if (found.status === 404) return (await repeat()).orderId !== undefined
@@ -92,14 +92,14 @@ async function resolve(entry: Entry, tenant: Tenant, ask: (request: Request) => 
   return true
 }
 
-/** An acknowledged notification that the order does not show. */
+/** Whether the order does not show an acknowledged notification. */
 function isLostPayment(entry: Entry, stored: Map<string, Row>): boolean {
   if (entry.paid === undefined || statusOf(entry) !== 200) return false
   const row = stored.get(entry.paid.orderId)
   return row?.status !== 'SUCCESS' || row.utr !== entry.paid.utr
 }
 
-/** Rows whose order_id or Idempotency-Key another row has; the database's constraints must not allow any. */
+/** Rows that share their order_id or Idempotency-Key with another row, which constraints must prevent. */
 function doubledRows(rows: Row[]): number {
   const surplus = (values: (string | null)[]) => {
     const given = values.filter((value) => value !== null)
@@ -108,9 +108,9 @@ function doubledRows(rows: Row[]): number {
   return surplus(rows.map((row) => row.merchant_order_id)) + surplus(rows.map((row) => row.idempotency_key))
 }
 
-/** Even after its client has given up, a statement may still run and store something. */
+/** A statement may still run and store something after its client has disconnected. */
 async function untilNothingIsUnderWay(db: Database): Promise<void> {
-  await until('the database had ended every statement of the service', async () => {
+  await until('every statement of the service is complete', async () => {
     const { rows } = await db.query(
       `select from pg_stat_activity
         where datname = current_database() and state <> 'idle' and backend_type = 'client backend' and pid <> pg_backend_pid()`,

@@ -5,7 +5,7 @@ import { clusterUrl, startOrFind, stopServer } from '../../src/dev/embedded-post
 import { startPostgresServer } from './postgres-server.ts'
 
 export type ReplicatedPostgres = {
-  /** Superusers' connections to the databases `postgres`. */
+  /** Superuser URLs of the databases `postgres`. */
   primaryUrl: string
   replicaUrl: string
   stopReplica: () => void
@@ -14,7 +14,7 @@ export type ReplicatedPostgres = {
   remove: () => void
 }
 
-/** A PostgreSQL server of its own and a streaming replica of it, both in `directory`. */
+/** Starts a PostgreSQL server and a streaming replica of it, both in `directory`. */
 export async function startReplicatedPostgres(directory: string): Promise<ReplicatedPostgres> {
   const primary = await startPostgresServer(directory)
   const { account, password, dataDirectory, logFile } = primary.cluster
@@ -53,11 +53,11 @@ export async function startReplicatedPostgres(directory: string): Promise<Replic
   } catch (error) {
     const log = readFileSync(logFile, 'utf8')
     remove()
-    throw new Error(`The replica does not start. The primary says:\n${log}`, { cause: error })
+    throw new Error(`The replica does not start. Log of the primary:\n${log}`, { cause: error })
   }
 }
 
-/** What pg_basebackup does, which does not come with the embedded server. */
+/** Copies the data like pg_basebackup, which the embedded server lacks. */
 async function copyRunning(url: string, from: string, to: string): Promise<void> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()

@@ -2,17 +2,19 @@ import { Ajv } from 'ajv'
 import addFormats from 'ajv-formats'
 import type { BankRequest } from './fake-bank.ts'
 
-/** Of a header that must not be sent. */
+/** Schema of a header that must not be sent. */
 export const NEVER = { not: {} }
 
-/** What an acquirer documents of each request: its headers and its body. No body means that none may be sent. */
+/** An acquirer's documented headers and body of each request. No body means that none may be sent. */
 export type RequestSchemas<Call extends string> = Record<Call, { headers: Record<string, object>; body?: object }>
 
-// Without a precision 588.82 is no multiple of 0.01.
+// Without a precision, 588.82 is not a multiple of 0.01.
 const ajv = new Ajv({ allErrors: true, strict: false, multipleOfPrecision: 6 })
 addFormats.default(ajv)
 
-/** Returns what tells how a request departs from `schemas`; it returns undefined when the request does not. */
+/**
+ * Returns a function that describes how a request violates `schemas`; it returns undefined if the request is valid.
+ */
 export function departureFrom<Call extends string>(schemas: RequestSchemas<Call>) {
   const checks = new Map(
     Object.entries<RequestSchemas<Call>[Call]>(schemas).map(([call, { headers, body }]) => [
@@ -26,7 +28,7 @@ export function departureFrom<Call extends string>(schemas: RequestSchemas<Call>
             required: Object.keys(headers).filter((name) => headers[name] !== NEVER),
             properties: headers,
           },
-          // An acquirer ignores a field that it does not know: one would be a misspelt one of ours.
+          // Acquirers ignore unknown fields, so an additional field is a misspelt one.
           body: body ? { type: 'object', additionalProperties: false, ...body } : false,
         },
       }),

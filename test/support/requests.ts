@@ -15,11 +15,11 @@ export const OWN_TRANSACTIONS = '/v1/payments/fetchTransactionList'
 
 export const FORM = 'application/x-www-form-urlencoded'
 
-/** What a patient client does with a 503: 30 tries take 6 s. */
+/** Retries of a 503: 30 attempts take 6 s. */
 const MOST_TRIES = 30
 const RETRY_MS = 200
 
-/** A complete and correct createPaymentIntent of `mid`. What is changed to undefined is left out. */
+/** Fields of a complete and valid createPaymentIntent of `mid`. A field changed to undefined is omitted. */
 export function intentFields(mid: string, changes: Record<string, string | undefined> = {}): Record<string, string> {
   const fields: Record<string, string | undefined> = {
     mid,
@@ -34,7 +34,7 @@ export function intentFields(mid: string, changes: Record<string, string | undef
   return Object.fromEntries(Object.entries(fields).filter((entry): entry is [string, string] => entry[1] !== undefined))
 }
 
-/** The same, as it is when it has been checked: what an intent is built of. */
+/** The same fields after validation, from which an intent is built. */
 export function newPayment(mid: string): NewPayment {
   const fields = intentFields(mid) as Record<keyof NewPayment, string>
   return { ...fields, amount: 20_000, order_id: undefined }
@@ -44,7 +44,7 @@ export function form(fields: Record<string, string>): string {
   return new URLSearchParams(fields).toString()
 }
 
-/** A form that is sent over and over by a load generator too, so it is all text. */
+/** A form that a load generator also sends repeatedly, so all its parts are text. */
 export type FormRequest = { method: 'POST'; path: string; headers: Record<string, string>; body: string }
 
 export function formRequest(path: string, key: Key, fields: Record<string, string>): FormRequest {
@@ -62,14 +62,14 @@ export function statusRequest({ mid, key }: NewMerchant, orderId: string): FormR
   return formRequest(STATUS, key, { mid, order_id: orderId })
 }
 
-/** The settlements of `mid` from the day `from` to the day `till`, both dd-mm-yyyy. */
+/** Requests the settlements of `mid` from the day `from` to the day `till`, both dd-mm-yyyy. */
 export function listRequest({ pid, key }: NewPartner, mid: string, from: string, till: string): FormRequest {
   return formRequest(LIST, key, { pid, mid, s_date: from, e_date: till })
 }
 
 export const getRequest = (path: string): Request => ({ method: 'GET', path })
 
-/** The same form with other fields; an Idempotency-Key goes into its header. */
+/** Returns the form with other fields; an Idempotency-Key is sent in its header. */
 export function withFields(request: FormRequest, fields: Record<string, string>, idempotencyKey?: string): FormRequest {
   const body = new URLSearchParams(request.body)
   for (const [name, value] of Object.entries(fields)) body.set(name, value)
@@ -77,14 +77,14 @@ export function withFields(request: FormRequest, fields: Record<string, string>,
   return { ...request, headers, body: body.toString() }
 }
 
-/** Our orderId in the answer to a create; undefined when the create failed. */
+/** Returns the service's orderId from the response to a create; undefined if the create failed. */
 export function createdOrderId({ status, text }: Answer): string | undefined {
   return status === 200 ? JSON.parse(text).data.orderId : undefined
 }
 
 /**
- * Sends again what is answered by 503 with Retry-After, since a busy machine refuses some requests. For results that must be
- * right in the end, as opposed to requests that must never be refused.
+ * Repeats a request after 503 with Retry-After, because a busy machine rejects some requests. For tests of the final
+ * result, not for requests that must never be rejected.
  */
 export async function sendPatiently({ send }: HttpClient, url: string, request: Request): Promise<Answer> {
   for (let tries = 1; ; tries++) {
@@ -95,7 +95,7 @@ export async function sendPatiently({ send }: HttpClient, url: string, request: 
   }
 }
 
-/** Does `work` for every item, for at most `atOnce` of them at the same time; returns the results in order. */
+/** Runs `work` for every item, at most `atOnce` concurrently, and returns the results in order. */
 export async function forEach<Item, Result>(
   items: readonly Item[],
   atOnce: number,

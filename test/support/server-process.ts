@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline'
 import { end, freePorts, hasEnded, ROOT, start } from './processes.ts'
 import { untilAnswers } from './wait.ts'
 
-/** What `npm run build` makes. */
+/** Output of `npm run build`. */
 export const BUILT_SERVER = join(ROOT, 'dist/server.js')
 export const BUILT_OPS = join(ROOT, 'dist/cli/ops.js')
 
@@ -16,30 +16,33 @@ export type ServerProcess = {
   opsPort: number
   pid: number
   child: ChildProcess
-  /** Every line that it has logged, unless they go to a file. */
+  /** Every logged line, unless the log is written to a file. */
   log: string[]
-  /** Every line that it has written to stderr. */
+  /** Every line written to stderr. */
   errors: string[]
   hasEnded: () => boolean
   killHard: () => Promise<void>
-  /** Asks it to end by SIGTERM, and returns its exit code. */
+  /** Sends SIGTERM and returns the exit code. */
   stop: () => Promise<number | null>
 }
 
 type Options = {
-  /** The built service, which runs in production mode as the image does; without it the sources run. */
+  /** The built service, which runs in production mode like the image; without it the sources run. */
   built?: string
   /** A module that is loaded before the service. */
   preload?: string
-  /** The most files that it may have open, connections included. */
+  /** Maximum number of open files, including connections. */
   openFiles?: number
   /** A program and its arguments that execute the service, such as `unshare`. */
   prefix?: string[]
-  /** Where its log goes instead of to this process, which would spend time on it: a file, or `/dev/null`. */
+  /** File for the log, or `/dev/null`, so that this process spends no time reading it. */
   logFile?: string
 }
 
-/** The service as a process of its own, on 127.0.0.1 and free ports unless `environment` names others; returns once it serves. */
+/**
+ * Starts the service as a process, on 127.0.0.1 and free ports unless `environment` names others; resolves once it
+ * responds.
+ */
 export async function startServerProcess(
   databaseUrl: string,
   environment: Record<string, string> = {},

@@ -7,7 +7,9 @@ export type BesideOptions = Omit<NonNullable<Parameters<typeof startService>[0]>
 
 type Bank = { notifyUrl: string | undefined; violations: string[]; goAway: () => Promise<void> }
 
-/** How the fake of an acquirer is started, what the service has to know of it, and where it takes notifications. */
+/**
+ * How to start the fake of an acquirer, the service's settings for it, and the path that receives its notifications.
+ */
 export type Starter<Started extends Bank> = {
   start: (now: () => Date) => Promise<Started>
   settings: (bank: Started) => Partial<AcquirerSettings>
@@ -22,7 +24,9 @@ checkAfterEach(() =>
   ).toEqual([]),
 )
 
-/** The bank of an acquirer. A request that departs from the acquirer's documents fails the test that made it. */
+/**
+ * Starts the fake bank of an acquirer. A request that violates the acquirer's documents fails the test that sent it.
+ */
 export async function startBank<Started extends Bank>(
   { start }: Pick<Starter<Started>, 'start'>,
   now: () => Date,
@@ -36,12 +40,12 @@ export async function startBank<Started extends Bank>(
   return bank
 }
 
-/** A service and the bank of one of its acquirers, each of which reaches the other over the network. */
+/** Starts a service and the bank of one of its acquirers, which reach each other over the network. */
 export async function startServiceBeside<Beside extends Bank>(
   { start, settings, path }: Starter<Beside>,
   options: BesideOptions = {},
 ): Promise<{ service: TestService; bank: Beside }> {
-  // The service has the clock, and needs the bank's address first.
+  // The service owns the clock, but needs the bank's address first.
   const clock = { now: () => new Date() }
   const bank = await startBank({ start }, () => clock.now())
   const service = await startService({ ...options, acquirers: settings(bank) })

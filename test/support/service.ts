@@ -16,7 +16,7 @@ import { asRole } from './database-url.ts'
 import './openapi.ts'
 import { allow } from './webhooks.ts'
 
-// What nearly every test of the service needs too. Programs that vitest does not run import it from where it is.
+// Re-exports what nearly every test of the service needs. Programs outside Vitest import it from its own file.
 export { ACQUIRER_SECRETS } from './acquirer.ts'
 export { type Answer, answerOf, post, postJson } from './inject.ts'
 export {
@@ -34,7 +34,7 @@ export {
 } from './requests.ts'
 export { basic, type Key, newKey, newMerchant, newPartner, unique } from './tenants.ts'
 
-/** A clock that stands still until a test moves it; `elapsedMs` goes on, and `advance` moves it too. */
+/** A clock that stands still until a test advances it; `elapsedMs` keeps running, and `advance` moves it too. */
 export type TestClock = {
   now: () => Date
   elapsedMs: () => number
@@ -45,12 +45,12 @@ export type TestClock = {
 export type TestService = {
   app: FastifyInstance
   db: Database
-  /** The service's own. */
+  /** The pools of the service itself. */
   pools: Pools
   databaseUrl: string
   clock: TestClock
   log: string[]
-  /** What Prometheus would read. */
+  /** Returns what Prometheus would scrape. */
   metrics: () => Promise<string>
 }
 
@@ -58,12 +58,12 @@ type WebhookSettings = Config['webhooks']
 
 export const PUBLIC_URL = 'https://pay.example.in/upi'
 
-/** What a test hands in of each group; the rest is as shipped. */
+/** A test's changes to single limits; all others are as shipped. */
 export type LimitChanges = { [Group in keyof Limits]?: Partial<Limits[Group]> }
 
 /**
- * Functional tests wait ten times longer than callers do, so that a busy machine does not turn a 200 into a 503. A test works
- * in the process of its service, which must not refuse requests because the test keeps the process busy.
+ * Functional tests wait ten times longer than callers do, so that a busy machine does not turn a 200 into a 503. A
+ * test shares the process of its service, which must not reject requests because the test keeps the process busy.
  */
 const PATIENT: LimitChanges = {
   answer: { ms: 10 * LIMITS.answer.ms },
@@ -82,12 +82,12 @@ function limitsWith(...changes: (LimitChanges | undefined)[]): Limits {
   return Object.fromEntries(groups)
 }
 
-// Such as one of too many listeners: a server would log it for every request.
+// For example a warning about too many listeners, which a server would log for every request.
 process.on('warning', (warning) => warnings.push(String(warning)))
 const warnings: string[] = []
 checkAfterEach(() => expect(warnings.splice(0), 'warnings of Node.js').toEqual([]))
 
-/** The whole service on a database of its own; both are gone when the test file ends. */
+/** Starts the whole service on its own database; both are removed when the test file ends. */
 export async function startService(
   options: {
     expiryMinutes?: number
@@ -95,15 +95,15 @@ export async function startService(
     acquirers?: Partial<AcquirerSettings>
     webhooks?: WebhookSettings
     rateLimitPerSecond?: number
-    /** `elapsedMs` stands still too, and a request that has to wait for its turn does not. */
+    /** Stops `elapsedMs` too, and requests that wait for their turn do not wait. */
     standsStill?: boolean
     trustProxy?: string
     publicUrl?: string
-    /** What differs from the limits of functional tests. */
+    /** Changes to the limits of functional tests. */
     limits?: LimitChanges
-    /** The service has no more rights in the database than an installation gives it; `db` is the test's own. */
+    /** Connects the service with the database role of an installation; `db` is the test's own connection. */
     asServiceRole?: boolean
-    /** A migrated database, perhaps that of another service, and a replica of it; their maker removes them. */
+    /** A migrated database, possibly that of another service, and a replica of it; the creator removes them. */
     replicated?: { url: string; replicaUrl?: string }
   } = {},
 ): Promise<TestService> {
@@ -172,12 +172,12 @@ function testClock(start: string, standsStill: boolean): TestClock {
   }
 }
 
-/** The refusal that every failure must be, to the letter. */
+/** The exact body of every error response. */
 export const refusal = (statusCode: number, msg: string) => ({ status: false, statusCode, msg })
 
 const BRIEFLY = 'The service is temporarily unavailable. Repeat the request unchanged after Retry-After seconds.'
 export const UNAVAILABLE = refusal(503, BRIEFLY)
-/** What a create says instead, whose order may be stored. */
+/** The text for a create whose order may be stored. */
 export const CREATE_UNAVAILABLE = refusal(
   503,
   `${BRIEFLY} If it had no Idempotency-Key and then returns 409, the order was stored: cancel it and create another one.`,

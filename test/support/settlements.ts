@@ -4,15 +4,15 @@ import { type Database, inTransaction } from '../../src/platform/db/pool.ts'
 import { type FormRequest, listRequest } from './requests.ts'
 import type { NewPartner } from './tenants.ts'
 
-/** What `addSettlements` stores in January 2026, for the short list; the others are from February on. */
+/** Settlements that `addSettlements` stores in January 2026, for the short list; the others are from February on. */
 export const SHORT_LIST_ROWS = 30
 const SHORT_LIST_DAYS = ['01-01-2026', '31-01-2026'] as const
 export const LONG_LIST_DAYS = ['01-02-2026', '31-12-2026'] as const
 
-/** More than the service reads in one piece, so that the list has to be streamed. */
+/** More rows than the service reads at once, so that the list has to be streamed. */
 const LONG_LIST_ROWS = 3_000
 
-/** Imports a file in a transaction of its own, as the operator's command does. Returns what became of its rows. */
+/** Imports a file in its own transaction, like the operator's command. Returns the number of rows by result. */
 export async function importFile(
   db: Database,
   csv: Readable,
@@ -24,7 +24,7 @@ export async function importFile(
   return { inserted, unchanged, updated }
 }
 
-/** Stores settlements of `mid`: a short list of them in January, `longListRows` after it. */
+/** Stores settlements of `mid`: a short list in January and `longListRows` after it. */
 export async function addSettlements(db: Database, mid: string, longListRows = LONG_LIST_ROWS): Promise<void> {
   await db.query(
     `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
@@ -34,7 +34,7 @@ export async function addSettlements(db: Database, mid: string, longListRows = L
                             else timestamptz '2026-02-05 06:00:00Z' + i * interval '1 second' end as at) moments`,
     [mid, SHORT_LIST_ROWS, longListRows],
   )
-  // Autovacuum would do it within a minute; until then the planner would sort all of them for every list.
+  // Autovacuum would do this within a minute; until then the planner would sort all rows for every list.
   await db.query('vacuum analyze settlements')
 }
 

@@ -3,7 +3,7 @@ import type { Answer, NotificationFaults } from './bank-faults.ts'
 import { type BookedRefund, createRefundBook } from './bank-refunds.ts'
 import { answered, type BankOptions, type BankRequest, CUSTOMER_VPA, startFakeBank } from './fake-bank.ts'
 
-/** A bank for tests: the part of Setu UMAP that the service uses, as its published documents describe it. */
+/** A fake bank with the part of Setu UMAP that the service uses, as Setu's published documents describe it. */
 
 export type SetuCall = 'logIn' | 'createDqr' | 'expireDqr' | 'last' | 'pay' | 'refund' | 'refundsOfPayment'
 
@@ -88,16 +88,16 @@ export async function startFakeSetu(options: FakeSetuOptions) {
 
   const fake = Object.assign(bank, {
     loginUrl: `${bank.url}/v1/users/login`,
-    /** By their id. */
+    /** By Setu's id. */
     qrs,
     refunds,
     pay,
     eventOf,
 
-    /** The QR of an id, a `tr` or a referenceId: the last one made. */
+    /** Finds the latest QR by its id, `tr` or referenceId. */
     find: (name: string) => [...qrs.values()].findLast((qr) => [qr.id, qr.refId, qr.referenceId].includes(name)),
 
-    /** The truth: what was paid. */
+    /** Returns the payments in the bank's records. */
     paid: () =>
       [...qrs.values()].flatMap((qr) =>
         qr.payments
@@ -105,7 +105,7 @@ export async function startFakeSetu(options: FakeSetuOptions) {
           .map((payment) => ({ ...payment, qr, orderId: qr.referenceId, utr: payment.rrn })),
       ),
 
-    /** From now on no token is good that was given. */
+    /** Invalidates all issued tokens. */
     forgetTokens: () => tokens.clear(),
   })
   return fake
@@ -165,7 +165,7 @@ export async function startFakeSetu(options: FakeSetuOptions) {
     return answered(201, withoutPayments(made))
   }
 
-  /** Plays the customer; the answer comes before the notifications. */
+  /** Simulates the customer; the response is sent before the notifications. */
   function mockPayment({ refId, amount, payerRespCode = '00' }: Record<string, unknown>): Answer {
     const qr = fake.find(String(refId))
     if (qr?.status !== 'active') return refuse(400, 'invalid-request', 'there is no QR with this refId to be paid')
@@ -175,8 +175,8 @@ export async function startFakeSetu(options: FakeSetuOptions) {
   }
 
   /**
-   * A customer tries to pay a QR, named as for `find`. Resolves when the notifications were sent, or are waiting: `answers`
-   * are their statuses; undefined where no answer came. Nobody can pay a closed QR, or a paid one again, at a bank.
+   * Simulates a customer's attempt to pay a QR, found as by `find`. Resolves once the notifications are sent or
+   * waiting, with the statuses of their responses; undefined without a response. A closed or paid QR cannot be paid.
    */
   async function pay(
     name: string,
@@ -206,7 +206,10 @@ export async function startFakeSetu(options: FakeSetuOptions) {
     return { qr, payment, answers }
   }
 
-  /** As Setu, it makes a request that is repeated twice, whatever its referenceId; nor does it look how much was paid. */
+  /**
+   * Like Setu, creates another refund for a repeated request, whatever its referenceId, and does not compare with the
+   * amount paid.
+   */
   function refund(merchantId: string, { paymentId, amount, referenceId = '' }: Record<string, unknown>): Answer {
     const payment = fake.paid().find(({ id, qr }) => id === paymentId && qr.merchantId === merchantId)
     if (!payment) return refuse(404, 'not-found', 'no such payment')
@@ -245,7 +248,7 @@ export async function startFakeSetu(options: FakeSetuOptions) {
   }
 }
 
-/** A refund as an answer tells of it: what is not known is left out. */
+/** A refund as in a response, which omits unknown fields. */
 function refundOf({
   merchantId: _,
   txnId: __,
@@ -258,7 +261,7 @@ function refundOf({
   return { ...refund, referenceId, ...(crn !== '' && { crn }), type: 'online', ...failed }
 }
 
-/** A payment as Setu tells of it. */
+/** A payment in Setu's format. */
 function paymentOf({ id, merchantId, merchantVpa, refId, referenceId }: SetuQr, payment: SetuPayment) {
   return {
     ...payment,
@@ -284,7 +287,7 @@ function refuse(status: number, code: string, detail: string): Answer {
 
 const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 
-/** 26 characters, as Setu's identifiers have: 48 bits of time and 80 random ones. */
+/** 26 characters like Setu's identifiers: 48 bits of time and 80 random bits. */
 function ulid(moment: Date): string {
   let bits = (BigInt(moment.getTime()) << 80n) | BigInt(`0x${randomBytes(10).toString('hex')}`)
   let id = ''

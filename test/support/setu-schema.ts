@@ -1,10 +1,10 @@
 import { departureFrom, type RequestSchemas } from './request-schemas.ts'
 import type { SetuCall } from './setu-bank.ts'
 
-/** What Setu documents of each request. */
+/** Request schemas from Setu's documents. */
 const text = { type: 'string', minLength: 1 }
 const vpa = { type: 'string', pattern: '^[a-z0-9.-]*@[a-zA-Z]*$' }
-/** Setu has no payment below one rupee. */
+/** Setu accepts no payment below one rupee. */
 const paise = { type: 'integer', minimum: 100 }
 const json = { const: 'application/json' }
 
@@ -21,7 +21,8 @@ const REQUESTS: RequestSchemas<SetuCall> = {
   createDqr: {
     headers: { ...asMerchant, 'content-type': json },
     body: {
-      // The address is all that Setu needs; without the others a payer could choose the amount, or pay for ever.
+      // Setu requires only the address; without the other fields a customer could choose the amount, or pay at any
+      // time.
       required: ['merchantVpa', 'amount', 'expiryDate', 'referenceId'],
       properties: {
         merchantVpa: vpa,
@@ -38,7 +39,7 @@ const REQUESTS: RequestSchemas<SetuCall> = {
   refund: {
     headers: { ...asMerchant, 'content-type': json },
     body: {
-      // Setu asks for neither the referenceId nor the type; by the first one we find our own.
+      // Setu requires neither referenceId nor type; the service finds its refunds by the referenceId.
       required: ['paymentId', 'amount', 'referenceId', 'type'],
       properties: {
         paymentId: text,
@@ -65,5 +66,5 @@ const REQUESTS: RequestSchemas<SetuCall> = {
   },
 }
 
-/** How a request departs from what Setu documents; undefined when it does not. */
+/** Returns how a request violates Setu's documents; undefined if it does not. */
 export const departure = departureFrom(REQUESTS)

@@ -2,9 +2,9 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 
 /**
- * What a cut does to connections. With `refused` and `reset` both sides learn of it at once. With `held` nobody learns of it,
- * and what was sent meanwhile is delivered late, as TCP does. With `swallowed` nobody learns of it either, and every connection
- * from before or during the cut stays dead.
+ * Effect of a cut on connections. With `refused` and `reset` both sides notice immediately. With `held` neither side
+ * notices, and data sent in the meantime is delivered late, as TCP does. With `swallowed` neither side notices, and
+ * every connection from before or during the cut stays dead.
  */
 export type Cut = 'refused' | 'reset' | 'held' | 'swallowed'
 
@@ -42,7 +42,7 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
     near.resume()
   }
 
-  /** A cut network does not tell one side that the other one has gone. */
+  /** A cut network does not tell one side that the other has disconnected. */
   function end(pair: Pair) {
     if (cut === 'held' || cut === 'swallowed' || pair.dead) return
     pairs.delete(pair)

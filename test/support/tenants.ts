@@ -9,7 +9,7 @@ export type Key = { publicKey: string; secretKey: string }
 export type NewMerchant = { mid: string; key: Key }
 export type NewPartner = { pid: string; key: Key }
 
-/** A merchant and a partner that is linked to it. */
+/** A merchant and a partner linked to it. */
 export type Tenant = { merchant: NewMerchant; partner: NewPartner }
 
 export const unique = (prefix: string) => `${prefix}${randomUUID().replaceAll('-', '').slice(0, 16)}`

@@ -1,26 +1,26 @@
 /**
- * A reader of UPI payment links and of the texts of UPI QRs, as strict as the app of a payer.
+ * A reader of UPI payment links and of the texts of UPI QRs, as strict as a payer's app.
  *
- * The reader imports nothing from `src`: a link that the reader takes is right by the words of others, and not because
- * the writer and the reader share a mistake. Its sources:
- * - NPCI, "UPI Linking Specifications", version 1.6 (public): the form `upi://pay?name=value&…`, the parameters pa, pn,
- *   mc, tid, tr, tn, am, mam, cu, url, mode, orgid and sign, percent-encoding, amounts in decimals, INR alone, and a
+ * It imports nothing from `src`, so that a link is checked against independent sources and not against a mistake that
+ * writer and reader share. Its sources:
+ * - NPCI, "UPI Linking Specifications", version 1.6 (public): the format `upi://pay?name=value&…`, the parameters pa, pn,
+ *   mc, tid, tr, tn, am, mam, cu, url, mode, orgid and sign, percent-encoding, decimal amounts, INR only, and a
  *   reference (tr) for every merchant;
- * - NPCI's additions for QRs since UPI 2.0, as banks print them: ver, purpose, qrMedium (06 is a web page), QRver, QRts
- *   and QRexpire, which are ISO 8601 in Indian time; the same papers limit a name (pn) to 99 characters, a note (tn) to
- *   50 and a reference (tr) to 35, and a reference keeps to letters, digits, hyphen and underscore;
+ * - NPCI's additions for QRs since UPI 2.0, as banks publish them: ver, purpose, qrMedium (06 is a web page), QRver, and
+ *   QRts and QRexpire in ISO 8601 with India's offset; at most 99 characters for a name (pn), 50 for a note (tn) and 35
+ *   letters, digits, hyphens and underscores for a reference (tr);
  * - Juspay's public table of NPCI's initiation modes (04 is an intent, 22 an online dynamic QR);
- * - Android's documentation of `intent:` links, and the prefixes that public gateways answer for each wallet.
+ * - Android's documentation of `intent:` links, and the prefixes that public gateways return for each wallet.
  */
 
 export interface UpiLink {
-  /** The prefix before the first parameter, with its question mark, as `phonepe://pay?`. */
+  /** The prefix before the first parameter, including the question mark, such as `phonepe://pay?`. */
   prefix: string
-  /** The package of the Android app that the link opens; undefined in a link that is not an Android intent. */
+  /** The package of the Android app that the link opens; undefined unless the link is an Android intent. */
   androidPackage: string | undefined
   payeeAddress: string
   payeeName: string
-  /** In paise, undefined if the payer enters the amount. */
+  /** In paise; undefined if the payer enters the amount. */
   amount: number | undefined
   reference: string | undefined
   note: string | undefined
@@ -29,7 +29,7 @@ export interface UpiLink {
   qrMedium: string | undefined
   qrMadeAt: Date | undefined
   qrExpiresAt: Date | undefined
-  /** Every parameter, decoded, under its name in the link. */
+  /** Every parameter, decoded, by its name in the link. */
   parameters: ReadonlyMap<string, string>
 }
 
@@ -46,9 +46,9 @@ const PREFIXES = [
   ANDROID_PREFIX,
 ]
 
-/** The form of each parameter after decoding. Lengths count characters, as the XML schemas of UPI do. */
+/** The format of each parameter after decoding. Lengths count characters, as in UPI's XML schemas. */
 const FORMS: Record<string, RegExp> = {
-  // A handle has dots only in an address of an account or of an Aadhaar number, as 5010@hdfc0000001.ifsc.npci.
+  // A handle contains dots only for an account or Aadhaar number, such as 5010@hdfc0000001.ifsc.npci.
   pa: /^(?=.{5,255}$)[A-Za-z0-9][A-Za-z0-9._-]*@[A-Za-z][A-Za-z0-9]+(\.ifsc\.npci|\.npci)?$/,
   pn: /^.{1,99}$/u,
   mc: /^\d{4}$/,
@@ -71,8 +71,8 @@ const FORMS: Record<string, RegExp> = {
 }
 
 /**
- * Reads a link at `now` by the payer's clock. Throws an `Error` whose message is the reason why an app would refuse the
- * link or misread it.
+ * Reads a link at `now` by the payer's clock. Throws an `Error` with the reason why an app would reject or misread the
+ * link.
  */
 export function readUpiLink(link: string, now: Date): UpiLink {
   const prefix = PREFIXES.find((known) => link.startsWith(known))
@@ -108,13 +108,13 @@ export function readUpiLink(link: string, now: Date): UpiLink {
   }
 }
 
-/** Reads the text of a QR, which every wallet scans: only the generic form is one. Throws as `readUpiLink` does. */
+/** Reads the text of a QR, for which wallets accept only the generic prefix. Throws like `readUpiLink`. */
 export function readUpiQr(text: string, now: Date): UpiLink {
   if (!text.startsWith('upi://pay?')) throw new Error(`a QR contains upi://pay?, not ${text.slice(0, 24)}`)
   return readUpiLink(text, now)
 }
 
-/** Android takes the text after the last # for the intent; every other link has no fragment. */
+/** Android reads the text after the last # as the intent; all other links have no fragment. */
 function withoutIntent(prefix: string, rest: string): { query: string; androidPackage: string | undefined } {
   if (prefix !== ANDROID_PREFIX) return { query: rest, androidPackage: undefined }
   const intent = /^([^#]*)#Intent;((?:[A-Za-z._]+=[^;#]*;)+)end$/.exec(rest)
@@ -152,7 +152,10 @@ function readParameters(query: string): Map<string, string> {
   return parameters
 }
 
-/** A plus is a blank to some apps and a plus to others, so a link holds neither: %20 is a blank and %2B a plus. */
+/**
+ * Some apps decode a plus as a space and others as a plus, so a link must encode both: %20 for a space and %2B for a
+ * plus.
+ */
 function decoded(name: string, raw: string): string {
   if (raw.includes('+')) throw new Error(`${name} contains a plus that is not encoded`)
   if (!/^(?:[A-Za-z0-9._~!$'()*,;:@/?-]|%[0-9A-Fa-f]{2})+$/.test(raw)) {
@@ -180,7 +183,7 @@ function paise(rupees: string): number {
   return amount
 }
 
-/** A day that the calendar does not have, as 30 February, moves on when Indian time is made of it again. */
+/** Rejects a date that does not exist, such as 30 February, because it changes when it is formatted again. */
 function instant(parameters: ReadonlyMap<string, string>, name: string): Date | undefined {
   const text = parameters.get(name)
   if (text === undefined) return undefined

@@ -1,11 +1,11 @@
 const CHROMIUM = 'AppleWebKit/537.36 (KHTML, like Gecko)'
 const APPLE = 'AppleWebKit/605.1.15 (KHTML, like Gecko)'
 
-/** What Android's WebView sends; an app adds its own name, or nothing. */
+/** The User-Agent of Android's WebView; an app may append its own name. */
 export const ANDROID_WEBVIEW = `Mozilla/5.0 (Linux; Android 14; Pixel 8 Build/AP2A.240905.003; wv) ${CHROMIUM} Version/4.0 Chrome/130.0.6723.58 Mobile Safari/537.36`
 export const IPHONE_WEBVIEW = `Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X) ${APPLE} Mobile/15E148`
 
-/** User-Agents as the browsers send them, from 2024 to 2026. */
+/** User-Agents of real browsers from 2024 to 2026. */
 export const USER_AGENTS = {
   chromeOnAndroid: `Mozilla/5.0 (Linux; Android 10; K) ${CHROMIUM} Chrome/142.0.0.0 Mobile Safari/537.36`,
   safariOnIphone: `Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) ${APPLE} Version/26.0 Mobile/15E148 Safari/604.1`,

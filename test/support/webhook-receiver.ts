@@ -5,7 +5,7 @@ export type Received = { path: string; method: string; headers: IncomingHttpHead
 
 export type Receiver = Awaited<ReturnType<typeof startReceiver>>
 
-/** Receives what a service sends. A function in `answers` decides what the service gets back, by the path of its URL; else 200. */
+/** Receives the service's requests. A function in `answers`, by path, sends the response; the default is 200. */
 export async function startReceiver() {
   const received: Received[] = []
   const answers = new Map<string, (response: ServerResponse, count: number) => void>()

@@ -5,13 +5,13 @@ import type { Database } from '../../src/platform/db/pool.ts'
 import { ownerOf, type SealingKeys, seal } from '../../src/platform/encryption.ts'
 import { unique } from './tenants.ts'
 
-/** What the secrets of webhooks are sealed by, where a test does not say otherwise. */
+/** Default keys that encrypt webhook secrets in tests. */
 export const SEALING_KEYS: SealingKeys = [createSecretKey(Buffer.alloc(32, 7))]
 
-/** Allows these networks to webhooks and return calls alike. */
+/** Allows these networks for webhooks and return-URL callbacks. */
 export const allow = (...networks: string[]) => ({ webhook: networks, 'return call': networks })
 
-/** A webhook of the merchant, which signs with `secret`. */
+/** Creates a webhook endpoint of the merchant, which signs with `secret`. */
 export async function newWebhook(
   db: Database,
   { mid, url, endpointId = unique('ep'), sealingKeys = SEALING_KEYS }: NewWebhook,

@@ -6,9 +6,9 @@ import type { Database } from '../../src/platform/db/pool.ts'
 import { type PostgresServer, startPostgresServer } from './postgres-server.ts'
 import { killStarted, run } from './processes.ts'
 
-/** What bench, faults, attacks and deployment work in. */
+/** The working directory and database server of bench, fault, attack and deployment runs. */
 export type Workspace = {
-  /** Temporary: removed with all that lies in it. */
+  /** Temporary: removed with all its content. */
   directory: string
   postgres: PostgresServer
 }
@@ -18,7 +18,10 @@ export type WorkspaceDatabase = { name: string; url: string; db: Database }
 
 const SIGNAL_EXIT_CODES = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
 
-/** A durable PostgreSQL server in a temporary directory. Both are gone when this process ends, and what it started too. */
+/**
+ * Starts a durable PostgreSQL server in a temporary directory. Both are removed when this process exits, with all
+ * processes that it started.
+ */
 export async function openWorkspace(): Promise<Workspace> {
   const directory = mkdtempSync(join(tmpdir(), 'upi-payments-'))
   process.on('exit', () => rmSync(directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }))
@@ -38,7 +41,7 @@ export async function createDatabase(postgres: PostgresServer, name: string): Pr
   return { name, url, db: postgres.poolOf(name) }
 }
 
-/** Builds the service as it is shipped. */
+/** Builds the service as shipped. */
 export async function build(): Promise<void> {
   progress('building')
   await run('npm', ['run', '--silent', 'build'])

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { CATEGORY_RULE_DATE, categoryLimits, merchantWarnings } from '../../src/gateway/tenants/warnings.ts'
-import { guideText } from '../guides/guides.ts'
+import { chapterText } from '../guides/guides.ts'
 
 const DIRECT = { acquirer: 'direct', maxAmount: 100_000 }
 const fiveLakh = (mcc: string): [string, number] => [mcc, 500_000]
@@ -58,11 +58,11 @@ describe('warnings about a merchant', () => {
     expect([1, 100_000, maxRupees, maxRupees + 1].map(warned)).toEqual([false, false, false, true])
   })
 
-  it('the operator’s guide lists the categories with other limits, their sums in 24 hours, and the day of the rule', () => {
-    const guide = guideText('operator')
-    expect(guide).toContain(CATEGORY_RULE_DATE)
+  it('the operator manual lists the categories with other limits, their sums of 24 hours, and the date of the rule', () => {
+    const [, rule = ''] = /^## Maximum amount\n(.*?)^## /ms.exec(chapterText('operator/merchants')) ?? []
+    expect(rule).toContain(CATEGORY_RULE_DATE)
     const rupees = (text = '') => Number(text.replaceAll(',', ''))
-    const rows = guide.matchAll(/^\| [^|]+ \| ([\d, ]+) \| ₹([\d,]+) \| ₹([\d,]+) \|$/gm)
+    const rows = rule.matchAll(/^\| [^|]+ \| ([\d, ]+) \| ₹([\d,]+) \| ₹([\d,]+) \|$/gm)
     const named = [...rows].flatMap(([, codes = '', max, day]) =>
       codes.split(', ').map((mcc) => [mcc, { maxRupees: rupees(max), dayRupees: rupees(day) }] as const),
     )

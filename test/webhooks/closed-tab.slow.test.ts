@@ -15,18 +15,18 @@ const ENVIRONMENT = {
   ACQUIRER_SECRETS: ACQUIRER_SECRETS.join(','),
   RETURN_CALL_ALLOWED_NETWORKS: '127.0.0.1/32',
 }
-/** A return call comes 10 s after the payment, and one that came twice would come 5 s later. */
+/** A return-URL callback comes 10 s after the payment, and a second one would come 5 s later. */
 const TWO_CALLS_MS = 7_000
 
 /**
- * A shop as the public plugins make it: the address to which its customer returns asks what became of the order, without a
- * session, and completes it. That the order is complete already does not keep it from completing it again, as the public
- * module for WHMCS credits an invoice that more is due of. It redirects its visitor, whatever came of its question.
+ * A store as built by the public plugins: on a visit to its return URL it checks the payment status without a session
+ * and completes the order. It completes an order again even if it is complete already, like the public WHMCS module,
+ * which credits an invoice twice. It redirects the visitor whatever the result.
  */
 async function startShop({ mid, key }: NewMerchant) {
   const completed: string[] = []
   const returned: string[] = []
-  /** The next questions that are lost, by order. */
+  /** Number of status checks to lose next, by order. */
   const lost = new Map<string, number>()
   let serviceUrl = ''
   const server = createServer(async (request, response) => {
@@ -75,7 +75,7 @@ async function start(): Promise<ServerProcess> {
   return service
 }
 
-/** An order that is paid, and whose customer has closed the tab. */
+/** Creates and pays an order whose customer has closed the tab. */
 async function pay(service: ServerProcess, order_id: string) {
   const headers = { authorization: basic(merchant.key), 'content-type': FORM }
   const fields = intentFields(merchant.mid, { order_id, redirect_url: shop.returnUrl(order_id) })
@@ -89,7 +89,7 @@ async function pay(service: ServerProcess, order_id: string) {
 const calls = (order: string) => shop.returned.filter((one) => one === order).length
 
 describe('an order whose tab was closed after the payment', () => {
-  it('an order whose tab was closed after payment is completed once by a return call, even after a kill', async () => {
+  it('is completed once by a return-URL callback, even after the service was killed', async () => {
     const first = await start()
     await pay(first, '1001')
     await pay(first, '1002')
@@ -98,9 +98,9 @@ describe('an order whose tab was closed after the payment', () => {
     const second = await start()
     try {
       await pay(second, '1003')
-      // The browser of this customer comes back at once.
+      // This customer's browser returns immediately.
       await fetch(shop.returnUrl('1003'), { redirect: 'manual' })
-      await until('all are complete', () => shop.completed.length >= 3)
+      await until('all orders are complete', () => shop.completed.length >= 3)
       await new Promise((resolve) => setTimeout(resolve, TWO_CALLS_MS))
       expect(shop.completed.toSorted()).toEqual(['1001', '1002', '1003'])
       expect(['1001', '1002', '1003'].map(calls)).toEqual([1, 2, 1])

@@ -71,15 +71,15 @@ async function stateOf(endpointId: string) {
 }
 
 describe('a webhook', () => {
-  it('a webhook is verified by the Standard Webhooks library, and has all that a shop needs and no customer', async () => {
+  it('is verified by the Standard Webhooks library and contains what a merchant’s server needs, without customer data', async () => {
     const { secret } = await addWebhook()
     const orderId = await newOrder({ order_id: 'ORDER-1', amount: '200', customer_email: 'asha@example.in' })
     await pay(orderId, { UTR: '523504870405' })
-    await until('it was received', () => receiver.to(path).length === 1)
+    await until('the webhook is received', () => receiver.to(path).length === 1)
     const [{ headers, body, method } = {} as Received] = receiver.to(path)
     expect(method).toBe('POST')
     expect(headers['content-type']).toBe('application/json')
-    // The library compares with its own clock; the clock of this service stands still.
+    // The library compares with the machine's clock, while the service's clock stands still.
     const at = new Date(Number(headers['webhook-timestamp']) * 1000)
     expect(at.getTime()).toBe(service.clock.now().getTime() - service.clock.now().getMilliseconds())
     expect(new Webhook(secret).sign(String(headers['webhook-id']), at, body)).toBe(headers['webhook-signature'])
@@ -100,7 +100,7 @@ describe('a webhook', () => {
     expect(await deliveryOf(orderId)).toMatchObject({ due_at: null, outcome: '200', response: 'thanks' })
   })
 
-  it('a webhook is repeated by the schedule with one id and body, each time signed anew, until the tenth attempt', async () => {
+  it('is retried ten times on schedule with one id and body, each time with a new signature', async () => {
     await addWebhook()
     receiver.answers.set(path, (response) => response.writeHead(500).end('broken\u0000 here'))
     const orderId = await newOrder()
@@ -124,12 +124,12 @@ describe('a webhook', () => {
 
   it.each([
     ['a redirect', 301, {}, 5],
-    ['another refusal', 404, {}, 5],
-    ['429 that asks for an hour', 429, { 'retry-after': '3600' }, 3_600],
-    ['503 that asks for a week, which is a day', 503, { 'retry-after': '604800' }, DAY_SECONDS],
-    ['503 that asks for a second', 503, { 'retry-after': '1' }, 5],
-    ['another status that asks for a day', 404, { 'retry-after': '86400' }, 5],
-  ])('a webhook is sent again after the answer: %s', async (_, status, headers, seconds) => {
+    ['another error status', 404, {}, 5],
+    ['429 with Retry-After of an hour', 429, { 'retry-after': '3600' }, 3_600],
+    ['503 with Retry-After of a week, limited to a day', 503, { 'retry-after': '604800' }, DAY_SECONDS],
+    ['503 with Retry-After of a second', 503, { 'retry-after': '1' }, 5],
+    ['another status with Retry-After of a day', 404, { 'retry-after': '86400' }, 5],
+  ])('is sent again after %s', async (_, status, headers, seconds) => {
     await addWebhook()
     receiver.answers.set(path, (response) => response.writeHead(status, { location: receiver.url, ...headers }).end())
     const orderId = await newOrder()
@@ -143,7 +143,7 @@ describe('a webhook', () => {
     expect(receiver.to('/')).toEqual([])
   })
 
-  it('a webhook that is answered 410 is switched off, and waiting events are sent once it is enabled again', async () => {
+  it('disables its endpoint on 410, and is sent once the endpoint is enabled again', async () => {
     const { endpointId } = await addWebhook()
     receiver.answers.set(path, (response, count) => response.writeHead(count === 1 ? 410 : 200).end())
     const orderId = await newOrder()
@@ -160,7 +160,7 @@ describe('a webhook', () => {
     expect(await service.metrics()).toContain('webhook_endpoints_switched_off_total{reason="answered 410"} 1')
   })
 
-  it('a webhook is switched off after 5 days of failures, unless a delivery succeeded meanwhile', async () => {
+  it('disables its endpoint after 5 days of failures, unless a delivery succeeded in between', async () => {
     const { endpointId } = await addWebhook()
     let broken = true
     receiver.answers.set(path, (response) => response.writeHead(broken ? 500 : 200).end())
@@ -177,12 +177,12 @@ describe('a webhook', () => {
     service.clock.advance(2 * DAY_SECONDS)
     await attempt()
     expect(await stateOf(endpointId)).toMatchObject({ disabledReason: null })
-    // What failed last is repeated then.
+    // The last failed delivery is due for its retry then.
     service.clock.advance(5 * DAY_SECONDS)
     await expect.poll(async () => (await stateOf(endpointId))?.disabledReason).toBe('failed for 5 days')
   })
 
-  it('a webhook to a slow endpoint delays no other endpoint, and never has more than 4 calls under way', async () => {
+  it('to a slow endpoint delays no other endpoint, with at most 4 concurrent calls', async () => {
     await addWebhook()
     const quick = await newMerchant(service.db)
     await addWebhook(quick.mid, `${path}-quick`)
@@ -193,18 +193,18 @@ describe('a webhook', () => {
       response.on('close', () => underWay.delete(response))
     })
     for (let i = 0; i < 12; i++) await pay(await newOrder())
-    await until('it was received', () => underWay.size === 4)
+    await until('4 webhooks are received', () => underWay.size === 4)
     const paid = await newOrder({}, quick)
     await pay(paid)
     await settled(paid)
     for (let received = 4; received <= 12; received += 4) {
-      await until('the next ones were received', () => receiver.to(path).length === received)
+      await until('the next webhooks are received', () => receiver.to(path).length === received)
       for (const response of underWay) response.end()
     }
     expect(most).toBe(4)
   })
 
-  it('a webhook is signed by both secrets while a new secret is introduced, and by the new one alone a day later', async () => {
+  it('is signed with both secrets during a rotation, and with the new one alone a day later', async () => {
     const { endpointId, secret: earlier } = await addWebhook()
     const secret = newSigningSecret()
     const name = { mid, endpointId }
@@ -226,44 +226,45 @@ describe('a webhook', () => {
     expect(one.sent).toBe(one.by(secret))
   })
 
-  it('a webhook is sent again on demand, unchanged', async () => {
+  it('is sent again unchanged on demand', async () => {
     const { endpointId } = await addWebhook()
     const orderId = await newOrder()
     await pay(orderId)
     await settled(orderId)
     const endpoints = createEndpoints(service.db)
     expect(await endpoints.resend({ endpointId, orderId, sequence: 1 }, service.clock.now())).toBe(true)
-    await until('it was received', () => receiver.to(path).length === 2)
+    await until('the webhook is received again', () => receiver.to(path).length === 2)
     expect(await endpoints.resend({ endpointId, orderId, sequence: 2 }, service.clock.now())).toBe(false)
     await settled(orderId)
     const hour = new Date(service.clock.now().getTime() - 3_600_000)
     const later = new Date(service.clock.now().getTime() + 1)
     expect(await endpoints.resendAll(mid, hour, later, service.clock.now())).toBe(1)
-    await until('it was received', () => receiver.to(path).length === 3)
+    await until('the webhook is received a third time', () => receiver.to(path).length === 3)
     expect(new Set(receiver.to(path).map(({ headers, body }) => `${headers['webhook-id']} ${body}`)).size).toBe(1)
   })
 })
 
-it('a webhook writes an amount with paise as createPaymentIntent does', async () => {
+it('formats an amount with paise as createPaymentIntent does', async () => {
   await addWebhook()
   await createMerchants(service.db).update(mid, { input: 'shop' })
   const orderId = await newOrder({ amount: '588.82' })
   await pay(orderId, { amount: '588.82' })
-  await until('it was received', () => receiver.to(path).length === 1)
+  await until('the webhook is received', () => receiver.to(path).length === 1)
   expect(JSON.parse(receiver.to(path)[0]?.body ?? '').data).toMatchObject({ orderId, amount: '588.82' })
 })
 
-describe('a return call', () => {
+describe('a return-URL callback', () => {
   const ask = async (order_id: string) => (await post(service.app, STATUS, { mid, order_id }, key)).body
 
-  const told = (orderId: string) => until('it is over', async () => (await deliveryOf(orderId)).delivered_at !== null)
+  const told = (orderId: string) =>
+    until('the callback is complete', async () => (await deliveryOf(orderId)).delivered_at !== null)
 
   const dueNow = async () =>
     (await createDeliveries(service.db).findDue(1_000, service.clock.now())).filter((one) => one.mid === mid)
 
   const shop = () => `${receiver.url}${path}?order=7&key=a%20b`
 
-  it('a return call is made to the redirect_url 10 s after the payment, as the customer’s browser would make it', async () => {
+  it('is sent to the redirect_url 10 s after the payment, like a request of the customer’s browser', async () => {
     await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
     const orderId = await newOrder({ redirect_url: shop() })
     await pay(orderId, { status: 'FAIL', UTR: '1' })
@@ -281,30 +282,27 @@ describe('a return call', () => {
     [200, {}],
     [302, { location: '/thanks' }],
     [500, {}],
-  ])(
-    'a return call answered %i is repeated until checkPaymentStatus has answered that the order is paid',
-    async (status, headers) => {
-      await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
-      receiver.answers.set(path, (response) => response.writeHead(status, headers).end('Asha Rao'))
-      const orderId = await newOrder({ redirect_url: shop() })
-      await pay(orderId)
-      service.clock.advance(10)
-      await settled(orderId, 1)
-      service.clock.advance(6)
-      await settled(orderId, 2)
-      // The page that thanks the customer may name them; what is no such page is for the operator.
-      const response = status < 400 ? '' : 'Asha Rao'
-      expect(await deliveryOf(orderId)).toMatchObject({ delivered_at: null, outcome: `${status}`, response })
-      expect(await ask(orderId)).toMatchObject({ txnStatus: 'SUCCESS' })
-      await told(orderId)
-      service.clock.advance(DAY_SECONDS)
-      expect(await dueNow()).toEqual([])
-      expect(receiver.to(path)).toHaveLength(2)
-      expect(receiver.to('/thanks')).toEqual([])
-    },
-  )
+  ])('with the response %i is repeated until checkPaymentStatus has returned SUCCESS', async (status, headers) => {
+    await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
+    receiver.answers.set(path, (response) => response.writeHead(status, headers).end('Asha Rao'))
+    const orderId = await newOrder({ redirect_url: shop() })
+    await pay(orderId)
+    service.clock.advance(10)
+    await settled(orderId, 1)
+    service.clock.advance(6)
+    await settled(orderId, 2)
+    // A thank-you page may contain the customer's name, so only an error response is stored for the operator.
+    const response = status < 400 ? '' : 'Asha Rao'
+    expect(await deliveryOf(orderId)).toMatchObject({ delivered_at: null, outcome: `${status}`, response })
+    expect(await ask(orderId)).toMatchObject({ txnStatus: 'SUCCESS' })
+    await told(orderId)
+    service.clock.advance(DAY_SECONDS)
+    expect(await dueNow()).toEqual([])
+    expect(receiver.to(path)).toHaveLength(2)
+    expect(receiver.to('/thanks')).toEqual([])
+  })
 
-  it('a return call is not made when checkPaymentStatus has answered the shop before', async () => {
+  it('is not sent if checkPaymentStatus has already returned SUCCESS to the merchant', async () => {
     await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
     const orderId = await newOrder({ redirect_url: shop(), order_id: 'ORDER-7' })
     expect(await ask('ORDER-7')).toMatchObject({ txnStatus: 'PENDING' })
@@ -317,7 +315,7 @@ describe('a return call', () => {
     expect(receiver.to(path)).toEqual([])
   })
 
-  it('a return call is made when the caller of checkPaymentStatus left before the answer', async () => {
+  it('is sent if the caller of checkPaymentStatus disconnected before the response', async () => {
     await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
     const orderId = await newOrder({ redirect_url: shop() })
     await pay(orderId)
@@ -328,7 +326,7 @@ describe('a return call', () => {
     const head = `POST ${STATUS} HTTP/1.1\r\nhost: localhost\r\nauthorization: ${basic(key)}\r\ncontent-type: application/x-www-form-urlencoded\r\ncontent-length: ${body.length}`
     const socket = connect(Number(port), '127.0.0.1').on('error', () => undefined)
     socket.write(`${head}\r\n\r\n${body}`)
-    await until('it waits for the table', async () => {
+    await until('the request waits for the table lock', async () => {
       const { rows } = await service.db.query(
         `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
       )
@@ -343,7 +341,7 @@ describe('a return call', () => {
     expect((await deliveryOf(orderId)).delivered_at).toBeNull()
   })
 
-  it('a return call does not reach WEBHOOK_ALLOWED_NETWORKS, since each order chooses its own address', async () => {
+  it('does not reach WEBHOOK_ALLOWED_NETWORKS, because orders choose their own addresses', async () => {
     const inward = await startService({
       webhooks: { sealingKeys: SEALING_KEYS, allowedNetworks: { ...allow(), webhook: ['127.0.0.1/32'] } },
       limits: { webhooks: { lookIntervalMs: 20 } },
@@ -353,14 +351,14 @@ describe('a return call', () => {
     const orderId = await createOrder(inward, merchant, { redirect_url: `${receiver.url}${path}` })
     await reportPayment(inward, orderId)
     inward.clock.advance(10)
-    await until('it was given up', async () => {
+    await until('the delivery is abandoned', async () => {
       const { rows } = await inward.db.query('select outcome, due_at from webhook_deliveries')
       return rows[0].outcome === 'not allowed' && rows[0].due_at === null
     })
     expect(receiver.to(path)).toEqual([])
   })
 
-  it('a return call is not made for merchants who have switched return calls off, or never on', async () => {
+  it('is not sent for merchants who disabled or never enabled return-URL callbacks', async () => {
     await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
     await createEndpoints(service.db).setReturnCall(mid, false, service.clock.now())
     const orderId = await newOrder({ redirect_url: shop() })
@@ -369,7 +367,7 @@ describe('a return call', () => {
   })
 })
 
-it('a delivery that a killed instance had claimed is made by another instance after the visibility time', async () => {
+it('another instance sends the claimed delivery of a killed instance after the visibility time', async () => {
   await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
   const orderId = await newOrder({ redirect_url: `${receiver.url}${path}` })
   await pay(orderId)

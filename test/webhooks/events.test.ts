@@ -21,14 +21,14 @@ import {
 import { newWebhook } from '../support/webhooks.ts'
 
 const FINAL_AFTER_SECONDS = 25 * 60
-/** Failed attempts of one order that are stored. */
+/** Number of failed attempts stored per order. */
 const ATTEMPTS = 3
 
 let service: TestService
 let mid: string
 let key: Key
 beforeAll(async () => {
-  // No instance delivers what is written here.
+  // Prevents the service from delivering the events that these tests write.
   service = await startService({
     limits: { webhooks: { lookIntervalMs: 3_600_000 }, reports: { attemptsOfOrder: ATTEMPTS } },
   })
@@ -54,11 +54,11 @@ async function eventsOf(orderId: string) {
 
 const isTold = (orderId: string, changes = {}) => reportPayment(service, orderId, changes)
 
-/** An instance that has just started, and looks once. */
+/** Runs the job of an instance that has just started, once. */
 const look = () => doWhatIsDue(dueExpiries({ db: service.db, now: service.clock.now, limits: LIMITS.webhooks }))
 
-describe('an event is written together with its change', () => {
-  it('a webhook event is written once for a payment, however often the bank repeats its notification', async () => {
+describe('webhook events', () => {
+  it('are written once for a payment, however often the bank repeats its notification', async () => {
     const orderId = await newOrder()
     const utr = newUtr()
     await Promise.all(Array.from({ length: 10 }, () => isTold(orderId, { UTR: utr })))
@@ -73,7 +73,7 @@ describe('an event is written together with its change', () => {
     ])
   })
 
-  it('a webhook event is written for each failed attempt and for the payment after them, in their true order', async () => {
+  it('are written for each failed attempt and the payment after them, in sequence', async () => {
     const orderId = await newOrder()
     for (const status of ['FAIL', 'REJECT']) await isTold(orderId, { status, UTR: newUtr() })
     await isTold(orderId)
@@ -84,7 +84,7 @@ describe('an event is written together with its change', () => {
     ])
   })
 
-  it('a webhook event is written for a cancellation, and for a payment that arrives after it', async () => {
+  it('are written for a cancellation and for a payment that arrives after it', async () => {
     const orderId = await newOrder()
     for (let i = 0; i < 2; i++) {
       expect((await post(service.app, CANCEL, form({ mid, order_id: orderId }), key)).status).toBe(200)
@@ -96,7 +96,7 @@ describe('an event is written together with its change', () => {
     ])
   })
 
-  it('no webhook event is written for a wrong amount, a second payment or a failure after the payment', async () => {
+  it('are not written for a wrong amount, a second payment or a failure after the payment', async () => {
     const orderId = await newOrder()
     expect((await notify(service, notification(orderId, { amount: 1 }))).status).toBe(409)
     expect(await eventsOf(orderId)).toEqual([])
@@ -106,7 +106,7 @@ describe('an event is written together with its change', () => {
     expect(await eventsOf(orderId)).toHaveLength(1)
   })
 
-  it('an event is written for each webhook of the merchant, and for no other merchant’s', async () => {
+  it('are written for each endpoint of the merchant, and for no other merchant', async () => {
     const two = await newMerchant(service.db)
     const endpoints = [await addWebhook(two.mid), await addWebhook(two.mid)]
     const none = await newMerchant(service.db)
@@ -118,7 +118,7 @@ describe('an event is written together with its change', () => {
     expect(await eventsOf(ofNone)).toEqual([])
   })
 
-  it('no event is written for a webhook that is switched off', async () => {
+  it('are not written for a disabled endpoint', async () => {
     const off = await newMerchant(service.db)
     const endpointId = await addWebhook(off.mid)
     const orderId = await newOrder(off)
@@ -129,7 +129,7 @@ describe('an event is written together with its change', () => {
 })
 
 describe('payment.expired', () => {
-  it('payment.expired is written when checkPaymentStatus’s answer is final, and once over all instances', async () => {
+  it('is written once across all instances when the status of checkPaymentStatus becomes final', async () => {
     const orderId = await newOrder()
     const paid = await newOrder()
     await isTold(paid)
@@ -160,7 +160,7 @@ describe('payment.expired', () => {
     expect(await eventsOf(orderId)).toHaveLength(2)
   })
 
-  it('payment.expired carries the status of the last attempt, and the next sequence number', async () => {
+  it('contains the status of the last attempt and the next sequence number', async () => {
     const orderId = await newOrder()
     await isTold(orderId, { status: 'REJECT', UTR: newUtr() })
     service.clock.advance(FINAL_AFTER_SECONDS)
@@ -171,7 +171,7 @@ describe('payment.expired', () => {
     ])
   })
 
-  it('a payment of the day file is late after payment.expired was written, and its own event comes next', async () => {
+  it('precedes the event of a later payment from a transaction report, which is stored as a late payment', async () => {
     const orderId = await newOrder()
     service.clock.advance(FINAL_AFTER_SECONDS)
     await look()
@@ -182,7 +182,7 @@ describe('payment.expired', () => {
     expect((await eventsOf(orderId)).map(({ type }) => type)).toEqual(['payment.expired', 'payment.succeeded'])
   })
 
-  it('payment.expired is not written for a cancelled order', async () => {
+  it('is not written for a cancelled order', async () => {
     const orderId = await newOrder()
     await post(service.app, CANCEL, form({ mid, order_id: orderId }), key)
     service.clock.advance(FINAL_AFTER_SECONDS)
@@ -190,14 +190,14 @@ describe('payment.expired', () => {
     expect((await eventsOf(orderId)).map(({ type }) => type)).toEqual(['payment.cancelled'])
   })
 
-  // A lock that is awaited on a worker of Citus is not seen.
-  it.skipIf(ON_CITUS)('payment.expired stays the end of an order whose cancelPayment waited meanwhile', async () => {
+  // On Citus, pg_stat_activity does not show a lock awaited on a worker.
+  it.skipIf(ON_CITUS)('remains the final event of an order whose cancelPayment was waiting meanwhile', async () => {
     const orderId = await newOrder()
     service.clock.advance(FINAL_AFTER_SECONDS - 1)
     const holder = await service.db.connect()
     try {
       await holder.query('begin')
-      // What another instance does for an expired order, while the cancellation waits.
+      // Simulates another instance that writes the expiry of the order while the cancellation waits.
       await holder.query('update payment_intents set event_sequence = 1 where mid = $1 and order_id = $2', [
         mid,
         orderId,
@@ -221,7 +221,7 @@ describe('payment.expired', () => {
     expect((await eventsOf(orderId)).map(({ type }) => type)).toEqual(['payment.expired'])
   })
 
-  it('payment.expired is written for orders open when their merchant got a webhook, and for no earlier ones', async () => {
+  it('is written for orders open when their merchant added a webhook endpoint, but not for earlier ones', async () => {
     const late = await newMerchant(service.db)
     const before = await newOrder(late)
     service.clock.advance(FINAL_AFTER_SECONDS)
@@ -237,7 +237,7 @@ describe('payment.expired', () => {
     expect(await eventsOf(before)).toEqual([])
   })
 
-  it('payment.expired is not written for an order that had ended before its merchant got a webhook', async () => {
+  it('is not written for an order with a final status before its merchant added a webhook endpoint', async () => {
     const late = await newMerchant(service.db)
     const before = await newOrder(late)
     service.clock.advance(FINAL_AFTER_SECONDS)
@@ -247,7 +247,7 @@ describe('payment.expired', () => {
     expect(await eventsOf(before)).toEqual([])
   })
 
-  it('the search for expired orders ends with the statement under way when its instance is stopped', async () => {
+  it('stops reading expired orders after the current statement when the instance shuts down', async () => {
     const sent: string[] = []
     const db = { query: async (text: string) => ({ rows: [], length: sent.push(text) }) }
     const { findQueues } = dueExpiries({ db: db as never, now: service.clock.now, limits: LIMITS.webhooks })
@@ -256,7 +256,7 @@ describe('payment.expired', () => {
     expect(inserts()).toBe(2)
   })
 
-  it('payment.expired is written for each order that expired while no instance ran', async () => {
+  it('is written for each order that expired while no instance was running', async () => {
     const orders = []
     for (let i = 0; i < 4; i++) {
       orders.push(await newOrder())
@@ -270,19 +270,19 @@ describe('payment.expired', () => {
   })
 })
 
-describe('an order whose attempts fail again and again', () => {
+describe('an order with many failed attempts', () => {
   const typesOf = async (orderId: string) =>
     (await eventsOf(orderId)).map(({ type, sequence }) => `${type.slice('payment.'.length)} ${sequence}`)
   const FAILED = Array.from({ length: ATTEMPTS }, (_, index) => `attempt_failed ${index + 1}`)
 
-  /** An order with two failed attempts more than are stored, each answered by 200. */
+  /** Creates an order with two failed attempts more than are stored, each accepted with 200. */
   async function newFailingOrder(): Promise<string> {
     const orderId = await newOrder()
     for (let i = 0; i < ATTEMPTS + 2; i++) await isTold(orderId, { status: 'FAIL', UTR: newUtr() })
     return orderId
   }
 
-  it('an order that fails again and again has its first attempts stored and sent, and the others only counted', async () => {
+  it('stores and sends its first attempts and only counts the others', async () => {
     const counted = async () =>
       Number(/^payment_attempts_surplus_total (\d+)$/m.exec(await service.metrics())?.[1] ?? Number.NaN)
     const before = await counted()
@@ -298,7 +298,7 @@ describe('an order whose attempts fail again and again', () => {
     expect(rows).toEqual([{ event_sequence: ATTEMPTS, attempts: ATTEMPTS }])
   })
 
-  it('an order that fails again and again has a sequence number left for payment, cancellation and expiry', async () => {
+  it('has sequence numbers left for payment, cancellation and expiry', async () => {
     const [paid, cancelled, expired] = [await newFailingOrder(), await newFailingOrder(), await newFailingOrder()]
     await isTold(paid)
     await cancel(cancelled)

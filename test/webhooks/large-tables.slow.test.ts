@@ -7,22 +7,22 @@ import type { Database } from '../../src/platform/db/pool.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { doWhatIsDue } from '../support/due-jobs.ts'
 
-// Orders and deliveries of years, of which few wait. Whatever PostgreSQL knows of the tables, what the worker asks every
-// second has to read what waits and not what is over.
+// Orders and deliveries of years, of which few are pending. Whatever statistics PostgreSQL has, the statements that
+// run every second must read only pending rows.
 
 const ORDERS = 100_000
 const MERCHANTS = 20
-/** Deliveries that wait for the endpoint of each merchant; M0 was away for long. */
+/** Pending deliveries per merchant's endpoint; that of M0 was unavailable for long. */
 const WAITING = 20
 const WAITING_FOR_M0 = 2_000
 const EXPIRIES = 10_000
-/** Expired orders that are told together: few of the merchant's, or reading all of them would be right. */
+/** Expired orders per transaction: few of the merchant's orders, since otherwise a full read would be right. */
 const EXPIRED = 100
 const NOW = new Date('2026-11-21T10:00:00Z')
 const LATER = new Date('2026-11-21T10:00:40Z')
 const { lookedAt, callsOfEndpoint } = LIMITS.webhooks
 
-/** A table that is read: how many of its rows, those that are left out included, and by what. */
+/** A table read by a plan: the number of rows read, including filtered ones, and the index or node type. */
 type Read = { table: string; by: string; rows: number }
 
 let database: TestDatabase
@@ -33,7 +33,7 @@ beforeAll(async () => {
   await fill()
 }, 120_000)
 async function fill() {
-  // What PostgreSQL knows of the tables is decided below.
+  // The tests below decide which statistics PostgreSQL has.
   await db.query(
     `alter table payment_intents set (autovacuum_enabled = off);
      alter table webhook_deliveries set (autovacuum_enabled = off);
@@ -46,7 +46,7 @@ async function fill() {
      insert into webhook_endpoints (mid, endpoint_id, kind, url, secret, created_at)
      select mid, 'ep_' || mid, 'webhook', 'https://shop.example/hook', 'sealed', '2026-01-01' from merchants`,
   )
-  // The last one was made at NOW; one every 3 s.
+  // One order every 3 s, the last one created at NOW.
   await db.query(
     `insert into payment_intents
        (mid, order_id, merchant_order_id, amount_paise, redirect_url, note, customer_name, customer_email, customer_mobile,
@@ -74,7 +74,7 @@ async function fill() {
   )
 }
 
-/** The latest deliveries of each merchant wait from now on. */
+/** Makes the latest deliveries of each merchant pending. */
 async function makeWait() {
   await db.query(
     `update webhook_deliveries d
@@ -106,7 +106,7 @@ const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nod
 
 const IGNORING = { release: () => undefined, on: () => undefined, off: () => undefined }
 
-/** Runs `work` and takes it back; returns what its statements have read, and the most blocks that a part of one took. */
+/** Runs `work` and rolls it back. Returns what its statements read, and the most blocks that a plan node read. */
 async function readBy(work: (db: Database) => Promise<unknown>): Promise<{ reads: Read[]; blocks: number }> {
   const client = await db.connect()
   const plans: Plan[] = []
@@ -117,7 +117,7 @@ async function readBy(work: (db: Database) => Promise<unknown>): Promise<{ reads
     await client.query('savepoint before_it')
     const { rows } = await client.query(`explain (analyze, buffers, format json) ${text}`, values)
     plans.push(rows[0]['QUERY PLAN'][0].Plan)
-    // What comes next may depend on what this one returns.
+    // The real result is returned, because later statements may depend on it.
     await client.query('rollback to savepoint before_it')
     return client.query(text, values)
   }
@@ -146,15 +146,15 @@ const take = (db: Database) =>
   createDeliveries(db).take({ mid: 'M0', endpointId: 'ep_M0' }, callsOfEndpoint, NOW, LATER)
 
 const STATEMENTS: Record<string, { rows: number; run: (db: Database) => Promise<unknown> }> = {
-  'what is due': {
+  'read pending deliveries': {
     rows: MERCHANTS,
     run: (db) => createDeliveries(db).findDue(lookedAt, NOW),
   },
-  'taking what is due to an endpoint': {
+  'claim the pending deliveries of an endpoint': {
     rows: 2 * callsOfEndpoint,
     run: take,
   },
-  'storing what came of an attempt': {
+  'store the result of an attempt': {
     rows: 2 * callsOfEndpoint,
     run: async (queryable) => {
       const [delivery] = await take(db)
@@ -169,23 +169,23 @@ const STATEMENTS: Record<string, { rows: number; run: (db: Database) => Promise<
       await createDeliveries(queryable).settle(attempt)
     },
   },
-  'looking at the orders of 15 minutes, for each of a day': {
+  'read the orders of 15 minutes, for each of a day': {
     rows: 320,
     run: (db) => expiriesOf(db).findQueues(),
   },
-  'telling of expired orders': {
+  'write the events of expired orders': {
     rows: EXPIRED,
     run: async ({ connect }) => {
-      // The look before it is judged by itself.
+      // The statement that finds the orders is tested separately.
       const { findQueues, ...source } = expiriesOf({ query: db.query.bind(db), connect } as Database)
       await doWhatIsDue({ ...source, findQueues: async () => (await findQueues()).slice(0, 1) })
     },
   },
 }
 
-// Not webhook_expiries, which holds only what waits.
+// Excludes webhook_expiries, which contains pending rows only.
 const LARGE = ['payment_intents', 'webhook_deliveries']
-/** Of the depth of an index, the row, and what an update writes. */
+/** Blocks for the depth of an index, the row, and what an update writes. */
 const BLOCKS_PER_ROW = 60
 
 async function judge(name: string) {
@@ -197,18 +197,18 @@ async function judge(name: string) {
   expect(blocks).toBeLessThanOrEqual(rows * BLOCKS_PER_ROW)
 }
 
-describe('beside 100,000 orders a statement of the worker reads only what waits', () => {
-  describe('with statistics from before anything waited', () => {
+describe('statements of the scheduler in a table of 100,000 orders', () => {
+  describe('with statistics from before any delivery was pending', () => {
     beforeAll(async () => {
       await db.query('update webhook_deliveries set due_at = null, delivered_at = occurred_at where due_at is not null')
       await db.query('analyze')
       await makeWait()
     }, 60_000)
-    it.each(Object.keys(STATEMENTS))('with old statistics “%s” reads only due rows beside 100,000 orders', judge)
+    it.each(Object.keys(STATEMENTS))('“%s” reads only pending rows', judge)
   })
 
   describe('with current statistics', () => {
     beforeAll(async () => void (await db.query('analyze')), 60_000)
-    it.each(Object.keys(STATEMENTS))('with current statistics “%s” reads only due rows beside 100,000 orders', judge)
+    it.each(Object.keys(STATEMENTS))('“%s” reads only pending rows', judge)
   })
 })

@@ -10,7 +10,7 @@ import { CREATE, intentFields, newMerchant, post, startService } from '../suppor
 import { until } from '../support/wait.ts'
 import { allow } from '../support/webhooks.ts'
 
-it('after the sealing key was lost, waiting webhooks arrive by a new key and a new secret', async () => {
+it('delivers pending webhooks with a new key and a new secret after the encryption key was lost', async () => {
   const [lost, found] = [randomBytes(32).toString('base64'), randomBytes(32).toString('base64')]
   const allowedNetworks = ['127.0.0.1/32']
   const sealingKeys = [createSecretKey(found, 'base64')]
@@ -26,7 +26,7 @@ it('after the sealing key was lost, waiting webhooks arrive by a new key and a n
     response.writeHead(204).end()
   }).listen(0, '127.0.0.1')
   onTestFinished(() => void server.close())
-  await until('it listens', () => server.listening)
+  await until('the receiver listens', () => server.listening)
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
 
   const type = async (key: string, ...args: string[]) => {
@@ -40,10 +40,10 @@ it('after the sealing key was lost, waiting webhooks arrive by a new key and a n
   const { id } = await type(lost, 'webhooks', 'add', '--mid', mid, '--url', url)
   const { orderId } = (await post(service.app, CREATE, intentFields(mid), key)).body.data
   expect((await notify(service, notification(orderId))).status).toBe(200)
-  await until('it is logged', () => service.log.some((line) => line.includes('a webhook waits')))
+  await until('the error is logged', () => service.log.some((line) => line.includes('webhooks are not delivered')))
 
   const { secret } = await type(found, 'webhooks', 'rotate-secret', '--endpoint', id)
-  await until('it has come', () => received.length > 0)
+  await until('the webhook is received', () => received.length > 0)
   const [{ headers, body } = { headers: {}, body: '' }] = received
   expect(new Webhook(secret).verify(body, headers as Record<string, string>)).toMatchObject({ data: { orderId } })
 })

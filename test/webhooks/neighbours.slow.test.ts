@@ -12,7 +12,7 @@ import { allow, newWebhook, SEALING_KEYS } from '../support/webhooks.ts'
 
 const ENDPOINTS = 4
 const CALLS = 4 * ENDPOINTS
-/** Longer than the test waits for the neighbour. */
+/** Longer than the test waits for the responsive endpoint. */
 const ANSWER_MS = 8_000
 
 let receiver: Receiver
@@ -49,18 +49,18 @@ async function deliveryOf(orderId: string) {
 
 const later = (seconds: number) => new Date(service.clock.now().getTime() + seconds * 1000)
 
-it('endpoints known never to answer leave half of the simultaneous webhook calls to other endpoints', async () => {
+it('reserves half of the concurrent webhook calls for endpoints that are not failing', async () => {
   const dead = await newMerchant(service.db)
   receiver.answers.set('/dead', () => undefined)
   for (let i = 0; i < ENDPOINTS; i++) await addWebhook(dead.mid, '/dead')
   await service.db.query('update webhook_endpoints set failing_since = $2 where mid = $1', [dead.mid, later(-60)])
   for (let i = 0; i < 5; i++) await paidOrder(dead)
-  await until('the dead ones are called', () => receiver.to('/dead').length >= ENDPOINTS / 2)
+  await until('the failing endpoints are called', () => receiver.to('/dead').length >= ENDPOINTS / 2)
   const good = await newMerchant(service.db)
   await addWebhook(good.mid, '/good')
   const began = performance.now()
   await paidOrder(good)
-  await until('the other was called', () => receiver.to('/good').length === 1)
+  await until('the good endpoint is called', () => receiver.to('/good').length === 1)
   expect(performance.now() - began).toBeLessThan(ANSWER_MS / 2)
   await service.db.query(
     "update webhook_endpoints set disabled_at = created_at, disabled_reason = 'operator' where mid = $1",
@@ -68,20 +68,20 @@ it('endpoints known never to answer leave half of the simultaneous webhook calls
   )
 })
 
-it('a webhook that is resent while its call is under way is sent again afterwards', async () => {
+it('sends a webhook again that was resent while its call was in progress', async () => {
   const merchant = await newMerchant(service.db)
   const endpointId = await addWebhook(merchant.mid, '/resent')
   const ends: (() => void)[] = []
   receiver.answers.set('/resent', (response) => void ends.push(() => response.writeHead(500).end()))
   const orderId = await paidOrder(merchant)
-  await until('it is under way', () => ends.length === 1)
+  await until('the call is in progress', () => ends.length === 1)
   expect(await createEndpoints(service.db).resend({ endpointId, orderId, sequence: 1 }, later(-1))).toBe(true)
   ends[0]?.()
-  await until('it came again', () => receiver.to('/resent').length === 2)
+  await until('the webhook is received again', () => receiver.to('/resent').length === 2)
   ends[1]?.()
 })
 
-it('the late failure of one instance does not change the outcome that another instance has stored', async () => {
+it('does not overwrite the outcome stored by another instance with a late failure', async () => {
   const merchant = await newMerchant(service.db)
   await createEndpoints(service.db).setReturnCall(merchant.mid, true, service.clock.now())
   const orderId = await paidOrder(merchant)
@@ -102,23 +102,23 @@ it('the late failure of one instance does not change the outcome that another in
   expect(await deliveryOf(orderId)).toMatchObject({ due_at: null, outcome: 'not allowed' })
 })
 
-it('a webhook is delivered once, even if its due time in the database has microseconds, which a Date cuts off', async () => {
+it('delivers a webhook once even if its due time has microseconds, which a Date truncates', async () => {
   const merchant = await newMerchant(service.db)
   await addWebhook(merchant.mid, '/fine')
   let hold = true
   receiver.answers.set('/fine', (response) => response.writeHead(hold ? 500 : 200).end())
   const orderId = await paidOrder(merchant)
-  await until('it has failed', async () => (await deliveryOf(orderId)).attempts === 1)
+  await until('the attempt has failed', async () => (await deliveryOf(orderId)).attempts === 1)
   hold = false
   await service.db.query(
     `update webhook_deliveries set due_at = $2::timestamptz - interval '1.000001 seconds' where order_id = $1`,
     [orderId, service.clock.now()],
   )
-  await until('it is delivered', async () => (await deliveryOf(orderId)).delivered_at !== null)
+  await until('the webhook is delivered', async () => (await deliveryOf(orderId)).delivered_at !== null)
   expect(receiver.to('/fine')).toHaveLength(2)
 })
 
-it('a return call can be resent by its id, for whichever merchant', async () => {
+it('resends a return-URL callback by its id, for any merchant', async () => {
   const orders: string[] = []
   for (let i = 0; i < 2; i++) {
     const merchant = await newMerchant(service.db)
@@ -132,19 +132,19 @@ it('a return call can be resent by its id, for whichever merchant', async () => 
   }
 })
 
-it('a disabled endpoint receives no calls except those already under way', async () => {
+it('sends no calls to a disabled endpoint except those already in progress', async () => {
   const merchant = await newMerchant(service.db)
   const endpointId = await addWebhook(merchant.mid, '/off')
   receiver.answers.set('/off', (response) => void setTimeout(() => response.end(), 300))
   for (let i = 0; i < 60; i++) await paidOrder(merchant)
-  await until('it is served', () => receiver.to('/off').length > 3)
+  await until('the endpoint receives calls', () => receiver.to('/off').length > 3)
   await createEndpoints(service.db).disable(endpointId, service.clock.now())
   const before = receiver.to('/off').length
   await sleep(2_000)
   expect(receiver.to('/off').length - before).toBeLessThanOrEqual(8)
 })
 
-it('a locked order does not keep other orders from expiring', async () => {
+it('expires other orders while one order is locked', async () => {
   const merchant = await newMerchant(service.db)
   await addWebhook(merchant.mid, '/expired')
   const [held, free] = [await newOrder(merchant), await newOrder(merchant)]
@@ -153,20 +153,24 @@ it('a locked order does not keep other orders from expiring', async () => {
     await holder.query('begin')
     await holder.query('select from payment_intents where order_id = $1 for no key update', [held])
     service.clock.advance(25 * 60)
-    await until('the free one is told', () => receiver.to('/expired').some(({ body }) => body.includes(free)))
+    await until('the event of the unlocked order is received', () =>
+      receiver.to('/expired').some(({ body }) => body.includes(free)),
+    )
   } finally {
     await holder.query('rollback')
     holder.release()
   }
-  await until('the other one is told', () => receiver.to('/expired').some(({ body }) => body.includes(held)))
+  await until('the event of the locked order is received', () =>
+    receiver.to('/expired').some(({ body }) => body.includes(held)),
+  )
 })
 
-it('payment.expired is sent once, though the clock of the operator’s machine is behind', async () => {
+it('sends payment.expired once even if the clock of the operator’s machine is behind', async () => {
   const merchant = await newMerchant(service.db)
   await addWebhook(merchant.mid, '/once')
   const orderId = await newOrder(merchant)
   service.clock.advance(25 * 60)
-  await until('it is told', () => receiver.to('/once').length === 1)
+  await until('the event is received', () => receiver.to('/once').length === 1)
   await watchOpenOrders(service.db, merchant.mid, later(-10))
   await sleep(500)
   const { rows } = await service.db.query('select type from webhook_deliveries where order_id = $1', [orderId])

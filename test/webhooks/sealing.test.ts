@@ -13,23 +13,23 @@ function faultOf(open: () => string): Error {
   } catch (error) {
     return error as Error
   }
-  throw new Error('it opened')
+  throw new Error('the secret was decrypted')
 }
 
-describe('a sealed secret', () => {
-  it('a sealed webhook secret opens with the key and the owner that it was sealed with', () => {
+describe('an encrypted secret', () => {
+  it('is decrypted with the key and the owner that it was encrypted with', () => {
     expect(unseal(key, seal(key, SECRET, OWNER), OWNER)).toBe(SECRET)
     expect(unseal(key, seal(key, '', 'चाय'), 'चाय')).toBe('')
   })
 
-  it('the first of two keys seals a secret, and each of the two opens what it has sealed', () => {
+  it('is encrypted with the first of two keys and decrypted with either', () => {
     const newer = [createSecretKey(randomBytes(32)), ...key]
     expect(unseal(newer, seal(key, SECRET, OWNER), OWNER)).toBe(SECRET)
     expect(unseal(newer, seal(newer, SECRET, OWNER), OWNER)).toBe(SECRET)
     expect(() => unseal(key, seal(newer, SECRET, OWNER), OWNER)).toThrow(SealError)
   })
 
-  it('a sealed webhook secret does not open with another key, nor in another row', () => {
+  it('is not decrypted with another key or for another row', () => {
     const sealed = seal(key, SECRET, OWNER)
     expect(() => unseal([createSecretKey(randomBytes(32))], sealed, OWNER)).toThrow(SealError)
     for (const owner of ['M2/we_1', 'M1/we_2', '', 'M1/we_1 ', 'm1/we_1']) {
@@ -37,7 +37,7 @@ describe('a sealed secret', () => {
     }
   })
 
-  it('a sealed webhook secret does not open when any bit of it was changed', () => {
+  it('is not decrypted after any bit has changed', () => {
     const sealed = seal(key, SECRET, OWNER)
     for (let bit = 0; bit < sealed.length * 8; bit += 1) {
       const changed = Buffer.from(sealed)
@@ -46,7 +46,7 @@ describe('a sealed secret', () => {
     }
   })
 
-  it('a sealed webhook secret does not open when it was cut or lengthened', () => {
+  it('is not decrypted after it was truncated or extended', () => {
     const sealed = seal(key, SECRET, OWNER)
     for (let length = 0; length < sealed.length; length += 1) {
       expect(() => unseal(key, sealed.subarray(0, length), OWNER), `${length} bytes`).toThrow(SealError)
@@ -54,13 +54,13 @@ describe('a sealed secret', () => {
     expect(() => unseal(key, Buffer.concat([sealed, Buffer.alloc(1)]), OWNER)).toThrow(SealError)
   })
 
-  it('a sealed webhook secret has a nonce of its own each time, and holds no part of the secret', () => {
+  it('has a new nonce each time and contains no part of the secret', () => {
     const sealings = Array.from({ length: 1_000 }, () => seal(key, SECRET, OWNER))
     expect(new Set(sealings.map((sealed) => sealed.subarray(0, 12).toString('hex'))).size).toBe(1_000)
     for (const sealed of sealings) expect(sealed.includes(Buffer.from(SECRET).subarray(0, 8))).toBe(false)
   })
 
-  it('a sealed webhook secret that does not open reveals nothing: one text, without secret, key, owner or bytes', () => {
+  it('that cannot be decrypted produces one error text, without secret, key, owner or bytes', () => {
     const sealed = seal(key, SECRET, OWNER)
     const faults = [
       faultOf(() => unseal([createSecretKey(randomBytes(32))], sealed, OWNER)),

@@ -1,25 +1,184 @@
-// Adds a copy button to each block of code, except over plain http, where browsers offer no clipboard.
+// Copy buttons, the language of samples, and the search. Without JavaScript everything else on the page works.
+const root = new URL('.', import.meta.url)
+
+// Adds a copy button to each sample, except over plain HTTP, where browsers offer no clipboard.
 if (navigator.clipboard) {
   for (const block of document.querySelectorAll('.code')) {
-    const code = block.querySelector('code')
     const button = document.createElement('button')
     button.type = 'button'
     button.className = 'copy'
     button.textContent = 'Copy'
     button.addEventListener('click', async () => {
-      await navigator.clipboard.writeText(textOf(code))
+      await navigator.clipboard.writeText(textOf(block.querySelector('code')))
       button.textContent = 'Copied'
       setTimeout(() => {
         button.textContent = 'Copy'
       }, 2_000)
     })
-    block.prepend(button)
+    block.querySelector('.bar').append(button)
   }
 }
 
-/** The text to copy: the whole block, or only the commands of a terminal session. */
+/** Returns the text to copy: the whole sample, or only the commands of a terminal session. */
 function textOf(code) {
   if (!code.classList.contains('language-console')) return code.textContent
   const commands = code.textContent.split('\n').filter((line) => line.startsWith('$ '))
   return commands.map((line) => `${line.slice(2)}\n`).join('')
+}
+
+// Stores the chosen language and selects it in every group of tabs that has it. A browser may forbid the storage.
+const storage = {
+  read: () => {
+    try {
+      return localStorage.getItem('language')
+    } catch {}
+  },
+  write: (language) => {
+    try {
+      localStorage.setItem('language', language)
+    } catch {}
+  },
+}
+
+function select(language) {
+  for (const label of document.querySelectorAll('.tabs > label'))
+    if (label.textContent === language) label.control.checked = true
+}
+
+select(storage.read())
+for (const tabs of document.querySelectorAll('.tabs[aria-label="Language"]')) {
+  tabs.addEventListener('change', ({ target }) => {
+    const language = target.labels[0].textContent
+    const { top } = tabs.getBoundingClientRect()
+    select(language)
+    storage.write(language)
+    // Samples above may have changed their height, which must not move this group.
+    scrollBy(0, tabs.getBoundingClientRect().top - top)
+  })
+}
+
+// The list of chapters scrolls by itself. A current chapter that is out of sight is moved to the middle.
+const current = document.querySelector('.chapters [aria-current]')
+if (current) {
+  const chapters = current.closest('nav')
+  const { offsetTop } = current
+  if (offsetTop > chapters.clientHeight - 60) chapters.scrollTop = offsetTop - chapters.clientHeight / 2
+}
+
+const form = document.querySelector('.search')
+const input = form.querySelector('input')
+const list = form.querySelector('.results')
+const status = form.querySelector('.status')
+form.hidden = false
+
+const RESULTS = 8
+/** Words that are in every section and decide nothing. */
+const STOP_WORDS = new Set('a an and for how i in is my of on or the to what with'.split(' '))
+/** Plural and singular, and `verifying` and `verify`, are one term. */
+const toTerm = (word) => {
+  const term = word.toLowerCase()
+  return STOP_WORDS.has(term) ? undefined : term.replace(/(?<=\w{4})(?:ing|ed|s)$/, '')
+}
+
+let loading
+/** Loads the library and the entries at the first use, and builds the index. */
+function loadIndex() {
+  loading ??= Promise.all([import(`${root}minisearch.js`), fetch(`${root}search.json`).then((answer) => answer.json())])
+    .then(([{ default: MiniSearch }, entries]) => {
+      const index = new MiniSearch({
+        idField: 'url',
+        fields: ['title', 'heading', 'text'],
+        storeFields: ['url', 'guide', 'title', 'heading', 'text'],
+        processTerm: toTerm,
+        searchOptions: {
+          boost: { title: 5, heading: 4 },
+          prefix: true,
+          fuzzy: (term) => (term.length > 4 ? 0.2 : false),
+          // The beginning of a chapter introduces the subject that its sections detail.
+          boostDocument: (url) => (url.includes('#') ? 1 : 1.8),
+          weights: { prefix: 0.5, fuzzy: 0.2 },
+        },
+      })
+      index.addAll(entries)
+      return index
+    })
+    .catch((error) => {
+      loading = undefined
+      throw error
+    })
+  return loading
+}
+
+async function search() {
+  const query = input.value.trim()
+  const index = query === '' ? undefined : await loadIndex()
+  if (query !== input.value.trim()) return
+  let found = index?.search(query, { combineWith: 'AND' }) ?? []
+  if (index && found.length === 0) found = index.search(query)
+  list.replaceChildren(...found.slice(0, RESULTS).map(toItem))
+  list.hidden = found.length === 0
+  status.textContent = query === '' ? '' : `${Math.min(found.length, RESULTS) || 'No'} results`
+  if (query !== '' && found.length === 0) {
+    const item = document.createElement('li')
+    item.append(Object.assign(document.createElement('p'), { textContent: `No results for “${query}”.` }))
+    list.replaceChildren(item)
+    list.hidden = false
+  }
+}
+
+function toItem({ url, guide, title, heading }) {
+  const item = document.createElement('li')
+  const link = Object.assign(document.createElement('a'), { href: new URL(url, root).href })
+  link.append(
+    heading || title,
+    Object.assign(document.createElement('small'), { textContent: heading ? `${guide} › ${title}` : guide }),
+  )
+  link.addEventListener('click', close)
+  item.append(link)
+  return item
+}
+
+function close() {
+  list.hidden = true
+}
+
+input.addEventListener('focus', () => void loadIndex().catch(() => {}))
+input.addEventListener('input', search)
+input.addEventListener('click', search)
+form.addEventListener('submit', async (event) => {
+  event.preventDefault()
+  await search()
+  list.querySelector('a')?.click()
+})
+form.addEventListener('focusout', ({ relatedTarget }) => {
+  if (!form.contains(relatedTarget)) close()
+})
+form.addEventListener('keydown', (event) => {
+  const stops = [input, ...list.querySelectorAll('a')]
+  const move = { ArrowDown: 1, ArrowUp: -1 }[event.key]
+  if (move !== undefined && !list.hidden) {
+    event.preventDefault()
+    stops[(stops.indexOf(document.activeElement) + move + stops.length) % stops.length].focus()
+  } else if (event.key === 'Escape') {
+    input.focus()
+    close()
+  }
+})
+addEventListener('keydown', (event) => {
+  if (event.key !== '/' || event.ctrlKey || event.metaKey || event.altKey) return
+  // In a field, such as those of the API reference, the key writes a character.
+  if (event.composedPath()[0].matches?.('input, textarea, select, [contenteditable]')) return
+  event.preventDefault()
+  input.focus()
+})
+
+// A link to a heading of a guide that was one page is redirected with its anchor to the first chapter, or on the operator's
+// port to the index.
+const anchor = decodeURIComponent(location.hash.slice(1))
+if (anchor && !anchor.startsWith('?') && !document.getElementById(anchor)) {
+  const guide = location.href.startsWith(root) ? location.href.slice(root.href.length).split('/')[0] : 'operator'
+  const guides = await (await fetch(`${root}old-anchors.json`)).json()
+  const chapter = guides[guide]?.[anchor]
+  if (chapter && !location.pathname.endsWith(`/${guide}/${chapter}`))
+    location.replace(`${root}${guide}/${chapter}#${anchor}`)
 }

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { allOrNone, checked, listOf, readVariables, secureUrl } from '../../platform/variables.ts'
 
-/** Settings of the acquirers that are set up. `direct` has only the secrets with which its notifications are signed. */
+/** Settings of the acquirers that are set up. `direct` has only the secrets that verify notifications. */
 export type AcquirerSettings = {
   direct: readonly string[]
   setu?: SetuSettings | undefined
@@ -10,7 +10,7 @@ export type AcquirerSettings = {
 }
 
 type Account = {
-  /** The name of an account in the database; undefined for the account `default`, that of the environment. */
+  /** The account's name in the database; undefined for the account `default`, which the environment configures. */
   account?: string | undefined
   apiUrl: string
   clientId: string
@@ -21,69 +21,79 @@ type Account = {
 export type SetuSettings = Account & { loginUrl: string }
 
 export type CashfreeSettings = Account & {
-  /** Whether the account is in Cashfree's sandbox, where no money moves: a web page simulates the customer. */
+  /** Whether the account is in Cashfree's sandbox, where no money moves and a web page simulates the customer. */
   isSandbox?: boolean
-  /** The service's address, below which it takes notifications. Undefined in commands, which create no orders. */
+  /**
+   * The service's public address, below which it receives notifications. Commands leave it undefined, because they
+   * create no orders.
+   */
   publicUrl?: string | undefined
 }
 
 export type PhonepeSettings = Account & {
   loginUrl: string
-  /** PhonePe's version of the client's credentials. */
+  /** The version of the client credentials, assigned by PhonePe. */
   clientVersion: string
-  /** Whether the account is in PhonePe's sandbox, where no money moves: a web page simulates the customer. */
+  /** Whether the account is in PhonePe's sandbox, where no money moves and a web page simulates the customer. */
   isSandbox?: boolean
 }
 
 const isPrintable = (text: string) => /^[!-~]+$/.test(text)
 
-/** The variables that hold the accounts at acquirers. Each may also be set as `NAME_FILE`, the path of a file. */
+/** Environment variables of the acquirer accounts. Each may also be set as `NAME_FILE`, the path of a file. */
 export const ACCOUNT_VARIABLES = {
   SETU_API_URL: secureUrl.default('https://umap.setu.co'),
   SETU_LOGIN_URL: secureUrl.default('https://accountservice.setu.co/v1/users/login'),
   SETU_CLIENT_ID: z.string().optional(),
   SETU_CLIENT_SECRET: z.string().optional(),
-  SETU_NOTIFICATION_SECRETS: listOf('must be one or several secrets of 20 to 50 letters and digits each', (secret) =>
-    /^[A-Za-z0-9]{20,50}$/.test(secret),
+  SETU_NOTIFICATION_SECRETS: listOf(
+    'must be one or more comma-separated secrets of 20 to 50 letters and digits',
+    (secret) => /^[A-Za-z0-9]{20,50}$/.test(secret),
   ).optional(),
   CASHFREE_API_URL: secureUrl.default('https://api.cashfree.com/pg'),
   CASHFREE_CLIENT_ID: checked('must be printable ASCII characters without spaces', isPrintable).optional(),
-  CASHFREE_CLIENT_SECRET: listOf('must be one or several secrets without blanks', isPrintable).optional(),
+  CASHFREE_CLIENT_SECRET: listOf('must be one or more comma-separated secrets without spaces', isPrintable).optional(),
   PHONEPE_API_URL: secureUrl.default('https://api.phonepe.com/apis/pg'),
   PHONEPE_LOGIN_URL: secureUrl.default('https://api.phonepe.com/apis/identity-manager/v1/oauth/token'),
   PHONEPE_CLIENT_ID: z.string().optional(),
   PHONEPE_CLIENT_VERSION: checked('must be a whole number', (text) => /^\d{1,9}$/.test(text)).optional(),
   PHONEPE_CLIENT_SECRET: z.string().optional(),
   PHONEPE_WEBHOOK_USER: checked('must be 5 to 20 letters, digits and _', (text) => /^\w{5,20}$/.test(text)).optional(),
-  PHONEPE_WEBHOOK_PASSWORD: listOf('must be one or several passwords without blanks', isPrintable).optional(),
+  PHONEPE_WEBHOOK_PASSWORD: listOf(
+    'must be one or more comma-separated passwords without spaces',
+    isPrintable,
+  ).optional(),
 }
 
 type Variables = z.output<z.ZodObject<typeof ACCOUNT_VARIABLES>>
 
-/** Settings by which accounts are checked. Commands pass no `publicUrl`, because they take no notifications. */
+/** Context for checking accounts. Commands pass no `publicUrl`, because they receive no notifications. */
 export type Service = { production: boolean; publicUrl?: string | undefined }
 
-/** Kinds of accounts in metrics: a label for each account would have no bound. */
+/** Values of the metric label `account`. One label per account would be unbounded. */
 export const ACCOUNT_KINDS = ['default', 'own', 'disabled'] as const
 export type AccountKind = (typeof ACCOUNT_KINDS)[number]
 
-/** `default` is an account of the environment, `own` one of the database, which merchants have for themselves. */
+/** `default` is an account configured by the environment; `own` is one stored in the database for its merchants. */
 export const accountKind = (name: string, isDisabled: boolean): AccountKind =>
   !name.includes(':') ? 'default' : isDisabled ? 'disabled' : 'own'
 
-/** An account's name, as merchants, orders and refunds carry it: `setu` for the account `default`, else `setu:acme`. */
+/**
+ * Name of an acquirer account on merchants, orders and refunds: `setu` for the account `default`, otherwise
+ * `setu:acme`.
+ */
 export const accountName = (acquirer: string, account?: string) =>
   account === undefined || account === 'default' ? acquirer : `${acquirer}:${account}`
 
-/** The acquirer of the account `name`, and the account unless it is `default`. */
+/** Splits an account name into acquirer and account; the account is undefined for `default`. */
 export function splitAccountName(name: string): { acquirer: string; account: string | undefined } {
   const [acquirer = '', account] = name.split(':')
   return { acquirer, account }
 }
 
 /**
- * The settings of the account `name` from the lines `NAME=value` of `text`, under the names of the environment. Throws an
- * Error for the operator that repeats no value.
+ * Reads the settings of the account `name` from the `NAME=value` lines of `text`, under the names of the environment
+ * variables. Throws an Error for the operator that contains no value.
  */
 export function readAccount(name: string, text: string, service: Service): Account {
   const { acquirer, account } = splitAccountName(name)
@@ -93,15 +103,19 @@ export function readAccount(name: string, text: string, service: Service): Accou
     lines.map((line) => [line.replace(/=.*/s, '').trim(), line.replace(/^[^=]*=?/, '').trim()]),
   )
   if (!Object.keys(values).every((one) => names.includes(one))) {
-    throw new Error(`give one NAME=value a line, of the names ${names.join(', ')}`)
+    throw new Error(`give one NAME=value per line, with these names: ${names.join(', ')}`)
   }
   const accounts = readAccounts(readVariables(z.object(ACCOUNT_VARIABLES), values), service)
   const settings = accounts[acquirer as keyof typeof accounts]
-  if (settings === undefined) throw new Error(`give the credentials of ${acquirer}, of the names ${names.join(', ')}`)
+  if (settings === undefined)
+    throw new Error(`give the credentials of ${acquirer}, with these names: ${names.join(', ')}`)
   return { ...settings, account }
 }
 
-/** The accounts that are set up. Throws an Error for the operator when only some credentials of one are set. */
+/**
+ * Returns the accounts that the environment sets up. Throws an Error for the operator if credentials of one are
+ * incomplete.
+ */
 export const readAccounts = (variables: Variables, service: Service): Omit<AcquirerSettings, 'direct'> => ({
   setu: setuAccount(variables, service),
   cashfree: cashfreeAccount(variables, service),
@@ -122,7 +136,7 @@ function setuAccount(variables: Variables, service: Service): SetuSettings | und
   }
 }
 
-/** Cashfree signs notifications with one of the account's client secrets, so all of them are accepted. */
+/** Accepts every client secret of the account for notifications: Cashfree signs with any one of them. */
 function cashfreeAccount(variables: Variables, service: Service): CashfreeSettings | undefined {
   const { CASHFREE_API_URL: apiUrl, CASHFREE_CLIENT_ID, CASHFREE_CLIENT_SECRET } = variables
   const account = allOrNone('Cashfree', { CASHFREE_CLIENT_ID, CASHFREE_CLIENT_SECRET })
@@ -133,7 +147,10 @@ function cashfreeAccount(variables: Variables, service: Service): CashfreeSettin
   return { apiUrl, isSandbox, clientId, clientSecret, notificationSecrets, publicUrl: service.publicUrl }
 }
 
-/** Webhooks of PhonePe's kind SHA have a user and a password, which are one secret; those of its kind HMAC have a key. */
+/**
+ * PhonePe's SHA webhooks authenticate with a user and a password, stored as one secret `user:password`; its HMAC
+ * webhooks with a key.
+ */
 function phonepeAccount(variables: Variables, service: Service): PhonepeSettings | undefined {
   const { PHONEPE_CLIENT_ID, PHONEPE_CLIENT_VERSION, PHONEPE_CLIENT_SECRET, PHONEPE_WEBHOOK_PASSWORD } = variables
   const credentials = { PHONEPE_CLIENT_ID, PHONEPE_CLIENT_VERSION, PHONEPE_CLIENT_SECRET, PHONEPE_WEBHOOK_PASSWORD }
@@ -151,13 +168,16 @@ function phonepeAccount(variables: Variables, service: Service): PhonepeSettings
   }
 }
 
-/** Returns whether an account is in the acquirer's sandbox at `host`. Throws in production. */
+/**
+ * Returns whether the account is in the acquirer's sandbox at `host`. Throws if it is and the service runs in
+ * production.
+ */
 function checkSandbox(apiUrl: string, host: string, variable: string, { production }: Service): boolean {
-  // A name with the dot of the DNS root is the same host.
+  // A host name with the trailing dot of the DNS root is the same host.
   const isSandbox = new URL(apiUrl).hostname.replace(/\.+$/, '') === host
   if (isSandbox && production) {
     throw new Error(
-      `${variable} must not be the sandbox in production, where a simulated payment marks an order as paid: to try things out, set NODE_ENV=development`,
+      `${variable} must not be the sandbox in production, where a simulated payment marks an order as paid. To test, set NODE_ENV=development.`,
     )
   }
   return isSandbox

@@ -3,10 +3,13 @@ import type { JobSource, Queue } from '../../platform/scheduler.ts'
 import type { DueMerchant } from '../payments/due-merchants.ts'
 import type { AcquirerClient } from './client.ts'
 
-/** Returns the client of an acquirer account; undefined if the account cannot do the work. */
+/** Returns the client of an acquirer account; undefined if the account cannot run the job. */
 export type ClientOf = (account: string) => Promise<AcquirerClient | undefined>
 
-/** Jobs at acquirers. `findDue` finds them for all accounts at once. `claimDue` returns a merchant's jobs and schedules their next attempts. */
+/**
+ * Pending jobs at acquirers. `findDue` finds them for all accounts in one query. `claimDue` returns a merchant's jobs
+ * and schedules their next attempts.
+ */
 type DueAtAcquirers<Due> = {
   findDue: (now: Date) => Promise<DueMerchant[]>
   claimDue: (merchant: DueMerchant, limit: number, now: Date) => Promise<Due[]>
@@ -14,8 +17,9 @@ type DueAtAcquirers<Due> = {
 }
 
 /**
- * The due jobs of all accounts at acquirers. Each account is a group, in which each merchant has a queue of its own, so
- * that neither a dead acquirer nor a merchant's backlog delays others. The queues of merchants are claimed in turn.
+ * The job source of all acquirer accounts. Each account is a group with one queue per merchant, so that neither an
+ * unavailable acquirer nor one merchant's backlog delays other merchants. The least recently claimed queue is claimed
+ * first.
  */
 export function acquirerQueues<Due>(
   name: string,
@@ -24,7 +28,10 @@ export function acquirerQueues<Due>(
   { dueAtOnce, now }: { dueAtOnce: number; now: () => Date },
 ): JobSource {
   let claims = 0
-  /** The number of the last claim of each queue, by its key. A queue that empties and fills again does not come first each time. */
+  /**
+   * Sequence number of each queue's last claim, by queue key. Retained when a queue empties, so that a queue that
+   * fills again does not jump ahead.
+   */
   const lastClaims = new Map<string, number>()
   const lastClaimOf = ({ key }: Pick<Queue, 'key'>) => lastClaims.get(key) ?? 0
 
@@ -50,9 +57,9 @@ export function acquirerQueues<Due>(
         const client = await clientOf(due.acquirer)
         if (client) queues.push(queueOf(due, client))
       }
-      // The sort is stable: of queues that have not been claimed, the one that is due longest comes first.
+      // The sort is stable: among queues that were never claimed, the one with the oldest pending job comes first.
       queues.sort((a, b) => lastClaimOf(a) - lastClaimOf(b))
-      // A number below those of all waiting queues makes no difference.
+      // Entries below the lowest number of a waiting queue no longer affect the order.
       const lowest = queues[0] ? lastClaimOf(queues[0]) : Number.POSITIVE_INFINITY
       for (const [key, number] of lastClaims) if (number < lowest) lastClaims.delete(key)
       return queues
@@ -60,7 +67,7 @@ export function acquirerQueues<Due>(
   }
 }
 
-/** Ignores an AcquirerError, which the client has logged already, so that the scheduler does not log it again. */
+/** Ignores an AcquirerError, so that the scheduler does not log what the client has already logged. */
 export function ignoreAcquirerError(error: unknown): undefined {
   if (!(error instanceof AcquirerError)) throw error
 }

@@ -5,17 +5,26 @@ import type { AcquirerClient } from './client.ts'
 import type { Notifications } from './notification.ts'
 
 export type Acquirer<Settings> = {
-  /** Names of the environment variables with the acquirer's settings, for messages to the operator. */
+  /** Names of the acquirer's environment variables, for messages to the operator. */
   variables: string
-  /** The reason why the acquirer cannot serve a merchant, as a text for the operator; undefined when there is none. */
+  /** Returns why the acquirer cannot serve a merchant, as a message to the operator; undefined if it can. */
   faultOf?: (merchant: AcquirerMerchant) => string | undefined
-  /** When and how often the acquirer may be queried about payments. Absent if we make the links. */
+  /**
+   * When and how often the service may check a payment's status at the acquirer. Absent if the service creates the
+   * links.
+   */
   enquiryRules?: EnquiryRules
-  /** The acquirer's notifications; undefined unless the acquirer is set up. */
+  /** Reads the acquirer's notifications; undefined unless the acquirer is set up. */
   notifications: (settings: Settings) => Notifications | undefined
-  /** Absent if we make the links. Returns undefined unless the acquirer is set up. `elapsedMs` is a monotonic clock. */
+  /**
+   * Creates the client. Absent if the service creates the links. Returns undefined unless the acquirer is set up.
+   * `elapsedMs` is a monotonic clock.
+   */
   client?: (settings: Settings, http: HttpClient, elapsedMs: () => number) => AcquirerClient | undefined
-  /** Absent if only a file of the bank reports settlements. Returns undefined unless the acquirer is set up. */
+  /**
+   * Reads settlements from the acquirer's API. Absent if settlements come only as files. Returns undefined unless the
+   * acquirer is set up.
+   */
   settled?: (settings: Settings, http: HttpClient) => ReadSettled | undefined
 }
 
@@ -25,36 +34,39 @@ export type AcquirerMerchant = Pick<Merchant, 'vpa'> & {
 }
 
 /**
- * Reads an acquirer's settlements of the days `from` to `to` (`YYYY-MM-DD`, IST, both included), page by page. Throws
- * an AcquirerError. `pause` resolves after `ms` milliseconds.
+ * Reads an acquirer's settlements of the IST days `from` to `to` (`YYYY-MM-DD`, inclusive), page by page. Throws an
+ * AcquirerError. `pause` resolves after `ms` milliseconds.
  */
 export type ReadSettled = (
   days: { from: string; to: string },
   pause: (ms: number) => Promise<unknown>,
 ) => AsyncIterable<SettledEvent[]>
 
-/** Money that an acquirer adds to a payout, or deducts from it. */
+/** An amount that an acquirer adds to a payout or deducts from it. */
 export type SettledEvent = {
-  /** The acquirer's own name for the kind of event, shown to the operator. */
+  /** The acquirer's own name of the event type, shown to the operator. */
   kind: string
-  /** The amount in paise; negative for a deduction. */
+  /** In paise; negative for a deduction. */
   amount: number
-  /** The UTR of the payout; undefined until the money is paid out. */
+  /** UTR of the payout; undefined until the payout is made. */
   payoutUtr: string | undefined
-  /** When the payout was initiated, in the acquirer's form. */
+  /** When the payout was initiated, in the acquirer's format. */
   paidOutAt?: string | undefined
-  /** The event as a line of a settlement file; undefined unless the event is a payment or takes a payment back. */
+  /** The event as a line of a settlement file; undefined unless the event is a payment or a reversal. */
   line?: SettledLine | undefined
 }
 
-/** A settlement line, with the acquirer's texts unchecked: the import checks them. `fee` and `tax` are in paise. */
+/** A settlement line with the acquirer's unchecked texts, which the import validates. `fee` and `tax` are in paise. */
 type SettledLine = {
   orderId: string | undefined
-  /** Undefined for the line of a payment itself, whose UTR is that of the payment. */
+  /** Undefined for a payment's own line, which uses the payment's UTR. */
   utr?: string | undefined
-  /** An older UTR of this line: an earlier import may have stored the line under it, before the acquirer changed it to `utr`. */
+  /**
+   * An older UTR of this line. An earlier import may have stored the line under it, before the acquirer replaced it
+   * with `utr`.
+   */
   earlierUtr?: string | undefined
-  /** The payment that the line is about: the acquirer's id and the bank's reference. */
+  /** The payment of this line: the acquirer's payment id and the bank reference. */
   payment: { id: string | undefined; utr: string | undefined }
   fee: number | undefined
   tax: number | undefined

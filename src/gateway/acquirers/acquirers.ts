@@ -11,41 +11,46 @@ import type { Notifications, Notifier } from './notification.ts'
 import { phonepe } from './phonepe/client.ts'
 import { setu } from './setu/client.ts'
 
-/** Every acquirer that a merchant may have, by name. */
+/** Every acquirer that a merchant may use, by name. */
 const ACQUIRERS = new Map<string, Acquirer<AcquirerSettings>>(Object.entries({ direct, setu, cashfree, phonepe }))
 
 export const ACQUIRER_NAMES = [...ACQUIRERS.keys()]
 
-/** Names of the acquirers that make their own links. */
+/** Names of the acquirers that create their own payment links. */
 export const LINKING_NAMES = ACQUIRER_NAMES.filter((name) => ACQUIRERS.get(name)?.client)
 
-/** Names of the acquirers that report their settlements. */
+/** Names of the acquirers that report settlements through their API. */
 export const SETTLED_NAMES = ACQUIRER_NAMES.filter((name) => ACQUIRERS.get(name)?.settled)
 
 const acquirerOf = (account: string) => ACQUIRERS.get(splitAccountName(account).acquirer)
 
-/** When and how often the acquirer of an account may be queried about payments; undefined if we make the links. */
+/**
+ * When and how often the service may check payments at an account's acquirer; undefined if the service creates the
+ * links.
+ */
 export const enquiryRulesOf = (account: string): EnquiryRules | undefined => acquirerOf(account)?.enquiryRules
 
-/** The reader of an account's settlements; undefined if the acquirer does not report settlements. */
+/**
+ * Returns the settlement reader of an account; undefined if the acquirer does not report settlements through its API.
+ */
 export const settledReader = ({ name, settings }: AcquirerAccount, http: HttpClient): ReadSettled | undefined =>
   acquirerOf(name)?.settled?.(settings, http)
 
-/** An account at an acquirer. `name` is as accountName makes it; the settings of other acquirers are not in `settings`. */
+/** An acquirer account, named as `accountName` formats it. `settings` contains this acquirer's settings only. */
 export type AcquirerAccount = {
   name: string
   settings: AcquirerSettings
-  /** Differs after each change of the account. */
+  /** Changes with every change of the account. */
   version: string
-  /** Why the account cannot be used, as a text for the operator. */
+  /** Why the account cannot be used, as a message to the operator. */
   fault?: string | undefined
-  /** Since when the account makes no links. */
+  /** Since when the account creates no links; null while it is enabled. */
   disabledAt: Date | null
 }
 
 export type Accounts = ReturnType<typeof createAccounts>
 
-/** The accounts at acquirers: those of the environment, in `settings`, and those in the database, which `load` reads. */
+/** The acquirer accounts of the environment, in `settings`, and those of the database, which `load` reads. */
 export function createAccounts(settings: AcquirerSettings, load: () => Promise<AcquirerAccount[]> = async () => []) {
   const ofEnvironment = ACQUIRER_NAMES.filter((name) => isSetUp(name, settings)).map(
     (name): AcquirerAccount => ({ name, settings, version: '', disabledAt: null }),
@@ -56,14 +61,14 @@ export function createAccounts(settings: AcquirerSettings, load: () => Promise<A
     return accounts.find((account) => account.name === name)
   }
 
-  /** Advice to the operator about an account that cannot be used; undefined for any other account. */
+  /** Returns the operator's next step for an account that cannot be used; undefined for a usable account. */
   async function adviceOn(name: string): Promise<string | undefined> {
     const found = await find(name)
     if (found) return found.fault
     const { acquirer, account } = splitAccountName(name)
     const advice = ACQUIRERS.get(acquirer)?.variables
-    if (advice === undefined) return 'this version does not have it'
-    return account ? `ops accounts add --account ${account} --acquirer ${acquirer}` : `set ${advice}`
+    if (advice === undefined) return 'this version does not support it'
+    return account ? `run ops accounts add --account ${account} --acquirer ${acquirer}` : `set ${advice}`
   }
 
   async function warn(names: readonly string[], text: (name: string, advice: string) => string): Promise<string[]> {
@@ -78,39 +83,42 @@ export function createAccounts(settings: AcquirerSettings, load: () => Promise<A
     find,
     adviceOn,
 
-    /** How many accounts can tell the service of payments. */
+    /** Counts the accounts whose payment notifications the service can verify. */
     async countNotifying(): Promise<number> {
       const stored = (await load()).filter(({ fault }) => fault === undefined)
       return stored.length + ofEnvironment.filter(({ name }) => ACQUIRERS.get(name)?.notifications(settings)).length
     },
 
-    /** The reason why a merchant cannot use an account, as a text for the operator; undefined when there is none. */
+    /** Returns why a merchant cannot use an account, as a message to the operator; undefined if it can. */
     async faultOf(name: string, merchant: AcquirerMerchant): Promise<string | undefined> {
       const acquirer = acquirerOf(name)
       if (acquirer === undefined) return `acquirer must be one of ${ACQUIRER_NAMES.join(', ')}`
       const advice = await adviceOn(name)
       if (advice !== undefined) return `the acquirer ${name} is not set up: ${advice}`
-      if ((await find(name))?.disabledAt) return `the account ${name} is disabled: ops accounts enable`
+      if ((await find(name))?.disabledAt) return `the account ${name} is disabled: run ops accounts enable`
       return acquirer.faultOf?.(merchant)
     },
 
-    /** One warning for each account that cannot be used, of the database or of `names`: those that merchants have. */
+    /**
+     * Returns one warning for each account in the database or in `names`, the accounts of merchants, that cannot be
+     * used.
+     */
     async warningsOf(names: readonly string[]): Promise<string[]> {
       const faulty = (await load()).filter(({ fault }) => fault !== undefined)
       return warn([...new Set([...names, ...faulty.map(({ name }) => name)])], notSetUp)
     },
 
-    /** One warning for each of `names`, the accounts of open refunds, that cannot carry them out. */
+    /** Returns one warning for each of `names`, the accounts of open refunds, that cannot send refunds. */
     refundWarnings: (names: readonly string[]) =>
-      warn(names, (name, advice) => `Refunds of the acquirer ${name} wait: ${advice}`),
+      warn(names, (name, advice) => `Refunds at the acquirer ${name} are waiting: ${advice}`),
   }
 }
 
-const notSetUp = (name: string, advice: string) => `Merchants of the acquirer ${name} cannot take payments: ${advice}`
+const notSetUp = (name: string, advice: string) => `Merchants of the acquirer ${name} cannot accept payments: ${advice}`
 
 /**
- * Whether an acquirer is set up. `direct` always is, because our own links work without notifications. An unknown
- * acquirer is not: a newer version of the service may have stored its name.
+ * Whether an acquirer is set up. `direct` always is, because the service's own links work without notifications. An
+ * acquirer that this version does not know is not; a newer version may have stored its name.
  */
 function isSetUp(name: string, settings: AcquirerSettings): boolean {
   const acquirer = ACQUIRERS.get(name)
@@ -119,7 +127,7 @@ function isSetUp(name: string, settings: AcquirerSettings): boolean {
 
 export type Acquirers = ReturnType<typeof createAcquirers>
 
-/** Clients and notifications of the accounts. Each is made once, and anew after a change of its account. */
+/** Clients and notifications of the acquirer accounts. Each is created once, and again after its account changes. */
 export function createAcquirers(accounts: Accounts, http: HttpClient, options: ClientOptions) {
   type Made = { version: string; client: LimitedClient | undefined; notifications: Notifications | undefined }
   const made = new Map<string, Made>()
@@ -142,10 +150,13 @@ export function createAcquirers(accounts: Accounts, http: HttpClient, options: C
   }
 
   return {
-    /** The client of an account that makes its own links; undefined if we make the links, or the account cannot be used. */
+    /**
+     * Returns the client of an account that creates its own links; undefined if the service creates the links or the
+     * account cannot be used.
+     */
     clientOf: async (name: string) => (await find(name))?.client,
 
-    /** The notifications of an account; undefined if the account cannot be used. */
+    /** Returns the notifications of an account; undefined if the account cannot be used. */
     async notifierOf(name: string): Promise<Notifier | undefined> {
       const account = await accounts.find(name)
       const notifications = account && make(account).notifications
@@ -153,8 +164,9 @@ export function createAcquirers(accounts: Accounts, http: HttpClient, options: C
     },
 
     /**
-     * The clients that make a merchant's links, in the order in which they are asked: one that did not answer lately comes
-     * last. None if we make the links. Throws an AcquirerError if no account of the merchant makes links.
+     * Returns the clients that create a merchant's links, in the order of attempts: an account that recently failed to
+     * respond comes last. Empty if the service creates the links. Throws an AcquirerError if none of the merchant's
+     * accounts can create links.
      */
     async linkersOf({ mid, ...merchant }: Merchant): Promise<Linker[]> {
       if (merchant.acquirer === 'direct') return []
@@ -183,11 +195,11 @@ export function createAcquirers(accounts: Accounts, http: HttpClient, options: C
           continue
         }
         options.onCall(labels, 'createLink', 'refused')
-        const advice = (await accounts.adviceOn(name)) ?? 'the account is disabled: ops accounts enable'
+        const advice = (await accounts.adviceOn(name)) ?? 'the account is disabled: run ops accounts enable'
         options.log.error({ mid, acquirer: name }, notSetUp(name, advice))
       }
       if (linkers.length === 0) {
-        const error = new AcquirerError('refused', 'no account of the merchant makes links')
+        const error = new AcquirerError('refused', "none of the merchant's acquirer accounts can create links")
         throw Object.assign(error, { accountKind: ACCOUNT_KINDS.find((kind) => kinds.includes(kind)) })
       }
       return linkers.sort((a, b) => Number(b.client.isReachable()) - Number(a.client.isReachable()))

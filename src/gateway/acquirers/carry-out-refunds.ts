@@ -8,7 +8,10 @@ import { acquirerQueues, type ClientOf, ignoreAcquirerError } from './acquirer-q
 import type { AcquirerClient, Refunds } from './client.ts'
 
 const HOUR_MS = 3_600_000
-/** A refund that the acquirer still does not know a day after it was sent is left to a person to decide. */
+/**
+ * When a sent refund that the acquirer still does not list becomes the operator's decision: 24 hours after it was
+ * sent.
+ */
 const UNSURE_AFTER_MS = 24 * HOUR_MS
 const WITHOUT_AN_END_AFTER_MS = 5 * 24 * HOUR_MS
 
@@ -20,7 +23,7 @@ type Dependencies = {
   limits: Pick<Limits['acquirers'], 'dueAtOnce'>
 }
 
-/** The job source that sends new refunds and queries refunds that are under way. */
+/** The job source that sends new refunds and checks the status of refunds in progress. */
 export function dueRefunds({ due, updates, clientOf, now, limits: { dueAtOnce } }: Dependencies): JobSource {
   async function carryOut(refund: DueRefund, client: Refunds): Promise<void> {
     const isToSend = refund.acquirerRefundId === null && (refund.sentAt === null || client.repeatsRefunds === true)

@@ -9,14 +9,14 @@ import { type AccountKind, accountKind, splitAccountName } from './accounts.ts'
 import { undone } from './json-request.ts'
 
 /**
- * The client of an acquirer that makes its own links. `signal` aborts a call; a call without a signal has the time
- * limit of `withLimits`. A call that fails or is aborted rejects with an AcquirerError.
+ * The client of an acquirer that creates its own links. `signal` aborts a call; without one, the time limit of
+ * `withLimits` applies. A failed or aborted call rejects with an AcquirerError.
  */
 export type AcquirerClient = {
   /**
-   * Makes a link for an intent, checked by `readPaymentLink`. The merchant's `id` is its identifier at the acquirer;
-   * the link pays one of `payees`, which is its `payeeVpa`. The error of a failed call has `isUndone` if certainly no link
-   * was made, and `unsureLink` if a link may have been made that can be closed.
+   * Creates a link for an intent and checks it with `readPaymentLink`. `id` is the merchant's identifier at the
+   * acquirer. The link pays one of `payees`, returned as `payeeVpa`. A rejection has `isUndone` if certainly no link
+   * was created, and `unsureLink` if a link may exist that can be closed.
    */
   createLink: (
     intent: Intent,
@@ -24,60 +24,65 @@ export type AcquirerClient = {
     signal?: AbortSignal,
   ) => Promise<{ paymentLink: PaymentLink; payeeVpa: string }>
   /**
-   * Closes a link, so that nobody can pay by it. Resolves to `paid` if the acquirer refuses because the order may be paid,
-   * and to `unknown` while a payment is under way that may still succeed, or if the acquirer cannot close links.
+   * Closes a link, so that it can no longer be paid. Resolves to `paid` if the acquirer rejects the call because the
+   * order may be paid, and to `unknown` while a payment in progress may still succeed or if the acquirer cannot close
+   * links.
    */
   closeLink: (link: PaymentLink, signal?: AbortSignal) => Promise<'closed' | 'paid' | 'unknown'>
   /**
-   * All successful payments of an order, otherwise its last failed one; none while a payment is pending. Of an order that is
-   * open, a failed payment may be left out, if a query for successes alone is cheaper. Rejects with an AcquirerError that
-   * has `isUnreadable` if the response is about this order, and its state is unknown, or it is paid in an unknown form.
+   * Returns all successful payments of an order, otherwise its last failed one; none while a payment is pending. For
+   * an open order, a failed payment may be omitted if checking for success alone is cheaper. Rejects with an
+   * AcquirerError that has `isUnreadable` if the response is about this order but its state is unknown, or reports it
+   * paid in an unknown format.
    */
   getPayments: (order: LinkedOrder, signal?: AbortSignal) => Promise<PaymentReport[]>
-  /** Simulates a payment of `amount` (in paise) by a link. Only the sandbox of an acquirer supports this call. */
+  /** Simulates a payment of `amount` paise for a link. Only an acquirer's sandbox supports this call. */
   simulate: (
     link: PaymentLink,
     attempt: { payeeVpa: string; amount: number; succeeds: boolean },
     signal?: AbortSignal,
   ) => Promise<void>
-  /** Sends a refund. Absent if only a person can send money back at this acquirer. */
+  /** Sends a refund. Absent if only the operator can send refunds at this acquirer. */
   refund?: (order: RefundOrder, signal?: AbortSignal) => Promise<RefundUpdate>
-  /** The state of a refund; undefined when the acquirer does not have the refund. */
+  /** Returns the status of a refund; undefined if the acquirer does not have it. */
   getRefund?: (order: RefundOrder, signal?: AbortSignal) => Promise<RefundUpdate | undefined>
   /** Resolves if the acquirer accepts the account's credentials. Changes nothing at the acquirer. */
   check: (signal?: AbortSignal) => Promise<void>
-  /** Whether the acquirer recognises a repeated refund by its `ourRefundId`. If not, a refund is sent at most once. */
+  /**
+   * Whether the acquirer recognises a repeated refund by its `ourRefundId`. Otherwise the service sends a refund at
+   * most once.
+   */
   repeatsRefunds?: boolean | undefined
 }
 
-/** The parts of a client: `links.ts` and `refunds.ts` of an acquirer's folder. */
+/** The parts of a client, one per file of an acquirer's folder: `links.ts` and `refunds.ts`. */
 export type Links = Pick<AcquirerClient, 'createLink' | 'closeLink'>
 export type Refunds = Pick<Required<AcquirerClient>, 'refund' | 'getRefund'> & Pick<AcquirerClient, 'repeatsRefunds'>
 
-/** `isOpen` is whether the order's time to pay has certainly not ended. */
+/** `isOpen` is true only if the order has certainly not expired. */
 export type LinkedOrder = { orderId: string; paymentLink: PaymentLink; isOpen?: boolean }
 
-/** A refund to send or to query. `amount` is in paise, `utr` is that of the refunded payment. */
+/** A refund to send or check. `amount` is in paise; `utr` belongs to the refunded payment. */
 export type RefundOrder = Omit<DueRefund, 'mid' | 'acquirer' | 'acquirerRefundId' | 'createdAt' | 'sentAt'>
 
-/** Names of calls in metrics. */
+/** Values of the metric label `call`. */
 type CallName = Exclude<keyof AcquirerClient, 'repeatsRefunds' | 'getPayments'> | 'getPayment'
 
 type CallOutcome = 'done' | 'crowded' | AcquirerError['outcome']
 
-/** The client of an account with its limits. */
+/** The client of an acquirer account, with limits on time and concurrency. */
 export type LimitedClient = AcquirerClient & {
-  /** Whether the account has not failed to answer lately. */
+  /** False for a while after the account failed to respond. */
   isReachable: () => boolean
 }
 
-/** A client that may be asked for a merchant's link, with the merchant's identifier there. */
+/** A client that can create a merchant's link, with the merchant's identifier at that acquirer. */
 export type Linker = {
   client: Links
   merchantId: string
-  /** Whether the account is the merchant's next one. */
+  /** Whether this is the merchant's fallback account. */
   isFallback: boolean
-  /** What the account is, and the merchant's first one. */
+  /** Kind of this account, and kind of the merchant's first account, for metrics. */
   kind: AccountKind
   firstKind: AccountKind
 }
@@ -90,7 +95,7 @@ export type ClientOptions = {
   limits: Pick<Limits['acquirers'], 'callsUnderWay' | 'requestMs' | 'unreachedMs'>
 }
 
-/** An account in metrics: its acquirer and its kind, because a metric must not have a label for each account. */
+/** Metric labels of an account: its acquirer and its kind. One label per account would be unbounded. */
 export type AccountLabels = { acquirer: string; account: AccountKind }
 
 type NamedAccount = { name: string; disabledAt: Date | null }
@@ -100,10 +105,7 @@ export const labelsOf = ({ name, disabledAt }: NamedAccount): AccountLabels => (
   account: accountKind(name, disabledAt !== null),
 })
 
-/**
- * Returns the client of an account with limits of a call's time and of the number of simultaneous calls. Failed
- * calls are logged.
- */
+/** Wraps an account's client with limits on the duration and number of concurrent calls, and logs failed calls. */
 export function withLimits(
   account: NamedAccount,
   client: AcquirerClient,
@@ -119,10 +121,10 @@ export function withLimits(
     send: (signal: AbortSignal) => Promise<T>,
     signal = AbortSignal.timeout(limits.requestMs),
   ): Promise<T> {
-    // getPayment is never rejected here, because the refused query would count as one of the few that an order has.
+    // A status check is never rejected here, because it would use up one of the few checks that an order has.
     if (underWay >= limits.callsUnderWay && callName !== 'getPayment') {
       onCall(labels, callName, 'crowded')
-      throw undone(new AcquirerError('unavailable', `too many calls of ${name} are under way`))
+      throw undone(new AcquirerError('unavailable', `the limit of concurrent calls to ${name} is reached`))
     }
     underWay++
     try {

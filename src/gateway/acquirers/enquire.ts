@@ -14,9 +14,9 @@ import { UnreadableStatus } from './json-request.ts'
 type Recording = { reports: Reports; now: () => Date }
 
 /**
- * Checks the status of an order's payments at its acquirer, and records them. Undefined if the acquirer knows no payment
- * that has ended; otherwise the result of the first one that has changed something, or of the last one. A response that
- * cannot be read keeps the order open. Rejects with an AcquirerError.
+ * Checks an order's payments at its acquirer and records them. Returns undefined if no payment has a final status;
+ * otherwise the result of the first payment that changed something, or of the last one. After an unreadable response
+ * the order stays open. Rejects with an AcquirerError.
  */
 export async function enquire(
   order: LinkedOrder,
@@ -41,12 +41,12 @@ export async function enquire(
   return recorded.find((one) => 'exception' in one || one.changed) ?? recorded.at(-1)
 }
 
-/** Whether the acquirer has perhaps looked at the order of an enquiry that failed: not with 429, nor without a log-in. */
+/** Whether a failed status check may have reached the order at the acquirer: not after a 429 or a failed login. */
 export const wasAsked = ({ facts, isUndone }: AcquirerError) => facts.status !== 429 && !isUndone
 
 /**
- * Returns a function that closes the link of a cancelled order. If the acquirer refuses, the order may be paid, so its
- * payment is queried. No answer waits for the closing.
+ * Returns a function that closes the link of a cancelled order. If the acquirer rejects the call, the order may be
+ * paid, so the payment's status is checked. Responses to merchants do not wait for it.
  */
 export function createLinkCloser({
   clientOf,
@@ -59,23 +59,23 @@ export function createLinkCloser({
       if ((await client?.closeLink(order.paymentLink)) !== 'paid') return
       await enquire(order, { client: client as AcquirerClient, ...recording })
     } catch (err) {
-      // The client has logged the AcquirerError. A link that stays open expires by itself, then its payment is queried.
+      // The client has logged the AcquirerError. A link that stays open expires by itself, and a status check follows.
       if (err instanceof AcquirerError) return
       log.error(
         { err, orderId: order.orderId },
-        'whether a cancelled order is paid could not be stored: it is asked again',
+        'the payment status of a cancelled order could not be stored: the next status check repeats it',
       )
     }
   }
 }
 
 /**
- * The job source that queries the payments of orders whose outcome was not reported. All instances share an account's
- * limit of queries in a minute, so the database counts those of the last minute at each look. Instances that look at the
- * same moment may exceed the limit by the enquiries that each then has under way.
+ * The job source of scheduled status checks. All instances share an account's limit per minute, so each run counts the
+ * checks of the last minute in the database. Concurrent runs of several instances may exceed the limit by the checks
+ * that each has in progress.
  */
 export function dueEnquiries({ enquiries, clientOf, rulesOf, limits, ...recording }: DueEnquiries): JobSource {
-  /** How many queries each account has left until the next look. */
+  /** Status checks that each account has left until the next run. */
   const left = new Map<string, number>()
   const due = {
     async findDue(now: Date) {
@@ -107,7 +107,7 @@ export function dueEnquiries({ enquiries, clientOf, rulesOf, limits, ...recordin
         await enquiries.repeat(enquiry, { isAsked, isUnreadable: error.isUnreadable, most }, recording.now())
       }),
   }
-  return acquirerQueues('questions to acquirers', clientOf, due, { ...limits, now: recording.now })
+  return acquirerQueues('status checks at acquirers', clientOf, due, { ...limits, now: recording.now })
 }
 
 type DueEnquiries = Recording & {

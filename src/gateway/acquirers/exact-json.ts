@@ -1,12 +1,12 @@
 /**
- * A string (a name if a colon follows), a number, or a brace. Digits that are not a JSON number, or stand in place of a
- * name, are not matched, so that JSON.parse refuses them.
+ * Matches a string (a name if a colon follows), a number, or a brace. Digits that are not a JSON number, or that stand
+ * in place of a name, do not match, so that JSON.parse rejects them.
  */
 const JSON_TOKEN = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.+-]|\s*:)|[{}]/g
 
 /**
- * Parses JSON and returns each number as text, because a decimal amount or an identifier of 19 digits must not become a
- * float. Throws a SyntaxError for invalid JSON and for a name that an object has twice, which JSON.parse would accept.
+ * Parses JSON and returns each number as text, so that a decimal amount or a 19-digit identifier never becomes a
+ * float. Throws a SyntaxError for invalid JSON and for a duplicate name in an object, which JSON.parse would accept.
  */
 export function parseExact(json: string): unknown {
   const objects: Set<string>[] = []
@@ -17,7 +17,7 @@ export function parseExact(json: string): unknown {
     else if (colon !== undefined) {
       const names = objects.at(-1)
       const name = JSON.parse(string)
-      if (names?.has(name)) throw new SyntaxError('A name occurs twice in one object')
+      if (names?.has(name)) throw new SyntaxError('An object contains the same name twice. Send each name once.')
       names?.add(name)
     }
     return token

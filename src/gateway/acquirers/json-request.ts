@@ -3,12 +3,15 @@ import { AcquirerError, unanswered } from '../../errors.ts'
 import type { HttpClient, HttpRequest } from '../../platform/outbound/http-client.ts'
 import type { PaymentReport } from '../payments/outcome.ts'
 
-/** Sends `body` to an acquirer as JSON, or as a form if it is URLSearchParams. Rejects with an AcquirerError when no whole answer comes. */
+/**
+ * Sends `body` to an acquirer as JSON, or as a form if it is URLSearchParams. Rejects with an AcquirerError unless a
+ * complete response arrives.
+ */
 export type JsonRequest = (
   request: Pick<HttpRequest, 'method' | 'url' | 'headers' | 'limit' | 'signal'> & { body?: unknown },
 ) => Promise<JsonAnswer>
 
-/** `body` is undefined if it is not JSON. `requestId` is the acquirer's; its support asks for it. */
+/** `body` is undefined if it is not JSON. `requestId` is assigned by the acquirer, whose support team asks for it. */
 export type JsonAnswer = { status: number; body: unknown; requestId: string | undefined }
 
 export function createJsonRequest(http: HttpClient, parse: (json: string) => unknown = JSON.parse): JsonRequest {
@@ -36,7 +39,7 @@ export function createJsonRequest(http: HttpClient, parse: (json: string) => unk
   }
 }
 
-/** Marks an AcquirerError to say that the call has changed nothing at the acquirer. Returns other errors unchanged. */
+/** Marks an AcquirerError as having changed nothing at the acquirer. Returns other errors unchanged. */
 export function undone<E>(error: E): E {
   if (error instanceof AcquirerError) error.isUndone = true
   return error
@@ -48,8 +51,8 @@ export function throwUndone(error: unknown): never {
 }
 
 /**
- * For the `catch` of a call that creates a link: an error with a code of the acquirer's own for which `isRefusal`, and a rejection of
- * too many calls, create nothing.
+ * For the `catch` of a call that creates a link. Such a call created nothing if the acquirer returned an error code
+ * that `isRefusal` accepts, or 429.
  */
 export const throwUnmade =
   (isRefusal: (code: unknown) => boolean) =>
@@ -59,31 +62,34 @@ export const throwUnmade =
     throw (error.outcome === 'refused' && isRefusal(code)) || status === 429 ? undone(error) : error
   }
 
-/** For the `catch` of a query that follows a call which may have changed something. */
+/** For the `catch` of a status check after a call that may have changed something. */
 export function throwUnsure(error: unknown): never {
   if (error instanceof AcquirerError) error.isUndone = false
   throw error
 }
 
-/** Returns `text` only if it is short and plain: a stranger sent it, and it goes into the log. */
+/** Returns `text` only if it is short and plain: it comes from outside and is written to the log. */
 export function shortText(text: unknown): string | undefined {
   return typeof text === 'string' && /^[\w.:-]{1,100}$/.test(text) ? text : undefined
 }
 
-/** The acquirer's code of an error; undefined if the answer has none, as that of a proxy. */
+/** Returns the acquirer's own error code; undefined if the response has none, such as a proxy's. */
 export function codeOf({ body }: JsonAnswer): string | undefined {
   const { code, errorCode = code } = (body ?? {}) as Record<string, unknown>
   return shortText(errorCode)
 }
 
-/** The error of an unexpected status; `advice` tells the operator what to check when the acquirer refuses a call. */
+/**
+ * Creates the error for an unexpected HTTP status. `advice` tells the operator what to check when the acquirer rejects
+ * a call.
+ */
 export function failed(acquirer: string, answer: JsonAnswer, advice: string): AcquirerError {
   const { status, requestId } = answer
   const facts = { status, requestId, code: codeOf(answer) }
   const isRefused = status >= 400 && status < 500 && status !== 408 && status !== 429
   const fault = isRefused
-    ? new AcquirerError('refused', `${acquirer} refused a call: ${advice}`, facts)
-    : new AcquirerError('unavailable', `a call of ${acquirer} failed`, facts)
+    ? new AcquirerError('refused', `${acquirer} rejected a call: ${advice}`, facts)
+    : new AcquirerError('unavailable', `a call to ${acquirer} failed`, facts)
   return status === 401 || status === 403 ? undone(fault) : fault
 }
 
@@ -91,8 +97,8 @@ export const notBelieved = ({ requestId }: JsonAnswer, message: string, facts: o
   new AcquirerError('bad answer', message, { ...facts, requestId })
 
 /**
- * Returns a status response as `schema` reads it. Throws for any body that has none of the fields of `schema`: such JSON, a
- * proxy's for instance, is not in the acquirer's own form.
+ * Parses a status response with `schema`. Throws if the body has none of the fields of `schema`: such JSON does not
+ * come from the acquirer, but from a proxy for instance.
  */
 export function readStatus<S extends z.ZodObject>(schema: S, answer: JsonAnswer, message: string, orderId: string) {
   const isOwn = Object.keys(schema.shape).some((name) => Object.hasOwn(Object(answer.body), name))
@@ -100,21 +106,22 @@ export function readStatus<S extends z.ZodObject>(schema: S, answer: JsonAnswer,
 }
 
 /**
- * The id of an order in a status response, if it is another one than `ours`; otherwise `ours`. Ids are compared without case. An id
- * in an unknown form counts as absent, because the request has named the order; so does a number, which parseExact returns as text.
+ * Returns the order id of a status response if it differs from `ours`, otherwise `ours`. The comparison ignores case.
+ * An id in an unknown format is treated as absent, because the request named the order; so is a number, which
+ * parseExact returns as text.
  */
 export const reportedId = (id: unknown, ours: string) =>
   typeof id === 'string' && /\D/.test(id) && id.toLowerCase() !== ours.toLowerCase() ? id : ours
 
-/** Throws if a status response names another order of ours. */
+/** Throws if a status response is about another order. */
 export function requireOrder(answer: JsonAnswer, orderId: string, reported: unknown): void {
   if (reportedId(reported, orderId) === orderId) return
   throw notBelieved(answer, 'a status response of the acquirer names another order', { orderId })
 }
 
 /**
- * The error of a status response about our order that may report a payment, in a form that is not known. `readable` are payments
- * of the same response that can be read.
+ * A status response about this order that may report a payment in an unknown format. `readable` contains the payments
+ * of the same response that could be read.
  */
 export class UnreadableStatus extends AcquirerError {
   readonly readable: readonly PaymentReport[]
@@ -126,7 +133,7 @@ export class UnreadableStatus extends AcquirerError {
   }
 }
 
-/** Returns the body of an answer as `schema` reads it. Throws an AcquirerError with `message` for any other body. */
+/** Parses the body of a response with `schema`. Throws an AcquirerError with `message` if the body does not match. */
 export function readBody<S extends z.ZodType>(
   schema: S,
   answer: JsonAnswer,
@@ -138,10 +145,10 @@ export function readBody<S extends z.ZodType>(
   throw notBelieved(answer, message, facts)
 }
 
-const PAISE_RULE = 'must be whole paise'
-/** An amount in whole paise of at most 14 digits, which is also the maximum of `bankAmount`. */
+const PAISE_RULE = 'must be a whole number of paise'
+/** An amount in whole paise of at most 14 digits, the same maximum as `bankAmount`. */
 export const paise = z.int(PAISE_RULE).positive(PAISE_RULE).max(99_999_999_999_999, PAISE_RULE)
 
-/** Null and empty text count as absent: a payment that failed early may have neither reference nor time. */
+/** Treats null and empty text as absent: a payment that failed early may have neither reference nor time. */
 export const orAbsent = <S extends z.ZodType>(schema: S) =>
   z.preprocess((value) => (value === null || value === '' ? undefined : value), schema.optional())

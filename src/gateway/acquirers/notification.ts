@@ -22,43 +22,46 @@ export type NotificationDependencies = {
   now: () => Date
 }
 
-/** What a notification says. One that proves nothing only names an order or a refund of ours. */
+/** Content of a notification. An unauthenticated one only names an order or a refund, whose status is then checked. */
 export type Notification =
   | { payment: PaymentReport }
   | { refund: RefundUpdate }
   | { orderId: string }
   | { ourRefundId: string }
 
-/** The fields of a notification before any check. */
+/** The fields of a notification before validation. */
 export type Fields = Record<string | symbol, unknown>
 
-/** The notifications of one account at an acquirer. */
+/** Reads and verifies the notifications of one acquirer account. */
 export type Notifications = {
-  /** The parser of the body; JSON.parse by default. */
+  /** Parses the body; JSON.parse by default. */
   parse?: (json: string) => unknown
   /**
-   * Reads a notification in the acquirer's own format. Returns undefined for one that changes nothing, and throws 400 for an
-   * unreadable one. Absent if the acquirer has a documented operation.
+   * Reads a notification in the acquirer's own format. Returns undefined for an event that changes nothing; throws 400
+   * for an unreadable one. Absent if the acquirer uses a documented operation of the service.
    */
   read?: (fields: Fields) => Notification | undefined
-  /** Throws 401 unless `body` is signed. */
+  /** Throws 401 unless the signature of `body` is valid. */
   requireSignature: (request: FastifyRequest, body: Buffer, now: Date) => void
-  /** The orderId for the log, read before the fields are checked, because refused notifications are logged too. */
+  /** Returns the orderId for the log. Reads it before validation, because rejected notifications are logged too. */
   orderIdOf: (fields: Fields) => unknown
   /** Returns the part of an unreadable signed body that may be stored, without customer data. */
   keep: (body: Buffer) => Buffer
 }
 
 export const isoTime = z.iso
-  .datetime({ offset: true, ...errorText('must be a time in ISO 8601 with its zone') })
+  .datetime({ offset: true, ...errorText('must be a time in ISO 8601 with a time zone') })
   .transform((time) => new Date(time))
 
-/** The bank's reference of a payment. A value in an unknown form counts as absent: an acquirer names a payment by its id too. */
+/**
+ * The bank reference of a payment. A value in an unknown format is treated as absent, because the acquirer's payment
+ * id identifies the payment too.
+ */
 export const bankReference = reportedUtr.optional().catch(undefined)
 
 /**
- * The acquirer's id of a payment. A value in an unknown form counts as absent, and so does a placeholder, which would name many
- * payments. An id has a letter or digit, so that it can stand in for the UTR.
+ * The acquirer's payment id. A value in an unknown format is treated as absent, and so is a placeholder, which many
+ * payments would share. An id has a letter or digit, so that it can replace the UTR.
  */
 export const paymentId = z
   .string()
@@ -67,7 +70,9 @@ export const paymentId = z
   .optional()
   .catch(undefined)
 
-/** A refinement: an object whose field `status` is `success` has a bank reference or the acquirer's id of the payment. */
+/**
+ * A zod refinement: an object whose field `status` is `success` needs a bank reference or the acquirer's payment id.
+ */
 export const namedWithSuccess =
   <Name extends string>(status: Name, success: string, [reference, id]: readonly [Name, Name]) =>
   (payment: { [Field in Name]?: unknown }, context: z.core.$RefinementCtx) => {
@@ -75,7 +80,7 @@ export const namedWithSuccess =
     context.addIssue({ code: 'custom', path: [reference], message: `or ${id} is required with ${success}` })
   }
 
-/** A refinement: an object whose field `status` is `success` has all fields in `needed`. */
+/** A zod refinement: an object whose field `status` is `success` needs every field in `needed`. */
 export const requiredWithSuccess =
   <Name extends string>(status: Name, success: string, needed: readonly Name[]) =>
   (payment: { [Field in Name]?: unknown }, context: z.core.$RefinementCtx) => {
@@ -100,8 +105,8 @@ export const NOTIFICATION_REFUSALS = [
 ]
 
 /**
- * Records an acquirer's payment report. Throws 404 for an unknown order, 409 for a contradiction to our records. A disabled
- * account stores no exceptions of unknown orders.
+ * Records an acquirer's payment report. Throws 404 for an unknown order and 409 for a report that contradicts the
+ * stored data. A disabled account stores no exception for an unknown order.
  */
 export async function recordNotification(
   { reports, now }: NotificationDependencies,
@@ -122,7 +127,10 @@ export async function recordNotification(
   }
 }
 
-/** Records an account's refund update. Throws 404 for an unknown refund, 409 for an update about another refund. */
+/**
+ * Records an acquirer's refund update. Throws 404 for an unknown refund and 409 for an update that contradicts the
+ * stored refund.
+ */
 async function recordRefund(account: string, { refunds, now }: NotificationDependencies, update: RefundUpdate) {
   const recorded = await refunds.recordNotification(account, update, now())
   if (recorded === undefined) throw orderNotFound()
@@ -130,7 +138,10 @@ async function recordRefund(account: string, { refunds, now }: NotificationDepen
   return {}
 }
 
-/** Records what an account says. The account is queried soon about an order or a refund that is only named. */
+/**
+ * Records a notification in the acquirer's own format. If it only names an order or a refund, schedules a status
+ * check.
+ */
 async function recordOwnForm(
   { account, isDisabled }: Notifier,
   dependencies: NotificationDependencies,
@@ -153,26 +164,28 @@ declare module 'fastify' {
     acquirer?: string
   }
   interface FastifyRequest {
-    /** The account that a notification is for, on routes of takeNotifications. */
+    /** The account that a notification is for, on routes registered by `takeNotifications`. */
     notified: Notifier
-    /** Frees the place of the notification's acquirer account; undefined before and after it has one. */
+    /**
+     * Releases the concurrency slot of the notification's acquirer account; undefined while the request has no slot.
+     */
     freePlace: (() => void) | undefined
   }
 }
 
 /**
- * An acquirer account that sends notifications. A disabled account only reports about its own orders and refunds: other
- * notifications get the same error, and are not stored.
+ * An acquirer account that sends notifications. A disabled account may only report on its own orders and refunds:
+ * other notifications get the same error and are not stored.
  */
 export type Notifier = { account: string; isDisabled: boolean; notifications: Notifications }
 
-/** The path below PUBLIC_URL where an account's notifications in the acquirer's own format arrive. */
+/** The path below PUBLIC_URL that receives an account's notifications in the acquirer's own format. */
 export const notificationPath = (acquirer: string, account?: string) =>
   `/acquirer/${acquirer}/notification${account === undefined ? '' : `/${account}`}`
 
 /**
- * The routes for notifications in the format of an acquirer: for the account `default`, and for each other account. Our API
- * documents leave them out.
+ * Registers the notification routes of an acquirer: one for the account `default`, one for all other accounts. The
+ * OpenAPI documents omit them.
  */
 export function routesOfOwnForm(app: FastifyInstance, acquirer: string, dependencies: NotificationDependencies) {
   for (const path of [notificationPath(acquirer), notificationPath(acquirer, ':account')]) {
@@ -190,12 +203,13 @@ export type Receiving = Pick<NotificationDependencies, 'reports' | 'now'> & {
 }
 
 /**
- * Accepts the signed notifications of `app`'s routes. `notifierOf` returns the notifications of an account that is set up.
- * `app` must be a scope of its own, because of the error handler.
+ * Verifies and accepts signed notifications on the routes of `app`. `notifierOf` returns the notifications of an
+ * account that is set up. `app` must be a scope of its own, because of its error handler.
  */
 export function takeNotifications(app: FastifyInstance, { reports, now, notifierOf, limits }: Receiving) {
   const placeFor = createPlaces(limits.reports.atOnceOfAccount)
-  // Registers each route with a slash at its end too: a person enters the address at the acquirer, whose server cannot act on a 404.
+  // Registers each route with a trailing slash too: operators enter the address by hand at the acquirer, whose server
+  // cannot correct a 404.
   app.addHook('onRoute', (route) => {
     if (!route.url.endsWith('/')) app.route({ ...route, url: `${route.url}/` })
   })
@@ -217,11 +231,11 @@ export function takeNotifications(app: FastifyInstance, { reports, now, notifier
       const { account, notifications } = request.notified
       notifications.requireSignature(request, body, now())
       request.freePlace = await placeFor(account)
-      // Nobody reads the response of a client that has left: the acquirer sends the notification again.
+      // Skips a client that has disconnected: the acquirer sends the notification again.
       if (reply.raw.closed) throw requestTimeout()
     },
   })
-  // Not when the connection closes: a client may leave while its notification is being stored.
+  // Releases the slot on response, not on disconnect: a client may leave while its notification is being stored.
   app.addHook('onSend', async (request) => {
     request.freePlace?.()
     request.freePlace = undefined
@@ -231,7 +245,7 @@ export function takeNotifications(app: FastifyInstance, { reports, now, notifier
     if (typeof orderId === 'string' && isOrderId(orderId)) request.orderId = orderId
     done()
   })
-  // A signed body that is refused with 400 is stored, because it may report money and may never be sent again.
+  // Stores a signed body that is rejected with 400, because it may report money and may never be sent again.
   app.setErrorHandler(async (error, { signedBody, notified }) => {
     if (signedBody && !notified.isDisabled && error instanceof Failure && error.code === 'badRequest') {
       await reports.saveUnreadable(notified.notifications.keep(signedBody), notified.account, now())
@@ -240,7 +254,7 @@ export function takeNotifications(app: FastifyInstance, { reports, now, notifier
   })
 }
 
-/** Whether `header` is the base64 of the HMAC-SHA256 of `parts` with one of `secrets`, compared in constant time. */
+/** Whether `header` is the base64 HMAC-SHA256 of `parts` under one of `secrets`, compared in constant time. */
 export function isSigned(header: unknown, secrets: readonly string[], ...parts: readonly (string | Buffer)[]): boolean {
   if (typeof header !== 'string' || header.length > 64) return false
   const signature = Buffer.from(header, 'base64')
@@ -254,7 +268,9 @@ export function isSigned(header: unknown, secrets: readonly string[], ...parts: 
   return signed
 }
 
-/** Returns the JSON of `body` with only the fields in `names`, at any depth. Other fields may hold customer data. */
+/**
+ * Returns the JSON of `body` with only the fields in `names`, at any depth. Other fields may contain customer data.
+ */
 export function onlyFields(body: Buffer, names: string[]): Buffer {
   try {
     return Buffer.from(JSON.stringify(JSON.parse(body.toString('utf8')), names))

@@ -4,9 +4,14 @@ import { bankAmount } from '../../platform/money.ts'
 import type { Intent } from '../payments/intent.ts'
 import { UPI_PREFIX } from '../payments/upi-links.ts'
 
-/** Printable ASCII without space, `"` and `#`: `"` would end the link's attribute in HTML, and `#` ends a query. */
+/**
+ * Printable ASCII without space, `"` and `#`: `"` would end the link's attribute in HTML, and `#` starts a fragment.
+ */
 const QUERY = /^[!\x24-\x7e]+$/
-/** A parameter with `%` in its name: an app may decode it to a second `pa`, and a trigger of acquirer_intents rejects it. */
+/**
+ * A parameter name that contains `%`: an app may decode it to a second `pa`. A trigger on acquirer_intents rejects it
+ * too.
+ */
 const ENCODED_NAME = /(^|&)[^=&]*%/
 const LINK_LIMIT_CHARACTERS = 2_048
 
@@ -18,10 +23,11 @@ type UncheckedLink = {
 }
 
 /**
- * Reads `tr` and payee of a link that an acquirer has made for an intent. Other parameters are allowed, and the link is
- * never changed, because it may be signed. `payees` are the payees that the merchant accepts, see isAccepted. Without
- * `cu` a link is in INR by the specification, which is accepted if `isCurrencyOptional`. A sandbox may return the
- * https address of a page instead. Throws an AcquirerError with the `requestId` for a link that must not be shown to a customer.
+ * Reads `tr` and payee of a link that an acquirer created for an intent. Other parameters are allowed, and the link is
+ * never changed, because it may be signed. `payees` are the merchant's accepted payees, see `isAccepted`. By the UPI
+ * specification a link without `cu` is in INR, which is accepted if `isCurrencyOptional`. A sandbox may return the
+ * https address of a page instead. Throws an AcquirerError with the `requestId` for a link that must not be shown to a
+ * customer.
  */
 export function readPaymentLink(
   { link, requestId, isCurrencyOptional, isSandbox }: UncheckedLink,
@@ -36,7 +42,7 @@ export function readPaymentLink(
     QUERY.test(query) &&
     !ENCODED_NAME.test(query)
   const parameters = isLink ? [...new URLSearchParams(query)] : []
-  // The case of parameter names is ignored, because an app may read PA as pa.
+  // Parameter names are compared without case, because an app may read PA as pa.
   const valuesOf = (name: string) => parameters.filter(([key]) => key.toLowerCase() === name).map(([, value]) => value)
   const only = (name: string) => {
     const [value = '', ...others] = valuesOf(name)
@@ -51,19 +57,22 @@ export function readPaymentLink(
     (only('cu') === 'INR' || (isCurrencyOptional && valuesOf('cu').length === 0)) &&
     /^[A-Za-z0-9]{1,35}$/.test(reference)
   if (!isOfOrder || !VPA.test(payeeVpa)) {
-    throw new AcquirerError('bad answer', 'a link was made that is not for this order', { requestId, orderId })
+    throw new AcquirerError('bad answer', 'the acquirer created a link that does not match the order', {
+      requestId,
+      orderId,
+    })
   }
   if (!payees.some((accepted) => isAccepted(payeeVpa, accepted))) {
     throw new AcquirerError(
       'bad answer',
-      'a link was made that pays a payee whom the merchant does not accept: if it is theirs, name it with ops merchants update --payee',
+      'the acquirer created a link to a payee that the merchant does not accept: if the payee is correct, add it with ops merchants update --payee',
       { requestId, orderId, payee: payeeVpa, accepted: payees },
     )
   }
   return { reference, payeeVpa }
 }
 
-/** Whether a UPI address equals `accepted`, ignoring case. A `*` before the `@` of `accepted` stands for any text. */
+/** Whether a UPI address matches `accepted`, without case. A `*` before the `@` of `accepted` matches any text. */
 function isAccepted(vpa: string, accepted: string): boolean {
   const [given, [prefix = '', handle]] = [vpa.toLowerCase(), accepted.toLowerCase().split('*')]
   if (handle === undefined) return given === prefix

@@ -1,7 +1,7 @@
 /**
- * Returns a function that resolves once a signed notification of an acquirer account may be processed: `most` at a time, in their
- * order, so that one account's flood leaves database connections to the others, and turns of the event loop to payments. It
- * resolves to a function that frees the place in the next turn.
+ * Limits the concurrent notifications of each acquirer account to `most`, in order of arrival. A flood from one
+ * account thus leaves database connections to other accounts and event-loop time to payments. The returned function
+ * resolves when a notification may proceed, to a function that releases its slot in the next turn of the event loop.
  */
 export function createPlaces(most: number) {
   const accounts = new Map<string, { taken: number; waiting: (() => void)[] }>()

@@ -18,7 +18,7 @@ type Dependencies = NotificationDependencies &
     notifierOf: (account: string) => Promise<Notifier | undefined>
   }
 
-/** Notifications of the acquirers, each in its own format. */
+/** Registers the notification routes of all acquirers, each in its own format. */
 export function acquirerRoutes(app: FastifyInstance, dependencies: Dependencies) {
   const { config, accounts, metrics } = dependencies
   metrics.acquirersConfigured(accounts.countNotifying)

@@ -6,7 +6,7 @@ import { createAcquirerAccounts, type StoredAccount } from '../tenants/acquirer-
 import { type AcquirerSettings, readAccount, type Service, splitAccountName } from './accounts.ts'
 import { type Accounts, type AcquirerAccount, createAccounts } from './acquirers.ts'
 
-/** The accounts of the environment, in `config`, and those in the database. Commands pass no `publicUrl`. */
+/** Opens the acquirer accounts of the environment, in `config`, and of the database. Commands pass no `publicUrl`. */
 export function openAccounts(
   db: Queryable,
   { acquirers, ...config }: OpeningConfig & { acquirers: AcquirerSettings },
@@ -14,7 +14,8 @@ export function openAccounts(
   elapsedMs?: () => number,
 ): Accounts {
   let opened = new Map<string, AcquirerAccount>()
-  // An account is opened again only after a change: opening takes 0.1 ms, during which no request is served.
+  // An account is opened again only after it changed: opening takes 0.1 ms, during which the event loop serves no
+  // request.
   const load = async () => {
     const accounts = (await createAcquirerAccounts(db).list()).map((row) => {
       const earlier = opened.get(row.name)
@@ -28,13 +29,13 @@ export function openAccounts(
 
 export type OpeningConfig = Service & { webhooks: { sealingKeys: SealingKeys } }
 
-/** The owner of an account's secrets, for encryption.ts. */
+/** Name under which encryption.ts encrypts an account's secrets. */
 export const ownerOfAccount = (name: string) => `account/${name}`
 
 /**
- * Opens an account of the database, for the service and for the commands that store accounts. During a rotation the earlier
- * secrets of notifications count too. An account that does not open, or has settings that the service refuses, has a `fault`
- * and no settings.
+ * Decrypts and reads an account of the database, for the service and for commands that store accounts. During a
+ * rotation the earlier notification secrets are valid too. An account that cannot be decrypted or has invalid settings
+ * is returned with a `fault` and without settings.
  */
 export function openAccount(row: StoredAccount, { webhooks, ...service }: OpeningConfig): AcquirerAccount {
   const { name, disabledAt } = row
@@ -57,7 +58,9 @@ const sealedOf = ({ secrets, earlierSecrets }: StoredAccount) =>
 const versionOf = (row: StoredAccount) =>
   [...sealedOf(row).map((bytes) => bytes.toString('base64')), row.disabledAt?.getTime()].join()
 
-/** The secrets of notifications in an account's text; none if the service refuses the text, which a rotation replaces. */
+/**
+ * Returns the notification secrets of an account's settings; none if they are invalid, since a rotation replaces them.
+ */
 function secretsOf(...account: Parameters<typeof readAccount>): readonly string[] {
   try {
     return readAccount(...account).notificationSecrets

@@ -10,23 +10,27 @@ type Dependencies = Omit<Parameters<typeof createPaymentWatch>[0], 'onError'> & 
   log: Logger
 }
 
-/** Sends server-sent events to open pay pages. A page whose events are refused requests its state every few seconds. */
+/**
+ * Sends server-sent events to open pay pages. A page whose event stream is rejected polls its state every few seconds.
+ */
 export function pageEvents(app: FastifyInstance, { findCheckout, log, ...watched }: Dependencies) {
-  const onError = (error: Error) => log.warn({ error: error.message }, 'open pages were not looked up')
+  const onError = (error: Error) =>
+    log.warn({ error: error.message }, 'the payment states of open pay pages could not be read')
   const watch = createPaymentWatch({ ...watched, onError })
   app.addHook('preClose', async () => watch.close())
-  // HEAD is not supported: Fastify would run the same handler and open a stream that nothing closes.
+  // HEAD is not supported: Fastify would run the same handler and open a stream that is never closed.
   const options = { exposeHeadRoute: false }
   type Request = { Params: { orderId: string }; Querystring: { back?: string } }
   app.get<Request>(`${ORDER_PATH}/events`, options, async ({ params, query, headers }, reply) => {
-    // A browser that reconnects repeats the address, and adds this header.
+    // A browser that reconnects repeats the URL with this header, so `?back` alone does not prove that the customer
+    // returned.
     const cameBack = query.back !== undefined && headers['last-event-id'] === undefined
     const checkout = await findCheckout(params.orderId)
-    // No stream is opened after a 503 of the deadline or after the client has left, because nothing would close it.
+    // Opens no stream after the deadline's 503 or after the client disconnected, because it would never be closed.
     if (reply.sent || reply.raw.destroyed) return reply
     const events = watch.open(checkout, textsFor(headers['accept-language']), cameBack)
     if (events === undefined) throw unavailable()
-    // Without this header nginx holds the events back until its buffer is full.
+    // Without this header nginx buffers events until its buffer is full.
     return reply.headers({ 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' }).send(events)
   })
 }

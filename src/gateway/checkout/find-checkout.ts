@@ -2,7 +2,7 @@ import { notFound, paymentClosed } from '../../errors.ts'
 import { isOrderId } from '../payments/intent.ts'
 import type { Checkout, Intents } from '../payments/intents.ts'
 
-/** Path of an order's pay page. The paths of the order's events and QR codes begin with the same path. */
+/** Path of an order's pay page. The paths of its event stream and QR codes start with it. */
 export const ORDER_PATH = '/pay/:orderId'
 
 export const noPaymentHere = () => notFound('There is no payment at this address')

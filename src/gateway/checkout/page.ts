@@ -16,8 +16,8 @@ import { type PageTexts, TEXTS, textsFor } from './texts.ts'
 import { browserLink, type Platform, type WalletLink, walletLinks } from './wallet-links.ts'
 
 /**
- * The state that a page shows. In `open` and `attemptFailed` the intent can be paid. In `timeUp` the intent has
- * expired, but the bank may still report a payment for some minutes. The other states are final.
+ * The state that a pay page shows. In `open` and `attemptFailed` the intent can be paid. In `timeUp` the intent has
+ * expired, but a payment may still be reported for some minutes. The other states are final.
  */
 export type PageState = 'open' | 'attemptFailed' | 'timeUp' | 'paid' | 'refunded' | 'failed' | 'expired' | 'cancelled'
 
@@ -25,7 +25,7 @@ const FINAL: readonly PageState[] = ['paid', 'refunded', 'failed', 'expired', 'c
 
 export const isFinal = (state: PageState): boolean => FINAL.includes(state)
 
-/** An unpaid intent has the status of its last attempt, but the customer may try again until it expires. */
+/** The state of an unpaid intent: it has the status of its last attempt, but can be paid until it expires. */
 export function pageState(
   { refunded, ...intent }: Pick<Checkout, 'status' | 'expiresAt' | 'isUnreadable'> & { refunded?: boolean },
   now: Date,
@@ -48,14 +48,16 @@ const CSS = (withoutComments(COLOURS) + readPart('page.css'))
   .replace(/([{;][\w-]+): /g, '$1:')
 const JS = readPart('page.js')
 
-/** Removes comments and indentation, so that pages load faster over slow networks. Comments must have one line. */
+/**
+ * Removes comments and indentation, so that pages load faster over slow networks. Supports single-line comments only.
+ */
 function withoutComments(text: string): string {
   return text.replace(/^\s*(?:\/\/.*|\/\*.*\*\/)?\n?/gm, '')
 }
 
 const hashOf = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 
-/** Headers of every page. Only the page's own style and script are allowed; frames, Referer and indexing are not. */
+/** Headers of every page. They allow only the page's own style and script, and forbid frames, Referer and indexing. */
 const PAGE_HEADERS = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': [
@@ -72,41 +74,42 @@ const PAGE_HEADERS = {
   'x-content-type-options': 'nosniff',
   'x-robots-tag': 'noindex, nofollow',
   'referrer-policy': 'no-referrer',
-  // The page's texts depend on the language, and its wallet links on the customer's system.
+  // The page's texts depend on the language, and its wallet links on the customer's device.
   vary: 'accept-language, user-agent',
 } as const
 
 export const pageHeaders = ({ language }: PageTexts) => ({ ...PAGE_HEADERS, 'content-language': language })
 
-/** Seconds after which a page reloads itself if JavaScript is off. A page in a final state does not reload. */
+/** Seconds after which a page without JavaScript reloads itself. A page in a final state does not reload. */
 const RELOAD_SECONDS: { [state in PageState]?: number } = { open: 5, attemptFailed: 5, timeUp: 15 }
 
-/** What a page depends on beside its checkout. `refunds` are the refunds that a sandbox may end. */
+/** Everything that a page depends on besides its checkout. `refunds` are the refunds that a sandbox can complete. */
 type Drawing = { now: Date; sandbox: boolean; refunds: readonly Refund[]; device: Device; texts: PageTexts }
 
-/** `browserAddress` is the page's own address, and is set if an app that opens no UPI app shows the page. */
+/** `browserAddress` is the page's own URL, set only in an in-app browser that cannot open UPI apps. */
 type Device = { platform: Platform; browserAddress: string | undefined }
 
-/** The HTML of a pay page, without customer data. Its links to the service are relative to /pay/. */
+/** Returns the HTML of a pay page, without customer data. Its links to the service are relative to /pay/. */
 export function payPageText(checkout: Checkout, drawing: Drawing): string {
   const { now, sandbox, refunds, texts } = drawing
   const { orderId, merchantOrderId, payee, amount, note, redirectUrl, expiresAt, utr, failureReason } = checkout
   const state = pageState(checkout, now)
   const name = html`<bdi>${payee.name}</bdi>`
-  // Our orderId has 32 digits: where the line is too short, `<wbr>` breaks the orderId in its middle.
+  // The service's orderId has 32 characters; `<wbr>` lets it break in the middle on narrow screens.
   const ours = html`${orderId.slice(0, 16)}<wbr>${orderId.slice(16)}`
   const reload = RELOAD_SECONDS[state]
-  // By `?reload` the service tells a page without JavaScript from a customer who reloads a page.
+  // `?reload` distinguishes a page that reloads itself without JavaScript from a customer who reloads it.
   const content = `${reload}; url=?reload`
   const refresh = reload ? html`<noscript><meta http-equiv="refresh" content="${content}"></noscript>` : undefined
   const outcome = (of: EndState, more?: Html) => {
     const { sign, moneyMayBeMissing } = OUTCOMES[of]
-    // The text of `paid` announces the return to the shop, so it is hidden until the script starts the return.
+    // The text of `paid` announces the redirect to the merchant, so it is hidden until the script starts the redirect.
     const text = `${texts[`${of}Text`]}${moneyMayBeMissing ? ` ${texts.missingMoney}` : ''}`
     return html`<section class="${of}" data-state="${of}"${attributeIf(isFinal(of), 'data-final')}${hiddenIf(of !== state)}><svg class="sign" viewBox="0 0 24 24" aria-hidden="true"><path d="${sign}"/></svg><h2 tabindex="-1">${texts[`${of}Title`]}</h2>${more}<p class="quiet"${hiddenIf(of === 'paid')}>${text}</p></section>`
   }
   const title = isPayable(state) ? texts.pay : texts[`${state}Title`]
-  // The element with role=status is always present, because screen readers announce only changes of an existing one.
+  // The element with role=status is always present, because screen readers announce only changes of an existing
+  // element.
   return html`${head(texts, `${title} · ${payee.name}`, refresh)}
 <body data-state="${state}" data-now="${now.getTime()}" data-expires="${expiresAt.getTime()}" data-events="${orderId}/events">
 <main class="pay">
@@ -123,8 +126,8 @@ export function payPageText(checkout: Checkout, drawing: Drawing): string {
 <p class="lost" hidden>${texts.lost}</p>
 <p class="hint" data-waiting="${texts.waiting}" data-nothing-opened="${texts.nothingOpened}" hidden></p></div>
 ${
-  // The section to pay is left out once nothing can be paid, because no state leads back to it. The script shows and
-  // hides the other sections.
+  // Omits the payment section if the intent can no longer be paid, because no state leads back to it. The script shows
+  // and hides the other sections.
   isPayable(state) ? openSection(checkout, drawing) : undefined
 }
 ${outcome(
@@ -150,8 +153,8 @@ ${refunds.filter(({ endedAt }) => endedAt === null).map((refund) => refundForm(r
 type EndState = Exclude<PageState, 'open' | 'attemptFailed'>
 
 /**
- * The states in which nothing can be paid. `sign` is an SVG path in a square of 24 units, drawn as a line. With
- * `moneyMayBeMissing` the page says what to do if money has left the customer's account all the same.
+ * The states in which the intent cannot be paid. `sign` is an SVG path in a square of 24 units, drawn as a line. With
+ * `moneyMayBeMissing` the page explains what to do if money has left the customer's account anyway.
  */
 const OUTCOMES: Record<EndState, { sign: string; moneyMayBeMissing: boolean }> = {
   paid: { sign: 'M6 12.5l4 4 8-9', moneyMayBeMissing: false },
@@ -162,12 +165,14 @@ const OUTCOMES: Record<EndState, { sign: string; moneyMayBeMissing: boolean }> =
   timeUp: { sign: 'M12 6v6l4 2.5', moneyMayBeMissing: false },
 }
 
-/** The section to pay: a QR for another device, and wallet links for this device. page.css shows one or both. */
+/**
+ * The payment section: a QR to scan with another device, and wallet links for this device. page.css shows one or both.
+ */
 function openSection(checkout: Checkout, { now, device: { platform, browserAddress }, texts }: Drawing): Html {
   const { orderId, amount, expiresAt } = checkout
   const address = sandboxAddress(checkout)
   const links = address ? [{ app: 'any' as const, href: address }] : walletLinks(upiLinkQuery(checkout), platform)
-  // loading=lazy, because a browser then does not load a QR that page.css hides.
+  // With loading=lazy, browsers do not load a QR that page.css hides.
   const qr = html`<img class="qr" src="${orderId}/qr.svg" alt="${fill(texts.qrCode, { amount: toIndianText(amount) })}" width="320" height="320" loading="lazy">`
   const link = ({ app, href }: WalletLink, index: number) => {
     const letters = html`<span aria-hidden="true" data-letters="${app.slice(0, 2)}"></span>`
@@ -185,7 +190,7 @@ ${browserAddress ? html`${wayToBrowser(browserAddress, platform, texts)}${qr}<p>
 </section>`
 }
 
-/** The way out of an app's own browser: a link where the system has one, the app's menu, and the address to copy. */
+/** The way out of an in-app browser: a link where the system supports one, the app's menu, and the URL to copy. */
 function wayToBrowser(address: string, platform: Platform, texts: PageTexts): Html {
   const link = html`<a class="button first" href="${browserLink(address)}">${texts.openBrowser}</a>`
   return html`${platform === 'android' ? link : html`<p><strong>${texts.openBrowser}</strong></p>`}
@@ -193,7 +198,7 @@ function wayToBrowser(address: string, platform: Platform, texts: PageTexts): Ht
 <p><bdi class="address">${address}</bdi> ${copyButton(texts)}</p>`
 }
 
-/** The script shows the button. The button copies the element before it. */
+/** Copies the element before it. Hidden until the script shows it. */
 const copyButton = ({ copy, copied }: PageTexts) =>
   html`<button class="button copy" data-copied="${copied}" hidden>${copy}</button>`
 
@@ -227,7 +232,7 @@ function refundForm({ orderId, refundId, amount }: Refund, texts: PageTexts): Ht
 </form>`
 }
 
-/** The page for a refusal, in the customer's language if TEXTS has the refusal's text, otherwise in English. */
+/** The page for an error: in the customer's language if TEXTS has the error's text, otherwise in English. */
 export function refusalPage({ code, message }: Failure, acceptLanguage: string | undefined) {
   const isOurs = code in TEXTS
   const texts = textsFor(isOurs ? acceptLanguage : undefined)
@@ -245,11 +250,11 @@ export function refusalPage({ code, message }: Failure, acceptLanguage: string |
 
 /** Replaces each `{name}` in a text by its value. */
 function fill(text: string, values: Record<string, Html | string>): Html {
-  // Every second part is a name, because split also returns what the group of the pattern has matched.
+  // Odd parts are names, because split also returns the text that the pattern's group matched.
   return html`${text.split(/\{(\w+)\}/).map((part, index) => (index % 2 === 0 ? part : values[part]))}`
 }
 
-/** The time as HH:MM in IST, preceded by the date unless that is today. */
+/** Formats a time as HH:MM in IST, preceded by the date unless it is today. */
 function istTime(moment: Date, now: Date): string {
   const [day = '', time = ''] = toIstText(moment).split(' ')
   return `${toIstText(now).startsWith(day) ? '' : `${day} `}${time.slice(0, 5)}`

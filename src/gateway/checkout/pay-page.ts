@@ -8,23 +8,23 @@ import { refundsInSandbox } from './simulate.ts'
 import { textsFor } from './texts.ts'
 import { isInAppBrowser, platformOf } from './wallet-links.ts'
 
-/** Seconds after which a browser reloads a page that was refused with 503. */
+/** Seconds after which a browser reloads a page that was rejected with 503. */
 const REFUSED_PAGE_RELOAD_SECONDS = 5
 
 export const payPage = operation({
   name: 'payPage',
   path: ORDER_PATH,
   tag: 'Customer',
-  summary: 'The page on which the customer pays',
+  summary: 'Show the pay page',
   description:
-    'The `payment_url` of createOrderRequest. For browsers; it says by itself what becomes of the payment. An attempt that failed ' +
-    'leaves it open. In English, or in Hindi where `Accept-Language` prefers it.',
+    'The `payment_url` of createOrderRequest, for browsers. The page updates itself when the payment status changes; after a failed attempt ' +
+    'the customer can pay again. In English, or in Hindi if `Accept-Language` prefers it.',
   access: 'anyone',
   refusals: [noPaymentHere(), paymentClosed(), internalError(), unavailable()],
   answer: { description: 'The page.', type: 'text/html', toBody: (page: string) => page },
   route: {
     config: { refusalPage: (failure, request) => refusalPage(failure, request.headers['accept-language']) },
-    // A page without JavaScript reloads itself every few seconds, and has to continue after a 503.
+    // A page without JavaScript relies on reloading itself, so it must also reload after a 503.
     onSend: (_request, reply, payload, done) => {
       if (reply.statusCode === 503) reply.header('refresh', REFUSED_PAGE_RELOAD_SECONDS)
       done(null, payload)
@@ -34,14 +34,14 @@ export const payPage = operation({
     return async ({ params, query, headers }, reply) => {
       const checkout = await findCheckout(params.orderId)
       const moment = now()
-      // A page without JavaScript reloads itself at this address as long as somebody has it open.
+      // A reload shows that the customer still has the page open without JavaScript, so a status check is scheduled.
       if ('reload' in query) {
         const orders = new Map([[checkout.orderId, undefined]])
         reply.raw.once('finish', () => void waiting.makeDue(orders, moment).catch(() => undefined))
       }
       const texts = textsFor(headers['accept-language'])
       const refunds = sandbox && checkout.status === 'SUCCESS' ? await refundsInSandbox(pools.pages, checkout) : []
-      // The page's script requests the x-payment headers by HEAD while the page gets no events.
+      // The page's script polls these x-payment headers with HEAD requests while it gets no events.
       reply.headers({
         ...pageHeaders(texts),
         'x-payment-state': pageState(checkout, moment),
@@ -60,7 +60,7 @@ type Dependencies = {
   pools: Pick<Pools, 'pages'>
   waiting: Pick<Waiting, 'makeDue'>
   now: () => Date
-  /** Whether pay pages have a form that simulates payments. */
+  /** Whether pay pages contain a form that simulates payments. */
   sandbox: boolean
   publicUrl: string
 }

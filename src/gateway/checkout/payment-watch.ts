@@ -7,11 +7,11 @@ import type { Checkout, Intents, PaymentState } from '../payments/intents.ts'
 import { isFinal, type PageState, pageState } from './page.ts'
 import type { PageTexts } from './texts.ts'
 
-/** Look-ups per heartbeat. Heartbeats keep proxies from closing quiet connections, and let pages detect dead ones. */
+/** Polls per heartbeat. Heartbeats keep proxies from closing idle connections and let pages detect dead ones. */
 const HEARTBEAT_LOOK_UPS = 20
 /**
- * Shortest time in milliseconds after which a browser reconnects. The time is random, because otherwise 10,000 pages of
- * a stopped instance would connect to another instance at the same moment.
+ * Range in milliseconds of the random delay before a browser reconnects. Without it, the 10,000 pages of a stopped
+ * instance would connect to another instance simultaneously.
  */
 const COME_BACK_FROM_MS = 1_000
 const COME_BACK_TO_MS = 4_000
@@ -20,10 +20,10 @@ type Page = {
   checkout: Checkout
   texts: PageTexts
   shown: PageState | undefined
-  /** Why the last attempt failed, as the page says it. */
+  /** Text of the last attempt's failure reason, as the page shows it. */
   failure?: string
   events: Readable
-  /** When the customer has returned to the page from an app; undefined if the page was not left. */
+  /** When the customer returned to the page from an app; undefined if the customer never left it. */
   cameBackAt: Date | undefined
 }
 
@@ -36,9 +36,9 @@ type Dependencies = {
 }
 
 /**
- * Sends the states of payments to open pay pages by server-sent events. An instance makes one query a second for all
- * its open pages together, and none without open pages. A customer who has returned to the page from an app waits, so
- * such a page makes enquiries at the acquirer due.
+ * Sends payment states to open pay pages by server-sent events. An instance runs one query per second for all its open
+ * pages, and none without open pages. A page to which the customer returned from an app schedules status checks at the
+ * acquirer.
  */
 export function createPaymentWatch({ intents, waiting, now, limits: { pages: limits }, onError }: Dependencies) {
   const heartbeat = `event: heartbeat\ndata: ${HEARTBEAT_LOOK_UPS * limits.lookUpIntervalMs}\n\n`
@@ -96,7 +96,7 @@ export function createPaymentWatch({ intents, waiting, now, limits: { pages: lim
   const allPages = () => [...pagesOf.values()].flatMap((pages) => [...pages])
 
   return {
-    /** Returns a page's events, which begin with its state and end with a final one; undefined if too many are open. */
+    /** Returns a page's event stream, from its current to its final state; undefined if too many streams are open. */
     open(checkout: Checkout, texts: PageTexts, cameBack = false): Readable | undefined {
       const ofOrder = pagesOf.get(checkout.orderId) ?? new Set()
       if (openPages >= limits.open || ofOrder.size >= limits.openOfOrder) return undefined
@@ -106,16 +106,18 @@ export function createPaymentWatch({ intents, waiting, now, limits: { pages: lim
       pagesOf.set(checkout.orderId, ofOrder.add(page))
       openPages++
       events.once('close', () => remove(page))
-      // The id tells a reconnection, whose request has it in Last-Event-ID, from a page that has come back.
+      // Browsers send this id as Last-Event-ID when they reconnect, which distinguishes a reconnection from a
+      // customer's return.
       events.push(`retry: ${randomInt(COME_BACK_FROM_MS, COME_BACK_TO_MS)}\nid: 1\n\n`)
       events.push(heartbeat)
-      // While the instance closes, a new page's events end at once, so that its browser reconnects to another instance.
+      // While the instance shuts down, ends a new stream immediately, so that the browser reconnects to another
+      // instance.
       if (closed) end(page)
       else update(page, checkout, now())
       return events
     },
 
-    /** Ends the connections of all pages. Their browsers reconnect to another instance. */
+    /** Ends the streams of all pages, whose browsers reconnect to another instance. */
     close() {
       closed = true
       void stop()

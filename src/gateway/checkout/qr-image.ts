@@ -1,12 +1,12 @@
 import { crc32, deflateSync } from 'node:zlib'
 import encodeQr from 'qr'
 
-/** Width in modules of the blank border, which ISO/IEC 18004 requires to be 4. */
+/** Width of the blank border in modules; ISO/IEC 18004 requires 4. */
 const QUIET_ZONE = 4
-/** Width of a module in pixels. The QR of a usual link is about 550 pixels wide. */
+/** Width of a module in pixels. The QR of a typical link is about 550 pixels wide. */
 const SCALE = 8
 
-/** A QR as SVG, which is sharp at any size, in black on a white ground of its own, so that dark pages do not matter. */
+/** A QR as SVG, sharp at any size, in black on its own white background, so that a dark page does not affect it. */
 export function qrSvg(text: string): string {
   const modules = drawModules(text)
   const size = modules.length
@@ -23,12 +23,13 @@ export function qrSvg(text: string): string {
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${size} ${size}" shape-rendering="crispEdges"><path fill="#fff" d="M0 0h${size}v${size}H0z"/><path d="${path}"/></svg>`
 }
 
-/** A QR as PNG with one bit per pixel, about 1.8 kB. Source of the format: W3C, PNG, third edition. */
+/** A QR as PNG with one bit per pixel, about 1.8 kB. The format follows W3C, PNG, third edition. */
 export function qrPng(text: string): Buffer {
   const modules = drawModules(text)
   const width = modules.length * SCALE
   const rowBytes = 1 + Math.ceil(width / 8)
-  // The first byte of a row is its filter. Filter 2 stores the difference to the row above: zeros for a repeated row.
+  // The first byte of each row is its filter. Filter 2 stores the difference from the row above: zeros for a repeated
+  // row.
   const rows = Buffer.alloc(rowBytes * width)
   modules.forEach((row, y) => {
     const at = y * SCALE * rowBytes
@@ -45,7 +46,7 @@ export function qrPng(text: string): Buffer {
   return Buffer.concat([
     Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'),
     pngChunk('IHDR', header),
-    // Level 1 is faster than the default, and makes the PNG 500 bytes larger.
+    // Level 1 is faster than the default and makes the PNG 500 bytes larger.
     pngChunk('IDAT', deflateSync(rows, { level: 1 })),
     pngChunk('IEND', Buffer.alloc(0)),
   ])
@@ -60,5 +61,5 @@ function pngChunk(type: string, data: Buffer): Buffer {
   return chunk
 }
 
-/** The modules of a QR, true for black. With medium error correction up to 15 % of them may be unreadable. */
+/** The modules of a QR, true for black. Medium error correction allows for 15 % unreadable modules. */
 const drawModules = (text: string): boolean[][] => encodeQr(text, 'raw', { ecc: 'medium', border: QUIET_ZONE })

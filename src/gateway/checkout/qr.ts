@@ -12,7 +12,7 @@ import { qrPng, qrSvg } from './qr-image.ts'
 export const payQrPng = qr('payQrPng', 'png', 'image/png')
 export const payQrSvg = qr('payQrSvg', 'svg', 'image/svg+xml')
 
-/** Longest time for which browsers and proxies cache a QR, which must not be shown long after its payment is closed. */
+/** Maximum time for which browsers and proxies cache a QR, so that it disappears soon after its payment is closed. */
 const MAX_AGE_SECONDS = 30
 
 type QrFormat = 'png' | 'svg'
@@ -20,8 +20,8 @@ type QrFormat = 'png' | 'svg'
 export type DrawQr = (format: QrFormat, text: string) => Promise<Buffer>
 
 /**
- * Returns a function that draws the QR of a text. QRs are cached, because browsers, proxies and attackers request the
- * same QR again. Drawing blocks the event loop, so each turn of the loop draws at most one QR.
+ * Returns a function that draws the QR of a text. Caches QRs, because browsers, proxies and attackers request the same
+ * one again. Drawing blocks the event loop, so each turn of the loop draws at most one QR.
  */
 export function createDrawQr({ qrImagesBytes }: Pick<Limits['pages'], 'qrImagesBytes'>): DrawQr {
   const images = new LRUCache<string, Buffer, { format: QrFormat; text: string }>({
@@ -47,12 +47,12 @@ function qr(name: string, format: QrFormat, type: string) {
     name,
     path: `${ORDER_PATH}/qr.${format}`,
     tag: 'Customer',
-    summary: `The QR as ${format.toUpperCase()}`,
-    description: 'Answers until the intent is paid, cancelled or expired; then 410.',
+    summary: `Get the QR code as ${format.toUpperCase()}`,
+    description: 'Available until the intent is paid, cancelled or expired; then 410.',
     access: 'anyone',
     refusals: [noPaymentHere(), paymentClosed(), internalError(), unavailable()],
     answer: {
-      description: 'The picture.',
+      description: 'The image.',
       type,
       headers: ['cache-control', 'etag'],
       mayBeHeld: true,
@@ -65,7 +65,7 @@ function qr(name: string, format: QrFormat, type: string) {
         if (!isPayable(pageState(checkout, moment))) throw paymentClosed()
         const openForMs = checkout.expiresAt.getTime() - moment.getTime()
         const maxAge = Math.min(MAX_AGE_SECONDS, Math.floor(openForMs / 1000))
-        // The orderId serves as ETag, because the link of an intent, and so its QR, never changes.
+        // The orderId serves as ETag, because an intent's link, and therefore its QR, never changes.
         const etag = `"${checkout.orderId}"`
         reply.headers({ 'cache-control': `public, max-age=${maxAge}`, etag, 'x-content-type-options': 'nosniff' })
         if (matchesEtag(headers['if-none-match'], etag)) return reply.code(304).send()

@@ -4,7 +4,9 @@ import { simulation } from './simulate.ts'
 
 type Dependencies = Parameters<typeof pageEvents>[1] & Parameters<typeof simulation>[1] & { sandbox: boolean }
 
-/** The events of the pay page, and in a sandbox its form: routes that are no documented operations. */
+/**
+ * Registers routes that are not documented operations: the pay page's events and, in a sandbox, its simulation form.
+ */
 export function pageRoutes(app: FastifyInstance, dependencies: Dependencies) {
   pageEvents(app, dependencies)
   if (dependencies.sandbox) simulation(app, dependencies)

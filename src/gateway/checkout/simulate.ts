@@ -17,21 +17,27 @@ import { type FindCheckout, ORDER_PATH } from './find-checkout.ts'
 /** A request to simulate the outcome of a payment or, with `refund_id`, of a refund. */
 export const Simulation = z.object({
   status: z.enum(['SUCCESS', 'FAIL', 'REJECT', 'EXPIRE', 'LATE', 'TWICE', 'OTHER_AMOUNT']),
-  /** Why a simulated attempt fails. */
+  /** Failure reason of a simulated attempt. */
   reason: z.enum(FAILURE_REASONS).optional(),
   refund_id: refundId.optional(),
 })
 
-/** The refunds that our sandbox may end: those at `direct`. Other refunds end in the sandbox of their acquirer. */
+/**
+ * The refunds that the service's sandbox can complete: those at `direct`. Other refunds are completed in their
+ * acquirer's sandbox.
+ */
 export const refundsInSandbox = (db: Queryable, { mid, orderId }: Pick<Checkout, 'mid' | 'orderId'>) =>
   listRefunds(db, { mid, orderId, acquirer: 'direct' })
 
-/** Minutes since expiry in the simulation of a late payment, more than the 10 in which a payment is still on time. */
+/**
+ * Minutes after expiry at which a late payment is simulated, more than the 10 minutes in which a payment is still on
+ * time.
+ */
 const LATE_BY_MINUTES = 60
 
 const ONE_RUPEE_IN_PAISE = 100
 
-/** Handles the form on the pay pages of a sandbox. Scripts may send the same request. */
+/** Handles the simulation form of a sandbox's pay pages. Scripts may send the same request. */
 export function simulation(app: FastifyInstance, dependencies: Dependencies) {
   const check = bodyCheck(Simulation)
   type Request = { Params: { orderId: string }; Body: Record<string, unknown> }
@@ -48,13 +54,13 @@ type Dependencies = {
   intents: Pick<Intents, 'expire'>
   reports: Reports
   now: () => Date
-  /** The client of the account that has made a link. */
+  /** Returns the client of the account that created a link. */
   clientOf: (account: string) => Promise<Pick<AcquirerClient, 'simulate'> | undefined>
   refunds: Pick<RefundUpdates, 'record'>
   pools: Pick<Pools, 'pages'>
 }
 
-/** Simulates a customer's payment and the bank's report of it. A simulated report is judged like a real one. */
+/** Simulates a customer's payment and the bank's report of it, which is processed like a real one. */
 async function simulate(
   { mid, orderId, amount, payee, paymentLink }: Checkout,
   { status, reason, refund_id: name }: z.output<typeof Simulation>,
@@ -69,7 +75,7 @@ async function simulate(
       await intents.expire({ mid, orderId }, new Date(now().getTime() - LATE_BY_MINUTES * 60_000))
       return report('SUCCESS')
     case 'TWICE':
-      // A link of an acquirer is paid only once, because its bank refuses a second payment.
+      // An acquirer's link is paid only once, because the acquirer rejects a second payment.
       if (client) return report('SUCCESS')
       await report('SUCCESS')
       return report('SUCCESS')
@@ -79,7 +85,7 @@ async function simulate(
       return report(status)
   }
 
-  /** Records a simulated payment. If an acquirer has made the link, the acquirer's sandbox simulates it instead. */
+  /** Records a simulated payment. If an acquirer created the link, the acquirer's sandbox simulates it instead. */
   async function report(outcome: FinalStatus, paise = amount): Promise<void> {
     if (client) {
       return client.simulate(paymentLink, { payeeVpa: payee.vpa, amount: paise, succeeds: outcome === 'SUCCESS' })
@@ -93,7 +99,7 @@ async function simulate(
     if (status !== 'SUCCESS' && status !== 'FAIL') throw badRequest('status of a refund must be SUCCESS or FAIL')
     const refund = (await refundsInSandbox(pools.pages, { mid, orderId })).find(({ refundId }) => refundId === name)
     if (!refund) throw refundNotFound()
-    const end = { status, reference: status === 'SUCCESS' ? newReference() : '', reason: 'played in the sandbox' }
+    const end = { status, reference: status === 'SUCCESS' ? newReference() : '', reason: 'simulated in the sandbox' }
     await refunds.record(refund, end, 'notification', now())
   }
 }

@@ -1,14 +1,15 @@
 import { upiLinks } from '../payments/upi-links.ts'
 
-/** The system of the customer's device. `unknown` is every system other than Android and iOS. */
+/** Operating system of the customer's device. `unknown` is every system other than Android and iOS. */
 export type Platform = 'android' | 'ios' | 'unknown'
 
-/** A link and the app that the link opens. For `any` the customer or the system chooses the app. */
+/** A link and the app that it opens. With `any`, the customer or the system chooses the app. */
 export type WalletLink = { app: 'any' | 'Google Pay' | 'PhonePe' | 'Paytm' | 'BHIM' | 'CRED'; href: string }
 
 /**
- * The wallets, those with most payments first. Paytm's app on an iPhone opens by another prefix than on Android. Sources, read in November 2026: Google, "Integrate Google Pay for
- * in-app payments" for iOS and Android; Juspay, "UPI Package Names"; Razorpay, "List of Supported UPI Apps".
+ * The wallets, most payments first. Paytm uses a different prefix on iOS than on Android. Sources, read in November
+ * 2026: Google, "Integrate Google Pay for in-app payments" for iOS and Android; Juspay, "UPI Package Names"; Razorpay,
+ * "List of Supported UPI Apps".
  */
 const WALLETS = [
   { app: 'Google Pay', iosPrefix: 'gpay://upi/pay?', androidPackage: 'com.google.android.apps.nbu.paisa.user' },
@@ -19,14 +20,15 @@ const WALLETS = [
 ] as const
 
 /**
- * The wallet links of a page for `platform`, in the order of the page. All links carry `query`, the query of our or an
- * acquirer's UPI link, unchanged.
+ * Returns the wallet links of a page for `platform`, in the order of the page. All links contain the unchanged `query`
+ * of the service's or the acquirer's UPI link.
  */
 export function walletLinks(query: string, platform: Platform): WalletLink[] {
   const { intent, gpay, phonepe, paytm } = upiLinks(query)
   switch (platform) {
     case 'android':
-      // Android lets the customer choose among all UPI apps. An intent with a package opens that app or its store page.
+      // The plain `upi` link lets Android customers choose among all UPI apps. A link with a package opens that app or
+      // its store page.
       return [
         { app: 'any', href: intent },
         ...WALLETS.map(({ app, androidPackage }) => ({
@@ -51,13 +53,14 @@ export function walletLinks(query: string, platform: Platform): WalletLink[] {
 }
 
 /**
- * Browsers of apps that open no other app. `FBAN/` and the like are Facebook, `Barcelona` is Threads, `musical_ly` TikTok. A
- * plain WebView of Android (`wv`) is none of them, because a shop's own app may show the page in one and open UPI apps itself.
+ * Detects in-app browsers that open no other app. `FBAN/` and the like are Facebook, `Barcelona` is Threads,
+ * `musical_ly` is TikTok. A plain Android WebView (`wv`) is excluded, because a merchant's own app may show the page
+ * in one and open UPI apps itself.
  */
 export const isInAppBrowser = (userAgent = '') =>
   /\b(?:FB\w+\/|MetaIAB|Instagram|Barcelona|LinkedInApp|Snapchat|Twitter|Line\/|musical_ly|Bytedance)/.test(userAgent)
 
-/** A link by which Android opens the web page at `address` in the customer's browser instead of an app's own one. */
+/** A link by which Android opens the page at `address` in the customer's browser instead of the in-app browser. */
 export function browserLink(address: string): string {
   const { protocol, host, pathname } = new URL(address)
   const extras = `action=android.intent.action.VIEW;S.browser_fallback_url=${encodeURIComponent(address)}`
@@ -65,8 +68,8 @@ export function browserLink(address: string): string {
 }
 
 /**
- * The system in a User-Agent, which the service reads so that links work without JavaScript. An iPad claims to be a Mac
- * and is `unknown`: a UPI app needs the SIM of a phone, so a customer with an iPad scans the QR.
+ * Detects the system from the User-Agent, so that links work without JavaScript. An iPad identifies itself as a Mac
+ * and is `unknown`: a UPI app needs a phone's SIM, so a customer with an iPad scans the QR.
  */
 export function platformOf(userAgent = ''): Platform {
   if (/\bAndroid\b/.test(userAgent)) return 'android'

@@ -17,7 +17,7 @@ export type WebhookMetrics = {
 type Dependencies = {
   deliveries: Deliveries
   http: HttpClient
-  /** Open the secrets of webhooks; without a key no webhook can be signed. */
+  /** Keys that decrypt webhook secrets; without a key no webhook can be signed. */
   sealingKeys: SealingKeys
   log: Pick<Logger, 'warn' | 'error'>
   metrics: WebhookMetrics
@@ -25,18 +25,26 @@ type Dependencies = {
   limits: Limits['webhooks']
 }
 
-/** Delivers webhooks and return calls. Failing endpoints are a group of their own: each of their calls may take 15 s. */
+/**
+ * Delivers webhooks and return-URL callbacks. Failing endpoints form a group of their own, because each of their calls
+ * may take 15 s.
+ */
 export function dueDeliveries({ deliveries, http, sealingKeys, log, metrics, now, limits }: Dependencies): JobSource {
-  /** Time value at which the oldest delivery became due, or at which the look for due deliveries began to fail. */
+  /**
+   * Time value since which the oldest delivery has been pending, or since which pending deliveries could not be read.
+   */
   let behindSince = Number.POSITIVE_INFINITY
-  /** Endpoints logged because this instance cannot sign for them. Without the cache every look would log them again. */
+  /**
+   * Endpoints already logged because this instance cannot sign for them. Without the cache, every poll would log them
+   * again.
+   */
   const logged = new LRUCache<string, true>({ max: limits.lookedAt, ttl: limits.visibilityMs })
 
   return {
     name: 'webhooks',
     atOnce: { ofQueue: limits.callsOfEndpoint, ofGroup: limits.callsAtOnce / 2 },
     async findQueues() {
-      // Endpoints for which this instance cannot sign are left to other instances.
+      // Other instances deliver to endpoints for which this instance cannot sign.
       const due = (await findDue()).filter((endpoint) => secretsOf(endpoint) !== undefined)
       return due.map((endpoint) => ({
         key: `${endpoint.mid} ${endpoint.endpointId}`,
@@ -63,7 +71,7 @@ export function dueDeliveries({ deliveries, http, sealingKeys, log, metrics, now
     }
   }
 
-  /** Secrets that sign for the endpoint; undefined, with a line in the log, when they cannot be unsealed. */
+  /** Returns the secrets that sign for the endpoint; undefined, with a log line, if they cannot be decrypted. */
   function secretsOf(endpoint: Endpoint): string[] | undefined {
     if (endpoint.kind === 'return call') return []
     const owner = ownerOf(endpoint)
@@ -74,7 +82,7 @@ export function dueDeliveries({ deliveries, http, sealingKeys, log, metrics, now
       if (!logged.has(owner)) {
         log.error(
           { mid: endpoint.mid, endpoint: endpoint.endpointId, error: (error as Error).message },
-          'a webhook waits, because its secret cannot be unsealed: set WEBHOOK_SEALING_KEY to the key that it was added with',
+          "webhooks are not delivered, because the endpoint's secret cannot be decrypted: set WEBHOOK_SEALING_KEY to the key that encrypted it",
         )
       }
       logged.set(owner, true)
@@ -83,20 +91,20 @@ export function dueDeliveries({ deliveries, http, sealingKeys, log, metrics, now
   }
 
   /**
-   * Resolves to true when the outcome is stored. Without a stored outcome a delivery is made again, and the next
-   * deliveries of the queue would be made again too: false keeps them from being claimed at once.
+   * Resolves to true if the outcome is stored. Without a stored outcome, this delivery and the next ones of the queue
+   * would be sent again; false keeps them from being claimed immediately.
    */
   async function deliver(delivery: Delivery, signal: AbortSignal): Promise<boolean> {
     const secrets = secretsOf(delivery)
     if (!secrets) return false
     const made = await attempt(delivery, secrets, signal)
-    // A cancelled call may not have arrived, so it is made again.
+    // A cancelled call may not have arrived, so it is sent again.
     if (signal.aborted) return false
     const reason = await deliveries.settle(made)
     if (reason) {
       const { mid, endpointId } = delivery
       metrics.endpointSwitchedOff(reason)
-      log.warn({ mid, endpoint: endpointId, reason }, 'a webhook was switched off')
+      log.warn({ mid, endpoint: endpointId, reason }, 'a webhook endpoint was disabled')
     }
     return true
   }
@@ -112,14 +120,15 @@ export function dueDeliveries({ deliveries, http, sealingKeys, log, metrics, now
     metrics.delivery(kind, delivered ? 'delivered' : refused ? 'refused address' : 'failed')
     const mayAskForPause = !failed && (result.status === 429 || result.status === 503)
     const pauseSeconds = mayAskForPause ? result.retryAfterSeconds : undefined
-    // A shop redirects a return call even when its checkPaymentStatus failed, so an answer does not end the return
-    // call. A refused address ends it, because a shop does not leave a private network within the days of the schedule.
+    // A store redirects a return-URL callback even if its checkPaymentStatus failed, so a response does not end the
+    // callback. A disallowed address ends it, because a store does not leave a private network within the days of the
+    // schedule.
     const isLast = kind === 'webhook' ? delivered : refused
     return {
       delivery,
       delivered,
       outcome: failed ? result.failure : String(result.status),
-      // A thank-you page may contain the customer's name, so the answer to a return call is not stored.
+      // A thank-you page may contain the customer's name, so the response to a return-URL callback is not stored.
       response: delivered && kind === 'return call' ? '' : result.text,
       at,
       next: isLast ? undefined : nextAttempt(delivery.attempts + 1, at, pauseSeconds, Math.random()),
@@ -127,5 +136,8 @@ export function dueDeliveries({ deliveries, http, sealingKeys, log, metrics, now
   }
 }
 
-/** Whether a return call succeeded. A redirect counts: a shop may redirect the call like a customer's browser. */
+/**
+ * Whether a return-URL callback succeeded. A redirect is a success: a store may redirect the callback like a
+ * customer's browser.
+ */
 const isThanked = (status: number) => status >= 200 && status < 400

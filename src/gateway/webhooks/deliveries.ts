@@ -4,7 +4,7 @@ import { RETURN_CALL } from '../payments/outbox.ts'
 import type { PaymentEvent } from './message.ts'
 import { FAILING_DAYS } from './schedule.ts'
 
-/** An endpoint with the sealed secrets that sign its webhooks now; a return call has none. */
+/** An endpoint with the encrypted secrets that sign its webhooks now; a return-URL callback has none. */
 export type Endpoint = { mid: string; endpointId: string; kind: 'webhook' | 'return call'; secrets: Buffer[] }
 
 export type DueEndpoint = Endpoint & { dueAt: Date; failing: boolean }
@@ -12,42 +12,45 @@ export type DueEndpoint = Endpoint & { dueAt: Date; failing: boolean }
 /** A delivery that this instance has claimed. */
 export type Delivery = Endpoint &
   PaymentEvent & {
-    /** The address of the webhook, or the redirect_url of the order. */
+    /** The webhook's URL, or the redirect_url of the order. */
     url: string
     /** Number of failed attempts. */
     attempts: number
-    /** Time at which the delivery is due again unless it is settled. Text, because a Date would cut the microseconds. */
+    /**
+     * When the delivery is sent again unless its outcome is stored. Text, because a Date would truncate the
+     * microseconds.
+     */
     dueAgainAt: string
   }
 
 export type Attempt = {
   delivery: Delivery
-  /** Whether the answer was a success. A webhook is not sent again after a success; a return call to a shop's redirect_url is. */
+  /** Whether the response was a success. A webhook is not sent again after a success; a return-URL callback is. */
   delivered: boolean
-  /** The HTTP status, or why the call failed. */
+  /** The HTTP status, or the reason why the call failed. */
   outcome: string
-  /** The beginning of the answer's body, or why there was no answer. */
+  /** The start of the response body, or the reason why there was no response. */
   response: string
   at: Date
-  /** Time of the next attempt; undefined when a webhook was delivered or this was the last attempt. */
+  /** Time of the next attempt; undefined if a webhook was delivered or this was the last attempt. */
   next: Date | undefined
 }
 
 export type SwitchedOff = 'answered 410' | 'failed for 5 days'
 
-/** Due deliveries, shared by any number of instances. Every statement but that of findDue names one mid. */
+/** Pending deliveries, shared by any number of instances. Every statement except that of findDue selects one mid. */
 export function createDeliveries(db: Database) {
   return {
     /**
-     * Endpoints with due deliveries: failing endpoints last, otherwise in random order. In the order of due times, an
-     * endpoint with a long queue would always come first.
+     * Returns endpoints with pending deliveries: failing endpoints last, otherwise in random order. Ordered by time,
+     * an endpoint with a long queue would always come first.
      */
     async findDue(limit: number, now: Date): Promise<DueEndpoint[]> {
       const { rows } = await db.query<DueEndpoint>(FIND_DUE(now, limit))
       return rows
     },
 
-    /** Claims up to `limit` due deliveries of an endpoint, oldest first; none when the endpoint is off. */
+    /** Claims up to `limit` pending deliveries of an endpoint, oldest first; none if the endpoint is disabled. */
     async take(
       { mid, endpointId }: Pick<Endpoint, 'mid' | 'endpointId'>,
       limit: number,
@@ -59,8 +62,8 @@ export function createDeliveries(db: Database) {
     },
 
     /**
-     * Stores the outcome of an attempt, unless its delivery was claimed again or settled meanwhile. Switches off a webhook that
-     * has answered 410 or has failed for FAILING_DAYS, and then returns the reason, else null.
+     * Stores the outcome of an attempt, unless its delivery was claimed again or settled in the meantime. Disables a
+     * webhook endpoint that returned 410 or has failed for FAILING_DAYS, and returns the reason, otherwise null.
      */
     async settle({ delivery, delivered, outcome, response, at, next }: Attempt): Promise<SwitchedOff | null> {
       const { mid, endpointId, orderId, sequence, attempts, dueAgainAt } = delivery
@@ -77,7 +80,9 @@ export function createDeliveries(db: Database) {
 
 export type Deliveries = ReturnType<typeof createDeliveries>
 
-/** SQL of an endpoint's sealed secrets that sign at `moment`, the current one first; a return call has none. */
+/**
+ * SQL of an endpoint's encrypted secrets that sign at `moment`, the current one first; a return-URL callback has none.
+ */
 export const secretsAt = (moment: string) =>
   `array_remove(array[secret, case when earlier_secret_until > ${moment} then earlier_secret end], null)`
 
@@ -85,8 +90,8 @@ export const secretsAt = (moment: string) =>
 const ENDPOINT = `e.mid, e.endpoint_id as "endpointId", e.kind, ${secretsAt('$now')} as secrets`
 
 /**
- * SQL of the reason to switch the endpoint off after this attempt. A return call is never switched off, because its addresses
- * differ.
+ * SQL of the reason to disable the endpoint after this attempt. A return-URL callback is never disabled, because its
+ * addresses differ per order.
  */
 const REASON = `
   case when kind = 'webhook' and $9 = '410' then 'answered 410'
@@ -95,7 +100,7 @@ const REASON = `
 const FIND_DUE = prepared(
   `select ${ENDPOINT.replaceAll('$now', '$1')}, d.due_at as "dueAt", e.failing_since is not null as failing
      from webhook_endpoints e
-    -- The limit makes each endpoint one look-up in the index, however many of its deliveries wait.
+    -- The limit makes each endpoint a single index lookup, however many of its deliveries are pending.
     cross join lateral (
       select due_at
         from webhook_deliveries

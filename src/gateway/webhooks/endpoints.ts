@@ -6,7 +6,7 @@ import type { PaymentEvent } from './message.ts'
 
 type Named = { mid: string; endpointId: string }
 
-/** A webhook for the operator: without its secrets. */
+/** A webhook endpoint as shown to the operator, without its secrets. */
 export type EndpointRecord = Named & {
   url: string
   label: string | null
@@ -14,13 +14,13 @@ export type EndpointRecord = Named & {
   disabledAt: Date | null
   disabledReason: string | null
   failingSince: Date | null
-  /** Number of deliveries that wait. */
+  /** Number of pending deliveries. */
   waiting: number
-  /** When the oldest waiting delivery became due. */
+  /** Since when the oldest pending delivery has been waiting. */
   dueSince: Date | null
 }
 
-/** A delivery for the operator. */
+/** A delivery as shown to the operator. */
 export type DeliveryRecord = Named &
   Pick<PaymentEvent, 'orderId' | 'merchantOrderId' | 'sequence' | 'type' | 'occurredAt'> & {
     attempts: number
@@ -34,10 +34,10 @@ export type DeliveryRecord = Named &
 /** Identifies a delivery in commands. */
 export type DeliveryName = Pick<DeliveryRecord, 'endpointId' | 'orderId' | 'sequence'>
 
-/** The operator's changes and queries of endpoints and deliveries. Secrets are always sealed. */
+/** The operator's changes and queries of endpoints and deliveries. Secrets are always encrypted. */
 export function createEndpoints(db: Queryable) {
   return {
-    /** Number of the merchant's webhooks that are on. */
+    /** Number of the merchant's enabled webhook endpoints. */
     async countOf(mid: string): Promise<number> {
       const { rows } = await db.query<{ count: number }>(
         `select count(*) as count from webhook_endpoints
@@ -47,7 +47,7 @@ export function createEndpoints(db: Queryable) {
       return rows[0]?.count ?? 0
     },
 
-    /** Adds a webhook. Returns false when the mid is unknown. */
+    /** Adds a webhook endpoint. Returns false if the mid is unknown. */
     async add(
       { mid, endpointId, url, label, secret }: Named & { url: string; label?: string | undefined; secret: Buffer },
       now: Date,
@@ -61,7 +61,7 @@ export function createEndpoints(db: Queryable) {
       return rows.length === 1
     },
 
-    /** Webhooks, oldest first: all, of one merchant, or one. */
+    /** Returns webhook endpoints, oldest first: all, those of one merchant, or one. */
     async list({ mid, endpointId }: { mid?: string | undefined; endpointId?: string } = {}): Promise<EndpointRecord[]> {
       const { rows } = await db.query<EndpointRecord>(
         `select e.mid, e.endpoint_id as "endpointId", e.url, e.label, e.created_at as "createdAt", e.disabled_at as "disabledAt",
@@ -78,7 +78,7 @@ export function createEndpoints(db: Queryable) {
       return rows
     },
 
-    /** Switches a webhook off. A repeat keeps the time of the first call. */
+    /** Disables a webhook endpoint. A repeat does not change the time of the first call. */
     async disable(endpointId: string, now: Date): Promise<void> {
       await db.query(
         `update webhook_endpoints
@@ -88,7 +88,7 @@ export function createEndpoints(db: Queryable) {
       )
     },
 
-    /** Switches a webhook on. Deliveries that waited for the webhook are made from now on. */
+    /** Enables a webhook endpoint. Its pending deliveries are sent from now on. */
     async enable(endpointId: string): Promise<void> {
       await db.query(
         `update webhook_endpoints set disabled_at = null, disabled_reason = null, failing_since = null
@@ -107,7 +107,7 @@ export function createEndpoints(db: Queryable) {
       )
     },
 
-    /** Replaces every sealed secret by what `reseal` returns. Returns the number of webhooks. */
+    /** Replaces every encrypted secret by the result of `reseal`. Returns the number of webhook endpoints. */
     async resealSecrets(reseal: (sealed: Buffer, owner: string) => Buffer): Promise<number> {
       const { rows } = await db.query<Named & { secret: Buffer; earlier: Buffer | null }>(
         `select mid, endpoint_id as "endpointId", secret, earlier_secret as earlier
@@ -117,7 +117,7 @@ export function createEndpoints(db: Queryable) {
       for (const { mid, endpointId, secret, earlier } of rows) {
         const owner = ownerOf({ mid, endpointId })
         await db.query(
-          // A secret that was rotated meanwhile stays: the newer key has sealed it.
+          // A secret that was rotated in the meantime is unchanged: the newer key has encrypted it.
           `update webhook_endpoints set secret = $4, earlier_secret = $5 where mid = $1 and endpoint_id = $2 and secret = $3`,
           [mid, endpointId, secret, reseal(secret, owner), earlier && reseal(earlier, owner)],
         )
@@ -125,7 +125,7 @@ export function createEndpoints(db: Queryable) {
       return rows.length
     },
 
-    /** The sealed secrets that sign at `now`. */
+    /** Returns the encrypted secrets that sign at `now`. */
     async secretsOf({ mid, endpointId }: Named, now: Date): Promise<Buffer[]> {
       const { rows } = await db.query<{ secrets: Buffer[] }>(
         `select ${secretsAt('$3')} as secrets from webhook_endpoints where mid = $1 and endpoint_id = $2`,
@@ -144,7 +144,7 @@ export function createEndpoints(db: Queryable) {
       )
     },
 
-    /** The merchants whose return call is on. */
+    /** Returns the merchants whose return-URL callback is enabled. */
     async returnCalls(): Promise<Set<string>> {
       const { rows } = await db.query<{ mid: string }>(
         `select mid from webhook_endpoints where kind = 'return call' and disabled_at is null`,
@@ -152,7 +152,7 @@ export function createEndpoints(db: Queryable) {
       return new Set(rows.map(({ mid }) => mid))
     },
 
-    /** Deliveries of events since a moment, oldest first: all, or only undelivered ones. */
+    /** Returns the deliveries of events since a time, oldest first: all, or only undelivered ones. */
     async deliveries(mid: string, { failed, since }: { failed: boolean; since: Date }): Promise<DeliveryRecord[]> {
       const { rows } = await db.query<DeliveryRecord>(
         `select d.mid, d.endpoint_id as "endpointId", d.order_id as "orderId", i.merchant_order_id as "merchantOrderId",
@@ -167,13 +167,15 @@ export function createEndpoints(db: Queryable) {
       return rows
     },
 
-    /** Starts the schedule of a delivery again. Returns false when there is no such delivery, or its endpoint is off. */
+    /**
+     * Restarts the schedule of a delivery. Returns false if the delivery does not exist or its endpoint is disabled.
+     */
     async resend({ endpointId, orderId, sequence }: DeliveryName, now: Date): Promise<boolean> {
       const { rows } = await db.query(
         `update webhook_deliveries d
             set attempts = 0, due_at = $4, delivered_at = null
            from webhook_endpoints e
-          -- The mid comes from the order, because the return calls of all merchants have the same endpoint_id.
+          -- The mid is read from the order, because the return-URL callbacks of all merchants share one endpoint_id.
           where d.mid = (select mid from payment_intents where order_id = $2)
             and d.endpoint_id = $1 and d.order_id = $2 and d.sequence = $3
             and e.mid = d.mid and e.endpoint_id = d.endpoint_id and e.disabled_at is null
@@ -184,8 +186,9 @@ export function createEndpoints(db: Queryable) {
     },
 
     /**
-     * Starts the schedule again for events from `since` until before `until`: all webhooks, but return calls only while
-     * checkPaymentStatus has not answered with the event. Endpoints that are off get nothing. Returns the number.
+     * Restarts the schedule for events from `since` until before `until`: for all webhooks, but for return-URL
+     * callbacks only until checkPaymentStatus has returned the event. Skips disabled endpoints. Returns the number of
+     * deliveries.
      */
     async resendAll(mid: string, since: Date, until: Date, now: Date): Promise<number> {
       const { rows } = await db.query<{ resent: number }>(

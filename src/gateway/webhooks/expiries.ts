@@ -11,20 +11,27 @@ import {
   type Status,
 } from '../payments/outcome.ts'
 
-/** Minutes from an unpaid order's creation until its answer is final: its expiry, 1 minute to a day, and the grace. */
+/**
+ * Minutes from an unpaid order's creation until its status is final: its expiry, 1 minute to a day, plus the grace
+ * period.
+ */
 const FINAL_AFTER_MINUTES = { atLeast: 1 + EXPIRY_GRACE_MINUTES, atMost: LONGEST_EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES }
-/** Minutes of created orders that one statement reads: a starting instance must not read a day by one statement. */
+/**
+ * Minutes of created orders that one statement reads, so that a starting instance does not read a whole day in one
+ * statement.
+ */
 const STATEMENT_MINUTES = { atLeast: 1, atMost: 15 }
 
 type Dependencies = { db: Database; now: () => Date; limits: Pick<Limits['webhooks'], 'lookedAt'> }
 
 /**
- * Writes payment.expired for an unpaid order of a merchant with a webhook, when the answer of checkPaymentStatus becomes
- * final. Orders are found by their orderIds, which begin with their time, so that the table of intents needs no further
- * index. Orders are read when they are 9 to 10 minutes old: most are paid by then, and only the others are saved in
- * webhook_expiries, with the time at which they are final.
+ * Writes payment.expired for unpaid orders of merchants with a webhook, when the status that checkPaymentStatus
+ * returns becomes final. Orders are found by their orderIds, which start with their creation time, so that the table
+ * of intents needs no further index. Orders are read when they are 9 to 10 minutes old: most are paid by then, and
+ * only the others are stored in webhook_expiries, with the time at which they become final.
  *
- * A starting instance reads all orders that may still be open, so that no order is missed after a time without instances.
+ * A starting instance reads all orders that may still be open, so that no order is missed after a period without
+ * instances.
  */
 export function dueExpiries({ db, now, limits }: Dependencies): JobSource {
   const { lookedAt } = limits
@@ -43,7 +50,7 @@ export function dueExpiries({ db, now, limits }: Dependencies): JobSource {
 
   return {
     name: 'expired orders',
-    // The number of connections in the pool is the real limit of the group.
+    // The number of connections in the pool is the effective limit of the group.
     atOnce: { ofQueue: 1, ofGroup: lookedAt },
     async findQueues(isStopped = () => false) {
       await saveNewOrders(isStopped)
@@ -55,7 +62,8 @@ export function dueExpiries({ db, now, limits }: Dependencies): JobSource {
       return rows.map(({ mid }) => ({
         key: `${mid} expired orders`,
         group: 'expired orders',
-        // One transaction claims the orders and writes their events, so that a kill leaves nothing half done.
+        // One transaction claims the orders and writes their events, so that a killed process leaves nothing half
+        // done.
         claim: async () => [async () => (await writeExpired(db, mid, lookedAt, now())) === lookedAt],
       }))
     },
@@ -63,13 +71,13 @@ export function dueExpiries({ db, now, limits }: Dependencies): JobSource {
 }
 
 /**
- * Writes the events of up to `limit` orders of a merchant that are final by now, each once, and returns the number of orders
- * that it has read. Orders locked by another transaction are left for a later call, so that the others do not wait.
+ * Writes the events of up to `limit` final orders of a merchant, each once, and returns the number of orders that it
+ * read. Skips orders locked by another transaction, so that the others do not wait; a later call writes them.
  */
 function writeExpired(db: Database, mid: string, limit: number, now: Date): Promise<number> {
   return inTransaction(db, async (client) => {
     const { rows: held } = await client.query<{ orderId: string; finalAt: Date; isUnreadable: boolean }>(
-      // Materialized, so that intents are looked up one by one, whatever the planner expects.
+      // Materialized, so that intents are looked up one by one, whatever the planner estimates.
       `with due as materialized (
          select order_id, final_at
            from webhook_expiries
@@ -87,12 +95,13 @@ function writeExpired(db: Database, mid: string, limit: number, now: Date): Prom
     )
     const waiting = held.filter(({ isUnreadable }) => isUnreadable).map(({ orderId }) => orderId)
     const finalAt = new Map(held.flatMap((row) => (row.isUnreadable ? [] : [[row.orderId, row.finalAt] as const])))
-    // The update is a second statement, so that it sees the events that another instance wrote before it released an order.
+    // The update is a second statement, so that it sees events that another instance wrote before it released an
+    // order.
     const { rows: expired } = await client.query<Expired>(
       `with looked as (
          delete from webhook_expiries where mid = $1 and order_id = any ($2)
        ), waiting as (
-         -- Such an order stays open until a response can be read, which schedules it again.
+         -- An unreadable order stays open until a readable response schedules it again.
          update webhook_expiries set final_at = 'infinity' where mid = $1 and order_id = any ($3)
        )
        update payment_intents i
@@ -112,15 +121,15 @@ function writeExpired(db: Database, mid: string, limit: number, now: Date): Prom
 
 type Expired = { orderId: string; sequence: number; status: Status; failureReason: string | null }
 
-/** Saves the open orders of a merchant to whom a webhook is added now. */
+/** Stores the open orders of a merchant to whom a webhook endpoint is being added. */
 export function watchOpenOrders(db: Queryable, mid: string, now: Date): Promise<void> {
   const from = minutes(now, -FINAL_AFTER_MINUTES.atMost)
   return saveOpenOrders(db, { from, to: now, only: { mid, expiringAfter: givenUpUntil(now) } })
 }
 
 /**
- * Saves the open orders created from `from` until before `to`, of merchants with a webhook that is older than the order's
- * end; with `only`, orders of one merchant. A repeat changes nothing.
+ * Stores the open orders created from `from` until before `to`, of merchants with a webhook endpoint that was created
+ * before the order expires; with `only`, orders of one merchant. A repeat changes nothing.
  */
 async function saveOpenOrders(
   db: Queryable,
@@ -128,7 +137,7 @@ async function saveOpenOrders(
 ): Promise<void> {
   await db.query(
     `with open as materialized (
-       -- Materialized, so that orders are read once, by the index of orderIds, whatever the planner expects.
+       -- Materialized, so that orders are read once, by the index on order_id, whatever the planner estimates.
        select mid, order_id, expires_at
          from payment_intents i
         where order_id >= ${orderIdsFrom('$1::timestamptz')} and order_id < ${orderIdsFrom('$2::timestamptz')}
@@ -151,7 +160,7 @@ async function saveOpenOrders(
 /** SQL condition: the event payment.expired of the order `i` is written. */
 const IS_WRITTEN = `exists (${writtenExpiries('i.mid', 'i.order_id')})`
 
-/** SQL of the first 12 digits of an orderId from `moment`, as in orderIdsBegin of payments/intent.ts. */
+/** SQL of the first 12 digits of an orderId from `moment`, as in `orderIdsBegin` of payments/intent.ts. */
 const orderIdsFrom = (moment: string) => `lpad(to_hex((extract(epoch from ${moment}) * 1000)::bigint), 12, '0')`
 
 const minutes = (moment: Date, more: number) => new Date(moment.getTime() + more * 60_000)

@@ -4,34 +4,35 @@ import type { EventType } from '../payments/outbox.ts'
 import type { FinalStatus } from '../payments/outcome.ts'
 import { signatureHeaders } from './signature.ts'
 
-/** A change of a payment or the end of a refund, with all data of its webhook. */
+/** A change of a payment or the final status of a refund, with all data of its webhook. */
 export type PaymentEvent = {
   mid: string
   orderId: string
   merchantOrderId: string
-  /** Number of the change among the changes of its payment order: 1, 2, … as they were stored. */
+  /** Sequence number of the change within its order: 1, 2, … in the order in which they were stored. */
   sequence: number
   type: EventType
-  /** The status that checkPaymentStatus answers after the event; for a refund, the status of the refund. */
+  /** The status that checkPaymentStatus returns after the event; for a refund, the refund's status. */
   txnStatus: 'PENDING' | FinalStatus
   /** Amount in paise. */
   amount: number
-  /** The UTR of a payment, the reference of a refund. */
+  /** The UTR of a payment, or the reference of a refund. */
   utr: string | null
-  /** The service's identifier of the refund, then the merchant's; null for an event of a payment. */
+  /** The service's identifier of the refund, then the merchant's; null for a payment event. */
   ourRefundId: string | null
   refundId: string | null
-  /** Why a refund, or the last attempt to pay, has failed. */
+  /** Failure reason of the refund or of the last payment attempt. */
   reason: string | null
   occurredAt: Date
 }
 
-/** A receiver recognises a repeated message by its `id`. */
+/** Receivers recognise a repeated message by its `id`. */
 type Message = { id: string; body: string }
 
 /**
- * Makes the message of an event: the same bytes for every attempt, because a receiver may compare them, and no data of
- * the customer. The amount is text, as createPaymentIntent answers it, because JSON readers turn numbers into floats.
+ * Formats the message of an event: the same bytes for every attempt, because a receiver may compare them, and without
+ * customer data. The amount is text, as in the response of createPaymentIntent, because JSON parsers turn numbers into
+ * floats.
  */
 export function toMessage(event: PaymentEvent): Message {
   const { type, occurredAt, mid, orderId, ourRefundId, refundId, reason, txnStatus, utr, sequence } = event
@@ -57,5 +58,5 @@ export function toRequest(
   return { kind: 'webhook', url, headers, body }
 }
 
-/** Whether a receiver confirms the message: by an HTTP status from 200 to 299. */
+/** Whether a receiver accepts the message: with an HTTP status from 200 to 299. */
 export const isTaken = (status: number): boolean => status >= 200 && status < 300

@@ -1,15 +1,18 @@
 /** Pauses after failed attempts: ten attempts in a little more than three days. */
 const PAUSES_SECONDS = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]
 
-/** Days without a single success after which an endpoint is switched off. */
+/** Days without a success after which an endpoint is disabled. */
 export const FAILING_DAYS = 5
 
-/** Pauses are up to a tenth shorter or longer, so that an endpoint that was away does not get all repeats at once. */
+/**
+ * Pauses vary by up to 10 % in either direction, so that an endpoint that was unavailable does not get all retries at
+ * once.
+ */
 const SPREAD = 0.1
 
 /**
- * Time of the next attempt after `failed` failed attempts, the latest at `at`; undefined after the last attempt. A longer
- * Retry-After is obeyed. `random` is from 0 to 1.
+ * Returns the time of the next attempt after `failed` failed attempts, the latest at `at`; undefined after the last
+ * attempt. A longer Retry-After takes precedence. `random` is from 0 to 1.
  */
 export function nextAttempt(
   failed: number,

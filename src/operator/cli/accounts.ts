@@ -16,15 +16,18 @@ import { FILE, readText } from './file.ts'
 import { requireKeys } from './sealing-keys.ts'
 
 const Which = z.object({
-  account: identifier.refine((account) => account !== 'default', 'default is the account of the environment'),
+  account: identifier.refine(
+    (account) => account !== 'default',
+    'must not be default: that account is set by the environment',
+  ),
   acquirer: z.enum(LINKING_NAMES, errorText(`must be one of ${LINKING_NAMES.join(', ')}`)),
 })
-const WHICH = `--account acme --acquirer ${LINKING_NAMES.join('|')}`
-const FROM = '[--from FILE]   (NAME=value lines, as in the environment; by default from standard input)'
+const WHICH = '--account NAME --acquirer ACQUIRER'
+const FROM = '[--from FILE|-]'
 const WithSecrets = Which.extend({ from: FILE.default('-') })
 
 export const accountCommands = [
-  changingCommand('accounts add', 'Add a merchant’s own account at an acquirer', {
+  changingCommand('accounts add', 'Add an acquirer account of a merchant', {
     usage: `${WHICH} ${FROM}`,
     schema: WithSecrets,
     async run({ account, acquirer, from }, { config, now, terminal, change }) {
@@ -32,25 +35,26 @@ export const accountCommands = [
       const sealed = seal(requireKeys(config), await readText(from, terminal), ownerOfAccount(name))
       return change(async (client) => {
         const added = await createAcquirerAccounts(client).add(name, sealed, now)
-        if (added === undefined) throw new CommandError(`${name}: the account exists: ops accounts rotate`)
+        if (added === undefined)
+          throw new CommandError(`account ${name} already exists: replace its secrets with ops accounts rotate`)
         return showAccepted(added, config)
       })
     },
   }),
 
-  command('accounts list', 'List accounts at acquirers and their state', {
+  command('accounts list', 'List acquirer accounts and their state', {
     async run(_, { config, db }) {
       const rows = (await createAcquirerAccounts(db).list()).map((account) => toShown(account, config))
-      const empty = 'no accounts but those of the environment'
+      const empty = 'No acquirer accounts besides those of the environment.'
       return table('name, state, createdAt, disabledAt, fault', rows, empty)
     },
   }),
 
-  changingCommand('accounts rotate', 'Replace the secrets of an account', {
+  changingCommand('accounts rotate', 'Replace the secrets of an acquirer account', {
     usage: `${WHICH} [--finish | --back] ${FROM}`,
     schema: WithSecrets.extend({ finish: z.boolean().default(false), back: z.boolean().default(false) }).refine(
       ({ finish, back }) => !(finish && back),
-      'give --finish or --back, not both',
+      'give either --finish or --back',
     ),
     async run({ account, acquirer, from, finish, back }, { config, terminal, change }) {
       const name = accountName(acquirer, account)
@@ -62,30 +66,30 @@ export const accountCommands = [
         const rotated = sealed ? await accounts.rotate(name, sealed) : await accounts.rotateBack(name)
         if (rotated) return showAccepted(rotated, config)
         const isKnown = (await accounts.list()).some((one) => one.name === name)
-        throw new CommandError(`${name}: ${isKnown ? (back ? NOTHING_EARLIER : NOT_FINISHED) : UNKNOWN}`)
+        throw new CommandError(`account ${name} ${isKnown ? (back ? NOTHING_EARLIER : NOT_FINISHED) : UNKNOWN}`)
       })
     },
   }),
 
-  command('accounts check', 'Ask whether an account’s secrets are accepted', {
-    usage: `--acquirer ${LINKING_NAMES.join('|')} [--account acme]`,
+  command('accounts check', 'Check an acquirer account’s secrets', {
+    usage: '--acquirer ACQUIRER [--account NAME]',
     schema: z.object({ account: identifier.optional(), acquirer: Which.shape.acquirer }),
     async run({ account, acquirer }, context) {
       const name = accountName(acquirer, account)
       const { accounts, clientOf } = reachAccounts(context)
       const [advice, client] = [await accounts.adviceOn(name), await clientOf(name)]
-      if (advice !== undefined || !client) throw new CommandError(`the account ${name} cannot be used: ${advice}`)
+      if (advice !== undefined || !client) throw new CommandError(`account ${name} cannot be used: ${advice}`)
       await client.check().catch((error: unknown) => {
         if (!(error instanceof AcquirerError)) throw error
         const { status, code } = error.facts
         throw new CommandError([error.message, status, code].filter((part) => part !== undefined).join(' '))
       })
-      return document({ name, accepted: true }, `${acquirer} accepts the secrets of ${name}`)
+      return document({ name, accepted: true }, `${acquirer} accepts the secrets of account ${name}.`)
     },
   }),
 
   ...(['disable', 'enable'] as const).map((verb) =>
-    atomicCommand(`accounts ${verb}`, `Let an account make payment links ${verb === 'enable' ? 'again' : 'no more'}`, {
+    atomicCommand(`accounts ${verb}`, `${verb === 'enable' ? 'Resume' : 'Stop'} creating links with an account`, {
       usage: WHICH,
       schema: Which,
       async run({ account, acquirer }, { client, config, now }) {
@@ -95,7 +99,7 @@ export const accountCommands = [
     }),
   ),
 
-  atomicCommand('accounts reseal', 'Seal the secrets of accounts and webhooks anew', {
+  atomicCommand('accounts reseal', 'Re-encrypt secrets of accounts and webhooks', {
     async run(_, { config, client }) {
       const keys = requireKeys(config)
       let unopened = 0
@@ -113,19 +117,18 @@ export const accountCommands = [
       )
       const webhooks = await createEndpoints(client).resealSecrets(again)
       const counts = { accounts, webhooks, unopened }
-      const resealed = `resealed: ${counted(accounts, 'account')}, ${counted(webhooks, 'webhook')}`
-      const message = `${resealed}; ${counted(unopened, 'secret does', 'secrets do')} not open`
+      const resealed = `Secrets re-encrypted: ${counted(accounts, 'account')}, ${counted(webhooks, 'webhook')}`
+      const message = `${resealed}; ${counted(unopened, 'secret', 'secrets')} could not be decrypted.`
       return { data: document(counts, message), made: counts }
     },
   }),
 ]
 
-const UNKNOWN = 'there is no such account: ops accounts list'
-const NOT_FINISHED =
-  'its last rotation is not finished: add --finish to drop the earlier secrets, or --back to use them again'
-const NOTHING_EARLIER = 'it has no earlier secrets: it was never rotated, or --finish has dropped them'
+const UNKNOWN = 'does not exist: see ops accounts list'
+const NOT_FINISHED = 'has an unfinished rotation: add --finish to delete the earlier secrets, or --back to restore them'
+const NOTHING_EARLIER = 'has no earlier secrets: it was never rotated, or --finish deleted them'
 
-/** The account as the service will load it. Throws if the service rejects it: the change must not be stored. */
+/** The account as the service would load it. Throws a CommandError, so that the change is rolled back, if the service would reject the account. */
 function showAccepted(account: StoredAccount, config: OpeningConfig): RecordData {
   const { fault, ...accepted } = toShown(account, config)
   if (fault !== null) throw new CommandError(fault)
@@ -133,7 +136,7 @@ function showAccepted(account: StoredAccount, config: OpeningConfig): RecordData
 }
 
 function show(name: string, account: StoredAccount | undefined, config: OpeningConfig): RecordData {
-  if (account === undefined) throw new CommandError(`${name}: ${UNKNOWN}`)
+  if (account === undefined) throw new CommandError(`account ${name} ${UNKNOWN}`)
   return record(toShown(account, config))
 }
 

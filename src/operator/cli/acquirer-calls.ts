@@ -5,7 +5,7 @@ import { LIMITS } from '../../limits.ts'
 import { createOutboundClient, type HttpClient } from '../../platform/outbound/http-client.ts'
 import type { Context } from './command.ts'
 
-/** No log and no metrics: a command makes one call to the acquirer, and shows the call's error to the operator. */
+/** No log and no metrics, because a command makes one call to the acquirer and prints its error to the operator. */
 const OPTIONS = {
   log: { warn: () => undefined, error: () => undefined },
   onCall: () => undefined,
@@ -13,7 +13,7 @@ const OPTIONS = {
   elapsedMs: () => performance.now(),
 }
 
-/** The accounts at acquirers as a command reaches them: over `http`, or by a client that makes its own links. */
+/** The acquirer accounts for a command. `clientOf` returns the client of an acquirer that creates links by its API. */
 export function reachAccounts({ config, db, now }: Pick<Context, 'config' | 'db' | 'now'>): {
   accounts: Accounts
   http: HttpClient

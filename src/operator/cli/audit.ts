@@ -11,21 +11,21 @@ import { table } from './data.ts'
 import { monthText } from './days.ts'
 
 export const auditCommands = [
-  command('audit', 'List who changed what, and when', {
+  command('audit', 'List the changes that operators made', {
     usage: '[--since TIME] [--until TIME] [--month YYYY-MM] [--mid M1]',
     schema: z
       .object({ since: momentText.optional(), until: momentText.optional(), month: monthText.optional() })
       .extend({ mid: identifier.optional() })
-      .refine(({ since, until, month }) => !month || !(since || until), 'give --month, or --since and --until'),
+      .refine(({ since, until, month }) => !month || !(since || until), 'give either --month, or --since and --until'),
     async run({ since, until, month, mid }, { db }) {
       const { begin: first, end } = month === undefined ? { begin: since, end: until } : boundsOf(daysOfMonth(month))
       const entries = await createAudit(db).list({ since: first, until: end, mid })
       return table('at, person, databaseRole, command, arguments, outcome, detail', entries, {
-        empty: 'nothing was changed in this time',
+        empty: 'No changes in this period.',
         cells: (entry) => ({
           ...entry,
           arguments: spell(entry.arguments),
-          outcome: entry.outcome ?? 'unknown: it runs still, was killed, or broke off',
+          outcome: entry.outcome ?? 'unknown: still running, killed or interrupted',
           detail: entry.detail && groupRupees(spell(entry.detail)),
         }),
       })
@@ -33,7 +33,7 @@ export const auditCommands = [
   }),
 ]
 
-/** Fields as one text: `mid=M1 vpa=shop@bank`, or after a day file `recorded=2 exceptions: 1 double payment`. */
+/** Fields as one text, such as `mid=M1 vpa=shop@bank` or `recorded=2 exceptions: 1 double payment`. */
 function spell(values: Readonly<Record<string, unknown>>): string {
   return Object.entries(values)
     .map(([name, value]) => (isCounts(value) ? `${name}: ${countsText(value)}` : `${name}=${value}`))

@@ -7,13 +7,13 @@ import { type Database, inTransaction, type Queryable } from '../../platform/db/
 import { CommandError } from './errors.ts'
 import { type Output, type Result, toOutput } from './output.ts'
 
-/** Runs `work` in one transaction that also stores the outcome of the command: both are stored, or neither. */
+/** Runs `work` in one transaction that also stores the command’s outcome, so that either both are stored or neither. */
 export type Change = (work: (client: pg.PoolClient) => Promise<Result>) => Promise<Output>
 
 /**
- * Runs a command that changes something. The audit gets the command's row before the command begins, so that no change
- * lacks a row, even if the process is killed. The outcome is stored in the transaction of `change`. A command with
- * transactions of its own does not call `change`: the outcome is stored after the last one.
+ * Runs a changing command. Stores the command's audit row before the command begins, so that every change has a row even
+ * if the process is killed. The transaction of `change` stores the outcome; for a command with its own transactions,
+ * which does not call `change`, the outcome is stored after the last one.
  */
 export async function runAudited(
   { makesAudit, ...audited }: Pick<AuditedCommand, 'command' | 'arguments'> & { makesAudit: boolean },
@@ -25,7 +25,7 @@ export async function runAudited(
   const end = (client: Queryable, outcome: 'done' | 'failed', detail: Output['made'] = {}) =>
     createAudit(client).end({ auditId, outcome, detail })
 
-  // Throws before the audit changes a database that must stay unchanged.
+  // Throws for a database of an incompatible earlier version, which must stay unchanged, before the audit writes to it.
   await pendingMigrations(db)
   let begun = true
   await begin().catch((error: unknown) => {
@@ -47,17 +47,17 @@ export async function runAudited(
     if (!inOneTransaction) await end(db, 'done', output.made)
     return output
   } catch (error) {
-    // A command with its own transactions gets no outcome after an unexpected error: part of its change may be stored.
-    // An outcome that was committed before the error is not overwritten: the audit stores only the first outcome.
+    // A command with its own transactions gets no outcome after an unexpected error, because part of its change may be
+    // stored. An outcome that was committed before the error stays, because the audit stores only the first outcome.
     if (inOneTransaction || error instanceof CommandError) {
-      // A second error, from the audit, is ignored: the operator has to read the error of the command.
+      // An error of the audit is ignored here, so that the operator sees the error of the command.
       await end(db, 'failed', { fault: faultOf(error) }).catch(() => undefined)
     }
     throw error
   }
 }
 
-/** Messages of PostgreSQL and of Node.js may quote a row, so only their code is stored. */
+/** Messages of PostgreSQL and Node.js may quote a row, so the audit stores only their code. */
 function faultOf(error: unknown): string {
   if (error instanceof CommandError) return error.message
   const { code, name } = error as Error & { code?: string }

@@ -12,36 +12,37 @@ import { CommandError } from './errors.ts'
 import { FILE, readFile } from './file.ts'
 
 export const bankHolidayCommands = [
-  atomicCommand('bank-holidays add', 'Add a day on which banks pay nothing out', {
-    usage: '--day D --name "Republic Day"',
+  atomicCommand('bank-holidays add', 'Add a bank holiday', {
+    usage: '--day DAY --name NAME',
     schema: z.object({ day: dayText, name: text(255) }),
     async run(holiday, { client, now, person }) {
       const added = (await createBankHolidays(client).add([holiday], { by: person, now })) === 1
-      return document({ ...holiday, added }, `${holiday.day} is ${added ? 'now' : 'already'} a bank holiday`)
+      return document({ ...holiday, added }, `${holiday.day} is ${added ? 'now' : 'already'} a bank holiday.`)
     },
   }),
 
   command('bank-holidays list', 'List bank holidays', {
-    usage: '[--year Y]',
+    usage: '[--year YYYY]',
     schema: z.object({ year: matching(/^20\d\d$/, 'must be a year from 2000 to 2099').optional() }),
     async run({ year }, { db }) {
-      const empty = 'no bank holidays: see ops bank-holidays import'
+      const empty = 'No bank holidays. Import them with ops bank-holidays import.'
       return table('day, name', await createBankHolidays(db).list(year), empty)
     },
   }),
 
   atomicCommand('bank-holidays remove', 'Remove a bank holiday', {
-    usage: '--day D',
+    usage: '--day DAY',
     schema: z.object({ day: dayText }),
     async run({ day }, { client, now, person }) {
       const name = await createBankHolidays(client).remove(day, { by: person, now })
-      if (name === undefined) throw new CommandError(`${day} is no bank holiday: see ops bank-holidays list`)
-      return { data: document({ day, name }, `${day}, ${name}, is no bank holiday any more`), made: { name } }
+      if (name === undefined) throw new CommandError(`${day} is not a bank holiday: see ops bank-holidays list`)
+      return { data: document({ day, name }, `Bank holiday ${day}, ${name}, removed.`), made: { name } }
     },
   }),
 
   changingCommand('bank-holidays import', 'Import a list of bank holidays', {
-    usage: 'FILE|-   (pasted from the Reserve Bank’s page of one office, or CSV: day,name)',
+    usage: 'FILE|-',
+    note: 'FILE is the text of the Reserve Bank’s holiday page of one office, or CSV with the columns day,name.',
     schema: z.object({ file: FILE }),
     argument: 'file',
     async run({ file }, { change, now, person, terminal }) {
@@ -50,7 +51,10 @@ export const bankHolidayCommands = [
         const added = await createBankHolidays(client).add(holidays, { by: person, now })
         const made = { added, unchanged: holidays.length - added }
         const warnings = others.length > 0 ? [describeOthers(others)] : []
-        const data = document({ ...made, warnings }, `${added} added, ${made.unchanged} unchanged`)
+        const data = document(
+          { ...made, warnings },
+          `${counted(added, 'bank holiday')} added, ${made.unchanged} unchanged.`,
+        )
         return { data, warnings, made }
       })
     },
@@ -61,5 +65,5 @@ const OTHERS_SHOWN = 3
 
 function describeOthers(others: readonly LineFault[]): string {
   const shown = others.slice(0, OTHERS_SHOWN).map(({ line, text }) => `line ${line}: ${text.slice(0, 60)}`)
-  return `${counted(others.length, 'other line was', 'other lines were')} left out, the first: ${shown.join('; ')}`
+  return `${counted(others.length, 'other line')} skipped: ${shown.join('; ')}${others.length > OTHERS_SHOWN ? '; …' : ''}`
 }

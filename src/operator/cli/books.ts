@@ -30,9 +30,9 @@ async function* openOnly(payouts: ReturnType<typeof listArrivals>) {
 }
 
 export const bookCommands = [
-  command('reconcile payouts', 'List payouts, and whether they were received', {
-    usage:
-      '[--from D --to D | --month YYYY-MM] [--mid M1] [--open] [--csv]   (days of India, both included; else the last 31; --open: those that were not received in full and are not resolved)',
+  command('reconcile payouts', 'List payouts and whether they were received', {
+    usage: `[${DAYS_USAGE}] [--mid MID] [--open] [--csv]`,
+    note: 'Without days, the list covers the last 31 days.',
     schema: Filter.safeExtend({ open: z.literal(true).optional() }).refine(
       (typed) => !hasDays(typed) || requireDays[0](typed),
       requireDays[1],
@@ -50,7 +50,7 @@ export const bookCommands = [
   }),
 
   command('reconcile fees', 'List settlement lines with excess fees', {
-    usage: `${DAYS_USAGE} [--mid M1] [--csv]   (days of India, both included)`,
+    usage: `(${DAYS_USAGE}) [--mid MID] [--csv]`,
     schema: OfDays,
     csv: true,
     async run(typed, context) {
@@ -59,8 +59,8 @@ export const bookCommands = [
     },
   }),
 
-  command('reconcile journal', 'Write the movements of a month in double entry', {
-    usage: `${DAYS_USAGE} [--mid M1] [--csv [--for excel]]   (days of India, both included)`,
+  command('reconcile journal', 'Export double-entry postings for accounting', {
+    usage: `(${DAYS_USAGE}) [--mid MID] [--csv [--for excel]]`,
     schema: OfDays,
     csv: 'plain',
     async run(typed, context) {
@@ -69,8 +69,8 @@ export const bookCommands = [
     },
   }),
 
-  command('reconcile statement', 'Write the merchant statement, line by line', {
-    usage: `--mid M1 ${DAYS_USAGE} [--csv [--for excel]]   (days of India, both included)`,
+  command('reconcile statement', 'Export a merchant’s account statement', {
+    usage: `--mid MID (${DAYS_USAGE}) [--csv [--for excel]]`,
     schema: OfDays.safeExtend({ mid: identifier }),
     csv: 'plain',
     async run({ mid, ...typed }, context) {
@@ -80,10 +80,10 @@ export const bookCommands = [
     },
   }),
 
-  command('reconcile closed', 'List the closed months, and what has changed since', {
+  command('reconcile closed', 'List closed months and what changed since', {
     async run(_, { db, now }) {
       return table('month, closedAt, closedBy, sha256', await changesOfClosedMonths(db, now), {
-        empty: 'no month was closed yet',
+        empty: 'No closed months.',
         json: ({ changed, ...month }) => ({
           ...month,
           changed: changed.map((one) => ({ ...one, rows: changesTable(one.rows) })),
@@ -92,7 +92,7 @@ export const bookCommands = [
           [
             `${month} was closed by ${closedBy} at ${toIstTime(closedAt)}, sha256 ${sha256}`,
             ...changed.flatMap((one) => [indented(`${one.mid}: ${figuresText(one)}`), ...one.rows.map(changeLine)]),
-            ...(changed.length === 0 ? [indented('nothing has changed since')] : []),
+            ...(changed.length === 0 ? [indented('no changes since')] : []),
           ].join('\n'),
       })
     },

@@ -26,26 +26,26 @@ import { lockedAt } from './settlements.ts'
 import { writeText } from './write-text.ts'
 
 export const closeMonthCommands = [
-  changingCommand('reconcile close', 'Keep the figures of a month that is over', {
+  changingCommand('reconcile close', 'Close a past month and store its figures', {
     usage: '--month YYYY-MM [--yes]',
     schema: z.object({ month: monthText, yes: z.boolean().default(false) }),
     async run({ month, yes }, context) {
       const { change, db, now, person, terminal } = context
       const days = daysOfMonth(month)
       if (nextDay(startOfDay(days.to)) > now)
-        throw new UsageError(`--month must be a month that is over: ${month} ends on ${days.to}`)
+        throw new UsageError(`--month must be in the past: ${month} ends on ${days.to}`)
       const confirmed = terminal.stdin.isTTY && !yes ? await confirmClosing(month, context) : undefined
       return change(async (client) => {
-        // With the lock an import that is under way is either in the closed month, or a change since.
+        // The lock serializes this with imports: a running import is either part of the closed month or a later change.
         const closedAt = await lockedAt(client)
         const figures = await readFigures(db, { ...days, now: closedAt })
         const { stored, isNew } = await closeMonth(client, { month, closedAt, closedBy: person, figures })
         if (isNew) {
           if (confirmed && !isDeepStrictEqual(figures, confirmed)) {
-            throw new CommandError(`the figures of ${month} have just changed: repeat the command to see them`)
+            throw new CommandError(`the figures of ${month} have just changed: run the command again to review them`)
           }
           if (!confirmed && !yes && (await isEmptyMonth(client, month, figures))) {
-            throw new CommandError(`${month} ${IS_EMPTY}: if it is the month you mean, add --yes`)
+            throw new CommandError(`${month} ${IS_EMPTY}: check the month, or add --yes to close it anyway`)
           }
           await storeClosedItems(db, client, { month, to: days.to, closedAt })
         }
@@ -61,29 +61,29 @@ export const closeMonthCommands = [
   }),
 ]
 
-/** Figures of the days by mid, and of ALL. */
+/** Figures of the days by mid; the key ALL has those of all merchants. */
 async function readFigures(db: Database, days: Asked): Promise<Record<string, Figures>> {
   const figures: Record<string, Figures> = {}
   for await (const book of reconcile(db, days)) figures[isEnd(book) ? ALL : book.mid] = figuresOf(book.total)
   return figures
 }
 
-/** Payouts that are named; of more the number is. */
+/** Warnings list this many payouts and count the others. */
 const PAYOUTS_NAMED = 10
 
-/** Names the open payouts to bank accounts of which there are statements. */
+/** Warnings of open payouts, only to bank accounts with imported statements. */
 async function warnOfPayouts(db: Database, days: Asked): Promise<string[]> {
   const open: ArrivedPayout[] = []
   for await (const payout of listArrivals(db, { ...days, ofStatements: true }))
     if (isOpenPayout(payout)) open.push(payout)
   const named = open.slice(0, PAYOUTS_NAMED).map(openPayoutText)
   const more = open.length - named.length
-  return more > 0 ? [...named, `and ${more} more: ops reconcile payouts --open`] : named
+  return more > 0 ? [...named, `and ${more} more: see ops reconcile payouts --open`] : named
 }
 
-const IS_EMPTY = 'has no payment and no import'
+const IS_EMPTY = 'has no payments and no imports'
 
-/** Shows the figures of a month and asks whether to close it. Returns the figures; undefined if the month is closed already. */
+/** Prints the figures of a month and asks for confirmation. Returns the figures; undefined if the month is already closed. */
 async function confirmClosing(month: string, { db, now, terminal }: Context) {
   if ((await readClosedMonths({ client: db, known: now })).some((closed) => closed.month === month)) return undefined
   const figures = await readFigures(db, { ...daysOfMonth(month), now })
@@ -106,6 +106,6 @@ function figuresTable(figures: ClosedMonth['figures']) {
 }
 
 function closedText({ month, closedAt, closedBy, sha256 }: ClosedMonth, now: Date): string {
-  const closed = `${month} ${closedAt < now ? 'was' : 'is'} closed by ${closedBy} at ${toIstTime(closedAt)}`
-  return `sha256 of these figures: ${sha256}\n${closed}`
+  const closed = `${month} ${closedAt < now ? 'was already closed' : 'closed'} by ${closedBy} at ${toIstTime(closedAt)}.`
+  return `SHA-256 of these figures: ${sha256}\n${closed}`
 }

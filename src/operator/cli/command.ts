@@ -11,7 +11,7 @@ import type { OutputFormat, Result, Terminal } from './output.ts'
 /** Resolves after `ms` milliseconds. */
 export type Sleep = (ms: number) => Promise<unknown>
 
-/** What every command works with. `person` is the operator's name. `db` connects at the first query. */
+/** Dependencies of every command. `person` is the operator's name. `db` connects at the first query. */
 export type Context = {
   config: DatabaseConfig
   db: Database
@@ -22,20 +22,24 @@ export type Context = {
   terminal: Terminal
 }
 
-/** `change` runs work in the command's transaction. Commands with transactions of their own do not use `change`. */
+/** `change` runs work in the command's transaction. Commands with their own transactions do not use `change`. */
 export type ChangingContext = Context & { change: Change }
 
 /** `client` is the connection of the transaction. */
 type TransactionContext = Context & { client: pg.PoolClient }
 
 export type Command = {
-  /** The command's words, such as `merchants add`. */
+  /** Words after `ops`, such as `merchants add`. */
   name: string
   /** The command's line in `ops --help`. */
   summary: string
   /** Flags and arguments, as the help shows them after the name. */
   usage: string
-  /** Whether the command changes something, and so takes `--by`. */
+  /** A sentence or two below the summary in the command's own help. */
+  note: string | undefined
+  /** The flags in kebab-case, in the order of the help. */
+  flags: readonly string[]
+  /** Whether the command changes data, and so accepts `--by`. */
   changes: boolean
   /** Checks the arguments and returns the function that runs the command. Throws a UsageError. */
   prepare: (args: string[]) => PreparedCommand
@@ -45,27 +49,28 @@ export type Command = {
 export type PreparedCommand = { form: OutputFormat; by: string | undefined; run: (context: Context) => Promise<Result> }
 
 type CommandDefinition<S extends z.ZodObject, C = Context> = {
-  /** Flags and arguments in the help. A command without any has neither `usage` nor `schema`. */
+  /** Flags and arguments in the help. A command without flags has neither `usage` nor `schema`. */
   usage?: string
+  note?: string
   schema?: S
   /** The key of `schema` for the word after the command's name. Every other key is a flag. */
   argument?: keyof S['shape'] & string
-  /** Whether the command takes `--csv`, for a spreadsheet; after `plain` for a program, unless `--for excel` is given. */
+  /** Whether the command accepts `--csv`: with `true` for spreadsheets; with `plain` for programs, or spreadsheets by `--for excel`. */
   csv?: true | 'plain'
   run: (input: z.output<S>, context: C) => Promise<Result>
 }
 
-/** `audited` replaces the values of flags in the audit: values that may hold a secret or the customer's data. */
+/** `audited` replaces, in the audit, values of flags that may contain a secret or customer data. */
 type ChangeDefinition<S extends z.ZodObject, C = ChangingContext> = CommandDefinition<S, C> & {
   audited?: Partial<Record<keyof S['shape'], (typed: string) => string>>
-  /** True for `migrate`, which creates the audit's tables: they may not exist when the command begins. */
+  /** True for `migrate`, which creates the audit's tables, so that they may not exist when the command begins. */
   makesAudit?: boolean
 }
 
 /**
- * A command that changes nothing. Its flags are the keys of `schema` in kebab-case: dynamicQr is `--dynamic-qr`. A
- * flag whose schema accepts `true` takes no value, a flag whose schema accepts a list may be repeated, any other flag
- * takes one value.
+ * Defines a command that changes nothing. Its flags are the keys of `schema` in kebab-case: dynamicQr is `--dynamic-qr`.
+ * A flag whose schema accepts `true` has no value, one whose schema accepts a list is repeatable, and any other has one
+ * value.
  */
 export function command<S extends z.ZodObject>(
   name: string,
@@ -75,7 +80,7 @@ export function command<S extends z.ZodObject>(
   return define({ name, summary, ...definition }, false, (input) => (context) => run(input, context))
 }
 
-/** A command that changes something. The audit stores its person, its arguments and its outcome. */
+/** Defines a command that changes data. The audit stores operator, arguments and outcome. */
 export function changingCommand<S extends z.ZodObject>(
   name: string,
   summary: string,
@@ -89,7 +94,7 @@ export function changingCommand<S extends z.ZodObject>(
   })
 }
 
-/** A command whose whole change is one transaction. */
+/** Defines a command whose whole change is one transaction. */
 export function atomicCommand<S extends z.ZodObject>(
   name: string,
   summary: string,
@@ -103,7 +108,7 @@ export function atomicCommand<S extends z.ZodObject>(
 type NamedCommand<S extends z.ZodObject> = Pick<Command, 'name' | 'summary'> & Omit<CommandDefinition<S>, 'run'>
 
 function define<S extends z.ZodObject>(
-  { usage = '', schema = z.object({}) as unknown as S, argument, csv, ...named }: NamedCommand<S>,
+  { usage = '', note, schema = z.object({}) as unknown as S, argument, csv, ...named }: NamedCommand<S>,
   changes: boolean,
   toRun: (input: z.output<S>, typed: Readonly<Record<string, unknown>>) => PreparedCommand['run'],
 ): Command {
@@ -118,10 +123,12 @@ function define<S extends z.ZodObject>(
   return {
     ...named,
     usage,
+    note,
+    flags: Object.keys(types),
     changes,
     prepare(args) {
       const { values, words } = readArguments(args, types)
-      if (words.length > (argument === undefined ? 0 : 1)) throw new UsageError('there are too many arguments')
+      if (words.length > (argument === undefined ? 0 : 1)) throw new UsageError('too many arguments')
       const typed: Record<string, unknown> = Object.fromEntries(flags.map((key) => [key, values[kebabCase(key)]]))
       if (argument !== undefined) typed[argument] = words[0]
       const input = schema.safeParse(typed)
@@ -138,9 +145,9 @@ function define<S extends z.ZodObject>(
 }
 
 function formOf({ json, csv, for: reader }: Values, csvOf: true | 'plain' | undefined): OutputFormat {
-  if (json && csv) throw new UsageError('give --json or --csv, not both')
+  if (json && csv) throw new UsageError('give either --json or --csv')
   if (reader !== undefined && reader !== 'excel') throw new UsageError('--for must be excel')
-  if (reader !== undefined && !csv) throw new UsageError('--for excel needs --csv')
+  if (reader !== undefined && !csv) throw new UsageError('--for excel requires --csv')
   if (!csv) return json ? 'json' : 'text'
   return csvOf === 'plain' && reader === undefined ? 'csv' : 'excel'
 }
@@ -149,7 +156,7 @@ type Values = ReturnType<typeof readArguments>['values']
 
 const PERSON = z.string().trim().pipe(text(64))
 
-/** The value that the audit stores in place of a secret or of the customer's data. */
+/** The value that the audit stores in place of a secret or of customer data. */
 export const withhold = () => 'withheld'
 
 type Flag = { type: 'string' | 'boolean'; multiple?: boolean }
@@ -163,7 +170,7 @@ function readArguments(args: string[], flags: Record<string, Flag>) {
   const { values, positionals, tokens } = parse(args, { ...flags, json: { type: 'boolean' } })
   const named = tokens.flatMap((token) => (token.kind === 'option' ? [token.name] : []))
   const twice = named.find((flag, index) => named.indexOf(flag) !== index && !flags[flag]?.multiple)
-  if (twice !== undefined) throw new UsageError(`--${twice} is given twice`)
+  if (twice !== undefined) throw new UsageError(`--${twice} must be given only once`)
   return { values, words: positionals }
 }
 
@@ -171,7 +178,7 @@ function parse(args: string[], options: Record<string, Flag>) {
   try {
     return parseArgs({ args, options, allowPositionals: true, strict: true, tokens: true })
   } catch (error) {
-    // The first sentence of Node.js names the wrong flag. The other sentences advise `--`, which is no help.
+    // The first sentence of Node.js's message names the flag. The others suggest `--`, which does not help here.
     throw new UsageError((error as Error).message.split(/\. |\n/)[0] ?? '')
   }
 }

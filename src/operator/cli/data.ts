@@ -1,8 +1,8 @@
 import { type Paise, toDecimalText, toJsonNumber } from '../../platform/money.ts'
 
-/** The result of a command as data. The terminal, JSON and CSV have one writer each, which knows no command. */
+/** Types for the result of a command. Three writers, independent of the command, print it as text, JSON or CSV. */
 
-/** An amount in a cell. JSON has rupees as decimal text; `asNumber` as a number, like the merchant API. */
+/** An amount in a cell. In JSON it is decimal text in rupees, or with `asNumber` a number, as in the merchant API. */
 export class Money {
   readonly paise: Paise
   readonly asNumber: boolean
@@ -17,15 +17,15 @@ export class Money {
 
 export const rupees = (paise: Paise | null): Money | null => (paise === null ? null : new Money(paise))
 
-/** Text that consists of digits is an identifier: a count is a `number`, an amount is `Money`. */
+/** A string of digits is an identifier, because counts are of type number and amounts of type Money. */
 export type Cell = string | number | boolean | Date | Money | null | readonly string[]
 
-/** Text for people only, a table, fields, parts that come one by one, or a function that the writer calls in its turn. */
+/** Text (not in JSON and CSV), a table, a record, a stream of parts, or a function that the writer calls when it gets to it. */
 export type Data = string | TableData | RecordData | AsyncIterable<Data> | (() => Data)
 
 /**
- * Fields of one thing. JSON has `fields`, of which each may be data. People read `parts`, or else the fields. CSV has
- * `csv`, or else the first table among the fields.
+ * Named fields, each of which may be data. JSON output contains `fields`; text output `parts`, or the fields without
+ * parts; CSV output `csv`, or the first table among the fields without it.
  */
 export class RecordData {
   readonly fields: Readonly<Record<string, unknown>>
@@ -39,30 +39,30 @@ export class RecordData {
   }
 }
 
-/** The fields, one in each line, and for people what stands below them. */
+/** A record whose text output has one field per line, followed by `below`. */
 export const record = (fields: Readonly<Record<string, Cell>>, ...below: Data[]) =>
   new RecordData(fields, below.length === 0 ? undefined : [new RecordData(fields), ...below])
 
-/** Programs read all the fields, people read the parts, one below the other. */
+/** A record whose JSON output has the fields and whose text output has the parts. */
 export const document = (fields: RecordData['fields'], ...parts: Data[]) => new RecordData(fields, parts)
 
-/** How the rows of a table are read; each row by itself unless a function makes something else of it. */
+/** How the writers print the rows of a table; without a function, the row itself is used. */
 type Views<R, C extends string> = {
-  /** The line above the table, if it has rows. */
+  /** Line above the table, if it has rows. */
   title?: string | undefined
-  /** The text instead of a table without rows. */
+  /** Text in place of a table without rows. */
   empty?: string | undefined
   cells?: (row: R) => Partial<Row<C>>
   json?: (row: R) => object
-  /** Cells for people, in other words than those for programs. */
+  /** Cells of the text output that differ from CSV. */
   words?: (row: R) => Partial<Row<C>>
-  /** The row as a line of text, where columns would be too wide for a terminal. */
+  /** The row as one line of text, for tables that are too wide for a terminal. */
   line?: (row: R) => string
-  /** The last row for people, once all rows are read. */
+  /** Last row of the text output, computed after all rows, such as a total. */
   last?: () => Partial<Row<C>>
 }
 
-/** Rows under named columns, perhaps too many for memory. */
+/** Rows under named columns, which may be a stream too long for memory. */
 export class TableData {
   readonly columns: readonly string[]
   readonly rows: Rows<object>
@@ -78,7 +78,7 @@ export class TableData {
 
   cells = (row: object) => this.#inRupees(this.views.cells?.(row as never) ?? row) as Record<string, Cell>
   json = (row: object) => this.#inRupees(this.views.json?.(row as never) ?? row)
-  /** For a table inside a row, whose own rows are in memory. */
+  /** For a table inside a row. Its rows must be in memory. */
   toJSON = () => Array.from(this.rows as Iterable<object>, this.json)
 
   #inRupees(row: object): object {
@@ -100,14 +100,14 @@ type Names<S extends string> = S extends `${infer Name}, ${infer Rest}`
     ? Name
     : S
 
-/** A table of `columns` such as `mid, ₹amount`, in which ₹ stands before the names of paise. */
+/** Creates a table of `columns` such as `mid, ₹amount`. ₹ marks a column of paise. */
 export function table<C extends string, R extends Row<C>>(columns: C, rows: Rows<R>, empty?: string): TableData
 export function table<C extends string, R extends object>(columns: C, rows: Rows<R>, views: Views<R, C>): TableData
 export function table(columns: string, rows: Rows<object>, views: string | Views<never, string> = {}): TableData {
   return new TableData(columns, rows, typeof views === 'string' ? { empty: views } : views)
 }
 
-/** A list that ends with the sums of the amounts that Σ stands before; in JSON they are `total`, after the list of this name. */
+/** Creates a table that ends with the sums of the columns marked with Σ. In JSON the list is called `name` and the sums `total`. */
 export function summed<C extends string, R extends Row<C>>(
   name: string,
   columns: C,

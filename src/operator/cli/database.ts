@@ -8,35 +8,35 @@ import { document } from './data.ts'
 import { CommandError } from './errors.ts'
 import { printNote } from './output.ts'
 
-const NOT_THE_COORDINATOR = 'this server is a worker: name the coordinator in DATABASE_MIGRATE_URL'
+const NOT_THE_COORDINATOR = 'this server is a Citus worker: set DATABASE_MIGRATE_URL to the coordinator'
 
 export const databaseCommands = [
-  changingCommand('migrate', 'Bring the tables to what this version needs', {
+  changingCommand('migrate', 'Apply pending database migrations', {
     makesAudit: true,
     async run(_, { config, db, terminal }) {
-      // A table that a migration creates on a worker would be on this worker alone.
+      // A table that a migration creates on a worker would exist on that worker only.
       if (await isWorker(db)) throw new CommandError(NOT_THE_COORDINATOR)
       const applied = await migrate(config.databaseMigrateUrl, { onWait: (message) => printNote(terminal, message) })
       await applyGrants(config.databaseMigrateUrl)
       const forgotten = await undistributedTables(db)
-      const message = applied.length === 0 ? 'the schema is current' : `applied ${applied.join(', ')}`
+      const message = applied.length === 0 ? 'The schema is up to date.' : `Applied ${applied.join(', ')}.`
       return {
         data: document({ applied, forgotten }, message),
         warnings:
-          forgotten.length === 0 ? [] : [`on the coordinator alone: ${forgotten.join(', ')}. Run ops database spread`],
+          forgotten.length === 0 ? [] : [`only the coordinator has ${forgotten.join(', ')}: run ops database spread`],
         made: { applied },
       }
     },
   }),
 
-  changingCommand('database spread', 'Spread the tables over the servers of Citus', {
+  changingCommand('database spread', 'Distribute the tables over a Citus cluster', {
     async run(_, { config, db, terminal }) {
       const pending = await pendingMigrations(db)
       if (pending.length > 0) throw new CommandError('the database is not migrated: run ops migrate')
       const spread = await distribute(config.databaseMigrateUrl, (step) => printNote(terminal, step))
-      // Rights are granted again, because the shards of a newly spread table have none yet.
+      // The shards of a newly distributed table have no grants yet.
       await applyGrants(config.databaseMigrateUrl)
-      const message = spread.length === 0 ? 'every table is spread' : `spread ${spread.join(', ')}`
+      const message = spread.length === 0 ? 'Every table is already distributed.' : `Distributed ${spread.join(', ')}.`
       return { data: document({ spread }, message), made: { spread } }
     },
   }),
@@ -45,7 +45,7 @@ export const databaseCommands = [
 const DISTRIBUTE = new URL('../deploy/citus.sql', import.meta.url)
 const RAISED = 'P0001'
 
-/** Runs DISTRIBUTE and returns the tables that it has distributed. Throws a CommandError with its reason to change nothing. */
+/** Runs DISTRIBUTE and returns the tables that it distributed. Throws a CommandError if the script rejects the server. */
 export async function distribute(databaseUrl: string, onStep: (step: string) => void): Promise<string[]> {
   const client = await connectAlone(databaseUrl)
   const tables: string[] = []

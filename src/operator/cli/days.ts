@@ -2,25 +2,25 @@ import { daysOfMonth } from '../../books/reconciliation/closed-months.ts'
 import { matching } from '../../platform/fields.ts'
 import { dayText } from '../../platform/time.ts'
 
-export const monthText = matching(/^20\d\d-(0[1-9]|1[0-2])$/, 'must be a month: YYYY-MM')
+export const monthText = matching(/^20\d\d-(0[1-9]|1[0-2])$/, 'must be a month such as 2026-11')
 
-/** Fields of a command about some days of India, both included: `--from` and `--to`, or `--month` for both. */
+/** Schema fields for a period of IST days, both included: `--from` and `--to`, or `--month`. */
 export const DAYS = { from: dayText.optional(), to: dayText.optional(), month: monthText.optional() }
-export const DAYS_USAGE = '(--from D --to D | --month YYYY-MM)'
+export const DAYS_USAGE = '--from DAY --to DAY | --month YYYY-MM'
 
 type TypedDays = { from?: string | undefined; to?: string | undefined; month?: string | undefined }
 
-/** Refuses days that contradict each other; for `superRefine` of a schema with DAYS. */
+/** Rejects contradictory days; for `superRefine` of a schema with DAYS. */
 export function inOrder({ from, to, month }: TypedDays, context: { addIssue: (message: string) => void }): void {
   if (month !== undefined && (from !== undefined || to !== undefined))
-    context.addIssue('give --month, or --from and --to')
+    context.addIssue('give either --month, or --from and --to')
   if (from !== undefined && to !== undefined && from > to) context.addIssue('--from must not be after --to')
 }
 
-/** The first and the last day of DAYS; undefined where no flag says it. */
+/** First and last day of DAYS; undefined without the flag. */
 export const daysOf = ({ from, to, month }: TypedDays) => (month === undefined ? { from, to } : daysOfMonth(month))
 
-/** For `refine` of a schema whose command cannot do without days. */
+/** Arguments of `refine` for a schema whose period is required. */
 export const requireDays = [
   ({ from, to, month }: TypedDays) => month !== undefined || (from !== undefined && to !== undefined),
   'give --from and --to, or --month',

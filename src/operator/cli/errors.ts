@@ -1,6 +1,6 @@
 /**
- * A command that was typed correctly and cannot be done: exit 1. `message` is one line for the operator, `details` are
- * further lines. The audit, which nothing is ever deleted from, stores the message alone: details may quote a file.
+ * The error of a valid command that cannot be carried out: exit code 1. `message` is one line for the operator, `details`
+ * are further lines. The audit stores only the message, because it is never erased and details may quote a file.
  */
 export class CommandError extends Error {
   readonly details: readonly string[]
@@ -11,5 +11,5 @@ export class CommandError extends Error {
   }
 }
 
-/** A command that was typed wrongly: exit 2, with help. The audit stores it as an error too, if the command had begun. */
+/** The error of invalid arguments: exit code 2, with usage. The audit stores it only if the command had already begun. */
 export class UsageError extends CommandError {}

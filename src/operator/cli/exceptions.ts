@@ -16,7 +16,7 @@ export const exceptionId = z
   .toLowerCase()
   .regex(/^[0-9a-f]{12}$/, EXCEPTION_RULE)
 
-/** Filters of a list of exceptions. An exception belongs to the day (IST) on which it was stored. */
+/** Filters for exceptions. The days are the IST days on which exceptions were stored. */
 const Filters = z.object({
   kind: z.enum(EXCEPTION_KINDS, `must be one of: ${EXCEPTION_KINDS.join(', ')}`).optional(),
   mid: identifier.optional(),
@@ -25,20 +25,21 @@ const Filters = z.object({
 })
 type Filters = z.output<typeof Filters>
 
-const FILTERS = '[--kind K] [--mid M1] [--acquirer setu|setu:acme] [--from D] [--to D] [--month YYYY-MM]'
+const FILTERS = '[--kind KIND] [--mid MID] [--acquirer ACQUIRER[:ACCOUNT]] [--from DAY] [--to DAY] [--month YYYY-MM]'
 
 export const exceptionCommands = [
-  command('payments exceptions', 'List what a person has to look into', {
-    usage: `[--open] ${FILTERS}   (days of India, both included)`,
+  command('payments exceptions', 'List payment exceptions', {
+    usage: `[--open] ${FILTERS}`,
     schema: Filters.extend({ open: z.boolean().default(false) }).superRefine(inOrder),
     async run({ open, ...filters }, { db }) {
       const exceptions = await createExceptions(db).list({ open, ...toMoments(filters) })
-      return exceptionTable(exceptions, { empty: open ? 'no open exceptions' : 'no exceptions' })
+      return exceptionTable(exceptions, { empty: open ? 'No open exceptions.' : 'No exceptions.' })
     },
   }),
 
-  changingCommand('payments resolve', 'Say that an exception is dealt with, and how', {
-    usage: `(--exception ID | --all ${FILTERS} [--yes]) --reason "refunded at the bank, RRN 523504870777"`,
+  changingCommand('payments resolve', 'Resolve payment exceptions', {
+    usage: `(--exception ID | --all ${FILTERS} [--yes]) --reason TEXT`,
+    note: 'With --all, the other filters select the open exceptions to resolve.',
     schema: Filters.extend({
       exception: exceptionId.optional(),
       all: z.boolean().default(false),
@@ -51,7 +52,7 @@ export const exceptionCommands = [
           exception === undefined
             ? all
             : !all && [kind, mid, acquirer, from, to, month].every((filter) => filter === undefined),
-        'give --exception, or --all and what limits it',
+        'give either --exception, or --all with filters',
       ),
     run: ({ exception, all: _, reason, yes, ...filters }, context) =>
       exception === undefined ? resolveAll(filters, { reason, yes }, context) : resolveOne(exception, reason, context),
@@ -62,19 +63,19 @@ const resolveOne = (id: string, reason: string, { change, now, person }: Changin
   change(async (client) => {
     const exceptions = createExceptions(client)
     const found = await exceptions.find(id)
-    if (!found) throw new CommandError(`there is no exception ${id}: see ops payments exceptions`)
+    if (!found) throw new CommandError(`exception ${id} does not exist: see ops payments exceptions`)
     const [resolved] = await exceptions.resolve([found], { reason, by: person, now })
     if (!resolved) {
       const { resolvedBy, resolvedAt, resolution } = (await exceptions.find(id)) as PaymentException
       const when = toIstTime(resolvedAt as Date)
-      throw new CommandError(`${id} was resolved by ${resolvedBy} at ${when}: ${resolution}`)
+      throw new CommandError(`exception ${id} was already resolved by ${resolvedBy} at ${when}: ${resolution}`)
     }
     const { mid, orderId, kind } = found
     const resolution = { resolution: reason, resolvedBy: person, resolvedAt: now }
-    return document({ id, mid, orderId, kind, ...resolution }, `${id}, ${kind}, is resolved`)
+    return document({ id, mid, orderId, kind, ...resolution }, `Exception ${id}, ${kind}, resolved.`)
   })
 
-/** Resolves the exceptions whose count and sum the operator has confirmed, and none stored since. */
+/** Resolves exactly the exceptions whose count and sum the operator confirmed, none that were stored since. */
 async function resolveAll(
   filters: Filters,
   { reason, yes }: { reason: string; yes: boolean },
@@ -87,7 +88,7 @@ async function resolveAll(
   return change(async (client) => {
     const resolved = await createExceptions(client).resolve(open, { reason, by: person, now })
     const made = { resolved: resolved.length, amount: toDecimalText(amountOf(resolved)) }
-    return { data: document(made, `resolved ${sumText(resolved)}`), made }
+    return { data: document(made, `Resolved ${sumText(resolved)}.`), made }
   })
 }
 
@@ -120,5 +121,5 @@ export function exceptionTable(
   return table(columns, exceptions, { ...views, cells })
 }
 
-/** The first 60 characters of an unreadable body; `--json` has all that is stored. */
+/** The first 60 characters of an unreadable body. `--json` prints everything that is stored. */
 const bodyLine = (body: string | null) => body && [...body].slice(0, 60).join('')

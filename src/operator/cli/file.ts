@@ -7,10 +7,10 @@ import { errorText } from '../../platform/fields.ts'
 import { CommandError } from './errors.ts'
 import { type ShowProgress, type Terminal, withProgress } from './output.ts'
 
-/** The argument that names a file: a path, or `-` for standard input. */
-export const FILE = z.string(errorText('must be a path'))
+/** The FILE argument: a path, or `-` for standard input. */
+export const FILE = z.string(errorText('must be a path, or - for standard input'))
 
-/** Opens the file for `work`. A CsvFileError becomes a CommandError that names the wrong lines. */
+/** Opens the file for `work`. Converts a CsvFileError to a CommandError that lists the invalid lines. */
 export async function readFile<T>(
   file: string,
   terminal: Terminal,
@@ -27,20 +27,20 @@ export async function readFile<T>(
 async function openFile(path: string): Promise<Readable> {
   const file = await open(path).catch((error: NodeJS.ErrnoException) => {
     throw new CommandError(
-      error.code === 'ENOENT' ? `there is no file ${resolve(path)}` : `${path} cannot be read: ${error.code}`,
+      error.code === 'ENOENT' ? `file ${resolve(path)} does not exist` : `${path} cannot be read: ${error.code}`,
     )
   })
   if (!(await file.stat()).isDirectory()) return file.createReadStream()
   await file.close()
-  throw new CommandError(`${path} is a directory`)
+  throw new CommandError(`${path} is a directory: give a file`)
 }
 
-/** Reads a short text whole, such as the secrets of an account. */
+/** Reads a whole file into memory, such as the secrets of an account. */
 export async function readText(file: string, terminal: Terminal): Promise<string> {
   return Buffer.concat(await (file === '-' ? terminal.stdin : await openFile(file)).toArray()).toString('utf8')
 }
 
-/** The CommandError for a CSV file with wrong lines. `nameOf` turns a line number into the text for the operator. */
+/** The CommandError for a CSV file with invalid lines. `nameOf` formats a line number for the operator. */
 export function refusedLines(
   { message, faults, count }: CsvFileError,
   nameOf = (line: number) => `line ${line}`,

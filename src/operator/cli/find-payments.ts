@@ -18,7 +18,7 @@ import { type Data, document, Money, type RecordData, record, table } from './da
 import { CommandError } from './errors.ts'
 import { exceptionTable } from './exceptions.ts'
 
-const ORDER_ID_RULE = 'must be our orderId, of 32 hex digits'
+const ORDER_ID_RULE = 'must be the service’s orderId, 32 hex digits'
 export const ourOrderId = z.string(errorText(ORDER_ID_RULE)).refine(isOrderId, ORDER_ID_RULE)
 
 const Search = z
@@ -38,8 +38,8 @@ const Search = z
   .refine(({ amount, on }) => (amount === undefined) === (on === undefined), 'give --amount and --on together')
 
 export const findPaymentCommands = [
-  command('payments find', 'Find a payment by UTR, order, or amount and day', {
-    usage: '(--utr U | --order-id ID | --merchant-order-id ID | --amount N --on YYYY-MM-DD) [--mid M1]',
+  command('payments find', 'Find payments by UTR, order, or amount and day', {
+    usage: '(--utr UTR | --order-id ID | --merchant-order-id ID | --amount RUPEES --on DAY) [--mid MID]',
     schema: Search,
     async run(input, { db, now }) {
       const histories = createPaymentHistory(db)
@@ -51,11 +51,11 @@ export const findPaymentCommands = [
         if (history && (input.mid ?? history.mid) === history.mid) found.push(history)
       }
       const exceptions = 'utr' in sought || 'amount' in sought ? await createExceptions(db).ofNoOrder(sought) : []
-      // Settlements of all merchants, even with --mid: the payment may have been settled to another merchant.
+      // Settlements of all merchants, even with --mid, because the bank may have settled the payment to another merchant.
       const settlements = 'utr' in sought ? await histories.settlementsOf([sought.utr]) : []
       const lists = {
         payments: paymentTable(found, now),
-        exceptions: exceptionTable(exceptions, { title: 'told of with an order that we do not know:' }),
+        exceptions: exceptionTable(exceptions, { title: 'Exceptions without a known order:' }),
         settlements: settlementTable(settlements),
       }
       const [only, another] = found
@@ -66,12 +66,12 @@ export const findPaymentCommands = [
           lists.exceptions,
           ...settlementParts(found, settlements),
         ),
-        ...(more && { warnings: [`only the newest ${found.length} are shown: give --mid, or ask for less`] }),
+        ...(more && { warnings: [`only the newest ${found.length} are shown: add --mid, or narrow the search`] }),
       }
     },
   }),
 
-  command('payments show', 'Show step by step what happened to an order', {
+  command('payments show', 'Show an order and its history', {
     usage: '--order-id ID',
     schema: z.object({ orderId: ourOrderId }),
     async run({ orderId }, { db, now }) {
@@ -83,7 +83,7 @@ export const findPaymentCommands = [
 
 export async function findOrder(db: Database, orderId: string): Promise<PaymentHistory> {
   const found = await createPaymentHistory(db).find(orderId)
-  if (!found) throw new CommandError('there is no such order')
+  if (!found) throw new CommandError('the order does not exist: search with ops payments find')
   return found
 }
 
@@ -97,7 +97,7 @@ function toSought({ utr, orderId, merchantOrderId, amount, on }: z.output<typeof
 
 const paymentTable = (found: PaymentHistory[], now: Date) =>
   table('createdAt, mid, orderId, merchantOrderId, amount, status, acquirer, utr', found, {
-    empty: 'no payment found',
+    empty: 'No payments found.',
     cells: (history: PaymentHistory) => ({ ...history, amount: new Money(history.amount, true) }),
     json: (history) => toJson(history, now),
   })
@@ -105,16 +105,16 @@ const paymentTable = (found: PaymentHistory[], now: Date) =>
 const settlementTable = (settlements: SettledPayment[], title?: string) =>
   table('initiatedAt, mid, utr, paymentUtr, ₹amount, ₹fee, ₹tax, status', settlements, { title })
 
-/** Settlements of the UTR that are not among the steps of the one payment. */
+/** Settlements of the UTR that the history of the found payment does not contain. */
 function settlementParts(found: PaymentHistory[], settlements: SettledPayment[]): Data[] {
   const steps = found.length === 1 ? found.flatMap((history) => history.settlements) : []
   const others = settlements.filter(({ mid, utr }) => !steps.some((step) => step.mid === mid && step.utr === utr))
   const isOfFound = ({ mid }: SettledPayment) => found.length === 0 || found.some((history) => history.mid === mid)
   return [
-    settlementTable(others.filter(isOfFound), 'settled:'),
+    settlementTable(others.filter(isOfFound), 'Settlements:'),
     settlementTable(
       others.filter((settlement) => !isOfFound(settlement)),
-      'settled to another merchant:',
+      'Settlements to other merchants:',
     ),
   ]
 }
@@ -128,9 +128,9 @@ const toJson = (history: PaymentHistory, now: Date) => ({
   steps: table('at, by, what', stepsOf(history, now)),
 })
 
-const REFERENCE_UNKNOWN = 'utr is the acquirer’s payment id; bank reference not known yet'
+const REFERENCE_UNKNOWN = 'not known yet: utr is the acquirer’s payment id'
 
-/** The payment, and step by step what happened to it. */
+/** The payment and its history. */
 function describe(history: PaymentHistory, now: Date): RecordData {
   const { changes: _, exceptions: __, webhooks: ___, settlements: ____, refunds: _____, ...intent } = history
   const isOnlyId = intent.utr !== null && intent.bankReference === null

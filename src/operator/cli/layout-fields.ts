@@ -17,19 +17,19 @@ import { errorText, identifier } from '../../platform/fields.ts'
 export const OURS = [
   ...new Set<string>([...SETTLEMENT_COLUMNS, ...LAYOUT_COLUMNS, ...STATEMENT_COLUMNS, ...PAYMENT_COLUMNS]),
 ]
-const COLUMN_RULE = `must be a column of ours, = and the file's name for it, such as amount="Net Amount"; ours are ${OURS.join(', ')}`
+const COLUMN_RULE = `must be COLUMN=NAME, with the name of the column in the file, such as amount="Net Amount"; COLUMN is one of ${OURS.join(', ')}`
 const STATUSES = ['SUCCESS', 'PENDING', 'FAILED', IGNORED]
 const PAYMENT_STATUSES = [...FINAL_STATUSES, IGNORED]
 const STATUS_RULE =
-  "must be SUCCESS, PENDING, FAILED or IGNORED (of payments SUCCESS, FAIL, REJECT or IGNORED) with the file's words, such as SUCCESS=Success,Settled, or one but IGNORED alone where every row has it"
+  'must be SUCCESS, PENDING, FAILED or IGNORED (for payments SUCCESS, FAIL, REJECT or IGNORED) with the values in the file, such as SUCCESS=Success,Settled; a status without values, except IGNORED, applies to every row'
 
-/** The rule, or where it is the file's name that stands first, the right order. */
+/** The error text: the rule, or the correct order if the file's name comes first. */
 const columnFault = ([first, second]: [string, string]) =>
   OURS.includes(second)
-    ? `must be ours = theirs: our column comes first, such as --column "${second}=${first}"`
+    ? `must be COLUMN=NAME, with the service’s column first: --column "${second}=${first}"`
     : COLUMN_RULE
 
-/** `ours=theirs`, with nothing for `theirs` where `=` is missing. */
+/** Parses `ours=theirs`. Without `=`, `theirs` is empty. */
 const pair = (ours: readonly string[], rule: string, faultOf: (typed: [string, string]) => string = () => rule) =>
   z
     .string(errorText(rule))
@@ -76,28 +76,28 @@ export const toLayout = ({ name, column: columns, date, status, mid }: Fields): 
 export const filesOf = (layout: Pick<Layout, 'columns'>) =>
   isOfPayments(layout) ? 'payments' : isOfStatements(layout) ? 'bank statements' : 'settlements'
 
-/** Why no file can be read by the layout; undefined when one can. */
+/** Why the layout is unusable; undefined if it is usable. */
 function faultOf(layout: Layout): string | undefined {
   const files = filesOf(layout)
   const { known, several, required, others, statuses } = KINDS[files]
   const ours = layout.columns.map(([name]) => name)
   const twice = ours.find((name, index) => !several.includes(name) && ours.indexOf(name) !== index)
-  if (twice !== undefined) return `--column ${twice} is given twice`
+  if (twice !== undefined) return `--column ${twice} must be given only once`
   const negated = layout.columns.find(
     ([name, theirs]) => theirs.startsWith('-') && !(files === 'settlements' && several.includes(name)),
   )
   if (negated)
-    return `--column ${negated.join('=')}: only ${SUMMED_COLUMNS.join(', ')} of settlement files may have a minus before the file's name`
+    return `--column ${negated.join('=')}: only ${SUMMED_COLUMNS.join(', ')} of settlement files accept a minus before the name`
   const foreign = ours.find((name) => !known.includes(name))
-  if (foreign !== undefined) return `--column ${foreign} is for ${others}`
+  if (foreign !== undefined) return `--column ${foreign} is only for ${others}`
   const status = Object.keys(layout.statuses).find((name) => !statuses.includes(name))
-  if (status !== undefined) return `--status ${status} is none of ${files}: ${statuses.join(', ')}`
+  if (status !== undefined) return `--status ${status} is not a status of ${files}: use ${statuses.join(', ')}`
   if (files === 'payments' && layout.mid !== null)
-    return '--mid is for settlement files: a payment is of the merchant of its order'
+    return '--mid is only for settlement files: a payment belongs to the merchant of its order'
   const hasTwo = ours.includes('credit') || ours.includes('debit')
   if (hasTwo && (ours.includes('amount') || ours.includes('sign')))
-    return '--column credit and debit are the amount: give them, or amount, with sign where that is a column of its own'
-  // A status without words is that of every row.
+    return '--column credit and debit replace amount and sign: give either credit and debit, or amount with an optional sign'
+  // A status without values applies to every row.
   const hasStatus = Object.values(layout.statuses).some((words) => words?.length === 0)
   const given = [...ours, ...(layout.mid === null ? [] : ['mid']), ...(hasStatus ? ['status'] : [])]
   const missing = required
@@ -106,10 +106,10 @@ function faultOf(layout: Layout): string | undefined {
   return missing.length > 0 ? `--column ${missing.map((oneOf) => oneOf.join(' or ')).join(', ')} is missing` : undefined
 }
 
-/** `several` are columns that may be given more than once; of each list in `required` one is. */
+/** `several` are columns that may be repeated. Each list in `required` needs one of its columns. */
 type Kind = Record<'known' | 'several' | 'statuses', readonly string[]> & {
   required: readonly (readonly string[])[]
-  /** The files that other columns are for. */
+  /** Kinds of files to which the other columns belong. */
   others: string
 }
 
@@ -125,6 +125,6 @@ const KINDS: Record<ReturnType<typeof filesOf>, Kind> = {
   settlements: {
     known: [...SETTLEMENT_COLUMNS, ...LAYOUT_COLUMNS],
     ...{ several: SUMMED_COLUMNS, required: settlementFile().format.required },
-    ...{ statuses: STATUSES, others: 'bank statements, which have a day' },
+    ...{ statuses: STATUSES, others: 'bank statements, which have a column day' },
   },
 }

@@ -16,44 +16,44 @@ import { FILE, readFile, refusedLines } from './file.ts'
 import { filesOf, LayoutFields, OURS, toLayout } from './layout-fields.ts'
 import type { Output } from './output.ts'
 
-/** Rows that `try` shows. */
+/** Rows that `try` prints. */
 const ROWS_SHOWN = 5
 
 export const layoutCommands = [
-  atomicCommand('settlements layout add', 'Describe the files of a bank or acquirer', {
-    usage:
-      '--name hdfc --column amount="Net Amount" … --date dd/mm/yyyy [--status SUCCESS=Success,Settled …] [--mid M1]   (columns: ' +
-      `${OURS.join(', ')}; a bank statement has day, a list of payments paid_at)`,
+  atomicCommand('settlements layout add', 'Add a layout for files of a bank or acquirer', {
+    usage: '--name LAYOUT --column COLUMN=NAME … --date FORMAT [--status STATUS[=VALUE,…] …] [--mid MID]',
+    note: `COLUMN is one of ${OURS.join(', ')}. The column day makes it a layout of bank statements, the column paid_at of daily transaction reports.`,
     schema: LayoutFields,
     async run(fields, { client }) {
       const layout = toLayout(fields)
       if (!(await createLayouts(client).add(layout))) {
         throw new CommandError(
-          `a layout ${layout.name} exists: remove it first, ops settlements layout remove --name ${layout.name}`,
+          `layout ${layout.name} already exists: remove it first with ops settlements layout remove --name ${layout.name}`,
         )
       }
       return { data: document(layout, record(toShown(layout))), made: { name: layout.name } }
     },
   }),
 
-  command('settlements layout list', 'List the layouts of files', {
+  command('settlements layout list', 'List file layouts', {
     async run(_, { db }) {
       const columns = 'name, of, columns, date, statuses, mid'
-      return table(columns, await createLayouts(db).list(), { empty: 'no layouts yet', cells: toShown })
+      return table(columns, await createLayouts(db).list(), { empty: 'No layouts.', cells: toShown })
     },
   }),
 
-  atomicCommand('settlements layout remove', 'Forget a layout; what was imported by it stays', {
-    usage: '--name hdfc',
+  atomicCommand('settlements layout remove', 'Remove a layout; imported data stays', {
+    usage: '--name LAYOUT',
     schema: z.object({ name: identifier }),
     async run({ name }, { client }) {
       if (!(await createLayouts(client).remove(name))) throw unknownLayout(name)
-      return { data: document({ name }, `the layout ${name} is removed`), made: { name } }
+      return { data: document({ name }, `Layout ${name} removed.`), made: { name } }
     },
   }),
 
-  command('settlements layout try', 'Show how a layout reads a file, and store nothing', {
-    usage: 'FILE|- --layout hdfc',
+  command('settlements layout try', 'Preview how a layout reads a file', {
+    usage: 'FILE|- --layout LAYOUT',
+    note: 'The preview shows the first rows and every error. Nothing is stored.',
     schema: z.object({ file: FILE, layout: identifier }),
     argument: 'file',
     run: async ({ file, layout }, { db, terminal }) => {
@@ -63,11 +63,11 @@ export const layoutCommands = [
   }),
 ]
 
-/** The same commands, where people look for the layouts of bank statements. */
+/** Aliases of the layout commands, where operators look for layouts of bank statements. */
 export const statementLayoutCommands = layoutCommands.map((one) => ({
   ...one,
   name: one.name.replace('settlements', 'statements'),
-  summary: `The same as ${one.name}`,
+  summary: `Same as ${one.name}`,
 }))
 
 const toShown = ({ columns, statuses, ...layout }: Layout) => ({
@@ -77,16 +77,19 @@ const toShown = ({ columns, statuses, ...layout }: Layout) => ({
   statuses: Object.entries(statuses).map(([ours, words = []]) => `${ours}=${words.join()}`),
 })
 
-/** Throws a CommandError when there is none of this name, or one of other files than `wanted`. */
+/** Throws a CommandError if the layout does not exist or is for other files than `wanted`. */
 export async function findLayout(db: Database, name: string, wanted?: ReturnType<typeof filesOf>): Promise<Layout> {
   const layout = await createLayouts(db).find(name)
   if (layout === undefined) throw unknownLayout(name)
   if (wanted && filesOf(layout) !== wanted)
-    throw new CommandError(`${name} is a layout of ${filesOf(layout)}, not of ${wanted}`)
+    throw new CommandError(
+      `${name} is a layout of ${filesOf(layout)}, not of ${wanted}: see ops settlements layout list`,
+    )
   return layout
 }
 
-const unknownLayout = (name: string) => new CommandError(`there is no layout ${name}: see ops settlements layout list`)
+const unknownLayout = (name: string) =>
+  new CommandError(`layout ${name} does not exist: see ops settlements layout list`)
 
 async function tryLayout(csv: Readable, layout: Layout): Promise<Output> {
   const { columns, format, toShow = (row) => row, balances, notes } = readingOf(layout)
@@ -112,18 +115,18 @@ async function tryLayout(csv: Readable, layout: Layout): Promise<Output> {
     return Object.fromEntries(columns.map((name, index) => [name, shownField(name, fields[index])]))
   })
   const shown = columns.filter((name) => read.some((row) => row[name]))
-  const first = table(shown.join(', '), read, 'no row could be read')
+  const first = table(shown.join(', '), read, 'No rows could be read.')
   const data = document({ rows, first, faults, warnings }, first, counted(rows, 'row'))
   return { data, warnings: [...faults, ...warnings] }
 }
 
-/** COPY gets paise, a person sees rupees. */
+/** A field as rupees for the operator; rows for COPY contain paise. */
 function shownField(name: string, copied = '\\N'): string | null {
   if (copied === '\\N') return null
   return ['amount', 'fee', 'tax'].includes(name) ? toDecimalText(Number(copied)) : copied
 }
 
-/** How files are read; `toShow` are the fields of the columns, of those that COPY would get. */
+/** How a layout reads files. `toShow` converts the fields of a row for COPY to those of `columns`. */
 type Reading = {
   columns: string[]
   format: CsvFormat

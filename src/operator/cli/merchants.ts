@@ -2,7 +2,6 @@ import type * as z from 'zod'
 import type { DatabaseConfig } from '../../config.ts'
 import { accountName, splitAccountName } from '../../gateway/acquirers/accounts.ts'
 import type { AcquirerMerchant } from '../../gateway/acquirers/acquirer.ts'
-import { ACQUIRER_NAMES } from '../../gateway/acquirers/acquirers.ts'
 import { openAccounts } from '../../gateway/acquirers/stored-accounts.ts'
 import { type MerchantFee, newestFees, saveFees } from '../../gateway/tenants/merchant-fees.ts'
 import { createMerchants, type Merchant } from '../../gateway/tenants/merchants.ts'
@@ -22,38 +21,39 @@ import { document, type RecordData, record, table } from './data.ts'
 import { CommandError, UsageError } from './errors.ts'
 import type { Output } from './output.ts'
 
-const OPTIONAL = `[--dynamic-qr link|image] [--acquirer ${ACQUIRER_NAMES.join('|')}[:ACCOUNT][/MERCHANTID][,NEXT]] [--account acme|default] [--acquirer-merchant-id ID] [--input strict|shop] [--expiry-minutes N|default] [--return-call on|off] [--payee VPA|PREFIX*@HANDLE|default]... [--max-amount N|default] [--fee PERCENT[,NEXT] --tax PERCENT[,NEXT] | --fee none]`
+const OPTIONAL =
+  '[--dynamic-qr link|image] [--acquirer ACQUIRER[:ACCOUNT][/MERCHANTID][,FALLBACK]] [--account NAME|default] [--acquirer-merchant-id ID] [--input strict|shop] [--expiry-minutes N|default] [--return-call on|off] [--payee VPA|PREFIX*@HANDLE|default] … [--max-amount RUPEES|default] [--fee PERCENT[,FALLBACK] --tax PERCENT[,FALLBACK] | --fee none]'
 
 export const merchantCommands = [
   atomicCommand('merchants add', 'Add a merchant', {
-    usage: `[--mid M1] --name "Chai Point" --vpa chaipoint@examplebank [--mcc 5814] ${OPTIONAL}`,
+    usage: `[--mid MID] --name NAME --vpa VPA [--mcc CODE] ${OPTIONAL}`,
     schema: NewMerchant,
     async run({ returnCall, payee: payees, account, fee, tax, ...given }, { config, client, now }) {
       const merchant = { ...given, ...toColumns(given.acquirer, account) }
       await refuseFaultyAcquirers(merchant, config, client)
       const added = await createMerchants(client).add({ ...merchant, payees }, now)
-      if (added === undefined) throw new CommandError(`mid ${merchant.mid} is taken`)
+      if (added === undefined) throw new CommandError(`mid ${merchant.mid} already exists: choose another`)
       await saveFees(client, merchant.mid, toFees(added, fee, tax), now)
       if (returnCall) await createEndpoints(client).setReturnCall(merchant.mid, returnCall === 'on', now)
       return { ...(await showWithAdvice(added, client)), made: { mid: merchant.mid } }
     },
   }),
 
-  command('merchants list', 'List merchants, their settings and their warnings', {
+  command('merchants list', 'List merchants, their settings and warnings', {
     async run(_, { db }) {
       const more = await readMore(db)
       const merchants = (await createMerchants(db).list()).map((merchant) => withMore(merchant, more))
       const columns =
         'mid, name, vpa, payees, mcc, dynamicQr, acquirer, nextAcquirer, input, expiryMinutes, maxAmount, fees, returnCall, createdAt, disabledAt, warnings'
       return table(columns, merchants, {
-        empty: 'no merchants',
+        empty: 'No merchants.',
         cells: (one) => ({ ...cellsOf(one), warnings: one.warnings.join(', ') }),
       })
     },
   }),
 
   atomicCommand('merchants update', 'Change the settings of a merchant', {
-    usage: `--mid M1 [--name "Chai Point"] [--vpa chaipoint@examplebank] [--mcc 5814] ${OPTIONAL}`,
+    usage: `--mid MID [--name NAME] [--vpa VPA] [--mcc CODE] ${OPTIONAL}`,
     schema: ChangedMerchant.refine(
       ({ mid: _, ...changes }) => Object.values(changes).some((value) => value !== undefined),
       'give at least one of --name, --vpa, --mcc, --dynamic-qr, --acquirer, --account, --acquirer-merchant-id, --input, --expiry-minutes, --return-call, --payee, --max-amount, --fee',
@@ -74,8 +74,8 @@ export const merchantCommands = [
   }),
 
   ...(['disable', 'enable'] as const).map((verb) =>
-    atomicCommand(`merchants ${verb}`, `Let a merchant take payments ${verb === 'enable' ? 'again' : 'no more'}`, {
-      usage: '--mid M1',
+    atomicCommand(`merchants ${verb}`, `${verb === 'enable' ? 'Resume' : 'Stop'} accepting payments for a merchant`, {
+      usage: '--mid MID',
       schema: OneMerchant,
       run: async ({ mid }, { client, now }) => show(known(mid, await createMerchants(client)[verb](mid, now)), client),
     }),
@@ -86,7 +86,7 @@ type Served = AcquirerMerchant &
   Pick<Merchant, 'acquirer'> &
   Partial<Pick<Merchant, 'fallbackAcquirer' | 'fallbackAcquirerMerchantId'>>
 
-/** The columns of `--acquirer`. `--account` is the account at the first one, and wins over one that is named there. */
+/** Table columns for `--acquirer`. `--account` overrides the account of the first acquirer. */
 function toColumns({ first, next }: NonNullable<z.output<typeof ChangedMerchant>['acquirer']>, account?: string) {
   return {
     acquirer: withAccount(first.name, account),
@@ -99,11 +99,11 @@ function toColumns({ first, next }: NonNullable<z.output<typeof ChangedMerchant>
 const withAccount = (acquirer: string, account: string | undefined) =>
   account === undefined ? acquirer : accountName(splitAccountName(acquirer).acquirer, account)
 
-/** Refuses a merchant whom an acquirer of theirs cannot serve, since the merchant could take no payments. */
+/** Throws if one of the merchant's acquirers cannot serve the merchant, who then could not accept payments. */
 async function refuseFaultyAcquirers(merchant: Served, config: DatabaseConfig, db: Queryable) {
   const accounts = openAccounts(db, config, LIMITS.lookUps)
   const { acquirer, fallbackAcquirer, fallbackAcquirerMerchantId } = merchant
-  if (acquirer === fallbackAcquirer) throw new CommandError('--acquirer must be two accounts, not the same one twice')
+  if (acquirer === fallbackAcquirer) throw new CommandError('--acquirer must name two different accounts')
   const next = fallbackAcquirer && { ...merchant, acquirerMerchantId: fallbackAcquirerMerchantId }
   const fault =
     (await accounts.faultOf(acquirer, merchant)) ??
@@ -111,16 +111,16 @@ async function refuseFaultyAcquirers(merchant: Served, config: DatabaseConfig, d
     undefined
   if (fault) throw new CommandError(fault)
   if (next && [acquirer, fallbackAcquirer].includes('direct')) {
-    throw new CommandError('direct cannot be one of two acquirers: it never fails to make a link')
+    throw new CommandError('direct cannot be combined with a fallback acquirer: it always creates a link')
   }
 }
 
 function known(mid: string, merchant: Merchant | undefined): Merchant {
-  if (merchant === undefined) throw new CommandError(`mid ${mid} is unknown`)
+  if (merchant === undefined) throw new CommandError(`mid ${mid} does not exist: see ops merchants list`)
   return merchant
 }
 
-/** The fees of `--fee` and `--tax`: one of each for all acquirers of the merchant, or one for each of them. */
+/** The fees of `--fee` and `--tax`, each with one value for all acquirers of the merchant or one value per acquirer. */
 function toFees(
   { acquirer, fallbackAcquirer }: Merchant,
   fee?: string[],
@@ -132,7 +132,9 @@ function toFees(
   if (fee?.length === 0 && !tax?.length) return acquirers.map((one) => ({ acquirer: one, fee: null, tax: null }))
   const fit = [fee, tax].every((given) => given?.length === 1 || given?.length === acquirers.length)
   if (!fit)
-    throw new UsageError(`give --fee and --tax together, one of each or one for each of ${acquirers.join(', ')}`)
+    throw new UsageError(
+      `give --fee and --tax together, each with one value or one for each of ${acquirers.join(', ')}`,
+    )
   const at = (given: string[] | undefined, index: number) => given?.[index] ?? given?.[0] ?? null
   return acquirers.map((one, index) => ({ acquirer: one, fee: at(fee, index), tax: at(tax, index) }))
 }
@@ -141,13 +143,13 @@ function toFees(
 const spellFees = (fees: readonly MerchantFee[]) =>
   fees.map(({ acquirer, fee, tax, since }) => `${acquirer} ${fee} % and ${tax} % tax since ${since}`).join(', ')
 
-/** What stands in other tables of merchants. */
+/** Settings of merchants that other tables store. */
 const readMore = async (db: Queryable) => ({
   returnCalls: await createEndpoints(db).returnCalls(),
   fees: await newestFees(db),
 })
 
-/** The merchant with the names of fields that the output has. */
+/** The merchant under the field names of the output. */
 function withMore(
   { fallbackAcquirer: nextAcquirer, fallbackAcquirerMerchantId: nextAcquirerMerchantId, ...merchant }: Merchant,
   { returnCalls, fees }: Awaited<ReturnType<typeof readMore>>,
@@ -170,7 +172,7 @@ const cellsOf = (merchant: ReturnType<typeof withMore>) => ({
   fees: spellFees(merchant.fees),
 })
 
-/** The merchant with a warning for each wrong setting. A warning names the command that corrects the setting. */
+/** The merchant with a warning for each doubtful setting. A warning contains the command that corrects it. */
 async function showWithAdvice(merchant: Merchant, db: Queryable): Promise<Output> {
   const warnings = merchantWarnings(merchant).map((warning) => ADVICE[warning](merchant))
   return { data: await show(merchant, db), warnings }
@@ -178,15 +180,15 @@ async function showWithAdvice(merchant: Merchant, db: Queryable): Promise<Output
 
 const ADVICE: Record<MerchantWarning, (merchant: Merchant) => string> = {
   'no category': ({ mid, mcc }) =>
-    `mcc ${mcc} makes wallets take the payee for a private person, and limit or refuse payments; set the one that the bank gave: ops merchants update --mid ${mid} --mcc 5814`,
+    `mcc ${mcc} makes UPI apps treat the payee as a private person and limit or reject payments; set the category that the bank assigned: ops merchants update --mid ${mid} --mcc 5814`,
   'private address': ({ mid, vpa }) =>
-    `${vpa} looks like a private person's address, to which wallets limit or refuse payments; set the one that the bank gave the business: ops merchants update --mid ${mid} --vpa shop@bank`,
+    `${vpa} looks like a private person's address, for which UPI apps limit or reject payments; set the address that the bank assigned to the business: ops merchants update --mid ${mid} --vpa shop@bank`,
   'QR-only address': ({ mid, vpa }) =>
-    `${vpa} is the address of a small shop, which is paid by QR only: wallets refuse links to it; ask the bank for the address of an online merchant: ops merchants update --mid ${mid} --vpa shop@bank`,
+    `${vpa} is the address of a small shop, which accepts payments by QR only: UPI apps reject links to it; request the address of an online merchant from the bank: ops merchants update --mid ${mid} --vpa shop@bank`,
   'high max amount': ({ mid, mcc, maxAmount }) => {
     const { maxRupees, dayRupees } = categoryLimits(mcc)
     const allowed = `${toIndianDigits(maxRupees)} rupees that NPCI allows mcc ${mcc} since ${CATEGORY_RULE_DATE}`
     const ofDay = dayRupees === undefined ? '' : ` (${toIndianDigits(dayRupees)} from one customer in 24 hours)`
-    return `the max amount ${toIndianDigits(maxAmount)} is above the ${allowed}${ofDay}, and wallets reject larger payments; unless the bank has confirmed more: ops merchants update --mid ${mid} --max-amount ${maxRupees}`
+    return `the max amount ${toIndianDigits(maxAmount)} exceeds the ${allowed}${ofDay}, and UPI apps reject larger payments; unless the bank confirmed a higher limit: ops merchants update --mid ${mid} --max-amount ${maxRupees}`
   },
 }

@@ -9,7 +9,7 @@ import { discrepancyText, indented, unlistedTable } from './reconcile-report.ts'
 const COLUMNS =
   'mid, day, ageDays, kind, differenceId, orderId, merchantOrderId, utr, settlementUtr, exceptionId, ₹owed, cause'
 
-/** The open discrepancies, and what they add up to. Ages are in days of India. */
+/** The open discrepancies and their sum. Ages are in IST days. */
 export function openList(merchants: AsyncIterable<OpenOfMerchant>, now: Date): RecordData {
   const today = toIstDay(now)
   const unlisted: (Unlisted & { mid: string })[] = []
@@ -39,6 +39,9 @@ export function openList(merchants: AsyncIterable<OpenOfMerchant>, now: Date): R
     { differences, unlisted: more, count: () => count, owed: () => rupees(owed) },
     differences,
     more,
-    () => (count === 0 ? 'nothing is open' : `${count} open, together ${groupRupees(toDecimalText(owed))}`),
+    () =>
+      count === 0
+        ? 'No open differences.'
+        : `${counted(count, 'open difference')}, total ${groupRupees(toDecimalText(owed))}`,
   )
 }

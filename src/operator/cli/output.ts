@@ -10,21 +10,21 @@ import { writeJson } from './write-json.ts'
 import { writeText } from './write-text.ts'
 
 /**
- * The result of a command; `screens` replace one another on the terminal. `warnings` go to stderr, a line each, except
- * with `--json`: the document has its own. `made` is what the audit stores of the result, such as a new identifier.
+ * The result of a command. `screens` replace one another on the terminal. `warnings` are printed on stderr, one per line,
+ * except with `--json`, whose document contains them. `made` is the detail for the audit, such as a new identifier.
  */
 export type Output = ({ data: Data; screens?: never } | { data?: never; screens: AsyncIterable<Data> }) & {
   warnings?: readonly string[]
   made?: Readonly<Record<string, unknown>>
 }
 
-/** What a command returns: an output, or its data alone. */
+/** The return value of a command: an output, or only its data. */
 export type Result = Output | TableData | RecordData
 
 export const toOutput = (result: Result): Output =>
   result instanceof TableData || result instanceof RecordData ? { data: result } : result
 
-/** How a result is written. `csv` is for programs, `excel` is CSV for spreadsheets. */
+/** Format of a result. `csv` is for programs, `excel` is CSV for spreadsheets. */
 export type OutputFormat = 'text' | 'json' | 'csv' | 'excel'
 
 export type Terminal = { stdin: Readable & { isTTY?: boolean }; stdout: Screen; stderr: Screen }
@@ -54,23 +54,24 @@ export function say(stream: NodeJS.WritableStream, text: string): void {
   stream.write(`${neutralize(text)}\n`)
 }
 
-/** Writes a message to stderr: on a terminal with a line for each of `details`, otherwise all in one line. */
+/** Writes a message to stderr: on a terminal with one line per detail, otherwise in a single line. */
 export function printNote({ stderr }: Terminal, message: string, details: readonly string[] = []): void {
   say(stderr, `ops: ${[message, ...details].map(toOneLine).join(stderr.isTTY ? '\n  ' : '; ')}`)
 }
 
-/** Throws unless the operator confirms on the terminal that the command may `change`, such as `erase 2 payments`. */
+/** Throws unless the operator confirms the `change`, such as `erase 2 payments`, on the terminal. */
 export async function requireConfirmation({ stdin, stderr }: Terminal, change: string): Promise<void> {
-  if (!stdin.isTTY) throw new CommandError(`would ${change}: add --yes, since there is no terminal to ask on`)
+  if (!stdin.isTTY)
+    throw new CommandError(`would ${change}: add --yes to confirm, because standard input is not a terminal`)
   stderr.write(`${toOneLine(change)}? (y/N) `)
   for await (const answer of createInterface({ input: stdin })) {
     if (/^\s*y(es)?\s*$/i.test(answer)) return
     break
   }
-  throw new CommandError('nothing was changed')
+  throw new CommandError('cancelled: nothing was changed')
 }
 
-/** Ignores the error after a pipe's reader, such as `head`, has left before the end of a long result. */
+/** Ignores the error that follows when a pipe's reader, such as `head`, exits before the end of the output. */
 function unlessReaderLeft(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE' && error.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
 }
@@ -79,10 +80,10 @@ export function clearScreen({ stdout }: Terminal): void {
   if (stdout.isTTY) stdout.write('\u001b[H\u001b[2J')
 }
 
-/** Returns a function that shows a count, as `counted` writes it; undefined if stderr is not a terminal. */
+/** Returns a function that prints a count in the form of `counted`; undefined if stderr is not a terminal. */
 export type ShowProgress = (unit: string, many?: string) => ((count: number) => void) | undefined
 
-/** Shows the progress of `work` in one line on a terminal's stderr, and removes the line at the end. */
+/** Shows the progress of `work` in one line on stderr if it is a terminal, and removes the line at the end. */
 export async function withProgress<T>({ stderr }: Terminal, work: (progress: ShowProgress) => Promise<T>): Promise<T> {
   if (!stderr.isTTY) return work(() => undefined)
   try {

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { createPaymentHistory } from '../../books/reconciliation/payment-history.ts'
 import { AcquirerError } from '../../errors.ts'
-import { ACQUIRER_NAMES, enquiryRulesOf } from '../../gateway/acquirers/acquirers.ts'
+import { enquiryRulesOf } from '../../gateway/acquirers/acquirers.ts'
 import { enquire, wasAsked } from '../../gateway/acquirers/enquire.ts'
 import { createEnquiries } from '../../gateway/payments/enquiries.ts'
 import { UNLIMITED } from '../../gateway/payments/enquiry-times.ts'
@@ -33,21 +33,21 @@ import { findLayout } from './layouts.ts'
 import { printNote, requireConfirmation, withProgress } from './output.ts'
 import { acquirerAccount } from './settlements.ts'
 
-/** At least one day, because younger intents may still be paid: INTENT_EXPIRY_MINUTES is at most one day. */
+/** At least one day, because an intent may be payable for up to a day (INTENT_EXPIRY_MINUTES). */
 const DAYS_RULE = 'must be a whole number of days, 1 to 36500'
 const DAY_MS = 24 * 60 * 60_000
 
 const REFUSED: Record<Contradiction, string> = {
-  'unknown order': 'there is no such order',
-  'amount differs': 'the amount differs from the amount of the order, see ops payments show; nothing was recorded',
-  'UTR of another order': 'this UTR was already used by another order of the merchant',
-  'double payment': 'the order is paid already, with another UTR; add --double if the bank has received both',
-  'failure after success': 'the order is paid already',
+  'unknown order': 'the order does not exist',
+  'amount differs': 'the amount differs from the order’s amount: see ops payments show; nothing was recorded',
+  'UTR of another order': 'another order of the merchant already has this UTR',
+  'double payment': 'the order is already paid, with another UTR: add --double if the bank received both payments',
+  'failure after success': 'the order is already paid',
 }
 
 export const paymentCommands = [
-  changingCommand('payments confirm', 'Record a payment that the bank has told you of', {
-    usage: '--order-id ID --utr U --amount N [--paid-at TIME] [--note TEXT] [--double]',
+  changingCommand('payments confirm', 'Record a payment that the bank confirmed', {
+    usage: '--order-id ID --utr UTR --amount RUPEES [--paid-at TIME] [--note TEXT] [--double]',
     schema: z.object({
       orderId: ourOrderId,
       utr: pastedUtr.pipe(reportedUtr).pipe(z.string(`${UTR_RULE}, and not a placeholder such as NA`)),
@@ -56,37 +56,41 @@ export const paymentCommands = [
       note: text(255).optional(),
       double: z.boolean().default(false),
     }),
-    // Around the reference, the pasted text may name the customer.
+    // Pasted text around the reference may contain the customer's name.
     audited: { utr: (typed) => pastedUtr.parse(typed) },
     async run({ orderId, utr, amount, paidAt, note, double }, { db, now, person }) {
       const createdAt = paidAt && (await createPaymentHistory(db).find(orderId))?.createdAt
       if (createdAt && !possibleTime(paidAt, now, createdAt)) {
-        const created = `the order was created at ${toIstTime(createdAt)}, and now it is ${toIstTime(now)}`
-        throw new CommandError(`it cannot have been paid at ${toIstTime(paidAt)}: ${created}`)
+        const created = `the order was created at ${toIstTime(createdAt)} and the time is now ${toIstTime(now)}`
+        throw new CommandError(`--paid-at ${toIstTime(paidAt)} is impossible: ${created}`)
       }
       const report = { orderId, status: 'SUCCESS' as const, utr, amount, paidAt }
-      // Any other contradiction is a typing error of the operator, not a report of the bank: its exception would
-      // unbalance the books for ever.
+      // Any other contradiction is a typing error of the operator, not a report of the bank. Stored as an exception, it
+      // would unbalance the reconciliation.
       const saves = (kind: Contradiction) => kind === 'UTR of another order' || (kind === 'double payment' && double)
       const source = { source: 'operator' as const, now: () => now, person, note, saves }
       const recorded = await createReports(db).record(report, source)
       if ('exception' in recorded) {
         const { exception } = recorded
         if (exception === 'double payment' && double) {
-          const message = `${orderId} is paid twice: kept as a double payment, to be refunded`
+          const message = `Order ${orderId} is paid twice. The second payment is stored as a double payment; refund it with ops refunds create --exception.`
           return document({ orderId, status: 'SUCCESS', changed: false, exception }, message)
         }
-        throw new CommandError(`${REFUSED[exception]}${saves(exception) ? '; kept, see ops payments exceptions' : ''}`)
+        throw new CommandError(
+          `${REFUSED[exception]}${saves(exception) ? '; stored as an exception, see ops payments exceptions' : ''}`,
+        )
       }
       const { changed, late } = recorded
-      const isPaid = changed ? `${orderId} is paid` : `${orderId} was paid already`
-      const message = late ? `${isPaid}; its shop had already been told that it is not: kept as a late payment` : isPaid
+      const isPaid = changed ? `Order ${orderId} is paid` : `Order ${orderId} was already paid`
+      const message = late
+        ? `${isPaid}. The merchant had already received an unpaid status, so the payment is stored as a late payment.`
+        : `${isPaid}.`
       const fields = { orderId, status: 'SUCCESS', changed, ...(late && { exception: 'late payment' }) }
       return document(fields, message)
     },
   }),
 
-  changingCommand('payments enquire', 'Ask the acquirer whether an order is paid', {
+  changingCommand('payments enquire', 'Check an order’s status at its acquirer', {
     usage: '--order-id ID',
     schema: z.object({ orderId: ourOrderId }),
     async run({ orderId }, context) {
@@ -94,14 +98,15 @@ export const paymentCommands = [
       const { acquirer } = await findOrder(db, orderId)
       const client = await reachAccounts(context).clientOf(acquirer)
       const rules = enquiryRulesOf(acquirer)
-      if (!client || !rules) throw new CommandError(`its acquirer, ${acquirer}, cannot be asked here: is it set up?`)
+      if (!client || !rules)
+        throw new CommandError(`the status cannot be checked at acquirer ${acquirer}: check its configuration`)
       const { most } = rules
       const enquiries = createEnquiries(db)
       const enquiry = await enquiries.take(orderId, most, now)
       if (enquiry === undefined) {
-        throw new CommandError(`its acquirer was asked ${most} times, which is all that may be asked about an order`)
+        throw new CommandError(`all ${most} status checks of the order are used up`)
       }
-      const count = `question ${enquiry.statusChecks}${most < UNLIMITED ? ` of ${most}` : ''}`
+      const count = `status check ${enquiry.statusChecks}${most < UNLIMITED ? ` of ${most}` : ''}`
       const reports = createReports(db)
       const recorded = await enquire(enquiry, { client, reports, now: () => now }).catch(async (error: unknown) => {
         if (!(error instanceof AcquirerError)) throw error
@@ -110,12 +115,13 @@ export const paymentCommands = [
         throw new CommandError(error.message)
       })
       const fields = { orderId, enquiries: enquiry.statusChecks, ...(recorded ?? { changed: false, late: false }) }
-      return document(fields, `${describeRecorded(recorded)} (${count})`)
+      return document(fields, `${describeRecorded(recorded)} (${count}).`)
     },
   }),
 
-  changingCommand('payments import', 'Import the acquirer’s list of a day’s payments', {
-    usage: `FILE|- [--layout phonepe] [--acquirer ${ACQUIRER_NAMES.join('|')}[:ACCOUNT]]   (CSV: order_id or acquirer_reference,status,utr,amount,paid_at[,acquirer_payment_id])`,
+  changingCommand('payments import', 'Import a daily transaction report', {
+    usage: `FILE|- [--layout LAYOUT] [--acquirer ACQUIRER[:ACCOUNT]]`,
+    note: 'Without --layout, FILE is CSV with the columns order_id or acquirer_reference, status, utr, amount, paid_at and optionally acquirer_payment_id.',
     schema: z.object({ file: FILE, layout: identifier.optional(), acquirer: acquirerAccount.optional() }),
     argument: 'file',
     async run({ file, layout: layoutName, acquirer }, { db, terminal }) {
@@ -128,7 +134,7 @@ export const paymentCommands = [
         importDayFile(db, csv, {
           acquirer,
           layout,
-          // The present time, not the start of the command, because a payment may become late during the import.
+          // The current time instead of the command's start, because a payment may become late during the import.
           now: () => new Date(),
           onChecked: progress('line checked', 'lines checked'),
           onRecorded: progress('line recorded', 'lines recorded'),
@@ -136,12 +142,12 @@ export const paymentCommands = [
         }),
       )
       const { recorded, unchanged, exceptions } = result
-      const message = `${recorded} recorded, ${unchanged} unchanged, exceptions: ${countsText(exceptions)}`
+      const message = `${counted(recorded, 'payment')} recorded, ${unchanged} unchanged; exceptions: ${countsText(exceptions)}.`
       return { data: document({ ...result, warnings }, message), made: result, warnings }
     },
   }),
 
-  changingCommand('payments forget-customers', 'Erase names, addresses and numbers of customers', {
+  changingCommand('payments forget-customers', 'Erase customer data', {
     usage: '(--older-than-days N | --email ADDRESS | --mobile NUMBER) [--dry-run] [--yes]',
     schema: z
       .object({
@@ -166,33 +172,32 @@ export const paymentCommands = [
       const isKeptLongEnough = 'before' in customers && olderThanDays >= KEPT_DAYS
       const warnings = olderThanDays < KEPT_DAYS ? [KEEP_LONGER] : []
       const found = await withProgress(terminal, (progress) =>
-        countCustomers(db, customers, progress('found', 'found')),
+        countCustomers(db, customers, progress('intent found', 'intents found')),
       )
       const change = `erase the customer data of ${counted(found, 'intent')}`
-      if (dryRun) return { data: document({ wouldForget: found, warnings }, `would ${change}`), warnings }
+      if (dryRun) return { data: document({ wouldForget: found, warnings }, `Would ${change}.`), warnings }
       if (!asJson)
         for (const note of [...warnings.map((one) => `warning: ${one}`), `${change} …`]) printNote(terminal, note)
       if (found > 0 && !isKeptLongEnough && !yes) await requireConfirmation(terminal, change)
       const forgotten = await withProgress(terminal, (progress) =>
-        forgetCustomers(db, customers, progress('forgotten', 'forgotten')),
+        forgetCustomers(db, customers, progress('intent erased', 'intents erased')),
       )
-      const [customer, are] = forgotten === 1 ? ['customer', 'is'] : ['customers', 'are']
-      const message = `the ${customer} of ${counted(forgotten, 'intent')} ${are} forgotten`
+      const message = `Customer data of ${counted(forgotten, 'intent')} erased.`
       return { data: document({ forgotten, warnings }, message), made: { forgotten } }
     },
   }),
 ]
 
 const WHOSE_REPORT =
-  'payments import needs --acquirer, because an acquirer account exists: add the account whose report the file is, such as ' +
+  'payments import requires --acquirer, because an acquirer account exists: name the account that the report is from, such as ' +
   '--acquirer setu:acme, --acquirer cashfree for the account of the environment, or --acquirer direct'
 
 const KEPT_DAYS = 365
 const KEEP_LONGER =
-  'at the latest from 13 May 2027, the DPDP Rules 2025, 8(3), require such data to be retained for a year: give 365 days or more'
+  'from 13 May 2027 at the latest, rule 8(3) of the DPDP Rules 2025 requires this data to be retained for one year: use 365 days or more'
 
 function describeRecorded(recorded: Recorded | undefined): string {
-  if (recorded === undefined) return 'the acquirer knows of no payment that has ended'
-  if ('exception' in recorded) return `kept as an exception: ${REFUSED[recorded.exception]}`
-  return recorded.changed ? 'recorded what the acquirer told' : 'the acquirer told nothing new'
+  if (recorded === undefined) return 'The acquirer reports no final payment'
+  if ('exception' in recorded) return `Stored as an exception: ${REFUSED[recorded.exception]}`
+  return recorded.changed ? 'Recorded the acquirer’s report' : 'The acquirer reports nothing new'
 }

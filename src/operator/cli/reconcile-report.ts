@@ -12,7 +12,7 @@ import { balanceText } from '../texts.ts'
 import { type Cell, document, Money, RecordData, table } from './data.ts'
 import { toOneLine } from './harmless.ts'
 
-/** The report: each merchant's discrepancies, then its days; the last line says whether the books balance. */
+/** The reconciliation report: each merchant's discrepancies and days, then a last line with the balance. */
 export function reportOf(books: AsyncIterable<MerchantBook | End>, period: Days): RecordData {
   let end: End
   let count = 0
@@ -57,7 +57,7 @@ function merchantData({ mid, form, changed, total, ...book }: MerchantBook): Rec
     json: (sums) => ({ day: sums.day, ...figuresOf(sums) }),
     last: () => ({ day: 'total', ...figuresOf(total) }),
   })
-  const heading = mid === '' ? 'orders that nobody knows' : `${mid}, paid out ${FORMS[form]}`
+  const heading = mid === '' ? 'Unknown orders' : `${mid}, paid out ${FORMS[form]}`
   const since = changed && changesTable(changed.rows)
   const fields = {
     ...{ mid, file: form, differences, unlisted, exceptions, days },
@@ -71,28 +71,28 @@ function merchantData({ mid, form, changed, total, ...book }: MerchantBook): Rec
 
 function allMerchants({ total, changed }: End, count: number): RecordData {
   const figures =
-    changed.length > 0 ? `all merchants since the month was closed: ${figuresText({ figures: changed })}` : ''
-  const all = table(COLUMNS, [{ day: 'total', ...figuresOf(total) }], { title: 'all merchants' })
+    changed.length > 0 ? `All merchants, since the month was closed: ${figuresText({ figures: changed })}` : ''
+  const all = table(COLUMNS, [{ day: 'total', ...figuresOf(total) }], { title: 'All merchants' })
   return document({}, figures, ...(count > 1 ? [all] : []))
 }
 
-/** How the rows of the bank speak of payments, in the words of finance. */
+/** How the bank pays a merchant out, in terms of finance. */
 const FORMS = {
   'by payment': 'payment by payment',
   'by sums': 'in daily totals',
   'by payment and by sums': 'payment by payment and in daily totals',
 }
 
-/** An indented line of the report. The digits of rupee amounts are grouped, also inside free text such as a reason. */
+/** An indented line of the report. Groups the digits of amounts, also inside free text such as a reason. */
 export const indented = (text: string) => `  ${toOneLine(groupRupees(text))}`
 
-/** Each line adds up: brought forward + paid + duplicates - settled - refunded + both resolved = carried forward. */
+/** In each row, brought forward + paid + duplicates - settled - refunded + both resolved = carried forward. */
 const COLUMNS =
   'day, broughtForward, paid, duplicates, settled, refunded, resolvedPlus, resolvedMinus, carriedForward, fee, tax, net, payments, settlements, awaited, differences'
 
 const figuresOf = (sums: Sums & Balance) => figuresInRupees(formatSums(sums))
 
-/** Figures as they are stored, whose text is amounts. */
+/** Converts stored figures to cells: text is an amount, a number is a count. */
 export const figuresInRupees = <T extends object>(figures: T) =>
   Object.fromEntries(
     Object.entries(figures).map(([name, figure]) => [
@@ -101,15 +101,15 @@ export const figuresInRupees = <T extends object>(figures: T) =>
     ]),
   ) as Record<keyof T, Cell>
 
-/** `019a…, the shop's 1001`; the shop may have given it no number of its own. */
+/** `019a…, order_id 1001`, or only the orderId if the merchant sent no order_id. */
 function orderText({ orderId, merchantOrderId }: WithMerchantOrderId<{ orderId: string | null }>): string | null {
   const isOwn = merchantOrderId !== null && merchantOrderId !== orderId
-  return isOwn ? `${orderId}, the shop's ${merchantOrderId}` : orderId || null
+  return isOwn ? `${orderId}, order_id ${merchantOrderId}` : orderId || null
 }
 
 const rupeesText = (paise: number | null) => (paise === null ? null : toDecimalText(paise))
 
-/** `2026-11-03 duplicate settlement 261103…: order 019a…, the shop's 1001, UTR 5235…, settlement N12, paid 200.00, settled 200.00: settlement N11 has paid it before` */
+/** `2026-11-03 duplicate settlement 261103…: order 019a…, order_id 1001, UTR 5235…, settlement N12, paid 200.00, settled 200.00: settlement N11 has paid it before` */
 export function discrepancyText(discrepancy: WithMerchantOrderId<Discrepancy>): string {
   const { id, day, kind, utr, settlementUtr, paid, settled } = discrepancy
   const facts = {
@@ -126,14 +126,14 @@ export function discrepancyText(discrepancy: WithMerchantOrderId<Discrepancy>): 
 const causeOf = ({ cause, resolution }: Pick<Discrepancy, 'cause' | 'resolution'>) =>
   resolution === null ? cause : `${cause}; resolved: ${resolution}`
 
-/** A line for each kind: `399,000 more missing settlement, together 79800000.00: is a settlement file missing?` */
+/** One line per kind: `399,000 more missing settlement, total 79800000.00: a settlement file may be missing` */
 export const unlistedTable = (unlisted: readonly (Unlisted & { mid?: string })[]) =>
   table('kind, count, ₹owed', unlisted, {
     line: ({ mid, ...one }) => indented(`${mid === undefined ? '' : `${mid}: `}${unlistedText(one)}`),
   })
 
 const unlistedText = ({ kind, count, owed }: Unlisted) =>
-  `${count} more ${kind}, together ${toDecimalText(owed)}: is a settlement file missing?`
+  `${count} more ${kind}, total ${toDecimalText(owed)}: a settlement file may be missing`
 
 /** `open exception 5f0c…: double payment, order 019a…, UTR 5235…, 200.00, received 2026-11-03 09:30:00 IST` */
 function exceptionText(exception: WithMerchantOrderId<OpenException>): string {
@@ -143,12 +143,11 @@ function exceptionText(exception: WithMerchantOrderId<OpenException>): string {
   return `open exception ${exceptionId}: ${facts.join(', ')}, received ${toIstTime(receivedAt)}`
 }
 
-/** `settled 100.00 → 200.00`; or why no figure differs. */
+/** `settled 100.00 → 200.00`, or why no figure changed. */
 export function figuresText({ figures, rows }: Pick<MonthChange, 'figures'> & { rows?: MonthChange['rows'] }): string {
-  const changed =
-    figures.map(({ figure, was, is }) => `${figure} ${was} → ${is}`).join(', ') || 'every figure is as it was'
+  const changed = figures.map(({ figure, was, is }) => `${figure} ${was} → ${is}`).join(', ') || 'no figure changed'
   return rows?.length === 0
-    ? `${changed}; no row was recorded or replaced: payments became due, or bank holidays changed`
+    ? `${changed}; no row was recorded or replaced: payments became due or bank holidays changed`
     : changed
 }
 
@@ -167,12 +166,12 @@ export function changeLine(row: LedgerChange): string {
 
 function endText({ total, newestImport }: End, { from, to }: Days): string {
   const imported = newestImport
-    ? `newest settlement file: import ${newestImport.import} of ${toIstTime(newestImport.at)}`
-    : 'no settlement file was imported yet'
+    ? `Newest settlement file: import ${newestImport.import} of ${toIstTime(newestImport.at)}`
+    : 'No settlement file imported yet'
   return `${imported}\n${balanceText({ from, to, ...total, carriedForward: total.carried })}`
 }
 
-/** A row for each discrepancy, exception, day and total, told apart by `type`; the `kind` of the last says whether the books balance. */
+/** One row per discrepancy, exception, day and total, distinguished by `type`. The `kind` of the last row is the balance. */
 const CSV_COLUMNS =
   'type, mid, day, kind, differenceId, orderId, merchantOrderId, utr, settlementUtr, exceptionId, payments, broughtForward, ₹paid, ' +
   'duplicates, settlements, ₹settled, fee, tax, net, refunded, resolved, resolvedPlus, resolvedMinus, carriedForward, ' +

@@ -17,12 +17,12 @@ import { findOrder, ourOrderId } from './find-payments.ts'
 import type { Result } from './output.ts'
 
 const Which = z.object({
-  refund: matching(/^[0-9a-f]{32}$/, 'must be our refundId, of 32 hex digits'),
+  refund: matching(/^[0-9a-f]{32}$/, 'must be the service’s refundId, 32 hex digits'),
 })
 
 export const refundCommands = [
-  command('refunds list', 'List refunds, or those without an end', {
-    usage: '[--open] [--mid M1] [--acquirer setu|setu:acme]',
+  command('refunds list', 'List refunds', {
+    usage: '[--open] [--mid MID] [--acquirer ACQUIRER[:ACCOUNT]]',
     schema: z.object({ open: z.boolean().default(false), mid: identifier.optional(), acquirer: text(100).optional() }),
     async run(filter, { db }) {
       const columns = 'refundId, madeAt, mid, orderId, acquirer, amount, status, reference, endedAt, reason'
@@ -32,18 +32,19 @@ export const refundCommands = [
         madeAt: createdAt,
         amount: new Money(amount, true),
       })
-      return table(columns, await listRefunds(db, filter), { empty: 'no refunds', cells, json: toRefundData })
+      return table(columns, await listRefunds(db, filter), { empty: 'No refunds.', cells, json: toRefundData })
     },
   }),
 
-  command('refunds show', 'Show one refund', {
+  command('refunds show', 'Show a refund', {
     usage: '--refund ID',
     schema: Which,
     run: async ({ refund: id }, { db }) => shownRefund(await findRefund(db, id)),
   }),
 
-  changingCommand('refunds create', 'Send money of a payment back to the customer', {
-    usage: '(--order-id ID [--amount N] --note TEXT | --exception ID [--note TEXT])',
+  changingCommand('refunds create', 'Create a refund', {
+    usage: '(--order-id ID [--amount RUPEES] --note TEXT | --exception ID [--note TEXT])',
+    note: 'With --exception, the whole double or late payment is refunded.',
     schema: z
       .object({
         orderId: ourOrderId.optional(),
@@ -54,9 +55,9 @@ export const refundCommands = [
       .refine(
         ({ orderId, exception, amount, note }) =>
           exception === undefined ? orderId !== undefined && note !== undefined : !orderId && amount === undefined,
-        'give --order-id and --note, or --exception, whose whole payment goes back',
+        'give --order-id and --note, or --exception without --amount to refund its whole payment',
       ),
-    // The audit must not store a note, because it may name the customer, and the audit is never erased.
+    // The audit is never erased, and a note may name the customer.
     audited: { note: withhold },
     async run({ orderId = '', exception, amount, note }, { db, now, person }) {
       const request =
@@ -68,9 +69,9 @@ export const refundCommands = [
       const { refund } = made
       const next =
         refund.acquirer === 'direct'
-          ? `send it at the bank, then: ops refunds done --refund ${refund.ourRefundId} --reference RRN`
-          : `the service asks ${refund.acquirer} for it`
-      const message = `refund ${refund.ourRefundId} of ${toIndianText(refund.amount)} is made: ${next}`
+          ? `Refund the customer at the bank, then run ops refunds done --refund ${refund.ourRefundId} --reference RRN`
+          : `The service sends it to ${refund.acquirer}.`
+      const message = `Refund ${refund.ourRefundId} of ${toIndianText(refund.amount)} created. ${next}`
       return {
         data: document(toRefundData(refund), message),
         made: { refundId: refund.ourRefundId, mid: refund.mid },
@@ -78,29 +79,32 @@ export const refundCommands = [
     },
   }),
 
-  changingCommand('refunds retry', 'Send an unsure refund again', {
-    usage: '--refund ID   (the bank has not made it)',
+  changingCommand('refunds retry', 'Send a refund with unknown outcome again', {
+    usage: '--refund ID',
+    note: 'Check with the bank first: run this command only if the bank has not carried out the refund.',
     schema: Which,
     async run({ refund: id }, { db, now }) {
       const refund = await findRefund(db, id)
       refuseEnded(refund)
       if (!(await retryRefund(db, refund, now))) {
-        throw new CommandError(`${id} is not unsure: only such a refund may be sent again`)
+        throw new CommandError(
+          `refund ${id} has no open exception "refund unsure": only a refund with an unknown outcome can be sent again`,
+        )
       }
-      return document(toRefundData(refund), `${id} is sent again`)
+      return document(toRefundData(refund), `Refund ${id} scheduled to be sent again.`)
     },
   }),
 
-  changingCommand('refunds done', 'Say that the bank has made a refund', {
+  changingCommand('refunds done', 'Mark a refund as carried out by the bank', {
     usage: '--refund ID --reference RRN',
     schema: Which.extend({ reference: pastedUtr }),
-    // Around the reference, the pasted text may name the customer.
+    // Pasted text around the reference may contain the customer's name.
     audited: { reference: (typed) => pastedUtr.parse(typed) },
     run: ({ refund, reference }, context) => endByPerson(refund, { status: 'SUCCESS', reference }, context),
   }),
 
-  changingCommand('refunds fail', 'Say that the bank will not make a refund', {
-    usage: '--refund ID --reason "the account is closed"',
+  changingCommand('refunds fail', 'Mark a refund as failed', {
+    usage: '--refund ID --reason TEXT',
     schema: Which.extend({ reason: text(REASON_CHARACTERS) }),
     run: ({ refund, reason }, context) => endByPerson(refund, { status: 'FAIL', reference: '', reason }, context),
   }),
@@ -108,7 +112,7 @@ export const refundCommands = [
 
 async function findRefund(db: Database, id: string): Promise<Refund> {
   const [refund] = await listRefunds(db, { ourRefundId: id })
-  if (refund === undefined) throw new CommandError(`there is no refund ${id}: see ops refunds list`)
+  if (refund === undefined) throw new CommandError(`refund ${id} does not exist: see ops refunds list`)
   return refund
 }
 
@@ -117,44 +121,49 @@ async function endByPerson(id: string, update: RefundUpdate, { db, now, person }
   refuseEnded(before)
   if (!(await isLeftToPerson(db, before))) {
     throw new CommandError(
-      `${before.acquirer} still says what becomes of ${id}: wait for its end, or for an exception of it`,
+      `${before.acquirer} still reports the status of refund ${id}: wait for its final status or for an exception`,
     )
   }
   const ended = await createRefundUpdates(db).record(before, update, person, now)
   const refund = ended?.refund as Refund
-  // An unchanged refund was ended meanwhile by another person or by the acquirer.
+  // If nothing changed, another operator or the acquirer has meanwhile set the final status.
   if (!ended?.changed) refuseEnded(refund)
   return {
     data: shownRefund(refund),
-    ...(ended?.exception && { warnings: [`exception: ${ended.exception}, see ops payments exceptions --open`] }),
+    ...(ended?.exception && { warnings: [`exception ${ended.exception}: see ops payments exceptions --open`] }),
   }
 }
 
 function refuseEnded({ ourRefundId, status, reference, reason, endedAt }: Refund): void {
   if (endedAt === null) return
   const detail = status === 'SUCCESS' ? `reference ${reference || 'unknown'}` : reason
-  throw new CommandError(`${ourRefundId} has ended as ${status} at ${toIstTime(endedAt)}: ${detail}`)
+  throw new CommandError(
+    `refund ${ourRefundId} already has the final status ${status} since ${toIstTime(endedAt)}: ${detail}`,
+  )
 }
 
-/** The request for a refund that ends an exception: with the UTR of a double payment, without UTR for a late one. */
+/** The refund request that resolves an exception: with the UTR for a double payment, without it for a late payment. */
 async function ofException(db: Database, id: string, note: string | undefined) {
   const found = await createExceptions(db).find(id)
-  if (!found) throw new CommandError(`there is no exception ${id}: see ops payments exceptions`)
+  if (!found) throw new CommandError(`exception ${id} does not exist: see ops payments exceptions`)
   const { mid, orderId, kind, utr, resolution, resolvedBy } = found
   if (kind !== 'double payment' && kind !== 'late payment') {
-    throw new CommandError(`${id} is no double and no late payment, but: ${kind}`)
+    throw new CommandError(
+      `exception ${id} is of kind ${kind}: only a double payment or a late payment can be refunded`,
+    )
   }
-  if (resolution !== null) throw new CommandError(`${id} was resolved by ${resolvedBy}: ${resolution}`)
+  if (resolution !== null)
+    throw new CommandError(`exception ${id} was already resolved by ${resolvedBy}: ${resolution}`)
   const own = kind === 'double payment' ? { utr: utr.toUpperCase() } : {}
   return { mid, orderId, note: note ?? kind, amount: undefined, exceptionId: id, ...own }
 }
 
 const REFUSED: Record<Extract<RefundResult, { refused: string }>['refused'], string> = {
-  'unknown order': 'there is no such order',
-  'not successful': 'no payment of the order is known: see ops payments show',
-  'refund_id exists': 'the refund was made already',
-  exceeds: 'it exceeds what is left of the payment: ops payments show names its refunds',
-  'too many': 'the payment has a hundred refunds, which is all that it may have',
+  'unknown order': 'the order does not exist',
+  'not successful': 'the order has no successful payment: see ops payments show',
+  'refund_id exists': 'the refund already exists',
+  exceeds: 'the amount exceeds the unrefunded rest of the payment: see its refunds with ops payments show',
+  'too many': 'the payment already has 100 refunds, the maximum',
 }
 
 function shownRefund(refund: Refund): RecordData {

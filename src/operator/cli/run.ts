@@ -1,7 +1,7 @@
 import { userInfo } from 'node:os'
 import { setTimeout } from 'node:timers/promises'
 import pg from 'pg'
-import manifest from '../../../package.json' with { type: 'json' }
+import { BUILD } from '../../build-info.ts'
 import { readDatabaseConfig } from '../../config.ts'
 import { isForbiddenToRole } from '../../platform/db/grants.ts'
 import { hasState, isOutage, UNDEFINED_COLUMN, UNDEFINED_TABLE } from '../../platform/db/outage.ts'
@@ -19,6 +19,7 @@ import { findPaymentCommands } from './find-payments.ts'
 import { keyCommands } from './keys.ts'
 import { layoutCommands, statementLayoutCommands } from './layouts.ts'
 import { merchantCommands } from './merchants.ts'
+import { optionsOf } from './options.ts'
 import { print, printNote, say, type Terminal, toOutput } from './output.ts'
 import { partnerCommands } from './partners.ts'
 import { paymentCommands } from './payments.ts'
@@ -30,37 +31,34 @@ import { todayCommands } from './today.ts'
 import { webhookCommands } from './webhooks.ts'
 
 const GROUPS: Readonly<Record<string, readonly Command[]>> = {
-  'Look and install': [...todayCommands, ...databaseCommands],
-  'Merchants, partners and their keys': [...merchantCommands, ...partnerCommands, ...keyCommands, ...accountCommands],
+  Overview: [...todayCommands, ...auditCommands],
+  Database: databaseCommands,
+  'Merchants, partners and API keys': [...merchantCommands, ...partnerCommands, ...keyCommands],
+  'Acquirer accounts': accountCommands,
   Payments: [...findPaymentCommands, ...paymentCommands, ...exceptionCommands],
-  'Money that goes back': refundCommands,
-  'What merchants are told': webhookCommands,
-  'Settlements and books': [
-    ...settlementCommands,
-    ...layoutCommands,
-    ...statementCommands,
-    ...statementLayoutCommands,
-    ...bookCommands,
-    ...closeMonthCommands,
-    ...reconcileCommands,
-    ...bankHolidayCommands,
-    ...auditCommands,
-  ],
+  Refunds: refundCommands,
+  Webhooks: webhookCommands,
+  Settlements: [...settlementCommands, ...layoutCommands],
+  'Bank statements': [...statementCommands, ...statementLayoutCommands],
+  Reconciliation: [...reconcileCommands, ...bookCommands, ...closeMonthCommands],
+  'Bank holidays': bankHolidayCommands,
 }
 export const COMMANDS: readonly Command[] = Object.values(GROUPS).flat()
 
-/** Longer than the limit of the service: a busy database may take seconds to connect, and an operator can wait. */
-const CONNECT_TIMEOUT_MS = 10_000
+const wordsIn = (name: string) => name.split(' ').length
 
-const WHO =
-  'A command that changes something takes --by NAME: who runs it, for the audit; else OPS_BY, else the login name.\n'
+/** The commands as they are looked up: `reconcile close` precedes `reconcile`. */
+const LONGEST_FIRST = [...COMMANDS].sort((a, b) => wordsIn(b.name) - wordsIn(a.name))
+
+/** Longer than in the service, because a busy database may need seconds to connect and an operator can wait. */
+const CONNECT_TIMEOUT_MS = 10_000
 
 const EXIT_FAULT = 1
 const EXIT_USAGE = 2
 
 /**
- * Runs the command in `args`, the words after `ops`. Returns the exit code: 0, 1 for an error, 2 for a command that
- * was typed wrongly. The result goes to stdout, everything else to stderr.
+ * Runs the command in `args`, the words after `ops`. Returns the exit code: 0, 1 for an error, 2 for invalid arguments.
+ * Writes the result to stdout and everything else to stderr.
  */
 export async function main(
   args: string[],
@@ -68,16 +66,16 @@ export async function main(
 ): Promise<number> {
   const asksHelp = args[0] === 'help' || args.includes('--help') || args.includes('-h')
   const typed = wordsOf(args[0] === 'help' ? args.slice(1) : args)
-  const command = COMMANDS.find(({ name }) => name === typed.slice(0, name.split(' ').length).join(' '))
+  const command = LONGEST_FIRST.find(({ name }) => name === typed.slice(0, name.split(' ').length).join(' '))
   try {
     if (asksHelp || args[0] === '--version') {
-      say(terminal.stdout, asksHelp ? help(command, typed) : `ops ${manifest.version}`)
+      say(terminal.stdout, asksHelp ? help(command, typed) : `ops ${BUILD.version} (commit ${BUILD.commit})`)
       return 0
     }
     if (command === undefined) {
-      const meant = COMMANDS.find(({ name }) => isNearly(typed, name))
-      if (meant === undefined) throw new UsageError(args.length === 0 ? 'name a command' : 'there is no such command')
-      printNote(terminal, `there is no such command; did you mean ops ${meant.name}?`)
+      const meant = LONGEST_FIRST.find(({ name }) => isNearly(typed, name))
+      if (meant === undefined) throw new UsageError(args.length === 0 ? 'no command given' : 'unknown command')
+      printNote(terminal, `unknown command; did you mean ops ${meant.name}?`)
       return EXIT_USAGE
     }
     await withDatabase(command.prepare(args.slice(command.name.split(' ').length)), terminal)
@@ -85,7 +83,7 @@ export async function main(
   } catch (error) {
     if (error instanceof UsageError) {
       printNote(terminal, error.message)
-      say(terminal.stderr, help(command, typed))
+      say(terminal.stderr, shortHelp(command, typed))
       return EXIT_USAGE
     }
     printNote(terminal, explain(error), error instanceof CommandError ? error.details : [])
@@ -96,11 +94,11 @@ export async function main(
 async function withDatabase({ form, by, run }: PreparedCommand, terminal: Parameters<typeof main>[1]): Promise<void> {
   const config = readDatabaseConfig(terminal.env)
   const url = config.databaseMigrateUrl
-  printNote(terminal, `works on ${nameDatabase(url)}`)
-  // The pool's warning of a lost connection is dropped: the query on it fails too, and `main` reports that error.
+  printNote(terminal, `using ${nameDatabase(url)}`)
+  // The pool's warning of a lost connection is dropped, because its query fails too and `main` reports that error.
   const log = { warn: () => undefined }
-  // Queries have no time limit: an import may take minutes, and the operator can press Ctrl-C. The import of a day file
-  // takes nine connections, one for the file and eight for its lines. Other commands take fewer.
+  // Queries have no time limit, because an import may take minutes and the operator can press Ctrl-C. The import of a
+  // daily transaction report needs nine connections, one for the file and eight for its lines; others need fewer.
   const limits = { queryTimeoutMs: 0, connectTimeoutMs: CONNECT_TIMEOUT_MS }
   const db = createPool({ url, size: 9, log, preparedStatements: config.preparedStatements, ...limits })
   try {
@@ -113,7 +111,7 @@ async function withDatabase({ form, by, run }: PreparedCommand, terminal: Parame
   }
 }
 
-/** The name of the system's user, or `uid …`: in a container the user may have no name. */
+/** The login name, or `uid …`, because the user of a container may have no name. */
 function loginName(): string {
   try {
     return userInfo().username
@@ -122,10 +120,10 @@ function loginName(): string {
   }
 }
 
-/** Names the database of `url` with host and user, as the driver reads them, but without the password. */
+/** Describes the database of `url` with host and user as the driver parses them, without the password. */
 function nameDatabase(url: string): string {
   const { database, host, port, user } = new pg.Client({ connectionString: url })
-  return `the database ${database} at ${host}:${port} as ${user}`
+  return `database ${database} at ${host}:${port} as ${user}`
 }
 
 function wordsOf(args: string[]): string[] {
@@ -133,7 +131,7 @@ function wordsOf(args: string[]): string[] {
   return firstFlag === -1 ? args : args.slice(0, firstFlag)
 }
 
-/** Whether each word of `typed` is the start of a word of `name`, or the reverse, as in `merchant lists`. */
+/** Whether each typed word is a prefix of the word in `name`, or the reverse, as in `merchant lists`. */
 function isNearly(typed: readonly string[], name: string): boolean {
   return name.split(' ').every((word, index) => {
     const given = typed[index] ?? ''
@@ -141,33 +139,84 @@ function isNearly(typed: readonly string[], name: string): boolean {
   })
 }
 
-/** The help for `command`. Without one: the help for all commands whose first word is `word`, or the overview. */
+/** Help for `command`; without it, for all commands whose first word is `word`; otherwise the overview. */
 function help(command: Command | undefined, [word = '']: string[]): string {
-  const commands = command ? [command] : COMMANDS.filter(({ name }) => name.split(' ')[0] === word)
+  if (command) {
+    const subcommands = COMMANDS.filter(({ name }) => name.startsWith(`${command.name} `))
+    const summary = [`${command.summary}.`, command.note ?? ''].join(' ').trimEnd()
+    return [
+      `usage:\n${usageOf(command)}`,
+      wrap(summary, ''),
+      `Options:\n${optionLines(command).join('\n')}`,
+      ...(subcommands.length === 0 ? [] : [`Subcommands:\n${summaryLines(subcommands)}`]),
+    ].join('\n\n')
+  }
+  const commands = COMMANDS.filter(({ name }) => name.split(' ')[0] === word)
   if (commands.length === 0) return OVERVIEW
-  const lines = commands.map(({ name, usage, summary }) => `${`  ops ${name} ${usage}`.trimEnd()}\n      ${summary}`)
-  const taken = commands.some(({ changes }) => changes) ? WHO : ''
-  return `usage:\n${lines.join('\n')}\n${taken}Every command takes --json for scripts, and --help.`
+  return `usage:\n${commands.map((one) => `${usageOf(one)}\n      ${one.summary}`).join('\n')}\n\n${MORE}`
 }
+
+/** The help below the error of a mistyped command: no options, so that the error stays on the screen. */
+function shortHelp(command: Command | undefined, typed: string[]): string {
+  return command ? `usage:\n${usageOf(command)}\n\n${MORE}` : help(undefined, typed)
+}
+
+const MORE = 'Run "ops COMMAND --help" for the options of a command.'
+
+/** The usage in lines of the terminal. A flag stays in one line with its value. */
+const usageOf = ({ name, usage }: Command) =>
+  wrap(`  ops ${name} ${usage}`.trimEnd().replace(/(--[a-z-]+) (?=[A-Za-z])/g, '$1\u00a0'), '      ').replaceAll(
+    '\u00a0',
+    ' ',
+  )
+
+const LINE_WIDTH = 80
+
+/** Breaks text at blanks into lines of LINE_WIDTH; every line but the first begins with `indent`. */
+function wrap(text: string, indent: string): string {
+  const lines: string[] = []
+  let line = ''
+  for (const word of text.split(/(?<=\S) /)) {
+    if (line !== '' && line.length + 1 + word.length > LINE_WIDTH) {
+      lines.push(line)
+      line = `${indent}${word}`
+    } else line = line === '' ? word : `${line} ${word}`
+  }
+  return [...lines, line].join('\n')
+}
+
+function optionLines(command: Command): string[] {
+  const options = optionsOf(command)
+  const width = Math.min(OPTION_WIDTH, Math.max(...options.map(([name]) => name.length)))
+  const indent = ' '.repeat(width + 4)
+  return options.map(([name, text]) => {
+    const lead = name.length > width ? `  ${name}\n${indent}` : `  ${name.padEnd(width)}  `
+    return lead + wrap(`${indent}${text}`, indent).slice(indent.length)
+  })
+}
+
+/** The widest option that has its text in the same line. */
+const OPTION_WIDTH = 26
+
+const summaryLines = (commands: readonly Command[]) =>
+  commands.map(({ name, summary }) => `  ${name.padEnd(NAME_WIDTH)}  ${summary}`).join('\n')
 
 const NAME_WIDTH = Math.max(...COMMANDS.map(({ name }) => name.length))
 const OVERVIEW = [
-  'usage:\n  ops COMMAND [flags]',
-  ...Object.entries(GROUPS).map(([title, commands]) =>
-    [title, ...commands.map(({ name, summary }) => `  ${name.padEnd(NAME_WIDTH)}  ${summary}`)].join('\n'),
-  ),
-  'ops COMMAND --help shows its flags. Every command takes --json, for scripts.',
+  'usage:\n  ops COMMAND [options]',
+  ...Object.entries(GROUPS).map(([title, commands]) => `${title}\n${summaryLines(commands)}`),
+  MORE,
 ].join('\n\n')
 
-/** The text of an error for the operator, in one line. */
+/** The error as one line for the operator. */
 function explain(error: unknown): string {
   if (error instanceof CommandError) return error.message
   const { code, message } = error as NodeJS.ErrnoException
   if (hasState(error, UNDEFINED_TABLE, UNDEFINED_COLUMN)) return 'the database is not migrated: run ops migrate'
-  const cause = message || code || 'unknown failure'
+  const cause = message || code || 'unknown error'
   const line = cause.split('\n')[0]
   if (isForbiddenToRole(error)) {
-    return `${line}: run it as the owner of the tables, by DATABASE_MIGRATE_URL; in compose: docker compose run --rm ops …`
+    return `${line}: connect as the owner of the tables with DATABASE_MIGRATE_URL; in compose, use docker compose run --rm ops …`
   }
-  return isOutage(error) ? `the database cannot be used: ${line}` : String(line)
+  return isOutage(error) ? `database unavailable: ${line}` : String(line)
 }

@@ -2,10 +2,10 @@ import type { DatabaseConfig } from '../../config.ts'
 import type { SealingKeys } from '../../platform/encryption.ts'
 import { CommandError } from './errors.ts'
 
-/** The keys that seal and open secrets. Throws unless WEBHOOK_SEALING_KEY is set. */
+/** The secret encryption keys. Throws if WEBHOOK_SEALING_KEY is not set. */
 export function requireKeys({ webhooks: { sealingKeys } }: Pick<DatabaseConfig, 'webhooks'>): SealingKeys {
   if (sealingKeys.length > 0) return sealingKeys
   throw new CommandError(
-    'set WEBHOOK_SEALING_KEY, here and for the service: secrets are kept sealed by it; make one with "openssl rand -base64 32"',
+    'set WEBHOOK_SEALING_KEY for ops and for the service: it encrypts secrets at rest; create a key with "openssl rand -base64 32"',
   )
 }

@@ -24,11 +24,11 @@ import { toOneLine } from './harmless.ts'
 import { findLayout } from './layouts.ts'
 import { type Output, printNote, withProgress } from './output.ts'
 
-const NUMBER_RULE = 'must be the number of an import, as ops settlements imports shows it'
-const ACCOUNT_RULE = `must be one of ${ACQUIRER_NAMES.join(', ')}, or one with :ACCOUNT behind it, which ${IDENTIFIER_RULE}`
-const ACQUIRER_RULE = `must be ${SETTLED_NAMES.join(' or ')}: of any other, import the bank's file, by ops settlements import`
+const NUMBER_RULE = 'must be the number of an import, as listed by ops settlements imports'
+const ACCOUNT_RULE = `must be one of ${ACQUIRER_NAMES.join(', ')}, optionally followed by :ACCOUNT; the account ${IDENTIFIER_RULE}`
+const ACQUIRER_RULE = `must be ${SETTLED_NAMES.join(' or ')}: for other acquirers, import the file with ops settlements import`
 
-/** An acquirer, or one of our accounts with it, such as `setu:acme`. The account `default` is that of the environment. */
+/** An acquirer, or an acquirer account such as `setu:acme`. The account `default` is that of the environment. */
 export const acquirerAccount = z
   .string(errorText(ACCOUNT_RULE))
   .refine((typed) => {
@@ -38,8 +38,9 @@ export const acquirerAccount = z
   .transform((typed) => typed.replace(/:default$/, ''))
 
 export const settlementCommands = [
-  changingCommand('settlements import', 'Import the bank’s file of settlements', {
-    usage: `FILE|- [--layout hdfc] [--acquirer ${ACQUIRER_NAMES.join('|')}[:ACCOUNT]] [--rows N] [--total RUPEES]   (CSV: mid,amount,utr,bank_reference_number,status,initiation_date[,created_at][,fee][,tax][,payment_utr][,value_date][,order_id][,acquirer_payment_id])`,
+  changingCommand('settlements import', 'Import a settlement file', {
+    usage: `FILE|- [--layout LAYOUT] [--acquirer ACQUIRER[:ACCOUNT]] [--rows N] [--total RUPEES]`,
+    note: 'Without --layout, FILE is CSV with the columns mid, amount, utr, bank_reference_number, status, initiation_date and optionally created_at, fee, tax, payment_utr, value_date, order_id, acquirer_payment_id.',
     schema: z.object({
       file: FILE,
       layout: identifier.optional(),
@@ -54,7 +55,7 @@ export const settlementCommands = [
       const layout = layoutName === undefined ? undefined : await findLayout(context.db, layoutName, 'settlements')
       const warnings: string[] = []
       const onWarning = (text: string) => warnings.push(text)
-      // The maker of a file chooses its name, perhaps with control characters.
+      // The file name is foreign text and may contain control characters.
       const name = toOneLine(basename(file))
       const output = await readFile(file, context.terminal, (csv, progress) =>
         importFrom(context, csv, { file: name, account, layout, onProgress: progress('line'), onWarning }, (result) => {
@@ -67,8 +68,8 @@ export const settlementCommands = [
     },
   }),
 
-  changingCommand('settlements pull', 'Import settlements from an acquirer, without a file', {
-    usage: `--acquirer NAME [--account acme] ${DAYS_USAGE}   (days of India, both included)`,
+  changingCommand('settlements pull', 'Import settlements from an acquirer’s API', {
+    usage: `--acquirer ACQUIRER [--account NAME] (${DAYS_USAGE})`,
     schema: z
       .object({
         acquirer: z.enum(SETTLED_NAMES, errorText(ACQUIRER_RULE)),
@@ -86,7 +87,7 @@ export const settlementCommands = [
       const advice = await accounts.adviceOn(name)
       const found = await accounts.find(name)
       const read = found && settledReader(found, http)
-      if (!read || advice) throw new CommandError(`the acquirer ${name} is not set up: ${advice}`)
+      if (!read || advice) throw new CommandError(`acquirer account ${name} is not configured: ${advice}`)
       const pulled: Pulled = { orders: [], notStored: new Map(), rests: new Map() }
       const output = await withProgress(terminal, async (progress) => {
         const pages = await readPages(read({ from, to }, sleep), progress('event'))
@@ -104,10 +105,10 @@ export const settlementCommands = [
     },
   }),
 
-  command('settlements imports', 'List the imports, by whom and of how many rupees', {
+  command('settlements imports', 'List settlement imports', {
     async run(_, { db }) {
       return table('import, at, person, file, rows, ₹amount, undone, sha256', await listImports(db), {
-        empty: 'nothing was imported yet',
+        empty: 'No settlement imports.',
         json: ({ importId, ...one }) => ({ import: importId, ...one, insertedAmount: rupees(one.insertedAmount) }),
         cells: ({ importId, inserted, unchanged, updated, undoneAt, undoneBy, ...one }) => ({
           ...one,
@@ -119,7 +120,7 @@ export const settlementCommands = [
     },
   }),
 
-  changingCommand('settlements undo', 'Take an import back', {
+  changingCommand('settlements undo', 'Undo a settlement import', {
     usage: '--import N',
     schema: z.object({
       import: matching(/^[1-9][0-9]{0,8}$/, NUMBER_RULE).transform(Number),
@@ -130,7 +131,7 @@ export const settlementCommands = [
         const undone = await undoImport(client, importId, { ...context, now })
         if ('refused' in undone) throw new CommandError(explain(importId, undone))
         const { removed, restored } = undone
-        const message = `import ${importId} is undone: ${removed} removed, ${restored} restored`
+        const message = `Import ${importId} undone: ${removed} removed, ${restored} restored.`
         return { data: document({ import: importId, removed, restored }, message), made: { removed, restored } }
       })
       await showToPartners(context)
@@ -139,16 +140,16 @@ export const settlementCommands = [
   }),
 ]
 
-/** Locks the settlements, then returns the time: changes that wait for one another are dated in their order. */
+/** Locks the settlements before it reads the clock, so that serialized changes have times in their order. */
 export async function lockedAt(client: Queryable): Promise<Date> {
   await lockSettlements(client)
   return new Date()
 }
 
-/** Additions to the counts of an import: `json` for scripts, `text` for people. */
+/** Additions to an import's result: `json` for JSON output, `text` for text output. */
 type Told = { json?: object; text?: string; warnings?: readonly string[] }
 
-/** Imports settlements in one transaction, of which `end` is the last step. It may throw to refuse the result. */
+/** Imports settlements in one transaction. `end` is its last step and may throw to roll the import back. */
 function importFrom(
   { change, person }: ChangingContext,
   csv: Readable,
@@ -165,15 +166,15 @@ function importFrom(
     const { import: importId, inserted, unchanged, updated } = counts
     const made = { ...counts, insertedAmount: new Money(insertedAmount), amount: new Money(amount) }
     const sum = inserted > 0 ? `, ${toIndianRupees(insertedAmount)}` : ''
-    const message = `${inserted} inserted${sum}, ${unchanged} unchanged, ${updated} updated: import ${importId}${text}`
+    const message = `Import ${importId}: ${inserted} inserted${sum}, ${unchanged} unchanged, ${updated} updated${text}.`
     return { data: document({ ...made, ...json, warnings }, message), made, warnings }
   })
 }
 
-/** Waits until the replica, where partners read lists, has the change; notes when it stays behind. */
+/** Waits until the replica that serves partners' lists has the change, and prints a note if it lags behind. */
 async function showToPartners({ config: { databaseReadUrl }, db, terminal }: Context): Promise<void> {
   if (databaseReadUrl === undefined || (await waitForReplica(db, databaseReadUrl))) return
-  printNote(terminal, 'it is stored, but the replica of DATABASE_READ_URL is behind: partners read the change later')
+  printNote(terminal, 'stored, but the replica at DATABASE_READ_URL lags behind: partners see the change later')
 }
 
 function tellNotStored(notStored: NotStored): Told {
@@ -183,7 +184,7 @@ function tellNotStored(notStored: NotStored): Told {
   return { json: { notStored: stored }, text: texts.length > 0 ? `; not stored: ${texts.join(', ')}` : '' }
 }
 
-/** The error for an operator without a file: lines are named by their orders. */
+/** The error of a pull, which has no file: lines are named by their orders. */
 function explainPull(error: unknown, orders: readonly string[]): unknown {
   if (error instanceof CsvFileError) return refusedLines(error, (line) => `order ${orders[line - 2]}`)
   if (!(error instanceof AcquirerError)) return error
@@ -195,7 +196,7 @@ function explainPull(error: unknown, orders: readonly string[]): unknown {
 
 type Trailer = { rows?: number | undefined; total?: Paise | undefined }
 
-/** Throws when the rows of the file differ from the bank's trailer. */
+/** Throws if the file's rows differ from the count and total that the operator expects. */
 function compare({ rows, total }: Trailer, { inserted, unchanged, updated, amount }: ImportResult): void {
   const count = inserted + unchanged + updated
   const differences: string[] = []
@@ -205,13 +206,13 @@ function compare({ rows, total }: Trailer, { inserted, unchanged, updated, amoun
   if (differences.length === 0) return
   const found = differences.join(' and ')
   throw new CommandError(
-    `nothing was imported: the file has ${found}; correct your figure, or get the file from the bank again`,
+    `nothing was imported: the file has ${found}; correct --rows or --total, or download the file from the bank again`,
   )
 }
 
 function explain(importId: number, why: NotUndone): string {
-  if (why.refused === 'unknown') return `there is no import ${importId}: see ops settlements imports`
-  if (why.refused === 'undone') return `import ${importId} was undone already, at ${toIstTime(why.at)} by ${why.by}`
+  if (why.refused === 'unknown') return `import ${importId} does not exist: see ops settlements imports`
+  if (why.refused === 'undone') return `import ${importId} was already undone by ${why.by} at ${toIstTime(why.at)}`
   const later = why.builtOn.length === 1 ? `import ${why.builtOn[0]}` : `imports ${why.builtOn.join(', ')}`
-  return `${later} repeated or changed settlements of import ${importId}: undo first ${why.builtOn.at(-1)}`
+  return `${later} repeated or changed settlements of import ${importId}: undo import ${why.builtOn.at(-1)} first`
 }

@@ -11,7 +11,6 @@ import {
   undoStatement,
 } from '../../books/statements/import.ts'
 import { type Credit, lockCredit, setMatch } from '../../books/statements/match.ts'
-import { ACQUIRER_NAMES } from '../../gateway/acquirers/acquirers.ts'
 import { errorText, identifier, matching, pastedReference, text } from '../../platform/fields.ts'
 import { counted, type Paise, toIndianRupees, totalText } from '../../platform/money.ts'
 import { nextDay, startOfDay, toIstDay, toIstTime } from '../../platform/time.ts'
@@ -25,20 +24,21 @@ import { findLayout } from './layouts.ts'
 import { requireMerchant } from './reconcile.ts'
 import { acquirerAccount } from './settlements.ts'
 
-const NUMBER_RULE = 'must be the number of a bank statement, as ops statements list shows it'
+const NUMBER_RULE = 'must be the number of a bank statement, as listed by ops statements list'
 const statementNumber = matching(/^[1-9][0-9]{0,8}$/, NUMBER_RULE).transform(Number)
 
 const NO_PAYOUT = 'the merchants of this bank statement have no payout with this reference'
 const SEE_PAYOUTS = 'see ops reconcile payouts'
 
 export const statementCommands = [
-  changingCommand('statements import', 'Import a bank statement of a merchant’s account', {
-    usage: `FILE|- --layout hdfc --mid M1 [--mid M2 …] ${DAYS_USAGE} [--opening RUPEES] [--closing RUPEES] [--acquirer ${ACQUIRER_NAMES.join('|')}[:ACCOUNT]]   (the days that the bank was asked for; every merchant who is paid to the account; --opening and --closing: the balances before and after them)`,
+  changingCommand('statements import', 'Import a bank statement', {
+    usage: `FILE|- --layout LAYOUT --mid MID … (${DAYS_USAGE}) [--opening RUPEES] [--closing RUPEES] [--acquirer ACQUIRER[:ACCOUNT]]`,
+    note: 'The days are those for which the statement was requested from the bank.',
     schema: z
       .object({
         file: FILE,
         layout: identifier,
-        mid: z.array(identifier, errorText('must be given for every merchant who is paid to the account')),
+        mid: z.array(identifier, errorText('must be given for every merchant with payouts to the bank account')),
         ...DAYS,
         opening: totalText.optional(),
         closing: totalText.optional(),
@@ -52,7 +52,7 @@ export const statementCommands = [
       const days = daysOf(typed) as Days
       if (nextDay(startOfDay(days.to)) > now) {
         const yesterday = addDays(toIstDay(now), -1)
-        throw new CommandError(`the days of a bank statement must be over: end them on ${yesterday} at the latest`)
+        throw new CommandError(`a bank statement must end before today: --to must be ${yesterday} or earlier`)
       }
       const layout = await findLayout(db, layoutName, 'bank statements')
       for (const mid of mids) await requireMerchant(db, mid)
@@ -78,7 +78,7 @@ export const statementCommands = [
   command('statements list', 'List bank statements and the days they cover', {
     async run(_, { db }) {
       return table('statement, at, person, file, mids, account, covers, kept, undone', await listStatements(db, {}), {
-        empty: 'no bank statement was imported yet',
+        empty: 'No bank statements.',
         json: ({ importId, ...one }) => ({ statement: importId, ...one }),
         cells: ({ importId, coversFrom, coversTo, undoneAt, undoneBy, ...one }) => ({
           ...one,
@@ -90,9 +90,8 @@ export const statementCommands = [
     },
   }),
 
-  atomicCommand('statements match', 'Enter which credit is a payout', {
-    usage:
-      '--payout REFERENCE|--none --statement N --line N --reason "the bank shows 16 characters" [--force]   (--none: undo it; --force: though the line has another amount, or names another payout)',
+  atomicCommand('statements match', 'Match a credit with a payout', {
+    usage: '(--payout REFERENCE | --none) --statement N --line N --reason TEXT [--force]',
     schema: z
       .object({
         payout: pastedReference.optional(),
@@ -102,33 +101,34 @@ export const statementCommands = [
         reason: text(255),
         force: z.literal(true).optional(),
       })
-      .refine(({ payout, none }) => (payout === undefined) === (none === true), 'give --payout REFERENCE, or --none'),
+      .refine(({ payout, none }) => (payout === undefined) === (none === true), 'give either --payout or --none'),
     async run({ payout, statement, line, force }, { client, now }) {
       const place = { importId: statement, line }
       const credit = await lockCredit(client, place)
       if (credit === undefined)
-        throw new CommandError(
-          `line ${line} of bank statement ${statement} is no credit that is stored: ${SEE_PAYOUTS}`,
-        )
-      const shown = `line ${line} of bank statement ${statement}, ${describe(credit)},`
+        throw new CommandError(`line ${line} of bank statement ${statement} is not a stored credit: ${SEE_PAYOUTS}`)
+      const shown = `line ${line} of bank statement ${statement} (${describe(credit)})`
       const made = { payout: payout ?? null, statement, line }
       const json = { ...made, ...toShown(credit) }
       if (payout === undefined) {
-        if (credit.matchedPayout === null) throw new CommandError(`${shown} is matched with no payout: ${SEE_PAYOUTS}`)
+        if (credit.matchedPayout === null)
+          throw new CommandError(`${shown} is not matched with a payout: ${SEE_PAYOUTS}`)
         await setMatch(client, place, null)
-        return { data: document(json, `${shown} is matched with the payout ${credit.matchedPayout} no longer`), made }
+        return { data: document(json, `Match of ${shown} with payout ${credit.matchedPayout} removed.`), made }
       }
       const found = await findPayout(await snapshotOf(client, now), credit, payout)
       if (found === undefined) throw new CommandError(`${NO_PAYOUT}: ${SEE_PAYOUTS}`)
       const { expected } = found
       const doubts = [
         ...(expected === credit.amount ? [] : [`the payout is ${toIndianRupees(expected)}`]),
-        ...found.others.map((other) => `the line names the payout ${other}, or is matched with it`),
+        ...found.others.map((other) => `the line names payout ${other}, or is matched with it`),
       ]
       if (doubts.length > 0 && force === undefined)
-        throw new CommandError(`${shown} is not the payout ${payout}: ${doubts.join(', ')}; check both, or add --force`)
+        throw new CommandError(
+          `${shown} does not fit payout ${payout}: ${doubts.join(', ')}; check both, or add --force`,
+        )
       await setMatch(client, place, payout)
-      const message = `${shown} is the payout ${payout} of ${toIndianRupees(expected)}`
+      const message = `Matched ${shown} with payout ${payout} of ${toIndianRupees(expected)}.`
       return { data: document({ ...json, expected: new Money(expected) }, message), made }
     },
   }),
@@ -139,14 +139,14 @@ export const statementCommands = [
     async run({ statement }, { client, now, person }) {
       const removed = await undoStatement(client, statement, { now, person })
       if (removed === undefined)
-        throw new CommandError(`there is no bank statement ${statement}, or it was undone: ops statements list`)
-      const message = `bank statement ${statement} is undone: ${counted(removed, 'line')} removed`
+        throw new CommandError(`bank statement ${statement} does not exist or was undone: see ops statements list`)
+      const message = `Bank statement ${statement} undone: ${counted(removed, 'line')} removed.`
       return { data: document({ statement, removed }, message), made: { removed } }
     },
   }),
 ]
 
-/** `bank statement 1 covers …`, and `3 lines: 2 credits, ₹540.28; 1 debit, ₹5,000.00; closing balance ₹5,540.28` */
+/** `Bank statement 1 covers ….`, and `3 lines: 2 credits, ₹540.28; 1 debit, ₹5,000.00; closing balance ₹5,540.28` */
 function importedData({ proved, moved, ...made }: ImportedStatement, warnings: readonly string[]): RecordData {
   const { credits, credited, debits, debited } = moved
   const lines = credits + debits
@@ -165,7 +165,7 @@ function importedData({ proved, moved, ...made }: ImportedStatement, warnings: r
       closing,
       warnings,
     },
-    `bank statement ${made.statement} covers ${covers}\n${counted(lines, 'line')}: ${parts.join('; ')}`,
+    `Bank statement ${made.statement} covers ${covers}.\n${counted(lines, 'line')}: ${parts.join('; ')}`,
   )
 }
 
@@ -174,7 +174,7 @@ const toShown = ({ day, amount, references }: Credit) => ({ day, amount: new Mon
 const describe = ({ day, amount, references }: Credit) =>
   `${day}, ${toIndianRupees(amount)}, ${references.length > 0 ? references.join(' ') : 'no reference'}`
 
-/** What is doubtful of a bank statement. Throws when a balance of it is not the one that the person saw. */
+/** Warnings about a bank statement. Throws if one of its balances differs from the one that the operator expects. */
 function judge(
   { proved, coversFrom }: ImportedStatement,
   { from, to, ...seen }: Days & { [Side in 'opening' | 'closing']?: Paise | undefined },
@@ -185,15 +185,15 @@ function judge(
     const name = side === 'opening' ? 'the balance before the oldest line' : 'the newest balance'
     const has = found === undefined ? 'no balances' : `${name} ${toIndianRupees(found)}`
     throw new CommandError(
-      `nothing was imported: the file has ${has}, not ${toIndianRupees(given)}; correct --${side}, or get the file from the bank again`,
+      `nothing was imported: the file has ${has}, not ${toIndianRupees(given)}; correct --${side}, or download the file from the bank again`,
     )
   }
-  if (proved === undefined) return ['the file has no balances: nothing proves that no line of it is missing']
+  if (proved === undefined) return ['the file has no balances, so missing lines cannot be detected']
   const doubts = [
     coversFrom !== from &&
-      `the file may begin too late: to cover the days before ${coversFrom}, give --opening with the balance before them`,
+      `the file may begin too late: to cover the days before ${coversFrom}, add --opening with the balance before them`,
     seen.closing === undefined &&
-      `the file may end too early: to cover all days until ${to}, give --closing with the balance after them`,
+      `the file may end too early: to cover all days until ${to}, add --closing with the balance after them`,
   ]
   return doubts.filter((doubt) => doubt !== false)
 }

@@ -38,11 +38,11 @@ import { clearScreen, printNote, type Terminal } from './output.ts'
 
 const REFRESH_MS = 5_000
 const HOURS = 24
-/** Largest number of merchants in the text; `--json` has all. */
+/** Largest number of merchants in text output. `--json` lists all. */
 const MERCHANTS_SHOWN = 20
 
 export const todayCommands = [
-  command('today', 'Show the day so far, and what needs a person', {
+  command('today', 'Show today’s orders and what needs attention', {
     usage: '[--by-merchant] [--watch]',
     schema: z.object({ byMerchant: z.boolean().default(false), watch: z.boolean().default(false) }),
     async run({ byMerchant, watch }, { config, db, now, terminal }) {
@@ -63,7 +63,7 @@ export const todayCommands = [
   }),
 ]
 
-/** Yields the result of `look` every REFRESH_MS until Ctrl-C. An outage of the database does not end the loop. */
+/** Yields the result of `look` every REFRESH_MS until Ctrl-C, and continues through an outage of the database. */
 async function* again(terminal: Terminal, look: (now: Date) => Promise<Data>): AsyncGenerator<Data> {
   const stopped = new AbortController()
   process.once('SIGINT', () => stopped.abort())
@@ -75,7 +75,7 @@ async function* again(terminal: Terminal, look: (now: Date) => Promise<Data>): A
     } catch (error) {
       if (!isOutage(error)) throw error
       const cause = (error as Error).message
-      printNote(terminal, `the database cannot be used: ${cause}; asked again in ${REFRESH_MS / 1000} s`)
+      printNote(terminal, `database unavailable: ${cause}; retrying in ${REFRESH_MS / 1000} s`)
     }
     await sleep(REFRESH_MS, undefined, { signal: stopped.signal }).catch(() => undefined)
   }
@@ -86,7 +86,7 @@ type Today = Awaited<ReturnType<typeof readToday>> & {
   arrivals: ArrivalCount[]
 }
 
-/** Reads the orders of today (IST) by hour and by merchant, the merchant with most orders first. */
+/** Reads the orders of the current IST day by hour and by merchant, the merchant with most orders first. */
 async function readToday(db: Database, now: Date) {
   const since = istDayOf(now)
   const [counts, overview] = await Promise.all([
@@ -140,23 +140,23 @@ function toParts({ now, all, hours, merchants, overview, balance, arrivals }: To
   const [worst] = longest
   const facts = {
     exceptions: openCount
-      ? `${toIndianDigits(openCount)} open, ${toIndianRupees(amount)}: ${agesText(open)}; the oldest: ${oldest[0]?.kind}`
+      ? `${toIndianDigits(openCount)} open, ${toIndianRupees(amount)}: ${agesText(open)}; oldest: ${oldest[0]?.kind}`
       : 'none open',
     refunds: refundsText(overview.refunds),
-    'failed tries': countsText(Object.fromEntries(overview.failures.map(({ reason, count }) => [reason, count]))),
-    ...(overview.byNextAcquirer > 0 && { 'next acquirer': nextAcquirerText(overview) }),
+    'failed attempts': countsText(Object.fromEntries(overview.failures.map(({ reason, count }) => [reason, count]))),
+    ...(overview.byNextAcquirer > 0 && { failover: nextAcquirerText(overview) }),
     webhooks: worst
-      ? `${toIndianDigits(behind)} behind; the longest: ${worst.mid} ${worst.endpointId} ${webhookText(worst, now)}`
+      ? `${toIndianDigits(behind)} behind; longest: ${worst.mid} ${worst.endpointId}, ${webhookText(worst, now)}`
       : 'none behind',
-    'return calls': returnCallsText(overview.returnCalls, now),
+    'return-URL callbacks': returnCallsText(overview.returnCalls, now),
     settlements: importText(overview, now),
-    books: recentBalanceText(balance),
+    reconciliation: recentBalanceText(balance),
     differences: openDifferencesText(balance),
-    ...(arrivals.length > 0 && { arrivals: arrivalsText(arrivals) }),
+    ...(arrivals.length > 0 && { payouts: arrivalsText(arrivals) }),
     schema: overview.migration ?? 'none',
   }
   return [
-    `${toIstTime(now)}: orders made today`,
+    `${toIstTime(now)}: orders created today`,
     ordersText(all),
     hoursText(hours),
     record(facts),
@@ -167,7 +167,7 @@ function toParts({ now, all, hours, merchants, overview, balance, arrivals }: To
 const BAR_CELLS = 20
 const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉']
 
-/** A bar of `share` (0 to 1) of 20 characters. A share above 0 has at least an eighth of one character. */
+/** A bar whose length is `share` (0 to 1) of 20 characters; at least an eighth of a character for a share above 0. */
 function bar(share: number): string {
   const eighths = share > 0 ? Math.max(1, Math.round(share * BAR_CELLS * 8)) : 0
   return `${'█'.repeat(Math.floor(eighths / 8))}${EIGHTHS[eighths % 8]}`
@@ -181,7 +181,7 @@ function ordersText(all: OrderCounts): string {
   return [
     lineOf('orders', toIndianText(all.paise)),
     ...STATES.map((state) => lineOf(state, state === 'paid' ? toIndianText(all.paidPaise) : '')),
-    line('conversion', conversionText(all), 'of the orders that are no longer waiting'),
+    line('conversion', conversionText(all), 'of orders with a final status'),
   ].join('\n')
 }
 
@@ -200,14 +200,14 @@ function hoursText(hours: readonly OrderCounts[]): string {
     orders === 0 ? ' ' : LEVELS[Math.ceil((orders / most) * LEVELS.length) - 1]
   return [
     `by hour       ${hours.map(level).join('')}`.trimEnd(),
-    `              0     6     12    18     at most ${toIndianDigits(most)} an hour`,
+    `              0     6     12    18     peak ${toIndianDigits(most)} per hour`,
   ].join('\n')
 }
 
 function merchantParts(merchants: Today['merchants']): Data[] {
   const columns = 'mid, orders, paid, waiting, failed, expired, cancelled, conversion, amount, paidAmount'
   const shown = table(columns, merchants.slice(0, MERCHANTS_SHOWN), {
-    empty: 'no merchant has orders today',
+    empty: 'No orders today.',
     cells: (one: Today['merchants'][number]) => ({
       ...one,
       conversion: conversionText(one),
@@ -216,5 +216,5 @@ function merchantParts(merchants: Today['merchants']): Data[] {
     }),
   })
   const more = merchants.length - MERCHANTS_SHOWN
-  return more > 0 ? [shown, `and ${more} more: --json has all`] : [shown]
+  return more > 0 ? [shown, `and ${more} more: use --json to list all`] : [shown]
 }

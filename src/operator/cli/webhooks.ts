@@ -24,11 +24,11 @@ import { CommandError } from './errors.ts'
 import { requireKeys } from './sealing-keys.ts'
 
 const HOUR_MS = 60 * 60_000
-/** Time in which both secrets sign, because a merchant's servers may not all get the new secret at once. */
+/** Period in which both secrets sign, because a merchant may not update all its servers at the same time. */
 const ROTATION_MS = 24 * HOUR_MS
 const SHOWN_BY_DEFAULT_MS = 24 * HOUR_MS
 const URL_RULE = 'must be a URL of at most 2048 characters'
-const HTTPS_RULE = '--url must be an https URL: http is only for addresses in WEBHOOK_ALLOWED_NETWORKS'
+const HTTPS_RULE = '--url must be an https URL: http is accepted only for addresses in WEBHOOK_ALLOWED_NETWORKS'
 
 const url = z
   .string(errorText(URL_RULE))
@@ -38,9 +38,9 @@ const url = z
     if (fault) context.addIssue(fault)
   })
 
-const endpoint = matching(/^ep_\w{1,64}$/, 'must be the id of a webhook, ep_…')
+const endpoint = matching(/^ep_\w{1,64}$/, 'must be the id of a webhook endpoint, ep_…')
 
-const DELIVERY_RULE = 'must be the id of a delivery, as ops webhooks deliveries shows it'
+const DELIVERY_RULE = 'must be the id of a delivery, as listed by ops webhooks deliveries'
 const delivery = z.string(errorText(DELIVERY_RULE)).transform((id, context): DeliveryName => {
   const [endpointId = '', orderId = '', sequence = '', ...rest] = id.split('.')
   if (rest.length === 0 && isOrderId(orderId) && /^[1-9]\d{0,3}$/.test(sequence)) {
@@ -51,10 +51,10 @@ const delivery = z.string(errorText(DELIVERY_RULE)).transform((id, context): Del
 })
 
 export const webhookCommands = [
-  atomicCommand('webhooks add', 'Add an address to tell of a merchant’s payments', {
-    usage: '--mid M1 --url https://shop.example/hook [--label text]',
+  atomicCommand('webhooks add', 'Add a webhook endpoint for a merchant', {
+    usage: '--mid MID --url URL [--label TEXT]',
     schema: z.object({ mid: identifier, url, label: text(100).optional() }),
-    // The audit stores a URL without query and fragment, because both may hold a password of the merchant.
+    // Query and fragment may contain a password of the merchant.
     audited: { url: (typed) => typed.replace(/[?#].*$/s, '') },
     async run({ mid, url, label }, { config, client, now }) {
       const { allowedNetworks } = config.webhooks
@@ -63,28 +63,30 @@ export const webhookCommands = [
       const { secret, sealed } = newSecret({ mid, endpointId }, config)
       const endpoints = createEndpoints(client)
       if ((await endpoints.countOf(mid)) >= LIMITS.webhooks.ofMerchant) {
-        throw new CommandError(`${mid} has ${LIMITS.webhooks.ofMerchant} webhooks already: disable one first`)
+        throw new CommandError(
+          `merchant ${mid} already has ${LIMITS.webhooks.ofMerchant} webhook endpoints, the maximum: disable one first`,
+        )
       }
       const added = await endpoints.add({ mid, endpointId, url, label, secret: sealed }, now)
-      if (!added) throw new CommandError(`mid ${mid} is unknown`)
+      if (!added) throw new CommandError(`mid ${mid} does not exist: see ops merchants list`)
       await watchOpenOrders(client, mid, now)
       const data = shownOnce({ id: endpointId, mid, url, label: label ?? null, secret })
       return { data, made: { endpoint: endpointId } }
     },
   }),
 
-  command('webhooks list', 'List addresses, their state and what waits for each', {
-    usage: '[--mid M1]',
+  command('webhooks list', 'List webhook endpoints and their backlog', {
+    usage: '[--mid MID]',
     schema: z.object({ mid: identifier.optional() }),
     async run({ mid }, { db, now }) {
       const endpoints = (await createEndpoints(db).list({ mid })).map((one) => toShown(one, now))
       const columns = 'id, mid, url, label, state, waiting, behindSeconds, createdAt'
-      return table(columns, endpoints, 'no webhooks')
+      return table(columns, endpoints, 'No webhook endpoints.')
     },
   }),
 
   ...(['disable', 'enable'] as const).map((verb) =>
-    atomicCommand(`webhooks ${verb}`, `Switch an address ${verb === 'enable' ? 'on: what waited is sent' : 'off'}`, {
+    atomicCommand(`webhooks ${verb}`, `${verb === 'enable' ? 'Resume' : 'Stop'} deliveries to a webhook endpoint`, {
       usage: '--endpoint ID',
       schema: z.object({ endpoint }),
       async run({ endpoint }, { client, now }) {
@@ -96,8 +98,9 @@ export const webhookCommands = [
     }),
   ),
 
-  atomicCommand('webhooks rotate-secret', 'Make a new secret; the old one counts a day more', {
+  atomicCommand('webhooks rotate-secret', 'Replace an endpoint’s signing secret', {
     usage: '--endpoint ID',
+    note: 'For 24 hours, both the old and the new secret sign events.',
     schema: z.object({ endpoint }),
     async run({ endpoint }, { config, client, now }) {
       const { mid, endpointId, url, label } = await known(endpoint, client)
@@ -107,7 +110,7 @@ export const webhookCommands = [
     },
   }),
 
-  command('webhooks ping', 'Send a test event to an address, now', {
+  command('webhooks ping', 'Send a test event to a webhook endpoint', {
     usage: '--endpoint ID',
     schema: z.object({ endpoint }),
     async run({ endpoint }, { config, db, now }) {
@@ -121,26 +124,28 @@ export const webhookCommands = [
       const result = await http.request(toRequest({ id, body }, { url, secrets, sentAt: now }))
       const outcome = 'failure' in result ? result.failure : String(result.status)
       if ('failure' in result || !isTaken(result.status)) {
-        throw new CommandError(`${url} did not take it: ${outcome}${result.text && `: ${result.text}`}`)
+        throw new CommandError(`${url} did not accept the event: ${outcome}${result.text && `: ${result.text}`}`)
       }
-      return document({ id: endpointId, outcome, answer: result.text }, `${url} took it: ${outcome}`)
+      return document({ id: endpointId, outcome, answer: result.text }, `${url} accepted the event: ${outcome}`)
     },
   }),
 
-  command('webhooks deliveries', 'List what was sent to a merchant, and how it ended', {
-    usage: '--mid M1 [--failed] [--since TIME]',
+  command('webhooks deliveries', 'List webhook deliveries to a merchant', {
+    usage: '--mid MID [--failed] [--since TIME]',
+    note: 'Without --since, the list covers the last 24 hours.',
     schema: z.object({ mid: identifier, failed: z.boolean().default(false), since: momentText.optional() }),
     async run({ mid, failed, since }, { db, now }) {
       const from = since ?? new Date(now.getTime() - SHOWN_BY_DEFAULT_MS)
       const deliveries = (await createEndpoints(db).deliveries(mid, { failed, since: from })).map(describeDelivery)
-      const empty = `no ${failed ? 'undelivered events' : 'deliveries'} since ${toIstTime(from)}`
+      const empty = `No ${failed ? 'undelivered events' : 'deliveries'} since ${toIstTime(from)}.`
       const columns = 'id, order_id, type, occurredAt, state, attempts, dueAt, outcome, answer'
       return table(columns, deliveries, empty)
     },
   }),
 
-  atomicCommand('webhooks resend', 'Send events again', {
-    usage: '(--delivery ID | --mid M1 --since TIME [--until TIME])',
+  atomicCommand('webhooks resend', 'Redeliver webhook events', {
+    usage: '(--delivery ID | --mid MID --since TIME [--until TIME])',
+    note: 'With --mid, every event of the period is sent again, delivered ones included; return-URL callbacks only if undelivered.',
     schema: z
       .object({
         delivery: delivery.optional(),
@@ -151,20 +156,21 @@ export const webhookCommands = [
       .refine(
         ({ delivery, mid, since, until }) =>
           delivery ? !mid && !since && !until : mid !== undefined && since !== undefined,
-        'give --delivery, or --mid and --since',
+        'give either --delivery, or --mid and --since',
       ),
     async run({ delivery, mid = '', since, until }, { client, now }) {
       const endpoints = createEndpoints(client)
       const resent = delivery
         ? Number(await endpoints.resend(delivery, now))
         : await endpoints.resendAll(mid, since as Date, until ?? now, now)
-      if (delivery && resent === 0) throw new CommandError('there is no such delivery, or its webhook is off')
-      return document({ resent }, `${counted(resent, 'delivery is', 'deliveries are')} sent again from now on`)
+      if (delivery && resent === 0)
+        throw new CommandError('the delivery does not exist, or its endpoint is disabled: see ops webhooks deliveries')
+      return document({ resent }, `${counted(resent, 'delivery', 'deliveries')} scheduled for redelivery.`)
     },
   }),
 ]
 
-/** A new signing secret: in plain text for the merchant, and encrypted for the database. */
+/** Creates a signing secret: in plain text for the merchant, encrypted for the database. */
 function newSecret(endpoint: Pick<EndpointRecord, 'mid' | 'endpointId'>, config: DatabaseConfig) {
   const secret = newSigningSecret()
   return { secret, sealed: seal(requireKeys(config), secret, ownerOf(endpoint)) }
@@ -172,12 +178,12 @@ function newSecret(endpoint: Pick<EndpointRecord, 'mid' | 'endpointId'>, config:
 
 async function known(endpointId: string, db: Queryable): Promise<EndpointRecord> {
   const [found] = await createEndpoints(db).list({ endpointId })
-  if (!found) throw new CommandError(`there is no webhook ${endpointId}: see ops webhooks list`)
+  if (!found) throw new CommandError(`webhook endpoint ${endpointId} does not exist: see ops webhooks list`)
   return found
 }
 
 const shownOnce = (endpoint: Record<'id' | 'mid' | 'url' | 'secret', string> & { label: string | null }) =>
-  record(endpoint, 'Give the secret to the merchant now: it is shown this once.')
+  record(endpoint, 'Give the secret to the merchant now. It is not shown again.')
 
 function toShown({ endpointId, disabledReason, failingSince, dueSince, ...endpoint }: EndpointRecord, now: Date) {
   const { mid, url, label, createdAt, disabledAt, waiting } = endpoint

@@ -3,7 +3,7 @@ import { toIstTime } from '../../platform/time.ts'
 import { type Cell, type Data, Money, RecordData, TableData } from './data.ts'
 import { toOneLine } from './harmless.ts'
 
-/** Writes data for a terminal: aligned columns, and an empty line between parts. */
+/** Writes data for a terminal, with aligned columns and an empty line between parts. */
 export async function* writeText(data: Data): AsyncGenerator<string> {
   if (typeof data === 'function') yield* writeText(data())
   else if (data instanceof TableData) yield* data.views.line ? writeLines(data, data.views.line) : writeTable(data)
@@ -17,7 +17,7 @@ export async function* writeText(data: Data): AsyncGenerator<string> {
 async function* writeParts(parts: Iterable<Data> | AsyncIterable<Data>): AsyncGenerator<string> {
   let [isFirst, gap] = [true, '']
   for await (const part of parts) {
-    // Lines belong to the text above them.
+    // Rows printed as lines belong to the heading above them.
     if (!isFirst) gap = part instanceof TableData && part.views.line ? '' : '\n'
     for await (const chunk of writeText(part)) {
       yield gap + chunk
@@ -27,7 +27,7 @@ async function* writeParts(parts: Iterable<Data> | AsyncIterable<Data>): AsyncGe
   }
 }
 
-/** Rows that decide the widths of a table that is too long for memory. Wider cells below them are not aligned. */
+/** The first rows determine the column widths, because the table may be too long for memory. Wider cells below are not aligned. */
 const MEASURED_ROWS = 500
 
 async function* writeLines({ rows, views }: TableData, line: (row: never) => string): AsyncGenerator<string> {

@@ -6,13 +6,13 @@ import { hashSecret, secretMatches } from '../../gateway/tenants/credentials.ts'
 const LOCAL_HOSTS = ['localhost', '127.0.0.1', '[::1]']
 const LOOPBACK = networksOf(['127.0.0.0/8', '::1/128'])
 
-/** Headers by which a proxy says that it forwards a request. Behind it every caller has the proxy's address. */
+/** Headers of a forwarded request. Behind a proxy, every caller has the proxy's address. */
 const FORWARDING = /^(?:forwarded|via|x-real-ip|x-forwarded-.*)$/
 
 /**
- * Returns a check of callers. If a password is set, the caller must send it. Otherwise no proxy may have forwarded the
- * request, and the caller must use an allowed host, or be on this machine and use a local name such as localhost. Any other
- * name may belong to a website that leads a browser to our address (DNS rebinding).
+ * Returns a check of callers. If a password is set, the caller must send it. Otherwise the request must not be forwarded
+ * by a proxy, and its host must be allowed, or a local name such as localhost from this machine. Any other name may belong
+ * to a website that points its name at this address to read the page with a visitor's browser (DNS rebinding).
  */
 export function createCallerCheck({ password, allowedHosts }: Config['opsReaders']) {
   const passwordHash = password === undefined ? undefined : hashSecret(password)
@@ -26,7 +26,7 @@ export function createCallerCheck({ password, allowedHosts }: Config['opsReaders
   }
 }
 
-/** The password that was sent by Basic authentication, with any user name. */
+/** The password from Basic authentication. The user name is ignored. */
 function sentPassword({ authorization = '' }: IncomingHttpHeaders): string {
   const [, credentials = ''] = /^Basic +(\S+)$/i.exec(authorization) ?? []
   return Buffer.from(credentials, 'base64')

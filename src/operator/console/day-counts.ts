@@ -5,7 +5,7 @@ import type { Limits } from '../../limits.ts'
 import { LONGEST_ORDER_MS, type OrderCounts } from '../monitoring/order-counts.ts'
 
 const HOURS = 24
-/** Time for which the counts of a day are cached once all its orders have ended. */
+/** How long the counts of a day are cached once all its orders are final. */
 const OLDER_COUNTS_MS = 6 * 60 * 60 * 1000
 
 type Stage = {
@@ -18,8 +18,8 @@ type Stage = {
 }
 
 /**
- * Counts orders by hour when somebody opens the operator's page, and caches the counts. Days are counted in the
- * background, newest first, one statement at a time, because the database needs seconds to count many orders.
+ * Counts orders by hour when the operator dashboard is opened, and caches the counts. Counts days in the background,
+ * newest first, one statement at a time, because the database needs seconds to count many orders.
  */
 export function createDayCounts({ countByHour, log, now, elapsedMs = () => performance.now(), limits }: Stage) {
   // Stale counts are returned until new ones are ready.
@@ -36,7 +36,7 @@ export function createDayCounts({ countByHour, log, now, elapsedMs = () => perfo
   async function countAll(days: readonly Date[]): Promise<void> {
     for (const since of days) {
       const moment = now()
-      // Recent counts are cached for half the interval of reloads, so that each reload shows new ones.
+      // Recent counts expire after half the refresh interval, so that each refresh shows new ones.
       const isRecent = moment.getTime() - since.getTime() < HOURS * 60 * 60_000 + LONGEST_ORDER_MS
       const ttl = isRecent ? limits.refreshSeconds * 500 : OLDER_COUNTS_MS
       remembered.set(since.getTime(), await countByHour({ since, hours: HOURS }, moment), { ttl })
@@ -46,7 +46,7 @@ export function createDayCounts({ countByHour, log, now, elapsedMs = () => perfo
 
   /**
    * Returns the orders by hour of `days` (IST), which must come newest first. A day that is not counted within `waitMs`
-   * is undefined. `failed` is whether the last counting has failed; the next call counts again.
+   * is undefined. `failed` tells whether the last count failed; the next call counts again.
    */
   return async (days: readonly Date[]): Promise<{ counts: (OrderCounts[] | undefined)[]; failed: boolean }> => {
     const old = days.filter((day) => !remembered.has(day.getTime()))
@@ -54,7 +54,7 @@ export function createDayCounts({ countByHour, log, now, elapsedMs = () => perfo
       counting ??= countAll(old)
         .catch((error: Error) => {
           failed = true
-          log.warn({ error: error.message }, 'orders were not counted for the operator’s page')
+          log.warn({ error: error.message }, 'could not count orders for the operator dashboard')
         })
         .finally(() => {
           counting = undefined

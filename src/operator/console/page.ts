@@ -18,28 +18,28 @@ import {
 } from '../texts.ts'
 import { type Bar, plot } from './plot.ts'
 
-/** A day or an hour (IST) with its first moment. `counts` is undefined until the orders are counted. */
+/** An IST day or hour that starts at `begins`. `counts` is undefined until the orders are counted. */
 export type Counted = { begins: Date; counts: OrderCounts | undefined }
 
 type PageOfToday = {
   now: Date
-  /** Counts of each hour of today so far, oldest first; and of each of the last days, today included. */
+  /** Counts of each hour of today so far, oldest first, and of each of the last days including today. */
   hours: readonly Counted[]
   days: readonly Counted[]
-  /** Whether the last counting of orders has failed. The next reload of the page counts again. */
+  /** Whether the last count of orders failed. The next refresh counts again. */
   failed: boolean
   overview: Overview
   balance: RecentBalance | undefined
   /** Warnings about settings, one sentence each. */
   warnings: readonly string[]
   publicUrl: string
-  /** Seconds until the page reloads itself; undefined if the reader has switched reloads off. */
+  /** Seconds until the page refreshes itself; undefined if the operator stopped that. */
   refreshSeconds: number | undefined
 }
 
 /**
- * Returns the operator's page and its `refresh` header. The page has no customer data. Its links are relative, because
- * a proxy may serve the page under a path.
+ * Returns the operator dashboard and its `refresh` header. It contains no customer data. Its links are relative, because
+ * a proxy may serve it under a path.
  */
 export function pageOfToday({ now, hours, days, failed, publicUrl, refreshSeconds, ...open }: PageOfToday) {
   const today = hours.reduce((sum, { counts }) => add(sum, counts ?? NO_ORDERS), NO_ORDERS)
@@ -50,28 +50,28 @@ export function pageOfToday({ now, hours, days, failed, publicUrl, refreshSecond
 ${missing ? html`<p role="status" class="note">${failed ? NOT_COUNTED : COUNTING}</p>` : undefined}
 <div class="columns">
 <section class="needs" aria-labelledby="open">
-<h2 id="open">What needs a person</h2>
+<h2 id="open">Needs attention</h2>
 ${needs(open, now)}
 </section>
 <div class="numbers">
 <section aria-labelledby="orders">
-<h2 id="orders">Orders made today</h2>
+<h2 id="orders">Orders created today</h2>
 ${tiles(today)}
 <h3>By hour</h3>
-${graph(hours, { name: hourName, unit: 'hour', label: 'Orders of today by hour, and how many of them are paid' })}
+${graph(hours, { name: hourName, unit: 'hour', label: 'Today’s orders by hour, with the number paid' })}
 </section>
 <section aria-labelledby="days">
-<h2 id="days">The last ${days.length} days</h2>
-${graph(days, { name: dayName, unit: 'day', label: `Orders of the last ${days.length} days, and how many of them are paid` })}
+<h2 id="days">Last ${days.length} days</h2>
+${graph(days, { name: dayName, unit: 'day', label: `Orders of the last ${days.length} days, with the number paid` })}
 </section>
 <section aria-labelledby="service">
-<h2 id="service">The service</h2>
+<h2 id="service">Service</h2>
 ${facts(open, now)}
 <h3>Guides</h3>
 <ul>
-<li><a href="docs">For the operator</a></li>
-<li><a href="${publicUrl}/docs">For those who call the service</a>, which is public</li>
-<li><a href="metrics">Metrics</a>, for Prometheus</li>
+<li><a href="docs">Operator manual</a></li>
+<li><a href="${publicUrl}/docs">API guides</a> for merchants, partners and acquirers (public)</li>
+<li><a href="metrics">Metrics</a> for Prometheus</li>
 </ul>
 </section>
 </div>
@@ -80,11 +80,11 @@ ${facts(open, now)}
   return { page, refresh: refreshSeconds?.toString() }
 }
 
-const COUNTING = 'Still counting: what is missing follows, the newest first.'
+const COUNTING = 'Counting orders. Missing figures follow, newest first.'
 const NOT_COUNTED =
-  'The database did not count what is missing. It is asked again half a minute later; the log of the service says why.'
+  'The database could not count the missing figures. The service retries in 30 seconds; see its log for the cause.'
 
-/** A page with only a title and a text, which is sent when the operator's page is refused or unavailable. */
+/** A page with only a title and a text, for a rejected request or an unavailable dashboard. */
 export function messagePage(title: string, text: string): string {
   return document(html`<main class="guide" id="text">
 <h1>${title}</h1>
@@ -105,9 +105,9 @@ function document(body: Html): string {
 <link rel="stylesheet" href="docs/operator.css">
 </head>
 <body>
-<a class="skip" href="#text">Skip to the text</a>
+<a class="skip" href="#text">Skip to content</a>
 <header class="site"><nav aria-label="Pages"><a class="brand" href="." aria-current="page">UPI payments</a>
-<a href="docs">Guide</a></nav></header>
+<a href="docs">Manual</a></nav></header>
 ${body}
 </body>
 </html>
@@ -116,8 +116,8 @@ ${body}
 
 const refreshLine = (seconds: number | undefined): Html =>
   seconds === undefined
-    ? html`<a href=".">Keep it up to date</a>`
-    : html`This page asks again every ${seconds} seconds: <a href="?refresh=off">stop that</a>`
+    ? html`<a href=".">Refresh automatically</a>`
+    : html`This page refreshes every ${seconds} seconds. <a href="?refresh=off">Stop refreshing</a>`
 
 function tiles(all: OrderCounts): Html {
   const tile = (name: string, value: string, beside?: string) =>
@@ -125,7 +125,7 @@ function tiles(all: OrderCounts): Html {
   return html`<dl class="tiles">
 ${tile('Orders', toIndianDigits(all.orders), toIndianText(all.paise))}
 ${tile('Paid', toIndianDigits(all.paid), toIndianText(all.paidPaise))}
-${tile('Conversion', conversionText(all), 'of those not waiting')}
+${tile('Conversion', conversionText(all), 'of orders with a final status')}
 ${tile('Waiting', toIndianDigits(all.waiting))}
 ${tile('Failed', toIndianDigits(all.failed))}
 ${tile('Expired', toIndianDigits(all.expired))}
@@ -146,11 +146,11 @@ function graph(parts: readonly Counted[], { name, unit, label }: Graph): Html {
   })
   const most = Math.max(0, ...bars.map(({ whole = 0 }) => whole))
   return html`<figure>
-<figcaption><span class="key part"></span> paid <span class="key whole"></span> not paid; at most ${counted(most, 'order')} in one ${unit}</figcaption>
+<figcaption><span class="key part"></span> paid <span class="key whole"></span> not paid; peak ${counted(most, 'order')} per ${unit}</figcaption>
 ${plot(bars, label)}
 <div class="ends"><span>${names[0]}</span><span>${names.length > 1 ? names.at(-1) : undefined}</span></div>
 <details>
-<summary>The same as a table</summary>
+<summary>Show as a table</summary>
 ${table(`${label}, as a table`, [unit, 'orders', 'paid', 'conversion', 'paid, ₹'], parts.map((one, index) => [names[index], ...cells(one)]).reverse())}
 </details>
 </figure>`
@@ -171,7 +171,7 @@ function conversionText(counts: OrderCounts): string {
 
 type HtmlCell = Html | string | undefined
 
-/** A table whose rows begin with a heading cell. */
+/** A table whose rows begin with a header cell. */
 const table = (label: string, columns: readonly string[], rows: readonly (readonly HtmlCell[])[]): Html =>
   html`<div class="table" tabindex="0" role="region" aria-label="${label}">
 <table>
@@ -191,7 +191,7 @@ function needs({ overview, balance, warnings }: Open, now: Date): Html {
   const count = countOpen(open)
   const differs = balance !== undefined && (!balance.balances || balance.open.count > 0)
   if (count + refunds.open + webhooks.behind + returnCalls.givenUp + warnings.length === 0 && !differs) {
-    return html`<p>Nothing: no exception and no refund is open, no webhook is behind, and no setting is wrong.</p>`
+    return html`<p>Nothing. No exceptions or refunds are open, no webhooks are behind, and there are no configuration warnings.</p>`
   }
   const exceptions = oldest.map(({ id, kind, mid, orderId, amount, receivedAt }) => {
     const order = orderId && code(orderId)
@@ -203,44 +203,44 @@ function needs({ overview, balance, warnings }: Open, now: Date): Html {
   const behind = webhooks.longest.map((one) => [code(one.endpointId), one.mid, webhookText(one, now)])
   return html`${warnings.map((warning) => html`<p class="note">${warning}</p>\n`)}${
     differs
-      ? html`<p>Books: ${recentBalanceText(balance)}. Differences: ${openDifferencesText(balance)}. <a href="docs#reconcile">What to do</a></p>`
+      ? html`<p>Reconciliation: ${recentBalanceText(balance)}. Differences: ${openDifferencesText(balance)}. <a href="docs#reconcile">What to do</a></p>`
       : undefined
   }${
     count > 0
       ? html`<h3>Exceptions: ${toIndianDigits(count)} open, ${toIndianRupees(amount)}</h3>
 <p>${agesText(open)}. <a href="docs#exceptions">What to do</a></p>
-${table('The exceptions that are open the longest', ['exception', 'kind', 'merchant', 'order', 'amount', 'open for'], exceptions)}
-${count > oldest.length ? html`<p>The oldest ${oldest.length}; <code>ops payments exceptions --open</code> lists all.</p>` : undefined}`
+${table('Oldest open exceptions', ['exception', 'kind', 'merchant', 'order', 'amount', 'open for'], exceptions)}
+${count > oldest.length ? html`<p>Showing the oldest ${oldest.length}. <code>ops payments exceptions --open</code> lists all.</p>` : undefined}`
       : undefined
   }
 ${
   refunds.open > 0
     ? html`<h3>Refunds: ${refundsText(refunds)}</h3>
 <p><a href="docs#refunds">What to do</a></p>
-${table('The refunds that are open the longest', ['refund', 'merchant', 'order', 'acquirer', 'amount', 'open for'], waiting)}
-${refunds.open > waiting.length ? html`<p>The oldest ${waiting.length}; <code>ops refunds list --open</code> lists all.</p>` : undefined}`
+${table('Oldest open refunds', ['refund', 'merchant', 'order', 'acquirer', 'amount', 'open for'], waiting)}
+${refunds.open > waiting.length ? html`<p>Showing the oldest ${waiting.length}. <code>ops refunds list --open</code> lists all.</p>` : undefined}`
     : undefined
 }
 ${
   webhooks.behind > 0
     ? html`<h3>Webhooks: ${toIndianDigits(webhooks.behind)} behind</h3>
 <p><a href="docs#a-merchant-hears-nothing">What to do</a></p>
-${table('The webhooks that are behind the longest', ['address', 'merchant', 'what is wrong'], behind)}
-${webhooks.behind > behind.length ? html`<p>The longest ${behind.length}; <code>ops webhooks list</code> lists all.</p>` : undefined}`
+${table('Webhook endpoints that are behind the longest', ['endpoint', 'merchant', 'problem'], behind)}
+${webhooks.behind > behind.length ? html`<p>Showing the first ${behind.length}. <code>ops webhooks list</code> lists all.</p>` : undefined}`
     : undefined
 }
-${returnCalls.givenUp > 0 ? html`<p>Return calls: ${returnCallsText(returnCalls, now)}. <a href="docs#shops-that-cannot-receive-webhooks">What to do</a></p>` : undefined}`
+${returnCalls.givenUp > 0 ? html`<p>Return-URL callbacks: ${returnCallsText(returnCalls, now)}. <a href="docs#shops-that-cannot-receive-webhooks">What to do</a></p>` : undefined}`
 }
 
 const facts = ({ overview, balance }: Open, now: Date): Html =>
   html`<dl class="facts">
 ${
   overview.byNextAcquirer > 0
-    ? html`<div><dt>Next acquirer</dt><dd>${nextAcquirerText(overview)}</dd></div>
+    ? html`<div><dt>Created by fallback acquirer</dt><dd>${nextAcquirerText(overview)}</dd></div>
 `
     : undefined
 }<div><dt>Settlements</dt><dd>${importText(overview, now)}</dd></div>
-<div><dt>Books</dt><dd>${recentBalanceText(balance)}</dd></div>
+<div><dt>Reconciliation</dt><dd>${recentBalanceText(balance)}</dd></div>
 <div><dt>Differences</dt><dd>${openDifferencesText(balance)}</dd></div>
 <div><dt>Schema</dt><dd>${overview.migration ?? 'none'}</dd></div>
 </dl>`

@@ -1,9 +1,9 @@
 import { type Html, html } from '../../platform/html.ts'
 
-/** A bar of height `whole`, of which `part` has another colour, with a tooltip. A bar without `whole` is a gap. */
+/** A bar of height `whole` with a differently coloured `part` and a tooltip. Without `whole` it is a gap. */
 export type Bar = { whole: number | undefined; part: number; text: string }
 
-/** Units of the SVG, which CSS stretches to the page, so that only the proportions matter. */
+/** SVG units. Only their proportions matter, because CSS stretches the SVG to the page. */
 const BAR_WIDTH = 10
 const GAP = 2
 const HEIGHT = 100

@@ -15,7 +15,7 @@ import { createCallerCheck } from './caller.ts'
 import { createDayCounts } from './day-counts.ts'
 import { messagePage, pageOfToday } from './page.ts'
 
-/** Headers of the page. Only styles of this service and `data:` images are allowed; scripts are not. */
+/** Response headers of the dashboard. They allow styles of this service and `data:` images, but no scripts. */
 const HEADERS = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy':
@@ -28,22 +28,22 @@ const HEADERS = {
 
 const HOUR_MS = 60 * 60_000
 
-/** Refuses every request that does not come from the operator, even to a path that does not exist. */
+/** Rejects every request that is not from the operator, also for unknown paths. */
 export function operatorsOnly(app: FastifyInstance, readers: Config['opsReaders']) {
   const isOperator = createCallerCheck(readers)
   app.addHook('onRequest', async ({ headers, socket }, reply) => {
     if (isOperator(headers, socket.remoteAddress)) return
     reply.headers(HEADERS)
-    if (readers.password === undefined) return reply.code(403).send(messagePage('Not from here', NOT_FROM_HERE))
+    if (readers.password === undefined) return reply.code(403).send(messagePage('Access denied', NOT_FROM_HERE))
     reply.code(401).header('www-authenticate', 'Basic realm="operator", charset="UTF-8"')
-    return reply.send(messagePage('Password needed', 'This port takes OPS_PASSWORD, with any user name.'))
+    return reply.send(messagePage('Password required', 'Sign in with OPS_PASSWORD and any user name.'))
   })
 }
 
 const NOT_FROM_HERE =
-  'This port shows the business of every merchant. While it has no password (OPS_PASSWORD), it is read on its own machine, as ' +
-  'localhost, 127.0.0.1 or [::1], and by the hosts in OPS_ALLOWED_HOSTS, but not through a proxy. From elsewhere open it by a ' +
-  'tunnel such as ssh -L 3001:127.0.0.1:3001, or set one of the two; behind a proxy set OPS_PASSWORD.'
+  'This port shows data of every merchant. Without OPS_PASSWORD it accepts requests only from its own machine, as localhost, ' +
+  '127.0.0.1 or [::1], and under the hosts in OPS_ALLOWED_HOSTS, never through a proxy. From another machine, open an SSH ' +
+  'tunnel such as ssh -L 3001:127.0.0.1:3001, or set OPS_PASSWORD or OPS_ALLOWED_HOSTS. Behind a proxy, set OPS_PASSWORD.'
 
 type OperatorPageOptions = {
   db: Database
@@ -55,7 +55,7 @@ type OperatorPageOptions = {
   limits: Pick<Limits, 'operatorPage' | 'operatorDatabase' | 'lookUps'>
 }
 
-/** Serves the operator's page at `/`: today, the last days, and what needs a person. The page changes nothing. */
+/** Serves the operator dashboard at `/`: today, the last days and open tasks. It changes nothing. */
 export function operatorPageRoutes(app: FastifyInstance, options: OperatorPageOptions) {
   const { db, log, now, publicUrl, readWarnings, limits } = options
   const { days: dayCount, refreshSeconds } = limits.operatorPage
@@ -71,7 +71,7 @@ export function operatorPageRoutes(app: FastifyInstance, options: OperatorPageOp
   const readBalance = cached(
     () =>
       balanceUntilYesterday(db, now(), limits.operatorDatabase.statementTimeoutMs).catch((error: Error) => {
-        log.warn({ error: error.message }, 'the operator’s page does not know whether yesterday balances')
+        log.warn({ error: error.message }, 'could not compute the balance for the operator dashboard')
         return undefined
       }),
     limits.operatorPage.balance,
@@ -88,7 +88,7 @@ export function operatorPageRoutes(app: FastifyInstance, options: OperatorPageOp
     ])
     const hoursBegun = Math.floor((moment.getTime() - today.getTime()) / HOUR_MS) + 1
     const isCounting = counts.includes(undefined) && !failed
-    // The balance is read only once the days are counted, so that payments and metrics find a free connection.
+    // The balance is read only after the days are counted, so that one connection stays free for payments and metrics.
     const balance = isCounting
       ? undefined
       : await Promise.race([readBalance(), sleep(limits.operatorPage.waitMs, undefined)])
@@ -104,7 +104,7 @@ export function operatorPageRoutes(app: FastifyInstance, options: OperatorPageOp
       balance,
       warnings,
       publicUrl,
-      // While counts are missing, the page reloads ten times as often.
+      // While counts are missing, the page refreshes ten times as often.
       refreshSeconds: refresh === 'off' ? undefined : isCounting ? Math.ceil(refreshSeconds / 10) : refreshSeconds,
     })
   }, limits.lookUps)
@@ -115,25 +115,25 @@ export function operatorPageRoutes(app: FastifyInstance, options: OperatorPageOp
       reply
         .code(503)
         .header('refresh', String(refreshSeconds))
-        .send(messagePage(title, `${text} This page asks again every ${refreshSeconds} seconds; the log says more.`))
+        .send(messagePage(title, `${text} This page retries every ${refreshSeconds} seconds. See the log for details.`))
     try {
       const { page, refresh } = await readPage((query as { refresh?: unknown }).refresh === 'off' ? 'off' : 'on')
       return (refresh === undefined ? reply : reply.header('refresh', refresh)).send(page)
     } catch (error) {
-      log.warn({ error: (error as Error).message }, 'the operator’s page was not shown')
+      log.warn({ error: (error as Error).message }, 'could not render the operator dashboard')
       return unavailable(causeOf(error))
     }
   })
 }
 
-/** The title and the text of the page that is shown after an error. */
+/** Title and text of the page for an error. */
 function causeOf(error: unknown): [string, string] {
   if (hasState(error, UNDEFINED_TABLE, UNDEFINED_COLUMN)) {
-    return ['The database is not migrated', 'It lacks a table or a column that this version reads. Run "ops migrate".']
+    return ['The database is not migrated', 'A table or column that this version reads is missing. Run "ops migrate".']
   }
   if (isForbiddenToRole(error)) {
-    return ['The service has no rights to the tables', 'Run "ops migrate" as the owner of the tables.']
+    return ['The service has no access to the tables', 'Run "ops migrate" as the owner of the tables.']
   }
-  if (isOutage(error)) return ['The database does not respond', 'What this page shows is in the database.']
-  return ['The page could not be made', 'This is a fault of the service.']
+  if (isOutage(error)) return ['The database is unavailable', 'This page reads its figures from the database.']
+  return ['The page could not be rendered', 'This is an internal error of the service.']
 }

@@ -1,13 +1,14 @@
--- Distributes the tables over the nodes of a Citus cluster: the small tables, and those about all merchants, whole on each
--- node, the others by mid, so that all rows of a merchant are on one node. May be repeated, even after a kill.
+-- Distributes the tables over the nodes of a Citus cluster. Small tables and tables about all merchants become reference
+-- tables on each node. The others are distributed by mid, so that all rows of a merchant are on one node. The script is
+-- idempotent, even after it was killed.
 --
--- `ops database spread` runs this script on the coordinator, as the owner of the tables. Writes to a table wait while it is
--- copied. The name of each table is printed when its copy begins.
+-- `ops database spread` runs it on the coordinator, as the owner of the tables. Writes to a table wait while Citus copies
+-- it. The script prints the name of each table before the copy.
 --
--- Every statement of the service runs on one server and on distributed tables. Citus rejects some forms: a time that `set`
--- computes from a column and an interval, to_char in `returning`, `exists (select from …)` of a CTE, a subquery on a distributed
--- table for each row of a temporary one. A subquery that names its merchant by a column (`t.mid = i.mid`) and not by the
--- parameter reads every shard: 33 ms in place of 1.9 ms, and none while a node is away.
+-- Every statement of the service must run on plain and on distributed tables. Citus rejects some forms: a time that `set`
+-- computes from a column and an interval, to_char in `returning`, `exists (select from …)` of a CTE, and a subquery on a
+-- distributed table for each row of a temporary one. A subquery that identifies its merchant by a column (`t.mid = i.mid`)
+-- instead of the parameter reads every shard: it takes 33 ms instead of 1.9 ms and fails while a node is down.
 
 set statement_timeout = 0;
 set lock_timeout = 0;
@@ -16,33 +17,34 @@ set client_min_messages = warning;
 do $$
 begin
   if to_regclass('pg_dist_node') is null then
-    raise exception 'this database has no Citus: only a cluster of Citus can hold a database on several servers';
+    raise exception 'the extension Citus is not installed: only a Citus cluster can distribute a database over several servers';
   elsif exists (select from pg_dist_local_group where groupid > 0) then
-    raise exception 'this server is a worker: name the coordinator in DATABASE_MIGRATE_URL';
+    raise exception 'this server is a Citus worker: set DATABASE_MIGRATE_URL to the coordinator';
   elsif not exists (select from pg_dist_node where shouldhaveshards) then
-    raise exception 'the cluster has no workers: add them first, by `select citus_add_node(…)` on the coordinator';
+    raise exception 'the cluster has no workers: add them with `select citus_add_node(…)` on the coordinator';
   end if;
 end
 $$;
 
--- Waits for a killed run, whose last table the server may still be copying.
+-- Waits for an earlier, killed run, because the server may still be copying its last table.
 select pg_advisory_lock(hashtext('upi_service spread'));
 
--- Settings that every connection needs.
+-- Database settings for every connection.
 do $$
 declare
   setting record;
 begin
   for setting in
     values
-      -- When on, a table that refers to a reference table stays on the coordinator.
+      -- With `on`, a table that references a reference table would stay on the coordinator.
       ('citus.enable_local_reference_table_foreign_keys', 'off'),
-      -- Allows triggers on distributed tables: they read rows of their own merchant only, which are on the same node.
+      -- Allows triggers on distributed tables. They are safe here, because they read only rows of their own merchant, which
+      -- are on the same node.
       ('citus.enable_unsafe_triggers', 'on'),
-      -- Sends `set local` to the workers: a long list lifts its statement_timeout there too.
+      -- Propagates `set local` to the workers, so that a long list can raise statement_timeout there too.
       ('citus.propagate_set_commands', 'local'),
-      -- One connection to each node for a query. By default a look-up in all shards opens one for each shard, and 50 pay
-      -- pages at once use up the workers' connections.
+      -- Limits a query to one connection per node. By default a query of all shards opens one per shard, and 50 concurrent
+      -- pay pages exhaust the workers' connections.
       ('citus.max_adaptive_executor_pool_size', '1')
   loop
     execute format('alter database %I set %s = %L', current_database(), setting.column1, setting.column2);
@@ -51,14 +53,14 @@ begin
 end
 $$;
 
--- Each table after the tables that it refers to, and in a transaction of its own.
+-- Distributes each table after the tables that it references, in its own transaction.
 do $$
 declare
   whole_on_each_node constant text[] := array[
     'merchants', 'acquirer_accounts', 'partners', 'partner_merchants', 'access_keys', 'key_uses', 'schema_migrations',
     'settlement_imports', 'settlement_import_bases', 'audit_commands', 'audit_outcomes', 'bank_holiday_changes',
     'closed_months', 'file_layouts', 'statement_imports', 'statement_lines', 'payout_rests'];
-  -- The others are colocated with it.
+  -- The other distributed tables are colocated with this one.
   first_by_mid constant text := 'payment_intents';
   next record;
 begin
@@ -77,7 +79,7 @@ begin
      group by c.oid, relname
      order by relname <> all (whole_on_each_node), relname <> first_by_mid, max(length), relname
   loop
-    raise info using message = format('spreading %s', next.name), table = next.name;
+    raise info using message = format('distributing %s', next.name), table = next.name;
     if next.name = any (whole_on_each_node) then
       perform create_reference_table(next.oid);
     else
@@ -89,8 +91,8 @@ begin
 end
 $$;
 
--- Citus leaves hidden rows behind when it copies a table: customers who are erased later would stay in these rows. The triggers
--- of append-only tables are off in this transaction, which locks the tables.
+-- Citus leaves hidden copies of the rows on the coordinator, in which customer data would survive its erasure. The triggers of
+-- append-only tables are disabled in this transaction, which locks the tables.
 do $$
 declare
   copies constant regclass[] := array(

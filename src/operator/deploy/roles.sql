@@ -1,12 +1,12 @@
--- Makes the two roles of the service and gives the database to upi_owner. May be repeated.
+-- Creates the two roles of the service and makes upi_owner the owner of the database. The script is idempotent.
 --
---   upi_owner    owns the database and its tables: migrations and the operator's commands connect as this role
---   upi_service  is the role of the service: it has the rights of grants.sql, and no others
+--   upi_owner    owns the database and its tables; migrations and `ops` connect as this role
+--   upi_service  is the role of the service, with only the rights in grants.sql
 --
--- Run this script as a superuser, in the service's database, before the first `ops migrate`; then give both roles a
--- password. Tables of other roles in the schema `public`, such as a superuser's, become upi_owner's.
+-- Run it as a superuser in the service's database before the first `ops migrate`, then set a password for both roles.
+-- upi_owner becomes the owner of all tables in the schema `public`, such as those of a superuser.
 
--- Behind a lock of a backup or a long list this script ends after 2 s, because payments wait behind it: run it again.
+-- Payments wait behind this script, so it fails after 2 s if a backup or a long list holds a lock. Run it again later.
 set lock_timeout = '2s';
 
 do $$
@@ -20,25 +20,25 @@ begin
     create role upi_service login;
   end if;
 
-  -- Two batches of intents may deadlock. By default PostgreSQL checks after 1 s, when the service has given up the query.
-  -- After 0.2 s one batch is refused in time, and stored at the second try.
+  -- Two batches of intents may deadlock. By default PostgreSQL checks after 1 s, when the service's query has timed out. A
+  -- check after 0.2 s cancels one batch early enough for a retry.
   alter role upi_service set deadlock_timeout = '200ms';
-  -- Less than the 0.9 s after which the service takes a connection for dead, and closes idle connections too.
+  -- Less than the 0.9 s after which the service treats a connection as dead and closes idle connections too.
   alter role upi_service set lock_timeout = '800ms';
-  -- A paused instance must not hold locks on its rows for long. Long lists lift this limit.
+  -- A paused instance must not hold row locks for long. Long lists raise this limit.
   alter role upi_service set idle_in_transaction_session_timeout = '10s';
-  -- PostgreSQL ends a statement within 1 s after the service has given it up. Otherwise, while a node of a cluster is silent,
-  -- such statements pile up until the coordinator takes no more connections.
+  -- PostgreSQL cancels a statement within 1 s after its client has disconnected. Otherwise, while a cluster node does not
+  -- respond, abandoned statements would use up the coordinator's connections.
   alter role upi_service set client_connection_check_interval = '1s';
 
   execute format('alter database %I owner to upi_owner', current_database());
-  -- By default every role may make temporary tables, which can fill the disk.
+  -- By default every role may create temporary tables, which can fill the disk.
   execute format('revoke temporary on database %I from public', current_database());
-  -- By default every role may make large objects, which can fill the disk too.
+  -- By default every role may create large objects, which can fill the disk too.
   revoke execute on function lo_creat(integer), lo_create(oid), lo_from_bytea(oid, bytea), lo_put(oid, bigint, bytea),
     lowrite(integer, bytea) from public;
-  -- By default every role may connect to these two databases, and fill the disk from there. Existing other roles keep the right,
-  -- such as a role that monitors the server; roles that are made later need a grant.
+  -- By default every role may connect to these two databases and fill the disk from there. Other existing roles, such as one
+  -- that monitors the server, keep the right; roles created later need a grant.
   for statement in
     with open_to_all as (
       select datname
@@ -61,7 +61,7 @@ begin
   for statement in
     select format('alter table %s owner to upi_owner', oid::regclass)
       from pg_class
-     -- Sequences and indexes change their owner with their tables.
+     -- Sequences and indexes change owner with their tables.
      where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'v', 'm') and relowner <> 'upi_owner'::regrole
        and not exists (select from pg_depend where objid = pg_class.oid and deptype = 'e')
     union all

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { BUILD } from '../../build-info.ts'
 import { ACCOUNT_KINDS, type AccountKind, splitAccountName } from '../../gateway/acquirers/accounts.ts'
 import { ACQUIRER_NAMES, LINKING_NAMES } from '../../gateway/acquirers/acquirers.ts'
 import type { AccountLabels } from '../../gateway/acquirers/client.ts'
@@ -12,54 +13,54 @@ import {
 } from '../../gateway/payments/outcome.ts'
 import type { OpenCounts } from './overview.ts'
 
-/** Upper bounds in seconds. The p99 of a payment on a busy instance is in the middle of them. */
+/** Upper bounds in seconds, centred on the p99 of a payment on a busy instance. */
 const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60]
 const BATCH_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200]
 
-/** Statuses that refuse a notification of an acquirer. An outage (503) or a client that left is no refusal. */
+/** Statuses of rejected acquirer notifications. An outage (503) and an aborted request are not rejections. */
 const REFUSALS: ReadonlySet<number> = new Set([400, 401, 404, 409, 413, 415])
 
-/** Sources of payments that the service counts. Payments recorded by the operator's commands are not counted. */
+/** Sources whose payments the service counts. `ops` records payments in another process, which no instance counts. */
 const SOURCES = ['notification', 'enquiry'] as const satisfies readonly ReportSource[]
 
 type Labels = Readonly<Record<string, readonly (string | number)[]>>
 
 /**
- * Help text and labels of each counter. All values of the labels are listed, so that every combination begins at 0:
- * Prometheus sees no increase in a counter that first appears as 1.
+ * Help text and labels of each counter. Label values are listed so that every combination starts at 0, because Prometheus
+ * sees no increase in a counter that first appears as 1.
  */
 const COUNTERS = {
-  payment_intents_created_total: ['Intents stored', {}],
+  payment_intents_created_total: ['Payment intents created', {}],
   payment_intents_by_next_acquirer_total: [
-    'Intents whose link the next acquirer of the merchant has made, since the first one had made none, by what account the first one is',
+    'Payment intents created by the fallback acquirer after the first acquirer created no link, by kind of the first acquirer account',
     { account: ACCOUNT_KINDS },
   ],
   payment_intent_conflicts_total: [
-    'Intents that were not stored, since their order_id or Idempotency-Key was taken',
+    'Payment intents rejected because their order_id or Idempotency-Key was already used',
     {},
   ],
   payment_notifications_refused_total: [
-    'Notifications of the acquirer that were refused, by status and what account they are for',
+    'Acquirer notifications rejected, by HTTP status and kind of acquirer account',
     { status: [...REFUSALS], account: ACCOUNT_KINDS },
   ],
   payment_exceptions_total: [
-    'Payments that the operator has to look into, by kind and acquirer; repeats of one are not counted',
+    'Payment exceptions stored, by kind and acquirer; repeated reports are not counted',
     { kind: EXCEPTION_KINDS, acquirer: ACQUIRER_NAMES },
   ],
   payments_total: [
-    'Payments that this instance recorded, by status and by who reported them; repeats are not counted',
+    'Payments recorded by this instance, by status and source; repeated reports are not counted',
     { status: ['SUCCESS', 'FAIL', 'REJECT'], source: SOURCES },
   ],
   payment_failures_total: [
-    'Failed attempts to pay that this instance recorded, by reason and acquirer; repeats are not counted',
+    'Failed payment attempts recorded by this instance, by reason and acquirer; repeated reports are not counted',
     { reason: FAILURE_REASONS, acquirer: ACQUIRER_NAMES },
   ],
   payment_attempts_surplus_total: [
-    'Failed attempts that were only counted, since so many of their order are stored already; repeats are counted too',
+    'Failed payment attempts counted but not stored because the order has the maximum number of stored attempts; repeated reports are counted',
     {},
   ],
   acquirer_calls_total: [
-    'Calls of acquirers that make their own links, by account, call and outcome; refused is the set-up, which has to be mended',
+    'Calls to acquirer APIs, by account, call and outcome; refused means that the configuration must be corrected',
     {
       acquirer: LINKING_NAMES,
       account: ACCOUNT_KINDS,
@@ -68,23 +69,22 @@ const COUNTERS = {
     },
   ],
   webhook_deliveries_total: [
-    'Webhooks and return calls by outcome; a refused address is not public, or its URL must be https',
+    'Delivery attempts of webhooks and return-URL callbacks, by outcome; refused address means not public, or http instead of https',
     { kind: ['webhook', 'return call'], outcome: ['delivered', 'failed', 'refused address'] },
   ],
   webhook_endpoints_switched_off_total: [
-    'Webhooks that the service has switched off, by reason',
+    'Webhook endpoints disabled by the service, by reason',
     { reason: ['answered 410', 'failed for 5 days'] },
   ],
 } as const satisfies Record<string, readonly [help: string, labels: Labels]>
 
 const GAUGES = {
   payment_last_notification_timestamp_seconds:
-    'When this instance accepted a notification of an acquirer for the last time; 0 before the first',
-  webhook_oldest_due_seconds:
-    'For how long the oldest delivery has been due, of endpoints that are not switched off; 0 when none is',
+    'Time when this instance last accepted an acquirer notification; 0 before the first',
+  webhook_oldest_due_seconds: 'Age of the oldest due delivery to an enabled webhook endpoint; 0 without any',
 }
 
-/** `accountKind` is that of a notification's account, or of the account that failed to make a link. */
+/** `accountKind` is the kind of a notification's account, or of the account that created no link. */
 type MeasuredRequest = { route: string; status: number; accountKind?: AccountKind | undefined }
 
 type PoolCounts = { totalCount: number; idleCount: number; waitingCount: number }
@@ -92,23 +92,29 @@ type PoolCounts = { totalCount: number; idleCount: number; waitingCount: number 
 export type Metrics = ReturnType<typeof createMetrics>
 
 /**
- * The operator's metrics for Prometheus. `countOpen` is called at every scrape; while it fails, its metrics have no
- * value. Labels contain only names of the service, never text that a caller sent.
+ * Creates the metrics for Prometheus. Calls `countOpen` at every scrape; if that fails, its metrics have no value. Labels
+ * contain only values that the service defines, never text from a request.
  */
 export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () => Promise<OpenCounts>) {
   const registry = new Registry()
   const registers = [registry]
   collectDefaultMetrics({ register: registry })
+  new Gauge({
+    name: 'upi_payments_build_info',
+    help: 'Version and commit of the running build; the value is always 1',
+    labelNames: ['version', 'commit'],
+    registers,
+  }).set(BUILD, 1)
   const requests = new Histogram({
     name: 'http_request_duration_seconds',
-    help: 'Requests by route and status, and how long they took; a 503 because an acquirer made no link has the account too',
+    help: 'Duration of HTTP requests, by route and status; account is set on a 503 caused by an acquirer that created no link',
     labelNames: ['route', 'status', 'account'],
     buckets: DURATION_BUCKETS,
     registers,
   })
   const batchRows = new Histogram({
     name: 'payment_intent_batch_rows',
-    help: 'Intents stored by one statement',
+    help: 'Payment intents inserted per statement',
     buckets: BATCH_BUCKETS,
     registers,
   })
@@ -118,11 +124,11 @@ export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () =
     return counter
   })
   const gauges = mapEach(GAUGES, (name, help) => new Gauge({ name, help, registers }))
-  /** Counted in paise, because a sum of fractions of a rupee would drift. */
+  /** In paise, because a floating-point sum of rupees would drift. */
   let paidPaise = 0
   new Counter({
     name: 'payments_rupees_total',
-    help: 'Rupees of the successful payments that this instance recorded',
+    help: 'Amount in rupees of the successful payments recorded by this instance',
     registers,
     collect() {
       this.reset()
@@ -132,7 +138,7 @@ export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () =
   const countByAge = (name: string, help: string, of: keyof OpenCounts) =>
     new Gauge({
       name,
-      help: `${help}, by how long they have been open; in the database, so the same on each instance`,
+      help: `${help}, by age; read from the database, so equal on every instance`,
       labelNames: ['age'],
       registers,
       async collect() {
@@ -141,12 +147,12 @@ export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () =
         for (const [age, count] of Object.entries(open?.[of] ?? {})) this.set({ age }, count)
       },
     })
-  countByAge('payment_exceptions_open', 'Exceptions that nobody has resolved', 'exceptions')
-  countByAge('payment_refunds_open', 'Refunds without an end', 'refunds')
+  countByAge('payment_exceptions_open', 'Open payment exceptions', 'exceptions')
+  countByAge('payment_refunds_open', 'Refunds without a final status', 'refunds')
   let countAcquirers = async () => 0
   new Gauge({
     name: 'payment_acquirers_configured',
-    help: 'Accounts at acquirers that can tell this service of payments; with 0 every order stays unpaid',
+    help: 'Acquirer accounts that can notify this service of payments; with 0, every order stays unpaid',
     registers,
     async collect() {
       const count = await countAcquirers().catch(() => undefined)
@@ -156,7 +162,7 @@ export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () =
   })
   new Gauge({
     name: 'database_pool_connections',
-    help: 'Connections by pool and state; waiting are requests without one',
+    help: 'Database connections by pool and state; waiting counts requests without a connection',
     labelNames: ['pool', 'state'],
     registers,
     collect() {
@@ -168,7 +174,7 @@ export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () =
     },
   })
 
-  // A cache, because prom-client builds strings to find a child by its labels. Route and status have few combinations.
+  // Caches children, because prom-client builds strings to find one by its labels. Route and status have few combinations.
   const children = new Map<string, Map<number, { observe: (seconds: number) => void }>>()
   return {
     registry,
@@ -225,14 +231,14 @@ function mapEach<Name extends string, T, R>(each: Record<Name, T>, map: (name: N
   return Object.fromEntries(mapped) as Record<Name, R>
 }
 
-/** Every combination of one value for each label. */
+/** Every combination of label values. */
 const combinationsOf = (labels: Labels): Record<string, string | number>[] =>
   Object.entries(labels).reduce<Record<string, string | number>[]>(
     (chosen, [label, values]) => chosen.flatMap((one) => values.map((value) => ({ ...one, [label]: value }))),
     [{}],
   )
 
-/** `/metrics`, on the operator's port. */
+/** Serves `/metrics` on the operator port. */
 export function metricsRoutes(app: FastifyInstance, { registry }: Pick<Metrics, 'registry'>) {
   app.get('/metrics', async (_request, reply) => reply.type(registry.contentType).send(await registry.metrics()))
 }

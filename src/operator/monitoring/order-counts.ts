@@ -7,18 +7,18 @@ import {
 } from '../../gateway/payments/outcome.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
 
-/** Whether an unpaid intent's status is final: it expired at $3 or earlier, and its last status response could be read. */
+/** Whether an unpaid intent is final: it expired by $3, and its last status response was readable. */
 const IS_OVER = '(expires_at <= $3 and unreadable_at is null)'
 
 /** SQL of each count. */
 const COUNTS = {
   orders: 'count(*)',
   paid: `count(*) filter (where status = 'SUCCESS')`,
-  /** The last attempt failed, and the time to pay is over. */
+  /** Expired, and the last attempt failed. */
   failed: `count(*) filter (where status in ('FAIL', 'REJECT') and ${IS_OVER})`,
-  /** Nobody tried, and the time to pay is over. */
+  /** Expired without an attempt. */
   expired: `count(*) filter (where status = 'PENDING' and ${IS_OVER})`,
-  /** Closed by the merchant. */
+  /** Cancelled by the merchant. */
   cancelled: `count(*) filter (where status = 'CANCELLED')`,
   /** May still be paid. */
   waiting: `count(*) filter (where status in ${OPEN_STATUSES} and not ${IS_OVER})`,
@@ -32,30 +32,30 @@ const NAMES = Object.keys(COUNTS) as CountName[]
 const countsOf = (count: (name: CountName) => number) =>
   Object.fromEntries(NAMES.map((name) => [name, count(name)])) as OrderCounts
 
-/** What became of orders: numbers of them, and sums in paise. */
+/** Numbers of orders by state, and sums in paise. */
 export type OrderCounts = Record<CountName, number>
 
 export const NO_ORDERS = countsOf(() => 0)
 
 export const add = (one: OrderCounts, other: OrderCounts): OrderCounts => countsOf((name) => one[name] + other[name])
 
-/** The share of orders that were paid, of those whose end is known; undefined while there is none. */
+/** The paid share of the orders with a final status; undefined without such orders. */
 export function conversionOf({ orders, paid, waiting }: OrderCounts): number | undefined {
   return orders > waiting ? paid / (orders - waiting) : undefined
 }
 
-/** Longest time until an order has ended. After it only a payment that was heard of late changes an order. */
+/** Longest time until an order is final. Afterwards only a late payment changes it. */
 export const LONGEST_ORDER_MS = (LONGEST_EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES) * 60_000
 
-/** The orders of one merchant in one hour: the hours are numbered from 0. */
+/** Orders of one merchant in one hour. Hours are numbered from 0. */
 export type OfMerchantAndHour = OrderCounts & { mid: string; hour: number }
 
-/** `hours` hours from `since` on. */
+/** `hours` hours from `since`. */
 type Period = { since: Date; hours: number }
 
 /**
- * Counts orders by the time when they were made, and by their state at `now`. OrderIds begin with that time, so each
- * count reads one range of their index, and creating an intent needs no further index. 14,000 orders take about 10 ms.
+ * Counts orders by time of creation and by state at `now`. OrderIds start with that time, so each count reads one range of
+ * their index and the table needs no further index. 14,000 orders take about 10 ms.
  */
 export function createOrderCounts(db: Queryable) {
   return {
@@ -66,7 +66,7 @@ export function createOrderCounts(db: Queryable) {
       return Array.from({ length: period.hours }, (_, hour) => counts.get(hour) ?? NO_ORDERS)
     },
 
-    /** Counts of each hour and merchant with orders, in no order. */
+    /** Counts of each hour and merchant with orders, unsorted. */
     async countByHourAndMerchant(period: Period, now: Date): Promise<OfMerchantAndHour[]> {
       const { rows } = await db.query<OfMerchantAndHour>(BY_HOUR_AND_MERCHANT, valuesOf(period, now))
       return rows
@@ -77,8 +77,8 @@ export function createOrderCounts(db: Queryable) {
 const HOUR_MS = 60 * 60_000
 
 /**
- * The parameters of both queries: $1 the first orderId of each hour, $2 the first of the next hour, $3 the time at which
- * orders count as expired.
+ * Parameters of both queries: $1 the first orderId of each hour, $2 the first of the next hour, $3 the time before which
+ * an unpaid order must have expired to be final.
  */
 function valuesOf({ since, hours }: Period, now: Date): [string[], string[], Date] {
   const bounds = Array.from({ length: hours + 1 }, (_, hour) =>
@@ -88,8 +88,8 @@ function valuesOf({ since, hours }: Period, now: Date): [string[], string[], Dat
 }
 
 /**
- * Counts by hour and merchant, each hour by a range of the index: grouping by an hour computed from each row took three
- * times as long. Sums are numbers of JavaScript, exact up to 2^53 paise: 90 lakh crore rupees.
+ * Counts by hour and merchant with one index range per hour, because grouping by an hour computed from each row took three
+ * times as long. Sums are JavaScript numbers, exact up to 2^53 paise (90 lakh crore rupees).
  */
 const BY_HOUR_AND_MERCHANT = `
   select h.hour - 1 as hour, c.*

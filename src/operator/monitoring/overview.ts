@@ -12,36 +12,36 @@ import { istDayOf } from '../../platform/time.ts'
 export const AGES = ['under 1 day', '1 to 2 days', 'over 2 days'] as const
 export type Age = (typeof AGES)[number]
 
-/** How many exceptions are open, whatever their age. */
+/** Number of open exceptions of all ages. */
 export const countOpen = (open: Readonly<Record<Age, number>>): number => AGES.reduce((sum, age) => sum + open[age], 0)
 
-/** An exception that nobody has resolved. `mid` and `orderId` are empty where no order is known. */
+/** An open exception. `mid` and `orderId` are empty if the order is unknown. */
 type OldestException = {
   id: string
   kind: ExceptionKind
   mid: string
   orderId: string
-  /** Null where nothing could be read. */
+  /** Null for an unreadable report. */
   amount: Paise | null
   receivedAt: Date
 }
 
-/** A webhook that fails, is late or was switched off. */
+/** A webhook endpoint that fails, is late, or was disabled by the service. */
 export type WebhookBehind = {
   mid: string
   endpointId: string
-  /** Since when the oldest delivery is due; null when none is. */
+  /** Due time of the oldest delivery; null if none is due. */
   dueSince: Date | null
-  /** Since when nothing has arrived; null when the last delivery did. */
+  /** Time since which every delivery failed; null if the last one succeeded. */
   failingSince: Date | null
-  /** When the service has switched it off. */
+  /** Time at which the service disabled it. */
   switchedOffAt: Date | null
 }
 
-/** An order that is paid, and whose return call was attempted for the last time at `givenUpAt`. */
+/** A paid order whose return-URL callback had its last attempt at `givenUpAt`. */
 export type ReturnCallGivenUp = { mid: string; orderId: string; givenUpAt: Date }
 
-/** A refund that waits for its end. */
+/** A refund without a final status. */
 export type OpenRefund = {
   mid: string
   refundId: string
@@ -54,35 +54,35 @@ export type OpenRefund = {
 /** Open exceptions and open refunds, by age. */
 export type OpenCounts = { exceptions: Record<string, number>; refunds: Record<string, number> }
 
-/** What needs a person, and what was imported and migrated last. Nothing of a customer. */
+/** Open tasks of the operator, the last import and the last migration, without customer data. */
 export type Overview = {
-  /** `amount` is that of all open ones. */
+  /** `amount` is the sum of all open exceptions. */
   exceptions: { open: Record<Age, number>; amount: Paise; oldest: OldestException[] }
-  /** `overdue` are older than T+5 days; `amount` is that of all open ones. */
+  /** `overdue` counts refunds older than T+5 days; `amount` is the sum of all open refunds. */
   refunds: { open: number; overdue: number; amount: Paise; oldest: OpenRefund[] }
-  /** Failed attempts to pay orders that were made today (IST), by reason, the most frequent first. */
+  /** Failed payment attempts for orders created today (IST), by reason, the most frequent first. */
   failures: { reason: FailureReason; count: number }[]
-  /** How many orders of today the next acquirer of their merchant has made. */
+  /** Number of today's orders that the fallback acquirer created. */
   byNextAcquirer: number
   webhooks: { behind: number; longest: WebhookBehind[] }
-  /** Of the last 7 days; the newest come first. */
+  /** Abandoned in the last 7 days, newest first. */
   returnCalls: { givenUp: number; newest: ReturnCallGivenUp[] }
   settlementImport: { importedAt: Date; file: string } | undefined
-  /** The newest migration that was applied. */
+  /** The newest applied migration. */
   migration: string | undefined
 }
 
 const HOUR_MS = 60 * 60_000
-/** Delay after which a webhook counts as behind: a delivery is usually attempted within seconds of being due. */
+/** Delay after which a webhook endpoint is behind. A due delivery is usually attempted within seconds. */
 const BEHIND_MS = 60_000
 const GIVEN_UP_SHOWN_HOURS = 7 * 24
-/** Rows shown of exceptions, of webhooks and of return calls. The operator's commands list all of them. */
+/** Largest number of rows per list. `ops` has commands that list all. */
 const LISTED = 20
 
-/** Limited, because a sum of reported amounts may be beyond 2^53, and the operator has to see the exceptions. */
+/** Limited to 2^53, because the sum of reported amounts may exceed it and the list must still be shown. */
 const SUM = `least(sum(amount_paise) over (), ${Number.MAX_SAFE_INTEGER})::bigint`
 
-/** What the operator reads beside the orders. */
+/** Reads what the operator dashboard and `ops today` show besides orders. */
 export function createOverview(db: Queryable) {
   async function exceptions(now: Date): Promise<Overview['exceptions']> {
     const { rows } = await db.query<OldestException & { first: number; second: number; all: number; sum: Paise }>(
@@ -147,15 +147,14 @@ export function createOverview(db: Queryable) {
       `select e.mid, e.endpoint_id as "endpointId", d.due_at as "dueSince", e.failing_since as "failingSince",
               e.disabled_at as "switchedOffAt", count(*) over () as behind
          from webhook_endpoints e
-         -- Limited to one, so that each endpoint is one look-up in the index, however many deliveries wait for it.
+         -- The limit of one makes this one index look-up per endpoint, however many deliveries are pending.
          left join lateral (
            select due_at
              from webhook_deliveries
             where mid = e.mid and endpoint_id = e.endpoint_id and due_at is not null
             order by due_at
             limit 1) d on true
-        -- Left out: endpoints that the operator has switched off, and a return call that one order's shop did not
-        -- answer.
+        -- Excludes endpoints that the operator disabled, and failing return-URL callbacks, which fail per order.
         where case when e.disabled_at is not null then e.disabled_reason <> 'operator'
                    else (e.failing_since is not null and e.kind = 'webhook') or d.due_at <= $1 end
         order by least(d.due_at, e.failing_since, e.disabled_at), e.mid, e.endpoint_id
@@ -166,8 +165,8 @@ export function createOverview(db: Queryable) {
   }
 
   /**
-   * Return calls that were given up, without orders that checkPaymentStatus has since answered as paid: their merchants
-   * know already.
+   * Abandoned return-URL callbacks, except for orders that checkPaymentStatus has since returned as paid, because those
+   * merchants have the result.
    */
   async function returnCallsGivenUp(now: Date): Promise<Overview['returnCalls']> {
     const { rows } = await db.query<ReturnCallGivenUp & { givenUp: number }>(
@@ -193,7 +192,7 @@ export function createOverview(db: Queryable) {
   }
 
   return {
-    /** How many exceptions and refunds are open, by age. */
+    /** Numbers of open exceptions and refunds by age. */
     async openCounts(now: Date): Promise<OpenCounts> {
       const { open, overdue } = await refunds(now)
       return {

@@ -8,9 +8,9 @@ import type { Database } from '../../platform/db/pool.ts'
 import { roleWarnings, unreadyReason } from '../../platform/db/readiness.ts'
 import type { Readiness } from '../../platform/http/health.ts'
 
-/** A warning, not an error: a trial may intend to run without an acquirer. */
+/** A warning instead of an error, because a trial may intentionally run without an acquirer. */
 const LEARNS_OF_NO_PAYMENT =
-  'No acquirer can tell this service of payments, so that every order stays unpaid: set ACQUIRER_SECRETS, or the credentials of an acquirer'
+  'No acquirer can notify this service of payments, so every order stays unpaid: set ACQUIRER_SECRETS or the credentials of an acquirer'
 
 type Dependencies = {
   db: Database
@@ -20,11 +20,11 @@ type Dependencies = {
   limits: Pick<Limits, 'lookUps'>
 }
 
-/** The readiness of this instance, for `/readyz`. */
+/** Creates the checks behind `/readyz`. */
 export function createReadiness({ db, config, accounts, isDraining, limits }: Dependencies): Readiness {
   return {
     unreadyReason: async () => (isDraining() ? 'Shutting down' : unreadyReason(db)),
-    // Cached, because anybody may request /readyz at any rate, and every check reads all open refunds.
+    // Cached, because /readyz is public and unlimited, and every check reads all open refunds.
     warnings: cached(
       async () => [
         ...config.warnings,

@@ -23,7 +23,7 @@ export const cashfree: Driver = async (options) => {
     throw new Error(`Cashfree does not know ${orderId}`)
   }
   const ids = new Map<string, string>()
-  /** One payment has one id, however often it is reported. */
+  /** Returns the same payment id for every report of one payment. */
   function idOf(orderId: string, rrn: string): string {
     const known = orderOf(orderId).payments.find((payment) => payment.rrn === rrn)?.id ?? ids.get(`${orderId} ${rrn}`)
     const id = known ?? String(++lastPayment)
@@ -67,7 +67,7 @@ export const cashfree: Driver = async (options) => {
       )
     },
     settings: CASHFREE.settings(bank),
-    // Its types are narrower than what a case may do to any bank.
+    // The fake's types are narrower than the changes that a case may apply to any bank.
     bank: Object.assign(bank, {
       calls: CALLS,
       preparing: ['createOrder', CALLS.link],

@@ -5,13 +5,16 @@ import { LINK_FAULTS, LINK_HANGS, LINKS } from './links.ts'
 import { NOTIFICATIONS } from './notifications.ts'
 import { REFUNDS } from './refunds.ts'
 
-/** Long, so that a busy machine does not turn a right answer into a 503. Each case looks itself for what is due. */
+/**
+ * Long time limits, so that a busy machine does not turn a correct response into a 503. Each case runs pending jobs
+ * itself.
+ */
 const PATIENT = {
   outbound: { acquirerMs: 30_000 },
   acquirers: { requestMs: 30_000 },
   webhooks: { lookIntervalMs: 3_600_000 },
 }
-/** Short, because the cases of a bank that hangs wait for it. */
+/** A short time limit, because the cases of a hanging bank wait for it. */
 const IMPATIENT = { ...PATIENT, outbound: { acquirerMs: 300 } }
 
 const TABLES = [
@@ -27,7 +30,10 @@ type Table = (typeof TABLES)[number]
 
 const applying = ({ cases }: Table, name: AcquirerName) => cases.filter(({ not }) => not?.[name] === undefined)
 
-/** What every acquirer has to do, each in a file of its own, so that workers share them. A case that does not apply to one says why. */
+/**
+ * Runs the behaviour that every acquirer has to show. Each acquirer has its own file, so that workers run them in
+ * parallel. A case that does not apply to an acquirer states the reason.
+ */
 export function conform(name: AcquirerName, start: Driver): void {
   describe.each(TABLES.filter((table) => applying(table, name).length > 0))(`the acquirer ${name} $what`, (table) => {
     let stage: Stage

@@ -5,36 +5,39 @@ import type { Answer, TestService } from '../../support/service.ts'
 import type { BesideOptions } from '../../support/service-with-bank.ts'
 import type { NewMerchant } from '../../support/tenants.ts'
 
-/** How a case reaches an acquirer, whichever it is. Amounts are in paise. */
+/** Shared interface through which a conformance case reaches any acquirer. Amounts are in paise. */
 
 export type AcquirerName = 'direct' | 'setu' | 'cashfree' | 'phonepe'
 
 export type Driver = (options: BesideOptions) => Promise<Stage>
 
-/** A service, and the bank of one acquirer. */
+/** A service and the fake bank of one acquirer. */
 export type Stage = {
   name: AcquirerName
   service: TestService
   newMerchant: () => Promise<NewMerchant>
-  /** A merchant of the same service, whose orders this acquirer does not know. */
+  /** Creates a merchant of the same service whose orders this acquirer does not have. */
   newStranger: () => Promise<NewMerchant>
-  /** What tells of a payment, as text. */
+  /** Formats the body of a payment notification. */
   notification: (orderId: string, told?: Told) => string
-  /** Sends what the acquirer has signed: `signed` is what it signed instead of the body, `pathEnd` what it appends to our path. */
+  /**
+   * Sends a notification signed by the acquirer. `signed` is the text to sign instead of the body; `pathEnd` is
+   * appended to the service's path.
+   */
   send: (body: string, as?: { secret?: string | undefined; signed?: string; pathEnd?: string }) => Promise<Answer>
-  /** Sends a body with a header for its signature, or without one. */
+  /** Sends a body with the given signature header, or without one. */
   sendSigned: (body: string, signature: string | undefined) => Promise<Answer>
-  /** By what a payment is stored of which a notification has come. */
+  /** The stored source of a payment after a notification. */
   toldBy: 'notification' | 'enquiry'
-  /** All of them are valid. */
+  /** Secrets that are all valid at once. */
   secrets: readonly string[]
-  /** The name of the amount in a notification. */
+  /** The field name of the amount in a notification. */
   amountField: string
-  /** Notifications that are signed and tell nothing that counts. */
+  /** Returns signed notifications that must change nothing. */
   idle: (orderId: string) => string[]
-  /** What an instance of the service needs to reach the bank. */
+  /** Settings with which another instance of the service reaches the bank. */
   settings: Partial<AcquirerSettings>
-  /** Undefined for an acquirer whose links we make. */
+  /** Undefined for an acquirer whose links the service creates. */
   bank: IssuingBank | undefined
 }
 
@@ -43,11 +46,11 @@ export type Told = {
   utr?: string
   amount?: number
   paidAt?: Date
-  /** The order that it says to be about, instead of the bank's own. */
+  /** The order that the notification names instead of the bank's own. */
   about?: string
 }
 
-/** The fake of an acquirer that makes its own links. */
+/** The fake of an acquirer that creates its own links. */
 export type IssuingBank = {
   notifyUrl: string | undefined
   nextFaults: Record<string, CallFault[]>
@@ -68,30 +71,32 @@ export type IssuingBank = {
   sendEvent: (event: object) => Promise<number | undefined>
   goAway: () => Promise<void>
   comeBack: () => Promise<void>
-  /** Its calls, by what the service wants of it. */
+  /** The bank's call names, by purpose. */
   calls: Record<'link' | 'enquire' | 'refund' | 'findRefund', string> & { close?: string }
-  /** Those that a create makes, in order; the last one makes the link. */
+  /** Calls of one create request, in order; the last one creates the link. */
   preparing: readonly string[]
   linkOf: (orderId: string) => string
-  /** All orders that it has ever made, by our names. */
+  /** All orders ever created at the bank, by the service's orderIds. */
   made: () => string[]
   isOpen: (orderId: string) => boolean
-  /** Sends the money of an order back without being asked to. */
+  /** Sends an automatic refund of an order. */
   sendBack?: (orderId: string) => void
 }
 
-/** What a bank has booked of a payment; a case may change it, into what no bank should tell. */
+/** A payment in the bank's records. A case may change it into something that no bank should report. */
 export type BankPayment = { id: string; status: string; amount: number; rrn: string }
 
 export type Case = {
   name: string
-  /** Acquirers for which it says nothing, and why. */
+  /** Acquirers that the case does not apply to, with the reason. */
   not?: Partial<Record<AcquirerName, string>>
   run: (stage: Stage) => Promise<void>
 }
 
-export const OURS = { direct: 'its links are ours: nobody is called' }
+export const OURS = { direct: 'the service creates its links and calls no acquirer' }
 
-export const ENDS_BY_ITSELF = { phonepe: 'no call closes its orders: they end by their expiry' }
+export const ENDS_BY_ITSELF = { phonepe: 'it has no call that closes an order, which ends by its expiry' }
 
-export const ONLY_ASKS = { phonepe: 'its notifications prove nothing: they make a question due, and the answer counts' }
+export const ONLY_ASKS = {
+  phonepe: 'its notifications are not proof: they schedule a status check, whose result is recorded',
+}

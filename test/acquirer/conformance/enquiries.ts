@@ -13,9 +13,9 @@ const ask = (stage: Stage, { orderId }: Order, acquirerMs?: number) => startInst
 const pay = async (stage: Stage, { orderId }: Order, how: object = {}): Promise<BankPayment> =>
   (await bankOf(stage).pay(orderId, { ...quietly, ...how })).payment
 
-/** A question about a paid order which meets a fault fails, and changes nothing; the next one finds the payment. */
+/** A status check of a paid order that fails changes nothing; the next one finds the payment. */
 const fails = (outcome: string, fault: CallFault): Case => ({
-  name: `an enquiry fails as ${outcome} by the fault ${JSON.stringify(fault)}, and the next enquiry finds the payment`,
+  name: `reports a status check that meets ${JSON.stringify(fault)} as ${outcome}, and the next check finds the payment`,
   not: OURS,
   async run(stage) {
     const [bank, order] = [bankOf(stage), await newOrder(stage)]
@@ -31,9 +31,11 @@ const fails = (outcome: string, fault: CallFault): Case => ({
 
 const UNREADABLE = ['unreadable', '', '', '0.00']
 
-/** A bank that reports a success as no bank should: the order stays open until a later response can be read. */
+/**
+ * The bank reports a success in a way that no bank should; the order stays open until a later response is readable.
+ */
 const keepsOpen = (changes: object, not: Case['not'] = OURS): Case => ({
-  name: `keeps an order open whose payment is reported with the wrong value ${JSON.stringify(changes)}`,
+  name: `leaves an order open whose payment is reported with the invalid value ${JSON.stringify(changes)}`,
   not,
   async run(stage) {
     const order = await newOrder(stage)
@@ -57,9 +59,9 @@ const keepsOpen = (changes: object, not: Case['not'] = OURS): Case => ({
   },
 })
 
-/** A success without a reference of the bank: the acquirer's id names it. */
+/** A success without a bank reference is identified by the acquirer's payment id. */
 const paysById = (rrn: unknown): Case => ({
-  name: `finds a payment whose bank reference is ${JSON.stringify(rrn)} by the acquirer’s id, and its reference later`,
+  name: `records a payment with bank reference ${JSON.stringify(rrn)} by the acquirer’s id, and adds the reference later`,
   not: OURS,
   async run(stage) {
     const order = await newOrder(stage)
@@ -82,7 +84,7 @@ const paysById = (rrn: unknown): Case => ({
 
 export const ENQUIRIES: Case[] = [
   {
-    name: 'an enquiry finds nothing while nobody has tried to pay, or the payment has not ended',
+    name: 'a status check returns nothing before the first attempt and while a payment is pending',
     not: OURS,
     async run(stage) {
       const order = await newOrder(stage)
@@ -93,8 +95,8 @@ export const ENQUIRIES: Case[] = [
     },
   },
   {
-    name: 'an enquiry finds a failed attempt, and the payment that follows it',
-    not: { ...OURS, phonepe: 'it tells the end of an order, not that of an attempt' },
+    name: 'a status check finds a failed attempt, and later the payment that follows it',
+    not: { ...OURS, phonepe: 'it reports the final status of an order, not of an attempt' },
     async run(stage) {
       const order = await newOrder(stage)
       const { rrn: failed } = await pay(stage, order, { outcome: 'failed' })
@@ -111,7 +113,7 @@ export const ENQUIRIES: Case[] = [
     },
   },
   {
-    name: 'an enquiry after the payment’s notification, and a notification after the payment’s enquiry, change nothing',
+    name: 'records a payment once, whether the notification or the status check comes first',
     not: { ...OURS, ...ONLY_ASKS },
     async run(stage) {
       for (const isToldFirst of [true, false]) {
@@ -128,7 +130,7 @@ export const ENQUIRIES: Case[] = [
     },
   },
   {
-    name: 'an enquiry that finds a payment of a wrong amount leaves the order unpaid, and an exception is stored',
+    name: 'stores an exception and leaves the order unpaid when a status check finds a different amount',
     not: OURS,
     async run(stage) {
       const order = await newOrder(stage)
@@ -141,18 +143,18 @@ export const ENQUIRIES: Case[] = [
     },
   },
   {
-    name: 'the acquirer is queried at once when it refuses to close a paid order’s link, and a late payment is stored',
+    name: 'checks the status immediately when the acquirer rejects closing a paid order’s link, and stores a late payment',
     not: { ...OURS, ...ENDS_BY_ITSELF },
     async run(stage) {
       const order = await newOrder(stage)
       const { rrn } = await pay(stage, order)
       expect((await cancel(stage, order)).txnStatus).toBe('FAIL')
-      await until('it is paid', async () => (await statusOf(stage, order)) === 'SUCCESS')
+      await until('the order is paid', async () => (await statusOf(stage, order)) === 'SUCCESS')
       expect((await recorded(stage, order)).exceptions).toEqual([['late payment', 'SUCCESS', rrn, '200.00']])
     },
   },
   {
-    name: 'an enquiry that is answered with another order’s payment pays nothing, and is an exception "unknown order"',
+    name: 'stores the exception "unknown order" and pays nothing when a status check returns another order’s payment',
     not: OURS,
     async run(stage) {
       const [bank, order] = [bankOf(stage), await newOrder(stage)]
@@ -172,7 +174,7 @@ export const ENQUIRIES: Case[] = [
   ...[400, 403].map((status) => fails('refused', { status })),
   keepsOpen({ amount: -20_000 }),
   ...[{ status: 'refunded' }, { rrn: '', id: null }].map((changes) =>
-    keepsOpen(changes, { ...OURS, phonepe: 'its order has a state of its own: see phonepe.test.ts' }),
+    keepsOpen(changes, { ...OURS, phonepe: 'its order has a status of its own, see phonepe.test.ts' }),
   ),
   ...['', 'x y', 'NA', 'N/A', '000000000000', null].map(paysById),
 ]

@@ -13,8 +13,8 @@ import { allow } from '../../support/webhooks.ts'
 import type { Stage } from './driver.ts'
 
 /**
- * An instance of the service, as far as it checks the status at an acquirer by the clock, with what it logs as errors. `through`
- * stands between the instance and the acquirer.
+ * Starts the part of an instance that checks statuses and sends refunds at an acquirer, and collects its logged
+ * errors. `through` wraps the HTTP client between instance and acquirer.
  */
 export function startInstance(
   { service: { clock, db, pools }, settings, name }: Pick<Stage, 'service' | 'settings' | 'name'>,
@@ -41,10 +41,10 @@ export function startInstance(
   return {
     errors,
     clientOf,
-    /** Does what is due of refunds. */
+    /** Runs all pending refund jobs. */
     look: () => doAllThatIsDue(refunds),
 
-    /** Asks about an order, however often that was done, and records what is told. */
+    /** Checks the status of an order, regardless of how many checks it has had, and records the result. */
     async ask(orderId: string) {
       await db.query('update acquirer_intents set status_checks = 0 where order_id = $1', [orderId])
       const enquiry = (await createEnquiries(db).take(orderId, 1, clock.now())) as Enquiry

@@ -7,7 +7,7 @@ import { until } from '../../support/wait.ts'
 import { type Case, ENDS_BY_ITSELF, OURS, type Stage } from './driver.ts'
 import { bankOf, cancel, count, create, gate, newOrder, recorded, statusOf } from './orders.ts'
 
-/** Creates that the bank has prepared, and none of which is stored yet. */
+/** Sends create requests that the bank has processed but the service has not stored yet. */
 async function heldCreates(stage: Stage, of: Parameters<typeof create>[1], times: number, headers = {}) {
   const bank = bankOf(stage)
   const held = gate()
@@ -15,7 +15,7 @@ async function heldCreates(stage: Stage, of: Parameters<typeof create>[1], times
   const known = bank.countOf(bank.calls.link)
   const order_id = unique('order')
   const answers = Promise.all(Array.from({ length: times }, () => create(stage, of, { order_id }, headers)))
-  await until('all are prepared', () => bank.countOf(bank.calls.link) === known + times, { pollMs: 1 })
+  await until('all links are created', () => bank.countOf(bank.calls.link) === known + times, { pollMs: 1 })
   return { answers, made: bank.made().slice(-times), open: held.open }
 }
 
@@ -30,14 +30,14 @@ const isStoredOnce = async (stage: Stage, headers: Record<string, string>, statu
   const losers = made.filter((orderId) => orderId !== stored)
   expect(losers).toHaveLength(4)
   if (!bank.calls.close) return
-  await until('the losers are closed', () => losers.every((orderId) => !bank.isOpen(orderId)))
+  await until('the unused links are closed', () => losers.every((orderId) => !bank.isOpen(orderId)))
   expect(bank.isOpen(stored)).toBe(true)
 }
 
-/** What becomes of links while nothing is wrong with the bank. */
+/** Payment links of a bank that works. */
 export const LINKS: Case[] = [
   {
-    name: 'the acquirer’s link reaches customers unchanged: under the four prefixes, on the pay page and in the QR',
+    name: 'passes on the acquirer’s link unchanged: with all four prefixes, on the pay page and in the QR',
     not: OURS,
     async run(stage) {
       const made = await create(stage, await stage.newMerchant(), { note: 'Order 1001' })
@@ -58,7 +58,7 @@ export const LINKS: Case[] = [
   },
   ...['1', '3.00', '10', '588.82', '588.80', '99999'].map(
     (amount): Case => ({
-      name: `a link of ₹${amount} is accepted in whatever form the acquirer spells the amount`,
+      name: `accepts a link of ₹${amount} in any decimal format of the amount`,
       not: OURS,
       async run(stage) {
         const of = await stage.newMerchant()
@@ -68,7 +68,7 @@ export const LINKS: Case[] = [
     }),
   ),
   {
-    name: 'a repeated order_id or Idempotency-Key causes no second call to the acquirer for a payment link',
+    name: 'does not call the acquirer again for a repeated order_id or Idempotency-Key',
     not: OURS,
     async run(stage) {
       const of = await stage.newMerchant()
@@ -83,18 +83,22 @@ export const LINKS: Case[] = [
     },
   },
   {
-    name: 'of simultaneous createPaymentIntent calls with one order_id one is stored, and unused payment links are closed',
+    name: 'stores one of 5 concurrent creates with the same order_id and closes the unused links',
     not: OURS,
     run: (stage) => isStoredOnce(stage, {}, [200, 409, 409, 409, 409]),
   },
   {
-    name: 'of simultaneous createPaymentIntent calls with one Idempotency-Key one is stored, and unused links are closed',
+    name: 'stores one of 5 concurrent creates with the same Idempotency-Key and closes the unused links',
     not: OURS,
     run: (stage) => isStoredOnce(stage, { 'idempotency-key': unique('key') }, [200, 200, 200, 200, 200]),
   },
   {
-    name: 'the acquirer makes an order once, even if a proxy on the way sends the request twice',
-    not: { ...OURS, setu: 'it does not know a repeat', phonepe: 'it does not tell the link again: 503' },
+    name: 'creates one order at the acquirer when a proxy repeats the request',
+    not: {
+      ...OURS,
+      setu: 'it does not recognise a repeated request',
+      phonepe: 'it returns a link only once, so a repeat is 503',
+    },
     async run(stage) {
       const [bank, of] = [bankOf(stage), await stage.newMerchant()]
       const known = bank.made().length
@@ -104,7 +108,7 @@ export const LINKS: Case[] = [
     },
   },
   {
-    name: 'a payment link is closed when PostgreSQL refuses the intent, since nobody will see the link',
+    name: 'closes a payment link when PostgreSQL rejects the intent, because no customer will see the link',
     not: { ...OURS, ...ENDS_BY_ITSELF },
     async run(stage) {
       const [bank, of] = [bankOf(stage), await stage.newMerchant()]
@@ -117,23 +121,23 @@ export const LINKS: Case[] = [
       await stage.service.db.query('alter table payment_intents drop constraint refused_by_a_test')
       expect(answers.map(({ status }) => status)).toEqual([500, 500, 500])
       const refused = bank.made().slice(known, known + 3)
-      await until('the refused ones are closed', () => refused.every((one) => !bank.isOpen(one)))
+      await until('the links of the rejected intents are closed', () => refused.every((one) => !bank.isOpen(one)))
       expect(bank.isOpen(orderId)).toBe(true)
     },
   },
   {
-    name: 'a payment link is closed, once, when the merchant cancels the order',
+    name: 'closes a payment link once when the merchant cancels the order',
     not: { ...OURS, ...ENDS_BY_ITSELF },
     async run(stage) {
       const [bank, order] = [bankOf(stage), await newOrder(stage)]
       const before = bank.countOf(bank.calls.close as string)
       for (let i = 0; i < 3; i++) expect((await cancel(stage, order)).msg).toBe('Payment cancelled')
-      await until('it is closed', () => !bank.isOpen(order.orderId))
+      await until('the link is closed', () => !bank.isOpen(order.orderId))
       expect(bank.countOf(bank.calls.close as string) - before).toBe(1)
     },
   },
   {
-    name: 'a payment by a link that is being closed makes the order paid, and is stored as a late payment',
+    name: 'records a payment through a link that is being closed as a late payment',
     not: { ...OURS, ...ENDS_BY_ITSELF },
     async run(stage) {
       const [bank, order] = [bankOf(stage), await newOrder(stage)]
@@ -142,7 +146,7 @@ export const LINKS: Case[] = [
       bank.nextFaults[bank.calls.close as string] = [{ until: held.opens }]
       const before = bank.countOf(bank.calls.close as string)
       expect((await cancel(stage, order)).txnStatus).toBe('FAIL')
-      await until('it is being closed', () => bank.countOf(bank.calls.close as string) > before)
+      await until('the link is being closed', () => bank.countOf(bank.calls.close as string) > before)
       const body = stage.notification(order.orderId, { utr: 'RACED1' })
       expect((await stage.send(body)).status).toBe(200)
       held.open()
@@ -154,7 +158,7 @@ export const LINKS: Case[] = [
     },
   },
   {
-    name: 'an acquirer that hangs does not slow merchants of `direct`: 64 calls may hang, and the 65th is refused',
+    name: 'limits a hanging acquirer to 64 concurrent calls and rejects the next, without slowing merchants of `direct`',
     not: OURS,
     async run(stage) {
       const bank = bankOf(stage)
@@ -164,7 +168,7 @@ export const LINKS: Case[] = [
       bank.faults = [{ call: bank.calls.link, fault: { until: held.opens }, chance: 1 }]
       const before = bank.countOf(bank.calls.link)
       const hanging = Array.from({ length: 64 }, () => create(stage, of))
-      await until('64 calls hang', () => bank.countOf(bank.calls.link) - before === 64)
+      await until('64 calls are hanging', () => bank.countOf(bank.calls.link) - before === 64)
       expect((await create(stage, of)).status).toBe(503)
       expect(bank.countOf(bank.calls.link) - before).toBe(64)
       for (let i = 0; i < 20; i++) expect((await create(stage, ofDirect)).status).toBe(200)
@@ -214,7 +218,7 @@ function refusedLink(
   not: Case['not'] = OURS,
 ): Case {
   return {
-    name: `createPaymentIntent is 503 and stores nothing if its ${which} acquirer call fails by ${JSON.stringify(fault)} as ${outcome}`,
+    name: `returns 503 and stores nothing when the ${which} acquirer call of a create meets ${JSON.stringify(fault)}, logged as ${outcome}`,
     not,
     async run(stage) {
       const { service, name } = stage
@@ -242,25 +246,28 @@ function refusedLink(
       const level = outcome === 'unavailable' ? 40 : 50
       expect(lines).toMatchObject([{ level, acquirer: name, call: 'createLink', outcome }])
       expect(await counted()).toBe(before + 1)
-      await until('the next one succeeds', async () => (await create(stage, of, { order_id })).status === 200)
+      await until('the next create succeeds', async () => (await create(stage, of, { order_id })).status === 200)
     },
   }
 }
 
-const ONE_CALL = { setu: 'the last call is the first', phonepe: 'the last call is the first' }
+const ONE_CALL = { setu: 'its last call is its first', phonepe: 'its last call is its first' }
 
-/** What becomes of a create when the bank fails. */
+/** Create requests while the bank fails. */
 export const LINK_FAULTS: Case[] = [
   refusedLink('unavailable', 'away', 'first'),
   ...OF_ANY_CALL.flatMap(([outcome, faults]) => faults.map((fault) => refusedLink(outcome, fault, 'first'))),
-  refusedLink('bad answer', 'another order', 'first', { ...OURS, phonepe: 'its answer does not name our order' }),
+  refusedLink('bad answer', 'another order', 'first', {
+    ...OURS,
+    phonepe: 'its response does not name the service’s order',
+  }),
   ...OF_LINKS.map((fault) => refusedLink('bad answer', fault, 'last')),
   ...OF_ANY_CALL.flatMap(([outcome, faults]) =>
     faults.map((fault) => refusedLink(outcome, fault, 'last', { ...OURS, ...ONE_CALL })),
   ),
 ]
 
-/** The service has little patience here. */
+/** Creates at a bank slower than the service's time limit, which is short here. */
 export const LINK_HANGS: Case[] = [
   refusedLink('unavailable', { afterMs: 350 }, 'first'),
   refusedLink('unavailable', { afterMs: 350 }, 'last', { ...OURS, ...ONE_CALL }),

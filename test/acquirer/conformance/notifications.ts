@@ -11,10 +11,13 @@ const tell = async (stage: Stage, orderId: string, told?: Told) =>
 
 const exceptionsOf = async (stage: Stage, order: Order) => (await recorded(stage, order)).exceptions
 
-/** Late by 10 minutes, from when on the shop is told that the order has failed. */
+/**
+ * Seconds after creation from which the merchant receives the final status FAIL: the expiry plus the 10-minute grace
+ * period.
+ */
 const OVER_SECONDS = 25 * 60
 
-/** A signed notification that says what it must not is refused with `status`, and changes nothing. */
+/** A signed notification with an invalid body, which must be rejected with `status` and change nothing. */
 const refused = (
   name: string,
   status: number,
@@ -22,7 +25,7 @@ const refused = (
   not?: Case['not'],
 ): Case => ({
   ...(not && { not }),
-  name: `a signed notification ${name} is ${status} and changes nothing`,
+  name: `rejects a signed notification ${name} with ${status} and changes nothing`,
   async run(stage) {
     const order = await newOrder(stage)
     const answer = await stage.send(change(stage.notification(order.orderId), stage))
@@ -34,7 +37,7 @@ const refused = (
 const withAmount = (body: string, { amountField }: Stage, amount: string) =>
   body.replace(new RegExp(`"${amountField}":[\\d.]+`), `"${amountField}":${amount}`)
 
-/** A JSON object with the names of methods is no text, and has no text. */
+/** Values of other types. An object with fields named like methods must not be converted to text. */
 const OTHER_TYPES: readonly ((value: Json) => Json)[] = [
   () => ({ toString: 7, valueOf: 7, toJSON: 7 }),
   (value) => [value],
@@ -42,7 +45,7 @@ const OTHER_TYPES: readonly ((value: Json) => Json)[] = [
 
 export const NOTIFICATIONS: Case[] = [
   {
-    name: 'a notification makes an order paid, with its UTR and the time when the money moved',
+    name: 'marks the order as paid, with the UTR and the time of the payment',
     async run(stage) {
       const order = await newOrder(stage)
       const [utr, paidAt] = [newUtr(), new Date('2026-03-31T18:29:00Z')]
@@ -55,7 +58,7 @@ export const NOTIFICATIONS: Case[] = [
     },
   },
   {
-    name: 'a notification is accepted at our address with a slash at its end, and checked as without one',
+    name: 'accepts a notification at a path with a trailing slash, and verifies its signature there too',
     async run(stage) {
       const order = await newOrder(stage)
       const body = stage.notification(order.orderId)
@@ -66,7 +69,7 @@ export const NOTIFICATIONS: Case[] = [
     },
   },
   {
-    name: 'an order is paid once, however often and in whatever order the acquirer reports the payment',
+    name: 'marks an order as paid once, however often and in whatever sequence the payment is reported',
     not: { ...OURS, ...ONLY_ASKS },
     async run(stage) {
       const order = await newOrder(stage)
@@ -82,7 +85,7 @@ export const NOTIFICATIONS: Case[] = [
     },
   },
   {
-    name: 'a notification that is replayed changes nothing',
+    name: 'ignores a replayed notification',
     async run(stage) {
       const order = await newOrder(stage)
       const body = stage.notification(order.orderId)
@@ -96,7 +99,7 @@ export const NOTIFICATIONS: Case[] = [
     },
   },
   {
-    name: 'of 20 simultaneous repeats of a notification exactly one counts',
+    name: 'records exactly one of 20 concurrent repeats of a notification',
     async run(stage) {
       const order = await newOrder(stage)
       const body = stage.notification(order.orderId)
@@ -107,7 +110,7 @@ export const NOTIFICATIONS: Case[] = [
     },
   },
   {
-    name: 'a failed attempt leaves its order open, and a later payment makes the order paid',
+    name: 'leaves an order open after a failed attempt and marks it as paid by a later payment',
     not: ONLY_ASKS,
     async run(stage) {
       const order = await newOrder(stage)
@@ -120,7 +123,7 @@ export const NOTIFICATIONS: Case[] = [
   },
   {
     name: 'records a failed attempt and a payment with an invalid UTR, the payment by the acquirer’s id',
-    not: { ...ONLY_ASKS, direct: 'in our own form it is left out' },
+    not: { ...ONLY_ASKS, direct: 'in the service’s own format the field is omitted' },
     async run(stage) {
       const order = await newOrder(stage)
       const failed = stage.notification(order.orderId, { status: 'FAIL', utr: 'N/A' })
@@ -139,7 +142,7 @@ export const NOTIFICATIONS: Case[] = [
     },
   },
   {
-    name: 'a failure reported after a success leaves the order paid, and is stored as an exception',
+    name: 'leaves the order paid and stores an exception when a failure is reported after a success',
     not: ONLY_ASKS,
     async run(stage) {
       const order = await newOrder(stage)
@@ -150,7 +153,7 @@ export const NOTIFICATIONS: Case[] = [
     },
   },
   {
-    name: 'a second payment of an order is stored once as a double payment, however often it is reported',
+    name: 'stores a duplicate payment once, however often it is reported',
     not: ONLY_ASKS,
     async run(stage) {
       const order = await newOrder(stage)
@@ -163,7 +166,7 @@ export const NOTIFICATIONS: Case[] = [
     },
   },
   {
-    name: 'a payment after the shop learnt that the order failed makes the order paid, and is stored as a late payment',
+    name: 'records a payment after the merchant received FAIL, and stores it as a late payment',
     async run(stage) {
       const order = await newOrder(stage)
       stage.service.clock.advance(OVER_SECONDS)
@@ -175,7 +178,7 @@ export const NOTIFICATIONS: Case[] = [
   },
   ...[19_900, 20_100, 20_001, 2_000_000].map(
     (amount): Case => ({
-      name: `a notification of ${amount} paise for an order of 20000 paise is 409, stored once, and pays nothing`,
+      name: `rejects a notification of ${amount} paise for an order of 20000 paise with 409 and stores it once`,
       not: ONLY_ASKS,
       async run(stage) {
         const order = await newOrder(stage)
@@ -186,8 +189,8 @@ export const NOTIFICATIONS: Case[] = [
     }),
   ),
   {
-    name: 'records a payment whose UTR has paid another order of the merchant by its id, and stores an exception',
-    not: { ...ONLY_ASKS, direct: 'our own form has no id of a payment' },
+    name: 'records a payment whose UTR belongs to another order by the acquirer’s id, and stores an exception',
+    not: { ...ONLY_ASKS, direct: 'the service’s own format has no payment id' },
     async run(stage) {
       const of = await stage.newMerchant()
       const [first, second] = [await newOrder(stage, of), await newOrder(stage, of)]
@@ -200,8 +203,12 @@ export const NOTIFICATIONS: Case[] = [
     },
   },
   {
-    name: 'a notification with a UTR that has paid another order of the merchant is 409, and stored',
-    not: { ...ONLY_ASKS, setu: 'its id names the payment', cashfree: 'its id names the payment' },
+    name: 'rejects a notification whose UTR belongs to another order of the merchant with 409 and stores it',
+    not: {
+      ...ONLY_ASKS,
+      setu: 'the acquirer’s payment id identifies the payment',
+      cashfree: 'the acquirer’s payment id identifies the payment',
+    },
     async run(stage) {
       const of = await stage.newMerchant()
       const [first, second] = [await newOrder(stage, of), await newOrder(stage, of)]
@@ -212,7 +219,7 @@ export const NOTIFICATIONS: Case[] = [
     },
   },
   {
-    name: 'a notification of an unknown order, or of another acquirer’s order, is 404 and changes nothing',
+    name: 'rejects a notification of an unknown order, or of another acquirer’s order, with 404',
     async run(stage) {
       const [order, stranger] = [await newOrder(stage), await newOrder(stage, await stage.newStranger())]
       for (const about of ['a'.repeat(32), stranger.orderId])
@@ -222,7 +229,7 @@ export const NOTIFICATIONS: Case[] = [
     },
   },
   {
-    name: 'a notification is accepted with a signature by any of the configured secrets',
+    name: 'accepts a notification signed with any of the configured secrets',
     async run(stage) {
       for (const secret of stage.secrets) {
         const order = await newOrder(stage)
@@ -232,7 +239,7 @@ export const NOTIFICATIONS: Case[] = [
     },
   },
   {
-    name: 'a notification without a valid signature is 401 and changes nothing',
+    name: 'rejects a notification without a valid signature with 401 and changes nothing',
     async run(stage) {
       const order = await newOrder(stage)
       const body = stage.notification(order.orderId)
@@ -264,7 +271,7 @@ export const NOTIFICATIONS: Case[] = [
   refused('with a negative amount', 400, (body, stage) => withAmount(body, stage, '-200'), ONLY_ASKS),
   refused('with an amount that is no number', 400, (body, stage) => withAmount(body, stage, '"much"'), ONLY_ASKS),
   {
-    name: 'a signed notification is never a failure of the service, whatever the JSON type of one of its values',
+    name: 'never returns 5xx to a signed notification, whatever the JSON type of a value',
     async run(stage) {
       const order = await newOrder(stage)
       const body = JSON.parse(stage.notification(order.orderId)) as Json
@@ -284,11 +291,11 @@ export const NOTIFICATIONS: Case[] = [
       expect(failures).toEqual([])
     },
   },
-  refused('of half a body', 400, (body) => body.slice(0, body.length / 2)),
+  refused('with a truncated body', 400, (body) => body.slice(0, body.length / 2)),
   refused('that is a list', 400, (body) => `[${body}]`),
   refused('of 17 kB', 413, (body) => body + ' '.repeat(17_000)),
   {
-    name: 'a signed notification that cannot be read is stored, without its customer',
+    name: 'stores an unreadable signed notification without customer data',
     not: ONLY_ASKS,
     async run(stage) {
       const { orderId } = await newOrder(stage)
@@ -300,8 +307,8 @@ export const NOTIFICATIONS: Case[] = [
     },
   },
   {
-    name: 'a notification about neither a success nor a failure is 200 and changes nothing, whatever its fields are',
-    not: { direct: 'every notification in our own form tells of an end' },
+    name: 'returns 200 and changes nothing for an event that is neither a success nor a failure, whatever its fields',
+    not: { direct: 'every notification in the service’s own format has a final status' },
     async run(stage) {
       const order = await newOrder(stage)
       for (const body of stage.idle(order.orderId)) expect((await stage.send(body)).status).toBe(200)
@@ -309,8 +316,8 @@ export const NOTIFICATIONS: Case[] = [
     },
   },
   {
-    name: 'nothing of the customer is left in the database or the log by a notification',
-    not: { direct: 'our own form has no customer' },
+    name: 'leaves no customer data of a notification in the database or the log',
+    not: { direct: 'the service’s own format has no customer data' },
     async run(stage) {
       const order = await newOrder(stage)
       expect(stage.notification((await newOrder(stage)).orderId)).toContain(CUSTOMER_VPA)
@@ -331,7 +338,7 @@ export const NOTIFICATIONS: Case[] = [
     },
   },
   {
-    name: 'a notification that arrives before its order is stored is 404, and is accepted when it is sent again',
+    name: 'rejects a notification that precedes its stored order with 404 and accepts it when it is sent again',
     not: { ...OURS, ...ONLY_ASKS },
     async run(stage) {
       const [bank, of] = [bankOf(stage), await stage.newMerchant()]
@@ -339,7 +346,7 @@ export const NOTIFICATIONS: Case[] = [
       bank.nextFaults[bank.calls.link] = [{ until: stored.opens }]
       const known = bank.countOf(bank.calls.link)
       const creating = create(stage, of)
-      await until('the bank has made the link', () => bank.countOf(bank.calls.link) > known, { pollMs: 1 })
+      await until('the bank has created the link', () => bank.countOf(bank.calls.link) > known, { pollMs: 1 })
       const orderId = bank.made().at(-1) as string
       const told = [{ status: 'FAIL', utr: 'EARLY1' } as const, { utr: 'EARLY2' }].map((one) =>
         stage.notification(orderId, one),

@@ -12,7 +12,7 @@ export const create = (
   headers: Record<string, string> = {},
 ): Promise<Answer> => post(service.app, CREATE, intentFields(of.mid, changes), of.key, headers)
 
-/** An order for ₹200. */
+/** Creates an order of ₹200. */
 export async function newOrder(stage: Stage, merchant?: NewMerchant): Promise<Order> {
   const of = merchant ?? (await stage.newMerchant())
   const { status, text, body } = await create(stage, of)
@@ -23,16 +23,16 @@ export async function newOrder(stage: Stage, merchant?: NewMerchant): Promise<Or
 export const cancel = async ({ service }: Stage, { orderId, of }: Order) =>
   (await post(service.app, CANCEL, { mid: of.mid, order_id: orderId }, of.key)).body
 
-/** What the shop is told. */
+/** Returns the status that the merchant gets from checkPaymentStatus. */
 export const statusOf = async ({ service }: Stage, { orderId, of }: Order): Promise<string> =>
   (await post(service.app, STATUS, { mid: of.mid, order_id: orderId }, of.key)).body.txnStatus
 
 export function bankOf({ bank }: Stage): IssuingBank {
   if (bank) return bank
-  throw new Error('this acquirer makes no links')
+  throw new Error('this acquirer creates no links')
 }
 
-/** What waits for `opens` goes on after `open`. */
+/** Returns a promise `opens` that resolves when `open` is called. */
 export function gate() {
   const events = new EventEmitter()
   return { opens: once(events, 'open'), open: () => events.emit('open') }
@@ -42,7 +42,7 @@ export async function count({ db }: TestService, table: string): Promise<number>
   return (await db.query(`select count(*)::int as count from ${table}`)).rows[0].count
 }
 
-/** Everything that was recorded of an order, in an order that does not depend on when it came. */
+/** Returns everything stored for an order, sorted independently of arrival. */
 export async function recorded({ service: { db } }: Stage, { orderId, of }: Order) {
   const rows = async (sql: string) => (await db.query(sql, [of.mid, orderId])).rows.map((row) => Object.values(row))
   return {
@@ -56,5 +56,5 @@ export async function recorded({ service: { db } }: Stage, { orderId, of }: Orde
   }
 }
 
-/** An order of which nothing was recorded. */
+/** The stored data of an order without any report. */
 export const NOTHING = { intent: ['PENDING', null], successes: [], attempts: [], exceptions: [] }

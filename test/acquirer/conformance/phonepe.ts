@@ -13,7 +13,7 @@ import { startInstance } from './instance.ts'
 
 const CALLS = { link: 'createOrder', enquire: 'order', refund: 'refund', findRefund: 'findRefund' }
 
-/** Notifications only make questions due: a case that has sent one goes on when the questions are answered. */
+/** Notifications only schedule status checks, so the driver runs the checks before a case continues. */
 export const phonepe: Driver = async (options) => {
   const { service, bank } = await startServiceBeside(PHONEPE, options)
   const { clock, db } = service
@@ -49,7 +49,7 @@ export const phonepe: Driver = async (options) => {
     service,
     newMerchant: () => newPhonepeMerchant(service),
     newStranger: () => newMerchant(service.db),
-    /** The payment is in the bank's book too, since only that counts. */
+    /** The payment is also in the bank's records, because only the status check's result is recorded. */
     notification(orderId, { status = 'SUCCESS', utr, amount = 20_000, paidAt = clock.now(), about } = {}) {
       const order = orderOf(orderId)
       const state = status === 'SUCCESS' ? ('success' as const) : ('failed' as const)
@@ -80,7 +80,7 @@ export const phonepe: Driver = async (options) => {
       )
     },
     settings,
-    // Its types are narrower than what a case may do to any bank.
+    // The fake's types are narrower than the changes that a case may apply to any bank.
     bank: Object.assign(bank, {
       calls: CALLS,
       preparing: [CALLS.link],

@@ -9,10 +9,10 @@ import { type Case, ONLY_ASKS, type Stage } from './driver.ts'
 import { startInstance } from './instance.ts'
 import { bankOf, newOrder } from './orders.ts'
 
-const BY_HAND = { direct: 'only a person sends money back' }
+const BY_HAND = { direct: 'only the operator sends refunds at the bank' }
 const HOUR = 3_600
 
-/** A refund of a payment that the service was told of. */
+/** Creates a refund of a payment that was reported to the service. */
 async function newRefund(stage: Stage, amount = 20_000): Promise<Refund> {
   const { orderId, of } = await newOrder(stage)
   await bankOf(stage).pay(orderId)
@@ -22,7 +22,7 @@ async function newRefund(stage: Stage, amount = 20_000): Promise<Refund> {
   throw new Error(made.refused)
 }
 
-/** A refund that is pending at the bank. */
+/** Creates a refund that is pending at the bank. */
 async function newPending(stage: Stage): Promise<{ refund: Refund; row: BookedRefund }> {
   const refund = await newRefund(stage)
   await withFaults(stage, { late: 1 }, startInstance(stage).look)
@@ -51,13 +51,15 @@ async function exceptionsOf({ service: { db } }: Stage, { mid }: Refund): Promis
   return rows.map(({ kind }) => kind)
 }
 
-/** What the bank tells of a refund in its book, or what `changes` make of it. */
+/** Sends the bank's notification of a refund, with `changes`. */
 const tell = (stage: Stage, row: BookedRefund, changes: Partial<BookedRefund & { orderId: string }>) => {
   const { refunds, sendEvent } = bankOf(stage)
   return sendEvent(refunds.eventOf({ ...row, ...changes } as never))
 }
 
-/** A minute later, and once more: PhonePe tells the end of a refund only when it is asked. */
+/**
+ * Runs pending refund jobs twice, a minute apart: PhonePe returns the final status of a refund only on a status check.
+ */
 async function lookAgain({ service: { clock } }: Stage, look: () => Promise<void>): Promise<void> {
   for (let i = 0; i < 2; i++) {
     clock.advance(60)
@@ -66,7 +68,7 @@ async function lookAgain({ service: { clock } }: Stage, look: () => Promise<void
 }
 
 const meets = (fault: CallFault, name: string, run: (stage: Stage, refund: Refund) => Promise<void>): Case => ({
-  name: `a refund whose call to the acquirer fails by ${JSON.stringify(fault)} ${name}`,
+  name: `a refund whose call meets ${JSON.stringify(fault)} ${name}`,
   not: BY_HAND,
   async run(stage) {
     const refund = await newRefund(stage)
@@ -76,7 +78,7 @@ const meets = (fault: CallFault, name: string, run: (stage: Stage, refund: Refun
 })
 
 const lost = (fault: CallFault): Case =>
-  meets(fault, 'is found or sent again a minute later, and made once', async (stage, refund) => {
+  meets(fault, 'is found or sent again a minute later, and paid once', async (stage, refund) => {
     await withFaults(stage, { lost: 1 }, async () => {
       const isSlow = typeof fault === 'object'
       await startInstance(stage, isSlow ? 300 : undefined).look()
@@ -92,7 +94,7 @@ const lost = (fault: CallFault): Case =>
 
 export const REFUNDS: Case[] = [
   {
-    name: 'a refund is sent once, and ends with the bank’s reference',
+    name: 'sends a refund once and stores the bank’s reference',
     not: BY_HAND,
     async run(stage) {
       const refund = await newRefund(stage, 5_001)
@@ -112,7 +114,7 @@ export const REFUNDS: Case[] = [
     lost,
   ),
   ...[408, 409, 429, 500, 503].map((status) =>
-    meets({ status }, 'is made once in the end or left to the operator, never made twice', async (stage, refund) => {
+    meets({ status }, 'is paid at most once, or left to the operator', async (stage, refund) => {
       const { look } = startInstance(stage)
       for (const seconds of [0, 60, 540, 3_000, 6 * HOUR, 6 * HOUR, 6 * HOUR, 6 * HOUR]) {
         stage.service.clock.advance(seconds)
@@ -124,10 +126,10 @@ export const REFUNDS: Case[] = [
     }),
   ),
   ...[401, 403].map((status) =>
-    meets({ status }, 'is logged as an error, and is made once a minute later', async (stage, refund) => {
+    meets({ status }, 'is logged as an error and sent a minute later', async (stage, refund) => {
       const { bank } = stage
       const { look, errors } = startInstance(stage)
-      // The log-in to Setu and PhonePe is tried once more.
+      // The login at Setu and PhonePe is repeated once, so the fault must occur twice.
       bank?.nextFaults[bank.calls.refund]?.push(
         ...(['setu', 'phonepe'].includes(stage.name) && status === 401 ? [{ status }] : []),
       )
@@ -140,14 +142,14 @@ export const REFUNDS: Case[] = [
     }),
   ),
   ...[400, 404, 422].map((status) =>
-    meets({ status }, 'in the acquirer’s own format is stored as failed', async (stage, refund) => {
+    meets({ status }, 'is stored as FAIL, if the rejection has the acquirer’s own format', async (stage, refund) => {
       await startInstance(stage).look()
-      expect(await stored(stage, refund)).toMatchObject({ status: 'FAIL', reason: 'refused: fault', reference: '' })
+      expect(await stored(stage, refund)).toMatchObject({ status: 'FAIL', reason: 'rejected: fault', reference: '' })
       expect(booked(stage, refund)).toEqual([])
     }),
   ),
   {
-    name: 'a refund is sent a minute later when the acquirer could not be reached',
+    name: 'sends a refund a minute later when the acquirer could not be reached',
     not: BY_HAND,
     async run(stage) {
       const refund = await newRefund(stage)
@@ -162,7 +164,7 @@ export const REFUNDS: Case[] = [
     },
   },
   {
-    name: 'a pending refund is queried when no notification comes, and gets the status that the acquirer answers',
+    name: 'checks the status of a pending refund without a notification and stores the result',
     not: BY_HAND,
     async run(stage) {
       const { refund } = await newPending(stage)
@@ -175,7 +177,7 @@ export const REFUNDS: Case[] = [
     },
   },
   {
-    name: 'a refund that the acquirer reports as failed is stored as failed, with a reason',
+    name: 'stores a refund that the acquirer reports as failed as FAIL with a reason',
     not: BY_HAND,
     async run(stage) {
       const { refund } = await newPending(stage)
@@ -185,7 +187,7 @@ export const REFUNDS: Case[] = [
     },
   },
   {
-    name: 'a refund whose success the acquirer contradicts stays a success, and an exception is stored',
+    name: 'leaves a successful refund unchanged and stores an exception when a later report contradicts it',
     not: { ...BY_HAND, ...ONLY_ASKS },
     async run(stage) {
       const { refund, row } = await newPending(stage)
@@ -197,7 +199,7 @@ export const REFUNDS: Case[] = [
     },
   },
   {
-    name: 'a refund in an unknown state is pending, and an error is logged for the operator',
+    name: 'stores a refund with an unknown status as PENDING and logs an error for the operator',
     not: BY_HAND,
     async run(stage) {
       const { refund, row } = await newPending(stage)
@@ -215,7 +217,7 @@ export const REFUNDS: Case[] = [
     },
   },
   {
-    name: 'a refund notification may turn a failed refund into a success, but never a success into a failure',
+    name: 'changes a failed refund to SUCCESS by a notification, but never a success to FAIL',
     not: { ...BY_HAND, ...ONLY_ASKS },
     async run(stage) {
       const { refund, row } = await newPending(stage)
@@ -231,7 +233,7 @@ export const REFUNDS: Case[] = [
     },
   },
   {
-    name: 'a refund notification with another amount is 409, changes nothing and is stored once',
+    name: 'rejects a refund notification with another amount with 409 and stores one exception',
     not: { ...BY_HAND, ...ONLY_ASKS },
     async run(stage) {
       const { refund, row } = await newPending(stage)
@@ -241,7 +243,7 @@ export const REFUNDS: Case[] = [
     },
   },
   {
-    name: 'a refund notification that names another order, or another refund of the acquirer, is 409 and stored once',
+    name: 'rejects a refund notification that names another order or another refund with 409 and stores one exception',
     not: { ...BY_HAND, ...ONLY_ASKS },
     async run(stage) {
       const { refund, row } = await newPending(stage)
@@ -254,10 +256,10 @@ export const REFUNDS: Case[] = [
     },
   },
   {
-    name: 'a refund notification finds its refund, whether its ids are in capitals or in small letters',
+    name: 'finds a refund by its ids in upper or lower case',
     not: { ...BY_HAND, ...ONLY_ASKS },
     async run(stage) {
-      // Its own names are not known yet: the answer was lost.
+      // The acquirer's own id is unknown, because its response was lost.
       bankOf(stage).nextFaults[bankOf(stage).calls.refund] = ['no answer']
       const { refund, row } = await newPending(stage)
       const upper = { id: row.id.toUpperCase(), ourRefundId: row.ourRefundId.toUpperCase() }
@@ -268,7 +270,7 @@ export const REFUNDS: Case[] = [
     },
   },
   {
-    name: 'a notification of an unknown refund is 404, and an unreadable refund notification 400',
+    name: 'rejects a notification of an unknown refund with 404 and an unreadable one with 400',
     not: { ...BY_HAND, ...ONLY_ASKS },
     async run(stage) {
       const { refund, row } = await newPending(stage)
@@ -278,8 +280,8 @@ export const REFUNDS: Case[] = [
     },
   },
   {
-    name: 'the acquirer’s own refund of a late payment is stored once, and ends the exception',
-    not: { ...BY_HAND, setu: 'it sends nothing back by itself', phonepe: 'it documents no such refund' },
+    name: 'records the acquirer’s automatic refund of a late payment once and resolves the exception',
+    not: { ...BY_HAND, setu: 'it sends no automatic refunds', phonepe: 'it documents no automatic refund' },
     async run(stage) {
       const order = await newOrder(stage)
       await bankOf(stage).pay(order.orderId, { faults: { lost: 1 } })

@@ -20,7 +20,7 @@ export const setu: Driver = async (options) => {
     throw new Error(`Setu does not know ${orderId}`)
   }
   const ids = new Map<string, { id: string; txnId: string }>()
-  /** One payment has one id, however often it is reported. */
+  /** Returns the same ids for every report of one payment. */
   function idsOf(orderId: string, rrn: string) {
     const known = bank.find(orderId)?.payments.find((payment) => payment.rrn === rrn) ?? ids.get(`${orderId} ${rrn}`)
     const { id, txnId } = known ?? { id: unique('01'), txnId: unique('SET') }
@@ -65,7 +65,7 @@ export const setu: Driver = async (options) => {
         }),
       ),
     settings: SETU.settings(bank),
-    // Its types are narrower than what a case may do to any bank.
+    // The fake's types are narrower than the changes that a case may apply to any bank.
     bank: Object.assign(bank, {
       calls: CALLS,
       preparing: [CALLS.link],

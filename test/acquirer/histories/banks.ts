@@ -10,9 +10,9 @@ import { type BesideOptions, startServiceBeside } from '../../support/service-wi
 import type { NewMerchant } from '../../support/tenants.ts'
 import type { Payment } from './history.ts'
 
-/** How a history reaches an acquirer, and in what acquirers differ. */
+/** Shared interface through which a history reaches an acquirer, and the differences between acquirers. */
 
-/** A payment of a history as the bank knows it, with its amount in paise. */
+/** A payment of a history as the bank has recorded it, with its amount in paise. */
 export type Booked = Pick<Payment, 'number' | 'status' | 'utr'> & {
   amount: number
   begunAt: Date
@@ -24,31 +24,34 @@ export type Bank = {
   service: TestService
   settings: Partial<AcquirerSettings>
   newMerchant: () => Promise<NewMerchant>
-  /** Where it sends notifications. */
+  /** The path to which the bank sends notifications. */
   path: string
-  /** A notification as it is sent. */
+  /** Returns a signed notification. */
   notificationOf: (
     orderId: string,
     payment: Booked,
     secret?: string,
   ) => { body: string; headers: Record<string, string> }
-  /** When the bank says that a payment was: Setu when it ended, Cashfree when it began. Attempts are told apart by it. */
+  /** The payment time that the bank reports: Setu the end, Cashfree the start. It distinguishes attempts. */
   timeOf: (payment: Booked) => Date
-  /** Writes a payment into the bank's book, or what has become of it. */
+  /** Writes a payment, or its new status, into the bank's records. */
   book: (orderId: string, payment: Booked) => void
-  /** Its calls; PhonePe has none that closes an order. */
+  /** Names of the bank's calls; PhonePe has none that closes an order. */
   calls: { close?: string; enquire: string }
   faults: { call: string; fault: CallFault; chance: number; path?: string }[]
-  /** What its calls for an order have in their path. */
+  /** The part of a call's path that identifies an order. */
   pathOf: (orderId: string) => string
   /**
-   * Whether it refuses to close a link that was paid or has expired: then the service asks at once whether it was paid. Setu
-   * answers such a close like any other.
+   * Whether the bank rejects closing a link that was paid or has expired, so that the service checks the status
+   * immediately. Setu responds to such a close like to any other.
    */
   refusesToClose: boolean
-  /** The orders that it was asked about since the last call. Only of a bank whose notifications prove nothing. */
+  /**
+   * Returns the orders whose status was checked since the last call. Only for a bank whose notifications are not
+   * proof.
+   */
   takeAsked?: () => string[]
-  /** Forgets all orders, which makes it as quick as at the beginning. */
+  /** Deletes all orders, which keeps the fake fast. */
   forget: () => void
 }
 
@@ -106,7 +109,7 @@ export async function startCashfree(options: BesideOptions): Promise<Bank> {
       bank.seal(bank.eventOf(orderOf(orderId), paymentOf(orderId, payment)), secret),
     book(orderId, booked) {
       const [order, payment] = [orderOf(orderId), paymentOf(orderId, booked)]
-      // The first attempt is the one that its link has begun.
+      // The link's creation began the first attempt, which this payment replaces.
       order.payments = [...order.payments.filter(({ id, status }) => id !== payment.id && status !== 'begun'), payment]
       if (booked.status === 'SUCCESS') order.status = 'PAID'
     },

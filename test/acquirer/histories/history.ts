@@ -1,30 +1,30 @@
 import fc from 'fast-check'
 
 /**
- * What happens to an order, told without its acquirer. Times are seconds after the order was made. An attempt follows the
- * one before: of several at once, Setu would tell the last one only.
+ * Generated events of an order, independent of its acquirer. Times are in seconds after the order's creation. Attempts
+ * never overlap, because Setu would report only the last one.
  */
 
 export const EXPIRY_SECONDS = 15 * 60
-/** From then on the shop is told that an unpaid order has failed. */
+/** From then on, checkPaymentStatus returns FAIL for an unpaid order. */
 export const OVER_SECONDS = 25 * 60
-/** A payment that is heard of from then on is late, see STORING_LIMIT_MS. */
+/** A payment reported from then on is late, see STORING_LIMIT_MS. */
 const LATE_SECONDS = OVER_SECONDS - 15
-/** When the acquirer is asked. */
+/** Scheduled times of status checks. */
 export const QUESTION_SECONDS = [90, 8 * 60, 2 * 60 * 60].map((seconds) => EXPIRY_SECONDS + seconds)
 
-/** Of these moments some are just before or after a moment from which on the same thing means another. */
+/** Some of these times are just before or after a time at which the same event changes its meaning. */
 const BEFORE_EXPIRY = [60, 300, 600, 899]
 const AFTER_EXPIRY = [901, 985, 1_100, 1_375, LATE_SECONDS - 1, LATE_SECONDS, OVER_SECONDS - 1, 3_600, 9_000]
 const MOMENTS = [...BEFORE_EXPIRY, ...AFTER_EXPIRY]
-/** All at which something may happen. */
+/** Every time at which an event may happen. */
 export const INSTANTS = [...MOMENTS, ...QUESTION_SECONDS, OVER_SECONDS].sort((a, b) => a - b)
 
-/** A payment that the bank may tell of: one of the customer's attempts, or one of which its book has nothing. */
+/** A payment that the bank may report: an attempt of the customer, or one missing from the bank's records. */
 export type Payment = {
   number: number
   status: 'PENDING' | 'SUCCESS' | 'FAIL'
-  /** Short; of a payment that failed early it may be none, see hasUtr. */
+  /** A short UTR; a payment that failed early may have none, see `hasUtr`. */
   utr: string
   begunAt: number
   endedAt: number | undefined
@@ -34,7 +34,10 @@ export type Step = { at: number } & (
   | { does: 'begin' | 'end'; payment: Payment }
   | { does: 'tell'; payment: Payment; rupees: number; by: 'notification' | 'forged notification' | 'day file' }
   | { does: 'ask' }
-  /** `isReached` is whether the acquirer is, `isOver` whether nobody can begin to pay at the acquirer any more. */
+  /**
+   * `isReached` is whether the acquirer can be reached, `isOver` whether the customer can no longer start a payment
+   * there.
+   */
   | { does: 'cancel'; isReached: boolean; isOver: boolean }
   | { does: 'question'; isReached: boolean }
 )
@@ -45,24 +48,24 @@ type Telling = { at: number; how: 'as it is' | 'other amount' | 'reversed' | 'fo
 
 type Plan = {
   attempts: { begins: number; ends: number; end: Ending; tellings: Telling[] }[]
-  /** Payments which the bank tells of, and which its book does not have: no bank lets a link be paid again. */
+  /** Payments that the bank reports without having them in its records, since no bank lets a link be paid twice. */
   others: Telling[][]
   cancels: { at: number; isReached: boolean }[]
   asks: number[]
   reached: boolean[]
 }
 
-/** How an attempt ends; `utr` is what the bank writes instead of one where it failed early. */
+/** Result of an attempt; `utr` replaces the UTR if the attempt failed early. */
 type Ending = { status: 'SUCCESS' | 'FAIL'; utr?: string }
 const PAID: Ending = { status: 'SUCCESS' }
 const FAILED: Ending[] = [{ status: 'FAIL' }, { status: 'FAIL', utr: '' }, { status: 'FAIL', utr: '-' }]
 
 const OTHERS_FROM = 10
 
-/** Others have nothing or a dash for it. */
+/** False for an empty UTR or a dash. */
 export const hasUtr = ({ utr }: Pick<Payment, 'utr'>) => utr.length > 1
 
-/** What happens of a plan: what cannot happen is left out. */
+/** Converts a plan to a history and drops events that are impossible. */
 function toHistory({ attempts, others, cancels, asks, reached }: Plan): History {
   const steps: Step[] = []
   const book: Payment[] = []
@@ -107,7 +110,7 @@ function toHistory({ attempts, others, cancels, asks, reached }: Plan): History 
   steps.push(
     ...QUESTION_SECONDS.map((at, index) => ({ at, does: 'question', isReached: reached[index] === true }) as const),
   )
-  // Of one moment, what was written down first happens first.
+  // The sort is stable: events of the same time happen in the order in which they were added.
   const history = { steps: steps.toSorted((a, b) => a.at - b.at) }
   return Object.assign(history, { [fc.toStringMethod]: () => inWords(history) })
 }
@@ -131,14 +134,15 @@ function toSteps({ at, how }: Telling, payment: Payment): Step[] {
 }
 
 /**
- * What must become of an order: whether it is paid, whether that payment is late, and whether a second one is known. `isClosed`
- * is whether the shop has tried to close it while it could.
+ * Returns the expected result of an order: whether it is paid, whether that payment is late, and whether a duplicate
+ * payment is known. `isClosed` is whether the merchant tried to cancel it while it was open.
  */
 export function expected({ steps }: History) {
   const heard = new Set<string>()
   let [paid, isCancelled, isLate, isClosed] = ['', false, false, false]
   const hear = (utr: string, at: number, isDayFile = false) => {
-    // A day file comes after the end of every order: its payment is late once the end is written for the shop's webhook.
+    // The report file arrives after the final status of every order: its payment is late once that status is written
+    // for the webhook.
     if (heard.size === 0) isLate = isCancelled || at >= (isDayFile ? OVER_SECONDS : LATE_SECONDS)
     heard.add(utr)
   }
@@ -161,7 +165,7 @@ export function expected({ steps }: History) {
         isClosed ||= at < OVER_SECONDS
         if (isCancelled || heard.size > 0 || at >= OVER_SECONDS) break
         isCancelled = true
-        // The acquirer refuses to close the link, and is asked why.
+        // The acquirer rejects closing the link, so its status is checked.
         if (step.isReached && step.isOver && paid !== '') hear(paid, at)
     }
   }
@@ -169,8 +173,8 @@ export function expected({ steps }: History) {
 }
 
 /**
- * The history as it is for a bank whose notifications prove nothing, and which does not close orders: only the day file
- * and the answers to questions tell, and the bank was asked at the moments `asked`, after all else that happened then.
+ * Converts a history for a bank whose notifications are not proof and which closes no orders: only the transaction
+ * report and status checks count, at the times `asked`, after all other events of the same time.
  */
 export function asAsked({ steps }: History, asked: readonly number[]): History {
   const told = steps.filter((step) => step.does !== 'question' && !(step.does === 'tell' && step.by !== 'day file'))
@@ -180,7 +184,7 @@ export function asAsked({ steps }: History, asked: readonly number[]): History {
   return { steps: [...unclosed, ...questions].toSorted((a, b) => a.at - b.at) }
 }
 
-/** When a notification of a payment has to make a question follow: at once, or 3 s after the one before. */
+/** Returns when a notification of a payment must cause a status check: immediately, or 3 s after the previous one. */
 export function questionsDue({ steps }: History, asked: readonly number[]): number[] {
   return steps.flatMap((step) => {
     if (step.does !== 'tell' || step.by !== 'notification' || step.payment.status !== 'SUCCESS') return []
@@ -191,7 +195,7 @@ export function questionsDue({ steps }: History, asked: readonly number[]): numb
 
 export function inWords({ steps }: History): string {
   const lines = steps.map((step) => `${timeOf(step.at)}: ${phraseOf(step)}`)
-  return ['an order is made', ...lines].map((line) => `\n  ${line}`).join('')
+  return ['an order is created', ...lines].map((line) => `\n  ${line}`).join('')
 }
 
 const timeOf = (seconds: number) => `after ${Math.floor(seconds / 60)} min ${seconds % 60} s`
@@ -199,30 +203,31 @@ const timeOf = (seconds: number) => `after ${Math.floor(seconds / 60)} min ${sec
 function phraseOf(step: Step): string {
   switch (step.does) {
     case 'begin':
-      return `the customer begins ${nameOf(step.payment)}`
+      return `the customer starts ${nameOf(step.payment)}`
     case 'end':
-      return `${nameOf(step.payment)} ends: ${STATES[step.payment.status]}`
+      return `${nameOf(step.payment)} becomes ${STATES[step.payment.status]}`
     case 'tell': {
       const amount = step.rupees === 200 ? '' : `, of ${step.rupees} rupees instead of 200`
-      return `a ${step.by} tells of ${nameOf(step.payment)}: ${STATES[step.payment.status]}${amount}`
+      return `a ${step.by} reports ${nameOf(step.payment)}: ${STATES[step.payment.status]}${amount}`
     }
     case 'ask':
-      return 'the shop asks what became of the order'
+      return 'the merchant checks the payment status'
     case 'cancel': {
-      const refused = step.isOver ? ', and the acquirer has nothing to close any more' : ''
-      return `the shop cancels the order${step.isReached ? refused : ', and the acquirer cannot be reached'}`
+      const refused = step.isOver ? ', and the acquirer has nothing left to close' : ''
+      return `the merchant cancels the order${step.isReached ? refused : ', and the acquirer cannot be reached'}`
     }
     case 'question':
-      return `if the order is unpaid, the acquirer is asked${step.isReached ? '' : ', and cannot be reached'}`
+      return `if the order is unpaid, a status check runs${step.isReached ? '' : ', and the acquirer cannot be reached'}`
   }
 }
 
-const STATES = { PENDING: 'under way', SUCCESS: 'paid', FAIL: 'failed' }
+const STATES = { PENDING: 'pending', SUCCESS: 'paid', FAIL: 'failed' }
 
 function nameOf({ number, utr, status }: Payment): string {
-  const name = number < OTHERS_FROM ? `attempt ${number + 1}` : `payment ${number - OTHERS_FROM + 1} beside them`
+  const name =
+    number < OTHERS_FROM ? `attempt ${number + 1}` : `payment ${number - OTHERS_FROM + 1} outside the records`
   if (status === 'PENDING') return name
-  return hasUtr({ utr }) ? `${name}, UTR ${utr}` : `${name}, with ${utr || 'nothing'} for its UTR`
+  return hasUtr({ utr }) ? `${name}, UTR ${utr}` : `${name}, with ${utr || 'nothing'} as its UTR`
 }
 
 const moment = fc.constantFrom(...MOMENTS)
@@ -248,7 +253,7 @@ const cancel = fc.record({
   isReached: fc.constantFrom(true, true, true, false),
 })
 
-/** The one generator, for every acquirer. */
+/** The only generator, shared by all acquirers. */
 export const history: fc.Arbitrary<History> = fc
   .record({
     attempts: fc.array(attempt, { maxLength: 3 }),

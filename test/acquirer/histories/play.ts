@@ -19,16 +19,16 @@ import { startInstance } from '../conformance/instance.ts'
 import type { Bank, Booked } from './banks.ts'
 import { type History, hasUtr, INSTANTS, OVER_SECONDS, type Payment, QUESTION_SECONDS, type Step } from './history.ts'
 
-/** Histories at one instant, and questions to the acquirer, that are under way at once: less than its calls may be. */
+/** Concurrent histories and status checks per time, below the limit of calls to an acquirer. */
 const AT_ONCE = 32
 
 /**
- * What has become of an order: what the shop is told of it, what each step was answered, what is stored, and when the bank was
- * asked, if its notifications prove nothing.
+ * Result of an order: the status returned to the merchant, the response to each step, the stored rows, and the times
+ * of status checks if the bank's notifications are not proof.
  */
 export type End = { told: string; answers: string[]; stored: string[]; asked: number[] }
 
-/** Plays histories at an acquirer, each on an order of its own, all of them at the same moments. */
+/** Plays histories at an acquirer, each on its own order and all at the same times. */
 export async function createPlayer(bank: Bank) {
   const { service, calls, faults } = bank
   const { clock, db, pools } = service
@@ -55,7 +55,7 @@ export async function createPlayer(bank: Bank) {
       const first = played
       played += histories.length
       const orders = await forEach(histories, AT_ONCE, async (history, index) => {
-        // The UTRs of an order are its own, and those that it has at every acquirer.
+        // An order has its own UTRs, which are the same at every acquirer.
         return {
           history,
           orderId: await createOrder(service, merchant),
@@ -70,14 +70,15 @@ export async function createPlayer(bank: Bank) {
         await forEach(orders, AT_ONCE, async ({ history, ...order }) => {
           for (const step of history.steps) if (step.at === at) order.answers.push(await take(order, step))
         })
-        // Of the others, questions that somebody waits for are asked later: they would learn of payments before they are told.
+        // At other banks, on-demand status checks are skipped, because they would find payments before these are
+        // reported.
         if (bank.takeAsked || QUESTION_SECONDS.includes(at)) await askWhatIsDue(questions)
         const asked = new Set(bank.takeAsked?.())
         for (const order of orders) if (asked.has(order.orderId)) order.asked.push(at)
         faults.length = 0
       }
       const ends = await endsOf(orders)
-      // A question that failed at the last moment is made again later, about an order that the bank has forgotten.
+      // A failed last status check would be repeated later, about an order that the bank has deleted.
       await db.query('update acquirer_intents set status_check_at = null where status_check_at is not null')
       bank.forget()
       expect(service.log.splice(0).filter((line) => JSON.parse(line).level >= 50)).toEqual([])
@@ -88,12 +89,12 @@ export async function createPlayer(bank: Bank) {
 
   type Order = { orderId: string; utrs: string }
 
-  /** Lets a step happen. Returns what was answered, if anything. */
+  /** Runs a step. Returns the response, if there is one. */
   async function take({ orderId, utrs }: Order, step: Step): Promise<string> {
     const booked = (payment: Payment, rupees = 200): Booked => {
       const { status, number, begunAt, endedAt } = payment
       const utr = hasUtr(payment) ? utrs + payment.utr : payment.utr
-      // Two attempts of one moment have times of their own.
+      // Gives two attempts of the same time different times.
       const timeOf = (seconds: number) => new Date(now().getTime() + (seconds - step.at + number) * 1000)
       const times = { begunAt: timeOf(begunAt), endedAt: endedAt === undefined ? undefined : timeOf(endedAt) }
       return { number, status, utr, amount: rupees * 100, ...times }
@@ -116,7 +117,7 @@ export async function createPlayer(bank: Bank) {
     }
   }
 
-  /** Until the next moment. */
+  /** Until the next time of the histories. */
   function makeUnreachable(orderId: string, call: string) {
     faults.push({ call, fault: { status: 503 }, chance: 1, path: bank.pathOf(orderId) })
   }
@@ -137,8 +138,9 @@ export async function createPlayer(bank: Bank) {
   async function ask(orderId: string): Promise<string> {
     const { body } = await post(service.app, STATUS, { mid: merchant.mid, order_id: orderId }, merchant.key)
     if (body.txnStatus === 'FAIL') {
-      // It is stored after the answer, and decides whether a payment of the day file is late.
-      await until('it is stored that the shop was told', async () => {
+      // Waits until the report of FAIL is stored, because it decides whether a payment of the transaction report is
+      // late.
+      await until('the report of FAIL is stored', async () => {
         const { rows } = await db.query(
           `select from payment_intents where order_id = $1 and (status = 'CANCELLED' or failure_reported_at is not null)`,
           [orderId],
@@ -149,7 +151,7 @@ export async function createPlayer(bank: Bank) {
     return `${body.txnStatus} ${body.msg} ${body.data?.UTR ?? ''}`
   }
 
-  /** As cancelPayment does, but here the acquirer is waited for. */
+  /** Cancels like cancelPayment, but waits for the acquirer. */
   async function cancel(
     orderId: string,
     { isReached, isOver }: { isReached: boolean; isOver: boolean },
@@ -159,7 +161,7 @@ export async function createPlayer(bank: Bank) {
       const order = { orderId, paymentLink: payment.toClose }
       const clientOf = async () => client
       await createLinkCloser({ clientOf, reports, now, log: { error: () => undefined } })(order)
-      // What the service has learned of Cashfree by now is learned of the other one too.
+      // Checks the status, so that all banks know what Cashfree's rejection has already revealed.
       if (isReached && isOver && !bank.refusesToClose && !bank.takeAsked) await enquire(order, { client, reports, now })
     }
     return payment?.status ?? ''
@@ -184,7 +186,7 @@ export async function createPlayer(bank: Bank) {
   }
 }
 
-/** What is stored of an order, and is the same at every acquirer. */
+/** Columns that must be the same at every acquirer. */
 const STORED = [
   ['payment_intents', 'status, utr'],
   ['payments', 'kind, utr, amount_paise, source'],
@@ -194,7 +196,7 @@ const STORED = [
   ['acquirer_intents', 'status_checks'],
 ] as const
 
-/** Until nothing is due. */
+/** Runs status checks until none is pending. */
 async function askWhatIsDue(questions: JobSource): Promise<void> {
   const never = new AbortController().signal
   for (let queues = await questions.findQueues(); queues.length > 0; queues = await questions.findQueues()) {

@@ -1,4 +1,5 @@
-// The floor: what Fastify needs to read a form and answer a constant. Nothing is checked or kept, and logged with LOG=on only.
+// A bare Fastify that reads the form and returns a constant. It checks and stores nothing, and writes a log only with
+// LOG=on.
 import { parse } from 'node:querystring'
 import fastify from 'fastify'
 

@@ -1,5 +1,6 @@
-// The calls that clients make most, as a competent developer writes them first: Fastify because it is the quicker of the usual two, zod,
-// a query for the key and one for the rows of every request, a pool of 10, one log line a request. The schema is ours.
+// The reference: the most frequent calls as a competent developer writes them first. It uses Fastify, the faster of
+// the two common servers, zod, a query for the key and one for the rows of each request, a pool of 10 connections and
+// one log line a request, on the service's schema.
 import { createHash, createHmac, randomUUID, timingSafeEqual } from 'node:crypto'
 import formBody from '@fastify/formbody'
 import fastify from 'fastify'
@@ -196,7 +197,9 @@ app.post('/acquirer/paymentNotification', async (request, reply) => {
   return { status: true, statusCode: 200, msg: 'Notification recorded', data: {} }
 })
 
-/** After the commit, from memory: a webhook that fails, or that a restart interrupts, is not sent again. */
+/**
+ * Sends webhooks from memory after the commit, so that a failed delivery, or one that a restart interrupts, is lost.
+ */
 async function sendWebhooks({ mid, ...data }) {
   const { rows } = await pool.query(
     'select url, secret from webhook_endpoints where mid = $1 and disabled_at is null',
@@ -234,7 +237,7 @@ async function authenticatePartner(request, reply) {
   request.pid = rows[0].pid
 }
 
-/** `dd-mm-yyyy` in India. */
+/** Midnight in India of a day in `dd-mm-yyyy`. */
 function startOfDay(text) {
   const [day, month, year] = text.split('-')
   return new Date(`${year}-${month}-${day}T00:00:00+05:30`)

@@ -14,10 +14,10 @@ import { sideBySide } from '../side-by-side.ts'
 import { alternate, ratios } from '../statistics.ts'
 import { addMerchants, fillPayments, fillSettlements, merchantId, RARE_DAY, RARE_ROWS } from '../tables.ts'
 
-/** A turn varies from 0.4 to 0.75 × of COPY, on two cores that three processes share. */
+/** Many rounds, because on two cores that three processes share a single round varies from 0.4 to 0.75 × of COPY. */
 const STREAMED_ROUNDS = 15
 const WARM_UP_SECONDS = 3
-/** Many short rounds: what disturbs one of a fraction of a millisecond disturbs few of them. */
+/** Many short rounds, so that a disturbance of less than a millisecond affects few of them. */
 const LATENCY_ROUNDS = 11
 const LATENCY_ROUND_SECONDS = 1
 const STREAMED_ROWS = 1_000_000
@@ -30,10 +30,12 @@ const MID = merchantId(0)
 
 type Table = { database: WorkspaceDatabase; request: FormRequest; rows: number }
 
-/** A list of a whole table, and the query of the very rows in the very order, in PostgreSQL's own spelling. */
+/**
+ * A list of a whole table, and the SQL query that returns the same rows in the same order in PostgreSQL's own formats.
+ */
 type Whole = Table & { name: string; query: string }
 
-/** fetchSettlementList and fetchTransactionList of a whole table: rows a second, and memory. */
+/** Measures fetchSettlementList and fetchTransactionList of a whole table: rows per second and memory. */
 export const longList: Section = async (bench) => {
   const days = { from: RARE_DAY, till: LAST_DAY }
   const [settlements, transactions] = await Promise.all([
@@ -52,7 +54,7 @@ export const longList: Section = async (bench) => {
   ]
 }
 
-/** fetchSettlementList of a few rows: what it costs, and whether a large table makes it dearer. */
+/** Measures fetchSettlementList of a few rows, and whether it costs more in a large table. */
 export const list: Section = async (bench) => {
   const large = bench.quick ? QUICK_LARGE_TABLE_ROWS : LARGE_TABLE_ROWS
   const days = { from: RARE_DAY, till: RARE_DAY, fill: (db: Database, rows: number) => fillSettlements(db, rows) }
@@ -108,7 +110,7 @@ async function wholeTable({ database, request, rows, name: listName, query }: Wh
       }, WATCH_MS)
       const found = await readList(service.url, request).finally(() => clearInterval(watch))
       grownMB.push(most - before)
-      if (found !== rows) throw new Error(`The list had ${found} rows instead of ${rows}`)
+      if (found !== rows) throw new Error(`The list has ${found} rows instead of ${rows}.`)
     },
   }
   await fetchAll.copy()
@@ -126,11 +128,11 @@ async function wholeTable({ database, request, rows, name: listName, query }: Wh
     title: `${listName} of ${rows.toLocaleString('en')} rows`,
     series: [
       { contender: `copy to stdout through ${COPY_CLIENT}`, unit, samples: series.copy },
-      { contender: 'ours', unit, samples: series.ours },
+      { contender: 'this service', unit, samples: series.ours },
     ],
     figures: [
-      { what: 'ours / copy to stdout', samples: ratios(series.ours, series.copy), unit: '×', atLeast: 0.6 },
-      { what: 'memory that the first list takes', samples: grownMB.slice(0, 1), unit: 'MB', atMost: 64 },
+      { what: 'this service / copy to stdout', samples: ratios(series.ours, series.copy), unit: '×', atLeast: 0.6 },
+      { what: 'memory for the first list', samples: grownMB.slice(0, 1), unit: 'MB', atMost: 64 },
     ],
   }
 }
@@ -141,7 +143,7 @@ async function shortLists(bench: Bench, smallTable: Table, largeTable: Table): P
   const contenders = { small, large }
   for (const { service, request } of [small, large]) {
     const found = await readList(service.url, request)
-    if (found !== RARE_ROWS) throw new Error(`The short list had ${found} rows instead of ${RARE_ROWS}`)
+    if (found !== RARE_ROWS) throw new Error(`The short list has ${found} rows instead of ${RARE_ROWS}.`)
     await load(service.url, request, { seconds: WARM_UP_SECONDS })
   }
   const latencies = await alternate(['small', 'large'], LATENCY_ROUNDS, async (name, round) => {

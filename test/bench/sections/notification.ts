@@ -6,12 +6,12 @@ import { SECRET, type Service, startContender, startOurs, typical } from '../con
 import { type Side, sideBySide } from '../side-by-side.ts'
 import { fillOrders, orderIdOf } from '../tables.ts'
 
-/** More than are told of in all rounds. */
+/** More orders than all rounds pay. */
 const ORDERS = 400_000
-/** More than a contender takes in a second. */
+/** More notifications a second than any contender accepts. */
 const MOST_PER_SECOND = 6_000
 
-/** The acquirer's notification that an order is paid: each of an order of its own. */
+/** Measures the acquirer's notification of a payment, each for another order. */
 export const notifications: Section = async (bench) => {
   const sides = await Promise.all([
     side(bench, 'notification_ours', startOurs),
@@ -21,7 +21,7 @@ export const notifications: Section = async (bench) => {
     const [ours, typical] = await Promise.all(sides.map((prepare) => prepare()))
     const finding = await sideBySide(
       bench,
-      'paymentNotification of an order that it pays',
+      'paymentNotification that pays an order',
       { ours: ours as Side, typical: typical as Side },
       { costAtMost: 1.3 },
     )
@@ -37,7 +37,7 @@ async function side(bench: Bench, name: string, startService: (url: string) => P
   const { mid } = await newMerchant(db)
   await fillOrders(db, ORDERS, [mid])
   let next = 1
-  /** Signed now, because a signature is good for 300 s. */
+  /** Signed just before they are sent, because a signature is valid for 300 s. */
   const requests = (seconds: number) =>
     Array.from({ length: 1 + seconds * MOST_PER_SECOND }, (): FormRequest => {
       const now = new Date()

@@ -8,7 +8,7 @@ import { type Service, startContender, startOurs, typical } from '../contenders.
 import { type Side, sideBySide } from '../side-by-side.ts'
 import { newMerchants } from '../tables.ts'
 
-/** Everything that a payment takes: create, three status checks, the acquirer's notification, and the webhook of it. */
+/** Measures everything a payment needs: create, three status checks, the acquirer's notification and the webhook. */
 export const payment: Section = async (bench) => {
   const sides = await Promise.all([
     side(bench, 'payment_ours', startOurs),
@@ -40,7 +40,7 @@ async function side(bench: Bench, name: string, startService: (url: string) => P
     const { rows } = await db.query<{ paid: number }>(
       `select count(*)::integer as paid from payment_intents where status = 'SUCCESS'`,
     )
-    await until(`the webhooks of ${name} were received`, () => received >= (rows[0]?.paid ?? 0))
+    await until(`${name} sent all webhooks`, () => received >= (rows[0]?.paid ?? 0))
   }
   return async (): Promise<Side> => ({
     service: await startService(url),

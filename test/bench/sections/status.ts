@@ -6,10 +6,13 @@ import { sideBySide } from '../side-by-side.ts'
 import { fillOrders, newMerchants, orderIdOf } from '../tables.ts'
 
 const ORDERS = 20_000
-/** As many as one argument of a process can name. */
+/** The largest number of orders that fits in one argument of a process. */
 const POLLED = 200
 
-/** checkPaymentStatus of pending orders, which every client polls: all of one merchant, then of all merchants in turn. */
+/**
+ * Measures checkPaymentStatus of pending orders, which every client polls: first the orders of one merchant, then
+ * those of all merchants in turn.
+ */
 export const status: Section = async (bench) => {
   const { db, url } = await bench.createDatabase('status')
   const merchants = await newMerchants(db)
@@ -31,7 +34,7 @@ export const status: Section = async (bench) => {
         ours: { service: ours, requests: () => requests },
         typical: { service: first, requests: () => requests },
       }
-      const what = `checkPaymentStatus of ${ORDERS} pending orders, merchants that poll: ${polling}`
+      const what = `checkPaymentStatus of ${ORDERS} pending orders, polled by ${polling} merchant(s)`
       findings.push(await sideBySide(bench, what, sides, { costAtMost: 0.4, rateAtLeast: 1.8 }))
     }
     await Promise.all([ours.stop(), first.stop()])

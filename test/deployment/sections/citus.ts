@@ -35,11 +35,11 @@ type CitusTrial = {
   deployment: Deployment
   cluster: CitusCluster
   ownerUrl: string
-  /** A superuser's connections to the coordinator. */
+  /** Connects to the coordinator as superuser. */
   db: Database
-  /** One is connected to the coordinator, the other to the first worker. */
+  /** The first instance connects to the coordinator, the second to the first worker. */
   instances: [ServerProcess, ServerProcess]
-  /** One on each worker. */
+  /** The merchant of the first tenant is on the first worker, that of the second on the second. */
   tenants: [Tenant, Tenant]
   client: HttpClient
 }
@@ -55,11 +55,14 @@ const AWAY_MS = 6_000
 const AFTER_MS = 4_000
 const BACK_WITHIN_MS = 2_000
 const TOLD_WITHIN_MS = 30_000
-/** As the operator's guide sets it. */
+/** The value that the operator's guide recommends. */
 const RECOVERY = 'citus.recover_2pc_interval=5s'
 const POLL_MS = 100
 
-/** The tests that know of one server only are left out: they look at its locks and plans, or change its rows by themselves. */
+/**
+ * Only tests that also work on a cluster: the others inspect the locks and plans of a single server or change its rows
+ * directly.
+ */
 const TESTS = [
   'test/reconciliation/reconcile.test.ts',
   'test/acquirer/enquiries.test.ts',
@@ -76,10 +79,13 @@ const TESTS = [
   'test/webhooks/events.test.ts',
 ]
 
-/** Undefined where it can be tried. */
-export const noCitus = () => (findCitus() ? undefined : 'no PostgreSQL of Debian has Citus: build it into one')
+/** The reason why this section cannot run on this machine, or undefined if it can. */
+export const noCitus = () =>
+  findCitus() ? undefined : 'no PostgreSQL of Debian has Citus. Build Citus into one of them.'
 
-/** The database is spread over two workers: everything works as on one server, and a lost worker loses nothing. */
+/**
+ * Distributes the database over two workers: all functions work as on one server, and killing a worker loses no data.
+ */
 export async function citus(deployment: Deployment): Promise<Check[]> {
   const tests = await runTests()
   progress('citus: starting a coordinator and two workers')
@@ -95,7 +101,7 @@ export async function citus(deployment: Deployment): Promise<Check[]> {
   return [tests, ...checks]
 }
 
-/** The same tests that run on one server, each file in a spread database of its own. */
+/** Runs tests that also run on one server, each file in a distributed database of its own. */
 async function runTests(): Promise<Check> {
   progress('citus: the tests on a cluster')
   const { code, stdout } = await runToEnd(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', ...TESTS], {
@@ -104,7 +110,7 @@ async function runTests(): Promise<Check> {
   })
   if (code !== 0) console.error(stdout)
   return {
-    promise: `the tests of ${TESTS.length} files, expiry among them, and what names its merchant touches one shard by its plans`,
+    promise: `all tests of ${TESTS.length} files pass, expiry included, and the plan of a statement that names its merchant touches one shard`,
     found: /Tests\s+(.*)/.exec(stdout)?.[1] ?? `exit ${code}`,
     kept: code === 0,
   }
@@ -143,7 +149,7 @@ async function setUp(deployment: Deployment): Promise<{ trial: CitusTrial; check
     trial: { deployment, cluster, ownerUrl, db, instances, tenants, client },
     checks: [
       {
-        promise: 'ops database spread takes every table, and repeated none',
+        promise: 'ops database spread distributes all tables, and none when it is repeated',
         found: `${first.length} tables, then ${again.length}`,
         kept: first.length > 0 && again.length === 0,
       },
@@ -166,14 +172,14 @@ async function storm({ instances, tenants, client, db }: CitusTrial): Promise<Ch
   )
   return [
     {
-      promise: `${answers.length} attempts at ${ORDERS} order_ids, over two nodes: exactly one of each wins`,
+      promise: `${answers.length} concurrent creates with ${ORDERS} order_ids over two nodes create one intent for each order_id`,
       found: `${tally(answers)}; ${rows[0]?.n} stored`,
       kept: won === ORDERS && rows[0]?.n === ORDERS && answers.every(({ status }) => status === 200 || status === 409),
     },
   ]
 }
 
-/** Two orders and one payment, told of both at the same time by way of two nodes, which know nothing of each other's locks. */
+/** Reports one payment concurrently for two orders over two nodes, which do not see each other's locks. */
 async function payments({ instances, tenants, client }: CitusTrial): Promise<Check[]> {
   const results = await forEach(
     Array.from({ length: PAIRS }, (_, i) => i),
@@ -202,14 +208,14 @@ async function payments({ instances, tenants, client }: CitusTrial): Promise<Che
   const told = results.flatMap((result) => result.told)
   return [
     {
-      promise: `${PAIRS} payments, each told of two orders at once over two nodes: counted for one`,
-      found: `${tally(told)}; ${results.filter(({ paid }) => paid === 1).length} counted once`,
+      promise: `${PAIRS} payments, each reported for two orders concurrently over two nodes, each pay one order`,
+      found: `${tally(told)}; ${results.filter(({ paid }) => paid === 1).length} paid one order`,
       kept: results.every(({ paid }) => paid === 1),
     },
   ]
 }
 
-/** The second worker, since an instance is connected over the first one. */
+/** Kills the second worker, because an instance connects through the first one. */
 async function workerKilled(trial: CitusTrial): Promise<Check[]> {
   const { receiver, tenants } = await newListeners(trial.db, trial.cluster)
   const url = () => (trial.instances[Math.floor(Math.random() * INSTANCES)] as ServerProcess).url
@@ -242,21 +248,22 @@ async function workerKilled(trial: CitusTrial): Promise<Check[]> {
   receiver.close()
   return [
     {
-      promise: 'a worker is killed: its merchants get 503 with Retry-After, and of the others some do',
-      found: `${tally(answers)}; meanwhile 503 for ${refusedTo(there).join(', ')}; of the others for ${refusedTo(here).join(', ')}${faults[0] ?? ''}`,
+      promise: 'while a worker is down, its merchants, and some requests of other merchants, get 503 with Retry-After',
+      found: `${tally(answers)}; meanwhile 503 for ${refusedTo(there).join(', ')}; of other merchants for ${refusedTo(here).join(', ')}${faults[0] ?? ''}`,
       kept:
         refusedTo(there).length > 0 &&
         faults.length === 0 &&
         answers.every(({ status }) => status === 200 || status === 503),
     },
     {
-      promise: `everybody is served ${BACK_WITHIN_MS / 1_000} s after it takes connections again`,
-      found: `${refusedAfter} of ${after.length} refused`,
+      promise: `all requests succeed ${BACK_WITHIN_MS / 1_000} s after the worker accepts connections again`,
+      found: `${refusedAfter} of ${after.length} failed`,
       kept: after.length > 0 && refusedAfter === 0,
     },
     {
-      promise: 'nothing that was acknowledged is lost or doubled, what was unsure is settled, every payment told of',
-      found: `${sums.lost} lost, ${sums.doubled} doubled, ${sums.resolved} of ${sums.unsure} settled; ${webhooks.orders} of ${paid.size} told of`,
+      promise:
+        'no acknowledged request is lost or stored twice, all unsure requests are resolved, and all payments are reported by webhook',
+      found: `${sums.lost} lost, ${sums.doubled} stored twice, ${sums.resolved} of ${sums.unsure} resolved; ${webhooks.orders} of ${paid.size} reported by webhook`,
       kept:
         sums.lost + sums.doubled + sums.orphaned === 0 &&
         sums.resolved === sums.unsure &&
@@ -266,8 +273,8 @@ async function workerKilled(trial: CitusTrial): Promise<Check[]> {
 }
 
 /**
- * What a worker had prepared when it was killed is neither visible nor free of locks until Citus has committed it or rolled it
- * back: its clients repeat their requests meanwhile.
+ * Waits for Citus to commit or roll back the transactions that the killed worker had prepared. Until then their rows
+ * are invisible but locked, and clients repeat their requests.
  */
 function untilRecovered(db: Database): Promise<void> {
   const isRecovered = async () => {
@@ -276,7 +283,7 @@ function untilRecovered(db: Database): Promise<void> {
     )
     return rows.length === 0
   }
-  return until('Citus had ended every prepared transaction', isRecovered)
+  return until('Citus ends all prepared transactions', isRecovered)
 }
 
 async function reconcileAll({ instances, db }: CitusTrial, tenants: Tenant[], loads: Load[]): Promise<Reconciled> {
@@ -290,7 +297,7 @@ async function reconcileAll({ instances, db }: CitusTrial, tenants: Tenant[], lo
   return sums
 }
 
-/** A merchant on each worker, whose webhooks come to `receiver`. */
+/** Creates a merchant on each worker whose webhooks are sent to `receiver`. */
 async function newListeners(db: Database, cluster: CitusCluster) {
   const receiver = await startReceiver()
   const tenants = await newTenants(db, cluster)
@@ -298,7 +305,10 @@ async function newListeners(db: Database, cluster: CitusCluster) {
   return { receiver, tenants }
 }
 
-/** Of how many of these orders webhooks tell, and how many webhooks that are; not before all are told of, or their time is over. */
+/**
+ * Counts the orders of `of` that webhooks report, and the webhooks, once all are reported or the time limit is
+ * reached.
+ */
 async function countWebhooks(receiver: Receiver, of: ReadonlySet<string>): Promise<{ orders: number; sent: number }> {
   const told = () =>
     receiver
@@ -310,12 +320,12 @@ async function countWebhooks(receiver: Receiver, of: ReadonlySet<string>): Promi
   return { orders: new Set(told()).size, sent: told().length }
 }
 
-/** One on each worker. */
+/** Creates one tenant on each worker. */
 async function newTenants(db: Database, { nodes }: CitusCluster): Promise<[Tenant, Tenant]> {
   return [await newTenantOn(db, nodes[1]), await newTenantOn(db, nodes[2])]
 }
 
-/** A merchant whose shard is on `node`, and its partner. */
+/** Creates a merchant whose shard is on `node`, and its partner. */
 async function newTenantOn(db: Database, node: PostgresServer | undefined): Promise<Tenant> {
   for (;;) {
     const mid = unique('M')

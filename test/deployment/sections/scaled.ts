@@ -17,24 +17,27 @@ const RESTARTS = 20
 const DRAIN_SECONDS = '2'
 const KILLS = 6
 const BETWEEN_KILLS_MS = 1_000
-/** Clients that create an intent after the other, and ask for the short list after every fourth. */
+/** Clients that create intents one after the other and request the short list after every fourth. */
 const CLIENTS = 8
 const CREATES_PER_LIST = 4
 const PAUSE_MS = 20
-/** Long enough to be streamed, and to be under way when an instance is told to end. */
+/** Long enough to be streamed, and so to be in progress when an instance receives SIGTERM. */
 const LONG_LIST_ROWS = 20_000
 const LONG_LIST_PAUSE_MS = 400
 const BALANCER = '127.0.0.1'
 const PROXY = '127.0.0.8'
-/** Callers who say whom they ask for, by addresses of documentation (RFC 5737). Only the first is believed. */
+/**
+ * Callers that send X-Forwarded-For with addresses for documentation (RFC 5737). The service trusts only the first
+ * caller.
+ */
 const CALLERS = [
   { localAddress: PROXY, named: '203.0.113.8', counts: '203.0.113.8' },
   { localAddress: '127.0.0.9', named: '203.0.113.9', counts: '127.0.0.9' },
 ]
 
 /**
- * Two instances behind HAProxy. While clients go on, both are restarted in turn, which no request may notice, and then killed in
- * turn, which costs only what was under way in them.
+ * Runs two instances behind HAProxy. Under load, it restarts both in turn, which must fail no request, and then kills
+ * both in turn, which may fail only requests in progress in the killed instance.
  */
 export async function scaled(deployment: Deployment): Promise<Check[]> {
   const { url, db } = await deployment.createDatabase('scaled')
@@ -93,27 +96,27 @@ export async function scaled(deployment: Deployment): Promise<Check[]> {
   const wrongLists = lists.filter(({ status, rows, expected }) => status === 200 && rows !== expected)
   return [
     {
-      promise: `${RESTARTS} restarts under load: no request fails, and each instance ends by itself`,
+      promise: `no request fails during ${RESTARTS} restarts under load, and each instance exits with 0`,
       found: `${before.length} requests (${tally(before)}), exits ${[...new Set(exitCodes)]}`,
       kept: before.every(({ status }) => status === 200) && exitCodes.every((code) => code === 0),
     },
     {
-      promise: `${KILLS} instances killed: only requests that were under way in them fail`,
+      promise: `killing ${KILLS} instances fails only requests in progress in them`,
       found: `${creates.length} creates (${tally(creates)}), ${lists.length} lists (${tally(lists)})`,
       kept: [...creates, ...lists].filter(({ status }) => status !== 200).every(wasUnderWay),
     },
     {
-      promise: 'those succeed when they are repeated, every intent is stored once, and every list is whole',
+      promise: 'failed creates succeed when they are repeated, each intent is stored once, and no list lacks rows',
       found: `${repeated.length} repeated (${tally(repeated) || 'none'}), ${rows[0]?.n} stored, ${wrongLists.length} lists with missing rows`,
       kept: repeated.every(({ status }) => status === 200) && rows[0]?.n === creates.length && wrongLists.length === 0,
     },
     {
-      promise: 'only a proxy of TRUST_PROXY is believed for whom it asks',
-      found: CALLERS.map(({ localAddress }, index) => `${localAddress} counts as ${seen[index]}`).join(', '),
+      promise: 'the service trusts X-Forwarded-For only from a proxy of TRUST_PROXY',
+      found: CALLERS.map(({ localAddress }, index) => `${localAddress} is logged as ${seen[index]}`).join(', '),
       kept: CALLERS.every(({ counts }, index) => seen[index] === counts),
     },
     {
-      promise: 'the operator’s page is shown by any instance, metrics are not',
+      promise: 'each instance serves the operator dashboard through HAProxy, but no metrics',
       found: `${page.status}, ${metrics.status}`,
       kept: page.status === 200 && metrics.status === 404,
     },
@@ -122,7 +125,10 @@ export async function scaled(deployment: Deployment): Promise<Check[]> {
 
 type Sent = Answer & { startedAt: number }
 
-/** Shops that create and ask for short lists, and a partner who reads a long one, until `end`. */
+/**
+ * Sends requests until `end`: merchants' servers create intents and request short lists, and a partner reads a long
+ * list.
+ */
 function startTraffic(url: string, { merchant, partner }: Tenant) {
   const creates: (Sent & { orderId: string })[] = []
   const lists: (Sent & { rows: number; expected: number })[] = []
@@ -162,7 +168,10 @@ function startTraffic(url: string, { merchant, partner }: Tenant) {
   }
 }
 
-/** The addresses that the instances write down for the two callers, who both say that they ask for somebody else. */
+/**
+ * Returns the client addresses in the instances' log for the two callers, which both send the address of another
+ * client.
+ */
 async function addressesSeen({ directory }: Deployment, url: string): Promise<string[]> {
   const logFile = join(directory, INSTANCE_LOG)
   const begin = readFileSync(logFile, 'utf8').length
@@ -174,10 +183,10 @@ async function addressesSeen({ directory }: Deployment, url: string): Promise<st
     ].map(([, it]) => it ?? '')
   for (const [index, { localAddress, named }] of CALLERS.entries()) {
     const client = createHttpClient({ localAddress, keepAlive: false })
-    // Refused for want of a key, which the log tells with the address.
+    // Sent without a key, because the service logs the address of a rejected request.
     await client.send(url, { method: 'POST', path: STATUS, headers: { 'x-forwarded-for': named, 'content-length': 0 } })
     client.close()
-    await until('the caller stood in the log', () => addresses().length > index)
+    await until("the log has the caller's address", () => addresses().length > index)
   }
   return addresses()
 }

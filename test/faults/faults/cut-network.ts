@@ -6,10 +6,10 @@ import { brokenHealth, type Finding } from '../verdict.ts'
 
 const CUTS: Cut[] = ['refused', 'reset', 'held', 'swallowed']
 const SERVING_MS = 1_500
-/** After the short cut the first requests still wait, on connections that are dead. */
+/** After the short cut the first requests are still waiting on dead connections. */
 const CUT_MS = [400, 3_000]
 
-/** The network between service and PostgreSQL is cut under load, in each of the four ways of tcp-proxy.ts. */
+/** Cuts the network between service and PostgreSQL under load, in each of the four ways of tcp-proxy.ts. */
 export async function cutNetwork({ postgres }: Stage): Promise<Finding[]> {
   const findings: Finding[] = []
   for (const cut of CUTS) findings.push(await cutOneWay(postgres, cut))

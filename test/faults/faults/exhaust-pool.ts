@@ -6,10 +6,10 @@ import type { Finding } from '../verdict.ts'
 const POOL_SIZE = 3
 const SERVING_MS = 1_500
 const BLOCKED_MS = 6_000
-/** PostgreSQL's own limit is 100 for everybody: a service that leaves blocked statements behind would use it up. */
+/** PostgreSQL's own limit is 100 for all clients; a service that abandons blocked statements would reach it. */
 const CONNECTIONS_LIMIT = 60
 
-/** A lock in the database holds every connection of a small pool. */
+/** Locks a table, so that every connection of a small pool is blocked. */
 export async function exhaustPool({ postgres }: Stage): Promise<Finding[]> {
   const scene = await setScene(postgres, 'pool')
   const { url, db, tenant } = scene
@@ -32,6 +32,6 @@ export async function exhaustPool({ postgres }: Stage): Promise<Finding[]> {
   await sleep(SERVING_MS)
   const finding = await conclude('pool exhausted by a lock', scene, { service, load, returns: [releasedAt] })
   finding.notes.push(`${connections} connections after ${BLOCKED_MS / 1_000} s of a lock, with a pool of ${POOL_SIZE}`)
-  if (connections > CONNECTIONS_LIMIT) finding.broken.push('blocked statements are not left behind')
+  if (connections > CONNECTIONS_LIMIT) finding.broken.push('blocked statements are not abandoned')
   return [finding]
 }

@@ -11,11 +11,11 @@ const FAULT = 'disk full'
 const DISK_MB = 256
 const SERVING_MS = 1_500
 const FULL_MS = 4_000
-/** Small, so that the write-ahead log soon needs a new file, for which there is no room. */
+/** Small, so that the write-ahead log soon needs a new file, for which no space is left. */
 const SETTINGS = ['max_wal_size=32MB', 'min_wal_size=32MB']
 const CHUNK = Buffer.alloc(64 * 1024, 1)
 
-/** PostgreSQL's disk is full while intents come in, until somebody makes room. */
+/** Fills PostgreSQL's disk under load, then frees space again. */
 export async function fillDisk({ directory }: Stage): Promise<Finding[]> {
   const disk = join(directory, 'small-disk')
   mkdirSync(disk)
@@ -47,7 +47,7 @@ async function fill(disk: string, postgres: Stage['postgres']): Promise<Finding>
   stopFilling()
   rmSync(filler)
   const returning = momentOfReturn(url)
-  // PostgreSQL ends when it finds no room for its write-ahead log, at once or after it has tried to recover.
+  // PostgreSQL exits without space for its write-ahead log, immediately or after a recovery attempt.
   let restarted = false
   const tending = setInterval(() => {
     if (postgres.isRunning() || restarted) return
@@ -60,8 +60,8 @@ async function fill(disk: string, postgres: Stage['postgres']): Promise<Finding>
   await sleep(SERVING_MS)
   const finding = await conclude(FAULT, scene, { service, load, returns: [returnedAt] })
   const refused = load.journal.filter(({ sentAt, answer }) => sentAt > filledAt && answer?.status === 503)
-  finding.notes.push(restarted ? 'PostgreSQL ended itself and was started anew' : 'PostgreSQL went on by itself')
-  if (refused.length === 0) finding.broken.push('the disk was full: no request noticed')
+  finding.notes.push(restarted ? 'PostgreSQL exited and was restarted' : 'PostgreSQL continued by itself')
+  if (refused.length === 0) finding.broken.push('the disk was full: no request was affected')
   return finding
 }
 
@@ -77,14 +77,14 @@ function mount(path: string): string | undefined {
   return status === 0 ? undefined : `a small disk cannot be mounted: ${error?.message ?? stderr.trim()}`
 }
 
-/** Takes all room there is, and what becomes free later too, until the returned function is called. */
+/** Uses all free space, including space that is freed later, until the returned function is called. */
 function keepFull(path: string): () => void {
   const file = openSync(path, 'w')
   const take = () => {
     try {
       while (writeSync(file, CHUNK) > 0);
     } catch {
-      // The disk is full now.
+      // The disk is full.
     }
   }
   take()

@@ -8,13 +8,13 @@ import { newKey } from '../../support/tenants.ts'
 import { type Stage, setScene, startService } from '../stage.ts'
 import { type Finding, judge, ms } from '../verdict.ts'
 
-const JUMPS = ['an hour ahead', 'two hours back', 'an hour ahead, to what it is']
+const JUMPS = ['an hour ahead', 'two hours back', 'an hour ahead, to the real time']
 const SERVING_MS = 1_500
-/** What the service knows of a key may be this old. */
+/** Maximum age of the service's data on a key. */
 const REVOCATION_LIMIT_MS = 5_000
 const POLL_MS = 50
 
-/** The service's wall clock jumps under load. Keys are revoked right before each jump. */
+/** Makes the service's wall clock jump under load. Revokes a key right before each jump. */
 export async function jumpClock({ postgres }: Stage): Promise<Finding[]> {
   const { url, db, tenant } = await setScene(postgres, 'clock')
   const preload = join(import.meta.dirname, '../shift-clock.mjs')
@@ -25,10 +25,10 @@ export async function jumpClock({ postgres }: Stage): Promise<Finding[]> {
     await sleep(SERVING_MS)
     const { mid } = tenant.merchant
     const key = await newKey(db, { mid })
-    // An empty form stores nothing, which the journal would not know of.
+    // An empty form stores nothing that the journal would miss.
     const request = { ...createRequest({ mid, key }), body: '' }
     const statusWithKey = async () => (await load.client.send(service.url, request)).status
-    // A good key gets 400 for an empty form.
+    // A valid key gets 400 for an empty form.
     if ((await statusWithKey()) !== 400) throw new Error('a new key is not accepted')
     await createAccessKeys(db).revoke(key.publicKey, new Date())
     const revokedAt = performance.now()
@@ -39,17 +39,18 @@ export async function jumpClock({ postgres }: Stage): Promise<Finding[]> {
   }
   await sleep(SERVING_MS)
   await load.end()
-  // The service is right to refuse what was signed by a clock that is an hour away from its own.
+  // The service correctly rejects signatures of a clock that differs by an hour.
   const journal = load.journal.filter(({ kind, answer }) => !(kind === 'notification' && answer?.status === 401))
   const reconciled = await reconcile({ ...load, journal, tenant, db, url: service.url })
   const finding = judge(`clock jumps, ${JUMPS.length}×`, journal, reconciled)
-  finding.notes.push(`revoked keys died within ${ms(Math.max(...revokedInMs))}`)
+  finding.notes.push(`revoked keys were rejected within ${ms(Math.max(...revokedInMs))}`)
   finding.notes.push(
-    `${load.journal.length - journal.length} notifications were refused for the age of their signature`,
+    `${load.journal.length - journal.length} notifications were rejected for the age of their signature`,
   )
-  if (revokedInMs.some((took) => took > REVOCATION_LIMIT_MS)) finding.broken.push('revoked keys die within 5 s')
+  if (revokedInMs.some((took) => took > REVOCATION_LIMIT_MS))
+    finding.broken.push('revoked keys are rejected within 5 s')
   if (load.journal.length === journal.length) finding.broken.push('the clock jumped: no signature was too old')
-  if (service.hasEnded()) finding.broken.push('nothing dies')
+  if (service.hasEnded()) finding.broken.push('the service keeps running')
   load.client.close()
   await service.stop()
   await db.end()

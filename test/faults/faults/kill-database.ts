@@ -8,7 +8,7 @@ const KILLS = 10
 const SERVING_MS = 1_200
 const AWAY_MS = 1_000
 
-/** kill -9 of PostgreSQL under load, which ends all its processes; the service lives on. */
+/** Kills PostgreSQL with all its processes by kill -9 under load, while the service keeps running. */
 export async function killDatabase({ postgres }: Stage): Promise<Finding[]> {
   const scene = await setScene(postgres, 'kill_database')
   const { url, tenant } = scene

@@ -19,10 +19,10 @@ import { type Stage, setScene, startService } from '../stage.ts'
 import { type Finding, ms } from '../verdict.ts'
 
 const PAYMENTS = 2_000
-/** Of each ten at once for one payment three fit. */
+/** Of ten concurrent refunds of one payment, three fit. */
 const STORMS = 20
 const STORM = 10
-/** The others are of one payment each, full, or partial by two halves. */
+/** Single payments with a full refund or one of half the amount. */
 const SINGLES = 540
 const KILLS = 20
 const KILL_EVERY_MS = 2_000
@@ -30,14 +30,14 @@ const DATABASE_KILLS = 5
 const SHOPS_AT_ONCE = 16
 const MERCHANTS = 4
 const RETRY_MS = 250
-/** What each sending meets. A refused one is not done; one that arrives later is in no list until then. */
+/** Faults of refund calls. A rejected call has no effect; one that arrives later is not listed until then. */
 const SENDINGS = [
   { call: 'refund', fault: 'no answer', chance: 0.2 },
   { call: 'refund', fault: { status: 400 }, chance: 0.06 },
   { call: 'refund', fault: { arrivesAfterMs: 4_000 }, chance: 0.07 },
 ] as const
 const ENDS = { late: 0.1, failed: 0.02, lost: 0.2, repeated: 0.2, contradicted: 0.01 }
-/** Seconds that pass after the kills, one after the other, for every refund: until it was asked for after 24 hours. */
+/** Seconds by which every refund is aged after the kills, until it has been checked after 24 hours. */
 const PASSING_SECONDS = [60, 540, 3_000, 21_600, 21_600, 21_600, 21_600]
 const DONE_LIMIT_MS = 120_000
 const MOST_EXCEPTIONS = 0.03
@@ -54,9 +54,9 @@ type Refund = {
 }
 
 /**
- * Refunds by a bank that loses answers, ends late, refuses, contradicts itself and makes some only later, while one of two
- * instances and the database are killed, and two instances stand still between the mark of a refund and its sending. Then the
- * bank's own book is compared with ours.
+ * Sends refunds to a bank that loses responses, completes refunds late, rejects, contradicts itself and executes some
+ * calls only later, while one of two instances and the database are killed, and two instances pause between marking a
+ * refund as sent and sending it. Then compares the bank's records with the database.
  */
 export async function killRefunds({ postgres }: Stage): Promise<Finding[]> {
   const { url, db } = await setScene(postgres, 'refunds')
@@ -106,7 +106,8 @@ export async function killRefunds({ postgres }: Stage): Promise<Finding[]> {
 
   async function killServices() {
     for (let kill = 0; kill < KILLS; kill++) {
-      // Not always at the moment of a look, when the most refunds are marked and not yet sent.
+      // Varies the time, so that not every kill meets the start of a run, when most refunds are marked and not yet
+      // sent.
       await sleep(KILL_EVERY_MS + ((kill * 137) % 1_000))
       await service.killHard()
       service = await startService(url, environment)
@@ -122,8 +123,8 @@ export async function killRefunds({ postgres }: Stage): Promise<Finding[]> {
   }
 
   /**
-   * Two instances mark refunds and wait for a token. They are stopped there, while this process asks for all that is marked; then
-   * they get their tokens, and go on.
+   * Lets two instances mark refunds and wait for a token. Stops both, checks the status of all marked refunds from
+   * this process, and then lets both continue.
    */
   async function standStill(): Promise<string> {
     let hand: (value?: unknown) => void = () => undefined
@@ -145,7 +146,7 @@ export async function killRefunds({ postgres }: Stage): Promise<Finding[]> {
     await until(held.length, `refund_id like 'held-%' and status <> 'PENDING'`)
     for (const instance of instances) await instance.stop()
     await db.query(`update refunds set due_at = now() where status = 'PENDING'`)
-    return `${marked} were marked by two instances that stood still, ${asked} asked for meanwhile, ${bank.countOf('refund') - before} sent`
+    return `${marked} were marked by two paused instances, ${asked} were checked in the meantime, ${bank.countOf('refund') - before} sent`
   }
 
   function startAsking() {
@@ -169,7 +170,7 @@ export async function killRefunds({ postgres }: Stage): Promise<Finding[]> {
     return { look: () => doWhatIsDue(source), questions: () => bank.countOf('refundsOfPayment') - before }
   }
 
-  /** Waits until at least `most` refunds are so, or for a while. */
+  /** Waits until at least `most` refunds meet the condition, or for 30 s. */
   async function until(most: number, condition: string): Promise<number> {
     for (const end = performance.now() + 30_000; ; await sleep(50)) {
       const { rows } = await db.query(`select count(*)::integer as count from refunds where ${condition}`)
@@ -181,9 +182,9 @@ export async function killRefunds({ postgres }: Stage): Promise<Finding[]> {
     for (const end = performance.now() + DONE_LIMIT_MS; ; await sleep(300)) {
       const { rows } = await db.query('select count(*)::integer as due from refunds where due_at <= now()')
       if (rows[0].due === 0) break
-      if (performance.now() > end) throw new Error(`${rows[0].due} refunds were not carried out`)
+      if (performance.now() > end) throw new Error(`${rows[0].due} refunds were not processed`)
     }
-    // The answers to the last ones.
+    // Waits for the responses to the last calls.
     await sleep(LIMITS.outbound.acquirerMs + 500)
   }
 }
@@ -198,16 +199,16 @@ async function takePayments(bank: FakeSetu, merchants: NewMerchant[], url: strin
     const merchant = merchants[number % merchants.length] as NewMerchant
     const answer = await client.send(url, createRequest(merchant, { order_id: `order-${number}` }))
     const orderId = createdOrderId(answer)
-    if (orderId === undefined) throw new Error(`an order was answered ${answer.status}: ${answer.text}`)
+    if (orderId === undefined) throw new Error(`a create returned ${answer.status}: ${answer.text}`)
     const { payment, answers } = await bank.pay(orderId)
-    if (answers.at(-1) !== 200) throw new Error(`a payment was answered ${answers}`)
+    if (answers.at(-1) !== 200) throw new Error(`a payment notification returned ${answers}`)
     orders.push({ mid: merchant.mid, orderId, paise: payment.amount })
   })
   client.close()
   return orders
 }
 
-/** Makes the refunds, each until it is stored or refused. Returns how many were stored. */
+/** Creates the refunds, each until it is stored or rejected. Returns how many were stored. */
 async function makeRefunds(db: Database, orders: Order[]): Promise<number> {
   let made = 0
   const refund = async (order: Order, name: string, paise: number | undefined) => {
@@ -232,7 +233,7 @@ async function makeRefunds(db: Database, orders: Order[]): Promise<number> {
   return made
 }
 
-/** A shop asks until it knows what has become of it. */
+/** Retries like a merchant's server until the result is known. */
 async function refundOnce(db: Database, order: Order, name: string, paise: number | undefined): Promise<RefundResult> {
   const { mid, orderId } = order
   const refundId = `${name}-${orderId}`.slice(0, 40)
@@ -276,29 +277,29 @@ async function compareBooks(db: Database, bank: FakeSetu, made: number) {
   const paidBack = mapBy(wentBack, ({ paymentId }) => paymentId)
   const aboveThere = bank.paid().filter(({ id, amount }) => sum((paidBack.get(id) ?? []).map((r) => r.amount)) > amount)
   const promises: [boolean, string][] = [
-    [rows.length >= made, `every refund that was made is stored: ${rows.length} of ${made}`],
-    [made >= SINGLES, `most refunds are made: ${made}`],
-    [bankPaise === ourPaise, `the bank's book and ours agree: ${bankPaise} and ${ourPaise} paise`],
-    [doubled.length === 0, `no refund is made twice: ${doubled.length} are`],
-    [unknown.length === 0, `the bank made no refund that we do not know: ${unknown.length}`],
-    [wrong.length === 0, `each has the end that it has at the bank: ${wrong.length} have not`],
-    [open.length === 0, `each has an end or an exception: ${open.length} have not`],
+    [rows.length >= made, `every created refund is stored: ${rows.length} of ${made}`],
+    [made >= SINGLES, `most refunds are created: ${made}`],
+    [bankPaise === ourPaise, `the bank's refunded sum equals the database's: ${bankPaise} and ${ourPaise} paise`],
+    [doubled.length === 0, `no refund is paid twice: ${doubled.length} are`],
+    [unknown.length === 0, `the database has every refund of the bank: ${unknown.length} are missing`],
+    [wrong.length === 0, `each refund has the bank's final status: ${wrong.length} differ`],
+    [open.length === 0, `each refund has a final status or an exception: ${open.length} have neither`],
     [
       above.length + aboveThere.length === 0,
-      `none is above what was paid: ${above.length} and ${aboveThere.length} are`,
+      `no payment is refunded above its amount: ${above.length} in the database and ${aboveThere.length} at the bank are`,
     ],
     [
       exceptions.length <= rows.length * MOST_EXCEPTIONS,
-      `few need a person: ${exceptions.length} of ${rows.length} do`,
+      `few refunds need the operator: ${exceptions.length} of ${rows.length} do`,
     ],
-    [bank.violations.length === 0, `every request is as Setu documents it: ${bank.violations[0]}`],
+    [bank.violations.length === 0, `every request follows Setu's documents: ${bank.violations[0]}`],
   ]
   const counts = [...kinds].map(([kind, of]) => `${of.length} ${kind}`)
   const ended = [...mapBy(rows, ({ status }) => status)].map(([status, of]) => `${of.length} ${status}`)
   return {
     broken: promises.flatMap(([holds, promise]) => (holds ? [] : promise)),
     notes: [
-      `${ended.join(', ')}; ${bank.countOf('refund')} sendings, ${bank.countOf('refundsOfPayment')} questions; ₹${ourPaise / 100} went back`,
+      `${ended.join(', ')}; ${bank.countOf('refund')} refund calls, ${bank.countOf('refundsOfPayment')} status checks; ₹${ourPaise / 100} refunded`,
       `exceptions: ${counts.join(', ') || 'none'}`,
     ],
   }

@@ -7,7 +7,7 @@ import { type Finding, judge } from '../verdict.ts'
 const KILLS = 20
 const SERVING_MS = 500
 
-/** kill -9 of the service under load; another one is started, as a supervisor would. */
+/** Kills the service by kill -9 under load and starts another one, like a supervisor. */
 export async function killService({ postgres }: Stage): Promise<Finding[]> {
   const { url, db, tenant } = await setScene(postgres, 'kill_service')
   let service = await startService(url)

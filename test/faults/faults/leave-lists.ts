@@ -12,15 +12,15 @@ import { type Stage, setScene, startService } from '../stage.ts'
 import { type Finding, judge } from '../verdict.ts'
 
 const READERS = 1_000
-/** Readers before memory is measured: of 3,000, only the first 1,000 made the heap grow. */
+/** Readers before memory is measured: in a test with 3,000, only the first 1,000 made the heap grow. */
 const WARM_UP = 1_000
 const AT_ONCE = 4
-/** More than fits between PostgreSQL and a client that reads nothing. */
+/** More rows than the buffers between PostgreSQL and a client that reads nothing can store. */
 const ROWS = 40_000
 const GROWTH_LIMIT_MB = 40
 const IDLE_TIMEOUT_MS = 10_000
 
-/** Readers of long lists go away in the middle, one after the other, beside the usual load. */
+/** Readers of long lists disconnect midway, one after another, during the usual load. */
 export async function leaveLists({ postgres }: Stage): Promise<Finding[]> {
   const { url, db, tenant } = await setScene(postgres, 'gone', ROWS)
   const { mid } = tenant.merchant
@@ -35,14 +35,14 @@ export async function leaveLists({ postgres }: Stage): Promise<Finding[]> {
   const grownMB = residentMB(service.pid) - before
   await load.end()
   const reconciled = await reconcile({ ...load, tenant, db, url: service.url })
-  const finding = judge(`client gone in mid-list, ${READERS}×`, load.journal, reconciled)
+  const finding = judge(`readers that disconnect midway, ${READERS}×`, load.journal, reconciled)
   const idle = await untilIdle(service)
-  finding.notes.push(`memory grew by ${grownMB.toFixed(1)} MB, after ${WARM_UP} others had warmed the service up`)
-  if (idle !== undefined) finding.broken.push(`connections return: ${idle}`)
-  if (grownMB > GROWTH_LIMIT_MB) finding.broken.push(`memory is flat: it grew by ${grownMB.toFixed(1)} MB`)
+  finding.notes.push(`memory grew by ${grownMB.toFixed(1)} MB, after ${WARM_UP} readers for warm-up`)
+  if (idle !== undefined) finding.broken.push(`connections are released: ${idle}`)
+  if (grownMB > GROWTH_LIMIT_MB) finding.broken.push(`memory does not grow: it grew by ${grownMB.toFixed(1)} MB`)
   const whole = await load.client.send(service.url, longList(tenant.partner, mid))
   if (whole.status !== 200 || JSON.parse(whole.text).data.length !== ROWS)
-    finding.broken.push('a list is whole afterwards')
+    finding.broken.push('a list is complete afterwards')
   load.client.close()
   await service.stop()
   await db.end()
@@ -57,7 +57,7 @@ async function leaveMany(count: number, service: ServerProcess, lists: FormReque
   await Promise.all(lists.map(leave))
 }
 
-/** Reads the first piece of a list, and no more. */
+/** Reads the first chunk of a list, then disconnects. */
 function leaveOne(url: string, { path, method, headers, body }: FormRequest): Promise<void> {
   return new Promise((resolve) => {
     const call = httpRequest(url + path, { method, headers, agent: false }, (response) => {
@@ -68,7 +68,7 @@ function leaveOne(url: string, { path, method, headers, body }: FormRequest): Pr
   })
 }
 
-/** Undefined once no connection is busy; else which still were after 10 s. */
+/** Returns undefined once no connection is busy; otherwise the connections still busy after 10 s. */
 async function untilIdle({ opsUrl }: ServerProcess): Promise<string | undefined> {
   const deadline = performance.now() + IDLE_TIMEOUT_MS
   for (;;) {

@@ -12,26 +12,27 @@ import { type Finding, ms } from '../verdict.ts'
 
 const PAYMENTS = 2_000
 const SHOPS_AT_ONCE = 16
-/** What a shop waits before it sends an order again that got 503 or no answer. */
+/** Pause before a merchant repeats an order that got 503 or no response. */
 const RETRY_MS = 250
-/** So that kills and the bank's absence meet orders that are under way. */
+/** Slow enough that kills and the bank's downtime meet orders in progress. */
 const ORDERS_PER_SECOND = 60
 const KILL_EVERY_MS = 7_000
 const KILLS_UNDER_LOAD = 4
 const AWAY_AFTER_MS = 10_000
 const AWAY_MS = 30_000
-/** What happens to the notifications of each payment. No acquirer promises an order, so all come in reverse. */
+/** Faults of each payment's notifications. No acquirer guarantees a sequence, so all arrive in reverse. */
 const NOTIFICATIONS = { lost: 0.2, repeated: 0.2, reordered: 1, late: 0.05, forged: 0.05, contradicted: 0.02 }
 const QUESTION_FAILS = 0.1
-/** Counted from the expiry: a question is due just before each. */
+/** Seconds after the expiry; a status check is due just before each. */
 const QUESTIONS_AFTER_SECONDS = [91, 481, 7_201]
 const EXPIRY_MINUTES = 1
-/** The service looks for questions once a minute when it knows of none that is due sooner. */
+/** The service polls once a minute if no status check is due sooner. */
 const ASKED_LIMIT_MS = 240_000
 
 /**
- * A bank that loses, repeats, reorders, delays, forges and contradicts its notifications and is away for 30 s, while the
- * service is killed five times. Then its orders expire, it is asked, and its day file is imported.
+ * A bank loses, repeats, reorders, delays, forges and contradicts its notifications and is down for 30 s, while the
+ * service is killed five times. Then its orders expire, their status is checked, and its daily transaction report is
+ * imported.
  */
 export const loseNotifications =
   (acquirer: keyof typeof BANKS) =>
@@ -67,7 +68,7 @@ export const loseNotifications =
       await moveIntoThePast(seconds - before)
       before = seconds
       if (number === 0) await killAndRestart()
-      // Some come only now, after the shop was told the end.
+      // Some notifications arrive only after the merchant received the final status.
       if (number === 1) await bank.sendWaiting()
       await untilAsked()
     }
@@ -79,10 +80,10 @@ export const loseNotifications =
     await db.end()
     return [
       {
-        fault: `a bank of ${acquirer} that loses notifications, ${kills} kills`,
+        fault: `an acquirer (${acquirer}) that loses notifications, ${kills} kills`,
         notes: [
-          `${PAYMENTS} orders in ${ms(loadMs)}; ${refused.size} got 503 or no answer first`,
-          `${paid().length} were paid; ${asked().length} questions; the day file found the last ${unpaidBefore}: ${JSON.stringify(imported)}`,
+          `${PAYMENTS} orders in ${ms(loadMs)}; ${refused.size} got 503 or no response at first`,
+          `${paid().length} were paid; ${asked().length} status checks; the transaction report added the last ${unpaidBefore}: ${JSON.stringify(imported)}`,
         ],
         broken: [...faults, ...broken],
       },
@@ -95,7 +96,7 @@ export const loseNotifications =
       }
     }
 
-    /** As if this time had passed for every order. */
+    /** Ages every order by this time. */
     async function moveIntoThePast(seconds: number) {
       const expiry = before === 0 ? 60 * EXPIRY_MINUTES : 0
       const past = `${seconds + expiry} seconds`
@@ -114,10 +115,10 @@ export const loseNotifications =
           'select count(*)::integer as due from acquirer_intents where status_check_at <= now()',
         )
         if (rows[0]?.due === 0) break
-        if (performance.now() > until) throw new Error(`${rows[0]?.due} questions were not asked after ${before} s`)
+        if (performance.now() > until) throw new Error(`${rows[0]?.due} status checks were not run after ${before} s`)
         await sleep(500)
       }
-      // The answers to the last ones.
+      // Waits for the responses to the last calls.
       await sleep(1_000)
     }
 
@@ -161,19 +162,19 @@ export const loseNotifications =
       const tooOften = [...times].filter(([, times]) => times > 3)
       const promises: [boolean, string][] = [
         [paidThere.size > PAYMENTS / 2, `most orders are paid: ${paidThere.size}`],
-        [missing.length === 0, `all that the bank holds as paid is SUCCESS: ${missing.length} are not`],
-        [invented.length === 0, `nothing else is SUCCESS: ${invented.length} are`],
+        [missing.length === 0, `every payment of the bank is SUCCESS: ${missing.length} are not`],
+        [invented.length === 0, `no other order is SUCCESS: ${invented.length} are`],
         [half.length === 0, `no intent is stored without its link: ${half.length} are`],
-        [lost.length === 0, `every order that was acknowledged is stored: ${lost.length} are not`],
+        [lost.length === 0, `every acknowledged order is stored: ${lost.length} are not`],
         [rows.length === PAYMENTS, `each order is stored once: ${rows.length} of ${PAYMENTS}`],
-        [tooOften.length === 0, `no payment was asked about more than three times: ${tooOften.length} were`],
-        [bank.violations.length === 0, `every request is as the acquirer documents it: ${bank.violations[0]}`],
+        [tooOften.length === 0, `no payment is checked more than three times: ${tooOften.length} were`],
+        [bank.violations.length === 0, `every request follows the acquirer's documents: ${bank.violations[0]}`],
       ]
       return promises.flatMap(([holds, promise]) => (holds ? [] : promise))
     }
   }
 
-/** Shops that send each order until it is taken, and customers who pay most of them. */
+/** Merchants send each order until it is accepted, and customers pay most of them. */
 function buy(bank: AnyBank, merchant: Parameters<typeof createRequest>[0], url: () => string) {
   const client = createHttpClient()
   const refused = new Set<string>()
@@ -182,7 +183,7 @@ function buy(bank: AnyBank, merchant: Parameters<typeof createRequest>[0], url: 
   const customers: Promise<unknown>[] = []
 
   async function order(name: string) {
-    // With a key a shop gets the order that a killed instance stored and did not tell it of.
+    // With a key, a merchant gets the order that a killed instance stored without a response.
     const request = createRequest(merchant, { order_id: name })
     request.headers['idempotency-key'] = name
     for (;;) {
@@ -194,7 +195,7 @@ function buy(bank: AnyBank, merchant: Parameters<typeof createRequest>[0], url: 
         return
       }
       if (answer.status !== 503 && answer.status !== undefined) {
-        faults.push(`${name} was answered ${answer.status}: ${answer.text}`)
+        faults.push(`${name} got ${answer.status}: ${answer.text}`)
         return
       }
       refused.add(name)
@@ -202,7 +203,7 @@ function buy(bank: AnyBank, merchant: Parameters<typeof createRequest>[0], url: 
     }
   }
 
-  /** One of 20 never pays, one of 20 only fails, one of 5 pays at the second try. */
+  /** Of 20 customers one never pays, one only fails, and four succeed at the second attempt. */
   async function customer(orderId: string, number: number) {
     const kind = number % 20
     if (kind === 0) return

@@ -16,43 +16,43 @@ const CASE_MS = 2_000
 /** The two acquirers have 5 s; the rest is for a busy machine. */
 const ANSWER_LIMIT_MS = 6_000
 const KILLS = 25
-/** Of one service, until it is killed. */
+/** Lifetime of a service until it is killed. */
 const SERVING_MS = [200, 1_200] as const
-/** What a shop waits before it sends an order again that got 503 or no answer. */
+/** Pause before a merchant repeats an order that got 503 or no response. */
 const RETRY_MS = 1_000
-/** One of so many orders is sent twice at the same moment. */
+/** One in this many orders is sent twice concurrently. */
 const CLICKED_TWICE = 5
 const REPEATED_AT_ONCE = 16
-/** Longest time that the closing of a link takes. */
+/** Maximum duration of closing a link. */
 const CLOSING_MS = 3_000
 
 const SLOW = { afterMs: 3_000 }
 
 type Faults = [call: SetuCall | CashfreeCall, fault: CallFault, chance?: number][]
 
-/** What the first acquirer of a merchant does. Without faults it refuses connections. */
+/** Behaviour of a merchant's first acquirer. Without faults it rejects connections. */
 type Case = {
   first: 'setu' | 'cashfree'
   does: string
   faults?: Faults
-  /** Whether the first one may have an open link, so that the order gets 503 if the first one was asked. */
+  /** Whether the first acquirer may have an open link, so that the order gets 503 if it was called. */
   isUnsure?: true
 }
 
 const CASES: Case[] = [
-  { first: 'setu', does: 'refuses connections' },
+  { first: 'setu', does: 'rejects connections' },
   { first: 'setu', does: 'answers 400', faults: [['createDqr', { status: 400 }]] },
   { first: 'setu', does: 'answers 429', faults: [['createDqr', { status: 429 }]] },
-  { first: 'setu', does: 'answers after 3 s', faults: [['createDqr', SLOW]], isUnsure: true },
-  { first: 'setu', does: 'takes it and is silent', faults: [['createDqr', 'no answer']], isUnsure: true },
-  { first: 'cashfree', does: 'refuses connections' },
+  { first: 'setu', does: 'responds after 3 s', faults: [['createDqr', SLOW]], isUnsure: true },
+  { first: 'setu', does: 'accepts the call without a response', faults: [['createDqr', 'no answer']], isUnsure: true },
+  { first: 'cashfree', does: 'rejects connections' },
   { first: 'cashfree', does: 'answers 400', faults: [['createOrder', { status: 400 }]] },
   { first: 'cashfree', does: 'answers 429', faults: [['openSession', { status: 429 }]] },
-  { first: 'cashfree', does: 'answers after 3 s', faults: [['createOrder', SLOW]] },
-  { first: 'cashfree', does: 'makes the link and is silent', faults: [['openSession', 'no answer']] },
+  { first: 'cashfree', does: 'responds after 3 s', faults: [['createOrder', SLOW]] },
+  { first: 'cashfree', does: 'creates the link without a response', faults: [['openSession', 'no answer']] },
   {
     first: 'cashfree',
-    does: 'makes the link, is silent and closes nothing',
+    does: 'creates the link without a response and closes nothing',
     faults: [
       ['openSession', 'no answer'],
       ['terminate', { status: 500 }],
@@ -63,7 +63,7 @@ const CASES: Case[] = [
 
 const NO_FAULTS: Record<Case['first'], Faults> = { setu: [], cashfree: [] }
 
-/** Of both acquirers, while the service is killed. */
+/** Faults of both acquirers while the service is killed. */
 const HALF_BROKEN: Record<Case['first'], Faults> = {
   setu: [
     ['createDqr', { status: 400 }, 0.2],
@@ -80,18 +80,20 @@ const HALF_BROKEN: Record<Case['first'], Faults> = {
 }
 
 /**
- * The answer to a shop that has reached the service. `endedAt` is a moment of performance.now(), `closes` whether Cashfree closed
- * links then.
+ * The response to a merchant who reached the service. `endedAt` is a value of performance.now(), `closes` whether
+ * Cashfree closed links then.
  */
 type Attempt = Pick<Answer, 'status' | 'tookMs'> & { endedAt: number; closes: boolean }
 
-/** An order of a shop, under its order_id; `links` are those that a customer was shown. */
+/** A merchant's order, by its order_id; `links` are those shown to the customer. */
 type Bought = { name: string; merchant: NewMerchant; clicks: number; attempts: Attempt[]; links: Set<string> }
 
-/** A link in the book of a bank. `name` is the shop's name of the order, `orderId` ours. */
+/** A link in a bank's records. `name` is the merchant's order_id, `orderId` the service's. */
 type BankLink = { bank: Case['first']; name: string; orderId: string; link: string; isOpen: boolean }
 
-/** Merchants with two acquirers: the first one fails in each way, then both fail in part while the service is killed. */
+/**
+ * Merchants with two acquirers: the first one fails in each way, then both fail partially while the service is killed.
+ */
 export async function nextAcquirer({ postgres }: Stage): Promise<Finding[]> {
   const { url, db } = await setScene(postgres, 'fallback_acquirer')
   const [setu, cashfree] = [await openBank(db), await openCashfree(db)]
@@ -105,7 +107,7 @@ export async function nextAcquirer({ postgres }: Stage): Promise<Finding[]> {
   let service = await start()
   for (const one of CASES) await tryCase(one)
   await tryKills()
-  // Every shop asks once more, now that nothing fails.
+  // Every merchant repeats its orders without faults.
   await forEach(bought, REPEATED_AT_ONCE, send)
   await judgeBooks()
   client.close()
@@ -152,9 +154,9 @@ export async function nextAcquirer({ postgres }: Stage): Promise<Finding[]> {
     )
     const what = `${first} ${does}`
     notes.push(`${what}: ${tally(attempts)}, p99 ${ms(p99Ms)}`)
-    if (wrong.length > 0) broken.push(`${what}: 200 unless it may have made a link: ${wrong.length} orders differ`)
-    if (p99Ms >= ANSWER_LIMIT_MS) broken.push(`${what}: answers within ${ANSWER_LIMIT_MS} ms: p99 is ${ms(p99Ms)}`)
-    // A service that has just started asks the first one first.
+    if (wrong.length > 0) broken.push(`${what}: 200 unless it may have created a link: ${wrong.length} orders differ`)
+    if (p99Ms >= ANSWER_LIMIT_MS) broken.push(`${what}: responses within ${ANSWER_LIMIT_MS} ms: p99 is ${ms(p99Ms)}`)
+    // A new service tries the first acquirer first.
     await service.stop()
     service = await start()
   }
@@ -172,10 +174,10 @@ export async function nextAcquirer({ postgres }: Stage): Promise<Finding[]> {
     failBy(NO_FAULTS)
     await shops
     const attempts = bought.slice(before).flatMap((order) => order.attempts)
-    notes.push(`${KILLS} kills while both fail in part: ${bought.length - before} orders, ${tally(attempts)}`)
+    notes.push(`${KILLS} kills while both fail partially: ${bought.length - before} orders, ${tally(attempts)}`)
   }
 
-  /** Orders at a steady rate, of the merchants in turn, until `goesOn` is false and all are answered. */
+  /** Sends orders at a steady rate for alternating merchants, until `goesOn` is false and all have responses. */
   async function buy(of: readonly NewMerchant[], goesOn: () => boolean, work: (order: Bought) => Promise<unknown>) {
     const underWay: Promise<unknown>[] = []
     for (let number = 0; goesOn(); number++) {
@@ -196,7 +198,7 @@ export async function nextAcquirer({ postgres }: Stage): Promise<Finding[]> {
     if (fault?.includes('ECONNREFUSED')) return false
     attempts.push({ status, tookMs, endedAt: performance.now(), closes })
     if (status === 200) links.add(JSON.parse(text).data.intent)
-    else if (status !== 503 && status !== undefined) broken.push(`${name} was answered ${status}: ${text}`)
+    else if (status !== 503 && status !== undefined) broken.push(`${name} got ${status}: ${text}`)
     return status === 200
   }
 
@@ -208,7 +210,7 @@ export async function nextAcquirer({ postgres }: Stage): Promise<Finding[]> {
     await Promise.all(Array.from({ length: order.clicks }, click))
   }
 
-  /** Compares the books of both banks with the database and with what customers were shown. */
+  /** Compares the records of both banks with the database and with the links shown to customers. */
   async function judgeBooks() {
     const { rows } = await db.query<Stored>(
       `select i.mid, i.merchant_order_id as name, i.order_id as "orderId", a.link, a.acquirer, a.by_fallback as "byNext"
@@ -237,15 +239,15 @@ export async function nextAcquirer({ postgres }: Stage): Promise<Finding[]> {
     )
     const violations = [...setu.bank.violations, ...cashfree.bank.violations]
     const promises: [boolean, string][] = [
-      [differ.length === 0, `every order has one link, the one that is stored: ${differ.length} differ`],
+      [differ.length === 0, `every order has one link, the stored one: ${differ.length} differ`],
       [ofShown.length === bought.length, `every shown link can be paid: ${ofShown.length} of ${bought.length}`],
       [twice.length === 0, `no order has open links at both acquirers: ${twice.length} have`],
       [
         left.length === 0,
-        `what nobody has seen is closed, unless a call or the service was cut: ${left.length} are not`,
+        `links that were never shown are closed, unless a call or the service was cut off: ${left.length} are not`,
       ],
-      [wrongMaker.length === 0, `the maker of each link is stored: ${wrongMaker.length} differ`],
-      [violations.length === 0, `every request is as the acquirer documents it: ${violations[0]}`],
+      [wrongMaker.length === 0, `the acquirer of each link is stored: ${wrongMaker.length} differ`],
+      [violations.length === 0, `every request follows the acquirer's documents: ${violations[0]}`],
     ]
     notes.push(
       `${made.length} links of ${bought.length} orders: ${ofShown.length} shown, ${made.length - open.length} closed, ${unseen.length} end by their expiry`,
@@ -253,12 +255,12 @@ export async function nextAcquirer({ postgres }: Stage): Promise<Finding[]> {
     broken.push(...promises.flatMap(([holds, promise]) => (holds ? [] : promise)))
   }
 
-  /** Whether an attempt may have left a link open that nobody has seen. */
+  /** Whether an attempt may have left a link open that was never shown. */
   function leavesOpen(bank: Case['first'], { clicks }: Bought) {
     return ({ status, endedAt, closes }: Attempt): boolean => {
-      // After the answer the service closes what nobody has seen: a kill may cut that.
+      // The service closes unused links after the response, which a kill may prevent.
       const isCut = kills.some((kill) => kill > endedAt && kill < endedAt + CLOSING_MS)
-      // Setu does not name the link of a call that it has not answered.
+      // Without a response from Setu the service has no id of the link to close.
       if (status === 503) return bank === 'setu' || !closes || isCut
       return status === undefined || (clicks > 1 && isCut)
     }
@@ -270,7 +272,7 @@ type Stored = Omit<BankLink, 'bank' | 'isOpen'> & { mid: string; acquirer: Case[
 const quantile = (values: readonly number[], share: number) =>
   values.toSorted((a, b) => a - b)[Math.ceil(values.length * share) - 1] ?? 0
 
-/** The shop's name of the order in a request to a bank. */
+/** The merchant's order_id in a request to a bank. */
 function noteIn(body: unknown): string | undefined {
   const { transactionNote, order_note } = (body ?? {}) as { transactionNote?: string; order_note?: string }
   return transactionNote ?? order_note

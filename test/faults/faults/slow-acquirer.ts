@@ -7,15 +7,18 @@ import type { Finding } from '../verdict.ts'
 
 const ROUNDS = 7
 const ROUND_MS = 2_500
-/** Of the merchant who must notice nothing. */
+/** Concurrent creates of the merchant who must not be affected. */
 const CREATES_AT_ONCE = 8
-/** Of the merchants of the slow bank: more than may be under way. */
+/** Concurrent creates of the slow bank's merchants, more than the limit. */
 const WAITING_AT_ONCE = 80
 const SLOW_MS = 3_000
-/** What creates of `direct` merchants may lose, by the median of the rounds. */
+/** Maximum loss of creates of `direct` merchants, by the median of the rounds. */
 const LOSS_LIMIT = 0.1
 
-/** A bank that answers after 3 s or never, beside a merchant of `direct`, in turns with the same load and an idle bank. */
+/**
+ * A bank responds after 3 s or never while a merchant of `direct` creates orders, alternating with rounds without
+ * calls to the bank.
+ */
 export async function slowAcquirer({ postgres }: Stage): Promise<Finding[]> {
   const { url, db, tenant } = await setScene(postgres, 'slow_acquirer')
   const { bank, merchant: waiting, settings } = await openBank(db)
@@ -38,24 +41,25 @@ export async function slowAcquirer({ postgres }: Stage): Promise<Finding[]> {
   }
   const refused = direct.filter((status) => status !== 200).length
   const median = ratios.toSorted((a, b) => a - b)[Math.floor(ROUNDS / 2)] ?? 0
-  if (refused > 0) broken.push(`no create of the other merchant is refused: ${refused} of ${direct.length} were`)
-  if (median < 1 - LOSS_LIMIT) broken.push(`creates lose at most ${LOSS_LIMIT * 100} %: ${median.toFixed(2)} of quiet`)
+  if (refused > 0) broken.push(`no create of the other merchant is rejected: ${refused} of ${direct.length} were`)
+  if (median < 1 - LOSS_LIMIT)
+    broken.push(`creates drop by at most ${LOSS_LIMIT * 100} %: ${median.toFixed(2)} of quiet`)
   if (ofBank.some((status) => status !== 503 && status !== 200)) broken.push('orders of a slow bank get 200 or 503')
   const spread = [Math.min(...ratios), Math.max(...ratios)].map((ratio) => ratio.toFixed(2)).join(' to ')
   const notes = [
-    `${direct.length} creates beside it, ${median.toFixed(2)} × quiet (${spread}); ${ofBank.length} of the bank's`,
+    `${direct.length} creates of the other merchant, ${median.toFixed(2)} × quiet (${spread}); ${ofBank.length} of the bank's`,
   ]
   client.close()
   await service.stop()
   await bank.goAway()
   await db.end()
-  return [{ fault: 'a bank that answers after 3 s or never', notes, broken }]
+  return [{ fault: 'a bank that responds after 3 s or never', notes, broken }]
 
-  /** Creates a second of the other merchant. */
+  /** Returns the other merchant's creates per millisecond. */
   async function round(isBankAsked: boolean): Promise<number> {
     const until = performance.now() + ROUND_MS
     const bankLoad = isBankAsked ? Array.from({ length: WAITING_AT_ONCE }, () => repeat(until, askBank)) : []
-    // So that the bank's orders are under way.
+    // Waits until the bank's orders are in progress.
     await sleep(isBankAsked ? 200 : 0)
     const before = direct.length
     const startedAt = performance.now()
@@ -76,7 +80,7 @@ export async function slowAcquirer({ postgres }: Stage): Promise<Finding[]> {
   async function askBank() {
     const answer: Answer = await client.send(service.url, createRequest(waiting))
     ofBank.push(answer.status)
-    // As a shop that was refused would.
+    // Pauses like a merchant's server after 503.
     if (answer.status === 503) await sleep(500)
   }
 }

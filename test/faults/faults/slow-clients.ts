@@ -11,20 +11,22 @@ import { conclude, type Stage, setScene, startService } from '../stage.ts'
 import { type Finding, ms } from '../verdict.ts'
 
 const SENDERS = 100
-/** As many as there are connections for long lists. */
+/** The number of connections for long lists. */
 const READERS = 4
-/** The service allows 10 s for a request, and checks every second; the rest is for a busy machine. */
+/** The service allows 10 s per request and checks every second; the rest is for a busy machine. */
 const SENDER_LIMIT_MS = 14_000
-/** The buffers of the sockets take bytes for up to 60 s; then the service cuts the reader off after 60 s, checked every 2.5 s. */
+/**
+ * Socket buffers accept bytes for up to 60 s; then the service cuts the reader off after 60 s, checked every 2.5 s.
+ */
 const READER_LIMIT_MS = 130_000
 const POLL_MS = 500
-/** More than fits between PostgreSQL and a client that reads nothing. */
+/** More rows than the buffers between PostgreSQL and a client that reads nothing can store. */
 const ROWS = 100_000
 
-/** When a slow connection was closed by the service, and what it had answered. */
+/** When the service closed a slow connection, and its response until then. */
 type End = { afterMs: number; answer: string }
 
-/** Clients that send headers or bodies byte by byte, and readers that take nothing, beside the usual load. */
+/** Clients that send headers or bodies byte by byte, and readers that read nothing, during the usual load. */
 export async function slowClients({ postgres }: Stage): Promise<Finding[]> {
   const scene = await setScene(postgres, 'slow', ROWS)
   const { url, db, tenant } = scene
@@ -48,13 +50,13 @@ export async function slowClients({ postgres }: Stage): Promise<Finding[]> {
   }
   expectEnds('slow senders of headers', headers, SENDER_LIMIT_MS)
   expectEnds('slow senders of bodies', bodies, SENDER_LIMIT_MS)
-  expectEnds('readers that take nothing', readers, READER_LIMIT_MS)
+  expectEnds('readers that read nothing', readers, READER_LIMIT_MS)
   const answers = new Set([...headers, ...bodies].map(({ answer }) => answer.split('\r\n', 1)[0]))
   for (const answer of answers) {
-    if (answer && !answer.startsWith('HTTP/1.1 408 ')) finding.broken.push(`408 or nothing, not ${answer}`)
+    if (answer && !answer.startsWith('HTTP/1.1 408 ')) finding.broken.push(`408 or no response, not ${answer}`)
   }
   const slow503 = load.journal.filter(({ answer }) => answer?.status === 503)
-  if (slow503.length > 0) finding.broken.push(`good requests are answered meanwhile: ${slow503.length} got 503`)
+  if (slow503.length > 0) finding.broken.push(`valid requests succeed in the meantime: ${slow503.length} got 503`)
   return [finding]
 }
 
@@ -71,7 +73,7 @@ function sendSlowly(service: ServerProcess, start: string, more: string): Promis
   return ended
 }
 
-/** Asks for a long list and takes nothing of it, until the service holds no connection for it any more. */
+/** Requests a long list and reads nothing, until the service uses no connection for it anymore. */
 async function readNothing(service: ServerProcess, list: FormRequest): Promise<End> {
   const { socket, ended } = open(service)
   socket.pause()

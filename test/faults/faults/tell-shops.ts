@@ -28,14 +28,14 @@ const SERVICE_KILL_EVERY_MS = 9_000
 const DATABASE_KILLS = 5
 const DATABASE_KILL_EVERY_MS = 17_000
 const DATABASE_AWAY_MS = 1_000
-/** When the orders that nobody pays are final, counted from the start. */
+/** Time after the start at which unpaid orders become final. */
 const EXPIRE_FROM_MS = 30_000
 const EXPIRE_UNTIL_MS = 90_000
-/** What is due later than this waits for the third attempt: after 5 min, or when the operator sends it again. */
+/** Deliveries due later than this wait for the third attempt: after 5 min, or on the operator's resend. */
 const SOON_MS = 15_000
-/** A killed instance keeps an endpoint for 40 s, and the slowest answers take as long. */
+/** A killed instance blocks an endpoint for 40 s, and the slowest responses take as long. */
 const DRAIN_LIMIT_MS = 150_000
-/** Four of each of the two instances. */
+/** Four for each of the two instances. */
 const MOST_CALLS_UNDER_WAY = 2 * LIMITS.webhooks.callsOfEndpoint
 
 const ok = (response: ServerResponse) => void response.end('ok')
@@ -76,14 +76,14 @@ const CONDUCTS: Record<string, Conduct> = {
   },
   slow: (response) => void setTimeout(() => ok(response), 300),
   'very slow': (response) => void setTimeout(() => ok(response), 5_000),
-  'never, until mended': unlessHealed(() => undefined),
-  '500, until mended': unlessHealed((response) => void response.writeHead(500).end()),
-  '410, until mended': unlessHealed((response) => void response.writeHead(410).end()),
+  'never, until fixed': unlessHealed(() => undefined),
+  '500, until fixed': unlessHealed((response) => void response.writeHead(500).end()),
+  '410, until fixed': unlessHealed((response) => void response.writeHead(410).end()),
 }
 
-const UNTIL_MENDED = ', until mended'
-/** Switched off by its first answer: what happens until it is enabled is not told to it. */
-const GONE = '410, until mended'
+const UNTIL_MENDED = ', until fixed'
+/** Disabled by its first response, so it gets no events until it is enabled. */
+const GONE = '410, until fixed'
 
 const SHOPS: { payments: number; endpoints: (keyof typeof CONDUCTS)[] }[] = [
   { payments: 4_220, endpoints: ['prompt', 'a second one'] },
@@ -97,14 +97,14 @@ const SHOPS: { payments: number; endpoints: (keyof typeof CONDUCTS)[] }[] = [
   { payments: 400, endpoints: ['endless body'] },
   { payments: 300, endpoints: ['slow'] },
   { payments: 30, endpoints: ['very slow'] },
-  { payments: 40, endpoints: ['never, until mended'] },
-  { payments: 150, endpoints: ['500, until mended'] },
+  { payments: 40, endpoints: ['never, until fixed'] },
+  { payments: 150, endpoints: ['500, until fixed'] },
   { payments: 60, endpoints: [GONE] },
 ]
 
 type Step = 'SUCCESS' | 'FAIL' | 'REJECT' | 'CANCEL' | 'WAIT FOR EXPIRY'
 
-/** What happens to the payments, in turn: of 20 orders 13 are paid at once. `null` leaves the order to its expiry. */
+/** The course of payments, assigned in rotation: of 20 orders 13 are paid immediately. */
 const STORIES: Step[][] = [
   ...Array.from({ length: 13 }, (): Step[] => ['SUCCESS']),
   ['FAIL', 'SUCCESS'],
@@ -120,8 +120,9 @@ type Shop = { merchant: NewMerchant; receivers: Receiver[] }
 type Payment = { shop: Shop; orderId: string; finalAt: number; story: Step[] }
 
 /**
- * Shops whose endpoints fail in every way are told of 10,000 payments by two instances, of which one is killed every 9 s,
- * while PostgreSQL is killed five times. Then the shops mend their endpoints, and the operator sends again what they missed.
+ * Two instances deliver the events of 10,000 payments to endpoints that fail in every way, while one instance is
+ * killed every 9 s and PostgreSQL five times. Then the merchants fix their endpoints, and the operator resends the
+ * missing events.
  */
 export async function tellShops({ postgres }: Stage): Promise<Finding[]> {
   const { url, db } = await setScene(postgres, 'webhooks')
@@ -163,13 +164,13 @@ export async function tellShops({ postgres }: Stage): Promise<Finding[]> {
   const ids = (receivers: Receiver[]) => receivers.map((receiver) => endpointIds.get(receiver) as string)
   const everyone = shops.flatMap(({ receivers }) => receivers)
   await untilOver(ids(everyone.filter((receiver) => !isBroken(receiver))), SOON_MS)
-  progress('webhooks: the shops mend their endpoints')
+  progress('webhooks: the merchants fix their endpoints')
   for (const receiver of everyone) receiver.isHealed = true
   for (const receiver of everyone) {
     if (receiver.name === GONE) await ops('webhooks', 'enable', '--endpoint', endpointIds.get(receiver) as string)
   }
   await untilOver(ids(everyone), SOON_MS)
-  progress('webhooks: the operator sends again what waits for a third attempt')
+  progress('webhooks: the operator resends events that wait for a third attempt')
   const since = new Date(startedAt - 60_000).toISOString()
   let resent = 0
   for (const { merchant } of shops) {
@@ -185,16 +186,16 @@ export async function tellShops({ postgres }: Stage): Promise<Finding[]> {
     return receivers.map((receiver) => ({ mid, receiver, isWhole: receiver.name !== GONE }))
   })
   const { broken, events } = await untold(db, told)
-  if (left > 0) broken.push(`everything is delivered in the end: ${left} are not`)
+  if (left > 0) broken.push(`every event is delivered in the end: ${left} are not`)
   const tooMany = everyone.filter(({ mostUnderWay }) => mostUnderWay > MOST_CALLS_UNDER_WAY)
   broken.push(
     ...tooMany.map(
-      ({ name, mostUnderWay }) => `at most ${MOST_CALLS_UNDER_WAY} calls under way: ${mostUnderWay} to "${name}"`,
+      ({ name, mostUnderWay }) => `at most ${MOST_CALLS_UNDER_WAY} concurrent calls: ${mostUnderWay} to "${name}"`,
     ),
   )
   if (stand.strays.length > 0) broken.push(`no redirect is followed: ${stand.strays.length} were`)
   endedByItself += instances.filter(({ process }) => process.hasEnded()).length
-  if (endedByItself > 0) broken.push(`no answer ends an instance: ${endedByItself} ended by themselves`)
+  if (endedByItself > 0) broken.push(`no response stops an instance: ${endedByItself} exited by themselves`)
   const repeats = everyone.flatMap(({ events }) => [...events.values()]).filter(({ calls }) => calls > 1).length
   const open = await stand.openConnections()
   if (open > 0) broken.push(`no connection is left open: ${open} are`)
@@ -206,21 +207,21 @@ export async function tellShops({ postgres }: Stage): Promise<Finding[]> {
     {
       fault: `webhooks: ${SERVICE_KILLS} kills of two instances, ${DATABASE_KILLS} of PostgreSQL`,
       notes: [
-        `${payments.length} payments in ${ms(loadMs)}; ${answered.again} requests got 503 or no answer, and were sent again`,
-        `${events} events arrived in ${everyone.reduce((sum, { calls }) => sum + calls, 0)} calls, ${repeats} of them more than once; ${resent} were sent again by the operator`,
+        `${payments.length} payments in ${ms(loadMs)}; ${answered.again} requests got 503 or no response and were repeated`,
+        `${events} events arrived in ${everyone.reduce((sum, { calls }) => sum + calls, 0)} calls, ${repeats} of them more than once; the operator resent ${resent}`,
       ],
       broken: [...answered.faults, ...broken],
     },
   ]
 
-  /** Those that expire were made so long ago that they are final during the run. */
+  /** Creates orders, of which expiring ones are old enough to become final during the run. */
   async function makePayments(): Promise<Payment[]> {
     const intents = createIntents({ creates: db, requests: db, pages: db }, () => undefined)
     const merchants = createMerchants(db)
     const made: { intent: Intent; payment: Payment }[] = []
     for (const [number, shop] of shops.entries()) {
       const merchant = await merchants.find(shop.merchant.mid)
-      if (merchant === undefined) throw new Error('the merchant was made above')
+      if (merchant === undefined) throw new Error('the merchant was created above')
       for (let i = 0; i < (SHOPS[number]?.payments ?? 0); i++) {
         const story = STORIES[i % STORIES.length] as Step[]
         const minutes = EXPIRY_MINUTES + EXPIRY_GRACE_MINUTES
@@ -235,7 +236,7 @@ export async function tellShops({ postgres }: Stage): Promise<Finding[]> {
       }
     }
     await forEach(made, 500, ({ intent }) => intents.insert(intent))
-    // Those with failed attempts before their expiry come first.
+    // Orders with failed attempts before their expiry come first.
     const order = new Map(made.map(({ payment }) => [payment, isUrgent(payment) ? 0 : 1 + Math.random()]))
     return made.map(({ payment }) => payment).toSorted((a, b) => (order.get(a) as number) - (order.get(b) as number))
   }
@@ -265,7 +266,7 @@ export async function tellShops({ postgres }: Stage): Promise<Finding[]> {
     }
   }
 
-  /** Tells the service of every payment, as bank and shop do: until it is taken. */
+  /** Reports every payment to the service like bank and merchant, until it is accepted. */
   async function payAll(client: HttpClient) {
     const faults: string[] = []
     let again = 0
@@ -288,7 +289,7 @@ export async function tellShops({ postgres }: Stage): Promise<Finding[]> {
         } else {
           const report = { status: step, UTR: newUtr(), paidAt: new Date().toISOString() }
           await insist(() => reportRequest(orderId, report))
-          // Banks repeat themselves.
+          // Banks repeat notifications.
           if (Math.random() < 0.1) await insist(() => reportRequest(orderId, report))
         }
       }
@@ -298,7 +299,7 @@ export async function tellShops({ postgres }: Stage): Promise<Finding[]> {
     await forEach(payments, PAYMENTS_AT_ONCE, async (payment, number) => {
       await sleep(Math.max(0, began + (number * 1_000) / PAYMENTS_PER_SECOND - performance.now()))
       const done = live(payment)
-      // Those that wait for an expiry take no place of the others.
+      // Orders that wait for an expiry do not use the concurrency of the others.
       if (payment.story[0] === 'WAIT FOR EXPIRY') waiting.push(done)
       else await done
     })
@@ -306,7 +307,10 @@ export async function tellShops({ postgres }: Stage): Promise<Finding[]> {
     return { again, faults }
   }
 
-  /** Waits until no order has still to expire, and nothing is due to these endpoints within `soonMs`. Returns what is left. */
+  /**
+   * Waits until no order is about to expire and no delivery to these endpoints is due within `soonMs`. Returns the
+   * number left.
+   */
   async function untilOver(endpoints: string[], soonMs: number): Promise<number> {
     const until = performance.now() + DRAIN_LIMIT_MS
     for (;;) {

@@ -9,12 +9,12 @@ import { type Stage, setScene, startService } from '../stage.ts'
 import type { Finding } from '../verdict.ts'
 
 const RUNS = 20
-/** What two merchants of Setu have waiting before each run. */
+/** Pending jobs of two Setu merchants before each run. */
 const QUEUE = 300
 const SLOW_MS = 1_000
 const LOOK_MS = 1_000
 const AT_ONCE = 8
-/** Of another merchant of the same acquirer; of another acquirer each run stays within the first. */
+/** Limits for another merchant of the same acquirer; for another acquirer every run must stay within the first. */
 const LIMITS_MS = { median: 3_000, most: 10_000 }
 /** A refund of ₹1. */
 const PAISE = 100
@@ -22,13 +22,16 @@ const PAISE = 100
 const QUESTIONS = { setu: 'last', cashfree: 'payments' } as const
 type Acquirer = keyof typeof QUESTIONS
 
-/** Another merchant, whose one paid order has no queue before it but that of strangers. */
+/** Another merchant with one paid order and no queue of its own. */
 type Other = { mid: string; orderId: string; bank: AnyBank; acquirer: Acquirer; acquirerId: string }
 
-/** How long refunds and questions of others wait behind two merchants with long queues, by a slow Setu and by one that hangs. */
+/**
+ * Measures how long refunds and status checks of other merchants wait behind two merchants with long queues, at a Setu
+ * that is slow or hangs.
+ */
 export async function waitInQueues({ postgres }: Stage): Promise<Finding[]> {
   const { url, db } = await setScene(postgres, 'queues')
-  // An order that is refunded is asked about too: see sendQuestion.
+  // Allows status checks of refunded orders too, see sendQuestion.
   await db.query('alter table payment_intents disable trigger payment_intents_payment_is_final')
   const setu = await BANKS.setu(db)
   const cashfree = await BANKS.cashfree(db)
@@ -42,7 +45,7 @@ export async function waitInQueues({ postgres }: Stage): Promise<Finding[]> {
     AT_ONCE,
     async (merchant) => ({ mid: merchant.mid, orderId: await create(merchant) }),
   )
-  // Two of each pay: their refunds of ₹1 are the queue, and the questions are about the others.
+  // Pays 40 orders: their ₹1 refunds are the queue of refunds, the other orders that of status checks.
   const paid = queue.splice(0, 40)
   for (const { orderId } of paid) await setu.bank.pay(orderId)
   const others = [await newOther(setu, 'setu', setu.merchant), await newOther(cashfree, 'cashfree', cashfree.merchant)]
@@ -50,7 +53,7 @@ export async function waitInQueues({ postgres }: Stage): Promise<Finding[]> {
   const notes: string[] = []
   const broken: string[] = []
   for (const [name, fault] of [
-    [`answers after ${SLOW_MS / 1_000} s`, { afterMs: SLOW_MS }],
+    [`responds after ${SLOW_MS / 1_000} s`, { afterMs: SLOW_MS }],
     ['hangs', 'no answer'],
   ] as const) {
     setFaults(setu.bank, ['refund', 'refundsOfPayment', 'last'], fault)
@@ -63,7 +66,7 @@ export async function waitInQueues({ postgres }: Stage): Promise<Finding[]> {
       const waits = others.map((): number[] => [])
       for (let run = 0; run < RUNS; run++) {
         await fill()
-        // At any moment between two looks.
+        // At a random time between two polls.
         await sleep(Math.random() * LOOK_MS)
         await Promise.all(others.map(async (other, number) => waits[number]?.push(await send(other))))
       }
@@ -73,23 +76,24 @@ export async function waitInQueues({ postgres }: Stage): Promise<Finding[]> {
         const said = `${what} of ${acquirer} while Setu ${name}: ${seconds(median)} at the median, ${seconds(most)} at most`
         notes.push(said)
         const limit = acquirer === 'setu' ? LIMITS_MS.most : LIMITS_MS.median
-        if (median > LIMITS_MS.median || most > limit) broken.push(`nobody waits for strangers: ${said}`)
+        if (median > LIMITS_MS.median || most > limit)
+          broken.push(`no merchant waits for another merchant's queue: ${said}`)
       }
     }
   }
   client.close()
   await service.stop()
   for (const { bank } of [setu, cashfree]) {
-    if (bank.violations.length > 0) broken.push(`every request is as documented: ${bank.violations[0]}`)
+    if (bank.violations.length > 0) broken.push(`every request follows the documents: ${bank.violations[0]}`)
     await bank.goAway()
   }
   await db.end()
-  return [{ fault: `behind ${QUEUE} of two merchants, ${RUNS} runs`, notes, broken }]
+  return [{ fault: `behind ${QUEUE} jobs of two merchants, ${RUNS} runs`, notes, broken }]
 
   async function create(merchant: NewMerchant): Promise<string> {
     const answer = await sendPatiently(client, service.url, createRequest(merchant, { order_id: unique('O') }))
     const orderId = createdOrderId(answer)
-    if (orderId === undefined) throw new Error(`an order was answered ${answer.status}: ${answer.text}`)
+    if (orderId === undefined) throw new Error(`a create returned ${answer.status}: ${answer.text}`)
     return orderId
   }
 
@@ -102,7 +106,7 @@ export async function waitInQueues({ postgres }: Stage): Promise<Finding[]> {
     return { mid: merchant.mid, orderId, bank, acquirer, acquirerId: rows[0].id }
   }
 
-  /** Nothing is due, and nothing is under way any more. */
+  /** Waits until no job is due or in progress. */
   async function rest() {
     await db.query('update refunds set due_at = null')
     await db.query('update acquirer_intents set status_check_at = null')
@@ -112,11 +116,11 @@ export async function waitInQueues({ postgres }: Stage): Promise<Finding[]> {
   async function refund({ mid, orderId }: { mid: string; orderId: string }) {
     const asked = { mid, orderId, refundId: unique('R'), amount: PAISE, note: 'sold out', createdBy: 'merchant' }
     const made = await createRefund(db, asked, new Date())
-    if (!('refund' in made)) throw new Error(`a refund was refused: ${made.refused}`)
+    if (!('refund' in made)) throw new Error(`a refund was rejected: ${made.refused}`)
     return made.refund
   }
 
-  /** What was taken meanwhile is replaced. */
+  /** Replaces the refunds processed in the meantime. */
   async function fillRefunds() {
     const { rows } = await db.query('select count(*)::integer as waiting from refunds where due_at <= now()')
     const missing = Array.from({ length: QUEUE - rows[0].waiting }, (_, number) => paid[number % paid.length])
@@ -137,7 +141,7 @@ export async function waitInQueues({ postgres }: Stage): Promise<Finding[]> {
 
   async function sendQuestion(other: Other): Promise<number> {
     const { acquirer, orderId, acquirerId } = other
-    // As of an order of which nobody has told us: a paid one is not asked about.
+    // Resets the order to unpaid, because a paid order is not checked.
     await db.query(`update payment_intents set status = 'PENDING', utr = null where order_id = $1`, [orderId])
     await db.query('update acquirer_intents set status_checks = 0, status_check_at = now() where order_id = $1', [
       orderId,
@@ -152,12 +156,12 @@ function setFaults(bank: AnyBank, calls: string[], fault: { afterMs: number } | 
   Object.assign(bank, { faults: calls.map((call) => ({ call, fault, chance: 1 })) })
 }
 
-/** Milliseconds until the bank gets a call that names `name`. */
+/** Returns the milliseconds until the bank receives a call with `name`. */
 async function untilCalled({ bank }: Other, call: string, name: string): Promise<number> {
   const begin = performance.now()
   const before = bank.requests.length
   const isOurs = (one: { call: string; path: string; body: unknown }) =>
     one.call === call && `${one.path} ${JSON.stringify(one.body)}`.includes(name)
-  await until(`${call} of ${name} leaves`, () => bank.requests.slice(before).some(isOurs), { timeoutMs: 60_000 })
+  await until(`${call} of ${name} is sent`, () => bank.requests.slice(before).some(isOurs), { timeoutMs: 60_000 })
   return performance.now() - begin
 }

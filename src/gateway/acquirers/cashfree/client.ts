@@ -28,27 +28,31 @@ import { cashfreeRefunds } from './refunds.ts'
 import { cashfreeSettled } from './settlements.ts'
 
 /*
- * Cashfree Payments, API of 2025-01-01. Sources: Cashfree's published OpenAPI document (orders, payments, refunds,
- * simulation) and guides (webhooks), from which alone this code was written. Cashfree's order_id is our orderId.
+ * Cashfree Payments, API version 2025-01-01. Written only from Cashfree's published OpenAPI document (orders,
+ * payments, refunds, simulation) and guides (webhooks). Cashfree's order_id is the service's orderId.
  */
 
 export const cashfree: Acquirer<{ cashfree?: CashfreeSettings | undefined }> = {
   variables: 'CASHFREE_CLIENT_ID and CASHFREE_CLIENT_SECRET',
   notifications: ({ cashfree: account }) => account && cashfreeNotifications(account),
-  /** Cashfree takes 400 queries of orders a minute from an account, and names no number for one order. */
+  /** Cashfree allows an account 400 order status requests per minute and documents no limit per order. */
   enquiryRules: {
     most: 12,
     perMinute: 200,
     firstAfterMs: 20_000,
     pauseMs: 15_000,
-    // Ten pauses of a tenth of the time to pay last until the expiry. Of a long time to pay, the first minutes get most.
+    // Ten pauses of a tenth of the time to pay reach the expiry. A long time to pay gets most checks in its first
+    // minutes.
     pollingPauseMs: (ageMs, timeToPayMs) => Math.min(timeToPayMs / 10, Math.max(90_000, ageMs)),
   },
   client: ({ cashfree: account }, http) => account && cashfreeClient(account, createCashfreeRequest(account, http)),
   settled: ({ cashfree: account }, http) => account && cashfreeSettled(createCashfreeRequest(account, http)),
 }
 
-/** A payment in a status response. Every field may be missing: what is missing decides whether the payment can be read. */
+/**
+ * A payment in a status response. Every field is optional, so that a payment with missing fields is reported as
+ * unreadable.
+ */
 const PaymentAnswer = z.object({
   ...paymentFields,
   order_id: z.unknown().optional(),
@@ -62,16 +66,16 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
 
   async function statusOf(orderId: string, signal: AbortSignal | undefined): Promise<unknown> {
     const answer = await request({ method: 'GET', path: `orders/${orderId}` }, signal, [200])
-    const message = 'Cashfree returned an order in a form that is not known'
+    const message = 'Cashfree returned an order in an unknown format'
     const order = readStatus(OrderState, answer, message, orderId)
     requireOrder(answer, orderId, order.order_id)
     return order.order_status
   }
 
-  /** The payments of an order, oldest first; `undefined` stands for one that cannot be read. */
+  /** Returns the payments of an order, oldest first; `undefined` stands for an unreadable one. */
   async function paymentsOf(orderId: string, signal: AbortSignal | undefined) {
     const answer = await request({ method: 'GET', path: `orders/${orderId}/payments` }, signal, [200])
-    const message = 'Cashfree returned payments in a form that is not known'
+    const message = 'Cashfree returned payments in an unknown format'
     const listed = readBody(z.array(z.unknown()), answer, message, { orderId })
     const payments = listed.map((payment) => PaymentAnswer.safeParse(payment).data)
     const timeOf = (payment: (typeof payments)[number]) => payment?.payment_time?.getTime() ?? 0
@@ -83,7 +87,7 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
     ...cashfreeRefunds(request),
 
     async getPayments({ orderId, isOpen }, signal) {
-      // Cashfree allows four times as many checks of orders as of payments. A payment of an ACTIVE order has not succeeded.
+      // Cashfree allows four times as many order checks as payment checks. An ACTIVE order has no successful payment.
       const early = isOpen ? await statusOf(orderId, signal) : undefined
       if (early === 'ACTIVE') return []
       const { answer, payments } = await paymentsOf(orderId, signal)
@@ -93,25 +97,27 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
       )
       const isPaid = paid.length === 0 && ![...UNPAID, 'ACTIVE'].includes(early ?? (await statusOf(orderId, signal)))
       if (isPaid || reports.includes(undefined)) {
-        const message = 'Cashfree returned a payment whose status, amount or reference cannot be read'
+        const message = 'Cashfree returned a payment whose status, amount or reference is unreadable'
         throw new UnreadableStatus(answer, message, orderId, paid)
       }
       if (paid.length > 0) return paid
-      // A pending payment may still succeed, so a failed payment is reported only when no payment is pending.
+      // A pending payment may still succeed, so a failed payment is reported only if no payment is pending.
       const last = reports.includes('pending') ? undefined : reports.at(-1)
       return typeof last === 'object' ? [last] : []
     },
 
     async check(signal) {
-      // An order that does not exist: Cashfree answers 404 in its own form, and 401 to wrong credentials.
+      // Requests an order that does not exist: Cashfree returns its own 404 for valid credentials, and 401 for invalid
+      // ones.
       const answer = await request({ method: 'GET', path: 'orders/check-of-credentials' }, signal, [200, 404])
-      if (codeOf(answer) === undefined) throw notBelieved(answer, 'Cashfree answered in a form that is not its own')
+      if (codeOf(answer) === undefined)
+        throw notBelieved(answer, "Cashfree's response is not in its own format: check CASHFREE_API_URL")
     },
 
     async simulate({ id }, { succeeds }, signal) {
       const { payments } = await paymentsOf(id, signal)
       const open = payments.findLast((payment) => payment && !PAYMENT_ENDS.get(payment.payment_status))
-      if (open === undefined) throw new AcquirerError('unavailable', 'Cashfree has no open payment of this order')
+      if (open === undefined) throw new AcquirerError('unavailable', 'Cashfree has no pending payment for this order')
       const simulated = { payment_status: succeeds ? 'SUCCESS' : 'FAILED' }
       const body = { entity: 'PAYMENTS', entity_id: open.cf_payment_id, entity_simulation: simulated }
       await request({ method: 'POST', path: 'simulate', body }, signal, [200])
@@ -119,13 +125,13 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
   }
 }
 
-/** Statuses of an order that say that it is not paid. */
+/** Order statuses that mean the order is unpaid. */
 const UNPAID: readonly unknown[] = ['EXPIRED', 'TERMINATED', 'TERMINATION_REQUESTED']
 
-/** Statuses of a payment that may still succeed. */
+/** Payment statuses that may still become successful. */
 const PENDING: readonly unknown[] = ['PENDING', 'NOT_ATTEMPTED', 'FLAGGED']
 
-/** Reads a payment in a status response. Undefined if it may be paid and cannot be read. */
+/** Reads a payment of a status response. Returns undefined if it may be paid but is unreadable. */
 function readPayment(account: string, orderId: string, payment: z.output<typeof PaymentAnswer>) {
   const { payment_status: status, payment_amount: amount, bank_reference: reference, cf_payment_id: id } = payment
   const isFailed = PAYMENT_ENDS.get(status) === 'FAIL'

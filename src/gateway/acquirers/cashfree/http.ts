@@ -10,12 +10,15 @@ import { parseExact } from '../exact-json.ts'
 import { createJsonRequest, failed, type JsonAnswer, orAbsent, shortText } from '../json-request.ts'
 import { bankReference, isoTime, paymentId } from '../notification.ts'
 
-/** Requests to Cashfree, and the fields of answers and notifications. Numbers are read as text: see exact-json.ts. */
+/**
+ * Requests to Cashfree, and the fields shared by its responses and notifications. Numbers are read as text, see
+ * exact-json.ts.
+ */
 
 export const NAME = 'cashfree'
 const API_VERSION = '2025-01-01'
 
-/** Sends a request. Throws unless the answer's HTTP status is in `expected`. With `isOpen` no credentials are sent. */
+/** Sends a request. Throws unless the response's HTTP status is in `expected`. `isOpen` omits the credentials. */
 export type CashfreeRequest = (
   request: { method: 'GET' | 'POST' | 'PATCH'; path: string; body?: object; isOpen?: true } & Pick<
     HttpRequest,
@@ -39,29 +42,27 @@ export function createCashfreeRequest(
   }
 }
 
-/** An identifier at Cashfree. In Cashfree's older samples identifiers are numbers, which parseExact returns as text. */
-const cashfreeId = z
-  .string(errorText('must be text'))
-  .regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be an identifier of Cashfree')
+/** A Cashfree identifier. Older Cashfree samples contain numbers, which parseExact returns as text. */
+const cashfreeId = z.string(errorText('must be text')).regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be a Cashfree identifier')
 
-/** The state of an order. */
+/** The status of an order. */
 export const OrderState = z.object({ order_id: z.unknown().optional(), order_status: z.unknown().optional() })
 
-/** Cashfree refuses notes of fewer than 3 characters. */
+/** Returns undefined for a note of fewer than 3 characters, which Cashfree rejects. */
 export function noteOf(note: string, most: number): string | undefined {
   const characters = [...note].slice(0, most)
   return characters.length < 3 ? undefined : characters.join('')
 }
 
-/** Statuses of payments that have ended; a payment of any other status is under way. */
+/** Final payment statuses; a payment of any other status is pending. */
 export const PAYMENT_ENDS = new Map<unknown, FinalStatus>([
   ['SUCCESS', 'SUCCESS'],
   ...['FAILED', 'USER_DROPPED', 'CANCELLED', 'VOID'].map((word) => [word, 'FAIL'] as const),
 ])
 
 /**
- * Fields of a payment in answers and notifications. A payment with an identifier or time in an unknown form is recorded
- * without this field.
+ * Fields of a payment in responses and notifications. An identifier or a time in an unknown format is treated as
+ * absent, so that the payment is still recorded.
  */
 export const paymentFields = {
   order_id: text(64),
@@ -78,8 +79,8 @@ export const paymentFields = {
 type Payment = z.output<z.ZodObject<typeof paymentFields>>
 
 /**
- * Returns undefined while the payment is under way. `account` is the name of our account, `orderId` the order that the
- * caller expects.
+ * Returns undefined while the payment is pending. `account` is the acquirer account's name, `orderId` the order that
+ * the caller expects.
  */
 export function toPaymentReport(account: string, orderId: string, payment: Payment): PaymentReport | undefined {
   const status = PAYMENT_ENDS.get(payment.payment_status)
@@ -98,8 +99,8 @@ export function toPaymentReport(account: string, orderId: string, payment: Payme
 }
 
 /**
- * NPCI's code stands in `error_code_raw`, or at the begin of the message: `ZM::…`. There `01` is not NPCI's code of a
- * payment under way, since Cashfree's document has `01::REJECTED`. `error_reason` auth_declined says nothing of a cause.
+ * NPCI's code is in `error_code_raw` or at the start of the message: `ZM::…`. A leading `01` is not NPCI's code for a
+ * pending payment, because Cashfree documents `01::REJECTED`. `error_reason` auth_declined names no cause.
  */
 function failureOf({ payment_status: status, payment_message: message, error_details: details }: Payment) {
   const { error_code_raw: code, error_reason: reason } = (details ?? {}) as Record<string, unknown>
@@ -115,7 +116,7 @@ const REFUND_STATES = new Map<string, RefundStatus>([
   ...['CANCELLED', 'FAILED'].map((word) => [word, 'FAIL'] as const),
 ])
 
-/** Fields of a refund in answers and notifications. */
+/** Fields of a refund in responses and notifications. */
 export const refundFields = {
   order_id: text(64),
   cf_refund_id: cashfreeId,

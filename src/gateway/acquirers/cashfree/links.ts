@@ -24,7 +24,10 @@ export function cashfreeLinks(settings: CashfreeSettings, request: CashfreeReque
   const { isSandbox } = settings
   const name = accountName(NAME, settings.account)
 
-  /** Creates the order. After a 409 the existing order is read: a proxy may have repeated the request. */
+  /**
+   * Creates the order at Cashfree. After a 409 it reads the existing order, because a proxy may have repeated the
+   * request.
+   */
   async function makeOrder(intent: Intent, signal: AbortSignal | undefined): Promise<string> {
     const { orderId, amount, expiresAt } = intent
     const body = {
@@ -41,10 +44,10 @@ export function cashfreeLinks(settings: CashfreeSettings, request: CashfreeReque
       made.status === 409 ? await request({ method: 'GET', path: `orders/${orderId}` }, signal, [200]) : made
     const { data: order } = OrderAnswer.safeParse(answer.body)
     if (order?.order_id === orderId && order.order_amount === amount) return order.payment_session_id
-    throw notBelieved(answer, 'Cashfree made an order that is not this one', { orderId })
+    throw notBelieved(answer, 'Cashfree created an order that does not match the request', { orderId })
   }
 
-  /** Makes the link of an order. The request carries no credentials: the session authorises it. */
+  /** Creates the link of an order. The request sends no credentials: the payment session authorises it. */
   async function requestLink(session: string, signal: AbortSignal | undefined) {
     const body = { payment_session_id: session, payment_method: { upi: { channel: 'link' } } }
     const answer = await request({ method: 'POST', path: 'orders/sessions', body, isOpen: true }, signal, [200])
@@ -54,7 +57,7 @@ export function cashfreeLinks(settings: CashfreeSettings, request: CashfreeReque
   return {
     async createLink(intent, { id: merchantId, payees }, signal) {
       const { orderId } = intent
-      // An order without a link cannot be paid, however its request failed.
+      // An order without a link cannot be paid, so a failed request changed nothing.
       const session = await makeOrder(intent, signal).catch(throwUndone)
       const named = { acquirer: name, merchantId, id: orderId, reference: orderId }
       try {
@@ -77,13 +80,15 @@ export function cashfreeLinks(settings: CashfreeSettings, request: CashfreeReque
   }
 }
 
-/** Cashfree takes an https address of at most 250 characters; without one, Cashfree uses that of its dashboard. */
+/**
+ * Cashfree accepts https addresses of at most 250 characters. Without one, it uses the address set in its dashboard.
+ */
 function notifyUrl({ publicUrl, account }: CashfreeSettings): string | undefined {
   const url = `${publicUrl}${notificationPath(NAME, account)}`
   return url.startsWith('https:') && url.length <= 250 ? url : undefined
 }
 
-/** The customer's identifier, which Cashfree requires: a hash, so that Cashfree does not get the customer's name. */
+/** Cashfree requires a customer identifier. It gets a hash, so that it does not learn the customer's name. */
 function customerOf({ mid, customer: { mobile } }: Intent) {
   const id = createHash('sha256').update(`${mid} ${mobile}`).digest('hex').slice(0, 40)
   return { customer_id: id, customer_phone: /^[6-9]/.test(mobile) ? mobile : '9999999999' }

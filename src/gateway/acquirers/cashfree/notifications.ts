@@ -18,7 +18,7 @@ import {
 } from '../notification.ts'
 import { NAME, PAYMENT_ENDS, paymentFields, refundFields, toPaymentReport, toRefundUpdate } from './http.ts'
 
-/** The fields that are read from a payment event. Cashfree also sends customer data, which is not read. */
+/** The fields read from a payment event. Cashfree also sends customer data, which is never read. */
 const PaymentEvent = z
   .object(paymentFields)
   .superRefine(namedWithSuccess('payment_status', 'SUCCESS', ['bank_reference', 'cf_payment_id']))
@@ -33,7 +33,7 @@ const RefundEvent = z.object({
 
 const part = (shape: z.core.$ZodLooseShape = {}) => z.looseObject(shape, errorText('must be an object')).nullish()
 
-/** The parts that every event may have. Each is read only from an event that has it. */
+/** The parts that an event may have. The service validates a part only if it uses it. */
 const AnyEvent = z.object({
   type: z.string(errorText('must be text')).optional(),
   data: part({
@@ -50,7 +50,7 @@ const checkRefund = bodyCheck(RefundEvent)
 
 type Event = { data?: Partial<Record<'order' | 'payment' | 'refund' | 'auto_refund' | 'error_details', Fields>> }
 
-/** Returns undefined for an event that changes nothing; the fields of such an event are not checked. */
+/** Returns undefined for an event that changes nothing, whose fields are not validated. */
 function readEvent(account: string, fields: Fields): Notification | undefined {
   const { data } = checkEvent(fields) as Event
   const refund = data?.refund ?? data?.auto_refund
@@ -65,7 +65,8 @@ function readRefund(fields: Fields, isAutomatic: boolean): RefundUpdate {
   const event = checkRefund({ ...fields })
   const { bank_reference: utr, cf_payment_id: paymentId, refund_type: type = 'MERCHANT_INITIATED' } = event
   const update = toRefundUpdate(event)
-  // A refund that a person has made in Cashfree's dashboard has a refund_id that is not in the form of our identifiers.
+  // A refund created in Cashfree's dashboard has a refund_id that does not have the format of the service's
+  // identifiers.
   const ourRefundId = (event.refund_id ?? '').toLowerCase()
   if (!isAutomatic && type === 'MERCHANT_INITIATED' && isOrderId(ourRefundId)) return { ...update, ourRefundId }
   if (update.amount < 1 || update.amount > HIGHEST_MAX_RUPEES * 100) throw badRequest(AMOUNT_RULE)
@@ -76,9 +77,9 @@ function readRefund(fields: Fields, isAutomatic: boolean): RefundUpdate {
 const AMOUNT_RULE = `refund_amount must be rupees from 0.01 to ${HIGHEST_MAX_RUPEES}`
 
 const SIGNATURE =
-  'Send x-webhook-signature: base64 of the HMAC-SHA256 of x-webhook-timestamp and the body, nothing between them'
+  'Send x-webhook-signature: the base64 HMAC-SHA256 of x-webhook-timestamp followed by the body, without a separator'
 
-/** The fields of an unreadable notification that are stored. Other fields, and a reason in words, may hold customer data. */
+/** The fields stored of an unreadable notification. Other fields, and a reason in words, may contain customer data. */
 const KEPT = [
   ...['type', 'event_time', 'data', 'order', 'payment', 'refund', 'auto_refund', 'order_amount'],
   ...[...Object.keys(PaymentEvent.shape), ...Object.keys(RefundEvent.shape)],
@@ -86,7 +87,8 @@ const KEPT = [
 
 export const cashfreeNotifications = ({ account, notificationSecrets }: CashfreeSettings): Notifications => ({
   parse: parseExact,
-  // A notification may have any age: Cashfree does not say whether a repeat has a new time, and repeats change nothing.
+  // Notifications are accepted at any age: Cashfree does not document whether a retry has a new time, and repeats
+  // change nothing.
   read: (fields) => readEvent(accountName(NAME, account), fields),
   requireSignature({ headers }, body) {
     const { 'x-webhook-signature': signature, 'x-webhook-timestamp': at } = headers

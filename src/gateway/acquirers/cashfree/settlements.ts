@@ -8,16 +8,16 @@ import type { CashfreeRequest } from './http.ts'
 
 const PAGE_EVENTS = 1_000
 /**
- * 500 pages hold 500,000 events. A day has at most 432,000, because Cashfree takes 200 orders and 100 refunds a minute.
- * With PAUSE_MS after each page, 500 pages take 17 minutes.
+ * 500 pages hold 500,000 events. A day has at most 432,000, because Cashfree accepts 200 orders and 100 refunds per
+ * minute. With PAUSE_MS after each page, 500 pages take 17 minutes.
  */
 const MOST_PAGES = 500
-/** Limits of the time and size of one page's answer: an event has 2 to 3 kB. */
+/** Limits for one page: an event has 2 to 3 kB. */
 const LIMIT = { ms: 30_000, bytes: 16 * 1024 * 1024 }
-/** Pause between two pages: Cashfree allows 30 calls of its reconciliation a minute. */
+/** Pause between two pages: Cashfree allows 30 reconciliation calls per minute. */
 const PAUSE_MS = 2_000
 
-/** Values that mean an absent field. Cashfree's own samples also contain null as a text. */
+/** Values that mean an absent field. Cashfree's own samples also contain `null` as text. */
 const NOTHING: readonly unknown[] = [null, '', 'null', 'null,']
 const orNothing = <S extends z.ZodType>(schema: S) =>
   z.preprocess((value) => (NOTHING.includes(value) ? undefined : value), schema.optional())
@@ -78,14 +78,14 @@ export function cashfreeSettled(request: CashfreeRequest): ReadSettled {
       yield data.map(toSettled)
       if (next === undefined) return
       if (cursors.has(next))
-        throw notBelieved(answer, 'Cashfree told of the same settlements again: its pages have no end')
+        throw notBelieved(answer, 'Cashfree returned the same page of settlements twice: its pages do not end')
       if (cursors.add(next).size === MOST_PAGES) throw notBelieved(answer, TOO_MANY)
       cursor = next
     }
   }
 }
 
-const TOO_MANY = `Cashfree told of ${MOST_PAGES} pages and more: pull fewer days at once; if it was one day, ask Cashfree`
+const TOO_MANY = `Cashfree returned ${MOST_PAGES} pages or more: pull fewer days per command; for a single day, contact Cashfree`
 
 function readPage(answer: JsonAnswer): z.output<typeof Page> {
   const { data: page, error } = Page.safeParse(answer.body)
@@ -94,10 +94,10 @@ function readPage(answer: JsonAnswer): z.output<typeof Page> {
   const told = answer.body as { data?: { event_details?: { event_id?: unknown } }[] } | undefined
   const event = shortText(told?.data?.[Number(path[1])]?.event_details?.event_id)
   const fault = event === undefined ? '' : `: ${String(path.at(-1))} of event ${event} ${message}`
-  throw notBelieved(answer, `Cashfree told of settlements in a form that is not known${fault}`)
+  throw notBelieved(answer, `Cashfree returned settlements in an unknown format${fault}`)
 }
 
-/** Types of events that take a payment back and become lines with a negative amount. */
+/** Event types of reversals, which become lines with a negative amount. */
 const TAKEN_BACK = ['REFUND', 'DISPUTE', 'CHARGEBACK']
 
 function toSettled({ event_details: event, ...details }: z.output<typeof Event>): SettledEvent {
@@ -105,10 +105,10 @@ function toSettled({ event_details: event, ...details }: z.output<typeof Event>)
   const takesBack = TAKEN_BACK.includes(type) && event.sale_type !== 'CREDIT'
   const isDebit = takesBack || event.sale_type === 'DEBIT'
   const told = event.event_settlement_amount ?? event.event_amount ?? 0
-  // Cashfree writes the amount of a debit with or without a minus sign.
+  // Cashfree formats the amount of a debit with or without a minus sign.
   const amount = isDebit ? -Math.abs(told) : told
   const kind = status === 'SUCCESS' ? type : `${type} ${status}`
-  // A pending refund or chargeback may be deducted already, so it becomes a settlement line too.
+  // A pending refund or chargeback may already be deducted, so it becomes a settlement line too.
   const isLine = takesBack
     ? amount < 0 && !['FAILED', 'CANCELLED'].includes(status)
     : amount >= 0 && type === 'PAYMENT' && status === 'SUCCESS' && !isDebit
@@ -128,15 +128,17 @@ function toSettled({ event_details: event, ...details }: z.output<typeof Event>)
   return { kind, amount, payoutUtr, paidOutAt, line }
 }
 
-/** The `utr` of a deduction: the bank's reference of a refund, if known, or else Cashfree's identifier of the event. */
+/**
+ * The `utr` of a deduction: the bank reference of a refund, if known, otherwise Cashfree's identifier of the event.
+ */
 function namesOf({ event_type: type, event_id: id }: EventDetails, arn = '') {
   const own = id && `E${id}`
   return type === 'REFUND' && UTR.test(arn) ? { utr: arn, earlierUtr: own } : { utr: own }
 }
 
 /**
- * Fee and tax that were deducted from this payout, found by comparing the two amounts: negative if they were returned
- * with a refund, 0 if they are billed elsewhere. The settled amount plus both equals what was paid, or what went back.
+ * Fee and tax that this payout deducted, derived from the two amounts: negative if a refund returned them, 0 if they
+ * are billed elsewhere. The settled amount plus both equals the amount that was paid or refunded.
  */
 function chargesOf({ event_amount: whole, ...event }: EventDetails, takesBack: boolean) {
   const { event_settlement_amount: settled = 0, event_service_charge: fee, event_service_tax: tax } = event

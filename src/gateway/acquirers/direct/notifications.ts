@@ -17,33 +17,34 @@ import {
 
 export const PaymentNotification = z
   .object({
-    orderId: text(64).meta({ description: 'Our `orderId`: the parameter `tr` of the UPI link.' }),
+    orderId: text(64).meta({ description: "The service's `orderId`: the parameter `tr` of the UPI link." }),
     status: z.enum(['SUCCESS', 'FAIL', 'REJECT'], errorText('must be SUCCESS, FAIL or REJECT')),
     UTR: reportedUtr
       .meta({
         description:
-          'Unique transaction reference; needed with SUCCESS. Upper and lower case are the same. It also tells failed attempts apart.',
+          'Unique transaction reference; required with SUCCESS. Not case-sensitive. Also distinguishes failed attempts.',
       })
       .optional(),
     amount: bankAmount.meta({ description: 'Rupees with at most two decimals.' }),
     paidAt: isoTime
       .meta({
-        description: 'When the money moved, or the attempt failed, in ISO 8601 with its zone; needed with SUCCESS.',
+        description:
+          'When the money was transferred or the attempt failed, in ISO 8601 with a time zone; required with SUCCESS.',
       })
       .optional(),
     ...failureFields,
   })
   .superRefine(requiredWithSuccess('status', 'SUCCESS', ['UTR', 'paidAt']))
-  // The rule of requiredWithSuccess as JSON Schema: UTR and paidAt are required unless the status is FAIL or REJECT.
+  // The rule of `requiredWithSuccess` as JSON Schema: UTR and paidAt are required unless the status is FAIL or REJECT.
   .meta({ anyOf: [{ properties: { status: { enum: ['FAIL', 'REJECT'] } } }, { required: ['UTR', 'paidAt'] }] })
 
 export const paymentNotification = operation({
   path: '/acquirer/paymentNotification',
   tag: 'Acquirer',
-  summary: 'Tell of a payment',
+  summary: 'Report a payment',
   description:
-    'The acquirer calls it, signed. May be repeated, in any order: the answer stays the same. FAIL and REJECT are attempts: send ' +
-    'one for each, with its UTR or its time. On 5xx, and when no answer comes, send it again.',
+    'The acquirer sends each payment result, signed. Repeats in any order change nothing and get the same response. FAIL and REJECT report single attempts: ' +
+    'send one notification per attempt, with its UTR or its time. Retry after a 5xx status or a time-out.',
   access: 'signature',
   body: {
     name: 'PaymentNotification',
@@ -77,7 +78,9 @@ export const paymentNotification = operation({
   },
 })
 
-/** With `direct` this service makes the links, and the payee's bank sends notifications in our own form. */
+/**
+ * With `direct` the service creates the links, and the payee's bank sends notifications in the service's own format.
+ */
 export const direct: Acquirer<{ direct: readonly string[] }> = {
   variables: 'ACQUIRER_SECRETS',
   notifications({ direct: secrets }) {
@@ -92,12 +95,15 @@ export const direct: Acquirer<{ direct: readonly string[] }> = {
   },
 }
 
-/** Largest age of a signature in either direction: an older one may be a replay, a future one shows a wrong clock. */
+/**
+ * Maximum difference between signature time and current time. An older signature may be a replay; a later one shows a
+ * wrong clock.
+ */
 const TOLERANCE_SECONDS = 300
 
 /**
- * Whether `header` (`t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">`) signs these very bytes with one of `secrets`,
- * at a time within 5 minutes of `now`. Every secret and every v1 is compared, so that the duration reveals nothing.
+ * Whether `header` (`t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">`) signs these bytes with one of `secrets`, at a
+ * time within 5 minutes of `now`. Compares every secret with every v1, so that the duration reveals nothing.
  */
 function isSignedInTime(header: unknown, body: Buffer, secrets: readonly string[], now: Date): boolean {
   if (typeof header !== 'string' || header.length > 1_024) return false

@@ -22,8 +22,8 @@ import { phonepeNotifications } from './notifications.ts'
 import { phonepeRefunds } from './refunds.ts'
 
 /*
- * PhonePe Payment Gateway, API v2, custom checkout. Sources: PhonePe's published pages, clients and skill files, from
- * which alone this code was written. PhonePe's merchantOrderId is our orderId, its merchantRefundId our ourRefundId.
+ * PhonePe Payment Gateway, API v2, custom checkout. Written only from PhonePe's published pages, clients and skill
+ * files. PhonePe's merchantOrderId is the service's orderId, its merchantRefundId the service's `ourRefundId`.
  */
 
 export const phonepe: Acquirer<{ phonepe?: PhonepeSettings | undefined }> = {
@@ -31,14 +31,18 @@ export const phonepe: Acquirer<{ phonepe?: PhonepeSettings | undefined }> = {
   faultOf: ({ expiryMinutes }) =>
     (expiryMinutes ?? SHORTEST_EXPIRY_MINUTES) < SHORTEST_EXPIRY_MINUTES ? EXPIRY_RULE : undefined,
   notifications: ({ phonepe: account }) => account && phonepeNotifications(account),
-  /** PhonePe's newest document names 15 queries of an order: 12, and 3 after its expiry. It names no limit for the account. */
+  /**
+   * PhonePe's newest document allows 15 status checks per order, 12 before and 3 after its expiry, and no limit per
+   * account.
+   */
   enquiryRules: {
-    // Webhooks, which others may send too, must not use up those after the expiry.
+    // Webhooks, which anyone can send, must not use up the status checks after the expiry.
     most: UNLIMITED,
     mostWhileWaiting: 12,
     firstAfterMs: 20_000,
     pauseMs: 10_000,
-    // Eight pauses of an eighth of the time to pay last until the expiry. Of a long time to pay, the first minutes get most.
+    // Eight pauses of an eighth of the time to pay reach the expiry. A long time to pay gets most checks in its first
+    // minutes.
     pollingPauseMs: (ageMs, timeToPayMs) => Math.min(timeToPayMs / 8, ageMs),
   },
   client: ({ phonepe: account }, http, elapsedMs) =>
@@ -58,18 +62,22 @@ export function phonepeClient(settings: PhonepeSettings, request: PhonepeRequest
     },
 
     async check(signal) {
-      // An order that does not exist: PhonePe refuses its name in its own form, and wrong credentials with 401.
+      // Requests an order that does not exist: PhonePe rejects its name in its own format, and invalid credentials
+      // with 401.
       const answer = await find(request, 'payments/v2/order/check-of-credentials/status?details=true', signal)
-      if (answer) throw notBelieved(answer, 'PhonePe told of an order that does not exist: check PHONEPE_API_URL')
+      if (answer) throw notBelieved(answer, 'PhonePe returned an order that does not exist: check PHONEPE_API_URL')
     },
 
     async simulate() {
-      throw new AcquirerError('unavailable', 'PhonePe plays no customer: pay on the page of its sandbox')
+      throw new AcquirerError('unavailable', 'PhonePe has no simulation call: pay on the page of its sandbox')
     },
   }
 }
 
-/** An attempt to pay. An identifier or time in an unknown form counts as absent, and so does such an attempt in an order. */
+/**
+ * An attempt to pay. An identifier or a time in an unknown format is treated as absent; an order skips an unreadable
+ * attempt.
+ */
 const Attempt = z.object({
   ...railFields,
   ...codeFields,
@@ -79,7 +87,10 @@ const Attempt = z.object({
   timestamp: z.int().positive().max(9_999_999_999_999).optional().catch(undefined),
 })
 
-/** An order's status response. Every field may be missing: what is missing decides whether the response can be read. */
+/**
+ * An order's status response. Every field is optional, so that a response with missing fields is reported as
+ * unreadable.
+ */
 const Order = z.object({
   ...codeFields,
   orderId: z.unknown().optional(),
@@ -93,16 +104,16 @@ const Order = z.object({
 })
 
 /**
- * Reads every completed payment of a COMPLETED order, and the last attempt of a FAILED one; none of an order that can be paid.
- * Only the order's own state decides: an attempt may fail in an order that is then paid. `account` is the name of our account,
- * `id` PhonePe's name of the order.
+ * Returns every completed payment of a COMPLETED order, and the last attempt of a FAILED one; none of an order that
+ * can still be paid. The order's state alone decides, because an attempt may fail in an order that is paid later.
+ * `account` is the acquirer account's name, `id` PhonePe's identifier of the order.
  */
 export function readPayments(
   account: string,
   { orderId, id }: { orderId: string; id: string },
   answer: JsonAnswer,
 ): PaymentReport[] {
-  const order = readStatus(Order, answer, 'PhonePe returned an order in a form that is not known', orderId)
+  const order = readStatus(Order, answer, 'PhonePe returned an order in an unknown format', orderId)
   requireOrder(answer, orderId, order.merchantOrderId)
   const { state, amount } = order
   const attempts = order.paymentDetails.sort((a, b) => (a.timestamp ?? 0) - (b.timestamp ?? 0))
@@ -116,7 +127,7 @@ export function readPayments(
   })
   if (state === 'CREATED' || state === 'PENDING') return []
   const completed = attempts.filter((attempt) => attempt.state === 'COMPLETED')
-  // A wallet or a gift balance pays without a UTR. Then PhonePe's id names the payment.
+  // A wallet or a gift balance pays without a UTR; PhonePe's id then identifies the payment.
   const paid =
     state === 'COMPLETED' && amount !== undefined
       ? completed
@@ -125,7 +136,7 @@ export function readPayments(
           .filter(({ utr, names }) => utr !== undefined || names !== undefined)
       : []
   if (paid.length < completed.length || (state !== 'FAILED' && paid.length === 0)) {
-    throw new UnreadableStatus(answer, 'PhonePe returned an order whose state or payment cannot be read', orderId, paid)
+    throw new UnreadableStatus(answer, 'PhonePe returned an order whose state or payment is unreadable', orderId, paid)
   }
   if (paid.length > 0) return paid
   const last = attempts.at(-1)
@@ -135,7 +146,7 @@ export function readPayments(
   return failure === 'under way' ? [] : [{ ...reportOf(last, amount), status: 'FAIL', failure }]
 }
 
-/** PhonePe's codes by reason, from its page of error codes. Card codes and codes without a cause are left out. */
+/** PhonePe's error codes by failure reason. Codes for cards and codes without a cause are omitted. */
 const CODES: Partial<Record<FailureReason, string>> = {
   wrong_pin: 'INVALID_MPIN',
   pin_tries_exceeded: 'MPIN_LIMIT_BREACHED',
@@ -154,8 +165,8 @@ const CODES: Partial<Record<FailureReason, string>> = {
 }
 
 /**
- * NPCI's code is the detailed code, or its part before the first `_`, as in `U16_NPCI_TXNRISK`. PhonePe's own code beside
- * it counts if it names a cause.
+ * NPCI's code is the detailed code, or its part before the first `_`, as in `U16_NPCI_TXNRISK`. PhonePe's own code is
+ * used if it names a cause.
  */
 function failureOf({ errorCode, detailedErrorCode: detailed }: { errorCode?: unknown; detailedErrorCode?: unknown }) {
   const reasons = Object.entries(CODES) as [FailureReason, string][]

@@ -5,18 +5,18 @@ import { codeOf, createJsonRequest, failed, type JsonAnswer, notBelieved, readBo
 import { bankReference } from '../notification.ts'
 import { createToken, type Token } from '../token.ts'
 
-/** Requests to PhonePe, and its answers. */
+/** Requests to PhonePe, and the fields of its responses. */
 
 export const NAME = 'phonepe'
 
-/** Sends a request. Throws unless the answer's HTTP status is in `expected`. */
+/** Sends a request. Throws unless the response's HTTP status is in `expected`. */
 export type PhonepeRequest = (
   request: { method: 'GET' | 'POST'; path: string; body?: object },
   signal: AbortSignal | undefined,
   expected: readonly number[],
 ) => Promise<JsonAnswer>
 
-/** The two times are seconds since 1970. PhonePe's `expires_in` may be null. */
+/** Both times are in seconds since 1970. They replace `expires_in`, which PhonePe may return as null. */
 const LoggedIn = z
   .object({ access_token: z.string().regex(/^[\x21-\x7e]{1,8192}$/), issued_at: z.int(), expires_at: z.int() })
   .refine(({ issued_at, expires_at }) => expires_at > issued_at)
@@ -36,8 +36,8 @@ export function createPhonepeRequest(
     if (answer.status !== 200) {
       throw failed('PhonePe', answer, 'check PHONEPE_CLIENT_ID, PHONEPE_CLIENT_VERSION and PHONEPE_CLIENT_SECRET')
     }
-    const made = readBody(LoggedIn, answer, 'PhonePe answered a log-in without a token that ends')
-    // PhonePe's clock alone says how long a token lives. PhonePe's own clients renew at half of the time.
+    const made = readBody(LoggedIn, answer, 'PhonePe returned a login without a token and its expiry')
+    // The lifetime uses PhonePe's clock alone. Tokens are renewed at half of it, as in PhonePe's own clients.
     const lifeMs = (made.expires_at - made.issued_at) * 1000
     return { value: made.access_token, freshMs: lifeMs / 2, validMs: lifeMs }
   }
@@ -61,7 +61,7 @@ const Rail = z
   .optional()
   .catch(undefined)
 
-/** PhonePe's pages have the rail of a payment in two places. Other rails than UPI count as absent. */
+/** PhonePe documents the rail of a payment in two places. Rails other than UPI are treated as absent. */
 export const railFields = {
   rail: Rail,
   splitInstruments: z
@@ -77,13 +77,16 @@ export const utrOf = (told: readonly Rails[]) =>
     .flatMap(({ rail, splitInstruments = [] }) => [rail, ...splitInstruments.map((one) => one.rail)])
     .find((rail) => rail?.utr)?.utr
 
-/** Codes of a failure; in an unknown form they count as absent. */
+/** Failure codes, treated as absent in an unknown format. */
 export const codeFields = { errorCode: z.unknown().optional(), detailedErrorCode: z.unknown().optional() }
 
-/** HTTP statuses by which PhonePe may refuse a refund. Such a status from a proxy does not count as a refusal. */
+/** HTTP statuses with which PhonePe rejects a refund. A proxy's response with such a status is not a rejection. */
 export const REFUSED = [400, 402, 404, 417, 422]
 
-/** Undefined if PhonePe does not have what `path` names. Only a refusal in PhonePe's own form says so. */
+/**
+ * Returns undefined if PhonePe does not have the resource at `path`, which only an error in PhonePe's own format
+ * proves.
+ */
 export async function find(
   request: PhonepeRequest,
   path: string,
@@ -92,12 +95,18 @@ export async function find(
   const answer = await request({ method: 'GET', path }, signal, [200, ...REFUSED])
   if (answer.status === 200) return answer
   if (codeOf(answer) !== undefined) return undefined
-  throw notBelieved(answer, `PhonePe answered ${answer.status} in a form that is not its own`, { path })
+  throw notBelieved(answer, `PhonePe's response ${answer.status} is not in its own format`, { path })
 }
 
-/** Codes of a name that PhonePe has already, which PhonePe's pages spell in five ways, and the code of a fault of its own. */
+/**
+ * Codes that do not prove a rejection: five documented codes for a name that PhonePe already has, and one for its
+ * internal error.
+ */
 const NO_REFUSALS =
   'ORDER_ALREADY_EXISTS INVALID_TRANSACTION_ID INVALID_MERCHANT_ORDER_ID DUPLICATE_TRANSACTION TXN_ALREADY_PROCESSED INTERNAL_SERVER_ERROR'
 
-/** Whether PhonePe has certainly done nothing: a refusal in its own form, not a proxy's, and with none of NO_REFUSALS. */
+/**
+ * Whether PhonePe certainly changed nothing: its error has a code of its own, unlike a proxy's, and none of
+ * NO_REFUSALS.
+ */
 export const isRefusal = (code: unknown) => code !== undefined && !NO_REFUSALS.split(' ').includes(String(code))

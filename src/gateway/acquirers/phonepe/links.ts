@@ -7,9 +7,9 @@ import { readPaymentLink } from '../payment-link.ts'
 import { isRefusal, NAME, type PhonepeRequest, phonepeId } from './http.ts'
 
 export const SHORTEST_EXPIRY_MINUTES = 5
-export const EXPIRY_RULE = `phonepe takes orders of ${SHORTEST_EXPIRY_MINUTES} minutes and more: set --expiry-minutes ${SHORTEST_EXPIRY_MINUTES} or more`
+export const EXPIRY_RULE = `phonepe accepts orders of at least ${SHORTEST_EXPIRY_MINUTES} minutes: set --expiry-minutes to ${SHORTEST_EXPIRY_MINUTES} or more`
 
-/** PhonePe's answer to a create does not name our order. `qrData` is a picture of the link, and not read. */
+/** PhonePe's response to a create does not name the service's order. `qrData`, an image of the link, is not read. */
 const Made = z.object({ orderId: phonepeId, state: z.enum(['CREATED', 'PENDING']), intentUrl: z.string().max(2_048) })
 
 export function phonepeLinks({ account, isSandbox }: PhonepeSettings, request: PhonepeRequest): Links {
@@ -22,19 +22,19 @@ export function phonepeLinks({ account, isSandbox }: PhonepeSettings, request: P
       }
       const paymentFlow = { type: 'PG', paymentMode: { type: 'UPI_QR' } }
       const body = { merchantOrderId: orderId, amount, expireAfter, paymentFlow }
-      // PhonePe refuses a name that it has already, for instance when a proxy repeats the request: that order's link is lost, since
-      // PhonePe gives a link only once.
+      // PhonePe rejects a merchantOrderId that it already has, for instance when a proxy repeated the request. That
+      // order's link is lost, because PhonePe returns a link only once.
       const answer = await request({ method: 'POST', path: 'payments/v2/pay', body }, signal, [200]).catch(
         throwUnmade(isRefusal),
       )
-      const made = readBody(Made, answer, 'PhonePe made an order in a form that is not known', { orderId })
+      const made = readBody(Made, answer, 'PhonePe returned a created order in an unknown format', { orderId })
       const names = { acquirer: accountName(NAME, account), merchantId, id: made.orderId, link: made.intentUrl }
       const unchecked = { link: made.intentUrl, requestId: answer.requestId, isCurrencyOptional: true, isSandbox }
       const { reference, payeeVpa } = readPaymentLink(unchecked, intent, payees)
       return { paymentLink: { ...names, reference }, payeeVpa }
     },
 
-    /** PhonePe has no call that closes an order: the order ends by its expiry. */
+    /** PhonePe cannot close an order, which ends only by its expiry. */
     closeLink: async () => 'unknown',
   }
 }

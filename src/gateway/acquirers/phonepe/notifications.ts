@@ -6,7 +6,10 @@ import { bodyCheck } from '../../../platform/http/input.ts'
 import type { PhonepeSettings } from '../accounts.ts'
 import { type Fields, isSigned, type Notification, type Notifications, onlyFields } from '../notification.ts'
 
-/** Events of PhonePe's own pages, `checkout.order`, have the same form. The failure of one attempt is no end. */
+/**
+ * Order events with a final status. `checkout.order` events have the same format. Events of single attempts are not
+ * final and are ignored.
+ */
 const ORDER_EVENT = /^(pg|checkout)\.order\.(completed|failed)$/
 const REFUND_EVENT = /^pg\.refund\.(accepted|completed|failed)$/
 
@@ -16,7 +19,9 @@ const readRefund = bodyCheck(z.object({ merchantRefundId: text(63) }))
 
 type Event = { payload?: Fields | null }
 
-/** An event only says which order or refund has changed: the kind SHA signs nothing, so PhonePe is asked. */
+/**
+ * Reads only which order or refund changed. SHA webhooks are unsigned, so the service checks the status at PhonePe.
+ */
 function readEvent(fields: Fields & Event): Notification | undefined {
   const { payload } = fields
   const { event: type = '' } = readType(fields)
@@ -31,7 +36,7 @@ const SIGNATURE =
 const HEX = /^[0-9a-f]{64}$/
 const bytesOf = (header: unknown) => (HEX.test(String(header)) ? Buffer.from(String(header), 'hex') : undefined)
 
-/** Names of the fields of an unreadable notification that are stored. Others may hold customer data. */
+/** The fields stored of an unreadable notification. Other fields may contain customer data. */
 const KEPT = [
   ...['event', 'payload', 'merchantId', 'merchantOrderId', 'orderId', 'state', 'amount'],
   ...['merchantRefundId', 'originalMerchantOrderId', 'refundId'],
@@ -40,10 +45,10 @@ const KEPT = [
 export const phonepeNotifications = ({ notificationSecrets }: PhonepeSettings): Notifications => ({
   read: readEvent,
   requireSignature({ headers }, body) {
-    // The header of the kind HMAC has two names in public programs that receive it; PhonePe's pages do not name it.
+    // Public receivers use two names for the header of HMAC webhooks; PhonePe's pages name none.
     const { 'x-phonepe-checksum-signature': named, 'phonepe-checksum-signature': signature = named } = headers
     if (isSigned(bytesOf(signature)?.toString('base64'), notificationSecrets, body)) return
-    // The kind SHA sends the hash of its secret, a fixed word.
+    // An SHA webhook sends the hash of its secret, which never changes.
     const word = bytesOf(headers.authorization)
     const isWordOf = (secret: string) => word && timingSafeEqual(word, createHash('sha256').update(secret).digest())
     if (!notificationSecrets.some(isWordOf)) throw unsigned(SIGNATURE)

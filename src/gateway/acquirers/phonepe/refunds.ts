@@ -14,7 +14,7 @@ import {
 import { codeFields, find, isRefusal, type PhonepeRequest, phonepeId, REFUSED, railFields, utrOf } from './http.ts'
 
 const ONLY_ITS_OWN =
-  'PhonePe takes refunds of the payment that an order was paid by: ask PhonePe to send a second one back'
+  'PhonePe refunds only the payment that its order was paid by. Ask PhonePe to refund the duplicate payment.'
 
 export function phonepeRefunds(request: PhonepeRequest): Refunds {
   async function getRefund({ ourRefundId }: RefundOrder, signal: AbortSignal | undefined) {
@@ -23,20 +23,22 @@ export function phonepeRefunds(request: PhonepeRequest): Refunds {
   }
 
   return {
-    // PhonePe does not say what it answers to a repeated refund, so a refund is sent once.
+    // PhonePe does not document its response to a repeated refund, so a refund is sent at most once.
     async refund(order, signal) {
       const { orderId, ourRefundId, amount, isSecond } = order
-      // PhonePe's refund names only the order.
+      // PhonePe's refund names only the order, so a duplicate payment must not be sent.
       if (isSecond) return { status: 'FAIL', reference: '', reason: ONLY_ITS_OWN }
       const body = { merchantRefundId: ourRefundId, originalMerchantOrderId: orderId, amount }
       const answer = await request({ method: 'POST', path: 'payments/v2/refund', body }, signal, [200, ...REFUSED])
       if (answer.status === 200) return readRefund(ourRefundId, answer)
-      // A proxy may have repeated the request, and PhonePe may have refused only the repeat.
+      // A proxy may have repeated the request, and PhonePe may have rejected only the repeat.
       const known = await getRefund(order, signal).catch(throwUnsure)
       if (known) return known
       const code = codeOf(answer)
-      if (isRefusal(code)) return { status: 'FAIL', reference: '', reason: `refused: ${code}` }
-      throw notBelieved(answer, `an answer ${answer.status} of PhonePe is no end of a refund`, { ourRefundId })
+      if (isRefusal(code)) return { status: 'FAIL', reference: '', reason: `rejected: ${code}` }
+      throw notBelieved(answer, `PhonePe's response ${answer.status} leaves a refund without a final status`, {
+        ourRefundId,
+      })
     },
     getRefund,
   }
@@ -44,13 +46,13 @@ export function phonepeRefunds(request: PhonepeRequest): Refunds {
 
 const REFUND_STATES = new Map<string, RefundStatus>([
   ['PENDING', 'PENDING'],
-  // PhonePe has accepted the refund, which may still fail.
+  // PhonePe accepted the refund, which may still fail.
   ['CONFIRMED', 'PENDING'],
   ['COMPLETED', 'SUCCESS'],
   ['FAILED', 'FAIL'],
 ])
 
-/** The answer to the sending of a refund has only the first three fields. */
+/** The response to sending a refund has only the first three of these fields. */
 const Refund = z.object({
   ...railFields,
   ...codeFields,
@@ -63,7 +65,7 @@ const Refund = z.object({
 })
 
 export function readRefund(ourRefundId: string, answer: JsonAnswer): RefundUpdate {
-  const refund = readBody(Refund, answer, 'PhonePe told of a refund in a form that is not known', { ourRefundId })
+  const refund = readBody(Refund, answer, 'PhonePe returned a refund in an unknown format', { ourRefundId })
   const { state, errorCode, detailedErrorCode = errorCode, paymentDetails = [] } = refund
   const status = REFUND_STATES.get(state)
   return {

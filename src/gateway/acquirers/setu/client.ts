@@ -10,42 +10,46 @@ import { setuNotifications } from './notifications.ts'
 import { setuRefunds } from './refunds.ts'
 
 /*
- * Setu UMAP. Sources: Setu's published OpenAPI document (dynamic QR, payments, refunds) and guides (log-in,
- * notifications). This code was written from these documents alone; our guide setu.md describes a test in the sandbox.
+ * Setu UMAP. Written only from Setu's published OpenAPI document (dynamic QR, payments, refunds) and guides (login,
+ * notifications). The guide setu.md describes a test in the sandbox.
  */
 
 export const setu: Acquirer<{ setu?: SetuSettings | undefined }> = {
   variables: 'SETU_CLIENT_ID, SETU_CLIENT_SECRET and SETU_NOTIFICATION_SECRETS',
   faultOf({ vpa, acquirerMerchantId }) {
-    if (!acquirerMerchantId) return 'setu needs --acquirer-merchant-id, the identifier of the merchant at Setu'
-    return SETU_VPA.test(vpa) ? undefined : 'setu takes a --vpa of a-z 0-9 . - before the @ and letters behind it'
+    if (!acquirerMerchantId) return 'setu requires --acquirer-merchant-id, the identifier of the merchant at Setu'
+    return SETU_VPA.test(vpa) ? undefined : 'setu accepts a --vpa of a-z 0-9 . - before the @ and letters after it'
   },
   notifications: ({ setu: account }) => account && setuNotifications(account),
   /**
-   * NPCI's rule for members (operating circular 215 of 26 April 2025): three enquiries about a payment, the first one 90 s
-   * after it began. Setu names no limit for the account.
+   * NPCI's operating circular 215 of 26 April 2025 allows members three status checks per payment, the first one 90 s
+   * after the start. Setu documents no limit per account.
    */
   enquiryRules: {
     most: 3,
     firstAfterMs: 90_000,
     pauseMs: 60_000,
-    // The second enquiry comes at half of the time to pay: a caller who polls would otherwise use up both at once.
+    // Delays the second check to half of the time to pay: a merchant that polls would otherwise use both checks
+    // immediately.
     pollingPauseMs: (ageMs, timeToPayMs) => timeToPayMs / 2 - ageMs,
   },
   client: ({ setu: account }, http, elapsedMs) =>
     account && setuClient(account, createSetuRequest(account, http, elapsedMs)),
 }
 
-/** The form of a payee's UPI address at Setu. Setu refuses an address of any other form. */
+/** The format of a payee's UPI address at Setu, which rejects any other. */
 const SETU_VPA = /^[a-z0-9.-]*@[a-zA-Z]*$/
 
-/** UPI address of the sandbox's simulated customer. It belongs to nobody. */
+/** UPI address of the sandbox's simulated customer. No bank assigns it. */
 const SIMULATED_CUSTOMER = 'customer@thisisnobank'
 
-/** NPCI's code for insufficient funds, with which a simulated payment fails. */
+/** NPCI's code for insufficient funds, used by simulated failures. */
 const NO_FUNDS = 'Z9'
 
-/** A payment's status response. Every field may be missing: what is missing decides whether the response can be read. */
+/**
+ * A payment's status response. Every field is optional, so that a response with missing fields is reported as
+ * unreadable.
+ */
 const PaymentAnswer = z.object({
   ...paymentFields,
   status: z.unknown().optional(),
@@ -63,9 +67,9 @@ export function setuClient(
   async function getPayments({ orderId, paymentLink }: LinkedOrder, signal?: AbortSignal): Promise<PaymentReport[]> {
     const path = `payments/product-instances/${paymentLink.id}/last`
     const answer = await request({ method: 'GET', path, merchantId: paymentLink.merchantId }, signal, [200, 404])
-    // Setu answers 404 while nobody has tried to pay.
+    // Setu returns 404 until the first attempt to pay.
     if (answer.status === 404) return []
-    const last = readStatus(PaymentAnswer, answer, 'Setu returned a payment in a form that is not known', orderId)
+    const last = readStatus(PaymentAnswer, answer, 'Setu returned a payment in an unknown format', orderId)
     if (last.status === 'initiated' || last.status === 'pending') return []
     const productInstanceId = reportedId(last.productInstanceId, paymentLink.id)
     const isNamed = last.rrn !== undefined || last.id !== undefined
@@ -75,7 +79,7 @@ export function setuClient(
       const report = toPaymentReport(name, orderId, status, { ...last, amount, productInstanceId })
       return report ? [report] : []
     }
-    const message = 'Setu returned a payment whose status, amount or reference cannot be read'
+    const message = 'Setu returned a payment whose status, amount or reference is unreadable'
     throw last.status === 'failed'
       ? notBelieved(answer, message, { orderId })
       : new UnreadableStatus(answer, message, orderId)

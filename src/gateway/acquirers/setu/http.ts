@@ -9,11 +9,11 @@ import { createJsonRequest, failed, orAbsent, paise, readBody, shortText } from 
 import { bankReference, isoTime, paymentId } from '../notification.ts'
 import { createToken, type Token } from '../token.ts'
 
-/** Requests to Setu, and the fields that its responses and notifications have in common. */
+/** Requests to Setu, and the fields shared by its responses and notifications. */
 
 export const NAME = 'setu'
 
-/** A token is valid for 300 s. Setu advises renewal in the 4th minute. The last 10 s are reserved for slow requests. */
+/** A token is valid for 300 s. Setu advises renewal in the 4th minute. The last 10 s are left for slow requests. */
 const TOKEN_FRESH_MS = 240_000
 const TOKEN_VALID_MS = 290_000
 
@@ -31,11 +31,11 @@ export function createSetuRequest(
   async function requestToken(): Promise<Token> {
     const body = { clientID: clientId, secret: clientSecret, grant_type: 'client_credentials' }
     const answer = await requestJson({ method: 'POST', url: loginUrl, headers: { client: 'bridge' }, body })
-    // Any 2xx is taken: Setu's guides do not name the status of a successful log-in.
+    // Accepts any 2xx: Setu's guides do not document the status of a successful login.
     if (answer.status < 200 || answer.status > 299) {
       throw failed('Setu', answer, 'check SETU_CLIENT_ID and SETU_CLIENT_SECRET')
     }
-    const { access_token: value } = readBody(LoggedIn, answer, 'Setu answered a log-in without a token')
+    const { access_token: value } = readBody(LoggedIn, answer, 'Setu returned a login without a token')
     return { value, freshMs: TOKEN_FRESH_MS, validMs: TOKEN_VALID_MS }
   }
 
@@ -67,9 +67,9 @@ export type SetuRequest = ReturnType<typeof createSetuRequest>['request']
 
 export const ACQUIRER_ID = /^[A-Za-z0-9_-]{1,64}$/
 
-export const acquirerId = z.string(errorText('must be text')).regex(ACQUIRER_ID, 'must be an identifier of Setu')
+export const acquirerId = z.string(errorText('must be text')).regex(ACQUIRER_ID, 'must be a Setu identifier')
 
-/** A time in RFC 3339. Its zone may be written without the colon (+0530), as in the examples of Setu's guides. */
+/** A time in RFC 3339. The zone may lack its colon (+0530), as in the examples of Setu's guides. */
 const moment = z.preprocess(
   (time) => (typeof time === 'string' ? time.replace(/([+-]\d{2})(\d{2})$/, '$1:$2') : time),
   isoTime,
@@ -87,7 +87,7 @@ export const paymentFields = {
 
 type Payment = z.output<z.ZodObject<typeof paymentFields>>
 
-/** Returns undefined while the payment is under way. `account` is the name of our account. */
+/** Returns undefined while the payment is pending. `account` is the acquirer account's name. */
 export function toPaymentReport(
   account: string,
   orderId: string,
@@ -108,13 +108,13 @@ export function toPaymentReport(
   }
 }
 
-/** Setu's document requires no field of a reason. NPCI's category TD is a technical failure of a bank. */
+/** Setu documents every field of a reason as optional. NPCI's category TD is a technical failure of a bank. */
 function failureOf(reason: unknown) {
   const { npciRespCode, npciErrCode, npciErrCategory } = (reason ?? {}) as Record<string, unknown>
   return readFailure([npciRespCode, npciErrCode], npciErrCategory === 'TD' ? 'bank_unavailable' : undefined)
 }
 
-/** Setu's document requires neither `crn` nor `reason` of a refund. */
+/** Setu documents `crn` and `reason` of a refund as optional. */
 export const refundFields = { id: acquirerId, crn: z.unknown().optional(), reason: z.unknown().optional() }
 
 type SetuRefund = z.output<z.ZodObject<typeof refundFields>> &

@@ -12,7 +12,7 @@ const DynamicQr = z.object({
   referenceId: z.string().optional(),
 })
 
-/** `name` is the name of our account. */
+/** `name` is the name of the acquirer account. */
 export function setuLinks(name: string, request: SetuRequest): Links {
   return {
     async createLink(intent, { id: merchantId, payees }, signal) {
@@ -24,14 +24,14 @@ export function setuLinks(name: string, request: SetuRequest): Links {
         referenceId: orderId,
         transactionNote: transactionNote(intent.note),
       }
-      // An error with a code of Setu's own created no QR.
+      // An error with a code of Setu's own means that no QR was created.
       const answer = await request({ method: 'POST', path: 'dqr', merchantId, body }, signal, [201]).catch(
         throwUnmade((code) => code !== undefined),
       )
       const { data: made } = DynamicQr.safeParse(answer.body)
-      // A link of another order is refused even with equal payee and amount: it would pay the other order.
+      // Rejects a link of another order even with equal payee and amount, because it would pay the other order.
       if (!made || (made.referenceId ?? orderId) !== orderId) {
-        throw notBelieved(answer, 'Setu made a QR that is not for this order', { orderId })
+        throw notBelieved(answer, 'Setu created a QR that does not match the order', { orderId })
       }
       const { reference, payeeVpa } = readPaymentLink(
         { link: made.intentLink, requestId: answer.requestId },
@@ -42,7 +42,7 @@ export function setuLinks(name: string, request: SetuRequest): Links {
     },
 
     async closeLink({ id, merchantId }, signal) {
-      // Setu answers 400 or 404 for a QR that was paid or has expired.
+      // Setu returns 400 or 404 for a QR that was paid or has expired.
       const answer = await request({ method: 'PUT', path: `dqr/${id}/expire`, merchantId }, signal, [200, 400, 404])
       return answer.status === 200 ? 'closed' : 'paid'
     },

@@ -17,7 +17,7 @@ import { acquirerId, NAME, paymentFields, refundFields, toPaymentReport, toRefun
 const PAYMENT_EVENTS = { 'payment.success': 'SUCCESS', 'payment.failed': 'FAIL' } as const
 const REFUND_EVENTS = { 'refund.pending': 'PENDING', 'refund.successful': 'SUCCESS', 'refund.failed': 'FAIL' } as const
 
-/** The fields that are read from the two events of a payment's end. Setu's customer data is not read. */
+/** The fields read from final payment events. Setu's customer data is never read. */
 const PaymentEvent = z
   .object({
     eventType: z.enum(['payment.success', 'payment.failed'], errorText('must be text')),
@@ -37,9 +37,9 @@ const RefundEvent = z.object({
 const checkPayment = bodyCheck(PaymentEvent)
 const checkRefund = bodyCheck(RefundEvent)
 
-/** Returns undefined for an event that changes nothing; the fields of such an event are not checked. */
+/** Returns undefined for an event that changes nothing, whose fields are not validated. */
 function readEvent(account: string, fields: Fields): Notification | undefined {
-  // An object's own toString may throw.
+  // `String()` of an object could call its own toString, which may throw.
   const type = typeof fields.eventType === 'string' ? fields.eventType : ''
   if (Object.hasOwn(REFUND_EVENTS, type)) {
     const { eventType, ...refund } = checkRefund(fields)
@@ -51,9 +51,9 @@ function readEvent(account: string, fields: Fields): Notification | undefined {
   return report && { payment: report }
 }
 
-const SIGNATURE = 'Send x-setu-signature: base64 of the HMAC-SHA256 of the body'
+const SIGNATURE = 'Send x-setu-signature: the base64 HMAC-SHA256 of the body'
 
-/** The fields of an unreadable notification that are stored: other fields, and a reason in words, may hold customer data. */
+/** The fields stored of an unreadable notification. Other fields, and a reason in words, may contain customer data. */
 const KEPT = [
   ...Object.keys(PaymentEvent.shape),
   'eventId',
@@ -65,7 +65,7 @@ const KEPT = [
 ].filter((name) => name !== 'reason')
 
 export const setuNotifications = ({ account, notificationSecrets }: SetuSettings): Notifications => ({
-  // A copied notification stays valid for ever, because Setu's signature covers no time. Repeats change nothing.
+  // A copied notification stays valid forever, because Setu's signature covers no time. Repeats change nothing.
   read: (fields) => readEvent(accountName(NAME, account), fields),
   requireSignature({ headers }, body) {
     if (!isSigned(headers['x-setu-signature'], notificationSecrets, body)) throw unsigned(SIGNATURE)

@@ -8,7 +8,7 @@ import type { AcquirerClient, RefundOrder, Refunds } from '../client.ts'
 import { type JsonAnswer, orAbsent, paise, readBody, shortText, throwUndone } from '../json-request.ts'
 import { refundFields, type SetuRequest, toRefundUpdate } from './http.ts'
 
-/** Setu's document requires neither `amount` nor `referenceId` of a refund. */
+/** Setu documents `amount` and `referenceId` of a refund as optional. */
 const RefundAnswer = z.object({
   ...refundFields,
   status: z.string().max(40),
@@ -20,35 +20,41 @@ const RefundsAnswer = z.object({ refunds: z.array(z.unknown()) })
 
 const REFUND_STATES = { pending: 'PENDING', initiated: 'PENDING', success: 'SUCCESS', failed: 'FAIL' } as const
 
-/** HTTP statuses by which Setu refuses a refund for good. Such a status from a proxy does not count as a refusal. */
+/**
+ * HTTP statuses with which Setu finally rejects a refund. A proxy's response with such a status is not a rejection.
+ */
 const REFUSED = [400, 404, 422]
 const RefusalAnswer = z.object({ code: z.string().min(1), detail: z.unknown() })
 
-/** `getPayments` finds the identifiers of a payment whose report had none. */
+/** `getPayments` finds Setu's identifiers of a payment whose report had none. */
 export function setuRefunds(request: SetuRequest, getPayments: AcquirerClient['getPayments']): Refunds {
-  /** Finds Setu's identifiers of a payment whose report had none. Setu reports only the last payment of a link. */
+  /** Finds Setu's identifiers of a payment whose report had none. Setu returns only the last payment of a link. */
   async function namesOfPayment(order: RefundOrder, signal?: AbortSignal): Promise<PaymentNames> {
     const [last] = await getPayments(order, signal)
     const { id, txnId } = last?.names ?? {}
     const isIt = last?.status === 'SUCCESS' && id !== undefined && [last.utr, utrOfId(id)].includes(order.utr)
     if (isIt && txnId !== undefined) return { id, txnId }
-    throw new AcquirerError('bad answer', 'Setu does not name the payment that goes back: ask Setu about it', {
-      ourRefundId: order.ourRefundId,
-    })
+    throw new AcquirerError(
+      'bad answer',
+      'Setu does not return the identifiers of the refunded payment: contact Setu',
+      {
+        ourRefundId: order.ourRefundId,
+      },
+    )
   }
 
   return {
-    // Setu has no guard against repeated refunds, and finds a refund only by its payment.
+    // Setu has no idempotency key for refunds and finds a refund only by its payment.
     async refund(order, signal) {
       const { ourRefundId, amount, note } = order
       const { merchantId } = order.paymentLink
-      // Without the payment's identifiers no refund is sent, so the error is marked: the call has changed nothing.
+      // Without the payment's identifiers no refund is sent, so the error is marked as having changed nothing.
       const payment = order.payment ?? (await namesOfPayment(order, signal).catch(throwUndone))
       const remarks = transactionNote(note)
       const body = { paymentId: payment.id, amount, referenceId: ourRefundId, remarks, type: 'online' }
       const answer = await request({ method: 'POST', path: 'refunds', merchantId, body }, signal, [201, ...REFUSED])
       if (answer.status !== 201) return { status: 'FAIL', reference: '', reason: refusalOf(answer), payment }
-      const message = 'Setu answered a refund in a form that is not known'
+      const message = 'Setu returned a created refund in an unknown format'
       return { ...updateOf(readBody(RefundAnswer, answer, message, { ourRefundId })), payment }
     },
 
@@ -58,12 +64,13 @@ export function setuRefunds(request: SetuRequest, getPayments: AcquirerClient['g
       const path = `refunds/${payment.txnId}/payment`
       const answer = await request({ method: 'GET', path, merchantId: paymentLink.merchantId }, signal, [200, 404])
       if (answer.status === 404 && refusalOf(answer)) return undefined
-      const message = 'Setu listed refunds in a form that is not known'
+      const message = 'Setu returned a list of refunds in an unknown format'
       const ours = readBody(RefundsAnswer, answer, message, { ourRefundId })
         .refunds.flatMap((refund) => RefundAnswer.safeParse(refund).data ?? [])
         .filter(({ referenceId }) => referenceId === ourRefundId)
         .map(updateOf)
-      // Setu may list a refund twice, if a person had it sent again. A success counts first, a failure last.
+      // Setu may list a refund twice if the operator had it sent again. A success takes precedence, then a pending
+      // one.
       const byStatus = ['SUCCESS', 'PENDING', 'FAIL'].map((status) => ours.find((update) => update.status === status))
       const update = byStatus.find((found) => found !== undefined)
       return update && { ...update, payment }
@@ -77,8 +84,8 @@ function updateOf({ status, ...refund }: z.output<typeof RefundAnswer>): RefundU
   return toRefundUpdate({ ...refund, status: state ?? 'PENDING', unknownStatus })
 }
 
-/** Setu's reason for a refusal. Throws for the answer of a proxy, because Setu may have accepted the refund. */
+/** Returns Setu's reason for a rejection. Throws for a proxy's response, because Setu may have accepted the refund. */
 function refusalOf(answer: JsonAnswer): string {
-  const { code } = readBody(RefusalAnswer, answer, `Setu answered ${answer.status} in a form that is not its own`)
-  return `refused: ${shortText(code) ?? answer.status}`
+  const { code } = readBody(RefusalAnswer, answer, `Setu's response ${answer.status} is not in its own format`)
+  return `rejected: ${shortText(code) ?? answer.status}`
 }

@@ -1,17 +1,17 @@
 const { state, expires, now, events } = document.body.dataset
-// Time to read the UTR before the page leaves. A touch or a key keeps the page open for longer (WCAG 2.2, 2.2.1).
+// Time to read the UTR before the redirect. A touch or a key keeps the page open for longer (WCAG 2.2, 2.2.1).
 const LEAVE_AFTER_MS = 8000
 const RELOAD_AFTER_MS = 5000
-// The pause has a random part, so that pages that were refused together do not retry at the same moment.
+// The pause has a random part, so that pages rejected together do not retry simultaneously.
 const ASK_AGAIN_AFTER_MS = 2000
 const ASK_AGAIN_SPREAD_MS = 2000
-// Longer than the browser's own reconnection, which takes 1 to 4 seconds and the time of the answer.
+// Longer than the browser's own reconnection, which takes 1 to 4 seconds plus the response time.
 const LOST_AFTER_MS = 6000
-// After two missed heartbeats the connection counts as dead, even if the browser reports it as open.
+// After two missed heartbeats the connection is considered dead, even if the browser reports it as open.
 const HEARTBEATS_MISSED = 2.5
 const APP_OPENS_WITHIN_MS = 2000
 
-// Milliseconds by which the customer's clock is ahead of the service's, because the service's clock decides.
+// Milliseconds by which the customer's clock is ahead of the service's clock, which decides about the expiry.
 const ahead = Date.now() - Number(now)
 const back = document.querySelector('.back')
 const unpaid = document.querySelector('.unpaid')
@@ -23,7 +23,7 @@ const leaving = document.querySelector('.paid .quiet')
 const left = document.querySelector('.left')
 const sectionOf = (name) => document.querySelector(`section[data-state~="${name}"]`)
 const { title } = document
-// The end of every page title: ` · ` and the payee's name.
+// The common end of every page title: ` · ` and the payee's name.
 const ofPayee = title.slice(title.indexOf(' · '))
 const isFinal = (section) => 'final' in section.dataset
 let shown = state
@@ -33,14 +33,14 @@ let again
 let losing
 let dying
 let opening
-// The end of the events' address, until a first heartbeat shows that the service has got it.
+// Query string of the event stream's URL, until a first heartbeat shows that the service received it.
 let returned = ''
 
 function show(next) {
   if (next === shown) return
   const section = sectionOf(next)
   if (!section) {
-    // The page was sent without the section for this state, so the page is loaded again.
+    // The page was sent without the section for this state, so it has to be loaded again.
     setTimeout(() => location.reload(), RELOAD_AFTER_MS)
     return
   }
@@ -56,28 +56,29 @@ function show(next) {
   unpaid.hidden = over
   const heading = section.querySelector('h2')
   document.title = heading ? heading.textContent + ofPayee : title
-  // The heading gets the focus, so that screen readers read it and the focus does not stay on a hidden element.
+  // Focuses the heading, so that screen readers read it and the focus does not stay on a hidden element.
   if (heading) heading.focus()
   if (next === 'paid') leave()
 }
 
-// Returns to the shop once the page is visible. A key, a touch or a move of the focus cancels the return.
+// Redirects to the merchant once the page is visible. A key, a touch or a change of focus cancels the redirect.
 function leave() {
   if (document.hidden) return document.addEventListener('visibilitychange', leave, { once: true })
   leaving.hidden = false
   const timer = setTimeout(() => location.replace(back.getAttribute('href')), LEAVE_AFTER_MS)
   const stay = () => {
     clearTimeout(timer)
-    // The text stays in the layout, because otherwise the pressed element would move.
+    // The text keeps its space in the layout, because otherwise the pressed element would move.
     leaving.style.visibility = 'hidden'
   }
   for (const event of ['keydown', 'pointerdown']) addEventListener(event, stay)
-  // relatedTarget is null when the window itself gets the focus, as when the customer comes back from the wallet app.
+  // relatedTarget is null when the window itself gets the focus, such as when the customer returns from the wallet
+  // app.
   addEventListener('focusin', ({ relatedTarget }) => relatedTarget && stay())
 }
 
 for (const copy of document.querySelectorAll('.copy')) {
-  // The copy button is hidden over plain http, where browsers offer no clipboard.
+  // Hides the copy button over plain http, where browsers offer no clipboard.
   copy.hidden = !navigator.clipboard
   copy.addEventListener('click', async () => {
     await navigator.clipboard.writeText(copy.previousElementSibling.textContent)
@@ -90,7 +91,7 @@ function showUtr(text) {
   utr.parentElement.hidden = text === ''
 }
 
-// The message is delayed, because most lost connections come back within a few seconds.
+// Delays the message, because most lost connections are restored within a few seconds.
 function expectConnection() {
   losing ??= setTimeout(sayLost, navigator.onLine ? LOST_AFTER_MS : 0)
 }
@@ -111,7 +112,7 @@ function hideLost() {
   lost.hidden = true
 }
 
-// A failed QR is requested again, because the service may have been too busy to draw it.
+// Requests a failed QR again, because the service may have been too busy to draw it.
 function askAgainFor({ target: image }) {
   const after = ASK_AGAIN_AFTER_MS + Math.random() * ASK_AGAIN_SPREAD_MS
   if (!over) setTimeout(() => image.setAttribute('src', `${image.src.split('?')[0]}?again=${Date.now()}`), after)
@@ -123,8 +124,8 @@ function countDown() {
   if (shown !== 'open' && shown !== 'attemptFailed') return
   const seconds = Math.max(0, Math.ceil((Number(expires) + ahead - Date.now()) / 1000))
   if (seconds === 0) {
-    // The service decides when the time is over: if it still sends `open`, as after a change of the customer's clock,
-    // the page shows `open` again, but no time.
+    // The service decides about the expiry: if it still sends `open`, for example after a change of the customer's
+    // clock, the page shows `open` again, without a countdown.
     left.textContent = ''
     return show('timeUp')
   }
@@ -146,7 +147,7 @@ function listen() {
   mine.onopen = hideLost
   mine.addEventListener('heartbeat', ({ data }) => expectHeartbeat(Number(data)))
   mine.onmessage = ({ data }) => show(data)
-  // The UTR and the reason arrive before the state that shows them.
+  // The UTR and the failure reason arrive before the state that shows them.
   mine.addEventListener('attempt', ({ data }) => {
     attempt.textContent = data
     showHint('')
@@ -156,7 +157,7 @@ function listen() {
     over = true
     mine.close()
   })
-  // EventSource reconnects by itself after a lost connection, but not after a refusal.
+  // EventSource reconnects by itself after a lost connection, but not after an error response.
   mine.onerror = () => {
     expectConnection()
     if (mine.readyState !== EventSource.CLOSED) return
@@ -164,11 +165,11 @@ function listen() {
   }
 }
 
-// The page requests its state by HEAD while its events are refused, which may last long.
+// Polls the state with HEAD requests while the event stream is rejected, which may last long.
 async function askAgain() {
   const answer = await fetch(location.pathname, { method: 'HEAD' }).catch(() => undefined)
-  // After 404 and 410 the reloaded page says why the payment is gone. After other statuses the page does not reload,
-  // because a proxy's error page could replace it.
+  // After 404 and 410 the reloaded page explains why the payment is gone. After other statuses the page does not
+  // reload, because a proxy's error page could replace it.
   if (answer?.status === 404 || answer?.status === 410) return location.reload()
   const next = answer?.headers.get('x-payment-state')
   if (next) {
@@ -185,18 +186,19 @@ function showHint(text) {
   hint.hidden = !text
 }
 
-// history.state keeps the state in which an app was pressed, because a phone may discard the page while the app is in front.
+// history.state stores the state in which the customer chose an app, because a phone may discard the page while the
+// app is in front.
 function press() {
   history.replaceState(shown, '')
   showHint('')
   opening = setTimeout(showHint, APP_OPENS_WITHIN_MS, hint.dataset.nothingOpened)
 }
 
-// Whoever comes back from an app waits for the payment. `?back` tells the service so, once for each return.
+// A customer who returns from an app waits for the payment. `?back` reports each return to the service once.
 function comeBack() {
   if (document.hidden || !history.state) return
   returned = '?back'
-  // In another state the bank has already answered.
+  // In another state the bank has already reported a result.
   if (history.state === shown) showHint(hint.dataset.waiting)
 }
 
@@ -207,14 +209,15 @@ if (!over) {
   for (const link of document.querySelectorAll('.apps a')) link.addEventListener('click', press)
   // An app, or the system's list of apps, takes the focus from the page.
   for (const event of ['blur', 'pagehide', 'visibilitychange']) addEventListener(event, () => clearTimeout(opening))
-  // The script sends the sandbox's form, so that the page stays and gets a simulated payment by events like a real one.
+  // Sends the sandbox form by script, so that the page stays open and gets a simulated payment by events like a real
+  // one.
   document.querySelector('.sandbox')?.addEventListener('submit', async (event) => {
     event.preventDefault()
     const body = new URLSearchParams(new FormData(event.target, event.submitter))
     const answer = await fetch(event.target.action, { method: 'POST', redirect: 'manual', body })
     if (answer.type !== 'opaqueredirect') alert(await answer.text())
   })
-  // The page reconnects when it becomes visible, because a phone drops the connection while a wallet app is in front.
+  // Reconnects when the page becomes visible, because a phone drops the connection while a wallet app is in front.
   document.addEventListener('visibilitychange', () => {
     comeBack()
     if (!document.hidden) listenAnew()

@@ -1,0 +1,24 @@
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import type { Chapter } from './render-chapter.ts'
+
+/** Reads the Markdown of a chapter such as `merchant/refunds`. */
+export const readMarkdown = (chapter: string) => readFile(new URL(`./guides/${chapter}.md`, import.meta.url), 'utf8')
+
+/** Reads a rendered chapter from the build. A checkout has none, so the chapter is rendered here. */
+export async function readChapter(chapter: string): Promise<Chapter> {
+  const built = new URL(`./guides/${chapter}.json`, import.meta.url)
+  if (existsSync(built)) return JSON.parse(await readFile(built, 'utf8')) as Chapter
+  // Imported only in a checkout: a build has neither this module nor its libraries.
+  const { renderChapter } = await import('./render-chapter.ts')
+  return renderChapter(await readMarkdown(chapter))
+}
+
+/** Titles of chapters by path. The title is the first line of the file, a heading. */
+export async function readTitles(chapters: readonly string[]): Promise<Record<string, string>> {
+  const titles = chapters.map(async (chapter) => {
+    const [first = ''] = (await readMarkdown(chapter)).split('\n', 1)
+    return [chapter, first.replace(/^# /, '').replaceAll('`', '')] as const
+  })
+  return Object.fromEntries(await Promise.all(titles))
+}

@@ -1,0 +1,26 @@
+import { createRequire } from 'node:module'
+
+/** The part of highlight.js that is used. Its own types would add those of browsers to the whole project. */
+type Highlighter = {
+  registerLanguage: (name: string, language: unknown) => void
+  getLanguage: (name: string) => unknown
+  configure: (options: { classPrefix: string }) => void
+  highlight: (code: string, options: { language: string }) => { value: string }
+}
+
+const require = createRequire(import.meta.url)
+const highlighter = require('highlight.js/lib/core') as Highlighter
+highlighter.configure({ classPrefix: 'hl-' })
+
+/** Languages of highlight.js by the name in a fenced block. */
+const LANGUAGES = { sh: 'bash', js: 'javascript', json: 'json', python: 'python', php: 'php', java: 'java', sql: 'sql' }
+for (const [name, language] of Object.entries({ ...LANGUAGES, ini: 'ini', yaml: 'yaml', nginx: 'nginx', xml: 'xml' }))
+  highlighter.registerLanguage(name, require(`highlight.js/lib/languages/${language}`))
+
+/** HTML of a code sample with a class for each kind of token, or undefined for a language without highlighting. */
+export function highlight(code: string, language: string): string | undefined {
+  if (!highlighter.getLanguage(language)) return undefined
+  // A placeholder becomes a plain word while highlight.js reads the sample, because a brace could split it into tokens.
+  const plain = code.replaceAll(/\{([A-Z]+_[A-Z]+)\}/g, 'placeholder$1placeholder')
+  return highlighter.highlight(plain, { language }).value.replaceAll(/placeholder([A-Z_]+)placeholder/g, '{$1}')
+}

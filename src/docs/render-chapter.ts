@@ -1,0 +1,222 @@
+import { Marked, Renderer, type Token, type Tokens } from 'marked'
+import { html, trustedHtml } from '../platform/html.ts'
+import { highlight } from './highlight.ts'
+
+/** A chapter as HTML, and its sections for the search. */
+export type Chapter = { title: string; html: string; hasSamples: boolean; sections: Section[] }
+
+/** The text below one heading, without markup. `anchor` is empty for the text above the first heading below the title. */
+export type Section = { heading: string; anchor: string; text: string }
+
+/**
+ * Renders a chapter's Markdown. Throws when two headings have the same anchor. The build calls it, so that an
+ * installation contains neither this file nor its libraries; a checkout calls it at the first request of a chapter.
+ */
+export function renderChapter(markdown: string): Chapter {
+  const marked = createMarked()
+  const tokens = groupSamples(marked.lexer(markdown))
+  const headings = tokens.filter((token): token is Tokens.Heading => token.type === 'heading' && token.depth > 1)
+  const anchors = headings.map(({ text }) => anchorOf(text))
+  const repeated = anchors.find((name, index) => anchors.indexOf(name) !== index)
+  if (repeated !== undefined) throw new Error(`Two headings of a chapter have the anchor #${repeated}`)
+
+  const title = tokens.find((token): token is Tokens.Heading => token.type === 'heading' && token.depth === 1)
+  // The contents follow the title and the first paragraph, which introduces the chapter.
+  const first = tokens.findIndex((token) => token.type !== 'heading' && token.type !== 'space')
+  const lead = tokens[first]?.type === 'paragraph' ? first + 1 : Math.max(first, 0)
+  const toc: Token = { type: 'html', raw: '', text: contents(headings, marked), block: true, pre: false }
+  return {
+    title: title === undefined ? '' : plainText(title.tokens),
+    html: layOut([...tokens.slice(0, lead), toc, ...tokens.slice(lead)], marked),
+    hasSamples: tokens.some(isSample),
+    sections: sectionsOf(tokens),
+  }
+}
+
+const isSample = ({ type }: Token) => type === 'code' || type === 'samples'
+
+/** HTML in which each text and the samples that follow it are a pair, since a wide screen shows them side by side. */
+function layOut(tokens: readonly Token[], marked: Marked): string {
+  const pairs: { prose: Token[]; samples: Token[] }[] = []
+  let openDetails = 0
+  for (const token of tokens) {
+    // Samples inside <details> stay there.
+    const beside = isSample(token) && openDetails === 0
+    if (token.type === 'html') openDetails += occurrences(token.raw, '<details') - occurrences(token.raw, '</details')
+    const last = pairs.at(-1)
+    const continues = last && (beside || token.type === 'space' || (last.samples.length === 0 && !isSection(token)))
+    const pair = continues ? last : { prose: [], samples: [] }
+    if (pair !== last) pairs.push(pair)
+    pair[beside ? 'samples' : 'prose'].push(token)
+  }
+  const parts = pairs.map(({ prose, samples }) => {
+    const text = `<div class="prose">\n${marked.parser(prose)}</div>\n`
+    if (samples.length === 0) return text
+    return `<div class="pair">\n${text}<div class="samples">\n${marked.parser(samples)}</div>\n</div>\n`
+  })
+  return parts.join('')
+}
+
+const occurrences = (text: string, part: string) => text.split(part).length - 1
+
+const isSection = (token: Token) => token.type === 'heading' && token.depth === 2
+
+/** Anchor of a heading in the format of code hosts, so that a link works there and on our pages. */
+export function anchorOf(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+    .replaceAll(' ', '-')
+}
+
+/** The list "On this page", for a chapter that does not fit a screen. */
+function contents(headings: readonly Tokens.Heading[], marked: Marked): string {
+  if (headings.length < 3) return ''
+  const entries = headings.map(
+    ({ depth, tokens, text }) =>
+      `<li class="depth-${depth}"><a href="#${anchorOf(text)}">${marked.Parser.parseInline(tokens)}</a></li>\n`,
+  )
+  return `<nav class="contents" aria-labelledby="contents">
+<p id="contents">On this page</p>
+<ol>
+${entries.join('')}</ol>
+</nav>
+`
+}
+
+type Samples = Tokens.Generic & { type: 'samples'; samples: Tokens.Code[] }
+
+/**
+ * Replaces adjacent fenced blocks, between which there are only blank lines, by one token of type `samples` if they are
+ * alternatives: each is in a programming language or has a label of its own, and no label occurs twice.
+ */
+function groupSamples(tokens: readonly Token[]): Token[] {
+  const grouped: Token[] = []
+  let run: Tokens.Code[] = []
+  const closeRun = () => {
+    const labels = new Set(run.map((token) => labelOf(token, true)))
+    if (run.length > 1 && labels.size === run.length && run.every(isAlternative))
+      grouped.push({ type: 'samples', raw: '', samples: run } satisfies Samples)
+    else grouped.push(...run)
+    run = []
+  }
+  for (const token of tokens) {
+    if (token.type === 'code' && token.codeBlockStyle !== 'indented') run.push(token as Tokens.Code)
+    else if (token.type !== 'space' || run.length === 0) {
+      closeRun()
+      if (token.type === 'list') for (const item of token.items) item.tokens = groupSamples(item.tokens)
+      else if (token.type === 'blockquote') token.tokens = groupSamples(token.tokens ?? [])
+      grouped.push(token)
+    }
+  }
+  closeRun()
+  return grouped
+}
+
+const LABELS: Record<string, string> = {
+  ...{ sh: 'Shell', console: 'Terminal', text: 'Text', csv: 'CSV', json: 'JSON', js: 'Node.js', python: 'Python' },
+  ...{
+    php: 'PHP',
+    java: 'Java',
+    sql: 'SQL',
+    ini: 'INI',
+    yaml: 'YAML',
+    caddyfile: 'Caddyfile',
+    nginx: 'nginx',
+    xml: 'XML',
+  },
+}
+
+const isAlternative = ({ lang = '' }: Tokens.Code) => /^(sh|js|python|php|java)$|\s/.test(lang.trim())
+
+/** The label in the info string of a fenced block, such as `json 200`, or that of its language. */
+function labelOf({ lang = '' }: Tokens.Code, isTab = false): string {
+  const [language = '', ...label] = lang.split(/\s+/)
+  return label.join(' ') || (isTab && language === 'sh' ? 'curl' : (LABELS[language] ?? language))
+}
+
+function sample(token: Tokens.Code, label: string): string {
+  const [language = ''] = (token.lang ?? '').split(/\s+/)
+  const code = `${token.text.replace(/\n$/, '')}\n`
+  const inner = trustedHtml(highlight(code, language) ?? html`${code}`.toString())
+  // Wide samples scroll in a box of their own. `tabindex` makes the box scrollable by keyboard.
+  return html`<div class="code"><div class="bar"><span>${label}</span></div><pre tabindex="0"><code class="language-${language}">${inner}</code></pre></div>
+`.toString()
+}
+
+/** A Marked of its own for each chapter, because groups of tabs are numbered within their page. */
+function createMarked(): Marked {
+  let groups = 0
+  return new Marked({
+    extensions: [
+      {
+        name: 'samples',
+        renderer(token) {
+          const group = `tabs-${++groups}`
+          const labels = (token as Samples).samples.map((one) => labelOf(one, true))
+          const inputs = labels.map((label, index) => {
+            const id = `${group}-${index + 1}`
+            const checked = index === 0 ? html` checked` : undefined
+            return html`<input type="radio" name="${group}" id="${id}"${checked}><label for="${id}">${label}</label>\n`
+          })
+          const panels = (token as Samples).samples.map((one, index) => sample(one, labels[index] as string))
+          const name = labels.every((label) => /^\d{3}\b/.test(label)) ? 'Response' : 'Language'
+          return html`<div class="tabs" role="group" aria-label="${name}">
+${inputs}${trustedHtml(panels.join(''))}</div>
+`.toString()
+        },
+      },
+    ],
+    renderer: {
+      heading({ tokens, depth, text }) {
+        const inner = this.parser.parseInline(tokens)
+        if (depth === 1) return `<h1>${inner}</h1>\n`
+        return `<h${depth} id="${anchorOf(text)}"><a href="#${anchorOf(text)}">${inner}</a></h${depth}>\n`
+      },
+      code: (token) => sample(token, labelOf(token)),
+      // Links between chapters name Markdown files, so that they work on a code host too. A page has no `.md`.
+      link({ href, title, tokens }) {
+        const target = /^[a-z]+:|^\{/.test(href) ? href : href.replace(/\.md(?=#|$)/, '')
+        const titled = title ? html` title="${title}"` : undefined
+        return html`<a href="${target}"${titled}>${trustedHtml(this.parser.parseInline(tokens))}</a>`.toString()
+      },
+      table(token) {
+        return `<div class="table" tabindex="0">${Renderer.prototype.table.call(this, token)}</div>\n`
+      },
+    },
+  })
+}
+
+function sectionsOf(tokens: readonly Token[]): Section[] {
+  const sections: Section[] = [{ heading: '', anchor: '', text: '' }]
+  for (const token of tokens) {
+    if (token.type === 'heading') {
+      const heading = token as Tokens.Heading
+      if (heading.depth === 1) continue
+      sections.push({ heading: plainText(heading.tokens), anchor: anchorOf(heading.text), text: '' })
+    } else {
+      const section = sections.at(-1) as Section
+      section.text = `${section.text} ${plainText([token])}`.replaceAll(/\s+/g, ' ').trim()
+    }
+  }
+  return sections.filter(({ heading, text }) => heading !== '' || text !== '')
+}
+
+/** The words of tokens. Samples are left out: a search that finds every sample with `curl` helps nobody. */
+function plainText(tokens: readonly Token[] = []): string {
+  return tokens
+    .map((token) => {
+      if (token.type === 'code' || token.type === 'samples' || token.type === 'html') return ''
+      if (token.type === 'table') {
+        const { header, rows } = token as Tokens.Table
+        return [header, ...rows].map((row) => row.map((cell) => plainText(cell.tokens)).join(' ')).join(' ')
+      }
+      if (token.type === 'list') return (token as Tokens.List).items.map((item) => plainText(item.tokens)).join(' ')
+      if (token.type === 'br') return ' '
+      if ('tokens' in token && token.tokens) return `${plainText(token.tokens)}${isBlock(token) ? ' ' : ''}`
+      return 'text' in token ? String(token.text) : ''
+    })
+    .join('')
+}
+
+const isBlock = ({ type }: Token) => type === 'paragraph' || type === 'blockquote' || type === 'text'

@@ -1,0 +1,55 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { chaptersOf } from '../../src/docs/chapters.ts'
+import { COMMANDS } from '../../src/operator/cli/run.ts'
+import { chapterText, guideText, ROOT } from './guides.ts'
+
+const RULES = readFileSync(join(ROOT, 'src/operator/monitoring/alerts.yml'), 'utf8')
+/** The rules by the name of the alert. */
+const ALERTS = RULES.split(/^ {6}- alert: /m)
+  .slice(1)
+  .map((rule) => ({ name: rule.slice(0, rule.indexOf('\n')), rule }))
+const HEADINGS = ['## Impact', '## Checks', '## Fix', '## When it resolves']
+
+describe('every alert has a page', () => {
+  it('reads all rules of alerts.yml', () => {
+    expect(ALERTS.length).toBe(RULES.match(/alert:/g)?.length)
+    expect(ALERTS.length).toBeGreaterThan(20)
+  })
+
+  it('the folder of pages and the list of chapters have exactly the alerts of alerts.yml', () => {
+    const names = ALERTS.map(({ name }) => name).sort()
+    const files = readdirSync(join(ROOT, 'src/docs/guides/alerts')).map((file) => file.replace(/\.md$/, ''))
+    expect(files.sort()).toEqual(names)
+    expect(
+      chaptersOf('alerts')
+        .map((chapter) => chapter.replace('alerts/', ''))
+        .sort(),
+    ).toEqual(names)
+  })
+
+  it.each(ALERTS)('$name links to its page by runbook_url', ({ name, rule }) => {
+    expect(rule.match(/runbook_url: (\S+)/)?.[1]).toBe(`http://127.0.0.1:3001/docs/alerts/${name}`)
+  })
+
+  it.each(ALERTS)('the page of $name has its severity, its delay and the common sections', ({ name, rule }) => {
+    const text = chapterText(`alerts/${name}`)
+    expect(text.split('\n')[0]).toBe(`# ${name}`)
+    expect(text.match(/^## .*$/gm)).toEqual(HEADINGS)
+    const severity = /severity: (?:(\w+)|'\{\{ if)/.exec(rule)?.[1] ?? 'page'
+    expect(text).toContain(`**Severity: ${severity}`)
+    const minutes = /^ {8}for: (\d+)m$/m.exec(rule)?.[1]
+    const delay = minutes === undefined ? 'immediately' : `after ${minutes} minute${minutes === '1' ? '' : 's'}`
+    expect(text).toContain(`Fires ${delay}`)
+  })
+
+  it('alerts and pages name only commands that exist', () => {
+    const named = [...`${RULES}${guideText('alerts')}`.matchAll(/(?<=["`( ]|^)ops ((?:[a-z]+(?:-[a-z]+)*\b ?){1,2})/gm)]
+    const names = [...new Set(named.map(([, name = '']) => name.trim()))]
+    expect(names.length).toBeGreaterThan(10)
+    const isCommand = (name: string) =>
+      COMMANDS.some((one) => `${one.name} `.startsWith(`${name} `) || one.name === name.split(' ')[0])
+    expect(names.filter((name) => !isCommand(name))).toEqual([])
+  })
+})
