@@ -105,7 +105,7 @@ describe('metrics, warnings and health of an instance', () => {
     }
     expect(await reach('127.0.0.1', server.opsPort)).toBe(true)
     const guide = await fetch(`http://127.0.0.1:${server.opsPort}/docs`)
-    expect(await guide.text()).toContain('<h1>For the operator</h1>')
+    expect(await guide.text()).toContain('<h1>Operator documentation</h1>')
     await server.stop()
   })
 
@@ -115,7 +115,7 @@ describe('metrics, warnings and health of an instance', () => {
     const ready = await fetch(`${server.url}/readyz`)
     expect([ready.status, await ready.json()]).toMatchObject([
       503,
-      { status: false, statusCode: 503, msg: expect.stringContaining('run "ops migrate"') },
+      { status: false, statusCode: 503, msg: expect.stringContaining('Run "ops migrate"') },
     ])
     expect(await status(`${server.url}/livez`)).toBe(200)
     await server.stop()

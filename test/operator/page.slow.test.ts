@@ -148,6 +148,6 @@ describe.runIf(browserPath)('the operator dashboard in a browser', () => {
     await days.getByText('Show as a table').click()
     expect(await days.getByRole('row', { name: /^2026-03-31 4 2 66\.6 % ₹750$/ }).isVisible()).toBe(true)
     await tab.getByRole('link', { name: 'Operator manual' }).click()
-    await tab.getByRole('heading', { name: 'For the operator', level: 1 }).waitFor()
+    await tab.getByRole('heading', { name: 'Operator documentation', level: 1 }).waitFor()
   })
 })

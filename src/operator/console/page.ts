@@ -203,12 +203,12 @@ function needs({ overview, balance, warnings }: Open, now: Date): Html {
   const behind = webhooks.longest.map((one) => [code(one.endpointId), one.mid, webhookText(one, now)])
   return html`${warnings.map((warning) => html`<p class="note">${warning}</p>\n`)}${
     differs
-      ? html`<p>Reconciliation: ${recentBalanceText(balance)}. Differences: ${openDifferencesText(balance)}. <a href="docs#reconcile">What to do</a></p>`
+      ? html`<p>Reconciliation: ${recentBalanceText(balance)}. Discrepancies: ${openDifferencesText(balance)}. <a href="docs/operator/discrepancies">What to do</a></p>`
       : undefined
   }${
     count > 0
       ? html`<h3>Exceptions: ${toIndianDigits(count)} open, ${toIndianRupees(amount)}</h3>
-<p>${agesText(open)}. <a href="docs#exceptions">What to do</a></p>
+<p>${agesText(open)}. <a href="docs/operator/exceptions">What to do</a></p>
 ${table('Oldest open exceptions', ['exception', 'kind', 'merchant', 'order', 'amount', 'open for'], exceptions)}
 ${count > oldest.length ? html`<p>Showing the oldest ${oldest.length}. <code>ops payments exceptions --open</code> lists all.</p>` : undefined}`
       : undefined
@@ -216,7 +216,7 @@ ${count > oldest.length ? html`<p>Showing the oldest ${oldest.length}. <code>ops
 ${
   refunds.open > 0
     ? html`<h3>Refunds: ${refundsText(refunds)}</h3>
-<p><a href="docs#refunds">What to do</a></p>
+<p><a href="docs/operator/refunds">What to do</a></p>
 ${table('Oldest open refunds', ['refund', 'merchant', 'order', 'acquirer', 'amount', 'open for'], waiting)}
 ${refunds.open > waiting.length ? html`<p>Showing the oldest ${waiting.length}. <code>ops refunds list --open</code> lists all.</p>` : undefined}`
     : undefined
@@ -224,12 +224,12 @@ ${refunds.open > waiting.length ? html`<p>Showing the oldest ${waiting.length}. 
 ${
   webhooks.behind > 0
     ? html`<h3>Webhooks: ${toIndianDigits(webhooks.behind)} behind</h3>
-<p><a href="docs#a-merchant-hears-nothing">What to do</a></p>
+<p><a href="docs/operator/webhooks#find-out-why-a-webhook-did-not-arrive">What to do</a></p>
 ${table('Webhook endpoints that are behind the longest', ['endpoint', 'merchant', 'problem'], behind)}
 ${webhooks.behind > behind.length ? html`<p>Showing the first ${behind.length}. <code>ops webhooks list</code> lists all.</p>` : undefined}`
     : undefined
 }
-${returnCalls.givenUp > 0 ? html`<p>Return-URL callbacks: ${returnCallsText(returnCalls, now)}. <a href="docs#shops-that-cannot-receive-webhooks">What to do</a></p>` : undefined}`
+${returnCalls.givenUp > 0 ? html`<p>Return-URL callbacks: ${returnCallsText(returnCalls, now)}. <a href="docs/operator/webhooks#return-url-callbacks">What to do</a></p>` : undefined}`
 }
 
 const facts = ({ overview, balance }: Open, now: Date): Html =>
@@ -241,6 +241,6 @@ ${
     : undefined
 }<div><dt>Settlements</dt><dd>${importText(overview, now)}</dd></div>
 <div><dt>Reconciliation</dt><dd>${recentBalanceText(balance)}</dd></div>
-<div><dt>Differences</dt><dd>${openDifferencesText(balance)}</dd></div>
+<div><dt>Discrepancies</dt><dd>${openDifferencesText(balance)}</dd></div>
 <div><dt>Schema</dt><dd>${overview.migration ?? 'none'}</dd></div>
 </dl>`
