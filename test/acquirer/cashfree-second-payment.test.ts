@@ -78,7 +78,7 @@ it('stores a Cashfree refund with an unknown status as PENDING and logs an error
   expect(await bank.sendEvent(ownRefund(orderId, second.id, { refund_status: 'PARKED' }))).toBe(200)
   expect(await refundsOf(orderId)).toMatchObject([{ utr: second.rrn, status: 'PENDING' }])
   const errors = service.log.map((line) => JSON.parse(line)).filter(({ level }) => level === 50)
-  const msg = expect.stringContaining('the state of a refund is not known')
+  const msg = expect.stringContaining('Unknown refund state')
   expect(errors).toEqual([expect.objectContaining({ acquirer: 'cashfree', orderId, status: 'PARKED', msg })])
 })
 

@@ -61,7 +61,7 @@ it('the demo imports its settlements once, like an operator, and ops today shows
     { import: 1, file: 'demo-settlements.csv', person: 'demo', inserted: 5, unchanged: 0, updated: 0 },
   ])
   const today = await runOps(service.databaseUrl, ['today'])
-  expect(today.stdout).toMatch(/^settlements +demo-settlements\.csv was imported /m)
+  expect(today.stdout).toMatch(/^settlements +demo-settlements\.csv imported /m)
 })
 
 it('the documented example of checkPaymentStatus works in the demo exactly as printed', async () => {
