@@ -19,7 +19,7 @@ export const OLD_ANCHORS: Partial<Record<GuideName, Record<string, string>>> = {
     disputes: 'refunds',
     'webhooks-be-told-of-every-payment': 'webhooks',
     'verify-it': 'verify-signatures',
-    'a-shop-that-is-told': 'webhook-receiver',
+    'a-shop-that-is-told': 'verify-signatures',
     'what-to-answer': 'webhook-responses',
     'list-what-customers-have-paid': 'lists',
     'as-csv-for-a-spreadsheet': 'lists',
@@ -49,7 +49,7 @@ export const OLD_ANCHORS: Partial<Record<GuideName, Record<string, string>>> = {
     'list-what-customers-have-paid': 'transactions',
     'reconcile-a-month': 'reconcile',
     refusals: 'errors',
-    'try-it-out': 'testing',
+    'try-it-out': 'quickstart',
   },
   operator: {
     'the-command-ops': 'commands',
