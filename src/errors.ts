@@ -1,6 +1,6 @@
 /**
  * The closed set of failures that are sent to callers. Any other error is sent as `internalError()`. Each `message`
- * tells the caller what to do next and reveals nothing about the service's internals.
+ * states what the caller should do next and reveals nothing about the service's internals.
  */
 
 const STATUS_CODE = {

@@ -56,9 +56,9 @@ export const LIMITS = {
    * result.
    */
   patience: {
-    /** Longest wait. The public Android client waits 10 s for a response, the client for WooCommerce 30 s. */
+    /** Longest wait for the database. The public Android client waits 10 s for a response, the WooCommerce client 30 s. */
     ms: 8_000,
-    /** Pause between two queries. */
+    /** Pause between two attempts to query the database. */
     pauseMs: 500,
     /**
      * Concurrently waiting requests, about 10 kB each: 250 a second during the 8 s. A further request gets 503
@@ -69,10 +69,10 @@ export const LIMITS = {
 
   /** Failures of a caller per minute. The operator limits requests with a valid key, see config.ts. */
   rates: {
-    /** Wrong secrets for one public key from one address. */
+    /** Wrong secrets per minute for one public key from one address. */
     wrongSecrets: 20,
     /**
-     * Unknown public keys from one address, which many merchants' servers share behind a load balancer; some may use a
+     * Unknown public keys per minute from one address, which many merchants' servers share behind a load balancer; some may use a
      * revoked key.
      */
     unknownKeys: 100,
@@ -101,22 +101,22 @@ export const LIMITS = {
 
   /** Connections by kind of work, so that no kind waits for another. DATABASE_POOL_SIZE is the number for requests. */
   pools: {
-    /** Inserts of intents. One is best: while a batch is stored, the next one collects all intents that arrive. */
+    /** Connections for inserts of intents. One is best: while a batch is stored, the next one collects all intents that arrive. */
     creates: 1,
-    /** Look-ups of keys and of partners' links, which must not wait behind other requests. */
+    /** Connections for look-ups of keys and of partners' links, which must not wait behind other requests. */
     keys: 2,
-    /** Reports of payments. After an outage, a bank sends hundreds of notifications within seconds. */
+    /** Connections for reports of payments. After an outage, a bank sends hundreds of notifications within seconds. */
     reports: 3,
-    /** Webhooks, return-URL callbacks, status checks, expiries. */
+    /** Connections for jobs: webhooks, return-URL callbacks, status checks, expiries. */
     due: 3,
-    /** Customers' pages and their QR codes, which anyone can request. */
+    /** Connections for customers' pages and their QR codes, which anyone can request. */
     pages: 3,
     /**
      * Settlement lists: this many connections to the primary, and as many to the replica if there is one. A slow reader
      * occupies a connection for as long as the list takes.
      */
     lists: 6,
-    /** The operator dashboard and `/metrics`. */
+    /** Connections for the operator dashboard and `/metrics`. */
     operator: 2,
   },
 

@@ -25,8 +25,10 @@ const address = (name: string) => `#/components/schemas/${name}`
 
 export const refTo = (name: string) => ({ $ref: address(name) })
 
-/** JSON Schemas of responses and of their parts, which refer to each other by name. Code generators use these names. */
-export function toAnswerSchemas(named: Record<string, z.ZodType>): Record<string, JsonSchema> {
+/**
+ * JSON Schemas of responses and of their parts, which refer to each other by name. Code generators use these names.
+ */
+export function toResponseSchemas(named: Record<string, z.ZodType>): Record<string, JsonSchema> {
   const registry = z.registry<{ id: string }>()
   for (const [id, schema] of Object.entries(named)) registry.add(schema, { id })
   const { schemas } = z.toJSONSchema(registry, { uri: address, io: 'output', target: 'draft-2020-12' })

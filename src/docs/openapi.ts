@@ -1,14 +1,12 @@
 import * as z from 'zod'
 import type { Described } from '../platform/http/operation.ts'
 import { COMMON_ERRORS } from './common-errors.ts'
-import { refTo, toAnswerSchemas, toFormSchema, toJsonBodySchema } from './json-schema.ts'
+import { refTo, toFormSchema, toJsonBodySchema, toResponseSchemas } from './json-schema.ts'
 import { HEADERS, responsesOf } from './responses.ts'
 
 export type DocumentOptions = { publicUrl: string; operations: readonly Described[] }
 
-/**
- * OpenAPI 3.1 document of `operations`, generated from the schemas that check requests and the failures in errors.ts.
- */
+/** OpenAPI 3.1 document of `operations`, generated from the schemas that validate requests and the errors in errors.ts. */
 export function openApiDocument({ publicUrl, operations }: DocumentOptions) {
   const bodySchemas = operations
     .flatMap(({ body }) => body ?? [])
@@ -24,7 +22,7 @@ export function openApiDocument({ publicUrl, operations }: DocumentOptions) {
     components: {
       schemas: {
         ...Object.fromEntries(bodySchemas),
-        ...toAnswerSchemas(Object.assign({ Refusal }, ...operations.map(({ answer }) => answer.named))),
+        ...toResponseSchemas(Object.assign({ ErrorResponse }, ...operations.map(({ answer }) => answer.named))),
       },
       headers: HEADERS,
       securitySchemes: { basic: BASIC, ...(isSigned && { acquirerSignature: SIGNATURE }) },
@@ -32,13 +30,14 @@ export function openApiDocument({ publicUrl, operations }: DocumentOptions) {
   }
 }
 
-/** The body of an error response, which `fail` of envelope.ts builds. */
-const Refusal = z.strictObject({
+/** The body of an error response, see `fail` in envelope.ts. */
+const ErrorResponse = z.strictObject({
   status: z.literal(false),
   statusCode: z.int().min(400).max(599).meta({ description: 'The HTTP status.' }),
-  msg: z.string().min(1).meta({
-    description: 'What is wrong and what to do, for people. The text may change: let your code decide by `statusCode`.',
-  }),
+  msg: z
+    .string()
+    .min(1)
+    .meta({ description: 'The error and what to do, for people. The text may change: decide by `statusCode`.' }),
 })
 
 const SECURITY: Record<Described['access'], object> = {
@@ -64,8 +63,7 @@ const PATH_PARAMETERS: Record<string, object> = {
 const REQUEST_ID_HEADER = {
   name: 'x-request-id',
   in: 'header',
-  description:
-    'Your own identifier of this request: 1 to 64 characters of `A-Z a-z 0-9 . _ -`. The service replaces any other value.',
+  description: 'Your identifier of this request, 1 to 64 of `A-Z a-z 0-9 . _ -`. The service replaces an invalid one.',
   schema: { type: 'string' },
 }
 
@@ -100,20 +98,20 @@ const LICENSE = { name: 'Proprietary', identifier: 'LicenseRef-Proprietary' }
 
 const DESCRIPTION = `Accept UPI payments in India.
 
-Every response is an envelope: \`status\`, \`statusCode\` (the HTTP status), \`msg\`, and \`data\` on success. Send the body as a form
-or as JSON. Spaces around a value are trimmed, an empty optional field is treated as absent, unknown fields are ignored, and a
-field that is sent twice is rejected.
+Every response is an envelope: \`status\`, \`statusCode\` (the HTTP status), \`msg\` and, for a success, \`data\`. Send a request body as
+a form or as JSON. The service trims spaces around a value, treats an empty optional field as absent, ignores unknown fields, and
+rejects a field that is sent twice.
 
-To accept a payment, call **createPaymentIntent** and show \`dynamicQR\` on a desktop and the wallet links on a phone, or call
-**createOrderRequest** and send the customer to \`payment_url\`. Then call **checkPaymentStatus** before you fulfil the order: a
-redirect proves nothing.`
+To accept a payment, call **createOrderRequest** and redirect the customer to \`payment_url\`. For your own page, call
+**createPaymentIntent**: show \`dynamicQR\` on a desktop and the wallet links on a phone. Call **checkPaymentStatus** before you fulfil
+the order, because a redirect proves nothing.`
 
 const TAGS = [
-  { name: 'Merchant', description: 'Create, check, cancel and refund payments with a merchant’s key.' },
-  { name: 'Partner', description: 'List payments and settlements with a partner’s key.' },
-  { name: 'Acquirer', description: 'Receive payment notifications from the bank.' },
-  { name: 'Customer', description: 'Pages and QR codes for the customer.' },
-  { name: 'Operator', description: 'Check the health of the service.' },
+  { name: 'Merchant', description: 'Accept, check and refund payments, with the key of a merchant.' },
+  { name: 'Partner', description: 'List transactions and settlements, with the key of a partner.' },
+  { name: 'Acquirer', description: 'Payment notifications of the bank.' },
+  { name: 'Customer', description: 'The pages and QR codes for the customer.' },
+  { name: 'Operator', description: 'Health checks.' },
 ]
 
 const BASIC = {
@@ -127,6 +125,6 @@ const SIGNATURE = {
   in: 'header',
   name: 'X-Signature',
   description:
-    '`t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">`: the key is a secret shared with the operator; `t.body` is the time, ' +
-    'a dot and the bytes of the body. The time may differ by 5 minutes. Send several `v1=` during a rotation of secrets.',
+    '`t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">`: the key is a secret shared with the operator, `t.body` is the time, ' +
+    'a dot and the bytes of the body. A signature is valid for 5 minutes before and after. Send several `v1=` while a secret is rotated.',
 }

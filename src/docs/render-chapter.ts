@@ -144,6 +144,12 @@ function sample(token: Tokens.Code, label: string): string {
 `.toString()
 }
 
+/** What the tabs of a group differ in. The browser stores the choice for each of these names but `Response`. */
+function nameOf(labels: readonly string[]): string {
+  if (labels.every((label) => /^\d{3}\b/.test(label))) return 'Response'
+  return labels.every((label) => label === 'curl' || Object.values(LABELS).includes(label)) ? 'Language' : 'Variant'
+}
+
 /** A Marked of its own for each chapter, because groups of tabs are numbered within their page. */
 function createMarked(): Marked {
   let groups = 0
@@ -160,8 +166,7 @@ function createMarked(): Marked {
             return html`<input type="radio" name="${group}" id="${id}"${checked}><label for="${id}">${label}</label>\n`
           })
           const panels = (token as Samples).samples.map((one, index) => sample(one, labels[index] as string))
-          const name = labels.every((label) => /^\d{3}\b/.test(label)) ? 'Response' : 'Language'
-          return html`<div class="tabs" role="group" aria-label="${name}">
+          return html`<div class="tabs" role="group" aria-label="${nameOf(labels)}">
 ${inputs}${trustedHtml(panels.join(''))}</div>
 `.toString()
         },
@@ -181,7 +186,9 @@ ${inputs}${trustedHtml(panels.join(''))}</div>
         return html`<a href="${target}"${titled}>${trustedHtml(this.parser.parseInline(tokens))}</a>`.toString()
       },
       table(token) {
-        return `<div class="table" tabindex="0">${Renderer.prototype.table.call(this, token)}</div>\n`
+        // An empty corner is no heading, which screen readers would announce.
+        const table = Renderer.prototype.table.call(this, token).replaceAll('<th></th>', '<td></td>')
+        return `<div class="table" tabindex="0">${table}</div>\n`
       },
     },
   })

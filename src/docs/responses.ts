@@ -9,17 +9,17 @@ type ResponseObject = { description: string; headers?: object; content?: object 
 export const HEADERS = {
   'x-request-id': header('The identifier of this request in the log of the service. Every response has it.'),
   'www-authenticate': header('The required authentication scheme.', 'Basic realm="UPI payments", charset="UTF-8"'),
-  'retry-after': header('Seconds to wait before you try again.', '1'),
+  'retry-after': header('Seconds to wait before the next attempt.', '1'),
   'ratelimit-limit': header(
-    'Requests that the exceeded limit allows: per second for a key, per minute for wrong secrets.',
+    'Requests that the exceeded limit allows: requests of a key in a second, or wrong secrets in a minute.',
     '1000',
     false,
   ),
-  'ratelimit-remaining': header('Remaining requests of this limit.', '0', false),
+  'ratelimit-remaining': header('Requests that remain within the limit.', '0', false),
   'ratelimit-reset': header('Seconds until the limit resets.', '1', false),
-  'accept-encoding': header('The supported content codings, if the request had another one.', 'identity', false),
+  'accept-encoding': header('The accepted content codings, after a coding was rejected.', 'identity', false),
   'cache-control': header('How long a copy may be cached.', 'public, max-age=30'),
-  etag: header('The version of the content, for If-None-Match.', '"019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3"'),
+  etag: header('The version of the response, for If-None-Match.', '"019aa0b1c2d3e4f5a6b7c8d9e0f1a2b3"'),
 }
 
 function header(description: string, example?: string, required = true) {
@@ -28,24 +28,22 @@ function header(description: string, example?: string, required = true) {
 
 /** Meaning of each HTTP status, the same for all operations. */
 const MEANING: Record<string, string> = {
-  400: 'The body or some fields are invalid; `msg` names every invalid field.',
+  400: 'The body or a field is invalid. `msg` names every invalid field.',
   401: 'The credentials are missing, malformed, unknown, wrong or revoked.',
-  403: 'The key is valid, but not for this `mid` or `pid`, or not for refunds; or the merchant is disabled.',
-  404: 'Not found.',
-  409: 'The request conflicts with stored data.',
-  410: 'The payment is paid, cancelled or expired, or its merchant is disabled.',
+  403: 'The key is valid, but not for this `mid` or `pid` or not for refunds, or the merchant is disabled.',
+  404: 'The order, refund or address does not exist.',
+  409: 'The request conflicts with the stored order or refund.',
+  410: 'The payment is paid, cancelled or expired, or the merchant is disabled.',
   413: 'The body is too large.',
-  415: 'The body is neither a form nor JSON, or is compressed.',
-  422: 'This Idempotency-Key was already used with other fields.',
+  415: 'The body is neither a form nor JSON, or it is compressed.',
+  422: 'The Idempotency-Key was used for a different request.',
   429: 'Too many requests, wrong credentials or concurrent long lists.',
-  500: 'The service failed. Report the `x-request-id`.',
-  503: 'The service is temporarily unavailable or overloaded. Try again after `Retry-After` seconds.',
-  '4XX': 'Any URL may return 400, 408, 417 or 431 for malformed HTTP.',
+  500: 'The service failed. Quote `x-request-id` to the operator.',
+  503: 'The service is briefly unavailable or overloaded. Retry after `Retry-After` seconds.',
+  '4XX': 'Any address may return 400, 408, 417 or 431 for invalid HTTP.',
 }
 
-/**
- * Responses of an operation: one success, an error response for each status of `failures`, and 4XX for malformed HTTP.
- */
+/** Responses of an operation: one success, an error for each status of `failures`, and 4XX for invalid HTTP. */
 export function responsesOf(
   answer: Described['answer'],
   failures: readonly Failure[],
@@ -53,14 +51,14 @@ export function responsesOf(
 ): Record<string, ResponseObject> {
   const headers = headerRefs('x-request-id', ...(answer.headers ?? []))
   const responses: Record<string, ResponseObject> = { '200': toResponse(answer, headers) }
-  // An operation with an HTML response also has HTML error responses.
+  // An operation that returns HTML also returns its errors as HTML.
   const type = answer.type === 'text/html' ? answer.type : 'application/json'
   for (const status of new Set(failures.map(({ statusCode }) => String(statusCode)))) {
     const those = failures.filter(({ statusCode }) => String(statusCode) === status)
-    responses[status] = refusal(status, those, type, status === '401' && challenges ? ['www-authenticate'] : [])
+    responses[status] = errorResponse(status, those, type, status === '401' && challenges ? ['www-authenticate'] : [])
   }
-  responses['4XX'] = refusal('4XX', HTTP_ERRORS, 'application/json', [])
-  if (answer.mayBeHeld) responses['304'] = { description: 'Your cached copy is current.', headers }
+  responses['4XX'] = errorResponse('4XX', HTTP_ERRORS, 'application/json', [])
+  if (answer.mayBeHeld) responses['304'] = { description: 'The cached copy is current.', headers }
   return responses
 }
 
@@ -75,7 +73,7 @@ function toResponse(
   return { description, headers, content }
 }
 
-function refusal(
+function errorResponse(
   status: string,
   failures: readonly Failure[],
   type: string,
@@ -84,7 +82,7 @@ function refusal(
   const names = new Set([...headerNames, ...failures.flatMap(({ headers }) => Object.keys(headers))])
   const statusCodes = [...new Set(failures.map(({ statusCode }) => statusCode))]
   const schema = {
-    allOf: [{ $ref: '#/components/schemas/Refusal' }, { properties: { statusCode: { enum: statusCodes } } }],
+    allOf: [{ $ref: '#/components/schemas/ErrorResponse' }, { properties: { statusCode: { enum: statusCodes } } }],
   }
   const named = status === '500' ? ['x-request-id', ...names] : [...names]
   return {

@@ -88,7 +88,7 @@ export function openPayoutText({ day, mid, bankReference, net, arrival, differen
   return `payout ${bankReference} of ${day} to ${mid}, ${toIndianRupees(net)}: ${receivedText(arrival)}${by}`
 }
 
-/** `2026-11-20 to 2026-11-21 does not balance: 2 differences, 1 open exception`; or `…balances, 26409.99 carried forward` */
+/** `2026-11-20 to 2026-11-21 does not balance: 2 discrepancies, 1 open exception`; or `…balances, 26409.99 carried forward` */
 export function balanceText({
   from,
   to,
@@ -102,7 +102,7 @@ export function balanceText({
   return `${days} balances${carriedForward === 0 ? '' : `, ${toDecimalText(carriedForward)} carried forward`}`
 }
 
-/** `2 differences, 1 open exception`; empty when there are none. */
+/** `2 discrepancies, 1 open exception`, or empty without any. */
 export const faultsText = ({
   differences,
   openExceptions = 0,
@@ -111,7 +111,7 @@ export const faultsText = ({
   openExceptions?: number | undefined
 }) =>
   [
-    ...(differences > 0 ? [counted(differences, 'difference')] : []),
+    ...(differences > 0 ? [counted(differences, 'discrepancy', 'discrepancies')] : []),
     ...(openExceptions > 0 ? [counted(openExceptions, 'open exception')] : []),
   ].join(', ')
 
@@ -124,7 +124,7 @@ export function recentBalanceText(balance: RecentBalance | undefined): string {
   return carriedForward === 0 || open.count > 0 ? days : `${days}, none of it due yet`
 }
 
-/** The open differences of all days and the command that lists them. */
+/** The open discrepancies of all days and the command that lists them. */
 export function openDifferencesText(balance: RecentBalance | undefined): string {
   if (balance === undefined) return 'not available yet: run ops reconcile differences'
   const { count, owed, oldest } = balance.open

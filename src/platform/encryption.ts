@@ -8,7 +8,7 @@ const ALGORITHM = 'aes-256-gcm'
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-/** Error for bytes that cannot be decrypted. The message names two causes, because GCM cannot tell them apart. */
+/** Error for bytes that cannot be decrypted. The message names two causes, because GCM cannot distinguish them. */
 export class SealError extends Error {
   override name = 'SealError'
   constructor() {
@@ -24,7 +24,7 @@ export type SealingKeys = readonly KeyObject[]
  * `M1/endpoint`: a secret that was moved to another row cannot be decrypted. Throws without a key.
  */
 export function seal([key]: SealingKeys, secret: string, owner: string): Buffer {
-  if (!key) throw new Error('WEBHOOK_SEALING_KEY is not set')
+  if (!key) throw new Error('WEBHOOK_SEALING_KEY is not set. Set it to a key that `openssl rand -base64 32` prints.')
   const nonce = randomBytes(NONCE_BYTES)
   const cipher = createCipheriv(ALGORITHM, key, nonce).setAAD(Buffer.from(owner))
   const ciphertext = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final()])

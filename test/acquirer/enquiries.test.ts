@@ -357,7 +357,7 @@ describe('a failed status check', () => {
   })
 
   it.each([
-    ['without a response', new AcquirerError('unavailable', 'no answer')],
+    ['without a response', new AcquirerError('unavailable', 'no response')],
     ['with an invalid response', new AcquirerError('bad answer', 'no UTR')],
   ])('%s is repeated after the regular schedule, up to the order’s limit', async (_what, fault) => {
     expect(await statusCheckedAt(fault, 12)).toEqual([90, 480, 7_200, 10_800, 16_200, 24_300])

@@ -191,7 +191,7 @@ describe('payments whose notifications are lost', () => {
       { acquirer: 'setu', max: 3 },
     ])
     expect(rows[0].max).toBeLessThanOrEqual(12)
-    // Nothing waits for these orders, so their first check is due 90 s after the expiry.
+    // Nothing waits for these orders, so their first check is scheduled 90 s after the expiry.
     const endsAt = TO_PAY_SECONDS + 90
     const early = orders.filter(({ way, recordedAt = endsAt }) => way === 'nobody' && recordedAt < endsAt)
     expect(early).toEqual([])

@@ -76,7 +76,7 @@ describe('failover to the fallback acquirer', () => {
   it.each([
     ['answers 500', { status: 500 }],
     ['hangs', HANGS],
-    ['closes the connection', 'no answer'],
+    ['closes the connection', 'no response'],
   ] as const)(
     'does not use the fallback acquirer when Setu %s, because Setu may have created a link',
     async (_, fault) => {
@@ -120,7 +120,7 @@ describe('failover to the fallback acquirer', () => {
   it.each([
     ['answers 500', { status: 500 }],
     ['hangs', HANGS],
-    ['closes the connection', 'no answer'],
+    ['closes the connection', 'no response'],
     ['creates a link for another payee', 'wrong payee'],
     ['already has the order', 'sent twice'],
   ] as const)(
@@ -141,7 +141,7 @@ describe('failover to the fallback acquirer', () => {
   })
 
   it('does not use the fallback acquirer when Cashfree may have created a link that cannot be closed', async () => {
-    cashfree.nextFaults.openSession = ['no answer']
+    cashfree.nextFaults.openSession = ['no response']
     cashfree.nextFaults.terminate = [{ status: 500 }]
     const before = setu.countOf('createDqr')
     expect((await create(await newMerchantOf('cashfree', 'setu'))).status).toBe(503)
@@ -150,7 +150,7 @@ describe('failover to the fallback acquirer', () => {
 
   it.each([
     ['creates a link for another payee', 'wrong payee'],
-    ['closes the connection at the link', 'no answer'],
+    ['closes the connection at the link', 'no response'],
   ] as const)('returns 503 and closes the link when the fallback acquirer %s', async (_, fault) => {
     setu.nextFaults.createDqr = [{ status: 400 }]
     cashfree.nextFaults.openSession = [fault]

@@ -319,7 +319,7 @@ describe('an unreadable notification', () => {
 
   it.each([
     ['an unknown status', '{"orderId":"kept","status":"DONE"}', '{"orderId":"kept","status":"DONE"}'],
-    ['no JSON', 'no JSON, kept', 'no JSON, kept'],
+    ['no JSON', 'no JSON, stored', 'no JSON, stored'],
     ['no fields', '[]', '[]'],
     ['nothing', 'null', 'null'],
     ['a NUL', '{"a\u0000":', '{"a\ufffd":'],

@@ -86,7 +86,7 @@ async function callsOf({ mid }: NewMerchant, call: 'refund' | 'last'): Promise<n
 }
 
 describe('refunds while an acquirer hangs', () => {
-  /** Creates a Setu merchant with a queue of refunds that are due before any later ones. */
+  /** Creates a Setu merchant with a queue of refunds scheduled before those of later merchants. */
   async function withQueue(): Promise<NewMerchant> {
     const merchant = await newSetuMerchant(service)
     const orderId = await newPaid(setu, merchant)
@@ -133,7 +133,7 @@ describe('refunds while an acquirer hangs', () => {
 })
 
 describe('status checks while an acquirer hangs', () => {
-  /** Creates a Setu merchant with a queue of unpaid orders whose checks are due before any later ones. */
+  /** Creates a Setu merchant with a queue of unpaid orders with checks scheduled before those of later merchants. */
   async function withQueue(): Promise<NewMerchant> {
     const merchant = await newSetuMerchant(service)
     for (let i = 0; i < QUEUE; i++) await createOrder(service, merchant, { order_id: unique('O') })

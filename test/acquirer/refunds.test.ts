@@ -206,7 +206,7 @@ describe('a refund at Setu', () => {
     expect(await bank.sendEvent(event)).toBe(200)
     const refund = await newRefund(20_000, orderId)
     bank.refunds.faults = { lost: 1 }
-    bank.nextFaults = { refund: ['no answer'] }
+    bank.nextFaults = { refund: ['no response'] }
     const { look } = startInstance()
     const { rrn } = payment
     Object.assign(qr.payments[0] as object, { rrn: '999999999999' })
@@ -290,7 +290,7 @@ describe('a refund that several instances may send', () => {
       repeatsRefunds: true,
       refund: async ({ ourRefundId }: Refund) => {
         sent.push(ourRefundId)
-        if (sent.length < 3) throw new AcquirerError('unavailable', 'no answer')
+        if (sent.length < 3) throw new AcquirerError('unavailable', 'no response')
         return { status: 'PENDING', id: 'THEIRS', reference: '' }
       },
       getRefund: async () => ({ status: 'SUCCESS', reference: 'ARN' }),

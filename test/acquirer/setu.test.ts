@@ -125,7 +125,7 @@ describe('an error response of Setu', () => {
     'no JSON',
     'no fields',
     'half a body',
-    'no answer',
+    'no response',
   ])('returns 503 when the login to Setu meets %j, and succeeds next time', async (fault) => {
     bank.forgetTokens()
     bank.nextFaults.logIn = [fault]

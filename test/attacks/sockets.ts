@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 const STATUS_LINE = Buffer.from('HTTP/1.1 ')
 const STATUS_DIGITS = 3
-/** Interval at which due requests are sent. */
+/** Interval between two batches of requests. */
 const PACE_MS = 10
 /** Open files of a process besides its connections. */
 const FILES_APART = 500
@@ -111,7 +111,6 @@ export function wire(
   return `${method} ${path} HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${body}`
 }
 
-/** Counts the open sockets. */
 export const stillOpen = (sockets: Socket[]) => sockets.filter(({ destroyed }) => !destroyed).length
 
 /** Number of connections for which this process, and a service with the same `ulimit -n`, can open files. */

@@ -147,7 +147,7 @@ describe('the watch over open pay pages', () => {
     const { watch } = watchOver(new Map())
     const page = open(watch, checkoutOf('a'))
     await vi.advanceTimersByTimeAsync(60 * TICK_MS)
-    // The first heartbeat tells the page the interval.
+    // The first heartbeat contains the interval.
     expect([page.told, page.heartbeats]).toEqual([['open'], 4])
     watch.close()
   })

@@ -95,6 +95,27 @@ describe('ops --help', () => {
     expect(await runOps(undefined, ['help'])).toEqual(await runOps(undefined, ['--help']))
   })
 
+  it('ops COMMAND --help describes every option of the command in lines of at most 80 columns', async () => {
+    for (const { name, usage, flags } of COMMANDS) {
+      const { stdout } = await runOps(undefined, [...name.split(' '), '--help'])
+      const [, options = ''] = stdout.split('\n\nOptions:\n')
+      for (const flag of [...flags, 'json'])
+        expect([name, flag, options]).toEqual([
+          name,
+          flag,
+          expect.stringMatching(new RegExp(`^  --${flag}( .*)?\\n? {2,}\\S`, 'm')),
+        ])
+      for (const flag of flags.filter((one) => one !== 'by'))
+        expect([name, usage]).toEqual([name, expect.stringContaining(`--${flag}`)])
+      for (const line of stdout.split('\n')) expect([line, line.length <= 80]).toEqual([line, true])
+    }
+  })
+
+  it('ops reconcile --help lists the commands below reconcile', async () => {
+    const { stdout } = await runOps(undefined, ['reconcile', '--help'])
+    expect(stdout).toMatch(/\n\nSubcommands:\n(?: {2}reconcile .*\n)* {2}reconcile close {2,}Close a past month/)
+  })
+
   it('ops --version prints the version of the service and the commit of its build', async () => {
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
     const stdout = `ops ${version} (commit unknown)\n`

@@ -216,7 +216,7 @@ describe('ops today', () => {
       `return-URL callbacks  2 abandoned in the last 7 days; latest: CHAI ${paidOrderId}, 60 min ago`,
       'settlements           bank.csv imported 4 h ago',
       'reconciliation        2026-04-03 to 2026-04-04 does not balance: 2 open exceptions (ops reconcile --from 2026-04-03 --to 2026-04-04)',
-      'differences           1 open, total 1,020.30, oldest 2026-04-01 (ops reconcile differences)',
+      'discrepancies         1 open, total 1,020.30, oldest 2026-04-01 (ops reconcile differences)',
     ]) {
       expect(text).toContain(line)
     }

@@ -52,7 +52,7 @@ describe('migrations of an empty database', () => {
   })
 })
 
-test('sends migrations and grants one statement at a time, since a distributed database rejects several at once', async () => {
+test('sends migrations and grants one statement at a time, since a distributed database rejects several in one message', async () => {
   const database = await createTestDatabase({ empty: true })
   const query = pg.Client.prototype.query as (...args: unknown[]) => unknown
   const spy = vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (this: pg.Client, ...args: unknown[]) {
@@ -135,7 +135,7 @@ test('reports the reason if the database of a migration cannot be reached', asyn
   await expect(migrate('postgres://nobody@127.0.0.1:1/none')).rejects.toThrow('ECONNREFUSED')
 })
 
-describe('server older than PostgreSQL 15', () => {
+describe('servers older than PostgreSQL 15', () => {
   test('ops migrate rejects a server older than PostgreSQL 15 with both versions, and creates nothing', async () => {
     const database = await createTestDatabase({ empty: true })
     const client = new pg.Client({ connectionString: database.url })

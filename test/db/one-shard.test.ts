@@ -39,7 +39,7 @@ let service: TestService
 const sent = new Map<string, Sent[]>()
 let operation = ''
 
-describe.skipIf(!ON_CITUS)('on a distributed database', () => {
+describe.skipIf(!ON_CITUS)('distributed database', () => {
   beforeAll(async () => {
     service = await startService({ limits: { webhooks: { lookIntervalMs: 3_600_000 } } })
     const query = pg.Client.prototype.query as (...args: unknown[]) => unknown

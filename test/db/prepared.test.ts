@@ -63,12 +63,12 @@ it('sends no statement names from a pool without prepared statements, reports in
   expect((await nameless.query(NAMES)).rows[0].names).toBe(0)
 })
 
-it('reports a direct connection as ready', async () => {
+it('/readyz reports the service as ready on a direct connection', async () => {
   await pool.query('select 1')
   expect(await unreadyReason(pool)).toBeUndefined()
 })
 
-describe.skipIf(!hasPgbouncer())('behind a PgBouncer that does not support prepared statements', () => {
+describe.skipIf(!hasPgbouncer())('PgBouncer without support for prepared statements', () => {
   const pooled = async (preparedStatements: boolean) => {
     const pgbouncer = await startPgbouncer(inject('runDirectory'), database.url)
     const pools = [1, 2].map((size) => createPool({ url: pgbouncer.url, size, log, preparedStatements }))
@@ -79,14 +79,14 @@ describe.skipIf(!hasPgbouncer())('behind a PgBouncer that does not support prepa
     return pools as [typeof pool, typeof pool]
   }
 
-  it('reports the service as not ready from the first request on, and names the option', async () => {
+  it('/readyz names the option from the first request on if PgBouncer does not support prepared statements', async () => {
     for (const db of await pooled(true)) {
       expect(await unreadyReason(db)).toContain('DATABASE_PREPARED_STATEMENTS=off')
       expect(await unreadyReason(db)).toContain('DATABASE_PREPARED_STATEMENTS=off')
     }
   })
 
-  it('reports the service as ready with DATABASE_PREPARED_STATEMENTS=off, and runs each statement once', async () => {
+  it('/readyz reports the service as ready with DATABASE_PREPARED_STATEMENTS=off, and runs each statement once', async () => {
     const [one, two] = await pooled(false)
     for (const db of [one, two]) expect(await unreadyReason(db)).toBeUndefined()
     await Promise.all(['a', 'b', 'c', 'd'].map((text, index) => (index % 2 ? one : two).query(ADD(text))))

@@ -120,7 +120,7 @@ async function rightsIn(url: string): Promise<Record<string, string[]>> {
 }
 
 describe('the service’s role', () => {
-  it('has exactly the listed rights to each table', async () => {
+  it('the service’s role has exactly the listed rights to each table', async () => {
     expect(await rightsIn(service.databaseUrl)).toEqual(RIGHTS)
   })
 
@@ -138,11 +138,11 @@ describe('the service’s role', () => {
     ['read files of the database’s machine', `select pg_read_file('/etc/passwd')`],
     ['write files on the database’s machine', `copy (select 1) to '/tmp/loot'`],
     ['read secrets of other roles', 'select * from pg_authid'],
-  ])('may not %s', async (_name, statement) => {
+  ])('the service’s role may not %s', async (_name, statement) => {
     await expect(asService(statement)).rejects.toMatchObject({ code: FORBIDDEN })
   })
 
-  it('may update only the listed columns, such as a refund’s status and a key’s last use', async () => {
+  it('the service’s role may update only the listed columns, such as a refund’s status and a key’s last use', async () => {
     const { rows } = await run(
       service.databaseUrl,
       `select relname as table, array_agg(attname::text order by attname) as columns
@@ -166,7 +166,7 @@ describe('the service’s role', () => {
     })
   })
 
-  it.each(['postgres', 'template1'])('may not connect to the database %s', async (database) => {
+  it.each(['postgres', 'template1'])('the service’s role may not connect to the database %s', async (database) => {
     const elsewhere = asRole(databaseUrl(service.databaseUrl, database), 'upi_service')
     await expect(run(elsewhere, 'create temporary table loot (id integer)')).rejects.toMatchObject({
       code: FORBIDDEN,
@@ -174,7 +174,7 @@ describe('the service’s role', () => {
     })
   })
 
-  it('detects a deadlock before its lock timeout, so that the second attempt is stored', async () => {
+  it('the service’s role detects a deadlock before its lock timeout, so that the second attempt is stored', async () => {
     const { rows } = await asService(
       `select current_setting('deadlock_timeout') as deadlock, current_setting('lock_timeout') as lock,
               current_setting('client_connection_check_interval') as gone`,
@@ -217,7 +217,7 @@ describe('the service’s role', () => {
   })
 })
 
-describe('an attacker with the service’s DATABASE_URL', () => {
+describe('an attacker with the service’s DATABASE_URL at refunds and payments', () => {
   /** PostgreSQL's check_violation. */
   const AGAINST_A_RULE = '23514'
 
@@ -430,7 +430,7 @@ describe('an attacker with the service’s DATABASE_URL', () => {
   })
 })
 
-describe('an attacker with the service’s DATABASE_URL, at orders, links and events', () => {
+describe('an attacker with the service’s DATABASE_URL at orders, links and events', () => {
   const AGAINST_A_RULE = '23514'
   const asOwner = (sql: string) => run(asRole(service.databaseUrl, 'upi_owner'), sql)
 
@@ -717,7 +717,7 @@ it('compose passes only the service’s role to the service’s container, and n
 })
 
 describe('ops migrate', () => {
-  it('restores the service’s rights in one step, however many runs are concurrent', async () => {
+  it('ops migrate restores the service’s rights in one step, however many runs are concurrent', async () => {
     const owner = asRole(service.databaseUrl, 'upi_owner')
     await service.db.query('grant delete on payment_intents to upi_service')
     await service.db.query('revoke select on merchants from upi_service')
@@ -735,7 +735,7 @@ describe('ops migrate', () => {
     expect(new Set(statuses)).toEqual(new Set([200]))
   })
 
-  it('is the only command that a new database needs after roles.sql', async () => {
+  it('ops migrate is the only command that a new database needs after roles.sql', async () => {
     const database = await createTestDatabase({ empty: true })
     await run(database.url, ROLES)
     const { code } = await runOps(asRole(database.url, 'upi_owner'), ['migrate'])
@@ -744,7 +744,7 @@ describe('ops migrate', () => {
 })
 
 describe('roles.sql', () => {
-  it('transfers all objects of an older installation to upi_owner; a repeat changes nothing', async () => {
+  it('roles.sql transfers all objects of an older installation to upi_owner; a repeat changes nothing', async () => {
     const database = await createTestDatabase({ empty: true })
     await migrate(database.url)
     await run(
@@ -766,7 +766,7 @@ describe('roles.sql', () => {
     await owner.end()
   })
 
-  it('stops waiting behind a long reader, so that payments do not wait behind it', async () => {
+  it('roles.sql stops waiting behind a long reader, so that payments do not wait behind it', async () => {
     const database = await createTestDatabase({ empty: true })
     await migrate(database.url)
     const backup = await connect(database.url)
@@ -779,7 +779,7 @@ describe('roles.sql', () => {
     await backup.end()
   })
 
-  it('keeps the service, but no other existing role, out of the server’s other databases', async () => {
+  it('roles.sql excludes the service, but no other existing role, from the server’s other databases', async () => {
     const postgres = await startPostgresServer(mkdtempSync(join(inject('runDirectory'), 'service-role-')))
     try {
       const admin = postgres.urlOf('postgres')
@@ -850,7 +850,7 @@ describe('roles.sql', () => {
     }
   })
 
-  it('lets the service into the database in which it is run, even if that is postgres', async () => {
+  it('roles.sql lets the service into the database in which it is run, even if that is postgres', async () => {
     const postgres = await startPostgresServer(mkdtempSync(join(inject('runDirectory'), 'service-role-')))
     try {
       await run(postgres.urlOf('postgres'), ROLES)

@@ -28,8 +28,8 @@ function newBatches(fail: (items: Item[]) => unknown = () => undefined) {
 
 const begun = () => new Promise((resolve) => setImmediate(resolve))
 
-describe('calls that arrive while a batch is in progress', () => {
-  it('share the next batch, and each gets the result of its own item', async () => {
+describe('calls during a running batch', () => {
+  it('calls during a running batch share the next batch, and each gets the result of its own item', async () => {
     const { batches, call, first, release } = newBatches()
     await begun()
     const calls = ['a', 'b', 'c'].map((name) => call('key', name))
@@ -38,7 +38,7 @@ describe('calls that arrive while a batch is in progress', () => {
     expect(batches).toEqual([['first'], ['a', 'b', 'c']])
   })
 
-  it('of one key leave room in the next batch for calls of another key, and stay in order', async () => {
+  it('calls of one key leave room in the next batch for calls of another key, and stay in order', async () => {
     const { batches, call, release } = newBatches()
     await begun()
     const flood = Array.from({ length: 7 }, (_, i) => call('flood', `f${i}`))
@@ -52,7 +52,7 @@ describe('calls that arrive while a batch is in progress', () => {
     ])
   })
 
-  it('leave the batch if their caller no longer waits', async () => {
+  it('calls leave the batch if their caller no longer waits', async () => {
     const { batches, call, release } = newBatches()
     await begun()
     const left = new Error('the caller has left')
@@ -69,8 +69,8 @@ describe('calls that arrive while a batch is in progress', () => {
   })
 })
 
-describe('a batch that fails', () => {
-  it('fails each of its calls, but no later call', async () => {
+describe('failed batches', () => {
+  it('a failed batch fails each of its calls, but no later call', async () => {
     const lost = new Error('Connection terminated unexpectedly')
     const { call, first, release } = newBatches((items) => items.some(({ name }) => name === 'lost') && lost)
     await begun()
@@ -85,7 +85,7 @@ describe('a batch that fails', () => {
     expect(await call('b', 'again')).toBe('result of again')
   })
 
-  it('fails only the call of the item that PostgreSQL rejects', async () => {
+  it('a batch with an item that PostgreSQL rejects fails only the call of that item', async () => {
     const rejected = Object.assign(new Error('invalid byte sequence'), { code: '22021' })
     const { call, first, release } = newBatches((items) => items.some(({ name }) => name === 'bad') && rejected)
     await begun()

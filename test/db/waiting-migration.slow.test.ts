@@ -168,7 +168,7 @@ it.skipIf(ON_CITUS)(
 )
 
 describe.skipIf(ON_CITUS || !hasPgbouncer())('ops migrate through PgBouncer in transaction mode', () => {
-  it('needs one connection of the pool, and leaves neither a lock nor a setting on it', async () => {
+  it('ops migrate needs one pooled connection of PgBouncer, and leaves neither a lock nor a setting on it', async () => {
     const database = await createTestDatabase({ empty: true })
     // A limit of the operator, which a session setting would replace.
     const direct = testPool(database.url, 1)

@@ -308,9 +308,15 @@ describe.runIf(browserPath)('guides in a real browser, behind a proxy under a pa
     expect(await copied('export BASE_URL')).toMatch(
       new RegExp(`^export BASE_URL=${checkout.publicUrl} MID=DEMO_MERCHANT\nexport PUBLIC_KEY=.*\n$`),
     )
-    await tab.goto(addressOf(chapterWith(/^2 inserted/m)))
-    const again = 'ops settlements import - < settlements.csv\n'
-    expect(await copied('2 inserted')).toBe(`${again.replace('- <', '--rows 2 --total 2,449.50 - <')}${again}`)
+    // A session with several commands and their output.
+    const session = /^```console\n((?=(?:[^$\n].*\n|\$ .*\n)*?[^$\n].*\n)(?:\$ .*\n(?:[^$`].*\n|\n)*){2,})```$/m
+    const chapter = chapterWith(session)
+    const [, text = ''] = session.exec(chapterText(chapter)) ?? []
+    const commands = text.split('\n').filter((line) => line.startsWith('$ '))
+    expect(commands.length).toBeGreaterThan(1)
+    expect(text.split('\n').length).toBeGreaterThan(commands.length + 1)
+    await tab.goto(addressOf(chapter))
+    expect(await copied(commands[0] as string)).toBe(commands.map((command) => `${command.slice(2)}\n`).join(''))
   })
 
   it('the chosen language is stored, and chosen in each group of tabs that has it', async () => {

@@ -8,26 +8,26 @@ const DEFAULTS = readConfig({ DATABASE_URL: 'postgres://localhost/any' })
 const { connections, answer, lookUps, database, inserts, lists, pages, shutdown } = LIMITS
 
 describe('default limits', () => {
-  it('reject headers at the size that the error message names', () => {
+  it('the error for large headers names the default limit of the header size', () => {
     expect(headersTooLarge().message).toContain(`at most ${connections.headersBytes / 1024} KiB `)
   })
 
-  it('return 503 within 2 s while the database is unavailable', () => {
+  it('the default limits lead to 503 within 2 s while the database is unavailable', () => {
     expect(database.connectTimeoutMs + answer.ms).toBeLessThan(2_000)
     // The caller of an intent that still waits to be stored has not been answered yet.
     expect(inserts.waitingMs).toBeLessThan(answer.ms)
   })
 
-  it('stop a long list within 5 s after its key is revoked or its link is removed', () => {
+  it('the default limits stop a long list within 5 s after its key is revoked or its link is removed', () => {
     const lookUpMs = database.connectTimeoutMs + database.queryTimeoutMs
     expect(lookUps.cachedMs + lists.readerCheckIntervalMs + lookUpMs).toBeLessThan(5_000)
   })
 
-  it('leave connections for other clients beside open pay pages', () => {
+  it('the default limits leave connections for other clients beside open pay pages', () => {
     expect(pages.open).toBeLessThan(connections.connections)
   })
 
-  it('terminate the process within 30 s, before container platforms kill it', () => {
+  it('the default limits terminate the process within 30 s, before container platforms kill it', () => {
     expect(DEFAULTS.shutdownDrainSeconds * 1000 + shutdown.closeMs).toBeLessThan(30_000)
   })
 })

@@ -24,12 +24,12 @@ const seen = (status: number, body: unknown, headers: Record<string, string | un
 })
 
 describe('every response in the tests is checked against the OpenAPI document', () => {
-  it('checks a response of a service in the test’s own process', async () => {
+  it('the tests compare a response of a service in their own process with the OpenAPI document', async () => {
     expect(await heldDuring(() => post(service.app, CREATE, intentFields(mid), key))).toBe(1)
     expect(await heldDuring(() => post(service.app, CREATE, intentFields(mid)))).toBe(1)
   })
 
-  it('checks a streamed response', async () => {
+  it('the tests compare a streamed response with the OpenAPI document', async () => {
     const partner = await newPartner(service.db, mid)
     await service.db.query(
       `insert into settlements (mid, utr, amount_paise, bank_reference_number, status, initiated_at, created_at)
@@ -42,7 +42,7 @@ describe('every response in the tests is checked against the OpenAPI document', 
     expect(await heldDuring(work)).toBe(1)
   })
 
-  it('checks a response over a connection, from any process', async () => {
+  it('the tests compare a response over a connection, from any process, with the OpenAPI document', async () => {
     const address = await service.app.listen({ host: '127.0.0.1', port: 0 })
     // Once where it is sent, once where it arrives.
     expect(await heldDuring(() => fetch(`${address}/livez?x=y`))).toBe(2)
@@ -50,7 +50,7 @@ describe('every response in the tests is checked against the OpenAPI document', 
 })
 
 describe('the check of a response against the OpenAPI document', () => {
-  it('accepts a documented response', () => {
+  it('the comparison with the OpenAPI document accepts a documented response', () => {
     expect(strangeness('POST', CREATE, seen(401, refused))).toEqual([])
     expect(strangeness('POST', CREATE, seen(431, { ...refused, statusCode: 431 }))).toEqual([])
   })
@@ -71,11 +71,11 @@ describe('the check of a response against the OpenAPI document', () => {
       seen(401, 'no', { ...challenge, 'content-type': 'text/plain' }),
       /text\/plain is not documented/,
     ],
-  ])('reports an undocumented part: %s', (_name, answer, fault) => {
+  ])('the comparison with the OpenAPI document reports an undocumented part: %s', (_name, answer, fault) => {
     expect(strangeness('POST', CREATE, answer)?.join()).toMatch(fault)
   })
 
-  it('reports an operation that the OpenAPI document does not have', () => {
+  it('the comparison with the OpenAPI document reports an operation that it does not contain', () => {
     expect(strangeness('POST', '/v1/payments/refund', seen(200, {}))).toEqual(['the operation is not documented'])
     expect(strangeness('POST', '/v1/payments/refund', seen(404, {}))).toBeUndefined()
     expect(strangeness('GET', '/metrics', seen(200, ''))).toBeUndefined()

@@ -231,26 +231,29 @@ it('accepts exactly the e-mail addresses that obey the rule, and their stored fo
 })
 
 describe('the request schemas of the OpenAPI document', () => {
-  it.each(withBody)('$path accepts exactly the bodies that the service accepts', ({ path, body: { name, schema } }) => {
-    const values = BODIES[name] ?? {}
-    const help = `BODIES of test/docs/request-schemas.gen.test.ts: give each field of ${name} a generator of what it takes`
-    expect(new Set(Object.keys(values)), help).toEqual(new Set(Object.keys(schema.shape)))
-    const { content } = POSTS[path]?.requestBody ?? { content: {} }
-    const [form, json] = ['application/x-www-form-urlencoded', 'application/json'].map((type) =>
-      content[type] ? ajv.compile(resolved(content[type].schema)) : undefined,
-    )
-    const seen = { taken: 0, refused: 0 }
-    fc.assert(
-      fc.property(bodies(values, schema), (body) => {
-        if (Object.values(BEYOND_JSON_SCHEMA).some((rule) => rule(body))) return
-        const { success } = schema.safeParse(body)
-        seen[success ? 'taken' : 'refused']++
-        expect(json?.(body), JSON.stringify(body)).toBe(success)
-        const allText = Object.entries(body).every(([name, value]) => !(name in values) || typeof value === 'string')
-        if (form && allText) expect(form(body), JSON.stringify(body)).toBe(success)
-      }),
-      { numRuns: RUNS },
-    )
-    expect(Math.min(seen.taken, seen.refused)).toBeGreaterThan(RUNS / 10)
-  })
+  it.each(withBody)(
+    'the OpenAPI schema of $path accepts exactly the bodies that the service accepts',
+    ({ path, body: { name, schema } }) => {
+      const values = BODIES[name] ?? {}
+      const help = `BODIES of test/docs/request-schemas.gen.test.ts: give each field of ${name} a generator of what it takes`
+      expect(new Set(Object.keys(values)), help).toEqual(new Set(Object.keys(schema.shape)))
+      const { content } = POSTS[path]?.requestBody ?? { content: {} }
+      const [form, json] = ['application/x-www-form-urlencoded', 'application/json'].map((type) =>
+        content[type] ? ajv.compile(resolved(content[type].schema)) : undefined,
+      )
+      const seen = { taken: 0, refused: 0 }
+      fc.assert(
+        fc.property(bodies(values, schema), (body) => {
+          if (Object.values(BEYOND_JSON_SCHEMA).some((rule) => rule(body))) return
+          const { success } = schema.safeParse(body)
+          seen[success ? 'taken' : 'refused']++
+          expect(json?.(body), JSON.stringify(body)).toBe(success)
+          const allText = Object.entries(body).every(([name, value]) => !(name in values) || typeof value === 'string')
+          if (form && allText) expect(form(body), JSON.stringify(body)).toBe(success)
+        }),
+        { numRuns: RUNS },
+      )
+      expect(Math.min(seen.taken, seen.refused)).toBeGreaterThan(RUNS / 10)
+    },
+  )
 })

@@ -11,7 +11,6 @@ const NOTIFICATION_SECRET = 'secret0of0a0test0run0'
 /** A fake bank, its merchant, the service's settings for it, and the path that receives its notifications. */
 type Opened<Bank> = { bank: Bank; merchant: NewMerchant; settings: Record<string, string>; path: string }
 
-/** Starts a fake Setu. */
 export async function openBank(db: Database): Promise<Opened<FakeSetu>> {
   const options = { ...CREDENTIALS, notificationSecret: NOTIFICATION_SECRET, now: () => new Date(), check: departure }
   const bank = await startFakeSetu(options)
@@ -26,7 +25,6 @@ export async function openBank(db: Database): Promise<Opened<FakeSetu>> {
   return { bank, merchant, settings, path: '/acquirer/setu/notification' }
 }
 
-/** Starts a fake Cashfree. */
 export async function openCashfree(db: Database): Promise<Opened<FakeCashfree>> {
   const bank = await startFakeCashfree({ ...CREDENTIALS, now: () => new Date(), check: departureOfCashfree })
   const settings = {
@@ -55,7 +53,6 @@ type OpenBank = (db: Database) => Promise<
   }
 >
 
-/** By acquirer. */
 export const BANKS: Record<'setu' | 'cashfree', OpenBank> = {
   async setu(db) {
     const { bank, ...opened } = await openBank(db)

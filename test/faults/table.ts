@@ -47,7 +47,7 @@ function rowOf({ fault, figures, leftOut }: Finding): string[] {
     String(reconciled.orphaned),
     String(figures.otherServerErrors),
     times(figures.slowest503Ms),
-    // The slowest recovery.
+    // The slowest recovery after the component was available again.
     times(Math.max(0, ...firstSuccessMs)),
   ]
 }

@@ -82,7 +82,7 @@ describe('an installation without Docker by the operator manual', () => {
     writeFileSync(join(folder, 'settings/owner-database-url'), toThisDatabase(URLS.upi_owner))
     const { code, stdout, stderr } = await run(['sh', '-ec', inFolder(`${OPS}\nops migrate`)], folder, {})
     expect({ code, stderr }).toMatchObject({ code: 0 })
-    expect(stdout).toMatch(/^applied 0001_/)
+    expect(stdout).toMatch(/^Applied 0001_/)
   }, TIMEOUT_MS)
   afterAll(async () => {
     for (const child of running) child.kill('SIGKILL')

@@ -123,7 +123,7 @@ describe('request headers', () => {
 
 describe('encoded body', () => {
   it.each(['gzip', 'GZIP', 'identity, gzip', 'utf-8'])(
-    'is rejected with Content-Encoding %s, with a text that says what to do instead',
+    'rejects a body with Content-Encoding %s, with a text that says what to do instead',
     async (coding) => {
       const { status, text, headers } = await send([`Content-Encoding: ${coding}`])
       expect([status, JSON.parse(text)]).toEqual([
@@ -134,7 +134,7 @@ describe('encoded body', () => {
     },
   )
 
-  it('is accepted with Content-Encoding identity; other codings are checked after the credentials', async () => {
+  it('accepts a body with Content-Encoding identity; other codings are checked after the credentials', async () => {
     expect((await send(['Content-Encoding: Identity'])).status).toBe(200)
     expect((await send(['Content-Encoding: gzip'], goodBody(), 'Basic nobody')).status).toBe(401)
   })

@@ -106,7 +106,7 @@ describe('JSON body', () => {
 })
 
 describe('a JSON field that is sent twice', () => {
-  it('is rejected by its name, however it is escaped and whatever is in between', async () => {
+  it('rejects a JSON field that is sent twice by its name, however it is escaped and whatever is in between', async () => {
     await fc.assert(
       fc.asyncProperty(fc.constantFrom(...FIELDS), fc.boolean(), fc.json(), async (name, escaped, between) => {
         const spelled = escaped ? name.replace(/./g, (c) => `\\u00${c.charCodeAt(0).toString(16)}`) : name
@@ -119,12 +119,12 @@ describe('a JSON field that is sent twice', () => {
     )
   })
 
-  it('is rejected in a notification too', async () => {
+  it('rejects a JSON field that is sent twice in a notification too', async () => {
     const { status, text } = await notify(notification('0'.repeat(32)).replace('{', '{"amount":1,'))
     expect([status, JSON.parse(text)]).toEqual([400, refusal(400, 'amount must be sent once')])
   })
 
-  it('is accepted if its name occurs again only inside another value or text', async () => {
+  it('accepts a JSON field whose name occurs again only inside another value or text', async () => {
     const inner = fc.json().map((json) => `{"a":[{"amount":${json}},{"amount":1,"amount":2}]}`)
     const text = fc.string().map((part) => JSON.stringify(`","amount":"1\\${part}`))
     await fc.assert(

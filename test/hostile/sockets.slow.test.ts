@@ -147,7 +147,7 @@ describe('pipelined requests, sent in pieces, of which any may break off', () =>
     })
   const exchange = fc.tuple(fc.array(request, { minLength: 1, maxLength: 4 }), someCuts)
 
-  it('get at most one response per request, in order', async () => {
+  it('returns at most one response per pipelined request, in order', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(exchange, { minLength: AT_ONCE, maxLength: AT_ONCE }), async (all) => {
         await Promise.all(
@@ -213,7 +213,7 @@ describe('a second request hidden in the first', () => {
     ['behind HTTP/1.0 and chunks', `${chunked}\r\n0\r\n\r\n`, start.replace('1.1', '1.0')],
     ['behind the preface of HTTP/2', 'SM\r\n\r\n', 'PRI * HTTP/2.0\r\n\r\n'],
     ['behind a TLS handshake', '', '\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03'],
-  ])('is not processed: %s', async (_name, trick, head = start) => {
+  ])('does not process a second request hidden in the first: %s', async (_name, trick, head = start) => {
     const order_id = unique('smuggled')
     const answers = await target.raw(head + trick + good(order_id, 'close'), LEAVING)
     expectEnvelopes(answers)
@@ -232,13 +232,13 @@ describe('log line of a request without a normal response', () => {
   }
   const withId = (id: string) => good(unique('o'), 'close').replace('Host: x', `Host: x\r\nX-Request-Id: ${id}`)
 
-  it('has the status 499 if the client resets the connection within the body', async () => {
+  it('logs the status 499 if the client resets the connection within the body', async () => {
     const id = unique('reset-')
     expect(await target.raw(withId(id).slice(0, -10), BREAKING_OFF)).toEqual([])
     expect(await lineOf(id)).toMatchObject({ route: CREATE, status: 499, publicKey: target.key.publicKey })
   })
 
-  it('has the status 499 if the client disconnects before the response', async () => {
+  it('logs the status 499 if the client disconnects before the response', async () => {
     const id = unique('left-')
     const lock = await target.db.connect()
     await lock.query('begin; lock table payment_intents in access exclusive mode')
@@ -257,7 +257,7 @@ describe('log line of a request without a normal response', () => {
     expect(metrics).toMatch(new RegExp(`http_request_duration_seconds_count\\{route="${CREATE}",status="499"\\} \\d`))
   })
 
-  it('has the id and status of the response if the rest of the request is malformed', async () => {
+  it('logs the id and status of the response if the rest of the request is malformed', async () => {
     const head = `POST ${CREATE} HTTP/1.1\r\nHost: x\r\nContent-Type: ${FORM}\r\nAuthorization: ${basic(target.key)}\r\n`
     const [answer] = await target.raw(`${head}Transfer-Encoding: chunked\r\n\r\nzz\r\n`)
     expect(JSON.parse(answer?.text ?? '')).toEqual(
@@ -270,7 +270,7 @@ describe('log line of a request without a normal response', () => {
     ['no HTTP', 'garbage\r\n\r\n', 400],
     ['CONNECT', 'CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n', 405],
     ['an address that cannot be read', 'GET /pay/%zz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n', 400],
-  ])('has the id of the response to %s', async (_name, bytes, status) => {
+  ])('logs the id of the response to %s', async (_name, bytes, status) => {
     const [answer] = await target.raw(bytes)
     expect(answer?.status).toBe(status)
     expect(await lineOf(String(answer?.headers['x-request-id']))).toMatchObject({ route: 'none', status })

@@ -120,7 +120,7 @@ describe('envelope of every error response', () => {
   })
 })
 
-describe('input that Fastify never handles as a request', () => {
+describe('malformed HTTP', () => {
   const start = (method: string, url: string) => `${method} ${url} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n`
   const create = () => `POST ${CREATE} HTTP/1.1\r\nHost: x\r\nAuthorization: ${basic(key)}\r\nContent-Type: ${FORM}\r\n`
   const NOT_HTTP = 'The request is not valid HTTP/1.1. Check the client or proxy that sent it.'
@@ -256,7 +256,7 @@ describe('order of the checks of a request', () => {
     ['credentials before the size', 401, CREATE, large, FORM, () => unknownKey],
     ['the content type before the size', 415, CREATE, large, 'text/plain', () => key],
     ['the size before the syntax', 413, CREATE, `%zz${large}`, FORM, () => key],
-  ])('checks %s', async (_name, status, url, body, type, caller) => {
+  ])('the service checks %s', async (_name, status, url, body, type, caller) => {
     expect((await post(service.app, url, body, caller(), { 'content-type': type })).status).toBe(status)
   })
 

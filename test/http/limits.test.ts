@@ -84,7 +84,7 @@ describe('rate limits', () => {
       good.push((await create(used.mid, used.key)).status)
       guesses.push(...(await some))
     }
-    // An address that was not seen before, behind all those proxies.
+    // A merchant's key that was not used before, from the address of the guesses.
     good.push((await create(fresh.mid, fresh.key)).status)
     expect(good).toEqual(Array.from({ length: 16 }, () => 200))
     const refused = Array.from({ length: 300 - UNKNOWN_KEYS_PER_MINUTE }, () => 429)
@@ -93,7 +93,7 @@ describe('rate limits', () => {
     expect((await create(another.mid, another.key)).status).toBe(200)
   })
 
-  it('returns 429 before the body is read', async () => {
+  it('returns 429 for a rate limit before the body is read', async () => {
     const { mid, key } = await newMerchant(service.db)
     const used = Array.from({ length: REQUESTS_PER_SECOND }, () => create(mid, key))
     expect((await post(service.app, CREATE, 'x'.repeat(20_000), key)).status).toBe(429)

@@ -115,7 +115,7 @@ describe('metrics, warnings and health of an instance', () => {
     const ready = await fetch(`${server.url}/readyz`)
     expect([ready.status, await ready.json()]).toMatchObject([
       503,
-      { status: false, statusCode: 503, msg: expect.stringContaining('run "ops migrate"') },
+      { status: false, statusCode: 503, msg: expect.stringContaining('Run "ops migrate"') },
     ])
     expect(await status(`${server.url}/livez`)).toBe(200)
     await server.stop()

@@ -100,9 +100,9 @@ describe('the password of the operator dashboard', () => {
 
 it.each([
   [{ OPS_PASSWORD: 'fifteen letters' }, 'OPS_PASSWORD must be at least 16'],
-  [{ OPS_ALLOWED_HOSTS: 'api:3001' }, 'OPS_ALLOWED_HOSTS must be names'],
-  [{ OPS_ALLOWED_HOSTS: '*' }, 'OPS_ALLOWED_HOSTS must be names'],
-  [{ OPS_ALLOWED_HOSTS: '10.1.2.3/8' }, 'OPS_ALLOWED_HOSTS must be names'],
+  [{ OPS_ALLOWED_HOSTS: 'api:3001' }, 'OPS_ALLOWED_HOSTS must be host names'],
+  [{ OPS_ALLOWED_HOSTS: '*' }, 'OPS_ALLOWED_HOSTS must be host names'],
+  [{ OPS_ALLOWED_HOSTS: '10.1.2.3/8' }, 'OPS_ALLOWED_HOSTS must be host names'],
 ])('the service rejects the setting %j at start', (settings, fault) => {
   expect(() => readersOf(settings as Record<string, string>)).toThrow(fault)
 })

@@ -72,7 +72,7 @@ describe('the operator dashboard', () => {
     const text = async () => textOf((await warned.inject('/')).body)
     await until('the books are compared', async () => (await text()).includes('does not balance'))
     expect(await text()).toMatch(
-      /Needs attention Refunds at the acquirer setu are waiting: set <SETU_CLIENT_ID> Reconciliation: 2026-03-27 to 2026-03-30 does not balance: 1 difference .*Exceptions: 1 open.*Orders created today.*Last 30 days/,
+      /Needs attention Refunds at the acquirer setu are waiting: set <SETU_CLIENT_ID> Reconciliation: 2026-03-27 to 2026-03-30 does not balance: 1 discrepancy .*Exceptions: 1 open.*Orders created today.*Last 30 days/,
     )
     await service.db.query(`delete from settlements where utr = 'TOOMUCH'`)
     await warned.close()

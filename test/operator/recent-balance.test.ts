@@ -10,7 +10,7 @@ import { storePaidOrder } from '../support/paid-orders.ts'
 import { newMerchant } from '../support/service.ts'
 
 const at = (day: string) => new Date(`${day}T12:00:00+05:30`)
-/** A Wednesday. */
+/** A Wednesday, so that the last days have no weekend. */
 const NOW = at('2026-11-18')
 const DAYS = { from: '2026-11-16', to: '2026-11-17' }
 
@@ -99,7 +99,7 @@ it('yesterday does not balance if ops reconcile finds a difference, computed wit
   // Open are the settlement without a payment, D2, S3, the resolution of the cleared difference, and D0 of October.
   expect(found?.open).toEqual({ count: 5, owed: -200_00 + 200_00 + 50_00 + 50_00 + 200_00, oldest: '2026-10-05' })
   expect([recentBalanceText(found), openDifferencesText(found)]).toEqual([
-    '2026-11-16 to 2026-11-17 does not balance: 4 differences, 1 open exception (ops reconcile --from 2026-11-16 --to 2026-11-17)',
+    '2026-11-16 to 2026-11-17 does not balance: 4 discrepancies, 1 open exception (ops reconcile --from 2026-11-16 --to 2026-11-17)',
     '5 open, total 300.00, oldest 2026-10-05 (ops reconcile differences)',
   ])
 })

@@ -54,8 +54,8 @@ const CHUNKED = `${HEADERS}transfer-encoding: chunked\r\n\r\n`
 const untilClosed = ({ sockets }: Listener) =>
   until('the connections were closed', () => sockets.every((socket) => socket.destroyed))
 
-describe('outbound call', () => {
-  it('sends method, headers and body as given, names the service, and keeps no connection open', async () => {
+describe('outbound calls', () => {
+  it('an outbound call sends method, headers and body as given, names the service, and leaves no connection open', async () => {
     const receiver = await listen(answerOk)
     await callTo(receiver, {
       headers: { 'content-type': 'application/json', 'webhook-id': 'msg_1' },
@@ -76,7 +76,7 @@ describe('outbound call', () => {
     await untilClosed(receiver)
   })
 
-  it('opens a new connection for each call to a merchant, so that none is used that the receiver has closed', async () => {
+  it('an outbound call to a merchant opens a new connection, so that none is used that the receiver has closed', async () => {
     const receiver = await listen((socket) => void socket.write(`${HEADERS}content-length: 2\r\n\r\nok`))
     const { request: send } = createOutboundClient({
       allowedNetworks: allow('127.0.0.1/32'),
@@ -89,7 +89,7 @@ describe('outbound call', () => {
     await untilClosed(receiver)
   })
 
-  it('reuses the connection of the previous call to an acquirer, and returns a response of up to 64 KiB completely', async () => {
+  it('a call to an acquirer reuses the connection of the previous call, and returns a response of up to 64 KiB completely', async () => {
     const body = 'x'.repeat(65_000)
     const receiver = await listen((socket) => {
       socket.on('data', () => socket.write(`${HEADERS}requestid: r1\r\ncontent-length: 65000\r\n\r\n${body}`))
@@ -109,7 +109,7 @@ describe('outbound call', () => {
     expect(receiver.connections).toBe(1)
   })
 
-  it.each([200, 204, 301, 599])('returns the status %i and the start of the body', async (status) => {
+  it.each([200, 204, 301, 599])('an outbound call returns the status %i and the start of the body', async (status) => {
     const body = status === 204 ? '' : 'word'
     const length = status === 204 ? '' : `content-length: ${body.length}\r\n`
     expect(await answering(`HTTP/1.1 ${status} x\r\n${length}\r\n${body}`)).toEqual({
@@ -129,23 +129,23 @@ describe('outbound call', () => {
     ['soon', undefined],
     ['', undefined],
     ['-5', undefined],
-  ])('reads the Retry-After header: %s', async (header, seconds) => {
+  ])('an outbound call reads the Retry-After header: %s', async (header, seconds) => {
     const answer = `HTTP/1.1 503 x\r\nretry-after: ${header}\r\ncontent-length: 0\r\n\r\n`
     expect(await answering(answer)).toEqual({ status: 503, retryAfterSeconds: seconds, text: '' })
   })
 
-  it('reads a response delimited by the end of its connection, and a response in chunks', async () => {
+  it('an outbound call reads a response delimited by the end of its connection, and a response in chunks', async () => {
     expect(await answering(`${HEADERS}\r\nto the end`)).toMatchObject({ status: 200, text: 'to the end' })
     const chunks = `${CHUNKED}3\r\nyes\r\n0\r\n\r\n`
     expect(await answering(chunks)).toMatchObject({ status: 200, text: 'yes' })
   })
 
-  it('returns the response that follows interim responses', async () => {
+  it('an outbound call returns the response that follows interim responses', async () => {
     const hints = 'HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'
     expect(await answering(`${hints}HTTP/1.1 202 x\r\ncontent-length: 0\r\n\r\n`)).toMatchObject({ status: 202 })
   })
 
-  it('returns at most 200 printable characters of a response, in one line', async () => {
+  it('an outbound call returns at most 200 printable characters of a response, in one line', async () => {
     const shown = async (body: string | Buffer) => {
       const receiver = await listen((socket) => {
         socket.write(`${HEADERS}content-length: ${Buffer.byteLength(body)}\r\n\r\n`)
@@ -163,8 +163,8 @@ describe('outbound call', () => {
   })
 })
 
-describe('outbound call in bounded memory', () => {
-  it('stops reading an endless body after 8 KiB and returns the status', async () => {
+describe('memory of outbound calls', () => {
+  it('an outbound call stops reading an endless body after 8 KiB and returns the status', async () => {
     const receiver = await listen((socket) => writeForEver(socket, 'x'.repeat(65_536), `${HEADERS}\r\n`))
     expect(await callTo(receiver)).toEqual({ status: 200, retryAfterSeconds: undefined, text: 'x'.repeat(200) })
     await untilClosed(receiver)
@@ -180,7 +180,7 @@ describe('outbound call in bounded memory', () => {
     ['reason phrase', 'HTTP/1.1 200 ', 'y'.repeat(1_000), 'The response is too long'],
     ['chunk extension', `${CHUNKED}2;`, 'y'.repeat(1_000), 'The response is too long'],
     ['garbage', '', '\u0000\u0001\u0002', expect.stringMatching(/^The response is not valid HTTP \(.*HTTP/)],
-  ])('fails if the receiver sends endless %s', async (_what, start, more, text) => {
+  ])('an outbound call fails if the receiver sends endless %s', async (_what, start, more, text) => {
     const receiver = await listen((socket) => writeForEver(socket, more.repeat(100), start))
     expect(await callTo(receiver)).toEqual({ failure: 'broken answer', text })
     await untilClosed(receiver)
@@ -196,13 +196,13 @@ describe('outbound call in bounded memory', () => {
     ['half a response', (socket: Socket) => void socket.write(`${HEADERS}content-length: 9\r\n\r\nhalf`)],
     ['half a status line', (socket: Socket) => void socket.write('HTTP/1.1 2')],
     ['only an interim response', (socket: Socket) => void socket.write('HTTP/1.1 103 x\r\n\r\n')],
-  ])('fails if the receiver sends %s', async (_what, answer) => {
+  ])('an outbound call fails if the receiver sends %s', async (_what, answer) => {
     const receiver = await listen(answer)
     expect(await callTo(receiver, {}, IMPATIENT_MS)).toEqual(TIMED_OUT)
     await untilClosed(receiver)
   })
 
-  it('does not decompress a gzip response', async () => {
+  it('an outbound call does not decompress a gzip response', async () => {
     const bomb = gzipSync(Buffer.alloc(20_000_000, 'x'))
     const receiver = await listen((socket) => {
       socket.write(`${HEADERS}content-encoding: gzip\r\ncontent-length: ${bomb.length}\r\n\r\n`)
@@ -217,7 +217,7 @@ describe('outbound call in bounded memory', () => {
     ['responds with HTTP/0.9', '<html>hello</html>'],
     ['uses TLS for an http URL', '\u0015\u0003\u0001\u0000\u0002\u0002\u0046'],
     ['responds with status 42', 'HTTP/1.1 42 x\r\ncontent-length: 0\r\n\r\n'],
-  ])('finishes if the receiver %s', async (_what, bytes) => {
+  ])('an outbound call finishes if the receiver %s', async (_what, bytes) => {
     expect(await answering(bytes)).toMatchObject({ failure: 'broken answer' })
   })
 
@@ -236,7 +236,7 @@ describe('outbound call in bounded memory', () => {
       'after an unannounced change of protocol',
       (socket: Socket) => socket.end('HTTP/1.1 101 Switching Protocols\r\n\r\n'),
     ],
-  ])('finishes if the receiver closes the connection %s', async (_when, answer) => {
+  ])('an outbound call finishes if the receiver closes the connection %s', async (_when, answer) => {
     const receiver = await listen((socket) => void answer(socket))
     expect(await callTo(receiver)).toEqual({
       failure: expect.stringMatching(/^(connection failed|broken answer)$/),
@@ -244,7 +244,7 @@ describe('outbound call in bounded memory', () => {
     })
   })
 
-  it('fails if no server listens at its address', async () => {
+  it('an outbound call fails if no server listens at its address', async () => {
     const closed = await listen(answerOk)
     const { port } = closed
     const free = await listen(answerOk, '127.0.0.2', port)
@@ -264,14 +264,14 @@ describe('outbound call in bounded memory', () => {
 const UPGRADE = 'HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n'
 
 /** An error event without a listener terminates the process; Vitest reports it as a failure of the run. */
-describe.each(['webhook', 'acquirer'] as const)(
-  'a call of kind %s finishes by itself, whatever its receiver does',
-  (kind) => {
-    it.each([
-      ['keeps the connection open', (_socket: Socket) => {}],
-      ['continues to write', (socket: Socket) => writeForEver(socket, 'x'.repeat(65_536))],
-      ['closes the connection', (socket: Socket) => void socket.end()],
-    ])('finishes and leaves no connection open if a receiver that %s responds with 101', async (_what, then) => {
+describe.each(['webhook', 'acquirer'] as const)('outbound call of kind %s to any receiver', (kind) => {
+  it.each([
+    ['keeps the connection open', (_socket: Socket) => {}],
+    ['continues to write', (socket: Socket) => writeForEver(socket, 'x'.repeat(65_536))],
+    ['closes the connection', (socket: Socket) => void socket.end()],
+  ])(
+    'an outbound call finishes and leaves no connection open if a receiver that %s responds with 101',
+    async (_what, then) => {
       const receiver = await listen((socket) => {
         socket.write(UPGRADE)
         then(socket)
@@ -279,15 +279,18 @@ describe.each(['webhook', 'acquirer'] as const)(
       const text = 'The connection failed or was interrupted (bad upgrade)'
       expect(await callTo(receiver, { kind, method: 'POST' })).toEqual({ failure: 'connection failed', text })
       await untilClosed(receiver)
-    })
+    },
+  )
 
-    it.each([
-      ['a whole response', `${HEADERS}content-length: 2\r\n\r\nok`],
-      ['interim responses', `HTTP/1.1 102 x\r\n\r\nHTTP/1.1 103 x\r\n\r\n${HEADERS}content-length: 0\r\n\r\n`],
-      ['chunks and a trailer', `${CHUNKED}2\r\nok\r\n0\r\nx: y\r\n\r\n`],
-      ['another protocol', `${UPGRADE}bytes of it`],
-      ['bytes that are not HTTP', '\u0000\u0001HTTP/1.1 200 OK\r\n\r\n'],
-    ])('finishes if the receiver resets the connection after any number of bytes of %s', async (_what, answer) => {
+  it.each([
+    ['a whole response', `${HEADERS}content-length: 2\r\n\r\nok`],
+    ['interim responses', `HTTP/1.1 102 x\r\n\r\nHTTP/1.1 103 x\r\n\r\n${HEADERS}content-length: 0\r\n\r\n`],
+    ['chunks and a trailer', `${CHUNKED}2\r\nok\r\n0\r\nx: y\r\n\r\n`],
+    ['another protocol', `${UPGRADE}bytes of it`],
+    ['bytes that are not HTTP', '\u0000\u0001HTTP/1.1 200 OK\r\n\r\n'],
+  ])(
+    'an outbound call finishes if the receiver resets the connection after any number of bytes of %s',
+    async (_what, answer) => {
       const receiver = await listen((socket) => {
         socket.write(answer.slice(0, receiver.sockets.indexOf(socket)))
         // Together with a reset, the system would discard the written bytes.
@@ -298,9 +301,9 @@ describe.each(['webhook', 'acquirer'] as const)(
         expect(end).toSatisfy((told) => 'status' in told || /failed|broken/.test(told.failure))
       }
       expect(receiver.connections).toBe(answer.length + 1)
-    })
-  },
-)
+    },
+  )
+})
 
 describe('host name of an outbound call', () => {
   const limits = { ...LIMITS.outbound, merchantMs: IMPATIENT_MS }
@@ -317,12 +320,12 @@ describe('host name of an outbound call', () => {
       async () => [],
       'The DNS returned no address for shop.example; /etc/hosts and search domains are not used',
     ],
-  ])('fails a call to a host name that %s', async (_what, resolve, text) => {
+  ])('an outbound call to a host name that %s fails', async (_what, resolve, text) => {
     const { request: send } = createOutboundClient({ allowedNetworks: allow(), limits, now: () => NOW, resolve })
     expect(await send(call)).toEqual({ failure: 'connection failed', text })
   })
 
-  it('times out if the DNS servers of the host name do not respond, and cancels the look-up', async () => {
+  it('an outbound call times out if the DNS servers of the host name do not respond, and cancels the look-up', async () => {
     const resolve = (_name: string, signal: AbortSignal) =>
       new Promise<string[]>((_resolve, reject) => {
         signal.addEventListener('abort', () => reject(Object.assign(new Error(), { code: 'ECANCELLED' })))

@@ -117,18 +117,21 @@ const WRITTEN_OUT = [
 const REFUSED = { failure: 'not allowed', text: 'The address is neither public nor in RETURN_CALL_ALLOWED_NETWORKS' }
 
 describe('addresses that no outbound call reaches', () => {
-  it.each(NAMES_OF)('does not connect to a host name that resolves to $what: $addresses', async ({ addresses }) => {
-    const inside = await listen(answerOk, '::')
-    const count = countAttempts()
-    const outcome = await callUrl('http://shop.example:PORT/', inside.port, { resolve: resolvesTo(...addresses) })
-    expect({ outcome, ...count, connections: inside.connections }).toEqual({
-      outcome: REFUSED,
-      attempts: 0,
-      connections: 0,
-    })
-  })
+  it.each(NAMES_OF)(
+    'an outbound call does not connect to a host name that resolves to $what: $addresses',
+    async ({ addresses }) => {
+      const inside = await listen(answerOk, '::')
+      const count = countAttempts()
+      const outcome = await callUrl('http://shop.example:PORT/', inside.port, { resolve: resolvesTo(...addresses) })
+      expect({ outcome, ...count, connections: inside.connections }).toEqual({
+        outcome: REFUSED,
+        attempts: 0,
+        connections: 0,
+      })
+    },
+  )
 
-  it.each(WRITTEN_OUT)('does not connect to %s', async (url) => {
+  it.each(WRITTEN_OUT)('an outbound call does not connect to %s', async (url) => {
     const inside = await listen(answerOk, '::')
     const count = countAttempts()
     const outcome = await callUrl(url, inside.port)
@@ -149,14 +152,14 @@ describe('addresses that no outbound call reaches', () => {
     ['//127.0.0.1:PORT/', 'The URL must be a URL, such as https://shop.example/webhooks'],
     ['http://[fe80::1%25lo]:PORT/', 'The URL must be a URL, such as https://shop.example/webhooks'],
     ['http://127.0.0.256:PORT/', 'The URL must be a URL, such as https://shop.example/webhooks'],
-  ])('does not connect to %s, even if its network is allowed', async (url, text) => {
+  ])('an outbound call does not connect to %s, even if its network is allowed', async (url, text) => {
     const inside = await listen(answerOk)
     const count = countAttempts()
     const outcome = await callUrl(url, inside.port, { allowedNetworks: ['0.0.0.0/0'] })
     expect({ outcome, ...count }).toEqual({ outcome: { failure: 'not allowed', text }, attempts: 0 })
   })
 
-  it('connects to the very address that was checked, even if the host name resolves to another one meanwhile', async () => {
+  it('an outbound call connects to the very address that was checked, even if the host name resolves to another one meanwhile', async () => {
     const judged = await listen(answerOk, '127.0.0.2')
     const inside = await listen(answerOk, '127.0.0.1', judged.port)
     const answers = ['127.0.0.2', '127.0.0.1', '127.0.0.2']
@@ -167,7 +170,7 @@ describe('addresses that no outbound call reaches', () => {
     expect([answers.length, judged.connections, inside.connections]).toEqual([1, 1, 0])
   })
 
-  it.each([301, 302, 303, 307, 308])('does not follow a redirect with %i', async (status) => {
+  it.each([301, 302, 303, 307, 308])('an outbound call does not follow a redirect with %i', async (status) => {
     const inside = await listen(answerOk)
     const outside = await listen(
       (socket) =>
@@ -189,13 +192,13 @@ describe('listeners in an allowed network', () => {
     ['http://2130706433:PORT/', '127.0.0.1/32'],
     ['http://１２７.０.０.１:PORT/', '127.0.0.1/32'],
     ['http://0.0.0.0:PORT/', '0.0.0.0/32'],
-  ])('calls %s over http if the network %s is allowed', async (url, network) => {
+  ])('an outbound call reaches %s over http if the network %s is allowed', async (url, network) => {
     const inside = await listen(answerOk, '::')
     const outcome = await callUrl(url, inside.port, { allowedNetworks: [network], kind: 'webhook' as const })
     expect([outcome, inside.connections]).toEqual([{ status: 200, retryAfterSeconds: undefined, text: 'ok' }, 1])
   })
 
-  it('calls localhost if both addresses are allowed, whichever the receiver listens on', async () => {
+  it('an outbound call reaches localhost if both addresses are allowed, whichever the receiver listens on', async () => {
     for (const host of ['127.0.0.1', '::1']) {
       // No server listens at the other address.
       const inside = await listen(answerOk, host, await freePort())
@@ -204,7 +207,7 @@ describe('listeners in an allowed network', () => {
     }
   })
 
-  it('sends the host name in the Host header', async () => {
+  it('an outbound call sends the host name in the Host header', async () => {
     const inside = await listen(answerOk)
     const options = { allowedNetworks: ['127.0.0.1/32'], resolve: resolvesTo('127.0.0.1') }
     expect(await callUrl('http://shop.example:PORT/a?b=c', inside.port, options)).toMatchObject({ status: 200 })
@@ -247,7 +250,7 @@ describe('classification of addresses', () => {
     '2001:4860:4860::8888',
     '::ffff:1.1.1.1',
     '64:ff9b::101:101',
-  ])('classifies the address %s as public', (address) => {
+  ])('treats the address %s as public', (address) => {
     expect(createAddressJudge([])(address)).toBe('public')
   })
 

@@ -57,7 +57,7 @@ describe.skipIf(!mayMount())('name servers', () => {
     return JSON.parse(await run(command, [...prefix, ...node], { cwd: ROOT }))
   }
 
-  it('returns the addresses that have arrived if a look-up is aborted', async () => {
+  it('returns the addresses that have arrived if a DNS look-up is aborted', async () => {
     expect(await addressesOf('half.example', 500, NAME_SERVER)).toEqual(['127.0.0.1'])
   })
 
@@ -65,7 +65,7 @@ describe.skipIf(!mayMount())('name servers', () => {
     expect(await addressesOf('database.example', 500, SILENT_NAME_SERVER, NAME_SERVER)).toEqual(['127.0.0.1'])
   })
 
-  describe('while the name server of one acquirer does not respond', () => {
+  describe('unresponsive name server of one acquirer', () => {
     let database: Awaited<ReturnType<typeof createTestDatabase>>
     let db: Database
     let service: ServerProcess
@@ -88,7 +88,7 @@ describe.skipIf(!mayMount())('name servers', () => {
       await db?.end()
     })
 
-    it('creates 200 orders of a merchant of another acquirer, over new connections to PostgreSQL', async () => {
+    it('creates 200 orders of a merchant of another acquirer while the name server of one acquirer does not respond', async () => {
       const neighbour = createRequest(await newMerchant(db))
       const silent = createRequest(await newMerchant(db, { acquirer: 'cashfree', acquirerMerchantId: 'CF1' }))
       const create = () => client.send(service.url, neighbour)

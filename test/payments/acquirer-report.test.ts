@@ -67,7 +67,7 @@ const find = async (utr: string) =>
 
 describe('ops payments import --layout', () => {
   it.each(['by order and id', 'by the id alone'])(
-    'adds the bank reference to an order that was paid without one, identified by %s',
+    'ops payments import adds the bank reference to an order that was paid without one, identified by %s',
     async (how) => {
       const { orderId, id, rrn } = await paidWithoutReference()
       expect(await find(rrn)).toEqual([])
@@ -83,7 +83,7 @@ describe('ops payments import --layout', () => {
     },
   )
 
-  it('records payments that were not reported, and skips rows with the words of IGNORED', async () => {
+  it('ops payments import records payments that were not reported, and skips rows with the status IGNORED', async () => {
     const [paid, failed, open] = [
       await createOrder(service, merchant),
       await createOrder(service, merchant),
@@ -99,13 +99,13 @@ describe('ops payments import --layout', () => {
     expect(await find(rrn)).toMatchObject([{ orderId: paid, utr: rrn }])
   })
 
-  it('records a payment with another id as a second payment of the order', async () => {
+  it('ops payments import records a payment with another id as a second payment of the order', async () => {
     const { orderId, rrn } = await paidWithoutReference()
     const { stdout } = await importReport(row({ orderId, id: unique('OM'), rrn }))
     expect(JSON.parse(stdout).exceptions).toMatchObject({ 'double payment': 1 })
   })
 
-  it('names an invalid line by the file’s own columns, and records nothing', async () => {
+  it('ops payments import names an invalid line by the file’s own columns, and records nothing', async () => {
     const orderId = await createOrder(service, merchant)
     const good = row({ orderId, rrn: newUtr() })
     const { code, stderr } = await importReport(
@@ -129,7 +129,7 @@ describe('ops payments import --layout', () => {
     expect(rows).toEqual([{ status: 'PENDING' }])
   })
 
-  it('records nothing in a dry run, and rejects a layout of settlements', async () => {
+  it('ops payments import records nothing in a dry run, and rejects a layout of settlements', async () => {
     const orderId = await createOrder(service, merchant)
     const rrn = newUtr()
     const file = `${HEADER}\n${row({ orderId, rrn, day: '2026-11-17' })}\n`
@@ -154,7 +154,7 @@ describe('ops payments import --layout', () => {
       /--column fee is only for settlement files and bank statements/,
     ],
     ['a status of settlements', ['--status', 'FAILED=Bounced'], /--status FAILED is not a status of payments/],
-  ])('rejects a layout of payments with %s', async (_, more, text) => {
+  ])('ops payments import rejects a layout of payments with %s', async (_, more, text) => {
     const columns = Object.entries(COLUMNS).flatMap((pair) => ['--column', pair.join('=')])
     const args = ['settlements', 'layout', 'add', '--name', unique('l'), '--date', 'dd/mm/yyyy', ...columns, ...more]
     expect(await ops(args)).toMatchObject({ code: 2, stderr: expect.stringMatching(text) })
@@ -162,7 +162,7 @@ describe('ops payments import --layout', () => {
 })
 
 describe('ops payments import', () => {
-  it('reads acquirer_payment_id in the service’s own format without a utr', async () => {
+  it('ops payments import reads acquirer_payment_id in the service’s own format without a utr', async () => {
     const { orderId, id, rrn } = await paidWithoutReference()
     const header = 'order_id,status,utr,amount,paid_at,acquirer_payment_id'
     const paidAt = service.clock.now().toISOString()

@@ -37,8 +37,8 @@ const ended = (order_id: string, txnStatus: string, msg: string, UTR = '') => ({
   data: { amount: 200, UTR, order_id },
 })
 
-describe('accepted cancelPayment', () => {
-  it('closes an open order finally, by either id and only once, and does not change an expired order', async () => {
+describe('cancelPayment of an open order', () => {
+  it('cancelPayment closes an open order, by either id and only once, and does not change an expired order', async () => {
     for (const name of ['order_id', 'ours'] as const) {
       const [order, over] = [await newOrder(), await newOrder()]
       const id = order[name]
@@ -55,7 +55,7 @@ describe('accepted cancelPayment', () => {
     }
   })
 
-  it('closes pay page and QR immediately, including open pages', async () => {
+  it('cancelPayment closes pay page and QR immediately, including open pages', async () => {
     const { order_id, ours } = await newOrder()
     const events = service.app.inject(`/pay/${ours}/events`)
     await cancel(order_id)
@@ -69,7 +69,7 @@ describe('accepted cancelPayment', () => {
     }
   })
 
-  it('closes an order whose last attempt has failed; a later failure does not reopen it', async () => {
+  it('cancelPayment closes an order whose last attempt has failed; a later failure does not reopen it', async () => {
     const { order_id, ours } = await newOrder()
     await notify(service, notification(ours, { status: 'REJECT', UTR: newUtr() }))
     const cancelled = ended(order_id, 'FAIL', 'Payment cancelled')
@@ -90,8 +90,8 @@ describe('accepted cancelPayment', () => {
   })
 })
 
-describe('rejected cancelPayment', () => {
-  it('returns 404 for an unknown order, 403 for another merchant’s, 400 with the invalid fields', async () => {
+describe('cancelPayment with errors', () => {
+  it('cancelPayment returns 404 for an unknown order, 403 for another merchant’s, 400 with the invalid fields', async () => {
     expect(await cancel('nobody')).toEqual(refusal(404, 'Order not found'))
     const other = await newMerchant(service.db)
     const another = await newOrder()

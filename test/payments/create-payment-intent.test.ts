@@ -18,8 +18,8 @@ async function create(changes: Record<string, string | undefined> = {}) {
   return post(service.app, CREATE, intentFields(mid, changes), key)
 }
 
-describe('accepted createPaymentIntent', () => {
-  it('returns the interface’s fields, with one query in all four links', async () => {
+describe('createPaymentIntent with valid fields', () => {
+  it('createPaymentIntent returns the interface’s fields, with one query in all four links', async () => {
     const { text, body } = await create()
     const { orderId } = body.data
     expect(orderId).toMatch(/^[A-Za-z0-9_-]{1,35}$/)
@@ -31,19 +31,19 @@ describe('accepted createPaymentIntent', () => {
     )
   })
 
-  it('returns the expiry in Indian Standard Time, 15 minutes after creation, also at the end of a financial year', async () => {
+  it('createPaymentIntent returns the expiry in Indian Standard Time, 15 minutes after creation, also at the end of a financial year', async () => {
     service.clock.set('2026-03-31T18:29:59.000Z')
     expect((await create()).body.data.expiry).toBe('2026-04-01 00:14:59')
   })
 
-  it('returns an expiry 60 minutes after creation if the operator has set 60 minutes', async () => {
+  it('createPaymentIntent returns an expiry 60 minutes after creation if the operator has set 60 minutes', async () => {
     const { app, db, clock } = await startService({ expiryMinutes: 60 })
     clock.set('2026-06-01T10:00:00.000Z')
     const { mid, key } = await newMerchant(db)
     expect((await post(app, CREATE, intentFields(mid), key)).body.data.expiry).toBe('2026-06-01 16:30:00')
   })
 
-  it('assigns orderIds that sort by time and do not repeat', async () => {
+  it('createPaymentIntent assigns orderIds that sort by time and do not repeat', async () => {
     service.clock.set('2026-06-01T00:00:00.000Z')
     const first = (await create()).body.data.orderId
     service.clock.advance(1)
@@ -52,7 +52,7 @@ describe('accepted createPaymentIntent', () => {
     expect(first.slice(12)).not.toBe(second.slice(12))
   })
 
-  it('assigns orderIds with 80 unguessable bits: each bit is set in about half of 400 orderIds', async () => {
+  it('createPaymentIntent assigns orderIds with 80 unguessable bits: each bit is set in about half of 400 orderIds', async () => {
     const { mid, key } = await newMerchant(service.db)
     const create = async () => (await post(service.app, CREATE, intentFields(mid), key)).body.data.orderId.slice(12, 32)
     const tails: bigint[] = (await Promise.all(Array.from({ length: 400 }, create))).map((tail) => BigInt(`0x${tail}`))
@@ -64,7 +64,7 @@ describe('accepted createPaymentIntent', () => {
     }
   })
 
-  it('stores the fields as sent, line breaks of the note as spaces, and the merchant’s current payee', async () => {
+  it('createPaymentIntent stores the fields as sent, line breaks of the note as spaces, and the merchant’s current payee', async () => {
     // Not normalized as a browser would.
     const redirect_url = 'HTTPS://Shop.Example.in:443/a/../b?x=%7e#'
     service.clock.set('2026-06-01T10:00:00.000Z')
@@ -101,35 +101,44 @@ describe('amount in whole rupees', () => {
     return postJson(service.app, CREATE, { ...intentFields(mid), amount }, key)
   }
 
-  it.each(['1', '100000', '200.00', '200.0', '007', ' 200 '])('accepts the amount %j', async (amount) => {
-    expect((await create({ amount })).body.data?.amount).toBe(String(Number(amount)))
-  })
+  it.each(['1', '100000', '200.00', '200.0', '007', ' 200 '])(
+    'createPaymentIntent accepts the amount %j',
+    async (amount) => {
+      expect((await create({ amount })).body.data?.amount).toBe(String(Number(amount)))
+    },
+  )
 
   it.each(['0', '100001', '200.50', '0x10', '+5', '-5', '५०', '２００', '1,000', '200.', '200.000', '100.0000'])(
-    'rejects the amount %j',
+    'createPaymentIntent rejects the amount %j',
     async (amount) => {
       expect((await create({ amount })).body).toEqual(RULE)
     },
   )
 
-  it('rejects a blank amount as missing', async () => {
+  it('createPaymentIntent rejects a blank amount as missing', async () => {
     expect((await create({ amount: ' ' })).body).toEqual(refusal(400, 'amount is required'))
   })
 
-  it.each([200, '200', '200.00', 2e2])('accepts the JSON amount %j by its value', async (amount) => {
-    expect((await createJson(amount)).body.data?.amount).toBe('200')
-  })
+  it.each([200, '200', '200.00', 2e2])(
+    'createPaymentIntent accepts the JSON amount %j by its value',
+    async (amount) => {
+      expect((await createJson(amount)).body.data?.amount).toBe('200')
+    },
+  )
 
-  it.each([200.5, 0, 100001, 1e300, true, { value: 200 }])('rejects the JSON amount %j', async (amount) => {
-    expect((await createJson(amount)).body).toEqual(RULE)
-  })
+  it.each([200.5, 0, 100001, 1e300, true, { value: 200 }])(
+    'createPaymentIntent rejects the JSON amount %j',
+    async (amount) => {
+      expect((await createJson(amount)).body).toEqual(RULE)
+    },
+  )
 })
 
-describe('invalid fields of createPaymentIntent', () => {
+describe('createPaymentIntent with invalid fields', () => {
   const REDIRECT =
     'redirect_url must be an absolute http or https URL of at most 2048 characters, without user and password'
 
-  it('names every missing field, in the order of the interface', async () => {
+  it('createPaymentIntent names every missing field, in the order of the interface', async () => {
     const { key } = await newMerchant(service.db)
     const names = ['mid', 'amount', 'redirect_url', 'note', 'customer_name', 'customer_email', 'customer_mobile']
     const expected = refusal(400, names.map((name) => `${name} is required`).join('; '))
@@ -138,7 +147,7 @@ describe('invalid fields of createPaymentIntent', () => {
     expect((await postJson(service.app, CREATE, {}, key)).body).toEqual(expected)
   })
 
-  it('names every invalid field with its rule, and repeats nothing that was sent', async () => {
+  it('createPaymentIntent names every invalid field with its rule, and repeats nothing that was sent', async () => {
     const { body, text } = await create({ amount: 'SENT-1', customer_mobile: 'SENT-2', redirect_url: 'SENT-3' })
     expect(body).toEqual(
       refusal(400, `amount must be a whole number from 1 to 100000; ${REDIRECT}; customer_mobile must be 10 digits`),
@@ -159,7 +168,7 @@ describe('invalid fields of createPaymentIntent', () => {
     ['customer_name', 'Asha\u0085Rao', 'must be text of 1 to 100 characters, without control characters'],
     ['order_id', 'a\u009fb', 'must be text of 1 to 64 characters, without control characters'],
     ['customer_email', 'as\u0000ha@example.in', 'must be a valid e-mail address'],
-  ])('rejects %s %j', async (field, value, rule) => {
+  ])('createPaymentIntent rejects %s %j', async (field, value, rule) => {
     expect((await create({ [field]: value })).body).toEqual(refusal(400, `${field} ${rule}`))
   })
 
@@ -168,7 +177,7 @@ describe('invalid fields of createPaymentIntent', () => {
     ['mid', 1001, 'must be 1 to 64 characters of A-Z a-z 0-9 _ -, as text in quotes'],
     ['order_id', 1001, 'must be text of 1 to 64 characters, without control characters, as text in quotes'],
     ['customer_mobile', true, 'must be 10 digits'],
-  ])('names the rule that %s must be text for the JSON value %j', async (field, value, rule) => {
+  ])('createPaymentIntent names the rule that %s must be text for the JSON value %j', async (field, value, rule) => {
     const { mid, key } = await newMerchant(service.db)
     const { body } = await postJson(service.app, CREATE, { ...intentFields(mid), [field]: value }, key)
     expect(body).toEqual(refusal(400, `${field} ${rule}`))
@@ -186,18 +195,18 @@ describe('invalid fields of createPaymentIntent', () => {
     ...['user', 'user:pw', ''].map((user) => `https://${user}@shop.example.in`),
     ...['https:/\\shop.example.in', 'https://shop.example.in\\@evil.example', 'https://shop.example.in/a b'],
     `https://shop.example.in/${'x'.repeat(2048)}`,
-  ])('rejects the redirect_url %j', async (redirect_url) => {
+  ])('createPaymentIntent rejects the redirect_url %j', async (redirect_url) => {
     expect((await create({ redirect_url })).body).toEqual(refusal(400, REDIRECT))
   })
 
   // Node.js 20 parses a URL incorrectly once the parsing function is optimised.
-  it('accepts letters such as ü in redirect_url, even after 20,000 requests', () => {
+  it('createPaymentIntent accepts letters such as ü in redirect_url, even after 20,000 requests', () => {
     const body = { ...intentFields('M1'), redirect_url: 'https://ü.example/ñ' }
     const refused = Array.from({ length: 20_000 }, () => NewPayment.safeParse(body).success).filter((ok) => !ok)
     expect(refused).toHaveLength(0)
   })
 
-  it('rejects every control character in redirect_url, at any position', async () => {
+  it('createPaymentIntent rejects every control character in redirect_url, at any position', async () => {
     const { mid, key } = await newMerchant(service.db)
     const codes = [...Array(0x20).keys(), ...Array.from({ length: 0x21 }, (_, index) => 0x7f + index)]
     const controls = codes.map((code) => String.fromCharCode(code))
@@ -222,11 +231,11 @@ describe('invalid fields of createPaymentIntent', () => {
     ['redirect_url', 'http://localhost:8080/?a=b#c'],
     ['redirect_url', `https://shop.example.in/${'x'.repeat(2024)}`],
     ['customer_name', 'a\u202Eb'],
-  ])('accepts %s at its limit: %j', async (field, value) => {
+  ])('createPaymentIntent accepts %s at its limit: %j', async (field, value) => {
     expect((await create({ [field]: value })).status).toBe(200)
   })
 
-  it('accepts a mid of 64 characters', async () => {
+  it('createPaymentIntent accepts a mid of 64 characters', async () => {
     const { mid, key } = await newMerchant(service.db, { mid: `M${'-_9z'.repeat(16)}`.slice(0, 64) })
     expect((await post(service.app, CREATE, intentFields(mid), key)).status).toBe(200)
   })

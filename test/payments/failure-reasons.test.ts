@@ -55,12 +55,12 @@ function ofPhonepe(changes: object, ofOrder: object = {}) {
 
 const details = (changes: object) => ({ error_code: 'TRANSACTION_DECLINED', error_reason: 'auth_declined', ...changes })
 
-it('accepts only reasons of the closed set', () => {
+it('a report accepts only failure reasons of the closed set', () => {
   expect([...FAILURE_REASONS].sort()).toEqual(Object.keys(REASONS).sort())
 })
 
 describe.each(CASES)('NPCI’s code $code', ({ code, reason }) => {
-  it(`means ${reason} for every acquirer, and is stored`, () => {
+  it(`NPCI’s code means the reason ${reason} for every acquirer, and is stored`, () => {
     const failure = { reason, code }
     expect(ofSetu({ npciRespCode: code })?.failure).toEqual(failure)
     expect(ofSetu({ npciErrCode: code, code: 'declined' })?.failure).toEqual(failure)
@@ -105,7 +105,7 @@ it.each(WITHOUT_CAUSE)('takes the reason from the second code if the first one i
 })
 
 describe('reason of a Setu payment', () => {
-  it('is derived from NPCI’s category if no code is known', () => {
+  it('Setu’s failure reason is derived from NPCI’s category if no code is known', () => {
     expect(ofSetu({ npciRespCode: 'Q9', npciErrCategory: 'TD' })?.failure).toEqual({
       reason: 'bank_unavailable',
       code: 'Q9',
@@ -123,9 +123,12 @@ describe('reason of a Setu payment', () => {
     { npciRespCode: 'x'.repeat(65) },
     { npciRespCode: 'two words' },
     { npciRespCode: 7 },
-  ])('is treated as absent in an unknown format (%j), and the report stays readable', (reason) => {
-    expect(ofSetu(reason)).toMatchObject({ status: 'FAIL', failure: undefined })
-  })
+  ])(
+    'Setu’s failure reason is treated as absent in an unknown format (%j), and the report stays readable',
+    (reason) => {
+      expect(ofSetu(reason)).toMatchObject({ status: 'FAIL', failure: undefined })
+    },
+  )
 })
 
 describe('reason of a Cashfree payment', () => {
@@ -149,7 +152,7 @@ describe('reason of a Cashfree payment', () => {
       { payment_message: 'Z9::X', error_details: details({ error_code_raw: 'Q99' }) },
       { reason: 'insufficient_funds', code: 'Z9' },
     ],
-  ])('of %j is %j', (payment, failure) => {
+  ])('Cashfree’s fields %j mean the failure reason %j', (payment, failure) => {
     expect(ofCashfree(payment)).toMatchObject({ status: 'FAIL' })
     expect(ofCashfree(payment)?.failure).toEqual(failure)
   })
@@ -187,7 +190,7 @@ const OF_PHONEPE: Record<string, string[]> = {
 
 describe('reason of a PhonePe payment', () => {
   const codes = Object.entries(OF_PHONEPE).flatMap(([reason, names]) => names.map((code) => [code, reason] as const))
-  it.each(codes)('of the code %s alone is %s', (code, reason) => {
+  it.each(codes)('PhonePe’s code %s alone means the failure reason %s', (code, reason) => {
     expect(ofPhonepe({ errorCode: code })?.failure).toEqual({ reason, code })
     expect(ofPhonepe({}, { errorCode: code })?.failure).toEqual({ reason, code })
   })
@@ -208,19 +211,19 @@ describe('reason of a PhonePe payment', () => {
     ],
     [{ errorCode: 7, detailedErrorCode: { a: 1 } }, undefined],
     [{}, undefined],
-  ])('of %j is %j', (told, failure) => {
+  ])('PhonePe’s fields %j mean the failure reason %j', (told, failure) => {
     expect(ofPhonepe(told)).toMatchObject({ status: 'FAIL' })
     expect(ofPhonepe(told)?.failure).toEqual(failure)
   })
 
-  it('is that of the attempt, otherwise that of its order', () => {
+  it('PhonePe’s failure reason is that of the attempt, otherwise that of its order', () => {
     const ofOrder = { errorCode: 'TXN_NOT_COMPLETED', detailedErrorCode: 'ORDER_EXPIRED' }
     expect(ofPhonepe({ errorCode: 'INVALID_MPIN' }, ofOrder)?.failure?.reason).toBe('wrong_pin')
     expect(ofPhonepe({ state: 'PENDING' }, ofOrder)?.failure?.reason).toBe('not_authorised_in_time')
   })
 })
 
-it('accepts a reason in a report of the service’s own format, which a code does not change', () => {
+it('a report in the service’s own format may state the failure reason, which a code does not change', () => {
   expect(failureIn({ status: 'REJECT', reason: 'risk_declined', code: 'ZM' })).toEqual({
     reason: 'risk_declined',
     code: 'ZM',

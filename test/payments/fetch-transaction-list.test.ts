@@ -57,8 +57,8 @@ async function payMany(count: number, at: string, names: string[]) {
   )
 }
 
-describe('accepted fetchTransactionList', () => {
-  it('returns records of exactly the documented fields, all strings, to merchant and partner', async () => {
+describe('fetchTransactionList with valid requests', () => {
+  it('fetchTransactionList returns records of exactly the documented fields, all strings, to merchant and partner', async () => {
     const { orderId, UTR } = await pay('2026-02-03T04:05:06.789+05:30', { order_id: '1001', amount: '588.82' })
     for (const [paise, status] of [
       [5000, 'SUCCESS'],
@@ -93,7 +93,7 @@ describe('accepted fetchTransactionList', () => {
     expect((await partners('04-02-2026', '04-02-2026')).body).toEqual(none)
   })
 
-  it('sorts transactions by the time of payment, then by UTR in byte order, and selects them by IST days', async () => {
+  it('fetchTransactionList sorts transactions by the time of payment, then by UTR in byte order, and selects them by IST days', async () => {
     const at = '2025-05-06T12:00:00+05:30'
     for (const UTR of ['TB', 'TA1', 'T9']) await pay(at, { UTR })
     await pay('2025-05-06T00:00:00+05:30', { UTR: 'TZ' })
@@ -102,7 +102,7 @@ describe('accepted fetchTransactionList', () => {
     expect(await utrs('06-05-2025', '06-05-2025')).toEqual(['TZ', 'T9', 'TA1', 'TB', 'TLAST'])
   })
 
-  it('lists a payment without the bank’s time on the day on which its notification arrived', async () => {
+  it('fetchTransactionList lists a payment without the bank’s time on the day on which its notification arrived', async () => {
     const orderId = await createOrder(service, { mid, key })
     await service.db.query(
       `insert into payments (mid, utr, order_id, amount_paise, paid_at, received_at, kind, acquirer, source)
@@ -113,7 +113,7 @@ describe('accepted fetchTransactionList', () => {
     expect(data).toMatchObject([{ orderId, order_id: orderId, refunded: '0.00', paid_at: '2025-04-03T18:30:00.000Z' }])
   })
 
-  it('lists each paid order once, with its own payment, and no unpaid order', async () => {
+  it('fetchTransactionList lists each paid order once, with its own payment, and no unpaid order', async () => {
     const { orderId, UTR } = await pay('2025-06-06T12:00:00Z')
     const second = newUtr()
     service.clock.advance(60)
@@ -123,7 +123,7 @@ describe('accepted fetchTransactionList', () => {
     expect((await own('06-06-2025', '06-06-2025')).body.data).toMatchObject([{ UTR, refunded: '0.00' }])
   })
 
-  it('returns any order_id exactly as it was sent, in a short list and in a streamed one', async () => {
+  it('fetchTransactionList returns any order_id exactly as it was sent, in a short list and in a streamed one', async () => {
     const names = [
       '1001',
       '"quoted"',
@@ -169,7 +169,7 @@ describe('Accept: text/csv', () => {
     return text
   }
 
-  it('returns the records of the JSON list as CSV (RFC 4180), without formulas for spreadsheets', async () => {
+  it('fetchTransactionList returns the records of the JSON list as CSV (RFC 4180), without formulas for spreadsheets', async () => {
     // payMany appends its number to each name.
     const spelled = new Map<string, (name: string) => string>([
       ['1001', (name) => name],
@@ -198,13 +198,13 @@ describe('Accept: text/csv', () => {
     expect(await csv('09-09-2025')).toBe(HEADER + records.join(''))
   })
 
-  it('returns only the CSV header if the range has no record, and JSON for an error', async () => {
+  it('fetchTransactionList returns only the CSV header if the range has no record, and JSON for an error', async () => {
     expect(await csv('01-01-2024')).toBe(HEADER)
     const { headers, body } = await post(service.app, OWN_TRANSACTIONS, { mid, s_date: 'x', e_date: 'x' }, key, CSV)
     expect([headers['content-type'], body.statusCode]).toEqual(['application/json; charset=utf-8', 400])
   })
 
-  it('returns the format that Accept prefers by its weights, and JSON if it prefers none', async () => {
+  it('fetchTransactionList returns the format that Accept prefers by its weights, and JSON if it prefers none', async () => {
     const formOf = async (accept: string) => {
       const fields = { mid, s_date: '01-01-2024', e_date: '01-01-2024' }
       const { headers } = await post(service.app, OWN_TRANSACTIONS, fields, key, { accept })
@@ -232,7 +232,7 @@ describe('Accept: text/csv', () => {
     expect(Object.fromEntries(entries)).toEqual(forms)
   })
 
-  it('streams the same CSV as a short transaction list', async () => {
+  it('fetchTransactionList streams the same CSV as it returns in a short list', async () => {
     await payMany(1_001, '2025-10-10T00:00:00Z', ['long'])
     const { data } = (await own('10-10-2025', '10-10-2025')).body
     const records = data.map((record: Record<string, string>) => `${Object.values(record)}\r\n`)
@@ -240,14 +240,14 @@ describe('Accept: text/csv', () => {
   })
 })
 
-describe('rejected fetchTransactionList', () => {
-  it('returns 400 with the invalid fields, and accepts a merchant’s request without pid', async () => {
+describe('fetchTransactionList with errors', () => {
+  it('fetchTransactionList returns 400 with the invalid fields, and accepts a merchant’s request without pid', async () => {
     const { body } = await post(service.app, OWN_TRANSACTIONS, undefined, key)
     expect(body).toEqual(refusal(400, 'mid is required; s_date is required; e_date is required'))
     expect((await own('02-01-2026', '01-01-2026')).body).toEqual(refusal(400, 's_date must not be after e_date'))
   })
 
-  it('returns 403 for a key of another merchant or partner, or of the other kind', async () => {
+  it('fetchTransactionList returns 403 for a key of another merchant or partner, or of the other kind', async () => {
     const other = await newMerchant(service.db)
     const stranger = await newPartner(service.db, other.mid)
     const days = { s_date: '01-01-2026', e_date: '31-01-2026' }
@@ -267,7 +267,7 @@ describe('rejected fetchTransactionList', () => {
     }
   })
 
-  it('returns 403 for a disabled merchant itself, but the list for its partner', async () => {
+  it('fetchTransactionList returns 403 for a disabled merchant itself, but the list for its partner', async () => {
     const gone = await newMerchant(service.db)
     const reader = await newPartner(service.db, gone.mid)
     await service.db.query('update merchants set disabled_at = now() where mid = $1', [gone.mid])

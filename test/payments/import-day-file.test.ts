@@ -369,7 +369,7 @@ describe('report of an acquirer account', () => {
     )
   })
 
-  it('pays no order of another acquirer or account', async () => {
+  it('a report of an acquirer account pays no order of another acquirer or account', async () => {
     const victim = await newOrder()
     const thief = await newThief(victim)
     const found = await importBy([line({ orderId: victim })], '--acquirer', 'cashfree:thief')
@@ -394,7 +394,7 @@ describe('report of an acquirer account', () => {
     expect(repeated.stdout).toBe('0 payments recorded, 0 unchanged; exceptions: 1 unknown order.\n')
   })
 
-  it('is rejected without the name of its account, and nothing is recorded', async () => {
+  it('ops payments import rejects a report without the name of its account, and records nothing', async () => {
     const victim = await newOrder()
     const { code, stderr } = await importBy([line({ orderId: victim })])
     expect(code).toBe(2)

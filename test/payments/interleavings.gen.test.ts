@@ -256,7 +256,7 @@ function expectKept({ intents, payments, exceptions, attempts }: Stored, learned
 
 const PAID_ALREADY = 'Payment already successful'
 
-/** Checks that at most one source is told that it made a change. */
+/** Checks that at most one source receives the result `changed` for one change. */
 function expectOneChange(learned: Learned[]): void {
   const changed = learned.filter(({ told }) => told === 'changed').map(({ action }) => action as Telling)
   const made = changed.map(({ order, status, utr }) =>

@@ -18,12 +18,12 @@ const sectionOf = (guide: 'merchant', heading: string) =>
   guideText(guide).split(`\n${heading}\n`)[1]?.split(/^#+ /m)[0] ?? ''
 
 describe('fields of createPaymentIntent', () => {
-  it('each have a canary for the privacy tests', () => {
+  it('every field of createPaymentIntent has a canary for the privacy tests', () => {
     const help = 'test/support/canaries.ts: add an accepted and a rejected value for each field of NewPayment'
     expect(Object.keys(CANARIES), help).toEqual(Object.keys(NewPayment.shape))
   })
 
-  it('are all listed in the merchant’s guide, in the order of the schema', () => {
+  it('the merchant’s guide lists every field of createPaymentIntent, in the order of the schema', () => {
     const lines = [...sectionOf('merchant', '## Fields of a new payment').matchAll(/^\| `(\w+)` \| (yes|no) \|/gm)]
     const fields = Object.entries(NewPayment.shape).map(([name, schema]) => {
       return [name, schema.safeParse(undefined).success ? 'no' : 'yes']
@@ -35,7 +35,7 @@ describe('fields of createPaymentIntent', () => {
     ).toEqual(fields)
   })
 
-  it('are stored as sent, and forget-customers empties the customer’s fields', async () => {
+  it('every field of createPaymentIntent is stored as sent, and forget-customers empties the customer’s fields', async () => {
     const { mid, key } = await newMerchant(service.db)
     const { status, body } = await post(service.app, CREATE, intentFields(mid, CANARY_FIELDS), key)
     expect(status, 'not stored: has a migration added each column of INTENTS in insert-intents.ts?').toBe(200)
@@ -60,7 +60,7 @@ const KEPT_COLUMNS = `mid order_id merchant_order_id idempotency_key redirect_ur
   /\s+/,
 )
 
-it('are all listed as retained or erased by forget-customers, column by column', async () => {
+it('every column of payment_intents is listed as retained or erased by forget-customers', async () => {
   const { rows } = await service.db.query<{ name: string }>(
     `select column_name::text as name from information_schema.columns
       where table_schema = 'public' and table_name = 'payment_intents'`,

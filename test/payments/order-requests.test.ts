@@ -20,7 +20,7 @@ const create = (changes: Record<string, string | undefined> = {}, headers: Recor
 const check = (order_id: string) => post(service.app, STATUS, { mid, order_id }, key)
 
 describe('createOrderRequest', () => {
-  it('returns the service’s orderId and the URL of the pay page', async () => {
+  it('createOrderRequest returns the service’s orderId and the URL of the pay page', async () => {
     const { status, body } = await create({}, {}, ORDER)
     expect([status, body]).toEqual([
       200,
@@ -36,20 +36,20 @@ describe('createOrderRequest', () => {
     ])
   })
 
-  it('rejects order_ids of createPaymentIntent, and createPaymentIntent rejects those of createOrderRequest', async () => {
+  it('createOrderRequest and createPaymentIntent reject each other’s order_ids', async () => {
     await create({ order_id: 'both-1' })
     expect((await create({ order_id: 'both-1' }, {}, ORDER)).body).toEqual(refusal(409, 'Order ID already exists'))
     await create({ order_id: 'both-2' }, {}, ORDER)
     expect((await create({ order_id: 'both-2' })).body).toEqual(refusal(409, 'Order ID already exists'))
   })
 
-  it('checks the fields of createPaymentIntent', async () => {
+  it('createOrderRequest checks the fields of createPaymentIntent', async () => {
     expect((await create({ amount: '0' }, {}, ORDER)).status).toBe(400)
   })
 })
 
 describe('checkPaymentStatus', () => {
-  it('returns a success as final, with the order_id of the request, by either order id', async () => {
+  it('checkPaymentStatus returns a success as final, with the order_id of the request, by either order id', async () => {
     const { orderId } = (await create({ order_id: 'paid-1' })).body.data
     await notify(service, notification(orderId, { UTR: '523504870405' }))
     for (const order_id of ['paid-1', orderId]) {
@@ -70,7 +70,7 @@ describe('checkPaymentStatus', () => {
   it.each([
     ['FAIL', 'Payment failed'],
     ['REJECT', 'Payment rejected'],
-  ])('returns %s as final only 10 minutes after expiry', async (outcome, msg) => {
+  ])('checkPaymentStatus returns %s as final only 10 minutes after expiry', async (outcome, msg) => {
     const { orderId } = (await create()).body.data
     await notify(service, notification(orderId, { status: outcome }))
     for (const seconds of [25 * 60 - 1, 1]) {
@@ -93,7 +93,7 @@ describe('checkPaymentStatus', () => {
     })
   })
 
-  it('returns PENDING for an unpaid order until 10 minutes after expiry, then FAIL', async () => {
+  it('checkPaymentStatus returns PENDING for an unpaid order until 10 minutes after expiry, then FAIL', async () => {
     const pending = { status: false, statusCode: 200, txnStatus: 'PENDING', msg: 'Payment pending' }
     const { orderId } = (await create()).body.data
     expect((await check(orderId)).body).toEqual(pending)
@@ -109,7 +109,7 @@ describe('checkPaymentStatus', () => {
     expect((await check(orderId)).body).toMatchObject({ status: true, txnStatus: 'SUCCESS' })
   })
 
-  it('finally returns the status of the last attempt, and ignores repeats of earlier attempts', async () => {
+  it('checkPaymentStatus finally returns the status of the last attempt, and ignores repeats of earlier attempts', async () => {
     const { orderId } = (await create()).body.data
     const first = notification(orderId, { status: 'FAIL', UTR: undefined, paidAt: undefined })
     const second = notification(orderId, { status: 'REJECT' })
@@ -118,7 +118,7 @@ describe('checkPaymentStatus', () => {
     expect((await check(orderId)).body).toMatchObject({ status: true, txnStatus: 'REJECT' })
   })
 
-  it('finds an order by the service’s orderId, which no other order can use as its order_id', async () => {
+  it('checkPaymentStatus finds an order by the service’s orderId, which no other order can use as its order_id', async () => {
     const { orderId } = (await create({ order_id: 'first' })).body.data
     const shadow = await create({ order_id: orderId, amount: '7' })
     expect([shadow.status, shadow.body]).toEqual([409, refusal(409, 'Order ID already exists')])
@@ -132,7 +132,7 @@ describe('checkPaymentStatus', () => {
     for (const order_id of ['f'.repeat(32), orderId]) expect((await create({ order_id })).status).toBe(200)
   })
 
-  it('returns the same 404 for an unknown order and for another merchant’s', async () => {
+  it('checkPaymentStatus returns the same 404 for an unknown order and for another merchant’s', async () => {
     const other = await newMerchant(service.db)
     const theirs = (await post(service.app, CREATE, intentFields(other.mid, { order_id: 'theirs' }), other.key)).body
       .data
@@ -142,7 +142,7 @@ describe('checkPaymentStatus', () => {
     }
   })
 
-  it('names every missing field', async () => {
+  it('checkPaymentStatus names every missing field', async () => {
     expect((await post(service.app, STATUS, {}, key)).body).toEqual(
       refusal(400, 'mid is required; order_id is required'),
     )
@@ -150,7 +150,7 @@ describe('checkPaymentStatus', () => {
 })
 
 describe('Idempotency-Key', () => {
-  it('returns the first response to a retry with equal fields, later and after payment too', async () => {
+  it('an Idempotency-Key returns the first response to a retry with equal fields, later and after payment too', async () => {
     const first = await create({ order_id: 'retry-1' }, { 'idempotency-key': 'k 1' })
     service.clock.advance(3_600)
     await notify(service, notification(first.body.data.orderId))
@@ -160,7 +160,7 @@ describe('Idempotency-Key', () => {
     expect((await create({}, { 'idempotency-key': 'k-order' }, ORDER)).body).toEqual(order.body)
   })
 
-  it('is rejected with 422 for other fields, or for the other call', async () => {
+  it('an Idempotency-Key is rejected with 422 for other fields, or for the other create operation', async () => {
     const headers = { 'idempotency-key': 'reused' }
     const reused = refusal(
       422,
@@ -172,13 +172,13 @@ describe('Idempotency-Key', () => {
     expect((await create({ order_id: 'k-1' }, headers, ORDER)).body).toEqual(reused)
   })
 
-  it('is rejected with 409 if it is new but the order_id is already used', async () => {
+  it('a new Idempotency-Key with a used order_id is rejected with 409', async () => {
     await create({ order_id: 'guarded' }, { 'idempotency-key': 'g-1' })
     expect((await create({ order_id: 'guarded' }, { 'idempotency-key': 'g-2' })).status).toBe(409)
     expect((await create({ order_id: 'guarded' })).status).toBe(409)
   })
 
-  it('belongs to its merchant', async () => {
+  it('an Idempotency-Key belongs to its merchant', async () => {
     const other = await newMerchant(service.db)
     const mine = await create({}, { 'idempotency-key': 'shared' })
     const theirs = await post(service.app, CREATE, intentFields(other.mid), other.key, { 'idempotency-key': 'shared' })
@@ -186,18 +186,18 @@ describe('Idempotency-Key', () => {
     expect(theirs.body.data.orderId).not.toBe(mine.body.data.orderId)
   })
 
-  it.each(['', 'x'.repeat(65), 'schl\u00fcssel'])('is rejected as %j', async (value) => {
+  it.each(['', 'x'.repeat(65), 'schl\u00fcssel'])('the invalid Idempotency-Key %j is rejected', async (value) => {
     expect((await create({}, { 'idempotency-key': value })).body).toEqual(
       refusal(400, 'Idempotency-Key must be 1 to 64 printable ASCII characters'),
     )
   })
 
-  it('is checked after the merchant of the mid', async () => {
+  it('an Idempotency-Key is checked after the merchant of the mid', async () => {
     const other = await newMerchant(service.db)
     expect((await create({ mid: other.mid }, { 'idempotency-key': '' })).status).toBe(403)
   })
 
-  it('creates one intent from 50 concurrent retries, which all get one response', async () => {
+  it('50 concurrent retries with one Idempotency-Key create one intent, and all get one response', async () => {
     const answers = await Promise.all(
       Array.from({ length: 50 }, () => create({ order_id: 'burst' }, { 'idempotency-key': 'burst' })),
     )

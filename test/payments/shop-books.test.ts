@@ -106,16 +106,19 @@ describe('a payment that only the daily transaction report contains, after its o
       },
       ['payment.attempt_failed'],
     ],
-  ])('is a success without exception for a merchant %s', async (_name, happens, events) => {
-    const order = await givenUp()
-    await happens(order)
-    expect(await load(order)).toMatchObject({ recorded: 1, exceptions: { 'late payment': 0 } })
-    expect(await stored(order)).toEqual({
-      ...{ status: ['SUCCESS'], payments: ['first'], exceptions: [] },
-      events: [...events, 'payment.succeeded'],
-    })
-    expect(await ask(order)).toBe('SUCCESS')
-  })
+  ])(
+    'a payment that only the daily transaction report contains is a success without exception for a merchant %s',
+    async (_name, happens, events) => {
+      const order = await givenUp()
+      await happens(order)
+      expect(await load(order)).toMatchObject({ recorded: 1, exceptions: { 'late payment': 0 } })
+      expect(await stored(order)).toEqual({
+        ...{ status: ['SUCCESS'], payments: ['first'], exceptions: [] },
+        events: [...events, 'payment.succeeded'],
+      })
+      expect(await ask(order)).toBe('SUCCESS')
+    },
+  )
 
   it.each<[string, (order: Order) => Promise<unknown>]>([
     ...[STATUS, CANCEL].map((path): [string, (order: Order) => Promise<unknown>] => [
@@ -148,12 +151,19 @@ describe('a payment that only the daily transaction report contains, after its o
         await deliver(order)
       },
     ],
-  ])('is a late payment for a merchant that %s', async (_name, happens) => {
-    const order = await givenUp()
-    await happens(order)
-    expect(await load(order)).toMatchObject({ recorded: 1, exceptions: { 'late payment': 1 } })
-    expect(await stored(order)).toMatchObject({ status: ['SUCCESS'], payments: ['late'], exceptions: ['late payment'] })
-  })
+  ])(
+    'a payment that only the daily transaction report contains is a late payment for a merchant that %s',
+    async (_name, happens) => {
+      const order = await givenUp()
+      await happens(order)
+      expect(await load(order)).toMatchObject({ recorded: 1, exceptions: { 'late payment': 1 } })
+      expect(await stored(order)).toMatchObject({
+        status: ['SUCCESS'],
+        payments: ['late'],
+        exceptions: ['late payment'],
+      })
+    },
+  )
 
   it('a notification of an order that has finally failed is a late payment, even if the merchant did not receive FAIL', async () => {
     const order = await givenUp()

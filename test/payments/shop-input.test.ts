@@ -38,13 +38,16 @@ describe('merchant with the input shop', () => {
     [588.82, '588.82'],
     [4.35, '4.35'],
     [100_000, '100000'],
-  ])('may send the amount %j to both operations, in a form if it is text', async (amount, expected) => {
-    const answers = [await createJson({ amount }), ...(typeof amount === 'string' ? [await create({ amount })] : [])]
-    for (const { status, body } of answers) expect([status, body.data?.amount]).toEqual([200, expected])
-    const ordered = await createJson({ amount }, shop, ORDER)
-    const { amount_paise } = await rowOf(ordered.body.data.orderId)
-    expect(amount_paise).toBe(Math.round(Number(expected) * 100))
-  })
+  ])(
+    'a merchant with the input shop may send the amount %j to both operations, in a form if it is text',
+    async (amount, expected) => {
+      const answers = [await createJson({ amount }), ...(typeof amount === 'string' ? [await create({ amount })] : [])]
+      for (const { status, body } of answers) expect([status, body.data?.amount]).toEqual([200, expected])
+      const ordered = await createJson({ amount }, shop, ORDER)
+      const { amount_paise } = await rowOf(ordered.body.data.orderId)
+      expect(amount_paise).toBe(Math.round(Number(expected) * 100))
+    },
+  )
 
   it.each([
     '"0.99"',
@@ -56,7 +59,7 @@ describe('merchant with the input shop', () => {
     '100000.001',
     'true',
     '[588.82]',
-  ])('is rejected with the JSON amount %s, and receives the rule of the input shop', async (amount) => {
+  ])('a merchant with the input shop receives its own rule for the invalid JSON amount %s', async (amount) => {
     const body = JSON.stringify({ ...intentFields(shop.mid), amount: 0 }).replace('"amount":0', `"amount":${amount}`)
     const headers = { 'content-type': 'application/json' }
     for (const url of [CREATE, ORDER]) {
@@ -80,7 +83,7 @@ describe('merchant with the input shop', () => {
     ...['+91 09876543210', '+91 (0) 98765 43210', '00919876543210', '0091-98765-43210', '0091 0 98765 43210'],
     // As a phone's contacts copy it.
     '\u202a+91 98765 43210\u202c',
-  ])('may send the telephone number %j', async (customer_mobile) => {
+  ])('a merchant with the input shop may send the telephone number %j', async (customer_mobile) => {
     for (const url of [CREATE, ORDER]) {
       const { body } = await create({ customer_mobile }, shop, {}, url)
       const digits = customer_mobile.replace(/\D/g, '').slice(-10)
@@ -88,7 +91,7 @@ describe('merchant with the input shop', () => {
     }
   })
 
-  it('may send a telephone number in the digits of any script, which is stored in ASCII', async () => {
+  it('a merchant with the input shop may send a telephone number in the digits of any script, which is stored in ASCII', async () => {
     // Each from its zero: Devanagari, Bengali, Tamil, Urdu, full-width, and digits adjacent to those of other sets.
     for (const zero of [0x966, 0x9e6, 0xbe6, 0x6f0, 0xff10, 0x1d7d8]) {
       const customer_mobile = '+91 98765-43210'.replace(/\d/g, (digit) => String.fromCodePoint(zero + Number(digit)))
@@ -109,16 +112,19 @@ describe('merchant with the input shop', () => {
       '9876543210 ext 5',
     ],
     ...['9876543210/9876543211', '९८७६५४३२१', '()', '98765\n43210'],
-  ])('is rejected with the telephone number %j, and receives the rule of the input shop', async (customer_mobile) => {
-    expect((await create({ customer_mobile })).body).toEqual(refusal(400, MOBILE))
-  })
+  ])(
+    'a merchant with the input shop receives its own rule for the invalid telephone number %j',
+    async (customer_mobile) => {
+      expect((await create({ customer_mobile })).body).toEqual(refusal(400, MOBILE))
+    },
+  )
 
-  it('receives every error in its fields, in the order of the fields', async () => {
+  it('a merchant with the input shop receives every error in its fields, in the order of the fields', async () => {
     const { body } = await create({ amount: '0.00', note: ' ', customer_mobile: '' })
     expect(body).toEqual(refusal(400, `${AMOUNT}; note is required; customer_mobile is required`))
   })
 
-  it('may format amount and telephone number differently in a retry with its Idempotency-Key', async () => {
+  it('a merchant with the input shop may format amount and telephone number differently in a retry with its Idempotency-Key', async () => {
     const headers = { 'idempotency-key': 'spelled' }
     const first = await create({ amount: '588.80', customer_mobile: '9876543210' }, shop, headers)
     const again = await create({ amount: '588.8', customer_mobile: '+91 98765-43210' }, shop, headers)
@@ -126,7 +132,7 @@ describe('merchant with the input shop', () => {
     expect((await create({ amount: '588.81', customer_mobile: '9876543210' }, shop, headers)).status).toBe(422)
   })
 
-  it('is determined by its key instead of the mid that is sent: its rules apply before the 403', async () => {
+  it('the key determines the input rules instead of the mid that is sent: they apply before the 403', async () => {
     const asOther = (amount: string, caller: NewMerchant, mid: string) =>
       post(service.app, CREATE, intentFields(mid, { amount }), caller.key)
     expect((await asOther('588.82', shop, strict.mid)).status).toBe(403)
@@ -137,7 +143,7 @@ describe('merchant with the input shop', () => {
 describe('a payment of 588.82', () => {
   const get = (url: string) => service.app.inject({ method: 'GET', url })
 
-  it('retains its paise from the request to the reconciliation', async () => {
+  it('a payment of 588.82 retains its paise from the request to the reconciliation', async () => {
     const order_id = 'INV-588'
     const created = await create({ amount: '588.82', order_id })
     const { orderId, intent, amount } = created.body.data
@@ -168,7 +174,7 @@ describe('a payment of 588.82', () => {
     expect((await ops('show', '--order-id', orderId)).stdout).toMatch(/^amount +₹588\.82$/m)
   })
 
-  it('is confirmed by the operator, and read from a daily transaction report', async () => {
+  it('a payment of 588.82 is confirmed by the operator, and read from a daily transaction report', async () => {
     const [confirmed, listed] = await Promise.all(
       [1, 2].map(async () => (await create({ amount: '588.82' })).body.data),
     )
@@ -187,7 +193,7 @@ ${listed.orderId},SUCCESS,PAISE2,588.82,2026-03-31 23:55:00
     })
   })
 
-  it('is requested from an acquirer, whose link must be for 588.82', async () => {
+  it('a payment of 588.82 is requested from an acquirer, whose link must be for 588.82', async () => {
     const { service: withBank, bank } = await startServiceWithBank()
     const { mid, key } = await newSetuMerchant(withBank, { input: 'shop' })
     const { body } = await post(withBank.app, CREATE, intentFields(mid, { amount: '588.82' }), key)

@@ -114,7 +114,7 @@ const WAYS: [string, () => void | Promise<void>, () => Promise<void>][] = [
   ['the network drops packets and loses its connections', () => proxy.cut('swallowed'), () => proxy.restore()],
 ]
 
-describe.each(WAYS)('while %s', (_name, begin, end) => {
+describe.each(WAYS)('checkPaymentStatus while %s', (_name, begin, end) => {
   it('a store plugin whose checkPaymentStatus meets a database outage of 1 s still gets SUCCESS for its paid order', async () => {
     await ask()
     await begin()

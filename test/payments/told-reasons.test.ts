@@ -48,7 +48,7 @@ async function eventsOf(orderId: string) {
 const expireAll = () => doWhatIsDue(dueExpiries({ db: service.db, now: service.clock.now, limits: LIMITS.webhooks }))
 
 describe('failure reason in checkPaymentStatus', () => {
-  it('is that of the last attempt while the order is open, and once it has failed', async () => {
+  it('checkPaymentStatus returns the reason of the last attempt while the order is open, and once it has failed', async () => {
     const orderId = await newOrder()
     expect(await statusOf(orderId)).not.toHaveProperty('reason')
     await fail(orderId, { reason: 'wrong_pin' })
@@ -64,7 +64,7 @@ describe('failure reason in checkPaymentStatus', () => {
     })
   })
 
-  it('is other for an attempt without a reported reason, and absent once the order is paid or cancelled', async () => {
+  it('checkPaymentStatus returns the reason other for an attempt without one, and none once the order is paid or cancelled', async () => {
     const [paid, cancelled, untouched] = [await newOrder(), await newOrder(), await newOrder()]
     for (const orderId of [paid, cancelled]) await fail(orderId)
     expect(await statusOf(paid)).toMatchObject({ txnStatus: 'PENDING', reason: 'other' })
@@ -79,7 +79,7 @@ describe('failure reason in checkPaymentStatus', () => {
 })
 
 describe('report of a failed attempt', () => {
-  it('adds the reason to a known attempt that had none, once', async () => {
+  it('a report adds the reason to a known attempt that had none, once', async () => {
     const orderId = await newOrder()
     const UTR = newUtr()
     await fail(orderId, { UTR })
@@ -92,14 +92,14 @@ describe('report of a failed attempt', () => {
     expect(told.map(({ type, data }) => [type, data.reason])).toEqual([['payment.attempt_failed', 'other']])
   })
 
-  it('changes nothing on the order with a code that is no failure by itself', async () => {
+  it('a report with a code that is no failure by itself changes nothing on the order', async () => {
     const orderId = await newOrder()
     await fail(orderId, { code: 'RB' })
     expect(await statusOf(orderId)).toMatchObject({ msg: 'Payment pending' })
   })
 
   it.each([{ reason: 'bad weather' }, { code: 'two words' }, { code: 'x'.repeat(65) }, { reason: 7 }])(
-    'is rejected with a reason or code in another format: %j',
+    'a report is rejected with a reason or code in another format: %j',
     async (wrong) => {
       const orderId = await newOrder()
       const body = notification(orderId, { status: 'FAIL', ...wrong } as Notification)
@@ -107,7 +107,7 @@ describe('report of a failed attempt', () => {
     },
   )
 
-  it('may have a reason or a code in a daily transaction report', async () => {
+  it('a daily transaction report may contain a reason or a code', async () => {
     const orders = [await newOrder(), await newOrder(), await newOrder()]
     const lines = ['risk_declined,', ',Z9', ',96'].map((told, i) => `${orders[i]},FAIL,${newUtr()},200,,${told}`)
     const csv = `order_id,status,utr,amount,paid_at,reason,code\n${lines.join('\n')}\n`
@@ -120,7 +120,7 @@ describe('report of a failed attempt', () => {
 })
 
 describe('failure reason in webhooks', () => {
-  it('is reported for each attempt and for the expiry, but not for an order without an attempt', async () => {
+  it('webhooks report the reason of each attempt and of the expiry, but none for an order without an attempt', async () => {
     const [tried, untouched] = [await newOrder(), await newOrder()]
     await fail(tried, { code: 'Z9' })
     service.clock.advance(1)
@@ -139,7 +139,7 @@ describe('failure reason in webhooks', () => {
 })
 
 describe('failure reason for the operator', () => {
-  it('is shown with its code in the history, and counted on the operator dashboard', async () => {
+  it('the operator sees reason and code in the history, and today’s reasons on the dashboard', async () => {
     const { ops, json } = opsOn(() => service.databaseUrl)
     const orderId = await newOrder()
     await fail(orderId, { code: 'U03' })
@@ -156,7 +156,7 @@ describe('failure reason on the pay page', () => {
   const page = async (orderId: string, language = 'en') =>
     (await service.app.inject({ url: `/pay/${orderId}`, headers: { 'accept-language': language } })).payload
 
-  it('is shown in the customer’s language, on the page and by its events', async () => {
+  it('the pay page shows the failure reason in the customer’s language, on the page and by its events', async () => {
     const orderId = await newOrder()
     await fail(orderId, { code: 'Z9' })
     expect(await page(orderId)).toContain('<p class="attempt">The account does not have enough money.')
@@ -167,7 +167,7 @@ describe('failure reason on the pay page', () => {
     expect((await events).payload).toMatch(/event: attempt\ndata: खाते में पैसे कम हैं।[^\n]*\n\n[\s\S]*data: failed/)
   })
 
-  it('can be chosen for a simulated failed attempt in the sandbox', async () => {
+  it('the sandbox’s pay page simulates a failed attempt with a chosen reason', async () => {
     const orderId = await newOrder()
     expect(await page(orderId)).toContain('<option>payee_not_allowed</option>')
     const played = await post(service.app, `/pay/${orderId}/simulate`, { status: 'FAIL', reason: 'payee_not_allowed' })

@@ -60,30 +60,33 @@ describe('a UTR that pays orders of two merchants', () => {
   it.each([
     ['the merchant with the lower mid is paid first', false],
     ['the merchant with the lower mid is paid last', true],
-  ])('stores one exception, for the merchant paid later: %s', async (_name, isReversed) => {
-    const { one, other } = await neighbours()
-    const [earlier, later] = isReversed ? [other, one] : [one, other]
-    const utr = newUtr()
-    expect(await pay(earlier.orderId, utr)).toEqual(RECORDED)
-    expect(await look()).toBe(0)
-    expect(await pay(later.orderId, utr)).toEqual(RECORDED)
-    expect(await look()).toBe(1)
-    const exception = {
-      ...{ mid: later.mid, orderId: later.orderId, kind: KIND, amount: '200.00', status: 'SUCCESS' },
-      ...{ paidAt: new Date('2026-03-31T18:29:59Z'), receivedAt: service.clock.now() },
-    }
-    expect(await kept(utr)).toEqual([exception])
-    service.clock.advance(1)
-    for (const { orderId, mid, key } of [earlier, later]) {
-      expect(await pay(orderId, utr)).toEqual(RECORDED)
-      const { body } = await post(service.app, STATUS, { mid, order_id: orderId }, key)
-      expect([body.txnStatus, body.data.UTR]).toEqual(['SUCCESS', utr])
-    }
-    expect(await look()).toBe(0)
-    expect(await kept(utr)).toEqual([exception])
-  })
+  ])(
+    'a UTR that pays orders of two merchants is one exception, for the merchant paid later: %s',
+    async (_name, isReversed) => {
+      const { one, other } = await neighbours()
+      const [earlier, later] = isReversed ? [other, one] : [one, other]
+      const utr = newUtr()
+      expect(await pay(earlier.orderId, utr)).toEqual(RECORDED)
+      expect(await look()).toBe(0)
+      expect(await pay(later.orderId, utr)).toEqual(RECORDED)
+      expect(await look()).toBe(1)
+      const exception = {
+        ...{ mid: later.mid, orderId: later.orderId, kind: KIND, amount: '200.00', status: 'SUCCESS' },
+        ...{ paidAt: new Date('2026-03-31T18:29:59Z'), receivedAt: service.clock.now() },
+      }
+      expect(await kept(utr)).toEqual([exception])
+      service.clock.advance(1)
+      for (const { orderId, mid, key } of [earlier, later]) {
+        expect(await pay(orderId, utr)).toEqual(RECORDED)
+        const { body } = await post(service.app, STATUS, { mid, order_id: orderId }, key)
+        expect([body.txnStatus, body.data.UTR]).toEqual(['SUCCESS', utr])
+      }
+      expect(await look()).toBe(0)
+      expect(await kept(utr)).toEqual([exception])
+    },
+  )
 
-  it('stores one exception for concurrent payments, on any number of instances', async () => {
+  it('a UTR that pays orders of two merchants concurrently is one exception, on any number of instances', async () => {
     const pairs = await Promise.all(
       Array.from({ length: 20 }, async () => ({ ...(await neighbours()), utr: newUtr() })),
     )
@@ -97,33 +100,36 @@ describe('a UTR that pays orders of two merchants', () => {
   })
 
   // On Citus, a lock that is awaited on a worker is not visible.
-  it.skipIf(ON_CITUS)('stores the exception for the payment reported later, even if it was stored first', async () => {
-    const { one: later, other: earlier } = await neighbours()
-    const utr = newUtr()
-    const blocker = await service.db.connect()
-    try {
-      await blocker.query('begin')
-      await blocker.query(
-        `insert into payments (mid, utr, order_id, amount_paise, received_at, kind, acquirer, source)
+  it.skipIf(ON_CITUS)(
+    'the exception for a UTR of two merchants belongs to the payment reported later, even if it was stored first',
+    async () => {
+      const { one: later, other: earlier } = await neighbours()
+      const utr = newUtr()
+      const blocker = await service.db.connect()
+      try {
+        await blocker.query('begin')
+        await blocker.query(
+          `insert into payments (mid, utr, order_id, amount_paise, received_at, kind, acquirer, source)
          values ($1, $2, 'x', 1, now(), 'first', 'direct', 'notification')`,
-        [earlier.mid, utr],
-      )
-      const told = pay(earlier.orderId, utr)
-      const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
-      await expect.poll(async () => (await service.db.query(waiting)).rowCount).toBe(1)
-      service.clock.advance(1)
-      expect(await pay(later.orderId, utr)).toEqual(RECORDED)
-      expect(await look()).toBe(0)
-      await blocker.query('rollback')
-      expect(await told).toEqual(RECORDED)
-    } finally {
-      blocker.release(true)
-    }
-    expect(await look()).toBe(1)
-    expect(await kept(utr)).toMatchObject([{ mid: later.mid, kind: KIND }])
-  })
+          [earlier.mid, utr],
+        )
+        const told = pay(earlier.orderId, utr)
+        const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+        await expect.poll(async () => (await service.db.query(waiting)).rowCount).toBe(1)
+        service.clock.advance(1)
+        expect(await pay(later.orderId, utr)).toEqual(RECORDED)
+        expect(await look()).toBe(0)
+        await blocker.query('rollback')
+        expect(await told).toEqual(RECORDED)
+      } finally {
+        blocker.release(true)
+      }
+      expect(await look()).toBe(1)
+      expect(await kept(utr)).toMatchObject([{ mid: later.mid, kind: KIND }])
+    },
+  )
 
-  it('stores an exception for second and late payments too, but not for failed attempts', async () => {
+  it('a UTR of two merchants is an exception for second and late payments too, but not for failed attempts', async () => {
     const { one, other } = await neighbours()
     const [utr, second] = [newUtr(), newUtr()]
     await pay(one.orderId, utr)
@@ -141,7 +147,7 @@ describe('a UTR that pays orders of two merchants', () => {
     )
   })
 
-  it('stores an exception for a payment in a daily transaction report, however long ago it was made', async () => {
+  it('a UTR of two merchants in a daily transaction report is an exception, however old the payment is', async () => {
     const { one, other } = await neighbours()
     const utr = newUtr()
     const lines = [one, other].map(({ orderId }) => `${orderId},SUCCESS,${utr},200,2026-03-31 23:59:59\n`)
@@ -151,7 +157,7 @@ describe('a UTR that pays orders of two merchants', () => {
     expect(await kept(utr)).toMatchObject([{ mid: other.mid, kind: KIND }])
   })
 
-  it('stores and counts the exception in a running service within about a minute', async () => {
+  it('a running service stores and counts the exception of a UTR of two merchants within about a minute', async () => {
     const running = await startService({ asServiceRole: true, limits: { webhooks: { lookIntervalMs: 20 } } })
     const utr = newUtr()
     for (let i = 0; i < 2; i++) {
@@ -182,7 +188,7 @@ describe('search for UTRs of two merchants', () => {
     }
   }
 
-  it('finds exceptions within an hour that a killed instance has not stored', async () => {
+  it('the search for UTRs of two merchants finds exceptions within an hour that a killed instance has not stored', async () => {
     service.clock.set('2027-07-01T12:00:00Z')
     const found = await share('2027-06-01T00:00:00Z', '2027-07-01T11:00:00Z', '2027-07-01T11:59:59Z')
     const old = await share('2027-06-01T00:00:00Z', '2027-07-01T10:59:59Z')
@@ -205,7 +211,7 @@ describe('search for UTRs of two merchants', () => {
     )
   })
 
-  it('stops after the statement in progress when its instance is stopped', async () => {
+  it('the search for UTRs of two merchants stops after the statement in progress when its instance is stopped', async () => {
     const stored = newUtr()
     const payments = ['M1', 'M2', 'M3'].map((mid) => ({ mid, orderId: mid, utr: stored, amount: 100, paidAt: null }))
     const sent: string[] = []
@@ -217,7 +223,7 @@ describe('search for UTRs of two merchants', () => {
     expect(sent).toHaveLength(4)
   })
 
-  it('runs every minute, also after the clock was set back', async () => {
+  it('the search for UTRs of two merchants runs every minute, also after the clock was set back', async () => {
     service.clock.set('2027-08-01T12:00:00Z')
     const lookAgain = startLooking()
     expect(await lookAgain()).toBe(0)

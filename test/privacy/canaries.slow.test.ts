@@ -140,7 +140,7 @@ async function outputOf(service: ServerProcess): Promise<string> {
 }
 
 describe('confidential input', () => {
-  it('never appears in a log, a metric or an error response, whatever is requested and whatever fails', async () => {
+  it('confidential input never appears in a log, a metric or an error response, whatever is requested and whatever fails', async () => {
     const service = await startTalkative(url)
     const expectStatus = async (status: number, call: Call) => {
       const answer = await send(service, call)
@@ -254,18 +254,25 @@ describe('confidential input', () => {
     ['rejects connections', () => Promise.resolve('127.0.0.1:1')],
     ['is not at its address', () => Promise.resolve('database.invalid:5432')],
     ['uses another protocol', () => addressOfOtherProtocol()],
-  ])('never appears in a log or an error response while the database %s', async (_name, addressOf) => {
-    const address = await addressOf()
-    const service = await startTalkative(`postgres://${role}:${SECRETS.databasePassword}@${address}/upi`)
-    const unready = await send(service, { path: '/readyz', method: 'GET' })
-    const answers = [unready, await send(service, create()), await send(service, notice(notification('0'.repeat(32))))]
-    const output = await outputOf(service)
-    expect(answers.every(({ status }) => status === 500 || status === 503)).toBe(true)
-    expect(output).toContain('"msg":"Request completed"')
-    expect([output, ...answers.map(({ text }) => text)].flatMap(leaks)).toEqual([])
-  })
+  ])(
+    'confidential input never appears in a log or an error response while the database %s',
+    async (_name, addressOf) => {
+      const address = await addressOf()
+      const service = await startTalkative(`postgres://${role}:${SECRETS.databasePassword}@${address}/upi`)
+      const unready = await send(service, { path: '/readyz', method: 'GET' })
+      const answers = [
+        unready,
+        await send(service, create()),
+        await send(service, notice(notification('0'.repeat(32)))),
+      ]
+      const output = await outputOf(service)
+      expect(answers.every(({ status }) => status === 500 || status === 503)).toBe(true)
+      expect(output).toContain('"msg":"Request completed"')
+      expect([output, ...answers.map(({ text }) => text)].flatMap(leaks)).toEqual([])
+    },
+  )
 
-  it('never appears in the output of a service whose database rejects the log-in', async () => {
+  it('confidential input never appears in the output of a service whose database rejects the log-in', async () => {
     const wrong = new URL(url)
     wrong.password = `${SECRETS.databasePassword}-old`
     const service = await startTalkative(wrong.href)
@@ -289,7 +296,7 @@ describe('confidential input', () => {
     },
   )
 
-  it('never appears in the output of an import that is rejected', async () => {
+  it('confidential input never appears in the output of an import that is rejected', async () => {
     const header = 'mid,amount,utr,bank_reference_number,status,initiation_date'
     const lines = ['canarymid,1,canaryutr,canarybrn,SUCCESS,2026-01-01T00:00:00Z', 'canary,canary,!,,canary,canary']
     const { code, stdout, stderr } = await runOps(

@@ -89,7 +89,7 @@ describe('a closed month', () => {
     await settle('2026-10-06', 'C1')
     const { code, stderr } = await opsOn('2026-11-02', 'close', '--month', '2026-10')
     expect({ code, stderr }).toEqual({
-      ...{ code: 0, stderr: 'ops: warning: 2026-10 was closed with 1 difference\n' },
+      ...{ code: 0, stderr: 'ops: warning: 2026-10 was closed with 1 discrepancy\n' },
     })
   })
 
@@ -371,10 +371,10 @@ describe('a closed month', () => {
     await jsonOn('2026-11-20', 'resolve', '--difference', third.id, '--reason', 'paid by hand')
     const { stdout } = await opsOn('2026-11-21', 'differences')
     expect(stdout).toMatch(
-      /^ {2}47 days: 2026-10-05 missing settlement \w+: order \w+, order_id A-17, UTR .+\n.+\n\n2 open differences, total 0\.00\n$/m,
+      /^ {2}47 days: 2026-10-05 missing settlement \w+: order \w+, order_id A-17, UTR .+\n.+\n\n2 open discrepancies, total 0\.00\n$/m,
     )
     expect((await opsOn('2026-11-21', 'differences', '--csv')).stdout.split('\n')).toHaveLength(4)
-    expect((await opsOn('2026-10-05', 'differences')).stdout).toBe('No open differences.\n')
+    expect((await opsOn('2026-10-05', 'differences')).stdout).toBe('No open discrepancies.\n')
   })
 
   it('reconcile close waits for a running import and includes it', async () => {
@@ -566,7 +566,7 @@ describe('a resolved discrepancy', () => {
     expect(outcomes.map(({ code }) => code).sort()).toEqual([0, 1, 1])
     for (const { code, stderr } of outcomes) {
       if (code === 1)
-        expect(stderr).toMatch(/^ops: (another operator has just resolved|difference \w+ was already resolved)/)
+        expect(stderr).toMatch(/^ops: (another operator has just resolved|discrepancy \w+ was already resolved)/)
     }
     const { rows } = await db.query(
       'select entry, amount_paise::text as amount from difference_resolutions where mid = $1',

@@ -51,7 +51,7 @@ const expectRefusal = async (answer: ReturnType<typeof ask>, statusCode: number,
   expect([status, body]).toEqual([statusCode, refusal(statusCode, msg)])
 }
 
-describe('accepted refundPayment', () => {
+describe('refundPayment with valid fields', () => {
   it('refunds a part of a payment, and the rest if no amount is sent, by either id of the order', async () => {
     const { order_id, orderId, UTR } = await paidOrder()
     const part = await ask({ order_id, refund_id: `${order_id}-1`, amount: '50' })
@@ -128,7 +128,7 @@ describe('checkRefundStatus', () => {
     ['PENDING', 'Refund pending', ''],
     ['SUCCESS', 'Refund successful', '523504870778'],
     ['FAIL', 'Refund failed', ''],
-  ] as const)('returns %s to any key of the merchant', async (txnStatus, msg, reference) => {
+  ] as const)('checkRefundStatus returns %s to any key of the merchant', async (txnStatus, msg, reference) => {
     const { order_id } = await paidOrder()
     const refund_id = unique('R-')
     const { data } = (await ask({ order_id, refund_id })).body
@@ -137,7 +137,7 @@ describe('checkRefundStatus', () => {
     expect([code, body]).toEqual([200, { status: true, statusCode: 200, msg, data: { ...data, txnStatus, reference } }])
   })
 
-  it('returns 404 for refunds of other merchants, and for the service’s own id of a refund', async () => {
+  it('checkRefundStatus returns 404 for refunds of other merchants, and for the service’s own id of a refund', async () => {
     const { order_id } = await paidOrder()
     const refund_id = unique('R-')
     const { data } = (await ask({ order_id, refund_id })).body
@@ -155,7 +155,7 @@ describe('checkRefundStatus', () => {
     )
   })
 
-  it('names missing and invalid fields', async () => {
+  it('checkRefundStatus names missing and invalid fields', async () => {
     await expectRefusal(
       post(service.app, REFUND_STATUS, { refund_id: 'R 1' }, key),
       400,
@@ -165,7 +165,7 @@ describe('checkRefundStatus', () => {
 })
 
 describe('refundPayment with 400', () => {
-  it('names every invalid field before it checks the key', async () => {
+  it('refundPayment names every invalid field before it checks the key', async () => {
     const fields = 'mid is required; order_id is required; refund_id is required; note is required'
     await expectRefusal(post(service.app, REFUND, undefined, plainKey), 400, fields)
     const wrong = { order_id: 'x', refund_id: 'x'.repeat(41), amount: '0.50', note: 'ab' }
@@ -177,7 +177,7 @@ describe('refundPayment with 400', () => {
     )
   })
 
-  it('rejects an empty amount: only an absent amount refunds the whole remaining amount', async () => {
+  it('refundPayment rejects an empty amount: only an absent amount refunds the whole remaining amount', async () => {
     const { order_id, orderId } = await paidOrder()
     const shop = await newMerchant(service.db, { input: 'shop' })
     const shopKey = await newKey(service.db, { mid: shop.mid }, true)
@@ -194,7 +194,7 @@ describe('refundPayment with 400', () => {
 })
 
 describe('refundPayment with 403', () => {
-  it('explains what to do for a key without the right to refund, for known and unknown orders alike', async () => {
+  it('refundPayment explains what to do for a key without the right to refund, for known and unknown orders alike', async () => {
     const { order_id } = await paidOrder()
     for (const asked of [order_id, 'no-such-order']) {
       const msg = 'This key has no right to refund. Ask the operator for a key with that right.'
@@ -202,7 +202,7 @@ describe('refundPayment with 403', () => {
     }
   })
 
-  it('returns the same 403 for keys of other merchants, of partners and of disabled merchants', async () => {
+  it('refundPayment returns the same 403 for keys of other merchants, of partners and of disabled merchants', async () => {
     const { order_id } = await paidOrder()
     const other = await newMerchant(service.db)
     const partner = await newPartner(service.db, mid)

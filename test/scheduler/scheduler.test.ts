@@ -37,7 +37,7 @@ function queueOf(job: Job, { key = 'queue', group = 'group' } = {}) {
 
 const hangs: Job = (signal) => new Promise((resolve) => signal.addEventListener('abort', () => resolve(false)))
 
-it('starts the next job when one is finished, and never exceeds a queue’s limit of concurrent jobs', async () => {
+it('the scheduler starts the next job when one is finished, and never exceeds a queue’s limit of concurrent jobs', async () => {
   const { queue, seen } = queueOf(() => sleep(2, true))
   const { stop, looks } = startOver([queue])
   await until('many were done', () => seen.begun > 100)
@@ -46,7 +46,7 @@ it('starts the next job when one is finished, and never exceeds a queue’s limi
   expect(seen.most).toBe(AT_ONCE.ofQueue)
 })
 
-it('starts jobs of one group of queues although another group has reached its limit of hanging jobs', async () => {
+it('the scheduler starts jobs of one group of queues although another group has reached its limit of hanging jobs', async () => {
   const slow = ['a', 'b', 'c'].map((key) => queueOf(hangs, { key, group: 'slow' }))
   const quick = queueOf(() => sleep(1, true), { key: 'd', group: 'quick' })
   const { stop } = startOver([...slow, quick].map(({ queue }) => queue))
@@ -55,7 +55,7 @@ it('starts jobs of one group of queues although another group has reached its li
   await stop()
 })
 
-it('starts no more jobs of a queue once one of its jobs has failed', async () => {
+it('the scheduler starts no more jobs of a queue once one of its jobs has failed', async () => {
   const { queue, seen } = queueOf(async () => {
     throw new Error('the database is away')
   })
@@ -71,7 +71,7 @@ it('starts no more jobs of a queue once one of its jobs has failed', async () =>
   expect(new Set(warnings)).toEqual(new Set(['Job failed, or its result was not stored']))
 })
 
-it('starts no job while claiming jobs fails, and continues to poll for pending jobs', async () => {
+it('the scheduler starts no job while claiming jobs fails, and continues to poll for pending jobs', async () => {
   const { queue, seen } = queueOf(hangs)
   let takes = 0
   const claim: Queue['claim'] = async (most) => {
@@ -84,7 +84,7 @@ it('starts no job while claiming jobs fails, and continues to poll for pending j
   await stop()
 })
 
-it('polls for pending jobs again after a search that failed', async () => {
+it('the scheduler polls for pending jobs again after a search that failed', async () => {
   const { stop, looks, warnings } = startOver([], async () => {
     throw new Error('the database is away')
   })
@@ -93,7 +93,7 @@ it('polls for pending jobs again after a search that failed', async () => {
   expect(warnings).toContain('Polling for jobs failed')
 })
 
-it('runs the jobs of one source while the search for pending jobs of another source hangs', async () => {
+it('the scheduler runs the jobs of one source while the search for pending jobs of another source hangs', async () => {
   const { queue, seen } = queueOf(() => sleep(1, true))
   const log = { warn: () => undefined }
   let isOver: (queues: Queue[]) => void = () => undefined
@@ -106,7 +106,7 @@ it('runs the jobs of one source while the search for pending jobs of another sou
   await stopping
 })
 
-it('stops a search for pending jobs of many statements when the scheduler is stopped', async () => {
+it('the stopped scheduler stops a search for pending jobs of many statements', async () => {
   const { stop, looks } = startOver([], async (isStopped = () => false) => {
     while (!isStopped()) await sleep(1)
     return []
@@ -116,7 +116,7 @@ it('stops a search for pending jobs of many statements when the scheduler is sto
   expect(looks.count).toBe(1)
 })
 
-it('starts no new job when the scheduler is stopped, and waits for a while for jobs in progress', async () => {
+it('the stopped scheduler starts no new job, and waits for a while for jobs in progress', async () => {
   const long = queueOf(hangs, { key: 'long' })
   const short = queueOf(() => sleep(20, true), { key: 'short' })
   const { stop } = startOver([long.queue, short.queue])

@@ -159,7 +159,7 @@ Page 1 of 2,,,,
 ${HEADER}
 19/11/2026,NEFT-YESIG63230270199-ACQUIRER,,190.28,"10,420.28"
 `,
-    rejected: `line 5: ${twoFiles(3)} The balance does not follow from the row above`,
+    rejected: `line 5: ${twoFiles(3)} The balance does not follow from the row above.`,
   },
   'page headers in a file without balances': {
     columns: UNPROVED,
@@ -181,7 +181,7 @@ Account,9012,,,
 ${HEADER}
 18/11/2026,NEFT IN,,190.28,"5,190.28"
 `,
-    rejected: `line 6: ${twoFiles(4)} The balance does not follow from the row above`,
+    rejected: `line 6: ${twoFiles(4)} The balance does not follow from the row above.`,
   },
   'two accounts in one file without balances': {
     columns: UNPROVED,

@@ -239,10 +239,10 @@ describe('a payout that was not received in full', () => {
     const [, short, missing] = all
     expect(await resolve(short?.differenceId, '--as', 'charge')).toEqual({
       ...{ code: 0, stderr: '' },
-      stdout: `Difference ${short?.differenceId}, short payout of 100.00, resolved as charge.\n`,
+      stdout: `Discrepancy ${short?.differenceId}, short payout of 100.00, resolved as charge.\n`,
     })
     expect((await resolve(short?.differenceId)).stderr).toMatch(/was already resolved: paid by cheque/)
-    expect((await resolve('2608040123456789')).stderr).toMatch(/difference 2608040123456789 does not exist/)
+    expect((await resolve('2608040123456789')).stderr).toMatch(/discrepancy 2608040123456789 does not exist/)
     expect(await list('--open')).toEqual([missing])
     expect((await list())[1]).toEqual({ ...short, resolution: 'paid by cheque' })
     expect(await books()).toEqual(before)

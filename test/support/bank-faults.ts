@@ -15,12 +15,12 @@ export type CallFault =
   /** A proxy repeats the request, and the second response is returned. */
   | 'sent twice'
   /** The response follows an interim response with status 101. */
-  | 'interim answer'
+  | 'interim response'
   | SpoiltAnswer
 
 export type SpoiltAnswer =
   /** The connection breaks. */
-  'no answer' | 'half a body' | 'huge body' | 'no JSON' | 'no fields' | 'another order' | keyof typeof SPOILT_LINKS
+  'no response' | 'half a body' | 'huge body' | 'no JSON' | 'no fields' | 'another order' | keyof typeof SPOILT_LINKS
 
 const SPOILT_LINKS = {
   'wrong payee': (link: string) => link.replace('pa=', 'pa=not-'),
@@ -79,7 +79,7 @@ export function spoil(answer: Answer, fault: SpoiltAnswer, { withLink, withOrder
     body: JSON.stringify(change(JSON.parse(answer.body))),
   })
   switch (fault) {
-    case 'no answer':
+    case 'no response':
       return undefined
     case 'half a body':
       return { ...answer, isCut: true }

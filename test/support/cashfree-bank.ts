@@ -102,7 +102,7 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
 
   const fake = Object.assign(bank, {
     apiUrl: `${bank.url}/pg`,
-    /** By the service's orderId. */
+    /** Created orders by the service's orderId. */
     orders,
     refunds,
     pay,

@@ -3,7 +3,6 @@ export const TEMPLATE = 'template_migrated'
 /** Password of both roles that src/operator/deploy/roles.sql creates. */
 export const ROLE_PASSWORD = 'of-a-role-in-a-test'
 
-/** Returns `url` with another database. */
 export function databaseUrl(url: string, database: string): string {
   const other = new URL(url)
   other.pathname = `/${database}`

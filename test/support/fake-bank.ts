@@ -137,7 +137,7 @@ export async function startFakeBank<Call extends string>(options: BankOptions<Ca
       answer()
       return answer()
     }
-    if (fault === 'interim answer') return { ...answer(), isInterim: true }
+    if (fault === 'interim response') return { ...answer(), isInterim: true }
     if (typeof fault === 'string') return spoil(answer(), fault, speech.answerFields)
     if ('status' in fault) return speech.refuse(fault.status, 'fault', 'as injected by the test')
     if ('arrivesAfterMs' in fault) {

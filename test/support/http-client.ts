@@ -12,9 +12,9 @@ export type Answer = {
   status: number | undefined
   headers: IncomingHttpHeaders
   text: string
-  /** Until the last byte. */
+  /** Time until the last byte of the response. */
   tookMs: number
-  /** Why there is no complete response. */
+  /** The reason if the response is incomplete or missing. */
   fault?: string
   /** The response had a status but no end. */
   isCutOff?: boolean

@@ -90,7 +90,7 @@ export async function startFakePhonepe(options: FakePhonepeOptions) {
   const fake = Object.assign(bank, {
     apiUrl: `${bank.url}/pg`,
     loginUrl: `${bank.url}/v1/oauth/token`,
-    /** By the service's orderId. */
+    /** Created orders by the service's orderId. */
     orders,
     refunds,
     tokenSeconds: options.tokenSeconds ?? 624_600,

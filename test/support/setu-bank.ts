@@ -88,7 +88,7 @@ export async function startFakeSetu(options: FakeSetuOptions) {
 
   const fake = Object.assign(bank, {
     loginUrl: `${bank.url}/v1/users/login`,
-    /** By Setu's id. */
+    /** Created QRs by Setu's id. */
     qrs,
     refunds,
     pay,

@@ -110,7 +110,7 @@ export function readUpiLink(link: string, now: Date): UpiLink {
 
 /** Reads the text of a QR, for which wallets accept only the generic prefix. Throws like `readUpiLink`. */
 export function readUpiQr(text: string, now: Date): UpiLink {
-  if (!text.startsWith('upi://pay?')) throw new Error(`a QR holds upi://pay?, not ${text.slice(0, 24)}`)
+  if (!text.startsWith('upi://pay?')) throw new Error(`a QR contains upi://pay?, not ${text.slice(0, 24)}`)
   return readUpiLink(text, now)
 }
 
@@ -157,9 +157,9 @@ function readParameters(query: string): Map<string, string> {
  * plus.
  */
 function decoded(name: string, raw: string): string {
-  if (raw.includes('+')) throw new Error(`${name} holds a plus that is not encoded`)
+  if (raw.includes('+')) throw new Error(`${name} contains a plus that is not encoded`)
   if (!/^(?:[A-Za-z0-9._~!$'()*,;:@/?-]|%[0-9A-Fa-f]{2})+$/.test(raw)) {
-    throw new Error(`${name} holds a character that is not encoded: ${raw}`)
+    throw new Error(`${name} contains a character that is not encoded: ${raw}`)
   }
   let value: string
   try {
@@ -167,7 +167,7 @@ function decoded(name: string, raw: string): string {
   } catch {
     throw new Error(`${name} is not UTF-8: ${raw}`)
   }
-  if (/\p{Cc}/u.test(value)) throw new Error(`${name} holds a control character`)
+  if (/\p{Cc}/u.test(value)) throw new Error(`${name} contains a control character`)
   return value
 }
 

@@ -177,7 +177,7 @@ describe('a webhook', () => {
     service.clock.advance(2 * DAY_SECONDS)
     await attempt()
     expect(await stateOf(endpointId)).toMatchObject({ disabledReason: null })
-    // The last failed delivery is due for its retry then.
+    // The retry of the last failed delivery is scheduled for this time.
     service.clock.advance(5 * DAY_SECONDS)
     await expect.poll(async () => (await stateOf(endpointId))?.disabledReason).toBe('failed for 5 days')
   })

@@ -102,7 +102,7 @@ it('does not overwrite the outcome stored by another instance with a late failur
   expect(await deliveryOf(orderId)).toMatchObject({ due_at: null, outcome: 'not allowed' })
 })
 
-it('delivers a webhook once even if its due time has microseconds, which a Date truncates', async () => {
+it('delivers a webhook once even if its scheduled time has microseconds, which a Date truncates', async () => {
   const merchant = await newMerchant(service.db)
   await addWebhook(merchant.mid, '/fine')
   let hold = true

@@ -26,35 +26,37 @@ function textOf(code) {
   return commands.map((line) => `${line.slice(2)}\n`).join('')
 }
 
-// Stores the chosen language and selects it in every group of tabs that has it. A browser may forbid the storage.
-const storage = {
-  read: () => {
-    try {
-      return localStorage.getItem('language')
-    } catch {}
-  },
-  write: (language) => {
-    try {
-      localStorage.setItem('language', language)
-    } catch {}
-  },
+// Stores the chosen tab by what the group of tabs differs in, such as the language, and selects it in every group that has
+// it. A browser may forbid the storage.
+function stored(name) {
+  try {
+    return localStorage.getItem(name)
+  } catch {}
 }
 
-function select(language) {
+function store(name, label) {
+  try {
+    localStorage.setItem(name, label)
+  } catch {}
+}
+
+function select(text) {
   for (const label of document.querySelectorAll('.tabs > label'))
-    if (label.textContent === language) label.control.checked = true
+    if (label.textContent === text) label.control.checked = true
 }
 
-select(storage.read())
-for (const tabs of document.querySelectorAll('.tabs[aria-label="Language"]')) {
-  tabs.addEventListener('change', ({ target }) => {
-    const language = target.labels[0].textContent
-    const { top } = tabs.getBoundingClientRect()
-    select(language)
-    storage.write(language)
-    // Samples above may have changed their height, which must not move this group.
-    scrollBy(0, tabs.getBoundingClientRect().top - top)
-  })
+for (const name of ['Language', 'Variant']) {
+  select(stored(name))
+  for (const tabs of document.querySelectorAll(`.tabs[aria-label="${name}"]`)) {
+    tabs.addEventListener('change', ({ target }) => {
+      const label = target.labels[0].textContent
+      const { top } = tabs.getBoundingClientRect()
+      select(label)
+      store(name, label)
+      // Samples above may have changed their height, which must not move this group.
+      scrollBy(0, tabs.getBoundingClientRect().top - top)
+    })
+  }
 }
 
 // The list of chapters scrolls by itself. A current chapter that is out of sight is moved to the middle.

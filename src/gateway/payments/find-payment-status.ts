@@ -36,7 +36,7 @@ export async function findPaymentStatus(
 }
 
 /**
- * Returns findPaymentStatus for concurrent calls, which share statements, because a third of the cost of a look-up is
+ * Returns a findPaymentStatus whose concurrent calls share statements, because a third of the cost of a look-up is
  * its round trip. `check` throws if the caller no longer waits. An array cannot be joined with distributed tables, so
  * their look-ups run one by one.
  */

@@ -238,8 +238,8 @@ async function withoutRecorded(db: Queryable, acquirer: string | undefined, line
 }
 
 /**
- * Records lines with the same results as one after the other. Lines that share neither order, UTR nor payment id with
- * another line are recorded first and concurrently, because their sequence makes no difference.
+ * Records lines with the same results as if they were recorded one after the other. Lines that share neither order, UTR
+ * nor payment id with another line are recorded first and concurrently, because their sequence makes no difference.
  */
 async function recordLines(reports: Reports, lines: readonly Line[], now: () => Date): Promise<Recorded[]> {
   const orders = countOf(lines.map(({ orderId }) => orderId))

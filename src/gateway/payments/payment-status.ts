@@ -58,7 +58,7 @@ export const WHICH_PAYMENT = {
   example: { mid: 'DEMO_MERCHANT', order_id: 'DEMO-1' },
 }
 
-/** The response. Its `status` is whether `txnStatus` is final, because public clients read `status` in this meaning. */
+/** The response. Its `status` states whether `txnStatus` is final, because public clients interpret it so. */
 export const PAYMENT_STATUS = jsonAnswer({
   description: 'The current status.',
   schema: PaymentStatusAnswer,

@@ -27,7 +27,7 @@ const FROM = '[--from FILE|-]'
 const WithSecrets = Which.extend({ from: FILE.default('-') })
 
 export const accountCommands = [
-  changingCommand('accounts add', 'Add an acquirer account of a merchant', {
+  changingCommand('accounts add', 'Add an acquirer account', {
     usage: `${WHICH} ${FROM}`,
     schema: WithSecrets,
     async run({ account, acquirer, from }, { config, now, terminal, change }) {

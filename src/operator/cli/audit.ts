@@ -12,7 +12,7 @@ import { monthText } from './days.ts'
 
 export const auditCommands = [
   command('audit', 'List the changes that operators made', {
-    usage: '[--since TIME] [--until TIME] [--month YYYY-MM] [--mid M1]',
+    usage: '[--since TIME] [--until TIME] [--month YYYY-MM] [--mid MID]',
     schema: z
       .object({ since: momentText.optional(), until: momentText.optional(), month: monthText.optional() })
       .extend({ mid: identifier.optional() })

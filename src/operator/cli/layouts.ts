@@ -20,7 +20,7 @@ import type { Output } from './output.ts'
 const ROWS_SHOWN = 5
 
 export const layoutCommands = [
-  atomicCommand('settlements layout add', 'Add a layout for files of a bank or acquirer', {
+  atomicCommand('settlements layout add', 'Add a layout for bank or acquirer files', {
     usage: '--name LAYOUT --column COLUMN=NAME … --date FORMAT [--status STATUS[=VALUE,…] …] [--mid MID]',
     note: `COLUMN is one of ${OURS.join(', ')}. The column day makes it a layout of bank statements, the column paid_at of daily transaction reports.`,
     schema: LayoutFields,
@@ -67,7 +67,8 @@ export const layoutCommands = [
 export const statementLayoutCommands = layoutCommands.map((one) => ({
   ...one,
   name: one.name.replace('settlements', 'statements'),
-  summary: `Same as ${one.name}`,
+  summary: `${one.summary} (alias)`,
+  note: [`Alias of ops ${one.name}.`, one.note ?? ''].join(' ').trimEnd(),
 }))
 
 const toShown = ({ columns, statuses, ...layout }: Layout) => ({

@@ -41,7 +41,7 @@ export function openList(merchants: AsyncIterable<OpenOfMerchant>, now: Date): R
     more,
     () =>
       count === 0
-        ? 'No open differences.'
-        : `${counted(count, 'open difference')}, total ${groupRupees(toDecimalText(owed))}`,
+        ? 'No open discrepancies.'
+        : `${counted(count, 'open discrepancy', 'open discrepancies')}, total ${groupRupees(toDecimalText(owed))}`,
   )
 }

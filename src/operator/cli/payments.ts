@@ -149,6 +149,7 @@ export const paymentCommands = [
 
   changingCommand('payments forget-customers', 'Erase customer data', {
     usage: '(--older-than-days N | --email ADDRESS | --mobile NUMBER) [--dry-run] [--yes]',
+    note: 'Only --older-than-days 365 or more runs without confirmation.',
     schema: z
       .object({
         olderThanDays: matching(/^\d{1,5}$/, DAYS_RULE)

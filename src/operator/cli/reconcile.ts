@@ -24,7 +24,7 @@ const LONGEST_DAYS = 366
 
 const OLDER_THAN_RULE = 'must be a whole number of days, 1 to 9999'
 const DIFFERENCE_RULE =
-  'must be the id of a difference, 16 hex digits, as printed by ops reconcile or ops reconcile payouts'
+  'must be the id of a discrepancy, 16 hex digits, as printed by ops reconcile or ops reconcile payouts'
 
 const RESOLUTIONS =
   'resolvedAt, resolvedBy, mid, day, kind, differenceId, orderId, merchantOrderId, as, ₹amount, reason'
@@ -66,9 +66,9 @@ export const reconcileCommands = [
     },
   }),
 
-  changingCommand('reconcile resolve', 'Resolve a difference manually', {
+  changingCommand('reconcile resolve', 'Resolve a discrepancy manually', {
     usage: `--difference ID --reason TEXT [--as ${WRITTEN_OFF_AS.join('|')}]`,
-    note: 'Use it for differences that no settlement file will clear.',
+    note: 'Use it for discrepancies that no settlement file will clear.',
     schema: z.object({
       difference: matching(/^[0-9]{6}[0-9a-f]{10}$/, DIFFERENCE_RULE),
       reason: text(255),
@@ -78,23 +78,23 @@ export const reconcileCommands = [
       const found = (await findDiscrepancy(db, id, now)) ?? (await findShortPayout(db, id, now))
       if (!found)
         throw new CommandError(
-          `difference ${id} does not exist or is cleared: see ops reconcile differences and ops reconcile payouts --open`,
+          `discrepancy ${id} does not exist or is cleared: see ops reconcile differences and ops reconcile payouts --open`,
         )
       if (found.resolution !== null)
-        throw new CommandError(`difference ${id} was already resolved: ${found.resolution}`)
+        throw new CommandError(`discrepancy ${id} was already resolved: ${found.resolution}`)
       return change(async (client) => {
         if (!(await enterResolution(client, found, { reason, as, by: person, now }))) {
-          throw new CommandError(`another operator has just resolved difference ${id}: run ops reconcile for its day`)
+          throw new CommandError(`another operator has just resolved discrepancy ${id}: run ops reconcile for its day`)
         }
         const amounts = { paid: rupees(found.paid), settled: rupees(found.settled), owed: new Money(found.owed) }
         const entry = { resolution: reason, as: as ?? null, resolvedBy: person, resolvedAt: now }
-        const message = `Difference ${id}, ${found.kind} of ${groupRupees(toDecimalText(found.owed))}, resolved${as ? ` as ${as}` : ''}.`
+        const message = `Discrepancy ${id}, ${found.kind} of ${groupRupees(toDecimalText(found.owed))}, resolved${as ? ` as ${as}` : ''}.`
         return { data: document({ ...found, ...amounts, ...entry }, message), made: { mid: found.mid } }
       })
     },
   }),
 
-  command('reconcile differences', 'List open differences of all days', {
+  command('reconcile differences', 'List open discrepancies of all days', {
     usage: '[--older-than DAYS] [--mid MID] [--csv]',
     schema: z.object({
       olderThan: matching(/^[1-9]\d{0,3}$/, OLDER_THAN_RULE)
@@ -110,9 +110,9 @@ export const reconcileCommands = [
     },
   }),
 
-  command('reconcile resolutions', 'List differences that operators resolved', {
+  command('reconcile resolutions', 'List discrepancies that operators resolved', {
     usage: `[${DAYS_USAGE}] [--mid MID] [--csv]`,
-    note: 'The days are those on which the differences were resolved.',
+    note: 'The days are those on which the discrepancies were resolved.',
     schema: z
       .object({ ...DAYS, mid: identifier.optional() })
       .superRefine(inOrder)
@@ -122,7 +122,7 @@ export const reconcileCommands = [
       await requireMerchant(db, mid)
       const { from, to } = daysOf(typed)
       const days = from && to ? { from: startOfDay(from), until: nextDay(startOfDay(to)) } : {}
-      return table(RESOLUTIONS, await listResolutions(db, { mid, ...days }), 'No resolved differences.')
+      return table(RESOLUTIONS, await listResolutions(db, { mid, ...days }), 'No resolved discrepancies.')
     },
   }),
 ]

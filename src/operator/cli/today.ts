@@ -151,7 +151,7 @@ function toParts({ now, all, hours, merchants, overview, balance, arrivals }: To
     'return-URL callbacks': returnCallsText(overview.returnCalls, now),
     settlements: importText(overview, now),
     reconciliation: recentBalanceText(balance),
-    differences: openDifferencesText(balance),
+    discrepancies: openDifferencesText(balance),
     ...(arrivals.length > 0 && { payouts: arrivalsText(arrivals) }),
     schema: overview.migration ?? 'none',
   }

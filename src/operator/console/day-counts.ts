@@ -12,7 +12,7 @@ type Stage = {
   countByHour: (period: { since: Date; hours: number }, now: Date) => Promise<OrderCounts[]>
   log: Pick<Logger, 'warn'>
   now: () => Date
-  /** A monotonic clock. */
+  /** Monotonic clock in milliseconds. */
   elapsedMs?: () => number
   limits: Limits['operatorPage']
 }
@@ -54,7 +54,7 @@ export function createDayCounts({ countByHour, log, now, elapsedMs = () => perfo
       counting ??= countAll(old)
         .catch((error: Error) => {
           failed = true
-          log.warn({ error: error.message }, 'could not count orders for the operator dashboard')
+          log.warn({ error: error.message }, 'Could not count orders for the operator dashboard')
         })
         .finally(() => {
           counting = undefined

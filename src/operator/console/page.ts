@@ -203,7 +203,7 @@ function needs({ overview, balance, warnings }: Open, now: Date): Html {
   const behind = webhooks.longest.map((one) => [code(one.endpointId), one.mid, webhookText(one, now)])
   return html`${warnings.map((warning) => html`<p class="note">${warning}</p>\n`)}${
     differs
-      ? html`<p>Reconciliation: ${recentBalanceText(balance)}. Differences: ${openDifferencesText(balance)}. <a href="docs/operator/discrepancies">What to do</a></p>`
+      ? html`<p>Reconciliation: ${recentBalanceText(balance)}. Discrepancies: ${openDifferencesText(balance)}. <a href="docs/operator/discrepancies">What to do</a></p>`
       : undefined
   }${
     count > 0
@@ -241,6 +241,6 @@ ${
     : undefined
 }<div><dt>Settlements</dt><dd>${importText(overview, now)}</dd></div>
 <div><dt>Reconciliation</dt><dd>${recentBalanceText(balance)}</dd></div>
-<div><dt>Differences</dt><dd>${openDifferencesText(balance)}</dd></div>
+<div><dt>Discrepancies</dt><dd>${openDifferencesText(balance)}</dd></div>
 <div><dt>Schema</dt><dd>${overview.migration ?? 'none'}</dd></div>
 </dl>`

@@ -71,7 +71,7 @@ export function operatorPageRoutes(app: FastifyInstance, options: OperatorPageOp
   const readBalance = cached(
     () =>
       balanceUntilYesterday(db, now(), limits.operatorDatabase.statementTimeoutMs).catch((error: Error) => {
-        log.warn({ error: error.message }, 'could not compute the balance for the operator dashboard')
+        log.warn({ error: error.message }, 'Could not compute the balance for the operator dashboard')
         return undefined
       }),
     limits.operatorPage.balance,
@@ -120,7 +120,7 @@ export function operatorPageRoutes(app: FastifyInstance, options: OperatorPageOp
       const { page, refresh } = await readPage((query as { refresh?: unknown }).refresh === 'off' ? 'off' : 'on')
       return (refresh === undefined ? reply : reply.header('refresh', refresh)).send(page)
     } catch (error) {
-      log.warn({ error: (error as Error).message }, 'could not render the operator dashboard')
+      log.warn({ error: (error as Error).message }, 'Could not render the operator dashboard')
       return unavailable(causeOf(error))
     }
   })

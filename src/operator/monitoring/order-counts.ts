@@ -10,7 +10,7 @@ import type { Queryable } from '../../platform/db/pool.ts'
 /** Whether an unpaid intent is final: it expired by $3, and its last status response was readable. */
 const IS_OVER = '(expires_at <= $3 and unreadable_at is null)'
 
-/** SQL of each count. */
+/** SQL expression of each count. */
 const COUNTS = {
   orders: 'count(*)',
   paid: `count(*) filter (where status = 'SUCCESS')`,
@@ -20,7 +20,7 @@ const COUNTS = {
   expired: `count(*) filter (where status = 'PENDING' and ${IS_OVER})`,
   /** Cancelled by the merchant. */
   cancelled: `count(*) filter (where status = 'CANCELLED')`,
-  /** May still be paid. */
+  /** Still payable. */
   waiting: `count(*) filter (where status in ${OPEN_STATUSES} and not ${IS_OVER})`,
   paise: 'coalesce(sum(amount_paise), 0)',
   paidPaise: `coalesce(sum(amount_paise) filter (where status = 'SUCCESS'), 0)`,
@@ -100,7 +100,7 @@ const BY_HOUR_AND_MERCHANT = `
       where order_id >= h.first and order_id < h.next
       group by mid) c`
 
-/** Counts by hour, summed over merchants. */
+/** Counts by hour over all merchants. */
 const BY_HOUR = `
   select hour, ${NAMES.map((name) => `sum("${name}")::bigint as "${name}"`).join(', ')}
     from (${BY_HOUR_AND_MERCHANT}) each

@@ -8,7 +8,7 @@ import type { Queryable } from '../../platform/db/pool.ts'
 import type { Paise } from '../../platform/money.ts'
 import { istDayOf } from '../../platform/time.ts'
 
-/** For how long an exception has been open. */
+/** Age groups of open exceptions. */
 export const AGES = ['under 1 day', '1 to 2 days', 'over 2 days'] as const
 export type Age = (typeof AGES)[number]
 

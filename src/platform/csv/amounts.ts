@@ -40,7 +40,7 @@ export function readUnits(written: string): Units | undefined {
   const [plain, rupees = '', rest = ''] = PLAIN.exec(written) ?? []
   if (plain !== undefined) return { paise: Number(rupees + rest.padEnd(2, '0')), parts: 0 }
   const text = written
-    // Only these spaces separate groups of digits.
+    // These no-break and thin spaces separate groups of digits; an ordinary space does not.
     .replace(/(?<=\d)[\u00a0\u2007\u2009\u202f](?=\d{2,3}(?!\d))/g, ',')
     .replace(/\s+/g, ' ')
     .replace(/[−–—]/g, '-')

@@ -13,7 +13,7 @@ export function prepared(text: string): (...values: unknown[]) => pg.QueryConfig
 }
 
 /**
- * Tells the operator what to do if PgBouncer does not support prepared statements: before 1.21, or with
+ * Instruction for the operator if PgBouncer does not support prepared statements: before 1.21, or with
  * max_prepared_statements 0.
  */
 export const NOT_PREPARED =

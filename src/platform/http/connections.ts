@@ -9,7 +9,7 @@ const CHECK_INTERVAL_MS = 100
 
 /**
  * Fastify's options for the limits of a single connection, which Node.js' server enforces. A public service also needs
- * HAProxy in front (balancer/haproxy.cfg), because only HAProxy limits the connections per client address.
+ * HAProxy in front (src/operator/deploy/haproxy.cfg), because only HAProxy limits the connections per client address.
  */
 export function connectionOptions(limits: Limits['connections']) {
   return {

@@ -127,7 +127,7 @@ export function createOutboundClient({ allowedNetworks, limits, now, resolve = r
   async function callAcquirer(request: HttpRequest, url: URL, end: AbortController, onSend: () => void) {
     const { Agent } = await loadUndici()
     const connectMs = Math.min(limits.acquirerConnectMs, limits.acquirerMs)
-    // Half of the time remains to connect.
+    // The DNS look-up gets half of the time, so that the other half remains to connect.
     const lookup: LookupFunction = (host, _options, done) =>
       void addressesOf(host, AbortSignal.timeout(connectMs / 2)).then(
         (addresses) => done(null, addresses.map(withFamily)),
@@ -170,7 +170,7 @@ export function createOutboundClient({ allowedNetworks, limits, now, resolve = r
       connect: {
         lookup,
         autoSelectFamily: true,
-        // Half of a short time remains for a name's second address.
+        // If the time limit is short, half of it remains for a name's second address.
         autoSelectFamilyAttemptTimeout: Math.min(CONNECT_ATTEMPT_MS, ms / 2),
         // Certificates are verified even if the environment sets NODE_TLS_REJECT_UNAUTHORIZED=0.
         rejectUnauthorized: true,

@@ -167,7 +167,7 @@ export const ENQUIRIES: Case[] = [
     },
   },
   ...[500, 429, 408].map((status) => fails('unavailable', { status })),
-  ...(['no answer', 'half a body', 'redirect', 'interim answer', { afterMs: 350 }] as const).map((fault) =>
+  ...(['no response', 'half a body', 'redirect', 'interim response', { afterMs: 350 }] as const).map((fault) =>
     fails('unavailable', fault),
   ),
   ...(['no JSON', 'no fields', 'huge body'] as const).map((fault) => fails('bad answer', fault)),

@@ -113,10 +113,10 @@ export const LINKS: Case[] = [
     async run(stage) {
       const [bank, of] = [bankOf(stage), await stage.newMerchant()]
       await stage.service.db.query(
-        "alter table payment_intents add constraint refused_by_a_test check (note <> 'refused by PostgreSQL') not valid",
+        "alter table payment_intents add constraint refused_by_a_test check (note <> 'rejected by PostgreSQL') not valid",
       )
       const known = bank.made().length
-      const answers = await Promise.all([1, 2, 3].map(() => create(stage, of, { note: 'refused by PostgreSQL' })))
+      const answers = await Promise.all([1, 2, 3].map(() => create(stage, of, { note: 'rejected by PostgreSQL' })))
       const { orderId } = await newOrder(stage, of)
       await stage.service.db.query('alter table payment_intents drop constraint refused_by_a_test')
       expect(answers.map(({ status }) => status)).toEqual([500, 500, 500])
@@ -187,10 +187,10 @@ const OF_ANY_CALL: [Outcome, CallFault[]][] = [
     'unavailable',
     [
       ...[500, 502, 503, 429, 408].map((status) => ({ status })),
-      'no answer',
+      'no response',
       'half a body',
       'redirect',
-      'interim answer',
+      'interim response',
     ],
   ],
   ['bad answer', ['huge body', 'no JSON', 'no fields']],

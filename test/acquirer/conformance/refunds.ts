@@ -110,7 +110,7 @@ export const REFUNDS: Case[] = [
       expect(await exceptionsOf(stage, refund)).toEqual([])
     },
   },
-  ...(['no answer', 'half a body', 'no JSON', 'no fields', 'another order', { arrivesAfterMs: 350 }] as const).map(
+  ...(['no response', 'half a body', 'no JSON', 'no fields', 'another order', { arrivesAfterMs: 350 }] as const).map(
     lost,
   ),
   ...[408, 409, 429, 500, 503].map((status) =>
@@ -260,7 +260,7 @@ export const REFUNDS: Case[] = [
     not: { ...BY_HAND, ...ONLY_ASKS },
     async run(stage) {
       // The acquirer's own id is unknown, because its response was lost.
-      bankOf(stage).nextFaults[bankOf(stage).calls.refund] = ['no answer']
+      bankOf(stage).nextFaults[bankOf(stage).calls.refund] = ['no response']
       const { refund, row } = await newPending(stage)
       const upper = { id: row.id.toUpperCase(), ourRefundId: row.ourRefundId.toUpperCase() }
       expect(await tell(stage, row, upper)).toBe(200)

@@ -117,7 +117,7 @@ export async function createPlayer(bank: Bank) {
     }
   }
 
-  /** Until the next time of the histories. */
+  /** Makes this call fail for the order until the next time step. */
   function makeUnreachable(orderId: string, call: string) {
     faults.push({ call, fault: { status: 503 }, chance: 1, path: bank.pathOf(orderId) })
   }

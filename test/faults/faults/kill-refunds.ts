@@ -32,7 +32,7 @@ const MERCHANTS = 4
 const RETRY_MS = 250
 /** Faults of refund calls. A rejected call has no effect; one that arrives later is not listed until then. */
 const SENDINGS = [
-  { call: 'refund', fault: 'no answer', chance: 0.2 },
+  { call: 'refund', fault: 'no response', chance: 0.2 },
   { call: 'refund', fault: { status: 400 }, chance: 0.06 },
   { call: 'refund', fault: { arrivesAfterMs: 4_000 }, chance: 0.07 },
 ] as const

@@ -23,10 +23,10 @@ const AWAY_MS = 30_000
 /** Faults of each payment's notifications. No acquirer guarantees a sequence, so all arrive in reverse. */
 const NOTIFICATIONS = { lost: 0.2, repeated: 0.2, reordered: 1, late: 0.05, forged: 0.05, contradicted: 0.02 }
 const QUESTION_FAILS = 0.1
-/** Seconds after the expiry; a status check is due just before each. */
+/** Seconds after the expiry; a status check is scheduled just before each. */
 const QUESTIONS_AFTER_SECONDS = [91, 481, 7_201]
 const EXPIRY_MINUTES = 1
-/** The service polls once a minute if no status check is due sooner. */
+/** The service polls once a minute if no status check is scheduled sooner. */
 const ASKED_LIMIT_MS = 240_000
 
 /**

@@ -41,20 +41,25 @@ type Case = {
 
 const CASES: Case[] = [
   { first: 'setu', does: 'rejects connections' },
-  { first: 'setu', does: 'answers 400', faults: [['createDqr', { status: 400 }]] },
-  { first: 'setu', does: 'answers 429', faults: [['createDqr', { status: 429 }]] },
+  { first: 'setu', does: 'responds with 400', faults: [['createDqr', { status: 400 }]] },
+  { first: 'setu', does: 'responds with 429', faults: [['createDqr', { status: 429 }]] },
   { first: 'setu', does: 'responds after 3 s', faults: [['createDqr', SLOW]], isUnsure: true },
-  { first: 'setu', does: 'accepts the call without a response', faults: [['createDqr', 'no answer']], isUnsure: true },
+  {
+    first: 'setu',
+    does: 'accepts the call without a response',
+    faults: [['createDqr', 'no response']],
+    isUnsure: true,
+  },
   { first: 'cashfree', does: 'rejects connections' },
-  { first: 'cashfree', does: 'answers 400', faults: [['createOrder', { status: 400 }]] },
-  { first: 'cashfree', does: 'answers 429', faults: [['openSession', { status: 429 }]] },
+  { first: 'cashfree', does: 'responds with 400', faults: [['createOrder', { status: 400 }]] },
+  { first: 'cashfree', does: 'responds with 429', faults: [['openSession', { status: 429 }]] },
   { first: 'cashfree', does: 'responds after 3 s', faults: [['createOrder', SLOW]] },
-  { first: 'cashfree', does: 'creates the link without a response', faults: [['openSession', 'no answer']] },
+  { first: 'cashfree', does: 'creates the link without a response', faults: [['openSession', 'no response']] },
   {
     first: 'cashfree',
     does: 'creates the link without a response and closes nothing',
     faults: [
-      ['openSession', 'no answer'],
+      ['openSession', 'no response'],
       ['terminate', { status: 500 }],
     ],
     isUnsure: true,
@@ -69,13 +74,13 @@ const HALF_BROKEN: Record<Case['first'], Faults> = {
     ['createDqr', { status: 400 }, 0.2],
     ['createDqr', { status: 429 }, 0.1],
     ['createDqr', SLOW, 0.1],
-    ['createDqr', 'no answer', 0.1],
+    ['createDqr', 'no response', 0.1],
   ],
   cashfree: [
     ['createOrder', { status: 400 }, 0.1],
     ['createOrder', SLOW, 0.1],
     ['openSession', { status: 500 }, 0.2],
-    ['openSession', 'no answer', 0.2],
+    ['openSession', 'no response', 0.2],
   ],
 }
 

@@ -33,7 +33,7 @@ export async function slowAcquirer({ postgres }: Stage): Promise<Finding[]> {
   for (let number = 0; number < ROUNDS; number++) {
     bank.faults = [
       { call: 'createDqr', fault: { afterMs: SLOW_MS }, chance: 0.5 },
-      { call: 'createDqr', fault: 'no answer', chance: 1 },
+      { call: 'createDqr', fault: 'no response', chance: 1 },
     ]
     const quiet = await round(false)
     const beside = await round(true)

@@ -31,7 +31,7 @@ const DATABASE_AWAY_MS = 1_000
 /** Time after the start at which unpaid orders become final. */
 const EXPIRE_FROM_MS = 30_000
 const EXPIRE_UNTIL_MS = 90_000
-/** Deliveries due later than this wait for the third attempt: after 5 min, or on the operator's resend. */
+/** Deliveries scheduled later than this wait for the third attempt: after 5 min, or on the operator's resend. */
 const SOON_MS = 15_000
 /** A killed instance blocks an endpoint for 40 s, and the slowest responses take as long. */
 const DRAIN_LIMIT_MS = 150_000
@@ -308,7 +308,7 @@ export async function tellShops({ postgres }: Stage): Promise<Finding[]> {
   }
 
   /**
-   * Waits until no order is about to expire and no delivery to these endpoints is due within `soonMs`. Returns the
+   * Waits until no order is about to expire and no delivery to these endpoints is scheduled within `soonMs`. Returns the
    * number left.
    */
   async function untilOver(endpoints: string[], soonMs: number): Promise<number> {

@@ -54,7 +54,7 @@ export async function waitInQueues({ postgres }: Stage): Promise<Finding[]> {
   const broken: string[] = []
   for (const [name, fault] of [
     [`responds after ${SLOW_MS / 1_000} s`, { afterMs: SLOW_MS }],
-    ['hangs', 'no answer'],
+    ['hangs', 'no response'],
   ] as const) {
     setFaults(setu.bank, ['refund', 'refundsOfPayment', 'last'], fault)
     setFaults(cashfree.bank, ['refund', 'findRefund', 'payments'], { afterMs: SLOW_MS })
@@ -106,7 +106,7 @@ export async function waitInQueues({ postgres }: Stage): Promise<Finding[]> {
     return { mid: merchant.mid, orderId, bank, acquirer, acquirerId: rows[0].id }
   }
 
-  /** Waits until no job is due or in progress. */
+  /** Waits until no job is pending or in progress. */
   async function rest() {
     await db.query('update refunds set due_at = null')
     await db.query('update acquirer_intents set status_check_at = null')
@@ -152,7 +152,7 @@ export async function waitInQueues({ postgres }: Stage): Promise<Finding[]> {
 
 const seconds = (milliseconds: number) => `${(milliseconds / 1_000).toFixed(1)} s`
 
-function setFaults(bank: AnyBank, calls: string[], fault: { afterMs: number } | 'no answer') {
+function setFaults(bank: AnyBank, calls: string[], fault: { afterMs: number } | 'no response') {
   Object.assign(bank, { faults: calls.map((call) => ({ call, fault, chance: 1 })) })
 }
 
