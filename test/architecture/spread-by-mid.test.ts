@@ -21,8 +21,8 @@ import {
 import { importFile } from '../support/settlements.ts'
 import { allow, newWebhook, SEALING_KEYS } from '../support/webhooks.ts'
 
-// Requirements for distributing the schema by mid over several PostgreSQL servers: the operator's guide, "When one
-// machine is not enough". The services have the rights of an installation, so that an operation that lacks a right
+// Requirements for distributing the schema by mid over several PostgreSQL servers: the operator manual,
+// "Sharding with Citus". The services have the rights of an installation, so that an operation that lacks a right
 // fails here.
 
 /**
