@@ -50,7 +50,7 @@ export class AcquirerError extends Error {
   /** True if the call certainly changed nothing at the acquirer, or created nothing that a customer could pay. */
   isUndone = false
   /** True if the acquirer was not reached or did not respond in time. */
-  isUnanswered = false
+  hasNoResponse = false
   /** True for a status response about the order that may report a payment, in an unknown format. */
   isUnreadable = false
   /** A link that a failed call may have created, and that can be closed. */
@@ -68,8 +68,8 @@ export class AcquirerError extends Error {
 }
 
 /** The error of a call that did not reach the acquirer, or to which it did not respond in time. */
-export const unanswered = (message: string) =>
-  Object.assign(new AcquirerError('unavailable', message), { isUnanswered: true })
+export const noResponse = (message: string) =>
+  Object.assign(new AcquirerError('unavailable', message), { hasNoResponse: true })
 
 /** 400: `message` names every error in the request. */
 export const badRequest = (message: string) => new Failure('badRequest', message)

@@ -37,7 +37,7 @@ export const LIMITS = {
     fields: 100,
   },
 
-  answer: {
+  response: {
     /**
      * Longest time from a complete request to the first byte of its response; after it, the response is 503. This limit
      * bounds the sum of the handler's waits for a batch, a connection and queries. With the earlier look-up of

@@ -91,10 +91,10 @@ export async function startEmbeddedPostgres(options: {
 /** Finds the running server of `cluster`, or starts one on `port`; without `port`, on a random port. */
 export async function startOrFind(cluster: Cluster, port?: number): Promise<{ port: number; isOurs: boolean }> {
   for (let attempt = 1; ; attempt += 1) {
-    const running = await untilAnswers(cluster)
+    const running = await untilListening(cluster)
     if (running !== undefined) return { port: running.port, isOurs: false }
     const launched = launch(cluster, port ?? (await freePort()))
-    const started = await untilAnswers(cluster, launched)
+    const started = await untilListening(cluster, launched)
     // Another process may have started its server concurrently: PostgreSQL stops one of the two.
     if (started !== undefined) return { port: started.port, isOurs: started.pid === launched.pid }
     const log = readFileSync(cluster.logFile, 'utf8').trim()
@@ -219,11 +219,11 @@ function commandLine(pid: number): string {
  * Waits until the cluster's server responds. Returns undefined if there is no server and `launched` is absent or has
  * exited.
  */
-async function untilAnswers(cluster: Cluster, launched?: ChildProcess) {
+async function untilListening(cluster: Cluster, launched?: ChildProcess) {
   const deadline = Date.now() + READY_TIMEOUT_MS
   for (;;) {
     const running = readPostmaster(cluster)
-    if (running && running.port > 0 && (await answers(cluster, running.port))) return running
+    if (running && running.port > 0 && (await isListening(cluster, running.port))) return running
     const isStarting = launched !== undefined && launched.exitCode === null && launched.signalCode === null
     if (!running && !isStarting) return undefined
     if (Date.now() > deadline)
@@ -232,7 +232,7 @@ async function untilAnswers(cluster: Cluster, launched?: ChildProcess) {
   }
 }
 
-async function answers(cluster: Cluster, port: number): Promise<boolean> {
+async function isListening(cluster: Cluster, port: number): Promise<boolean> {
   const limits = { connectionTimeoutMillis: CONNECT_TIMEOUT_MS, query_timeout: CONNECT_TIMEOUT_MS }
   const client = new pg.Client({ connectionString: clusterUrl(cluster, port), ...limits })
   client.on('error', () => undefined)

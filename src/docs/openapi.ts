@@ -22,7 +22,7 @@ export function openApiDocument({ publicUrl, operations }: DocumentOptions) {
     components: {
       schemas: {
         ...Object.fromEntries(bodySchemas),
-        ...toResponseSchemas(Object.assign({ ErrorResponse }, ...operations.map(({ answer }) => answer.named))),
+        ...toResponseSchemas(Object.assign({ ErrorResponse }, ...operations.map(({ response }) => response.named))),
       },
       headers: HEADERS,
       securitySchemes: { basic: BASIC, ...(isSigned && { acquirerSignature: SIGNATURE }) },
@@ -68,7 +68,7 @@ const REQUEST_ID_HEADER = {
 }
 
 function pathItem(operation: Described) {
-  const { name, method, path, tag, summary, description, access, headers, body, answer, refusals } = operation
+  const { name, method, path, tag, summary, description, access, headers, body, response, refusals } = operation
   const parameters = [...path.matchAll(/:(\w+)/g)].flatMap(([, name = '']) => PATH_PARAMETERS[name] ?? [])
   const headerParameters = headers.map(({ name, description, pattern }) => {
     return { name, in: 'header', description, schema: { type: 'string', pattern: pattern.source } }
@@ -81,7 +81,7 @@ function pathItem(operation: Described) {
     ...SECURITY[access],
     ...(access !== 'anyone' && { parameters: [...headerParameters, REQUEST_ID_HEADER] }),
     ...(body && { requestBody: { required: true, content: bodyContent(body, access) } }),
-    responses: responsesOf(answer, [...refusals, ...COMMON_ERRORS[access]], { challenges: access === 'key' }),
+    responses: responsesOf(response, [...refusals, ...COMMON_ERRORS[access]], { challenges: access === 'key' }),
   }
   return { ...(parameters.length > 0 && { parameters }), [method.toLowerCase()]: described }
 }

@@ -45,25 +45,25 @@ const MEANING: Record<string, string> = {
 
 /** Responses of an operation: one success, an error for each status of `failures`, and 4XX for invalid HTTP. */
 export function responsesOf(
-  answer: Described['answer'],
+  response: Described['response'],
   failures: readonly Failure[],
   { challenges }: { challenges: boolean },
 ): Record<string, ResponseObject> {
-  const headers = headerRefs('x-request-id', ...(answer.headers ?? []))
-  const responses: Record<string, ResponseObject> = { '200': toResponse(answer, headers) }
+  const headers = headerRefs('x-request-id', ...(response.headers ?? []))
+  const responses: Record<string, ResponseObject> = { '200': toResponse(response, headers) }
   // An operation that returns HTML also returns its errors as HTML.
-  const type = answer.type === 'text/html' ? answer.type : 'application/json'
+  const type = response.type === 'text/html' ? response.type : 'application/json'
   for (const status of new Set(failures.map(({ statusCode }) => String(statusCode)))) {
     const those = failures.filter(({ statusCode }) => String(statusCode) === status)
     responses[status] = errorResponse(status, those, type, status === '401' && challenges ? ['www-authenticate'] : [])
   }
   responses['4XX'] = errorResponse('4XX', HTTP_ERRORS, 'application/json', [])
-  if (answer.mayBeHeld) responses['304'] = { description: 'The cached copy is current.', headers }
+  if (response.mayBeHeld) responses['304'] = { description: 'The cached copy is current.', headers }
   return responses
 }
 
 function toResponse(
-  { description, type, also = {}, schema, named = {}, example }: Described['answer'],
+  { description, type, also = {}, schema, named = {}, example }: Described['response'],
   headers: object,
 ): ResponseObject {
   const [name] = Object.entries(named).find(([, candidate]) => candidate === schema) ?? []

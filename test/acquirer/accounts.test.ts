@@ -107,12 +107,12 @@ async function notify(account: Account, order: { orderId: string }, secret: stri
     data: { order: { order_id: order.orderId, order_amount: 200 }, payment },
   }
   const { body, headers } = banks.acme.seal(event, secret)
-  const answer = await fetch(`${url}/acquirer/cashfree/notification/${account}${pathEnd}`, {
+  const response = await fetch(`${url}/acquirer/cashfree/notification/${account}${pathEnd}`, {
     method: 'POST',
     body,
     headers,
   })
-  return answer.status
+  return response.status
 }
 
 describe('acquirer accounts of two merchants at one acquirer', () => {
@@ -122,7 +122,7 @@ describe('acquirer accounts of two merchants at one acquirer', () => {
       const orderId = await create(merchant)
       expect(banks[account].find(orderId)).toBeDefined()
       expect(banks[account === 'acme' ? 'other' : 'acme'].find(orderId)).toBeUndefined()
-      expect((await banks[account].pay(orderId)).answers).toEqual([200])
+      expect((await banks[account].pay(orderId)).responses).toEqual([200])
       expect(await statusOf(merchant, orderId)).toBe('SUCCESS')
       const { rows } = await service.db.query(
         'select a.acquirer as link, p.acquirer as payment from acquirer_intents a join payments p using (mid, order_id) where order_id = $1',
@@ -197,8 +197,8 @@ describe('acquirer accounts of two merchants at one acquirer', () => {
       'cashfree/notification/',
       'setu/notification/acme/',
     ]) {
-      const answer = await fetch(`${url}/acquirer/${path}`, { method: 'POST', body: '{}' })
-      expect(answer.status, path).toBe(404)
+      const response = await fetch(`${url}/acquirer/${path}`, { method: 'POST', body: '{}' })
+      expect(response.status, path).toBe(404)
     }
   })
 
@@ -265,7 +265,7 @@ describe('acquirer accounts of two merchants at one acquirer', () => {
     await expect
       .poll(async () => (await post(service.app, CREATE, intentFields(merchant.mid), merchant.key)).status)
       .toBe(503)
-    expect((await banks.acme.pay(orderId)).answers).toEqual([200])
+    expect((await banks.acme.pay(orderId)).responses).toEqual([200])
     expect((await ops(['accounts', 'enable', ...which('acme')])).code).toBe(0)
     await create(merchant)
   })

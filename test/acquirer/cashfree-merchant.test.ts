@@ -1,7 +1,7 @@
 import { afterAll, expect, it } from 'vitest'
 import { toIstDay } from '../../src/platform/time.ts'
 import type { FakeCashfree } from '../support/cashfree-bank.ts'
-import { answerRecon, reconEvent } from '../support/cashfree-recon.ts'
+import { reconEvent, serveRecon } from '../support/cashfree-recon.ts'
 import { CASHFREE, CASHFREE_SECRETS, cashfreeSettings, newCashfreeMerchant } from '../support/fake-cashfree.ts'
 import { opsOn } from '../support/ops.ts'
 import { CREATE, intentFields, newKey, post, REFUND, REFUND_STATUS, STATUS } from '../support/service.ts'
@@ -34,8 +34,8 @@ it("a Cashfree merchant's payment, partial refund and settlement reconcile to a 
   const page = await service.app.inject(`/pay/${orderId}`)
   expect(page.body).toContain('cf.demomerchant@icici')
 
-  const { payment, answers } = await bank.pay(orderId)
-  expect(answers).toEqual([200])
+  const { payment, responses } = await bank.pay(orderId)
+  expect(responses).toEqual([200])
   const paid = await post(service.app, STATUS, { mid, order_id: 'SHOP-1' }, key)
   expect(paid.body).toMatchObject({ txnStatus: 'SUCCESS', data: { amount: 588, UTR: payment.rrn } })
 
@@ -55,7 +55,7 @@ it("a Cashfree merchant's payment, partial refund and settlement reconcile to a 
   const settlement_details = { utr: 'PAYOUT1', settlement_initiated_on: payout, settlement_date: payout }
   const of = { order_details, payment_details, settlement_details }
   const charges = { event_service_charge: 5, event_service_tax: 0.9 }
-  answerRecon(bank, {
+  serveRecon(bank, {
     data: [
       reconEvent('PAYMENT', {
         ...of,

@@ -14,8 +14,8 @@ it.each([
   })
   bank.nextFaults = { openSession: ['other scheme'] }
   const { mid, key } = await newCashfreeMerchant(service)
-  const { body, status: answered } = await post(service.app, ORDER, intentFields(mid), key)
-  expect(answered).toBe(status)
+  const { body, status: responded } = await post(service.app, ORDER, intentFields(mid), key)
+  expect(responded).toBe(status)
   if (!isSandbox) return
   const link = bank.find(body.data.orderId)?.links.at(-1)?.replace('upi:', 'https:')
   const { payload } = await service.app.inject(`/pay/${body.data.orderId}`)

@@ -8,7 +8,7 @@ import { createOutboundClient } from '../../src/platform/outbound/http-client.ts
 import type { CallFault } from '../support/bank-faults.ts'
 import type { FakeCashfree } from '../support/cashfree-bank.ts'
 import { number } from '../support/cashfree-forms.ts'
-import { answerRecon, type ReconEvent, type ReconPage, reconEvent } from '../support/cashfree-recon.ts'
+import { type ReconEvent, type ReconPage, reconEvent, serveRecon } from '../support/cashfree-recon.ts'
 import { CASHFREE, cashfreeSettings } from '../support/fake-cashfree.ts'
 import { startBank } from '../support/service-with-bank.ts'
 import { allow } from '../support/webhooks.ts'
@@ -45,7 +45,7 @@ async function read(limits: Partial<typeof LIMITS.outbound> = {}) {
 }
 
 const faultOf = (...pages: ReconPage[]): Promise<AcquirerError> => {
-  answerRecon(bank, ...pages)
+  serveRecon(bank, ...pages)
   return read().then(
     () => expect.unreachable('the pages were accepted'),
     (fault) => fault,
@@ -54,7 +54,7 @@ const faultOf = (...pages: ReconPage[]): Promise<AcquirerError> => {
 
 /** Returns a single event as the reader returns it. */
 async function readOne(type: string, changes: ReconEvent = {}): Promise<SettledEvent> {
-  answerRecon(bank, { data: [reconEvent(type, changes)] })
+  serveRecon(bank, { data: [reconEvent(type, changes)] })
   const [[event] = []] = (await read()).pages
   return event as SettledEvent
 }
@@ -72,7 +72,7 @@ describe('reading the pages of Cashfree’s reconciliation', () => {
     ['has no event, and a cursor', page(0, 'c1')],
     ['has no data, and a cursor', { cursor: 'c9' }],
   ])('reads pages with a pause that allows 30 calls per minute, until a page %s', async (_what, last) => {
-    const asked = answerRecon(bank, page(2, 'c1'), page(3, 'c2'), last)
+    const asked = serveRecon(bank, page(2, 'c1'), page(3, 'c2'), last)
     const { pages, pauses } = await read()
     expect(pages.map((events) => events.length)).toEqual(last.data && (last.data as []).length > 0 ? [2, 3, 1] : [2, 3])
     expect(pauses).toEqual([2_000, 2_000])
@@ -83,12 +83,12 @@ describe('reading the pages of Cashfree’s reconciliation', () => {
   })
 
   it('returns no pages for days without settlements', async () => {
-    answerRecon(bank, { data: [] })
+    serveRecon(bank, { data: [] })
     expect(await read()).toEqual({ pages: [], pauses: [] })
   })
 
   it('accepts a page of 1,000 events, with a longer time limit than other Cashfree calls', async () => {
-    answerRecon(bank, page(1_000))
+    serveRecon(bank, page(1_000))
     bank.nextFaults.recon = [{ afterMs: 300 }]
     const { pages } = await read({ acquirerMs: 200 })
     expect(pages[0]).toHaveLength(1_000)
@@ -101,8 +101,8 @@ describe('reading the pages of Cashfree’s reconciliation', () => {
 
   it('stops with an error after 500 pages, whatever cursors Cashfree returns', async () => {
     let asked = 0
-    const answer = { status: 200, retryAfterSeconds: undefined, text: '' }
-    const request = async () => ({ ...answer, body: Buffer.from(JSON.stringify(page(1, `c${++asked}`))) })
+    const response = { status: 200, retryAfterSeconds: undefined, text: '' }
+    const request = async () => ({ ...response, body: Buffer.from(JSON.stringify(page(1, `c${++asked}`))) })
     const settled = settledReader(accountOfBank(), { request }) as ReadSettled
     const pages = settled({ from: '2026-01-14', to: '2026-01-15' }, async () => undefined)
     const fault = await readPages(pages, undefined).catch((fault) => fault)

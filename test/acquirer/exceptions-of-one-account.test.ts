@@ -192,7 +192,7 @@ it('stores nothing from a disabled account’s notifications except about its ow
     expect((await openExceptions(kind))['cashfree:acme'], kind).toBeUndefined()
   }
 
-  expect((await pay()).answers).toEqual([200])
+  expect((await pay()).responses).toEqual([200])
   const refund = { mid: merchant.mid, order_id: orderId, refund_id: 'R1', note: 'sold out' }
   expect((await post(service.app, REFUND, refund, merchant.key)).status).toBe(200)
   await expect

@@ -46,7 +46,7 @@ function expectSame(history: History, { setu, cashfree, phonepe }: Ends): void {
   for (const at of questionsDue(history, phonepe.asked)) if (at < paidAt) expect(phonepe.asked).toContain(at)
 }
 
-function expectEnd({ told, stored, answers }: End, history: History): void {
+function expectEnd({ told, stored, responses }: End, history: History): void {
   const { isPaid, isLate, isDouble } = expected(history)
   const isKept = (kind: string) => stored.some((line) => line.startsWith(`payment_exceptions: ${kind}`))
   expect([told.startsWith('SUCCESS'), isKept('late payment'), isKept('double payment')]).toEqual([
@@ -54,7 +54,7 @@ function expectEnd({ told, stored, answers }: End, history: History): void {
     isLate,
     isDouble,
   ])
-  expect(answers, 'a notification was unreadable').not.toContain('400')
+  expect(responses, 'a notification was unreadable').not.toContain('400')
 }
 
 /** Returns the time from which a PhonePe order is known to be paid, after which no status check follows. */

@@ -187,7 +187,7 @@ describe('failover to the fallback acquirer', () => {
     const { status, body } = await create(merchant)
     expect(status).toBe(200)
     expect(await makerOf(body.data.orderId)).toEqual({ acquirer: 'cashfree', byNext: true })
-    expect((await cashfree.pay(body.data.orderId)).answers).toEqual([200])
+    expect((await cashfree.pay(body.data.orderId)).responses).toEqual([200])
     const paid = await post(service.app, STATUS, { mid: merchant.mid, order_id: body.data.orderId }, merchant.key)
     expect(paid.body.txnStatus).toBe('SUCCESS')
     const failed = () => service.log.filter((line) => JSON.parse(line).call === 'createLink').length

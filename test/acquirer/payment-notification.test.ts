@@ -45,8 +45,8 @@ describe('a valid notification', () => {
     const orderId = await newOrder()
     const body = notification(orderId, { UTR: '523504870405' })
     for (let i = 0; i < 3; i++) {
-      const { status, body: answer } = await notify(service, body)
-      expect([status, answer]).toEqual([200, RECORDED])
+      const { status, body: response } = await notify(service, body)
+      expect([status, response]).toEqual([200, RECORDED])
       service.clock.advance(1)
     }
     expect(await stored(orderId)).toMatchObject({ end: 'SUCCESS 523504870405', exceptions: [] })
@@ -151,8 +151,8 @@ describe('concurrent notifications', () => {
   ] as const)('are stored as %s, in %i rounds', async (_name, times, told, kept) => {
     for (let i = 0; i < times; i++) {
       const orderId = await newOrder(await newMerchant(service.db))
-      const answers = await Promise.all(told.map((changes) => notify(service, notification(orderId, changes))))
-      expect(answers.map(({ body }) => body)).toEqual(told.map(() => RECORDED))
+      const responses = await Promise.all(told.map((changes) => notify(service, notification(orderId, changes))))
+      expect(responses.map(({ body }) => body)).toEqual(told.map(() => RECORDED))
       const { end, history, exceptions } = await stored(orderId)
       expect(history.filter((line) => line === end)).toHaveLength(1)
       expect([end?.split(' ')[0], history.length + exceptions.length]).toEqual(['SUCCESS', kept])
@@ -164,8 +164,8 @@ describe('concurrent notifications', () => {
       const orderIds = [await newOrder(), await newOrder(), await newOrder(), await newOrder()]
       for (const orderId of orderIds.slice(2)) await notify(service, notification(orderId))
       const UTR = newUtr()
-      const answers = await Promise.all(orderIds.map((orderId) => notify(service, notification(orderId, { UTR }))))
-      expect(answers.map(({ status }) => status).sort()).toEqual([200, 409, 409, 409])
+      const responses = await Promise.all(orderIds.map((orderId) => notify(service, notification(orderId, { UTR }))))
+      expect(responses.map(({ status }) => status).sort()).toEqual([200, 409, 409, 409])
       const { rows } = await service.db.query(
         `select order_id from payment_intents where utr = $1
          union all
@@ -203,10 +203,10 @@ describe('a notification that contradicts its order', () => {
     ...['199.99999999999999999', '200.0000000000000001', '2000000000000000000001e-19'].map(
       (amount) => [amount, refusal(400, 'amount must be rupees with at most two decimals'), 'PENDING', []] as const,
     ),
-  ])('compares the amount exactly, not as a float: %s', async (amount, answer, end, exceptions) => {
+  ])('compares the amount exactly, not as a float: %s', async (amount, response, end, exceptions) => {
     const orderId = await newOrder(await newMerchant(service.db))
     const body = notification(orderId, { UTR: 'A1' }).replace('"amount":200', `"amount":${amount}`)
-    expect((await notify(service, body)).body).toEqual(answer)
+    expect((await notify(service, body)).body).toEqual(response)
     expect(await stored(orderId)).toMatchObject({ end, exceptions })
   })
 
@@ -287,8 +287,8 @@ describe('the signature of a notification', () => {
     ['of 10 kB', 401, (body, now) => sign(body, now) + `,v1=${'0'.repeat(64)}`.repeat(150)],
   ])('with a signature %s, a notification gets status %i', async (_name, status, signer) => {
     const body = notification(await newOrder())
-    const answer = await send(body, signer(body, service.clock.now()))
-    expect(answer.body).toEqual(status === 200 ? RECORDED : UNSIGNED)
+    const response = await send(body, signer(body, service.clock.now()))
+    expect(response.body).toEqual(status === 200 ? RECORDED : UNSIGNED)
   })
 
   it.each([

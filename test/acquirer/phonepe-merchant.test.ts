@@ -51,8 +51,8 @@ it('a PhonePe merchant gets paid through PhonePe’s link, receives webhooks, an
   const page = await service.app.inject(`/pay/${orderId}`)
   expect(page.body).toContain('DEMOMERCHANTONLINE@ybl')
 
-  const { payment, answers } = await bank.pay(orderId)
-  expect(answers).toEqual([200])
+  const { payment, responses } = await bank.pay(orderId)
+  expect(responses).toEqual([200])
   const status = async () => (await post(service.app, STATUS, { mid, order_id: 'SHOP-1' }, key)).body
   await expect.poll(async () => (await status()).txnStatus).toBe('SUCCESS')
   expect(await status()).toMatchObject({ data: { amount: 588, UTR: payment.rrn } })

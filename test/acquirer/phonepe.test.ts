@@ -174,15 +174,15 @@ describe('a failed call to PhonePe', () => {
       body: Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)),
     }
   }
-  const answering = (answer: (url: string) => object) => {
-    const http = { request: async ({ url }: { url: string }) => answer(url) } as never
+  const serving = (response: (url: string) => object) => {
+    const http = { request: async ({ url }: { url: string }) => response(url) } as never
     return phonepeClient(
       settings,
       createPhonepeRequest(settings, http, () => 0),
     )
   }
   const faultOf = (made: object, loggedIn: object = json(200, token)) =>
-    answering((url) => (url.endsWith('/token') ? loggedIn : made))
+    serving((url) => (url.endsWith('/token') ? loggedIn : made))
       .createLink(intent, { id: 'PP', payees: [] })
       .catch(({ outcome, isUndone }) => [outcome, isUndone])
 
@@ -216,7 +216,7 @@ describe('a failed call to PhonePe', () => {
     'a refund rejected by a proxy may have been created, even if the status check after it %s',
     async (_what, queried, then) => {
       const queries = [...queried, then]
-      const its = answering((url) => {
+      const its = serving((url) => {
         if (url.endsWith('/token')) return queries.length > 1 || queried.length === 0 ? json(200, token) : then
         return url.endsWith('/refund') ? json(400, '<html>') : (queries.shift() ?? then)
       })
@@ -226,13 +226,13 @@ describe('a failed call to PhonePe', () => {
   )
 
   it('check fails for an address that returns 200 to everything but is not PhonePe’s', async () => {
-    const its = answering((url) => json(200, url.endsWith('/token') ? token : '<html>'))
+    const its = serving((url) => json(200, url.endsWith('/token') ? token : '<html>'))
     await expect(its.check()).rejects.toMatchObject({ outcome: 'bad answer' })
   })
 
   it('does not log in again for every call while PhonePe rejects every token', async () => {
     const asked: string[] = []
-    const its = answering((url) => {
+    const its = serving((url) => {
       asked.push(url)
       return url.endsWith('/token') ? json(200, token) : json(401, {})
     })
@@ -269,13 +269,13 @@ describe('the login to PhonePe', () => {
     async (changes) => {
       const http = createOutboundClient({ allowedNetworks: allow(), limits: LIMITS.outbound, now: () => new Date() })
       const body = Buffer.from(JSON.stringify({ access_token: 't', issued_at: 1, expires_at: 1_000, ...changes }))
-      const answering = {
+      const serving = {
         ...http,
         request: async () => ({ status: 200, retryAfterSeconds: undefined, text: '', headers: {}, body }),
       }
       const request = createPhonepeRequest(
         phonepeSettings({ apiUrl: 'https://a.example', loginUrl: 'https://a.example' }),
-        answering as never,
+        serving as never,
         () => 0,
       )
       await expect(request({ method: 'GET', path: 'x' }, undefined, [200])).rejects.toMatchObject({
@@ -508,8 +508,8 @@ describe('a refund at PhonePe', () => {
     ],
     [{ state: 'HELD' }, { status: 'PENDING', unknownStatus: 'HELD' }],
   ])('with the response %j is %j', (told, update) => {
-    const answer = { status: 200, body: { refundId: 'OMR1', amount: 100, ...told }, requestId: undefined }
-    expect(readRefund('R1', answer)).toMatchObject({ id: 'OMR1', amount: 100, ...update })
+    const response = { status: 200, body: { refundId: 'OMR1', amount: 100, ...told }, requestId: undefined }
+    expect(readRefund('R1', response)).toMatchObject({ id: 'OMR1', amount: 100, ...update })
   })
 
   it('of a duplicate payment is rejected without a call, because PhonePe’s refund names only the order', async () => {
@@ -620,8 +620,8 @@ describe('a status response of PhonePe', () => {
   })
 
   it('with JSON that is not PhonePe’s is rejected', () => {
-    const answer = { status: 200, body: { error: 'busy' }, requestId: 'R' }
-    const reading = () => readPayments('phonepe', { orderId: 'O1', id: 'OMO1' }, answer)
+    const response = { status: 200, body: { error: 'busy' }, requestId: 'R' }
+    const reading = () => readPayments('phonepe', { orderId: 'O1', id: 'OMO1' }, response)
     expect(reading).toThrow(expect.objectContaining({ outcome: 'bad answer', isUnreadable: false }))
   })
 

@@ -7,7 +7,7 @@ import { createOutboundClient } from '../../src/platform/outbound/http-client.ts
 import type { CallFault } from '../support/bank-faults.ts'
 import { newSetuMerchant, SETU_SECRETS, setuSettings, startServiceWithBank } from '../support/fake-setu.ts'
 import { CANCEL, STATUS } from '../support/requests.ts'
-import { type Answer, CREATE, intentFields, post, refusal, type TestService, unique } from '../support/service.ts'
+import { CREATE, type HttpResponse, intentFields, post, refusal, type TestService, unique } from '../support/service.ts'
 import type { FakeSetu } from '../support/setu-bank.ts'
 import type { NewMerchant } from '../support/tenants.ts'
 import { until } from '../support/wait.ts'
@@ -28,7 +28,7 @@ beforeAll(async () => {
 const create = (
   changes: Record<string, string | undefined> = {},
   { of = merchant, at = service, headers = {} as Record<string, string> } = {},
-): Promise<Answer> => post(at.app, CREATE, intentFields(of.mid, changes), of.key, headers)
+): Promise<HttpResponse> => post(at.app, CREATE, intentFields(of.mid, changes), of.key, headers)
 
 async function newOrder(options: Parameters<typeof create>[1] = {}): Promise<string> {
   const { status, text, body } = await create({}, options)
@@ -148,8 +148,8 @@ describe('the login to Setu', () => {
     await newOrder()
     const before = bank.countOf('logIn')
     bank.forgetTokens()
-    const answers = await Promise.all(Array.from({ length: 10 }, () => create()))
-    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
+    const responses = await Promise.all(Array.from({ length: 10 }, () => create()))
+    expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]))
     expect(bank.countOf('logIn') - before).toBe(1)
   })
 

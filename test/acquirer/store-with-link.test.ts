@@ -86,11 +86,11 @@ it.each([
   { message: 'terminating connection due to administrator command', code: '57P01' },
 ])('returns the intent with its open link when the database fails after storing it ($message)', async (failure) => {
   const { store, closed } = await newRequest()
-  const answerIsLost: Intents['insert'] = async (intent) => {
+  const responseIsLost: Intents['insert'] = async (intent) => {
     await intents.insert(intent)
     throw Object.assign(new Error(failure.message), { code: failure.code })
   }
-  const { intent } = await store({ ...intents, insert: answerIsLost })
+  const { intent } = await store({ ...intents, insert: responseIsLost })
   expect(closed).toEqual([])
   expect(intent.paymentLink?.id).toMatch(/^QR/)
   expect((await store(intents)).intent.paymentLink?.id).toBe(intent.paymentLink?.id)

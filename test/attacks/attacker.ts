@@ -15,8 +15,8 @@ export async function attack(name: AttackerName, target: Target): Promise<Report
   const exited = once(child, 'exit')
   const report = once(child, 'message')
   child.send({ name, target })
-  const [answer] = await Promise.race([report, exited.then(() => [])])
+  const [response] = await Promise.race([report, exited.then(() => [])])
   await exited
-  if (answer === undefined) throw new Error(`the attacker "${name}" exited without a report`)
-  return answer as Report
+  if (response === undefined) throw new Error(`the attacker "${name}" exited without a report`)
+  return response as Report
 }

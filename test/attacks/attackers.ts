@@ -5,7 +5,7 @@ import { CANCEL, CREATE, createRequest, FORM, formRequest, listRequest, statusRe
 import { longList } from '../support/settlements.ts'
 import { trickle } from '../support/slow-sender.ts'
 import { basic } from '../support/tenants.ts'
-import { connectionsOf, mostConnections, newAnswers, open, pace, spread, stillOpen, tally, wire } from './sockets.ts'
+import { connectionsOf, mostConnections, newResponses, open, pace, spread, stillOpen, tally, wire } from './sockets.ts'
 import type { Attacker, Target } from './target.ts'
 
 const OPENING_SECONDS = 7
@@ -73,25 +73,25 @@ const posted = (url: string, { path, headers, body }: ReturnType<typeof formRequ
 /** Sends requests at a steady rate on persistent connections. */
 function paced(perSecond: number, connections: number, text: Text): Attacker {
   return async (target) => {
-    const answers = newAnswers()
-    const free = connectionsOf(target.url, connections, answers)
+    const responses = newResponses()
+    const free = connectionsOf(target.url, connections, responses)
     let i = 0
     await pace(perSecond, target.seconds, () => void free.next()?.write(text(target, i++)))
     free.close()
-    return `${perSecond}/s on ${connections} connections: ${tally(answers)}`
+    return `${perSecond}/s on ${connections} connections: ${tally(responses)}`
   }
 }
 
 /** Sends requests at a steady rate, each on a new connection, because an error response closes it. */
 function onNewConnections(perSecond: number, text: Text): Attacker {
   return async (target) => {
-    const answers = newAnswers()
+    const responses = newResponses()
     let i = 0
     await pace(perSecond, target.seconds, () => {
-      const socket = open(target.url, answers, () => socket.destroy())
+      const socket = open(target.url, responses, () => socket.destroy())
       socket.write(text(target, i++))
     })
-    return `${perSecond}/s on a new connection each: ${tally(answers)}`
+    return `${perSecond}/s on a new connection each: ${tally(responses)}`
   }
 }
 
@@ -99,11 +99,11 @@ function onNewConnections(perSecond: number, text: Text): Attacker {
 function manyConnections(count: number, text: Text): Attacker {
   return async (target) => {
     const { url, seconds } = target
-    const answers = newAnswers()
+    const responses = newResponses()
     const sockets: Socket[] = []
     const deadline = performance.now() + seconds * 1_000
     await spread(Math.min(count, mostConnections()), OPENING_SECONDS, () => {
-      const socket = open(url, answers)
+      const socket = open(url, responses)
       socket.write(text(target, sockets.length))
       sockets.push(socket)
     })
@@ -111,60 +111,60 @@ function manyConnections(count: number, text: Text): Attacker {
     const left = stillOpen(sockets)
     // Closing 5,000 connections at once, as on exit, would block the service for 0.5 s.
     await spread(sockets.length, CLOSING_SECONDS, () => sockets.pop()?.destroy())
-    return `${count} connections: ${tally(answers)}, ${left} still open`
+    return `${count} connections: ${tally(responses)}, ${left} still open`
   }
 }
 
 /** Pipelines all requests on one connection at a time, without waiting for responses. */
 function oneConnectionAtATime(requests: number, text: Text): Attacker {
   return async (target) => {
-    const answers = newAnswers()
+    const responses = newResponses()
     const deadline = performance.now() + target.seconds * 1_000
     let connections = 0
     for (; performance.now() < deadline; connections++) {
-      const socket = open(target.url, answers)
+      const socket = open(target.url, responses)
       const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
       socket.write(Array.from({ length: requests }, (_, i) => text(target, i)).join(''))
       await Promise.race([closed, sleep(deadline - performance.now())])
       socket.destroy()
     }
-    return `${requests} pipelined requests on each of ${connections} consecutive connections: ${tally(answers)}`
+    return `${requests} pipelined requests on each of ${connections} consecutive connections: ${tally(responses)}`
   }
 }
 
 /** Sends chunked requests that get a response before their body, and then an invalid trailer. */
 async function badTrailers({ url, seconds }: Target): Promise<string> {
-  const answers = newAnswers()
+  const responses = newResponses()
   const head = wire(url, 'GET', '/nowhere', { 'transfer-encoding': 'chunked' })
   await pace(200, seconds, () => {
-    const socket = open(url, answers, () => void socket.write(BROKEN_TRAILER))
+    const socket = open(url, responses, () => void socket.write(BROKEN_TRAILER))
     socket.write(head)
     // A proxy may first wait for the whole request.
     setTimeout(() => socket.end(BROKEN_TRAILER), 20)
   })
-  return `200/s chunked GET requests of an unknown path with an invalid trailer: ${tally(answers)}`
+  return `200/s chunked GET requests of an unknown path with an invalid trailer: ${tally(responses)}`
 }
 
 /** Half of the connections send headers, half a body, a few bytes at a time. */
 async function slowSenders({ url, seconds, tenant: { merchant } }: Target): Promise<string> {
-  const answers = newAnswers()
+  const responses = newResponses()
   const headers = { authorization: basic(merchant.key), 'content-type': FORM, 'content-length': '4000' }
   const request = wire(url, 'POST', CREATE, headers)
   const sockets = Array.from({ length: 500 }, (_, i): Socket => {
-    const socket = open(url, answers)
+    const socket = open(url, responses)
     if (i % 2 === 0) trickle(socket, request.slice(0, -2), 'x-slow: 1\r\n')
     else trickle(socket, request, 'x')
     return socket
   })
   await sleep(seconds * 1_000)
-  return `${sockets.length} slow senders of headers and bodies: ${tally(answers)}, ${stillOpen(sockets)} connections still open`
+  return `${sockets.length} slow senders of headers and bodies: ${tally(responses)}, ${stillOpen(sockets)} connections still open`
 }
 
 /** One partner reads four long lists concurrently, each as slowly as possible without being cut off. */
 async function slowLists({ url, seconds, tenant: { merchant, partner } }: Target): Promise<string> {
-  const answers = newAnswers()
+  const responses = newResponses()
   const sockets = Array.from({ length: 4 }, () => {
-    const socket = open(url, answers)
+    const socket = open(url, responses)
     socket.write(posted(url, longList(partner, merchant.mid)))
     socket.on('data', () => {
       socket.pause()
@@ -173,7 +173,7 @@ async function slowLists({ url, seconds, tenant: { merchant, partner } }: Target
     return socket
   })
   await sleep(seconds * 1_000)
-  return `4 long lists of one partner, 64 KiB per 0.5 s each: ${tally(answers)}, ${stillOpen(sockets)} connections still open`
+  return `4 long lists of one partner, 64 KiB per 0.5 s each: ${tally(responses)}, ${stillOpen(sockets)} connections still open`
 }
 
 /** A merchant cancels, checks and creates on 1,500 connections, each time immediately after a response. */
@@ -185,13 +185,13 @@ async function floodingKey({ url, seconds, tenant: { merchant }, orderIds }: Tar
       createRequest(merchant),
     ].map((request) => posted(url, request)),
   )
-  const answers = newAnswers()
+  const responses = newResponses()
   const deadline = performance.now() + seconds * 1_000
   let sent = 0
   const sockets = new Set<Socket>()
   const add = () => {
     const send = () => void socket.write(texts[sent++ % texts.length] as string)
-    const socket = open(url, answers, send)
+    const socket = open(url, responses, send)
     sockets.add(socket)
     socket.once('close', () => {
       sockets.delete(socket)
@@ -202,5 +202,5 @@ async function floodingKey({ url, seconds, tenant: { merchant }, orderIds }: Tar
   for (let i = 0; i < 1_500; i++) add()
   await sleep(seconds * 1_000)
   for (const socket of sockets) socket.destroy()
-  return `${sent} cancels, status checks and creates with one valid key on 1,500 connections: ${tally(answers)}`
+  return `${sent} cancels, status checks and creates with one valid key on 1,500 connections: ${tally(responses)}`
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type Answer, createHttpClient, tally } from '../support/http-client.ts'
+import { createHttpClient, type HttpResponse, tally } from '../support/http-client.ts'
 import { createRequest } from '../support/requests.ts'
 import type { NewMerchant } from '../support/tenants.ts'
 
@@ -15,7 +15,7 @@ export const BYSTANDER_ADDRESS = process.platform === 'linux' ? '127.0.0.2' : '1
 export const bystanderClient = () => createHttpClient({ localAddress: BYSTANDER_ADDRESS })
 
 /** A create request and its response; both times are values of performance.now(). */
-export type Create = { sentAt: number; answeredAt: number; answer: Answer }
+export type Create = { sentAt: number; respondedAt: number; response: HttpResponse }
 
 export type Bystander = {
   /** Stops sending, and returns all creates once they are complete. */
@@ -30,8 +30,8 @@ export function startBystander(url: string, merchant: NewMerchant): Bystander {
 
   async function create(): Promise<Create> {
     const sentAt = performance.now()
-    const answer = await client.send(url, createRequest(merchant, { order_id: randomUUID() }))
-    return { sentAt, answeredAt: performance.now(), answer }
+    const response = await client.send(url, createRequest(merchant, { order_id: randomUUID() }))
+    return { sentAt, respondedAt: performance.now(), response }
   }
 
   return {
@@ -48,13 +48,13 @@ export function startBystander(url: string, merchant: NewMerchant): Bystander {
 export type Figures = { creates: number; successes: number; p50Ms: number; p99Ms: number; others: string }
 
 export function figuresOf(creates: Create[]): Figures {
-  const answers = creates.map(({ answer }) => answer)
-  const times = answers.map(({ tookMs }) => tookMs).sort((a, b) => a - b)
+  const responses = creates.map(({ response }) => response)
+  const times = responses.map(({ tookMs }) => tookMs).sort((a, b) => a - b)
   const quantile = (share: number) => times[Math.min(times.length - 1, Math.floor(share * times.length))] ?? Number.NaN
-  const others = answers.filter(({ status }) => status !== 200)
+  const others = responses.filter(({ status }) => status !== 200)
   return {
-    creates: answers.length,
-    successes: answers.length - others.length,
+    creates: responses.length,
+    successes: responses.length - others.length,
     p50Ms: quantile(0.5),
     p99Ms: quantile(0.99),
     others: tally(others),

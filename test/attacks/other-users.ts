@@ -16,8 +16,8 @@ export async function askForLists({ bystander }: Scene, url: string, seconds: nu
   let asked = 0
   await every(LIST_INTERVAL_MS, seconds, async () => {
     asked++
-    const answer = await client.send(url, longList(bystander.partner, bystander.merchant.mid))
-    if (answer.status !== 200) refused.push(String(answer.status ?? answer.fault))
+    const response = await client.send(url, longList(bystander.partner, bystander.merchant.mid))
+    if (response.status !== 200) refused.push(String(response.status ?? response.fault))
   })
   client.close()
   return refused.length === 0

@@ -103,18 +103,18 @@ async function limitAsCompose(postgres: PostgresServer): Promise<void> {
 async function makeOrders(url: string, merchant: NewMerchant): Promise<string[]> {
   const client = createHttpClient()
   const names = Array.from({ length: ATTACKERS_ORDERS }, () => randomUUID())
-  const answers = await forEach(names, 10, async (order_id) => {
+  const responses = await forEach(names, 10, async (order_id) => {
     const request = createRequest(merchant, { order_id })
-    const answer = await client.send(url, request)
-    if (answer.status !== 429) return answer
+    const response = await client.send(url, request)
+    if (response.status !== 429) return response
     // A fast machine exceeds the key's rate limit per second.
     await sleep(1_000)
     return client.send(url, request)
   })
   client.close()
-  return answers.map((answer) => {
-    const orderId = createdOrderId(answer)
-    if (orderId === undefined) throw new Error(`no order before the attacks: ${JSON.stringify(answer)}`)
+  return responses.map((response) => {
+    const orderId = createdOrderId(response)
+    if (orderId === undefined) throw new Error(`no order before the attacks: ${JSON.stringify(response)}`)
     return orderId
   })
 }

@@ -13,26 +13,30 @@ const FILES_APART = 500
  * Number of responses by status, over all connections of an attacker. Parses only status lines, to use little
  * processor time.
  */
-export type Answers = { counts: Map<string, number> }
+export type Responses = { counts: Map<string, number> }
 
-export const newAnswers = (): Answers => ({ counts: new Map() })
+export const newResponses = (): Responses => ({ counts: new Map() })
 
 /**
  * Opens a connection and counts its responses; `onAnswers` gets the number of responses that started with each chunk.
  */
-export function open(url: string, answers: Answers, onAnswers: (begun: number) => void = () => undefined): Socket {
+export function open(
+  url: string,
+  responses: Responses,
+  onResponses: (begun: number) => void = () => undefined,
+): Socket {
   const socket = connect(Number(new URL(url).port), '127.0.0.1')
   socket.setNoDelay()
   // Closing an attacker's connection is correct behaviour of the service.
   socket.on('error', () => socket.destroy())
   socket.on('data', (bytes: Buffer) => {
-    const begun = count(bytes, answers)
-    if (begun > 0) onAnswers(begun)
+    const begun = count(bytes, responses)
+    if (begun > 0) onResponses(begun)
   })
   return socket
 }
 
-function count(bytes: Buffer, { counts }: Answers): number {
+function count(bytes: Buffer, { counts }: Responses): number {
   let begun = 0
   for (let at = bytes.indexOf(STATUS_LINE); at >= 0; at = bytes.indexOf(STATUS_LINE, at + STATUS_LINE.length)) {
     const status = bytes.toString('latin1', at + STATUS_LINE.length, at + STATUS_LINE.length + STATUS_DIGITS)
@@ -43,7 +47,7 @@ function count(bytes: Buffer, { counts }: Answers): number {
 }
 
 /** Formats the counts, such as `200 × 1999, 409 × 1`. */
-export function tally({ counts }: Answers): string {
+export function tally({ counts }: Responses): string {
   const parts = [...counts].sort().map(([status, times]) => `${status} × ${times.toLocaleString('en')}`)
   return parts.join(', ') || 'no response'
 }
@@ -75,11 +79,11 @@ export async function spread(count: number, seconds: number, act: () => void): P
  * A pool of connections: `next` returns a free one, or undefined while all wait for a response. Closed connections are
  * replaced.
  */
-export function connectionsOf(url: string, count: number, answers: Answers) {
+export function connectionsOf(url: string, count: number, responses: Responses) {
   const free: Socket[] = []
   const all = new Set<Socket>()
   const add = () => {
-    const socket = open(url, answers, () => free.push(socket))
+    const socket = open(url, responses, () => free.push(socket))
     all.add(socket)
     free.push(socket)
     socket.once('close', () => all.delete(socket))

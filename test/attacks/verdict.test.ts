@@ -5,8 +5,8 @@ import { brokenPromises } from './verdict.ts'
 /** Returns creates of which the first `slow` take 100 ms and the first `refused` are 503; the others take 5 ms. */
 function creates(count: number, { slow = 0, refused = 0 } = {}): Create[] {
   return Array.from({ length: count }, (_, i) => {
-    const answer = { status: i < refused ? 503 : 200, headers: {}, text: '', tookMs: i < slow ? 100 : 5 }
-    return { sentAt: 0, answeredAt: answer.tookMs, answer }
+    const response = { status: i < refused ? 503 : 200, headers: {}, text: '', tookMs: i < slow ? 100 : 5 }
+    return { sentAt: 0, respondedAt: response.tookMs, response }
   })
 }
 

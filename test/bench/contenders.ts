@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { end, freePort, hasEnded, ROOT, start } from '../support/processes.ts'
-import { untilAnswers } from '../support/wait.ts'
+import { untilListening } from '../support/wait.ts'
 import { SEALING_KEYS } from '../support/webhooks.ts'
 
 const PUBLIC_URL = 'https://pay.example.in'
@@ -34,9 +34,9 @@ const ours = (databaseUrl: string): Contender => ({
 })
 
 /** A bare Fastify server that returns `answer` for every request and, with `logs`, writes one log line a request. */
-export const floor = (answer: string, logs = false): Contender => ({
+export const floor = (response: string, logs = false): Contender => ({
   script: 'test/bench/contenders/floor.mjs',
-  env: { ANSWER: answer, ...(logs && { LOG: 'on' }) },
+  env: { RESPONSE: response, ...(logs && { LOG: 'on' }) },
   readyPath: '/livez',
 })
 
@@ -59,7 +59,7 @@ export async function startContender({ script, flags = [], env = {}, readyPath }
     stdio: ['ignore', 'ignore', 'inherit'],
   })
   const url = `http://127.0.0.1:${port}`
-  await untilAnswers(url + readyPath, () => hasEnded(child))
+  await untilListening(url + readyPath, () => hasEnded(child))
   return { url, pid: child.pid as number, stop: () => end(child) }
 }
 

@@ -20,13 +20,13 @@ if (creates !== undefined) options.requests = paymentRequests(JSON.parse(readFil
 const unit = creates === undefined ? 1 : options.requests.length
 
 const times = []
-let lastAnswerAt = 0
+let lastResponseAt = 0
 const startedAt = performance.now()
 const load = autocannon(options)
 // autocannon's own percentiles are whole milliseconds, too coarse for responses below 1 ms.
 load.on('response', (_client, _status, _bytes, milliseconds) => {
   times.push(milliseconds)
-  lastAnswerAt = performance.now()
+  lastResponseAt = performance.now()
 })
 const { errors, non2xx, statusCodeStats } = await load
 
@@ -34,7 +34,7 @@ const sorted = Float64Array.from(times).sort()
 const quantile = (share) => sorted[Math.min(sorted.length - 1, Math.ceil(share * sorted.length) - 1)] ?? 0
 const result = {
   requests: times.length / unit,
-  requestsPerSecond: (times.length / unit / (lastAnswerAt - startedAt)) * 1000,
+  requestsPerSecond: (times.length / unit / (lastResponseAt - startedAt)) * 1000,
   p50Ms: quantile(0.5),
   p99Ms: quantile(0.99),
   errors,

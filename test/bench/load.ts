@@ -50,7 +50,7 @@ export async function load(
 }
 
 /** Sends `request` once and returns the response body; throws on an error response. */
-export async function answerTo(url: string, { method, path, headers, body }: FormRequest): Promise<string> {
+export async function responseTo(url: string, { method, path, headers, body }: FormRequest): Promise<string> {
   const response = await fetch(url + path, { method, headers, body })
   const text = await response.text()
   if (response.status !== 200) throw new Error(`${url}${path} returned ${response.status}: ${text}`)

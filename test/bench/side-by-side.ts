@@ -3,7 +3,7 @@ import { progress } from '../support/workspace.ts'
 import type { Bench } from './bench.ts'
 import { floor, type Service, startContender } from './contenders.ts'
 import { type Cost, costSeries, loadWithCost } from './cost.ts'
-import { answerTo, CONNECTIONS, type LoadMode } from './load.ts'
+import { CONNECTIONS, type LoadMode, responseTo } from './load.ts'
 import type { Finding } from './report.ts'
 import { alternate, ratios } from './statistics.ts'
 
@@ -41,9 +41,9 @@ export async function sideBySide(
   { costAtMost, rateAtLeast }: Targets,
 ): Promise<Finding> {
   const [first] = ours.requests(0)
-  const answer = await answerTo(ours.service.url, first as FormRequest)
+  const response = await responseTo(ours.service.url, first as FormRequest)
   const bare: Side = {
-    service: await startContender(floor(answer, true)),
+    service: await startContender(floor(response, true)),
     requests: () => [first as FormRequest],
     ...(ours.mode === 'payments' && { mode: ours.mode }),
   }
@@ -69,7 +69,7 @@ export async function sideBySide(
   const inAll = (of: Cost[]) => of.map((cost) => cost.serviceMicroseconds + cost.databaseMicroseconds)
   const perSecond = (of: Cost[]) => of.map((cost) => cost.requestsPerSecond)
   return {
-    title: `${operation} at ${CONNECTIONS} connections (a response of ${answer.length} bytes)`,
+    title: `${operation} at ${CONNECTIONS} connections (a response of ${response.length} bytes)`,
     series: [
       ...costSeries(LABELS.ours, costs.ours),
       ...costSeries(LABELS.typical, costs.typical),

@@ -479,13 +479,13 @@ describe.runIf(browserPath)('the pay page with hostile, long or injected content
 
   it.each(LOCALES)('the pay page loads only one small page and one small image, in %s', async (locale) => {
     const tab = await checkout.openTab({ locale, userAgent: ANDROID.userAgent })
-    const answers: { path: string; bytes: number }[] = []
+    const responses: { path: string; bytes: number }[] = []
     tab.on('requestfinished', async (request) => {
       const { responseBodySize } = await request.sizes()
-      answers.push({ path: new URL(request.url()).pathname.replace(/.*\/pay\/[^/]*/, ''), bytes: responseBodySize })
+      responses.push({ path: new URL(request.url()).pathname.replace(/.*\/pay\/[^/]*/, ''), bytes: responseBodySize })
     })
     await tab.goto((await checkout.newOrder()).payment_url)
-    await expect.poll(() => answers.map(({ path }) => path).sort(), SOON).toEqual(['', '/qr.svg'])
-    expect(answers.find(({ path }) => path === '')?.bytes).toBeLessThan(PAGE_LIMIT_BYTES)
+    await expect.poll(() => responses.map(({ path }) => path).sort(), SOON).toEqual(['', '/qr.svg'])
+    expect(responses.find(({ path }) => path === '')?.bytes).toBeLessThan(PAGE_LIMIT_BYTES)
   })
 })

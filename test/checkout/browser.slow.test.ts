@@ -504,7 +504,7 @@ describe.runIf(browserPath)('an open pay page', () => {
     const listening = tab.waitForResponse('**/events')
     await open(tab, order.payment_url)
     await listening
-    checkout.loseAnswers()
+    checkout.loseResponses()
     await checkout.pay(order.orderId)
     await tab.clock.runFor(60_000)
     const isBackAtShop = async () => {

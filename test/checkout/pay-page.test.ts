@@ -5,7 +5,6 @@ import { createDeliveries } from '../../src/gateway/webhooks/deliveries.ts'
 import { toMessage } from '../../src/gateway/webhooks/message.ts'
 import { notification, notify } from '../support/acquirer.ts'
 import {
-  answerOf,
   CREATE,
   intentFields,
   newKey,
@@ -14,6 +13,7 @@ import {
   REFUND,
   REFUND_STATUS,
   refusal,
+  responseOf,
   startService,
   type TestService,
   unique,
@@ -24,7 +24,7 @@ import { newWebhook } from '../support/webhooks.ts'
 const service = await startService()
 
 async function get(url: string, { app } = service, headers: Record<string, string> = {}) {
-  return answerOf(await app.inject({ method: 'GET', url, headers }))
+  return responseOf(await app.inject({ method: 'GET', url, headers }))
 }
 
 async function newOrder(changes: Record<string, string> = {}, name = 'Chai Point', { app, db } = service) {
@@ -167,12 +167,12 @@ describe('the language of a page', () => {
 
   it('is English, or Hindi if the browser prefers it, and caches store the languages separately', async () => {
     const { page } = await newOrder()
-    for (const [answer, language] of [
+    for (const [response, language] of [
       [await get(page), 'en'],
       [await inHindi(page), 'hi'],
     ] as const) {
-      expect(answer.headers).toMatchObject({ 'content-language': language, vary: 'accept-language, user-agent' })
-      expect(answer.text).toContain(`<html lang="${language}">`)
+      expect(response.headers).toMatchObject({ 'content-language': language, vary: 'accept-language, user-agent' })
+      expect(response.text).toContain(`<html lang="${language}">`)
     }
   })
 
@@ -375,8 +375,8 @@ describe('addresses without a payment', () => {
 
   it('return 405 to a HEAD request for events, because the stream would never be closed', async () => {
     const { page } = await newOrder()
-    const answer = await service.app.inject({ method: 'HEAD', url: `${page}/events` })
-    expect([answer.statusCode, answer.headers.allow]).toEqual([405, 'GET'])
+    const response = await service.app.inject({ method: 'HEAD', url: `${page}/events` })
+    expect([response.statusCode, response.headers.allow]).toEqual([405, 'GET'])
     expect((await service.app.inject({ method: 'HEAD', url: page })).statusCode).toBe(200)
   })
 })
@@ -410,8 +410,8 @@ describe('simulated payments', () => {
     expect((await get(page, sandbox)).text).toContain(
       `<form class="sandbox" aria-label="Sandbox" method="post" action="${orderId}/simulate">`,
     )
-    const answer = await post(sandbox.app, `/pay/${orderId}/simulate`, { status: 'SUCCESS' })
-    expect([answer.status, answer.headers.location]).toEqual([303, `../${orderId}`])
+    const response = await post(sandbox.app, `/pay/${orderId}/simulate`, { status: 'SUCCESS' })
+    expect([response.status, response.headers.location]).toEqual([303, `../${orderId}`])
     const { rows } = await sandbox.db.query('select kind, source from payments where order_id = $1', [orderId])
     expect(rows).toEqual([{ kind: 'first', source: 'sandbox' }])
     expect((await post(sandbox.app, `/pay/${orderId}/simulate`, { status: 'REFUND' })).status).toBe(400)
@@ -440,8 +440,8 @@ describe('a refund in the sandbox', () => {
     return { mid, orderId, page, refund_id, ask, stateOf }
   }
   const press = async (orderId: string, refund_id: string, status: string, { app } = sandbox) => {
-    const { status: answered, headers } = await post(app, `/pay/${orderId}/simulate`, { refund_id, status })
-    return [answered, headers.location]
+    const { status: responded, headers } = await post(app, `/pay/${orderId}/simulate`, { refund_id, status })
+    return [responded, headers.location]
   }
   const offered = async (page: string) =>
     [...(await get(page, sandbox)).text.matchAll(/name="refund_id" value="([^"]*)"/g)].map(([, id]) => id)
@@ -461,11 +461,11 @@ describe('a refund in the sandbox', () => {
   it.each([
     ['SUCCESS', { reference: expect.stringMatching(/^\d{12}$/) }, null, 'refund.succeeded'],
     ['FAIL', { reference: '' }, 'simulated in the sandbox', 'refund.failed'],
-  ])('gets the status %s, and a webhook reports it', async (status, answered, reason, type) => {
+  ])('gets the status %s, and a webhook reports it', async (status, responded, reason, type) => {
     const { mid, orderId, refund_id, stateOf } = await newRefund()
     const { endpointId } = await newWebhook(sandbox.db, { mid, url: 'https://shop.example/hook' }, sandbox.clock.now())
     await press(orderId, refund_id, status)
-    expect(await stateOf()).toMatchObject({ txnStatus: status, ...answered })
+    expect(await stateOf()).toMatchObject({ txnStatus: status, ...responded })
     const { rows } = await sandbox.db.query('select reason from refunds where mid = $1', [mid])
     expect(rows).toEqual([{ reason }])
     const now = new Date(sandbox.clock.now().getTime() + 60_000)

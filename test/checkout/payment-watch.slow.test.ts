@@ -183,14 +183,14 @@ describe('open pay pages on real connections', () => {
   /** Opens a page's connection, and records the received text and whether the service has ended it. */
   function connect(url: string) {
     const connection = { text: '', ended: false, leave: () => sent.destroy() }
-    const sent = request(url, { agent: false }, (answer) => {
-      answer.setEncoding('utf8').on('data', (text) => {
+    const sent = request(url, { agent: false }, (response) => {
+      response.setEncoding('utf8').on('data', (text) => {
         connection.text += text
       })
-      answer.on('end', () => {
+      response.on('end', () => {
         connection.ended = true
       })
-      answer.on('error', () => undefined)
+      response.on('error', () => undefined)
     })
     sent.on('error', () => undefined).end()
     return connection

@@ -7,13 +7,13 @@ import { createDrawQr } from '../../src/gateway/checkout/qr.ts'
 import { createMerchants } from '../../src/gateway/tenants/merchants.ts'
 import { LIMITS } from '../../src/limits.ts'
 import {
-  answerOf,
   CREATE,
   intentFields,
   newMerchant,
   PUBLIC_URL,
   post,
   refusal,
+  responseOf,
   startService,
 } from '../support/service.ts'
 
@@ -24,7 +24,7 @@ const service = await startService()
 
 async function get(url: string, headers: Record<string, string> = {}) {
   const response = await service.app.inject({ method: 'GET', url, headers })
-  return { ...answerOf(response), bytes: response.rawPayload }
+  return { ...responseOf(response), bytes: response.rawPayload }
 }
 
 async function newIntent(changes: Record<string, string> = {}, merchant: Parameters<typeof newMerchant>[1] = {}) {

@@ -144,8 +144,8 @@ describe('payments resolve --all', () => {
   ]
   const all = (mid: string, ...more: string[]) => ['resolve', '--all', '--mid', mid, '--reason', REASON, ...more]
 
-  const onTerminal = (answer: string, args: string[]) =>
-    runOpsOnTerminal(service.databaseUrl, ['payments', ...args], answer)
+  const onTerminal = (response: string, args: string[]) =>
+    runOpsOnTerminal(service.databaseUrl, ['payments', ...args], response)
 
   it('payments resolve --all resolves the filtered exceptions with one reason and stores one audit row with their count', async () => {
     const { mid, ids } = await withExceptions(...MANY)
@@ -164,9 +164,9 @@ describe('payments resolve --all', () => {
 
   it.each(['y\n', ' YES\n'])(
     'payments resolve --all asks with count and rupees, and resolves the exceptions after %j',
-    async (answer) => {
+    async (response) => {
       const { mid } = await withExceptions(...MANY)
-      expect(await onTerminal(answer, all(mid))).toEqual({
+      expect(await onTerminal(response, all(mid))).toEqual({
         code: 0,
         stdout: 'Resolved 3 exceptions, ₹10,00,00,00,00,007.01.\n',
         stderr: `resolve 3 exceptions, ₹10,00,00,00,00,007.01, with the reason "${REASON}"? (y/N) `,
@@ -177,9 +177,9 @@ describe('payments resolve --all', () => {
 
   it.each(['n\n', '\n', 'yesterday\n', ''])(
     'payments resolve --all changes nothing if the operator enters %j',
-    async (answer) => {
+    async (response) => {
       const { mid, ids } = await withExceptions(...MANY)
-      const { code, stderr } = await onTerminal(answer, all(mid))
+      const { code, stderr } = await onTerminal(response, all(mid))
       expect([code, stderr]).toEqual([1, expect.stringMatching(/ops: cancelled: nothing was changed\n$/)])
       expect(idsOf(await json('exceptions', '--open', '--mid', mid))).toEqual(ids)
     },

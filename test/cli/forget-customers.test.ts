@@ -225,8 +225,8 @@ describe('payments forget-customers', () => {
       const isKnown = async () => (await rowOf(orderId)).customer_mobile !== ''
       return { mobile, isKnown }
     }
-    const onTerminal = (answer: string, ...args: string[]) =>
-      runOpsOnTerminal(service.databaseUrl, ['payments', 'forget-customers', ...args], answer)
+    const onTerminal = (response: string, ...args: string[]) =>
+      runOpsOnTerminal(service.databaseUrl, ['payments', 'forget-customers', ...args], response)
 
     it('payments forget-customers --dry-run prints the number of intents and erases nothing', async () => {
       const { mobile, isKnown } = await newCustomer()

@@ -91,7 +91,7 @@ describe('webhook deliveries of a merchant', () => {
     const { id } = await add()
     expect(await json('ping', '--endpoint', id)).toEqual({ id, outcome: '200', answer: 'thanks' })
     expect(JSON.parse(receiver.to(path)[0]?.body ?? '')).toMatchObject({ type: 'ping', data: { mid } })
-    receiver.answers.set(path, (response) => response.writeHead(403).end('who are you?\u001b[2J'))
+    receiver.responses.set(path, (response) => response.writeHead(403).end('who are you?\u001b[2J'))
     expect(await ops('ping', '--endpoint', id)).toMatchObject({
       code: 1,
       stderr: `ops: ${url()} did not accept the event: 403: who are you? [2J\n`,
@@ -100,7 +100,7 @@ describe('webhook deliveries of a merchant', () => {
 
   it('webhooks deliveries --failed lists undelivered events, and webhooks resend redelivers one or all', async () => {
     const { id } = await add()
-    receiver.answers.set(path, (response, count) => {
+    receiver.responses.set(path, (response, count) => {
       response.writeHead(count <= 2 ? 503 : 200, { 'retry-after': '3600' }).end('later')
     })
     const orders = [await paidOrder(), await paidOrder()]
@@ -126,7 +126,7 @@ describe('webhook deliveries of a merchant', () => {
 
   it('webhooks resend repeats return-URL callbacks, except for orders whose payment checkPaymentStatus returned', async () => {
     await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
-    receiver.answers.set(path, (response) => response.writeHead(302, { location: '/' }).end())
+    receiver.responses.set(path, (response) => response.writeHead(302, { location: '/' }).end())
     const orders = [await paidOrder({ redirect_url: url() }), await paidOrder({ redirect_url: url() })]
     expect((await post(service.app, STATUS, { mid, order_id: orders[0] as string }, key)).body.txnStatus).toBe(
       'SUCCESS',

@@ -83,7 +83,7 @@ async function driveTheHotPath() {
   const partner = await newPartner(db, mid)
   const create = async () => (await post(app, CREATE, intentFields(mid), key)).body.data.orderId as string
   const [cancelled, paid, failed] = [await create(), await create(), await create()]
-  const ok = (answer: { status: number }) => expect(answer.status).toBe(200)
+  const ok = (response: { status: number }) => expect(response.status).toBe(200)
 
   await as('create', async () => {
     const fields = intentFields(mid, { order_id: '1001' })

@@ -9,13 +9,13 @@ import { databaseUrl } from '../support/database-url.ts'
 import { runOps } from '../support/ops.ts'
 import { type ReplicatedPostgres, startReplicatedPostgres } from '../support/replicated-postgres.ts'
 import {
-  answerOf,
   type Key,
   LIST,
   newMerchant,
   newPartner,
   post,
   refusal,
+  responseOf,
   startService,
   type TestService,
 } from '../support/service.ts'
@@ -81,11 +81,11 @@ async function list(of = { pid, mid, key }) {
   asked.length = 0
   const fields = { pid: of.pid, mid: of.mid, s_date: '05-01-2026', e_date: '05-01-2026' }
   const { status, body } = await post(service.app, LIST, fields, of.key)
-  return { status, utrs: body.data?.map((record: { UTR: string }) => record.UTR), answeredBy: asked.at(-1) }
+  return { status, utrs: body.data?.map((record: { UTR: string }) => record.UTR), respondedBy: asked.at(-1) }
 }
 
-const untilAnsweredBy = (answeredBy: string) =>
-  vi.waitFor(async () => expect(await list()).toMatchObject({ status: 200, answeredBy }), PATIENCE)
+const untilRespondedBy = (respondedBy: string) =>
+  vi.waitFor(async () => expect(await list()).toMatchObject({ status: 200, respondedBy }), PATIENCE)
 
 const onReplica = async () => (await replica.query('select utr from settlements order by utr')).rows.map((r) => r.utr)
 
@@ -100,7 +100,7 @@ const resumeReplay = () => replica.query('select pg_wal_replay_resume()')
 
 it('returns 503 for /readyz while DATABASE_URL names a standby', async () => {
   const standby = await startService({ replicated: { url: urls.replicaUrl } })
-  const { status, body } = answerOf(await standby.app.inject('/readyz'))
+  const { status, body } = responseOf(await standby.app.inject('/readyz'))
   expect([status, body]).toEqual([
     503,
     refusal(503, 'The database is a standby and accepts no writes. Set DATABASE_URL to the primary.'),
@@ -111,8 +111,8 @@ describe('lists with a streaming replica', () => {
   it('reads lists from the replica while it follows the primary', async () => {
     await settle('1')
     await vi.waitFor(async () => expect(await onReplica()).toEqual(['1']), PATIENCE)
-    await untilAnsweredBy('replica')
-    expect(await list()).toEqual({ status: 200, utrs: ['1'], answeredBy: 'replica' })
+    await untilRespondedBy('replica')
+    expect(await list()).toEqual({ status: 200, utrs: ['1'], respondedBy: 'replica' })
   })
 
   it('lists all imported rows once the import command has finished, however far the replica lagged behind', async () => {
@@ -123,10 +123,10 @@ describe('lists with a streaming replica', () => {
       const { rows } = await service.db.query('select utr from settlements order by utr')
       expect(rows).toHaveLength(2)
     }, PATIENCE)
-    expect(await list()).toMatchObject({ utrs: ['1'], answeredBy: 'replica' })
+    expect(await list()).toMatchObject({ utrs: ['1'], respondedBy: 'replica' })
     await resumeReplay()
     expect(await importing).toMatchObject({ code: 0 })
-    expect(await list()).toMatchObject({ utrs: ['1', '2'], answeredBy: 'replica' })
+    expect(await list()).toMatchObject({ utrs: ['1', '2'], respondedBy: 'replica' })
   })
 
   it('waits at most a minute for an unresponsive replica after an import', async () => {
@@ -141,47 +141,47 @@ describe('lists with a streaming replica', () => {
   })
 
   it('reads lists from the primary if the replica does not respond', async () => {
-    await untilAnsweredBy('replica')
+    await untilRespondedBy('replica')
     const { rows } = await replica.query<{ pid: number }>(
       `select pid from pg_stat_activity where datname = 'payments' and backend_type = 'client backend'`,
     )
     for (const { pid: backend } of rows) process.kill(backend, 'SIGSTOP')
     try {
-      expect(await list()).toMatchObject({ status: 200, utrs: ['1', '2'], answeredBy: 'primary' })
+      expect(await list()).toMatchObject({ status: 200, utrs: ['1', '2'], respondedBy: 'primary' })
     } finally {
       for (const { pid: backend } of rows) process.kill(backend, 'SIGCONT')
     }
   })
 
   it('reads lists from the primary as soon as the replica is unreachable, and from the replica once it has caught up', async () => {
-    await untilAnsweredBy('replica')
+    await untilRespondedBy('replica')
     servers.stopReplica()
-    expect(await list()).toEqual({ status: 200, utrs: ['1', '2'], answeredBy: 'primary' })
+    expect(await list()).toEqual({ status: 200, utrs: ['1', '2'], respondedBy: 'primary' })
     await settle('3')
-    expect(await list()).toEqual({ status: 200, utrs: ['1', '2', '3'], answeredBy: 'primary' })
+    expect(await list()).toEqual({ status: 200, utrs: ['1', '2', '3'], respondedBy: 'primary' })
     await servers.startReplica()
     await vi.waitFor(async () => expect(await onReplica()).toEqual(['1', '2', '3']), PATIENCE)
-    await untilAnsweredBy('replica')
-    expect(await list()).toEqual({ status: 200, utrs: ['1', '2', '3'], answeredBy: 'replica' })
+    await untilRespondedBy('replica')
+    expect(await list()).toEqual({ status: 200, utrs: ['1', '2', '3'], respondedBy: 'replica' })
   })
 
   it('reads lists from the primary if the replica fails after it was chosen', async () => {
-    await untilAnsweredBy('replica')
+    await untilRespondedBy('replica')
     failing.add('replica')
-    expect(await list()).toMatchObject({ status: 200, utrs: ['1', '2', '3'], answeredBy: 'primary' })
+    expect(await list()).toMatchObject({ status: 200, utrs: ['1', '2', '3'], respondedBy: 'primary' })
     // Queried whether it follows the primary, and for the list.
     expect(asked).toEqual(['replica', 'replica', 'primary'])
     failing.clear()
   })
 
   it('reads lists from the primary once the replica is promoted, so that no list is falsely empty', async () => {
-    await untilAnsweredBy('replica')
+    await untilRespondedBy('replica')
     await replica.query('select pg_promote()')
     const merchant = await newMerchant(service.db)
     const other = { mid: merchant.mid, ...(await newPartner(service.db, merchant.mid)) }
     await settle('4', other.mid)
     for (let i = 0; i < 10; i++) {
-      expect(await list(other)).toEqual({ status: 200, utrs: ['4'], answeredBy: 'primary' })
+      expect(await list(other)).toEqual({ status: 200, utrs: ['4'], respondedBy: 'primary' })
     }
     expect(await onReplica()).toEqual(['1', '2', '3'])
   })

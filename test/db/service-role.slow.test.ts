@@ -17,12 +17,12 @@ import { namingLine, runOps } from '../support/ops.ts'
 import { createOrder, reportPayment } from '../support/orders.ts'
 import { connects, startPostgresServer } from '../support/postgres-server.ts'
 import {
-  answerOf,
   CANCEL,
   CREATE,
   intentFields,
   newMerchant,
   post,
+  responseOf,
   startService,
   type TestService,
   unique,
@@ -184,7 +184,7 @@ describe('the service’s role', () => {
 
   it('/readyz names the command to run while the service’s role has no rights, as before the first ops migrate', async () => {
     await service.db.query('revoke all on all tables in schema public from upi_service')
-    const unready = answerOf(await service.app.inject('/readyz'))
+    const unready = responseOf(await service.app.inject('/readyz'))
     expect([unready.status, unready.body.msg]).toEqual([
       503,
       'The role of the service has no rights on the tables. Run "ops migrate" as their owner.',

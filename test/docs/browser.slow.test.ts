@@ -265,8 +265,8 @@ describe.runIf(browserPath)('guides in a real browser, behind a proxy under a pa
         expect((await tab.request.get(address)).status(), address).toBe(200)
         continue
       }
-      const answer = await tab.goto(address)
-      expect(answer?.status(), address).toBe(200)
+      const response = await tab.goto(address)
+      expect(response?.status(), address).toBe(200)
       // Ours: what the library draws is not walked.
       const links = await tab.evaluate(
         '[...document.querySelectorAll("header a, .chapters a, .guide a, .file a")].map(({ href }) => href)',

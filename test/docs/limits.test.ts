@@ -5,7 +5,7 @@ import { LIMITS } from '../../src/limits.ts'
 
 const DEFAULTS = readConfig({ DATABASE_URL: 'postgres://localhost/any' })
 
-const { connections, answer, lookUps, database, inserts, lists, pages, shutdown } = LIMITS
+const { connections, response, lookUps, database, inserts, lists, pages, shutdown } = LIMITS
 
 describe('default limits', () => {
   it('the error for large headers names the default limit of the header size', () => {
@@ -13,9 +13,9 @@ describe('default limits', () => {
   })
 
   it('the default limits lead to 503 within 2 s while the database is unavailable', () => {
-    expect(database.connectTimeoutMs + answer.ms).toBeLessThan(2_000)
+    expect(database.connectTimeoutMs + response.ms).toBeLessThan(2_000)
     // The caller of an intent that still waits to be stored has not been answered yet.
-    expect(inserts.waitingMs).toBeLessThan(answer.ms)
+    expect(inserts.waitingMs).toBeLessThan(response.ms)
   })
 
   it('the default limits stop a long list within 5 s after its key is revoked or its link is removed', () => {

@@ -11,7 +11,6 @@ import { blocks, chapterText, filledIn, ROOT } from '../guides/guides.ts'
 import { notify } from '../support/acquirer.ts'
 import { DOCUMENT, POSTS } from '../support/openapi.ts'
 import {
-  answerOf,
   type Key,
   newKey,
   newMerchant,
@@ -19,6 +18,7 @@ import {
   post,
   postJson,
   refusal,
+  responseOf,
   startService,
   type TestService,
 } from '../support/service.ts'
@@ -45,7 +45,7 @@ beforeAll(async () => {
 })
 
 async function request(method: 'GET' | 'HEAD' | 'POST', url: string, headers: Record<string, string> = {}) {
-  return answerOf(await service.app.inject({ method, url, headers }))
+  return responseOf(await service.app.inject({ method, url, headers }))
 }
 
 describe('OpenAPI document', () => {
@@ -72,7 +72,7 @@ describe('OpenAPI document', () => {
 
   it('describes notifications only if they are accepted', async () => {
     const { app } = await startService({ acquirers: { direct: [] } })
-    const { paths, tags, components } = answerOf(await app.inject('/openapi.json')).body
+    const { paths, tags, components } = responseOf(await app.inject('/openapi.json')).body
     expect(Object.keys(paths)).not.toContain('/acquirer/paymentNotification')
     expect(JSON.stringify([tags, components])).not.toMatch(/acquirer/i)
   })
@@ -256,7 +256,7 @@ describe('pages below /docs', () => {
     const { app } = await startService({ acquirers: { direct: [] } })
     const [chapter] = chaptersOf('acquirer')
     for (const url of ['/docs/acquirer', `/docs/${chapter}`, '/docs/acquirer.md', `/docs/${chapter}.md`])
-      expect(answerOf(await app.inject(url)).status, url).toBe(404)
+      expect(responseOf(await app.inject(url)).status, url).toBe(404)
     for (const url of [
       '/docs',
       '/llms.txt',

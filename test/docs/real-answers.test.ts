@@ -7,9 +7,9 @@ const { mid, key } = await newMerchant(service.db)
 
 /** How many answers `work` made the support of these tests hold against the document. */
 async function heldDuring(work: () => Promise<unknown>): Promise<number> {
-  const before = held.answers
+  const before = held.responses
   await work()
-  return held.answers - before
+  return held.responses - before
 }
 
 const refused = { status: false, statusCode: 401, msg: 'Revoked credentials' }
@@ -71,8 +71,8 @@ describe('the check of a response against the OpenAPI document', () => {
       seen(401, 'no', { ...challenge, 'content-type': 'text/plain' }),
       /text\/plain is not documented/,
     ],
-  ])('the comparison with the OpenAPI document reports an undocumented part: %s', (_name, answer, fault) => {
-    expect(strangeness('POST', CREATE, answer)?.join()).toMatch(fault)
+  ])('the comparison with the OpenAPI document reports an undocumented part: %s', (_name, response, fault) => {
+    expect(strangeness('POST', CREATE, response)?.join()).toMatch(fault)
   })
 
   it('the comparison with the OpenAPI document reports an operation that it does not contain', () => {

@@ -38,7 +38,7 @@ function rowOf({ fault, figures, leftOut }: Finding): string[] {
   return [
     fault,
     String(figures.requests),
-    String(figures.answered),
+    String(figures.responded),
     String(figures.unavailable),
     String(figures.unanswered),
     `${reconciled.unsure} → ${reconciled.resolved}`,

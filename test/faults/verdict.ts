@@ -6,7 +6,7 @@ export type Finding = {
   fault: string
   figures?: {
     requests: number
-    answered: number
+    responded: number
     unavailable: number
     unanswered: number
     reconciled: Reconciled
@@ -35,14 +35,14 @@ export function judge(
   fault: string,
   journal: Journal,
   reconciled: Reconciled,
-  { firstSuccessMs = [], mayBeUnanswered = false }: { firstSuccessMs?: number[]; mayBeUnanswered?: boolean } = {},
+  { firstSuccessMs = [], mayLackResponse = false }: { firstSuccessMs?: number[]; mayLackResponse?: boolean } = {},
 ): Finding & { figures: NonNullable<Finding['figures']> } {
   const unavailable = journal.filter((entry) => statusOf(entry) === 503)
   const unanswered = journal.filter((entry) => statusOf(entry) === undefined && !isBrokenOff(entry))
   const brokenOff = journal.filter(isBrokenOff)
   const otherServerErrors = journal.filter((entry) => (statusOf(entry) ?? 0) >= 500 && statusOf(entry) !== 503)
   const refused = journal.filter((entry) => !isUnsure(entry) && statusOf(entry) !== 200)
-  const slowestOf = (entries: Journal) => Math.max(0, ...entries.map(({ answer }) => answer?.tookMs ?? 0))
+  const slowestOf = (entries: Journal) => Math.max(0, ...entries.map(({ response }) => response?.tookMs ?? 0))
   const slowest503Ms = slowestOf(unavailable.filter(({ kind }) => kind !== 'status'))
   const slowestStatus503Ms = slowestOf(unavailable.filter(({ kind }) => kind === 'status'))
   const broken: string[] = []
@@ -67,8 +67,8 @@ export function judge(
   for (const took of firstSuccessMs) {
     expect(took < RETURN_LIMIT_MS, `success within ${RETURN_LIMIT_MS} ms of the recovery: one took ${ms(took)}`)
   }
-  if (!mayBeUnanswered) {
-    const reasons = unanswered.map(({ kind, answer }) => `${kind}: ${answer?.fault}`)
+  if (!mayLackResponse) {
+    const reasons = unanswered.map(({ kind, response }) => `${kind}: ${response?.fault}`)
     expect(unanswered.length === 0, `every request has a response: ${[...new Set(reasons)].join('; ')}`)
   }
   const faults = journal.map(faultOfForm).filter((it) => it !== undefined)
@@ -77,7 +77,7 @@ export function judge(
     fault,
     figures: {
       requests: journal.length,
-      answered: journal.length - unavailable.length - unanswered.length - brokenOff.length,
+      responded: journal.length - unavailable.length - unanswered.length - brokenOff.length,
       unavailable: unavailable.length,
       unanswered: unanswered.length,
       reconciled,
@@ -94,15 +94,15 @@ const NEEDS_DATABASE: Kind[] = ['create', 'status', 'notification', 'short list'
 
 /** Returns how long after `moment` every kind of request had succeeded once. */
 export function firstSuccessAfter(journal: Journal, moment: number): number {
-  const successes = journal.filter((entry) => statusOf(entry) === 200 && (entry.answeredAt ?? 0) > moment)
+  const successes = journal.filter((entry) => statusOf(entry) === 200 && (entry.respondedAt ?? 0) > moment)
   const firstOf = (kind: Kind) =>
-    Math.min(...successes.filter((entry) => entry.kind === kind).map((entry) => entry.answeredAt as number))
+    Math.min(...successes.filter((entry) => entry.kind === kind).map((entry) => entry.respondedAt as number))
   return Math.max(...NEEDS_DATABASE.map(firstOf)) - moment
 }
 
 /** Checks the health endpoints between two times: readiness fails, liveness does not. */
 export function brokenHealth(journal: Journal, from: number, until: number): string[] {
-  const during = journal.filter(({ sentAt, answeredAt }) => sentAt >= from && (answeredAt ?? Infinity) <= until)
+  const during = journal.filter(({ sentAt, respondedAt }) => sentAt >= from && (respondedAt ?? Infinity) <= until)
   const statuses = (kind: string) => during.filter((entry) => entry.kind === kind).map(statusOf)
   const broken: string[] = []
   if (!statuses('readyz').includes(503) || statuses('readyz').includes(200)) {

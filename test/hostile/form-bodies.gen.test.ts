@@ -65,9 +65,9 @@ describe('form body', () => {
     const statuses = new Set<number>()
     await fc.assert(
       fc.asyncProperty(request, async ([path, body]) => {
-        const answer = await post(path, body)
-        expectEnvelope(answer)
-        statuses.add(answer.status)
+        const response = await post(path, body)
+        expectEnvelope(response)
+        statuses.add(response.status)
       }),
       { numRuns: runs(550, 100) },
     )

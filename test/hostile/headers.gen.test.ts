@@ -24,11 +24,11 @@ function request(headers: (string | Buffer)[], body = goodBody(), credentials = 
 /** Sends the request again if a busy machine has rejected it temporarily. */
 async function send(...args: Parameters<typeof request>) {
   for (let triesLeft = 30; ; triesLeft--) {
-    const [answer, ...more] = await target.raw(request(...args))
-    if (answer === undefined || more.length > 0) throw new Error('no single response')
-    if (answer.status === 503 && triesLeft > 0) continue
-    expectEnvelope(answer)
-    return answer
+    const [response, ...more] = await target.raw(request(...args))
+    if (response === undefined || more.length > 0) throw new Error('no single response')
+    if (response.status === 503 && triesLeft > 0) continue
+    expectEnvelope(response)
+    return response
   }
 }
 

@@ -144,9 +144,9 @@ describe('signed notification', () => {
       .map(([name, json]) => withValue(JSON.parse(notification(orderId)), name, json))
     await fc.assert(
       fc.asyncProperty(fc.oneof(good, anyJson, anyBytes), async (body) => {
-        const answer = await notify(body)
-        expectEnvelope(answer)
-        expect([400, 404]).toContain(answer.status)
+        const response = await notify(body)
+        expectEnvelope(response)
+        expect([400, 404]).toContain(response.status)
       }),
       { numRuns: runs(300) },
     )

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { FORM } from '../support/requests.ts'
 import { basic, CREATE, form, intentFields, refusal, unique } from '../support/service.ts'
-import { expectEnvelope, startTarget, type WireAnswer } from './target.ts'
+import { expectEnvelope, startTarget, type WireResponse } from './target.ts'
 
 const target = startTarget()
 
@@ -29,8 +29,8 @@ async function isStored(order_id: string): Promise<boolean> {
 /**
  * Checks that every response is a whole envelope, or a redirect from `/` to the documents, which `*` requests as well.
  */
-function expectEnvelopes(answers: WireAnswer[]): void {
-  for (const answer of answers) if (answer.headers.location !== '/docs') expectEnvelope(answer)
+function expectEnvelopes(responses: WireResponse[]): void {
+  for (const response of responses) if (response.headers.location !== '/docs') expectEnvelope(response)
 }
 
 /** `bytes` in pieces, cut at positions that `cuts` gives as fractions of the length. */
@@ -43,8 +43,8 @@ function inPieces(bytes: Buffer | string, cuts: number[]): Buffer[] {
 const someCuts = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 4 })
 
 async function expectStillServing(): Promise<void> {
-  const [answer] = await target.raw(good(unique('o'), 'close'))
-  expect(answer?.status).toBe(200)
+  const [response] = await target.raw(good(unique('o'), 'close'))
+  expect(response?.status).toBe(200)
 }
 
 describe('bytes on a socket', () => {
@@ -94,24 +94,24 @@ describe('bytes on a socket', () => {
       pieces: fc.tuple(fc.oneof(several, nearlyGood), someCuts).map(([all, cuts]) => inPieces(all, cuts)),
       reset: fc.boolean(),
     })
-    const seen = { answers: 0 }
+    const seen = { responses: 0 }
     await fc.assert(
       fc.asyncProperty(fc.array(sent, { minLength: AT_ONCE, maxLength: AT_ONCE }), async (all) => {
         const exchanges = await Promise.all(all.map(({ pieces, reset }) => target.raw(pieces, { ...LEAVING, reset })))
-        for (const [i, answers] of exchanges.entries()) {
-          expectEnvelopes(answers)
+        for (const [i, responses] of exchanges.entries()) {
+          expectEnvelopes(responses)
           // One for each request line, and one for bytes that begin no request.
           const lines =
             Buffer.concat(all[i]?.pieces ?? [])
               .toString('latin1')
               .split('HTTP/').length - 1
-          expect(answers.length).toBeLessThanOrEqual(lines + 1)
+          expect(responses.length).toBeLessThanOrEqual(lines + 1)
         }
-        seen.answers += exchanges.flat().length
+        seen.responses += exchanges.flat().length
       }),
       { numRuns: 26, endOnFailure: true },
     )
-    expect(seen.answers).toBeGreaterThan(50)
+    expect(seen.responses).toBeGreaterThan(50)
     await expectStillServing()
   })
 })
@@ -152,9 +152,9 @@ describe('pipelined requests, sent in pieces, of which any may break off', () =>
       fc.asyncProperty(fc.array(exchange, { minLength: AT_ONCE, maxLength: AT_ONCE }), async (all) => {
         await Promise.all(
           all.map(async ([requests, cuts]) => {
-            const answers = await target.raw(inPieces(requests.map(({ text }) => text).join(''), cuts), LEAVING)
-            expectEnvelopes(answers)
-            const got = answers.map(({ status }) => status)
+            const responses = await target.raw(inPieces(requests.map(({ text }) => text).join(''), cuts), LEAVING)
+            expectEnvelopes(responses)
+            const got = responses.map(({ status }) => status)
             const isExpected = got.every((status, i) => requests[i]?.statuses.includes(status))
             if (!isExpected) throw new Error(`${got} to ${JSON.stringify([requests, cuts])}`)
           }),
@@ -177,8 +177,8 @@ describe('pipelined requests, sent in pieces, of which any may break off', () =>
       // closes it.
       `${head.replace(CREATE, '/nowhere')}${chunked(body())}`,
     ]
-    const answers = await target.raw(requests, { pauseMs: 1_000 })
-    const got = answers.map(({ status, headers }) => [status, headers.connection])
+    const responses = await target.raw(requests, { pauseMs: 1_000 })
+    const got = responses.map(({ status, headers }) => [status, headers.connection])
     expect(got).toEqual([
       [200, 'keep-alive'],
       [200, 'keep-alive'],
@@ -215,9 +215,9 @@ describe('a second request hidden in the first', () => {
     ['behind a TLS handshake', '', '\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03'],
   ])('does not process a second request hidden in the first: %s', async (_name, trick, head = start) => {
     const order_id = unique('smuggled')
-    const answers = await target.raw(head + trick + good(order_id, 'close'), LEAVING)
-    expectEnvelopes(answers)
-    expect(answers.map(({ status }) => status)).not.toContain(200)
+    const responses = await target.raw(head + trick + good(order_id, 'close'), LEAVING)
+    expectEnvelopes(responses)
+    expect(responses.map(({ status }) => status)).not.toContain(200)
     expect(await isStored(order_id)).toBe(false)
     await expectStillServing()
   })
@@ -259,11 +259,11 @@ describe('log line of a request without a normal response', () => {
 
   it('logs the id and status of the response if the rest of the request is malformed', async () => {
     const head = `POST ${CREATE} HTTP/1.1\r\nHost: x\r\nContent-Type: ${FORM}\r\nAuthorization: ${basic(target.key)}\r\n`
-    const [answer] = await target.raw(`${head}Transfer-Encoding: chunked\r\n\r\nzz\r\n`)
-    expect(JSON.parse(answer?.text ?? '')).toEqual(
+    const [response] = await target.raw(`${head}Transfer-Encoding: chunked\r\n\r\nzz\r\n`)
+    expect(JSON.parse(response?.text ?? '')).toEqual(
       refusal(400, 'The request is not valid HTTP/1.1. Check the client or proxy that sent it.'),
     )
-    expect(await lineOf(String(answer?.headers['x-request-id']))).toMatchObject({ route: CREATE, status: 400 })
+    expect(await lineOf(String(response?.headers['x-request-id']))).toMatchObject({ route: CREATE, status: 400 })
   })
 
   it.each([
@@ -271,8 +271,8 @@ describe('log line of a request without a normal response', () => {
     ['CONNECT', 'CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n', 405],
     ['an address that cannot be read', 'GET /pay/%zz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n', 400],
   ])('logs the id of the response to %s', async (_name, bytes, status) => {
-    const [answer] = await target.raw(bytes)
-    expect(answer?.status).toBe(status)
-    expect(await lineOf(String(answer?.headers['x-request-id']))).toMatchObject({ route: 'none', status })
+    const [response] = await target.raw(bytes)
+    expect(response?.status).toBe(status)
+    expect(await lineOf(String(response?.headers['x-request-id']))).toMatchObject({ route: 'none', status })
   })
 })

@@ -20,7 +20,7 @@ const PIECE_PAUSE_MS = 10
 
 type Bytes = Uint8Array | string
 
-export type WireAnswer = { status: number; headers: Record<string, unknown>; text: string }
+export type WireResponse = { status: number; headers: Record<string, unknown>; text: string }
 
 export type Target = {
   db: Database
@@ -28,7 +28,7 @@ export type Target = {
   key: Key
   partner: { pid: string; key: Key }
   server: ServerProcess
-  post: (path: string, body: Uint8Array | string, headers: OutgoingHttpHeaders) => Promise<WireAnswer>
+  post: (path: string, body: Uint8Array | string, headers: OutgoingHttpHeaders) => Promise<WireResponse>
   /**
    * Sends bytes unchanged, a list of them piece by piece, and returns the bytes received until the connection was
    * closed: by the service, or by a client that disconnects, normally or by a reset, after `patienceMs` without a byte
@@ -37,7 +37,7 @@ export type Target = {
   raw: (
     bytes: Bytes | Bytes[],
     leaving?: { patienceMs?: number; reset?: boolean; pauseMs?: number },
-  ) => Promise<WireAnswer[]>
+  ) => Promise<WireResponse[]>
 }
 
 /**
@@ -78,9 +78,9 @@ export function startTarget(options: { openFiles?: number } = {}): Target {
   target.post = async (path, body, headers) => {
     // Generated requests arrive without pause, and a busy machine temporarily rejects some of them.
     const request = { method: 'POST' as const, path, headers, body }
-    const { status, fault, ...answer } = await sendPatiently(client, target.server.url, request)
+    const { status, fault, ...response } = await sendPatiently(client, target.server.url, request)
     if (status === undefined) throw new Error(fault)
-    return { ...answer, status }
+    return { ...response, status }
   }
 
   target.raw = (bytes, { patienceMs, reset, pauseMs = PIECE_PAUSE_MS } = {}) =>
@@ -107,7 +107,7 @@ export function startTarget(options: { openFiles?: number } = {}): Target {
       socket.on('error', () => undefined)
       socket.on('close', () => {
         clearTimeout(late)
-        resolve(readAnswers(Buffer.concat(chunks)))
+        resolve(readResponses(Buffer.concat(chunks)))
       })
     })
 
@@ -115,7 +115,7 @@ export function startTarget(options: { openFiles?: number } = {}): Target {
 }
 
 /** Throws unless the response is a whole envelope, with exactly the keys of its status, and no 5xx. */
-export function expectEnvelope({ status, headers, text }: WireAnswer): void {
+export function expectEnvelope({ status, headers, text }: WireResponse): void {
   const body = JSON.parse(text)
   const keys = Object.keys(body).join()
   // The response of checkPaymentStatus about an order that a generated create has stored.
@@ -134,8 +134,8 @@ export function expectEnvelope({ status, headers, text }: WireAnswer): void {
 }
 
 /** The consecutive responses in `bytes`. A response that is cut off is included as far as it was received. */
-function readAnswers(bytes: Buffer): WireAnswer[] {
-  const answers: WireAnswer[] = []
+function readResponses(bytes: Buffer): WireResponse[] {
+  const responses: WireResponse[] = []
   let rest = bytes.toString('latin1')
   while (rest !== '') {
     const end = rest.indexOf('\r\n\r\n')
@@ -147,8 +147,8 @@ function readAnswers(bytes: Buffer): WireAnswer[] {
     rest = end < 0 ? '' : rest.slice(end + 4)
     if (status === 100) continue
     const length = Number(headers['content-length'])
-    answers.push({ status, headers, text: Buffer.from(rest.slice(0, length), 'latin1').toString('utf8') })
+    responses.push({ status, headers, text: Buffer.from(rest.slice(0, length), 'latin1').toString('utf8') })
     rest = rest.slice(length)
   }
-  return answers
+  return responses
 }

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { type Payment, upiLinkQuery, upiLinks, upiQrLink } from '../../src/gateway/payments/upi-links.ts'
 import { decodePng } from '../support/decode-png.ts'
 import { runs } from '../support/generated.ts'
-import { answerOf, CREATE, intentFields, newMerchant, PUBLIC_URL, post, startService } from '../support/service.ts'
+import { CREATE, intentFields, newMerchant, PUBLIC_URL, post, responseOf, startService } from '../support/service.ts'
 import { readUpiLink, readUpiQr } from '../support/upi-link-reader.ts'
 
 /** For both kinds together: each run builds the links of one payment and the one inside its QR. */
@@ -154,7 +154,7 @@ describe('generated UPI links', () => {
         const links = Object.keys(PREFIXES).map((app) => readUntilExpiry(body.data[app]))
         expect(links.map(({ prefix }) => prefix)).toEqual(Object.values(PREFIXES))
         for (const [userAgent, opened] of PHONES) {
-          const page = answerOf(await get(`/pay/${orderId}`, { 'user-agent': userAgent })).text
+          const page = responseOf(await get(`/pay/${orderId}`, { 'user-agent': userAgent })).text
           const shown = [...page.matchAll(/<a class="button(?: first)?" href="([^"]*)"/g)].map(([, href = '']) =>
             readUntilExpiry(href.replaceAll('&#38;', '&')),
           )

@@ -5,7 +5,6 @@ import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { NOTIFY, notification, sign } from '../support/acquirer.ts'
 import {
   ACQUIRER_SECRETS,
-  answerOf,
   CREATE,
   CREATE_UNAVAILABLE,
   intentFields,
@@ -15,6 +14,7 @@ import {
   newMerchant,
   newPartner,
   post,
+  responseOf,
   STATUS,
   startService,
   type TestService,
@@ -28,7 +28,7 @@ import { until } from '../support/wait.ts'
  */
 const LIMITS_HERE = {
   database: { queryTimeoutMs: 400 },
-  answer: { ms: 200 },
+  response: { ms: 200 },
   patience: { ms: 1_000, pauseMs: 20 },
   inserts: { waitingMs: 150 },
 }
@@ -91,26 +91,26 @@ describe('response deadline while the database does not respond', () => {
     ['the link of a partner', 'partner_merchants', list, UNAVAILABLE],
     ['a list', 'from settlements', list, UNAVAILABLE],
     ['a notification', 'update payment_intents', () => notify(body()), UNAVAILABLE],
-    ['readiness', 'schema_migrations', async () => answerOf(await service.app.inject('/readyz')), UNAVAILABLE],
+    ['readiness', 'schema_migrations', async () => responseOf(await service.app.inject('/readyz')), UNAVAILABLE],
     [
       'the events of a page',
       'join merchants',
-      async () => answerOf(await service.app.inject(`/pay/${orderId}/events`)),
+      async () => responseOf(await service.app.inject(`/pay/${orderId}/events`)),
       UNAVAILABLE,
     ],
   ])('returns 503 before the deadline while the database does not respond: %s', async (_name, part, send, refused) => {
     const silent = silence(part)
-    const answer = await send()
+    const response = await send()
     silent.release()
-    expect([answer.status, answer.body, answer.headers['retry-after']]).toEqual([503, refused, '1'])
+    expect([response.status, response.body, response.headers['retry-after']]).toEqual([503, refused, '1'])
   })
 
   it('returns 503 as HTML for a pay page before the deadline while the database does not respond', async () => {
     const silent = silence('join merchants')
-    const answer = answerOf(await service.app.inject(`/pay/${orderId}`))
+    const response = responseOf(await service.app.inject(`/pay/${orderId}`))
     silent.release()
-    expect([answer.status, answer.headers['retry-after']]).toEqual([503, '1'])
-    expect(answer.headers['content-type']).toContain('text/html')
+    expect([response.status, response.headers['retry-after']]).toEqual([503, '1'])
+    expect(response.headers['content-type']).toContain('text/html')
   })
 })
 
@@ -124,10 +124,10 @@ describe('longest wait of checkPaymentStatus while the database does not respond
       const caller = part === 'access_keys' ? await newKey(service.db, { mid }) : key
       const silent = silence(part)
       const startedAt = performance.now()
-      const answer = await post(service.app, STATUS, { mid, order_id: orderId }, caller)
+      const response = await post(service.app, STATUS, { mid, order_id: orderId }, caller)
       const tookMs = performance.now() - startedAt
       silent.release()
-      expect([answer.status, answer.body, answer.headers['retry-after']]).toEqual([503, UNAVAILABLE, '1'])
+      expect([response.status, response.body, response.headers['retry-after']]).toEqual([503, UNAVAILABLE, '1'])
       expect(tookMs).toBeGreaterThan(PATIENCE_MS - 100)
     },
   )
@@ -135,8 +135,8 @@ describe('longest wait of checkPaymentStatus while the database does not respond
 
 it('does not store an intent later that was rejected while it waited for its batch', async () => {
   // Statements wait for a lock in this test, so that PostgreSQL responds once the lock is released.
-  const { answer, inserts } = LIMITS_HERE
-  const slow = await startService({ limits: { answer, inserts } })
+  const { response, inserts } = LIMITS_HERE
+  const slow = await startService({ limits: { response, inserts } })
   const merchant = await newMerchant(slow.db)
   const create = (number: number) =>
     post(slow.app, CREATE, intentFields(merchant.mid, { order_id: String(number) }), merchant.key)
@@ -145,13 +145,13 @@ it('does not store an intent later that was rejected while it waited for its bat
   await locker.connect()
   onTestFinished(() => locker.end())
   await locker.query('begin; lock table payment_intents in share mode')
-  const answers: ReturnType<typeof create>[] = []
+  const responses: ReturnType<typeof create>[] = []
   // One by one, so that each of the first ones forms its own batch, until no more batches may be in progress.
   for (let number = 1; number <= 8; number++) {
-    answers.push(create(number))
+    responses.push(create(number))
     await sleep(20)
   }
-  for (const { status } of await Promise.all(answers)) expect(status).toBe(503)
+  for (const { status } of await Promise.all(responses)) expect(status).toBe(503)
   await locker.query('rollback')
   // Uses the same queue, so it comes after all requests that waited.
   expect((await create(9)).status).toBe(200)

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mintKeyPair } from '../../src/gateway/tenants/credentials.ts'
 import { type Balancer, HAPROXY_CONFIG, hasHaproxy, startHaproxy } from '../support/haproxy.ts'
-import { type Answer, createHttpClient, tally } from '../support/http-client.ts'
+import { createHttpClient, type HttpResponse, tally } from '../support/http-client.ts'
 import { findSystemProgram, runToEnd } from '../support/processes.ts'
 import { CREATE, refusal } from '../support/service.ts'
 
@@ -41,25 +41,25 @@ describe.skipIf(!hasHaproxy())('HAProxy’s own error responses', () => {
   })
 
   const create = () => client.send(balancer.url, { method: 'POST', path: CREATE, body: 'mid=M1' })
-  const headersOf = ({ headers }: Answer) =>
+  const headersOf = ({ headers }: HttpResponse) =>
     (['content-type', 'cache-control', 'retry-after'] as const).map((name) => headers[name])
 
   it('HAProxy returns 502 in an envelope, which says that the request may have been processed, if the instance died', async () => {
-    const answer = await create()
+    const result = await create()
     const msg = 'The response was lost. Send the same request again, or check whether it was processed.'
-    expect([answer.status, JSON.parse(answer.text)]).toEqual([502, refusal(502, msg)])
-    expect(headersOf(answer)).toEqual(['application/json', 'no-store', undefined])
+    expect([result.status, JSON.parse(result.text)]).toEqual([502, refusal(502, msg)])
+    expect(headersOf(result)).toEqual(['application/json', 'no-store', undefined])
   })
 
   it('HAProxy returns 503 in an envelope with Retry-After while no instance is ready', async () => {
     instance.close()
     instance.closeAllConnections()
     await expect.poll(async () => (await create()).status, { timeout: 10_000 }).toBe(503)
-    const answer = await create()
-    expect(JSON.parse(answer.text)).toEqual(
+    const result = await create()
+    expect(JSON.parse(result.text)).toEqual(
       refusal(503, 'The service is temporarily unavailable. Repeat the request unchanged after Retry-After seconds.'),
     )
-    expect(headersOf(answer)).toEqual(['application/json', 'no-store', '1'])
+    expect(headersOf(result)).toEqual(['application/json', 'no-store', '1'])
   })
 })
 

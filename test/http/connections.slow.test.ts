@@ -56,8 +56,8 @@ it('closes a connection without a response if it sends nothing from the start', 
 })
 
 it('keeps a connection open for 75 s between two requests', async () => {
-  const answer = await fetch(`http://127.0.0.1:${port}/livez`)
-  expect(answer.headers.get('keep-alive')).toBe('timeout=75')
+  const response = await fetch(`http://127.0.0.1:${port}/livez`)
+  expect(response.headers.get('keep-alive')).toBe('timeout=75')
 })
 
 it('closes the connection of a reader that reads nothing, and releases its list', async () => {

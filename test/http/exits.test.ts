@@ -2,7 +2,6 @@ import { type AddressInfo, connect } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { NOTIFY } from '../support/acquirer.ts'
 import {
-  answerOf,
   basic,
   CREATE,
   form,
@@ -12,6 +11,7 @@ import {
   newMerchant,
   post,
   refusal,
+  responseOf,
   startService,
 } from '../support/service.ts'
 
@@ -24,7 +24,7 @@ const { mid, key } = await newMerchant(service.db)
 await service.app.listen({ host: '127.0.0.1', port: 0 })
 
 async function request(method: string, url: string, headers: Record<string, string> = {}) {
-  return answerOf(await service.app.inject({ method: method as 'GET', url, headers }))
+  return responseOf(await service.app.inject({ method: method as 'GET', url, headers }))
 }
 
 /** Sends bytes unchanged and returns all bytes received until the server closes the connection. */
@@ -166,8 +166,8 @@ describe('malformed HTTP', () => {
     const limits = { connections: { requestMs: 200 } }
     const { app } = await startService({ limits, replicated: { url: service.databaseUrl } })
     await app.listen({ host: '127.0.0.1', port: 0 })
-    const answer = await raw(`${create()}Content-Length: 300\r\n\r\nmid=`, app)
-    expectClosed(408, 'The request did not arrive in time. Send it again on a new connection.', answer)
+    const response = await raw(`${create()}Content-Length: 300\r\n\r\nmid=`, app)
+    expectClosed(408, 'The request did not arrive in time. Send it again on a new connection.', response)
   })
 
   function expectClosed(status: number, msg: string, { head, body }: Awaited<ReturnType<typeof raw>>) {

@@ -1,5 +1,5 @@
 import { expect, it, vi } from 'vitest'
-import { answerOf, refusal, startService } from '../support/service.ts'
+import { refusal, responseOf, startService } from '../support/service.ts'
 
 it('reads the open refunds for /readyz once per interval, however many requests arrive', async () => {
   const service = await startService({ limits: { lookUps: { cachedMs: 3_600_000 } } })
@@ -22,7 +22,7 @@ it('returns 503 with the reason for /readyz while the database accepts no writes
       'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
     )
   }
-  const ready = async () => answerOf(await service.app.inject('/readyz'))
+  const ready = async () => responseOf(await service.app.inject('/readyz'))
   expect((await ready()).status).toBe(200)
   await setReadOnly('on')
   await vi.waitFor(async () =>

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import {
-  type Answer,
   CREATE,
   form,
+  type HttpResponse,
   intentFields,
   newMerchant,
   post,
@@ -17,7 +17,7 @@ const { mid, key } = await newMerchant(service.db)
 const FORM = 'application/x-www-form-urlencoded'
 const JSON_TYPE = 'application/json'
 
-const send = (body: string | Buffer, type = FORM): Promise<Answer> =>
+const send = (body: string | Buffer, type = FORM): Promise<HttpResponse> =>
   post(service.app, CREATE, body, key, { 'content-type': type })
 
 const MALFORMED_FORM = 'The body must be fields joined by &, each value percent-encoded UTF-8 (a literal % is %25)'

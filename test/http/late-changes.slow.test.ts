@@ -74,7 +74,7 @@ it(`stores no refund with a 503 response of ${ROUNDS} × ${AT_ONCE} concurrent r
   const statuses: (number | undefined)[] = []
   for (let round = 0; round < ROUNDS; round++) {
     const { order_id, orderId } = await paidOrder()
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: AT_ONCE }, async (_, number) => {
         const refund_id = `${order_id}-${number}`
         const body = form({ mid, order_id, refund_id, amount: '1', note: 'One cup was cold' })
@@ -89,9 +89,9 @@ it(`stores no refund with a 503 response of ${ROUNDS} × ${AT_ONCE} concurrent r
       'select refund_id from refunds where mid = $1 and order_id = $2 order by 1',
       [mid, orderId],
     )
-    const accepted = answers.filter(({ status }) => status === 200).map(({ refund_id }) => refund_id)
+    const accepted = responses.filter(({ status }) => status === 200).map(({ refund_id }) => refund_id)
     expect(rows.map(({ refund_id }) => refund_id)).toEqual(accepted.sort())
-    statuses.push(...answers.map(({ status }) => status))
+    statuses.push(...responses.map(({ status }) => status))
   }
   client.close()
   await Promise.all(instances.map((instance) => instance.stop()))

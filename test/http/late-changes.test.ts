@@ -4,12 +4,15 @@ import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { CHANGING, intercept, startChanges } from '../support/late-changes.ts'
 import { UNAVAILABLE } from '../support/service.ts'
 
-const ANSWER_MS = 10_000
+const RESPONSE_MS = 10_000
 
 let started: Awaited<ReturnType<typeof startChanges>>
 beforeAll(async () => {
   // The limits are longer than the deadline, so that neither the commit nor a query has timed out when it passes.
-  const limits = { answer: { ms: ANSWER_MS, commitMs: 2 * ANSWER_MS }, database: { queryTimeoutMs: 3 * ANSWER_MS } }
+  const limits = {
+    response: { ms: RESPONSE_MS, commitMs: 2 * RESPONSE_MS },
+    database: { queryTimeoutMs: 3 * RESPONSE_MS },
+  }
   started = await startChanges(limits)
 })
 
@@ -19,7 +22,7 @@ beforeAll(async () => {
 function holdDeadlines(): () => void {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())
-  return () => void vi.advanceTimersByTime(ANSWER_MS)
+  return () => void vi.advanceTimersByTime(RESPONSE_MS)
 }
 
 /** Locks the row of an order; returns a function that releases the lock. */

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import {
-  type Answer,
   basic,
   CREATE,
+  type HttpResponse,
   intentFields,
   type Key,
   newMerchant,
@@ -29,9 +29,11 @@ async function statuses(count: number, send: () => Promise<{ status: number }>):
 describe('rate limits', () => {
   it('returns 429 with Retry-After and RateLimit headers for an API key above its limit per second, but not for other keys', async () => {
     const busy = await newMerchant(service.db)
-    const answers = await Promise.all(Array.from({ length: REQUESTS_PER_SECOND + 1 }, () => create(busy.mid, busy.key)))
-    expect(answers.filter(({ status }) => status === 200)).toHaveLength(REQUESTS_PER_SECOND)
-    const { status, body, headers } = answers.find(({ status }) => status !== 200) as Answer
+    const responses = await Promise.all(
+      Array.from({ length: REQUESTS_PER_SECOND + 1 }, () => create(busy.mid, busy.key)),
+    )
+    expect(responses.filter(({ status }) => status === 200)).toHaveLength(REQUESTS_PER_SECOND)
+    const { status, body, headers } = responses.find(({ status }) => status !== 200) as HttpResponse
     expect([status, body]).toEqual([
       429,
       refusal(

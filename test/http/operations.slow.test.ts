@@ -140,13 +140,13 @@ describe('shutdown', () => {
     // service.
     const server = await startServerProcess(url, { SHUTDOWN_DRAIN_SECONDS: '5' })
     const agent = new Agent({ keepAlive: true, maxSockets: 20 })
-    const answers: Promise<{ status: number }>[] = []
+    const responses: Promise<{ status: number }>[] = []
     for (let i = 0; i < 200; i++) {
       if (i === 100) server.child.kill('SIGTERM')
-      answers.push(create(server, agent))
+      responses.push(create(server, agent))
       await sleep(2)
     }
-    expect(new Set((await Promise.all(answers)).map((answer) => answer.status))).toEqual(new Set([200]))
+    expect(new Set((await Promise.all(responses)).map((result) => result.status))).toEqual(new Set([200]))
     await once(server.child, 'exit')
     agent.destroy()
   })

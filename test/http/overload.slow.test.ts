@@ -2,9 +2,9 @@ import pg from 'pg'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { LIMITS } from '../../src/limits.ts'
 import {
-  type Answer,
   CREATE,
   CREATE_UNAVAILABLE,
+  type HttpResponse,
   intentFields,
   type Key,
   newMerchant,
@@ -26,7 +26,7 @@ beforeAll(async () => {
 const create = () => post(service.app, CREATE, intentFields(mid), key)
 
 /** The response that an overloaded service must send. */
-function expectUnavailable({ status, body, headers }: Answer) {
+function expectUnavailable({ status, body, headers }: HttpResponse) {
   expect([status, body]).toEqual([503, CREATE_UNAVAILABLE])
   expect(headers['retry-after']).toBe('1')
 }
@@ -42,7 +42,7 @@ describe('overloaded service', () => {
     const status = await post(service.app, '/v1/payments/checkPaymentStatus', { mid, order_id: orderId }, key)
     expect(status.body).toMatchObject({ txnStatus: 'PENDING' })
     expect((await service.app.inject(`/pay/${orderId}`)).statusCode).toBe(200)
-    for (const answer of await refused) expectUnavailable(answer)
+    for (const response of await refused) expectUnavailable(response)
 
     await locker.query('rollback')
     await locker.end()

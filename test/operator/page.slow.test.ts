@@ -21,8 +21,8 @@ describe('the operator port of a running service', () => {
   afterAll(() => server.stop())
 
   it('the operator port serves the dashboard and metrics, and the public port neither', async () => {
-    const answer = await fetch(`${server.opsUrl}/`)
-    expect([answer.status, (await answer.text()).includes('<h1>Today</h1>')]).toEqual([200, true])
+    const response = await fetch(`${server.opsUrl}/`)
+    expect([response.status, (await response.text()).includes('<h1>Today</h1>')]).toEqual([200, true])
     expect((await fetch(`${server.opsUrl}/docs/operator.css`)).status).toBe(200)
     expect(await (await fetch(`${server.url}/`)).text()).not.toContain('<h1>Today</h1>')
     expect((await fetch(`${server.url}/metrics`)).status).toBe(404)
@@ -74,10 +74,10 @@ describe('the operator port of a running service', () => {
 /** Sends a request on its own connection. */
 async function ask({ opsPort: port }: ServerProcess, path: string, headers: Record<string, string> = {}) {
   const request = get({ host: '127.0.0.1', port, path, headers, agent: false })
-  const [answer] = (await once(request, 'response')) as [IncomingMessage]
+  const [response] = (await once(request, 'response')) as [IncomingMessage]
   let text = ''
-  for await (const chunk of answer.setEncoding('utf8')) text += chunk
-  return { status: answer.statusCode, challenge: answer.headers['www-authenticate'], text }
+  for await (const chunk of response.setEncoding('utf8')) text += chunk
+  return { status: response.statusCode, challenge: response.headers['www-authenticate'], text }
 }
 
 const SCREENS = [

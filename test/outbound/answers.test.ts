@@ -5,7 +5,7 @@ import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { LIMITS } from '../../src/limits.ts'
 import { createOutboundClient, type HttpRequest } from '../../src/platform/outbound/http-client.ts'
-import { answerOk, type Listener, listen } from '../support/listener.ts'
+import { type Listener, listen, respondOk } from '../support/listener.ts'
 import { freePort } from '../support/processes.ts'
 import { trickle } from '../support/slow-sender.ts'
 import { until } from '../support/wait.ts'
@@ -19,9 +19,9 @@ const IMPATIENT_MS = 200
 async function callTo(
   receiver: Pick<Listener, 'host' | 'port'>,
   call: Partial<HttpRequest> = {},
-  answerMs = PATIENT_MS,
+  responseMs = PATIENT_MS,
 ) {
-  const limits = { ...LIMITS.outbound, merchantMs: answerMs }
+  const limits = { ...LIMITS.outbound, merchantMs: responseMs }
   const { request: send } = createOutboundClient({ allowedNetworks: allow('127.0.0.1/32'), limits, now: () => NOW })
   const url = `http://${receiver.host}:${receiver.port}/hook`
   return send({
@@ -33,8 +33,8 @@ async function callTo(
   })
 }
 
-const answering = async (answer: string, answerMs?: number) =>
-  callTo(await listen((socket) => void socket.end(answer)), {}, answerMs)
+const serving = async (response: string, responseMs?: number) =>
+  callTo(await listen((socket) => void socket.end(response)), {}, responseMs)
 
 /** Writes `start`, and then `bytes` as fast as they are read, until the connection is closed. */
 function writeForEver(socket: Socket, bytes: string, start = ''): void {
@@ -56,7 +56,7 @@ const untilClosed = ({ sockets }: Listener) =>
 
 describe('outbound calls', () => {
   it('an outbound call sends method, headers and body as given, names the service, and leaves no connection open', async () => {
-    const receiver = await listen(answerOk)
+    const receiver = await listen(respondOk)
     await callTo(receiver, {
       headers: { 'content-type': 'application/json', 'webhook-id': 'msg_1' },
       body: '{"a":"é"}',
@@ -112,7 +112,7 @@ describe('outbound calls', () => {
   it.each([200, 204, 301, 599])('an outbound call returns the status %i and the start of the body', async (status) => {
     const body = status === 204 ? '' : 'word'
     const length = status === 204 ? '' : `content-length: ${body.length}\r\n`
-    expect(await answering(`HTTP/1.1 ${status} x\r\n${length}\r\n${body}`)).toEqual({
+    expect(await serving(`HTTP/1.1 ${status} x\r\n${length}\r\n${body}`)).toEqual({
       status,
       retryAfterSeconds: undefined,
       text: body,
@@ -130,19 +130,19 @@ describe('outbound calls', () => {
     ['', undefined],
     ['-5', undefined],
   ])('an outbound call reads the Retry-After header: %s', async (header, seconds) => {
-    const answer = `HTTP/1.1 503 x\r\nretry-after: ${header}\r\ncontent-length: 0\r\n\r\n`
-    expect(await answering(answer)).toEqual({ status: 503, retryAfterSeconds: seconds, text: '' })
+    const response = `HTTP/1.1 503 x\r\nretry-after: ${header}\r\ncontent-length: 0\r\n\r\n`
+    expect(await serving(response)).toEqual({ status: 503, retryAfterSeconds: seconds, text: '' })
   })
 
   it('an outbound call reads a response delimited by the end of its connection, and a response in chunks', async () => {
-    expect(await answering(`${HEADERS}\r\nto the end`)).toMatchObject({ status: 200, text: 'to the end' })
+    expect(await serving(`${HEADERS}\r\nto the end`)).toMatchObject({ status: 200, text: 'to the end' })
     const chunks = `${CHUNKED}3\r\nyes\r\n0\r\n\r\n`
-    expect(await answering(chunks)).toMatchObject({ status: 200, text: 'yes' })
+    expect(await serving(chunks)).toMatchObject({ status: 200, text: 'yes' })
   })
 
   it('an outbound call returns the response that follows interim responses', async () => {
     const hints = 'HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'
-    expect(await answering(`${hints}HTTP/1.1 202 x\r\ncontent-length: 0\r\n\r\n`)).toMatchObject({ status: 202 })
+    expect(await serving(`${hints}HTTP/1.1 202 x\r\ncontent-length: 0\r\n\r\n`)).toMatchObject({ status: 202 })
   })
 
   it('an outbound call returns at most 200 printable characters of a response, in one line', async () => {
@@ -196,8 +196,8 @@ describe('memory of outbound calls', () => {
     ['half a response', (socket: Socket) => void socket.write(`${HEADERS}content-length: 9\r\n\r\nhalf`)],
     ['half a status line', (socket: Socket) => void socket.write('HTTP/1.1 2')],
     ['only an interim response', (socket: Socket) => void socket.write('HTTP/1.1 103 x\r\n\r\n')],
-  ])('an outbound call fails if the receiver sends %s', async (_what, answer) => {
-    const receiver = await listen(answer)
+  ])('an outbound call fails if the receiver sends %s', async (_what, response) => {
+    const receiver = await listen(response)
     expect(await callTo(receiver, {}, IMPATIENT_MS)).toEqual(TIMED_OUT)
     await untilClosed(receiver)
   })
@@ -208,9 +208,9 @@ describe('memory of outbound calls', () => {
       socket.write(`${HEADERS}content-encoding: gzip\r\ncontent-length: ${bomb.length}\r\n\r\n`)
       socket.end(bomb)
     })
-    const answer = await callTo(receiver)
-    expect(answer).toMatchObject({ status: 200 })
-    expect((answer as { text: string }).text).not.toContain('xxx')
+    const response = await callTo(receiver)
+    expect(response).toMatchObject({ status: 200 })
+    expect((response as { text: string }).text).not.toContain('xxx')
   })
 
   it.each([
@@ -218,7 +218,7 @@ describe('memory of outbound calls', () => {
     ['uses TLS for an http URL', '\u0015\u0003\u0001\u0000\u0002\u0002\u0046'],
     ['responds with status 42', 'HTTP/1.1 42 x\r\ncontent-length: 0\r\n\r\n'],
   ])('an outbound call finishes if the receiver %s', async (_what, bytes) => {
-    expect(await answering(bytes)).toMatchObject({ failure: 'broken answer' })
+    expect(await serving(bytes)).toMatchObject({ failure: 'broken answer' })
   })
 
   it.each([
@@ -236,8 +236,8 @@ describe('memory of outbound calls', () => {
       'after an unannounced change of protocol',
       (socket: Socket) => socket.end('HTTP/1.1 101 Switching Protocols\r\n\r\n'),
     ],
-  ])('an outbound call finishes if the receiver closes the connection %s', async (_when, answer) => {
-    const receiver = await listen((socket) => void answer(socket))
+  ])('an outbound call finishes if the receiver closes the connection %s', async (_when, response) => {
+    const receiver = await listen((socket) => void response(socket))
     expect(await callTo(receiver)).toEqual({
       failure: expect.stringMatching(/^(connection failed|broken answer)$/),
       text: expect.stringMatching(/./),
@@ -245,9 +245,9 @@ describe('memory of outbound calls', () => {
   })
 
   it('an outbound call fails if no server listens at its address', async () => {
-    const closed = await listen(answerOk)
+    const closed = await listen(respondOk)
     const { port } = closed
-    const free = await listen(answerOk, '127.0.0.2', port)
+    const free = await listen(respondOk, '127.0.0.2', port)
     expect(free.port).toBe(port)
     const { request: send } = createOutboundClient({
       allowedNetworks: allow('127.0.0.0/8'),
@@ -290,17 +290,17 @@ describe.each(['webhook', 'acquirer'] as const)('outbound call of kind %s to any
     ['bytes that are not HTTP', '\u0000\u0001HTTP/1.1 200 OK\r\n\r\n'],
   ])(
     'an outbound call finishes if the receiver resets the connection after any number of bytes of %s',
-    async (_what, answer) => {
+    async (_what, response) => {
       const receiver = await listen((socket) => {
-        socket.write(answer.slice(0, receiver.sockets.indexOf(socket)))
+        socket.write(response.slice(0, receiver.sockets.indexOf(socket)))
         // Together with a reset, the system would discard the written bytes.
         setTimeout(() => socket.resetAndDestroy(), 2)
       })
-      const calls = Array.from({ length: answer.length + 1 }, () => callTo(receiver, { kind, method: 'POST' }))
+      const calls = Array.from({ length: response.length + 1 }, () => callTo(receiver, { kind, method: 'POST' }))
       for (const end of await Promise.all(calls)) {
         expect(end).toSatisfy((told) => 'status' in told || /failed|broken/.test(told.failure))
       }
-      expect(receiver.connections).toBe(answer.length + 1)
+      expect(receiver.connections).toBe(response.length + 1)
     },
   )
 })
@@ -353,7 +353,7 @@ describe('host name of an acquirer', () => {
   }
 
   it('reports a call as unsent and names the host if an acquirer’s name servers do not respond; calls to another acquirer succeed', async () => {
-    const call = callNamed((await listen(answerOk)).port)
+    const call = callNamed((await listen(respondOk)).port)
     const silent = Array.from({ length: 8 }, () => call('silent.example'))
     expect(await call('bank.example')).toMatchObject({ status: 200 })
     for (const outcome of await Promise.all(silent)) {
@@ -366,7 +366,7 @@ describe('host name of an acquirer', () => {
   })
 
   it('uses the addresses that have arrived if the look-up of an acquirer’s host name is aborted', async () => {
-    expect(await callNamed((await listen(answerOk)).port)('half.example')).toMatchObject({ status: 200 })
+    expect(await callNamed((await listen(respondOk)).port)('half.example')).toMatchObject({ status: 200 })
   })
 
   it('needs no name server for an acquirer at localhost', async () => {
@@ -376,7 +376,7 @@ describe('host name of an acquirer', () => {
       now: () => NOW,
     })
     for (const host of ['127.0.0.1', '::1']) {
-      const { port } = await listen(answerOk, host)
+      const { port } = await listen(respondOk, host)
       expect(await send({ kind: 'acquirer', url: `http://localhost:${port}/` })).toMatchObject({ status: 200 })
     }
   })
@@ -401,6 +401,6 @@ describe('call to an acquirer with a body', () => {
     expect(breaks.connections).toBe(1)
     const silent = await listen(() => undefined)
     expect(await ask(silent, IMPATIENT_MS)).toEqual(TIMED_OUT)
-    expect(await ask(await listen(answerOk))).toMatchObject({ status: 200 })
+    expect(await ask(await listen(respondOk))).toMatchObject({ status: 200 })
   })
 })

@@ -4,7 +4,7 @@ import { LIMITS } from '../../src/limits.ts'
 import { createAddressJudge } from '../../src/platform/outbound/addresses.ts'
 import { type CallKind, createOutboundClient, faultOfUrl } from '../../src/platform/outbound/http-client.ts'
 import type { Resolve } from '../../src/platform/outbound/resolve.ts'
-import { answerOk, listen } from '../support/listener.ts'
+import { listen, respondOk } from '../support/listener.ts'
 import { freePort } from '../support/processes.ts'
 
 type Options = { allowedNetworks?: string[]; resolve?: Resolve; kind?: CallKind }
@@ -120,7 +120,7 @@ describe('addresses that no outbound call reaches', () => {
   it.each(NAMES_OF)(
     'an outbound call does not connect to a host name that resolves to $what: $addresses',
     async ({ addresses }) => {
-      const inside = await listen(answerOk, '::')
+      const inside = await listen(respondOk, '::')
       const count = countAttempts()
       const outcome = await callUrl('http://shop.example:PORT/', inside.port, { resolve: resolvesTo(...addresses) })
       expect({ outcome, ...count, connections: inside.connections }).toEqual({
@@ -132,7 +132,7 @@ describe('addresses that no outbound call reaches', () => {
   )
 
   it.each(WRITTEN_OUT)('an outbound call does not connect to %s', async (url) => {
-    const inside = await listen(answerOk, '::')
+    const inside = await listen(respondOk, '::')
     const count = countAttempts()
     const outcome = await callUrl(url, inside.port)
     expect({ outcome, ...count, connections: inside.connections }).toEqual({
@@ -153,25 +153,25 @@ describe('addresses that no outbound call reaches', () => {
     ['http://[fe80::1%25lo]:PORT/', 'The URL must be a URL, such as https://shop.example/webhooks'],
     ['http://127.0.0.256:PORT/', 'The URL must be a URL, such as https://shop.example/webhooks'],
   ])('an outbound call does not connect to %s, even if its network is allowed', async (url, text) => {
-    const inside = await listen(answerOk)
+    const inside = await listen(respondOk)
     const count = countAttempts()
     const outcome = await callUrl(url, inside.port, { allowedNetworks: ['0.0.0.0/0'] })
     expect({ outcome, ...count }).toEqual({ outcome: { failure: 'not allowed', text }, attempts: 0 })
   })
 
   it('an outbound call connects to the very address that was checked, even if the host name resolves to another one meanwhile', async () => {
-    const judged = await listen(answerOk, '127.0.0.2')
-    const inside = await listen(answerOk, '127.0.0.1', judged.port)
-    const answers = ['127.0.0.2', '127.0.0.1', '127.0.0.2']
-    const options = { allowedNetworks: ['127.0.0.2/32'], resolve: async () => [answers.shift() ?? ''] }
+    const judged = await listen(respondOk, '127.0.0.2')
+    const inside = await listen(respondOk, '127.0.0.1', judged.port)
+    const responses = ['127.0.0.2', '127.0.0.1', '127.0.0.2']
+    const options = { allowedNetworks: ['127.0.0.2/32'], resolve: async () => [responses.shift() ?? ''] }
     expect(await callUrl('http://shop.example:PORT/', judged.port, options)).toMatchObject({ status: 200 })
-    expect([answers.length, judged.connections]).toEqual([2, 1])
+    expect([responses.length, judged.connections]).toEqual([2, 1])
     expect(await callUrl('http://shop.example:PORT/', judged.port, options)).toEqual(REFUSED)
-    expect([answers.length, judged.connections, inside.connections]).toEqual([1, 1, 0])
+    expect([responses.length, judged.connections, inside.connections]).toEqual([1, 1, 0])
   })
 
   it.each([301, 302, 303, 307, 308])('an outbound call does not follow a redirect with %i', async (status) => {
-    const inside = await listen(answerOk)
+    const inside = await listen(respondOk)
     const outside = await listen(
       (socket) =>
         socket.end(`HTTP/1.1 ${status} x\r\nlocation: http://127.0.0.1:${inside.port}/\r\ncontent-length: 0\r\n\r\n`),
@@ -193,7 +193,7 @@ describe('listeners in an allowed network', () => {
     ['http://１２７.０.０.１:PORT/', '127.0.0.1/32'],
     ['http://0.0.0.0:PORT/', '0.0.0.0/32'],
   ])('an outbound call reaches %s over http if the network %s is allowed', async (url, network) => {
-    const inside = await listen(answerOk, '::')
+    const inside = await listen(respondOk, '::')
     const outcome = await callUrl(url, inside.port, { allowedNetworks: [network], kind: 'webhook' as const })
     expect([outcome, inside.connections]).toEqual([{ status: 200, retryAfterSeconds: undefined, text: 'ok' }, 1])
   })
@@ -201,14 +201,14 @@ describe('listeners in an allowed network', () => {
   it('an outbound call reaches localhost if both addresses are allowed, whichever the receiver listens on', async () => {
     for (const host of ['127.0.0.1', '::1']) {
       // No server listens at the other address.
-      const inside = await listen(answerOk, host, await freePort())
+      const inside = await listen(respondOk, host, await freePort())
       const options = { allowedNetworks: ['127.0.0.1/32', '::1/128'], kind: 'webhook' as const }
       expect(await callUrl('http://localhost:PORT/', inside.port, options)).toMatchObject({ status: 200 })
     }
   })
 
   it('an outbound call sends the host name in the Host header', async () => {
-    const inside = await listen(answerOk)
+    const inside = await listen(respondOk)
     const options = { allowedNetworks: ['127.0.0.1/32'], resolve: resolvesTo('127.0.0.1') }
     expect(await callUrl('http://shop.example:PORT/a?b=c', inside.port, options)).toMatchObject({ status: 200 })
     expect(inside.received).toContain(`GET /a?b=c HTTP/1.1\r\n`)

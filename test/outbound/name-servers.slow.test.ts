@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { createTestDatabase, testPool } from '../support/database.ts'
-import { type Answer, createHttpClient, tally } from '../support/http-client.ts'
+import { createHttpClient, type HttpResponse, tally } from '../support/http-client.ts'
 import { startNameServer } from '../support/name-server.ts'
 import { ROOT, run, TYPESCRIPT } from '../support/processes.ts'
 import { createRequest, forEach } from '../support/requests.ts'
@@ -94,7 +94,7 @@ describe.skipIf(!mayMount())('name servers', () => {
       const create = () => client.send(service.url, neighbour)
       expect((await create()).status).toBe(200)
 
-      const failed: Answer[] = []
+      const failed: HttpResponse[] = []
       let isOver = false
       const harm = forEach(Array.from({ length: CALLS_TO_SILENT }), CALLS_TO_SILENT, async () => {
         while (!isOver) failed.push(await client.send(service.url, silent))
@@ -104,11 +104,11 @@ describe.skipIf(!mayMount())('name servers', () => {
       await db.query(`
         select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`)
       await expect.poll(async () => (await create()).status, { timeout: 5_000 }).toBe(200)
-      const answers = await forEach(Array.from({ length: CREATES }), 4, create)
+      const responses = await forEach(Array.from({ length: CREATES }), 4, create)
       const ready = await client.send(service.url, { method: 'GET', path: '/readyz' })
       isOver = true
       await harm
-      expect([tally(answers), ready.status]).toEqual([`200 × ${CREATES}`, 200])
+      expect([tally(responses), ready.status]).toEqual([`200 × ${CREATES}`, 200])
       expect(tally(failed)).toBe(`503 × ${failed.length}`)
       expect(service.log.join('\n')).toContain('The DNS returned no address for silent.example in time;')
     })

@@ -110,8 +110,8 @@ it('a repeated cancelPayment does not wait for the lock on the order’s row', a
   try {
     await holder.query('begin')
     await holder.query('select from payment_intents where mid = $1 for update', [mid])
-    const answers = await Promise.all(Array.from({ length: 50 }, () => cancel(order_id)))
-    expect(new Set(answers.map(({ msg }) => msg))).toEqual(new Set(['Payment cancelled']))
+    const responses = await Promise.all(Array.from({ length: 50 }, () => cancel(order_id)))
+    expect(new Set(responses.map(({ msg }) => msg))).toEqual(new Set(['Payment cancelled']))
   } finally {
     holder.release(true)
   }

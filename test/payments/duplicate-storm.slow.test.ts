@@ -31,18 +31,18 @@ describe('order guard over several processes', () => {
     }
     let warmUps = 0
     const warmUp = async () => {
-      const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => send(`warm-${warmUps}-${i}`, i)))
+      const responses = await Promise.all(Array.from({ length: 20 }, (_, i) => send(`warm-${warmUps}-${i}`, i)))
       warmUps++
-      return answers.every(({ status }) => status === 200)
+      return responses.every(({ status }) => status === 200)
     }
     // A busy machine may not respond to the first requests in time, because connections and code are still cold.
     await expect.poll(warmUp, { timeout: 30_000 }).toBe(true)
 
     // A machine too busy to respond to all of them in time returns 503 to some; even then, two never succeed.
     const storm = async (orderId: string) => {
-      const answers = await Promise.all(Array.from({ length: REPEATS }, (_, i) => send(orderId, i)))
-      const count = (of: number) => answers.filter(({ status }) => status === of).length
-      for (const { body } of answers.filter(({ status }) => status === 409)) {
+      const responses = await Promise.all(Array.from({ length: REPEATS }, (_, i) => send(orderId, i)))
+      const count = (of: number) => responses.filter(({ status }) => status === of).length
+      for (const { body } of responses.filter(({ status }) => status === 409)) {
         expect(body).toEqual(refusal(409, 'Order ID already exists'))
       }
       const { rowCount } = await db.query('select 1 from payment_intents where mid = $1 and merchant_order_id = $2', [

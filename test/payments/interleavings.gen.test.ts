@@ -70,9 +70,9 @@ async function tell(orderIds: string[], { by, order, status, utr, amount }: Tell
   const { now } = service.clock
   switch (by) {
     case 'notification': {
-      const answer = await notify(service, notification(orderId, { status, UTR: utr, amount, paidAt: PAID_AT }))
-      const told = NOTIFIED[`${answer.status} ${answer.body.msg}`]
-      if (told === undefined) throw new Error(`the response to a notification was ${answer.text}`)
+      const response = await notify(service, notification(orderId, { status, UTR: utr, amount, paidAt: PAID_AT }))
+      const told = NOTIFIED[`${response.status} ${response.body.msg}`]
+      if (told === undefined) throw new Error(`the response to a notification was ${response.text}`)
       return told
     }
     case 'enquiry':
@@ -101,7 +101,7 @@ async function look(): Promise<void> {
   await doWhatIsDue(expiries)
 }
 
-type Learned = { action: Action; told?: Told; answer?: { status: number; said: string; utr: string } }
+type Learned = { action: Action; told?: Told; response?: { status: number; said: string; utr: string } }
 
 async function run(merchant: NewMerchant, orderIds: string[], { action, afterMs }: Step): Promise<Learned> {
   if (afterMs > 0) await sleep(afterMs)
@@ -111,7 +111,7 @@ async function run(merchant: NewMerchant, orderIds: string[], { action, afterMs 
       return { action }
     case 'merchant who cancels':
     case 'merchant that checks':
-      return { action, answer: await ask(merchant, orderIds[action.order] as string, action.by) }
+      return { action, response: await ask(merchant, orderIds[action.order] as string, action.by) }
     default:
       return { action, told: await tell(orderIds, action) }
   }
@@ -205,18 +205,18 @@ function expectConsistent({ intents, payments, exceptions, attempts, deliveries 
 
 /** Checks that the stored facts match the results that the sources and the merchant received. */
 function expectKept({ intents, payments, exceptions, attempts }: Stored, learned: Learned[]): void {
-  for (const { action, told, answer } of learned) {
-    const reason = JSON.stringify({ action, told, answer })
-    if (answer !== undefined && 'order' in action) {
+  for (const { action, told, response } of learned) {
+    const reason = JSON.stringify({ action, told, response })
+    if (response !== undefined && 'order' in action) {
       const [intent] = where(intents, { order: String(action.order) })
       const cancelled = where(intents, { order: String(action.order), cancelled: 'true' }).length
-      if (answer.status === 409) expect([intent?.status, answer.said], reason).toEqual(['SUCCESS', PAID_ALREADY])
-      else expect(answer.status, reason).toBe(200)
-      if (answer.said.startsWith('SUCCESS')) {
-        expect([intent?.status, intent?.utr], reason).toEqual(['SUCCESS', answer.utr])
+      if (response.status === 409) expect([intent?.status, response.said], reason).toEqual(['SUCCESS', PAID_ALREADY])
+      else expect(response.status, reason).toBe(200)
+      if (response.said.startsWith('SUCCESS')) {
+        expect([intent?.status, intent?.utr], reason).toEqual(['SUCCESS', response.utr])
       }
-      if (answer.said === 'FAIL Payment cancelled') expect(cancelled, reason).toBe(1)
-      if (action.by === 'merchant who cancels') expect(answer.said, reason).not.toMatch(/^PENDING/)
+      if (response.said === 'FAIL Payment cancelled') expect(cancelled, reason).toBe(1)
+      if (action.by === 'merchant who cancels') expect(response.said, reason).not.toMatch(/^PENDING/)
     }
     if (told !== undefined && 'status' in action) {
       const { by, status, utr } = action

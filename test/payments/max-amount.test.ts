@@ -52,13 +52,13 @@ describe.each([
   })
 
   it.each([CREATE, ORDER])('accepts the maximum amount in %s, as a form and as JSON', async (url) => {
-    const answers = [
+    const responses = [
       await sendForm(merchant, { amount: `${maxAmount}.00` }, url),
       await sendJson(merchant, { amount: maxAmount }, url),
       await sendJson(merchant, { amount: `${maxAmount}` }, url),
     ]
-    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200])
-    if (url === CREATE) expect(answers.map(({ body }) => body.data.amount)).toEqual(Array(3).fill(`${maxAmount}`))
+    expect(responses.map(({ status }) => status)).toEqual([200, 200, 200])
+    if (url === CREATE) expect(responses.map(({ body }) => body.data.amount)).toEqual(Array(3).fill(`${maxAmount}`))
   })
 
   it.each([CREATE, ORDER])('rejects an amount above the maximum in %s, and names the maximum', async (url) => {

@@ -84,9 +84,9 @@ it('a retry with an Idempotency-Key matches across versions: the fingerprint of 
   const before = { redirect_url: 'https://shop.example.in/', note: 'Order kept', customer_name: 'Asha Rao' }
   const sent = { ...before, customer_email: 'asha@example.in', customer_mobile: '9876543210' }
   const fields = { mid, amount: 200_00, order_id: 'kept', ...sent }
-  const answer = await post(service.app, CREATE, { ...fields, amount: '200' }, key, { 'idempotency-key': 'kept' })
-  expect(answer.text).toContain('Payment intent created')
-  const { idempotency_fingerprint } = await rowOf(answer.body.data.orderId)
+  const response = await post(service.app, CREATE, { ...fields, amount: '200' }, key, { 'idempotency-key': 'kept' })
+  expect(response.text).toContain('Payment intent created')
+  const { idempotency_fingerprint } = await rowOf(response.body.data.orderId)
   const expected = createHash('sha256').update(JSON.stringify(['createPaymentIntent', fields]))
   expect(idempotency_fingerprint.toString('hex')).toBe(expected.digest('hex'))
 })

@@ -30,10 +30,10 @@ describe('order guard', () => {
     const beside = await startService({ replicated: { url: service.databaseUrl } })
     const { mid, key } = await newMerchant(service.db)
     const fields = intentFields(mid, { order_id: 'storm' })
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 200 }, (_, i) => post(i % 2 ? service.app : beside.app, CREATE, fields, key)),
     )
-    const refused = answers.filter(({ status }) => status !== 200)
+    const refused = responses.filter(({ status }) => status !== 200)
     expect(refused.map(({ body }) => body)).toEqual(Array.from({ length: 199 }, () => TAKEN))
     const { rowCount } = await service.db.query('select from payment_intents where mid = $1', [mid])
     expect(rowCount).toBe(1)

@@ -198,10 +198,10 @@ describe('Idempotency-Key', () => {
   })
 
   it('50 concurrent retries with one Idempotency-Key create one intent, and all get one response', async () => {
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 50 }, () => create({ order_id: 'burst' }, { 'idempotency-key': 'burst' })),
     )
-    expect(new Set(answers.map(({ text }) => text)).size).toBe(1)
-    expect(answers[0]?.status).toBe(200)
+    expect(new Set(responses.map(({ text }) => text)).size).toBe(1)
+    expect(responses[0]?.status).toBe(200)
   })
 })

@@ -81,11 +81,11 @@ it.skipIf(ON_CITUS)('status requests that arrive during a look-up share the next
   const first = ask(statusRequest(merchant, 'unknown'))
   await isWaiting(lookUps)
   const names = Array.from({ length: 20 }, (_, i) => `order-${i}`)
-  const answers = names.map((name) => ask(statusRequest(merchant, name)))
+  const responses = names.map((name) => ask(statusRequest(merchant, name)))
   // They have arrived once the same process has responded to a later request.
   await Promise.all(names.map(() => send(url, { method: 'GET', path: '/livez' })))
   release()
-  expect((await Promise.all([first, ...answers])).map(({ status }) => status)).toEqual(Array(21).fill(404))
+  expect((await Promise.all([first, ...responses])).map(({ status }) => status)).toEqual(Array(21).fill(404))
   expect(lookUps[1]?.toSorted()).toEqual(names.toSorted())
 })
 
@@ -115,11 +115,11 @@ it.skipIf(ON_CITUS)('requests of a look-up that fails in an outage are each look
   const { lookUps, release } = delayLookUps((orderIds) => (orderIds.length > 1 && failures++ === 0 ? lost : undefined))
   const first = ask(statusRequest(merchant, 'unknown'))
   await isWaiting(lookUps)
-  const answers = ['paid', 'failed'].map((name) => ask(statusRequest(merchant, name)))
+  const responses = ['paid', 'failed'].map((name) => ask(statusRequest(merchant, name)))
   await until('a look-up fails', async () => {
     await send(url, { method: 'GET', path: '/livez' })
     release()
     return failures > 0
   })
-  expect((await Promise.all([first, ...answers])).map(({ status }) => status)).toEqual([404, 200, 200])
+  expect((await Promise.all([first, ...responses])).map(({ status }) => status)).toEqual([404, 200, 200])
 })

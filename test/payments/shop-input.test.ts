@@ -41,8 +41,11 @@ describe('merchant with the input shop', () => {
   ])(
     'a merchant with the input shop may send the amount %j to both operations, in a form if it is text',
     async (amount, expected) => {
-      const answers = [await createJson({ amount }), ...(typeof amount === 'string' ? [await create({ amount })] : [])]
-      for (const { status, body } of answers) expect([status, body.data?.amount]).toEqual([200, expected])
+      const responses = [
+        await createJson({ amount }),
+        ...(typeof amount === 'string' ? [await create({ amount })] : []),
+      ]
+      for (const { status, body } of responses) expect([status, body.data?.amount]).toEqual([200, expected])
       const ordered = await createJson({ amount }, shop, ORDER)
       const { amount_paise } = await rowOf(ordered.body.data.orderId)
       expect(amount_paise).toBe(Math.round(Number(expected) * 100))

@@ -151,20 +151,20 @@ describe.each(WAYS)('checkPaymentStatus while %s', (_name, begin, end) => {
 it('a key revoked while its call waits for the database, and a wrong secret, get 401 once the database is available', async () => {
   const revoked = unseenKey()
   proxy.cut('refused')
-  const answers = Promise.all([ask(revoked), ask({ ...unseenKey(), secretKey: 'sk_wrong' })])
+  const responses = Promise.all([ask(revoked), ask({ ...unseenKey(), secretKey: 'sk_wrong' })])
   await createAccessKeys(db).revoke(revoked.publicKey, new Date())
   await sleep(1_000)
   await proxy.restore()
-  for (const { status } of await answers) expect(status).toBe(401)
+  for (const { status } of await responses) expect(status).toBe(401)
 })
 
 it('the stopped service sends 503 to waiting calls immediately, and exits with code 0', async () => {
   proxy.cut('refused')
-  const answer = ask(unseenKey())
+  const result = ask(unseenKey())
   await sleep(500)
   const ended = once(server.child, 'exit')
   server.child.kill('SIGTERM')
-  const { status, connection, tookMs } = await answer
+  const { status, connection, tookMs } = await result
   // The client would keep the connection open, and the service would wait for it.
   expect([status, connection]).toEqual([503, 'close'])
   expect(tookMs).toBeLessThan(PATIENCE_MS)

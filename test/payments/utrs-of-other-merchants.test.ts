@@ -90,10 +90,10 @@ describe('a UTR that pays orders of two merchants', () => {
     const pairs = await Promise.all(
       Array.from({ length: 20 }, async () => ({ ...(await neighbours()), utr: newUtr() })),
     )
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       pairs.flatMap(({ one, other, utr }) => [other, one].map(({ orderId }) => pay(orderId, utr))),
     )
-    expect(answers).toEqual(answers.map(() => RECORDED))
+    expect(responses).toEqual(responses.map(() => RECORDED))
     const kepts = await Promise.all(Array.from({ length: 3 }, look))
     for (const { other, utr } of pairs) expect(await kept(utr)).toMatchObject([{ mid: other.mid, kind: KIND }])
     expect(kepts.reduce((sum, kept) => sum + kept)).toBe(20)

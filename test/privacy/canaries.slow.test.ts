@@ -88,7 +88,7 @@ type Call = { path: string; body?: string; headers?: Record<string, string>; met
  * text.
  */
 async function send(service: ServerProcess, { path, body, headers, method = 'POST' }: Call) {
-  const answer = await fetch(service.url + path, {
+  const response = await fetch(service.url + path, {
     method,
     redirect: 'manual',
     headers: {
@@ -99,9 +99,9 @@ async function send(service: ServerProcess, { path, body, headers, method = 'POS
     },
     ...(body !== undefined && { body }),
   })
-  const text = `${JSON.stringify([...answer.headers])}\n${await answer.text()}`
-  if (answer.status >= 400) refusals.push(text)
-  return { status: answer.status, text }
+  const text = `${JSON.stringify([...response.headers])}\n${await response.text()}`
+  if (response.status >= 400) refusals.push(text)
+  return { status: response.status, text }
 }
 
 /** All responses except the successes. */
@@ -143,9 +143,9 @@ describe('confidential input', () => {
   it('confidential input never appears in a log, a metric or an error response, whatever is requested and whatever fails', async () => {
     const service = await startTalkative(url)
     const expectStatus = async (status: number, call: Call) => {
-      const answer = await send(service, call)
-      expect([call.path, answer.status, answer.text]).toEqual([call.path, status, expect.anything()])
-      return answer.text
+      const response = await send(service, call)
+      expect([call.path, response.status, response.text]).toEqual([call.path, status, expect.anything()])
+      return response.text
     }
 
     // Successes: each operation.
@@ -260,15 +260,15 @@ describe('confidential input', () => {
       const address = await addressOf()
       const service = await startTalkative(`postgres://${role}:${SECRETS.databasePassword}@${address}/upi`)
       const unready = await send(service, { path: '/readyz', method: 'GET' })
-      const answers = [
+      const responses = [
         unready,
         await send(service, create()),
         await send(service, notice(notification('0'.repeat(32)))),
       ]
       const output = await outputOf(service)
-      expect(answers.every(({ status }) => status === 500 || status === 503)).toBe(true)
+      expect(responses.every(({ status }) => status === 500 || status === 503)).toBe(true)
       expect(output).toContain('"msg":"Request completed"')
-      expect([output, ...answers.map(({ text }) => text)].flatMap(leaks)).toEqual([])
+      expect([output, ...responses.map(({ text }) => text)].flatMap(leaks)).toEqual([])
     },
   )
 

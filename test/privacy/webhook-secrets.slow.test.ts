@@ -78,13 +78,13 @@ async function endOf(service: ServerProcess) {
 
 type Hook = { headers: IncomingHttpHeaders; body: string }
 
-async function startReceiver(answer: (response: ServerResponse, hook: Hook) => void) {
+async function startReceiver(result: (response: ServerResponse, hook: Hook) => void) {
   const server = createServer((request, response) => {
     let body = ''
     request.setEncoding('utf8').on('data', (text) => {
       body += text
     })
-    request.on('end', () => answer(response, { headers: request.headers, body }))
+    request.on('end', () => result(response, { headers: request.headers, body }))
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const close = () => {

@@ -95,10 +95,12 @@ describe('a closed month', () => {
 
   it('reconcile close shows the figures and asks for confirmation on a terminal; elsewhere only an empty month needs --yes', async () => {
     await settle('2026-10-06', 'C1', { importedOn: '2026-10-06' })
-    const close = (month: string, answer?: string, ...more: string[]) => {
+    const close = (month: string, response?: string, ...more: string[]) => {
       vi.useFakeTimers({ toFake: ['Date'], now: at('2026-11-02') })
       const args = ['reconcile', 'close', '--month', month, ...more]
-      return (answer === undefined ? runOps(url, args) : runOpsOnTerminal(url, args, answer)).finally(vi.useRealTimers)
+      return (response === undefined ? runOps(url, args) : runOpsOnTerminal(url, args, response)).finally(
+        vi.useRealTimers,
+      )
     }
     const months = async () =>
       (await db.query('select month from closed_months order by month')).rows.map((row) => row.month)

@@ -308,12 +308,12 @@ it('reconcile reads only those unknown-order exceptions whose UTR appears in a s
   )
   const read = vi.spyOn(pg.Client.prototype, 'query')
   const differences = await differencesOf('2026-11-10')
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     read.mock.results.map(({ value }) => value as Promise<{ rows?: unknown } | undefined>),
   )
   const sent = JSON.stringify([
     read.mock.calls.map(([query, values]) => [query, values]),
-    answers.map((one) => one?.rows),
+    responses.map((one) => one?.rows),
   ])
   read.mockRestore()
   expect([sent.includes('KNOWN1'), sent.includes('FLOOD')]).toEqual([true, false])

@@ -6,7 +6,7 @@ import type { Database } from '../../src/platform/db/pool.ts'
 import { newUtr } from '../support/acquirer.ts'
 import type { FakeCashfree } from '../support/cashfree-bank.ts'
 import { number } from '../support/cashfree-forms.ts'
-import { answerRecon, type ReconEvent, reconEvent } from '../support/cashfree-recon.ts'
+import { type ReconEvent, reconEvent, serveRecon } from '../support/cashfree-recon.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { CASHFREE, CASHFREE_SECRETS, cashfreeSettings } from '../support/fake-cashfree.ts'
 import { runOps } from '../support/ops.ts'
@@ -44,7 +44,7 @@ async function ops(...args: string[]) {
 const json = async (...args: string[]) => JSON.parse(await ops(...args, '--json'))
 
 async function pull(...data: ReconEvent[]) {
-  answerRecon(bank, { data })
+  serveRecon(bank, { data })
   return (await json('settlements', 'pull', '--acquirer', 'cashfree', '--from', WEDNESDAY, '--to', THURSDAY)).import
 }
 

@@ -46,8 +46,8 @@ const end = (refund_id: string, to: 'SUCCESS' | 'FAIL', reference: string) =>
     [mid, refund_id, to, reference],
   )
 
-const expectRefusal = async (answer: ReturnType<typeof ask>, statusCode: number, msg: string) => {
-  const { status, body } = await answer
+const expectRefusal = async (response: ReturnType<typeof ask>, statusCode: number, msg: string) => {
+  const { status, body } = await response
   expect([status, body]).toEqual([statusCode, refusal(statusCode, msg)])
 }
 
@@ -300,17 +300,17 @@ describe('concurrent refunds', () => {
   it('creates one refund from 200 concurrent repeats of refundPayment over two instances, and all return it', async () => {
     const { order_id, orderId } = await paidOrder()
     const fields = { mid, note, order_id, refund_id: unique('R-') }
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 200 }, (_, i) => post(i % 2 ? service.app : beside.app, REFUND, fields, key)),
     )
-    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
-    expect(new Set(answers.map(({ body }) => JSON.stringify(body))).size).toBe(1)
+    expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]))
+    expect(new Set(responses.map(({ body }) => JSON.stringify(body))).size).toBe(1)
     expect(await refundsOf(orderId)).toHaveLength(1)
   })
 
   it('never refunds more than was paid in concurrent partial refunds of one payment', async () => {
     const { order_id, orderId } = await paidOrder()
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 10 }, (_, i) =>
         post(
           i % 2 ? service.app : beside.app,
@@ -320,7 +320,7 @@ describe('concurrent refunds', () => {
         ),
       ),
     )
-    expect(answers.map(({ status }) => status).sort()).toEqual([...Array(3).fill(200), ...Array(7).fill(409)])
+    expect(responses.map(({ status }) => status).sort()).toEqual([...Array(3).fill(200), ...Array(7).fill(409)])
     const rows = await refundsOf(orderId)
     expect(rows.reduce((sum, { amount_paise }) => sum + amount_paise, 0)).toBe(18_000)
   })
@@ -329,12 +329,14 @@ describe('concurrent refunds', () => {
     const orders = await Promise.all(Array.from({ length: 2 }, paidOrder))
     for (let round = 1; round <= 10; round++) {
       const refund_id = unique('R-')
-      const answers = await Promise.all(
+      const responses = await Promise.all(
         orders.map(({ order_id }, i) =>
           post(i ? service.app : beside.app, REFUND, { mid, note, order_id, refund_id, amount: '1' }, key),
         ),
       )
-      expect(answers.map(({ body }) => body.msg).sort()).toEqual(['Refund ID already exists', 'Refund accepted'].sort())
+      expect(responses.map(({ body }) => body.msg).sort()).toEqual(
+        ['Refund ID already exists', 'Refund accepted'].sort(),
+      )
     }
   })
 })

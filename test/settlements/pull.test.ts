@@ -4,7 +4,7 @@ import type { Database } from '../../src/platform/db/pool.ts'
 import { newUtr } from '../support/acquirer.ts'
 import type { FakeCashfree } from '../support/cashfree-bank.ts'
 import { number } from '../support/cashfree-forms.ts'
-import { answerRecon, type ReconEvent, reconEvent } from '../support/cashfree-recon.ts'
+import { type ReconEvent, reconEvent, serveRecon } from '../support/cashfree-recon.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { CASHFREE, CASHFREE_SECRETS, cashfreeSettings } from '../support/fake-cashfree.ts'
 import { runOps } from '../support/ops.ts'
@@ -40,17 +40,14 @@ const pull = (...more: string[]) => ops(['settlements', 'pull', '--acquirer', 'c
 
 /** Runs `settlements pull` on these pages and returns its JSON output. */
 async function pullPages(...pages: ReconEvent[][]) {
-  answerRecon(
-    bank,
-    ...pages.map((data, index) => (index < pages.length - 1 ? { data, cursor: `c${index}` } : { data })),
-  )
+  serveRecon(bank, ...pages.map((data, index) => (index < pages.length - 1 ? { data, cursor: `c${index}` } : { data })))
   const { code, stdout, stderr } = await pull('--json')
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   return JSON.parse(stdout)
 }
 
-const pullFault = async (...pages: Parameters<typeof answerRecon>[1][]) => {
-  answerRecon(bank, ...pages)
+const pullFault = async (...pages: Parameters<typeof serveRecon>[1][]) => {
+  serveRecon(bank, ...pages)
   const { code, stdout, stderr } = await pull()
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
   return stderr
@@ -130,7 +127,7 @@ describe('ops settlements pull', () => {
   it('settlements pull reports the number and sum of the events that it does not store', async () => {
     const order = await payOrder()
     const ofSetu = await payOrder('setu')
-    answerRecon(bank, {
+    serveRecon(bank, {
       data: [
         of(order, 'REFUND_REVERSAL', { event_settlement_amount: number('12.50') }),
         of(order, 'REFUND_REVERSAL'),
@@ -189,7 +186,7 @@ describe('ops settlements pull', () => {
 
   it('settlements pull reads all pages before it locks the settlements, so that other imports do not wait for Cashfree', async () => {
     const [first, second] = [await payOrder(), await payOrder()]
-    const asked = answerRecon(bank, { data: [of(first, 'PAYMENT')], cursor: 'c1' }, { data: [of(second, 'PAYMENT')] })
+    const asked = serveRecon(bank, { data: [of(first, 'PAYMENT')], cursor: 'c1' }, { data: [of(second, 'PAYMENT')] })
     const client = await db.connect()
     await client.query('begin; lock table settlements in share row exclusive mode')
     const pulled = pull()

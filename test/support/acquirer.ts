@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import type { Request } from './http-client.ts'
-import { type Answer, post } from './inject.ts'
+import { type HttpResponse, post } from './inject.ts'
 import type { TestService } from './service.ts'
 
 export const NOTIFY = '/acquirer/paymentNotification'
@@ -27,7 +27,7 @@ export function notification(orderId: string, changes: Notification = {}): strin
 }
 
 /** Sends `body`, signed like the acquirer at the time of the service's clock. */
-export function notify({ app, clock }: TestService, body: string): Promise<Answer> {
+export function notify({ app, clock }: TestService, body: string): Promise<HttpResponse> {
   const headers = { 'content-type': 'application/json', 'x-signature': sign(body, clock.now()) }
   return post(app, NOTIFY, body, undefined, headers)
 }

@@ -16,9 +16,9 @@ export type CallFault =
   | 'sent twice'
   /** The response follows an interim response with status 101. */
   | 'interim response'
-  | SpoiltAnswer
+  | SpoiltResponse
 
-export type SpoiltAnswer =
+export type SpoiltResponse =
   /** The connection breaks. */
   'no response' | 'half a body' | 'huge body' | 'no JSON' | 'no fields' | 'another order' | keyof typeof SPOILT_LINKS
 
@@ -53,7 +53,7 @@ export type NotificationFaults = {
 }
 
 /** `isCut` truncates the body, `isInterim` sends an interim response with status 101 first. */
-export type Answer = {
+export type BankResponse = {
   status: number
   body: string
   headers?: Record<string, string>
@@ -62,7 +62,7 @@ export type Answer = {
 }
 
 /** How a response contains the link and the service's order id. */
-export type AnswerFields = {
+export type ResponseFields = {
   withLink: (body: Json, change: (link: string) => string) => Json
   withOrder: (body: Json, orderId: string) => Json
 }
@@ -73,22 +73,26 @@ type Json = any
 const HUGE_BYTES = 1024 * 1024
 
 /** Returns the spoilt response; undefined for none. */
-export function spoil(answer: Answer, fault: SpoiltAnswer, { withLink, withOrder }: AnswerFields): Answer | undefined {
+export function spoil(
+  response: BankResponse,
+  fault: SpoiltResponse,
+  { withLink, withOrder }: ResponseFields,
+): BankResponse | undefined {
   const changed = (change: (body: Json) => Json) => ({
-    ...answer,
-    body: JSON.stringify(change(JSON.parse(answer.body))),
+    ...response,
+    body: JSON.stringify(change(JSON.parse(response.body))),
   })
   switch (fault) {
     case 'no response':
       return undefined
     case 'half a body':
-      return { ...answer, isCut: true }
+      return { ...response, isCut: true }
     case 'huge body':
-      return { ...answer, body: ' '.repeat(HUGE_BYTES) + answer.body }
+      return { ...response, body: ' '.repeat(HUGE_BYTES) + response.body }
     case 'no JSON':
-      return { ...answer, body: '<html>It works</html>' }
+      return { ...response, body: '<html>It works</html>' }
     case 'no fields':
-      return { ...answer, body: '{}' }
+      return { ...response, body: '{}' }
     case 'another order':
       return changed((body) => withOrder(body, 'another'))
     default:

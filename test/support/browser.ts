@@ -62,7 +62,7 @@ export type Checkout = {
   /** Closes all connections between customers and the service, like a restarting proxy. */
   cutConnections: () => void
   /** Leaves all connections open but delivers nothing more on them, like a mobile network. */
-  loseAnswers: () => void
+  loseResponses: () => void
   /** Creates a paid order of a new merchant with the given number of open ₹10 refunds: R1, R2 and so on. */
   newPaidOrder: (refunds: number) => Promise<{ order: Order; mid: string; key: Key }>
   pay: (orderId: string, changes?: Parameters<typeof notification>[1]) => Promise<void>
@@ -112,23 +112,23 @@ export function useCheckout(options: { sandbox?: boolean; origins?: string[] } =
       })
     ).url
     let target = ''
-    const answers = new Set<IncomingMessage>()
+    const responses = new Set<IncomingMessage>()
     const front = await listen(servers, (incoming, response) => {
       const { method, headers, url = '' } = incoming
       const onward = request(target + url.replace(/^\/upi/, ''), { method: method as string, headers, agent: false })
-      onward.on('response', (answer) => {
-        response.writeHead(answer.statusCode ?? 502, answer.headers)
-        answer.pipe(response)
-        answers.add(answer)
-        answer.once('close', () => answers.delete(answer))
+      onward.on('response', (result) => {
+        response.writeHead(result.statusCode ?? 502, result.headers)
+        result.pipe(response)
+        responses.add(result)
+        result.once('close', () => responses.delete(result))
       })
       onward.on('error', () => response.destroy())
       response.on('close', () => onward.destroy())
       incoming.pipe(onward)
     })
     checkout.publicUrl = `${front.url}/upi`
-    checkout.loseAnswers = () => {
-      for (const answer of answers) answer.unpipe().resume()
+    checkout.loseResponses = () => {
+      for (const result of responses) result.unpipe().resume()
     }
     checkout.cutConnections = () => front.server.closeAllConnections()
     checkout.service = await startService({ ...options, publicUrl: checkout.publicUrl })
@@ -152,9 +152,9 @@ export function useCheckout(options: { sandbox?: boolean; origins?: string[] } =
   checkout.newOrder = async (fields = {}, changes) => {
     const { db, app } = checkout.service
     const { mid, key } = changes ? await newMerchant(db, changes) : merchant
-    const answer = await post(app, ORDER, intentFields(mid, { redirect_url: checkout.shopUrl, ...fields }), key)
-    expect(answer.status).toBe(200)
-    return answer.body.data
+    const result = await post(app, ORDER, intentFields(mid, { redirect_url: checkout.shopUrl, ...fields }), key)
+    expect(result.status).toBe(200)
+    return result.body.data
   }
   checkout.pay = async (orderId, changes) => {
     expect((await notify(checkout.service, notification(orderId, changes))).status).toBe(200)
@@ -216,8 +216,8 @@ export async function violationsInBothColours(tab: OpenPage): Promise<string[]> 
   return [...inLight, ...(await violations(tab, ['color-contrast']))]
 }
 
-async function listen(servers: Server[], answer: RequestListener): Promise<{ url: string; server: Server }> {
-  const server = createServer(answer)
+async function listen(servers: Server[], result: RequestListener): Promise<{ url: string; server: Server }> {
+  const server = createServer(result)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   servers.push(server)
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, server }

@@ -1,8 +1,7 @@
 import { createHash, createHmac, randomBytes, randomInt, randomUUID } from 'node:crypto'
-import type { Answer, NotificationFaults } from './bank-faults.ts'
+import type { BankResponse, NotificationFaults } from './bank-faults.ts'
 import { createRefundBook } from './bank-refunds.ts'
 import {
-  answered,
   asNumber,
   type CashfreeOrder,
   type CashfreePayment,
@@ -13,6 +12,7 @@ import {
   paymentOf,
   refundOf,
   refuse,
+  responded,
   rupees,
   type Sent,
   toJson,
@@ -69,9 +69,9 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
   const orders = new Map<string, CashfreeOrder>()
   const bank = await startFakeBank<CashfreeCall>(options, {
     routes: ROUTES,
-    answer: answerTo,
+    response: responseTo,
     refuse,
-    answerFields: {
+    responseFields: {
       withLink(body, change) {
         const { payload } = body.data
         return { ...body, data: { ...body.data, payload: { ...payload, default: change(payload.default) } } }
@@ -128,7 +128,7 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
   })
   return fake
 
-  function answerTo({ call, headers, body }: CashfreeRequest, orderId = '', refundId = ''): Answer {
+  function responseTo({ call, headers, body }: CashfreeRequest, orderId = '', refundId = ''): BankResponse {
     // A session needs no credentials: its id authorises the request.
     const isKnown = headers['x-client-id'] === options.clientId && headers['x-client-secret'] === options.clientSecret
     if (!isKnown && call !== 'openSession') return refuse(401, 'request_failed', 'authentication Failed')
@@ -136,15 +136,15 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
     if (call === 'openSession') return openSession(body as { payment_session_id: string })
     if (call === 'simulate') return simulate(body as Simulation)
     if (call === 'recon') {
-      return fake.recon ? answered(200, fake.recon(body)) : refuse(404, 'recon_not_found', 'there is no such call')
+      return fake.recon ? responded(200, fake.recon(body)) : refuse(404, 'recon_not_found', 'there is no such call')
     }
     const order = orders.get(orderId)
     if (!order) return refuse(404, 'order_not_found', 'Order Reference Id does not exist')
     switch (call) {
       case 'findOrder':
-        return answered(200, orderOf(order))
+        return responded(200, orderOf(order))
       case 'payments':
-        return answered(
+        return responded(
           200,
           order.payments.map((payment) => paymentOf(order, payment)),
         )
@@ -154,12 +154,12 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
         return refund(order, body as RefundSent)
       case 'findRefund': {
         const found = refunds.all.find((one) => one.orderId === orderId && one.ourRefundId === refundId)
-        return found ? answered(200, refundOf(found)) : refuse(404, 'refund_not_found', 'refund not found')
+        return found ? responded(200, refundOf(found)) : refuse(404, 'refund_not_found', 'refund not found')
       }
     }
   }
 
-  function createOrder(sent: Sent): Answer {
+  function createOrder(sent: Sent): BankResponse {
     if (orders.has(sent.order_id)) {
       return refuse(409, 'order_already_exists', 'order with same id is already present')
     }
@@ -178,11 +178,11 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
       payments: [],
     }
     orders.set(order.orderId, order)
-    return answered(200, orderOf(order))
+    return responded(200, orderOf(order))
   }
 
   /** Starts an attempt and creates the link with which a customer may complete it. */
-  function openSession({ payment_session_id }: { payment_session_id: string }): Answer {
+  function openSession({ payment_session_id }: { payment_session_id: string }): BankResponse {
     const order = fake.find(payment_session_id)
     if (order === undefined || order.sessionId !== payment_session_id) {
       return refuse(400, 'payment_session_id_invalid', 'payment_session_id is not present or is invalid')
@@ -205,7 +205,7 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
     order.links.push(link)
     const ofApp = (prefix: string) => link.replace('upi://', prefix)
     const apps = { gpay: ofApp('tez://upi/'), phonepe: ofApp('phonepe://'), paytm: ofApp('paytmmp://') }
-    return answered(200, {
+    return responded(200, {
       payment_amount: asNumber(order.amount),
       cf_payment_id: payment.id,
       payment_method: 'upi',
@@ -231,25 +231,25 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
     return status === 'ACTIVE' && expiresAt <= now() ? 'EXPIRED' : status
   }
 
-  function terminate(order: CashfreeOrder): Answer {
+  function terminate(order: CashfreeOrder): BankResponse {
     const status = statusOf(order)
     if (status === 'PAID' || status === 'EXPIRED') {
       return refuse(400, 'order_not_active', `the order is ${status} and cannot be terminated`)
     }
     const isBeingPaid = order.payments.some((payment) => payment.status === 'pending')
     order.status = isBeingPaid ? 'TERMINATION_REQUESTED' : 'TERMINATED'
-    return answered(200, orderOf(order))
+    return responded(200, orderOf(order))
   }
 
   /** Simulates the customer; the response is sent before the notifications. */
-  function simulate({ entity, entity_id, entity_simulation }: Simulation): Answer {
+  function simulate({ entity, entity_id, entity_simulation }: Simulation): BankResponse {
     const order = fake.find(entity_id)
     if (order === undefined || statusOf(order) !== 'ACTIVE') {
       return refuse(400, 'entity_id_invalid', 'there is no payment with this entity_id that can be simulated')
     }
     const outcomes = { SUCCESS: 'success', FAILED: 'failed', PENDING: 'pending', USER_DROPPED: 'dropped' } as const
     pay(order.orderId, { outcome: outcomes[entity_simulation.payment_status] }).catch(() => undefined)
-    return answered(200, { simulation_id: `sim_${randomUUID()}`, entity, entity_id, entity_simulation })
+    return responded(200, { simulation_id: `sim_${randomUUID()}`, entity, entity_id, entity_simulation })
   }
 
   /**
@@ -279,23 +279,23 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
     if (!order || !payment) throw new Error(`the order ${name} is ${order ? statusOf(order) : 'unknown'}`)
     if (payment.status === 'begun') payment.begunAt = now()
     Object.assign(payment, { status: outcome, amount: amount ?? order.amount })
-    if (outcome === 'pending') return { order, payment, answers: [] }
+    if (outcome === 'pending') return { order, payment, responses: [] }
     Object.assign(payment, { rrn, endedAt: now() })
     if (outcome === 'success') {
       const isTooLate = !isActive && now().getTime() - payment.begunAt.getTime() > attemptSeconds * 1000
       if (isTooLate) {
         payment.status = 'cancelled'
         sendBack(order, payment)
-        return { order, payment, answers: [] }
+        return { order, payment, responses: [] }
       }
       order.status = 'PAID'
     }
     const success = { ...payment, status: 'success' } as const
-    const answers = await bank.tell([eventOf(order, payment)], faults, {
+    const responses = await bank.tell([eventOf(order, payment)], faults, {
       contradiction: () => eventOf(order, { ...success, amount: payment.amount + 100 }),
       forgery: () => eventOf(order, success),
     })
-    return { order, payment, answers }
+    return { order, payment, responses }
   }
 
   /** Sends an automatic refund, as Cashfree does for payments after the end of an order. */
@@ -314,13 +314,13 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
   }
 
   /** Returns the same refund for a repeated refund_id. */
-  function refund(order: CashfreeOrder, { refund_id, refund_amount, refund_note = '' }: RefundSent): Answer {
+  function refund(order: CashfreeOrder, { refund_id, refund_amount, refund_note = '' }: RefundSent): BankResponse {
     const amount = Math.round(refund_amount * 100)
     const earlier = refunds.all.find((one) => one.ourRefundId === refund_id)
     if (earlier) {
       const isSame = earlier.orderId === order.orderId && earlier.amount === amount
       return isSame
-        ? answered(200, refundOf(earlier))
+        ? responded(200, refundOf(earlier))
         : refuse(409, 'refund_already_exists', 'refund with same id is already present')
     }
     const payment = order.payments.find(({ status }) => status === 'success')
@@ -330,7 +330,7 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
       return refuse(400, 'refund_amount_invalid', 'refund_amount is more than what can be refunded')
     }
     const asked = { ourRefundId: refund_id, amount, note: refund_note }
-    return answered(200, refundOf(refunds.add({ ...newRefund(order.orderId, payment.id), ...asked })))
+    return responded(200, refundOf(refunds.add({ ...newRefund(order.orderId, payment.id), ...asked })))
   }
 
   function orderOf(order: CashfreeOrder) {

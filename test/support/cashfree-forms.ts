@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Answer } from './bank-faults.ts'
+import type { BankResponse } from './bank-faults.ts'
 import type { BookedRefund } from './bank-refunds.ts'
 import { CUSTOMER_VPA } from './fake-bank.ts'
 
@@ -161,14 +161,14 @@ export function istTime(moment: Date): string {
   return new Date(moment.getTime() + 19_800_000).toISOString().replace(/\.\d+Z$/, '+05:30')
 }
 
-export const answered = (status: number, body: object): Answer => ({ status, body: toJson(body) })
+export const responded = (status: number, body: object): BankResponse => ({ status, body: toJson(body) })
 
-export function refuse(status: number, code: string, message: string): Answer {
+export function refuse(status: number, code: string, message: string): BankResponse {
   const types: Record<number, string> = {
     401: 'authentication_error',
     422: 'idempotency_error',
     429: 'rate_limit_error',
   }
   const type = types[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error')
-  return answered(status, { message, code, help: 'https://docs.example/errors', type })
+  return responded(status, { message, code, help: 'https://docs.example/errors', type })
 }

@@ -9,7 +9,7 @@ export type ReconPage = { data?: unknown; cursor?: unknown; limit?: unknown }
 /**
  * Makes Cashfree return these pages in turn, then the last one again. Returns the bodies of the calls as they arrive.
  */
-export function answerRecon(bank: FakeCashfree, ...pages: ReconPage[]) {
+export function serveRecon(bank: FakeCashfree, ...pages: ReconPage[]) {
   const asked: { pagination: { limit: number; cursor?: string }; filters: Record<string, string> }[] = []
   bank.recon = (body) => pages[Math.min(asked.push(body as (typeof asked)[number]), pages.length) - 1] as ReconPage
   return asked

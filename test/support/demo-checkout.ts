@@ -54,16 +54,16 @@ export function createDemoCheckout() {
         key,
         said,
         async create(fields: Record<string, string> = {}) {
-          const answer = await post(CREATE, { ...intentFields(mid), ...fields })
-          if (answer.status !== 200) throw new Error(`${await answer.text()}\n${said()}`)
-          return ((await answer.json()) as { data: { orderId: string; intent: string } }).data
+          const response = await post(CREATE, { ...intentFields(mid), ...fields })
+          if (response.status !== 200) throw new Error(`${await response.text()}\n${said()}`)
+          return ((await response.json()) as { data: { orderId: string; intent: string } }).data
         },
         /** Submits the simulation form of the pay page. */
         simulate: async (orderId: string, status = 'SUCCESS') =>
           (await post(`/pay/${orderId}/simulate`, { status })).status,
         async isPaid(orderId: string) {
-          const answer = await post(STATUS, { mid, order_id: orderId })
-          return ((await answer.json()) as { txnStatus: string }).txnStatus === 'SUCCESS'
+          const response = await post(STATUS, { mid, order_id: orderId })
+          return ((await response.json()) as { txnStatus: string }).txnStatus === 'SUCCESS'
         },
       }
     },

@@ -5,10 +5,10 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
-  type Answer,
-  type AnswerFields,
+  type BankResponse,
   type CallFault,
   type NotificationFaults,
+  type ResponseFields,
   seeded,
   spoil,
 } from './bank-faults.ts'
@@ -41,9 +41,9 @@ export type BankOptions<Call extends string> = {
 type Speech<Call extends string> = {
   routes: [Call, string, RegExp][]
   /** `names` are the groups that the route's pattern captured. */
-  answer: (request: BankRequest<Call>, ...names: string[]) => Answer
-  refuse: (status: number, code: string, detail: string) => Answer
-  answerFields: AnswerFields
+  response: (request: BankRequest<Call>, ...names: string[]) => BankResponse
+  refuse: (status: number, code: string, detail: string) => BankResponse
+  responseFields: ResponseFields
   /** Returns a notification signed with `secret` or with the acquirer's own secret. Text is sent unchanged. */
   seal: (event: object | string, secret?: string) => { body: string; headers: Record<string, string> }
 }
@@ -63,7 +63,7 @@ export async function startFakeBank<Call extends string>(options: BankOptions<Ca
   const server = createServer((request, response) => {
     text(request)
       .then((body) => serve({ method: request.method ?? '', path: request.url ?? '', headers: request.headers }, body))
-      .then((answer) => (answer ? send(response, answer) : response.destroy()))
+      .then((result) => (result ? send(response, result) : response.destroy()))
       // The caller has disconnected.
       .catch(() => response.destroy())
   })
@@ -130,22 +130,22 @@ export async function startFakeBank<Call extends string>(options: BankOptions<Ca
       bank.faults.find(
         ({ call: of, chance, path = '' }) => of === call && request.path.includes(path) && random() < chance,
       )?.fault
-    const answer = () => speech.answer(seen, ...(pattern.exec(request.path)?.slice(1) ?? []))
-    if (fault === undefined) return answer()
+    const result = () => speech.response(seen, ...(pattern.exec(request.path)?.slice(1) ?? []))
+    if (fault === undefined) return result()
     if (fault === 'redirect') return { status: 307, body: '', headers: { location: request.path } }
     if (fault === 'sent twice') {
-      answer()
-      return answer()
+      result()
+      return result()
     }
-    if (fault === 'interim response') return { ...answer(), isInterim: true }
-    if (typeof fault === 'string') return spoil(answer(), fault, speech.answerFields)
+    if (fault === 'interim response') return { ...result(), isInterim: true }
+    if (typeof fault === 'string') return spoil(result(), fault, speech.responseFields)
     if ('status' in fault) return speech.refuse(fault.status, 'fault', 'as injected by the test')
     if ('arrivesAfterMs' in fault) {
       await sleep(fault.arrivesAfterMs)
-      answer()
+      result()
       return undefined
     }
-    const done = answer()
+    const done = result()
     await ('until' in fault ? fault.until : sleep(fault.afterMs))
     return done
   }
@@ -163,14 +163,14 @@ export async function startFakeBank<Call extends string>(options: BankOptions<Ca
     if (happens(faults.contradicted)) events = [...events, contradiction()]
     if (happens(faults.repeated)) events = [...events, ...events]
     if (happens(faults.reordered)) events = events.toReversed()
-    const answers: (number | undefined)[] = []
+    const responses: (number | undefined)[] = []
     for (const event of events) {
       if (happens(faults.lost)) continue
       if (happens(faults.late)) waiting.push({ event, triesLeft: NOTIFICATION_TRIES })
-      else answers.push(await deliver(event))
+      else responses.push(await deliver(event))
     }
-    if (happens(faults.forged)) answers.push(await sendEvent(forgery(), { secret: 'of-somebody-else' }))
-    return answers
+    if (happens(faults.forged)) responses.push(await sendEvent(forgery(), { secret: 'of-somebody-else' }))
+    return responses
   }
 
   async function deliver(event: object, triesLeft = NOTIFICATION_TRIES) {
@@ -194,9 +194,9 @@ export async function startFakeBank<Call extends string>(options: BankOptions<Ca
 }
 
 /** A JSON response. */
-export const answered = (status: number, body: object): Answer => ({ status, body: JSON.stringify(body) })
+export const responded = (status: number, body: object): BankResponse => ({ status, body: JSON.stringify(body) })
 
-function send(response: ServerResponse, { status, body, headers, isCut, isInterim }: Answer) {
+function send(response: ServerResponse, { status, body, headers, isCut, isInterim }: BankResponse) {
   // A client that did not request another protocol must not continue as if it had.
   if (isInterim) response.socket?.write('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n')
   response.writeHead(status, {

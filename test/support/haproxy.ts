@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { serverAccount } from '../../src/dev/postgres-binaries.ts'
 import { end, findSystemProgram, freePorts, hasEnded, ROOT, start } from './processes.ts'
-import { untilAnswers } from './wait.ts'
+import { untilListening } from './wait.ts'
 
 export const HAPROXY_CONFIG = join(ROOT, 'src/operator/deploy/haproxy.cfg')
 /** The address of no existing proxy, so that forwarded headers are not trusted. */
@@ -48,21 +48,21 @@ export async function startHaproxy(
   })
   const url = `http://127.0.0.1:${port}`
   const isGone = () => hasEnded(child)
-  await untilAnswers(`${url}/livez`, isGone)
+  await untilListening(`${url}/livez`, isGone)
   return {
     url,
     opsUrl: `http://127.0.0.1:${opsPort}`,
     stop: async () => void (await end(child, 'SIGKILL')),
-    untilServe: (count) => untilAnswers(`http://127.0.0.1:${watchPort}/serve/${count}`, isGone),
+    untilServe: (count) => untilListening(`http://127.0.0.1:${watchPort}/serve/${count}`, isGone),
   }
 }
 
 /** Responds to `/serve/2` with 200 if exactly two instances are ready, and so on. */
 function watchOf(port: number): string {
-  const answers = [1, 2, 3].map(
+  const responses = [1, 2, 3].map(
     (count) => `    http-request return status 200 if { path /serve/${count} } { nbsrv(api) ${count} }\n`,
   )
-  return `\nfrontend watch\n    bind 127.0.0.1:${port}\n${answers.join('')}    http-request return status 503\n`
+  return `\nfrontend watch\n    bind 127.0.0.1:${port}\n${responses.join('')}    http-request return status 503\n`
 }
 
 /** Throws if `text` lacks one of `changes`, because the test would then run with an unexpected configuration. */

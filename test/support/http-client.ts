@@ -7,7 +7,7 @@ export type Request = {
   body?: string | Uint8Array | undefined
 }
 
-export type Answer = {
+export type HttpResponse = {
   /** Undefined without a complete response: refused, reset, cut off or timed out. */
   status: number | undefined
   headers: IncomingHttpHeaders
@@ -25,7 +25,7 @@ const TIMEOUT_MS = 15_000
 
 export type HttpClient = {
   /** Sends a request once and never repeats it, because tests look for requests broken by a lost connection. */
-  send: (url: string, request: Request) => Promise<Answer>
+  send: (url: string, request: Request) => Promise<HttpResponse>
   close: () => void
 }
 
@@ -43,9 +43,9 @@ export function createHttpClient(
         const startedAt = performance.now()
         let isBegun = false
         let text = ''
-        const end = (answer: Omit<Answer, 'tookMs'>) => {
+        const end = (result: Omit<HttpResponse, 'tookMs'>) => {
           clearTimeout(timer)
-          resolve({ ...answer, tookMs: performance.now() - startedAt })
+          resolve({ ...result, tookMs: performance.now() - startedAt })
         }
         const fail = ({ message }: Error) =>
           end({ status: undefined, headers: {}, text, fault: message, isCutOff: isBegun })
@@ -65,9 +65,9 @@ export function createHttpClient(
 }
 
 /** Counts the responses of each status, such as `200 × 1999, 409 × 1`. */
-export function tally(answers: readonly Pick<Answer, 'status'>[]): string {
+export function tally(responses: readonly Pick<HttpResponse, 'status'>[]): string {
   const counts = new Map<number, number>()
-  for (const { status = 0 } of answers) counts.set(status, (counts.get(status) ?? 0) + 1)
+  for (const { status = 0 } of responses) counts.set(status, (counts.get(status) ?? 0) + 1)
   const parts = [...counts].sort(([a], [b]) => a - b).map(([status, count]) => `${status || 'no response'} × ${count}`)
   return parts.join(', ')
 }

@@ -1,4 +1,4 @@
-import type { Answer } from './http-client.ts'
+import type { HttpResponse } from './http-client.ts'
 
 export type Kind = 'create' | 'status' | 'notification' | 'short list' | 'long list' | 'page' | 'readyz' | 'livez'
 
@@ -9,8 +9,8 @@ export type Entry = {
   kind: Kind
   /** Values of performance.now(). */
   sentAt: number
-  answeredAt: number | undefined
-  answer: Answer | undefined
+  respondedAt: number | undefined
+  response: HttpResponse | undefined
   /** Set for create requests. */
   names?: Names
   operation?: string
@@ -25,7 +25,7 @@ export type Entry = {
 /** Every request and response, in memory. */
 export type Journal = Entry[]
 
-export const statusOf = ({ answer }: Entry) => answer?.status
+export const statusOf = ({ response }: Entry) => response?.status
 
 /** Whether the client cannot know the result of its request: no response, or 503. */
 export function isUnsure(entry: Entry): boolean {
@@ -34,13 +34,13 @@ export function isUnsure(entry: Entry): boolean {
 }
 
 /** Whether a long list was cut off, which its reader notices because the JSON is incomplete. */
-export const isBrokenOff = ({ kind, answer }: Entry) => kind === 'long list' && answer?.isCutOff === true
+export const isBrokenOff = ({ kind, response }: Entry) => kind === 'long list' && response?.isCutOff === true
 
 /** Returns how the format of a response is wrong: a page that is not HTML, or JSON that is not an envelope. */
 export function faultOfForm(entry: Entry): string | undefined {
-  const { answer, kind } = entry
-  if (answer?.status === undefined) return undefined
-  const { status, headers, text } = answer
+  const { response, kind } = entry
+  if (response?.status === undefined) return undefined
+  const { status, headers, text } = response
   if (status === 503 && !/^\d+$/.test(String(headers['retry-after']))) return '503 without Retry-After'
   if (kind === 'page') return text.startsWith('<!doctype html>') ? undefined : 'a pay page that is not HTML'
   const keys = status === 200 ? undefined : ['status', 'statusCode', 'msg']

@@ -5,8 +5,8 @@ import { onTestFinished } from 'vitest'
 import { newUtr } from './acquirer.ts'
 import { createOrder, reportPayment } from './orders.ts'
 import {
-  type Answer,
   CANCEL,
+  type HttpResponse,
   type LimitChanges,
   newKey,
   newMerchant,
@@ -17,7 +17,7 @@ import {
 } from './service.ts'
 
 /** A request that changes its own order, and a check whether the change is stored. */
-type Change = { orderId: string; send: () => Promise<Answer>; isStored: () => Promise<boolean> }
+type Change = { orderId: string; send: () => Promise<HttpResponse>; isStored: () => Promise<boolean> }
 
 /**
  * Starts a service with a merchant who may refund, and the two operations that change an order while its row is

@@ -4,7 +4,7 @@ import { onTestFinished } from 'vitest'
 export type Listener = { port: number; host: string; connections: number; received: string; sockets: Socket[] }
 
 /** A TCP server that counts connections; `answer` gets the socket once the head of a request has arrived. */
-export async function listen(answer: (socket: Socket) => void, host = '127.0.0.1', port = 0): Promise<Listener> {
+export async function listen(response: (socket: Socket) => void, host = '127.0.0.1', port = 0): Promise<Listener> {
   const listener: Listener = { port, host, connections: 0, received: '', sockets: [] }
   const server = createServer((socket) => {
     listener.connections += 1
@@ -15,7 +15,7 @@ export async function listen(answer: (socket: Socket) => void, host = '127.0.0.1
       listener.received += chunk
       const began = head.includes('\r\n\r\n')
       head += chunk
-      if (!began && head.includes('\r\n\r\n')) answer(socket)
+      if (!began && head.includes('\r\n\r\n')) response(socket)
     })
   })
   await new Promise<void>((resolve, reject) => {
@@ -30,4 +30,4 @@ export async function listen(answer: (socket: Socket) => void, host = '127.0.0.1
   return listener
 }
 
-export const answerOk = (socket: Socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok')
+export const respondOk = (socket: Socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok')

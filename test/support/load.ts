@@ -53,14 +53,14 @@ export function startLoad(url: () => string, tenant: Tenant, { without }: { with
     const entry: Entry = {
       ...what,
       sentAt: performance.now(),
-      answeredAt: undefined,
-      answer: undefined,
+      respondedAt: undefined,
+      response: undefined,
       orderIds: new Set(),
     }
     journal.push(entry)
-    entry.answer = await client.send(url(), request)
-    entry.answeredAt = performance.now()
-    const orderId = entry.kind === 'create' ? createdOrderId(entry.answer) : undefined
+    entry.response = await client.send(url(), request)
+    entry.respondedAt = performance.now()
+    const orderId = entry.kind === 'create' ? createdOrderId(entry.response) : undefined
     if (orderId === undefined) return
     entry.orderIds.add(orderId)
     created.push(orderId)

@@ -86,12 +86,12 @@ function validator(names: string[]): ValidateFunction {
 
 const faults: string[] = []
 /** Number of responses compared with the document. */
-export const held = { answers: 0 }
+export const held = { responses: 0 }
 
 function hold(method: string, address: string, seen: Seen) {
   const strange = strangeness(method, address, seen)
   if (strange === undefined) return
-  held.answers++
+  held.responses++
   for (const fault of strange) faults.push(`${method} ${address} ${seen.status}: ${fault}. Response: ${seen.text}`)
 }
 
@@ -119,14 +119,14 @@ subscribe('fastify.initialization', (message) => {
 
 const { fetch } = globalThis
 globalThis.fetch = async (input, init) => {
-  const answer = await fetch(input, init)
+  const result = await fetch(input, init)
   // Skips responses without a length, which are too long to read twice or never end. Skips Setu's responses, which
   // have the header requestid.
-  const isOurs = !answer.headers.has('requestid')
-  if (isOurs && answer.headers.has('content-length') && typeof input === 'string') {
+  const isOurs = !result.headers.has('requestid')
+  if (isOurs && result.headers.has('content-length') && typeof input === 'string') {
     const { pathname } = new URL(input)
-    const header = (name: string) => answer.headers.get(name) ?? undefined
-    hold(init?.method ?? 'GET', pathname, { status: answer.status, header, text: await answer.clone().text() })
+    const header = (name: string) => result.headers.get(name) ?? undefined
+    hold(init?.method ?? 'GET', pathname, { status: result.status, header, text: await result.clone().text() })
   }
-  return answer
+  return result
 }

@@ -19,8 +19,8 @@ export function runOps(
 }
 
 /** `runOps` for an operator at a terminal, who types `answer`. */
-export const runOpsOnTerminal = (databaseUrl: string, args: string[], answer: string): Promise<Outcome> =>
-  withoutName(databaseUrl, args, {}, (env) => typeCommand(args, env, answer, true))
+export const runOpsOnTerminal = (databaseUrl: string, args: string[], response: string): Promise<Outcome> =>
+  withoutName(databaseUrl, args, {}, (env) => typeCommand(args, env, response, true))
 
 /**
  * Runs commands of `group` on the database of `url`: `ops` returns the outcome, `json` the document of a command that

@@ -1,8 +1,8 @@
 import { createHash, createHmac, randomBytes, randomInt } from 'node:crypto'
-import type { Answer, NotificationFaults } from './bank-faults.ts'
+import type { BankResponse, NotificationFaults } from './bank-faults.ts'
 import { type BookedRefund, createRefundBook } from './bank-refunds.ts'
 import { inSomeForm } from './cashfree-forms.ts'
-import { answered, type BankOptions, type BankRequest, CUSTOMER_VPA, startFakeBank } from './fake-bank.ts'
+import { type BankOptions, type BankRequest, CUSTOMER_VPA, responded, startFakeBank } from './fake-bank.ts'
 
 /**
  * A fake bank with the part of PhonePe's API v2 that the service uses, as PhonePe's published documents describe it.
@@ -66,9 +66,9 @@ export async function startFakePhonepe(options: FakePhonepeOptions) {
   const tokens = new Map<string, number>()
   const bank = await startFakeBank<PhonepeCall>(options, {
     routes: ROUTES,
-    answer: answerTo,
+    response: responseTo,
     refuse,
-    answerFields: {
+    responseFields: {
       withLink: (body, change) => ({ ...body, intentUrl: change(body.intentUrl) }),
       withOrder: (body, orderId) => ({ ...body, orderId }),
     },
@@ -111,7 +111,7 @@ export async function startFakePhonepe(options: FakePhonepeOptions) {
   })
   return fake
 
-  function answerTo({ call, headers, body }: PhonepeRequest, name = ''): Answer {
+  function responseTo({ call, headers, body }: PhonepeRequest, name = ''): BankResponse {
     if (call === 'logIn') return logIn(body as Record<string, unknown>)
     const token = headers.authorization?.replace(/^O-Bearer /, '') ?? ''
     if ((tokens.get(token) ?? 0) <= now().getTime())
@@ -122,27 +122,27 @@ export async function startFakePhonepe(options: FakePhonepeOptions) {
       case 'order': {
         const order = orders.get(name)
         return order
-          ? answered(200, orderOf(order))
+          ? responded(200, orderOf(order))
           : refuse(400, 'INVALID_MERCHANT_ORDER_ID', 'No entry found for the merchantOrderId')
       }
       case 'refund':
         return refund(body as RefundSent)
       case 'findRefund': {
         const found = refunds.all.find(({ ourRefundId }) => ourRefundId === name)
-        return found ? answered(200, refundOf(found)) : refuse(404, 'INVALID_MERCHANT_REFUND_ID', 'No refund found')
+        return found ? responded(200, refundOf(found)) : refuse(404, 'INVALID_MERCHANT_REFUND_ID', 'No refund found')
       }
     }
   }
 
-  function logIn({ client_id, client_version, client_secret }: Record<string, unknown>): Answer {
+  function logIn({ client_id, client_version, client_secret }: Record<string, unknown>): BankResponse {
     const given = [client_id, client_version, client_secret]
     if (given.join(' ') !== `${options.clientId} ${options.clientVersion} ${options.clientSecret}`) {
-      return answered(401, { errorCode: 'OIM000', code: 'INVALID_CLIENT', message: 'Bad request' })
+      return responded(401, { errorCode: 'OIM000', code: 'INVALID_CLIENT', message: 'Bad request' })
     }
     const token = randomBytes(48).toString('base64url')
     tokens.set(token, now().getTime() + fake.tokenSeconds * 1000)
     const issued_at = Math.floor(now().getTime() / 1000)
-    return answered(200, {
+    return responded(200, {
       access_token: token,
       encrypted_access_token: token,
       refresh_token: token,
@@ -155,7 +155,7 @@ export async function startFakePhonepe(options: FakePhonepeOptions) {
   }
 
   /** Like PhonePe, rejects a name that it already has, and does not return the link again. */
-  function createOrder({ merchantOrderId: orderId, amount, expireAfter }: OrderSent): Answer {
+  function createOrder({ merchantOrderId: orderId, amount, expireAfter }: OrderSent): BankResponse {
     if (orders.has(orderId)) return refuse(417, 'INVALID_TRANSACTION_ID', 'merchantOrderId exists')
     const id = `OMO${randomInt(10 ** 11, 10 ** 12)}${randomInt(10 ** 8, 10 ** 9)}`
     // `tr` is the service's orderId in links of the older version, and PhonePe's in newer ones.
@@ -181,7 +181,13 @@ export async function startFakePhonepe(options: FakePhonepeOptions) {
     const expiresAt = new Date(now().getTime() + expireAfter * 1000)
     orders.set(orderId, { id, orderId, amount, expiresAt, link, payments: [] })
     const expireAt = expiresAt.getTime()
-    return answered(200, { orderId: id, state: 'PENDING', expireAt, intentUrl: link, qrData: 'data:image/png;base64,' })
+    return responded(200, {
+      orderId: id,
+      state: 'PENDING',
+      expireAt,
+      intentUrl: link,
+      qrData: 'data:image/png;base64,',
+    })
   }
 
   /** An expired order has failed, unless an attempt is in progress. */
@@ -216,14 +222,14 @@ export async function startFakePhonepe(options: FakePhonepeOptions) {
     }
     if (!underWay) order.payments.push(payment)
     Object.assign(payment, { status: outcome, amount: amount ?? order.amount, at: now() })
-    if (outcome === 'pending') return { order, payment, answers: [] }
+    if (outcome === 'pending') return { order, payment, responses: [] }
     payment.rrn = rrn
     const success = { ...payment, status: 'success' } as const
-    const answers = await bank.tell([eventOf(order, payment)], faults, {
+    const responses = await bank.tell([eventOf(order, payment)], faults, {
       contradiction: () => eventOf(order, { ...success, amount: payment.amount + 100 }),
       forgery: () => eventOf(order, success),
     })
-    return { order, payment, answers }
+    return { order, payment, responses }
   }
 
   /** Formats the notification of a final payment. A failed attempt is not the end of its order. */
@@ -251,7 +257,7 @@ export async function startFakePhonepe(options: FakePhonepeOptions) {
   }
 
   /** Like PhonePe, accepts each name once, and only for a paid order. */
-  function refund({ merchantRefundId, originalMerchantOrderId, amount }: RefundSent): Answer {
+  function refund({ merchantRefundId, originalMerchantOrderId, amount }: RefundSent): BankResponse {
     if (refunds.all.some(({ ourRefundId }) => ourRefundId === merchantRefundId)) {
       return refuse(400, 'DUPLICATE_TRANSACTION', 'merchantRefundId exists')
     }
@@ -274,7 +280,7 @@ export async function startFakePhonepe(options: FakePhonepeOptions) {
       createdAt: now().toISOString(),
     })
     // The final status of a refund is reported by its notification and by the status call.
-    return answered(200, { refundId: made.id, amount, state: 'PENDING' })
+    return responded(200, { refundId: made.id, amount, state: 'PENDING' })
   }
 }
 
@@ -324,6 +330,6 @@ function refundOf({ id, ourRefundId, orderId, amount, status, reference, created
   }
 }
 
-function refuse(status: number, code: string, message: string): Answer {
-  return answered(status, { success: false, code, message, data: {} })
+function refuse(status: number, code: string, message: string): BankResponse {
+  return responded(status, { success: false, code, message, data: {} })
 }

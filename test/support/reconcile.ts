@@ -1,6 +1,6 @@
 import type { Database } from '../../src/platform/db/pool.ts'
 import { notificationRequest } from './acquirer.ts'
-import type { Answer, HttpClient, Request } from './http-client.ts'
+import type { HttpClient, HttpResponse, Request } from './http-client.ts'
 import { type Entry, isUnsure, type Journal, type Names, statusOf } from './journal.ts'
 import { creation } from './load.ts'
 import { createdOrderId, forEach, statusRequest } from './requests.ts'
@@ -72,22 +72,26 @@ export async function reconcile(options: {
 }
 
 /** Whether the result of the request of `entry` is now known. */
-async function resolve(entry: Entry, tenant: Tenant, ask: (request: Request) => Promise<Answer>): Promise<boolean> {
+async function resolve(
+  entry: Entry,
+  tenant: Tenant,
+  ask: (request: Request) => Promise<HttpResponse>,
+): Promise<boolean> {
   if (entry.paid) return (await ask(notificationRequest(entry.paid.orderId, entry.paid.utr))).status === 200
   const names = entry.names as Names
   const repeat = async () => {
-    const answer = await ask(creation(tenant.merchant, names, entry.operation))
-    const orderId = createdOrderId(answer)
+    const response = await ask(creation(tenant.merchant, names, entry.operation))
+    const orderId = createdOrderId(response)
     if (orderId !== undefined) entry.orderIds.add(orderId)
-    return { answer, orderId }
+    return { response, orderId }
   }
   if (names.idempotencyKey !== undefined) return (await repeat()).orderId !== undefined
   // Without a key, checks its own order_id, and creates again if it was not stored.
   const ownOrderId = names.orderId as string
   const found = await ask(statusRequest(tenant.merchant, ownOrderId))
   if (found.status === 404) return (await repeat()).orderId !== undefined
-  const { answer } = await repeat()
-  if (answer.status !== 409) return false
+  const { response } = await repeat()
+  if (response.status !== 409) return false
   entry.storedAs = ownOrderId
   return true
 }

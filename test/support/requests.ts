@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { NewPayment } from '../../src/gateway/payments/new-payment.ts'
-import type { Answer, HttpClient, Request } from './http-client.ts'
+import type { HttpClient, HttpResponse, Request } from './http-client.ts'
 import { basic, type Key, type NewMerchant, type NewPartner } from './tenants.ts'
 
 export const CREATE = '/v1/payments/createPaymentIntent'
@@ -78,7 +78,7 @@ export function withFields(request: FormRequest, fields: Record<string, string>,
 }
 
 /** Returns the service's orderId from the response to a create; undefined if the create failed. */
-export function createdOrderId({ status, text }: Answer): string | undefined {
+export function createdOrderId({ status, text }: HttpResponse): string | undefined {
   return status === 200 ? JSON.parse(text).data.orderId : undefined
 }
 
@@ -86,11 +86,11 @@ export function createdOrderId({ status, text }: Answer): string | undefined {
  * Repeats a request after 503 with Retry-After, because a busy machine rejects some requests. For tests of the final
  * result, not for requests that must never be rejected.
  */
-export async function sendPatiently({ send }: HttpClient, url: string, request: Request): Promise<Answer> {
+export async function sendPatiently({ send }: HttpClient, url: string, request: Request): Promise<HttpResponse> {
   for (let tries = 1; ; tries++) {
-    const answer = await send(url, request)
-    const mayRetry = answer.status === 503 && answer.headers['retry-after'] !== undefined && tries < MOST_TRIES
-    if (!mayRetry) return answer
+    const response = await send(url, request)
+    const mayRetry = response.status === 503 && response.headers['retry-after'] !== undefined && tries < MOST_TRIES
+    if (!mayRetry) return response
     await sleep(RETRY_MS)
   }
 }

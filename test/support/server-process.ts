@@ -3,7 +3,7 @@ import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { end, freePorts, hasEnded, ROOT, start } from './processes.ts'
-import { untilAnswers } from './wait.ts'
+import { untilListening } from './wait.ts'
 
 /** Output of `npm run build`. */
 export const BUILT_SERVER = join(ROOT, 'dist/server.js')
@@ -74,7 +74,7 @@ export async function startServerProcess(
   if (child.stderr) createInterface({ input: child.stderr }).on('line', (line) => errors.push(line))
   const isGone = () => hasEnded(child)
   const url = `http://${environment.HOST ?? '127.0.0.1'}:${env.PORT}`
-  await untilAnswers(`${url}/livez`, isGone).catch((error) => {
+  await untilListening(`${url}/livez`, isGone).catch((error) => {
     throw new Error([error.message, ...log, ...errors].join('\n'))
   })
   return {

@@ -18,7 +18,7 @@ import { allow } from './webhooks.ts'
 
 // Re-exports what nearly every test of the service needs. Programs outside Vitest import it from its own file.
 export { ACQUIRER_SECRETS } from './acquirer.ts'
-export { type Answer, answerOf, post, postJson } from './inject.ts'
+export { type HttpResponse, post, postJson, responseOf } from './inject.ts'
 export {
   CANCEL,
   CREATE,
@@ -66,7 +66,7 @@ export type LimitChanges = { [Group in keyof Limits]?: Partial<Limits[Group]> }
  * test shares the process of its service, which must not reject requests because the test keeps the process busy.
  */
 const PATIENT: LimitChanges = {
-  answer: { ms: 10 * LIMITS.answer.ms },
+  response: { ms: 10 * LIMITS.response.ms },
   database: {
     connectTimeoutMs: 10 * LIMITS.database.connectTimeoutMs,
     queryTimeoutMs: 10 * LIMITS.database.queryTimeoutMs,

@@ -1,7 +1,7 @@
 import { createHmac, randomBytes, randomInt, randomUUID } from 'node:crypto'
-import type { Answer, NotificationFaults } from './bank-faults.ts'
+import type { BankResponse, NotificationFaults } from './bank-faults.ts'
 import { type BookedRefund, createRefundBook } from './bank-refunds.ts'
-import { answered, type BankOptions, type BankRequest, CUSTOMER_VPA, startFakeBank } from './fake-bank.ts'
+import { type BankOptions, type BankRequest, CUSTOMER_VPA, responded, startFakeBank } from './fake-bank.ts'
 
 /** A fake bank with the part of Setu UMAP that the service uses, as Setu's published documents describe it. */
 
@@ -63,9 +63,9 @@ export async function startFakeSetu(options: FakeSetuOptions) {
   const tokens = new Map<string, number>()
   const bank = await startFakeBank<SetuCall>(options, {
     routes: ROUTES,
-    answer: answerTo,
+    response: responseTo,
     refuse,
-    answerFields: {
+    responseFields: {
       withLink: (body, change) => ({ ...body, intentLink: change(body.intentLink) }),
       withOrder: (body, referenceId) => ({
         ...body,
@@ -110,7 +110,7 @@ export async function startFakeSetu(options: FakeSetuOptions) {
   })
   return fake
 
-  function answerTo({ call, headers, body }: SetuRequest, id = ''): Answer {
+  function responseTo({ call, headers, body }: SetuRequest, id = ''): BankResponse {
     if (call === 'logIn') return logIn(body as Record<string, unknown>)
     const token = headers.authorization?.replace(/^Bearer /, '') ?? ''
     if ((tokens.get(token) ?? 0) <= now().getTime()) return refuse(401, 'unauthorized', 'the token is not valid')
@@ -120,7 +120,7 @@ export async function startFakeSetu(options: FakeSetuOptions) {
     if (call === 'refund') return refund(merchantId, body as Record<string, unknown>)
     if (call === 'refundsOfPayment') {
       const ofPayment = refunds.all.filter((refund) => refund.merchantId === merchantId && refund.txnId === id)
-      return answered(200, { paymentTxnId: id, refunds: ofPayment.map(refundOf) })
+      return responded(200, { paymentTxnId: id, refunds: ofPayment.map(refundOf) })
     }
     const qr = qrs.get(id)
     if (qr?.merchantId !== merchantId) return refuse(404, 'not-found', 'no such resource')
@@ -128,24 +128,24 @@ export async function startFakeSetu(options: FakeSetuOptions) {
       case 'expireDqr':
         if (qr.payments.some(({ status }) => status === 'success')) return refuse(400, 'bad-request', 'it is paid')
         if (qr.status === 'active') Object.assign(qr, { status: 'closed', closedAt: now().toISOString() })
-        return answered(200, withoutPayments(qr))
+        return responded(200, withoutPayments(qr))
       case 'last': {
         const last = qr.payments.at(-1)
-        return last ? answered(200, paymentOf(qr, last)) : refuse(404, 'not-found', 'nobody has tried to pay')
+        return last ? responded(200, paymentOf(qr, last)) : refuse(404, 'not-found', 'nobody has tried to pay')
       }
     }
   }
 
-  function logIn({ clientID, secret }: Record<string, unknown>): Answer {
+  function logIn({ clientID, secret }: Record<string, unknown>): BankResponse {
     if (clientID !== options.clientId || secret !== options.clientSecret) {
       return refuse(401, 'unauthorized', 'unknown client or wrong secret')
     }
     const token = randomBytes(24).toString('base64url')
     tokens.set(token, now().getTime() + TOKEN_SECONDS * 1000)
-    return answered(200, { access_token: token })
+    return responded(200, { access_token: token })
   }
 
-  function createDqr(merchantId: string, body: Partial<SetuQr>): Answer {
+  function createDqr(merchantId: string, body: Partial<SetuQr>): BankResponse {
     const { merchantVpa = '', amount = 0, referenceId = '', expiryDate = '', transactionNote = '' } = body
     const refId = `SU${randomInt(10 ** 12, 10 ** 13)}`
     const values = {
@@ -162,16 +162,16 @@ export async function startFakeSetu(options: FakeSetuOptions) {
     const qr = { id, merchantId, merchantVpa, amount, referenceId, refId, intentLink, transactionNote, expiryDate }
     const made: SetuQr = { ...qr, status: 'active', createdAt: now().toISOString(), payments: [] }
     qrs.set(id, made)
-    return answered(201, withoutPayments(made))
+    return responded(201, withoutPayments(made))
   }
 
   /** Simulates the customer; the response is sent before the notifications. */
-  function mockPayment({ refId, amount, payerRespCode = '00' }: Record<string, unknown>): Answer {
+  function mockPayment({ refId, amount, payerRespCode = '00' }: Record<string, unknown>): BankResponse {
     const qr = fake.find(String(refId))
     if (qr?.status !== 'active') return refuse(400, 'invalid-request', 'there is no QR with this refId to be paid')
     const outcome = payerRespCode === '00' ? 'success' : 'failed'
     pay(qr.id, { outcome, ...(amount !== undefined && { amount: Number(amount) }) }).catch(() => undefined)
-    return answered(200, {})
+    return responded(200, {})
   }
 
   /**
@@ -195,7 +195,7 @@ export async function startFakeSetu(options: FakeSetuOptions) {
     if (outcome === 'success') qr.status = 'paid'
     const statuses = outcome === 'initiated' ? [outcome] : (['initiated', outcome] as const)
     const success = { ...payment, status: 'success' } as const
-    const answers = await bank.tell(
+    const responses = await bank.tell(
       statuses.map((status) => eventOf(qr, { ...payment, status })),
       faults,
       {
@@ -203,20 +203,20 @@ export async function startFakeSetu(options: FakeSetuOptions) {
         forgery: () => eventOf(qr, success),
       },
     )
-    return { qr, payment, answers }
+    return { qr, payment, responses }
   }
 
   /**
    * Like Setu, creates another refund for a repeated request, whatever its referenceId, and does not compare with the
    * amount paid.
    */
-  function refund(merchantId: string, { paymentId, amount, referenceId = '' }: Record<string, unknown>): Answer {
+  function refund(merchantId: string, { paymentId, amount, referenceId = '' }: Record<string, unknown>): BankResponse {
     const payment = fake.paid().find(({ id, qr }) => id === paymentId && qr.merchantId === merchantId)
     if (!payment) return refuse(404, 'not-found', 'no such payment')
     const names = { id: ulid(now()), merchantId, paymentId: payment.id, txnId: payment.txnId }
     const asked = { ourRefundId: String(referenceId), amount: Number(amount) }
     const made = { ...names, ...asked, status: 'pending', reference: '', createdAt: now().toISOString() } as const
-    return answered(201, refundOf(refunds.add(made)))
+    return responded(201, refundOf(refunds.add(made)))
   }
 
   function eventOf(qr: SetuQr, payment: SetuPayment) {
@@ -281,8 +281,8 @@ function withoutPayments({ payments: _, ...qr }: SetuQr) {
   return { ...qr, shortLink: `upipay.example/${qr.refId}` }
 }
 
-function refuse(status: number, code: string, detail: string): Answer {
-  return answered(status, { code, detail, docUrl: 'https://docs.example/errors' })
+function refuse(status: number, code: string, detail: string): BankResponse {
+  return responded(status, { code, detail, docUrl: 'https://docs.example/errors' })
 }
 
 const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'

@@ -18,7 +18,7 @@ export async function until(
 }
 
 /** Waits until `url` responds with 200; throws if the process behind it has exited. */
-export function untilAnswers(url: string, hasEnded: () => boolean): Promise<void> {
+export function untilListening(url: string, hasEnded: () => boolean): Promise<void> {
   return until(`${url} responds with 200`, async () => {
     if (hasEnded()) throw new Error(`The process behind ${url} exited before it was ready`)
     const response = await fetch(url).catch(() => undefined)

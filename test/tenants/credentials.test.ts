@@ -53,9 +53,9 @@ describe('invalid credentials', () => {
   ])('returns 401 with one text and WWW-Authenticate for credentials with %s', async (_name, authorization) => {
     const header = authorization()
     const headers: Record<string, string> = header === undefined ? {} : { authorization: header }
-    const answer = await post(service.app, CREATE, intentFields(mid), undefined, headers)
-    expect([answer.status, answer.body]).toEqual([401, UNAUTHORIZED])
-    expect(answer.headers['www-authenticate']).toBe('Basic realm="UPI payments", charset="UTF-8"')
+    const response = await post(service.app, CREATE, intentFields(mid), undefined, headers)
+    expect([response.status, response.body]).toEqual([401, UNAUTHORIZED])
+    expect(response.headers['www-authenticate']).toBe('Basic realm="UPI payments", charset="UTF-8"')
   })
 
   it('returns 401 for a revoked key within 5 seconds, while another key of the same merchant is accepted', async () => {
@@ -104,12 +104,12 @@ describe('valid keys without access to the merchant', () => {
   it('returns 403 with one text whether the other merchant exists or not, or the key is of the other kind', async () => {
     const other = await newMerchant(service.db)
     const partner = await newPartner(service.db, mid)
-    const answers = [
+    const responses = [
       await post(service.app, CREATE, intentFields(other.mid), key),
       await post(service.app, CREATE, intentFields('nobody'), key),
       await post(service.app, CREATE, intentFields(mid), partner.key),
     ]
-    for (const { status, body } of answers) expect([status, body]).toEqual([403, FORBIDDEN])
+    for (const { status, body } of responses) expect([status, body]).toEqual([403, FORBIDDEN])
   })
 
   it('returns 403 for a merchant not linked to the partner, for another pid, and for merchants’ keys', async () => {
@@ -117,7 +117,7 @@ describe('valid keys without access to the merchant', () => {
     const partner = await newPartner(service.db, mid)
     const [ofSame, ofOther] = [await newPartner(service.db, mid), await newPartner(service.db, other.mid)]
     const range = { s_date: '01-04-2026', e_date: '30-04-2026' }
-    const answers = [
+    const responses = [
       await post(service.app, LIST, { pid: partner.pid, mid: other.mid, ...range }, partner.key),
       await post(service.app, LIST, { pid: partner.pid, mid: 'nobody', ...range }, partner.key),
       await post(service.app, LIST, { pid: 'nobody', mid, ...range }, partner.key),
@@ -125,7 +125,7 @@ describe('valid keys without access to the merchant', () => {
       await post(service.app, LIST, { pid: ofOther.pid, mid: other.mid, ...range }, partner.key),
       await post(service.app, LIST, { pid: mid, mid, ...range }, key),
     ]
-    for (const { status, body } of answers) expect([status, body]).toEqual([403, FORBIDDEN])
+    for (const { status, body } of responses) expect([status, body]).toEqual([403, FORBIDDEN])
     expect((await post(service.app, LIST, { pid: partner.pid, mid, ...range }, partner.key)).status).toBe(200)
   })
 

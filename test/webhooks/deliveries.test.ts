@@ -102,7 +102,7 @@ describe('a webhook', () => {
 
   it('is retried ten times on schedule with one id and body, each time with a new signature', async () => {
     await addWebhook()
-    receiver.answers.set(path, (response) => response.writeHead(500).end('broken\u0000 here'))
+    receiver.responses.set(path, (response) => response.writeHead(500).end('broken\u0000 here'))
     const orderId = await newOrder()
     await pay(orderId)
     for (const [index, seconds] of SCHEDULE_SECONDS.entries()) {
@@ -131,7 +131,7 @@ describe('a webhook', () => {
     ['another status with Retry-After of a day', 404, { 'retry-after': '86400' }, 5],
   ])('is sent again after %s', async (_, status, headers, seconds) => {
     await addWebhook()
-    receiver.answers.set(path, (response) => response.writeHead(status, { location: receiver.url, ...headers }).end())
+    receiver.responses.set(path, (response) => response.writeHead(status, { location: receiver.url, ...headers }).end())
     const orderId = await newOrder()
     await pay(orderId)
     await settled(orderId)
@@ -145,7 +145,7 @@ describe('a webhook', () => {
 
   it('disables its endpoint on 410, and is sent once the endpoint is enabled again', async () => {
     const { endpointId } = await addWebhook()
-    receiver.answers.set(path, (response, count) => response.writeHead(count === 1 ? 410 : 200).end())
+    receiver.responses.set(path, (response, count) => response.writeHead(count === 1 ? 410 : 200).end())
     const orderId = await newOrder()
     await pay(orderId)
     await settled(orderId)
@@ -163,7 +163,7 @@ describe('a webhook', () => {
   it('disables its endpoint after 5 days of failures, unless a delivery succeeded in between', async () => {
     const { endpointId } = await addWebhook()
     let broken = true
-    receiver.answers.set(path, (response) => response.writeHead(broken ? 500 : 200).end())
+    receiver.responses.set(path, (response) => response.writeHead(broken ? 500 : 200).end())
     const attempt = async () => {
       const orderId = await newOrder()
       await pay(orderId)
@@ -188,7 +188,7 @@ describe('a webhook', () => {
     await addWebhook(quick.mid, `${path}-quick`)
     const underWay = new Set<ServerResponse>()
     let most = 0
-    receiver.answers.set(path, (response) => {
+    receiver.responses.set(path, (response) => {
       most = Math.max(most, underWay.add(response).size)
       response.on('close', () => underWay.delete(response))
     })
@@ -284,7 +284,7 @@ describe('a return-URL callback', () => {
     [500, {}],
   ])('with the response %i is repeated until checkPaymentStatus has returned SUCCESS', async (status, headers) => {
     await createEndpoints(service.db).setReturnCall(mid, true, service.clock.now())
-    receiver.answers.set(path, (response) => response.writeHead(status, headers).end('Asha Rao'))
+    receiver.responses.set(path, (response) => response.writeHead(status, headers).end('Asha Rao'))
     const orderId = await newOrder({ redirect_url: shop() })
     await pay(orderId)
     service.clock.advance(10)

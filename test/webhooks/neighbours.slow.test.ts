@@ -13,7 +13,7 @@ import { allow, newWebhook, SEALING_KEYS } from '../support/webhooks.ts'
 const ENDPOINTS = 4
 const CALLS = 4 * ENDPOINTS
 /** Longer than the test waits for the responsive endpoint. */
-const ANSWER_MS = 8_000
+const RESPONSE_MS = 8_000
 
 let receiver: Receiver
 let service: TestService
@@ -23,7 +23,7 @@ beforeAll(async () => {
     webhooks: { sealingKeys: SEALING_KEYS, allowedNetworks: allow('127.0.0.1/32') },
     limits: {
       webhooks: { lookIntervalMs: 50, callsAtOnce: CALLS },
-      outbound: { merchantMs: ANSWER_MS },
+      outbound: { merchantMs: RESPONSE_MS },
     },
   })
 })
@@ -51,7 +51,7 @@ const later = (seconds: number) => new Date(service.clock.now().getTime() + seco
 
 it('reserves half of the concurrent webhook calls for endpoints that are not failing', async () => {
   const dead = await newMerchant(service.db)
-  receiver.answers.set('/dead', () => undefined)
+  receiver.responses.set('/dead', () => undefined)
   for (let i = 0; i < ENDPOINTS; i++) await addWebhook(dead.mid, '/dead')
   await service.db.query('update webhook_endpoints set failing_since = $2 where mid = $1', [dead.mid, later(-60)])
   for (let i = 0; i < 5; i++) await paidOrder(dead)
@@ -61,7 +61,7 @@ it('reserves half of the concurrent webhook calls for endpoints that are not fai
   const began = performance.now()
   await paidOrder(good)
   await until('the good endpoint is called', () => receiver.to('/good').length === 1)
-  expect(performance.now() - began).toBeLessThan(ANSWER_MS / 2)
+  expect(performance.now() - began).toBeLessThan(RESPONSE_MS / 2)
   await service.db.query(
     "update webhook_endpoints set disabled_at = created_at, disabled_reason = 'operator' where mid = $1",
     [dead.mid],
@@ -72,7 +72,7 @@ it('sends a webhook again that was resent while its call was in progress', async
   const merchant = await newMerchant(service.db)
   const endpointId = await addWebhook(merchant.mid, '/resent')
   const ends: (() => void)[] = []
-  receiver.answers.set('/resent', (response) => void ends.push(() => response.writeHead(500).end()))
+  receiver.responses.set('/resent', (response) => void ends.push(() => response.writeHead(500).end()))
   const orderId = await paidOrder(merchant)
   await until('the call is in progress', () => ends.length === 1)
   expect(await createEndpoints(service.db).resend({ endpointId, orderId, sequence: 1 }, later(-1))).toBe(true)
@@ -106,7 +106,7 @@ it('delivers a webhook once even if its scheduled time has microseconds, which a
   const merchant = await newMerchant(service.db)
   await addWebhook(merchant.mid, '/fine')
   let hold = true
-  receiver.answers.set('/fine', (response) => response.writeHead(hold ? 500 : 200).end())
+  receiver.responses.set('/fine', (response) => response.writeHead(hold ? 500 : 200).end())
   const orderId = await paidOrder(merchant)
   await until('the attempt has failed', async () => (await deliveryOf(orderId)).attempts === 1)
   hold = false
@@ -135,7 +135,7 @@ it('resends a return-URL callback by its id, for any merchant', async () => {
 it('sends no calls to a disabled endpoint except those already in progress', async () => {
   const merchant = await newMerchant(service.db)
   const endpointId = await addWebhook(merchant.mid, '/off')
-  receiver.answers.set('/off', (response) => void setTimeout(() => response.end(), 300))
+  receiver.responses.set('/off', (response) => void setTimeout(() => response.end(), 300))
   for (let i = 0; i < 60; i++) await paidOrder(merchant)
   await until('the endpoint receives calls', () => receiver.to('/off').length > 3)
   await createEndpoints(service.db).disable(endpointId, service.clock.now())

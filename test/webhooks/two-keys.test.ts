@@ -6,7 +6,7 @@ import { LIMITS } from '../../src/limits.ts'
 import type { SealingKeys } from '../../src/platform/encryption.ts'
 import { createOutboundClient } from '../../src/platform/outbound/http-client.ts'
 import { doWhatIsDue } from '../support/due-jobs.ts'
-import { answerOk, listen } from '../support/listener.ts'
+import { listen, respondOk } from '../support/listener.ts'
 import { createOrder, reportPayment } from '../support/orders.ts'
 import { newMerchant, startService } from '../support/service.ts'
 import { allow, newWebhook, SEALING_KEYS } from '../support/webhooks.ts'
@@ -18,7 +18,7 @@ const service = await startService({ limits: { webhooks: { lookIntervalMs: 3_600
 it('an instance without the encryption key logs an error once and leaves the webhook to an instance that has the key', async () => {
   const { db, clock } = service
   const merchant = await newMerchant(db)
-  const receiver = await listen(answerOk)
+  const receiver = await listen(respondOk)
   await newWebhook(db, { mid: merchant.mid, url: `http://127.0.0.1:${receiver.port}/` }, clock.now())
   await reportPayment(service, await createOrder(service, merchant))
   const errors: unknown[] = []

@@ -85,7 +85,10 @@ const toTerm = (word) => {
 let loading
 /** Loads the library and the entries at the first use, and builds the index. */
 function loadIndex() {
-  loading ??= Promise.all([import(`${root}minisearch.js`), fetch(`${root}search.json`).then((answer) => answer.json())])
+  loading ??= Promise.all([
+    import(`${root}minisearch.js`),
+    fetch(`${root}search.json`).then((response) => response.json()),
+  ])
     .then(([{ default: MiniSearch }, entries]) => {
       const index = new MiniSearch({
         idField: 'url',

@@ -134,7 +134,7 @@ export function withLimits(
       return result
     } catch (error) {
       if (!(error instanceof AcquirerError)) throw error
-      reachableAgainMs = error.isUnanswered ? elapsedMs() + limits.unreachedMs : 0
+      reachableAgainMs = error.hasNoResponse ? elapsedMs() + limits.unreachedMs : 0
       onCall(labels, callName, error.outcome)
       const level = error.outcome === 'unavailable' ? 'warn' : 'error'
       log[level]({ acquirer: name, call: callName, outcome: error.outcome, ...error.facts }, error.message)

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { AcquirerError, unanswered } from '../../errors.ts'
+import { AcquirerError, noResponse } from '../../errors.ts'
 import type { HttpClient, HttpRequest } from '../../platform/outbound/http-client.ts'
 import type { PaymentReport } from '../payments/outcome.ts'
 
@@ -9,10 +9,10 @@ import type { PaymentReport } from '../payments/outcome.ts'
  */
 export type JsonRequest = (
   request: Pick<HttpRequest, 'method' | 'url' | 'headers' | 'limit' | 'signal'> & { body?: unknown },
-) => Promise<JsonAnswer>
+) => Promise<JsonResponse>
 
 /** `body` is undefined if it is not JSON. `requestId` is assigned by the acquirer, whose support team asks for it. */
-export type JsonAnswer = { status: number; body: unknown; requestId: string | undefined }
+export type JsonResponse = { status: number; body: unknown; requestId: string | undefined }
 
 export function createJsonRequest(http: HttpClient, parse: (json: string) => unknown = JSON.parse): JsonRequest {
   return async ({ body, ...request }) => {
@@ -21,13 +21,13 @@ export function createJsonRequest(http: HttpClient, parse: (json: string) => unk
       headers: { 'content-type': `application/${isForm ? 'x-www-form-urlencoded' : 'json'}`, ...request.headers },
       body: isForm ? String(body) : JSON.stringify(body),
     }
-    const answer = await http.request({ ...request, ...json, kind: 'acquirer' })
-    if ('failure' in answer) {
-      const fault = unanswered(`the acquirer cannot be reached: ${answer.text}`)
-      throw answer.isUnsent ? undone(fault) : fault
+    const response = await http.request({ ...request, ...json, kind: 'acquirer' })
+    if ('failure' in response) {
+      const fault = noResponse(`the acquirer cannot be reached: ${response.text}`)
+      throw response.isUnsent ? undone(fault) : fault
     }
-    const { requestid, 'x-request-id': requestId = requestid } = answer.headers ?? {}
-    return { status: answer.status, body: read(answer.body), requestId: shortText(requestId) }
+    const { requestid, 'x-request-id': requestId = requestid } = response.headers ?? {}
+    return { status: response.status, body: read(response.body), requestId: shortText(requestId) }
   }
 
   function read(body: Buffer | undefined): unknown {
@@ -74,7 +74,7 @@ export function shortText(text: unknown): string | undefined {
 }
 
 /** Returns the acquirer's own error code; undefined if the response has none, such as a proxy's. */
-export function codeOf({ body }: JsonAnswer): string | undefined {
+export function codeOf({ body }: JsonResponse): string | undefined {
   const { code, errorCode = code } = (body ?? {}) as Record<string, unknown>
   return shortText(errorCode)
 }
@@ -83,9 +83,9 @@ export function codeOf({ body }: JsonAnswer): string | undefined {
  * Creates the error for an unexpected HTTP status. `advice` tells the operator what to check when the acquirer rejects
  * a call.
  */
-export function failed(acquirer: string, answer: JsonAnswer, advice: string): AcquirerError {
-  const { status, requestId } = answer
-  const facts = { status, requestId, code: codeOf(answer) }
+export function failed(acquirer: string, response: JsonResponse, advice: string): AcquirerError {
+  const { status, requestId } = response
+  const facts = { status, requestId, code: codeOf(response) }
   const isRefused = status >= 400 && status < 500 && status !== 408 && status !== 429
   const fault = isRefused
     ? new AcquirerError('refused', `${acquirer} rejected a call: ${advice}`, facts)
@@ -93,16 +93,16 @@ export function failed(acquirer: string, answer: JsonAnswer, advice: string): Ac
   return status === 401 || status === 403 ? undone(fault) : fault
 }
 
-export const notBelieved = ({ requestId }: JsonAnswer, message: string, facts: object = {}) =>
+export const notBelieved = ({ requestId }: JsonResponse, message: string, facts: object = {}) =>
   new AcquirerError('bad answer', message, { ...facts, requestId })
 
 /**
  * Parses a status response with `schema`. Throws if the body has none of the fields of `schema`: such JSON does not
  * come from the acquirer, but from a proxy for instance.
  */
-export function readStatus<S extends z.ZodObject>(schema: S, answer: JsonAnswer, message: string, orderId: string) {
-  const isOwn = Object.keys(schema.shape).some((name) => Object.hasOwn(Object(answer.body), name))
-  return readBody(schema, isOwn ? answer : { ...answer, body: undefined }, message, { orderId })
+export function readStatus<S extends z.ZodObject>(schema: S, response: JsonResponse, message: string, orderId: string) {
+  const isOwn = Object.keys(schema.shape).some((name) => Object.hasOwn(Object(response.body), name))
+  return readBody(schema, isOwn ? response : { ...response, body: undefined }, message, { orderId })
 }
 
 /**
@@ -114,9 +114,9 @@ export const reportedId = (id: unknown, ours: string) =>
   typeof id === 'string' && /\D/.test(id) && id.toLowerCase() !== ours.toLowerCase() ? id : ours
 
 /** Throws if a status response is about another order. */
-export function requireOrder(answer: JsonAnswer, orderId: string, reported: unknown): void {
+export function requireOrder(response: JsonResponse, orderId: string, reported: unknown): void {
   if (reportedId(reported, orderId) === orderId) return
-  throw notBelieved(answer, 'a status response of the acquirer names another order', { orderId })
+  throw notBelieved(response, 'a status response of the acquirer names another order', { orderId })
 }
 
 /**
@@ -126,7 +126,7 @@ export function requireOrder(answer: JsonAnswer, orderId: string, reported: unkn
 export class UnreadableStatus extends AcquirerError {
   readonly readable: readonly PaymentReport[]
 
-  constructor({ requestId }: JsonAnswer, message: string, orderId: string, readable: readonly PaymentReport[] = []) {
+  constructor({ requestId }: JsonResponse, message: string, orderId: string, readable: readonly PaymentReport[] = []) {
     super('bad answer', message, { orderId, requestId })
     this.isUnreadable = true
     this.readable = readable
@@ -136,13 +136,13 @@ export class UnreadableStatus extends AcquirerError {
 /** Parses the body of a response with `schema`. Throws an AcquirerError with `message` if the body does not match. */
 export function readBody<S extends z.ZodType>(
   schema: S,
-  answer: JsonAnswer,
+  response: JsonResponse,
   message: string,
   facts?: object,
 ): z.output<S> {
-  const { data } = schema.safeParse(answer.body)
+  const { data } = schema.safeParse(response.body)
   if (data !== undefined) return data
-  throw notBelieved(answer, message, facts)
+  throw notBelieved(response, message, facts)
 }
 
 const PAISE_RULE = 'must be a whole number of paise'

@@ -1,5 +1,5 @@
-import { unanswered } from '../../errors.ts'
-import { type JsonAnswer, throwUndone } from './json-request.ts'
+import { noResponse } from '../../errors.ts'
+import { type JsonResponse, throwUndone } from './json-request.ts'
 
 /**
  * An access token. The service renews it from `freshMs` on and uses it for at most `validMs`, both counted from the
@@ -46,13 +46,13 @@ export function createToken(logIn: () => Promise<Token>, elapsedMs: () => number
 
   /** Sends a call with the token, and once more with a new token if the acquirer returns 401. */
   async function sendWithToken(
-    call: (token: string) => Promise<JsonAnswer>,
+    call: (token: string) => Promise<JsonResponse>,
     signal: AbortSignal | undefined,
-  ): Promise<JsonAnswer> {
+  ): Promise<JsonResponse> {
     // A failed login sent no call, so the error is marked as undone.
     const token = await getToken(signal).catch(throwUndone)
-    const answer = await call(token)
-    if (answer.status !== 401 || elapsedMs() < replacedFrom) return answer
+    const response = await call(token)
+    if (response.status !== 401 || elapsedMs() < replacedFrom) return response
     if (current?.value === token) current = undefined
     const again = await call(await getToken(signal).catch(throwUndone))
     // A new token is rejected too, so the token is not the cause; a login per call would not help.
@@ -68,7 +68,7 @@ export function createToken(logIn: () => Promise<Token>, elapsedMs: () => number
  */
 function untilAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   return new Promise((resolve, reject) => {
-    const late = () => reject(unanswered('the acquirer did not respond in time'))
+    const late = () => reject(noResponse('the acquirer did not respond in time'))
     if (signal?.aborted) late()
     signal?.addEventListener('abort', late)
     promise.then(resolve, reject)

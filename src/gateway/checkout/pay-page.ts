@@ -21,7 +21,7 @@ export const payPage = operation({
     'the customer can pay again. In English, or in Hindi if `Accept-Language` prefers it.',
   access: 'anyone',
   refusals: [noPaymentHere(), paymentClosed(), internalError(), unavailable()],
-  answer: { description: 'The page.', type: 'text/html', toBody: (page: string) => page },
+  response: { description: 'The page.', type: 'text/html', toBody: (page: string) => page },
   route: {
     config: { refusalPage: (failure, request) => refusalPage(failure, request.headers['accept-language']) },
     // A page without JavaScript relies on reloading itself, so it must also reload after a 503.

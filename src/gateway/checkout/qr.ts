@@ -51,7 +51,7 @@ function qr(name: string, format: QrFormat, type: string) {
     description: 'Available until the intent is paid, cancelled or expired; then 410.',
     access: 'anyone',
     refusals: [noPaymentHere(), paymentClosed(), internalError(), unavailable()],
-    answer: {
+    response: {
       description: 'The image.',
       type,
       headers: ['cache-control', 'etag'],

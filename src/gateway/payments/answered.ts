@@ -26,13 +26,17 @@ export const writtenExpiries = (mid: string, orderId: string) => `
               join webhook_deliveries d on d.mid = e.mid and d.endpoint_id = e.endpoint_id and d.order_id = ${orderId}
              where e.mid = ${mid} and d.type = 'payment.expired'`
 
-export type Answered = { mid: string; orderId: string; isFailed: boolean }
+export type ReportedStatus = { mid: string; orderId: string; isFailed: boolean }
 
 /**
  * Stores that a response has reported an order's failure to the merchant, or its payment, which stops the return-URL
  * callback.
  */
-export async function saveAnswered(db: Queryable, { mid, orderId, isFailed }: Answered, now: Date): Promise<void> {
+export async function saveReportedStatus(
+  db: Queryable,
+  { mid, orderId, isFailed }: ReportedStatus,
+  now: Date,
+): Promise<void> {
   await db.query(
     isFailed
       ? 'update payment_intents set failure_reported_at = $3 where mid = $1 and order_id = $2 and failure_reported_at is null'

@@ -18,7 +18,7 @@ export const cancelPayment = operation({
     'returns 409. A payment in progress may still succeed: checkPaymentStatus then returns `SUCCESS`, and the operator is notified.',
   body: WHICH_PAYMENT,
   refusals: [badRequest('order_id is required'), orderNotFound(), paymentSuccessful()],
-  answer: PAYMENT_STATUS,
+  response: PAYMENT_STATUS,
   handle: ({ intents, now, closeLink, inTurn, deadlineOf }: Dependencies) => {
     return async (request, reply) => {
       const { body, caller } = request

@@ -19,7 +19,7 @@ export const checkPaymentStatus = operation({
     'does not indicate whether the order is paid.',
   body: WHICH_PAYMENT,
   refusals: [badRequest('order_id is required'), orderNotFound()],
-  answer: PAYMENT_STATUS,
+  response: PAYMENT_STATUS,
   // Store plugins treat a 503 of this call as a failed payment, even if the order is paid.
   route: { config: { waitsForDatabase: true } },
   handle: ({ intents, waiting, patiently, now }: Dependencies) => {
@@ -31,12 +31,12 @@ export const checkPaymentStatus = operation({
       }
       const payment = await patiently(request, () => intents.findSharedStatus(mid, body.order_id, check))
       if (!payment) throw orderNotFound()
-      const answer = reportPaymentStatus(reply, { intents, now }, payment, body.order_id)
+      const response = reportPaymentStatus(reply, { intents, now }, payment, body.order_id)
       // The response does not wait for the status check to be scheduled. After an error, the caller's next request
       // schedules it.
       const makeDue = waiting.enquiryFor(payment, now())
       if (makeDue) reply.raw.once('finish', () => void makeDue().catch(() => undefined))
-      return answer
+      return response
     }
   },
 })

@@ -94,7 +94,7 @@ export const createPaymentIntent = operation({
   description:
     'Creates UPI links and a QR code for one payment. They are valid for 15 minutes unless the operator sets another time. Show ' +
     'them to the customer, then call checkPaymentStatus.',
-  answer: success('Payment intent created successfully', {
+  response: success('Payment intent created successfully', {
     description: 'The payment intent.',
     name: 'PaymentIntentCreated',
     dataName: 'PaymentIntent',
@@ -138,7 +138,7 @@ export const createOrderRequest = operation({
   description:
     'Accepts the fields of createPaymentIntent and returns the URL of a hosted pay page. Redirect the customer to it. After the ' +
     'payment, the page sends the customer to `redirect_url`. Then call checkPaymentStatus.',
-  answer: success('Order request created successfully', {
+  response: success('Order request created successfully', {
     description: 'The order.',
     name: 'OrderRequestCreated',
     dataName: 'OrderRequest',

@@ -1,7 +1,13 @@
 import { LIMITS, type Limits } from '../../limits.ts'
 import { inTransaction, type Pools, type Queryable } from '../../platform/db/pool.ts'
 import { prepared } from '../../platform/db/prepared.ts'
-import { type Answered, FAILURE_REPORTED, failureReason, saveAnswered, writtenExpiries } from './answered.ts'
+import {
+  FAILURE_REPORTED,
+  failureReason,
+  type ReportedStatus,
+  saveReportedStatus,
+  writtenExpiries,
+} from './answered.ts'
 import type { FailureReason } from './failure-reasons.ts'
 import { createStatusLookUps, findPaymentStatus, type PaymentStatus } from './find-payment-status.ts'
 import { createInsert } from './insert-intents.ts'
@@ -143,7 +149,7 @@ export function createIntents(
     /** Like findStatus, in look-ups that concurrent calls share. */
     findSharedStatus: createStatusLookUps(requests),
 
-    saveAnswered: (answered: Answered, now: Date) => saveAnswered(requests, answered, now),
+    saveReportedStatus: (reported: ReportedStatus, now: Date) => saveReportedStatus(requests, reported, now),
   }
 }
 

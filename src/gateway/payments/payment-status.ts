@@ -1,7 +1,7 @@
 import type { FastifyReply } from 'fastify'
 import * as z from 'zod'
 import { text } from '../../platform/fields.ts'
-import { jsonAnswer, SUCCEEDED } from '../../platform/http/operation.ts'
+import { jsonResponse, SUCCEEDED } from '../../platform/http/operation.ts'
 import { HIGHEST_MAX_RUPEES, toJsonNumber } from '../../platform/money.ts'
 import { FAILURE_REASONS } from './failure-reasons.ts'
 import type { PaymentStatus } from './find-payment-status.ts'
@@ -46,7 +46,7 @@ const PaymentPending = z.strictObject({
   reason,
 })
 
-const PaymentStatusAnswer = z.union([PaymentFinal, PaymentPending])
+const PaymentStatusResponse = z.union([PaymentFinal, PaymentPending])
 
 /** The body of a request about one payment. Its example is the order that `npm start` creates. */
 export const WHICH_PAYMENT = {
@@ -59,10 +59,10 @@ export const WHICH_PAYMENT = {
 }
 
 /** The response. Its `status` states whether `txnStatus` is final, because public clients interpret it so. */
-export const PAYMENT_STATUS = jsonAnswer({
+export const PAYMENT_STATUS = jsonResponse({
   description: 'The current status.',
-  schema: PaymentStatusAnswer,
-  named: { PaymentStatus: PaymentStatusAnswer, PaymentFinal, PaymentPending },
+  schema: PaymentStatusResponse,
+  named: { PaymentStatus: PaymentStatusResponse, PaymentFinal, PaymentPending },
   example: {
     status: true,
     statusCode: 200,
@@ -72,7 +72,7 @@ export const PAYMENT_STATUS = jsonAnswer({
   },
 })
 
-export type StatusReporting = { intents: Pick<Intents, 'saveAnswered'>; now: () => Date }
+export type StatusReporting = { intents: Pick<Intents, 'saveReportedStatus'>; now: () => Date }
 
 /**
  * Returns the response of an operation that reports a payment's status, and stores a final status as reported once the
@@ -84,7 +84,7 @@ export function reportPaymentStatus(
   { intents, now }: StatusReporting,
   payment: PaymentStatus,
   orderId: string,
-): z.output<typeof PaymentStatusAnswer> {
+): z.output<typeof PaymentStatusResponse> {
   const { txnStatus, msg } = outcome(payment, now())
   const reason = payment.failureReason && { reason: payment.failureReason }
   const isFailed = txnStatus === 'FAIL' || txnStatus === 'REJECT'
@@ -93,7 +93,7 @@ export function reportPaymentStatus(
     // the merchant's server then gets one more return-URL callback, or a payment in a daily transaction report is not
     // treated as late.
     const reported = { mid: payment.mid, orderId: payment.orderId, isFailed }
-    reply.raw.once('finish', () => void intents.saveAnswered(reported, now()).catch(() => undefined))
+    reply.raw.once('finish', () => void intents.saveReportedStatus(reported, now()).catch(() => undefined))
   }
   if (txnStatus === 'PENDING') return { status: false, statusCode: 200, txnStatus, msg, ...reason }
   const data = { amount: toJsonNumber(payment.amount), UTR: payment.utr ?? '', order_id: orderId }

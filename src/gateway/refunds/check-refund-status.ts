@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { badRequest, refundNotFound } from '../../errors.ts'
 import type { Pools } from '../../platform/db/pool.ts'
 import { matching, text } from '../../platform/fields.ts'
-import { jsonAnswer, operation, SUCCEEDED } from '../../platform/http/operation.ts'
+import { jsonResponse, operation, SUCCEEDED } from '../../platform/http/operation.ts'
 import { HIGHEST_MAX_RUPEES } from '../../platform/money.ts'
 import { mid, orderId } from '../payments/new-payment.ts'
 import { authorizeMerchant } from '../tenants/authorize.ts'
@@ -76,7 +76,7 @@ export const checkRefundStatus = operation({
     example: { mid: 'DEMO_MERCHANT', refund_id: 'DEMO-1-R1' },
   },
   refusals: [badRequest('refund_id is required'), refundNotFound()],
-  answer: jsonAnswer({
+  response: jsonResponse({
     description: 'The current status.',
     schema: RefundStatus,
     named: { RefundStatus, Refund: RefundData },

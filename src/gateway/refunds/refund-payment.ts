@@ -55,7 +55,7 @@ export const refundPayment = operation({
     orderNotFound(),
     ...(['not successful', 'exceeds', 'too many', 'refund_id exists'] as const).map(refundRefused),
   ],
-  answer: success('Refund accepted', {
+  response: success('Refund accepted', {
     description: 'The refund is stored and will be processed. A repeat returns its current status.',
     name: 'RefundAccepted',
     dataName: 'Refund',

@@ -6,7 +6,7 @@ import type { Limits } from '../../limits.ts'
 import { errorText, identifier } from '../../platform/fields.ts'
 import { prefersCsv } from '../../platform/http/accept.ts'
 import { aroundRows } from '../../platform/http/envelope.ts'
-import { type Answer, jsonAnswer, operation, SUCCEEDED } from '../../platform/http/operation.ts'
+import { jsonResponse, operation, type Response, SUCCEEDED } from '../../platform/http/operation.ts'
 import { csvForm, type Form, jsonForm, type List } from '../../platform/lists/list.ts'
 import type { Lists } from '../../platform/lists/lists.ts'
 import { nextDay, startOfIstDay } from '../../platform/time.ts'
@@ -73,7 +73,7 @@ export function describeList<Record extends z.ZodObject>({ name, list, record, e
       .array(record)
       .meta({ description: 'Sorted by time, oldest first, then by UTR. Empty if the range contains none.' }),
   })
-  const answer: Answer<never> = jsonAnswer({
+  const response: Response<never> = jsonResponse({
     description: `The ${name.toLowerCase()}s.`,
     schema,
     named: { [`${name}List`]: schema, [name]: record },
@@ -82,7 +82,7 @@ export function describeList<Record extends z.ZodObject>({ name, list, record, e
   const json = jsonForm(list, (isFound) => aroundRows(isFound ? found : noneFound))
   const csv = csvForm(list)
   const csvExample = [Object.keys(example), Object.values(example)].map((values) => `${values}\r\n`).join('')
-  return { list, json, csv, answer: { ...answer, also: { 'text/csv': csvExample } } }
+  return { list, json, csv, response: { ...response, also: { 'text/csv': csvExample } } }
 }
 
 type DescribedList = ReturnType<typeof describeList>
@@ -98,7 +98,7 @@ export const merchantList = (described: DescribedList, { bodyName, ...texts }: L
       (dependencies: Dependencies) =>
       ({ body }, reply) => {
         const authorize = async (caller: Caller) => authorizeMerchant(caller, body.mid)
-        return answerList(described, dependencies, reply, { body, authorize, reader: `merchant ${body.mid}` })
+        return sendList(described, dependencies, reply, { body, authorize, reader: `merchant ${body.mid}` })
       },
   })
 
@@ -116,11 +116,11 @@ export const partnerList = (described: DescribedList, { bodyName, ...texts }: Li
       ({ body }, reply) => {
         const { pid, mid } = body
         const authorize = (caller: Caller) => authorizePartner(caller, pid, mid, dependencies.isLinked)
-        return answerList(described, dependencies, reply, { body, authorize, reader: `partner ${pid}` })
+        return sendList(described, dependencies, reply, { body, authorize, reader: `partner ${pid}` })
       },
   })
 
-const common = <Texts extends { description: string }>({ answer }: DescribedList, texts: Texts, reader: string) => ({
+const common = <Texts extends { description: string }>({ response }: DescribedList, texts: Texts, reader: string) => ({
   ...texts,
   description:
     `${texts.description} There is no maximum range: a long list is streamed. If it is cut off, the JSON is incomplete: send the ` +
@@ -129,7 +129,7 @@ const common = <Texts extends { description: string }>({ answer }: DescribedList
     badRequest('s_date must be an existing date in the format dd-mm-yyyy'),
     oneLongListAtATime(LONG_LIST_RETRY_SECONDS),
   ],
-  answer,
+  response,
 })
 
 type Reading = {
@@ -138,7 +138,7 @@ type Reading = {
   reader: string
 }
 
-async function answerList(
+async function sendList(
   { list, json, csv }: DescribedList,
   { lists, findKey, limits }: Dependencies,
   reply: FastifyReply,

@@ -64,8 +64,8 @@ export async function requireConfirmation({ stdin, stderr }: Terminal, change: s
   if (!stdin.isTTY)
     throw new CommandError(`would ${change}: add --yes to confirm, because standard input is not a terminal`)
   stderr.write(`${toOneLine(change)}? (y/N) `)
-  for await (const answer of createInterface({ input: stdin })) {
-    if (/^\s*y(es)?\s*$/i.test(answer)) return
+  for await (const response of createInterface({ input: stdin })) {
+    if (/^\s*y(es)?\s*$/i.test(response)) return
     break
   }
   throw new CommandError('cancelled: nothing was changed')

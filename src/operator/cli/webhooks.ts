@@ -194,9 +194,22 @@ function toShown({ endpointId, disabledReason, failingSince, dueSince, ...endpoi
 }
 
 function describeDelivery({ endpointId, orderId, sequence, merchantOrderId, ...delivery }: DeliveryRecord) {
-  const { mid, type, occurredAt, attempts, dueAt, deliveredAt, attemptedAt, outcome, answer } = delivery
+  const { mid, type, occurredAt, attempts, dueAt, deliveredAt, attemptedAt, outcome, answer: response } = delivery
   const state = deliveredAt ? 'delivered' : dueAt ? 'waiting' : 'given up'
   const id = `${endpointId}.${orderId}.${sequence}`
   const order = { mid, orderId, order_id: merchantOrderId }
-  return { id, ...order, sequence, type, occurredAt, state, attempts, dueAt, deliveredAt, attemptedAt, outcome, answer }
+  return {
+    id,
+    ...order,
+    sequence,
+    type,
+    occurredAt,
+    state,
+    attempts,
+    dueAt,
+    deliveredAt,
+    attemptedAt,
+    outcome,
+    answer: response,
+  }
 }

@@ -11,7 +11,7 @@ import type { RequestLog } from './request-log.ts'
  * Responds to CONNECT and to an unknown Expect with the API's JSON envelope. Node.js by itself would respond without
  * one.
  */
-export function answerAll(server: Server, requestLog: RequestLog) {
+export function respondAll(server: Server, requestLog: RequestLog) {
   // A request with an unknown Expect is passed on like any other, so that error-handler.ts rejects it.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   server.on('connect', (_request, socket) => {
@@ -42,7 +42,7 @@ function failureOf(code: string | undefined): Failure {
  * proxy would read a second response as the response to the next request, possibly of another client.
  */
 function refuse(socket: Duplex, failure: Failure, requestLog: RequestLog) {
-  const latest = requestLog.latestAnswers.get(socket)
+  const latest = requestLog.latestResponses.get(socket)
   const id = randomUUID()
   const body = JSON.stringify(fail(failure))
   const headers = {

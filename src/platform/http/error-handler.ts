@@ -89,12 +89,12 @@ function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply, ha
     const { name, message, stack, code } = error as Error & { code?: unknown }
     handling.log.error({ id: request.id, error: { name, message, code, stack } }, 'Request failed')
   }
-  const answered = failure.code === 'unavailable' ? (config?.unavailable ?? failure) : failure
-  request.refusal = answered.message
-  reply.code(answered.statusCode).headers(answered.headers)
-  const page = config?.refusalPage?.(answered, request)
+  const failureOf = failure.code === 'unavailable' ? (config?.unavailable ?? failure) : failure
+  request.refusal = failureOf.message
+  reply.code(failureOf.statusCode).headers(failureOf.headers)
+  const page = config?.refusalPage?.(failureOf, request)
   if (page) reply.headers(page.headers).send(page.body)
-  else reply.send(fail(answered))
+  else reply.send(fail(failureOf))
 }
 
 function toFailure(error: unknown, { isOutage, limits }: ErrorHandling): Failure {

@@ -11,7 +11,7 @@ export const livez = operation({
   description: 'For process supervisors and container platforms. Does not check the database.',
   access: 'anyone',
   refusals: [],
-  answer: success('Alive', {
+  response: success('Alive', {
     description: 'The process responds.',
     name: 'Alive',
     data: z.strictObject({}),
@@ -32,7 +32,7 @@ export const readyz = operation({
     unavailable('Shutting down'),
     internalError(),
   ],
-  answer: success('Ready', {
+  response: success('Ready', {
     description: 'The instance can serve requests.',
     name: 'Ready',
     data: z.strictObject({

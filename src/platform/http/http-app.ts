@@ -1,7 +1,7 @@
 import fastify, { type FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import type { Limits } from '../../limits.ts'
-import { answerAll, refuseBrokenHttp } from './broken-http.ts'
+import { refuseBrokenHttp, respondAll } from './broken-http.ts'
 import { connectionOptions, limitConnections } from './connections.ts'
 import { refuseBadUrl, registerErrorHandling } from './error-handler.ts'
 import { NO_JSON_SCHEMA, registerInput } from './input.ts'
@@ -37,7 +37,7 @@ export async function createHttpApp(dependencies: Dependencies): Promise<Fastify
     frameworkErrors: (error, request, reply) => refuseBadUrl(error, request, reply, errorHandling),
   })
   limitConnections(app.server, limits.connections)
-  answerAll(app.server, requestLog)
+  respondAll(app.server, requestLog)
 
   app.decorateRequest('caller')
   app.decorateRequest('publicKey', undefined)

@@ -5,7 +5,7 @@ import { ok } from './envelope.ts'
 import { bodyCheck } from './input.ts'
 
 /** The response of a successful operation. `Result` is the type that its handler returns. */
-export type Answer<Result> = {
+export type Response<Result> = {
   description: string
   type: string
   /** Examples of the response in other content types. */
@@ -60,7 +60,7 @@ export type Described = {
   /** Request headers, without those that every operation reads. */
   headers: readonly { name: string; description: string; pattern: RegExp }[]
   body: Body<z.ZodObject> | undefined
-  answer: Omit<Answer<never>, 'toBody'>
+  response: Omit<Response<never>, 'toBody'>
   /** Errors of this operation, in addition to those that its `access` implies. */
   refusals: readonly Failure[]
 }
@@ -75,7 +75,7 @@ type Definition<Schema extends z.ZodObject, Result, Dependencies> = Pick<
 > &
   Partial<Pick<Described, 'name' | 'access' | 'headers'>> & {
     body?: Body<Schema>
-    answer: Answer<Result>
+    response: Response<Result>
     route?: RouteShorthandOptions
     /**
      * Called once at start. Returns the request handler. The handler returns the result, or the reply if it has already
@@ -93,7 +93,7 @@ type Definition<Schema extends z.ZodObject, Result, Dependencies> = Pick<
 export function operation<Schema extends z.ZodObject, Result, Dependencies>(
   definition: Definition<Schema, Result, Dependencies>,
 ): Operation<Dependencies> {
-  const { path, body, answer, route, handle, ...described } = definition
+  const { path, body, response, route, handle, ...described } = definition
   const method = body ? 'POST' : 'GET'
   return {
     name: path.slice(path.lastIndexOf('/') + 1),
@@ -103,7 +103,7 @@ export function operation<Schema extends z.ZodObject, Result, Dependencies>(
     method,
     path,
     body,
-    answer,
+    response,
     register(app, dependencies) {
       const handleRequest = handle(dependencies)
       app.route<{ Body: z.output<Schema>; Params: Record<string, string> }>({
@@ -116,7 +116,7 @@ export function operation<Schema extends z.ZodObject, Result, Dependencies>(
             request.body = check(request.body as Record<string, unknown>) as z.output<Schema>
           }
           const result = await handleRequest(request as OperationRequest<Schema>, reply)
-          return result === reply ? reply : answer.toBody(result as Result)
+          return result === reply ? reply : response.toBody(result as Result)
         },
       })
     },
@@ -129,7 +129,7 @@ export const SUCCEEDED = z.literal(200).meta({ type: 'integer' })
 export function success<Data extends z.ZodType>(
   msg: string,
   { description, name, dataName, data, example }: SuccessText<Data>,
-): Answer<z.output<Data>> {
+): Response<z.output<Data>> {
   const schema = z.strictObject({ status: z.literal(true), statusCode: SUCCEEDED, msg: z.literal(msg), data })
   const named = { [name]: schema, ...(dataName && { [dataName]: data }) }
   const toBody = (result: z.output<Data>) => ok(msg, result)
@@ -146,8 +146,8 @@ type SuccessText<Data extends z.ZodType> = {
 }
 
 /** A JSON response whose whole body the handler returns. */
-export function jsonAnswer<Schema extends z.ZodType>(
-  answer: Pick<Answer<never>, 'description' | 'named' | 'headers'> & { schema: Schema; example: z.output<Schema> },
-): Answer<z.output<Schema>> {
-  return { ...answer, type: 'application/json', toBody: (body) => body }
+export function jsonResponse<Schema extends z.ZodType>(
+  response: Pick<Response<never>, 'description' | 'named' | 'headers'> & { schema: Schema; example: z.output<Schema> },
+): Response<z.output<Schema>> {
+  return { ...response, type: 'application/json', toBody: (body) => body }
 }

@@ -54,14 +54,14 @@ export function requestIdOf({ headers }: Pick<IncomingMessage, 'headers'>): stri
  */
 export function createRequestLog(log: Logger, onRequest: OnRequest) {
   /** The response to the latest request of each connection. */
-  const latestAnswers = new WeakMap<Duplex, ServerResponse>()
-  return { track, noRequest, latestAnswers }
+  const latestResponses = new WeakMap<Duplex, ServerResponse>()
+  return { track, noRequest, latestResponses }
 
   /** Writes the log line once the response is sent or the client has disconnected. */
   function track(request: FastifyRequest, reply: FastifyReply) {
     const startMs = performance.now()
     const { raw } = reply
-    latestAnswers.set(request.raw.socket, raw)
+    latestResponses.set(request.raw.socket, raw)
     const byServer = CALLED_BY_SERVERS.test(request.url)
     // Reads the address before the response, because a closed connection has none.
     const address = byServer ? request.ip : ''

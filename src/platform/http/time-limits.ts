@@ -17,7 +17,7 @@ declare module 'fastify' {
      */
     waitsUntil: number
     /** The timer that sends the 503; undefined before the handler begins and after the 503 is sent. */
-    answerTimer: NodeJS.Timeout | undefined
+    responseTimer: NodeJS.Timeout | undefined
   }
 }
 
@@ -48,18 +48,18 @@ export type DeadlineOf = (request: FastifyRequest, reply: FastifyReply) => Deadl
 export type Patiently = <T>(request: FastifyRequest, read: () => Promise<T>) => Promise<T>
 
 /**
- * Responds to every request of `app` within `answer.ms`, whatever its handler waits for. A request that waits for the
+ * Responds to every request of `app` within `response.ms`, whatever its handler waits for. A request that waits for the
  * database may take `patience.ms`. The handler is not stopped, so a handler that changes something checks its deadline.
  * Fastify's handlerTimeout would include the time to receive the body, so a slow sender would get 503 instead of 408.
  */
 export function registerTimeLimits(
   app: FastifyInstance,
-  { answer, patience }: Pick<Limits, 'answer' | 'patience'>,
+  { response, patience }: Pick<Limits, 'response' | 'patience'>,
   isOutage: (error: unknown) => boolean,
   elapsedMs: () => number,
 ): { deadlineOf: DeadlineOf; patiently: Patiently } {
   app.decorateRequest('waitsUntil', 0)
-  app.decorateRequest('answerTimer', undefined)
+  app.decorateRequest('responseTimer', undefined)
   // Hooks use callbacks, because an async hook costs every request a promise.
   app.addHook('onRequest', (request, _reply, done) => {
     if (request.routeOptions.config?.waitsForDatabase) request.waitsUntil = elapsedMs() + patience.ms
@@ -67,32 +67,32 @@ export function registerTimeLimits(
   })
   // The limit starts in preHandler, because the client decides how long sending the body takes.
   app.addHook('preHandler', (request, reply, done) => {
-    answerWithin(Math.max(answer.ms, request.waitsUntil - elapsedMs()), request, reply)
+    respondWithin(Math.max(response.ms, request.waitsUntil - elapsedMs()), request, reply)
     // Uses the event `close`, because Fastify's hook onResponse adds and removes two listeners for each response.
-    reply.raw.once('close', () => clearTimeout(request.answerTimer))
+    reply.raw.once('close', () => clearTimeout(request.responseTimer))
     done()
   })
 
   const deadlineOf: DeadlineOf = (request, reply) => {
     const check = () => {
-      if (request.answerTimer === undefined) throw unavailable()
+      if (request.responseTimer === undefined) throw unavailable()
     }
     const restart = (ms: number) => {
       check()
-      clearTimeout(request.answerTimer)
-      answerWithin(ms, request, reply)
+      clearTimeout(request.responseTimer)
+      respondWithin(ms, request, reply)
     }
-    return { check, claim: () => restart(answer.commitMs), extend: (ms) => restart(answer.ms + ms) }
+    return { check, claim: () => restart(response.commitMs), extend: (ms) => restart(response.ms + ms) }
   }
   return { deadlineOf, patiently: createPatience(isOutage, patience, elapsedMs) }
 }
 
-function answerWithin(ms: number, request: FastifyRequest, reply: FastifyReply) {
-  request.answerTimer = setTimeout(refuseLate, ms, request, reply)
+function respondWithin(ms: number, request: FastifyRequest, reply: FastifyReply) {
+  request.responseTimer = setTimeout(refuseLate, ms, request, reply)
 }
 
 function refuseLate(request: FastifyRequest, reply: FastifyReply) {
-  request.answerTimer = undefined
+  request.responseTimer = undefined
   // A list that is already being streamed has no deadline.
   if (!reply.raw.headersSent) reply.send(unavailable())
 }

@@ -31,7 +31,7 @@ export type HttpRequest = {
 /**
  * A response whose body is cut at a limit. A redirect is returned like any other response instead of being followed.
  */
-export type HttpAnswer = {
+export type HttpResponse = {
   /** 200 to 999: a merchant's server may send numbers that HTTP does not define. */
   status: number
   /** The header Retry-After, a number or a date, in seconds; at most a day. */
@@ -75,7 +75,7 @@ const CONNECTION_BYTES = 512 * 1024
 /** Longest body read from an acquirer; usual ones have 2 kB. A longer body is cut and is then invalid JSON. */
 const ACQUIRER_BYTES = 64 * 1024
 /** Most interim responses (status 1xx) to one call. A usual server sends at most one. */
-const INTERIM_ANSWERS = 10
+const INTERIM_RESPONSES = 10
 
 type Dependencies = {
   allowedNetworks: AllowedNetworks
@@ -99,7 +99,7 @@ export function createOutboundClient({ allowedNetworks, limits, now, resolve = r
   return { request: send }
 
   /** Sends a request once. Never rejects, whatever the receiver does. */
-  async function send(request: HttpRequest): Promise<HttpAnswer | HttpFailure> {
+  async function send(request: HttpRequest): Promise<HttpResponse | HttpFailure> {
     const ms = request.limit?.ms ?? (request.kind === 'acquirer' ? limits.acquirerMs : limits.merchantMs)
     // One deadline for the whole call: undici's time-outs restart with each byte.
     const end = new AbortController()
@@ -208,9 +208,9 @@ export function createOutboundClient({ allowedNetworks, limits, now, resolve = r
     { kind, method, headers, body, limit }: Omit<HttpRequest, 'body'> & { body?: string | Readable },
     { origin, pathname, search }: URL,
     end: AbortController,
-  ): Promise<HttpAnswer> {
+  ): Promise<HttpResponse> {
     let interim = 0
-    const answer = await through.request({
+    const response = await through.request({
       origin,
       path: `${pathname}${search}`,
       method: method ?? (kind === 'webhook' ? 'POST' : 'GET'),
@@ -219,16 +219,16 @@ export function createOutboundClient({ allowedNetworks, limits, now, resolve = r
       signal: end.signal,
       onInfo() {
         interim += 1
-        if (interim > INTERIM_ANSWERS) end.abort(new RequestError('broken answer', 'Too many interim responses'))
+        if (interim > INTERIM_RESPONSES) end.abort(new RequestError('broken answer', 'Too many interim responses'))
       },
     })
     const bytes = limit?.bytes ?? (kind === 'acquirer' ? ACQUIRER_BYTES : MERCHANT_BYTES)
-    const read = await readAtMost(answer.body, bytes)
+    const read = await readAtMost(response.body, bytes)
     return {
-      status: answer.statusCode,
-      retryAfterSeconds: secondsUntil(`${answer.headers['retry-after'] ?? ''}`, now(), limits.retryAfterSeconds),
+      status: response.statusCode,
+      retryAfterSeconds: secondsUntil(`${response.headers['retry-after'] ?? ''}`, now(), limits.retryAfterSeconds),
       text: printableLine(String(read), limits.shownCharacters),
-      ...(kind === 'acquirer' && { headers: answer.headers, body: read }),
+      ...(kind === 'acquirer' && { headers: response.headers, body: read }),
     }
   }
 }

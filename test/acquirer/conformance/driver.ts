@@ -1,7 +1,7 @@
 import type { AcquirerSettings } from '../../../src/gateway/acquirers/accounts.ts'
 import type { CallFault, NotificationFaults } from '../../support/bank-faults.ts'
 import type { BookedRefund, RefundFaults } from '../../support/bank-refunds.ts'
-import type { Answer, TestService } from '../../support/service.ts'
+import type { HttpResponse, TestService } from '../../support/service.ts'
 import type { BesideOptions } from '../../support/service-with-bank.ts'
 import type { NewMerchant } from '../../support/tenants.ts'
 
@@ -24,9 +24,9 @@ export type Stage = {
    * Sends a notification signed by the acquirer. `signed` is the text to sign instead of the body; `pathEnd` is
    * appended to the service's path.
    */
-  send: (body: string, as?: { secret?: string | undefined; signed?: string; pathEnd?: string }) => Promise<Answer>
+  send: (body: string, as?: { secret?: string | undefined; signed?: string; pathEnd?: string }) => Promise<HttpResponse>
   /** Sends a body with the given signature header, or without one. */
-  sendSigned: (body: string, signature: string | undefined) => Promise<Answer>
+  sendSigned: (body: string, signature: string | undefined) => Promise<HttpResponse>
   /** The stored source of a payment after a notification. */
   toldBy: 'notification' | 'enquiry'
   /** Secrets that are all valid at once. */
@@ -60,7 +60,7 @@ export type IssuingBank = {
   pay: (
     orderId: string,
     how?: { outcome?: 'success' | 'failed' | 'pending'; amount?: number; rrn?: string; faults?: NotificationFaults },
-  ) => Promise<{ payment: BankPayment; answers: (number | undefined)[] }>
+  ) => Promise<{ payment: BankPayment; responses: (number | undefined)[] }>
   paid: () => { orderId: string; amount: number; utr: string }[]
   refunds: {
     all: BookedRefund[]

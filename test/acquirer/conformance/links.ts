@@ -14,16 +14,16 @@ async function heldCreates(stage: Stage, of: Parameters<typeof create>[1], times
   bank.nextFaults[bank.calls.link] = Array.from({ length: times }, () => ({ until: held.opens }))
   const known = bank.countOf(bank.calls.link)
   const order_id = unique('order')
-  const answers = Promise.all(Array.from({ length: times }, () => create(stage, of, { order_id }, headers)))
+  const responses = Promise.all(Array.from({ length: times }, () => create(stage, of, { order_id }, headers)))
   await until('all links are created', () => bank.countOf(bank.calls.link) === known + times, { pollMs: 1 })
-  return { answers, made: bank.made().slice(-times), open: held.open }
+  return { responses, made: bank.made().slice(-times), open: held.open }
 }
 
 const isStoredOnce = async (stage: Stage, headers: Record<string, string>, statuses: number[]) => {
   const bank = bankOf(stage)
-  const { answers, made, open } = await heldCreates(stage, await stage.newMerchant(), 5, headers)
+  const { responses, made, open } = await heldCreates(stage, await stage.newMerchant(), 5, headers)
   open()
-  const told = await answers
+  const told = await responses
   expect(told.map(({ status }) => status).sort()).toEqual(statuses)
   const [stored, ...others] = new Set(told.flatMap(({ body }) => body.data?.orderId ?? []))
   expect(others).toEqual([])
@@ -116,10 +116,10 @@ export const LINKS: Case[] = [
         "alter table payment_intents add constraint refused_by_a_test check (note <> 'rejected by PostgreSQL') not valid",
       )
       const known = bank.made().length
-      const answers = await Promise.all([1, 2, 3].map(() => create(stage, of, { note: 'rejected by PostgreSQL' })))
+      const responses = await Promise.all([1, 2, 3].map(() => create(stage, of, { note: 'rejected by PostgreSQL' })))
       const { orderId } = await newOrder(stage, of)
       await stage.service.db.query('alter table payment_intents drop constraint refused_by_a_test')
-      expect(answers.map(({ status }) => status)).toEqual([500, 500, 500])
+      expect(responses.map(({ status }) => status)).toEqual([500, 500, 500])
       const refused = bank.made().slice(known, known + 3)
       await until('the links of the rejected intents are closed', () => refused.every((one) => !bank.isOpen(one)))
       expect(bank.isOpen(orderId)).toBe(true)
@@ -234,10 +234,10 @@ function refusedLink(
       service.log.length = 0
       if (fault === 'away') await bank.goAway()
       else bank.nextFaults[bank.preparing.at(which === 'first' ? 0 : -1) as string] = [fault]
-      const answer = await create(stage, of, { order_id })
+      const response = await create(stage, of, { order_id })
       if (fault === 'away') await bank.comeBack()
-      expect([answer.status, answer.body.data]).toEqual([503, undefined])
-      expect(answer.headers['retry-after']).toBeDefined()
+      expect([response.status, response.body.data]).toEqual([503, undefined])
+      expect(response.headers['retry-after']).toBeDefined()
       expect([await count(service, 'payment_intents'), await count(service, 'acquirer_intents')]).toEqual([
         stored,
         paymentLink,

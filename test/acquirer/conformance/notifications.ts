@@ -28,8 +28,8 @@ const refused = (
   name: `rejects a signed notification ${name} with ${status} and changes nothing`,
   async run(stage) {
     const order = await newOrder(stage)
-    const answer = await stage.send(change(stage.notification(order.orderId), stage))
-    expect([answer.status, answer.body.status]).toEqual([status, false])
+    const response = await stage.send(change(stage.notification(order.orderId), stage))
+    expect([response.status, response.body.status]).toEqual([status, false])
     expect(await recorded(stage, order)).toEqual(NOTHING)
   },
 })
@@ -75,8 +75,8 @@ export const NOTIFICATIONS: Case[] = [
       const order = await newOrder(stage)
       await bankOf(stage).pay(order.orderId, { outcome: 'failed' })
       const faults = { repeated: 1, reordered: 1, forged: 1, contradicted: 1 }
-      const { payment, answers } = await bankOf(stage).pay(order.orderId, { faults })
-      expect(answers.at(-1)).toBe(401)
+      const { payment, responses } = await bankOf(stage).pay(order.orderId, { faults })
+      expect(responses.at(-1)).toBe(401)
       expect(await recorded(stage, order)).toMatchObject({
         intent: ['SUCCESS', payment.rrn],
         successes: [[payment.rrn, 'notification']],
@@ -103,8 +103,8 @@ export const NOTIFICATIONS: Case[] = [
     async run(stage) {
       const order = await newOrder(stage)
       const body = stage.notification(order.orderId)
-      const answers = await Promise.all(Array.from({ length: 20 }, () => stage.send(body)))
-      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
+      const responses = await Promise.all(Array.from({ length: 20 }, () => stage.send(body)))
+      expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]))
       const { successes, exceptions } = await recorded(stage, order)
       expect([successes.length, exceptions]).toEqual([1, []])
     },

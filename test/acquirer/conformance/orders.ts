@@ -1,5 +1,13 @@
 import { EventEmitter, once } from 'node:events'
-import { type Answer, CANCEL, CREATE, intentFields, post, STATUS, type TestService } from '../../support/service.ts'
+import {
+  CANCEL,
+  CREATE,
+  type HttpResponse,
+  intentFields,
+  post,
+  STATUS,
+  type TestService,
+} from '../../support/service.ts'
 import type { NewMerchant } from '../../support/tenants.ts'
 import type { IssuingBank, Stage } from './driver.ts'
 
@@ -10,7 +18,7 @@ export const create = (
   of: NewMerchant,
   changes: Record<string, string> = {},
   headers: Record<string, string> = {},
-): Promise<Answer> => post(service.app, CREATE, intentFields(of.mid, changes), of.key, headers)
+): Promise<HttpResponse> => post(service.app, CREATE, intentFields(of.mid, changes), of.key, headers)
 
 /** Creates an order of ₹200. */
 export async function newOrder(stage: Stage, merchant?: NewMerchant): Promise<Order> {

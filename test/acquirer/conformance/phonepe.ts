@@ -58,9 +58,15 @@ export const phonepe: Driver = async (options) => {
       return bank.seal(bank.eventOf({ ...order, orderId: about ?? orderId }, payment)).body
     },
     async send(body, { secret, signed = body, pathEnd = '' } = {}) {
-      const answer = await post(service.app, PHONEPE.path + pathEnd, body, undefined, bank.seal(signed, secret).headers)
-      if (answer.status === 200) await askWhatIsDue()
-      return answer
+      const response = await post(
+        service.app,
+        PHONEPE.path + pathEnd,
+        body,
+        undefined,
+        bank.seal(signed, secret).headers,
+      )
+      if (response.status === 200) await askWhatIsDue()
+      return response
     },
     sendSigned,
     toldBy: 'enquiry',
@@ -89,7 +95,7 @@ export const phonepe: Driver = async (options) => {
       isOpen: (orderId: string) => bank.stateOf(orderOf(orderId)) === 'PENDING',
       async pay(...how: Parameters<typeof pay>) {
         const paid = await pay(...how)
-        if (paid.answers.includes(200)) await askWhatIsDue()
+        if (paid.responses.includes(200)) await askWhatIsDue()
         return paid
       },
       refunds: Object.assign(bank.refunds, {

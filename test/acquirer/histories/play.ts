@@ -26,7 +26,7 @@ const AT_ONCE = 32
  * Result of an order: the status returned to the merchant, the response to each step, the stored rows, and the times
  * of status checks if the bank's notifications are not proof.
  */
-export type End = { told: string; answers: string[]; stored: string[]; asked: number[] }
+export type End = { told: string; responses: string[]; stored: string[]; asked: number[] }
 
 /** Plays histories at an acquirer, each on its own order and all at the same times. */
 export async function createPlayer(bank: Bank) {
@@ -60,7 +60,7 @@ export async function createPlayer(bank: Bank) {
           history,
           orderId: await createOrder(service, merchant),
           utrs: `H${first + index}`,
-          answers: [] as string[],
+          responses: [] as string[],
           asked: [] as number[],
         }
       })
@@ -68,7 +68,7 @@ export async function createPlayer(bank: Bank) {
         clock.set(new Date(madeAt + at * 1000).toISOString())
         if (at === OVER_SECONDS) await doWhatIsDue(expiries)
         await forEach(orders, AT_ONCE, async ({ history, ...order }) => {
-          for (const step of history.steps) if (step.at === at) order.answers.push(await take(order, step))
+          for (const step of history.steps) if (step.at === at) order.responses.push(await take(order, step))
         })
         // At other banks, on-demand status checks are skipped, because they would find payments before these are
         // reported.
@@ -167,7 +167,7 @@ export async function createPlayer(bank: Bank) {
     return payment?.status ?? ''
   }
 
-  async function endsOf(orders: (Order & Pick<End, 'answers' | 'asked'>)[]): Promise<End[]> {
+  async function endsOf(orders: (Order & Pick<End, 'responses' | 'asked'>)[]): Promise<End[]> {
     const selects = STORED.map(
       ([table, columns]) =>
         `select order_id as "orderId", concat_ws(' ', '${table}:', ${columns}) as line
@@ -180,8 +180,8 @@ export async function createPlayer(bank: Bank) {
     ])
     const stored = new Map(orderIds.map((orderId) => [orderId, [] as string[]]))
     for (const { orderId, line } of rows) stored.get(orderId)?.push(line)
-    return forEach(orders, AT_ONCE, async ({ orderId, answers, asked }) => {
-      return { told: await ask(orderId), answers, asked, stored: stored.get(orderId) ?? [] }
+    return forEach(orders, AT_ONCE, async ({ orderId, responses, asked }) => {
+      return { told: await ask(orderId), responses, asked, stored: stored.get(orderId) ?? [] }
     })
   }
 }

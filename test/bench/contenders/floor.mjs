@@ -3,7 +3,7 @@
 import { parse } from 'node:querystring'
 import fastify from 'fastify'
 
-const answer = process.env.ANSWER ?? '{}'
+const response = process.env.ANSWER ?? '{}'
 
 const app = fastify({ logger: process.env.LOG === 'on' })
 app.removeContentTypeParser('application/json')
@@ -14,7 +14,7 @@ app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string
   done(null, parse(body))
 })
 const respond = (_request, reply) => {
-  reply.type('application/json; charset=utf-8').send(answer)
+  reply.type('application/json; charset=utf-8').send(response)
 }
 app.get('/livez', respond)
 for (const path of [

@@ -5,7 +5,7 @@ import { progress } from '../../support/workspace.ts'
 import type { Bench, Section } from '../bench.ts'
 import { floor, type Service, startContender, startOurs, typical } from '../contenders.ts'
 import { type Cost, costSeries, loadWithCost } from '../cost.ts'
-import { answerTo, CONNECTIONS, load } from '../load.ts'
+import { CONNECTIONS, load, responseTo } from '../load.ts'
 import { preparePgbench } from '../pgbench.ts'
 import type { Finding } from '../report.ts'
 import { alternate, median, ratios } from '../statistics.ts'
@@ -32,16 +32,16 @@ export const create: Section = async (bench) => {
 
   return async () => {
     const ours = { service: await startOurs(oursDatabase.url), request }
-    const answer = await answerTo(ours.service.url, request)
+    const response = await responseTo(ours.service.url, request)
     const contenders = {
-      floor: { service: await startContender(floor(answer)), request },
-      logging: { service: await startContender(floor(answer, true)), request },
+      floor: { service: await startContender(floor(response)), request },
+      logging: { service: await startContender(floor(response, true)), request },
       ours,
       typical: { service: await startContender(typical(typicalDatabase.url)), request: typicalRequest },
     }
-    const { findings, peak, answered } = await atFullLoad(bench, contenders, pgbench)
+    const { findings, peak, responded } = await atFullLoad(bench, contenders, pgbench)
     const { rows } = await oursDatabase.db.query<{ count: string }>('select count(*) from payment_intents')
-    if (Number(rows[0]?.count) < answered) throw new Error('The service returned 200 for more intents than it stored.')
+    if (Number(rows[0]?.count) < responded) throw new Error('The service returned 200 for more intents than it stored.')
     const paced = await pacedLatency(contenders, peak / 2)
     await Promise.all(Object.values(contenders).map(({ service }) => service.stop()))
     return [...findings, paced]
@@ -52,12 +52,12 @@ async function atFullLoad(bench: Bench, contenders: Contenders, pgbench: ReturnT
   const names = ['floor', 'logging', 'ours', 'typical'] as const
   const costs: Record<(typeof names)[number], Cost[]> = { floor: [], logging: [], ours: [], typical: [] }
   const memoryMB: number[] = []
-  let answered = 0
+  let responded = 0
 
   const loadFor = async (name: (typeof names)[number], seconds: number) => {
     const { service, request } = contenders[name]
     const cost = await loadWithCost(bench, service, request, { seconds })
-    if (name === 'ours') answered += cost.requests
+    if (name === 'ours') responded += cost.requests
     return cost
   }
   for (const name of names) {
@@ -70,7 +70,7 @@ async function atFullLoad(bench: Bench, contenders: Contenders, pgbench: ReturnT
     progress(`createPaymentIntent: round ${round} of ${ROUNDS}, ${name}: ${Math.round(perSecond ?? 0)} /s`)
     return perSecond ?? 0
   })
-  return { findings: [processorTime(costs), throughput(rates, memoryMB)], peak: median(rates.ours), answered }
+  return { findings: [processorTime(costs), throughput(rates, memoryMB)], peak: median(rates.ours), responded }
 
   async function record(name: (typeof names)[number]): Promise<number> {
     const cost = await loadFor(name, ROUND_SECONDS)

@@ -160,21 +160,22 @@ async function setUp(deployment: Deployment): Promise<{ trial: CitusTrial; check
 async function storm({ instances, tenants, client, db }: CitusTrial): Promise<Check[]> {
   const creates = tenants.map(({ merchant }) => createRequest(merchant))
   const attempts = Array.from({ length: ORDERS * ATTEMPTS }, (_, i) => i)
-  const answers = await forEach(attempts, AT_ONCE, (i) => {
+  const responses = await forEach(attempts, AT_ONCE, (i) => {
     const order = Math.floor(i / ATTEMPTS)
     const create = creates[order % creates.length] as (typeof creates)[number]
     const { url } = instances[i % INSTANCES] as ServerProcess
     return sendPatiently(client, url, withFields(create, { order_id: `storm-${order}` }))
   })
-  const won = answers.filter(({ status }) => status === 200).length
+  const won = responses.filter(({ status }) => status === 200).length
   const { rows } = await db.query<{ n: number }>(
     `select count(*)::int as n from payment_intents where merchant_order_id like 'storm-%'`,
   )
   return [
     {
-      promise: `${answers.length} concurrent creates with ${ORDERS} order_ids over two nodes create one intent for each order_id`,
-      found: `${tally(answers)}; ${rows[0]?.n} stored`,
-      kept: won === ORDERS && rows[0]?.n === ORDERS && answers.every(({ status }) => status === 200 || status === 409),
+      promise: `${responses.length} concurrent creates with ${ORDERS} order_ids over two nodes create one intent for each order_id`,
+      found: `${tally(responses)}; ${rows[0]?.n} stored`,
+      kept:
+        won === ORDERS && rows[0]?.n === ORDERS && responses.every(({ status }) => status === 200 || status === 409),
     },
   ]
 }
@@ -240,7 +241,7 @@ async function workerKilled(trial: CitusTrial): Promise<Check[]> {
   const after = all.filter(({ sentAt }) => sentAt > backAt + BACK_WITHIN_MS)
   const refusedAfter = after.filter(isUnsure).length
   const faults = all.flatMap((entry) => faultOfForm(entry) ?? [])
-  const answers = all.flatMap(({ answer }) => answer ?? [])
+  const responses = all.flatMap(({ response }) => response ?? [])
   await untilRecovered(trial.db)
   const sums = await reconcileAll(trial, tenants, loads)
   const paid = new Set(all.flatMap(({ paid }) => paid?.orderId ?? []))
@@ -249,11 +250,11 @@ async function workerKilled(trial: CitusTrial): Promise<Check[]> {
   return [
     {
       promise: 'while a worker is down, its merchants, and some requests of other merchants, get 503 with Retry-After',
-      found: `${tally(answers)}; meanwhile 503 for ${refusedTo(there).join(', ')}; of other merchants for ${refusedTo(here).join(', ')}${faults[0] ?? ''}`,
+      found: `${tally(responses)}; meanwhile 503 for ${refusedTo(there).join(', ')}; of other merchants for ${refusedTo(here).join(', ')}${faults[0] ?? ''}`,
       kept:
         refusedTo(there).length > 0 &&
         faults.length === 0 &&
-        answers.every(({ status }) => status === 200 || status === 503),
+        responses.every(({ status }) => status === 200 || status === 503),
     },
     {
       promise: `all requests succeed ${BACK_WITHIN_MS / 1_000} s after the worker accepts connections again`,

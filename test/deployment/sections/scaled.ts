@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startHaproxy } from '../../support/haproxy.ts'
-import { type Answer, createHttpClient, tally } from '../../support/http-client.ts'
+import { createHttpClient, type HttpResponse, tally } from '../../support/http-client.ts'
 import { runBuiltOps } from '../../support/ops.ts'
 import { createRequest, STATUS, withFields } from '../../support/requests.ts'
 import type { ServerProcess } from '../../support/server-process.ts'
@@ -86,7 +86,7 @@ export async function scaled(deployment: Deployment): Promise<Check[]> {
   const lost = creates.filter(({ status }) => status !== 200)
   const wasUnderWay = ({ startedAt, tookMs }: Sent) =>
     kills.some(({ from, to }) => startedAt <= to && startedAt + tookMs >= from)
-  const repeated: Answer[] = []
+  const repeated: HttpResponse[] = []
   for (const { orderId } of lost) repeated.push(await traffic.create(orderId))
   traffic.close()
   await balancer.stop()
@@ -123,7 +123,7 @@ export async function scaled(deployment: Deployment): Promise<Check[]> {
   ]
 }
 
-type Sent = Answer & { startedAt: number }
+type Sent = HttpResponse & { startedAt: number }
 
 /**
  * Sends requests until `end`: merchants' servers create intents and request short lists, and a partner reads a long
@@ -138,9 +138,9 @@ function startTraffic(url: string, { merchant, partner }: Tenant) {
     client.send(url, withFields(createRequest(merchant), { order_id: orderId }, orderId))
   const list = async (request: ReturnType<typeof shortList>, expected: number) => {
     const startedAt = performance.now()
-    const answer = await client.send(url, request)
-    const rows = answer.status === 200 ? JSON.parse(answer.text).data.length : 0
-    lists.push({ ...answer, text: '', startedAt, rows, expected })
+    const response = await client.send(url, request)
+    const rows = response.status === 200 ? JSON.parse(response.text).data.length : 0
+    lists.push({ ...response, text: '', startedAt, rows, expected })
   }
   const shop = async () => {
     for (let i = 1; going; i++) {

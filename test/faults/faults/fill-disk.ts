@@ -59,7 +59,7 @@ async function fill(disk: string, postgres: Stage['postgres']): Promise<Finding>
 
   await sleep(SERVING_MS)
   const finding = await conclude(FAULT, scene, { service, load, returns: [returnedAt] })
-  const refused = load.journal.filter(({ sentAt, answer }) => sentAt > filledAt && answer?.status === 503)
+  const refused = load.journal.filter(({ sentAt, response }) => sentAt > filledAt && response?.status === 503)
   finding.notes.push(restarted ? 'PostgreSQL exited and was restarted' : 'PostgreSQL continued by itself')
   if (refused.length === 0) finding.broken.push('the disk was full: no request was affected')
   return finding

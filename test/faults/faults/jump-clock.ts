@@ -40,7 +40,7 @@ export async function jumpClock({ postgres }: Stage): Promise<Finding[]> {
   await sleep(SERVING_MS)
   await load.end()
   // The service correctly rejects signatures of a clock that differs by an hour.
-  const journal = load.journal.filter(({ kind, answer }) => !(kind === 'notification' && answer?.status === 401))
+  const journal = load.journal.filter(({ kind, response }) => !(kind === 'notification' && response?.status === 401))
   const reconciled = await reconcile({ ...load, journal, tenant, db, url: service.url })
   const finding = judge(`clock jumps, ${JUMPS.length}×`, journal, reconciled)
   finding.notes.push(`revoked keys were rejected within ${ms(Math.max(...revokedInMs))}`)

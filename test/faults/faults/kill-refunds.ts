@@ -197,11 +197,11 @@ async function takePayments(bank: FakeSetu, merchants: NewMerchant[], url: strin
   const orders: Order[] = []
   await forEach(numbers, SHOPS_AT_ONCE, async (number) => {
     const merchant = merchants[number % merchants.length] as NewMerchant
-    const answer = await client.send(url, createRequest(merchant, { order_id: `order-${number}` }))
-    const orderId = createdOrderId(answer)
-    if (orderId === undefined) throw new Error(`a create returned ${answer.status}: ${answer.text}`)
-    const { payment, answers } = await bank.pay(orderId)
-    if (answers.at(-1) !== 200) throw new Error(`a payment notification returned ${answers}`)
+    const response = await client.send(url, createRequest(merchant, { order_id: `order-${number}` }))
+    const orderId = createdOrderId(response)
+    if (orderId === undefined) throw new Error(`a create returned ${response.status}: ${response.text}`)
+    const { payment, responses } = await bank.pay(orderId)
+    if (responses.at(-1) !== 200) throw new Error(`a payment notification returned ${responses}`)
     orders.push({ mid: merchant.mid, orderId, paise: payment.amount })
   })
   client.close()

@@ -23,5 +23,5 @@ export async function killService({ postgres }: Stage): Promise<Finding[]> {
   load.client.close()
   await service.stop()
   await db.end()
-  return [judge(`kill -9 of the service, ${KILLS}×`, load.journal, reconciled, { mayBeUnanswered: true })]
+  return [judge(`kill -9 of the service, ${KILLS}×`, load.journal, reconciled, { mayLackResponse: true })]
 }

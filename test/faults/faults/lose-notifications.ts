@@ -187,15 +187,15 @@ function buy(bank: AnyBank, merchant: Parameters<typeof createRequest>[0], url: 
     const request = createRequest(merchant, { order_id: name })
     request.headers['idempotency-key'] = name
     for (;;) {
-      const answer = await client.send(url(), request)
-      const orderId = createdOrderId(answer)
+      const response = await client.send(url(), request)
+      const orderId = createdOrderId(response)
       if (orderId !== undefined) {
         acknowledged.push(orderId)
         customers.push(customer(orderId, customers.length))
         return
       }
-      if (answer.status !== 503 && answer.status !== undefined) {
-        faults.push(`${name} got ${answer.status}: ${answer.text}`)
+      if (response.status !== 503 && response.status !== undefined) {
+        faults.push(`${name} got ${response.status}: ${response.text}`)
         return
       }
       refused.add(name)

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { CallFault } from '../../support/bank-faults.ts'
 import type { CashfreeCall, FakeCashfree } from '../../support/cashfree-bank.ts'
 import { groupBy } from '../../support/group-by.ts'
-import { type Answer, createHttpClient, tally } from '../../support/http-client.ts'
+import { createHttpClient, type HttpResponse, tally } from '../../support/http-client.ts'
 import { createRequest, forEach, withFields } from '../../support/requests.ts'
 import type { FakeSetu, SetuCall } from '../../support/setu-bank.ts'
 import { type NewMerchant, newMerchant } from '../../support/tenants.ts'
@@ -14,7 +14,7 @@ import { type Finding, ms } from '../verdict.ts'
 const CREATES_PER_SECOND = 15
 const CASE_MS = 2_000
 /** The two acquirers have 5 s; the rest is for a busy machine. */
-const ANSWER_LIMIT_MS = 6_000
+const RESPONSE_LIMIT_MS = 6_000
 const KILLS = 25
 /** Lifetime of a service until it is killed. */
 const SERVING_MS = [200, 1_200] as const
@@ -88,7 +88,7 @@ const HALF_BROKEN: Record<Case['first'], Faults> = {
  * The response to a merchant who reached the service. `endedAt` is a value of performance.now(), `closes` whether
  * Cashfree closed links then.
  */
-type Attempt = Pick<Answer, 'status' | 'tookMs'> & { endedAt: number; closes: boolean }
+type Attempt = Pick<HttpResponse, 'status' | 'tookMs'> & { endedAt: number; closes: boolean }
 
 /** A merchant's order, by its order_id; `links` are those shown to the customer. */
 type Bought = { name: string; merchant: NewMerchant; clicks: number; attempts: Attempt[]; links: Set<string> }
@@ -160,7 +160,8 @@ export async function nextAcquirer({ postgres }: Stage): Promise<Finding[]> {
     const what = `${first} ${does}`
     notes.push(`${what}: ${tally(attempts)}, p99 ${ms(p99Ms)}`)
     if (wrong.length > 0) broken.push(`${what}: 200 unless it may have created a link: ${wrong.length} orders differ`)
-    if (p99Ms >= ANSWER_LIMIT_MS) broken.push(`${what}: responses within ${ANSWER_LIMIT_MS} ms: p99 is ${ms(p99Ms)}`)
+    if (p99Ms >= RESPONSE_LIMIT_MS)
+      broken.push(`${what}: responses within ${RESPONSE_LIMIT_MS} ms: p99 is ${ms(p99Ms)}`)
     // A new service tries the first acquirer first.
     await service.stop()
     service = await start()

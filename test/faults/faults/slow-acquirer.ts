@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Answer, createHttpClient } from '../../support/http-client.ts'
+import { createHttpClient, type HttpResponse } from '../../support/http-client.ts'
 import { createRequest } from '../../support/requests.ts'
 import { openBank } from '../bank.ts'
 import { type Stage, setScene, startService } from '../stage.ts'
@@ -78,9 +78,9 @@ export async function slowAcquirer({ postgres }: Stage): Promise<Finding[]> {
   }
 
   async function askBank() {
-    const answer: Answer = await client.send(service.url, createRequest(waiting))
-    ofBank.push(answer.status)
+    const response: HttpResponse = await client.send(service.url, createRequest(waiting))
+    ofBank.push(response.status)
     // Pauses like a merchant's server after 503.
-    if (answer.status === 503) await sleep(500)
+    if (response.status === 503) await sleep(500)
   }
 }

@@ -24,7 +24,7 @@ const POLL_MS = 500
 const ROWS = 100_000
 
 /** When the service closed a slow connection, and its response until then. */
-type End = { afterMs: number; answer: string }
+type End = { afterMs: number; response: string }
 
 /** Clients that send headers or bodies byte by byte, and readers that read nothing, during the usual load. */
 export async function slowClients({ postgres }: Stage): Promise<Finding[]> {
@@ -51,11 +51,11 @@ export async function slowClients({ postgres }: Stage): Promise<Finding[]> {
   expectEnds('slow senders of headers', headers, SENDER_LIMIT_MS)
   expectEnds('slow senders of bodies', bodies, SENDER_LIMIT_MS)
   expectEnds('readers that read nothing', readers, READER_LIMIT_MS)
-  const answers = new Set([...headers, ...bodies].map(({ answer }) => answer.split('\r\n', 1)[0]))
-  for (const answer of answers) {
-    if (answer && !answer.startsWith('HTTP/1.1 408 ')) finding.broken.push(`408 or no response, not ${answer}`)
+  const responses = new Set([...headers, ...bodies].map(({ response }) => response.split('\r\n', 1)[0]))
+  for (const response of responses) {
+    if (response && !response.startsWith('HTTP/1.1 408 ')) finding.broken.push(`408 or no response, not ${response}`)
   }
-  const slow503 = load.journal.filter(({ answer }) => answer?.status === 503)
+  const slow503 = load.journal.filter(({ response }) => response?.status === 503)
   if (slow503.length > 0) finding.broken.push(`valid requests succeed in the meantime: ${slow503.length} got 503`)
   return [finding]
 }
@@ -81,25 +81,25 @@ async function readNothing(service: ServerProcess, list: FormRequest): Promise<E
   socket.write(headOf(list, service, list.body.length) + list.body)
   await sleep(SENDER_LIMIT_MS)
   while ((await poolConnections(service.opsUrl))['lists busy'] !== 0) {
-    if (performance.now() - startedAt > 2 * READER_LIMIT_MS) return { afterMs: Infinity, answer: '' }
+    if (performance.now() - startedAt > 2 * READER_LIMIT_MS) return { afterMs: Infinity, response: '' }
     await sleep(POLL_MS)
   }
   const afterMs = performance.now() - startedAt
   socket.resume()
-  const { answer } = await ended
-  return { afterMs: answer.endsWith('0\r\n\r\n') ? Infinity : afterMs, answer }
+  const { response } = await ended
+  return { afterMs: response.endsWith('0\r\n\r\n') ? Infinity : afterMs, response }
 }
 
 function open(service: ServerProcess): { socket: Socket; ended: Promise<End> } {
   const startedAt = performance.now()
   const socket = connect(Number(new URL(service.url).port), '127.0.0.1')
-  let answer = ''
+  let response = ''
   const ended = new Promise<End>((resolve) => {
     socket.on('data', (bytes) => {
-      answer += bytes.toString('latin1')
+      response += bytes.toString('latin1')
     })
     socket.on('error', () => undefined)
-    socket.once('close', () => resolve({ afterMs: performance.now() - startedAt, answer }))
+    socket.once('close', () => resolve({ afterMs: performance.now() - startedAt, response }))
   })
   return { socket, ended }
 }

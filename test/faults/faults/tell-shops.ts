@@ -155,7 +155,7 @@ export async function tellShops({ postgres }: Stage): Promise<Finding[]> {
   const loadBegan = performance.now()
   progress(`webhooks: ${payments.length} payments`)
   const killing = Promise.all([killInstances(), killDatabase()])
-  const answered = await payAll(client)
+  const responded = await payAll(client)
   await killing
   const loadMs = performance.now() - loadBegan
 
@@ -207,10 +207,10 @@ export async function tellShops({ postgres }: Stage): Promise<Finding[]> {
     {
       fault: `webhooks: ${SERVICE_KILLS} kills of two instances, ${DATABASE_KILLS} of PostgreSQL`,
       notes: [
-        `${payments.length} payments in ${ms(loadMs)}; ${answered.again} requests got 503 or no response and were repeated`,
+        `${payments.length} payments in ${ms(loadMs)}; ${responded.again} requests got 503 or no response and were repeated`,
         `${events} events arrived in ${everyone.reduce((sum, { calls }) => sum + calls, 0)} calls, ${repeats} of them more than once; the operator resent ${resent}`,
       ],
-      broken: [...answered.faults, ...broken],
+      broken: [...responded.faults, ...broken],
     },
   ]
 

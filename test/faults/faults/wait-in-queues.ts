@@ -91,9 +91,9 @@ export async function waitInQueues({ postgres }: Stage): Promise<Finding[]> {
   return [{ fault: `behind ${QUEUE} jobs of two merchants, ${RUNS} runs`, notes, broken }]
 
   async function create(merchant: NewMerchant): Promise<string> {
-    const answer = await sendPatiently(client, service.url, createRequest(merchant, { order_id: unique('O') }))
-    const orderId = createdOrderId(answer)
-    if (orderId === undefined) throw new Error(`a create returned ${answer.status}: ${answer.text}`)
+    const response = await sendPatiently(client, service.url, createRequest(merchant, { order_id: unique('O') }))
+    const orderId = createdOrderId(response)
+    if (orderId === undefined) throw new Error(`a create returned ${response.status}: ${response.text}`)
     return orderId
   }
 

@@ -53,7 +53,7 @@ export const cashfree: Acquirer<{ cashfree?: CashfreeSettings | undefined }> = {
  * A payment in a status response. Every field is optional, so that a payment with missing fields is reported as
  * unreadable.
  */
-const PaymentAnswer = z.object({
+const PaymentResponse = z.object({
   ...paymentFields,
   order_id: z.unknown().optional(),
   payment_status: z.unknown().optional(),
@@ -65,21 +65,21 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
   const name = accountName(NAME, settings.account)
 
   async function statusOf(orderId: string, signal: AbortSignal | undefined): Promise<unknown> {
-    const answer = await request({ method: 'GET', path: `orders/${orderId}` }, signal, [200])
+    const response = await request({ method: 'GET', path: `orders/${orderId}` }, signal, [200])
     const message = 'Cashfree returned an order in an unknown format'
-    const order = readStatus(OrderState, answer, message, orderId)
-    requireOrder(answer, orderId, order.order_id)
+    const order = readStatus(OrderState, response, message, orderId)
+    requireOrder(response, orderId, order.order_id)
     return order.order_status
   }
 
   /** Returns the payments of an order, oldest first; `undefined` stands for an unreadable one. */
   async function paymentsOf(orderId: string, signal: AbortSignal | undefined) {
-    const answer = await request({ method: 'GET', path: `orders/${orderId}/payments` }, signal, [200])
+    const response = await request({ method: 'GET', path: `orders/${orderId}/payments` }, signal, [200])
     const message = 'Cashfree returned payments in an unknown format'
-    const listed = readBody(z.array(z.unknown()), answer, message, { orderId })
-    const payments = listed.map((payment) => PaymentAnswer.safeParse(payment).data)
+    const listed = readBody(z.array(z.unknown()), response, message, { orderId })
+    const payments = listed.map((payment) => PaymentResponse.safeParse(payment).data)
     const timeOf = (payment: (typeof payments)[number]) => payment?.payment_time?.getTime() ?? 0
-    return { answer, payments: payments.sort((a, b) => timeOf(a) - timeOf(b)) }
+    return { response, payments: payments.sort((a, b) => timeOf(a) - timeOf(b)) }
   }
 
   return {
@@ -90,7 +90,7 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
       // Cashfree allows four times as many order checks as payment checks. An ACTIVE order has no successful payment.
       const early = isOpen ? await statusOf(orderId, signal) : undefined
       if (early === 'ACTIVE') return []
-      const { answer, payments } = await paymentsOf(orderId, signal)
+      const { response, payments } = await paymentsOf(orderId, signal)
       const reports = payments.map((payment) => payment && readPayment(name, orderId, payment))
       const paid = reports.flatMap((report) =>
         typeof report === 'object' && report.status === 'SUCCESS' ? [report] : [],
@@ -98,7 +98,7 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
       const isPaid = paid.length === 0 && ![...UNPAID, 'ACTIVE'].includes(early ?? (await statusOf(orderId, signal)))
       if (isPaid || reports.includes(undefined)) {
         const message = 'Cashfree returned a payment whose status, amount or reference is unreadable'
-        throw new UnreadableStatus(answer, message, orderId, paid)
+        throw new UnreadableStatus(response, message, orderId, paid)
       }
       if (paid.length > 0) return paid
       // A pending payment may still succeed, so a failed payment is reported only if no payment is pending.
@@ -109,9 +109,9 @@ export function cashfreeClient(settings: CashfreeSettings, request: CashfreeRequ
     async check(signal) {
       // Requests an order that does not exist: Cashfree returns its own 404 for valid credentials, and 401 for invalid
       // ones.
-      const answer = await request({ method: 'GET', path: 'orders/check-of-credentials' }, signal, [200, 404])
-      if (codeOf(answer) === undefined)
-        throw notBelieved(answer, "Cashfree's response is not in its own format: check CASHFREE_API_URL")
+      const response = await request({ method: 'GET', path: 'orders/check-of-credentials' }, signal, [200, 404])
+      if (codeOf(response) === undefined)
+        throw notBelieved(response, "Cashfree's response is not in its own format: check CASHFREE_API_URL")
     },
 
     async simulate({ id }, { succeeds }, signal) {
@@ -132,7 +132,7 @@ const UNPAID: readonly unknown[] = ['EXPIRED', 'TERMINATED', 'TERMINATION_REQUES
 const PENDING: readonly unknown[] = ['PENDING', 'NOT_ATTEMPTED', 'FLAGGED']
 
 /** Reads a payment of a status response. Returns undefined if it may be paid but is unreadable. */
-function readPayment(account: string, orderId: string, payment: z.output<typeof PaymentAnswer>) {
+function readPayment(account: string, orderId: string, payment: z.output<typeof PaymentResponse>) {
   const { payment_status: status, payment_amount: amount, bank_reference: reference, cf_payment_id: id } = payment
   const isFailed = PAYMENT_ENDS.get(status) === 'FAIL'
   if (PENDING.includes(status) || (isFailed && amount === undefined)) return 'pending' as const

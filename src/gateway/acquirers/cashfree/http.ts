@@ -7,7 +7,7 @@ import type { FinalStatus, PaymentReport } from '../../payments/outcome.ts'
 import type { RefundStatus, RefundUpdate } from '../../refunds/refund.ts'
 import type { CashfreeSettings } from '../accounts.ts'
 import { parseExact } from '../exact-json.ts'
-import { createJsonRequest, failed, type JsonAnswer, orAbsent, shortText } from '../json-request.ts'
+import { createJsonRequest, failed, type JsonResponse, orAbsent, shortText } from '../json-request.ts'
 import { bankReference, isoTime, paymentId } from '../notification.ts'
 
 /**
@@ -26,7 +26,7 @@ export type CashfreeRequest = (
   >,
   signal: AbortSignal | undefined,
   expected: readonly number[],
-) => Promise<JsonAnswer>
+) => Promise<JsonResponse>
 
 export function createCashfreeRequest(
   { apiUrl, clientId, clientSecret }: CashfreeSettings,
@@ -36,9 +36,13 @@ export function createCashfreeRequest(
   const credentials = { 'x-client-id': clientId, 'x-client-secret': clientSecret }
   return async ({ path, isOpen, ...request }, signal, expected) => {
     const headers = { 'x-api-version': API_VERSION, ...(!isOpen && credentials) }
-    const answer = await requestJson({ ...request, url: `${apiUrl}/${path}`, headers, signal })
-    if (expected.includes(answer.status)) return answer
-    throw failed('Cashfree', answer, 'check CASHFREE_CLIENT_ID, CASHFREE_CLIENT_SECRET and the rights of that account')
+    const response = await requestJson({ ...request, url: `${apiUrl}/${path}`, headers, signal })
+    if (expected.includes(response.status)) return response
+    throw failed(
+      'Cashfree',
+      response,
+      'check CASHFREE_CLIENT_ID, CASHFREE_CLIENT_SECRET and the rights of that account',
+    )
   }
 }
 

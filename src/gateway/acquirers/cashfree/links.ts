@@ -10,7 +10,7 @@ import { notificationPath } from '../notification.ts'
 import { readPaymentLink } from '../payment-link.ts'
 import { type CashfreeRequest, NAME, noteOf, OrderState } from './http.ts'
 
-const OrderAnswer = z.object({
+const OrderResponse = z.object({
   order_id: z.string(),
   order_amount: bankAmount,
   order_currency: z.literal('INR'),
@@ -40,18 +40,18 @@ export function cashfreeLinks(settings: CashfreeSettings, request: CashfreeReque
       order_note: noteOf(intent.note, 200),
     }
     const made = await request({ method: 'POST', path: 'orders', body }, signal, [200, 409])
-    const answer =
+    const response =
       made.status === 409 ? await request({ method: 'GET', path: `orders/${orderId}` }, signal, [200]) : made
-    const { data: order } = OrderAnswer.safeParse(answer.body)
+    const { data: order } = OrderResponse.safeParse(response.body)
     if (order?.order_id === orderId && order.order_amount === amount) return order.payment_session_id
-    throw notBelieved(answer, 'Cashfree created an order that does not match the request', { orderId })
+    throw notBelieved(response, 'Cashfree created an order that does not match the request', { orderId })
   }
 
   /** Creates the link of an order. The request sends no credentials: the payment session authorises it. */
   async function requestLink(session: string, signal: AbortSignal | undefined) {
     const body = { payment_session_id: session, payment_method: { upi: { channel: 'link' } } }
-    const answer = await request({ method: 'POST', path: 'orders/sessions', body, isOpen: true }, signal, [200])
-    return { link: Session.safeParse(answer.body).data?.data.payload.default ?? '', requestId: answer.requestId }
+    const response = await request({ method: 'POST', path: 'orders/sessions', body, isOpen: true }, signal, [200])
+    return { link: Session.safeParse(response.body).data?.data.payload.default ?? '', requestId: response.requestId }
   }
 
   return {
@@ -72,8 +72,8 @@ export function cashfreeLinks(settings: CashfreeSettings, request: CashfreeReque
 
     async closeLink({ id }, signal) {
       const body = { order_status: 'TERMINATED' }
-      const answer = await request({ method: 'PATCH', path: `orders/${id}`, body }, signal, [200, 400, 409, 422])
-      const state = answer.status === 200 ? OrderState.safeParse(answer.body).data?.order_status : undefined
+      const response = await request({ method: 'PATCH', path: `orders/${id}`, body }, signal, [200, 400, 409, 422])
+      const state = response.status === 200 ? OrderState.safeParse(response.body).data?.order_status : undefined
       if (state === 'TERMINATED') return 'closed'
       return state === 'TERMINATION_REQUESTED' ? 'unknown' : 'paid'
     },

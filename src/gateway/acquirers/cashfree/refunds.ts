@@ -1,10 +1,10 @@
 import * as z from 'zod'
 import { toJsonNumber } from '../../../platform/money.ts'
 import type { RefundOrder, Refunds } from '../client.ts'
-import { codeOf, type JsonAnswer, notBelieved, readBody } from '../json-request.ts'
+import { codeOf, type JsonResponse, notBelieved, readBody } from '../json-request.ts'
 import { type CashfreeRequest, noteOf, refundFields, toRefundUpdate } from './http.ts'
 
-const RefundAnswer = z.object({ refund_id: z.string(), ...refundFields })
+const RefundResponse = z.object({ refund_id: z.string(), ...refundFields })
 
 const ONLY_ITS_OWN =
   'Cashfree refunds only the payment that paid its order. Refund the duplicate payment in the Cashfree dashboard.'
@@ -13,19 +13,19 @@ const ONLY_ITS_OWN =
 const REFUSED = [400, 404, 409, 422]
 
 export function cashfreeRefunds(request: CashfreeRequest): Refunds {
-  function updateOf(answer: JsonAnswer, { ourRefundId }: RefundOrder) {
+  function updateOf(response: JsonResponse, { ourRefundId }: RefundOrder) {
     const message = 'Cashfree returned a refund in an unknown format'
-    const refund = readBody(RefundAnswer, answer, message, { ourRefundId })
+    const refund = readBody(RefundResponse, response, message, { ourRefundId })
     return { ...toRefundUpdate(refund), ourRefundId: refund.refund_id }
   }
 
   async function getRefund(order: RefundOrder, signal: AbortSignal | undefined) {
     const path = `orders/${order.orderId}/refunds/${order.ourRefundId}`
-    const answer = await request({ method: 'GET', path }, signal, [200, 404])
-    if (answer.status === 200) return updateOf(answer, order)
+    const response = await request({ method: 'GET', path }, signal, [200, 404])
+    if (response.status === 200) return updateOf(response, order)
     // Only Cashfree's own 404, which has a code, means that the refund is unknown; a proxy may return 404 too.
-    if (codeOf(answer) !== undefined) return undefined
-    throw notBelieved(answer, "Cashfree's 404 is not in its own format: check CASHFREE_API_URL")
+    if (codeOf(response) !== undefined) return undefined
+    throw notBelieved(response, "Cashfree's 404 is not in its own format: check CASHFREE_API_URL")
   }
 
   return {
@@ -36,16 +36,16 @@ export function cashfreeRefunds(request: CashfreeRequest): Refunds {
       const refund = { refund_id: ourRefundId, refund_amount: toJsonNumber(amount), refund_speed: 'STANDARD' }
       const body = { ...refund, refund_note: noteOf(note, 100) }
       const path = `orders/${orderId}/refunds`
-      const answer = await request({ method: 'POST', path, body }, signal, [200, ...REFUSED])
-      if (answer.status === 200) return updateOf(answer, order)
+      const response = await request({ method: 'POST', path, body }, signal, [200, ...REFUSED])
+      if (response.status === 200) return updateOf(response, order)
       // Cashfree may reject a repeated request because the first one created the refund.
       const known = await getRefund(order, signal)
       if (known) return known
-      const code = codeOf(answer)
+      const code = codeOf(response)
       // A 409 means that the refund exists, even if the status check above did not find it.
-      const isRefused = code !== undefined && answer.status !== 409
+      const isRefused = code !== undefined && response.status !== 409
       if (isRefused) return { status: 'FAIL', reference: '', reason: `rejected: ${code}` }
-      throw notBelieved(answer, `Cashfree's response ${answer.status} leaves a refund without a final status`, {
+      throw notBelieved(response, `Cashfree's response ${response.status} leaves a refund without a final status`, {
         ourRefundId,
       })
     },

@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { text, UTR } from '../../../platform/fields.ts'
 import { toPaise } from '../../../platform/money.ts'
 import type { ReadSettled, SettledEvent } from '../acquirer.ts'
-import { type JsonAnswer, notBelieved, shortText } from '../json-request.ts'
+import { type JsonResponse, notBelieved, shortText } from '../json-request.ts'
 import { paymentId } from '../notification.ts'
 import type { CashfreeRequest } from './http.ts'
 
@@ -72,14 +72,14 @@ export function cashfreeSettled(request: CashfreeRequest): ReadSettled {
     for (let cursor: string | undefined; ; await pause(PAUSE_MS)) {
       const body = { pagination: { limit: PAGE_EVENTS, cursor }, filters }
       const page = { method: 'POST', path: 'settlement/recon', body, limit: LIMIT } as const
-      const answer = await request(page, AbortSignal.timeout(LIMIT.ms), [200])
-      const { data, cursor: next } = readPage(answer)
+      const response = await request(page, AbortSignal.timeout(LIMIT.ms), [200])
+      const { data, cursor: next } = readPage(response)
       if (!data || data.length === 0) return
       yield data.map(toSettled)
       if (next === undefined) return
       if (cursors.has(next))
-        throw notBelieved(answer, 'Cashfree returned the same page of settlements twice: its pages do not end')
-      if (cursors.add(next).size === MOST_PAGES) throw notBelieved(answer, TOO_MANY)
+        throw notBelieved(response, 'Cashfree returned the same page of settlements twice: its pages do not end')
+      if (cursors.add(next).size === MOST_PAGES) throw notBelieved(response, TOO_MANY)
       cursor = next
     }
   }
@@ -87,14 +87,14 @@ export function cashfreeSettled(request: CashfreeRequest): ReadSettled {
 
 const TOO_MANY = `Cashfree returned ${MOST_PAGES} pages or more: pull fewer days per command; for a single day, contact Cashfree`
 
-function readPage(answer: JsonAnswer): z.output<typeof Page> {
-  const { data: page, error } = Page.safeParse(answer.body)
+function readPage(response: JsonResponse): z.output<typeof Page> {
+  const { data: page, error } = Page.safeParse(response.body)
   if (page) return page
   const [{ path, message }] = error.issues as [z.core.$ZodIssue]
-  const told = answer.body as { data?: { event_details?: { event_id?: unknown } }[] } | undefined
+  const told = response.body as { data?: { event_details?: { event_id?: unknown } }[] } | undefined
   const event = shortText(told?.data?.[Number(path[1])]?.event_details?.event_id)
   const fault = event === undefined ? '' : `: ${String(path.at(-1))} of event ${event} ${message}`
-  throw notBelieved(answer, `Cashfree returned settlements in an unknown format${fault}`)
+  throw notBelieved(response, `Cashfree returned settlements in an unknown format${fault}`)
 }
 
 /** Event types of reversals, which become lines with a negative amount. */

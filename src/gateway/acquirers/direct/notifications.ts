@@ -58,7 +58,7 @@ export const paymentNotification = operation({
     },
   },
   refusals: [badRequest('UTR is required with SUCCESS'), notificationUnsigned(), ...NOTIFICATION_REFUSALS],
-  answer: NOTIFICATION_RECORDED,
+  response: NOTIFICATION_RECORDED,
   route: { config: { acquirer: 'direct' } },
   handle: (dependencies: NotificationDependencies) => {
     return async ({ body }) => {

@@ -7,7 +7,7 @@ import { accountName, type PhonepeSettings } from '../accounts.ts'
 import type { Acquirer } from '../acquirer.ts'
 import type { AcquirerClient } from '../client.ts'
 import {
-  type JsonAnswer,
+  type JsonResponse,
   notBelieved,
   paise,
   readStatus,
@@ -64,8 +64,8 @@ export function phonepeClient(settings: PhonepeSettings, request: PhonepeRequest
     async check(signal) {
       // Requests an order that does not exist: PhonePe rejects its name in its own format, and invalid credentials
       // with 401.
-      const answer = await find(request, 'payments/v2/order/check-of-credentials/status?details=true', signal)
-      if (answer) throw notBelieved(answer, 'PhonePe returned an order that does not exist: check PHONEPE_API_URL')
+      const response = await find(request, 'payments/v2/order/check-of-credentials/status?details=true', signal)
+      if (response) throw notBelieved(response, 'PhonePe returned an order that does not exist: check PHONEPE_API_URL')
     },
 
     async simulate() {
@@ -111,10 +111,10 @@ const Order = z.object({
 export function readPayments(
   account: string,
   { orderId, id }: { orderId: string; id: string },
-  answer: JsonAnswer,
+  response: JsonResponse,
 ): PaymentReport[] {
-  const order = readStatus(Order, answer, 'PhonePe returned an order in an unknown format', orderId)
-  requireOrder(answer, orderId, order.merchantOrderId)
+  const order = readStatus(Order, response, 'PhonePe returned an order in an unknown format', orderId)
+  requireOrder(response, orderId, order.merchantOrderId)
   const { state, amount } = order
   const attempts = order.paymentDetails.sort((a, b) => (a.timestamp ?? 0) - (b.timestamp ?? 0))
   const reportOf = (attempt: z.output<typeof Attempt>, amount: number) => ({
@@ -136,12 +136,18 @@ export function readPayments(
           .filter(({ utr, names }) => utr !== undefined || names !== undefined)
       : []
   if (paid.length < completed.length || (state !== 'FAILED' && paid.length === 0)) {
-    throw new UnreadableStatus(answer, 'PhonePe returned an order whose state or payment is unreadable', orderId, paid)
+    throw new UnreadableStatus(
+      response,
+      'PhonePe returned an order whose state or payment is unreadable',
+      orderId,
+      paid,
+    )
   }
   if (paid.length > 0) return paid
   const last = attempts.at(-1)
   if (last === undefined) return []
-  if (amount === undefined) throw notBelieved(answer, 'PhonePe returned a failed order without its amount', { orderId })
+  if (amount === undefined)
+    throw notBelieved(response, 'PhonePe returned a failed order without its amount', { orderId })
   const failure = failureOf(last) ?? failureOf(order)
   return failure === 'under way' ? [] : [{ ...reportOf(last, amount), status: 'FAIL', failure }]
 }

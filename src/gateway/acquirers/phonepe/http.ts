@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import type { HttpClient } from '../../../platform/outbound/http-client.ts'
 import type { PhonepeSettings } from '../accounts.ts'
-import { codeOf, createJsonRequest, failed, type JsonAnswer, notBelieved, readBody } from '../json-request.ts'
+import { codeOf, createJsonRequest, failed, type JsonResponse, notBelieved, readBody } from '../json-request.ts'
 import { bankReference } from '../notification.ts'
 import { createToken, type Token } from '../token.ts'
 
@@ -14,7 +14,7 @@ export type PhonepeRequest = (
   request: { method: 'GET' | 'POST'; path: string; body?: object },
   signal: AbortSignal | undefined,
   expected: readonly number[],
-) => Promise<JsonAnswer>
+) => Promise<JsonResponse>
 
 /** Both times are in seconds since 1970. They replace `expires_in`, which PhonePe may return as null. */
 const LoggedIn = z
@@ -32,11 +32,11 @@ export function createPhonepeRequest(
   async function logIn(): Promise<Token> {
     const credentials = { client_id: clientId, client_version: clientVersion, client_secret: clientSecret }
     const body = new URLSearchParams({ ...credentials, grant_type: 'client_credentials' })
-    const answer = await requestJson({ method: 'POST', url: loginUrl, body })
-    if (answer.status !== 200) {
-      throw failed('PhonePe', answer, 'check PHONEPE_CLIENT_ID, PHONEPE_CLIENT_VERSION and PHONEPE_CLIENT_SECRET')
+    const response = await requestJson({ method: 'POST', url: loginUrl, body })
+    if (response.status !== 200) {
+      throw failed('PhonePe', response, 'check PHONEPE_CLIENT_ID, PHONEPE_CLIENT_VERSION and PHONEPE_CLIENT_SECRET')
     }
-    const made = readBody(LoggedIn, answer, 'PhonePe returned a login without a token and its expiry')
+    const made = readBody(LoggedIn, response, 'PhonePe returned a login without a token and its expiry')
     // The lifetime uses PhonePe's clock alone. Tokens are renewed at half of it, as in PhonePe's own clients.
     const lifeMs = (made.expires_at - made.issued_at) * 1000
     return { value: made.access_token, freshMs: lifeMs / 2, validMs: lifeMs }
@@ -44,12 +44,12 @@ export function createPhonepeRequest(
 
   return async ({ method, path, body }, signal, expected) => {
     const url = `${apiUrl}/${path}`
-    const answer = await sendWithToken(
+    const response = await sendWithToken(
       (token) => requestJson({ method, url, headers: { authorization: `O-Bearer ${token}` }, body, signal }),
       signal,
     )
-    if (expected.includes(answer.status)) return answer
-    throw failed('PhonePe', answer, 'check PHONEPE_CLIENT_ID, and that PhonePe has enabled Custom Checkout')
+    if (expected.includes(response.status)) return response
+    throw failed('PhonePe', response, 'check PHONEPE_CLIENT_ID, and that PhonePe has enabled Custom Checkout')
   }
 }
 
@@ -91,11 +91,11 @@ export async function find(
   request: PhonepeRequest,
   path: string,
   signal: AbortSignal | undefined,
-): Promise<JsonAnswer | undefined> {
-  const answer = await request({ method: 'GET', path }, signal, [200, ...REFUSED])
-  if (answer.status === 200) return answer
-  if (codeOf(answer) !== undefined) return undefined
-  throw notBelieved(answer, `PhonePe's response ${answer.status} is not in its own format`, { path })
+): Promise<JsonResponse | undefined> {
+  const response = await request({ method: 'GET', path }, signal, [200, ...REFUSED])
+  if (response.status === 200) return response
+  if (codeOf(response) !== undefined) return undefined
+  throw notBelieved(response, `PhonePe's response ${response.status} is not in its own format`, { path })
 }
 
 /**

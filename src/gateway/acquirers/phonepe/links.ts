@@ -24,12 +24,12 @@ export function phonepeLinks({ account, isSandbox }: PhonepeSettings, request: P
       const body = { merchantOrderId: orderId, amount, expireAfter, paymentFlow }
       // PhonePe rejects a merchantOrderId that it already has, for instance when a proxy repeated the request. That
       // order's link is lost, because PhonePe returns a link only once.
-      const answer = await request({ method: 'POST', path: 'payments/v2/pay', body }, signal, [200]).catch(
+      const response = await request({ method: 'POST', path: 'payments/v2/pay', body }, signal, [200]).catch(
         throwUnmade(isRefusal),
       )
-      const made = readBody(Made, answer, 'PhonePe returned a created order in an unknown format', { orderId })
+      const made = readBody(Made, response, 'PhonePe returned a created order in an unknown format', { orderId })
       const names = { acquirer: accountName(NAME, account), merchantId, id: made.orderId, link: made.intentUrl }
-      const unchecked = { link: made.intentUrl, requestId: answer.requestId, isCurrencyOptional: true, isSandbox }
+      const unchecked = { link: made.intentUrl, requestId: response.requestId, isCurrencyOptional: true, isSandbox }
       const { reference, payeeVpa } = readPaymentLink(unchecked, intent, payees)
       return { paymentLink: { ...names, reference }, payeeVpa }
     },

@@ -3,7 +3,7 @@ import type { RefundStatus, RefundUpdate } from '../../refunds/refund.ts'
 import type { RefundOrder, Refunds } from '../client.ts'
 import {
   codeOf,
-  type JsonAnswer,
+  type JsonResponse,
   notBelieved,
   orAbsent,
   paise,
@@ -18,8 +18,8 @@ const ONLY_ITS_OWN =
 
 export function phonepeRefunds(request: PhonepeRequest): Refunds {
   async function getRefund({ ourRefundId }: RefundOrder, signal: AbortSignal | undefined) {
-    const answer = await find(request, `payments/v2/refund/${ourRefundId}/status`, signal)
-    return answer && readRefund(ourRefundId, answer)
+    const response = await find(request, `payments/v2/refund/${ourRefundId}/status`, signal)
+    return response && readRefund(ourRefundId, response)
   }
 
   return {
@@ -29,14 +29,14 @@ export function phonepeRefunds(request: PhonepeRequest): Refunds {
       // PhonePe's refund names only the order, so a duplicate payment must not be sent.
       if (isSecond) return { status: 'FAIL', reference: '', reason: ONLY_ITS_OWN }
       const body = { merchantRefundId: ourRefundId, originalMerchantOrderId: orderId, amount }
-      const answer = await request({ method: 'POST', path: 'payments/v2/refund', body }, signal, [200, ...REFUSED])
-      if (answer.status === 200) return readRefund(ourRefundId, answer)
+      const response = await request({ method: 'POST', path: 'payments/v2/refund', body }, signal, [200, ...REFUSED])
+      if (response.status === 200) return readRefund(ourRefundId, response)
       // A proxy may have repeated the request, and PhonePe may have rejected only the repeat.
       const known = await getRefund(order, signal).catch(throwUnsure)
       if (known) return known
-      const code = codeOf(answer)
+      const code = codeOf(response)
       if (isRefusal(code)) return { status: 'FAIL', reference: '', reason: `rejected: ${code}` }
-      throw notBelieved(answer, `PhonePe's response ${answer.status} leaves a refund without a final status`, {
+      throw notBelieved(response, `PhonePe's response ${response.status} leaves a refund without a final status`, {
         ourRefundId,
       })
     },
@@ -64,8 +64,8 @@ const Refund = z.object({
   paymentDetails: z.array(z.object(railFields)).optional().catch(undefined),
 })
 
-export function readRefund(ourRefundId: string, answer: JsonAnswer): RefundUpdate {
-  const refund = readBody(Refund, answer, 'PhonePe returned a refund in an unknown format', { ourRefundId })
+export function readRefund(ourRefundId: string, response: JsonResponse): RefundUpdate {
+  const refund = readBody(Refund, response, 'PhonePe returned a refund in an unknown format', { ourRefundId })
   const { state, errorCode, detailedErrorCode = errorCode, paymentDetails = [] } = refund
   const status = REFUND_STATES.get(state)
   return {

@@ -50,7 +50,7 @@ const NO_FUNDS = 'Z9'
  * A payment's status response. Every field is optional, so that a response with missing fields is reported as
  * unreadable.
  */
-const PaymentAnswer = z.object({
+const PaymentResponse = z.object({
   ...paymentFields,
   status: z.unknown().optional(),
   productInstanceId: z.unknown().optional(),
@@ -66,10 +66,10 @@ export function setuClient(
 
   async function getPayments({ orderId, paymentLink }: LinkedOrder, signal?: AbortSignal): Promise<PaymentReport[]> {
     const path = `payments/product-instances/${paymentLink.id}/last`
-    const answer = await request({ method: 'GET', path, merchantId: paymentLink.merchantId }, signal, [200, 404])
+    const response = await request({ method: 'GET', path, merchantId: paymentLink.merchantId }, signal, [200, 404])
     // Setu returns 404 until the first attempt to pay.
-    if (answer.status === 404) return []
-    const last = readStatus(PaymentAnswer, answer, 'Setu returned a payment in an unknown format', orderId)
+    if (response.status === 404) return []
+    const last = readStatus(PaymentResponse, response, 'Setu returned a payment in an unknown format', orderId)
     if (last.status === 'initiated' || last.status === 'pending') return []
     const productInstanceId = reportedId(last.productInstanceId, paymentLink.id)
     const isNamed = last.rrn !== undefined || last.id !== undefined
@@ -81,8 +81,8 @@ export function setuClient(
     }
     const message = 'Setu returned a payment whose status, amount or reference is unreadable'
     throw last.status === 'failed'
-      ? notBelieved(answer, message, { orderId })
-      : new UnreadableStatus(answer, message, orderId)
+      ? notBelieved(response, message, { orderId })
+      : new UnreadableStatus(response, message, orderId)
   }
 
   return {

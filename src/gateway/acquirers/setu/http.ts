@@ -30,12 +30,12 @@ export function createSetuRequest(
 
   async function requestToken(): Promise<Token> {
     const body = { clientID: clientId, secret: clientSecret, grant_type: 'client_credentials' }
-    const answer = await requestJson({ method: 'POST', url: loginUrl, headers: { client: 'bridge' }, body })
+    const response = await requestJson({ method: 'POST', url: loginUrl, headers: { client: 'bridge' }, body })
     // Accepts any 2xx: Setu's guides do not document the status of a successful login.
-    if (answer.status < 200 || answer.status > 299) {
-      throw failed('Setu', answer, 'check SETU_CLIENT_ID and SETU_CLIENT_SECRET')
+    if (response.status < 200 || response.status > 299) {
+      throw failed('Setu', response, 'check SETU_CLIENT_ID and SETU_CLIENT_SECRET')
     }
-    const { access_token: value } = readBody(LoggedIn, answer, 'Setu returned a login without a token')
+    const { access_token: value } = readBody(LoggedIn, response, 'Setu returned a login without a token')
     return { value, freshMs: TOKEN_FRESH_MS, validMs: TOKEN_VALID_MS }
   }
 
@@ -51,13 +51,13 @@ export function createSetuRequest(
     expected: readonly number[],
   ) {
     const url = `${apiUrl}/api/v1/merchants/${path}`
-    const answer = await sendWithToken((token) => {
+    const response = await sendWithToken((token) => {
       const headers = { authorization: `Bearer ${token}`, merchantId }
       return requestJson({ method, url, headers, body, signal })
     }, signal)
-    if (expected.includes(answer.status)) return answer
+    if (expected.includes(response.status)) return response
     const advice = `check merchant ${merchantId} at Setu, its UPI address, and the rights of SETU_CLIENT_ID`
-    throw failed('Setu', answer, advice)
+    throw failed('Setu', response, advice)
   }
 
   return { request, logIn: getToken }

@@ -25,16 +25,16 @@ export function setuLinks(name: string, request: SetuRequest): Links {
         transactionNote: transactionNote(intent.note),
       }
       // An error with a code of Setu's own means that no QR was created.
-      const answer = await request({ method: 'POST', path: 'dqr', merchantId, body }, signal, [201]).catch(
+      const response = await request({ method: 'POST', path: 'dqr', merchantId, body }, signal, [201]).catch(
         throwUnmade((code) => code !== undefined),
       )
-      const { data: made } = DynamicQr.safeParse(answer.body)
+      const { data: made } = DynamicQr.safeParse(response.body)
       // Rejects a link of another order even with equal payee and amount, because it would pay the other order.
       if (!made || (made.referenceId ?? orderId) !== orderId) {
-        throw notBelieved(answer, 'Setu created a QR that does not match the order', { orderId })
+        throw notBelieved(response, 'Setu created a QR that does not match the order', { orderId })
       }
       const { reference, payeeVpa } = readPaymentLink(
-        { link: made.intentLink, requestId: answer.requestId },
+        { link: made.intentLink, requestId: response.requestId },
         intent,
         payees,
       )
@@ -43,8 +43,8 @@ export function setuLinks(name: string, request: SetuRequest): Links {
 
     async closeLink({ id, merchantId }, signal) {
       // Setu returns 400 or 404 for a QR that was paid or has expired.
-      const answer = await request({ method: 'PUT', path: `dqr/${id}/expire`, merchantId }, signal, [200, 400, 404])
-      return answer.status === 200 ? 'closed' : 'paid'
+      const response = await request({ method: 'PUT', path: `dqr/${id}/expire`, merchantId }, signal, [200, 400, 404])
+      return response.status === 200 ? 'closed' : 'paid'
     },
   }
 }

@@ -5,18 +5,18 @@ import type { PaymentNames } from '../../payments/outcome.ts'
 import { transactionNote } from '../../payments/upi-links.ts'
 import type { RefundUpdate } from '../../refunds/refund.ts'
 import type { AcquirerClient, RefundOrder, Refunds } from '../client.ts'
-import { type JsonAnswer, orAbsent, paise, readBody, shortText, throwUndone } from '../json-request.ts'
+import { type JsonResponse, orAbsent, paise, readBody, shortText, throwUndone } from '../json-request.ts'
 import { refundFields, type SetuRequest, toRefundUpdate } from './http.ts'
 
 /** Setu documents `amount` and `referenceId` of a refund as optional. */
-const RefundAnswer = z.object({
+const RefundResponse = z.object({
   ...refundFields,
   status: z.string().max(40),
   amount: orAbsent(paise),
   referenceId: orAbsent(z.string()),
 })
 
-const RefundsAnswer = z.object({ refunds: z.array(z.unknown()) })
+const RefundsResponse = z.object({ refunds: z.array(z.unknown()) })
 
 const REFUND_STATES = { pending: 'PENDING', initiated: 'PENDING', success: 'SUCCESS', failed: 'FAIL' } as const
 
@@ -24,7 +24,7 @@ const REFUND_STATES = { pending: 'PENDING', initiated: 'PENDING', success: 'SUCC
  * HTTP statuses with which Setu finally rejects a refund. A proxy's response with such a status is not a rejection.
  */
 const REFUSED = [400, 404, 422]
-const RefusalAnswer = z.object({ code: z.string().min(1), detail: z.unknown() })
+const ErrorResponse = z.object({ code: z.string().min(1), detail: z.unknown() })
 
 /** `getPayments` finds Setu's identifiers of a payment whose report had none. */
 export function setuRefunds(request: SetuRequest, getPayments: AcquirerClient['getPayments']): Refunds {
@@ -52,21 +52,21 @@ export function setuRefunds(request: SetuRequest, getPayments: AcquirerClient['g
       const payment = order.payment ?? (await namesOfPayment(order, signal).catch(throwUndone))
       const remarks = transactionNote(note)
       const body = { paymentId: payment.id, amount, referenceId: ourRefundId, remarks, type: 'online' }
-      const answer = await request({ method: 'POST', path: 'refunds', merchantId, body }, signal, [201, ...REFUSED])
-      if (answer.status !== 201) return { status: 'FAIL', reference: '', reason: refusalOf(answer), payment }
+      const response = await request({ method: 'POST', path: 'refunds', merchantId, body }, signal, [201, ...REFUSED])
+      if (response.status !== 201) return { status: 'FAIL', reference: '', reason: refusalOf(response), payment }
       const message = 'Setu returned a created refund in an unknown format'
-      return { ...updateOf(readBody(RefundAnswer, answer, message, { ourRefundId })), payment }
+      return { ...updateOf(readBody(RefundResponse, response, message, { ourRefundId })), payment }
     },
 
     async getRefund(order, signal) {
       const { ourRefundId, paymentLink } = order
       const payment = order.payment ?? (await namesOfPayment(order, signal))
       const path = `refunds/${payment.txnId}/payment`
-      const answer = await request({ method: 'GET', path, merchantId: paymentLink.merchantId }, signal, [200, 404])
-      if (answer.status === 404 && refusalOf(answer)) return undefined
+      const response = await request({ method: 'GET', path, merchantId: paymentLink.merchantId }, signal, [200, 404])
+      if (response.status === 404 && refusalOf(response)) return undefined
       const message = 'Setu returned a list of refunds in an unknown format'
-      const ours = readBody(RefundsAnswer, answer, message, { ourRefundId })
-        .refunds.flatMap((refund) => RefundAnswer.safeParse(refund).data ?? [])
+      const ours = readBody(RefundsResponse, response, message, { ourRefundId })
+        .refunds.flatMap((refund) => RefundResponse.safeParse(refund).data ?? [])
         .filter(({ referenceId }) => referenceId === ourRefundId)
         .map(updateOf)
       // Setu may list a refund twice if the operator had it sent again. A success takes precedence, then a pending
@@ -78,14 +78,14 @@ export function setuRefunds(request: SetuRequest, getPayments: AcquirerClient['g
   }
 }
 
-function updateOf({ status, ...refund }: z.output<typeof RefundAnswer>): RefundUpdate {
+function updateOf({ status, ...refund }: z.output<typeof RefundResponse>): RefundUpdate {
   const state = Object.hasOwn(REFUND_STATES, status) ? REFUND_STATES[status as keyof typeof REFUND_STATES] : undefined
   const unknownStatus = state === undefined ? (shortText(status) ?? '?') : undefined
   return toRefundUpdate({ ...refund, status: state ?? 'PENDING', unknownStatus })
 }
 
 /** Returns Setu's reason for a rejection. Throws for a proxy's response, because Setu may have accepted the refund. */
-function refusalOf(answer: JsonAnswer): string {
-  const { code } = readBody(RefusalAnswer, answer, `Setu's response ${answer.status} is not in its own format`)
-  return `rejected: ${shortText(code) ?? answer.status}`
+function refusalOf(response: JsonResponse): string {
+  const { code } = readBody(ErrorResponse, response, `Setu's response ${response.status} is not in its own format`)
+  return `rejected: ${shortText(code) ?? response.status}`
 }

@@ -167,14 +167,14 @@ function listen() {
 
 // Polls the state with HEAD requests while the event stream is rejected, which may last long.
 async function askAgain() {
-  const answer = await fetch(location.pathname, { method: 'HEAD' }).catch(() => undefined)
+  const response = await fetch(location.pathname, { method: 'HEAD' }).catch(() => undefined)
   // After 404 and 410 the reloaded page explains why the payment is gone. After other statuses the page does not
   // reload, because a proxy's error page could replace it.
-  if (answer?.status === 404 || answer?.status === 410) return location.reload()
-  const next = answer?.headers.get('x-payment-state')
+  if (response?.status === 404 || response?.status === 410) return location.reload()
+  const next = response?.headers.get('x-payment-state')
   if (next) {
     hideLost()
-    showUtr(answer.headers.get('x-payment-utr') ?? '')
+    showUtr(response.headers.get('x-payment-utr') ?? '')
     show(next)
   }
   if (!over) listen()
@@ -214,8 +214,8 @@ if (!over) {
   document.querySelector('.sandbox')?.addEventListener('submit', async (event) => {
     event.preventDefault()
     const body = new URLSearchParams(new FormData(event.target, event.submitter))
-    const answer = await fetch(event.target.action, { method: 'POST', redirect: 'manual', body })
-    if (answer.type !== 'opaqueredirect') alert(await answer.text())
+    const response = await fetch(event.target.action, { method: 'POST', redirect: 'manual', body })
+    if (response.type !== 'opaqueredirect') alert(await response.text())
   })
   // Reconnects when the page becomes visible, because a phone drops the connection while a wallet app is in front.
   document.addEventListener('visibilitychange', () => {
