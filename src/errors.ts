@@ -126,7 +126,7 @@ export const paymentSuccessful = () => new Failure('conflict', 'Payment already 
 /** 404: the merchant has no refund with this refund_id. */
 export const refundNotFound = () => new Failure('notFound', 'Refund not found')
 
-const REFUND_REFUSALS = {
+const REFUND_ERRORS = {
   'not successful': 'Payment is not successful',
   exceeds: 'Refund exceeds what was paid',
   'too many': 'Too many refunds of this payment',
@@ -134,7 +134,7 @@ const REFUND_REFUSALS = {
 }
 
 /** 409: nothing was stored, so the refund_id can be used again. */
-export const refundRefused = (why: keyof typeof REFUND_REFUSALS) => new Failure('conflict', REFUND_REFUSALS[why])
+export const refundRejected = (why: keyof typeof REFUND_ERRORS) => new Failure('conflict', REFUND_ERRORS[why])
 
 /** 401 for a notification in the service's own format without a valid signature: one text for every reason. */
 export const notificationUnsigned = () =>
@@ -147,10 +147,10 @@ export const notificationUnsigned = () =>
 export const unsigned = (how: string) => new Failure('unauthorized', how)
 
 /** 409: the notification contradicts the stored order or refund. */
-export const notificationRefused = (kind: keyof typeof REFUSED_NOTIFICATIONS) =>
-  new Failure('conflict', REFUSED_NOTIFICATIONS[kind])
+export const notificationRejected = (kind: keyof typeof REJECTED_NOTIFICATIONS) =>
+  new Failure('conflict', REJECTED_NOTIFICATIONS[kind])
 
-const REFUSED_NOTIFICATIONS = {
+const REJECTED_NOTIFICATIONS = {
   'amount differs': 'The amount differs from that of the order',
   'UTR of another order': 'This UTR was already used by another order',
   'refund differs': 'The order, amount, merchant or identifier differs from that of the refund',

@@ -28,14 +28,14 @@ it.each([1, 2, 9, 10, 11, 99, 100, 101, 588, 999, 1_000, 4_999, 200_000, 499_999
 )
 
 it('applies the interface’s maximum amount unless another one is set', () => {
-  const refused = (schema: ReturnType<typeof orderAmount | typeof shopAmount>) =>
+  const rejected = (schema: ReturnType<typeof orderAmount | typeof shopAmount>) =>
     schema.safeParse('100000.01').error?.issues[0]?.message
-  expect(refused(orderAmount(USUAL_MAX_RUPEES))).toBe('must be a whole number from 1 to 100000')
-  expect(refused(shopAmount(USUAL_MAX_RUPEES))).toBe(
+  expect(rejected(orderAmount(USUAL_MAX_RUPEES))).toBe('must be a whole number from 1 to 100000')
+  expect(rejected(shopAmount(USUAL_MAX_RUPEES))).toBe(
     'must be rupees from 1.00 to 100000.00 with at most two decimals, such as 588.82',
   )
   // The example in the rule must itself be accepted.
-  expect(refused(shopAmount(500))).toBe('must be rupees from 1.00 to 500.00 with at most two decimals')
+  expect(rejected(shopAmount(500))).toBe('must be rupees from 1.00 to 500.00 with at most two decimals')
 })
 
 it.each(['0.01', '0.5', '0.0100', '1', '500000', '500000.0000', '500000.00', '499999.99', 0.01, 500_000])(

@@ -22,8 +22,8 @@ export function errorRows(guide: GuideName, operations: readonly Described[]): E
     rows.set(key, row)
     if (!row.operations.includes(operation)) row.operations.push(operation)
   }
-  for (const { name, access, refusals } of documented) {
-    const errors = [...refusals, ...COMMON_ERRORS[access], ...HTTP_ERRORS, ...ROUTING_ERRORS]
+  for (const { name, access, errors: problems } of documented) {
+    const errors = [...problems, ...COMMON_ERRORS[access], ...HTTP_ERRORS, ...ROUTING_ERRORS]
     for (const error of errors) add(name, error)
   }
   return [...rows.values()]

@@ -24,7 +24,7 @@ export const OLD_ANCHORS: Partial<Record<GuideName, Record<string, string>>> = {
     'list-what-customers-have-paid': 'lists',
     'as-csv-for-a-spreadsheet': 'lists',
     'when-no-answer-arrives': 'retries',
-    refusals: 'errors',
+    errors: 'errors',
     'try-it-out': 'testing',
     'try-every-outcome': 'testing',
     details: 'conventions',
@@ -48,7 +48,7 @@ export const OLD_ANCHORS: Partial<Record<GuideName, Record<string, string>>> = {
     'as-csv-for-a-spreadsheet': 'quickstart',
     'list-what-customers-have-paid': 'transactions',
     'reconcile-a-month': 'reconcile',
-    refusals: 'errors',
+    errors: 'errors',
     'try-it-out': 'quickstart',
   },
   operator: {

@@ -68,7 +68,7 @@ const REQUEST_ID_HEADER = {
 }
 
 function pathItem(operation: Described) {
-  const { name, method, path, tag, summary, description, access, headers, body, response, refusals } = operation
+  const { name, method, path, tag, summary, description, access, headers, body, response, errors } = operation
   const parameters = [...path.matchAll(/:(\w+)/g)].flatMap(([, name = '']) => PATH_PARAMETERS[name] ?? [])
   const headerParameters = headers.map(({ name, description, pattern }) => {
     return { name, in: 'header', description, schema: { type: 'string', pattern: pattern.source } }
@@ -81,7 +81,7 @@ function pathItem(operation: Described) {
     ...SECURITY[access],
     ...(access !== 'anyone' && { parameters: [...headerParameters, REQUEST_ID_HEADER] }),
     ...(body && { requestBody: { required: true, content: bodyContent(body, access) } }),
-    responses: responsesOf(response, [...refusals, ...COMMON_ERRORS[access]], { challenges: access === 'key' }),
+    responses: responsesOf(response, [...errors, ...COMMON_ERRORS[access]], { challenges: access === 'key' }),
   }
   return { ...(parameters.length > 0 && { parameters }), [method.toLowerCase()]: described }
 }

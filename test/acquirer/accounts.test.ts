@@ -53,7 +53,7 @@ beforeAll(async () => {
   }
 })
 
-const REFUSED = 'CASHFREE_API_URL must not be the sandbox in production'
+const REJECTED = 'CASHFREE_API_URL must not be the sandbox in production'
 const which = (account: string) => ['--account', account, '--acquirer', 'cashfree']
 const linesOf = (account: Account, secret = SECRETS[account]) =>
   `# of the bank\nCASHFREE_API_URL=${banks[account].apiUrl}\nCASHFREE_CLIENT_ID=${account}\nCASHFREE_CLIENT_SECRET=${secret}\n`
@@ -358,23 +358,23 @@ describe('the command ops accounts', () => {
     const sandbox = lines('sandbox.cashfree.com')
     const inProduction = (args: string[], input = '') =>
       runOps(service.databaseUrl, [...args, '--json'], input, { WEBHOOK_SEALING_KEY: KEY, NODE_ENV: 'production' })
-    expect(await inProduction(add, sandbox)).toMatchObject({ code: 1, stderr: expect.stringContaining(REFUSED) })
+    expect(await inProduction(add, sandbox)).toMatchObject({ code: 1, stderr: expect.stringContaining(REJECTED) })
     await ops(add, sandbox)
-    expect((await opened())?.fault).toContain(REFUSED)
+    expect((await opened())?.fault).toContain(REJECTED)
     const listed = JSON.parse((await inProduction(['accounts', 'list'])).stdout)
     expect(listed.filter(({ state }: { state: string }) => state === 'rejected')).toMatchObject([
-      { name: 'cashfree:tried', fault: expect.stringContaining(REFUSED) },
+      { name: 'cashfree:tried', fault: expect.stringContaining(REJECTED) },
     ])
     const { mid } = await newMerchantOf('acme')
     const moved = await inProduction(['merchants', 'update', '--mid', mid, '--account', 'tried'])
-    expect([moved.code, moved.stderr]).toEqual([1, expect.stringContaining(REFUSED)])
+    expect([moved.code, moved.stderr]).toEqual([1, expect.stringContaining(REJECTED)])
     await ops(['accounts', 'rotate', ...which('tried')], lines('api.cashfree.com'))
     expect(await opened()).toMatchObject({
       settings: { cashfree: { notificationSecrets: ['of-api.cashfree.com'] } },
     })
     expect((await opened())?.fault).toBeUndefined()
     const back = await inProduction(['accounts', 'rotate', ...which('tried'), '--back'])
-    expect([back.code, back.stderr]).toEqual([1, expect.stringContaining(REFUSED)])
+    expect([back.code, back.stderr]).toEqual([1, expect.stringContaining(REJECTED)])
     expect((await opened())?.fault).toBeUndefined()
   })
 

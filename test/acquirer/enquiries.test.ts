@@ -348,10 +348,10 @@ describe('a failed status check', () => {
     throw new Error('the status checks do not end')
   }
 
-  const refused = Object.assign(new AcquirerError('refused', 'no log-in'), { isUndone: true })
+  const rejected = Object.assign(new AcquirerError('refused', 'no log-in'), { isUndone: true })
 
   it('that did not reach the acquirer is not counted, and is repeated with growing pauses', async () => {
-    const asked = await statusCheckedAt(refused, 3)
+    const asked = await statusCheckedAt(rejected, 3)
     expect(asked.slice(0, 4)).toEqual([90, 150, 225, 338])
     expect(asked.filter((seconds) => seconds >= LATE)).toHaveLength(1)
   })

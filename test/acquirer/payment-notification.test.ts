@@ -2,10 +2,17 @@ import { describe, expect, it } from 'vitest'
 import { LIMITS } from '../../src/limits.ts'
 import { NOTIFY, newUtr, notification, notify, sign } from '../support/acquirer.ts'
 import { createOrder } from '../support/orders.ts'
-import { ACQUIRER_SECRETS, newMerchant, post, refusal, startService, type TestService } from '../support/service.ts'
+import {
+  ACQUIRER_SECRETS,
+  errorResponse,
+  newMerchant,
+  post,
+  startService,
+  type TestService,
+} from '../support/service.ts'
 
 const RECORDED = { status: true, statusCode: 200, msg: 'Notification recorded', data: {} }
-const UNSIGNED = refusal(
+const UNSIGNED = errorResponse(
   401,
   'The signature is missing, invalid or more than 5 minutes old. Send X-Signature: t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">.',
 )
@@ -193,7 +200,7 @@ describe('concurrent notifications', () => {
 })
 
 describe('a notification that contradicts its order', () => {
-  const DIFFERS = refusal(409, 'The amount differs from that of the order')
+  const DIFFERS = errorResponse(409, 'The amount differs from that of the order')
   it.each([
     ...['200', '200.0', '"200"', '"200.0"', '"200.00"'].map((amount) => [amount, RECORDED, 'SUCCESS A1', []] as const),
     ...['199', '201', '"200.01"', '0'].map(
@@ -201,7 +208,8 @@ describe('a notification that contradicts its order', () => {
     ),
     // As floats these would equal 200.
     ...['199.99999999999999999', '200.0000000000000001', '2000000000000000000001e-19'].map(
-      (amount) => [amount, refusal(400, 'amount must be rupees with at most two decimals'), 'PENDING', []] as const,
+      (amount) =>
+        [amount, errorResponse(400, 'amount must be rupees with at most two decimals'), 'PENDING', []] as const,
     ),
   ])('compares the amount exactly, not as a float: %s', async (amount, response, end, exceptions) => {
     const orderId = await newOrder(await newMerchant(service.db))
@@ -226,7 +234,7 @@ describe('a notification that contradicts its order', () => {
     ])
   })
 
-  const USED = refusal(409, 'This UTR was already used by another order')
+  const USED = errorResponse(409, 'This UTR was already used by another order')
   it.each([
     ['that paid another order of the merchant, in any letter case', ['abcX1'], ['ABCX1', 'AbCx1']],
     ['of a duplicate payment that is to be refunded', ['A1', 'B1'], ['B1']],
@@ -245,7 +253,8 @@ describe('a notification that contradicts its order', () => {
   it('rejects an unknown order with 404 and stores it once for the operator', async () => {
     const orderId = '0'.repeat(32)
     const body = notification(orderId)
-    for (let i = 0; i < 2; i++) expect((await notify(service, body)).body).toEqual(refusal(404, 'Order not found'))
+    for (let i = 0; i < 2; i++)
+      expect((await notify(service, body)).body).toEqual(errorResponse(404, 'Order not found'))
     const { rows } = await service.db.query('select kind, mid from payment_exceptions where order_id = $1', [orderId])
     expect(rows).toEqual([{ kind: 'unknown order', mid: '' }])
   })
@@ -309,7 +318,7 @@ describe('an unreadable notification', () => {
     ],
     [{ UTR: undefined, paidAt: undefined }, 'UTR is required with SUCCESS; paidAt is required with SUCCESS'],
   ])('is rejected with 400 naming every invalid field: %j', async (changes, msg) => {
-    expect((await notify(service, notification('0'.repeat(32), changes))).body).toEqual(refusal(400, msg))
+    expect((await notify(service, notification('0'.repeat(32), changes))).body).toEqual(errorResponse(400, msg))
   })
 
   const unreadable = async () =>
@@ -342,7 +351,7 @@ describe('an unreadable notification', () => {
   it('is rejected with 404 if ACQUIRER_SECRETS is not set', async () => {
     const bare = await startService({ acquirers: { direct: [] } })
     expect((await notify(bare, notification('0'.repeat(32)))).body).toEqual(
-      refusal(404, 'This URL does not exist. Check its path.'),
+      errorResponse(404, 'This URL does not exist. Check its path.'),
     )
   })
 })

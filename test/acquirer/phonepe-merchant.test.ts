@@ -85,8 +85,8 @@ it('finds a payment whose PhonePe webhook was lost, by the merchant’s polling 
   await expect.poll(status).toBe('SUCCESS')
   const { ops } = commands()
   const withWrongSecret = commands({ PHONEPE_CLIENT_SECRET: 'wrong' }).ops
-  const refused = await withWrongSecret('payments', 'enquire', '--order-id', enquired)
-  expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/PHONEPE_CLIENT_SECRET\n$/) })
+  const rejected = await withWrongSecret('payments', 'enquire', '--order-id', enquired)
+  expect(rejected).toMatchObject({ code: 1, stderr: expect.stringMatching(/PHONEPE_CLIENT_SECRET\n$/) })
   const { stdout } = await ops('payments', 'enquire', '--order-id', enquired)
   expect(stdout).toMatch(/\(status check 1\)\.\n$/)
   const { rows } = await service.db.query('select status from payment_intents where mid = $1', [mid])

@@ -423,7 +423,7 @@ describe('a refund at PhonePe', () => {
     const asked = { mid: merchant.mid, orderId, refundId: unique('R'), amount: 20_000, note: '', createdBy: 'merchant' }
     const made = await createRefund(service.pools.due, asked, service.clock.now())
     if ('refund' in made) return made.refund
-    throw new Error(made.refused)
+    throw new Error(made.rejected)
   }
   const stored = (ourRefundId: string) => findRefund(service.db, merchant.mid, { ourRefundId })
   const tell = (ourRefundId: string) =>

@@ -65,7 +65,7 @@ async function newRefund(amount = 20_000, orderId?: string): Promise<Refund> {
     createdBy: 'merchant',
   }
   const made = await createRefund(service.pools.due, asked, service.clock.now())
-  if (!('refund' in made)) throw new Error(made.refused)
+  if (!('refund' in made)) throw new Error(made.rejected)
   return made.refund
 }
 

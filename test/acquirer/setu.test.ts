@@ -7,7 +7,15 @@ import { createOutboundClient } from '../../src/platform/outbound/http-client.ts
 import type { CallFault } from '../support/bank-faults.ts'
 import { newSetuMerchant, SETU_SECRETS, setuSettings, startServiceWithBank } from '../support/fake-setu.ts'
 import { CANCEL, STATUS } from '../support/requests.ts'
-import { CREATE, type HttpResponse, intentFields, post, refusal, type TestService, unique } from '../support/service.ts'
+import {
+  CREATE,
+  errorResponse,
+  type HttpResponse,
+  intentFields,
+  post,
+  type TestService,
+  unique,
+} from '../support/service.ts'
 import type { FakeSetu } from '../support/setu-bank.ts'
 import type { NewMerchant } from '../support/tenants.ts'
 import { until } from '../support/wait.ts'
@@ -215,7 +223,7 @@ describe('a notification of Setu', () => {
       const orderId = await newOrder()
       const body = JSON.stringify(event(orderId, 'payment.success', { [field]: value, ...others }))
       const signature = createHmac('sha256', SETU_SECRETS[0] ?? '').update(body)
-      expect((await send(body, signature.digest('base64'))).body).toEqual(refusal(400, msg))
+      expect((await send(body, signature.digest('base64'))).body).toEqual(errorResponse(400, msg))
       const { rows } = await service.db.query("select body from payment_exceptions where kind = 'unreadable'")
       const kept = rows.map((row) => row.body).filter((text) => text.includes(orderId))
       expect(kept).toHaveLength(1)

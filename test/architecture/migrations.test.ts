@@ -5,7 +5,7 @@ import { splitStatements } from '../../src/platform/db/statements.ts'
 const FOLDER = new URL('../../migrations/', import.meta.url)
 
 /** The parts of a statement that a distributed database (Citus) rejects. */
-function refusals(statement: string): string[] {
+function errors(statement: string): string[] {
   const words = wordsOf(statement)
   if (!/^alter table\b/.test(words)) return []
   const changes = words.split(',')
@@ -32,7 +32,7 @@ describe('migrations of a distributed database', () => {
 
   it.each(files)('migration %s contains nothing that Citus rejects on distributed tables', (file) => {
     const statements = splitStatements(readFileSync(new URL(file, FOLDER), 'utf8'))
-    expect(statements.flatMap((statement) => refusals(statement).map((why) => `${why}: ${statement}`))).toEqual([])
+    expect(statements.flatMap((statement) => errors(statement).map((why) => `${why}: ${statement}`))).toEqual([])
   })
 
   it.each([
@@ -46,6 +46,6 @@ describe('migrations of a distributed database', () => {
     ['ALTER TABLE t ADD COLUMN x int REFERENCES u (y)', ['a constraint inside']],
     ['alter table t add column x int unique', ['a constraint inside']],
   ])('the check of migrations detects a statement that Citus rejects: %s', (statement, why) => {
-    expect(refusals(statement)).toEqual(why.map((beginning) => expect.stringContaining(beginning)))
+    expect(errors(statement)).toEqual(why.map((beginning) => expect.stringContaining(beginning)))
   })
 })

@@ -12,17 +12,17 @@ const PAGE_TIMEOUT_MS = 5_000
 /** Another partner requests its long list repeatedly. Returns the broken promises. */
 export async function askForLists({ bystander }: Scene, url: string, seconds: number): Promise<string[]> {
   const client = bystanderClient()
-  const refused: string[] = []
+  const rejected: string[] = []
   let asked = 0
   await every(LIST_INTERVAL_MS, seconds, async () => {
     asked++
     const response = await client.send(url, longList(bystander.partner, bystander.merchant.mid))
-    if (response.status !== 200) refused.push(String(response.status ?? response.fault))
+    if (response.status !== 200) rejected.push(String(response.status ?? response.fault))
   })
   client.close()
-  return refused.length === 0
+  return rejected.length === 0
     ? []
-    : [`another partner gets its list: ${refused.length} of ${asked} failed with ${unique(refused)}`]
+    : [`another partner gets its list: ${rejected.length} of ${asked} failed with ${unique(rejected)}`]
 }
 
 /** Another customer opens a pay page repeatedly. Returns the broken promises about its events. */
@@ -30,16 +30,16 @@ export async function openPages({ bystander }: Scene, url: string, seconds: numb
   const client = bystanderClient()
   const created = await client.send(url, createRequest(bystander.merchant))
   client.close()
-  const refused: string[] = []
+  const rejected: string[] = []
   let asked = 0
   await every(PAGE_INTERVAL_MS, seconds, async () => {
     asked++
     const status = await statusOf(`${url}/pay/${createdOrderId(created)}/events`)
-    if (status !== '200') refused.push(status)
+    if (status !== '200') rejected.push(status)
   })
-  return refused.length === 0
+  return rejected.length === 0
     ? []
-    : [`another customer's page gets its events: ${refused.length} of ${asked} failed with ${unique(refused)}`]
+    : [`another customer's page gets its events: ${rejected.length} of ${asked} failed with ${unique(rejected)}`]
 }
 
 async function every(intervalMs: number, seconds: number, act: () => Promise<void>): Promise<void> {

@@ -3,9 +3,9 @@ import { type Create, figuresOf } from './bystander.ts'
 import { brokenPromises } from './verdict.ts'
 
 /** Returns creates of which the first `slow` take 100 ms and the first `refused` are 503; the others take 5 ms. */
-function creates(count: number, { slow = 0, refused = 0 } = {}): Create[] {
+function creates(count: number, { slow = 0, rejected = 0 } = {}): Create[] {
   return Array.from({ length: count }, (_, i) => {
-    const response = { status: i < refused ? 503 : 200, headers: {}, text: '', tookMs: i < slow ? 100 : 5 }
+    const response = { status: i < rejected ? 503 : 200, headers: {}, text: '', tookMs: i < slow ? 100 : 5 }
     return { sentAt: 0, respondedAt: response.tookMs, response }
   })
 }
@@ -28,11 +28,11 @@ describe('the verdict on attacks', () => {
 
   it('judges a run of some attacks only by its share of 200 responses, not by its p99', () => {
     expect(brokenPromises([attack('one', creates(250, { slow: 100 }))], undefined)).toEqual([])
-    expect(brokenPromises([attack('one', creates(250, { refused: 3 }))], undefined)).toHaveLength(2)
+    expect(brokenPromises([attack('one', creates(250, { rejected: 3 }))], undefined)).toHaveLength(2)
   })
 
   it('breaks the promise if fewer than 99 % of the creates during one attack are 200', () => {
-    const attacks = [attack('one', creates(200, { refused: 3 })), attack('others', creates(4_000))]
+    const attacks = [attack('one', creates(200, { rejected: 3 })), attack('others', creates(4_000))]
     expect(brokenPromises(attacks, quiet)).toEqual([
       { name: 'one', broken: ['99 % of the creates are 200: 98.5 % are'] },
     ])

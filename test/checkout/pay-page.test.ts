@@ -6,13 +6,13 @@ import { toMessage } from '../../src/gateway/webhooks/message.ts'
 import { notification, notify } from '../support/acquirer.ts'
 import {
   CREATE,
+  errorResponse,
   intentFields,
   newKey,
   newMerchant,
   post,
   REFUND,
   REFUND_STATUS,
-  refusal,
   responseOf,
   startService,
   type TestService,
@@ -220,7 +220,7 @@ describe('the language of a page', () => {
 
   it('is English for JSON errors below the pay page, even if the browser prefers Hindi', async () => {
     const { body, headers } = await inHindi('/pay/x/qr.png')
-    expect(body).toEqual(refusal(404, NOT_FOUND))
+    expect(body).toEqual(errorResponse(404, NOT_FOUND))
     expect(headers).not.toHaveProperty('content-language')
   })
 })
@@ -248,7 +248,7 @@ describe('the page that the service sends', () => {
     expect(text).not.toContain('http-equiv="refresh"')
     expect(text).not.toMatch(/upi:|qr\.svg/)
     const qr = await get(`${page}/qr.png`)
-    expect([qr.status, qr.body]).toEqual([410, refusal(410, GONE)])
+    expect([qr.status, qr.body]).toEqual([410, errorResponse(410, GONE)])
   })
 
   it('shows the refund once the whole amount was refunded, and does not redirect by itself', async () => {
@@ -357,7 +357,7 @@ describe('addresses without a payment', () => {
       expect(page.headers).toMatchObject({ 'x-frame-options': 'DENY', 'cache-control': 'no-store' })
       for (const part of ['qr.png', 'qr.svg', 'events']) {
         const { status, body } = await get(`/pay/${orderId}/${part}`)
-        expect([status, body]).toEqual([404, refusal(404, NOT_FOUND)])
+        expect([status, body]).toEqual([404, errorResponse(404, NOT_FOUND)])
       }
     },
   )
@@ -369,7 +369,7 @@ describe('addresses without a payment', () => {
     expect(status).toBe(410)
     expect(text).toContain(`<h1 class="message">${GONE}</h1>`)
     for (const part of ['qr.png', 'qr.svg', 'events']) {
-      expect(await get(`${page}/${part}`)).toMatchObject({ status: 410, body: refusal(410, GONE) })
+      expect(await get(`${page}/${part}`)).toMatchObject({ status: 410, body: errorResponse(410, GONE) })
     }
   })
 

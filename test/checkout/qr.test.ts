@@ -8,11 +8,11 @@ import { createMerchants } from '../../src/gateway/tenants/merchants.ts'
 import { LIMITS } from '../../src/limits.ts'
 import {
   CREATE,
+  errorResponse,
   intentFields,
   newMerchant,
   PUBLIC_URL,
   post,
-  refusal,
   responseOf,
   startService,
 } from '../support/service.ts'
@@ -131,7 +131,7 @@ describe('dynamicQR', () => {
 })
 
 describe('an expired QR', () => {
-  const GONE = refusal(410, 'This payment is no longer open. Ask the merchant for a new one.')
+  const GONE = errorResponse(410, 'This payment is no longer open. Ask the merchant for a new one.')
 
   it('is 410 from the moment of expiry, even for a client that has it cached', async () => {
     const { orderId } = await newIntent()

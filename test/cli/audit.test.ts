@@ -25,7 +25,7 @@ async function json(args: string[], input = '') {
 }
 
 /** Returns the result of `work`, during which PostgreSQL rejects `what`, such as an insert. */
-async function whileRefused<T>(what: string, reason: string, work: () => Promise<T>): Promise<T> {
+async function whileRejected<T>(what: string, reason: string, work: () => Promise<T>): Promise<T> {
   await service.db.query(
     `create function refuse() returns trigger language plpgsql as $$ begin raise ${reason}; end $$`,
   )
@@ -264,7 +264,7 @@ describe('the audit', () => {
       const merchant = await newMerchant(service.db)
       const { orderId } = (await post(service.app, CREATE, intentFields(merchant.mid), merchant.key)).body.data
       const confirm = ['payments', 'confirm', '--order-id', orderId, '--utr', newUtr(), '--amount', '200']
-      const { code } = await whileRefused('insert on audit_outcomes', `'no room'`, () => ops(confirm))
+      const { code } = await whileRejected('insert on audit_outcomes', `'no room'`, () => ops(confirm))
       expect(code).toBe(1)
       const { rows } = await service.db.query('select status from payment_intents where order_id = $1', [orderId])
       expect(rows).toEqual([{ status: 'SUCCESS' }])
@@ -324,7 +324,7 @@ describe('the audit', () => {
 
     it('the audit stores only the code of a database error, whose text may quote rows', async () => {
       const update = () => ops(['merchants', 'update', '--mid', mid, '--name', 'B'])
-      const { code } = await whileRefused('update on merchants', `'the disk is full of %', new.vpa`, update)
+      const { code } = await whileRejected('update on merchants', `'the disk is full of %', new.vpa`, update)
       expect(code).toBe(1)
       expect((await newEntries(before)).map(({ outcome, detail }) => [outcome, detail])).toEqual([
         ['failed', { fault: 'unexpected: P0001' }],
@@ -337,7 +337,7 @@ describe('the audit', () => {
     ])('if PostgreSQL rejects a row for the audit table %s, %s', async (table) => {
       const vpa = await vpaOf()
       const update = () => ops(['merchants', 'update', '--mid', mid, '--vpa', 'new@examplebank'])
-      const { code, stderr } = await whileRefused(`insert on ${table}`, `'no room'`, update)
+      const { code, stderr } = await whileRejected(`insert on ${table}`, `'no room'`, update)
       expect([code, stderr]).toEqual([1, 'ops: no room\n'])
       expect(await vpaOf()).toBe(vpa)
     })

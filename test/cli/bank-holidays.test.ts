@@ -8,7 +8,7 @@ const service = await startService()
 const ops = (args: string[], input = '') => runOps(service.databaseUrl, ['bank-holidays', ...args], input)
 const load = (lines: string[]) => ops(['import', '-'], lines.join('\n'))
 const listed = async (year: string) => JSON.parse((await ops(['list', '--year', year, '--json'])).stdout)
-const refused = (line: string) => ({ code: 1, stdout: '', stderr: `ops: ${line}\n` })
+const rejected = (line: string) => ({ code: 1, stdout: '', stderr: `ops: ${line}\n` })
 
 /** Text of the Reserve Bank’s holiday page as copied from a browser. */
 const PAGE = [
@@ -62,7 +62,7 @@ describe('bank-holidays import', () => {
     [['Christmas 25', 'December 2022'], 'line 1: no month precedes this day: add a line such as April 2026 above it'],
     [['Patna', 'Top'], 'line 1: the file contains no holiday: list each as YYYY-MM-DD,name'],
   ])('bank-holidays import rejects a file with the invalid lines %j as a whole', async (lines, fault) => {
-    expect(await load(lines)).toEqual(refused(`1 invalid line, nothing was imported; ${fault}`))
+    expect(await load(lines)).toEqual(rejected(`1 invalid line, nothing was imported; ${fault}`))
     expect(await listed('2022')).toEqual([])
   })
 })
@@ -80,7 +80,7 @@ it('bank-holidays add and remove change one day, and report that a repeat change
     stdout: 'Bank holiday 2025-01-26, Republic Day, removed.\n',
     stderr: '',
   })
-  expect(await ops(remove)).toEqual(refused('2025-01-26 is not a bank holiday: see ops bank-holidays list'))
+  expect(await ops(remove)).toEqual(rejected('2025-01-26 is not a bank holiday: see ops bank-holidays list'))
   expect((await holidaysOf(service.db, new Date())).has('2025-01-26')).toBe(false)
   expect((await ops(['list', '--year', '25'])).stderr).toContain('--year must be a year from 2000 to 2099')
 })

@@ -12,12 +12,12 @@ const database = await createTestDatabase()
 const auditOf = async () => JSON.parse((await runOps(database.url, ['audit', '--json'])).stdout)
 
 it.skipIf(ON_CITUS)('database spread fails without Citus, and the audit stores the error', async () => {
-  const refusal =
+  const errorResponse =
     'the extension Citus is not installed: only a Citus cluster can distribute a database over several servers'
   const outcome = await runOps(database.url, ['database', 'spread', '--by', 'meera'])
-  expect(outcome).toEqual({ code: 1, stdout: '', stderr: `ops: ${refusal}\n` })
+  expect(outcome).toEqual({ code: 1, stdout: '', stderr: `ops: ${errorResponse}\n` })
   expect(await auditOf()).toMatchObject([
-    { person: 'meera', command: 'database spread', outcome: 'failed', detail: { fault: refusal } },
+    { person: 'meera', command: 'database spread', outcome: 'failed', detail: { fault: errorResponse } },
   ])
 })
 
@@ -45,19 +45,19 @@ it.skipIf(!ON_CITUS)(
   { timeout: 60_000 },
   async () => {
     const { url } = await createTestDatabase({ empty: true })
-    const refused = {
+    const rejected = {
       code: 1,
       stdout: '',
       stderr: 'ops: this server is a Citus worker: set DATABASE_MIGRATE_URL to the coordinator\n',
     }
-    expect(await runOps(workerUrl(url), ['migrate'])).toEqual(refused)
+    expect(await runOps(workerUrl(url), ['migrate'])).toEqual(rejected)
     const worker = testPool(workerUrl(url), 1)
     const { rows } = await worker.query(`select relname from pg_class where relnamespace = 'public'::regnamespace`)
     await worker.end()
     expect(rows.filter(({ relname }) => !relname.startsWith('citus'))).toEqual([])
 
-    expect(await runOps(workerUrl(database.url), ['migrate'])).toEqual(refused)
-    expect(await runOps(workerUrl(database.url), ['database', 'spread'])).toEqual(refused)
+    expect(await runOps(workerUrl(database.url), ['migrate'])).toEqual(rejected)
+    expect(await runOps(workerUrl(database.url), ['database', 'spread'])).toEqual(rejected)
   },
 )
 

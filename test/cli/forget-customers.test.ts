@@ -5,13 +5,13 @@ import { opsOn, runOps, runOpsOnTerminal } from '../support/ops.ts'
 import {
   basic,
   CREATE,
+  errorResponse,
   intentFields,
   type Key,
   newKey,
   newMerchant,
   post,
   REFUND,
-  refusal,
   startService,
 } from '../support/service.ts'
 
@@ -43,7 +43,7 @@ async function rowOf(orderId: string) {
   return rows[0]
 }
 
-const KEY_REUSED = refusal(
+const KEY_REUSED = errorResponse(
   422,
   'This Idempotency-Key was already used with other fields. Use a new key for a new request.',
 )
@@ -98,7 +98,7 @@ describe('payments forget-customers', () => {
 
     expect((await create(merchant, 0, fields, once)).body).toEqual(KEY_REUSED)
     expect((await create(merchant, 0, { ...fields, customer_mobile: '9999999999' }, once)).body).toEqual(KEY_REUSED)
-    expect((await create(merchant, 0, fields)).body).toEqual(refusal(409, 'Order ID already exists'))
+    expect((await create(merchant, 0, fields)).body).toEqual(errorResponse(409, 'Order ID already exists'))
     const shown = await runOps(service.databaseUrl, ['payments', 'show', '--order-id', orderId, '--json'])
     expect(JSON.parse(shown.stdout)).toMatchObject({ status: 'SUCCESS', utr: 'FORGET1', note: 'Order 1001' })
     expect((await service.app.inject(`/pay/${orderId}`)).statusCode).toBe(200)

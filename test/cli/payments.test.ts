@@ -35,7 +35,7 @@ describe('payments confirm', () => {
     ...['confirm', '--order-id', orderId, '--utr', utr],
     ...(more.includes('--amount') ? more : ['--amount', '200', ...more]),
   ]
-  const refused = (line: string) => ({ code: 1, stdout: '', stderr: `ops: ${line}\n` })
+  const rejected = (line: string) => ({ code: 1, stdout: '', stderr: `ops: ${line}\n` })
 
   it('payments confirm marks an order as paid once, with source operator', async () => {
     const { orderId } = await newOrder()
@@ -66,7 +66,7 @@ describe('payments confirm', () => {
     const { orderId } = await newOrder()
     await json(...confirm(orderId, '523504870405'))
     expect(await ops(...confirm(orderId, '523504870450'))).toEqual(
-      refused('the order is already paid, with another UTR: add --double if the bank received both payments'),
+      rejected('the order is already paid, with another UTR: add --double if the bank received both payments'),
     )
     expect((await json('show', '--order-id', orderId)).exceptions).toEqual([])
 
@@ -112,7 +112,7 @@ describe('payments confirm', () => {
     await json(...confirm(orderId, 'TEL2'))
     const other = (await post(service.app, CREATE, intentFields(mid), key)).body.data.orderId
     expect(await ops(...confirm(other, 'TEL2'))).toEqual(
-      refused(
+      rejected(
         'another order of the merchant already has this UTR; stored as an exception, see ops payments exceptions',
       ),
     )
@@ -124,13 +124,13 @@ describe('payments confirm', () => {
     const { orderId } = await newOrder()
     const differs = 'the amount differs from the order’s amount: see ops payments show; nothing was recorded'
     for (const amount of ['199', '2000', '200.01']) {
-      expect(await ops(...confirm(orderId, 'TEL6', '--amount', amount))).toEqual(refused(differs))
+      expect(await ops(...confirm(orderId, 'TEL6', '--amount', amount))).toEqual(rejected(differs))
     }
     expect(await json(...confirm(orderId, 'TEL6'))).toEqual({ orderId, status: 'SUCCESS', changed: true })
-    expect(await ops(...confirm(orderId, 'TEL6', '--amount', '20', '--double'))).toEqual(refused(differs))
+    expect(await ops(...confirm(orderId, 'TEL6', '--amount', '20', '--double'))).toEqual(rejected(differs))
     expect((await json('show', '--order-id', orderId)).exceptions).toEqual([])
     const unknown = 'f'.repeat(32)
-    expect(await ops(...confirm(unknown, 'TEL3'))).toEqual(refused('the order does not exist'))
+    expect(await ops(...confirm(unknown, 'TEL3'))).toEqual(rejected('the order does not exist'))
     expect(await json('exceptions')).not.toContainEqual(expect.objectContaining({ orderId: unknown }))
   })
 

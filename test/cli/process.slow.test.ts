@@ -121,8 +121,8 @@ describe('the database that ops uses', () => {
       async (_name, variables, built, hint) => {
         if (built) mkdirSync(join(server, 'dist'))
         const env = { ...environment, ...variables }
-        const refused = await runProgram('src/dev/ops.ts', ['merchants', 'list'], { env, root: server })
-        expect(refused).toEqual({ code: 1, stdout: '', stderr: `${hint}ops: DATABASE_URL is required\n` })
+        const rejected = await runProgram('src/dev/ops.ts', ['merchants', 'list'], { env, root: server })
+        expect(rejected).toEqual({ code: 1, stdout: '', stderr: `${hint}ops: DATABASE_URL is required\n` })
       },
     )
   })

@@ -70,8 +70,8 @@ describe('webhooks add', () => {
     ['without WEBHOOK_SEALING_KEY', { WEBHOOK_ALLOWED_NETWORKS: '127.0.0.1/32' }, 1, 'set WEBHOOK_SEALING_KEY'],
     ['for an http URL outside WEBHOOK_ALLOWED_NETWORKS', { WEBHOOK_SEALING_KEY }, 1, 'must be an https URL'],
   ])('webhooks add fails and adds nothing %s', async (_, settings, code, message) => {
-    const refused = await runOps(service.databaseUrl, ['webhooks', 'add', '--mid', mid, '--url', url()], '', settings)
-    expect(refused).toMatchObject({ code, stderr: expect.stringContaining(message) })
+    const rejected = await runOps(service.databaseUrl, ['webhooks', 'add', '--mid', mid, '--url', url()], '', settings)
+    expect(rejected).toMatchObject({ code, stderr: expect.stringContaining(message) })
     expect(await json('list', '--mid', mid)).toEqual([])
   })
 

@@ -73,8 +73,8 @@ it('reports a transaction that waits too long for a lock as an outage, and leave
   try {
     for (const client of others) client.release()
     await holder.query('select pg_advisory_lock(1)')
-    const refused = inTransaction(pool, (client) => client.query('select pg_advisory_xact_lock(1)'))
-    expect(isOutage(await refused.catch((error: unknown) => error))).toBe(true)
+    const rejected = inTransaction(pool, (client) => client.query('select pg_advisory_xact_lock(1)'))
+    expect(isOutage(await rejected.catch((error: unknown) => error))).toBe(true)
     expect(pool.idleCount).toBe(2)
   } finally {
     holder.release(true)

@@ -9,12 +9,12 @@ import { databaseUrl } from '../support/database-url.ts'
 import { runOps } from '../support/ops.ts'
 import { type ReplicatedPostgres, startReplicatedPostgres } from '../support/replicated-postgres.ts'
 import {
+  errorResponse,
   type Key,
   LIST,
   newMerchant,
   newPartner,
   post,
-  refusal,
   responseOf,
   startService,
   type TestService,
@@ -103,7 +103,7 @@ it('returns 503 for /readyz while DATABASE_URL names a standby', async () => {
   const { status, body } = responseOf(await standby.app.inject('/readyz'))
   expect([status, body]).toEqual([
     503,
-    refusal(503, 'The database is a standby and accepts no writes. Set DATABASE_URL to the primary.'),
+    errorResponse(503, 'The database is a standby and accepts no writes. Set DATABASE_URL to the primary.'),
   ])
 })
 

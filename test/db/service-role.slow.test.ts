@@ -195,7 +195,7 @@ describe('the service’s role', () => {
 
   it('ops rejects the service’s role, and names the role and the variable to use instead', async () => {
     const url = asRole(service.databaseUrl, 'upi_service')
-    const refused = await runOps(url, [
+    const rejected = await runOps(url, [
       'merchants',
       'add',
       '--mid',
@@ -208,7 +208,7 @@ describe('the service’s role', () => {
       '5814',
     ])
     expect(namingLine(url)).toContain('as upi_service\n')
-    expect(refused).toEqual({
+    expect(rejected).toEqual({
       code: 1,
       stdout: '',
       stderr:

@@ -11,13 +11,13 @@ import { blocks, chapterText, filledIn, ROOT } from '../guides/guides.ts'
 import { notify } from '../support/acquirer.ts'
 import { DOCUMENT, POSTS } from '../support/openapi.ts'
 import {
+  errorResponse,
   type Key,
   newKey,
   newMerchant,
   PUBLIC_URL,
   post,
   postJson,
-  refusal,
   responseOf,
   startService,
   type TestService,
@@ -95,8 +95,8 @@ describe('OpenAPI document', () => {
   it('names an error of every status that an operation may return', () => {
     const anybody = ['200', '4XX']
     const atTheDoor = [...anybody, '400', '401', '403', '413', '415', '429', '500', '503']
-    const keyed = OPERATIONS.v1.map(({ path, refusals }) => {
-      const own = refusals.map(({ statusCode }) => String(statusCode))
+    const keyed = OPERATIONS.v1.map(({ path, errors }) => {
+      const own = errors.map(({ statusCode }) => String(statusCode))
       const statuses = Object.keys(POSTS[path]?.responses ?? {})
       expect(statuses.sort(), path).toEqual([...new Set([...atTheDoor, ...own])].sort())
       return path
@@ -142,7 +142,7 @@ describe('examples of the OpenAPI document', () => {
     expect((await post(service.app, path, wrong, merchantKey)).body).toEqual(shown('400'))
     expect((await post(service.app, path, wrong)).body).toEqual(shown('401'))
     expect((await post(service.app, path, example(path, FORM), partnerKey)).body).toEqual(shown('403'))
-    expect(shown('409')).toEqual(refusal(409, 'Order ID already exists'))
+    expect(shown('409')).toEqual(errorResponse(409, 'Order ID already exists'))
   })
 })
 
@@ -204,10 +204,12 @@ describe('pages below /docs', () => {
       const { status, body, headers } = await request('POST', url)
       expect([status, body, headers.allow]).toEqual([
         405,
-        refusal(405, 'This URL does not allow this method. Use GET or HEAD.'),
+        errorResponse(405, 'This URL does not allow this method. Use GET or HEAD.'),
         'GET, HEAD',
       ])
-      expect((await request('GET', `${url}/x`)).body).toEqual(refusal(404, 'This URL does not exist. Check its path.'))
+      expect((await request('GET', `${url}/x`)).body).toEqual(
+        errorResponse(404, 'This URL does not exist. Check its path.'),
+      )
     },
   )
 
@@ -332,8 +334,8 @@ describe('the table of errors', () => {
   const rows = errorRows('merchant', OPERATIONS.v1)
 
   it('the table of errors has each declared error of each operation of the merchant', () => {
-    for (const { name, refusals, tag } of OPERATIONS.v1.filter(({ tag }) => tag === 'Merchant')) {
-      for (const { statusCode, message } of refusals) {
+    for (const { name, errors, tag } of OPERATIONS.v1.filter(({ tag }) => tag === 'Merchant')) {
+      for (const { statusCode, message } of errors) {
         const row = rows.find(({ statusCode: status, msg }) => status === statusCode && msg === message)
         expect(row?.operations.length === 0 || row?.operations.includes(name), `${tag} ${name}: ${message}`).toBe(true)
       }

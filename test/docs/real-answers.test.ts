@@ -12,7 +12,7 @@ async function heldDuring(work: () => Promise<unknown>): Promise<number> {
   return held.responses - before
 }
 
-const refused = { status: false, statusCode: 401, msg: 'Revoked credentials' }
+const rejected = { status: false, statusCode: 401, msg: 'Revoked credentials' }
 const challenge: Record<string, string> = {
   'content-type': 'application/json; charset=utf-8',
   'www-authenticate': 'Basic',
@@ -51,19 +51,19 @@ describe('every response in the tests is checked against the OpenAPI document', 
 
 describe('the check of a response against the OpenAPI document', () => {
   it('the comparison with the OpenAPI document accepts a documented response', () => {
-    expect(strangeness('POST', CREATE, seen(401, refused))).toEqual([])
-    expect(strangeness('POST', CREATE, seen(431, { ...refused, statusCode: 431 }))).toEqual([])
+    expect(strangeness('POST', CREATE, seen(401, rejected))).toEqual([])
+    expect(strangeness('POST', CREATE, seen(431, { ...rejected, statusCode: 431 }))).toEqual([])
   })
 
   it.each([
-    ['a status', seen(418, { ...refused, statusCode: 418 }), /statusCode must be equal to one of the allowed values/],
-    ['a success of another status', seen(201, refused), /not documented/],
-    ['a field', seen(401, { ...refused, data: {} }), /must NOT have additional properties/],
+    ['a status', seen(418, { ...rejected, statusCode: 418 }), /statusCode must be equal to one of the allowed values/],
+    ['a success of another status', seen(201, rejected), /not documented/],
+    ['a field', seen(401, { ...rejected, data: {} }), /must NOT have additional properties/],
     ['a missing field', seen(401, { status: false, statusCode: 401 }), /must have required property 'msg'/],
-    ['another statusCode than the status', seen(401, { ...refused, statusCode: 400 }), /allowed values/],
+    ['another statusCode than the status', seen(401, { ...rejected, statusCode: 400 }), /allowed values/],
     [
       'a missing header',
-      seen(401, refused, { ...challenge, 'www-authenticate': undefined }),
+      seen(401, rejected, { ...challenge, 'www-authenticate': undefined }),
       /www-authenticate is missing/,
     ],
     [

@@ -41,7 +41,7 @@ export function judge(
   const unanswered = journal.filter((entry) => statusOf(entry) === undefined && !isBrokenOff(entry))
   const brokenOff = journal.filter(isBrokenOff)
   const otherServerErrors = journal.filter((entry) => (statusOf(entry) ?? 0) >= 500 && statusOf(entry) !== 503)
-  const refused = journal.filter((entry) => !isUnsure(entry) && statusOf(entry) !== 200)
+  const rejected = journal.filter((entry) => !isUnsure(entry) && statusOf(entry) !== 200)
   const slowestOf = (entries: Journal) => Math.max(0, ...entries.map(({ response }) => response?.tookMs ?? 0))
   const slowest503Ms = slowestOf(unavailable.filter(({ kind }) => kind !== 'status'))
   const slowestStatus503Ms = slowestOf(unavailable.filter(({ kind }) => kind === 'status'))
@@ -55,7 +55,7 @@ export function judge(
   expect(orphaned === 0, `a client knows of everything that is stored: ${orphaned} are unknown`)
   expect(unsure === resolved, `every unsure request is resolved: ${unsure - resolved} are not`)
   expect(otherServerErrors.length === 0, `no 5xx except 503: ${otherServerErrors.map(statusOf)}`)
-  expect(refused.length === 0, `valid requests are not rejected: ${refused.map((e) => `${e.kind} ${statusOf(e)}`)}`)
+  expect(rejected.length === 0, `valid requests are not rejected: ${rejected.map((e) => `${e.kind} ${statusOf(e)}`)}`)
   expect(
     slowest503Ms < UNAVAILABLE_LIMIT_MS,
     `503 within ${UNAVAILABLE_LIMIT_MS} ms: the slowest took ${ms(slowest503Ms)}`,

@@ -83,7 +83,7 @@ describe('form body', () => {
         maxLength: 8,
       }),
     )
-    const results = { stored: 0, refused: 0 }
+    const results = { stored: 0, rejected: 0 }
     await fc.assert(
       fc.asyncProperty(text, text, text, async (note, customer_name, order) => {
         const order_id = `${unique('o')}${order}`
@@ -95,7 +95,7 @@ describe('form body', () => {
         }
         const isGood = Object.values(expected).every((value) => value !== undefined)
         expect(status).toBe(isGood ? 200 : 400)
-        results[isGood ? 'stored' : 'refused'] += 1
+        results[isGood ? 'stored' : 'rejected'] += 1
         if (!isGood) return
         const { rows } = await target.db.query(
           `select merchant_order_id as order_id, note, customer_name as name
@@ -106,7 +106,7 @@ describe('form body', () => {
       }),
       { numRuns: runs(300) },
     )
-    expect(Math.min(results.stored, results.refused)).toBeGreaterThan(5)
+    expect(Math.min(results.stored, results.rejected)).toBeGreaterThan(5)
   })
 })
 

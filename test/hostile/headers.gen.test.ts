@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { runs } from '../support/generated.ts'
 import { FORM } from '../support/requests.ts'
-import { basic, CREATE, form, intentFields, refusal, unique } from '../support/service.ts'
+import { basic, CREATE, errorResponse, form, intentFields, unique } from '../support/service.ts'
 import { expectEnvelope, startTarget } from './target.ts'
 
 const target = startTarget()
@@ -115,7 +115,7 @@ describe('request headers', () => {
       const { status, text } = await send(fill(count))
       expect([status, JSON.parse(text)]).toEqual([
         431,
-        refusal(431, 'The request has too many headers. Send at most 100 headers.'),
+        errorResponse(431, 'The request has too many headers. Send at most 100 headers.'),
       ])
     }
   })
@@ -128,7 +128,7 @@ describe('encoded body', () => {
       const { status, text, headers } = await send([`Content-Encoding: ${coding}`])
       expect([status, JSON.parse(text)]).toEqual([
         415,
-        refusal(415, 'The body is encoded. Send it uncompressed, without Content-Encoding.'),
+        errorResponse(415, 'The body is encoded. Send it uncompressed, without Content-Encoding.'),
       ])
       expect(headers['accept-encoding']).toBe('identity')
     },

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { NOTIFY, notification, sign } from '../support/acquirer.ts'
 import { runs } from '../support/generated.ts'
-import { basic, CREATE, intentFields, LIST, refusal, STATUS, unique } from '../support/service.ts'
+import { basic, CREATE, errorResponse, intentFields, LIST, STATUS, unique } from '../support/service.ts'
 import { expectEnvelope, JSON_TYPE, startTarget } from './target.ts'
 
 const target = startTarget()
@@ -113,7 +113,7 @@ describe('a JSON field that is sent twice', () => {
         const whole = JSON.stringify({ order_id: 'x', ...fields() })
         const body = `${whole.slice(0, -1)},"between":${between},"${spelled}" : "1"}`
         const { status, text } = await post(CREATE, body)
-        expect([status, JSON.parse(text)]).toEqual([400, refusal(400, `${name} must be sent once`)])
+        expect([status, JSON.parse(text)]).toEqual([400, errorResponse(400, `${name} must be sent once`)])
       }),
       { numRuns: runs(100) },
     )
@@ -121,7 +121,7 @@ describe('a JSON field that is sent twice', () => {
 
   it('rejects a JSON field that is sent twice in a notification too', async () => {
     const { status, text } = await notify(notification('0'.repeat(32)).replace('{', '{"amount":1,'))
-    expect([status, JSON.parse(text)]).toEqual([400, refusal(400, 'amount must be sent once')])
+    expect([status, JSON.parse(text)]).toEqual([400, errorResponse(400, 'amount must be sent once')])
   })
 
   it('accepts a JSON field whose name occurs again only inside another value or text', async () => {

@@ -2,7 +2,7 @@ import { connect } from 'node:net'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { FORM } from '../support/requests.ts'
-import { basic, CREATE, form, intentFields, refusal, unique } from '../support/service.ts'
+import { basic, CREATE, errorResponse, form, intentFields, unique } from '../support/service.ts'
 import { expectEnvelope, startTarget, type WireResponse } from './target.ts'
 
 const target = startTarget()
@@ -261,7 +261,7 @@ describe('log line of a request without a normal response', () => {
     const head = `POST ${CREATE} HTTP/1.1\r\nHost: x\r\nContent-Type: ${FORM}\r\nAuthorization: ${basic(target.key)}\r\n`
     const [response] = await target.raw(`${head}Transfer-Encoding: chunked\r\n\r\nzz\r\n`)
     expect(JSON.parse(response?.text ?? '')).toEqual(
-      refusal(400, 'The request is not valid HTTP/1.1. Check the client or proxy that sent it.'),
+      errorResponse(400, 'The request is not valid HTTP/1.1. Check the client or proxy that sent it.'),
     )
     expect(await lineOf(String(response?.headers['x-request-id']))).toMatchObject({ route: CREATE, status: 400 })
   })

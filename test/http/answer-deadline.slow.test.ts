@@ -98,11 +98,11 @@ describe('response deadline while the database does not respond', () => {
       async () => responseOf(await service.app.inject(`/pay/${orderId}/events`)),
       UNAVAILABLE,
     ],
-  ])('returns 503 before the deadline while the database does not respond: %s', async (_name, part, send, refused) => {
+  ])('returns 503 before the deadline while the database does not respond: %s', async (_name, part, send, rejected) => {
     const silent = silence(part)
     const response = await send()
     silent.release()
-    expect([response.status, response.body, response.headers['retry-after']]).toEqual([503, refused, '1'])
+    expect([response.status, response.body, response.headers['retry-after']]).toEqual([503, rejected, '1'])
   })
 
   it('returns 503 as HTML for a pay page before the deadline while the database does not respond', async () => {

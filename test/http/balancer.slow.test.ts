@@ -10,7 +10,7 @@ import { mintKeyPair } from '../../src/gateway/tenants/credentials.ts'
 import { type Balancer, HAPROXY_CONFIG, hasHaproxy, startHaproxy } from '../support/haproxy.ts'
 import { createHttpClient, type HttpResponse, tally } from '../support/http-client.ts'
 import { findSystemProgram, runToEnd } from '../support/processes.ts'
-import { CREATE, refusal } from '../support/service.ts'
+import { CREATE, errorResponse } from '../support/service.ts'
 
 describe.skipIf(!hasHaproxy())('HAProxy’s own error responses', () => {
   let balancer: Balancer
@@ -47,7 +47,7 @@ describe.skipIf(!hasHaproxy())('HAProxy’s own error responses', () => {
   it('HAProxy returns 502 in an envelope, which says that the request may have been processed, if the instance died', async () => {
     const result = await create()
     const msg = 'The response was lost. Send the same request again, or check whether it was processed.'
-    expect([result.status, JSON.parse(result.text)]).toEqual([502, refusal(502, msg)])
+    expect([result.status, JSON.parse(result.text)]).toEqual([502, errorResponse(502, msg)])
     expect(headersOf(result)).toEqual(['application/json', 'no-store', undefined])
   })
 
@@ -57,7 +57,10 @@ describe.skipIf(!hasHaproxy())('HAProxy’s own error responses', () => {
     await expect.poll(async () => (await create()).status, { timeout: 10_000 }).toBe(503)
     const result = await create()
     expect(JSON.parse(result.text)).toEqual(
-      refusal(503, 'The service is temporarily unavailable. Repeat the request unchanged after Retry-After seconds.'),
+      errorResponse(
+        503,
+        'The service is temporarily unavailable. Repeat the request unchanged after Retry-After seconds.',
+      ),
     )
     expect(headersOf(result)).toEqual(['application/json', 'no-store', '1'])
   })

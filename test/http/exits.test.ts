@@ -4,13 +4,13 @@ import { NOTIFY } from '../support/acquirer.ts'
 import {
   basic,
   CREATE,
+  errorResponse,
   form,
   intentFields,
   type Key,
   LIST,
   newMerchant,
   post,
-  refusal,
   responseOf,
   startService,
 } from '../support/service.ts'
@@ -52,7 +52,7 @@ describe('envelope of every error response', () => {
     async (url) => {
       for (const method of ['GET', 'POST', 'PROPFIND']) {
         const { status, body, headers } = await request(method, url)
-        expect([status, body]).toEqual([404, refusal(404, 'This URL does not exist. Check its path.')])
+        expect([status, body]).toEqual([404, errorResponse(404, 'This URL does not exist. Check its path.')])
         expect(headers).toMatchObject({ ...envelope, 'x-request-id': expect.any(String) })
       }
     },
@@ -71,7 +71,7 @@ describe('envelope of every error response', () => {
     const { status, body, headers } = await request(method, `${url}?a=b`)
     expect([status, body]).toEqual([
       405,
-      refusal(405, `This URL does not allow this method. Use ${allow.replaceAll(', ', ' or ')}.`),
+      errorResponse(405, `This URL does not allow this method. Use ${allow.replaceAll(', ', ' or ')}.`),
     ])
     expect(headers).toMatchObject({ ...envelope, allow })
   })
@@ -81,7 +81,10 @@ describe('envelope of every error response', () => {
     const exact = await post(service.app, CREATE, `${fields}&x=${'x'.repeat(16_384 - fields.length - 3)}`, key)
     expect(exact.status).toBe(200)
     const over = await post(service.app, CREATE, `${fields}&x=${'x'.repeat(16_385 - fields.length - 3)}`, key)
-    expect([over.status, over.body]).toEqual([413, refusal(413, 'The body is too large. Send at most 16384 bytes.')])
+    expect([over.status, over.body]).toEqual([
+      413,
+      errorResponse(413, 'The body is too large. Send at most 16384 bytes.'),
+    ])
   })
 
   it.each(['text/plain', 'multipart/form-data; boundary=x', 'application/xml', 'nonsense', 'application/json5'])(
@@ -90,7 +93,7 @@ describe('envelope of every error response', () => {
       const { status, body } = await post(service.app, CREATE, 'mid=M1', key, { 'content-type': type })
       expect([status, body]).toEqual([
         415,
-        refusal(
+        errorResponse(
           415,
           'This content type is not supported. Send the body as application/x-www-form-urlencoded or application/json.',
         ),
@@ -102,7 +105,7 @@ describe('envelope of every error response', () => {
     const { status, body, headers } = await request('GET', '/pay/%zz/qr.png')
     expect([status, body]).toEqual([
       400,
-      refusal(400, 'The URL contains invalid percent-encoding. Encode a literal % as %25.'),
+      errorResponse(400, 'The URL contains invalid percent-encoding. Encode a literal % as %25.'),
     ])
     expect(headers).toMatchObject({ ...envelope, 'x-request-id': expect.any(String) })
   })
@@ -176,10 +179,10 @@ describe('malformed HTTP', () => {
     expect(head).toMatch(/x-request-id: [0-9a-f-]{36}/)
     expect(head).toMatch(/cache-control: no-store/)
     if (status === 405) expect(head).toContain('allow: GET, POST')
-    expect(JSON.parse(body)).toEqual(refusal(status, msg))
+    expect(JSON.parse(body)).toEqual(errorResponse(status, msg))
   }
 
-  const BAD_HOST = refusal(
+  const BAD_HOST = errorResponse(
     400,
     'The Host header is missing, repeated or invalid. Send one Host header, such as pay.example.in:8080.',
   )

@@ -1,5 +1,5 @@
 import { expect, it, vi } from 'vitest'
-import { refusal, responseOf, startService } from '../support/service.ts'
+import { errorResponse, responseOf, startService } from '../support/service.ts'
 
 it('reads the open refunds for /readyz once per interval, however many requests arrive', async () => {
   const service = await startService({ limits: { lookUps: { cachedMs: 3_600_000 } } })
@@ -28,7 +28,7 @@ it('returns 503 with the reason for /readyz while the database accepts no writes
   await vi.waitFor(async () =>
     expect(await ready()).toMatchObject({
       status: 503,
-      body: refusal(
+      body: errorResponse(
         503,
         'The database accepts no writes because default_transaction_read_only is on. Some providers set it when the disk is full: check the free space.',
       ),

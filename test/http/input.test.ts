@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import {
   CREATE,
+  errorResponse,
   form,
   type HttpResponse,
   intentFields,
   newMerchant,
   post,
   postJson,
-  refusal,
   startService,
 } from '../support/service.ts'
 
@@ -34,10 +34,10 @@ describe('request body', () => {
     [['SENT'], 'every field must be sent once'],
   ])('rejects a body with %j sent twice and names only fields of the interface', async (names, msg) => {
     const twice = [...names, ...names].map((name) => `${name}=x`).join('&')
-    expect((await send(`${form(intentFields(mid))}&${twice}`)).body).toEqual(refusal(400, msg))
+    expect((await send(`${form(intentFields(mid))}&${twice}`)).body).toEqual(errorResponse(400, msg))
     const members = [...names, ...names].map((name) => `"${name}":"x"`).join()
     const json = JSON.stringify(intentFields(mid)).replace('{', `{${members},`)
-    expect((await send(json, JSON_TYPE)).body).toEqual(refusal(400, msg))
+    expect((await send(json, JSON_TYPE)).body).toEqual(errorResponse(400, msg))
   })
 
   it.each(['__proto__', 'constructor', 'hasOwnProperty', 'toString', 'udf1', 'amount[]', ''])(
@@ -53,7 +53,7 @@ describe('request body', () => {
 
   it('rejects a body with more than 100 fields', async () => {
     const names = Array.from({ length: 101 }, (_, i) => `f${i}`)
-    const tooMany = refusal(400, 'The body must have at most 100 fields')
+    const tooMany = errorResponse(400, 'The body must have at most 100 fields')
     expect((await send(names.join('=&'))).body).toEqual(tooMany)
     expect((await send(`{${names.map((name) => `"${name}":1`).join()}}`, JSON_TYPE)).body).toEqual(tooMany)
   })
@@ -65,7 +65,7 @@ describe('request body', () => {
     ['an encoded half of a surrogate pair', 'note=%ED%A0%80'],
     ['raw bytes that are not UTF-8', Buffer.from([0x6d, 0x69, 0x64, 0x3d, 0xff, 0xfe])],
   ])('rejects a form body with %s', async (_name, body) => {
-    expect((await send(body)).body).toEqual(refusal(400, MALFORMED_FORM))
+    expect((await send(body)).body).toEqual(errorResponse(400, MALFORMED_FORM))
   })
 
   it.each([
@@ -80,7 +80,7 @@ describe('request body', () => {
     ['UTF-16', Buffer.from('{"mid":"M1"}', 'utf16le')],
     ['a nest 16,000 deep', '['.repeat(16_000)],
   ])('rejects a JSON body that is not one JSON object in UTF-8: %s', async (_name, body) => {
-    expect((await send(body, JSON_TYPE)).body).toEqual(refusal(400, MALFORMED_JSON))
+    expect((await send(body, JSON_TYPE)).body).toEqual(errorResponse(400, MALFORMED_JSON))
   })
 
   it('accepts a JSON body with a byte order mark, and null for an absent field', async () => {

@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest'
 import {
   basic,
   CREATE,
+  errorResponse,
   type HttpResponse,
   intentFields,
   type Key,
   newMerchant,
   post,
-  refusal,
   startService,
   unique,
 } from '../support/service.ts'
@@ -36,7 +36,7 @@ describe('rate limits', () => {
     const { status, body, headers } = responses.find(({ status }) => status !== 200) as HttpResponse
     expect([status, body]).toEqual([
       429,
-      refusal(
+      errorResponse(
         429,
         `Too many requests: the limit is ${REQUESTS_PER_SECOND} a second. Try again after Retry-After seconds.`,
       ),
@@ -89,8 +89,8 @@ describe('rate limits', () => {
     // A merchant's key that was not used before, from the address of the guesses.
     good.push((await create(fresh.mid, fresh.key)).status)
     expect(good).toEqual(Array.from({ length: 16 }, () => 200))
-    const refused = Array.from({ length: 300 - UNKNOWN_KEYS_PER_MINUTE }, () => 429)
-    expect(guesses.sort()).toEqual([...Array.from({ length: UNKNOWN_KEYS_PER_MINUTE }, () => 401), ...refused])
+    const rejected = Array.from({ length: 300 - UNKNOWN_KEYS_PER_MINUTE }, () => 429)
+    expect(guesses.sort()).toEqual([...Array.from({ length: UNKNOWN_KEYS_PER_MINUTE }, () => 401), ...rejected])
     const another = await newMerchant(service.db)
     expect((await create(another.mid, another.key)).status).toBe(200)
   })

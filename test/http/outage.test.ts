@@ -61,9 +61,9 @@ describe('database outage', () => {
       () => post(service.app, LIST, { pid: partner.pid, mid, s_date: '01-01-2026', e_date: '01-01-2026' }, partner.key),
       UNAVAILABLE,
     ],
-  ])('returns 503 with Retry-After in a database outage when %s', async (_name, part, error, send, refused) => {
+  ])('returns 503 with Retry-After in a database outage when %s', async (_name, part, error, send, rejected) => {
     const { status, body, headers, text } = await failing(part, error, send)
-    expect([status, body]).toEqual([503, refused])
+    expect([status, body]).toEqual([503, rejected])
     expect(headers).toMatchObject({ 'retry-after': '1', 'cache-control': 'no-store' })
     expect(text).not.toMatch(/10\.0\.0\.7|ECONN|terminating/)
   })

@@ -38,11 +38,11 @@ describe('overloaded service', () => {
     await locker.connect()
     await locker.query('begin; lock table payment_intents in share mode')
 
-    const refused = Promise.all(Array.from({ length: 300 }, create))
+    const rejected = Promise.all(Array.from({ length: 300 }, create))
     const status = await post(service.app, '/v1/payments/checkPaymentStatus', { mid, order_id: orderId }, key)
     expect(status.body).toMatchObject({ txnStatus: 'PENDING' })
     expect((await service.app.inject(`/pay/${orderId}`)).statusCode).toBe(200)
-    for (const response of await refused) expectUnavailable(response)
+    for (const response of await rejected) expectUnavailable(response)
 
     await locker.query('rollback')
     await locker.end()

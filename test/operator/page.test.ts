@@ -119,16 +119,16 @@ describe('the operator dashboard', () => {
   })
 
   it('the operator dashboard rejects other machines and other Hosts with 403 and instructions', async () => {
-    const refusals = [
+    const errors = [
       await operators.inject({ url: '/', remoteAddress: '172.18.0.9' }),
       await operators.inject({ url: '/', headers: { host: 'rebind.evil.example:3001' } }),
     ]
-    for (const refused of refusals) {
-      expect([refused.statusCode, refused.headers.refresh]).toEqual([403, undefined])
-      expect(textOf(refused.body)).toContain(
+    for (const rejected of errors) {
+      expect([rejected.statusCode, rejected.headers.refresh]).toEqual([403, undefined])
+      expect(textOf(rejected.body)).toContain(
         'open an SSH tunnel such as ssh -L 3001:127.0.0.1:3001, or set OPS_PASSWORD or OPS_ALLOWED_HOSTS',
       )
-      expect(refused.body).not.toContain(made.mid)
+      expect(rejected.body).not.toContain(made.mid)
     }
   })
 

@@ -114,7 +114,7 @@ const WRITTEN_OUT = [
   'https://127.0.0.1:PORT/',
 ]
 
-const REFUSED = { failure: 'not allowed', text: 'The address is neither public nor in RETURN_CALL_ALLOWED_NETWORKS' }
+const REJECTED = { failure: 'not allowed', text: 'The address is neither public nor in RETURN_CALL_ALLOWED_NETWORKS' }
 
 describe('addresses that no outbound call reaches', () => {
   it.each(NAMES_OF)(
@@ -124,7 +124,7 @@ describe('addresses that no outbound call reaches', () => {
       const count = countAttempts()
       const outcome = await callUrl('http://shop.example:PORT/', inside.port, { resolve: resolvesTo(...addresses) })
       expect({ outcome, ...count, connections: inside.connections }).toEqual({
-        outcome: REFUSED,
+        outcome: REJECTED,
         attempts: 0,
         connections: 0,
       })
@@ -136,7 +136,7 @@ describe('addresses that no outbound call reaches', () => {
     const count = countAttempts()
     const outcome = await callUrl(url, inside.port)
     expect({ outcome, ...count, connections: inside.connections }).toEqual({
-      outcome: REFUSED,
+      outcome: REJECTED,
       attempts: 0,
       connections: 0,
     })
@@ -166,7 +166,7 @@ describe('addresses that no outbound call reaches', () => {
     const options = { allowedNetworks: ['127.0.0.2/32'], resolve: async () => [responses.shift() ?? ''] }
     expect(await callUrl('http://shop.example:PORT/', judged.port, options)).toMatchObject({ status: 200 })
     expect([responses.length, judged.connections]).toEqual([2, 1])
-    expect(await callUrl('http://shop.example:PORT/', judged.port, options)).toEqual(REFUSED)
+    expect(await callUrl('http://shop.example:PORT/', judged.port, options)).toEqual(REJECTED)
     expect([responses.length, judged.connections, inside.connections]).toEqual([1, 1, 0])
   })
 

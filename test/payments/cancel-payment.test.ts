@@ -3,10 +3,10 @@ import { newUtr, notification, notify } from '../support/acquirer.ts'
 import {
   CANCEL,
   CREATE,
+  errorResponse,
   intentFields,
   newMerchant,
   post,
-  refusal,
   STATUS,
   startService,
   unique,
@@ -86,20 +86,20 @@ describe('cancelPayment of an open order', () => {
     expect((await notify(service, notification(ours, { UTR }))).status).toBe(200)
     expect(await ask(order_id)).toEqual(ended(order_id, 'SUCCESS', 'Payment successful', UTR))
     expect(await exceptionsOf(ours)).toEqual([{ kind: 'late payment' }])
-    expect(await cancel(order_id)).toEqual(refusal(409, 'Payment already successful'))
+    expect(await cancel(order_id)).toEqual(errorResponse(409, 'Payment already successful'))
   })
 })
 
 describe('cancelPayment with errors', () => {
   it('cancelPayment returns 404 for an unknown order, 403 for another merchant’s, 400 with the invalid fields', async () => {
-    expect(await cancel('nobody')).toEqual(refusal(404, 'Order not found'))
+    expect(await cancel('nobody')).toEqual(errorResponse(404, 'Order not found'))
     const other = await newMerchant(service.db)
     const another = await newOrder()
     const asOther = (fields: Record<string, string>) => post(service.app, CANCEL, fields, other.key)
     expect((await asOther({ mid, order_id: another.order_id })).status).toBe(403)
     expect((await asOther({ mid: other.mid, order_id: another.order_id })).status).toBe(404)
     expect(await ask(another.order_id)).toMatchObject({ txnStatus: 'PENDING' })
-    expect((await asOther({})).body).toEqual(refusal(400, 'mid is required; order_id is required'))
+    expect((await asOther({})).body).toEqual(errorResponse(400, 'mid is required; order_id is required'))
   })
 })
 

@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest'
 import { NewPayment } from '../../src/gateway/payments/new-payment.ts'
 import {
   CREATE,
+  errorResponse,
   intentFields,
   newMerchant,
   PUBLIC_URL,
   post,
   postJson,
-  refusal,
   startService,
 } from '../support/service.ts'
 
@@ -95,7 +95,7 @@ describe('createPaymentIntent with valid fields', () => {
 })
 
 describe('amount in whole rupees', () => {
-  const RULE = refusal(400, 'amount must be a whole number from 1 to 100000')
+  const RULE = errorResponse(400, 'amount must be a whole number from 1 to 100000')
   const createJson = async (amount: unknown) => {
     const { mid, key } = await newMerchant(service.db)
     return postJson(service.app, CREATE, { ...intentFields(mid), amount }, key)
@@ -116,7 +116,7 @@ describe('amount in whole rupees', () => {
   )
 
   it('createPaymentIntent rejects a blank amount as missing', async () => {
-    expect((await create({ amount: ' ' })).body).toEqual(refusal(400, 'amount is required'))
+    expect((await create({ amount: ' ' })).body).toEqual(errorResponse(400, 'amount is required'))
   })
 
   it.each([200, '200', '200.00', 2e2])(
@@ -141,7 +141,7 @@ describe('createPaymentIntent with invalid fields', () => {
   it('createPaymentIntent names every missing field, in the order of the interface', async () => {
     const { key } = await newMerchant(service.db)
     const names = ['mid', 'amount', 'redirect_url', 'note', 'customer_name', 'customer_email', 'customer_mobile']
-    const expected = refusal(400, names.map((name) => `${name} is required`).join('; '))
+    const expected = errorResponse(400, names.map((name) => `${name} is required`).join('; '))
     expect((await post(service.app, CREATE, undefined, key)).body).toEqual(expected)
     expect((await post(service.app, CREATE, {}, key)).body).toEqual(expected)
     expect((await postJson(service.app, CREATE, {}, key)).body).toEqual(expected)
@@ -150,7 +150,10 @@ describe('createPaymentIntent with invalid fields', () => {
   it('createPaymentIntent names every invalid field with its rule, and repeats nothing that was sent', async () => {
     const { body, text } = await create({ amount: 'SENT-1', customer_mobile: 'SENT-2', redirect_url: 'SENT-3' })
     expect(body).toEqual(
-      refusal(400, `amount must be a whole number from 1 to 100000; ${REDIRECT}; customer_mobile must be 10 digits`),
+      errorResponse(
+        400,
+        `amount must be a whole number from 1 to 100000; ${REDIRECT}; customer_mobile must be 10 digits`,
+      ),
     )
     expect(text).not.toContain('SENT')
   })
@@ -169,7 +172,7 @@ describe('createPaymentIntent with invalid fields', () => {
     ['order_id', 'a\u009fb', 'must be text of 1 to 64 characters, without control characters'],
     ['customer_email', 'as\u0000ha@example.in', 'must be a valid e-mail address'],
   ])('createPaymentIntent rejects %s %j', async (field, value, rule) => {
-    expect((await create({ [field]: value })).body).toEqual(refusal(400, `${field} ${rule}`))
+    expect((await create({ [field]: value })).body).toEqual(errorResponse(400, `${field} ${rule}`))
   })
 
   it.each([
@@ -180,7 +183,7 @@ describe('createPaymentIntent with invalid fields', () => {
   ])('createPaymentIntent names the rule that %s must be text for the JSON value %j', async (field, value, rule) => {
     const { mid, key } = await newMerchant(service.db)
     const { body } = await postJson(service.app, CREATE, { ...intentFields(mid), [field]: value }, key)
-    expect(body).toEqual(refusal(400, `${field} ${rule}`))
+    expect(body).toEqual(errorResponse(400, `${field} ${rule}`))
   })
 
   it.each([
@@ -196,14 +199,14 @@ describe('createPaymentIntent with invalid fields', () => {
     ...['https:/\\shop.example.in', 'https://shop.example.in\\@evil.example', 'https://shop.example.in/a b'],
     `https://shop.example.in/${'x'.repeat(2048)}`,
   ])('createPaymentIntent rejects the redirect_url %j', async (redirect_url) => {
-    expect((await create({ redirect_url })).body).toEqual(refusal(400, REDIRECT))
+    expect((await create({ redirect_url })).body).toEqual(errorResponse(400, REDIRECT))
   })
 
   // Node.js 20 parses a URL incorrectly once the parsing function is optimised.
   it('createPaymentIntent accepts letters such as ü in redirect_url, even after 20,000 requests', () => {
     const body = { ...intentFields('M1'), redirect_url: 'https://ü.example/ñ' }
-    const refused = Array.from({ length: 20_000 }, () => NewPayment.safeParse(body).success).filter((ok) => !ok)
-    expect(refused).toHaveLength(0)
+    const rejected = Array.from({ length: 20_000 }, () => NewPayment.safeParse(body).success).filter((ok) => !ok)
+    expect(rejected).toHaveLength(0)
   })
 
   it('createPaymentIntent rejects every control character in redirect_url, at any position', async () => {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../src/platform/db/pool.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { type ServerProcess, startServerProcess } from '../support/server-process.ts'
-import { basic, CREATE, form, intentFields, newMerchant, refusal } from '../support/service.ts'
+import { basic, CREATE, errorResponse, form, intentFields, newMerchant } from '../support/service.ts'
 
 const REPEATS = 200
 const STORMS = 5
@@ -43,7 +43,7 @@ describe('order guard over several processes', () => {
       const responses = await Promise.all(Array.from({ length: REPEATS }, (_, i) => send(orderId, i)))
       const count = (of: number) => responses.filter(({ status }) => status === of).length
       for (const { body } of responses.filter(({ status }) => status === 409)) {
-        expect(body).toEqual(refusal(409, 'Order ID already exists'))
+        expect(body).toEqual(errorResponse(409, 'Order ID already exists'))
       }
       const { rowCount } = await db.query('select 1 from payment_intents where mid = $1 and merchant_order_id = $2', [
         mid,
@@ -52,10 +52,10 @@ describe('order guard over several processes', () => {
       expect(rowCount).toBe(1)
       expect(count(200)).toBeLessThanOrEqual(1)
       expect(count(200) + count(409) + count(503)).toBe(REPEATS)
-      return { won: count(200), refused: count(409) }
+      return { won: count(200), rejected: count(409) }
     }
     let found = await storm('storm')
-    for (let i = 1; found.refused < REPEATS - 1 && i < STORMS; i++) found = await storm(`storm-${i}`)
-    expect(found).toEqual({ won: 1, refused: REPEATS - 1 })
+    for (let i = 1; found.rejected < REPEATS - 1 && i < STORMS; i++) found = await storm(`storm-${i}`)
+    expect(found).toEqual({ won: 1, rejected: REPEATS - 1 })
   })
 })

@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest'
 import { newUtr } from '../support/acquirer.ts'
 import { createOrder, reportPayment } from '../support/orders.ts'
 import {
+  errorResponse,
   newKey,
   newMerchant,
   newPartner,
   OWN_TRANSACTIONS,
   post,
-  refusal,
   startService,
   TRANSACTIONS,
   unique,
@@ -243,8 +243,8 @@ describe('Accept: text/csv', () => {
 describe('fetchTransactionList with errors', () => {
   it('fetchTransactionList returns 400 with the invalid fields, and accepts a merchant’s request without pid', async () => {
     const { body } = await post(service.app, OWN_TRANSACTIONS, undefined, key)
-    expect(body).toEqual(refusal(400, 'mid is required; s_date is required; e_date is required'))
-    expect((await own('02-01-2026', '01-01-2026')).body).toEqual(refusal(400, 's_date must not be after e_date'))
+    expect(body).toEqual(errorResponse(400, 'mid is required; s_date is required; e_date is required'))
+    expect((await own('02-01-2026', '01-01-2026')).body).toEqual(errorResponse(400, 's_date must not be after e_date'))
   })
 
   it('fetchTransactionList returns 403 for a key of another merchant or partner, or of the other kind', async () => {
@@ -259,7 +259,7 @@ describe('fetchTransactionList with errors', () => {
     ]
     for (const { body } of await Promise.all(all)) {
       expect(body).toEqual(
-        refusal(
+        errorResponse(
           403,
           'This key has no access to this mid or pid, or the merchant is disabled. Check the mid or pid and the key.',
         ),

@@ -7,6 +7,7 @@ import { newSetuMerchant, startServiceWithBank } from '../support/fake-setu.ts'
 import { runOps } from '../support/ops.ts'
 import {
   CREATE,
+  errorResponse,
   intentFields,
   LIST,
   newKey,
@@ -18,7 +19,6 @@ import {
   postJson,
   REFUND,
   REFUND_STATUS,
-  refusal,
   STATUS,
   startService,
 } from '../support/service.ts'
@@ -64,8 +64,10 @@ describe.each([
   it.each([CREATE, ORDER])('rejects an amount above the maximum in %s, and names the maximum', async (url) => {
     const more = [maxAmount + 1, maxAmount + 0.01, 10 * maxAmount, 1_000_000_000]
     for (const amount of more) {
-      expect((await sendForm(merchant, { amount: String(amount) }, url)).body).toEqual(refusal(400, rule(maxAmount)))
-      expect((await sendJson(merchant, { amount }, url)).body).toEqual(refusal(400, rule(maxAmount)))
+      expect((await sendForm(merchant, { amount: String(amount) }, url)).body).toEqual(
+        errorResponse(400, rule(maxAmount)),
+      )
+      expect((await sendJson(merchant, { amount }, url)).body).toEqual(errorResponse(400, rule(maxAmount)))
     }
   })
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { CREATE, intentFields, newMerchant, post, refusal, startService } from '../support/service.ts'
+import { CREATE, errorResponse, intentFields, newMerchant, post, startService } from '../support/service.ts'
 
-const TAKEN = refusal(409, 'Order ID already exists')
+const TAKEN = errorResponse(409, 'Order ID already exists')
 
 const service = await startService()
 
@@ -33,8 +33,8 @@ describe('order guard', () => {
     const responses = await Promise.all(
       Array.from({ length: 200 }, (_, i) => post(i % 2 ? service.app : beside.app, CREATE, fields, key)),
     )
-    const refused = responses.filter(({ status }) => status !== 200)
-    expect(refused.map(({ body }) => body)).toEqual(Array.from({ length: 199 }, () => TAKEN))
+    const rejected = responses.filter(({ status }) => status !== 200)
+    expect(rejected.map(({ body }) => body)).toEqual(Array.from({ length: 199 }, () => TAKEN))
     const { rowCount } = await service.db.query('select from payment_intents where mid = $1', [mid])
     expect(rowCount).toBe(1)
   })

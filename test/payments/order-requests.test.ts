@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest'
 import { notification, notify } from '../support/acquirer.ts'
 import {
   CREATE,
+  errorResponse,
   intentFields,
   newMerchant,
   ORDER,
   PUBLIC_URL,
   post,
-  refusal,
   STATUS,
   startService,
 } from '../support/service.ts'
@@ -38,9 +38,11 @@ describe('createOrderRequest', () => {
 
   it('createOrderRequest and createPaymentIntent reject each other’s order_ids', async () => {
     await create({ order_id: 'both-1' })
-    expect((await create({ order_id: 'both-1' }, {}, ORDER)).body).toEqual(refusal(409, 'Order ID already exists'))
+    expect((await create({ order_id: 'both-1' }, {}, ORDER)).body).toEqual(
+      errorResponse(409, 'Order ID already exists'),
+    )
     await create({ order_id: 'both-2' }, {}, ORDER)
-    expect((await create({ order_id: 'both-2' })).body).toEqual(refusal(409, 'Order ID already exists'))
+    expect((await create({ order_id: 'both-2' })).body).toEqual(errorResponse(409, 'Order ID already exists'))
   })
 
   it('createOrderRequest checks the fields of createPaymentIntent', async () => {
@@ -121,7 +123,7 @@ describe('checkPaymentStatus', () => {
   it('checkPaymentStatus finds an order by the service’s orderId, which no other order can use as its order_id', async () => {
     const { orderId } = (await create({ order_id: 'first' })).body.data
     const shadow = await create({ order_id: orderId, amount: '7' })
-    expect([shadow.status, shadow.body]).toEqual([409, refusal(409, 'Order ID already exists')])
+    expect([shadow.status, shadow.body]).toEqual([409, errorResponse(409, 'Order ID already exists')])
     await notify(service, notification(orderId))
     expect((await check(orderId)).body).toMatchObject({ txnStatus: 'SUCCESS', data: { amount: 200 } })
   })
@@ -138,13 +140,13 @@ describe('checkPaymentStatus', () => {
       .data
     for (const order_id of ['nowhere', 'theirs', theirs.orderId]) {
       const { status, body } = await check(order_id)
-      expect([status, body]).toEqual([404, refusal(404, 'Order not found')])
+      expect([status, body]).toEqual([404, errorResponse(404, 'Order not found')])
     }
   })
 
   it('checkPaymentStatus names every missing field', async () => {
     expect((await post(service.app, STATUS, {}, key)).body).toEqual(
-      refusal(400, 'mid is required; order_id is required'),
+      errorResponse(400, 'mid is required; order_id is required'),
     )
   })
 })
@@ -162,7 +164,7 @@ describe('Idempotency-Key', () => {
 
   it('an Idempotency-Key is rejected with 422 for other fields, or for the other create operation', async () => {
     const headers = { 'idempotency-key': 'reused' }
-    const reused = refusal(
+    const reused = errorResponse(
       422,
       'This Idempotency-Key was already used with other fields. Use a new key for a new request.',
     )
@@ -188,7 +190,7 @@ describe('Idempotency-Key', () => {
 
   it.each(['', 'x'.repeat(65), 'schl\u00fcssel'])('the invalid Idempotency-Key %j is rejected', async (value) => {
     expect((await create({}, { 'idempotency-key': value })).body).toEqual(
-      refusal(400, 'Idempotency-Key must be 1 to 64 printable ASCII characters'),
+      errorResponse(400, 'Idempotency-Key must be 1 to 64 printable ASCII characters'),
     )
   })
 

@@ -4,7 +4,7 @@ import { decodePng } from '../support/decode-png.ts'
 import { newSetuMerchant, startServiceWithBank } from '../support/fake-setu.ts'
 import { runOps } from '../support/ops.ts'
 import { ORDER, STATUS } from '../support/requests.ts'
-import { CREATE, intentFields, newMerchant, post, postJson, refusal, startService } from '../support/service.ts'
+import { CREATE, errorResponse, intentFields, newMerchant, post, postJson, startService } from '../support/service.ts'
 import type { NewMerchant } from '../support/tenants.ts'
 
 const AMOUNT = 'amount must be rupees from 1.00 to 100000.00 with at most two decimals, such as 588.82'
@@ -66,7 +66,7 @@ describe('merchant with the input shop', () => {
     const body = JSON.stringify({ ...intentFields(shop.mid), amount: 0 }).replace('"amount":0', `"amount":${amount}`)
     const headers = { 'content-type': 'application/json' }
     for (const url of [CREATE, ORDER]) {
-      expect((await post(service.app, url, body, shop.key, headers)).body).toEqual(refusal(400, AMOUNT))
+      expect((await post(service.app, url, body, shop.key, headers)).body).toEqual(errorResponse(400, AMOUNT))
     }
   })
 
@@ -118,13 +118,13 @@ describe('merchant with the input shop', () => {
   ])(
     'a merchant with the input shop receives its own rule for the invalid telephone number %j',
     async (customer_mobile) => {
-      expect((await create({ customer_mobile })).body).toEqual(refusal(400, MOBILE))
+      expect((await create({ customer_mobile })).body).toEqual(errorResponse(400, MOBILE))
     },
   )
 
   it('a merchant with the input shop receives every error in its fields, in the order of the fields', async () => {
     const { body } = await create({ amount: '0.00', note: ' ', customer_mobile: '' })
-    expect(body).toEqual(refusal(400, `${AMOUNT}; note is required; customer_mobile is required`))
+    expect(body).toEqual(errorResponse(400, `${AMOUNT}; note is required; customer_mobile is required`))
   })
 
   it('a merchant with the input shop may format amount and telephone number differently in a retry with its Idempotency-Key', async () => {

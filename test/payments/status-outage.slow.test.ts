@@ -143,8 +143,8 @@ describe.each(WAYS)('checkPaymentStatus while %s', (_name, begin, end) => {
     }
     expect(await booked).toBe('paid')
 
-    const refused = (await endCreates()).filter(({ status }) => status !== 200)
-    expect(new Set(refused.map(({ status }) => status))).toEqual(new Set([503]))
+    const rejected = (await endCreates()).filter(({ status }) => status !== 200)
+    expect(new Set(rejected.map(({ status }) => status))).toEqual(new Set([503]))
   })
 })
 

@@ -100,12 +100,12 @@ async function send(service: ServerProcess, { path, body, headers, method = 'POS
     ...(body !== undefined && { body }),
   })
   const text = `${JSON.stringify([...response.headers])}\n${await response.text()}`
-  if (response.status >= 400) refusals.push(text)
+  if (response.status >= 400) errors.push(text)
   return { status: response.status, text }
 }
 
 /** All responses except the successes. */
-const refusals: string[] = []
+const errors: string[] = []
 
 const authorized = (key: Key, more: Record<string, string> = {}) => ({ authorization: basic(key), ...more })
 const create = (changes: Record<string, string | undefined> = {}, more: Record<string, string> = {}): Call => ({
@@ -125,8 +125,8 @@ const notice = (body: string, secret = SECRETS.acquirer): Call => ({
 })
 
 /** Each field with a value that it rejects, which contains the canary. */
-const WRONG_FIELDS = Object.entries(CANARIES).flatMap(([name, { refused }]) =>
-  refused.map((value): Record<string, string> => ({ [name]: value })),
+const WRONG_FIELDS = Object.entries(CANARIES).flatMap(([name, { rejected }]) =>
+  rejected.map((value): Record<string, string> => ({ [name]: value })),
 )
 
 /** Starts the service as a process that logs everything it can. */
@@ -247,7 +247,7 @@ describe('confidential input', () => {
     expect(leaks(metrics)).toEqual([])
     // The names of table and constraint belong to the schema, not to the customer.
     expect(leaks(output.replace(/canary_(check|intents)/g, ''))).toEqual([])
-    expect(refusals.flatMap(leaks)).toEqual([])
+    expect(errors.flatMap(leaks)).toEqual([])
   })
 
   it.each([

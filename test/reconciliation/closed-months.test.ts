@@ -110,8 +110,8 @@ describe('a closed month', () => {
     expect(empty.stderr).toBe(
       'ops: 2025-10 has no payments and no imports: check the month, or add --yes to close it anyway\n',
     )
-    const refused = await close('2025-10', 'n\n')
-    expect(refused.stderr).toMatch(
+    const rejected = await close('2025-10', 'n\n')
+    expect(rejected.stderr).toMatch(
       /^merchant .*\nclose 2025-10, which has no payments and no imports, with these figures\? \(y\/N\) ops: cancelled/ms,
     )
     const shown = await close('2026-10', '\n')
@@ -290,13 +290,13 @@ describe('a closed month', () => {
     expect(await jsonOn('2026-11-02', 'resolutions', '--month', '2026-11')).toHaveLength(1)
     expect(await jsonOn('2026-11-02', 'resolutions', '--month', '2026-10')).toEqual([])
     expect((await jsonOn('2026-11-02', 'payouts', '--month', '2026-10')).payouts).toHaveLength(1)
-    for (const refused of [
+    for (const rejected of [
       [...OCTOBER, '--month', '2026-10'],
       ['--month', '2026-00'],
       ['--payout', 'C1', '--month', '2026-10'],
       [],
     ]) {
-      expect(await opsOn('2026-11-02', ...refused)).toMatchObject({ code: 2, stdout: '' })
+      expect(await opsOn('2026-11-02', ...rejected)).toMatchObject({ code: 2, stdout: '' })
     }
   })
 

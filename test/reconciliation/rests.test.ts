@@ -240,7 +240,7 @@ describe('CSV of journal and statement', () => {
       const forExcel = await ops(...list, '--for', 'excel')
       expect(valuesOf(forExcel)).toContain(`="${reference}"`)
     }
-    const refused = await runOps(url, ['reconcile', 'journal', ...DAYS, '--for', 'excel'])
-    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('--for excel requires --csv') })
+    const rejected = await runOps(url, ['reconcile', 'journal', ...DAYS, '--for', 'excel'])
+    expect(rejected).toMatchObject({ code: 2, stderr: expect.stringContaining('--for excel requires --csv') })
   })
 })

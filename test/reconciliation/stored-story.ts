@@ -27,7 +27,7 @@ export async function storeStories(
     for (const importId of undos.get(day) ?? []) {
       const undo = { now: istMoment(day, '10:00:00'), person: 'asha' }
       const undone = await inTransaction(db, (client) => undoImport(client, importId, undo))
-      if ('refused' in undone) throw new Error(`import ${importId} is not undone: ${JSON.stringify(undone)}`)
+      if ('rejected' in undone) throw new Error(`import ${importId} is not undone: ${JSON.stringify(undone)}`)
     }
     for (const story of stories) await storeFacts(db, story, day)
     const files = groupBy(

@@ -41,7 +41,7 @@ async function newRefund(orderId: string, changes: Partial<RefundRequest> = {}):
     createdBy: 'merchant',
   }
   const made = await createRefund(service.pools.due, { ...asked, ...changes }, service.clock.now())
-  if (!('refund' in made)) throw new Error(made.refused)
+  if (!('refund' in made)) throw new Error(made.rejected)
   return made.refund
 }
 

@@ -3,13 +3,13 @@ import { newUtr, notification, notify } from '../support/acquirer.ts'
 import { postJson } from '../support/inject.ts'
 import { createOrder, reportPayment } from '../support/orders.ts'
 import {
+  errorResponse,
   newKey,
   newMerchant,
   newPartner,
   post,
   REFUND,
   REFUND_STATUS,
-  refusal,
   STATUS,
   startService,
   type TestService,
@@ -46,9 +46,9 @@ const end = (refund_id: string, to: 'SUCCESS' | 'FAIL', reference: string) =>
     [mid, refund_id, to, reference],
   )
 
-const expectRefusal = async (response: ReturnType<typeof ask>, statusCode: number, msg: string) => {
+const expectRejection = async (response: ReturnType<typeof ask>, statusCode: number, msg: string) => {
   const { status, body } = await response
-  expect([status, body]).toEqual([statusCode, refusal(statusCode, msg)])
+  expect([status, body]).toEqual([statusCode, errorResponse(statusCode, msg)])
 }
 
 describe('refundPayment with valid fields', () => {
@@ -141,14 +141,14 @@ describe('checkRefundStatus', () => {
     const { order_id } = await paidOrder()
     const refund_id = unique('R-')
     const { data } = (await ask({ order_id, refund_id })).body
-    await expectRefusal(status(data.refundId), 404, 'Refund not found')
+    await expectRejection(status(data.refundId), 404, 'Refund not found')
     const other = await newMerchant(service.db)
-    await expectRefusal(
+    await expectRejection(
       post(service.app, REFUND_STATUS, { mid: other.mid, refund_id }, other.key),
       404,
       'Refund not found',
     )
-    await expectRefusal(
+    await expectRejection(
       status(refund_id, other.key),
       403,
       'This key has no access to this mid or pid, or the merchant is disabled. Check the mid or pid and the key.',
@@ -156,7 +156,7 @@ describe('checkRefundStatus', () => {
   })
 
   it('checkRefundStatus names missing and invalid fields', async () => {
-    await expectRefusal(
+    await expectRejection(
       post(service.app, REFUND_STATUS, { refund_id: 'R 1' }, key),
       400,
       'mid is required; refund_id must be 1 to 40 characters of A-Z a-z 0-9 _ -',
@@ -167,9 +167,9 @@ describe('checkRefundStatus', () => {
 describe('refundPayment with 400', () => {
   it('refundPayment names every invalid field before it checks the key', async () => {
     const fields = 'mid is required; order_id is required; refund_id is required; note is required'
-    await expectRefusal(post(service.app, REFUND, undefined, plainKey), 400, fields)
+    await expectRejection(post(service.app, REFUND, undefined, plainKey), 400, fields)
     const wrong = { order_id: 'x', refund_id: 'x'.repeat(41), amount: '0.50', note: 'ab' }
-    await expectRefusal(
+    await expectRejection(
       ask(wrong, plainKey),
       400,
       'refund_id must be 1 to 40 characters of A-Z a-z 0-9 _ -; amount must be a whole number from 1 to 500000; ' +
@@ -185,10 +185,10 @@ describe('refundPayment with 400', () => {
     const paise = 'amount must be rupees from 0.01 to 500000.00 with at most two decimals, such as 88.82'
     for (const amount of ['', ' ', null]) {
       const fields = { mid, order_id, refund_id: 'R-empty', note, amount }
-      await expectRefusal(postJson(service.app, REFUND, fields, key), 400, whole)
-      await expectRefusal(postJson(service.app, REFUND, { ...fields, mid: shop.mid }, shopKey), 400, paise)
+      await expectRejection(postJson(service.app, REFUND, fields, key), 400, whole)
+      await expectRejection(postJson(service.app, REFUND, { ...fields, mid: shop.mid }, shopKey), 400, paise)
     }
-    await expectRefusal(ask({ order_id, refund_id: 'R-empty', amount: '' }), 400, whole)
+    await expectRejection(ask({ order_id, refund_id: 'R-empty', amount: '' }), 400, whole)
     expect(await refundsOf(orderId)).toEqual([])
   })
 })
@@ -198,7 +198,7 @@ describe('refundPayment with 403', () => {
     const { order_id } = await paidOrder()
     for (const asked of [order_id, 'no-such-order']) {
       const msg = 'This key has no right to refund. Ask the operator for a key with that right.'
-      await expectRefusal(ask({ order_id: asked, refund_id: 'R1' }, plainKey), 403, msg)
+      await expectRejection(ask({ order_id: asked, refund_id: 'R1' }, plainKey), 403, msg)
     }
   })
 
@@ -209,11 +209,15 @@ describe('refundPayment with 403', () => {
     const msg =
       'This key has no access to this mid or pid, or the merchant is disabled. Check the mid or pid and the key.'
     for (const by of [other.key, await newKey(service.db, { mid: other.mid }, true), partner.key]) {
-      await expectRefusal(ask({ order_id, refund_id: 'R1' }, by), 403, msg)
+      await expectRejection(ask({ order_id, refund_id: 'R1' }, by), 403, msg)
     }
     await service.db.query('update merchants set disabled_at = now() where mid = $1', [other.mid])
     const late = await newKey(service.db, { mid: other.mid }, true)
-    await expectRefusal(post(service.app, REFUND, { mid: other.mid, order_id, refund_id: 'R1', note }, late), 403, msg)
+    await expectRejection(
+      post(service.app, REFUND, { mid: other.mid, order_id, refund_id: 'R1', note }, late),
+      403,
+      msg,
+    )
   })
 })
 
@@ -221,21 +225,21 @@ describe('refundPayment with 404 or 409', () => {
   it('rejects a refund of an unknown order, of another merchant’s order, and of an unpaid order', async () => {
     const other = await newMerchant(service.db)
     const theirs = await createOrder(service, other)
-    await expectRefusal(ask({ order_id: 'no-such-order', refund_id: 'R1' }), 404, 'Order not found')
-    await expectRefusal(ask({ order_id: theirs, refund_id: 'R1' }), 404, 'Order not found')
+    await expectRejection(ask({ order_id: 'no-such-order', refund_id: 'R1' }), 404, 'Order not found')
+    await expectRejection(ask({ order_id: theirs, refund_id: 'R1' }), 404, 'Order not found')
     const open = await createOrder(service, { mid, key })
-    await expectRefusal(ask({ order_id: open, refund_id: 'R1' }), 409, 'Payment is not successful')
+    await expectRejection(ask({ order_id: open, refund_id: 'R1' }), 409, 'Payment is not successful')
     await notify(service, notification(open, { status: 'FAIL' }))
-    await expectRefusal(ask({ order_id: open, refund_id: 'R1' }), 409, 'Payment is not successful')
+    await expectRejection(ask({ order_id: open, refund_id: 'R1' }), 409, 'Payment is not successful')
   })
 
   it('rejects a refund above the remaining amount, and a rejected refund uses up no refund_id', async () => {
     const { order_id } = await paidOrder()
     const refund_id = unique('R-')
-    await expectRefusal(ask({ order_id, refund_id, amount: '201' }), 409, 'Refund exceeds what was paid')
+    await expectRejection(ask({ order_id, refund_id, amount: '201' }), 409, 'Refund exceeds what was paid')
     expect((await ask({ order_id, refund_id, amount: '200' })).status).toBe(200)
     const another = unique('R-')
-    await expectRefusal(ask({ order_id, refund_id: another }), 409, 'Refund exceeds what was paid')
+    await expectRejection(ask({ order_id, refund_id: another }), 409, 'Refund exceeds what was paid')
     await end(refund_id, 'FAIL', '')
     expect((await ask({ order_id, refund_id: another })).body.data.amount).toBe(200)
   })
@@ -252,8 +256,8 @@ describe('refundPayment with 404 or 409', () => {
       [mid, orderId],
     )
     const refund_id = unique('R-')
-    await expectRefusal(ask({ order_id, refund_id }), 409, 'Refund exceeds what was paid')
-    await expectRefusal(ask({ order_id, refund_id, amount: '1' }), 409, 'Refund exceeds what was paid')
+    await expectRejection(ask({ order_id, refund_id }), 409, 'Refund exceeds what was paid')
+    await expectRejection(ask({ order_id, refund_id, amount: '1' }), 409, 'Refund exceeds what was paid')
   })
 
   it('rejects a used refund_id with other fields', async () => {
@@ -262,7 +266,7 @@ describe('refundPayment with 404 or 409', () => {
     const refund_id = unique('R-')
     await ask({ order_id, refund_id })
     for (const changed of [{ order_id: second.order_id }, { amount: '200' }, { note: 'Another note' }]) {
-      await expectRefusal(ask({ order_id, refund_id, ...changed }), 409, 'Refund ID already exists')
+      await expectRejection(ask({ order_id, refund_id, ...changed }), 409, 'Refund ID already exists')
     }
   })
 
@@ -278,7 +282,7 @@ describe('refundPayment with 404 or 409', () => {
       [mid, first, `${orderId}-`],
     )
     const refund = { order_id, refund_id: unique('R-'), amount: '1' }
-    await expectRefusal(ask(refund), 409, 'Too many refunds of this payment')
+    await expectRejection(ask(refund), 409, 'Too many refunds of this payment')
     expect((await ask({ order_id, refund_id: first, amount: '1' })).status).toBe(200)
   })
 })
@@ -287,7 +291,7 @@ it('refunds only the order’s own payment and leaves a duplicate payment to the
   const { order_id, orderId, UTR } = await paidOrder()
   await reportPayment(service, orderId)
   await ask({ order_id, refund_id: unique('R-') })
-  await expectRefusal(ask({ order_id, refund_id: unique('R-') }), 409, 'Refund exceeds what was paid')
+  await expectRejection(ask({ order_id, refund_id: unique('R-') }), 409, 'Refund exceeds what was paid')
   expect(await refundsOf(orderId)).toMatchObject([{ utr: UTR, amount_paise: 20000 }])
 })
 

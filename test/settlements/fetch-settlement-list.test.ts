@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { LIST, newMerchant, newPartner, post, refusal, startService } from '../support/service.ts'
+import { errorResponse, LIST, newMerchant, newPartner, post, startService } from '../support/service.ts'
 
 const service = await startService()
 const { mid } = await newMerchant(service.db)
@@ -120,7 +120,7 @@ describe('an accepted fetchSettlementList', () => {
 describe('a rejected fetchSettlementList', () => {
   it('fetchSettlementList rejects an empty request with 400 and names every missing field in documented order', async () => {
     const { body } = await post(service.app, LIST, undefined, key)
-    expect(body).toEqual(refusal(400, 'pid is required; mid is required; s_date is required; e_date is required'))
+    expect(body).toEqual(errorResponse(400, 'pid is required; mid is required; s_date is required; e_date is required'))
   })
 
   it.each([
@@ -141,8 +141,8 @@ describe('a rejected fetchSettlementList', () => {
     'today',
   ])('fetchSettlementList rejects the invalid date %s as s_date and as e_date with 400', async (date) => {
     const rule = 'must be an existing date in the format dd-mm-yyyy'
-    expect((await list(date, '01-01-2030')).body).toEqual(refusal(400, `s_date ${rule}`))
-    expect((await list('01-01-2000', date)).body).toEqual(refusal(400, `e_date ${rule}`))
+    expect((await list(date, '01-01-2030')).body).toEqual(errorResponse(400, `s_date ${rule}`))
+    expect((await list('01-01-2000', date)).body).toEqual(errorResponse(400, `e_date ${rule}`))
   })
 
   it.each(['P 1', 'x'.repeat(65), 'P\u00e9'])(
@@ -155,12 +155,12 @@ describe('a rejected fetchSettlementList', () => {
         { pid: id, mid: id, s_date: '01-01-2026', e_date: '01-01-2026' },
         key,
       )
-      expect(body).toEqual(refusal(400, `pid ${rule}; mid ${rule}`))
+      expect(body).toEqual(errorResponse(400, `pid ${rule}; mid ${rule}`))
     },
   )
 
   it('fetchSettlementList rejects an s_date after e_date with 400', async () => {
     const { status, body } = await list('02-01-2026', '01-01-2026')
-    expect([status, body]).toEqual([400, refusal(400, 's_date must not be after e_date')])
+    expect([status, body]).toEqual([400, errorResponse(400, 's_date must not be after e_date')])
   })
 })

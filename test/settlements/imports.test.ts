@@ -126,18 +126,18 @@ describe('ops settlements imports and undo', () => {
     await load(file(line('U1')))
     await load(file(line('U1')))
     await load(file(line('U4')))
-    const refused = (importId: number, text: string) =>
+    const rejected = (importId: number, text: string) =>
       ops('undo', '--import', String(importId)).then((outcome) => expect(outcome).toEqual(fault(text)))
-    await refused(1, 'imports 2, 3 repeated or changed settlements of import 1: undo import 3 first')
+    await rejected(1, 'imports 2, 3 repeated or changed settlements of import 1: undo import 3 first')
     // Import 4 repeats settlements that import 3 changed, but it changed nothing itself.
     expect(await undo(3)).toEqual({ removed: 0, restored: 1 })
     expect(await undo(4)).toEqual({ removed: 0, restored: 0 })
-    await refused(1, 'import 2 repeated or changed settlements of import 1: undo import 2 first')
+    await rejected(1, 'import 2 repeated or changed settlements of import 1: undo import 2 first')
     expect(await undo(2)).toEqual({ removed: 1, restored: 0 })
     expect(await undo(1)).toEqual({ removed: 2, restored: 0 })
     expect((await stored()).map(({ utr, import: of }) => [utr, of])).toEqual([['U4', 5]])
-    await refused(1, 'import 1 was already undone by ravi at 2026-02-02 05:30:00 IST')
-    await refused(7, 'import 7 does not exist: see ops settlements imports')
+    await rejected(1, 'import 1 was already undone by ravi at 2026-02-02 05:30:00 IST')
+    await rejected(7, 'import 7 does not exist: see ops settlements imports')
     const { code, stderr } = await ops('undo', '--import', '1.5')
     expect({ code, stderr: stderr.split('\n')[0] }).toEqual({
       ...{ code: 2, stderr: 'ops: --import must be the number of an import, as listed by ops settlements imports' },
@@ -336,8 +336,8 @@ describe('undoing an import', () => {
     const results = await Promise.all(['a', 'b', 'c', 'd'].map((person) => undo(1, person)))
     const { undoneBy } = (await listImports(db))[0] ?? {}
     expect(results.filter((result) => 'removed' in result)).toEqual([{ removed: 1, restored: 0 }])
-    const refusals = results.filter((result) => 'refused' in result)
-    expect(refusals).toEqual(Array(3).fill({ refused: 'undone', at: LATER, by: undoneBy }))
+    const errors = results.filter((result) => 'rejected' in result)
+    expect(errors).toEqual(Array(3).fill({ rejected: 'undone', at: LATER, by: undoneBy }))
   })
 
   it('settlements undo runs wholly before or wholly after a concurrent import of the same rows', async () => {

@@ -238,17 +238,17 @@ describe('ops settlements pull', () => {
   })
 
   it('settlements pull rejects an unsupported acquirer, invalid days and missing settings, and says what to do', async () => {
-    const refused = async (acquirer: string, from: string, to: string, settings?: Record<string, string>) => {
+    const rejected = async (acquirer: string, from: string, to: string, settings?: Record<string, string>) => {
       const args = ['settlements', 'pull', '--acquirer', acquirer, '--from', from, '--to', to]
       return (await ops(args, settings)).stderr.split('\n')[0]
     }
     const asked = bank.countOf('recon')
-    expect(await refused('setu', WEDNESDAY, THURSDAY)).toBe(
+    expect(await rejected('setu', WEDNESDAY, THURSDAY)).toBe(
       'ops: --acquirer must be cashfree: for other acquirers, import the file with ops settlements import',
     )
-    expect(await refused('cashfree', THURSDAY, WEDNESDAY)).toBe('ops: --from must not be after --to')
-    expect(await refused('cashfree', THURSDAY, '2099-12-31')).toMatch(/^ops: --to must not be after today, 20\d\d-/)
-    expect(await refused('cashfree', WEDNESDAY, THURSDAY, {})).toBe(
+    expect(await rejected('cashfree', THURSDAY, WEDNESDAY)).toBe('ops: --from must not be after --to')
+    expect(await rejected('cashfree', THURSDAY, '2099-12-31')).toMatch(/^ops: --to must not be after today, 20\d\d-/)
+    expect(await rejected('cashfree', WEDNESDAY, THURSDAY, {})).toBe(
       'ops: acquirer account cashfree is not configured: set CASHFREE_CLIENT_ID and CASHFREE_CLIENT_SECRET',
     )
     expect(bank.countOf('recon')).toBe(asked)

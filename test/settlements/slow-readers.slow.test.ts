@@ -10,13 +10,13 @@ import { createLists } from '../../src/platform/lists/lists.ts'
 import { testPool } from '../support/database.ts'
 import {
   basic,
+  errorResponse,
   form,
   type Key,
   LIST,
   newMerchant,
   newPartner,
   OWN_TRANSACTIONS,
-  refusal,
   startService,
   type TestService,
   TRANSACTIONS,
@@ -30,7 +30,7 @@ const SHORT_LIST = { s_date: '01-01-2026', e_date: '31-01-2026' }
 /** Access is checked again much sooner; the rest of the time allows for a busy machine. */
 const KNOWN_WITHIN_MS = 10_000
 /** The response to a partner's second concurrent long list. */
-const ONE_AT_A_TIME = refusal(
+const ONE_AT_A_TIME = errorResponse(
   429,
   'Another long list is still being sent to you. Read it to its end, or try again after Retry-After seconds.',
 )
@@ -148,9 +148,9 @@ describe('a partner that requests four long lists and reads none', () => {
     const [partner, other] = [await newPartner(service.db, mid), await newPartner(service.db, mid)]
     expect((await ask(partner, LONG_LIST)).statusCode).toBe(200)
     for (let i = 0; i < 3; i++) {
-      const refused = await ask(partner, LONG_LIST)
-      expect(refused.headers['retry-after']).toBe('5')
-      expect(await readAll(refused)).toEqual({ status: 429, body: ONE_AT_A_TIME })
+      const rejected = await ask(partner, LONG_LIST)
+      expect(rejected.headers['retry-after']).toBe('5')
+      expect(await readAll(rejected)).toEqual({ status: 429, body: ONE_AT_A_TIME })
     }
     expect(await listedRows(partner, SHORT_LIST)).toEqual([200, 0])
     expect(await listedRows(other)).toEqual([200, LONG_LIST_ROWS])

@@ -224,8 +224,10 @@ describe('errors between payout and bank account', () => {
   it('statements import leaves the last day of a truncated file uncovered, and rejects the file if --closing differs', async () => {
     const shop = await newShop()
     const file = statement(shop.payouts.map(lineOf)).split('\n').slice(0, 4).join('\n').concat('\n')
-    const refused = await ops([...importArgs([shop.mid]), '--closing', '14,016'], file)
-    expect(refused.stderr).toMatch(/nothing was imported: the file has the newest balance ₹12,006\.00, not ₹14,016\.00/)
+    const rejected = await ops([...importArgs([shop.mid]), '--closing', '14,016'], file)
+    expect(rejected.stderr).toMatch(
+      /nothing was imported: the file has the newest balance ₹12,006\.00, not ₹14,016\.00/,
+    )
     const { coversTo, warnings } = await imported([shop.mid], file)
     expect(coversTo).toBe('2026-08-03')
     expect(warnings).toEqual([

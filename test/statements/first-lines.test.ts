@@ -45,8 +45,8 @@ describe('a statement whose first lines are missing', () => {
   it('statements import covers all days if --opening matches the file, and rejects the file otherwise', async () => {
     const mid = await newPaidOut('03', '10', '17')
     const file = statement(5000, '10', '11', '25')
-    const refused = await ops([...importArgs(mid, 'rupees'), '--opening', '4,900'], file)
-    expect(refused.stderr).toMatch(
+    const rejected = await ops([...importArgs(mid, 'rupees'), '--opening', '4,900'], file)
+    expect(rejected.stderr).toMatch(
       /nothing was imported: the file has the balance before the oldest line ₹5,000\.00, not ₹4,900/,
     )
     expect(await states(mid)).toEqual(['not known', 'not known', 'not known'])

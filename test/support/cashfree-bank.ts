@@ -11,7 +11,7 @@ import {
   number,
   paymentOf,
   refundOf,
-  refuse,
+  reject,
   responded,
   rupees,
   type Sent,
@@ -70,7 +70,7 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
   const bank = await startFakeBank<CashfreeCall>(options, {
     routes: ROUTES,
     response: responseTo,
-    refuse,
+    reject,
     responseFields: {
       withLink(body, change) {
         const { payload } = body.data
@@ -131,15 +131,15 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
   function responseTo({ call, headers, body }: CashfreeRequest, orderId = '', refundId = ''): BankResponse {
     // A session needs no credentials: its id authorises the request.
     const isKnown = headers['x-client-id'] === options.clientId && headers['x-client-secret'] === options.clientSecret
-    if (!isKnown && call !== 'openSession') return refuse(401, 'request_failed', 'authentication Failed')
+    if (!isKnown && call !== 'openSession') return reject(401, 'request_failed', 'authentication Failed')
     if (call === 'createOrder') return createOrder(body as Sent)
     if (call === 'openSession') return openSession(body as { payment_session_id: string })
     if (call === 'simulate') return simulate(body as Simulation)
     if (call === 'recon') {
-      return fake.recon ? responded(200, fake.recon(body)) : refuse(404, 'recon_not_found', 'there is no such call')
+      return fake.recon ? responded(200, fake.recon(body)) : reject(404, 'recon_not_found', 'there is no such call')
     }
     const order = orders.get(orderId)
-    if (!order) return refuse(404, 'order_not_found', 'Order Reference Id does not exist')
+    if (!order) return reject(404, 'order_not_found', 'Order Reference Id does not exist')
     switch (call) {
       case 'findOrder':
         return responded(200, orderOf(order))
@@ -154,17 +154,17 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
         return refund(order, body as RefundSent)
       case 'findRefund': {
         const found = refunds.all.find((one) => one.orderId === orderId && one.ourRefundId === refundId)
-        return found ? responded(200, refundOf(found)) : refuse(404, 'refund_not_found', 'refund not found')
+        return found ? responded(200, refundOf(found)) : reject(404, 'refund_not_found', 'refund not found')
       }
     }
   }
 
   function createOrder(sent: Sent): BankResponse {
     if (orders.has(sent.order_id)) {
-      return refuse(409, 'order_already_exists', 'order with same id is already present')
+      return reject(409, 'order_already_exists', 'order with same id is already present')
     }
     const expiresAt = new Date(sent.order_expiry_time)
-    if (expiresAt <= now()) return refuse(400, 'order_expiry_time_invalid', 'order_expiry_time is in the past')
+    if (expiresAt <= now()) return reject(400, 'order_expiry_time_invalid', 'order_expiry_time is in the past')
     const order: CashfreeOrder = {
       id: String(randomInt(10 ** 9, 10 ** 10)),
       orderId: sent.order_id,
@@ -185,9 +185,9 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
   function openSession({ payment_session_id }: { payment_session_id: string }): BankResponse {
     const order = fake.find(payment_session_id)
     if (order === undefined || order.sessionId !== payment_session_id) {
-      return refuse(400, 'payment_session_id_invalid', 'payment_session_id is not present or is invalid')
+      return reject(400, 'payment_session_id_invalid', 'payment_session_id is not present or is invalid')
     }
-    if (statusOf(order) !== 'ACTIVE') return refuse(400, 'order_inactive', 'order is no longer active')
+    if (statusOf(order) !== 'ACTIVE') return reject(400, 'order_inactive', 'order is no longer active')
     const payment = begin(order)
     const values = {
       pn: 'Demo Merchant',
@@ -234,7 +234,7 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
   function terminate(order: CashfreeOrder): BankResponse {
     const status = statusOf(order)
     if (status === 'PAID' || status === 'EXPIRED') {
-      return refuse(400, 'order_not_active', `the order is ${status} and cannot be terminated`)
+      return reject(400, 'order_not_active', `the order is ${status} and cannot be terminated`)
     }
     const isBeingPaid = order.payments.some((payment) => payment.status === 'pending')
     order.status = isBeingPaid ? 'TERMINATION_REQUESTED' : 'TERMINATED'
@@ -245,7 +245,7 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
   function simulate({ entity, entity_id, entity_simulation }: Simulation): BankResponse {
     const order = fake.find(entity_id)
     if (order === undefined || statusOf(order) !== 'ACTIVE') {
-      return refuse(400, 'entity_id_invalid', 'there is no payment with this entity_id that can be simulated')
+      return reject(400, 'entity_id_invalid', 'there is no payment with this entity_id that can be simulated')
     }
     const outcomes = { SUCCESS: 'success', FAILED: 'failed', PENDING: 'pending', USER_DROPPED: 'dropped' } as const
     pay(order.orderId, { outcome: outcomes[entity_simulation.payment_status] }).catch(() => undefined)
@@ -321,13 +321,13 @@ export async function startFakeCashfree(options: FakeCashfreeOptions) {
       const isSame = earlier.orderId === order.orderId && earlier.amount === amount
       return isSame
         ? responded(200, refundOf(earlier))
-        : refuse(409, 'refund_already_exists', 'refund with same id is already present')
+        : reject(409, 'refund_already_exists', 'refund with same id is already present')
     }
     const payment = order.payments.find(({ status }) => status === 'success')
-    if (!payment) return refuse(400, 'order_not_paid', 'order has no successful payment')
+    if (!payment) return reject(400, 'order_not_paid', 'order has no successful payment')
     const others = refunds.all.filter(({ orderId, status }) => orderId === order.orderId && status !== 'failed')
     if (others.reduce((sum, one) => sum + one.amount, amount) > payment.amount) {
-      return refuse(400, 'refund_amount_invalid', 'refund_amount is more than what can be refunded')
+      return reject(400, 'refund_amount_invalid', 'refund_amount is more than what can be refunded')
     }
     const asked = { ourRefundId: refund_id, amount, note: refund_note }
     return responded(200, refundOf(refunds.add({ ...newRefund(order.orderId, payment.id), ...asked })))

@@ -163,7 +163,7 @@ export function istTime(moment: Date): string {
 
 export const responded = (status: number, body: object): BankResponse => ({ status, body: toJson(body) })
 
-export function refuse(status: number, code: string, message: string): BankResponse {
+export function reject(status: number, code: string, message: string): BankResponse {
   const types: Record<number, string> = {
     401: 'authentication_error',
     422: 'idempotency_error',

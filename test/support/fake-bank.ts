@@ -42,7 +42,7 @@ type Speech<Call extends string> = {
   routes: [Call, string, RegExp][]
   /** `names` are the groups that the route's pattern captured. */
   response: (request: BankRequest<Call>, ...names: string[]) => BankResponse
-  refuse: (status: number, code: string, detail: string) => BankResponse
+  reject: (status: number, code: string, detail: string) => BankResponse
   responseFields: ResponseFields
   /** Returns a notification signed with `secret` or with the acquirer's own secret. Text is sent unchanged. */
   seal: (event: object | string, secret?: string) => { body: string; headers: Record<string, string> }
@@ -114,7 +114,7 @@ export async function startFakeBank<Call extends string>(options: BankOptions<Ca
 
   async function serve(request: Omit<BankRequest<Call>, 'call' | 'body'>, bodyText: string) {
     const route = speech.routes.find(([, method, pattern]) => method === request.method && pattern.test(request.path))
-    if (!route) return speech.refuse(404, 'not-found', 'there is no such call')
+    if (!route) return speech.reject(404, 'not-found', 'there is no such call')
     const [call, , pattern] = route
     const isForm = request.headers['content-type'] === 'application/x-www-form-urlencoded'
     const body = isForm ? Object.fromEntries(new URLSearchParams(bodyText)) : parse(bodyText)
@@ -123,7 +123,7 @@ export async function startFakeBank<Call extends string>(options: BankOptions<Ca
     const violation = check(seen)
     if (violation !== undefined) {
       bank.violations.push(`${call}: ${violation}`)
-      return speech.refuse(400, 'invalid-request', violation)
+      return speech.reject(400, 'invalid-request', violation)
     }
     const fault =
       bank.nextFaults[call]?.shift() ??
@@ -139,7 +139,7 @@ export async function startFakeBank<Call extends string>(options: BankOptions<Ca
     }
     if (fault === 'interim response') return { ...result(), isInterim: true }
     if (typeof fault === 'string') return spoil(result(), fault, speech.responseFields)
-    if ('status' in fault) return speech.refuse(fault.status, 'fault', 'as injected by the test')
+    if ('status' in fault) return speech.reject(fault.status, 'fault', 'as injected by the test')
     if ('arrivesAfterMs' in fault) {
       await sleep(fault.arrivesAfterMs)
       result()

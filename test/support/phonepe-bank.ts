@@ -67,7 +67,7 @@ export async function startFakePhonepe(options: FakePhonepeOptions) {
   const bank = await startFakeBank<PhonepeCall>(options, {
     routes: ROUTES,
     response: responseTo,
-    refuse,
+    reject,
     responseFields: {
       withLink: (body, change) => ({ ...body, intentUrl: change(body.intentUrl) }),
       withOrder: (body, orderId) => ({ ...body, orderId }),
@@ -115,7 +115,7 @@ export async function startFakePhonepe(options: FakePhonepeOptions) {
     if (call === 'logIn') return logIn(body as Record<string, unknown>)
     const token = headers.authorization?.replace(/^O-Bearer /, '') ?? ''
     if ((tokens.get(token) ?? 0) <= now().getTime())
-      return refuse(401, 'AUTHORIZATION_FAILED', 'the token is not valid')
+      return reject(401, 'AUTHORIZATION_FAILED', 'the token is not valid')
     switch (call) {
       case 'createOrder':
         return createOrder(body as OrderSent)
@@ -123,13 +123,13 @@ export async function startFakePhonepe(options: FakePhonepeOptions) {
         const order = orders.get(name)
         return order
           ? responded(200, orderOf(order))
-          : refuse(400, 'INVALID_MERCHANT_ORDER_ID', 'No entry found for the merchantOrderId')
+          : reject(400, 'INVALID_MERCHANT_ORDER_ID', 'No entry found for the merchantOrderId')
       }
       case 'refund':
         return refund(body as RefundSent)
       case 'findRefund': {
         const found = refunds.all.find(({ ourRefundId }) => ourRefundId === name)
-        return found ? responded(200, refundOf(found)) : refuse(404, 'INVALID_MERCHANT_REFUND_ID', 'No refund found')
+        return found ? responded(200, refundOf(found)) : reject(404, 'INVALID_MERCHANT_REFUND_ID', 'No refund found')
       }
     }
   }
@@ -156,7 +156,7 @@ export async function startFakePhonepe(options: FakePhonepeOptions) {
 
   /** Like PhonePe, rejects a name that it already has, and does not return the link again. */
   function createOrder({ merchantOrderId: orderId, amount, expireAfter }: OrderSent): BankResponse {
-    if (orders.has(orderId)) return refuse(417, 'INVALID_TRANSACTION_ID', 'merchantOrderId exists')
+    if (orders.has(orderId)) return reject(417, 'INVALID_TRANSACTION_ID', 'merchantOrderId exists')
     const id = `OMO${randomInt(10 ** 11, 10 ** 12)}${randomInt(10 ** 8, 10 ** 9)}`
     // `tr` is the service's orderId in links of the older version, and PhonePe's in newer ones.
     const tr = Number(id.at(-1)) % 2 ? orderId : id
@@ -259,15 +259,15 @@ export async function startFakePhonepe(options: FakePhonepeOptions) {
   /** Like PhonePe, accepts each name once, and only for a paid order. */
   function refund({ merchantRefundId, originalMerchantOrderId, amount }: RefundSent): BankResponse {
     if (refunds.all.some(({ ourRefundId }) => ourRefundId === merchantRefundId)) {
-      return refuse(400, 'DUPLICATE_TRANSACTION', 'merchantRefundId exists')
+      return reject(400, 'DUPLICATE_TRANSACTION', 'merchantRefundId exists')
     }
     const payment = orders.get(originalMerchantOrderId)?.payments.find(({ status }) => status === 'success')
-    if (!payment) return refuse(400, 'BAD_REQUEST', 'the order is not paid')
+    if (!payment) return reject(400, 'BAD_REQUEST', 'the order is not paid')
     const others = refunds.all.filter(
       ({ orderId, status }) => orderId === originalMerchantOrderId && status !== 'failed',
     )
     if (others.reduce((sum, one) => sum + one.amount, amount) > payment.amount) {
-      return refuse(400, 'REFUND_AMOUNT_EXCEEDS_ORIGINAL', 'more than what was paid')
+      return reject(400, 'REFUND_AMOUNT_EXCEEDS_ORIGINAL', 'more than what was paid')
     }
     const made = refunds.add({
       id: `OMR${randomInt(10 ** 13, 10 ** 14)}`,
@@ -330,6 +330,6 @@ function refundOf({ id, ourRefundId, orderId, amount, status, reference, created
   }
 }
 
-function refuse(status: number, code: string, message: string): BankResponse {
+function reject(status: number, code: string, message: string): BankResponse {
   return responded(status, { success: false, code, message, data: {} })
 }

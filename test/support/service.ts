@@ -173,12 +173,12 @@ function testClock(start: string, standsStill: boolean): TestClock {
 }
 
 /** The exact body of every error response. */
-export const refusal = (statusCode: number, msg: string) => ({ status: false, statusCode, msg })
+export const errorResponse = (statusCode: number, msg: string) => ({ status: false, statusCode, msg })
 
 const BRIEFLY = 'The service is temporarily unavailable. Repeat the request unchanged after Retry-After seconds.'
-export const UNAVAILABLE = refusal(503, BRIEFLY)
+export const UNAVAILABLE = errorResponse(503, BRIEFLY)
 /** The text for a create whose order may be stored. */
-export const CREATE_UNAVAILABLE = refusal(
+export const CREATE_UNAVAILABLE = errorResponse(
   503,
   `${BRIEFLY} If it had no Idempotency-Key and then returns 409, the order was stored: cancel it and create another one.`,
 )

@@ -64,7 +64,7 @@ export async function startFakeSetu(options: FakeSetuOptions) {
   const bank = await startFakeBank<SetuCall>(options, {
     routes: ROUTES,
     response: responseTo,
-    refuse,
+    reject,
     responseFields: {
       withLink: (body, change) => ({ ...body, intentLink: change(body.intentLink) }),
       withOrder: (body, referenceId) => ({
@@ -113,7 +113,7 @@ export async function startFakeSetu(options: FakeSetuOptions) {
   function responseTo({ call, headers, body }: SetuRequest, id = ''): BankResponse {
     if (call === 'logIn') return logIn(body as Record<string, unknown>)
     const token = headers.authorization?.replace(/^Bearer /, '') ?? ''
-    if ((tokens.get(token) ?? 0) <= now().getTime()) return refuse(401, 'unauthorized', 'the token is not valid')
+    if ((tokens.get(token) ?? 0) <= now().getTime()) return reject(401, 'unauthorized', 'the token is not valid')
     const merchantId = String(headers.merchantid)
     if (call === 'createDqr') return createDqr(merchantId, body as Partial<SetuQr>)
     if (call === 'pay') return mockPayment(body as Record<string, unknown>)
@@ -123,22 +123,22 @@ export async function startFakeSetu(options: FakeSetuOptions) {
       return responded(200, { paymentTxnId: id, refunds: ofPayment.map(refundOf) })
     }
     const qr = qrs.get(id)
-    if (qr?.merchantId !== merchantId) return refuse(404, 'not-found', 'no such resource')
+    if (qr?.merchantId !== merchantId) return reject(404, 'not-found', 'no such resource')
     switch (call) {
       case 'expireDqr':
-        if (qr.payments.some(({ status }) => status === 'success')) return refuse(400, 'bad-request', 'it is paid')
+        if (qr.payments.some(({ status }) => status === 'success')) return reject(400, 'bad-request', 'it is paid')
         if (qr.status === 'active') Object.assign(qr, { status: 'closed', closedAt: now().toISOString() })
         return responded(200, withoutPayments(qr))
       case 'last': {
         const last = qr.payments.at(-1)
-        return last ? responded(200, paymentOf(qr, last)) : refuse(404, 'not-found', 'nobody has tried to pay')
+        return last ? responded(200, paymentOf(qr, last)) : reject(404, 'not-found', 'nobody has tried to pay')
       }
     }
   }
 
   function logIn({ clientID, secret }: Record<string, unknown>): BankResponse {
     if (clientID !== options.clientId || secret !== options.clientSecret) {
-      return refuse(401, 'unauthorized', 'unknown client or wrong secret')
+      return reject(401, 'unauthorized', 'unknown client or wrong secret')
     }
     const token = randomBytes(24).toString('base64url')
     tokens.set(token, now().getTime() + TOKEN_SECONDS * 1000)
@@ -168,7 +168,7 @@ export async function startFakeSetu(options: FakeSetuOptions) {
   /** Simulates the customer; the response is sent before the notifications. */
   function mockPayment({ refId, amount, payerRespCode = '00' }: Record<string, unknown>): BankResponse {
     const qr = fake.find(String(refId))
-    if (qr?.status !== 'active') return refuse(400, 'invalid-request', 'there is no QR with this refId to be paid')
+    if (qr?.status !== 'active') return reject(400, 'invalid-request', 'there is no QR with this refId to be paid')
     const outcome = payerRespCode === '00' ? 'success' : 'failed'
     pay(qr.id, { outcome, ...(amount !== undefined && { amount: Number(amount) }) }).catch(() => undefined)
     return responded(200, {})
@@ -212,7 +212,7 @@ export async function startFakeSetu(options: FakeSetuOptions) {
    */
   function refund(merchantId: string, { paymentId, amount, referenceId = '' }: Record<string, unknown>): BankResponse {
     const payment = fake.paid().find(({ id, qr }) => id === paymentId && qr.merchantId === merchantId)
-    if (!payment) return refuse(404, 'not-found', 'no such payment')
+    if (!payment) return reject(404, 'not-found', 'no such payment')
     const names = { id: ulid(now()), merchantId, paymentId: payment.id, txnId: payment.txnId }
     const asked = { ourRefundId: String(referenceId), amount: Number(amount) }
     const made = { ...names, ...asked, status: 'pending', reference: '', createdAt: now().toISOString() } as const
@@ -281,7 +281,7 @@ function withoutPayments({ payments: _, ...qr }: SetuQr) {
   return { ...qr, shortLink: `upipay.example/${qr.refId}` }
 }
 
-function refuse(status: number, code: string, detail: string): BankResponse {
+function reject(status: number, code: string, detail: string): BankResponse {
   return responded(status, { code, detail, docUrl: 'https://docs.example/errors' })
 }
 

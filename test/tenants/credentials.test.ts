@@ -7,21 +7,21 @@ import { createPartners } from '../../src/gateway/tenants/partners.ts'
 import {
   basic,
   CREATE,
+  errorResponse,
   intentFields,
   LIST,
   newKey,
   newMerchant,
   newPartner,
   post,
-  refusal,
   startService,
 } from '../support/service.ts'
 
-const UNAUTHORIZED = refusal(
+const UNAUTHORIZED = errorResponse(
   401,
   'The credentials are missing, malformed, unknown, wrong or revoked. Send Authorization: Basic base64(PUBLIC_KEY:SECRET_KEY).',
 )
-const FORBIDDEN = refusal(
+const FORBIDDEN = errorResponse(
   403,
   'This key has no access to this mid or pid, or the merchant is disabled. Check the mid or pid and the key.',
 )

@@ -31,9 +31,9 @@ export type StoredImport = {
  * not undone themselves. Imports that changed nothing are left out, since undoing this one loses nothing of them.
  */
 export type NotUndone =
-  | { refused: 'unknown' }
-  | { refused: 'undone'; at: Date; by: string }
-  | { refused: 'built on'; builtOn: number[] }
+  | { rejected: 'unknown' }
+  | { rejected: 'undone'; at: Date; by: string }
+  | { rejected: 'built on'; builtOn: number[] }
 
 /**
  * Locks the settlements until the end of the transaction, after waiting for any other import or undo: two imports of the same
@@ -160,7 +160,7 @@ async function findObstacle(client: Queryable, importId: number): Promise<NotUnd
     [importId],
   )
   const [found] = rows
-  if (found === undefined) return { refused: 'unknown' }
-  if (found.undoneAt) return { refused: 'undone', at: found.undoneAt, by: found.undoneBy }
-  return found.builtOn.length > 0 ? { refused: 'built on', builtOn: found.builtOn } : undefined
+  if (found === undefined) return { rejected: 'unknown' }
+  if (found.undoneAt) return { rejected: 'undone', at: found.undoneAt, by: found.undoneBy }
+  return found.builtOn.length > 0 ? { rejected: 'built on', builtOn: found.builtOn } : undefined
 }

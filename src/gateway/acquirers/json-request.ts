@@ -55,11 +55,11 @@ export function throwUndone(error: unknown): never {
  * that `isRefusal` accepts, or 429.
  */
 export const throwUnmade =
-  (isRefusal: (code: unknown) => boolean) =>
+  (isRejection: (code: unknown) => boolean) =>
   (error: unknown): never => {
     if (!(error instanceof AcquirerError)) throw error
     const { status, code } = error.facts
-    throw (error.outcome === 'refused' && isRefusal(code)) || status === 429 ? undone(error) : error
+    throw (error.outcome === 'refused' && isRejection(code)) || status === 429 ? undone(error) : error
   }
 
 /** For the `catch` of a status check after a call that may have changed something. */
@@ -86,8 +86,8 @@ export function codeOf({ body }: JsonResponse): string | undefined {
 export function failed(acquirer: string, response: JsonResponse, advice: string): AcquirerError {
   const { status, requestId } = response
   const facts = { status, requestId, code: codeOf(response) }
-  const isRefused = status >= 400 && status < 500 && status !== 408 && status !== 429
-  const fault = isRefused
+  const isRejected = status >= 400 && status < 500 && status !== 408 && status !== 429
+  const fault = isRejected
     ? new AcquirerError('refused', `${acquirer} rejected a call: ${advice}`, facts)
     : new AcquirerError('unavailable', `a call to ${acquirer} failed`, facts)
   return status === 401 || status === 403 ? undone(fault) : fault

@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import * as z from 'zod'
-import { Failure, notFound, notificationRefused, orderNotFound, requestTimeout } from '../../errors.ts'
+import { Failure, notFound, notificationRejected, orderNotFound, requestTimeout } from '../../errors.ts'
 import type { Limits } from '../../limits.ts'
 import { errorText, reportedUtr, utrOfId } from '../../platform/fields.ts'
 import { registerSignedJson } from '../../platform/http/input.ts'
@@ -98,10 +98,10 @@ export const NOTIFICATION_RECORDED = success('Notification recorded', {
   example: {},
 })
 
-export const NOTIFICATION_REFUSALS = [
+export const NOTIFICATION_ERRORS = [
   orderNotFound(),
-  notificationRefused('amount differs'),
-  notificationRefused('UTR of another order'),
+  notificationRejected('amount differs'),
+  notificationRejected('UTR of another order'),
 ]
 
 /**
@@ -123,7 +123,7 @@ export async function recordNotification(
     case 'unknown order':
       throw orderNotFound()
     default:
-      throw notificationRefused(recorded.exception)
+      throw notificationRejected(recorded.exception)
   }
 }
 
@@ -134,7 +134,7 @@ export async function recordNotification(
 async function recordRefund(account: string, { refunds, now }: NotificationDependencies, update: RefundUpdate) {
   const recorded = await refunds.recordNotification(account, update, now())
   if (recorded === undefined) throw orderNotFound()
-  if (recorded.exception === 'refund differs') throw notificationRefused('refund differs')
+  if (recorded.exception === 'refund differs') throw notificationRejected('refund differs')
   return {}
 }
 

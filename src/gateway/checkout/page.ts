@@ -233,7 +233,7 @@ function refundForm({ orderId, refundId, amount }: Refund, texts: PageTexts): Ht
 }
 
 /** The page for an error: in the customer's language if TEXTS has the error's text, otherwise in English. */
-export function refusalPage({ code, message }: Failure, acceptLanguage: string | undefined) {
+export function errorPage({ code, message }: Failure, acceptLanguage: string | undefined) {
   const isOurs = code in TEXTS
   const texts = textsFor(isOurs ? acceptLanguage : undefined)
   const text = isOurs ? texts[code as keyof typeof TEXTS] : message

@@ -3,13 +3,13 @@ import type { Pools } from '../../platform/db/pool.ts'
 import { operation } from '../../platform/http/operation.ts'
 import type { Waiting } from '../payments/enquiries.ts'
 import { type FindCheckout, noPaymentHere, ORDER_PATH } from './find-checkout.ts'
-import { pageHeaders, pageState, payPageText, refusalPage } from './page.ts'
+import { errorPage, pageHeaders, pageState, payPageText } from './page.ts'
 import { refundsInSandbox } from './simulate.ts'
 import { textsFor } from './texts.ts'
 import { isInAppBrowser, platformOf } from './wallet-links.ts'
 
 /** Seconds after which a browser reloads a page that was rejected with 503. */
-const REFUSED_PAGE_RELOAD_SECONDS = 5
+const ERROR_PAGE_RELOAD_SECONDS = 5
 
 export const payPage = operation({
   name: 'payPage',
@@ -20,13 +20,13 @@ export const payPage = operation({
     'The `payment_url` of createOrderRequest, for browsers. The page updates itself when the payment status changes; after a failed attempt ' +
     'the customer can pay again. In English, or in Hindi if `Accept-Language` prefers it.',
   access: 'anyone',
-  refusals: [noPaymentHere(), paymentClosed(), internalError(), unavailable()],
+  errors: [noPaymentHere(), paymentClosed(), internalError(), unavailable()],
   response: { description: 'The page.', type: 'text/html', toBody: (page: string) => page },
   route: {
-    config: { refusalPage: (failure, request) => refusalPage(failure, request.headers['accept-language']) },
+    config: { errorPage: (failure, request) => errorPage(failure, request.headers['accept-language']) },
     // A page without JavaScript relies on reloading itself, so it must also reload after a 503.
     onSend: (_request, reply, payload, done) => {
-      if (reply.statusCode === 503) reply.header('refresh', REFUSED_PAGE_RELOAD_SECONDS)
+      if (reply.statusCode === 503) reply.header('refresh', ERROR_PAGE_RELOAD_SECONDS)
       done(null, payload)
     },
   },

@@ -50,7 +50,7 @@ function qr(name: string, format: QrFormat, type: string) {
     summary: `Get the QR code as ${format.toUpperCase()}`,
     description: 'Available until the intent is paid, cancelled or expired; then 410.',
     access: 'anyone',
-    refusals: [noPaymentHere(), paymentClosed(), internalError(), unavailable()],
+    errors: [noPaymentHere(), paymentClosed(), internalError(), unavailable()],
     response: {
       description: 'The image.',
       type,

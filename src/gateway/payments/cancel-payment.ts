@@ -17,7 +17,7 @@ export const cancelPayment = operation({
     '`Payment cancelled`, also when you repeat the request. An order that is already final returns its own status; a paid order ' +
     'returns 409. A payment in progress may still succeed: checkPaymentStatus then returns `SUCCESS`, and the operator is notified.',
   body: WHICH_PAYMENT,
-  refusals: [badRequest('order_id is required'), orderNotFound(), paymentSuccessful()],
+  errors: [badRequest('order_id is required'), orderNotFound(), paymentSuccessful()],
   response: PAYMENT_STATUS,
   handle: ({ intents, now, closeLink, inTurn, deadlineOf }: Dependencies) => {
     return async (request, reply) => {

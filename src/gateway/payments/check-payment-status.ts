@@ -18,7 +18,7 @@ export const checkPaymentStatus = operation({
     'database is briefly unavailable, this call waits up to 8 s before it returns 503, so set a time-out of at least 10 s. A 503 ' +
     'does not indicate whether the order is paid.',
   body: WHICH_PAYMENT,
-  refusals: [badRequest('order_id is required'), orderNotFound()],
+  errors: [badRequest('order_id is required'), orderNotFound()],
   response: PAYMENT_STATUS,
   // Store plugins treat a 503 of this call as a failed payment, even if the order is paid.
   route: { config: { waitsForDatabase: true } },

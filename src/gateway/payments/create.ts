@@ -41,7 +41,7 @@ const NEW_ORDER = {
     },
   ],
   body: NEW_PAYMENT,
-  refusals: [BAD_NEW_PAYMENT, orderIdExists(), idempotencyKeyReused(), createUnavailable()],
+  errors: [BAD_NEW_PAYMENT, orderIdExists(), idempotencyKeyReused(), createUnavailable()],
   route: { config: { unavailable: createUnavailable() } },
 }
 
@@ -180,7 +180,7 @@ export async function createIntent(
   const stored =
     linkers.length > 0 ? await insertWithLink(intent, merchant, linkers, dependencies) : await intents.insert(intent)
   if ('intent' in stored) return { intent: stored.intent, merchant }
-  throw stored.refused === 'order id exists' ? orderIdExists() : idempotencyKeyReused()
+  throw stored.rejected === 'order id exists' ? orderIdExists() : idempotencyKeyReused()
 }
 
 /**

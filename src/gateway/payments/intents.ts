@@ -19,7 +19,7 @@ import { endUnreadable } from './unreadable.ts'
 /** The stored intent, the intent of the earlier request with the same Idempotency-Key, or the reason of a rejection. */
 export type InsertOutcome =
   | { intent: Intent }
-  | { refused: 'order id exists' | 'idempotency key was used for another request' }
+  | { rejected: 'order id exists' | 'idempotency key was used for another request' }
 
 export type Checkout = StoredIntent & {
   status: Status
@@ -56,10 +56,10 @@ export function createIntents(
       [mid, merchantOrderId, idempotency?.key],
     )
     const repeated = rows.find(({ key }) => idempotency !== undefined && key === idempotency.key)
-    if (!repeated || !idempotency) return rows.length > 0 ? { refused: 'order id exists' } : undefined
+    if (!repeated || !idempotency) return rows.length > 0 ? { rejected: 'order id exists' } : undefined
     const { key: _, fingerprint, ...stored } = repeated
     if (!fingerprint.equals(idempotency.fingerprint)) {
-      return { refused: 'idempotency key was used for another request' }
+      return { rejected: 'idempotency key was used for another request' }
     }
     return { intent: { ...intent, ...stored } }
   }
@@ -78,10 +78,10 @@ export function createIntents(
       const earlier = isOurs ? await findEarlier(intent) : undefined
       if (earlier) return earlier
       if (await store(intent)) return { intent }
-      if (intent.idempotency === undefined) return { refused: 'order id exists' }
+      if (intent.idempotency === undefined) return { rejected: 'order id exists' }
       // A second query finds the reason, because `on conflict` does not name the constraint that rejected the row, and
       // the statement may not see the conflicting row.
-      return (await findEarlier(intent)) ?? { refused: 'order id exists' }
+      return (await findEarlier(intent)) ?? { rejected: 'order id exists' }
     },
 
     /** Whether exactly this intent is stored, as opposed to another one with its merchantOrderId. */

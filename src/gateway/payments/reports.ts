@@ -76,13 +76,13 @@ export function createReports(
     const exception = { ...report, mid: stored?.mid ?? '', person, note, acquirerAccount }
     const save = async (kind: ExceptionKind, utr = report.utr) =>
       (await saveException(db, kind, { ...exception, utr }, now)) ? [kind] : []
-    const refuse = async (kind: Contradiction, utr?: string) => {
+    const reject = async (kind: Contradiction, utr?: string) => {
       if (saves?.(kind) === false) return { exception: kind }
       if (acquirerAccount === undefined) return { exception: kind, saved: await save(kind, utr) }
       const saved = await saveBounded(db, kind, { ...exception, utr: utr ?? report.utr, acquirerAccount }, now)
       return { exception: kind, saved: toCount(kind, saved) }
     }
-    if (stored === undefined) return refuse('unknown order')
+    if (stored === undefined) return reject('unknown order')
     const intent = { ...stored, ...(await findFacts(db, stored, { report, attempt }, limits.attemptsOfOrder)) }
     const judged = judge(intent, report, source, now)
     switch (judged.verdict) {
@@ -104,7 +104,7 @@ export function createReports(
         const { late } = judged
         const kind = late ? 'late' : 'first'
         const utr = await storePayment(db, intent, report, { ...received, kind })
-        if (utr === undefined) return refuse('UTR of another order')
+        if (utr === undefined) return reject('UTR of another order')
         // An order that was already final has the exception without the mark.
         if (intent.isUnreadable || late) await endUnreadable(db, intent, { by: person ?? source, now })
         const saved = [
@@ -116,15 +116,15 @@ export function createReports(
       case 'second payment': {
         if (judged.stored) {
           await learn(db, intent.mid, judged.stored, report)
-          return refuse('double payment', judged.stored.utr)
+          return reject('double payment', judged.stored.utr)
         }
         if (saves?.('double payment') === false || intent.payments.length > limits.secondPaymentsOfOrder)
-          return refuse('double payment')
+          return reject('double payment')
         const utr = await storePayment(db, intent, report, { ...received, kind: 'second' })
-        return utr === undefined ? refuse('UTR of another order') : refuse('double payment', utr)
+        return utr === undefined ? reject('UTR of another order') : reject('double payment', utr)
       }
       case 'exception':
-        return refuse(judged.kind)
+        return reject(judged.kind)
     }
   }
 

@@ -75,7 +75,7 @@ export const checkRefundStatus = operation({
     schema: z.object({ mid, refund_id: refundId }),
     example: { mid: 'DEMO_MERCHANT', refund_id: 'DEMO-1-R1' },
   },
-  refusals: [badRequest('refund_id is required'), refundNotFound()],
+  errors: [badRequest('refund_id is required'), refundNotFound()],
   response: jsonResponse({
     description: 'The current status.',
     schema: RefundStatus,

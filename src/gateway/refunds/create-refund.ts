@@ -25,7 +25,7 @@ export type RefundRequest = {
 /** The refund, with `made` false for a repeated request, or the reason of a rejection. */
 export type RefundResult =
   | { refund: Refund; made: boolean }
-  | { refused: 'unknown order' | 'not successful' | 'refund_id exists' | 'exceeds' | 'too many' }
+  | { rejected: 'unknown order' | 'not successful' | 'refund_id exists' | 'exceeds' | 'too many' }
 
 /**
  * Stores a refund. The scheduler sends it; with the acquirer `direct`, the operator refunds it at the bank. The amount
@@ -41,22 +41,22 @@ export async function createRefund(
   const before = await findRepeat(db, request)
   if (before) return before
   const isStored = async (made: RefundResult) =>
-    'refused' in made || (await findRefund(db, request.mid, made.refund)) !== undefined
+    'rejected' in made || (await findRefund(db, request.mid, made.refund)) !== undefined
   return inTransaction(db, store, claim && { claim, isStored })
 
   async function store(client: Queryable): Promise<RefundResult> {
     const order = await lockOrder(client, request)
-    if (order === undefined) return { refused: 'unknown order' }
+    if (order === undefined) return { rejected: 'unknown order' }
     // Searches for a repeat again, because an equal request may have been stored during the wait for the lock.
     const repeat = await findRepeat(client, request)
     if (repeat) return repeat
     const payment = await findPayment(client, request)
-    if (payment === undefined) return { refused: 'not successful' }
-    if (payment.count >= MOST_OF_PAYMENT) return { refused: 'too many' }
+    if (payment === undefined) return { rejected: 'not successful' }
+    if (payment.count >= MOST_OF_PAYMENT) return { rejected: 'too many' }
     const ourRefundId = newId(now)
     const { mid, refundId = ourRefundId, orderId, amount: requested, note, exceptionId, createdBy } = request
     const amount = requested ?? payment.left
-    if (amount < 1 || amount > payment.left) return { refused: 'exceeds' }
+    if (amount < 1 || amount > payment.left) return { rejected: 'exceeds' }
     const named = [mid, refundId, ourRefundId, orderId, payment.utr]
     const { acquirer, acquirerMerchantId } = order
     const dueAt = acquirer === 'direct' ? null : now
@@ -69,7 +69,7 @@ export async function createRefund(
       [...named, amount, requested, note, exceptionId, acquirer, acquirerMerchantId, createdBy, now, dueAt],
     )
     // No row: a concurrent refund of another order, which has its own lock, has used this refund_id.
-    if (rowCount === 0) return { refused: 'refund_id exists' }
+    if (rowCount === 0) return { rejected: 'refund_id exists' }
     return { refund: (await findRefund(client, mid, { ourRefundId })) as Refund, made: true }
   }
 }
@@ -81,7 +81,7 @@ async function findRepeat(db: Queryable, request: RefundRequest): Promise<Refund
   if (refund === undefined) return undefined
   const isSameNote = refund.note === request.note || refund.note === ''
   const isSame = refund.orderId === request.orderId && refund.requested === (request.amount ?? null) && isSameNote
-  return isSame ? { refund, made: false } : { refused: 'refund_id exists' }
+  return isSame ? { refund, made: false } : { rejected: 'refund_id exists' }
 }
 
 async function lockOrder(db: Queryable, { mid, orderId }: RefundRequest) {

@@ -1,4 +1,4 @@
-import { badRequest, mayNotRefund, orderNotFound, refundRefused } from '../../errors.ts'
+import { badRequest, mayNotRefund, orderNotFound, refundRejected } from '../../errors.ts'
 import type { Pools } from '../../platform/db/pool.ts'
 import { operation, success } from '../../platform/http/operation.ts'
 import type { DeadlineOf } from '../../platform/http/time-limits.ts'
@@ -49,11 +49,11 @@ export const refundPayment = operation({
     notEmpty: 'amount',
     example: EXAMPLE,
   },
-  refusals: [
+  errors: [
     badRequest('refund_id is required; note must be text of 3 to 100 characters, without control characters'),
     mayNotRefund(),
     orderNotFound(),
-    ...(['not successful', 'exceeds', 'too many', 'refund_id exists'] as const).map(refundRefused),
+    ...(['not successful', 'exceeds', 'too many', 'refund_id exists'] as const).map(refundRejected),
   ],
   response: success('Refund accepted', {
     description: 'The refund is stored and will be processed. A repeat returns its current status.',
@@ -74,8 +74,8 @@ export const refundPayment = operation({
         createRefund(pools.requests, refund, now(), claim),
       )
       if ('refund' in made) return toRefundData(made.refund)
-      if (made.refused === 'unknown order') throw orderNotFound()
-      throw refundRefused(made.refused)
+      if (made.rejected === 'unknown order') throw orderNotFound()
+      throw refundRejected(made.rejected)
     }
   },
 })

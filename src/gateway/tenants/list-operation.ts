@@ -125,7 +125,7 @@ const common = <Texts extends { description: string }>({ response }: DescribedLi
   description:
     `${texts.description} There is no maximum range: a long list is streamed. If it is cut off, the JSON is incomplete: send the ` +
     `request again. A ${reader} can read one long list at a time. With \`Accept: text/csv\`, the response is CSV with the field names as header.`,
-  refusals: [
+  errors: [
     badRequest('s_date must be an existing date in the format dd-mm-yyyy'),
     oneLongListAtATime(LONG_LIST_RETRY_SECONDS),
   ],

@@ -116,14 +116,14 @@ export function dueDeliveries({ deliveries, http, sealingKeys, log, metrics, now
     const at = now()
     const failed = 'failure' in result
     const delivered = !failed && (kind === 'webhook' ? isTaken(result.status) : isThanked(result.status))
-    const refused = failed && result.failure === 'not allowed'
-    metrics.delivery(kind, delivered ? 'delivered' : refused ? 'refused address' : 'failed')
+    const rejected = failed && result.failure === 'not allowed'
+    metrics.delivery(kind, delivered ? 'delivered' : rejected ? 'refused address' : 'failed')
     const mayAskForPause = !failed && (result.status === 429 || result.status === 503)
     const pauseSeconds = mayAskForPause ? result.retryAfterSeconds : undefined
     // A store redirects a return-URL callback even if its checkPaymentStatus failed, so a response does not end the
     // callback. A disallowed address ends it, because a store does not leave a private network within the days of the
     // schedule.
-    const isLast = kind === 'webhook' ? delivered : refused
+    const isLast = kind === 'webhook' ? delivered : rejected
     return {
       delivery,
       delivered,

@@ -20,7 +20,7 @@ export async function readFile<T>(
   try {
     return await withProgress(terminal, (progress) => work(csv, progress))
   } catch (error) {
-    throw error instanceof CsvFileError ? refusedLines(error) : error
+    throw error instanceof CsvFileError ? rejectedLines(error) : error
   }
 }
 
@@ -41,7 +41,7 @@ export async function readText(file: string, terminal: Terminal): Promise<string
 }
 
 /** The CommandError for a CSV file with invalid lines. `nameOf` formats a line number for the operator. */
-export function refusedLines(
+export function rejectedLines(
   { message, faults, count }: CsvFileError,
   nameOf = (line: number) => `line ${line}`,
 ): CommandError {

@@ -12,7 +12,7 @@ import { counted, type Paise, toDecimalText } from '../../platform/money.ts'
 import { atomicCommand, command } from './command.ts'
 import { document, record, table } from './data.ts'
 import { CommandError } from './errors.ts'
-import { FILE, readFile, refusedLines } from './file.ts'
+import { FILE, readFile, rejectedLines } from './file.ts'
 import { filesOf, LayoutFields, OURS, toLayout } from './layout-fields.ts'
 import type { Output } from './output.ts'
 
@@ -108,7 +108,7 @@ async function tryLayout(csv: Readable, layout: Layout): Promise<Output> {
     warnings.push(...(notes?.() ?? []))
   } catch (error) {
     if (!(error instanceof CsvFileError)) throw error
-    const { message, details } = refusedLines(error)
+    const { message, details } = rejectedLines(error)
     faults.push(message, ...details)
   }
   const read = copied.map((row) => {

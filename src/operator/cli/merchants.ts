@@ -30,7 +30,7 @@ export const merchantCommands = [
     schema: NewMerchant,
     async run({ returnCall, payee: payees, account, fee, tax, ...given }, { config, client, now }) {
       const merchant = { ...given, ...toColumns(given.acquirer, account) }
-      await refuseFaultyAcquirers(merchant, config, client)
+      await rejectInvalidAcquirers(merchant, config, client)
       const added = await createMerchants(client).add({ ...merchant, payees }, now)
       if (added === undefined) throw new CommandError(`mid ${merchant.mid} already exists: choose another`)
       await saveFees(client, merchant.mid, toFees(added, fee, tax), now)
@@ -65,7 +65,7 @@ export const merchantCommands = [
       const moved = acquirer ? toColumns(acquirer, account) : { acquirer: withAccount(before.acquirer, account) }
       const changes = { ...others, ...moved }
       const given = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined))
-      await refuseFaultyAcquirers({ ...before, ...given }, config, client)
+      await rejectInvalidAcquirers({ ...before, ...given }, config, client)
       if (returnCall) await createEndpoints(client).setReturnCall(mid, returnCall === 'on', now)
       const changed = known(mid, await merchants.update(mid, { ...changes, payees }))
       await saveFees(client, mid, toFees(changed, fee, tax), now)
@@ -100,7 +100,7 @@ const withAccount = (acquirer: string, account: string | undefined) =>
   account === undefined ? acquirer : accountName(splitAccountName(acquirer).acquirer, account)
 
 /** Throws if one of the merchant's acquirers cannot serve the merchant, who then could not accept payments. */
-async function refuseFaultyAcquirers(merchant: Served, config: DatabaseConfig, db: Queryable) {
+async function rejectInvalidAcquirers(merchant: Served, config: DatabaseConfig, db: Queryable) {
   const accounts = openAccounts(db, config, LIMITS.lookUps)
   const { acquirer, fallbackAcquirer, fallbackAcquirerMerchantId } = merchant
   if (acquirer === fallbackAcquirer) throw new CommandError('--acquirer must name two different accounts')

@@ -37,7 +37,7 @@ import { acquirerAccount } from './settlements.ts'
 const DAYS_RULE = 'must be a whole number of days, 1 to 36500'
 const DAY_MS = 24 * 60 * 60_000
 
-const REFUSED: Record<Contradiction, string> = {
+const REJECTED: Record<Contradiction, string> = {
   'unknown order': 'the order does not exist',
   'amount differs': 'the amount differs from the order’s amount: see ops payments show; nothing was recorded',
   'UTR of another order': 'another order of the merchant already has this UTR',
@@ -77,7 +77,7 @@ export const paymentCommands = [
           return document({ orderId, status: 'SUCCESS', changed: false, exception }, message)
         }
         throw new CommandError(
-          `${REFUSED[exception]}${saves(exception) ? '; stored as an exception, see ops payments exceptions' : ''}`,
+          `${REJECTED[exception]}${saves(exception) ? '; stored as an exception, see ops payments exceptions' : ''}`,
         )
       }
       const { changed, late } = recorded
@@ -199,6 +199,6 @@ const KEEP_LONGER =
 
 function describeRecorded(recorded: Recorded | undefined): string {
   if (recorded === undefined) return 'The acquirer reports no final payment'
-  if ('exception' in recorded) return `Stored as an exception: ${REFUSED[recorded.exception]}`
+  if ('exception' in recorded) return `Stored as an exception: ${REJECTED[recorded.exception]}`
   return recorded.changed ? 'Recorded the acquirer’s report' : 'The acquirer reports nothing new'
 }

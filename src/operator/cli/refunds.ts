@@ -65,7 +65,7 @@ export const refundCommands = [
           ? { mid: (await findOrder(db, orderId)).mid, orderId, note: note as string, amount }
           : await ofException(db, exception, note)
       const made = await createRefund(db, { ...request, createdBy: person }, now)
-      if ('refused' in made) throw new CommandError(REFUSED[made.refused])
+      if ('rejected' in made) throw new CommandError(REJECTED[made.rejected])
       const { refund } = made
       const next =
         refund.acquirer === 'direct'
@@ -85,7 +85,7 @@ export const refundCommands = [
     schema: Which,
     async run({ refund: id }, { db, now }) {
       const refund = await findRefund(db, id)
-      refuseEnded(refund)
+      rejectFinal(refund)
       if (!(await retryRefund(db, refund, now))) {
         throw new CommandError(
           `refund ${id} has no open exception "refund unsure": only a refund with an unknown outcome can be sent again`,
@@ -118,7 +118,7 @@ async function findRefund(db: Database, id: string): Promise<Refund> {
 
 async function endByPerson(id: string, update: RefundUpdate, { db, now, person }: ChangingContext): Promise<Result> {
   const before = await findRefund(db, id)
-  refuseEnded(before)
+  rejectFinal(before)
   if (!(await isLeftToPerson(db, before))) {
     throw new CommandError(
       `${before.acquirer} still reports the status of refund ${id}: wait for its final status or for an exception`,
@@ -127,14 +127,14 @@ async function endByPerson(id: string, update: RefundUpdate, { db, now, person }
   const ended = await createRefundUpdates(db).record(before, update, person, now)
   const refund = ended?.refund as Refund
   // If nothing changed, another operator or the acquirer has meanwhile set the final status.
-  if (!ended?.changed) refuseEnded(refund)
+  if (!ended?.changed) rejectFinal(refund)
   return {
     data: shownRefund(refund),
     ...(ended?.exception && { warnings: [`exception ${ended.exception}: see ops payments exceptions --open`] }),
   }
 }
 
-function refuseEnded({ ourRefundId, status, reference, reason, endedAt }: Refund): void {
+function rejectFinal({ ourRefundId, status, reference, reason, endedAt }: Refund): void {
   if (endedAt === null) return
   const detail = status === 'SUCCESS' ? `reference ${reference || 'unknown'}` : reason
   throw new CommandError(
@@ -158,7 +158,7 @@ async function ofException(db: Database, id: string, note: string | undefined) {
   return { mid, orderId, note: note ?? kind, amount: undefined, exceptionId: id, ...own }
 }
 
-const REFUSED: Record<Extract<RefundResult, { refused: string }>['refused'], string> = {
+const REJECTED: Record<Extract<RefundResult, { rejected: string }>['rejected'], string> = {
   'unknown order': 'the order does not exist',
   'not successful': 'the order has no successful payment: see ops payments show',
   'refund_id exists': 'the refund already exists',

@@ -19,7 +19,7 @@ import { type ChangingContext, type Context, changingCommand, command } from './
 import { document, Money, rupees, table } from './data.ts'
 import { DAYS, DAYS_USAGE, daysOf, inOrder, requireDays } from './days.ts'
 import { CommandError } from './errors.ts'
-import { FILE, readFile, refusedLines } from './file.ts'
+import { FILE, readFile, rejectedLines } from './file.ts'
 import { toOneLine } from './harmless.ts'
 import { findLayout } from './layouts.ts'
 import { type Output, printNote, withProgress } from './output.ts'
@@ -129,7 +129,7 @@ export const settlementCommands = [
       const output = await context.change(async (client) => {
         const now = await lockedAt(client)
         const undone = await undoImport(client, importId, { ...context, now })
-        if ('refused' in undone) throw new CommandError(explain(importId, undone))
+        if ('rejected' in undone) throw new CommandError(explain(importId, undone))
         const { removed, restored } = undone
         const message = `Import ${importId} undone: ${removed} removed, ${restored} restored.`
         return { data: document({ import: importId, removed, restored }, message), made: { removed, restored } }
@@ -186,7 +186,7 @@ function tellNotStored(notStored: NotStored): Told {
 
 /** The error of a pull, which has no file: lines are named by their orders. */
 function explainPull(error: unknown, orders: readonly string[]): unknown {
-  if (error instanceof CsvFileError) return refusedLines(error, (line) => `order ${orders[line - 2]}`)
+  if (error instanceof CsvFileError) return rejectedLines(error, (line) => `order ${orders[line - 2]}`)
   if (!(error instanceof AcquirerError)) return error
   const { status, requestId } = error.facts
   const facts = [status && `status ${status}`, requestId && `request ${requestId}`].filter(Boolean).join(', ')
@@ -211,8 +211,8 @@ function compare({ rows, total }: Trailer, { inserted, unchanged, updated, amoun
 }
 
 function explain(importId: number, why: NotUndone): string {
-  if (why.refused === 'unknown') return `import ${importId} does not exist: see ops settlements imports`
-  if (why.refused === 'undone') return `import ${importId} was already undone by ${why.by} at ${toIstTime(why.at)}`
+  if (why.rejected === 'unknown') return `import ${importId} does not exist: see ops settlements imports`
+  if (why.rejected === 'undone') return `import ${importId} was already undone by ${why.by} at ${toIstTime(why.at)}`
   const later = why.builtOn.length === 1 ? `import ${why.builtOn[0]}` : `imports ${why.builtOn.join(', ')}`
   return `${later} repeated or changed settlements of import ${importId}: undo import ${why.builtOn.at(-1)} first`
 }

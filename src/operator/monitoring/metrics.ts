@@ -18,7 +18,7 @@ const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.
 const BATCH_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200]
 
 /** Statuses of rejected acquirer notifications. An outage (503) and an aborted request are not rejections. */
-const REFUSALS: ReadonlySet<number> = new Set([400, 401, 404, 409, 413, 415])
+const REJECTIONS: ReadonlySet<number> = new Set([400, 401, 404, 409, 413, 415])
 
 /** Sources whose payments the service counts. `ops` records payments in another process, which no instance counts. */
 const SOURCES = ['notification', 'enquiry'] as const satisfies readonly ReportSource[]
@@ -41,7 +41,7 @@ const COUNTERS = {
   ],
   payment_notifications_refused_total: [
     'Acquirer notifications rejected, by HTTP status and kind of acquirer account',
-    { status: [...REFUSALS], account: ACCOUNT_KINDS },
+    { status: [...REJECTIONS], account: ACCOUNT_KINDS },
   ],
   payment_exceptions_total: [
     'Payment exceptions stored, by kind and acquirer; repeated reports are not counted',
@@ -191,7 +191,7 @@ export function createMetrics(pools: Record<string, PoolCounts>, countOpen: () =
         child.observe(durationMs / 1000)
       }
       if (!isNotification) return
-      if (REFUSALS.has(status))
+      if (REJECTIONS.has(status))
         counters.payment_notifications_refused_total.inc({ status, account: account ?? 'default' })
       else if (status === 200) gauges.payment_last_notification_timestamp_seconds.set(at.getTime() / 1000)
     },

@@ -63,7 +63,7 @@ export async function migrate(
 ): Promise<string[]> {
   const client = await connectAlone(databaseUrl)
   try {
-    await refuseOldServer(client)
+    await rejectOldServer(client)
     const names = await readNames(folder)
     const applied: string[] = []
     for (;;) {
@@ -187,7 +187,7 @@ const silent = () => undefined
 /**
  * Compares server_version_num, such as 150018, because server_version is text such as `15.18 (Debian 15.18-0+deb12u1)`.
  */
-async function refuseOldServer(client: pg.Client): Promise<void> {
+async function rejectOldServer(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ number: number; text: string }>(
     `select current_setting('server_version_num')::int as number, current_setting('server_version') as text`,
   )

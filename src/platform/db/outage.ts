@@ -29,7 +29,7 @@ export function isCertainlyNotStored(error: unknown): boolean {
 }
 
 /** Whether PostgreSQL rejected the data of a row (classes 22 and 23), regardless of the state of the database. */
-export const isRefusedRow = (error: unknown): boolean => /^2[23]/.test(String((error as { code?: unknown }).code))
+export const isRejectedRow = (error: unknown): boolean => /^2[23]/.test(String((error as { code?: unknown }).code))
 
 /** Codes of temporary errors: the same request may succeed a moment later. */
 const OUTAGE_STATES = [

@@ -1,4 +1,4 @@
-import { isRefusedRow } from './outage.ts'
+import { isRejectedRow } from './outage.ts'
 
 type Call<Item, Result> = {
   item: Item
@@ -53,7 +53,7 @@ export function createSharedBatches<Item, Result>(
       const results = await run(batch.map(({ item }) => item))
       for (const [place, { resolve }] of batch.entries()) resolve(results[place] as Result)
     } catch (error) {
-      if (batch.length > 1 && isRefusedRow(error)) {
+      if (batch.length > 1 && isRejectedRow(error)) {
         // Each item runs by itself, because PostgreSQL does not report which one it rejects.
         for (const call of batch) await runBatch([call])
       } else {

@@ -18,17 +18,17 @@ export function respondAll(server: Server, requestLog: RequestLog) {
     // On CONNECT, Node.js removes its own listeners. Without an error listener, a connection reset would terminate the
     // process.
     socket.on('error', () => socket.destroy())
-    refuse(socket, methodNotAllowed(['GET', 'POST']), requestLog)
+    reject(socket, methodNotAllowed(['GET', 'POST']), requestLog)
   })
 }
 
 /** Rejects bytes that are not HTTP and closes the connection, because the start of the next request cannot be found. */
-export function refuseBrokenHttp(error: ConnectionError, socket: Socket, requestLog: RequestLog) {
+export function rejectBrokenHttp(error: ConnectionError, socket: Socket, requestLog: RequestLog) {
   if (error.code === 'ECONNRESET' || socket.destroyed) return
   // A connection that sent no byte is closed without a response. Browsers open connections in advance and would read a
   // response as the one to their next request.
   if (socket.bytesRead === 0) socket.destroy()
-  else refuse(socket, failureOf(error.code), requestLog)
+  else reject(socket, failureOf(error.code), requestLog)
 }
 
 function failureOf(code: string | undefined): Failure {
@@ -41,7 +41,7 @@ function failureOf(code: string | undefined): Failure {
  * Sends `failure`. If a response has begun, or an earlier request still waits for one, the connection is only closed: a
  * proxy would read a second response as the response to the next request, possibly of another client.
  */
-function refuse(socket: Duplex, failure: Failure, requestLog: RequestLog) {
+function reject(socket: Duplex, failure: Failure, requestLog: RequestLog) {
   const latest = requestLog.latestResponses.get(socket)
   const id = randomUUID()
   const body = JSON.stringify(fail(failure))

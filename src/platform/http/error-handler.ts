@@ -23,7 +23,7 @@ import type { RequestLog } from './request-log.ts'
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** Renders an HTML page instead of the JSON envelope, for routes that people open in a browser. */
-    refusalPage?: (failure: Failure, request: FastifyRequest) => { headers: Record<string, string>; body: string }
+    errorPage?: (failure: Failure, request: FastifyRequest) => { headers: Record<string, string>; body: string }
     /** The route's own 503, for callers that must do more than repeat the request. */
     unavailable?: Failure
   }
@@ -47,7 +47,7 @@ export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandl
     const pattern = new RegExp(`^${url.replace(/[.*]/g, '\\$&').replace(/:\w+/g, '[^/]+')}$`)
     routes.push({ pattern, methods: [method].flat() })
   })
-  app.setErrorHandler((error, request, reply) => refuse(error, request, reply, handling))
+  app.setErrorHandler((error, request, reply) => reject(error, request, reply, handling))
   app.setNotFoundHandler((request) => {
     throw nothingHere(request.url)
   })
@@ -70,14 +70,14 @@ export function registerErrorHandling(app: FastifyInstance, handling: ErrorHandl
 }
 
 /** Rejects URLs that the router cannot parse, such as invalid percent-encoding. No hook has run for them. */
-export function refuseBadUrl(error: Error, request: FastifyRequest, reply: FastifyReply, handling: ErrorHandling) {
+export function rejectBadUrl(error: Error, request: FastifyRequest, reply: FastifyReply, handling: ErrorHandling) {
   handling.requestLog.track(request, reply)
   // The connection is closed, because the rest of the request was not read.
   reply.headers({ 'x-request-id': request.id, 'cache-control': 'no-store', connection: 'close' })
-  refuse(error, request, reply, handling)
+  reject(error, request, reply, handling)
 }
 
-function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply, handling: ErrorHandling) {
+function reject(error: unknown, request: FastifyRequest, reply: FastifyReply, handling: ErrorHandling) {
   const { config } = request.routeOptions
   const failure = toFailure(error, handling)
   if (error instanceof AcquirerError) request.accountKind = error.accountKind
@@ -92,7 +92,7 @@ function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply, ha
   const failureOf = failure.code === 'unavailable' ? (config?.unavailable ?? failure) : failure
   request.refusal = failureOf.message
   reply.code(failureOf.statusCode).headers(failureOf.headers)
-  const page = config?.refusalPage?.(failureOf, request)
+  const page = config?.errorPage?.(failureOf, request)
   if (page) reply.headers(page.headers).send(page.body)
   else reply.send(fail(failureOf))
 }

@@ -10,7 +10,7 @@ export const livez = operation({
   summary: 'Check liveness',
   description: 'For process supervisors and container platforms. Does not check the database.',
   access: 'anyone',
-  refusals: [],
+  errors: [],
   response: success('Alive', {
     description: 'The process responds.',
     name: 'Alive',
@@ -26,7 +26,7 @@ export const readyz = operation({
   summary: 'Check readiness',
   description: 'For load balancers: route no traffic to an instance while this returns 503.',
   access: 'anyone',
-  refusals: [
+  errors: [
     unavailable('The database does not respond'),
     unavailable('The database is a standby and accepts no writes. Set DATABASE_URL to the primary.'),
     unavailable('Shutting down'),

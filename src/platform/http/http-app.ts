@@ -1,9 +1,9 @@
 import fastify, { type FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import type { Limits } from '../../limits.ts'
-import { refuseBrokenHttp, respondAll } from './broken-http.ts'
+import { rejectBrokenHttp, respondAll } from './broken-http.ts'
 import { connectionOptions, limitConnections } from './connections.ts'
-import { refuseBadUrl, registerErrorHandling } from './error-handler.ts'
+import { registerErrorHandling, rejectBadUrl } from './error-handler.ts'
 import { NO_JSON_SCHEMA, registerInput } from './input.ts'
 import { createRequestLog, type OnRequest, requestIdOf } from './request-log.ts'
 
@@ -33,8 +33,8 @@ export async function createHttpApp(dependencies: Dependencies): Promise<Fastify
     genReqId: requestIdOf,
     schemaController: NO_JSON_SCHEMA,
     exposeHeadRoutes: true,
-    clientErrorHandler: (error, socket) => refuseBrokenHttp(error, socket, requestLog),
-    frameworkErrors: (error, request, reply) => refuseBadUrl(error, request, reply, errorHandling),
+    clientErrorHandler: (error, socket) => rejectBrokenHttp(error, socket, requestLog),
+    frameworkErrors: (error, request, reply) => rejectBadUrl(error, request, reply, errorHandling),
   })
   limitConnections(app.server, limits.connections)
   respondAll(app.server, requestLog)

@@ -168,10 +168,10 @@ function isExact(source: string): boolean {
  * A route with a JSON Schema makes the start fail.
  */
 export const NO_JSON_SCHEMA = {
-  compilersFactory: { buildValidator: refuseJsonSchema, buildSerializer: () => refuseJsonSchema },
+  compilersFactory: { buildValidator: rejectJsonSchema, buildSerializer: () => rejectJsonSchema },
 }
 
-function refuseJsonSchema(): never {
+function rejectJsonSchema(): never {
   throw new Error('A route has a JSON Schema')
 }
 

@@ -62,7 +62,7 @@ export type Described = {
   body: Body<z.ZodObject> | undefined
   response: Omit<Response<never>, 'toBody'>
   /** Errors of this operation, in addition to those that its `access` implies. */
-  refusals: readonly Failure[]
+  errors: readonly Failure[]
 }
 
 export type Operation<Dependencies> = Described & {
@@ -71,7 +71,7 @@ export type Operation<Dependencies> = Described & {
 
 type Definition<Schema extends z.ZodObject, Result, Dependencies> = Pick<
   Described,
-  'path' | 'tag' | 'summary' | 'description' | 'refusals'
+  'path' | 'tag' | 'summary' | 'description' | 'errors'
 > &
   Partial<Pick<Described, 'name' | 'access' | 'headers'>> & {
     body?: Body<Schema>

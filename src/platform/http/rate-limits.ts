@@ -60,7 +60,7 @@ function paceByKey(limit: number, { elapsedMs, sleep }: Clock) {
     const present = elapsedMs()
     const time = Math.max(times.get(publicKey) ?? 0, present - freeMs)
     // Allows `limit` concurrent requests: one tenth starts immediately, nine tenths wait.
-    if (time - present > SECOND_MS - freeMs - distanceMs / 2) return refuseLater()
+    if (time - present > SECOND_MS - freeMs - distanceMs / 2) return rejectLater()
     times.set(publicKey, time + distanceMs)
     return time > present ? sleep(time - present) : undefined
   }
@@ -69,7 +69,7 @@ function paceByKey(limit: number, { elapsedMs, sleep }: Clock) {
    * Rejects with 429 after a pause. After an immediate 429, a client would retry immediately and delay the requests of
    * other keys.
    */
-  async function refuseLater(): Promise<never> {
+  async function rejectLater(): Promise<never> {
     // The pause is random, so that rejected requests are not all retried at the same moment.
     await sleep(SECOND_MS * (1 + Math.random()))
     throw tooManyRequests(limit, 'a second', 1)

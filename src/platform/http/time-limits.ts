@@ -88,10 +88,10 @@ export function registerTimeLimits(
 }
 
 function respondWithin(ms: number, request: FastifyRequest, reply: FastifyReply) {
-  request.responseTimer = setTimeout(refuseLate, ms, request, reply)
+  request.responseTimer = setTimeout(rejectLate, ms, request, reply)
 }
 
-function refuseLate(request: FastifyRequest, reply: FastifyReply) {
+function rejectLate(request: FastifyRequest, reply: FastifyReply) {
   request.responseTimer = undefined
   // A list that is already being streamed has no deadline.
   if (!reply.raw.headersSent) reply.send(unavailable())

@@ -145,7 +145,7 @@ export function createOutboundClient({ allowedNetworks, limits, now, resolve = r
     // The URL parser has turned 2130706433, 0x7f.1 and １２７.0.0.1 into 127.0.0.1.
     const host = url.hostname.replace(/^\[|\]$/g, '')
     const addresses = isIP(host) === 0 ? await addressesOf(host, end.signal) : [host]
-    refuseUnlessAllowed(addresses, url, kind)
+    rejectUnlessAllowed(addresses, url, kind)
     // undici calls `lookup` for host names only. An IP address in the URL was checked above too.
     const lookup: LookupFunction = (_name, _options, done) => done(null, addresses.map(withFamily))
     const options = connectionOptions(limits.merchantMs, lookup)
@@ -192,7 +192,7 @@ export function createOutboundClient({ allowedNetworks, limits, now, resolve = r
   }
 
   /** Throws if one of the addresses is not allowed, because the network decides which address is used. */
-  function refuseUnlessAllowed(addresses: readonly string[], { protocol }: URL, kind: CallKind): void {
+  function rejectUnlessAllowed(addresses: readonly string[], { protocol }: URL, kind: CallKind): void {
     const verdicts = addresses.map(judges[kind])
     if (verdicts.includes('refused')) {
       throw new RequestError('not allowed', `The address is neither public nor in ${SETTINGS[kind]}`)

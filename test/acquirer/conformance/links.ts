@@ -120,8 +120,8 @@ export const LINKS: Case[] = [
       const { orderId } = await newOrder(stage, of)
       await stage.service.db.query('alter table payment_intents drop constraint refused_by_a_test')
       expect(responses.map(({ status }) => status)).toEqual([500, 500, 500])
-      const refused = bank.made().slice(known, known + 3)
-      await until('the links of the rejected intents are closed', () => refused.every((one) => !bank.isOpen(one)))
+      const rejected = bank.made().slice(known, known + 3)
+      await until('the links of the rejected intents are closed', () => rejected.every((one) => !bank.isOpen(one)))
       expect(bank.isOpen(orderId)).toBe(true)
     },
   },
@@ -211,7 +211,7 @@ const OF_LINKS: CallFault[] = [
   'other scheme',
 ]
 
-function refusedLink(
+function rejectedLink(
   outcome: Outcome,
   fault: CallFault | 'away',
   which: 'first' | 'last',
@@ -255,20 +255,20 @@ const ONE_CALL = { setu: 'its last call is its first', phonepe: 'its last call i
 
 /** Create requests while the bank fails. */
 export const LINK_FAULTS: Case[] = [
-  refusedLink('unavailable', 'away', 'first'),
-  ...OF_ANY_CALL.flatMap(([outcome, faults]) => faults.map((fault) => refusedLink(outcome, fault, 'first'))),
-  refusedLink('bad answer', 'another order', 'first', {
+  rejectedLink('unavailable', 'away', 'first'),
+  ...OF_ANY_CALL.flatMap(([outcome, faults]) => faults.map((fault) => rejectedLink(outcome, fault, 'first'))),
+  rejectedLink('bad answer', 'another order', 'first', {
     ...OURS,
     phonepe: 'its response does not name the service’s order',
   }),
-  ...OF_LINKS.map((fault) => refusedLink('bad answer', fault, 'last')),
+  ...OF_LINKS.map((fault) => rejectedLink('bad answer', fault, 'last')),
   ...OF_ANY_CALL.flatMap(([outcome, faults]) =>
-    faults.map((fault) => refusedLink(outcome, fault, 'last', { ...OURS, ...ONE_CALL })),
+    faults.map((fault) => rejectedLink(outcome, fault, 'last', { ...OURS, ...ONE_CALL })),
   ),
 ]
 
 /** Creates at a bank slower than the service's time limit, which is short here. */
 export const LINK_HANGS: Case[] = [
-  refusedLink('unavailable', { afterMs: 350 }, 'first'),
-  refusedLink('unavailable', { afterMs: 350 }, 'last', { ...OURS, ...ONE_CALL }),
+  rejectedLink('unavailable', { afterMs: 350 }, 'first'),
+  rejectedLink('unavailable', { afterMs: 350 }, 'last', { ...OURS, ...ONE_CALL }),
 ]

@@ -18,7 +18,7 @@ const exceptionsOf = async (stage: Stage, order: Order) => (await recorded(stage
 const OVER_SECONDS = 25 * 60
 
 /** A signed notification with an invalid body, which must be rejected with `status` and change nothing. */
-const refused = (
+const rejected = (
   name: string,
   status: number,
   change: (body: string, stage: Stage) => string,
@@ -254,22 +254,22 @@ export const NOTIFICATIONS: Case[] = [
       expect(await recorded(stage, order)).toEqual(NOTHING)
     },
   },
-  refused(
+  rejected(
     'with its amount twice',
     400,
     (body, { amountField }) => body.replace(`"${amountField}"`, `"${amountField}":200,"${amountField}"`),
     ONLY_ASKS,
   ),
-  refused(
+  rejected(
     'with an amount that a float takes for the right one',
     400,
     (body, stage) =>
       withAmount(body, stage, stage.name === 'setu' ? '19999.99999999999999999' : '199.99999999999999999'),
     ONLY_ASKS,
   ),
-  refused('with an amount of three decimals', 400, (body, stage) => withAmount(body, stage, '200.001'), ONLY_ASKS),
-  refused('with a negative amount', 400, (body, stage) => withAmount(body, stage, '-200'), ONLY_ASKS),
-  refused('with an amount that is no number', 400, (body, stage) => withAmount(body, stage, '"much"'), ONLY_ASKS),
+  rejected('with an amount of three decimals', 400, (body, stage) => withAmount(body, stage, '200.001'), ONLY_ASKS),
+  rejected('with a negative amount', 400, (body, stage) => withAmount(body, stage, '-200'), ONLY_ASKS),
+  rejected('with an amount that is no number', 400, (body, stage) => withAmount(body, stage, '"much"'), ONLY_ASKS),
   {
     name: 'never returns 5xx to a signed notification, whatever the JSON type of a value',
     async run(stage) {
@@ -291,9 +291,9 @@ export const NOTIFICATIONS: Case[] = [
       expect(failures).toEqual([])
     },
   },
-  refused('with a truncated body', 400, (body) => body.slice(0, body.length / 2)),
-  refused('that is a list', 400, (body) => `[${body}]`),
-  refused('of 17 kB', 413, (body) => body + ' '.repeat(17_000)),
+  rejected('with a truncated body', 400, (body) => body.slice(0, body.length / 2)),
+  rejected('that is a list', 400, (body) => `[${body}]`),
+  rejected('of 17 kB', 413, (body) => body + ' '.repeat(17_000)),
   {
     name: 'stores an unreadable signed notification without customer data',
     not: ONLY_ASKS,

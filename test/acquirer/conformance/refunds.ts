@@ -19,7 +19,7 @@ async function newRefund(stage: Stage, amount = 20_000): Promise<Refund> {
   const asked = { mid: of.mid, orderId, refundId: unique('R'), amount, note: 'sold out', createdBy: 'merchant' }
   const made = await createRefund(stage.service.pools.due, asked, stage.service.clock.now())
   if ('refund' in made) return made.refund
-  throw new Error(made.refused)
+  throw new Error(made.rejected)
 }
 
 /** Creates a refund that is pending at the bank. */

@@ -45,7 +45,7 @@ export type Bank = {
    * Whether the bank rejects closing a link that was paid or has expired, so that the service checks the status
    * immediately. Setu responds to such a close like to any other.
    */
-  refusesToClose: boolean
+  rejectsClose: boolean
   /**
    * Returns the orders whose status was checked since the last call. Only for a bank whose notifications are not
    * proof.
@@ -82,7 +82,7 @@ export async function startSetu(options: BesideOptions): Promise<Bank> {
     calls: { close: 'expireDqr', enquire: 'last' },
     faults: bank.faults as Bank['faults'],
     pathOf: (orderId) => qrOf(orderId).id,
-    refusesToClose: false,
+    rejectsClose: false,
     forget() {
       bank.qrs.clear()
       bank.requests.length = 0
@@ -117,7 +117,7 @@ export async function startCashfree(options: BesideOptions): Promise<Bank> {
     calls: { close: 'terminate', enquire: 'payments' },
     faults: bank.faults as Bank['faults'],
     pathOf: (orderId) => orderId,
-    refusesToClose: true,
+    rejectsClose: true,
     forget() {
       bank.orders.clear()
       bank.requests.length = 0
@@ -152,7 +152,7 @@ export async function startPhonepe(options: BesideOptions): Promise<Bank> {
     calls: { enquire: 'order' },
     faults: bank.faults as Bank['faults'],
     pathOf: (orderId) => orderId,
-    refusesToClose: false,
+    rejectsClose: false,
     takeAsked: () =>
       bank.requests.splice(0).flatMap(({ path }) => /\/order\/([^/]+)\/status/.exec(path)?.slice(1) ?? []),
     forget: () => bank.orders.clear(),

@@ -213,8 +213,8 @@ function phraseOf(step: Step): string {
     case 'ask':
       return 'the merchant checks the payment status'
     case 'cancel': {
-      const refused = step.isOver ? ', and the acquirer has nothing left to close' : ''
-      return `the merchant cancels the order${step.isReached ? refused : ', and the acquirer cannot be reached'}`
+      const rejected = step.isOver ? ', and the acquirer has nothing left to close' : ''
+      return `the merchant cancels the order${step.isReached ? rejected : ', and the acquirer cannot be reached'}`
     }
     case 'question':
       return `if the order is unpaid, a status check runs${step.isReached ? '' : ', and the acquirer cannot be reached'}`

@@ -162,7 +162,7 @@ export async function createPlayer(bank: Bank) {
       const clientOf = async () => client
       await createLinkCloser({ clientOf, reports, now, log: { error: () => undefined } })(order)
       // Checks the status, so that all banks know what Cashfree's rejection has already revealed.
-      if (isReached && isOver && !bank.refusesToClose && !bank.takeAsked) await enquire(order, { client, reports, now })
+      if (isReached && isOver && !bank.rejectsClose && !bank.takeAsked) await enquire(order, { client, reports, now })
     }
     return payment?.status ?? ''
   }

@@ -234,12 +234,12 @@ async function workerKilled(trial: CitusTrial): Promise<Check[]> {
 
   const [here, there] = loads.map(({ journal }) => journal) as [Journal, Journal]
   const all = [...here, ...there]
-  const refusedTo = (journal: Journal) => {
+  const rejectedTo = (journal: Journal) => {
     const meanwhile = journal.filter(({ sentAt }) => sentAt > killedAt && sentAt < startedAt)
     return groupBy(meanwhile.filter(isUnsure), ({ kind }) => kind).map((group) => `${group.length} × ${group[0]?.kind}`)
   }
   const after = all.filter(({ sentAt }) => sentAt > backAt + BACK_WITHIN_MS)
-  const refusedAfter = after.filter(isUnsure).length
+  const rejectedAfter = after.filter(isUnsure).length
   const faults = all.flatMap((entry) => faultOfForm(entry) ?? [])
   const responses = all.flatMap(({ response }) => response ?? [])
   await untilRecovered(trial.db)
@@ -250,16 +250,16 @@ async function workerKilled(trial: CitusTrial): Promise<Check[]> {
   return [
     {
       promise: 'while a worker is down, its merchants, and some requests of other merchants, get 503 with Retry-After',
-      found: `${tally(responses)}; meanwhile 503 for ${refusedTo(there).join(', ')}; of other merchants for ${refusedTo(here).join(', ')}${faults[0] ?? ''}`,
+      found: `${tally(responses)}; meanwhile 503 for ${rejectedTo(there).join(', ')}; of other merchants for ${rejectedTo(here).join(', ')}${faults[0] ?? ''}`,
       kept:
-        refusedTo(there).length > 0 &&
+        rejectedTo(there).length > 0 &&
         faults.length === 0 &&
         responses.every(({ status }) => status === 200 || status === 503),
     },
     {
       promise: `all requests succeed ${BACK_WITHIN_MS / 1_000} s after the worker accepts connections again`,
-      found: `${refusedAfter} of ${after.length} failed`,
-      kept: after.length > 0 && refusedAfter === 0,
+      found: `${rejectedAfter} of ${after.length} failed`,
+      kept: after.length > 0 && rejectedAfter === 0,
     },
     {
       promise:

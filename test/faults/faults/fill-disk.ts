@@ -19,8 +19,8 @@ const CHUNK = Buffer.alloc(64 * 1024, 1)
 export async function fillDisk({ directory }: Stage): Promise<Finding[]> {
   const disk = join(directory, 'small-disk')
   mkdirSync(disk)
-  const refusal = mount(disk)
-  if (refusal !== undefined) return [{ fault: FAULT, notes: [], broken: [], leftOut: refusal }]
+  const errorResponse = mount(disk)
+  if (errorResponse !== undefined) return [{ fault: FAULT, notes: [], broken: [], leftOut: errorResponse }]
   const unmount = () => void spawnSync('umount', ['--lazy', disk])
   process.prependListener('exit', unmount)
   const postgres = await startPostgresServer(disk, SETTINGS)
@@ -59,9 +59,9 @@ async function fill(disk: string, postgres: Stage['postgres']): Promise<Finding>
 
   await sleep(SERVING_MS)
   const finding = await conclude(FAULT, scene, { service, load, returns: [returnedAt] })
-  const refused = load.journal.filter(({ sentAt, response }) => sentAt > filledAt && response?.status === 503)
+  const rejected = load.journal.filter(({ sentAt, response }) => sentAt > filledAt && response?.status === 503)
   finding.notes.push(restarted ? 'PostgreSQL exited and was restarted' : 'PostgreSQL continued by itself')
-  if (refused.length === 0) finding.broken.push('the disk was full: no request was affected')
+  if (rejected.length === 0) finding.broken.push('the disk was full: no request was affected')
   return finding
 }
 

@@ -58,7 +58,7 @@ export const loseNotifications =
     const startedAt = performance.now()
     const shops = buy(bank, merchant, () => service.url)
     await Promise.all([shops.done, beAway(bank), killWhileOpen()])
-    const { refused, faults, acknowledged, customers } = shops
+    const { rejected, faults, acknowledged, customers } = shops
     await Promise.all(customers)
     const loadMs = performance.now() - startedAt
 
@@ -82,7 +82,7 @@ export const loseNotifications =
       {
         fault: `an acquirer (${acquirer}) that loses notifications, ${kills} kills`,
         notes: [
-          `${PAYMENTS} orders in ${ms(loadMs)}; ${refused.size} got 503 or no response at first`,
+          `${PAYMENTS} orders in ${ms(loadMs)}; ${rejected.size} got 503 or no response at first`,
           `${paid().length} were paid; ${asked().length} status checks; the transaction report added the last ${unpaidBefore}: ${JSON.stringify(imported)}`,
         ],
         broken: [...faults, ...broken],
@@ -177,7 +177,7 @@ export const loseNotifications =
 /** Merchants send each order until it is accepted, and customers pay most of them. */
 function buy(bank: AnyBank, merchant: Parameters<typeof createRequest>[0], url: () => string) {
   const client = createHttpClient()
-  const refused = new Set<string>()
+  const rejected = new Set<string>()
   const faults: string[] = []
   const acknowledged: string[] = []
   const customers: Promise<unknown>[] = []
@@ -198,7 +198,7 @@ function buy(bank: AnyBank, merchant: Parameters<typeof createRequest>[0], url: 
         faults.push(`${name} got ${response.status}: ${response.text}`)
         return
       }
-      refused.add(name)
+      rejected.add(name)
       await sleep(RETRY_MS)
     }
   }
@@ -219,7 +219,7 @@ function buy(bank: AnyBank, merchant: Parameters<typeof createRequest>[0], url: 
     await sleep(Math.max(0, begin + (number * 1_000) / ORDERS_PER_SECOND - performance.now()))
     await order(name)
   }).finally(() => client.close())
-  return { refused, faults, acknowledged, customers, done }
+  return { rejected, faults, acknowledged, customers, done }
 }
 
 async function beAway(bank: AnyBank) {

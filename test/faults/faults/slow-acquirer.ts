@@ -39,9 +39,9 @@ export async function slowAcquirer({ postgres }: Stage): Promise<Finding[]> {
     const beside = await round(true)
     ratios.push(beside / quiet)
   }
-  const refused = direct.filter((status) => status !== 200).length
+  const rejected = direct.filter((status) => status !== 200).length
   const median = ratios.toSorted((a, b) => a - b)[Math.floor(ROUNDS / 2)] ?? 0
-  if (refused > 0) broken.push(`no create of the other merchant is rejected: ${refused} of ${direct.length} were`)
+  if (rejected > 0) broken.push(`no create of the other merchant is rejected: ${rejected} of ${direct.length} were`)
   if (median < 1 - LOSS_LIMIT)
     broken.push(`creates drop by at most ${LOSS_LIMIT * 100} %: ${median.toFixed(2)} of quiet`)
   if (ofBank.some((status) => status !== 503 && status !== 200)) broken.push('orders of a slow bank get 200 or 503')

@@ -116,7 +116,7 @@ export async function waitInQueues({ postgres }: Stage): Promise<Finding[]> {
   async function refund({ mid, orderId }: { mid: string; orderId: string }) {
     const asked = { mid, orderId, refundId: unique('R'), amount: PAISE, note: 'sold out', createdBy: 'merchant' }
     const made = await createRefund(db, asked, new Date())
-    if (!('refund' in made)) throw new Error(`a refund was rejected: ${made.refused}`)
+    if (!('refund' in made)) throw new Error(`a refund was rejected: ${made.rejected}`)
     return made.refund
   }
 

@@ -10,7 +10,7 @@ const ONLY_ITS_OWN =
   'Cashfree refunds only the payment that paid its order. Refund the duplicate payment in the Cashfree dashboard.'
 
 /** HTTP statuses with which Cashfree rejects a refund. A proxy's response with such a status is not a rejection. */
-const REFUSED = [400, 404, 409, 422]
+const REJECTED = [400, 404, 409, 422]
 
 export function cashfreeRefunds(request: CashfreeRequest): Refunds {
   function updateOf(response: JsonResponse, { ourRefundId }: RefundOrder) {
@@ -36,15 +36,15 @@ export function cashfreeRefunds(request: CashfreeRequest): Refunds {
       const refund = { refund_id: ourRefundId, refund_amount: toJsonNumber(amount), refund_speed: 'STANDARD' }
       const body = { ...refund, refund_note: noteOf(note, 100) }
       const path = `orders/${orderId}/refunds`
-      const response = await request({ method: 'POST', path, body }, signal, [200, ...REFUSED])
+      const response = await request({ method: 'POST', path, body }, signal, [200, ...REJECTED])
       if (response.status === 200) return updateOf(response, order)
       // Cashfree may reject a repeated request because the first one created the refund.
       const known = await getRefund(order, signal)
       if (known) return known
       const code = codeOf(response)
       // A 409 means that the refund exists, even if the status check above did not find it.
-      const isRefused = code !== undefined && response.status !== 409
-      if (isRefused) return { status: 'FAIL', reference: '', reason: `rejected: ${code}` }
+      const isRejected = code !== undefined && response.status !== 409
+      if (isRejected) return { status: 'FAIL', reference: '', reason: `rejected: ${code}` }
       throw notBelieved(response, `Cashfree's response ${response.status} leaves a refund without a final status`, {
         ourRefundId,
       })

@@ -8,8 +8,8 @@ import { failureFields, failureIn } from '../../payments/failure-reasons.ts'
 import type { Acquirer } from '../acquirer.ts'
 import {
   isoTime,
+  NOTIFICATION_ERRORS,
   NOTIFICATION_RECORDED,
-  NOTIFICATION_REFUSALS,
   type NotificationDependencies,
   recordNotification,
   requiredWithSuccess,
@@ -57,7 +57,7 @@ export const paymentNotification = operation({
       paidAt: '2026-11-21T15:40:12+05:30',
     },
   },
-  refusals: [badRequest('UTR is required with SUCCESS'), notificationUnsigned(), ...NOTIFICATION_REFUSALS],
+  errors: [badRequest('UTR is required with SUCCESS'), notificationUnsigned(), ...NOTIFICATION_ERRORS],
   response: NOTIFICATION_RECORDED,
   route: { config: { acquirer: 'direct' } },
   handle: (dependencies: NotificationDependencies) => {

@@ -81,7 +81,7 @@ export const utrOf = (told: readonly Rails[]) =>
 export const codeFields = { errorCode: z.unknown().optional(), detailedErrorCode: z.unknown().optional() }
 
 /** HTTP statuses with which PhonePe rejects a refund. A proxy's response with such a status is not a rejection. */
-export const REFUSED = [400, 402, 404, 417, 422]
+export const REJECTED = [400, 402, 404, 417, 422]
 
 /**
  * Returns undefined if PhonePe does not have the resource at `path`, which only an error in PhonePe's own format
@@ -92,7 +92,7 @@ export async function find(
   path: string,
   signal: AbortSignal | undefined,
 ): Promise<JsonResponse | undefined> {
-  const response = await request({ method: 'GET', path }, signal, [200, ...REFUSED])
+  const response = await request({ method: 'GET', path }, signal, [200, ...REJECTED])
   if (response.status === 200) return response
   if (codeOf(response) !== undefined) return undefined
   throw notBelieved(response, `PhonePe's response ${response.status} is not in its own format`, { path })
@@ -102,11 +102,11 @@ export async function find(
  * Codes that do not prove a rejection: five documented codes for a name that PhonePe already has, and one for its
  * internal error.
  */
-const NO_REFUSALS =
+const NO_REJECTIONS =
   'ORDER_ALREADY_EXISTS INVALID_TRANSACTION_ID INVALID_MERCHANT_ORDER_ID DUPLICATE_TRANSACTION TXN_ALREADY_PROCESSED INTERNAL_SERVER_ERROR'
 
 /**
  * Whether PhonePe certainly changed nothing: its error has a code of its own, unlike a proxy's, and none of
  * NO_REFUSALS.
  */
-export const isRefusal = (code: unknown) => code !== undefined && !NO_REFUSALS.split(' ').includes(String(code))
+export const isRejection = (code: unknown) => code !== undefined && !NO_REJECTIONS.split(' ').includes(String(code))

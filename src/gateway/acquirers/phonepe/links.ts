@@ -4,7 +4,7 @@ import { accountName, type PhonepeSettings } from '../accounts.ts'
 import type { Links } from '../client.ts'
 import { readBody, throwUnmade, undone } from '../json-request.ts'
 import { readPaymentLink } from '../payment-link.ts'
-import { isRefusal, NAME, type PhonepeRequest, phonepeId } from './http.ts'
+import { isRejection, NAME, type PhonepeRequest, phonepeId } from './http.ts'
 
 export const SHORTEST_EXPIRY_MINUTES = 5
 export const EXPIRY_RULE = `phonepe accepts orders of at least ${SHORTEST_EXPIRY_MINUTES} minutes: set --expiry-minutes to ${SHORTEST_EXPIRY_MINUTES} or more`
@@ -25,7 +25,7 @@ export function phonepeLinks({ account, isSandbox }: PhonepeSettings, request: P
       // PhonePe rejects a merchantOrderId that it already has, for instance when a proxy repeated the request. That
       // order's link is lost, because PhonePe returns a link only once.
       const response = await request({ method: 'POST', path: 'payments/v2/pay', body }, signal, [200]).catch(
-        throwUnmade(isRefusal),
+        throwUnmade(isRejection),
       )
       const made = readBody(Made, response, 'PhonePe returned a created order in an unknown format', { orderId })
       const names = { acquirer: accountName(NAME, account), merchantId, id: made.orderId, link: made.intentUrl }

@@ -11,7 +11,7 @@ import {
   shortText,
   throwUnsure,
 } from '../json-request.ts'
-import { codeFields, find, isRefusal, type PhonepeRequest, phonepeId, REFUSED, railFields, utrOf } from './http.ts'
+import { codeFields, find, isRejection, type PhonepeRequest, phonepeId, REJECTED, railFields, utrOf } from './http.ts'
 
 const ONLY_ITS_OWN =
   'PhonePe refunds only the payment that paid its order. Ask PhonePe to refund the duplicate payment.'
@@ -29,13 +29,13 @@ export function phonepeRefunds(request: PhonepeRequest): Refunds {
       // PhonePe's refund names only the order, so a duplicate payment must not be sent.
       if (isSecond) return { status: 'FAIL', reference: '', reason: ONLY_ITS_OWN }
       const body = { merchantRefundId: ourRefundId, originalMerchantOrderId: orderId, amount }
-      const response = await request({ method: 'POST', path: 'payments/v2/refund', body }, signal, [200, ...REFUSED])
+      const response = await request({ method: 'POST', path: 'payments/v2/refund', body }, signal, [200, ...REJECTED])
       if (response.status === 200) return readRefund(ourRefundId, response)
       // A proxy may have repeated the request, and PhonePe may have rejected only the repeat.
       const known = await getRefund(order, signal).catch(throwUnsure)
       if (known) return known
       const code = codeOf(response)
-      if (isRefusal(code)) return { status: 'FAIL', reference: '', reason: `rejected: ${code}` }
+      if (isRejection(code)) return { status: 'FAIL', reference: '', reason: `rejected: ${code}` }
       throw notBelieved(response, `PhonePe's response ${response.status} leaves a refund without a final status`, {
         ourRefundId,
       })

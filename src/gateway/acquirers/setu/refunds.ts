@@ -23,7 +23,7 @@ const REFUND_STATES = { pending: 'PENDING', initiated: 'PENDING', success: 'SUCC
 /**
  * HTTP statuses with which Setu finally rejects a refund. A proxy's response with such a status is not a rejection.
  */
-const REFUSED = [400, 404, 422]
+const REJECTED = [400, 404, 422]
 const ErrorResponse = z.object({ code: z.string().min(1), detail: z.unknown() })
 
 /** `getPayments` finds Setu's identifiers of a payment whose report had none. */
@@ -52,8 +52,8 @@ export function setuRefunds(request: SetuRequest, getPayments: AcquirerClient['g
       const payment = order.payment ?? (await namesOfPayment(order, signal).catch(throwUndone))
       const remarks = transactionNote(note)
       const body = { paymentId: payment.id, amount, referenceId: ourRefundId, remarks, type: 'online' }
-      const response = await request({ method: 'POST', path: 'refunds', merchantId, body }, signal, [201, ...REFUSED])
-      if (response.status !== 201) return { status: 'FAIL', reference: '', reason: refusalOf(response), payment }
+      const response = await request({ method: 'POST', path: 'refunds', merchantId, body }, signal, [201, ...REJECTED])
+      if (response.status !== 201) return { status: 'FAIL', reference: '', reason: errorOf(response), payment }
       const message = 'Setu returned a created refund in an unknown format'
       return { ...updateOf(readBody(RefundResponse, response, message, { ourRefundId })), payment }
     },
@@ -63,7 +63,7 @@ export function setuRefunds(request: SetuRequest, getPayments: AcquirerClient['g
       const payment = order.payment ?? (await namesOfPayment(order, signal))
       const path = `refunds/${payment.txnId}/payment`
       const response = await request({ method: 'GET', path, merchantId: paymentLink.merchantId }, signal, [200, 404])
-      if (response.status === 404 && refusalOf(response)) return undefined
+      if (response.status === 404 && errorOf(response)) return undefined
       const message = 'Setu returned a list of refunds in an unknown format'
       const ours = readBody(RefundsResponse, response, message, { ourRefundId })
         .refunds.flatMap((refund) => RefundResponse.safeParse(refund).data ?? [])
@@ -85,7 +85,7 @@ function updateOf({ status, ...refund }: z.output<typeof RefundResponse>): Refun
 }
 
 /** Returns Setu's reason for a rejection. Throws for a proxy's response, because Setu may have accepted the refund. */
-function refusalOf(response: JsonResponse): string {
+function errorOf(response: JsonResponse): string {
   const { code } = readBody(ErrorResponse, response, `Setu's response ${response.status} is not in its own format`)
   return `rejected: ${shortText(code) ?? response.status}`
 }
