@@ -55,7 +55,7 @@ const CONNECT_TIMEOUT_MS = 2_000
  */
 const START_ATTEMPTS = 20
 const RETRY_MS = 250
-const PASSING_FAULT = /address already in use|shared memory block .* is still in use|lock file .* already exists/i
+const TRANSIENT_ERROR = /address already in use|shared memory block .* is still in use|lock file .* already exists/i
 /** A process id above the highest one that Linux and macOS assign. */
 const NO_PROCESS = 2_147_483_647
 
@@ -98,7 +98,7 @@ export async function startOrFind(cluster: Cluster, port?: number): Promise<{ po
     // Another process may have started its server concurrently: PostgreSQL stops one of the two.
     if (started !== undefined) return { port: started.port, isOurs: started.pid === launched.pid }
     const log = readFileSync(cluster.logFile, 'utf8').trim()
-    if (!PASSING_FAULT.test(log) || attempt === START_ATTEMPTS) throw new Error(`PostgreSQL did not start:\n${log}`)
+    if (!TRANSIENT_ERROR.test(log) || attempt === START_ATTEMPTS) throw new Error(`PostgreSQL did not start:\n${log}`)
     await sleep(RETRY_MS)
   }
 }

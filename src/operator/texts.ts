@@ -97,13 +97,13 @@ export function balanceText({
   carriedForward,
 }: Days & Pick<RecentBalance, 'differences' | 'openExceptions' | 'carriedForward'>): string {
   const days = from === to ? from : `${from} to ${to}`
-  const faults = faultsText({ differences, openExceptions })
-  if (faults !== '') return `${days} does not balance: ${faults}`
+  const errors = errorsText({ differences, openExceptions })
+  if (errors !== '') return `${days} does not balance: ${errors}`
   return `${days} balances${carriedForward === 0 ? '' : `, ${toDecimalText(carriedForward)} carried forward`}`
 }
 
 /** `2 discrepancies, 1 open exception`, or empty without any. */
-export const faultsText = ({
+export const errorsText = ({
   differences,
   openExceptions = 0,
 }: {

@@ -8,11 +8,11 @@ export type Variables = Readonly<Record<string, string | undefined>>
 export function readVariables<S extends z.ZodType>(schema: S, values: Variables): z.output<S> {
   const { data, error } = schema.safeParse(values)
   if (error === undefined) return data as z.output<S>
-  const faults = error.issues.map(({ path, message }) => {
+  const errors = error.issues.map(({ path, message }) => {
     const name = String(path[0])
     return `${name} ${values[name] === undefined ? 'is required' : message}`
   })
-  throw new Error(faults.join('; '))
+  throw new Error(errors.join('; '))
 }
 
 /** Text that passes `test`. The error text contains the variable's name and `rule`, never the value. */

@@ -301,11 +301,11 @@ describe('the command ops accounts', () => {
 
   it('reseal makes an account readable with the new key alone, and /readyz names an account that cannot be decrypted', async () => {
     const newer = randomBytes(32).toString('base64')
-    const faultsWith = async (keys: string) =>
+    const errorsWith = async (keys: string) =>
       JSON.parse((await ops(['accounts', 'list'], '', keys)).stdout).map(({ fault }: { fault: string | null }) => fault)
-    expect(new Set(await faultsWith(newer))).toEqual(new Set([expect.stringContaining('WEBHOOK_SEALING_KEY')]))
+    expect(new Set(await errorsWith(newer))).toEqual(new Set([expect.stringContaining('WEBHOOK_SEALING_KEY')]))
     expect(JSON.parse((await ops(['accounts', 'reseal'], '', `${newer},${KEY}`)).stdout)).toMatchObject({ unopened: 0 })
-    expect(new Set(await faultsWith(newer))).toEqual(new Set([null]))
+    expect(new Set(await errorsWith(newer))).toEqual(new Set([null]))
     // The service still has only the earlier key.
     await expect
       .poll(async () => (await service.app.inject('/readyz')).json().data.warnings)
@@ -360,7 +360,7 @@ describe('the command ops accounts', () => {
       runOps(service.databaseUrl, [...args, '--json'], input, { WEBHOOK_SEALING_KEY: KEY, NODE_ENV: 'production' })
     expect(await inProduction(add, sandbox)).toMatchObject({ code: 1, stderr: expect.stringContaining(REJECTED) })
     await ops(add, sandbox)
-    expect((await opened())?.fault).toContain(REJECTED)
+    expect((await opened())?.error).toContain(REJECTED)
     const listed = JSON.parse((await inProduction(['accounts', 'list'])).stdout)
     expect(listed.filter(({ state }: { state: string }) => state === 'rejected')).toMatchObject([
       { name: 'cashfree:tried', fault: expect.stringContaining(REJECTED) },
@@ -372,10 +372,10 @@ describe('the command ops accounts', () => {
     expect(await opened()).toMatchObject({
       settings: { cashfree: { notificationSecrets: ['of-api.cashfree.com'] } },
     })
-    expect((await opened())?.fault).toBeUndefined()
+    expect((await opened())?.error).toBeUndefined()
     const back = await inProduction(['accounts', 'rotate', ...which('tried'), '--back'])
     expect([back.code, back.stderr]).toEqual([1, expect.stringContaining(REJECTED)])
-    expect((await opened())?.fault).toBeUndefined()
+    expect((await opened())?.error).toBeUndefined()
   })
 
   it('the role of the service can read accounts but not change them', async () => {

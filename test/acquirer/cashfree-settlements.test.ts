@@ -44,7 +44,7 @@ async function read(limits: Partial<typeof LIMITS.outbound> = {}) {
   return { pages, pauses }
 }
 
-const faultOf = (...pages: ReconPage[]): Promise<AcquirerError> => {
+const errorOf = (...pages: ReconPage[]): Promise<AcquirerError> => {
   serveRecon(bank, ...pages)
   return read().then(
     () => expect.unreachable('the pages were accepted'),
@@ -95,7 +95,7 @@ describe('reading the pages of Cashfree’s reconciliation', () => {
   })
 
   it('stops with an error when Cashfree returns the same cursor again', async () => {
-    const fault = await faultOf(page(1, 'c1'), page(1, 'c2'), page(1, 'c1'))
+    const fault = await errorOf(page(1, 'c1'), page(1, 'c2'), page(1, 'c1'))
     expect(fault).toMatchObject({ outcome: 'bad answer', message: expect.stringContaining('do not end') })
   })
 
@@ -119,7 +119,7 @@ describe('reading the pages of Cashfree’s reconciliation', () => {
     ['a page without fields', ['no fields'], 'bad answer'],
   ])('stops with an error when Cashfree returns %s', async (_what, faults, outcome) => {
     bank.nextFaults.recon = faults
-    expect(await faultOf(page(1))).toMatchObject({ outcome })
+    expect(await errorOf(page(1))).toMatchObject({ outcome })
   })
 })
 
@@ -224,7 +224,7 @@ describe('reading an event of Cashfree’s reconciliation', () => {
     ['event_settlement_amount', null, 'is required with utr'],
   ])('rejects the whole page if an event’s %s is %j', async (field, value, rule) => {
     const event = reconEvent('PAYMENT', { event_details: { event_id: '4711', [field]: value } })
-    const fault = await faultOf({ data: [reconEvent('PAYMENT'), event] })
+    const fault = await errorOf({ data: [reconEvent('PAYMENT'), event] })
     expect([fault.outcome, fault.message]).toEqual([
       'bad answer',
       `Cashfree returned settlements in an unknown format: ${field} of event 4711 ${rule}`,

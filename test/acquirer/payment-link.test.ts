@@ -29,7 +29,7 @@ describe('a link of an acquirer whose links need no currency', () => {
 })
 
 /** Returns the error for a rejected link; undefined for an accepted one. */
-function faultOf(...args: Parameters<typeof read>): AcquirerError | undefined {
+function errorOf(...args: Parameters<typeof read>): AcquirerError | undefined {
   try {
     read(...args)
   } catch (error) {
@@ -81,20 +81,20 @@ describe('the payment link of an acquirer', () => {
     ['a letter that is not ASCII', `${QUERY}&x=é`],
     ['nothing', ''],
   ])('is rejected with %s', (_, query) => {
-    expect(faultOf(query)).toMatchObject({ outcome: 'bad answer', facts: { requestId: 'R1', orderId: 'O1' } })
+    expect(errorOf(query)).toMatchObject({ outcome: 'bad answer', facts: { requestId: 'R1', orderId: 'O1' } })
   })
 
   it.each(['https://pay?', 'UPI://pay?', 'upi://collect?', 'upi:pay?', 'upi://pay/?', ' upi://pay?', 'phonepe://pay?'])(
     'is rejected with the prefix %j',
     (prefix) => {
-      expect(faultOf('', { link: `${prefix}${QUERY}` })).toMatchObject({ outcome: 'bad answer' })
+      expect(errorOf('', { link: `${prefix}${QUERY}` })).toMatchObject({ outcome: 'bad answer' })
     },
   )
 
   it('may have 2048 characters, but not more', () => {
     const filler = 'x'.repeat(2_048 - `upi://pay?${QUERY}&x=`.length)
     expect(read(`${QUERY}&x=${filler}`).reference).toBe('AB12')
-    expect(faultOf(`${QUERY}&x=${filler}x`)?.outcome).toBe('bad answer')
+    expect(errorOf(`${QUERY}&x=${filler}x`)?.outcome).toBe('bad answer')
   })
 })
 
@@ -110,9 +110,9 @@ describe('the amount of a payment link', () => {
     ['500000', 50_000_000],
     ['500000.00', 50_000_000],
   ])('accepts the amount %s for %i paise only', (am, amount) => {
-    expect(faultOf(QUERY.replace('588.80', am), { amount })).toBeUndefined()
-    expect(faultOf(QUERY.replace('588.80', am), { amount: amount + 1 })?.outcome).toBe('bad answer')
-    expect(faultOf(QUERY.replace('588.80', am), { amount: amount * 100 })?.outcome).toBe('bad answer')
+    expect(errorOf(QUERY.replace('588.80', am), { amount })).toBeUndefined()
+    expect(errorOf(QUERY.replace('588.80', am), { amount: amount + 1 })?.outcome).toBe('bad answer')
+    expect(errorOf(QUERY.replace('588.80', am), { amount: amount * 100 })?.outcome).toBe('bad answer')
   })
 
   it.each([
@@ -130,7 +130,7 @@ describe('the amount of a payment link', () => {
     '9.999999999999999999',
     '',
   ])('rejects the amount "%s"', (am) => {
-    expect(faultOf(QUERY.replace('588.80', am), { amount: 1_000 })?.outcome).toBe('bad answer')
+    expect(errorOf(QUERY.replace('588.80', am), { amount: 1_000 })?.outcome).toBe('bad answer')
   })
 })
 
@@ -157,14 +157,14 @@ describe('the payee of a payment link', () => {
     ['cf.chai.icici@evil', 'cf.*@icici'],
     ['cf@icici', 'cf.*@icici'],
   ])('rejects the payee %s for a merchant that accepts %s, with both in the error', (payeeVpa, accepted) => {
-    expect(faultOf(QUERY.replace(PAYEE, payeeVpa), { payees: [accepted] })).toMatchObject({
+    expect(errorOf(QUERY.replace(PAYEE, payeeVpa), { payees: [accepted] })).toMatchObject({
       outcome: 'bad answer',
       facts: { requestId: 'R1', orderId: 'O1', payee: payeeVpa, accepted: [accepted] },
     })
   })
 
   it('does not log the payee of a link with a wrong amount, even if the payee is wrong too', () => {
-    const fault = faultOf(QUERY.replace('588.80', '1'), { payees: ['other@bank'] })
+    const fault = errorOf(QUERY.replace('588.80', '1'), { payees: ['other@bank'] })
     expect([fault?.facts.payee, fault?.message]).toEqual([
       undefined,
       'the acquirer created a link that does not match the order',

@@ -140,7 +140,7 @@ describe('an order at PhonePe', () => {
     [null, undefined],
     [undefined, undefined],
   ])('a merchant with an expiry of %j minutes gets the error %j', (expiryMinutes, fault) => {
-    expect(phonepe.faultOf?.({ vpa: 'chai@bank', expiryMinutes })).toBe(fault)
+    expect(phonepe.errorOf?.({ vpa: 'chai@bank', expiryMinutes })).toBe(fault)
   })
 
   it('shows an https link on the pay page and in the QR in the sandbox', async () => {
@@ -181,7 +181,7 @@ describe('a failed call to PhonePe', () => {
       createPhonepeRequest(settings, http, () => 0),
     )
   }
-  const faultOf = (made: object, loggedIn: object = json(200, token)) =>
+  const errorOf = (made: object, loggedIn: object = json(200, token)) =>
     serving((url) => (url.endsWith('/token') ? loggedIn : made))
       .createLink(intent, { id: 'PP', payees: [] })
       .catch(({ outcome, isUndone }) => [outcome, isUndone])
@@ -206,7 +206,7 @@ describe('a failed call to PhonePe', () => {
     ['500', json(500, { code: 'INTERNAL_SERVER_ERROR' }), undefined, ['unavailable', false]],
     ['a response without a link', json(200, { orderId: 'OMO1', state: 'PENDING' }), undefined, ['bad answer', false]],
   ])('after %s, createLink reports whether PhonePe certainly has no order', async (_what, made, loggedIn, fault) => {
-    expect(await faultOf(made, loggedIn)).toEqual(fault)
+    expect(await errorOf(made, loggedIn)).toEqual(fault)
   })
 
   it.each([

@@ -71,7 +71,7 @@ function importsOf(file: string, text = textOf(file)): Import[] {
 }
 
 /** The imports of `file` that violate the rules of its area, and the concerns that it mixes. */
-function faultsOf(file: string, text = textOf(file)): string[] {
+function errorsOf(file: string, text = textOf(file)): string[] {
   const [folder = '', below] = file.split('/')
   const rule = below === undefined ? FILES[file] : AREAS[folder]
   if (rule === undefined) return [`${file} is in no area: see AREAS and FILES`]
@@ -85,7 +85,7 @@ function faultsOf(file: string, text = textOf(file)): string[] {
 
 describe('imports between areas of src', () => {
   it.each(files)('the imports of %s follow the rules of its area', (file) => {
-    expect(faultsOf(file)).toEqual([])
+    expect(errorsOf(file)).toEqual([])
   })
 
   it('no file imports itself through others, types included', () => {

@@ -1,4 +1,4 @@
-import { faultOfForm, isBrokenOff, isUnsure, type Journal, type Kind, statusOf } from '../support/journal.ts'
+import { formError, isBrokenOff, isUnsure, type Journal, type Kind, statusOf } from '../support/journal.ts'
 import type { Reconciled } from '../support/reconcile.ts'
 
 /** The result of one fault: a row of the table. */
@@ -71,7 +71,7 @@ export function judge(
     const reasons = unanswered.map(({ kind, response }) => `${kind}: ${response?.fault}`)
     expect(unanswered.length === 0, `every request has a response: ${[...new Set(reasons)].join('; ')}`)
   }
-  const faults = journal.map(faultOfForm).filter((it) => it !== undefined)
+  const faults = journal.map(formError).filter((it) => it !== undefined)
   expect(faults.length === 0, `every response has the right format: ${[...new Set(faults)].join('; ')}`)
   return {
     fault,

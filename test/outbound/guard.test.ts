@@ -2,7 +2,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { LIMITS } from '../../src/limits.ts'
 import { createAddressJudge } from '../../src/platform/outbound/addresses.ts'
-import { type CallKind, createOutboundClient, faultOfUrl } from '../../src/platform/outbound/http-client.ts'
+import { type CallKind, createOutboundClient, urlError } from '../../src/platform/outbound/http-client.ts'
 import type { Resolve } from '../../src/platform/outbound/resolve.ts'
 import { listen, respondOk } from '../support/listener.ts'
 import { freePort } from '../support/processes.ts'
@@ -265,13 +265,13 @@ describe('classification of addresses', () => {
 })
 
 it('faultOfUrl accepts http and https URLs, and names the error in a malformed URL', () => {
-  expect(['https://shop.example/hook?a=b#c', 'http://10.0.0.1/', 'https://shop.example:8443'].map(faultOfUrl)).toEqual(
+  expect(['https://shop.example/hook?a=b#c', 'http://10.0.0.1/', 'https://shop.example:8443'].map(urlError)).toEqual(
     Array(3).fill(undefined),
   )
-  expect(faultOfUrl('shop.example')).toBe('must be a URL, such as https://shop.example/webhooks')
+  expect(urlError('shop.example')).toBe('must be a URL, such as https://shop.example/webhooks')
 })
 
 it('accepts a URL with a letter such as ü, also after 20,000 others', () => {
-  const faults = Array.from({ length: 20_000 }, () => faultOfUrl('https://bücher.example/?order=1'))
+  const faults = Array.from({ length: 20_000 }, () => urlError('https://bücher.example/?order=1'))
   expect(new Set(faults)).toEqual(new Set([undefined]))
 })

@@ -100,7 +100,7 @@ async function stored(orderIds: string[]) {
   }
 }
 
-async function faultsOf(lines: string[], header?: string): Promise<CsvFileError> {
+async function errorsOf(lines: string[], header?: string): Promise<CsvFileError> {
   const error = await load(lines, header).then(
     () => undefined,
     (error: unknown) => error,
@@ -328,7 +328,7 @@ describe('invalid file', () => {
       [{ amount: '1000000000000' }, 'amount must be at most 100000000000 rupees'],
       ...['1e3', '200.005', '-200', ' 200'].map((amount): [Partial<Fields>, string] => [{ amount }, AMOUNT]),
     ]
-    const { faults } = await faultsOf(wrong.map(([fields]) => line({ orderId: 'x', ...fields })))
+    const { errors: faults } = await errorsOf(wrong.map(([fields]) => line({ orderId: 'x', ...fields })))
     expect(faults).toEqual(wrong.map(([, text], index) => ({ line: index + 2, text })))
   })
 
@@ -336,7 +336,7 @@ describe('invalid file', () => {
     ['status,utr,amount,paid_at', 'column order_id or acquirer_reference or acquirer_payment_id is missing'],
     ['order_id,status,utr,fee', 'column amount is missing, column paid_at is missing, column "fee" is unknown'],
   ])('ops payments import rejects a file with the first line %s: %s', async (header, text) => {
-    expect((await faultsOf([], header)).faults).toEqual([{ line: 1, text }])
+    expect((await errorsOf([], header)).errors).toEqual([{ line: 1, text }])
   })
 
   it('ops payments import stores nothing of a file that breaks off while it is read', async () => {

@@ -57,7 +57,7 @@ const settlement = (said: Partial<Said>) => {
   return { ...all, ...times, fee: all.fee || null, tax: all.tax || null, payment_utr: all.payment_utr || null }
 }
 
-async function faultsOf(csv: string, importing = {}): Promise<CsvFileError> {
+async function errorsOf(csv: string, importing = {}): Promise<CsvFileError> {
   const error = await load(csv, importing).then(
     () => undefined,
     (error: unknown) => error,
@@ -115,7 +115,7 @@ describe('a row of a stored settlement', () => {
         if (earlier) await load(file(line(mid, 'U1', first)))
         const lines = [line(mid, 'U1', first), line(mid, 'U1', second)].slice(earlier)
         if (typeof outcome === 'object') {
-          expect((await faultsOf(file(...lines))).faults).toEqual([{ line: lines.length + 1, text: outcome.fault }])
+          expect((await errorsOf(file(...lines))).errors).toEqual([{ line: lines.length + 1, text: outcome.fault }])
           continue
         }
         const counts = { inserted: 1 - earlier, unchanged: 0, updated: 0, [outcome]: 1 }
@@ -133,7 +133,7 @@ describe('a row of a stored settlement', () => {
     expect(await load(file(...lines))).toEqual({ inserted: 1, unchanged: 0, updated: 3 })
     expect(await stored(mid)).toEqual([settlement({ fee: '4.00', tax: '1.00', payment_utr: 'P1' })])
     const again = [...said, { status: 'PENDING' }].map((one) => line(mid, 'U2', one))
-    const { faults } = await faultsOf(file(...again))
+    const { errors: faults } = await errorsOf(file(...again))
     expect(faults).toEqual([{ line: 6, text: noWay('SUCCESS to PENDING') }])
   })
 })
@@ -183,7 +183,7 @@ describe('the value date of a settlement', () => {
         const lines = [line(mid, 'U1', first), line(mid, 'U1', second)].slice(earlier)
         if (outcome === 'fault') {
           const fault = { line: lines.length + 1, text: known('value_date') }
-          expect((await faultsOf(file(...lines), { now })).faults).toEqual([fault])
+          expect((await errorsOf(file(...lines), { now })).errors).toEqual([fault])
           expect(await valueDates(mid)).toEqual([day].slice(0, earlier))
           continue
         }
@@ -250,7 +250,7 @@ describe('the acquirer account of a settlement', () => {
     const mid = await newMid()
     await load(file(line(mid, 'U1'), line(mid, 'U2', { status: 'PENDING' }), line(mid, 'U3')), { account: 'setu' })
     const later = [line(mid, 'U4'), line(mid, 'U1'), line(mid, 'U2'), line(mid, 'U3', { amount: '9' })]
-    const { faults } = await faultsOf(file(...later), { account: 'setu:acme' })
+    const { errors: faults } = await errorsOf(file(...later), { account: 'setu:acme' })
     expect(faults).toEqual([3, 4, 5].map((line) => ({ line, text: ANOTHER })))
     expect(await accounts(mid)).toEqual(['U1 setu', 'U2 setu', 'U3 setu'])
   })
@@ -309,8 +309,8 @@ describe('a row with a negative amount', () => {
       ['ARN2', '-10.00', null],
     ]
     expect(await deductions(mid)).toEqual(own)
-    const another = await faultsOf(file(back(mid, 'ARN2', { amount: '-9' })))
-    expect(another.faults).toEqual([{ line: 2, text: known('amount') }])
+    const another = await errorsOf(file(back(mid, 'ARN2', { amount: '-9' })))
+    expect(another.errors).toEqual([{ line: 2, text: known('amount') }])
     await addPayment(mid, 'ARN2')
     expect(await load(csv)).toEqual({ inserted: 0, unchanged: 3, updated: 0 })
     expect(await deductions(mid)).toEqual(own)
@@ -349,7 +349,7 @@ describe('a row with a negative amount', () => {
       back(mid, 'ARN1'),
       back(mid, 'ARN1', { amount: '-9' }),
     ]
-    expect((await faultsOf(file(...lines))).faults).toEqual([
+    expect((await errorsOf(file(...lines))).errors).toEqual([
       {
         line: 2,
         text: expect.stringMatching(/exceeds 35 characters with the suffix R and a number: give the row its own utr/),
@@ -373,7 +373,7 @@ describe('an invalid settlement file', () => {
     const amounts = ['100000000000', '100000000000.01', '-100000000000.01', '999999999999', '1000000000000']
     const lines = amounts.map((amount, index) => line(mid, `L${index}`, { amount }))
     const text = 'amount must be rupees such as 250 or -249.50, at most 100000000000'
-    expect((await faultsOf(file(...lines))).faults).toEqual([3, 4, 5, 6].map((line) => ({ line, text })))
+    expect((await errorsOf(file(...lines))).errors).toEqual([3, 4, 5, 6].map((line) => ({ line, text })))
     expect(await load(file(lines[0] as string))).toMatchObject({ inserted: 1 })
   })
 
@@ -383,7 +383,7 @@ describe('an invalid settlement file', () => {
       index % 2 ? line('NOBODY', `N${index}`) : line(mid, `N${index}`, { amount: '-0' }),
     )
     // More than one batch, so that rows are stored before the first invalid line is read.
-    const { faults, count, message } = await faultsOf(file(...manyLines(mid, BATCH_ROWS), ...bad))
+    const { errors: faults, count, message } = await errorsOf(file(...manyLines(mid, BATCH_ROWS), ...bad))
     expect([count, message]).toEqual([30, '30 invalid lines, nothing was imported'])
     expect(faults.map(({ line }) => line)).toEqual(Array.from({ length: 20 }, (_, index) => BATCH_ROWS + index + 2))
     expect(faults[0]?.text).toMatch(/^amount must be/)
@@ -451,7 +451,7 @@ describe('an invalid settlement file', () => {
     ['only sep=,', 'sep=,\r\n', 1, 'the file is empty; its first line must name the columns'],
     ['an unclosed quote', file(`M1,1,"${'M1,1\n'.repeat(100_000)}`), 2, /a quote is never closed/],
   ])('settlements import rejects a file with %s and names the line', async (_, csv, lineNumber, text) => {
-    const { faults } = await faultsOf(csv)
+    const { errors: faults } = await errorsOf(csv)
     expect(faults.at(-1)).toEqual({
       line: lineNumber,
       text: typeof text === 'string' ? text : expect.stringMatching(text),
@@ -511,7 +511,7 @@ describe('an invalid settlement file', () => {
         return line(mid, utr, said)
       })
       const faults = wrong.map((_, index) => ({ line: index + 2, text: `${column} ${rule}` }))
-      expect(await faultsOf(file(...lines))).toMatchObject({ count: wrong.length, faults })
+      expect(await errorsOf(file(...lines))).toMatchObject({ count: wrong.length, faults })
     },
   )
 

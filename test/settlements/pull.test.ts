@@ -46,7 +46,7 @@ async function pullPages(...pages: ReconEvent[][]) {
   return JSON.parse(stdout)
 }
 
-const pullFault = async (...pages: Parameters<typeof serveRecon>[1][]) => {
+const pullError = async (...pages: Parameters<typeof serveRecon>[1][]) => {
   serveRecon(bank, ...pages)
   const { code, stdout, stderr } = await pull()
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
@@ -199,7 +199,7 @@ describe('ops settlements pull', () => {
   it('settlements pull stores nothing if a later page fails, and records the failure in the audit', async () => {
     const order = await payOrder()
     const late = of(order, 'REFUND', { event_id: 12, event_settlement_amount: number('1.005') })
-    const fault = await pullFault({ data: [of(order, 'PAYMENT')], cursor: 'c1' }, { data: [late] })
+    const fault = await pullError({ data: [of(order, 'PAYMENT')], cursor: 'c1' }, { data: [late] })
     expect(fault).toMatch(
       /^ops: Cashfree returned .*event_settlement_amount of event 12 must be rupees with at most two decimals \(request \w+\); nothing was imported\n$/,
     )
@@ -210,10 +210,10 @@ describe('ops settlements pull', () => {
 
   it('settlements pull says what to do when Cashfree rejects the credentials or is busy', async () => {
     bank.nextFaults.recon = [{ status: 429 }, { status: 401 }]
-    expect(await pullFault({ data: [] })).toMatch(
+    expect(await pullError({ data: [] })).toMatch(
       /^ops: a call to Cashfree failed \(status 429, request \w+\); nothing was imported: try again in a minute\n$/,
     )
-    expect(await pullFault({ data: [] })).toMatch(
+    expect(await pullError({ data: [] })).toMatch(
       /CASHFREE_CLIENT_SECRET .*\(status 401, .*\); nothing was imported\n$/,
     )
   })
@@ -222,17 +222,17 @@ describe('ops settlements pull', () => {
     const [one, two] = [await payOrder(), await payOrder()]
     const split = of(two, 'PAYMENT', {}, { settlement_details: { utr: 'PGI1","SUCCESS\nM1,1.00,U1' } })
     const unnamed = of(one, 'PAYMENT', {}, { payment_details: { bank_reference: null } })
-    expect(await pullFault({ data: [unnamed] })).toBe(
+    expect(await pullError({ data: [unnamed] })).toBe(
       `ops: 1 invalid line, nothing was imported; order ${one.orderId}: utr must be 1 to 35 letters and digits\n`,
     )
-    expect(await pullFault({ data: [split] })).toContain('without control characters')
+    expect(await pullError({ data: [split] })).toContain('without control characters')
     const quoted = of(two, 'PAYMENT', {}, { settlement_details: { utr: 'PGI1","SUCCESS' } })
-    expect(await pullFault({ data: [of(one, 'PAYMENT'), quoted] })).toContain(
+    expect(await pullError({ data: [of(one, 'PAYMENT'), quoted] })).toContain(
       `order ${two.orderId}: bank_reference_number must be`,
     )
     await pullPages([of(one, 'PAYMENT')])
     const elsewhere = of(one, 'PAYMENT', {}, { settlement_details: { utr: 'PGI2' } })
-    expect(await pullFault({ data: [elsewhere] })).toContain(
+    expect(await pullError({ data: [elsewhere] })).toContain(
       `order ${one.orderId}: this mid and utr are stored with another bank_reference_number`,
     )
   })

@@ -82,7 +82,7 @@ describe('the chain of balances', () => {
     const outcomes = { accepted: 0, rejected: 0 }
     fc.assert(
       fc.property(file, (lines) => {
-        const { faults, proved } = read(lines)
+        const { errors: faults, proved } = read(lines)
         if (faults[0]?.text.includes('are swapped')) expect(isWhole(lines, -1)).toBe(true)
         else expect(proved !== undefined).toBe(isWhole(lines, 1))
         outcomes[proved ? 'accepted' : 'rejected'] += 1
@@ -100,7 +100,7 @@ describe('the chain of balances', () => {
         const lines = whole.flatMap((one) => shuffled(one, keys))
         // Lines that add up to 0 may begin with any of their balances; at the start of a file, only the written order counts.
         fc.pre(days.at(isReversed ? -1 : 0)?.reduce((sum, one) => sum + one, 0) !== 0)
-        const { faults, proved } = read(isReversed ? lines.toReversed() : lines, { opening, closing })
+        const { errors: faults, proved } = read(isReversed ? lines.toReversed() : lines, { opening, closing })
         expect(faults).toEqual([])
         expect(proved).toMatchObject({ opening, closing })
       }),
@@ -121,7 +121,7 @@ describe('the chain of balances', () => {
         const gap = 1 + (day % (whole.length - 2))
         const files = whole.map((one, at) => (at === gap ? one.toSpliced(line % one.length, 1) : one))
         const lines = files.flatMap((one) => shuffled(one, keys))
-        const { faults, proved } = read(isReversed ? lines.toReversed() : lines)
+        const { errors: faults, proved } = read(isReversed ? lines.toReversed() : lines)
         expect(proved).toBeUndefined()
         expect(faults).toEqual([{ line: expect.any(Number), text: expect.stringMatching(/a line is missing/) }])
       }),
@@ -134,13 +134,13 @@ describe('the chain of balances', () => {
       [100, -100],
       [100, -100],
     ]) as [Line[], Line[], Line[]]
-    expect(read([...first, ...second.slice(1), ...third]).faults).toEqual([
+    expect(read([...first, ...second.slice(1), ...third]).errors).toEqual([
       { line: 4, text: expect.stringMatching(/a line is missing/) },
     ])
   })
 
   it('the balance chain reads 200,000 lines of one day in file order', () => {
     const [lines] = statement([Array.from({ length: 200_000 }, (_, at) => (at % 7) - 3)])
-    expect(read(lines as Line[]).faults).toEqual([])
+    expect(read(lines as Line[]).errors).toEqual([])
   })
 })

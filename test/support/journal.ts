@@ -37,7 +37,7 @@ export function isUnsure(entry: Entry): boolean {
 export const isBrokenOff = ({ kind, response }: Entry) => kind === 'long list' && response?.isCutOff === true
 
 /** Returns how the format of a response is wrong: a page that is not HTML, or JSON that is not an envelope. */
-export function faultOfForm(entry: Entry): string | undefined {
+export function formError(entry: Entry): string | undefined {
   const { response, kind } = entry
   if (response?.status === undefined) return undefined
   const { status, headers, text } = response

@@ -7,7 +7,7 @@ const key = [createSecretKey(randomBytes(32))]
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo='
 const OWNER = 'M1/we_1'
 
-function faultOf(open: () => string): Error {
+function errorOf(open: () => string): Error {
   try {
     open()
   } catch (error) {
@@ -63,10 +63,10 @@ describe('an encrypted secret', () => {
   it('that cannot be decrypted produces one error text, without secret, key, owner or bytes', () => {
     const sealed = seal(key, SECRET, OWNER)
     const faults = [
-      faultOf(() => unseal([createSecretKey(randomBytes(32))], sealed, OWNER)),
-      faultOf(() => unseal(key, sealed, 'M2/we_1')),
-      faultOf(() => unseal(key, sealed.subarray(1), OWNER)),
-      faultOf(() => unseal(key, sealed.subarray(0, 5), OWNER)),
+      errorOf(() => unseal([createSecretKey(randomBytes(32))], sealed, OWNER)),
+      errorOf(() => unseal(key, sealed, 'M2/we_1')),
+      errorOf(() => unseal(key, sealed.subarray(1), OWNER)),
+      errorOf(() => unseal(key, sealed.subarray(0, 5), OWNER)),
     ]
     expect(new Set(faults.map(({ message }) => message)).size).toBe(1)
     for (const fault of faults) {

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { CsvFileError, type LineFault } from '../../platform/csv/csv.ts'
+import { CsvFileError, type LineError } from '../../platform/csv/csv.ts'
 import { text } from '../../platform/fields.ts'
 import { dayText } from '../../platform/time.ts'
 import type { BankHoliday } from './bank-holidays.ts'
@@ -19,10 +19,10 @@ const MONTHS = 'january february march april may june july august september octo
  * contains lines in neither form, such as headings. Throws a `CsvFileError` if a day does not exist, if no month precedes a
  * day, or if the list contains no holiday.
  */
-export function readHolidays(list: string): { holidays: BankHoliday[]; others: LineFault[] } {
+export function readHolidays(list: string): { holidays: BankHoliday[]; others: LineError[] } {
   const holidays: BankHoliday[] = []
-  const others: LineFault[] = []
-  const faults: LineFault[] = []
+  const others: LineError[] = []
+  const errors: LineError[] = []
   let month: string | undefined
   for (const [index, untrimmed] of list.split('\n').entries()) {
     const line = index + 1
@@ -38,17 +38,17 @@ export function readHolidays(list: string): { holidays: BankHoliday[]; others: L
     if (csvDay === undefined && dayOfMonth === undefined) {
       if (written !== '' && !CSV_HEADER.test(written)) others.push({ line, text: written })
     } else if (csvDay === undefined && month === undefined) {
-      faults.push({ line, text: 'no month precedes this day: add a line such as April 2026 above it' })
+      errors.push({ line, text: 'no month precedes this day: add a line such as April 2026 above it' })
     } else {
       const day = csvDay ?? `${month}-${dayOfMonth?.padStart(2, '0')}`
       const holiday = Holiday.safeParse({ day, name: csvDay === undefined ? pageName : unquote(csvName) })
       if (holiday.success) holidays.push(holiday.data)
-      else faults.push({ line, text: faultOf(day, holiday.error) })
+      else errors.push({ line, text: errorOf(day, holiday.error) })
     }
   }
-  if (holidays.length + faults.length === 0)
-    faults.push({ line: 1, text: 'the file contains no holiday: list each as YYYY-MM-DD,name' })
-  if (faults.length > 0) throw new CsvFileError(faults.slice(0, 20), faults.length)
+  if (holidays.length + errors.length === 0)
+    errors.push({ line: 1, text: 'the file contains no holiday: list each as YYYY-MM-DD,name' })
+  if (errors.length > 0) throw new CsvFileError(errors.slice(0, 20), errors.length)
   return { holidays, others }
 }
 
@@ -66,7 +66,7 @@ const unquote = (field: string) =>
     .replace(/^"(.*)"$/, '$1')
     .replaceAll('""', '"')
 
-function faultOf(day: string, { issues }: z.ZodError): string {
+function errorOf(day: string, { issues }: z.ZodError): string {
   const [first] = issues
   return first?.path[0] === 'day' ? `${day} is not a date from 2000 to 2099` : `the name ${first?.message}`
 }

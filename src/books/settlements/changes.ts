@@ -1,4 +1,4 @@
-import type { LineFault } from '../../platform/csv/csv.ts'
+import type { LineError } from '../../platform/csv/csv.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
 import type { Paise } from '../../platform/money.ts'
 import { toIstDay } from '../../platform/time.ts'
@@ -18,13 +18,13 @@ export type Changing = { importId: number; now: Date; account: string | null; ba
 export async function storeChanges(
   client: Queryable,
   changing: Changing,
-): Promise<{ updated: number; faults: LineFault[] }> {
+): Promise<{ updated: number; errors: LineError[] }> {
   const differences = await findDifferences(client, changing)
   for (const { storedBy } of differences)
     if (storedBy !== null && storedBy !== changing.importId) changing.bases.add(storedBy)
-  const { changed, updated, faults } = separateChanges(differences, toIstDay(changing.now))
+  const { changed, updated, errors } = separateChanges(differences, toIstDay(changing.now))
   await change(client, changed, changing)
-  return { updated, faults }
+  return { updated, errors }
 }
 
 /** The fields that a later file may change. Dates are `YYYY-MM-DD`; null means that no file has stated a value yet. */
@@ -101,9 +101,9 @@ type Changed = Changeable & { mid: string; utr: string }
 function separateChanges(
   differences: Difference[],
   today: string,
-): { changed: Changed[]; updated: number; faults: LineFault[] } {
+): { changed: Changed[]; updated: number; errors: LineError[] } {
   const changed = new Map<string, Changed>()
-  const faults: LineFault[] = []
+  const errors: LineError[] = []
   let updated = 0
   for (const { line, mid, utr, said, stored, givenPaymentUtr, initiatedOn, others: fixed } of differences) {
     const key = `${mid} ${utr}`
@@ -121,21 +121,21 @@ function separateChanges(
       said[field] !== null && next[field] !== null && said[field] !== next[field]
     const others = [...fixed, ...ADDED.filter(isOther)]
     if (others.includes('account')) {
-      faults.push({
+      errors.push({
         line,
         text: 'this mid and utr are stored for another acquirer account: import the file with that account',
       })
     } else if (others.length > 0) {
       const what = others.includes('payment_utr') ? ': give each row its own utr' : ''
-      faults.push({ line, text: `this mid and utr are stored with another ${others.join(' and ')}${what}` })
+      errors.push({ line, text: `this mid and utr are stored with another ${others.join(' and ')}${what}` })
     } else if (said.status !== current.status && !NEXT[current.status].includes(said.status)) {
-      faults.push({ line, text: `status cannot change from ${current.status} to ${said.status}${WHAT_TO_DO}` })
+      errors.push({ line, text: `status cannot change from ${current.status} to ${said.status}${WHAT_TO_DO}` })
     } else if (next.status !== current.status || ADDED.some((field) => next[field] !== current[field])) {
       changed.set(key, { ...next, mid, utr })
       updated += 1
     }
   }
-  return { changed: [...changed.values()], updated, faults }
+  return { changed: [...changed.values()], updated, errors }
 }
 
 /**

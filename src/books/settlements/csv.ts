@@ -103,24 +103,24 @@ export function settlementFile(layout?: Layout): { format: CsvFormat; notes: () 
   function check(fields: readonly string[], line: number) {
     if (readers?.status(fields[statusAt] ?? '') === IGNORED) return { value: '' }
     const fieldsOf = (name: string) => placesOf.get(name)?.map((at) => fields[at] as string) ?? []
-    const faults: string[] = []
+    const errors: string[] = []
     const isNamed = NAMING_COLUMNS.some((name) => fieldsOf(name).some((field) => !isNothing(field)))
     const moved = money?.read(fieldsOf, line)
-    if (moved?.faults) faults.push(...moved.faults)
+    if (moved?.errors) errors.push(...moved.errors)
     const copied = columns.map(({ name, read, rule, optional, called, at }) => {
       if (moved && isMoney(name)) return String(moved.value?.[name] ?? NULL)
       const written = fields[at] ?? ''
       const field = layout && name !== 'status' && isNothing(written) ? '' : written
       if (optional && field === '' && (isNamed || name !== 'utr')) return NULL
       const value = read(field)
-      if (value === undefined) faults.push(`${called} ${rule}`)
+      if (value === undefined) errors.push(`${called} ${rule}`)
       return value
     })
     const copiedOf = (name: string) => copied[NAMES.indexOf(name)]
     if (copiedOf('amount')?.startsWith('-') === false)
       for (const name of ['fee', 'tax'])
-        if (copiedOf(name)?.startsWith('-')) faults.push(`${name} must not be negative unless amount is negative`)
-    if (faults.length > 0) return { faults }
+        if (copiedOf(name)?.startsWith('-')) errors.push(`${name} must not be negative unless amount is negative`)
+    if (errors.length > 0) return { errors }
     if (copiedOf('amount') === '0') zeros += 1
     // The rules reject every character that COPY's text format escapes, so no field needs escaping.
     return { value: copied.join('\t') }

@@ -1,4 +1,4 @@
-import type { LineFault } from '../../platform/csv/csv.ts'
+import type { LineError } from '../../platform/csv/csv.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
 import type { Paise } from '../../platform/money.ts'
 
@@ -36,7 +36,7 @@ export async function setDeductionsAside(client: Queryable): Promise<{ deduction
  * Assigns a UTR of its own to each deduction that repeats its payment's UTR. A row that was stored by an earlier import gets
  * the same UTR again. Returns an error for each line whose UTR would be too long, and removes its row.
  */
-export async function nameDeductions(client: Queryable): Promise<LineFault[]> {
+export async function nameDeductions(client: Queryable): Promise<LineError[]> {
   // Forces index lookups: a sequential scan would read all settlements for a few rows.
   await client.query(
     'set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off',

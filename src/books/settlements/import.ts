@@ -7,7 +7,7 @@ import {
   type Batch,
   CsvFileError,
   hashed,
-  type LineFault,
+  type LineError,
   type OnWarning,
   storeBatches,
 } from '../../platform/csv/csv.ts'
@@ -64,11 +64,11 @@ export async function importSettlements(
   await prepare(client)
   const sha256 = createHash('sha256')
   const store = async (batch: Batch) => {
-    const faults = await storeBatch(client, batch, running)
+    const errors = await storeBatch(client, batch, running)
     linesRead += batch.lineCount
     onProgress?.(linesRead)
-    if (batch.isLast && running.deductions > 0) faults.push(...(await storeDeductions(client, running)))
-    return faults
+    if (batch.isLast && running.deductions > 0) errors.push(...(await storeDeductions(client, running)))
+    return errors
   }
   let linesRead = 0
   const hashedCsv = Readable.from(hashed(csv, sha256), { objectMode: false })
@@ -117,16 +117,16 @@ async function prepare(client: Queryable): Promise<void> {
  */
 type Running = Changing & { counts: Counts; deductions: number; unnamed: number[] }
 
-async function storeBatch(client: pg.ClientBase, batch: Batch, running: Running): Promise<LineFault[]> {
+async function storeBatch(client: pg.ClientBase, batch: Batch, running: Running): Promise<LineError[]> {
   if (batch.rowCount === 0) return []
   await pipeline([batch.rows], client.query(copyFrom(COPY)))
-  const { faults, unnamed } = await namePayments(client)
+  const { errors, unnamed } = await namePayments(client)
   running.unnamed.push(...unnamed)
   const { deductions, amount } = await setDeductionsAside(client)
   running.deductions += deductions
   running.counts.amount += amount
   if (!Number.isSafeInteger(running.counts.amount)) throw new CsvFileError([{ line: 1, text: TOO_MUCH }], 1)
-  return [...faults, ...(await storeIncoming(client, batch.rowCount - deductions, running))]
+  return [...errors, ...(await storeIncoming(client, batch.rowCount - deductions, running))]
 }
 
 const STORED_AS: Readonly<Record<string, string>> = {
@@ -137,28 +137,28 @@ const STORED_AS: Readonly<Record<string, string>> = {
 }
 const COPY = `copy incoming (line, ${SETTLEMENT_COLUMNS.map((name) => STORED_AS[name] ?? name)}) from stdin`
 
-async function storeDeductions(client: Queryable, running: Running): Promise<LineFault[]> {
-  const faults = await nameDeductions(client)
+async function storeDeductions(client: Queryable, running: Running): Promise<LineError[]> {
+  const errors = await nameDeductions(client)
   for (let next = await nextDeductions(client, 0); next.rowCount > 0; next = await nextDeductions(client, next.last)) {
-    faults.push(...(await storeIncoming(client, next.rowCount, running)))
+    errors.push(...(await storeIncoming(client, next.rowCount, running)))
   }
-  return faults
+  return errors
 }
 
 /** Stores the rows of `incoming`, adds them to the counts, and empties the table. */
-async function storeIncoming(client: Queryable, rowCount: number, running: Running): Promise<LineFault[]> {
+async function storeIncoming(client: Queryable, rowCount: number, running: Running): Promise<LineError[]> {
   const { inserted, amount } = await insertNew(client, running)
   const isAllNew = inserted === rowCount
   const unknown = isAllNew ? [] : await findUnknown(client)
-  const { updated, faults } = isAllNew ? { updated: 0, faults: [] } : await storeChanges(client, running)
+  const { updated, errors } = isAllNew ? { updated: 0, errors: [] } : await storeChanges(client, running)
   await client.query('truncate incoming')
-  faults.push(...unknown)
+  errors.push(...unknown)
   const { counts } = running
   counts.inserted += inserted
   counts.insertedAmount += amount
   counts.updated += updated
-  counts.unchanged += rowCount - inserted - updated - faults.length
-  return faults
+  counts.unchanged += rowCount - inserted - updated - errors.length
+  return errors
 }
 
 /**
@@ -189,7 +189,7 @@ async function insertNew(client: Queryable, { importId, now, account }: Running)
 type Inserted = { inserted: number; amount: Paise }
 
 /** Returns an error for each line whose merchant does not exist. */
-async function findUnknown(client: Queryable): Promise<LineFault[]> {
+async function findUnknown(client: Queryable): Promise<LineError[]> {
   const { rows } = await client.query<{ line: number }>(
     `select i.line from incoming i where not exists (select from merchants m where m.mid = i.mid)`,
   )

@@ -1,4 +1,4 @@
-import type { LineFault } from '../../platform/csv/csv.ts'
+import type { LineError } from '../../platform/csv/csv.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
 import { UNPADDED, UTR_OF_ID, utrOfId } from '../../platform/fields.ts'
 
@@ -19,7 +19,7 @@ export async function preparePaymentNames(client: Queryable): Promise<void> {
  * Assigns payments to the rows in `incoming`. Returns an error for each row whose identifiers contradict each other, and
  * removes that row; `unnamed` lists the lines whose `order_id` or `acquirer_payment_id` matches no known payment.
  */
-export async function namePayments(client: Queryable): Promise<{ faults: LineFault[]; unnamed: number[] }> {
+export async function namePayments(client: Queryable): Promise<{ errors: LineError[]; unnamed: number[] }> {
   // Forces index lookups: a sequential scan would read all payments for one batch.
   await client.query(
     'set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off',
@@ -30,9 +30,9 @@ export async function namePayments(client: Queryable): Promise<{ faults: LineFau
   await client.query('set local enable_hashjoin = on')
   const { rows } = await client.query<NamingRow>(ROWS)
   const resolved = rows.map((row) => ({ row, ...resolve(row) }))
-  const faults = resolved.flatMap(({ row, fault }) => (fault === undefined ? [] : [{ line: row.line, text: fault }]))
-  if (faults.length > 0) {
-    await client.query('delete from incoming where line = any ($1)', [faults.map(({ line }) => line)])
+  const errors = resolved.flatMap(({ row, error }) => (error === undefined ? [] : [{ line: row.line, text: error }]))
+  if (errors.length > 0) {
+    await client.query('delete from incoming where line = any ($1)', [errors.map(({ line }) => line)])
   }
   const named = resolved.flatMap(({ row: { line }, names }) => (names === undefined ? [] : [{ line, ...names }]))
   if (named.length > 0) {
@@ -44,7 +44,7 @@ export async function namePayments(client: Queryable): Promise<{ faults: LineFau
       [JSON.stringify(named)],
     )
   }
-  return { faults, unnamed: named.flatMap(({ line, isKnown }) => (isKnown ? [] : [line])) }
+  return { errors, unnamed: named.flatMap(({ line, isKnown }) => (isKnown ? [] : [line])) }
 }
 
 type Fact = {
@@ -75,18 +75,18 @@ type Names = { utr: string; paymentUtr: string | null; givenPaymentUtr: string |
  * payment id that matches no payment becomes the row's own UTR: it identifies a refund at the acquirer, or an unreported
  * payment.
  */
-function resolve(row: NamingRow): { names: Names; fault?: never } | { names?: never; fault: string } {
+function resolve(row: NamingRow): { names: Names; error?: never } | { names?: never; error: string } {
   const of = (fact: Fact['fact']) => row.facts.filter((one) => one.fact === fact)
   const onlyOf = (fact: Fact['fact']) => (of(fact).length === 1 ? of(fact)[0] : undefined)
-  if (of('order as utr').length > 0) return { fault: ORDER_AS_UTR }
+  if (of('order as utr').length > 0) return { error: ORDER_AS_UTR }
   const [[order], [refund], byId, byReference] = [of('order'), of('refund'), onlyOf('id'), onlyOf('reference')]
   const orderId = order?.orderId ?? refund?.orderId
-  if (orderId === undefined && of('foreign order').length > 0) return { fault: FOREIGN_ORDER }
+  if (orderId === undefined && of('foreign order').length > 0) return { error: FOREIGN_ORDER }
   const another = Object.entries({ acquirer_payment_id: byId, 'payment_utr or utr': byReference }).find(
     ([, payment]) => payment && orderId && payment.orderId !== orderId,
   )
-  if (another) return { fault: `${another[0]} and order_id belong to different orders: check both columns` }
-  if (byId && byReference && byId.utr !== byReference.utr) return { fault: TWO_PAYMENTS }
+  if (another) return { error: `${another[0]} and order_id belong to different orders: check both columns` }
+  if (byId && byReference && byId.utr !== byReference.utr) return { error: TWO_PAYMENTS }
   // A row with another reference belongs to a second, unreported payment of the order.
   const isOfOrder = row.isDeduction || order?.reference == null || [null, order.reference].includes(row.paymentUtr)
   const payment = byReference?.utr ?? byId?.utr ?? refund?.utr ?? (isOfOrder ? order?.utr : null) ?? null

@@ -47,27 +47,27 @@ export function rowMoneyReader({ columns }: Layout) {
   function read(
     fieldsOf: FieldsOf,
     line: number,
-  ): { value: RowMoney; faults?: never } | { value?: never; faults: string[] } {
-    const faults: string[] = []
-    const take = (read: RowAmount, say: (fault: string) => string) => {
-      if (read.fault) faults.push(say(read.fault))
+  ): { value: RowMoney; errors?: never } | { value?: never; errors: string[] } {
+    const errors: string[] = []
+    const take = (read: RowAmount, say: (error: string) => string) => {
+      if (read.error) errors.push(say(read.error))
       return read.units
     }
     const row = readAmount(fieldsOf, line)
-    const total = take(row, (fault) =>
-      hasSigns || fault.endsWith(LARGE_RULE) ? fault : `${amountCalled} ${RUPEES_RULE}`,
+    const total = take(row, (error) =>
+      hasSigns || error.endsWith(LARGE_RULE) ? error : `${amountCalled} ${RUPEES_RULE}`,
     )
     const [fee, tax, gross] = ['fee', 'tax', 'gross'].map((name) =>
-      take(sumOfFields(fieldsOf(name), namesOf(name)), (fault) => `${called(name)} ${fault}`),
+      take(sumOfFields(fieldsOf(name), namesOf(name)), (error) => `${called(name)} ${error}`),
     )
     const amount = total === undefined ? undefined : exactPaise(total)
-    if (!row.fault && amount === undefined) faults.push(`${amountCalled} ${RUPEES_RULE}`)
-    if (amount !== undefined && isTooLarge(amount)) faults.push(`${amountCalled} ${LARGE_RULE}`)
+    if (!row.error && amount === undefined) errors.push(`${amountCalled} ${RUPEES_RULE}`)
+    if (amount !== undefined && isTooLarge(amount)) errors.push(`${amountCalled} ${LARGE_RULE}`)
     const whole = gross === undefined ? undefined : exactPaise(gross)
-    if (gross !== undefined && whole === undefined) faults.push(`${called('gross')} ${RUPEES_RULE}`)
-    if (faults.length > 0 || amount === undefined) return { faults }
+    if (gross !== undefined && whole === undefined) errors.push(`${called('gross')} ${RUPEES_RULE}`)
+    if (errors.length > 0 || amount === undefined) return { errors }
     const kept = share({ amount, gross: whole, fee, tax })
-    return typeof kept === 'string' ? { faults: [kept] } : { value: { amount, ...kept } }
+    return typeof kept === 'string' ? { errors: [kept] } : { value: { amount, ...kept } }
   }
 
   /** Returns fee and tax in paise, or the error message. */

@@ -1,4 +1,4 @@
-import type { LineFault } from '../../platform/csv/csv.ts'
+import type { LineError } from '../../platform/csv/csv.ts'
 import type { Paise } from '../../platform/money.ts'
 
 /**
@@ -67,9 +67,9 @@ export function createBalanceChain() {
      * then nothing is proved. `seen` contains the balances that the operator read off, which choose between several possible
      * readings.
      */
-    end(seen: { [Side in keyof Balances]?: Paise | undefined } = {}): { faults: LineFault[]; proved?: Proved } {
+    end(seen: { [Side in keyof Balances]?: Paise | undefined } = {}): { errors: LineError[]; proved?: Proved } {
       closeDay()
-      if (!isWhole || first === undefined || last === undefined) return { faults: doubts.map(faultOf) }
+      if (!isWhole || first === undefined || last === undefined) return { errors: doubts.map(errorOf) }
       const isReversed = first.day > last.day
       const whole = readings
         .flatMap((reading) => (reading.chain ? [{ ...reading, ...endsOf(reading, reading.chain) }] : []))
@@ -78,14 +78,14 @@ export function createBalanceChain() {
       if (whole?.sign === 1) {
         const [oldest, newest] = whole.oldestFirst ? [first, last] : [last, first]
         const { opening, closing } = whole
-        return { faults: [], proved: { opening, closing, oldestDay: oldest.day, newestDay: newest.day } }
+        return { errors: [], proved: { opening, closing, oldestDay: oldest.day, newestDay: newest.day } }
       }
       const { line, after, to } = readings
         .flatMap(({ broken, sign }) => (broken && sign === 1 ? [broken] : []))
         .sort((a, b) => b.line - a.line)[0] ?? { line: first.line, after: 0, to: 0 }
-      if (whole) return { faults: [{ line, text: EXCHANGED }] }
-      const near = doubts.filter(({ above }) => after < above && above <= to).map(faultOf)
-      return { faults: near.length > 0 ? near : [{ line, text: MISSING }] }
+      if (whole) return { errors: [{ line, text: EXCHANGED }] }
+      const near = doubts.filter(({ above }) => after < above && above <= to).map(errorOf)
+      return { errors: near.length > 0 ? near : [{ line, text: MISSING }] }
 
       function rank({ oldestFirst, isAsWritten, opening, closing }: Reading & Balances): number {
         const isSeen = (seen.opening ?? opening) === opening && (seen.closing ?? closing) === closing
@@ -107,7 +107,7 @@ export function createBalanceChain() {
 }
 
 type Entry = { line: number; day: string; amount: Paise; balance: Paise }
-type Doubt = LineFault & { above: number }
+type Doubt = LineError & { above: number }
 /** The balances before the oldest line and after the newest one. */
 type Balances = { opening: Paise; closing: Paise }
 export type Proved = Balances & { oldestDay: string; newestDay: string }
@@ -188,7 +188,7 @@ function follows(above: Entry | undefined, below: Entry, { oldestFirst, sign }: 
   return older === undefined || newer === undefined || newer.balance === older.balance + sign * newer.amount
 }
 
-const faultOf = ({ line, text }: Doubt): LineFault => ({ line, text })
+const errorOf = ({ line, text }: Doubt): LineError => ({ line, text })
 
 const EXCHANGED = 'the balances show that debit and credit are swapped: swap them in the layout'
 const MISSING =

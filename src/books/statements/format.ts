@@ -56,17 +56,17 @@ export function statementFile(layout: Layout, { importId, from, to, known, match
       })
       return { value: '' }
     }
-    const { units = NO_UNITS, fault } = readAmount(fieldsOf, line)
+    const { units = NO_UNITS, error } = readAmount(fieldsOf, line)
     const amount = exactPaise(units)
-    const faults: string[] = []
-    if (day === undefined) faults.push(`${called('day')} ${readers.rules.day}`)
-    else if (day < from || day > to) faults.push(`${called('day')} must be from ${from} to ${to}`)
-    if (fault) faults.push(fault)
-    else if (amount === undefined) faults.push(`${amounts} ${RUPEES_RULE}`)
-    else if (isTooLarge(amount)) faults.push(`${amounts} ${LARGE_RULE}`)
-    if (balance === undefined && written !== '') faults.push(`${called('balance')} ${RUPEES_RULE}`)
-    if (isTooLarge(balance ?? 0)) faults.push(`${called('balance')} ${LARGE_RULE}`)
-    if (day === undefined || amount === undefined || faults.length > 0) return { faults }
+    const errors: string[] = []
+    if (day === undefined) errors.push(`${called('day')} ${readers.rules.day}`)
+    else if (day < from || day > to) errors.push(`${called('day')} must be from ${from} to ${to}`)
+    if (error) errors.push(error)
+    else if (amount === undefined) errors.push(`${amounts} ${RUPEES_RULE}`)
+    else if (isTooLarge(amount)) errors.push(`${amounts} ${LARGE_RULE}`)
+    if (balance === undefined && written !== '') errors.push(`${called('balance')} ${RUPEES_RULE}`)
+    if (isTooLarge(balance ?? 0)) errors.push(`${called('balance')} ${LARGE_RULE}`)
+    if (day === undefined || amount === undefined || errors.length > 0) return { errors }
     // A line without amount and balance moves no money.
     if (amount !== 0 || balance !== undefined) balances?.add(line, { day, amount, balance })
     if (amount > 0) {

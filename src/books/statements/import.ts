@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
-import { type Batch, hashed, type LineFault, type OnWarning, storeBatches } from '../../platform/csv/csv.ts'
+import { type Batch, hashed, type LineError, type OnWarning, storeBatches } from '../../platform/csv/csv.ts'
 import type { Layout } from '../../platform/csv/layouts.ts'
 import type { Queryable } from '../../platform/db/pool.ts'
 import { plannedQuery, query } from '../../platform/db/query.ts'
@@ -77,7 +77,7 @@ export async function importStatement(
   let [kept, linesRead] = [0, 0]
   let proved: Proved | undefined
 
-  const store = async (batch: Batch): Promise<LineFault[]> => {
+  const store = async (batch: Batch): Promise<LineError[]> => {
     linesRead += batch.lineCount
     kept += batch.rowCount
     watching.onProgress?.(linesRead)
@@ -85,7 +85,7 @@ export async function importStatement(
     if (!batch.isLast || !balances) return []
     const end = balances.end({ opening, closing })
     proved = end.proved
-    return end.faults
+    return end.errors
   }
   await storeBatches(Readable.from(hashed(csv, sha256), { objectMode: false }), format, store, watching.onWarning)
   const coversFrom =

@@ -8,7 +8,7 @@ export type Acquirer<Settings> = {
   /** Names of the acquirer's environment variables, for messages to the operator. */
   variables: string
   /** Returns why the acquirer cannot serve a merchant, as a message to the operator; undefined if it can. */
-  faultOf?: (merchant: AcquirerMerchant) => string | undefined
+  errorOf?: (merchant: AcquirerMerchant) => string | undefined
   /**
    * When and how often the service may check a payment's status at the acquirer. Absent if the service creates the
    * links.

@@ -43,7 +43,7 @@ export type AcquirerAccount = {
   /** Changes with every change of the account. */
   version: string
   /** Why the account cannot be used, as a message to the operator. */
-  fault?: string | undefined
+  error?: string | undefined
   /** Since when the account creates no links; null while it is enabled. */
   disabledAt: Date | null
 }
@@ -64,7 +64,7 @@ export function createAccounts(settings: AcquirerSettings, load: () => Promise<A
   /** Returns the operator's next step for an account that cannot be used; undefined for a usable account. */
   async function adviceOn(name: string): Promise<string | undefined> {
     const found = await find(name)
-    if (found) return found.fault
+    if (found) return found.error
     const { acquirer, account } = splitAccountName(name)
     const advice = ACQUIRERS.get(acquirer)?.variables
     if (advice === undefined) return 'this version does not support it'
@@ -85,18 +85,18 @@ export function createAccounts(settings: AcquirerSettings, load: () => Promise<A
 
     /** Counts the accounts whose payment notifications the service can verify. */
     async countNotifying(): Promise<number> {
-      const stored = (await load()).filter(({ fault }) => fault === undefined)
+      const stored = (await load()).filter(({ error: problem }) => problem === undefined)
       return stored.length + ofEnvironment.filter(({ name }) => ACQUIRERS.get(name)?.notifications(settings)).length
     },
 
     /** Returns why a merchant cannot use an account, as a message to the operator; undefined if it can. */
-    async faultOf(name: string, merchant: AcquirerMerchant): Promise<string | undefined> {
+    async errorOf(name: string, merchant: AcquirerMerchant): Promise<string | undefined> {
       const acquirer = acquirerOf(name)
       if (acquirer === undefined) return `acquirer must be one of ${ACQUIRER_NAMES.join(', ')}`
       const advice = await adviceOn(name)
       if (advice !== undefined) return `the acquirer ${name} is not set up: ${advice}`
       if ((await find(name))?.disabledAt) return `the account ${name} is disabled: run ops accounts enable`
-      return acquirer.faultOf?.(merchant)
+      return acquirer.errorOf?.(merchant)
     },
 
     /**
@@ -104,8 +104,8 @@ export function createAccounts(settings: AcquirerSettings, load: () => Promise<A
      * used.
      */
     async warningsOf(names: readonly string[]): Promise<string[]> {
-      const faulty = (await load()).filter(({ fault }) => fault !== undefined)
-      return warn([...new Set([...names, ...faulty.map(({ name }) => name)])], notSetUp)
+      const invalid = (await load()).filter(({ error: problem }) => problem !== undefined)
+      return warn([...new Set([...names, ...invalid.map(({ name }) => name)])], notSetUp)
     },
 
     /** Returns one warning for each of `names`, the accounts of open refunds, that cannot send refunds. */

@@ -23,8 +23,8 @@ export function createJsonRequest(http: HttpClient, parse: (json: string) => unk
     }
     const response = await http.request({ ...request, ...json, kind: 'acquirer' })
     if ('failure' in response) {
-      const fault = noResponse(`the acquirer cannot be reached: ${response.text}`)
-      throw response.isUnsent ? undone(fault) : fault
+      const problem = noResponse(`the acquirer cannot be reached: ${response.text}`)
+      throw response.isUnsent ? undone(problem) : problem
     }
     const { requestid, 'x-request-id': requestId = requestid } = response.headers ?? {}
     return { status: response.status, body: read(response.body), requestId: shortText(requestId) }
@@ -87,10 +87,10 @@ export function failed(acquirer: string, response: JsonResponse, advice: string)
   const { status, requestId } = response
   const facts = { status, requestId, code: codeOf(response) }
   const isRejected = status >= 400 && status < 500 && status !== 408 && status !== 429
-  const fault = isRejected
+  const problem = isRejected
     ? new AcquirerError('refused', `${acquirer} rejected a call: ${advice}`, facts)
     : new AcquirerError('unavailable', `a call to ${acquirer} failed`, facts)
-  return status === 401 || status === 403 ? undone(fault) : fault
+  return status === 401 || status === 403 ? undone(problem) : problem
 }
 
 export const notBelieved = ({ requestId }: JsonResponse, message: string, facts: object = {}) =>

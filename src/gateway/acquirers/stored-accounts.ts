@@ -48,7 +48,7 @@ export function openAccount(row: StoredAccount, { webhooks, ...service }: Openin
     const { acquirer } = splitAccountName(name)
     return { ...opened, settings: { direct: [], [acquirer]: { ...account, notificationSecrets } } }
   } catch (error) {
-    return { ...opened, settings: { direct: [] }, fault: (error as Error).message }
+    return { ...opened, settings: { direct: [] }, error: (error as Error).message }
   }
 }
 

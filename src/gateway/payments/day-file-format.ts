@@ -77,8 +77,8 @@ export function dayFile(layout?: Layout): CsvFormat {
       const { data, error } = Line.safeParse(line)
       if (data && unread.size === 0) return { value: PAYMENT_COLUMNS.map((name) => toCopyText(data[name])).join('\t') }
       const issues = (error?.issues ?? []).map(({ path, message }) => [String(path[0]), message] as const)
-      const faults = [...unread, ...issues.filter(([name]) => !unread.has(name))]
-      return { faults: faults.map(([name, fault]) => `${called(name)} ${fault}`) }
+      const errors = [...unread, ...issues.filter(([name]) => !unread.has(name))]
+      return { errors: errors.map(([name, problem]) => `${called(name)} ${problem}`) }
     },
     ...(readers && {
       bank: {

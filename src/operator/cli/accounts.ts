@@ -130,8 +130,8 @@ const NOTHING_EARLIER = 'has no earlier secrets: it was never rotated, or --fini
 
 /** The account as the service would load it. Throws a CommandError, so that the change is rolled back, if the service would reject the account. */
 function showAccepted(account: StoredAccount, config: OpeningConfig): RecordData {
-  const { fault, ...accepted } = toShown(account, config)
-  if (fault !== null) throw new CommandError(fault)
+  const { fault: problem, ...accepted } = toShown(account, config)
+  if (problem !== null) throw new CommandError(problem)
   return record(accepted)
 }
 
@@ -142,7 +142,7 @@ function show(name: string, account: StoredAccount | undefined, config: OpeningC
 
 function toShown(account: StoredAccount, config: OpeningConfig) {
   const { name, earlierSecrets, createdAt, disabledAt } = account
-  const { fault = null } = openAccount(account, config)
-  const state = disabledAt ? 'off' : fault ? 'rejected' : earlierSecrets ? 'rotating' : 'on'
-  return { name, state, createdAt, disabledAt, fault }
+  const { error: problem = null } = openAccount(account, config)
+  const state = disabledAt ? 'off' : problem ? 'rejected' : earlierSecrets ? 'rotating' : 'on'
+  return { name, state, createdAt, disabledAt, fault: problem }
 }

@@ -51,14 +51,14 @@ export async function runAudited(
     // stored. An outcome that was committed before the error stays, because the audit stores only the first outcome.
     if (inOneTransaction || error instanceof CommandError) {
       // An error of the audit is ignored here, so that the operator sees the error of the command.
-      await end(db, 'failed', { fault: faultOf(error) }).catch(() => undefined)
+      await end(db, 'failed', { fault: errorOf(error) }).catch(() => undefined)
     }
     throw error
   }
 }
 
 /** Messages of PostgreSQL and Node.js may quote a row, so the audit stores only their code. */
-function faultOf(error: unknown): string {
+function errorOf(error: unknown): string {
   if (error instanceof CommandError) return error.message
   const { code, name } = error as Error & { code?: string }
   return `unexpected: ${code ?? name}`

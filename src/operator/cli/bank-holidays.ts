@@ -2,7 +2,7 @@ import { text as readText } from 'node:stream/consumers'
 import * as z from 'zod'
 import { createBankHolidays } from '../../books/ledger/bank-holidays.ts'
 import { readHolidays } from '../../books/ledger/holiday-list.ts'
-import type { LineFault } from '../../platform/csv/csv.ts'
+import type { LineError } from '../../platform/csv/csv.ts'
 import { matching, text } from '../../platform/fields.ts'
 import { counted } from '../../platform/money.ts'
 import { dayText } from '../../platform/time.ts'
@@ -63,7 +63,7 @@ export const bankHolidayCommands = [
 
 const OTHERS_SHOWN = 3
 
-function describeOthers(others: readonly LineFault[]): string {
+function describeOthers(others: readonly LineError[]): string {
   const shown = others.slice(0, OTHERS_SHOWN).map(({ line, text }) => `line ${line}: ${text.slice(0, 60)}`)
   return `${counted(others.length, 'other line')} skipped: ${shown.join('; ')}${others.length > OTHERS_SHOWN ? '; …' : ''}`
 }

@@ -15,7 +15,7 @@ import {
 import { type Asked, isEnd, reconcile } from '../../books/reconciliation/reconcile.ts'
 import type { Database } from '../../platform/db/pool.ts'
 import { nextDay, startOfDay, toIstTime } from '../../platform/time.ts'
-import { faultsText, openPayoutText } from '../texts.ts'
+import { errorsText, openPayoutText } from '../texts.ts'
 import { type Context, changingCommand } from './command.ts'
 import { document, table } from './data.ts'
 import { monthText } from './days.ts'
@@ -49,9 +49,9 @@ export const closeMonthCommands = [
           }
           await storeClosedItems(db, client, { month, to: days.to, closedAt })
         }
-        const faults = faultsText(stored.figures[ALL] as Figures)
+        const errors = errorsText(stored.figures[ALL] as Figures)
         const warnings = [
-          ...(faults ? [`${month} was closed with ${faults}`] : []),
+          ...(errors ? [`${month} was closed with ${errors}`] : []),
           ...(await warnOfPayouts(db, { ...days, now: closedAt })),
         ]
         const data = document({ ...stored, warnings }, figuresTable(stored.figures), closedText(stored, closedAt))

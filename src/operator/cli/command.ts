@@ -134,10 +134,10 @@ function define<S extends z.ZodObject>(
       const input = schema.safeParse(typed)
       const by = PERSON.optional().safeParse(values.by)
       if (!input.success || !by.success) {
-        const faults = (input.error?.issues ?? []).map(({ path: [key], message }) =>
+        const errors = (input.error?.issues ?? []).map(({ path: [key], message }) =>
           key === undefined ? message : `${spell(String(key))} ${message}`,
         )
-        throw new UsageError([...faults, ...(by.error?.issues ?? []).map((one) => `--by ${one.message}`)].join('; '))
+        throw new UsageError([...errors, ...(by.error?.issues ?? []).map((one) => `--by ${one.message}`)].join('; '))
       }
       return { form: formOf(values, csv), by: by.data, run: toRun(input.data, typed) }
     },

@@ -42,9 +42,9 @@ export async function readText(file: string, terminal: Terminal): Promise<string
 
 /** The CommandError for a CSV file with invalid lines. `nameOf` formats a line number for the operator. */
 export function rejectedLines(
-  { message, faults, count }: CsvFileError,
+  { message, errors, count }: CsvFileError,
   nameOf = (line: number) => `line ${line}`,
 ): CommandError {
-  const lines = faults.map(({ line, text }) => `${nameOf(line)}: ${text}`)
-  return new CommandError(message, count > faults.length ? [...lines, `and ${count - faults.length} more`] : lines)
+  const lines = errors.map(({ line, text }) => `${nameOf(line)}: ${text}`)
+  return new CommandError(message, count > errors.length ? [...lines, `and ${count - errors.length} more`] : lines)
 }

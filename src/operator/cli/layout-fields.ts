@@ -24,24 +24,24 @@ const STATUS_RULE =
   'must be SUCCESS, PENDING, FAILED or IGNORED (for payments SUCCESS, FAIL, REJECT or IGNORED) with the values in the file, such as SUCCESS=Success,Settled; a status without values, except IGNORED, applies to every row'
 
 /** The error text: the rule, or the correct order if the file's name comes first. */
-const columnFault = ([first, second]: [string, string]) =>
+const columnError = ([first, second]: [string, string]) =>
   OURS.includes(second)
     ? `must be COLUMN=NAME, with the service’s column first: --column "${second}=${first}"`
     : COLUMN_RULE
 
 /** Parses `ours=theirs`. Without `=`, `theirs` is empty. */
-const pair = (ours: readonly string[], rule: string, faultOf: (typed: [string, string]) => string = () => rule) =>
+const pair = (ours: readonly string[], rule: string, errorOf: (typed: [string, string]) => string = () => rule) =>
   z
     .string(errorText(rule))
     .transform((typed): [string, string] => [typed.split('=', 1)[0] as string, /=(.*)/.exec(typed)?.[1]?.trim() ?? ''])
-    .refine(([name]) => ours.includes(name), { error: ({ input }) => faultOf(input as [string, string]) })
+    .refine(([name]) => ours.includes(name), { error: ({ input }) => errorOf(input as [string, string]) })
 
 /** The flags that describe a layout. */
 export const LayoutFields = z
   .object({
     name: identifier,
     column: z.array(
-      pair(OURS, COLUMN_RULE, columnFault).refine(([, theirs]) => theirs !== '', COLUMN_RULE),
+      pair(OURS, COLUMN_RULE, columnError).refine(([, theirs]) => theirs !== '', COLUMN_RULE),
       errorText(COLUMN_RULE),
     ),
     date: z.string(errorText(DATE_FORM_RULE)).refine((form) => timeReader(form) !== undefined, DATE_FORM_RULE),
@@ -56,7 +56,7 @@ export const LayoutFields = z
     mid: identifier.optional(),
   })
   .superRefine((fields, context) => {
-    const message = faultOf(toLayout(fields))
+    const message = errorOf(toLayout(fields))
     if (message !== undefined) context.addIssue(message)
   })
 
@@ -77,7 +77,7 @@ export const filesOf = (layout: Pick<Layout, 'columns'>) =>
   isOfPayments(layout) ? 'payments' : isOfStatements(layout) ? 'bank statements' : 'settlements'
 
 /** Why the layout is unusable; undefined if it is usable. */
-function faultOf(layout: Layout): string | undefined {
+function errorOf(layout: Layout): string | undefined {
   const files = filesOf(layout)
   const { known, several, required, others, statuses } = KINDS[files]
   const ours = layout.columns.map(([name]) => name)

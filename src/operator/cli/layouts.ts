@@ -99,17 +99,17 @@ async function tryLayout(csv: Readable, layout: Layout): Promise<Output> {
   const storeFirst = async (batch: Batch) => {
     rows += batch.rowCount
     if (copied.length < ROWS_SHOWN) copied.push(...batch.rows.split('\n', ROWS_SHOWN - copied.length).filter(Boolean))
-    return batch.isLast ? (balances?.end().faults ?? []) : []
+    return batch.isLast ? (balances?.end().errors ?? []) : []
   }
   const warnings: string[] = []
-  const faults: string[] = []
+  const errors: string[] = []
   try {
     await storeBatches(csv, format, storeFirst, (text) => warnings.push(text))
     warnings.push(...(notes?.() ?? []))
   } catch (error) {
     if (!(error instanceof CsvFileError)) throw error
     const { message, details } = rejectedLines(error)
-    faults.push(message, ...details)
+    errors.push(message, ...details)
   }
   const read = copied.map((row) => {
     const fields = toShow(row.split('\t'))
@@ -117,8 +117,8 @@ async function tryLayout(csv: Readable, layout: Layout): Promise<Output> {
   })
   const shown = columns.filter((name) => read.some((row) => row[name]))
   const first = table(shown.join(', '), read, 'No rows could be read.')
-  const data = document({ rows, first, faults, warnings }, first, counted(rows, 'row'))
-  return { data, warnings: [...faults, ...warnings] }
+  const data = document({ rows, first, faults: errors, warnings }, first, counted(rows, 'row'))
+  return { data, warnings: [...errors, ...warnings] }
 }
 
 /** A field as rupees for the operator; rows for COPY contain paise. */

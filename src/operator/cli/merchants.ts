@@ -105,11 +105,11 @@ async function rejectInvalidAcquirers(merchant: Served, config: DatabaseConfig, 
   const { acquirer, fallbackAcquirer, fallbackAcquirerMerchantId } = merchant
   if (acquirer === fallbackAcquirer) throw new CommandError('--acquirer must name two different accounts')
   const next = fallbackAcquirer && { ...merchant, acquirerMerchantId: fallbackAcquirerMerchantId }
-  const fault =
-    (await accounts.faultOf(acquirer, merchant)) ??
-    (next && (await accounts.faultOf(fallbackAcquirer, next))) ??
+  const error =
+    (await accounts.errorOf(acquirer, merchant)) ??
+    (next && (await accounts.errorOf(fallbackAcquirer, next))) ??
     undefined
-  if (fault) throw new CommandError(fault)
+  if (error) throw new CommandError(error)
   if (next && [acquirer, fallbackAcquirer].includes('direct')) {
     throw new CommandError('direct cannot be combined with a fallback acquirer: it always creates a link')
   }

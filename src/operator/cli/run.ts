@@ -53,7 +53,7 @@ const LONGEST_FIRST = [...COMMANDS].sort((a, b) => wordsIn(b.name) - wordsIn(a.n
 /** Longer than in the service, because a busy database may need seconds to connect and an operator can wait. */
 const CONNECT_TIMEOUT_MS = 10_000
 
-const EXIT_FAULT = 1
+const EXIT_FAILURE = 1
 const EXIT_USAGE = 2
 
 /**
@@ -87,7 +87,7 @@ export async function main(
       return EXIT_USAGE
     }
     printNote(terminal, explain(error), error instanceof CommandError ? error.details : [])
-    return EXIT_FAULT
+    return EXIT_FAILURE
   }
 }
 

@@ -16,7 +16,7 @@ import type { Queryable } from '../../platform/db/pool.ts'
 import { ownerOf, seal, unsealAll } from '../../platform/encryption.ts'
 import { errorText, identifier, matching, text } from '../../platform/fields.ts'
 import { counted } from '../../platform/money.ts'
-import { createOutboundClient, faultOfUrl } from '../../platform/outbound/http-client.ts'
+import { createOutboundClient, urlError } from '../../platform/outbound/http-client.ts'
 import { momentText, toIstTime } from '../../platform/time.ts'
 import { atomicCommand, command } from './command.ts'
 import { document, record, table } from './data.ts'
@@ -34,8 +34,8 @@ const url = z
   .string(errorText(URL_RULE))
   .max(2_048, URL_RULE)
   .superRefine((address, context) => {
-    const fault = faultOfUrl(address)
-    if (fault) context.addIssue(fault)
+    const error = urlError(address)
+    if (error) context.addIssue(error)
   })
 
 const endpoint = matching(/^ep_\w{1,64}$/, 'must be the id of a webhook endpoint, ep_…')

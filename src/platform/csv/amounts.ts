@@ -113,7 +113,7 @@ export function readPaise(written: string): Paise | undefined {
 }
 
 /** A row's amount, or the error in it. `units` is undefined if the row has no amount. */
-export type RowAmount = { units: Units | undefined; fault?: never } | { units?: never; fault: string }
+export type RowAmount = { units: Units | undefined; error?: never } | { units?: never; error: string }
 
 /** Returns the fields of a row for the service's name of their columns. */
 export type FieldsOf = (name: string) => readonly string[]
@@ -133,12 +133,12 @@ export function amountReader(columns: readonly (readonly [string, string])[]) {
   const rule = hasSign
     ? 'must be one amount without a minus, such as 1,450.50, and CR or DR'
     : 'must be one amount, such as 1,450.50'
-  const LARGE = { fault: `${called.join(' and ')} ${LARGE_RULE}` }
-  const WRONG = { fault: `${called.join(' and ')} ${rule}` }
-  const AMBIGUOUS = { fault: `${called.join(' and ')} must not have three decimals: 1.450 may be 1,450.00 or 1.45` }
+  const LARGE = { error: `${called.join(' and ')} ${LARGE_RULE}` }
+  const WRONG = { error: `${called.join(' and ')} ${rule}` }
+  const AMBIGUOUS = { error: `${called.join(' and ')} must not have three decimals: 1.450 may be 1,450.00 or 1.45` }
   let debits: { areNegative: boolean; line: number } | undefined
 
-  const faultOf = (...sums: RowAmount[]) => (sums.some(({ fault }) => fault === LARGE_RULE) ? LARGE : WRONG)
+  const errorOf = (...sums: RowAmount[]) => (sums.some(({ error }) => error === LARGE_RULE) ? LARGE : WRONG)
 
   /** Returns the amount of a debit. Its sign must be that of the file's first debit. */
   function debited(units: Units, line: number): RowAmount {
@@ -149,7 +149,7 @@ export function amountReader(columns: readonly (readonly [string, string])[]) {
     if (isLikeFirst) return { units: isNegative ? units : negated(units) }
     const [here, there] = isNegative ? ['has a', 'does not'] : ['has no', 'does']
     return {
-      fault: `${called.join(' and ')}: the debit ${here} minus, but that of line ${debits.line} ${there}: it may be a debit or a reversal`,
+      error: `${called.join(' and ')}: the debit ${here} minus, but that of line ${debits.line} ${there}: it may be a debit or a reversal`,
     }
   }
 
@@ -160,7 +160,7 @@ export function amountReader(columns: readonly (readonly [string, string])[]) {
     if (isOfTwo) {
       const credit = sumOfFields(fieldsOf('credit'), credits)
       const debit = sumOfFields(fieldsOf('debit'), debitNames)
-      if (credit.fault || debit.fault) return faultOf(credit, debit)
+      if (credit.error || debit.error) return errorOf(credit, debit)
       const [credited = NO_UNITS, taken = NO_UNITS] = [credit.units, debit.units]
       if (credited.paise < 0 || !(isZero(credited) || isZero(taken))) return WRONG
       if (credit.units === undefined && debit.units === undefined) return { units: undefined }
@@ -169,7 +169,7 @@ export function amountReader(columns: readonly (readonly [string, string])[]) {
     const sum = sumOfFields(fieldsOf('amount'), amounts)
     const [sign] = fieldsOf('sign')
     // A line without an amount needs no sign: it may show the balance alone.
-    if (sum.fault) return faultOf(sum)
+    if (sum.error) return errorOf(sum)
     if (sign === undefined || sum.units === undefined || isZero(sum.units)) return sum
     // A minus beside DR may be a reversed debit.
     if (sum.units.paise < 0) return WRONG
@@ -190,8 +190,8 @@ export function sumOfFields(fields: readonly string[], names: readonly string[])
   for (const [index, field] of fields.entries()) {
     if (isNothing(field)) continue
     const units = readUnits(field)
-    if (units === undefined) return { fault: RUPEES_RULE }
-    if (isTooLarge(units.paise)) return { fault: LARGE_RULE }
+    if (units === undefined) return { error: RUPEES_RULE }
+    if (isTooLarge(units.paise)) return { error: LARGE_RULE }
     sum = plus(sum ?? NO_UNITS, names[index]?.startsWith('-') ? negated(units) : units)
   }
   return { units: sum }

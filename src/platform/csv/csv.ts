@@ -11,31 +11,31 @@ import { openTable, type Table } from './open.ts'
 const BATCH_LINES = 10_000
 /** Without this limit, a quote that is never closed would read the rest of the file into memory. */
 const MAX_RECORD_BYTES = 64 * 1024
-const FAULTS_SHOWN = 20
+const ERRORS_SHOWN = 20
 
 /** An error in one line; the first line of the file is 1. */
-export type LineFault = { line: number; text: string }
+export type LineError = { line: number; text: string }
 
 /**
  * Error for a rejected file: `faults` are the errors of its first 20 invalid lines in order, `count` is the number of
  * all invalid lines.
  */
 export class CsvFileError extends Error {
-  readonly faults: readonly LineFault[]
+  readonly errors: readonly LineError[]
   readonly count: number
 
-  constructor(faults: readonly LineFault[], count: number) {
+  constructor(errors: readonly LineError[], count: number) {
     super(`${counted(count, 'invalid line')}, nothing was imported`)
     this.name = 'CsvFileError'
-    this.faults = faults
+    this.errors = errors
     this.count = count
   }
 }
 
 /** Lines stored together: `rows` are `rowCount` valid lines in COPY's text format. The last batch may be empty. */
-export type Batch = { rows: string; rowCount: number; lineCount: number; faults: LineFault[]; isLast: boolean }
+export type Batch = { rows: string; rowCount: number; lineCount: number; errors: LineError[]; isLast: boolean }
 
-const emptyBatch = (): Batch => ({ rows: '', rowCount: 0, lineCount: 0, faults: [], isLast: false })
+const emptyBatch = (): Batch => ({ rows: '', rowCount: 0, lineCount: 0, errors: [], isLast: false })
 
 /**
  * Passes the file to `store` batch by batch; `store` returns further errors, of any line so far. If a line is invalid,
@@ -44,16 +44,16 @@ const emptyBatch = (): Batch => ({ rows: '', rowCount: 0, lineCount: 0, faults: 
 export async function storeBatches(
   csv: Readable,
   format: CsvFormat,
-  store: (batch: Batch) => Promise<LineFault[]>,
+  store: (batch: Batch) => Promise<LineError[]>,
   onWarning?: OnWarning,
 ): Promise<void> {
-  let faults: LineFault[] = []
-  let faultCount = 0
+  let errors: LineError[] = []
+  let errorCount = 0
 
   const storeNext = async (batch: Batch) => {
-    const found = [...batch.faults, ...(await store(batch))]
-    faults = [...faults, ...found].sort((a, b) => a.line - b.line).slice(0, FAULTS_SHOWN)
-    faultCount += found.length
+    const found = [...batch.errors, ...(await store(batch))]
+    errors = [...errors, ...found].sort((a, b) => a.line - b.line).slice(0, ERRORS_SHOWN)
+    errorCount += found.length
   }
 
   let storing: Promise<void> = Promise.resolve()
@@ -67,7 +67,7 @@ export async function storeBatches(
   } finally {
     await storing
   }
-  if (faultCount > 0) throw new CsvFileError(faults, faultCount)
+  if (errorCount > 0) throw new CsvFileError(errors, errorCount)
 }
 
 /** Receives a sentence about something doubtful that the operator should check. */
@@ -86,7 +86,7 @@ async function* readBatches(csv: Readable, format: CsvFormat, onWarning: OnWarni
   let reader: RecordReader | undefined
   let batch = emptyBatch()
   let isEnded = true
-  const { value: table, faults: unreadable } = await openTable(csv, format.bank)
+  const { value: table, errors: unreadable } = await openTable(csv, format.bank)
   if (unreadable) {
     csv.destroy()
     throw new CsvFileError([{ line: 1, text: unreadable.join(', ') }], 1)
@@ -108,18 +108,18 @@ async function* readBatches(csv: Readable, format: CsvFormat, onWarning: OnWarni
       if (reader === undefined) {
         // A first line `sep=,` names the separator for Excel. The columns follow in the next line.
         if (line > 1 || record.join(',').toLowerCase() !== 'sep=,') {
-          const { value, faults } = readHeader(record, format, table.delimiter)
-          if (faults) throw new CsvFileError([{ line, text: faults.join(', ') }], 1)
+          const { value, errors } = readHeader(record, format, table.delimiter)
+          if (errors) throw new CsvFileError([{ line, text: errors.join(', ') }], 1)
           reader = value
           lineCount += format.bank ? lineBreaksIn(record) : 0
         }
       } else if (record.length > 1 || record[0] !== '') {
-        const { value, faults, line: at = line } = reader.check(record, line) ?? { value: '' }
+        const { value, errors, line: at = line } = reader.check(record, line) ?? { value: '' }
         // In the service's own format, a field with a line break is an error, so only an invalid record spans several
         // lines.
-        lineCount += format.bank ? lineBreaksIn(record) : faults ? record.join('').split('\n').length - 1 : 0
-        const isOther = faults && !format.bank && /[\r\n]/.test(record.join(''))
-        if (faults) batch.faults.push({ line: at, text: isOther ? OTHER_LINE_END : faults.join(', ') })
+        lineCount += format.bank ? lineBreaksIn(record) : errors ? record.join('').split('\n').length - 1 : 0
+        const isOther = errors && !format.bank && /[\r\n]/.test(record.join(''))
+        if (errors) batch.errors.push({ line: at, text: isOther ? OTHER_LINE_END : errors.join(', ') })
         else if (value !== '') {
           batch.rows += `${line}\t${value}\n`
           batch.rowCount += 1
@@ -132,16 +132,16 @@ async function* readBatches(csv: Readable, format: CsvFormat, onWarning: OnWarni
         batch = emptyBatch()
       }
     }
-    batch.faults.push(...(reader?.end() ?? []))
+    batch.errors.push(...(reader?.end() ?? []))
   } catch (error) {
     if (!(error instanceof CsvError)) throw error
-    batch.faults.push({
+    batch.errors.push({
       // The line in which the quote was opened, instead of the line in which the parser failed.
       line: table.line + linesOfRecords,
       text: `${BROKEN_CSV}; nothing after it was checked`,
     })
   }
-  if (reader === undefined && batch.faults.length === 0) {
+  if (reader === undefined && batch.errors.length === 0) {
     throw new CsvFileError([{ line: 1, text: 'the file is empty; its first line must name the columns' }], 1)
   }
   if (!isEnded)

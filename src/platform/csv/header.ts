@@ -2,7 +2,7 @@ import { counted } from '../money.ts'
 
 /** Parses the header of a file's table, which names its columns, in the service's own format or in a bank's. */
 
-export type Checked<T> = { value: T; faults?: never } | { value?: never; faults: string[] }
+export type Checked<T> = { value: T; errors?: never } | { value?: never; errors: string[] }
 
 /**
  * Reads the records below a header. `check` receives a record and its line, and returns undefined for a record that is
@@ -47,7 +47,7 @@ export type BankForm = {
   /**
    * Receives an error of such records above the row in line `above`, if the balances can prove that no row is missing.
    */
-  doubt?: ((fault: { line: number; text: string; above: number }) => void) | undefined
+  doubt?: ((error: { line: number; text: string; above: number }) => void) | undefined
 }
 
 /** Returns the reader of the records below this header, or every error of the header. */
@@ -60,16 +60,16 @@ export function readHeader(
   const [separator] = header.length === 1 ? (/[;|\t]/.exec(header[0] ?? '') ?? []) : []
   if (separator !== undefined) {
     return {
-      faults: [`fields are separated by ${separator === '\t' ? 'tabs' : `'${separator}'`}: save the file with commas`],
+      errors: [`fields are separated by ${separator === '\t' ? 'tabs' : `'${separator}'`}: save the file with commas`],
     }
   }
   const names = header.map((name) => name.trim())
   if (!names.some((name) => columns.includes(name))) {
     return {
-      faults: [`none of the columns ${columns.join(', ')} is in the header: use --layout to read another format`],
+      errors: [`none of the columns ${columns.join(', ')} is in the header: use --layout to read another format`],
     }
   }
-  const faults = [
+  const errors = [
     ...required
       .filter((oneOf) => !oneOf.some((name) => names.includes(name)))
       .map((oneOf) => `column ${oneOf.join(' or ')} is missing`),
@@ -80,7 +80,7 @@ export function readHeader(
       .filter((name) => names.indexOf(name) !== names.lastIndexOf(name))
       .map((name) => `column ${name} appears twice`),
   ]
-  if (faults.length > 0) return { faults }
+  if (errors.length > 0) return { errors }
   const positions = columns.map((name) => names.indexOf(name))
   return {
     value: {
@@ -90,7 +90,7 @@ export function readHeader(
               positions.map((position) => record[position] ?? ''),
               line,
             )
-          : { faults: [`has ${counted(record.length, 'field')}, not ${names.length}`] },
+          : { errors: [`has ${counted(record.length, 'field')}, not ${names.length}`] },
       end: () => [],
     },
   }
@@ -108,7 +108,7 @@ function readBankRecords(
 ): Checked<RecordReader> {
   const several = names.filter((name) => name !== undefined && isOneOfSeveral(header, name, names))
   if (several.length > 0)
-    return { faults: several.map((name) => `has ${name} more than once: write ${name}#1 or ${name}#2 in the layout`) }
+    return { errors: several.map((name) => `has ${name} more than once: write ${name}#1 or ${name}#2 in the layout`) }
   const positions = positionsOf(header, names)
   const fewest = Math.max(...positions) + 1
   const dayAt = positions[day.at] as number
@@ -143,7 +143,7 @@ function readBankRecords(
 
   const value: RecordReader = {
     check(record, line) {
-      if (record.some((field) => field.includes('\ufffd'))) return { faults: [NOT_UTF8] }
+      if (record.some((field) => field.includes('\ufffd'))) return { errors: [NOT_UTF8] }
       const fields = positions.map((position) => cleaned(record[position] ?? ''))
       if (!isRow(fields)) {
         leaveOut(record, fields, line)
@@ -152,20 +152,20 @@ function readBankRecords(
       if (!hasRows && last) unread.push(last)
       hasRows = true
       last = undefined
-      const fault = between && faultBetween(between, line, doubt !== undefined)
+      const error = between && errorBetween(between, line, doubt !== undefined)
       between = undefined
-      if (fault && doubt) doubt({ ...fault, above: line })
-      else if (fault) return { faults: [fault.text], line: fault.line }
-      if (swallowsRow(record)) return { faults: ['has a quote that is not closed'] }
+      if (error && doubt) doubt({ ...error, above: line })
+      else if (error) return { errors: [error.text], line: error.line }
+      if (swallowsRow(record)) return { errors: ['has a quote that is not closed'] }
       if (record.length < fewest || record.slice(header.length).some((field) => field.trim() !== '')) {
-        return { faults: [`has ${counted(record.length, 'field')}, not ${header.length}`] }
+        return { errors: [`has ${counted(record.length, 'field')}, not ${header.length}`] }
       }
       const cut = amountsAt.find((at) => isCutAtComma(record, positions[at] as number))
-      if (cut !== undefined) return { faults: [`${names[cut]} ${CUT_AT_COMMA}`] }
+      if (cut !== undefined) return { errors: [`${names[cut]} ${CUT_AT_COMMA}`] }
       const rounded = names.flatMap((name, index) =>
         ROUNDED.test(fields[index] as string) ? [`${name} ${ROUNDED_RULE}`] : [],
       )
-      return rounded.length > 0 ? { faults: rounded } : check(fields, line)
+      return rounded.length > 0 ? { errors: rounded } : check(fields, line)
     },
     end: () => (hasRows ? [...unread, ...(last ? [last] : [])] : first ? [first] : []),
   }
@@ -218,7 +218,7 @@ type Between = { line: number; amountIn?: number; otherHeader?: number; repeatsH
  * Returns the error in these records above the row in line `below`. A header that is only repeated begins a new page;
  * other records may begin another file.
  */
-function faultBetween(
+function errorBetween(
   { line, amountIn, otherHeader, repeatsHeader, hasText }: Between,
   below: number,
   isProvable: boolean,

@@ -37,13 +37,13 @@ export async function openTable(csv: Readable, bank: BankForm | undefined): Prom
     head = Buffer.concat([head, more.head])
   }
   const noText = whyNoText(head.toString('latin1', 0, 32))
-  if (noText !== undefined) return { faults: [`the file is ${noText}`] }
+  if (noText !== undefined) return { errors: [`the file is ${noText}`] }
   if (bank === undefined) return { value: { csv: following(head, chunks), line: 1, delimiter: ',', trim: false } }
   const found = findHeader(head, bank)
   // The bytes read may stop inside a character.
-  if (found.faults)
+  if (found.errors)
     return head.subarray(0, -4).toString().includes('\ufffd')
-      ? { faults: [...found.faults, `the file ${NOT_UTF8}`] }
+      ? { errors: [...found.errors, `the file ${NOT_UTF8}`] }
       : found
   const { start, ...place } = found.value
   return { value: { csv: following(head.subarray(start), chunks), ...place, trim: true } }
@@ -96,7 +96,7 @@ function findHeader(head: Buffer, { names }: BankForm): Checked<{ start: number;
     start += line.length
   }
   return {
-    faults: [
+    errors: [
       `no line among the first ${MOST_LINES_BEFORE} names every column of the layout: ${missing.join(', ')} is missing`,
     ],
   }

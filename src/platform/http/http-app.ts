@@ -46,7 +46,7 @@ export async function createHttpApp(dependencies: Dependencies): Promise<Fastify
   app.decorateRequest('acquirerAccount', undefined)
   app.decorateRequest('accountKind', undefined)
   app.decorateRequest('refusal', undefined)
-  const faultOf = registerErrorHandling(app, errorHandling)
+  const errorOf = registerErrorHandling(app, errorHandling)
   // Hooks use callbacks, because an async hook costs every request a promise. Errors are sent from this early hook,
   // because Fastify reads the body before later hooks run, even for an unknown path.
   app.addHook('onRequest', (request, reply, done) => {
@@ -55,7 +55,7 @@ export async function createHttpApp(dependencies: Dependencies): Promise<Fastify
     // A pipelined request, whose socket still belongs to the previous response, is disconnected, because many pipelined
     // requests would block the event loop. Browsers and proxies send one request at a time.
     if (reply.raw.socket === null) request.raw.socket.destroy()
-    else done(faultOf(request))
+    else done(errorOf(request))
   })
   // isDraining is called when the response is sent, not in onRequest: a request may have arrived before the drain, and
   // its open connection would delay the shutdown.

@@ -116,7 +116,7 @@ function parseJson(body: Buffer, fieldLimit: number, parse: (json: string) => un
     throw malformedJson()
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw malformedJson()
-  markFaultyFields(value as BodyFields, text, fieldLimit)
+  markInvalidFields(value as BodyFields, text, fieldLimit)
   return value as BodyFields
 }
 
@@ -131,7 +131,7 @@ const JSON_TOKEN = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|(-?\d[\d.eE+-]*)|[[{]+|[\]
  * JSON.parse rounds, such as 199.99999999999999999 to 200: the number becomes NaN, which every field rejects. Only
  * members of the outermost object are fields. `text` must be valid JSON. Throws a Failure if there are too many fields.
  */
-function markFaultyFields(fields: BodyFields, text: string, fieldLimit: number) {
+function markInvalidFields(fields: BodyFields, text: string, fieldLimit: number) {
   const seen = new Set<string>()
   let depth = 0
   let name = ''
@@ -192,19 +192,19 @@ export function bodyCheck<Schema extends z.ZodObject>(schema: Schema, notEmpty?:
     const isUnknownAndRepeated = ([name, value]: [string, unknown]) => value === REPEATED && !names.includes(name)
     const unknownRepeated = body != null && REPEATED in body && Object.entries(body).some(isUnknownAndRepeated)
     if (result.success && !unknownRepeated) return result.data
-    throw badRequest(describeFaults(result.error?.issues ?? [], unknownRepeated))
+    throw badRequest(describeErrors(result.error?.issues ?? [], unknownRepeated))
   }
 }
 
 /**
  * The first error of each field. The text contains nothing that the caller sent, only names of the schema's own fields.
  */
-function describeFaults(issues: readonly z.core.$ZodIssue[], unknownRepeated: boolean): string {
-  const faults = new Map<PropertyKey | undefined, string>()
+function describeErrors(issues: readonly z.core.$ZodIssue[], unknownRepeated: boolean): string {
+  const errors = new Map<PropertyKey | undefined, string>()
   for (const { path, message } of issues) {
-    if (!faults.has(path[0])) faults.set(path[0], `${String(path[0])} ${message}`)
+    if (!errors.has(path[0])) errors.set(path[0], `${String(path[0])} ${message}`)
   }
-  return [...faults.values(), ...(unknownRepeated ? ['every field must be sent once'] : [])].join('; ')
+  return [...errors.values(), ...(unknownRepeated ? ['every field must be sent once'] : [])].join('; ')
 }
 
 /** Removes spaces at both ends. String.trim would also remove line breaks and tabs; /\p{Zs}+$/ takes quadratic time. */

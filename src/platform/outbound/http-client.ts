@@ -280,7 +280,7 @@ function wordOf(error: unknown): string {
 }
 
 /** Returns the error in a URL's text. Whether http and the address are allowed is checked when the URL is called. */
-export function faultOfUrl(text: string): string | undefined {
+export function urlError(text: string): string | undefined {
   const url = readUrl(text)
   if (url === undefined) return 'must be a URL, such as https://shop.example/webhooks'
   const { protocol, username, password } = url
@@ -289,8 +289,8 @@ export function faultOfUrl(text: string): string | undefined {
 }
 
 function parseUrl(text: string): URL {
-  const fault = faultOfUrl(text)
-  if (fault !== undefined) throw new RequestError('not allowed', `The URL ${fault}`)
+  const problem = urlError(text)
+  if (problem !== undefined) throw new RequestError('not allowed', `The URL ${problem}`)
   return new URL(text)
 }
 

@@ -8,7 +8,7 @@ import { databaseUrl } from '../../support/database-url.ts'
 import { groupBy } from '../../support/group-by.ts'
 import { createHttpClient, type HttpClient, tally } from '../../support/http-client.ts'
 import { findCitus } from '../../support/installed-postgres.ts'
-import { faultOfForm, isUnsure, type Journal } from '../../support/journal.ts'
+import { formError, isUnsure, type Journal } from '../../support/journal.ts'
 import { type Load, startLoad } from '../../support/load.ts'
 import { runBuiltOps } from '../../support/ops.ts'
 import { openPool, type PostgresServer } from '../../support/postgres-server.ts'
@@ -240,7 +240,7 @@ async function workerKilled(trial: CitusTrial): Promise<Check[]> {
   }
   const after = all.filter(({ sentAt }) => sentAt > backAt + BACK_WITHIN_MS)
   const rejectedAfter = after.filter(isUnsure).length
-  const faults = all.flatMap((entry) => faultOfForm(entry) ?? [])
+  const faults = all.flatMap((entry) => formError(entry) ?? [])
   const responses = all.flatMap(({ response }) => response ?? [])
   await untilRecovered(trial.db)
   const sums = await reconcileAll(trial, tenants, loads)

@@ -93,8 +93,8 @@ function readPage(response: JsonResponse): z.output<typeof Page> {
   const [{ path, message }] = error.issues as [z.core.$ZodIssue]
   const told = response.body as { data?: { event_details?: { event_id?: unknown } }[] } | undefined
   const event = shortText(told?.data?.[Number(path[1])]?.event_details?.event_id)
-  const fault = event === undefined ? '' : `: ${String(path.at(-1))} of event ${event} ${message}`
-  throw notBelieved(response, `Cashfree returned settlements in an unknown format${fault}`)
+  const problem = event === undefined ? '' : `: ${String(path.at(-1))} of event ${event} ${message}`
+  throw notBelieved(response, `Cashfree returned settlements in an unknown format${problem}`)
 }
 
 /** Event types of reversals, which become lines with a negative amount. */

@@ -28,7 +28,7 @@ import { phonepeRefunds } from './refunds.ts'
 
 export const phonepe: Acquirer<{ phonepe?: PhonepeSettings | undefined }> = {
   variables: 'PHONEPE_CLIENT_ID, PHONEPE_CLIENT_VERSION, PHONEPE_CLIENT_SECRET and PHONEPE_WEBHOOK_PASSWORD',
-  faultOf: ({ expiryMinutes }) =>
+  errorOf: ({ expiryMinutes }) =>
     (expiryMinutes ?? SHORTEST_EXPIRY_MINUTES) < SHORTEST_EXPIRY_MINUTES ? EXPIRY_RULE : undefined,
   notifications: ({ phonepe: account }) => account && phonepeNotifications(account),
   /**
